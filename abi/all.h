@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/* all.h - every header of abi/, for the generator of the Rust bindings. */
+#include "events.h"
+#include "guest.h"
+#include "lock_kinds.h"
+
+/* The names of lock_kinds.h in order of their numbers; defined in names.c. */
+extern const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT];

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * events.h - the one schema of events and counters: BPF programs, the lab and the guest's ground truth all speak it.
+ *
+ * An event is 48 bytes. `vm` and `vcpu` name the vCPU that the event is about (UNSPIN_NO_VM: none); what the three
+ * arguments mean is said at each kind. Times are nanoseconds of CLOCK_MONOTONIC on a host, simulated ones in the lab.
+ */
+#ifndef UNSPIN_ABI_EVENTS_H
+#define UNSPIN_ABI_EVENTS_H
+
+#include "types.h"
+
+#define UNSPIN_EVENTS_VERSION 1u
+#define UNSPIN_NO_VM 0xffffffffu
+#define UNSPIN_NO_VCPU 0xffffu
+
+enum unspin_event_kind {
+	UNSPIN_EVENT_NONE = 0,
+	/* The vCPU's thread got a pCPU. argument0: thread id of the task that left it; argument1: its VM or UNSPIN_NO_VM. */
+	UNSPIN_EVENT_SWITCH_IN = 1,
+	/*
+	 * The vCPU's thread left its pCPU. argument0: thread id of the task that follows; argument1: its VM or UNSPIN_NO_VM;
+	 * argument2: 1 still runnable (preempted or yielded), 0 asleep (halted or in user space).
+	 */
+	UNSPIN_EVENT_SWITCH_OUT = 2,
+	/* A woken vCPU thread became runnable. */
+	UNSPIN_EVENT_WAKEUP = 3,
+	/* Pause-loop exit. argument0: guest instruction pointer; argument1: 1 in kernel mode (CPL 0), 0 in user mode. */
+	UNSPIN_EVENT_PAUSE_EXIT = 4,
+	/* kvm_vcpu_on_spin() was entered. */
+	UNSPIN_EVENT_ON_SPIN = 5,
+	/* yield_to() returned. argument0: its result, as s64; argument1: vCPU number of the target; argument2: its thread id. */
+	UNSPIN_EVENT_YIELD_TO = 6,
+	/* The guest was left: any exit. argument0: hardware exit code. */
+	UNSPIN_EVENT_EXIT = 7,
+	/* The guest was entered again. argument0: nanoseconds since the exit. */
+	UNSPIN_EVENT_ENTRY = 8,
+	/* Ground truth from the guest: a wait. argument0: nanoseconds it lasted; argument1: lock or target mask; argument2: kind. */
+	UNSPIN_EVENT_GUEST_WAIT = 9,
+};
+
+struct unspin_event {
+	unspin_u64 time_ns;
+	unspin_u32 kind; /* enum unspin_event_kind */
+	unspin_u32 vm;	 /* number in order of appearance */
+	unspin_u32 thread;
+	unspin_u16 vcpu;
+	unspin_u16 cpu; /* pCPU it happened on */
+	unspin_u64 argument0;
+	unspin_u64 argument1;
+	unspin_u64 argument2;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_event, 48);
+
+#define UNSPIN_LATENCY_BUCKETS 32u
+
+/* Counters of one vCPU thread. Names of kernel functions and counters are the kernel's. */
+struct unspin_vcpu_counters {
+	unspin_u32 vm;
+	unspin_u32 thread;
+	unspin_u32 vcpu;
+	unspin_u32 process;	  /* thread group of the VMM */
+	unspin_u64 exits;	  /* all */
+	unspin_u64 ple_exits;	  /* pause_interception (AMD), handle_pause (Intel) */
+	unspin_u64 ple_exits_user; /* of them with the guest in user mode */
+	unspin_u64 on_spin;	  /* calls of kvm_vcpu_on_spin */
+	unspin_u64 on_spin_no_yield; /* of them: yield_to was not called at all */
+	unspin_u64 yield_to_boosted; /* yield_to() > 0 */
+	unspin_u64 yield_to_refused; /* yield_to() == 0 */
+	unspin_u64 yield_to_failed;  /* yield_to() < 0 */
+	unspin_u64 switches_in;
+	unspin_u64 switches_out_runnable; /* preempted or yielded */
+	unspin_u64 switches_out_asleep;
+	unspin_u64 running_ns;
+	unspin_u64 runnable_ns; /* waiting for a pCPU */
+	unspin_u64 asleep_ns;
+	unspin_u64 exit_to_entry_ns; /* sum, over all exits */
+	unspin_u64 exit_to_entry_count[UNSPIN_LATENCY_BUCKETS]; /* bucket b: [2^b, 2^(b+1)) ns; 0 also in bucket 0 */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_counters, 16 + 15 * 8 + 256);
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rust bindings of `abi/`: memory map, guest statistics, events, lock kinds. Generated; the headers are the source.
+#![no_std]
+#![allow(non_upper_case_globals, non_camel_case_types, missing_docs)]
+
+include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+
+/// A lock that a scenario can name: its number in `abi/lock_kinds.h`, always below `UNSPIN_LOCK_KIND_COUNT`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LockKind(u32);
+
+impl LockKind {
+    /// Every lock, in order of numbers.
+    pub fn all() -> impl Iterator<Item = LockKind> {
+        (0..UNSPIN_LOCK_KIND_COUNT).map(LockKind)
+    }
+
+    /// The lock of that name, as spelled in scenarios; `None` if there is none.
+    pub fn from_name(name: &str) -> Option<LockKind> {
+        LockKind::all().find(|kind| kind.name() == name)
+    }
+
+    /// The lock's word in scenarios and tables.
+    pub fn name(self) -> &'static str {
+        // SAFETY: the array has UNSPIN_LOCK_KIND_COUNT constant C strings of ASCII and `self.0` is below that.
+        unsafe { core::ffi::CStr::from_ptr(unspin_lock_names[self.0 as usize]) }
+            .to_str()
+            .unwrap_or("?")
+    }
+
+    /// The number that goes into `unspin_guest_parameters.lock_kind`.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}

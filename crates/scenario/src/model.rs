@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a checked scenario says. Every value here is in range: only `parse` makes these types from text.
+
+use unspin_abi::LockKind;
+
+/// What runs, on what host, for how long, from which seed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// A short name for tables; the file's stem when the file gives none.
+    pub name: String,
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// When a run ends.
+    pub length: Length,
+    /// Nanoseconds after the last first instruction that rates leave out; 0 with `Length::Turns`.
+    pub warm_up_ns: u64,
+    /// The machine below the VMs.
+    pub host: Host,
+    /// In order of the file; `Vm::count` copies of each, numbered through.
+    pub vms: Vec<Vm>,
+}
+
+/// When a run ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Length {
+    /// After so many nanoseconds since the last vCPU's first instruction. Above 0.
+    DurationNs(u64),
+    /// When each vCPU has done so many turns. Above 0.
+    Turns(u32),
+}
+
+/// The machine below the VMs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// pCPUs that vCPUs may use, from CPU 0 on; `None`: all of the host.
+    pub cpus: Option<u32>,
+    /// The host scheduler. On a real host the one that is there: "stock".
+    pub scheduler: Scheduler,
+    /// The policy that steers it.
+    pub policy: Policy,
+    /// `pause_filter_count` for `kvm_amd`, `ple_window` for `kvm_intel`; `None`: KVM's default.
+    pub ple_window: Option<u32>,
+    /// `pause_filter_thresh`, `ple_gap`; `None`: KVM's default (128).
+    pub ple_gap: Option<u32>,
+    /// Whether KVM may move the window (grow 2, shrink 0, its defaults) or it stays as set (grow and shrink 1).
+    pub ple_window_fixed: bool,
+}
+
+/// A host scheduler that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scheduler {
+    /// Whatever the host's kernel has.
+    Stock,
+}
+
+/// A policy that this version knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Policy {
+    /// Nobody steers.
+    None,
+}
+
+/// A group of equal VMs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vm {
+    /// How many of them, 1 to 1,000.
+    pub count: u32,
+    /// 1 to 64.
+    pub vcpus: u32,
+    /// The lock its vCPUs take.
+    pub lock: LockKind,
+    /// How many of them, and who shares them.
+    pub locks: LockSharing,
+    /// Work at CPL 3 between turns.
+    pub user_work: Distribution,
+    /// Work at CPL 0 outside the lock.
+    pub kernel_work: Distribution,
+    /// Work at CPL 0 inside the lock.
+    pub hold: Distribution,
+    /// A TLB shootdown every so many turns; 0: never.
+    pub shootdown_every_turns: u32,
+    /// A wake-up of a halted vCPU every so many turns; 0: never.
+    pub wakeup_every_turns: u32,
+    /// Timer interrupts per second and vCPU, 0 to 10,000.
+    pub tick_hz: u32,
+    /// PAUSE at every so many turns of a waiting loop, 1 to 65,536.
+    pub pause_every_turns: u32,
+    /// Whether PAUSE may exit (`KVM_CAP_X86_DISABLE_EXITS` when false).
+    pub pause_exits: bool,
+    /// Whether HLT exits.
+    pub halt_exits: bool,
+    /// Waits of ground truth kept per vCPU; 0: none.
+    pub log_records: u32,
+    /// Waits shorter than this many turns are left out of the log.
+    pub log_minimum_turns: u32,
+}
+
+/// Who shares locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LockSharing {
+    /// So many locks (1 to 64) for all vCPUs of a VM; each turn draws one.
+    Shared(u32),
+    /// One lock per vCPU: nobody ever waits.
+    Private,
+}
+
+/// What a number of a distribution counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkUnit {
+    /// Turns of the two-instruction work loop: the same on every machine.
+    Loops,
+    /// Nanoseconds of CPU time: turned into loops by a measured rate.
+    Nanoseconds,
+}
+
+/// A distribution of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distribution {
+    /// What the numbers count.
+    pub unit: WorkUnit,
+    /// Its shape.
+    pub shape: Shape,
+}
+
+/// The shape of a distribution, in its unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Always this.
+    Constant(u64),
+    /// Equally likely between both, included; `low <= high`.
+    Uniform {
+        /// Least value.
+        low: u64,
+        /// Largest value.
+        high: u64,
+    },
+    /// Exponential of that mean; above 0.
+    Exponential {
+        /// Its mean.
+        mean: u64,
+    },
+}

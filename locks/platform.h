@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * platform.h - the waiting contract: all that a lock may ask of the world it runs in.
+ *
+ * A lock header includes this file and nothing else. Each world gives the functions below as static inline:
+ * platform_threads.h (threads of a process) and guest/platform_guest.h (the micro guest); it is chosen by defining
+ * UNSPIN_PLATFORM_HEADER before a lock is included. A checker and the lab follow the same contract.
+ *
+ * There is no bare relax loop: waiting is platform_wait_while(). Every shared access is one of the calls below, with
+ * its memory order in its name, so that a checker can make it a scheduling point and the lab can give it a cost.
+ * All may be called from any context of that world, with or without locks held. None fails or allocates.
+ */
+#ifndef UNSPIN_LOCKS_PLATFORM_H
+#define UNSPIN_LOCKS_PLATFORM_H
+
+#include "../abi/types.h"
+
+/* A word that several vCPUs share. Only platform calls touch `value`. */
+struct platform_word {
+	unspin_u32 value;
+};
+
+/* Plain initialisation, before anybody else can see the word. */
+static inline void platform_init(struct platform_word *word, unspin_u32 value);
+
+static inline unspin_u32 platform_load_relaxed(const struct platform_word *word);
+static inline unspin_u32 platform_load_acquire(const struct platform_word *word);
+static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value);
+static inline void platform_store_release(struct platform_word *word, unspin_u32 value);
+
+/* Each returns the value that was there before. */
+static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value);
+static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend);
+static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend);
+/* Acquire when it succeeds (returns `expected`), relaxed when it fails. Never fails spuriously. */
+static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired);
+
+/*
+ * Waits while the word holds `value`, for at most `turns` turns of the loop (PLATFORM_FOREVER: no bound), and returns
+ * the value seen last: `value` itself means that the turns are spent. An acquire load sees the change. One turn is one
+ * look at the word and, at every k-th turn of the world's choice, one PAUSE; the world counts turns and PAUSEs.
+ */
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+#define PLATFORM_FOREVER 0xffffffffu
+
+#ifndef UNSPIN_PLATFORM_HEADER
+#error "define UNSPIN_PLATFORM_HEADER: which world these locks run in"
+#endif
+#include UNSPIN_PLATFORM_HEADER
+
+#endif
