@@ -5,6 +5,9 @@
 # system's apt state is neither read nor changed. Sourced after common.bash and lock.bash.
 
 APT=$CACHE/apt
+# Set by those who only want what the lock file names: its SHA-256 says which content is right, however old the
+# signed index of a slow or frozen mirror. Who looks for something newer leaves it to the machine's configuration.
+APT_EXPIRED_INDEX_IS_FINE=
 
 # keyring: path of the Debian archive keyring (UNSPIN_KEYRING overrides it), or an error.
 keyring() {
@@ -26,7 +29,7 @@ mirrors() {
         echo "${UNSPIN_MIRROR%/}"
         return
     fi
-    codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    codename=$(os_release VERSION_CODENAME)
     empty=$(mktemp -d)
     apt-get -o Dir::State::lists="$empty" -o Acquire::Languages=none update --print-uris 2>/dev/null |
         awk -F "'" -v codename="$codename" '
@@ -73,6 +76,7 @@ Acquire::AllowInsecureRepositories "false";
 Acquire::AllowWeakRepositories "false";
 Acquire::AllowDowngradeToInsecureRepositories "false";
 Acquire::Languages "none";
+${APT_EXPIRED_INDEX_IS_FINE:+Acquire::Check-Valid-Until "false";}
 Acquire::Retries "3";
 Dir::Etc::sourcelist "$APT/sources.list";
 Dir::Etc::sourceparts "$APT/parts";
@@ -136,6 +140,9 @@ apt_update() {
         "set UNSPIN_MIRROR=<base URI of one, as in sources.list>"
     apt_failed "the signed indexes of $(cut -f 1 -- "$1" | sort -u | paste -sd ' ') from $mirror" "$log"
 }
+
+# index_date SUITE: the date in its signed index.
+index_date() { sed -n '/^Date: /{s///p;q}' "$APT"/lists/*_dists_"$1"_InRelease; }
 
 # index SUITE ARCHITECTURE: path of a table made from the signed index: PACKAGE VERSION FILE BYTES SHA256 DEPENDS.
 index() {

@@ -34,6 +34,9 @@ megabytes() { awk -v bytes="$1" 'BEGIN { printf "%.1f", bytes / 1e6 }'; }
 # link_minutes BYTES: minutes that BYTES take at LINK_BYTES_PER_SECOND, at least 1.
 link_minutes() { echo $(($1 / LINK_BYTES_PER_SECOND / 60 + 1)); }
 
+# os_release KEY: its value in /etc/os-release; empty when it has none.
+os_release() { awk -F = -v key="$1" '$1 == key { gsub(/"/, "", $2); print $2 }' /etc/os-release 2>/dev/null; }
+
 # file_bytes FILE: its size.
 file_bytes() { stat -c %s -- "$1"; }
 
