@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * platform_threads.h - the waiting contract (platform.h) between the threads of one process.
+ *
+ * Spinning is plain: no sched_yield, no futex. What a descheduled holder or waiter costs is the thing to be seen.
+ * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer knows
+ * them. A thread sets its platform_thread up with platform_thread_start() before it takes a lock, and calls
+ * platform_thread_begin_wait() before each acquisition that is to be counted; both only touch its own state.
+ */
+#ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
+#define UNSPIN_LOCKS_PLATFORM_THREADS_H
+
+/* Values of platform_thread.holder_at_stall that are not a holder word's value. */
+#define PLATFORM_NOT_STALLED 0xffffffffu
+
+/* What the waiting loop keeps for one thread; nobody else reads it while the thread runs. */
+struct platform_thread {
+	unspin_u64 turns;  /* looks at a word, in all waits since the start */
+	unspin_u64 pauses; /* PAUSE instructions among them */
+	unspin_u64 wait_turns; /* turns since platform_thread_begin_wait() */
+	unspin_u64 stall_turns; /* a wait of more turns is a stall (VEE'13 section 3, ruling 10) */
+	const struct platform_word *holder; /* read once, at the moment of the stall; 0: not asked for */
+	unspin_u32 holder_at_stall; /* that word's value, or PLATFORM_NOT_STALLED */
+	unspin_u32 pause_every_turns; /* 1 or more: PAUSE at every k-th turn */
+	unspin_u32 turns_to_pause;
+};
+
+/* Defined once by the program (crates/bench/c/drivers.c). */
+extern _Thread_local struct platform_thread platform_self;
+
+/* Clears the calling thread's counters. `pause_every_turns` is 1 or more. */
+static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
+{
+	platform_self = (struct platform_thread){
+		.stall_turns = stall_turns,
+		.holder_at_stall = PLATFORM_NOT_STALLED,
+		.pause_every_turns = pause_every_turns,
+		.turns_to_pause = pause_every_turns,
+	};
+}
+
+/* An acquisition begins: its turns count from 0, and a stall looks at `holder` (0: at nothing). */
+static inline void platform_thread_begin_wait(const struct platform_word *holder)
+{
+	platform_self.wait_turns = 0;
+	platform_self.holder = holder;
+	platform_self.holder_at_stall = PLATFORM_NOT_STALLED;
+}
+
+/* Plain: the caller publishes the word afterwards by other means (creating a thread, a barrier). */
+static inline void platform_init(struct platform_word *word, unspin_u32 value)
+{
+	word->value = value;
+}
+
+/* Relaxed: the value is a hint, or an atomic operation that follows decides. */
+static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
+{
+	return __atomic_load_n(&word->value, __ATOMIC_RELAXED);
+}
+
+/* Acquire: what the thread that stored the value wrote before its release is visible after this. */
+static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
+{
+	return __atomic_load_n(&word->value, __ATOMIC_ACQUIRE);
+}
+
+/* Relaxed: nothing is published with the value. */
+static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value)
+{
+	__atomic_store_n(&word->value, value, __ATOMIC_RELAXED);
+}
+
+/* Release: the critical section before it is visible to whoever reads the value with acquire. */
+static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
+{
+	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
+}
+
+/* Acquire suffices to take a lock: its store part publishes nothing, later accesses must not move before it. */
+static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value)
+{
+	return __atomic_exchange_n(&word->value, value, __ATOMIC_ACQUIRE);
+}
+
+/* Relaxed suffices to draw a ticket: it is unique by atomicity; entering is ordered by the wait that follows. */
+static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend)
+{
+	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELAXED);
+}
+
+/* Release: as a store that releases; a chain of such additions stays one release sequence. */
+static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend)
+{
+	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELEASE);
+}
+
+/* Strong, so never a spurious failure. Acquire where it takes something; a failure has taken nothing: relaxed. */
+static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired)
+{
+	__atomic_compare_exchange_n(&word->value, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return expected;
+}
+
+/* Tells the core that this is a waiting loop; elsewhere than on x86 and arm64 only the compiler hears it. */
+static inline void platform_thread_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield" ::: "memory");
+#else
+	__asm__ volatile("" ::: "memory");
+#endif
+}
+
+/* The acquisition has waited for more than stall_turns: who holds the lock now? Relaxed: the answer is a sample. */
+static inline void platform_thread_stalled(struct platform_thread *self)
+{
+	self->holder_at_stall = self->holder ? platform_load_relaxed(self->holder) : PLATFORM_NOT_STALLED;
+}
+
+/* Each look is an acquire load: with some locks, seeing the change is the acquisition. */
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	struct platform_thread *self = &platform_self;
+	unspin_u32 seen = value;
+
+	while (turns) {
+		if (turns != PLATFORM_FOREVER)
+			turns--;
+		self->turns++;
+		if (++self->wait_turns == self->stall_turns + 1)
+			platform_thread_stalled(self);
+		seen = platform_load_acquire(word);
+		if (seen != value)
+			break;
+		if (--self->turns_to_pause == 0) {
+			self->turns_to_pause = self->pause_every_turns;
+			self->pauses++;
+			platform_thread_pause();
+		}
+	}
+	return seen;
+}
+
+#endif
