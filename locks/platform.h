@@ -39,7 +39,9 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 /*
  * Waits while the word holds `value`, for at most `turns` turns of the loop (PLATFORM_FOREVER: no bound), and returns
  * the value seen last: `value` itself means that the turns are spent. An acquire load sees the change. One turn is one
- * look at the word and, at every k-th turn of the world's choice, one PAUSE; the world counts turns and PAUSEs.
+ * look at the word and, at every k-th turn of the world's choice, one PAUSE after a look that saw no change. A turn
+ * counts before its look, so a lock that calls this has waited for at least one turn; with 0 turns nothing is looked
+ * at and `value` comes back. The k goes on from call to call, since a lock may ask for one turn at a time.
  */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
 #define PLATFORM_FOREVER 0xffffffffu

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * test_and_set.h - one word, one atomic exchange per try.
+ *
+ * Source: the "generic spinlock" that VEE'13 (section 2) and Friebel (2008) compare with. Fairness: none, a waiter may
+ * starve. Limits: any number of vCPUs; every try writes the line, so waiting itself slows the holder down.
+ */
+#ifndef UNSPIN_LOCKS_TEST_AND_SET_H
+#define UNSPIN_LOCKS_TEST_AND_SET_H
+
+#include "platform.h"
+
+struct test_and_set_lock {
+	struct platform_word taken; /* 0 free, 1 taken */
+};
+
+/* Before anybody else can see the lock. */
+static inline void test_and_set_init(struct test_and_set_lock *lock)
+{
+	platform_init(&lock->taken, 0);
+}
+
+/* Returns whether the lock was taken. The acquire pairs with the release in unlock. */
+static inline _Bool test_and_set_trylock(struct test_and_set_lock *lock)
+{
+	return platform_exchange_acquire(&lock->taken, 1) == 0;
+}
+
+/* Returns when the caller holds the lock. It must not hold it already. */
+static inline void test_and_set_lock(struct test_and_set_lock *lock)
+{
+	/* One turn between tries: what was seen does not matter, the next try decides. */
+	while (!test_and_set_trylock(lock))
+		platform_wait_while(&lock->taken, 1, 1);
+}
+
+/* A glance: it may be out of date when it returns, and orders nothing. */
+static inline _Bool test_and_set_is_locked(const struct test_and_set_lock *lock)
+{
+	return platform_load_relaxed(&lock->taken) != 0;
+}
+
+/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+static inline void test_and_set_unlock(struct test_and_set_lock *lock)
+{
+	platform_store_release(&lock->taken, 0);
+}
+
+#endif
