@@ -19,17 +19,36 @@
 #define UNSPIN_GUEST_LOCKS_MAX 64u
 
 /* Memory map, guest physical addresses in bytes. */
-#define UNSPIN_GUEST_MEMORY_BYTES 0x01000000u	  /* 16 MiB in all */
-#define UNSPIN_GUEST_PAGE_TABLES 0x00001000u	  /* written by the VMM: PML4, PDPT, PD */
-#define UNSPIN_GUEST_PARAMETERS 0x00010000u	  /* struct unspin_guest_parameters */
-#define UNSPIN_GUEST_STATISTICS 0x00020000u	  /* struct unspin_guest_statistics per vCPU, one stride each */
+#define UNSPIN_GUEST_MEMORY_BYTES 0x01000000u	   /* 16 MiB in all */
+#define UNSPIN_GUEST_PAGE_TABLES 0x00001000u	   /* written by the VMM: PML4, PDPT, PD */
+#define UNSPIN_GUEST_PARAMETERS 0x00010000u	   /* struct unspin_guest_parameters */
+#define UNSPIN_GUEST_STATISTICS 0x00020000u	   /* struct unspin_guest_statistics per vCPU, one stride each */
 #define UNSPIN_GUEST_STATISTICS_STRIDE 0x00002000u /* 8 KiB; 64 of them end at 0x000a0000 */
-#define UNSPIN_GUEST_IMAGE 0x00200000u		  /* kernel: text, data, stacks; supervisor pages */
-#define UNSPIN_GUEST_USER 0x00400000u		  /* user text and stacks: the only pages open to CPL 3 */
-#define UNSPIN_GUEST_LOG 0x00600000u		  /* struct unspin_guest_wait, log_records of them per vCPU */
-#define UNSPIN_GUEST_LOG_BYTES 0x00a00000u	  /* 10 MiB, up to the end of memory */
+#define UNSPIN_GUEST_IMAGE 0x00200000u		   /* kernel: text, data, stacks; supervisor pages */
+#define UNSPIN_GUEST_USER 0x00400000u		   /* user text and stacks: the only pages open to CPL 3 */
+#define UNSPIN_GUEST_LOG 0x00600000u		   /* struct unspin_guest_wait, log_records of them per vCPU */
+#define UNSPIN_GUEST_LOG_BYTES 0x00a00000u	   /* 10 MiB, up to the end of memory */
 
-/* Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. */
+/*
+ * State of every vCPU before its first instruction, set by the VMM; there is no boot processor and no INIT/SIPI:
+ *   CR0     PE MP ET NE WP PG            CR4  PAE
+ *   EFER    SCE LME LMA NXE              CR3  UNSPIN_GUEST_PAGE_TABLES
+ *   paging  the first 16 MiB one to one in 2 MiB pages, present, writable, executable; the page at UNSPIN_GUEST_USER
+ *           also open to CPL 3 (the upper levels must be, too), all others supervisor only
+ *   CS      flat, 64-bit, CPL 0; SS, DS, ES flat data; FS, GS null. No descriptor table is needed: the guest loads its
+ *           own GDT, TSS and IDT before it enables interrupts
+ *   RFLAGS  2 (IF = 0)                   RIP  entry of the ELF image
+ *   RDI     number of the vCPU, which must also be its x2APIC id; RSP anything: the guest sets its own
+ *   APIC    enabled, in xAPIC or x2APIC mode (the guest switches); MP state runnable; guest memory zero but for the
+ *           image's segments (loaded at their physical addresses), the page tables and the parameters
+ *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
+ * The guest uses general registers only, no hypercall, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
+ * GS_BASE, KVM's steal time.
+ *
+ * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
+ * after all of them have finished their turns (until then they go on answering interrupts), and the vCPU need not be
+ * entered again. With PANIC, RBX holds the instruction pointer of the fault, RCX CR2, RSI the error code (0 without).
+ */
 #define UNSPIN_PORT_DONE 0x10u	/* this vCPU has finished; value 0 */
 #define UNSPIN_PORT_PANIC 0x11u /* the guest gave up; value = enum unspin_guest_panic | vector << 8 */
 
@@ -37,6 +56,14 @@ enum unspin_guest_panic {
 	UNSPIN_PANIC_PARAMETERS = 1, /* magic, version or a bound is wrong */
 	UNSPIN_PANIC_EXCEPTION = 2,  /* an exception that nothing expects; vector in bits 8..15 */
 	UNSPIN_PANIC_EXCLUSION = 3,  /* two vCPUs were inside one lock */
+};
+
+/* What goes wrong on purpose, so that tests can see it reported. */
+enum unspin_guest_fault {
+	UNSPIN_FAULT_NONE = 0,
+	UNSPIN_FAULT_TRIPLE = 1,    /* vCPU 0 triple-faults once all vCPUs are up */
+	UNSPIN_FAULT_EXCEPTION = 2, /* vCPU 0 executes UD2 then: panic EXCEPTION, vector 6 */
+	UNSPIN_FAULT_EXCLUSION = 3, /* the lock lets everybody in: panic EXCLUSION soon, with 2 vCPUs or more */
 };
 
 /* Work is a number of turns of a two-instruction loop ("loops"): it is CPU time, never wall time. */
@@ -53,26 +80,26 @@ UNSPIN_ASSERT_SIZE(struct unspin_distribution, 1024);
 
 /* Written by the VMM before the guest starts; afterwards only `stop` changes. */
 struct unspin_guest_parameters {
-	unspin_u32 magic;   /* UNSPIN_GUEST_MAGIC */
-	unspin_u32 version; /* UNSPIN_GUEST_VERSION */
-	unspin_u64 seed;    /* of this VM; a vCPU's generator starts from seed and its number */
-	unspin_u32 vcpus;   /* 1..64 */
+	unspin_u32 magic;     /* UNSPIN_GUEST_MAGIC */
+	unspin_u32 version;   /* UNSPIN_GUEST_VERSION */
+	unspin_u64 seed;      /* of this VM; a vCPU's generator starts from seed and its number */
+	unspin_u32 vcpus;     /* 1..64 */
 	unspin_u32 lock_kind; /* enum unspin_lock_kind */
-	unspin_u32 locks;   /* 1..64 shared locks, drawn at random each turn; 0: one private lock per vCPU */
-	unspin_u32 turns;   /* turns per vCPU, then done; 0: until stop */
+	unspin_u32 locks;     /* 1..64 shared locks, drawn at random each turn; 0: one private lock per vCPU */
+	unspin_u32 turns;     /* turns per vCPU, then done; 0: until stop */
 	unspin_u32 shootdown_every_turns; /* 0: never */
 	unspin_u32 wakeup_every_turns;	  /* 0: never */
-	unspin_u32 pause_every_turns; /* 1..65536: PAUSE at every k-th turn of a waiting loop only */
-	unspin_u32 tick_hz;	      /* 0..10000; 0: no tick */
-	unspin_u32 apic_timer_hz;     /* rate of the APIC timer's count at divide by 1, from the VMM */
-	unspin_u32 log_records;	      /* per vCPU; the log keeps the first so many waits and counts the rest */
-	unspin_u32 log_minimum_turns; /* waits shorter than this are not logged (0: all) */
-	unspin_u32 stall_turns;	      /* a wait of more turns is a stall: 2048 (VEE'13 section 3, ruling 10) */
-	struct unspin_distribution user_work;	/* at CPL 3, outside everything */
+	unspin_u32 pause_every_turns;	  /* 1..65536: PAUSE at every k-th turn of a waiting loop only */
+	unspin_u32 tick_hz;		  /* 0..10000; 0: no tick */
+	unspin_u32 apic_timer_hz;	  /* rate of the APIC timer's count at divide by 1, from the VMM */
+	unspin_u32 log_records; /* per vCPU, vcpus * log_records * 64 bytes fit the log; keeps the first so many */
+	unspin_u32 log_minimum_turns;	      /* waits shorter than this are not logged (0: all) */
+	unspin_u32 stall_turns;		      /* a wait of more turns is a stall: 2048 (VEE'13 section 3, ruling 10) */
+	struct unspin_distribution user_work; /* at CPL 3, outside everything */
 	struct unspin_distribution kernel_work; /* at CPL 0, outside the lock */
 	struct unspin_distribution hold;	/* at CPL 0, inside the lock */
-	unspin_u32 stop;			/* the VMM sets it to 1; every vCPU then finishes its turn and is done */
-	unspin_u32 reserved;
+	unspin_u32 stop;	    /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
+	unspin_u32 fault_injection; /* enum unspin_guest_fault */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 8);
 
@@ -81,7 +108,7 @@ enum unspin_guest_state {
 	UNSPIN_STATE_BOOT = 0,
 	UNSPIN_STATE_USER = 1,
 	UNSPIN_STATE_KERNEL = 2,
-	UNSPIN_STATE_WAITING = 3,   /* for a lock */
+	UNSPIN_STATE_WAITING = 3, /* for a lock */
 	UNSPIN_STATE_HOLDING = 4,
 	UNSPIN_STATE_SHOOTDOWN = 5, /* for the answers to its IPI */
 	UNSPIN_STATE_HALTED = 6,
@@ -100,34 +127,35 @@ UNSPIN_ASSERT_SIZE(struct unspin_histogram, 1024);
 /* One per vCPU, written by that vCPU only. */
 struct unspin_guest_statistics {
 	unspin_u64 first_instruction_tsc;
-	unspin_u64 done_tsc;
-	unspin_u32 state; /* enum unspin_guest_state */
-	unspin_u32 reserved;
-	unspin_u64 operations;	    /* turns completed: one acquisition each */
-	unspin_u64 pauses;	    /* PAUSE instructions executed */
-	unspin_u64 spin_turns;	    /* turns of waiting loops, for locks and for answers */
-	unspin_u64 lock_waits;	    /* acquisitions that found the lock taken */
-	unspin_u64 lock_wait_cycles; /* TSC, spent in them */
-	unspin_u64 stalls;	    /* waits of more than stall_turns: Table 1's Nh + Nw */
-	unspin_u64 stalls_unheld;   /* of them: nobody held the lock at that moment: Table 1's Nw */
-	unspin_u64 hold_cycles;
-	unspin_u64 longest_wait_cycles;
-	unspin_u64 shootdowns; /* sent */
+	unspin_u64 done_tsc;   /* its own turns are finished */
+	unspin_u32 state;      /* enum unspin_guest_state */
+	unspin_u32 steal_time; /* 1: KVM's steal-time page is registered; 0: KVM has none, its flags are unknown */
+	unspin_u64 operations; /* turns completed: one acquisition each */
+	unspin_u64 pauses;     /* PAUSE instructions executed */
+	unspin_u64 spin_turns; /* turns of waiting loops, for locks and for answers */
+	unspin_u64 lock_waits; /* acquisitions that found the lock taken */
+	unspin_u64 lock_wait_cycles;	/* TSC, spent in them; with shootdown_wait_cycles all the time spent spinning */
+	unspin_u64 stalls;		/* lock waits of more than stall_turns: Table 1's Nh + Nw */
+	unspin_u64 stalls_unheld;	/* of them: nobody held the lock at that moment: Table 1's Nw */
+	unspin_u64 hold_cycles;		/* from having the lock until unlock is done */
+	unspin_u64 longest_wait_cycles; /* for a lock */
+	unspin_u64 shootdowns;		/* sent */
 	unspin_u64 shootdown_wait_cycles;
 	unspin_u64 shootdowns_answered;
-	unspin_u64 wakeups; /* sent */
-	unspin_u64 wakeups_received;
+	unspin_u64 wakeups;	     /* tokens given to the next vCPU, each with an IPI */
+	unspin_u64 wakeups_received; /* tokens consumed */
 	unspin_u64 halts;
 	unspin_u64 ticks;
 	unspin_u64 ticks_in_user; /* that interrupted CPL 3 */
 	unspin_u64 log_kept;
 	unspin_u64 log_dropped;
-	unspin_u64 steal_ns; /* as KVM's steal-time page says at the end */
-	struct unspin_histogram lock_wait;
+	unspin_u64 steal_ns;		   /* as KVM's steal-time page says at the end */
+	struct unspin_histogram lock_wait; /* of lock_waits: acquisitions that found the lock free are not in it */
 	struct unspin_histogram hold;
 	struct unspin_histogram shootdown_wait;
 };
-_Static_assert(sizeof(struct unspin_guest_statistics) <= UNSPIN_GUEST_STATISTICS_STRIDE, "statistics exceed their stride");
+_Static_assert(sizeof(struct unspin_guest_statistics) <= UNSPIN_GUEST_STATISTICS_STRIDE,
+	       "statistics exceed their stride");
 
 enum unspin_wait_kind {
 	UNSPIN_WAIT_LOCK = 1,
@@ -141,18 +169,19 @@ enum unspin_wait_kind {
  * A record is complete when `kind` is not 0 (written last).
  */
 struct unspin_guest_wait {
-	unspin_u64 begin_tsc;	 /* asked for the lock, or sent the IPI */
-	unspin_u64 end_tsc;	 /* acquired, or all answers there */
-	unspin_u64 released_tsc; /* unlock done; shootdown: 0 */
-	unspin_u64 stall_tsc;	 /* when the wait passed stall_turns; 0: it did not */
-	unspin_u64 targets;	 /* shootdown: receivers, one bit per vCPU */
-	unspin_u32 turns;	 /* of waiting; 0: the lock was free */
-	unspin_u16 lock;	 /* number of the lock */
-	unspin_u8 kind;		 /* enum unspin_wait_kind */
+	unspin_u64 begin_tsc;	   /* asked for the lock, or sent the IPI */
+	unspin_u64 end_tsc;	   /* acquired, or all answers there */
+	unspin_u64 released_tsc;   /* unlock done; shootdown: 0 */
+	unspin_u64 stall_tsc;	   /* when the wait passed stall_turns; 0: it did not */
+	unspin_u64 targets;	   /* shootdown: receivers, one bit per vCPU */
+	unspin_u32 turns;	   /* of waiting; 0: the lock was free */
+	unspin_u16 lock;	   /* number of the lock */
+	unspin_u8 kind;		   /* enum unspin_wait_kind */
 	unspin_u8 holder_at_stall; /* vCPU, or UNSPIN_NOBODY */
 	/* KVM's steal-time `preempted` flags of all vCPUs, read when the wait passed stall_turns; one bit each. */
 	unspin_u64 preempted_at_stall;
-	unspin_u64 reserved;
+	/* At that moment: vCPUs asking for the same lock, itself included; shootdown: those that have not answered yet. */
+	unspin_u64 waiting_at_stall;
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_wait, 64);
 
