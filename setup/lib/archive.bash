@@ -38,7 +38,7 @@ mirrors() {
                 split(substr($2, RSTART + 7), part, "/")
                 if (base ~ /^cdrom:/ || part[1] ~ /-security$/ || seen[base]++) next
                 print (part[1] == codename ? 0 : 2) + (base ~ /\/debian$/ ? 0 : 1), NR, base
-            }' | sort -n | cut -d ' ' -f 3-
+            }' | sort -k 1,1n -k 2,2n | cut -d ' ' -f 3-
     rm -rf -- "$empty"
 }
 

@@ -19,12 +19,15 @@ MANIFEST=$ARCHIVE/manifest.tsv
 # A guess that is printed as one: 20 Mbit/s.
 readonly LINK_BYTES_PER_SECOND=2500000
 
+# Errors go where standard error went at the start: a trap may run while a function's own is redirected into a log.
+exec 8>&2
+
 # say TEXT...: one line of progress.
 say() { printf 'setup: %s\n' "$*"; }
 
 # die TEXT...: one message that says what was wrong, where, and what to do; ends the script with status 1.
 die() {
-    printf 'setup: error: %s\n' "$*" >&2
+    printf 'setup: error: %s\n' "$*" >&8
     exit 1
 }
 
@@ -78,10 +81,26 @@ commit_file() {
     sync -- "$1" && mv -f -- "$1" "$2"
 }
 
+# is_a_cache: true when the cache folder is one that set-up made, which alone may be removed.
+is_a_cache() { grep -qs '^# unspin$' -- "$CACHE/CACHEDIR.TAG"; }
+
+# make_cache: creates the cache folder, marked as such (the mark also keeps backup programs out); a folder that
+# holds anything but known parts of a cache is refused, so that "make clean-cache" can never remove a user's files.
+make_cache() {
+    local stranger
+    make_folder "$CACHE"
+    ! is_a_cache || return 0
+    stranger=$(find "$CACHE" -mindepth 1 -maxdepth 1 ! -name archive ! -name kernel ! -name qemu ! -name apt ! -name .lock \
+        ! -name '*.log' ! -name lost+found -print -quit)
+    [[ -z $stranger ]] || die "$CACHE is to be the cache, but holds $stranger; UNSPIN_CACHE=<an empty or new folder>"
+    { printf 'Signature: 8a477f597d28d172789f06886806bc55\n# unspin\n' >"$CACHE/CACHEDIR.TAG"; } 2>/dev/null ||
+        die "cannot write to the cache folder $CACHE: is the disk full or read-only? UNSPIN_CACHE=<folder> moves the cache"
+}
+
 # take_lock: one set-up per cache at a time; a second one waits and says so. Held until the script and what it
 # started have ended; scripts that it calls share it.
 take_lock() {
-    make_folder "$CACHE"
+    make_cache
     [[ ${UNSPIN_LOCK_HELD:-} != "$CACHE" ]] || return 0
     { exec 9>"$CACHE/.lock"; } 2>/dev/null || die "cannot write to the cache folder $CACHE"
     if ! flock --nonblock 9; then
@@ -104,5 +123,5 @@ as_root() {
     fi
 }
 
-# can_be_root: true when as_root can work.
-can_be_root() { ((EUID == 0)) || command -v sudo >/dev/null; }
+# can_be_root: true when as_root can work: root, sudo without a password, or sudo and somebody there to type it.
+can_be_root() { ((EUID == 0)) || sudo -n true 2>/dev/null || { [[ -t 0 ]] && command -v sudo >/dev/null; }; }

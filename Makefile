@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# Thin: every target calls a script. "make" alone lists them.
+
+.PHONY: help demo test test-long mutants lint setup update-lock clean-cache uninstall
+
+help:
+	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
+	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
+	@echo "make test-long    the long tests; results are appended to tests/long/results.tsv"
+	@echo "make mutants      plant each seeded bug and check that the tests find it"
+	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines"
+	@echo "make setup        set-up alone"
+	@echo "make update-lock  lock the newest kernel and emulator (setup/packages.lock)"
+	@echo "make clean-cache  remove downloads, kernel and emulator"
+	@echo "make uninstall    remove all that set-up made; lists the system packages it installed"
+
+demo:
+	@setup/run demo
+	@./unspin demo
+
+test:
+	@setup/run test
+	@setup/test $(SUITE)
+
+test-long:
+	@setup/run test
+	@setup/test-long
+
+mutants:
+	@setup/run test
+	@tests/mutants/run
+
+lint:
+	@setup/lint
+
+setup:
+	@setup/run test
+
+update-lock:
+	@setup/update-lock
+
+clean-cache:
+	@setup/clean cache
+
+uninstall:
+	@setup/clean uninstall
