@@ -2,6 +2,8 @@
 //! Rust bindings of `abi/`: memory map, guest statistics, events, lock kinds. Generated; the headers are the source.
 #![no_std]
 #![allow(non_upper_case_globals, non_camel_case_types, missing_docs)]
+// bindgen writes no safety comments.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a scenario may ask for at most. The parser, the schema and the messages all take their bounds from here.
+
+use unspin_abi::{UNSPIN_GUEST_LOCKS_MAX, UNSPIN_GUEST_VCPUS_MAX};
+
+/// VMs of one group, and of all groups together.
+pub const VMS_MAX: u32 = 1_000;
+/// vCPUs of one VM: the guest's statistics area has room for so many.
+pub const VCPUS_MAX: u32 = UNSPIN_GUEST_VCPUS_MAX;
+/// Shared locks of one VM.
+pub const LOCKS_MAX: u32 = UNSPIN_GUEST_LOCKS_MAX;
+/// pCPUs of a host.
+pub const CPUS_MAX: u32 = 4_096;
+/// Seeds: TOML's integers end at 2^63 - 1.
+pub const SEED_MAX: u64 = i64::MAX as u64;
+/// Longest run: one day.
+pub const DURATION_MAX_NS: u64 = 86_400_000_000_000;
+/// Work in loops. The largest quantile of an exponential is 6.6 times its mean and must fit in 32 bits.
+pub const WORK_MAX_LOOPS: u64 = 500_000_000;
+/// Work in time: 100 ms, for the same reason at up to 6,000 loops per microsecond.
+pub const WORK_MAX_NS: u64 = 100_000_000;
+/// `pause_filter_count` and `pause_filter_thresh` of `kvm_amd` are 16 bits wide.
+pub const PLE_MAX: u32 = 65_535;
+/// Timer interrupts per second and vCPU.
+pub const TICK_HZ_MAX: u32 = 10_000;
+/// Turns of a waiting loop per PAUSE.
+pub const PAUSE_EVERY_MAX: u32 = 65_536;
+/// Characters of a scenario's name.
+pub const NAME_MAX: usize = 64;
+/// Bytes of a scenario file.
+pub const FILE_MAX_BYTES: u64 = 1 << 20;

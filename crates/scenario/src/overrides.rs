@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `--set key=value` and the flags that are short for it: they override a scenario, they never complete one.
+
+use std::fmt;
+
+use toml::{Table, Value};
+
+use crate::{parse::TOP_KEYS, parse_vm::VM_KEYS};
+
+/// Overrides in the order given; a later one wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Overrides {
+    entries: Vec<Entry>,
+}
+
+/// A `--set` that cannot be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--set {given}: {reason}")]
+pub struct OverrideError {
+    given: String,
+    reason: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    path: Vec<String>,
+    value: String,
+}
+
+impl Overrides {
+    /// Adds `key=value`, as in `seed=7`, `host.cpus=1`, `vm.vcpus=4` (every group) or `vm.0.lock=ticket` (the first).
+    ///
+    /// The value is TOML; what is no TOML is text, so that `duration=2s` needs no quotes. Whether the value is
+    /// allowed is seen when the scenario is read.
+    pub fn set(&mut self, given: &str) -> Result<(), OverrideError> {
+        let error = |reason: &str| OverrideError {
+            given: given.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let (key, value) = given
+            .split_once('=')
+            .ok_or_else(|| error("write key=value, as in vm.vcpus=4"))?;
+        let path: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
+        let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+        let known = match parts[..] {
+            [top] => TOP_KEYS.contains(&top) && !matches!(top, "host" | "vm"),
+            ["host", key] => crate::parse::HOST_KEYS.contains(&key),
+            ["vm", key] => VM_KEYS.contains(&key),
+            ["vm", group, key] => group.parse::<usize>().is_ok() && VM_KEYS.contains(&key),
+            _ => false,
+        };
+        if !known {
+            return Err(error(
+                "there is no such key; there are seed, duration, turns, warm_up, name, host.KEY, vm.KEY \
+                 and vm.GROUP.KEY (`unspin scenario schema` lists the keys)",
+            ));
+        }
+        self.entries.push(Entry {
+            path,
+            value: value.trim().to_owned(),
+        });
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// `text` with the overrides in it; text that is not TOML comes back as it is, for the parser to refuse.
+    pub(crate) fn apply(&self, text: &str) -> String {
+        let Ok(mut top) = text.parse::<Table>() else {
+            return text.to_owned();
+        };
+        for entry in &self.entries {
+            entry.apply(&mut top);
+        }
+        top.to_string()
+    }
+}
+
+impl fmt::Display for Overrides {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, entry) in self.entries.iter().enumerate() {
+            let blank = if index == 0 { "" } else { " " };
+            write!(out, "{blank}--set {}={}", entry.path.join("."), entry.value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn apply(&self, top: &mut Table) {
+        let parts: Vec<&str> = self.path.iter().map(String::as_str).collect();
+        let value = value(&self.value);
+        match parts[..] {
+            [key] => {
+                // A run ends by one of the two: giving one takes the other away, and what only fits that other.
+                match key {
+                    "turns" => {
+                        top.remove("duration");
+                        top.remove("warm_up");
+                    }
+                    "duration" => {
+                        top.remove("turns");
+                    }
+                    _ => {}
+                }
+                top.insert(key.to_owned(), value);
+            }
+            ["host", key] => {
+                let host = top
+                    .entry("host")
+                    .or_insert_with(|| Value::Table(Table::new()));
+                if let Value::Table(host) = host {
+                    host.insert(key.to_owned(), value);
+                }
+            }
+            ["vm", key] => {
+                for group in groups(top) {
+                    group.insert(key.to_owned(), value.clone());
+                }
+            }
+            ["vm", group, key] => {
+                let index = group.parse::<usize>().unwrap_or(usize::MAX);
+                if let Some(group) = groups(top).nth(index) {
+                    group.insert(key.to_owned(), value);
+                    return;
+                }
+                // No such group: leave a key that the parser refuses by the override's name.
+                top.insert(format!("vm.{group}.{key}"), value);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn groups(top: &mut Table) -> impl Iterator<Item = &mut Table> {
+    top.get_mut("vm")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_table_mut)
+}
+
+/// A value in TOML, or the text itself.
+fn value(text: &str) -> Value {
+    match format!("value = {text}").parse::<Table>() {
+        Ok(mut table) if table.len() == 1 => table
+            .remove("value")
+            .unwrap_or_else(|| Value::String(text.to_owned())),
+        _ => Value::String(text.to_owned()),
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scenario back to TOML, in one canonical form, so that a run can print exactly what it did and name it.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+
+use crate::{
+    model::{Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm},
+    quantity::{format_duration, format_work},
+};
+
+impl Scenario {
+    /// The canonical text: every key, in a fixed order. Reading it back gives an equal scenario.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        // Writing to a String cannot fail.
+        let _ = self.write(&mut text);
+        text
+    }
+
+    /// SHA-256 of the canonical text, in hexadecimal: equal for two scenarios exactly when they say the same.
+    pub fn hash(&self) -> String {
+        Sha256::digest(self.to_toml())
+            .iter()
+            .fold(String::new(), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        // A name has only characters that need no escape; so has every other text here.
+        writeln!(out, "name = \"{}\"", self.name)?;
+        writeln!(out, "seed = {}", self.seed)?;
+        match self.length {
+            Length::DurationNs(ns) => {
+                writeln!(out, "duration = \"{}\"", format_duration(ns))?;
+                writeln!(out, "warm_up = \"{}\"", format_duration(self.warm_up_ns))?;
+            }
+            Length::Turns(turns) => writeln!(out, "turns = {turns}")?,
+        }
+        write_host(&self.host, out)?;
+        self.vms.iter().try_for_each(|vm| write_vm(vm, out))
+    }
+}
+
+fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
+    let Scheduler::Stock = host.scheduler;
+    let Policy::None = host.policy;
+    writeln!(out, "\n[host]")?;
+    for (key, value) in [
+        ("cpus", host.cpus),
+        ("ple_window", host.ple_window),
+        ("ple_gap", host.ple_gap),
+    ] {
+        if let Some(value) = value {
+            writeln!(out, "{key} = {value}")?;
+        }
+    }
+    writeln!(out, "scheduler = \"stock\"")?;
+    writeln!(out, "policy = \"none\"")?;
+    writeln!(out, "ple_window_fixed = {}", host.ple_window_fixed)
+}
+
+fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "\n[[vm]]")?;
+    writeln!(out, "count = {}", vm.count)?;
+    writeln!(out, "vcpus = {}", vm.vcpus)?;
+    writeln!(out, "lock = \"{}\"", vm.lock.name())?;
+    match vm.locks {
+        LockSharing::Shared(count) => writeln!(out, "locks = {count}")?,
+        LockSharing::Private => writeln!(out, "locks = \"private\"")?,
+    }
+    writeln!(out, "user_work = {}", distribution(&vm.user_work))?;
+    writeln!(out, "kernel_work = {}", distribution(&vm.kernel_work))?;
+    writeln!(out, "hold = {}", distribution(&vm.hold))?;
+    for (key, value) in [
+        ("shootdown_every_turns", vm.shootdown_every_turns),
+        ("wakeup_every_turns", vm.wakeup_every_turns),
+        ("tick_hz", vm.tick_hz),
+        ("pause_every_turns", vm.pause_every_turns),
+        ("log_records", vm.log_records),
+        ("log_minimum_turns", vm.log_minimum_turns),
+    ] {
+        writeln!(out, "{key} = {value}")?;
+    }
+    writeln!(out, "pause_exits = {}", vm.pause_exits)?;
+    writeln!(out, "halt_exits = {}", vm.halt_exits)
+}
+
+fn distribution(distribution: &Distribution) -> String {
+    let work = |value| format!("\"{}\"", format_work(distribution.unit, value));
+    match distribution.shape {
+        Shape::Constant(value) => work(value),
+        Shape::Uniform { low, high } => {
+            format!("{{ uniform = [{}, {}] }}", work(low), work(high))
+        }
+        Shape::Exponential { mean } => format!("{{ exponential = {} }}", work(mean)),
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The JSON Schema of a scenario, for editors. The parser is the law; a test holds their keys together.
+
+use schemars::{JsonSchema, schema_for};
+use unspin_abi::LockKind;
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+pub fn json_schema() -> serde_json::Value {
+    let mut schema = schema_for!(Scenario).to_value();
+    let names: Vec<_> = LockKind::all().map(LockKind::name).collect();
+    schema["$defs"]["Vm"]["properties"]["lock"]["enum"] = serde_json::json!(names);
+    schema["oneOf"] = serde_json::json!([{"required": ["duration"]}, {"required": ["turns"]}]);
+    schema
+}
+
+const TIME: &str = r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)$";
+const WORK: &str = r"^[0-9]+(\.[0-9]+)? ?(loops?|ns|us|ms|s)$";
+
+/// What runs, on what host, for how long, from which seed.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Scenario {
+    /// A short name for tables; the file's stem when absent.
+    #[schemars(length(min = 1, max = 64), regex(pattern = r"^[A-Za-z0-9._-]+$"))]
+    name: Option<String>,
+    /// Everything random follows from it; 1 when absent.
+    #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_i64))]
+    seed: Option<i64>,
+    /// How long the run lasts, such as "2s"; above 0. Either this or `turns`.
+    #[schemars(regex(pattern = TIME))]
+    duration: Option<String>,
+    /// The run ends when each vCPU has done so many turns.
+    #[schemars(range(min = 1))]
+    turns: Option<u32>,
+    /// What rates leave out at the beginning; shorter than `duration`, 0 when absent.
+    #[schemars(regex(pattern = TIME))]
+    warm_up: Option<String>,
+    /// The machine below the VMs.
+    host: Option<Host>,
+    /// Groups of equal VMs.
+    #[schemars(length(min = 1))]
+    vm: Vec<Vm>,
+}
+
+/// The machine below the VMs.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Host {
+    /// pCPUs that vCPUs may use, from CPU 0 on; all of the host when absent.
+    #[schemars(range(min = 1, max = 4096))]
+    cpus: Option<u32>,
+    /// The host scheduler; "stock" when absent.
+    scheduler: Option<Scheduler>,
+    /// The policy that steers it; "none" when absent.
+    policy: Option<Policy>,
+    /// pause_filter_count of kvm_amd (PAUSEs), ple_window of kvm_intel (TSC cycles); KVM's default when absent.
+    #[schemars(range(min = 1, max = 65535))]
+    ple_window: Option<u32>,
+    /// pause_filter_thresh of kvm_amd, ple_gap of kvm_intel (cycles); KVM's default when absent.
+    #[schemars(range(min = 1, max = 65535))]
+    ple_gap: Option<u32>,
+    /// true: KVM leaves the window as it is; false (default): KVM grows and resets it.
+    ple_window_fixed: Option<bool>,
+}
+
+/// Host schedulers.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Scheduler {
+    /// What the host's kernel has.
+    Stock,
+}
+
+/// Policies.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Policy {
+    /// Nobody steers.
+    None,
+}
+
+/// A group of equal VMs.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Vm {
+    /// How many; 1 when absent.
+    #[schemars(range(min = 1, max = 1000))]
+    count: Option<u32>,
+    /// vCPUs of each.
+    #[schemars(range(min = 1, max = 64))]
+    vcpus: u32,
+    /// The lock its vCPUs take.
+    lock: String,
+    /// How many locks all vCPUs share (each turn draws one), or "private": one per vCPU. 1 when absent.
+    locks: Option<Locks>,
+    /// Work in user mode per turn; nothing when absent.
+    user_work: Option<Work>,
+    /// Work in the guest kernel outside the lock, per turn; nothing when absent.
+    kernel_work: Option<Work>,
+    /// Work inside the lock, per turn.
+    hold: Work,
+    /// A TLB shootdown every so many turns; 0 or absent: never.
+    shootdown_every_turns: Option<u32>,
+    /// A wake-up of a halted vCPU every so many turns; 0 or absent: never.
+    wakeup_every_turns: Option<u32>,
+    /// Timer interrupts per second and vCPU; 250 when absent.
+    #[schemars(range(min = 0, max = 10000))]
+    tick_hz: Option<u32>,
+    /// PAUSE at every so many turns of a waiting loop; 1 when absent.
+    #[schemars(range(min = 1, max = 65536))]
+    pause_every_turns: Option<u32>,
+    /// Whether PAUSE may exit; true when absent.
+    pause_exits: Option<bool>,
+    /// Whether HLT exits; true when absent.
+    halt_exits: Option<bool>,
+    /// Waits of ground truth kept per vCPU; 0 when absent. 64 bytes each, 10 MiB for all vCPUs.
+    log_records: Option<u32>,
+    /// Waits of fewer turns are left out of the log; 0 when absent.
+    log_minimum_turns: Option<u32>,
+}
+
+/// How many locks, and who shares them.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code)]
+enum Locks {
+    /// So many for all vCPUs of a VM.
+    Shared(#[schemars(range(min = 1, max = 64))] u32),
+    /// One per vCPU.
+    Private(Private),
+}
+
+/// The word "private".
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Private {
+    /// One lock per vCPU: nobody ever waits.
+    Private,
+}
+
+/// A distribution of work.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[allow(dead_code)]
+enum Work {
+    /// Always the same.
+    Constant(#[schemars(regex(pattern = WORK))] String),
+    /// A shape and its numbers.
+    Drawn(Drawn),
+}
+
+/// A distribution that is drawn from.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", deny_unknown_fields)]
+#[allow(dead_code)]
+enum Drawn {
+    /// Exponential of that mean.
+    Exponential(#[schemars(regex(pattern = WORK))] String),
+    /// Equally likely between both, included.
+    Uniform([String; 2]),
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What several test files need: a valid scenario, and any scenario at all.
+#![allow(dead_code)]
+
+use proptest::prelude::*;
+use unspin_abi::LockKind;
+use unspin_scenario::{
+    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
+    limits::*,
+};
+
+/// The shortest valid scenario.
+pub const MINIMAL: &str =
+    "duration = \"1s\"\n\n[[vm]]\nvcpus = 2\nlock = \"ticket\"\nhold = \"300 loops\"\n";
+
+fn distribution() -> impl Strategy<Value = Distribution> {
+    let unit = prop_oneof![Just(WorkUnit::Loops), Just(WorkUnit::Nanoseconds)];
+    let shape = prop_oneof![
+        (0..=WORK_MAX_NS).prop_map(Shape::Constant),
+        (1..=WORK_MAX_NS).prop_map(|mean| Shape::Exponential { mean }),
+        (0..=WORK_MAX_NS, 0..=WORK_MAX_NS).prop_map(|(a, b)| Shape::Uniform {
+            low: a.min(b),
+            high: a.max(b),
+        }),
+    ];
+    (unit, shape).prop_map(|(unit, shape)| Distribution { unit, shape })
+}
+
+fn vm() -> impl Strategy<Value = Vm> {
+    let locks = prop_oneof![
+        Just(LockSharing::Private),
+        (1..=LOCKS_MAX).prop_map(LockSharing::Shared)
+    ];
+    (
+        (1u32..=100, 1..=VCPUS_MAX, 0..LockKind::all().count(), locks),
+        (distribution(), distribution(), distribution()),
+        (
+            any::<u32>(),
+            any::<u32>(),
+            0..=TICK_HZ_MAX,
+            1..=PAUSE_EVERY_MAX,
+        ),
+        (any::<bool>(), any::<bool>(), 0u32..=2_560, any::<u32>()),
+    )
+        .prop_map(|(size, work, every, rest)| Vm {
+            count: size.0,
+            vcpus: size.1,
+            lock: LockKind::all().nth(size.2).expect("below the count"),
+            locks: size.3,
+            user_work: work.0,
+            kernel_work: work.1,
+            hold: work.2,
+            shootdown_every_turns: if size.1 > 1 { every.0 } else { 0 },
+            wakeup_every_turns: if size.1 > 1 { every.1 } else { 0 },
+            tick_hz: every.2,
+            pause_every_turns: every.3,
+            pause_exits: rest.0,
+            halt_exits: rest.1,
+            log_records: rest.2,
+            log_minimum_turns: rest.3,
+        })
+}
+
+fn host() -> impl Strategy<Value = Host> {
+    (
+        proptest::option::of(1..=CPUS_MAX),
+        proptest::option::of(1..=PLE_MAX),
+        proptest::option::of(1..=PLE_MAX),
+        any::<bool>(),
+    )
+        .prop_map(|(cpus, ple_window, ple_gap, ple_window_fixed)| Host {
+            cpus,
+            scheduler: Scheduler::Stock,
+            policy: Policy::None,
+            ple_window,
+            ple_gap,
+            ple_window_fixed,
+        })
+}
+
+/// Any scenario that can be.
+pub fn scenario() -> impl Strategy<Value = Scenario> {
+    let length = prop_oneof![
+        (1..=DURATION_MAX_NS, any::<u64>())
+            .prop_map(|(ns, warm_up)| (Length::DurationNs(ns), warm_up % ns)),
+        (1..=u32::MAX).prop_map(|turns| (Length::Turns(turns), 0)),
+    ];
+    (
+        "[A-Za-z0-9._-]{1,64}",
+        0..=SEED_MAX,
+        length,
+        host(),
+        proptest::collection::vec(vm(), 1..6),
+    )
+        .prop_map(|(name, seed, (length, warm_up_ns), host, vms)| Scenario {
+            name,
+            seed,
+            length,
+            warm_up_ns,
+            host,
+            vms,
+        })
+}
+
+/// The key of `MINIMAL` that most tests replace.
+pub const HOLD: &str = "hold = \"300 loops\"";
+
+/// `MINIMAL` with one piece replaced, and what must come of it.
+pub fn refused(from: &str, to: &str, place: (usize, usize), message: &str, allowed: &str) {
+    assert!(MINIMAL.contains(from), "{from}");
+    let text = MINIMAL.replacen(from, to, 1);
+    let error = Scenario::parse(&text, "s.toml").expect_err(&text);
+    let plain = error.plain();
+    assert!(plain.contains(message), "{plain}\nlacks {message}");
+    assert!(plain.contains(allowed), "{plain}\nlacks {allowed}");
+    assert_eq!((error.line(), error.column()), place, "{plain}");
+    assert!(plain.starts_with(&format!("s.toml:{}:{}: ", place.0, place.1)));
+    assert!(!plain.contains('\n'));
+}

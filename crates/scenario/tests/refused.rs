@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every way to be refused: the message, its line and column, and what it says is allowed.
+
+mod common;
+
+use common::{HOLD, refused};
+
+const VCPUS: &str = "a whole number from 1 to 64";
+
+#[test]
+fn keys() {
+    refused(
+        "vcpus",
+        "vcpu",
+        (4, 1),
+        "unknown key `vcpu` in [[vm]]",
+        "did you mean `vcpus`?",
+    );
+    refused("vcpus", "vcpu", (4, 1), "", "`halt_exits`");
+    refused(
+        "duration",
+        "length = 1\nduration",
+        (1, 1),
+        "unknown key `length`",
+        "`warm_up`",
+    );
+    refused(
+        "[[vm]]",
+        "[host]\ncpu = 1\n[[vm]]",
+        (4, 1),
+        "unknown key `cpu` in [host]",
+        "`cpus`",
+    );
+    refused(
+        "vcpus = 2\n",
+        "",
+        (3, 1),
+        "`vcpus` is missing in [[vm]]",
+        VCPUS,
+    );
+    refused(HOLD, "", (3, 1), "`hold` is missing in [[vm]]", "300 loops");
+    refused(
+        "lock = \"ticket\"\n",
+        "",
+        (3, 1),
+        "`lock` is missing",
+        "\"ticket\"",
+    );
+}
+
+#[test]
+fn vcpus() {
+    refused(
+        "vcpus = 2",
+        "vcpus = 0",
+        (4, 9),
+        "`vcpus` cannot be 0",
+        VCPUS,
+    );
+    refused(
+        "vcpus = 2",
+        "vcpus = 65",
+        (4, 9),
+        "`vcpus` cannot be 65",
+        VCPUS,
+    );
+    refused(
+        "vcpus = 2",
+        "vcpus = -1",
+        (4, 9),
+        "`vcpus` cannot be -1",
+        VCPUS,
+    );
+    refused(
+        "vcpus = 2",
+        "vcpus = 1.5",
+        (4, 9),
+        "`vcpus` cannot be 1.5",
+        VCPUS,
+    );
+    refused(
+        "vcpus = 2",
+        "vcpus = \"2\"",
+        (4, 9),
+        "the text \"2\"",
+        VCPUS,
+    );
+    let huge = "vcpus = 99999999999999999999999999999999999999999999";
+    refused("vcpus = 2", huge, (4, 9), "`vcpus` cannot be 9999", VCPUS);
+}
+
+#[test]
+fn locks() {
+    refused(
+        "\"ticket\"",
+        "\"tickets\"",
+        (5, 8),
+        "there is no lock `tickets`",
+        "did you mean `ticket`?",
+    );
+    for name in [
+        "test_and_set",
+        "test_and_test_and_set",
+        "ticket",
+        "preemptable_ticket",
+    ] {
+        refused(
+            "\"ticket\"",
+            "\"mcs\"",
+            (5, 8),
+            "there is no lock `mcs`",
+            &format!("`{name}`"),
+        );
+    }
+    refused("\"ticket\"", "3", (5, 8), "`lock` cannot be 3", "`ticket`");
+    refused(
+        "hold",
+        "locks = 65\nhold",
+        (6, 9),
+        "`locks` cannot be 65",
+        "from 1 to 64, or \"private\"",
+    );
+    refused(
+        "hold",
+        "locks = 0\nhold",
+        (6, 9),
+        "`locks` cannot be 0",
+        "\"private\"",
+    );
+    refused(
+        "hold",
+        "locks = \"own\"\nhold",
+        (6, 9),
+        "the text \"own\"",
+        "\"private\"",
+    );
+}
+
+#[test]
+fn times() {
+    refused(
+        "\"1s\"",
+        "\"0s\"",
+        (1, 12),
+        "`duration` cannot be 0s",
+        "from 1ns to 86400s",
+    );
+    refused(
+        "\"1s\"",
+        "\"86401s\"",
+        (1, 12),
+        "`duration` cannot be 86401s",
+        "86400s",
+    );
+    refused(
+        "\"1s\"",
+        "1",
+        (1, 12),
+        "`duration` cannot be 1",
+        "such as \"2s\"",
+    );
+    refused(
+        "\"1s\"",
+        "\"1\"",
+        (1, 12),
+        "`1` has no unit",
+        "such as \"2s\"",
+    );
+    refused(
+        "\"1s\"",
+        "\"5 loops\"",
+        (1, 12),
+        "is work, not a time",
+        "such as \"2s\"",
+    );
+    refused(
+        "\"1s\"",
+        "\"1 fortnight\"",
+        (1, 12),
+        "not a unit of time",
+        "\"250ms\"",
+    );
+    refused(
+        "duration = \"1s\"",
+        "",
+        (1, 1),
+        "neither `duration` nor `turns`",
+        "turns = 1000",
+    );
+    refused(
+        "\"1s\"",
+        "\"1s\"\nturns = 5",
+        (2, 9),
+        "exclude each other",
+        "keep the one",
+    );
+    refused(
+        "duration = \"1s\"",
+        "turns = 0",
+        (1, 9),
+        "`turns` cannot be 0",
+        "from 1 to 4294967295",
+    );
+}
+
+#[test]
+fn warm_up() {
+    let longer = "\"1s\"\nwarm_up = \"1s\"";
+    refused(
+        "\"1s\"",
+        longer,
+        (2, 11),
+        "leaves nothing of a run of 1s",
+        "shorter than `duration`",
+    );
+    let turns = "turns = 5\nwarm_up = \"1ms\"";
+    refused(
+        "duration = \"1s\"",
+        turns,
+        (2, 11),
+        "needs `duration`",
+        "leave `warm_up` out",
+    );
+}
