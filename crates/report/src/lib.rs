@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How numbers leave the program: tables for people, one JSON object for programs, and the statistics behind them.
 
+mod cell;
+mod document;
 mod machine;
 mod paired;
 mod student;
 mod table;
 
+pub use cell::{Cell, Unit};
+pub use document::Document;
 pub use machine::Machine;
 pub use paired::{Comparison, Interval, Summary, Verdict, collapsed_share};
 pub use student::student_t_975;
-pub use table::{Cell, Column, Table, Unit};
+pub use table::{Column, Table};
 
 /// The commit this binary was built from: 12 digits, `-dirty` behind them when tracked files differed; "unknown"
 /// when it was built outside git.

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! One cell of a table: a value, and how people and programs see it.
+
+use serde_json::{Value, json};
+
+/// What a number counts; it decides how people see it. JSON always has the full number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Text.
+    Text,
+    /// A whole number or a rate: no fraction, thousands apart.
+    Count,
+    /// A share of 100: one digit after the point.
+    Percent,
+    /// A ratio: three digits after the point.
+    Ratio,
+    /// Nanoseconds in the cell; people see ns, us, ms or s.
+    Nanoseconds,
+}
+
+/// One cell.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Nothing is known: `-` for people, null in JSON.
+    Unknown,
+    /// Text.
+    Text(String),
+    /// A number.
+    Integer(u64),
+    /// A number; one that is not finite is null in JSON.
+    Real(f64),
+}
+
+impl Cell {
+    /// For programs: the full value.
+    pub(crate) fn json(&self) -> Value {
+        match self {
+            Cell::Unknown => Value::Null,
+            Cell::Text(text) => json!(text),
+            Cell::Integer(value) => json!(value),
+            // serde_json turns what is not finite into null.
+            Cell::Real(value) => json!(value),
+        }
+    }
+
+    /// For people: rounded, in a unit that suits.
+    pub(crate) fn text(&self, unit: Unit) -> String {
+        let value = match self {
+            Cell::Unknown => return "-".into(),
+            Cell::Text(text) => return text.clone(),
+            Cell::Integer(value) if unit == Unit::Count => return thousands(*value as f64),
+            Cell::Integer(value) => *value as f64,
+            Cell::Real(value) => *value,
+        };
+        if !value.is_finite() {
+            return "-".into();
+        }
+        match unit {
+            Unit::Text => value.to_string(),
+            Unit::Count => thousands(value),
+            Unit::Percent => format!("{value:.1}"),
+            Unit::Ratio => format!("{value:.3}"),
+            Unit::Nanoseconds => nanoseconds(value),
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(value: u64) -> Cell {
+        Cell::Integer(value)
+    }
+}
+
+impl From<u32> for Cell {
+    fn from(value: u32) -> Cell {
+        Cell::Integer(u64::from(value))
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(value: usize) -> Cell {
+        Cell::Integer(value as u64)
+    }
+}
+
+impl From<f64> for Cell {
+    fn from(value: f64) -> Cell {
+        Cell::Real(value)
+    }
+}
+
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Unknown, Into::into)
+    }
+}
+
+/// Rounded to a whole number, with a comma at every third digit.
+fn thousands(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    if value < 0.0 && digits != "0" {
+        format!("-{text}")
+    } else {
+        text
+    }
+}
+
+/// A time in the unit that leaves one to three digits before the point.
+fn nanoseconds(value: f64) -> String {
+    let (unit, size) = match value.abs() {
+        x if x < 1e3 => return format!("{value:.0} ns"),
+        x if x < 1e6 => ("us", 1e3),
+        x if x < 1e9 => ("ms", 1e6),
+        _ => ("s", 1e9),
+    };
+    format!("{:.1} {unit}", value / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_for_people() {
+        assert_eq!(thousands(0.0), "0");
+        assert_eq!(thousands(999.6), "1,000");
+        assert_eq!(thousands(-1_000_000.0), "-1,000,000");
+        assert_eq!(nanoseconds(999.0), "999 ns");
+        assert_eq!(nanoseconds(1_500.0), "1.5 us");
+        assert_eq!(nanoseconds(2.5e9), "2.5 s");
+    }
+}

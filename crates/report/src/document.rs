@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a command prints: its tables, in order, for people or as one JSON object.
+
+use std::io::{self, Write};
+
+use serde_json::{Map, Value, json};
+
+use crate::{COMMIT, machine::Machine, table::Table};
+
+/// The result of one command.
+#[derive(Clone, Debug)]
+pub struct Document {
+    command: String,
+    machine: Machine,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Table(Table),
+    Note(String),
+}
+
+impl Document {
+    /// An empty one. `command` is what made it, such as `vm run`.
+    pub fn new(command: &str, machine: Machine) -> Document {
+        Document {
+            command: command.to_owned(),
+            machine,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.parts.push(Part::Table(table));
+    }
+
+    /// Adds a line for people. It is not in the JSON, so nothing may be said only here.
+    pub fn note(&mut self, line: impl Into<String>) {
+        self.parts.push(Part::Note(line.into()));
+    }
+
+    /// `{"command", "commit", "machine", "rows": [...]}` on one line. Rows are flat; the first key of each, `table`,
+    /// says which table it belongs to.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        let tables = self.parts.iter().filter_map(|part| match part {
+            Part::Table(table) => Some(table),
+            Part::Note(_) => None,
+        });
+        let rows: Vec<Value> = tables.flat_map(Table::json_rows).collect();
+        let mut object = Map::new();
+        object.insert("command".into(), json!(self.command));
+        object.insert("commit".into(), json!(COMMIT));
+        object.insert("machine".into(), json!(self.machine.to_string()));
+        object.insert("rows".into(), Value::Array(rows));
+        writeln!(out, "{}", Value::Object(object))
+    }
+
+    /// Tables and notes in the order in which they were added, the machine and the commit below them.
+    ///
+    /// # Errors
+    /// When `out` cannot be written.
+    pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for part in &self.parts {
+            match part {
+                Part::Table(table) => {
+                    writeln!(out)?;
+                    table.write_text(out)?;
+                }
+                Part::Note(line) => writeln!(out, "{line}")?,
+            }
+        }
+        writeln!(out, "\n{} (unspin {COMMIT})", self.machine)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cell::Unit, table::Column};
+
+    fn document() -> Document {
+        let machine = Machine {
+            processor: "P".into(),
+            cpus: 2,
+            kernel: "7.2".into(),
+            testbed: false,
+        };
+        let mut document = Document::new("vm run", machine);
+        document.note("first");
+        for name in ["vm", "vcpu"] {
+            let columns = &[Column::new("number", "no.", Unit::Count)];
+            let mut table = Table::new(name, "", columns);
+            table.push(vec![7u64.into()]);
+            document.table(table);
+        }
+        document
+    }
+
+    #[test]
+    fn json_is_one_object_with_all_rows() {
+        let mut out = Vec::new();
+        document().write_json(&mut out).expect("a Vec takes it");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert_eq!(text.matches('\n').count(), 1);
+        let object: Value = serde_json::from_str(&text).expect("JSON");
+        let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["command", "commit", "machine", "rows"]);
+        assert_eq!(object["command"], "vm run");
+        assert_eq!(object["commit"], COMMIT);
+        assert_eq!(object["machine"], "P, 2 CPUs, Linux 7.2");
+        assert_eq!(
+            object["rows"],
+            json!([{"table": "vm", "number": 7}, {"table": "vcpu", "number": 7}])
+        );
+    }
+
+    #[test]
+    fn text_keeps_the_order() {
+        let mut out = Vec::new();
+        document().write_text(&mut out).expect("a Vec takes it");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.starts_with("first\n"), "{text}");
+        assert!(text.ends_with(&format!("\nP, 2 CPUs, Linux 7.2 (unspin {COMMIT})\n")));
+    }
+}
