@@ -43,7 +43,7 @@
  *           image's segments (loaded at their physical addresses), the page tables and the parameters
  *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
  * The guest uses general registers only, no hypercall, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
- * GS_BASE, KVM's steal time.
+ * STAR, LSTAR, SFMASK, GS_BASE, KVM's steal time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
  * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
  * after all of them have finished their turns (until then they go on answering interrupts), and the vCPU need not be

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* apic.c - the local APIC in x2APIC mode: tick, interprocessor interrupts, and the handlers that only count. */
+#include "guest.h"
+
+/* Makes the APIC of this vCPU take interrupts. Interrupts are off. */
+void apic_start(void)
+{
+	unspin_u64 base = rdmsr(MSR_APIC_BASE);
+	unspin_u64 wanted = base | APIC_BASE_ENABLED | APIC_BASE_X2APIC;
+
+	if (base != wanted)
+		wrmsr(MSR_APIC_BASE, wanted);
+	wrmsr(MSR_X2APIC_SPURIOUS, APIC_SOFTWARE_ENABLED | VECTOR_SPURIOUS);
+	wrmsr(MSR_X2APIC_TPR, 0);
+	wrmsr(MSR_X2APIC_LVT_LINT0, APIC_LVT_MASKED); /* KVM leaves vCPU 0's open to the legacy controller */
+	wrmsr(MSR_X2APIC_LVT_TIMER, APIC_LVT_MASKED);
+}
+
+/*
+ * The periodic tick, if the parameters ask for one. KVM rounds periods below its min_timer_period_us (200 by default)
+ * up to it, so above 5,000 Hz `ticks` tells the rate that it really was.
+ */
+void apic_start_tick(void)
+{
+	if (PARAMETERS->tick_hz == 0)
+		return;
+	wrmsr(MSR_X2APIC_TIMER_DIVIDE, APIC_TIMER_DIVIDE_BY_1);
+	wrmsr(MSR_X2APIC_LVT_TIMER, APIC_TIMER_PERIODIC | VECTOR_TICK);
+	wrmsr(MSR_X2APIC_TIMER_COUNT, PARAMETERS->apic_timer_hz / PARAMETERS->tick_hz);
+}
+
+/* A write of ICR may pass earlier stores (SDM volume 3, 10.12.3): what the receiver shall find must be out first. */
+static void icr_write(unspin_u64 value)
+{
+	__asm__ volatile("mfence\n\tlfence" : : : "memory");
+	wrmsr(MSR_X2APIC_ICR, value);
+}
+
+/* One write, and with KVM one exit, for all of them. */
+void apic_send_all_others(unspin_u32 vector)
+{
+	icr_write(APIC_ICR_ALL_BUT_SELF | vector);
+}
+
+/* To one vCPU, whose x2APIC id is its number. */
+void apic_send(unspin_u32 vcpu, unspin_u32 vector)
+{
+	icr_write((unspin_u64)vcpu << 32 | vector);
+}
+
+void handle_tick(unspin_u64 interrupted_cs)
+{
+	struct unspin_guest_statistics *statistics = this_vcpu()->statistics;
+
+	statistics->ticks++;
+	if ((interrupted_cs & 3) == 3)
+		statistics->ticks_in_user++;
+	wrmsr(MSR_X2APIC_EOI, 0);
+}
+
+/* Its whole purpose is that HLT returns; what is to be seen then, the waiter looks for itself. */
+void handle_wake(unspin_u64 interrupted_cs)
+{
+	(void)interrupted_cs;
+	wrmsr(MSR_X2APIC_EOI, 0);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* guest.S - the first instruction, the way to CPL 3 and back, and what leads from an interrupt to its C handler. */
+#include "layout.h"
+
+	.text
+
+/* Entry of every vCPU: its number in RDI, the rest as abi/guest.h says. */
+	.globl _start64
+_start64:
+	rdtsc
+	shlq	$32, %rdx
+	orq	%rax, %rdx
+	movq	%rdx, %rsi		/* guest_main's first_tsc */
+	cmpq	$VCPUS_MAX, %rdi
+	jae	1f
+	movq	%rdi, %rax
+	imulq	$VCPU_BYTES, %rax, %rax
+	leaq	vcpu_blocks + VCPU_BYTES(%rax), %rsp
+	xorl	%ebp, %ebp
+	call	guest_main
+	ud2
+1:	movl	$PANIC_PARAMETERS, %eax	/* no stack for it, so panic() is out of reach */
+	xorl	%ebx, %ebx
+	xorl	%ecx, %ecx
+	xorl	%esi, %esi
+	movl	$PORT_PANIC, %edx
+	outl	%eax, %dx
+2:	hlt
+	jmp	2b
+
+/*
+ * void enter_user(loops): runs user_work (user.c) at CPL 3 and returns when that does SYSCALL. Like any function it may
+ * clobber what is not callee-saved; user_work keeps the rest.
+ */
+	.globl enter_user
+enter_user:
+	movq	%rsp, %gs:VCPU_RSP0
+	movl	%edi, %ecx
+	pushq	$SELECTOR_USER_DATA
+	pushq	$USER_STACK		/* never used: user_work needs none */
+	pushq	$RFLAGS_USER
+	pushq	$SELECTOR_USER_CODE
+	pushq	$user_work
+	iretq
+
+/*
+ * Where SYSCALL leads: back to enter_user's caller. GS is the same in both modes, and every interrupt has a stack of
+ * its own, so nothing can go wrong while RSP is still the user's.
+ */
+	.globl user_return
+user_return:
+	movq	%gs:VCPU_RSP0, %rsp
+	ret
+
+/* A handler in C with the interrupted code's CS as its argument; what C may clobber is saved. */
+.macro	interrupt	entry, handler
+	.globl	\entry
+\entry:
+	pushq	%rax
+	pushq	%rcx
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%r8
+	pushq	%r9
+	pushq	%r10
+	pushq	%r11
+	movq	10 * 8(%rsp), %rdi	/* 9 registers and RIP lie before CS; 14 words keep RSP aligned for the call */
+	call	\handler
+	popq	%r11
+	popq	%r10
+	popq	%r9
+	popq	%r8
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%rcx
+	popq	%rax
+	iretq
+.endm
+
+	interrupt	entry_tick, handle_tick
+	interrupt	entry_shootdown, handle_shootdown
+	interrupt	entry_wake, handle_wake
+
+/* A spurious interrupt wants no EOI and no notice. */
+	.globl entry_spurious
+entry_spurious:
+	iretq
+
+/* Exceptions: 32 stubs of EXCEPTION_STUB_BYTES, each pushes its vector; 0 stands in where the CPU pushes no error code. */
+	.p2align 4
+	.globl exception_stubs
+exception_stubs:
+	.set	vector, 0
+	.rept	VECTOR_EXCEPTIONS
+	.p2align 4
+	.if	(EXCEPTIONS_WITH_ERROR_CODE >> vector) & 1
+	.else
+	pushq	$0
+	.endif
+	pushq	$vector
+	jmp	exception
+	.set	vector, vector + 1
+	.endr
+
+exception:
+	popq	%rdi			/* vector */
+	popq	%rsi			/* error code */
+	movq	(%rsp), %rdx		/* RIP */
+	andq	$-16, %rsp
+	call	panic_exception
+	ud2

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * shootdown.c - a TLB shootdown as kernels do it: post the request, interrupt all others, spin until all have answered.
+ *
+ * A request is a bit in the receiver's inbox, posted before the IPI: a receiver that is late finds several senders at
+ * once, and an IPI that merges with a pending one loses nothing.
+ */
+#include "guest.h"
+
+/* With interrupts on, so that two senders answer each other while they wait. Nobody else there: nothing to do. */
+void shootdown(struct vcpu *self)
+{
+	unspin_u64 targets = all_vcpus() & ~(1ull << self->number);
+	struct unspin_guest_statistics *statistics = self->statistics;
+	unspin_u32 left;
+
+	if (targets == 0)
+		return;
+	wait_begin(self, UNSPIN_WAIT_SHOOTDOWN, 0, targets);
+	set_state(self, UNSPIN_STATE_SHOOTDOWN);
+	platform_store_relaxed(&self->unanswered, PARAMETERS->vcpus - 1);
+	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
+		if (i != self->number) /* release: who takes the bit sees `unanswered` */
+			__atomic_fetch_or(&vcpu_of(i)->inbox, 1ull << self->number, __ATOMIC_RELEASE);
+	}
+	apic_send_all_others(VECTOR_SHOOTDOWN);
+
+	left = platform_load_acquire(&self->unanswered);
+	while (left)
+		left = platform_wait_while(&self->unanswered, left, PLATFORM_FOREVER);
+	wait_end(self);
+	set_state(self, UNSPIN_STATE_KERNEL);
+	statistics->shootdowns++;
+	statistics->shootdown_wait_cycles += self->wait.end_tsc - self->wait.begin_tsc;
+	histogram_add(&statistics->shootdown_wait, self->wait.end_tsc - self->wait.begin_tsc);
+	wait_log(self);
+}
+
+/* Invalidates one page for all that asked and answers each. */
+void handle_shootdown(unspin_u64 interrupted_cs)
+{
+	struct vcpu *self = this_vcpu();
+	unspin_u64 senders = __atomic_exchange_n(&self->inbox, 0, __ATOMIC_ACQUIRE);
+
+	(void)interrupted_cs;
+	/* A page just past the end of memory: the price of the instruction, and no mapping in use is lost. */
+	__asm__ volatile("invlpg (%0)" : : "r"((unspin_u64)UNSPIN_GUEST_MEMORY_BYTES) : "memory");
+	while (senders) {
+		unspin_u32 sender = (unspin_u32)__builtin_ctzll(senders);
+
+		senders &= senders - 1;
+		platform_fetch_add_release(&vcpu_of(sender)->unanswered, (unspin_u32)-1);
+		self->statistics->shootdowns_answered++;
+	}
+	wrmsr(MSR_X2APIC_EOI, 0);
+}
+
+/* Who has not picked up the request of `self` yet, one bit each; a glance. */
+unspin_u64 shootdown_unanswered(const struct vcpu *self)
+{
+	unspin_u64 unanswered = 0;
+
+	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
+		unspin_u64 inbox = __atomic_load_n(&vcpu_of(i)->inbox, __ATOMIC_RELAXED);
+
+		unanswered |= (inbox >> self->number & 1) << i;
+	}
+	return unanswered;
+}

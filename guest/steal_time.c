@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* steal_time.c - KVM's steal-time page: what the host says about running this vCPU, and its `preempted` flag. */
+#include "guest.h"
+
+/* Registers the page of this vCPU if KVM offers one; otherwise the flags stay 0 and statistics->steal_time says so. */
+void steal_time_register(struct vcpu *self)
+{
+	struct cpuid signature = cpuid(CPUID_KVM_SIGNATURE);
+
+	if (signature.ebx != 0x4b4d564b || signature.ecx != 0x564b4d56 || signature.edx != 0x4d) /* "KVMKVMKVM" */
+		return;
+	if ((cpuid(CPUID_KVM_FEATURES).eax & KVM_FEATURE_STEAL_TIME) == 0)
+		return;
+	wrmsr(MSR_KVM_STEAL_TIME, (unspin_u64)&self->steal_time | KVM_MSR_ENABLED);
+	self->statistics->steal_time = 1;
+}
+
+/* Nanoseconds that the vCPU was runnable and not run; the host's version is even and unchanged around a good read. */
+unspin_u64 steal_time_ns(const struct vcpu *self)
+{
+	const volatile struct kvm_steal_time *page = &self->steal_time;
+	unspin_u32 version;
+	unspin_u64 steal_ns;
+
+	do {
+		version = page->version;
+		steal_ns = page->steal_ns;
+	} while ((version & 1) != 0 || page->version != version);
+	return steal_ns;
+}
+
+/* vCPUs that KVM says are preempted, one bit each; a glance. */
+unspin_u64 steal_time_preempted(void)
+{
+	unspin_u64 preempted = 0;
+
+	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
+		unspin_u8 flags = *(const volatile unspin_u8 *)&vcpu_of(i)->steal_time.preempted;
+
+		preempted |= (unspin_u64)(flags & KVM_VCPU_PREEMPTED) << i;
+	}
+	return preempted;
+}

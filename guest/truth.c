@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* truth.c - the ground truth: what each wait was, written down by the one who waited (struct unspin_guest_wait). */
+#include "guest.h"
+
+/* From here on the turns of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
+void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets)
+{
+	self->wait = (struct unspin_guest_wait){
+		.targets = targets,
+		.lock = (unspin_u16)lock,
+		.kind = (unspin_u8)kind,
+		.holder_at_stall = UNSPIN_NOBODY,
+	};
+	self->wait_begin_turns = self->statistics->spin_turns;
+	self->stall_at_turns = self->wait_begin_turns + PARAMETERS->stall_turns + 1;
+	self->wait.begin_tsc = rdtsc();
+}
+
+/* Who asks for that lock now, one bit each; a glance. */
+static unspin_u64 vcpus_asking(unspin_u32 lock)
+{
+	unspin_u64 asking = 0;
+
+	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
+		if (__atomic_load_n(&vcpu_of(i)->asking, __ATOMIC_RELAXED) == lock + 1)
+			asking |= 1ull << i;
+	}
+	return asking;
+}
+
+/* The wait has just passed stall_turns (ruling 10): who stands in the way is only to be seen now. */
+void wait_stalled(struct vcpu *self)
+{
+	struct unspin_guest_wait *wait = &self->wait;
+
+	wait->stall_tsc = rdtsc();
+	wait->preempted_at_stall = steal_time_preempted();
+	if (wait->kind == UNSPIN_WAIT_SHOOTDOWN) {
+		wait->waiting_at_stall = shootdown_unanswered(self);
+		return;
+	}
+	wait->holder_at_stall = (unspin_u8)lock_holder(wait->lock);
+	wait->waiting_at_stall = vcpus_asking(wait->lock);
+	self->statistics->stalls++;
+	if (wait->holder_at_stall == UNSPIN_NOBODY)
+		self->statistics->stalls_unheld++;
+}
+
+void wait_end(struct vcpu *self)
+{
+	unspin_u64 turns = self->statistics->spin_turns - self->wait_begin_turns;
+
+	self->wait.end_tsc = rdtsc();
+	self->wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
+}
+
+/* Keeps the wait if it is long enough and there is room; its kind goes last, so that the VMM sees all or nothing. */
+void wait_log(struct vcpu *self)
+{
+	struct unspin_guest_statistics *statistics = self->statistics;
+	struct unspin_guest_wait *record = &self->log[statistics->log_kept];
+	unspin_u8 kind = self->wait.kind;
+
+	if (self->wait.turns < PARAMETERS->log_minimum_turns)
+		return;
+	if (statistics->log_kept >= PARAMETERS->log_records) {
+		statistics->log_dropped++;
+		return;
+	}
+	self->wait.kind = 0;
+	*record = self->wait;
+	__atomic_store_n(&record->kind, kind, __ATOMIC_RELEASE);
+	statistics->log_kept++;
+}

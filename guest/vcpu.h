@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * vcpu.h - what the micro guest keeps for each vCPU. Included by platform_guest.h only; sources include guest.h.
+ *
+ * One vCPU's state is one block of VCPU_BYTES with its stacks at the end, found through GS; what other vCPUs write
+ * lies on cache lines of its own.
+ */
+#ifndef UNSPIN_GUEST_VCPU_H
+#define UNSPIN_GUEST_VCPU_H
+
+#include "../abi/guest.h"
+#include "layout.h"
+#include "x86.h"
+
+/* One stack per interrupt class (IST 1 to 5), so that none can overrun another or the interrupted code's. */
+enum interrupt_stack { STACK_NMI, STACK_DOUBLE_FAULT, STACK_TICK, STACK_IPI, STACK_EXCEPTION, INTERRUPT_STACKS };
+#define INTERRUPT_STACK_BYTES 1024u
+
+struct task_state {
+	unspin_u32 reserved0;
+	unspin_u64 rsp[3];
+	unspin_u64 reserved1;
+	unspin_u64 ist[7];
+	unspin_u64 reserved2;
+	unspin_u16 reserved3;
+	unspin_u16 io_map_offset;
+} __attribute__((packed));
+UNSPIN_ASSERT_SIZE(struct task_state, 104);
+
+struct gate {
+	unspin_u64 low, high;
+};
+
+struct vcpu {
+	struct vcpu *self; /* what GS:0 reads */
+	unspin_u32 number;
+	struct task_state task_state;
+	unspin_u64 gdt[7];
+	struct gate idt[VECTORS];
+
+	struct unspin_guest_statistics *statistics;
+	struct unspin_guest_wait *log;	  /* log_records of them */
+	struct unspin_guest_wait wait;	  /* the one going on */
+	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
+	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
+	unspin_u64 random;		  /* state of the generator */
+	unspin_u32 turns_until_pause;	  /* of waiting loops */
+	unspin_u32 turns_until_shootdown; /* of work */
+	unspin_u32 turns_until_wakeup;	  /* of work */
+
+	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
+	unspin_u32 asking __attribute__((aligned(64)));
+	/* Written by others: shootdowns to answer, one bit per sender. */
+	unspin_u64 inbox __attribute__((aligned(64)));
+	/* Counted down by others: answers still missing to the shootdown of this vCPU. */
+	struct platform_word unanswered __attribute__((aligned(64)));
+	/* Raised by the predecessor: wake-ups not consumed yet. */
+	unspin_u32 tokens __attribute__((aligned(64)));
+	struct kvm_steal_time steal_time;
+
+	unspin_u8 interrupt_stacks[INTERRUPT_STACKS][INTERRUPT_STACK_BYTES] __attribute__((aligned(64)));
+} __attribute__((aligned(64)));
+UNSPIN_ASSERT_OFFSET(struct vcpu, task_state.rsp, VCPU_RSP0);
+_Static_assert(sizeof(struct vcpu) + 4096 <= VCPU_BYTES, "a vCPU's stack has less than 4 KiB");
+
+/* A vCPU's state and, in the rest of the block, its stack: it grows down from the end. Defined in boot.c. */
+union vcpu_block {
+	struct vcpu vcpu;
+	unspin_u8 bytes[VCPU_BYTES];
+} __attribute__((aligned(4096)));
+extern union vcpu_block vcpu_blocks[UNSPIN_GUEST_VCPUS_MAX];
+
+/* `number` is below UNSPIN_GUEST_VCPUS_MAX. */
+static inline struct vcpu *vcpu_of(unspin_u32 number)
+{
+	return &vcpu_blocks[number].vcpu;
+}
+
+/* The vCPU that runs this; valid once boot has loaded GS. Not volatile: it never changes. */
+static inline struct vcpu *this_vcpu(void)
+{
+	struct vcpu *self;
+
+	__asm__("mov %%gs:0, %0" : "=r"(self));
+	return self;
+}
+
+/* Constant after boot, but for `stop`. */
+#define PARAMETERS ((const struct unspin_guest_parameters *)UNSPIN_GUEST_PARAMETERS)
+
+/* All vCPUs of this VM, one bit each. */
+static inline unspin_u64 all_vcpus(void)
+{
+	return ~0ull >> (64u - PARAMETERS->vcpus);
+}
+
+/* Whether the VMM asked to end. It may be set at any time. */
+static inline _Bool stop_asked(void)
+{
+	return __atomic_load_n(&PARAMETERS->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* Only a statement for observers, so relaxed; volatile keeps it where it stands. */
+static inline void set_state(struct vcpu *self, enum unspin_guest_state state)
+{
+	*(volatile unspin_u32 *)&self->statistics->state = state;
+}
+
+#endif
