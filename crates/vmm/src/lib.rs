@@ -1,1 +1,36 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs the micro guest (`guest/`) in VMs under `/dev/kvm`, as a [`Scenario`](unspin_scenario::Scenario) says.
+//!
+//! [`run()`] creates every VM in this process, one named thread per vCPU (`vm0/vcpu3`), lets all of them go at once,
+//! and brings back statistics and the guests' own log of waits. Nothing here is particular to AMD; on Intel it is
+//! written to the same interface but untested.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!("the micro guest is x86-64 and needs Linux's KVM");
+
+mod affinity;
+mod calibrate;
+mod clock;
+mod cpuid;
+mod error;
+mod fleet;
+mod host;
+mod kick;
+mod limits;
+mod memory;
+mod page_tables;
+mod parameters;
+mod pause_loop;
+mod registers;
+mod report;
+mod run;
+mod thread;
+mod vcpu;
+mod vm;
+
+pub use calibrate::WorkRate;
+pub use clock::{Clock, ClockSample};
+pub use error::{Error, GuestFailure};
+pub use parameters::STALL_TURNS;
+pub use pause_loop::PauseLoop;
+pub use report::{RunReport, VcpuReport, VmReport, growth};
+pub use run::{Fault, Phase, RunOptions, run};

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use.
+use std::{fs, path::Path};
+
+use kvm_bindings::{
+    CpuId, KVM_CAP_VCPU_ATTRIBUTES, KVM_CAP_X86_APIC_BUS_CYCLES_NS, KVM_CAP_X86_DISABLE_EXITS,
+    KVM_MAX_CPUID_ENTRIES, KVM_X86_DISABLE_EXITS_HLT, KVM_X86_DISABLE_EXITS_PAUSE,
+};
+use kvm_ioctls::{Cap, Kvm};
+use unspin_scenario::Scenario;
+
+use crate::{Error, cpuid, pause_loop::PauseLoop};
+
+/// KVM's only API version since 2.6.22 (Documentation/virt/kvm/api.rst, 4.1).
+const KVM_API_VERSION: i32 = 12;
+
+/// The APIC bus of a KVM guest ticks once a nanosecond unless told otherwise (APIC_BUS_CYCLE_NS_DEFAULT,
+/// arch/x86/kvm/lapic.h, Linux 7.2).
+const APIC_BUS_CYCLE_NS: u32 = 1;
+
+/// KVM of this host, checked against a scenario.
+pub struct Host {
+    /// `/dev/kvm`.
+    pub kvm: Kvm,
+    /// What vCPUs are told, before their own ids.
+    pub cpuid: CpuId,
+    /// Rate of the guests' APIC timer at divide by 1.
+    pub apic_timer_hz: u32,
+    /// The pause-loop parameters in force, where there are any.
+    pub pause_loop: Option<PauseLoop>,
+    /// Whether a vCPU's TSC offset can be set.
+    pub tsc_offset: bool,
+}
+
+impl Host {
+    /// Opens KVM and checks that it can run the scenario.
+    ///
+    /// # Errors
+    /// Each names what is missing or differs: `NoKvm`, `NoPermission`, `OpenKvm`, `OldKvm`, `MissingCapability`,
+    /// `TooManyVcpus`, `PauseLoop`, `NoPauseLoop`, `TickRate`, `HostCpus`.
+    pub fn open(scenario: &Scenario) -> Result<Host, Error> {
+        let kvm = open_kvm()?;
+        check_capabilities(&kvm, scenario)?;
+        let cpuid = kvm
+            .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
+            .map_err(|error| Error::OpenKvm(error.into()))?;
+        if let Some(capability) = cpuid::missing(cpuid.as_slice()) {
+            return Err(missing(capability, "the micro guest uses it", "3.1"));
+        }
+        let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
+        PauseLoop::check(pause_loop.as_ref(), &scenario.host)?;
+        check_tick_rate(scenario, Path::new("/sys/module"))?;
+        check_cpus(scenario)?;
+        let cycle_ns = kvm.check_extension_raw(KVM_CAP_X86_APIC_BUS_CYCLES_NS.into());
+        let cycle_ns = u32::try_from(cycle_ns).unwrap_or(0);
+        Ok(Host {
+            tsc_offset: kvm.check_extension_raw(KVM_CAP_VCPU_ATTRIBUTES.into()) > 0,
+            apic_timer_hz: 1_000_000_000
+                / if cycle_ns > 0 {
+                    cycle_ns
+                } else {
+                    APIC_BUS_CYCLE_NS
+                },
+            kvm,
+            cpuid,
+            pause_loop,
+        })
+    }
+}
+
+fn open_kvm() -> Result<Kvm, Error> {
+    let kvm = Kvm::new().map_err(|error| match error.errno() {
+        // ENODEV, ENXIO: the node is there, the driver is not.
+        libc::ENOENT | libc::ENODEV | libc::ENXIO => Error::NoKvm,
+        libc::EACCES | libc::EPERM => Error::NoPermission,
+        _ => Error::OpenKvm(error.into()),
+    })?;
+    match kvm.get_api_version() {
+        KVM_API_VERSION => Ok(kvm),
+        found => Err(Error::OldKvm { found }),
+    }
+}
+
+fn missing(capability: &'static str, purpose: &'static str, since: &'static str) -> Error {
+    Error::MissingCapability {
+        capability,
+        purpose,
+        since,
+    }
+}
+
+fn check_capabilities(kvm: &Kvm, scenario: &Scenario) -> Result<(), Error> {
+    // Releases: the commits that added the constants to include/uapi/linux/kvm.h.
+    let needed = [
+        (
+            Cap::UserMemory,
+            "KVM_CAP_USER_MEMORY",
+            "guest memory",
+            "2.6.25",
+        ),
+        (Cap::Irqchip, "KVM_CAP_IRQCHIP", "timers and IPIs", "2.6.25"),
+        (
+            Cap::MpState,
+            "KVM_CAP_MP_STATE",
+            "starting all vCPUs at once",
+            "2.6.25",
+        ),
+        (
+            Cap::ImmediateExit,
+            "KVM_CAP_IMMEDIATE_EXIT",
+            "stopping vCPUs",
+            "4.12",
+        ),
+    ];
+    for (cap, name, purpose, since) in needed {
+        if !kvm.check_extension(cap) {
+            return Err(missing(name, purpose, since));
+        }
+    }
+    let can_disable = kvm.check_extension_raw(KVM_CAP_X86_DISABLE_EXITS.into()) as u32;
+    let disable = |wanted: bool, bit: u32, purpose| {
+        if wanted && can_disable & bit == 0 {
+            return Err(missing("KVM_CAP_X86_DISABLE_EXITS", purpose, "4.17"));
+        }
+        Ok(())
+    };
+    let any = |wanted: fn(&unspin_scenario::Vm) -> bool| scenario.vms.iter().any(wanted);
+    disable(
+        any(|vm| !vm.pause_exits),
+        KVM_X86_DISABLE_EXITS_PAUSE,
+        "pause_exits = false",
+    )?;
+    disable(
+        any(|vm| !vm.halt_exits),
+        KVM_X86_DISABLE_EXITS_HLT,
+        "halt_exits = false",
+    )?;
+    let most = kvm.get_max_vcpus();
+    match scenario.vms.iter().map(|vm| vm.vcpus).max() {
+        Some(wanted) if wanted as usize > most => Err(Error::TooManyVcpus { wanted, most }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a tick that KVM would slow down without a word (limit_periodic_timer_frequency, arch/x86/kvm/lapic.c).
+fn check_tick_rate(scenario: &Scenario, modules: &Path) -> Result<(), Error> {
+    let path = modules.join("kvm/parameters/min_timer_period_us");
+    let Some(period_us) = read_number(&path).filter(|period| *period > 0) else {
+        return Ok(());
+    };
+    let most = 1_000_000 / period_us;
+    match scenario.vms.iter().map(|vm| vm.tick_hz).max() {
+        Some(wanted) if wanted > most => Err(Error::TickRate { wanted, most }),
+        _ => Ok(()),
+    }
+}
+
+fn check_cpus(scenario: &Scenario) -> Result<(), Error> {
+    let Some(wanted) = scenario.host.cpus else {
+        return Ok(());
+    };
+    let available = crate::affinity::allowed_below(wanted);
+    if available < wanted {
+        return Err(Error::HostCpus { wanted, available });
+    }
+    Ok(())
+}
+
+/// The number in a one-line file of sysfs; `None` if there is none.
+pub fn read_number(path: &Path) -> Option<u32> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A scenario from beginning to end: all VMs up, warm-up, window, stop, report.
+use std::{
+    fmt,
+    sync::{Arc, atomic::AtomicBool},
+    time::{Duration, Instant},
+};
+
+use unspin_abi as abi;
+use unspin_scenario::{Length, Scenario};
+
+use crate::{
+    Error,
+    calibrate::WorkRate,
+    clock::{Clock, ClockSample, monotonic_ns},
+    fleet::{Fleet, Ship},
+    host::Host,
+    limits,
+    parameters::needs_work_rate,
+    report::{RunReport, VcpuReport, VmReport, growth},
+};
+
+/// Until every vCPU has executed its first instruction. Emulated, 100 VMs take seconds.
+const START_LIMIT: Duration = Duration::from_secs(120);
+/// From `stop` until every vCPU is done: a convoy behind a descheduled ticket ends at some context switches per turn.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+/// How often the main thread looks for first instructions.
+const START_POLL: Duration = Duration::from_millis(1);
+
+/// How a run is watched and ended from outside.
+#[derive(Default)]
+pub struct RunOptions {
+    /// Set it (from a signal handler, say) and the run ends with `Error::Interrupted` within some 50 ms.
+    pub interrupt: Arc<AtomicBool>,
+    /// Called on the thread that called `run()`, at each phase.
+    pub on_phase: Option<Box<dyn Fn(Phase) + Send + Sync>>,
+    /// What every guest does wrong on purpose, for tests of what is then reported.
+    pub fault: Fault,
+}
+
+/// A guest's fault on purpose: `enum unspin_guest_fault` of abi/guest.h.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fault {
+    /// None.
+    #[default]
+    None,
+    /// vCPU 0 takes a triple fault.
+    Triple,
+    /// vCPU 0 executes UD2.
+    Exception,
+    /// The lock lets everybody in.
+    Exclusion,
+}
+
+impl Fault {
+    /// The number in the parameter block.
+    pub(crate) fn number(self) -> u32 {
+        match self {
+            Fault::None => abi::UNSPIN_FAULT_NONE,
+            Fault::Triple => abi::UNSPIN_FAULT_TRIPLE,
+            Fault::Exception => abi::UNSPIN_FAULT_EXCEPTION,
+            Fault::Exclusion => abi::UNSPIN_FAULT_EXCLUSION,
+        }
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("interrupt", &self.interrupt)
+            .field("fault", &self.fault)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a run is. `WindowBegins` and `WindowEnds` come right after the statistics have been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// All VMs are there and their threads wait.
+    Created,
+    /// Every vCPU has executed its first instruction; what a scenario's times count from.
+    Started,
+    /// The warm-up is over. Not with `Length::Turns`: there the window is the run.
+    WindowBegins,
+    /// The guests are about to be told to stop.
+    WindowEnds,
+    /// All guests are done and all threads joined.
+    Stopped,
+}
+
+/// Runs the scenario on this host's KVM, VMs and all in this process.
+///
+/// Returns when every VM is gone. Needs `/dev/kvm`. Any thread may call it, several at a time.
+///
+/// # Errors
+/// See [`Error`]; by the time it is returned no VM and no vCPU thread of the run is left.
+pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
+    let begin = ClockSample::now();
+    let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
+    let host = Host::open(scenario)?;
+    let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
+    limits::allow_open_files(scenario);
+    let mut fleet = Fleet::new(options.interrupt.clone())?;
+    fleet.create(&host, scenario, work_rate, options.fault)?;
+    phase(Phase::Created);
+    fleet.release();
+    wait_until_started(&mut fleet)?;
+    phase(Phase::Started);
+    let window = match scenario.length {
+        Length::Turns(_) => run_turns(&mut fleet)?,
+        Length::DurationNs(ns) => run_duration(&mut fleet, scenario.warm_up_ns, ns, &phase)?,
+    };
+    fleet.take_down();
+    phase(Phase::Stopped);
+    let clock = Clock {
+        begin,
+        end: ClockSample::now(),
+    };
+    Ok(report(&fleet, window, clock, work_rate, &host))
+}
+
+/// Statistics of all VMs at one time; the VMs' times differ by what reading takes.
+struct Snapshot {
+    vms: Vec<VmSnapshot>,
+}
+
+struct VmSnapshot {
+    monotonic_ns: u64,
+    vcpus: Vec<VcpuSnapshot>,
+}
+
+struct VcpuSnapshot {
+    statistics: abi::unspin_guest_statistics,
+    cpu_time_ns: u64,
+}
+
+impl Snapshot {
+    fn take(fleet: &Fleet) -> Snapshot {
+        let vm = |ship: &Ship| VmSnapshot {
+            monotonic_ns: monotonic_ns(),
+            vcpus: (0..)
+                .zip(&ship.members)
+                .map(|(vcpu, member)| VcpuSnapshot {
+                    statistics: ship.machine.memory.statistics(vcpu),
+                    cpu_time_ns: member.cpu_time_ns(),
+                })
+                .collect(),
+        };
+        Snapshot {
+            vms: fleet.ships.iter().map(vm).collect(),
+        }
+    }
+}
+
+/// Two snapshots; without a first one the window begins with the first instruction.
+struct Window {
+    begin: Option<Snapshot>,
+    end: Snapshot,
+}
+
+fn wait_until_started(fleet: &mut Fleet) -> Result<(), Error> {
+    let limit = Instant::now() + START_LIMIT;
+    let memory = |fleet: &Fleet, vm: usize| fleet.ships[vm].machine.memory.clone();
+    let places: Vec<_> = fleet.places().collect();
+    for place in places {
+        let memory = memory(fleet, place.vm);
+        while memory.first_instruction_tsc(place.vcpu) == 0 {
+            if Instant::now() > limit {
+                return Err(Error::NotStarted {
+                    vm: fleet.name(place),
+                    vcpu: place.vcpu,
+                    waited_ms: START_LIMIT.as_millis() as u64,
+                });
+            }
+            fleet.wait_until(Instant::now() + START_POLL)?;
+        }
+    }
+    Ok(())
+}
+
+fn run_turns(fleet: &mut Fleet) -> Result<Window, Error> {
+    while !fleet.wait_until(Instant::now() + STOP_LIMIT)? {}
+    Ok(Window {
+        begin: None,
+        end: Snapshot::take(fleet),
+    })
+}
+
+fn run_duration(
+    fleet: &mut Fleet,
+    warm_up_ns: u64,
+    duration_ns: u64,
+    phase: &dyn Fn(Phase),
+) -> Result<Window, Error> {
+    let started = Instant::now();
+    fleet.wait_until(started + Duration::from_nanos(warm_up_ns))?;
+    let begin = Snapshot::take(fleet);
+    phase(Phase::WindowBegins);
+    fleet.wait_until(started + Duration::from_nanos(duration_ns))?;
+    let end = Snapshot::take(fleet);
+    phase(Phase::WindowEnds);
+    for ship in &fleet.ships {
+        ship.machine.memory.request_stop();
+    }
+    if !fleet.wait_until(Instant::now() + STOP_LIMIT)? {
+        return Err(fleet.not_stopped(STOP_LIMIT));
+    }
+    let begin = Some(begin);
+    Ok(Window { begin, end })
+}
+
+fn report(
+    fleet: &Fleet,
+    window: Window,
+    clock: Clock,
+    work_rate: Option<WorkRate>,
+    host: &Host,
+) -> RunReport {
+    let begins = |vm: usize| window.begin.as_ref().map(|snapshot| &snapshot.vms[vm]);
+    let vms: Vec<VmReport> = fleet
+        .ships
+        .iter()
+        .enumerate()
+        .map(|(vm, ship)| vm_report(ship, begins(vm), &window.end.vms[vm], &clock))
+        .collect();
+    let sum: u64 = vms.iter().map(|vm| vm.window_ns).sum();
+    RunReport {
+        window_ns: sum / vms.len().max(1) as u64,
+        all_started_ns: vms.iter().map(|vm| vm.start_ns).max().unwrap_or(0),
+        clock,
+        work_rate,
+        pause_loop: host.pause_loop,
+        vms,
+    }
+}
+
+fn vm_report(ship: &Ship, begin: Option<&VmSnapshot>, end: &VmSnapshot, clock: &Clock) -> VmReport {
+    let machine = &ship.machine;
+    let vcpus: Vec<VcpuReport> = (0..)
+        .zip(&end.vcpus)
+        .map(|(vcpu, end)| vcpu_report(ship, vcpu, begin, end))
+        .collect();
+    let host_ns =
+        |tsc: u64, vcpu: &VcpuReport| clock.monotonic_ns(tsc.wrapping_sub(vcpu.tsc_offset as u64));
+    let first = vcpus
+        .iter()
+        .map(|v| host_ns(v.statistics.first_instruction_tsc, v));
+    let first_ns = first.min().unwrap_or(clock.begin.monotonic_ns);
+    let done = vcpus.iter().map(|v| host_ns(v.statistics.done_tsc, v));
+    let window_ns = match begin {
+        Some(begin) => end.monotonic_ns - begin.monotonic_ns,
+        None => done.max().unwrap_or(0).saturating_sub(first_ns),
+    };
+    VmReport {
+        number: machine.number,
+        name: machine.name.clone(),
+        group: machine.group,
+        start_ns: first_ns.saturating_sub(clock.begin.monotonic_ns),
+        window_ns,
+        resident_bytes: machine.memory.resident_bytes(),
+        vcpus,
+    }
+}
+
+fn vcpu_report(
+    ship: &Ship,
+    number: u32,
+    begin: Option<&VmSnapshot>,
+    end: &VcpuSnapshot,
+) -> VcpuReport {
+    let machine = &ship.machine;
+    let member = &ship.members[number as usize];
+    let begin = begin.map(|snapshot| &snapshot.vcpus[number as usize]);
+    let zero = abi::unspin_guest_statistics::default();
+    VcpuReport {
+        number,
+        thread_id: member.thread_id,
+        tsc_offset: machine.tsc_offsets[number as usize],
+        statistics: machine.memory.statistics(number),
+        window: growth(
+            begin.map_or(&zero, |begin| &begin.statistics),
+            &end.statistics,
+        ),
+        cpu_time_ns: end.cpu_time_ns
+            - begin
+                .map_or(0, |begin| begin.cpu_time_ns)
+                .min(end.cpu_time_ns),
+        user_exits: member.end.as_ref().map_or(0, |end| end.user_exits),
+        waits: machine.memory.waits(number, machine.log_records),
+    }
+}
