@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a caller can choose about a run.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::Error;
+
+/// Which emulator runs the testbed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Qemu {
+    /// As the distribution has it: every PAUSE of a nested guest exits (a window of 0).
+    Stock,
+    /// With `testbed/qemu/`'s change: the pause-filter count and threshold are honoured.
+    Unspin,
+}
+
+impl Qemu {
+    /// The emulator's file name in the cache.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Self::Stock => "qemu-stock",
+            Self::Unspin => "qemu-unspin",
+        }
+    }
+}
+
+/// A file of the host that is copied into the testbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Input {
+    /// Where it lies on the host.
+    pub host: PathBuf,
+    /// Where it will lie in the testbed; a relative path counts from [`Options::WORKING_DIRECTORY`].
+    pub guest: PathBuf,
+    /// Whether it can be executed there.
+    pub executable: bool,
+}
+
+/// How the testbed is booted and what goes in and out.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The cache folder that `make setup` filled; see `cache_from_environment`.
+    pub cache: PathBuf,
+    /// Emulated CPUs, 1 to 64. Timed figures want no more than the host has.
+    pub cpus: u32,
+    /// Memory of the emulated machine, 512 to 65,536 MiB.
+    pub memory_mib: u32,
+    /// Run in virtual time on one thread, so that the same binary, inputs and seed give the same bytes.
+    pub deterministic: bool,
+    /// Which emulator.
+    pub qemu: Qemu,
+    /// Seed of the emulator's random numbers, which also seeds the kernel's.
+    pub seed: u64,
+    /// How long one attempt may take in all, by the host's clock.
+    pub time_limit: Duration,
+    /// How long the kernel may take to reach its init, by the host's clock.
+    pub boot_limit: Option<Duration>,
+    /// How long PID 1 may be silent before the machine counts as hung, by the host's clock.
+    pub stall_limit: Duration,
+    /// Files copied into the testbed.
+    pub inputs: Vec<Input>,
+    /// Where the files go that the command leaves below `/out`; they are dropped when `None`.
+    pub bring_back: Option<PathBuf>,
+    /// Appended to the kernel's command line.
+    pub kernel_arguments: Vec<String>,
+    /// Parameters per kernel module, such as `"kvm_amd" -> "pause_filter_count=200"`.
+    pub module_parameters: BTreeMap<String, String>,
+    /// Added to the command's environment.
+    pub environment: BTreeMap<String, String>,
+    /// Where the kernel's console is written to as it comes; it is kept in `Outcome::console` in any case.
+    pub console_file: Option<PathBuf>,
+    /// Print the console's last lines to standard error when a boot fails.
+    pub echo_console: bool,
+    /// The static binary that becomes `/init` and `/bin/unspin`; the running one when `None`.
+    pub init_binary: Option<PathBuf>,
+}
+
+impl Options {
+    /// The command's working directory in the testbed.
+    pub const WORKING_DIRECTORY: &'static str = "/job";
+
+    /// The defaults: 2 CPUs, 2 GiB, timed, our emulator, 10 minutes.
+    pub fn new(cache: PathBuf) -> Self {
+        Self {
+            cache,
+            cpus: 2,
+            memory_mib: 2048,
+            deterministic: false,
+            qemu: Qemu::Unspin,
+            seed: 1,
+            time_limit: Duration::from_secs(600),
+            boot_limit: None,
+            stall_limit: Duration::from_secs(60),
+            inputs: Vec::new(),
+            bring_back: None,
+            kernel_arguments: Vec::new(),
+            module_parameters: BTreeMap::new(),
+            environment: BTreeMap::new(),
+            console_file: None,
+            echo_console: true,
+            init_binary: None,
+        }
+    }
+
+    /// The boot limit in force: as given, or some ten times what a boot took on two idle cores in that mode.
+    pub fn boot_limit(&self) -> Duration {
+        self.boot_limit.unwrap_or(Duration::from_secs(if self.deterministic { 90 } else { 45 }))
+    }
+
+    /// Checks every range that does not depend on a file.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the option, the value and what is allowed.
+    pub fn check(&self) -> Result<(), Error> {
+        let fail = |message: String| Err(Error::Option(message));
+        if !(1..=64).contains(&self.cpus) {
+            return fail(format!("the testbed cannot have {} CPUs: 1 to 64 are allowed", self.cpus));
+        }
+        if !(512..=65_536).contains(&self.memory_mib) {
+            return fail(format!("the testbed cannot have {} MiB of memory: 512 to 65536 are allowed", self.memory_mib));
+        }
+        if self.time_limit.is_zero() || self.boot_limit().is_zero() || self.stall_limit.is_zero() {
+            return fail("a time limit of the testbed must be longer than zero".into());
+        }
+        for argument in &self.kernel_arguments {
+            if argument.is_empty() || argument.contains(|c: char| c.is_whitespace() || c == '\0') {
+                return fail(format!("kernel argument {argument:?}: give one argument without blanks each"));
+            }
+        }
+        for (module, parameters) in &self.module_parameters {
+            if module.is_empty() || parameters.contains('\0') {
+                return fail(format!("parameters {parameters:?} of module {module:?}: a name and no zero byte are needed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(change: impl FnOnce(&mut Options)) -> String {
+        let mut options = Options::new("/cache".into());
+        change(&mut options);
+        options.check().expect_err("out of range").to_string()
+    }
+
+    #[test]
+    fn the_defaults_pass() {
+        Options::new("/cache".into()).check().expect("defaults");
+    }
+
+    #[test]
+    fn values_out_of_range_are_named() {
+        assert!(message(|o| o.cpus = 0).contains("0 CPUs: 1 to 64"));
+        assert!(message(|o| o.cpus = 65).contains("65 CPUs: 1 to 64"));
+        assert!(message(|o| o.memory_mib = 511).contains("511 MiB"));
+        assert!(message(|o| o.memory_mib = 65_537).contains("65537 MiB"));
+        assert!(message(|o| o.time_limit = Duration::ZERO).contains("time limit"));
+        assert!(message(|o| o.kernel_arguments = vec!["a b".into()]).contains("without blanks"));
+        assert!(message(|o| o.kernel_arguments = vec!["a\0".into()]).contains("without blanks"));
+        assert!(message(|o| drop(o.module_parameters.insert("kvm".into(), "a\0".into()))).contains("zero byte"));
+    }
+}
