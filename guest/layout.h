@@ -4,7 +4,7 @@
 #define UNSPIN_GUEST_LAYOUT_H
 
 #define VCPU_BYTES 16384
-#define VCPU_RSP0 16 /* of struct vcpu: where the CPU finds the stack for returns from CPL 3 */
+#define VCPU_RSP0 16 /* of struct vcpu: task_state.rsp[0], where enter_user leaves its stack for user_return */
 
 #define SELECTOR_KERNEL_CODE 0x08
 #define SELECTOR_KERNEL_DATA 0x10
@@ -23,7 +23,7 @@
 #define EXCEPTIONS_WITH_ERROR_CODE 0x60227d00
 #define EXCEPTION_STUB_BYTES 16
 
-/* Twins of what abi/guest.h and locks/work.h say in C only; boot.c asserts that they agree. */
+/* Twins of what abi/guest.h says in words that only C reads; boot.c asserts that they agree. */
 #define VCPUS_MAX 64
 #define PANIC_PARAMETERS 1
 #define PORT_PANIC 0x11
