@@ -3,6 +3,7 @@
 #include "events.h"
 #include "guest.h"
 #include "lock_kinds.h"
+#include "observe.h"
 
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */
 extern const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT];

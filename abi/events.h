@@ -13,6 +13,7 @@
 #define UNSPIN_EVENTS_VERSION 1u
 #define UNSPIN_NO_VM 0xffffffffu
 #define UNSPIN_NO_VCPU 0xffffu
+#define UNSPIN_UNKNOWN 0xffffffffffffffffull /* an argument that this host cannot tell */
 
 enum unspin_event_kind {
 	UNSPIN_EVENT_NONE = 0,
@@ -23,20 +24,27 @@ enum unspin_event_kind {
 	 * argument2: 1 still runnable (preempted or yielded), 0 asleep (halted or in user space).
 	 */
 	UNSPIN_EVENT_SWITCH_OUT = 2,
-	/* A woken vCPU thread became runnable. */
+	/* A woken vCPU thread became runnable. argument0: thread id of the task that woke it. */
 	UNSPIN_EVENT_WAKEUP = 3,
-	/* Pause-loop exit. argument0: guest instruction pointer; argument1: 1 in kernel mode (CPL 0), 0 in user mode. */
+	/*
+	 * Pause-loop exit. argument0: guest instruction pointer or UNSPIN_UNKNOWN; argument1: 1 in kernel mode (CPL below 3),
+	 * 0 in user mode (CPL 3) or UNSPIN_UNKNOWN.
+	 */
 	UNSPIN_EVENT_PAUSE_EXIT = 4,
-	/* kvm_vcpu_on_spin() was entered. */
+	/* kvm_vcpu_on_spin() returned. argument0: calls of yield_to() it made; argument1: 1 if one returned above 0. */
 	UNSPIN_EVENT_ON_SPIN = 5,
-	/* yield_to() returned. argument0: its result, as s64; argument1: vCPU number of the target; argument2: its thread id. */
+	/*
+	 * yield_to(), called by kvm_vcpu_on_spin(), returned. argument0: its result, as s64; argument1: vCPU number of the
+	 * target or UNSPIN_UNKNOWN; argument2: the target's thread id.
+	 */
 	UNSPIN_EVENT_YIELD_TO = 6,
-	/* The guest was left: any exit. argument0: hardware exit code. */
+	/* The guest was left: any exit. argument0: hardware exit code or UNSPIN_UNKNOWN. */
 	UNSPIN_EVENT_EXIT = 7,
 	/* The guest was entered again. argument0: nanoseconds since the exit. */
 	UNSPIN_EVENT_ENTRY = 8,
 	/* Ground truth from the guest: a wait. argument0: nanoseconds it lasted; argument1: lock or target mask; argument2: kind. */
 	UNSPIN_EVENT_GUEST_WAIT = 9,
+	UNSPIN_EVENT_KINDS = 10, /* how many numbers are taken */
 };
 
 struct unspin_event {
@@ -59,24 +67,27 @@ struct unspin_vcpu_counters {
 	unspin_u32 vm;
 	unspin_u32 thread;
 	unspin_u32 vcpu;
-	unspin_u32 process;	  /* thread group of the VMM */
-	unspin_u64 exits;	  /* all */
-	unspin_u64 ple_exits;	  /* pause_interception (AMD), handle_pause (Intel) */
-	unspin_u64 ple_exits_user; /* of them with the guest in user mode */
-	unspin_u64 on_spin;	  /* calls of kvm_vcpu_on_spin */
-	unspin_u64 on_spin_no_yield; /* of them: yield_to was not called at all */
-	unspin_u64 yield_to_boosted; /* yield_to() > 0 */
-	unspin_u64 yield_to_refused; /* yield_to() == 0 */
-	unspin_u64 yield_to_failed;  /* yield_to() < 0 */
-	unspin_u64 switches_in;
-	unspin_u64 switches_out_runnable; /* preempted or yielded */
+	unspin_u32 process;		   /* thread group of the VMM */
+	unspin_u64 exits;		   /* all */
+	unspin_u64 ple_exits;		   /* exit code 0x77 (AMD), basic exit reason 40 (Intel) */
+	unspin_u64 ple_exits_user;	   /* of them with the guest in user mode */
+	unspin_u64 ple_exits_unknown_mode; /* of them with the mode unknown */
+	unspin_u64 on_spin;		   /* calls of kvm_vcpu_on_spin */
+	unspin_u64 on_spin_no_yield;	   /* of them: yield_to was not called at all */
+	unspin_u64 yield_to_boosted;	   /* yield_to() > 0 */
+	unspin_u64 yield_to_refused;	   /* yield_to() == 0 */
+	unspin_u64 yield_to_failed;	   /* yield_to() < 0 */
+	unspin_u64 switches_in;		   /* since the thread was first seen, which was on a pCPU */
+	unspin_u64 switches_out_runnable;  /* preempted or yielded */
 	unspin_u64 switches_out_asleep;
 	unspin_u64 running_ns;
 	unspin_u64 runnable_ns; /* waiting for a pCPU */
 	unspin_u64 asleep_ns;
-	unspin_u64 exit_to_entry_ns; /* sum, over all exits */
+	unspin_u64
+		wall_ns; /* since first seen, until now or the thread's end: running + runnable + asleep, measured apart */
+	unspin_u64 exit_to_entry_ns;				/* sum, over all exits */
 	unspin_u64 exit_to_entry_count[UNSPIN_LATENCY_BUCKETS]; /* bucket b: [2^b, 2^(b+1)) ns; 0 also in bucket 0 */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_vcpu_counters, 16 + 15 * 8 + 256);
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_counters, 16 + 17 * 8 + 256);
 
 #endif

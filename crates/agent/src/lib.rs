@@ -1,1 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loads the BPF programs of `bpf/` into the running kernel and reads what they say.
+//!
+//! [`Observer::attach`] starts counting for every vCPU thread of the host, [`Observer::counters`] reads the counters,
+//! [`Observer::drain`] the events, [`Observer::health`] says what was lost on the way. [`Recorder`] drains from a thread
+//! of its own. [`capabilities`] says what of all this the host allows.
+
+mod bytes;
+mod capabilities;
+mod error;
+mod health;
+mod kernel;
+mod load;
+mod observer;
+mod options;
+mod recorder;
+mod threads;
+
+pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
+pub use error::Error;
+pub use health::{Health, ProgramHealth};
+pub use observer::Observer;
+pub use options::{EventMask, ObserveOptions};
+pub use recorder::{Recorded, Recorder};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * observe.h - what bpf/observe.bpf.c and crates/agent share: the options that user space sets before the load, what is
+ * kept per vCPU thread, what is kept once. Nobody else reads it: the words for everybody are those of events.h.
+ */
+#ifndef UNSPIN_ABI_OBSERVE_H
+#define UNSPIN_ABI_OBSERVE_H
+
+#include "events.h"
+
+/* Constant while the programs are loaded. */
+struct unspin_observe_options {
+	unspin_u32 event_mask; /* bit k: events of kind k are written; 0: counters only */
+	unspin_u32 reserved;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_observe_options, 8);
+
+/* What a vCPU thread is doing; the scheduler's view. */
+enum unspin_thread_state {
+	UNSPIN_THREAD_NONE = 0, /* free slot */
+	UNSPIN_THREAD_RUNNING = 1,
+	UNSPIN_THREAD_RUNNABLE = 2,
+	UNSPIN_THREAD_ASLEEP = 3,
+	UNSPIN_THREAD_ENDED = 4, /* it exited or serves another vCPU now; nothing changes any more */
+};
+
+/*
+ * One vCPU thread. Each field has one writer at a time: the thread itself, or the scheduler under its run queue's lock.
+ * `sequence` is odd while state, since_ns and the three times are being changed: a reader that finds it odd, or changed,
+ * reads again.
+ */
+struct unspin_observed_thread {
+	unspin_u32 sequence;
+	unspin_u32 state;	   /* enum unspin_thread_state */
+	unspin_u64 since_ns;	   /* when that state began */
+	unspin_u64 first_seen_ns;  /* CLOCK_MONOTONIC */
+	unspin_u64 vcpu_pointer;   /* struct kvm_vcpu *, never followed without a safe read */
+	unspin_u64 vm_generation;  /* of unspin_observe_globals when the VM's number was last looked up */
+	unspin_u64 left_guest_ns;  /* time of the exit that is being handled; 0: none */
+	unspin_u32 on_spin_yields; /* calls of yield_to() in the current kvm_vcpu_on_spin() */
+	unspin_u32 on_spin_boosted;
+	struct unspin_vcpu_counters counters; /* wall_ns is left to the reader */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 56 + sizeof(struct unspin_vcpu_counters));
+
+struct unspin_observe_globals {
+	unspin_u64 lost_events[UNSPIN_EVENT_KINDS]; /* the ring was full, by kind */
+	unspin_u64 unobserved_exits;		    /* exits of vCPU threads for which there was no slot or no memory */
+	unspin_u64 vms;				    /* numbers given so far */
+	unspin_u64 vm_generation;		    /* VMs destroyed so far */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_observe_globals, (UNSPIN_EVENT_KINDS + 3) * 8);
+
+#endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * observe.bpf.c - what KVM and the scheduler do with vCPU threads: counters per thread, and events.
+ *
+ * Where each program runs matters, because a program that is interrupted by itself on one CPU misses that run:
+ * kvm_entry and kvm_exit fire with interrupts off (svm_vcpu_run(), vmx_vcpu_run()), sched_switch and sched_wakeup under
+ * locks that turn them off, so these miss nothing. The fexit programs and kvm_destroy_vm can be preempted; the kernel
+ * counts what they miss (bpf_prog_info.recursion_misses) and user space shows it. That is why pause-loop exits are
+ * counted by exit code in kvm_exit and not at pause_interception() or handle_pause(). Checked in Linux 7.2.
+ *
+ * Every read: `thread` is a map value, within its map by the verifier's check; arguments of tp_btf and fexit programs
+ * are typed by BTF and checked for NULL; everything else goes through bpf_probe_read_kernel(), which fails instead of
+ * faulting and leaves zeroes.
+ */
+#include "threads.bpf.h"
+
+char program_license[] SEC("license") = "GPL";
+
+/* arch/x86/kvm/trace.h */
+#define KVM_ISA_VMX 1
+#define KVM_ISA_SVM 2
+/* arch/x86/include/uapi/asm/svm.h, vmx.h */
+#define SVM_EXIT_PAUSE 0x077
+#define EXIT_REASON_PAUSE_INSTRUCTION 40
+#define USER_CPL 3
+
+struct guest_exit {
+	u64 code; /* UNSPIN_UNKNOWN: neither SVM nor VMX */
+	bool pause;
+	u64 rip;	 /* UNSPIN_UNKNOWN on VMX: it is in the VMCS, which only hardware reads */
+	u64 kernel_mode; /* as in UNSPIN_EVENT_PAUSE_EXIT */
+};
+
+static __always_inline void read_svm_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	/* struct kvm_vcpu is the first member of struct vcpu_svm; only safe reads follow. */
+	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
+
+	exit->code = BPF_CORE_READ(vmcb, control.exit_code);
+	exit->pause = exit->code == SVM_EXIT_PAUSE;
+	if (exit->pause) {
+		exit->rip = BPF_CORE_READ(vmcb, save.rip);
+		exit->kernel_mode = BPF_CORE_READ(vmcb, save.cpl) < USER_CPL;
+	}
+}
+
+static __always_inline void read_vmx_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	/* struct kvm_vcpu is the first member of struct vcpu_vmx; only safe reads follow. */
+	if (bpf_core_field_exists(struct vcpu_vmx, vt))
+		exit->code = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
+	else
+		exit->code = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
+	exit->pause = (u16)exit->code == EXIT_REASON_PAUSE_INSTRUCTION;
+	if (exit->pause)
+		exit->kernel_mode = 1; /* Intel's PLE regards CPL 0 only (SDM 3C, "PAUSE-loop exiting") */
+}
+
+static __always_inline u32 latency_bucket(u64 ns)
+{
+	u32 bucket = 0, low = ns;
+
+	if (ns >> UNSPIN_LATENCY_BUCKETS)
+		return UNSPIN_LATENCY_BUCKETS - 1;
+	for (u32 step = 16; step; step >>= 1) {
+		if (low >> step) {
+			low >>= step;
+			bucket += step;
+		}
+	}
+	return bucket; /* at most 16 + 8 + 4 + 2 + 1 = 31 */
+}
+
+SEC("tp_btf/kvm_exit")
+int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
+{
+	struct guest_exit exit = {.code = UNSPIN_UNKNOWN, .rip = UNSPIN_UNKNOWN, .kernel_mode = UNSPIN_UNKNOWN};
+	u64 now_ns = bpf_ktime_get_ns();
+	struct unspin_observed_thread *thread;
+
+	if (!vcpu)
+		return 0;
+	thread = thread_serving(vcpu, now_ns);
+	if (!thread) {
+		__sync_fetch_and_add(&globals.unobserved_exits, 1);
+		return 0;
+	}
+	if (isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm))
+		read_svm_exit(vcpu, &exit);
+	else if (isa == KVM_ISA_VMX && bpf_core_type_exists(struct vcpu_vmx))
+		read_vmx_exit(vcpu, &exit);
+	thread->counters.exits++;
+	thread->left_guest_ns = now_ns;
+	emit(thread, UNSPIN_EVENT_EXIT, now_ns, exit.code, 0, 0);
+	if (exit.pause) {
+		thread->counters.ple_exits++;
+		if (exit.kernel_mode == UNSPIN_UNKNOWN)
+			thread->counters.ple_exits_unknown_mode++;
+		else if (!exit.kernel_mode)
+			thread->counters.ple_exits_user++;
+		emit(thread, UNSPIN_EVENT_PAUSE_EXIT, now_ns, exit.rip, exit.kernel_mode, 0);
+	}
+	return 0;
+}
+
+SEC("tp_btf/kvm_entry")
+int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
+{
+	u64 now_ns = bpf_ktime_get_ns(), outside_ns = 0;
+	struct unspin_observed_thread *thread;
+
+	if (!vcpu)
+		return 0;
+	thread = thread_serving(vcpu, now_ns);
+	if (!thread)
+		return 0;
+	if (thread->left_guest_ns) {
+		outside_ns = now_ns > thread->left_guest_ns ? now_ns - thread->left_guest_ns : 0;
+		thread->left_guest_ns = 0;
+		thread->counters.exit_to_entry_ns += outside_ns;
+		/* In bounds: the mask says again what latency_bucket() promises. */
+		thread->counters.exit_to_entry_count[latency_bucket(outside_ns) & (UNSPIN_LATENCY_BUCKETS - 1)]++;
+	}
+	emit(thread, UNSPIN_EVENT_ENTRY, now_ns, outside_ns, 0, 0);
+	return 0;
+}
+
+/* yield_to() serves others too (the guest's yield hypercall); only calls by kvm_vcpu_on_spin() count. */
+SEC("fexit/yield_to")
+int BPF_PROG(on_yield_to, struct task_struct *target, bool preempt, int result)
+{
+	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf()), *other;
+	struct kvm_vcpu *vcpu;
+
+	if (!thread || !target)
+		return 0;
+	vcpu = (struct kvm_vcpu *)thread->vcpu_pointer; /* safe read: it may be gone when the caller is not KVM */
+	if (!BPF_CORE_READ(vcpu, spin_loop.in_spin_loop))
+		return 0;
+	thread->on_spin_yields++;
+	if (result > 0) {
+		thread->on_spin_boosted = 1;
+		thread->counters.yield_to_boosted++;
+	} else if (result == 0) {
+		thread->counters.yield_to_refused++;
+	} else {
+		thread->counters.yield_to_failed++;
+	}
+	other = thread_of(target);
+	emit(thread, UNSPIN_EVENT_YIELD_TO, bpf_ktime_get_ns(), (s64)result,
+	     other ? other->counters.vcpu : UNSPIN_UNKNOWN, target->pid);
+	return 0;
+}
+
+SEC("fexit/kvm_vcpu_on_spin")
+int BPF_PROG(on_vcpu_on_spin)
+{
+	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+
+	if (!thread)
+		return 0;
+	thread->counters.on_spin++;
+	if (!thread->on_spin_yields)
+		thread->counters.on_spin_no_yield++;
+	emit(thread, UNSPIN_EVENT_ON_SPIN, bpf_ktime_get_ns(), thread->on_spin_yields, thread->on_spin_boosted, 0);
+	thread->on_spin_yields = 0;
+	thread->on_spin_boosted = 0;
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
+{
+	struct unspin_observed_thread *leaving, *arriving;
+	u64 now_ns;
+
+	if (!previous || !next)
+		return 0;
+	leaving = thread_of(previous);
+	arriving = thread_of(next);
+	if (!leaving && !arriving)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	if (leaving) {
+		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
+		bool runnable = preempt || previous_state == 0;
+
+		if (runnable)
+			leaving->counters.switches_out_runnable++;
+		else
+			leaving->counters.switches_out_asleep++;
+		change_state(leaving, now_ns, runnable ? UNSPIN_THREAD_RUNNABLE : UNSPIN_THREAD_ASLEEP);
+		emit(leaving, UNSPIN_EVENT_SWITCH_OUT, now_ns, next->pid,
+		     arriving ? arriving->counters.vm : UNSPIN_NO_VM, runnable);
+	}
+	if (arriving) {
+		arriving->counters.switches_in++;
+		change_state(arriving, now_ns, UNSPIN_THREAD_RUNNING);
+		emit(arriving, UNSPIN_EVENT_SWITCH_IN, now_ns, previous->pid,
+		     leaving ? leaving->counters.vm : UNSPIN_NO_VM, 0);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_sched_wakeup, struct task_struct *task)
+{
+	struct unspin_observed_thread *thread;
+	u64 now_ns;
+
+	if (!task)
+		return 0;
+	thread = thread_of(task);
+	/* A task that had not left its CPU yet, or queue, is woken without having slept. */
+	if (!thread || thread->state != UNSPIN_THREAD_ASLEEP)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	change_state(thread, now_ns, UNSPIN_THREAD_RUNNABLE);
+	emit(thread, UNSPIN_EVENT_WAKEUP, now_ns, (u32)bpf_get_current_pid_tgid(), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_process_exit, struct task_struct *task)
+{
+	u32 *slot;
+
+	if (!task)
+		return 0;
+	slot = bpf_task_storage_get(&slot_of_task, task, NULL, 0);
+	if (slot)
+		end_thread(slot, bpf_ktime_get_ns());
+	return 0;
+}
+
+/* The address may belong to another VM next time: forget its number, and make every thread look again. */
+SEC("fentry/kvm_destroy_vm")
+int BPF_PROG(on_destroy_vm, struct kvm *kvm)
+{
+	u64 key = (u64)kvm;
+
+	bpf_map_delete_elem(&vms, &key);
+	__sync_fetch_and_add(&globals.vm_generation, 1);
+	return 0;
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the running kernel has: the functions and types of its BTF, and the caller's rights.
+
+use std::{ffi::CString, fs, path::Path, ptr::NonNull};
+
+use libbpf_rs::libbpf_sys;
+
+use crate::Error;
+
+/// Release of the running kernel, as `uname -r` prints it.
+pub(crate) fn release() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+}
+
+/// Types of the kernel or of one module.
+pub(crate) struct KernelBtf {
+    btf: NonNull<libbpf_sys::btf>,
+    /// What a module's types refer to: must live as long.
+    _base: Option<Box<KernelBtf>>,
+}
+
+/// A kind of BTF entry, numbered as in `include/uapi/linux/btf.h`.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    /// `BTF_KIND_TYPEDEF`: tracepoints are `btf_trace_<name>`.
+    Typedef = 8,
+    /// `BTF_KIND_FUNC`.
+    Function = 12,
+}
+
+impl KernelBtf {
+    /// The kernel's own; `None` when it has none. Anybody may read it.
+    pub(crate) fn vmlinux() -> Option<KernelBtf> {
+        if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+            return None;
+        }
+        // SAFETY: takes no argument; returns a new object or NULL.
+        let btf = unsafe { libbpf_sys::btf__load_vmlinux_btf() };
+        NonNull::new(btf).map(|btf| KernelBtf { btf, _base: None })
+    }
+
+    /// A loaded module's; the kernel's own where it is built in (`kvm`); `None` when it is not there.
+    pub(crate) fn module(name: &str) -> Option<KernelBtf> {
+        let base = KernelBtf::vmlinux()?;
+        if !Path::new("/sys/kernel/btf").join(name).exists() {
+            return None;
+        }
+        let name = CString::new(name).ok()?;
+        // SAFETY: a C string and a live base; returns a new object or NULL.
+        let btf = unsafe { libbpf_sys::btf__load_module_btf(name.as_ptr(), base.btf.as_ptr()) };
+        NonNull::new(btf).map(|btf| KernelBtf {
+            btf,
+            _base: Some(Box::new(base)),
+        })
+    }
+
+    /// Whether there is an entry of that name and kind, here or in the base.
+    pub(crate) fn has(&self, name: &str, kind: Kind) -> bool {
+        let Ok(name) = CString::new(name) else {
+            return false;
+        };
+        // SAFETY: a live object and a C string; the call only reads.
+        let id = unsafe {
+            libbpf_sys::btf__find_by_name_kind(self.btf.as_ptr(), name.as_ptr(), kind as u32)
+        };
+        id > 0
+    }
+}
+
+impl Drop for KernelBtf {
+    fn drop(&mut self) {
+        // SAFETY: made by btf__load_*, freed once; `_base` is freed after it.
+        unsafe { libbpf_sys::btf__free(self.btf.as_ptr()) };
+    }
+}
+
+/// Effective capabilities of this process; bit numbers of `include/uapi/linux/capability.h`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capabilities(u64);
+
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+const CAP_BPF: u32 = 39;
+
+impl Capabilities {
+    /// Of this process; none when /proc cannot be read.
+    pub(crate) fn own() -> Capabilities {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Capabilities::parse(&status)
+    }
+
+    fn parse(status: &str) -> Capabilities {
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("CapEff:"))
+            .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        Capabilities(mask.unwrap_or(0))
+    }
+
+    fn has(self, bit: u32) -> bool {
+        self.0 & (1 << bit) != 0
+    }
+
+    /// What is missing for loading our programs. The BTF of modules can be had with CAP_SYS_ADMIN only
+    /// (`kernel/bpf/syscall.c`, `bpf_btf_get_fd_by_id()`).
+    pub(crate) fn missing_for_observing(self, kvm_is_module: bool) -> Option<&'static str> {
+        if self.has(CAP_SYS_ADMIN) {
+            None
+        } else if kvm_is_module {
+            Some("CAP_SYS_ADMIN")
+        } else if !self.has(CAP_BPF) {
+            Some("CAP_BPF")
+        } else if !self.has(CAP_PERFMON) {
+            Some("CAP_PERFMON")
+        } else {
+            None
+        }
+    }
+}
+
+/// What each program needs: kind, name, and the module it is in (`vmlinux`: the kernel itself).
+const NEEDED: [(Kind, &str, &str); 8] = [
+    (Kind::Typedef, "kvm_exit", "kvm"),
+    (Kind::Typedef, "kvm_entry", "kvm"),
+    (Kind::Function, "kvm_vcpu_on_spin", "kvm"),
+    (Kind::Function, "kvm_destroy_vm", "kvm"),
+    (Kind::Function, "yield_to", "vmlinux"),
+    (Kind::Typedef, "sched_switch", "vmlinux"),
+    (Kind::Typedef, "sched_wakeup", "vmlinux"),
+    (Kind::Typedef, "sched_process_exit", "vmlinux"),
+];
+
+/// Checks that all that the programs need is there and that the caller may load them.
+///
+/// # Errors
+/// The first thing that is missing, in the order in which a user would mend it.
+pub(crate) fn check() -> Result<(), Error> {
+    let vmlinux = KernelBtf::vmlinux().ok_or(Error::NoBtf)?;
+    let kvm = KernelBtf::module("kvm");
+    let built_in = vmlinux.has("btf_trace_kvm_exit", Kind::Typedef);
+    if kvm.is_none() && !built_in {
+        return Err(Error::KvmNotLoaded);
+    }
+    if let Some(missing) = Capabilities::own().missing_for_observing(!built_in) {
+        return Err(Error::NotPermitted { missing });
+    }
+    let kvm = kvm.as_ref().unwrap_or(&vmlinux);
+    for (kind, name, module) in NEEDED {
+        let btf = if module == "kvm" { kvm } else { &vmlinux };
+        let (what, there) = match kind {
+            Kind::Typedef => ("tracepoint", btf.has(&format!("btf_trace_{name}"), kind)),
+            Kind::Function => ("function", btf.has(name, kind)),
+        };
+        if !there {
+            return Err(Error::Missing {
+                what,
+                name,
+                module,
+                kernel: release(),
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_are_read_from_the_status_file() {
+        let all = Capabilities::parse("Name:\tx\nCapEff:\t000001ffffffffff\n");
+        assert_eq!(all.missing_for_observing(true), None);
+        let none = Capabilities::parse("CapEff:\t0000000000000000\n");
+        assert_eq!(none.missing_for_observing(true), Some("CAP_SYS_ADMIN"));
+        assert_eq!(none.missing_for_observing(false), Some("CAP_BPF"));
+        let bpf = Capabilities::parse("CapEff:\t0000008000000000\n");
+        assert_eq!(bpf.missing_for_observing(false), Some("CAP_PERFMON"));
+        let both = Capabilities::parse("CapEff:\t000000c000000000\n");
+        assert_eq!(both.missing_for_observing(false), None);
+        assert_eq!(both.missing_for_observing(true), Some("CAP_SYS_ADMIN"));
+        assert_eq!(
+            Capabilities::parse("nonsense").missing_for_observing(true),
+            Some("CAP_SYS_ADMIN")
+        );
+    }
+
+    #[test]
+    fn the_kernel_btf_tells_functions_from_others() {
+        let Some(btf) = KernelBtf::vmlinux() else {
+            assert!(!Path::new("/sys/kernel/btf/vmlinux").exists());
+            return;
+        };
+        assert!(btf.has("schedule", Kind::Function));
+        assert!(!btf.has("schedule", Kind::Typedef));
+        assert!(btf.has("btf_trace_sched_switch", Kind::Typedef));
+        assert!(!btf.has("unspin_is_no_kernel_function", Kind::Function));
+        assert!(!btf.has("a\0b", Kind::Function));
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the embedded object file to programs that run.
+
+use std::sync::Mutex;
+
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
+};
+use unspin_abi as abi;
+
+use crate::{Error, ObserveOptions, bytes};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
+
+/// What libbpf printed since the last look; its callback is a plain function and has nowhere else to put it.
+static PRINTED: Mutex<String> = Mutex::new(String::new());
+/// One load at a time, so that nobody takes another's lines.
+static LOADING: Mutex<()> = Mutex::new(());
+/// Lines of libbpf's output that go into an error: the verifier's verdict is at the end.
+const LOG_LINES: usize = 30;
+
+/// Opens, sets up and loads the object; no program runs yet.
+pub(crate) fn load(options: &ObserveOptions) -> Result<Object, Error> {
+    let _alone = LOADING
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    PRINTED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .clear();
+    let before = libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
+    let object = open(options).and_then(|open| {
+        open.load()
+            .map_err(|source| refused("loading the BPF programs", source))
+    });
+    libbpf_rs::set_print(before);
+    object
+}
+
+/// Attaches every program; all of them run until the links are dropped.
+pub(crate) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
+    object
+        .progs_mut()
+        .map(|program| {
+            program.attach().map_err(|source| {
+                let step = format!("attaching {}", program.section().to_string_lossy());
+                refused(&step, source)
+            })
+        })
+        .collect()
+}
+
+fn keep(_level: PrintLevel, line: String) {
+    PRINTED
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+        .push_str(&line);
+}
+
+fn refused(step: &str, source: libbpf_rs::Error) -> Error {
+    let printed = std::mem::take(
+        &mut *PRINTED
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()),
+    );
+    let lines: Vec<&str> = printed.lines().collect();
+    let log = lines[lines.len().saturating_sub(LOG_LINES)..]
+        .iter()
+        .map(|line| format!("\n  {line}"))
+        .collect();
+    Error::Bpf {
+        step: step.to_owned(),
+        source,
+        log,
+    }
+}
+
+fn open(options: &ObserveOptions) -> Result<OpenObject, Error> {
+    let mut object = ObjectBuilder::default()
+        .name("observe")
+        .and_then(|builder| builder.open_memory(OBJECT))
+        .map_err(|source| refused("reading the embedded BPF object", source))?;
+    let settings = abi::unspin_observe_options {
+        event_mask: options.events.bits(),
+        reserved: 0,
+    };
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let done = match name.as_str() {
+            "threads" | "free_slots" => map.set_max_entries(options.threads_max),
+            "events" => map.set_max_entries(options.ring_bytes),
+            name if name.ends_with(".rodata") => map.set_initial_value(bytes::bytes_of(&settings)),
+            _ => Ok(()),
+        };
+        done.map_err(|source| refused(&format!("sizing the BPF map {name}"), source))?;
+    }
+    Ok(object)
+}
+
+/// A map of the loaded object by the end of its name (libbpf puts the object's name before `.bss`).
+pub(crate) fn map(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
+    let found = object
+        .maps()
+        .find(|map| map.name().to_string_lossy().ends_with(name));
+    let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, name).into();
+    found
+        .ok_or_else(missing)
+        .and_then(|map| MapHandle::try_from(&map))
+        .map_err(|source| refused(&format!("finding the BPF map {name}"), source))
+}
+
+/// Puts a slot's number into the queue that the programs take theirs from.
+pub(crate) fn return_slot(free_slots: &MapHandle, slot: u32) -> Result<(), Error> {
+    free_slots
+        .update(&[], &slot.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| refused("filling the queue of free slots", source))
+}
+
+/// The value of an array map at `index`.
+pub(crate) fn value<T: bytes::Plain>(
+    map: &MapHandle,
+    name: &'static str,
+    index: u32,
+) -> Result<T, Error> {
+    let found = map
+        .lookup(&index.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| refused(&format!("reading the BPF map {name}"), source))?;
+    bytes::read(name, &found.unwrap_or_default())
+}
+
+/// Overwrites the value of an array map at `index`.
+pub(crate) fn set_value<T: bytes::Plain>(
+    map: &MapHandle,
+    index: u32,
+    value: &T,
+) -> Result<(), Error> {
+    map.update(&index.to_ne_bytes(), bytes::bytes_of(value), MapFlags::ANY)
+        .map_err(|source| refused("writing a BPF map", source))
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The programs while they run.
+
+use std::{
+    collections::HashMap,
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use libbpf_rs::{Link, MapHandle, Object, RingBuffer, RingBufferBuilder, libbpf_sys};
+use unspin_abi as abi;
+use unspin_events::{Event, VcpuCounters};
+
+use crate::{
+    Error, ObserveOptions, bytes,
+    health::{self, Health, ProgramHealth},
+    kernel, load,
+    threads::{self, Snapshot},
+};
+
+/// Observes every vCPU thread of this host from [`Observer::attach`] until it is dropped. Several may exist at a time;
+/// each pays for its own programs.
+pub struct Observer {
+    // Dropped in this order: first nothing runs any more, then its maps go.
+    _links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    received: Arc<Mutex<Vec<abi::unspin_event>>>,
+    threads: MapHandle,
+    free_slots: MapHandle,
+    globals: MapHandle,
+    threads_max: u32,
+    baseline: Baseline,
+    object: Object,
+    _run_statistics: Option<OwnedFd>,
+}
+
+/// What the kernel's counters said at the last reset.
+struct Baseline {
+    globals: abi::unspin_observe_globals,
+    programs: Vec<ProgramHealth>,
+    threads: HashMap<u32, Snapshot>,
+}
+
+impl Observer {
+    /// Loads the programs and attaches them. A vCPU thread is seen from its first exit or entry after that.
+    ///
+    /// # Errors
+    /// Says what is missing (root, BTF, KVM, a function) or what the kernel refused; then nothing stays attached.
+    pub fn attach(options: &ObserveOptions) -> Result<Observer, Error> {
+        options.check()?;
+        kernel::check()?;
+        let run_statistics = options
+            .run_statistics
+            .then(enable_run_statistics)
+            .transpose()?;
+        let object = load::load(options)?;
+        let free_slots = load::map(&object, "free_slots")?;
+        for slot in 0..options.threads_max {
+            load::return_slot(&free_slots, slot)?;
+        }
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let mut observer = Observer {
+            _links: Vec::new(),
+            ring: ring(&object, Arc::clone(&received))?,
+            received,
+            threads: load::map(&object, "threads")?,
+            free_slots,
+            globals: load::map(&object, ".bss")?,
+            threads_max: options.threads_max,
+            baseline: Baseline {
+                globals: abi::unspin_observe_globals::default(),
+                programs: Vec::new(),
+                threads: HashMap::new(),
+            },
+            object,
+            _run_statistics: run_statistics,
+        };
+        observer._links = load::attach(&observer.object)?;
+        Ok(observer)
+    }
+
+    /// The counters of every vCPU thread seen since the last reset, ended ones included, by VM and vCPU.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read a map.
+    pub fn counters(&self) -> Result<Vec<VcpuCounters>, Error> {
+        let mut all = Vec::new();
+        self.for_each_thread(|slot, snapshot| {
+            let baseline = self.baseline.threads.get(&slot);
+            all.push(
+                match baseline.filter(|then| then.first_seen_ns == snapshot.first_seen_ns) {
+                    Some(then) => snapshot.counters.since(&then.counters),
+                    None => snapshot.counters,
+                },
+            );
+            Ok(())
+        })?;
+        all.sort_by_key(|counters| (counters.vm, counters.vcpu, counters.thread));
+        Ok(all)
+    }
+
+    /// Hands over every event that is in the ring, in the order in which they were written. Call it often enough for the
+    /// ring's size: the programs never wake anybody. Events that this version cannot decode are left out and counted in
+    /// the result.
+    ///
+    /// # Errors
+    /// When libbpf cannot read the ring.
+    pub fn drain(&mut self, each: &mut dyn FnMut(Event)) -> Result<u64, Error> {
+        self.ring.consume().map_err(|source| Error::Bpf {
+            step: "reading the ring of events".to_owned(),
+            source,
+            log: String::new(),
+        })?;
+        let mut undecodable = 0;
+        for raw in lock(&self.received).drain(..) {
+            match Event::decode(&raw) {
+                Ok(event) => each(event),
+                Err(_) => undecodable += 1,
+            }
+        }
+        Ok(undecodable)
+    }
+
+    /// What was lost and what it cost, since the last reset.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn health(&self) -> Result<Health, Error> {
+        let globals = load::value(&self.globals, "globals", 0)?;
+        let programs = health::programs(&self.object)?;
+        let then = |name: &str| {
+            self.baseline
+                .programs
+                .iter()
+                .find(|program| program.name == name)
+        };
+        Ok(Health {
+            programs: programs
+                .into_iter()
+                .map(|now| {
+                    let then = then(&now.name);
+                    now.since(then)
+                })
+                .collect(),
+            ..Health::new(&globals, &self.baseline.globals)
+        })
+    }
+
+    /// Counts from here on, forgets the threads that ended, and drops the events that wait in the ring. The programs go
+    /// on undisturbed: what they have counted is subtracted from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read or write a map.
+    pub fn reset(&mut self) -> Result<(), Error> {
+        self.drain(&mut |_| {})?;
+        let mut threads = HashMap::new();
+        let empty = abi::unspin_observed_thread::default();
+        self.for_each_thread(|slot, snapshot| {
+            if snapshot.ended {
+                load::set_value(&self.threads, slot, &empty)?;
+                load::return_slot(&self.free_slots, slot)?;
+            } else {
+                threads.insert(slot, snapshot);
+            }
+            Ok(())
+        })?;
+        self.baseline = Baseline {
+            globals: load::value(&self.globals, "globals", 0)?,
+            programs: health::programs(&self.object)?,
+            threads,
+        };
+        Ok(())
+    }
+
+    fn for_each_thread(
+        &self,
+        mut each: impl FnMut(u32, Snapshot) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        for slot in 0..self.threads_max {
+            if let Some(snapshot) = threads::read(&self.threads, slot)? {
+                each(slot, snapshot)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Libbpf calls us back for each event; we only copy it, and look at it in `drain`.
+fn ring(
+    object: &Object,
+    received: Arc<Mutex<Vec<abi::unspin_event>>>,
+) -> Result<RingBuffer<'static>, Error> {
+    let events = load::map(object, "events")?;
+    let mut builder = RingBufferBuilder::new();
+    let built = builder
+        .add(&events, move |bytes| {
+            // A record of another size cannot come from our programs; it would be skipped.
+            if let Ok(event) = bytes::read("events", bytes) {
+                lock(&received).push(event);
+            }
+            0
+        })
+        .map(|_| ())
+        .and_then(|()| builder.build());
+    built.map_err(|source| Error::Bpf {
+        step: "mapping the ring of events".to_owned(),
+        source,
+        log: String::new(),
+    })
+}
+
+fn lock(events: &Mutex<Vec<abi::unspin_event>>) -> MutexGuard<'_, Vec<abi::unspin_event>> {
+    // Nothing in here can panic half way: a poisoned list is still whole.
+    events
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn enable_run_statistics() -> Result<OwnedFd, Error> {
+    // SAFETY: no pointers; returns a new fd or a negative error.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(Error::Statistics(io::Error::from_raw_os_error(-fd)));
+    }
+    // SAFETY: a new fd that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

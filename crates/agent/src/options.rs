@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What to observe.
+
+use unspin_abi as abi;
+
+use crate::Error;
+
+/// Which events are written to the ring, one bit per kind. Counters are always kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventMask(u32);
+
+impl EventMask {
+    /// No events: counters only.
+    pub const NONE: EventMask = EventMask(0);
+    /// Switches and wake-ups: what the join with the guest's ground truth needs.
+    pub const SWITCHES: EventMask = EventMask(
+        1 << abi::UNSPIN_EVENT_SWITCH_IN
+            | 1 << abi::UNSPIN_EVENT_SWITCH_OUT
+            | 1 << abi::UNSPIN_EVENT_WAKEUP,
+    );
+    /// Pause-loop exits and what became of them.
+    pub const PAUSE_LOOPS: EventMask = EventMask(
+        1 << abi::UNSPIN_EVENT_PAUSE_EXIT
+            | 1 << abi::UNSPIN_EVENT_ON_SPIN
+            | 1 << abi::UNSPIN_EVENT_YIELD_TO,
+    );
+    /// Every exit and entry: by far the most.
+    pub const EXITS: EventMask =
+        EventMask(1 << abi::UNSPIN_EVENT_EXIT | 1 << abi::UNSPIN_EVENT_ENTRY);
+
+    /// Both.
+    #[must_use]
+    pub const fn and(self, other: EventMask) -> EventMask {
+        EventMask(self.0 | other.0)
+    }
+
+    /// The bits, as `unspin_observe_options.event_mask`.
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+}
+
+/// How to observe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObserveOptions {
+    /// Which events to write.
+    pub events: EventMask,
+    /// Size of the ring, bytes: a power of two from 4 KiB to 1 GiB. An event takes 56.
+    pub ring_bytes: u32,
+    /// How many vCPU threads at a time, 1 to 65,536; each takes some 500 bytes of kernel memory.
+    pub threads_max: u32,
+    /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host; some 20 ns a run).
+    pub run_statistics: bool,
+}
+
+impl Default for ObserveOptions {
+    /// Switches and pause loops in 16 MiB (some 299,000 events between two drains), 4,096 threads, no statistics.
+    fn default() -> ObserveOptions {
+        ObserveOptions {
+            events: EventMask::SWITCHES.and(EventMask::PAUSE_LOOPS),
+            ring_bytes: 16 << 20,
+            threads_max: 4096,
+            run_statistics: false,
+        }
+    }
+}
+
+impl ObserveOptions {
+    /// # Errors
+    /// An option out of its range.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !self.ring_bytes.is_power_of_two() || !(4 << 10..=1 << 30).contains(&self.ring_bytes) {
+            return Err(Error::Option {
+                option: "ring_bytes",
+                value: self.ring_bytes.into(),
+                allowed: "a power of two from 4096 to 1073741824",
+            });
+        }
+        if !(1..=65_536).contains(&self.threads_max) {
+            return Err(Error::Option {
+                option: "threads_max",
+                value: self.threads_max.into(),
+                allowed: "1 to 65536",
+            });
+        }
+        Ok(())
+    }
+}
