@@ -15,13 +15,13 @@
 
 /* What the waiting loop keeps for one thread; nobody else reads it while the thread runs. */
 struct platform_thread {
-	unspin_u64 turns;  /* looks at a word, in all waits since the start */
-	unspin_u64 pauses; /* PAUSE instructions among them */
-	unspin_u64 wait_turns; /* turns since platform_thread_begin_wait() */
-	unspin_u64 stall_turns; /* a wait of more turns is a stall (VEE'13 section 3, ruling 10) */
+	unspin_u64 turns;		    /* looks at a word, in all waits since the start */
+	unspin_u64 pauses;		    /* PAUSE instructions among them */
+	unspin_u64 wait_turns;		    /* turns since platform_thread_begin_wait() */
+	unspin_u64 stall_turns;		    /* a wait of more turns is a stall (VEE'13 section 3, ruling 10) */
 	const struct platform_word *holder; /* read once, at the moment of the stall; 0: not asked for */
-	unspin_u32 holder_at_stall; /* that word's value, or PLATFORM_NOT_STALLED */
-	unspin_u32 pause_every_turns; /* 1 or more: PAUSE at every k-th turn */
+	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
+	unspin_u32 pause_every_turns;	    /* 1 or more: PAUSE at every k-th turn */
 	unspin_u32 turns_to_pause;
 };
 

@@ -1,1 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
+//! Drives `locks/` between the threads of this process ([`threads`]), and in a scripted world where every
+//! interleaving can be had ([`script`], [`explore`]).
+
+mod affinity;
+mod clock;
+mod error;
+pub mod explore;
+mod ffi;
+pub mod group;
+pub mod script;
+mod summary;
+pub mod threads;
+
+pub use error::Error;
+pub use ffi::{DriverOutcome, DriverValidation};
+pub use summary::{Cell, Figures, Sample, ThreadsReport};

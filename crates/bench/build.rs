@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Compiles the C drivers: once for all locks together, and once per lock of `abi/lock_kinds.h`.
+use std::{env, path::Path, path::PathBuf};
+
+use unspin_abi::LockKind;
+
+/// A compiler call against one platform header. Always optimised: the debug build measures the same code.
+fn c_build(root: &Path, platform_header: &str) -> cc::Build {
+    let mut build = cc::Build::new();
+    build
+        .opt_level(2)
+        .flag("-std=gnu11")
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .include(root.join("crates/bench/c"))
+        .define("UNSPIN_PLATFORM_HEADER", platform_header);
+    build
+}
+
+fn main() {
+    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = manifest.join("../..");
+    for folder in ["abi", "locks", "crates/bench/c"] {
+        println!("cargo:rerun-if-changed={}", root.join(folder).display());
+    }
+    let c = manifest.join("c");
+    let threads = "\"platform_threads.h\"";
+    let script = "\"platform_script.h\"";
+
+    let mut objects = c_build(&root, threads)
+        .file(c.join("drivers.c"))
+        .compile_intermediates();
+    objects.extend(
+        c_build(&root, script)
+            .file(c.join("script.c"))
+            .compile_intermediates(),
+    );
+    for kind in LockKind::all() {
+        // A folder per lock: objects are named after their source alone.
+        let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join(kind.name());
+        let header = format!("\"../../../locks/{}.h\"", kind.name());
+        objects.extend(
+            c_build(&root, threads)
+                .define("DRIVER_LOCK", kind.name())
+                .define("DRIVER_LOCK_HEADER", header.as_str())
+                .out_dir(out)
+                .file(c.join("driver.c"))
+                .compile_intermediates(),
+        );
+    }
+    cc::Build::new().objects(objects).compile("unspin_bench_c");
+}

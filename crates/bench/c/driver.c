@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* driver.c - the drivers of driver.h for one lock: DRIVER_LOCK of DRIVER_LOCK_HEADER, both given by build.rs. */
+#include "driver.h"
+
+#include DRIVER_LOCK_HEADER
+#include "../../../locks/work.h"
+
+#define JOIN_(a, b) a##b
+#define JOIN(a, b) JOIN_(a, b)
+#define LOCK(operation) JOIN(DRIVER_LOCK, operation)
+#define TEXT_(a) #a
+#define TEXT(a) TEXT_(a)
+
+/* Two cache lines: adjacent lines are prefetched in pairs. */
+#define SLOT_ALIGNMENT 128
+
+/* A lock and what it protects, apart from each other so that waiters do not slow the holder down. */
+struct slot {
+	struct LOCK(_lock) lock __attribute__((aligned(SLOT_ALIGNMENT)));
+	/* Plain on purpose: a lock that lets two in is a data race on these, which ThreadSanitizer reports. */
+	volatile unspin_u32 inside __attribute__((aligned(SLOT_ALIGNMENT)));
+	volatile unspin_u64 entries;
+	struct platform_word holder; /* VEE'13 section 3, holder_id: thread number or UNSPIN_NOBODY; read by waiters */
+};
+
+/* Returns 1 if somebody else is inside. */
+static unspin_u32 enter(struct slot *slot, unspin_u32 thread)
+{
+	unspin_u32 violated = slot->inside != UNSPIN_NOBODY;
+
+	slot->inside = thread;
+	slot->entries = slot->entries + 1;
+	platform_store_relaxed(&slot->holder, thread);
+	return violated;
+}
+
+/* Returns 1 if somebody else has come in meanwhile. */
+static unspin_u32 leave(struct slot *slot, unspin_u32 thread)
+{
+	unspin_u32 violated = slot->inside != thread;
+
+	platform_store_relaxed(&slot->holder, UNSPIN_NOBODY);
+	slot->inside = UNSPIN_NOBODY;
+	return violated;
+}
+
+static void account_wait(struct unspin_guest_statistics *statistics, const struct driver_run *run, unspin_u64 cycles)
+{
+	statistics->lock_waits++;
+	statistics->lock_wait_cycles += cycles;
+	if (cycles > statistics->longest_wait_cycles)
+		statistics->longest_wait_cycles = cycles;
+	histogram_add(&statistics->lock_wait, cycles);
+	if (platform_self.wait_turns > run->stall_turns) {
+		statistics->stalls++;
+		statistics->stalls_unheld += platform_self.holder_at_stall == UNSPIN_NOBODY;
+	}
+}
+
+/* One acquisition of `slot`, held for so many turns of the work loop; returns violations. */
+static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, unspin_u32 thread, unspin_u32 loops,
+			       struct unspin_guest_statistics *statistics)
+{
+	unspin_u64 begin, acquired, done;
+	unspin_u32 violations;
+
+	platform_thread_begin_wait(&slot->holder);
+	begin = driver_tsc();
+	LOCK(_lock)(&slot->lock);
+	acquired = driver_tsc();
+	violations = enter(slot, thread);
+	work_loops(loops);
+	violations += leave(slot, thread);
+	LOCK(_unlock)(&slot->lock);
+	done = driver_tsc();
+
+	statistics->operations++;
+	statistics->hold_cycles += done - acquired;
+	histogram_add(&statistics->hold, done - acquired);
+	if (platform_self.wait_turns)
+		account_wait(statistics, run, acquired - begin);
+	return violations;
+}
+
+/* Follows the phase; returns 0 when the thread is done. What was counted in the warm-up is forgotten. */
+static int go_on(const struct driver_run *run, unspin_u32 *phase, struct unspin_guest_statistics *statistics)
+{
+	unspin_u32 now = platform_load_relaxed(run->phase);
+
+	if (now != *phase && now == DRIVER_MEASURE) {
+		*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
+		platform_thread_start(run->pause_every_turns, run->stall_turns);
+	}
+	*phase = now;
+	if (now == DRIVER_STOP)
+		return 0;
+	return now == DRIVER_WARM_UP || !run->turns || statistics->operations < run->turns;
+}
+
+static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
+		  struct driver_outcome *outcome)
+{
+	struct slot *slots = run->slots;
+	unspin_u64 random = random_start(run->seed, thread);
+	unspin_u32 phase = DRIVER_WARM_UP;
+
+	*outcome = (struct driver_outcome){0};
+	*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
+	platform_thread_start(run->pause_every_turns, run->stall_turns);
+	while (go_on(run, &phase, statistics)) {
+		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
+		struct slot *slot = &slots[run->locks ? draw.lock : thread];
+
+		work_loops(draw.user_loops);
+		work_loops(draw.kernel_loops);
+		outcome->violations += acquire_once(run, slot, thread, draw.hold_loops, statistics);
+		outcome->entries++;
+	}
+	statistics->done_tsc = driver_tsc();
+	statistics->spin_turns = platform_self.turns;
+	statistics->pauses = platform_self.pauses;
+	statistics->state = UNSPIN_STATE_DONE;
+}
+
+static void validate(const struct driver_run *run, unspin_u32 thread, struct driver_validation *validation)
+{
+	struct slot *slots = run->slots;
+	unspin_u64 random = random_start(run->seed, thread);
+
+	*validation = (struct driver_validation){0};
+	platform_thread_start(run->pause_every_turns, run->stall_turns);
+	for (unspin_u32 turn = 0; turn < run->turns; turn++) {
+		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
+		struct slot *slot = &slots[run->locks ? draw.lock : thread];
+
+		platform_thread_begin_wait(0);
+		if (random & 1) {
+			LOCK(_lock)(&slot->lock);
+			validation->locked++;
+		} else if (LOCK(_trylock)(&slot->lock)) {
+			validation->try_locked++;
+		} else {
+			validation->try_refused++;
+			continue;
+		}
+		validation->violations += enter(slot, thread);
+		validation->violations += !LOCK(_is_locked)(&slot->lock);
+		work_loops(draw.hold_loops);
+		validation->violations += leave(slot, thread);
+		LOCK(_unlock)(&slot->lock);
+	}
+}
+
+static unspin_u64 latency(void *slots, unspin_u32 pairs)
+{
+	struct slot *slot = slots;
+	unspin_u64 begin;
+
+	platform_thread_start(1, ~0ull);
+	begin = driver_tsc();
+	for (unspin_u32 pair = 0; pair < pairs; pair++) {
+		LOCK(_lock)(&slot->lock);
+		LOCK(_unlock)(&slot->lock);
+	}
+	return driver_tsc() - begin;
+}
+
+static void prepare(void *slots, unspin_u32 count)
+{
+	struct slot *slot = slots;
+
+	for (unspin_u32 i = 0; i < count; i++) {
+		LOCK(_init)(&slot[i].lock);
+		slot[i].inside = UNSPIN_NOBODY;
+		slot[i].entries = 0;
+		platform_init(&slot[i].holder, UNSPIN_NOBODY);
+	}
+}
+
+static unspin_u64 entries(const void *slots, unspin_u32 count)
+{
+	const struct slot *slot = slots;
+	unspin_u64 sum = 0;
+
+	for (unspin_u32 i = 0; i < count; i++)
+		sum += slot[i].entries;
+	return sum;
+}
+
+static unspin_u64 still_locked(const void *slots, unspin_u32 count)
+{
+	const struct slot *slot = slots;
+	unspin_u64 sum = 0;
+
+	for (unspin_u32 i = 0; i < count; i++)
+		sum += !!LOCK(_is_locked)(&slot[i].lock);
+	return sum;
+}
+
+const struct driver JOIN(driver_, DRIVER_LOCK) = {
+	.name = TEXT(DRIVER_LOCK),
+	.slot_bytes = sizeof(struct slot),
+	.slot_alignment = SLOT_ALIGNMENT,
+	.prepare = prepare,
+	.entries = entries,
+	.still_locked = still_locked,
+	.turns = turns,
+	.validate = validate,
+	.latency = latency,
+};

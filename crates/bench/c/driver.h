@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * driver.h - one throughput, one validation and one latency driver for every lock, as concurrencykit/ck has them.
+ *
+ * driver.c is compiled once per lock (build.rs, from lock_kinds.h) with DRIVER_LOCK set to the lock's name; drivers.c
+ * gathers the results in a table. src/ffi.rs mirrors these structures and checks their sizes.
+ *
+ * The caller (Rust) makes the threads. Each calls turns() or validate() once; what they share is in driver_run.
+ */
+#ifndef UNSPIN_BENCH_DRIVER_H
+#define UNSPIN_BENCH_DRIVER_H
+
+#include "../../../abi/guest.h"
+#include "../../../abi/lock_kinds.h"
+#include "../../../locks/platform.h"
+
+/* Values of driver_run.phase, in this order. */
+enum driver_phase {
+	DRIVER_WARM_UP = 0, /* run, and forget what was counted */
+	DRIVER_MEASURE = 1,
+	DRIVER_STOP = 2, /* finish the turn and return */
+};
+
+/* What the threads of one run share. Read-only while they run, but for *phase and the slots. */
+struct driver_run {
+	const struct unspin_distribution *user_work; /* both kinds of work are done outside the lock */
+	const struct unspin_distribution *kernel_work;
+	const struct unspin_distribution *hold;
+	void *slots;		     /* prepared; max(locks, threads) of them, aligned as driver.slot_alignment says */
+	struct platform_word *phase; /* enum driver_phase, moved on by the caller */
+	unspin_u64 seed;	     /* a thread's random numbers follow from it and its number */
+	unspin_u32 locks; /* 1..64: each turn draws one; 0: a thread uses the slot of its own number, alone */
+	unspin_u32 turns; /* measured turns per thread, then return; 0: until DRIVER_STOP */
+	unspin_u32 pause_every_turns; /* 1..65536 */
+	unspin_u32 stall_turns;	      /* ruling 10: 2048 */
+};
+UNSPIN_ASSERT_SIZE(struct driver_run, 64);
+
+/* What turns() saw, the warm-up included. */
+struct driver_outcome {
+	unspin_u64 entries;    /* into critical sections */
+	unspin_u64 violations; /* somebody else was inside */
+};
+UNSPIN_ASSERT_SIZE(struct driver_outcome, 16);
+
+/* What validate() saw. */
+struct driver_validation {
+	unspin_u64 locked;     /* by lock() */
+	unspin_u64 try_locked; /* by trylock() */
+	unspin_u64 try_refused;
+	unspin_u64 violations; /* somebody else inside, or is_locked() false to the holder */
+};
+UNSPIN_ASSERT_SIZE(struct driver_validation, 32);
+
+/* One lock's drivers. */
+struct driver {
+	const char *name;      /* as in lock_kinds.h */
+	unspin_u64 slot_bytes; /* stride of slots; a multiple of slot_alignment */
+	unspin_u64 slot_alignment;
+	/* Initialises `count` slots; nobody else may see them yet. */
+	void (*prepare)(void *slots, unspin_u32 count);
+	/* Entries into the critical sections of `count` slots, from plain counters: right only under mutual exclusion. */
+	unspin_u64 (*entries)(const void *slots, unspin_u32 count);
+	/* How many of `count` slots say that they are locked; to be 0 when all threads are back. */
+	unspin_u64 (*still_locked)(const void *slots, unspin_u32 count);
+	/*
+	 * Takes and releases locks until the run ends. `statistics` (of the measured part) and `outcome` are the caller's
+	 * alone; fields of other worlds (ticks, shootdowns, ...) stay 0; times are TSC cycles.
+	 */
+	void (*turns)(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
+		      struct driver_outcome *outcome);
+	/* run->turns turns of lock() or trylock(), at random, with as little work as possible between them. */
+	void (*validate)(const struct driver_run *run, unspin_u32 thread, struct driver_validation *validation);
+	/* TSC cycles of `pairs` lock-unlock pairs of slot 0 by one thread alone. */
+	unspin_u64 (*latency)(void *slots, unspin_u32 pairs);
+};
+
+/* By number of lock_kinds.h; UNSPIN_LOCK_KIND_COUNT of them. */
+extern const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT];
+
+/* TSC now. Not serialising: a few instructions of slack do not matter to what is measured here. */
+unspin_u64 driver_tsc(void);
+
+/* TSC cycles that `loops` (1 or more) turns of the work loop take now; for its rate, take the least of several. */
+unspin_u64 driver_time_work(unspin_u32 loops);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* drivers.c - the table of all locks' drivers, and what they share: the thread's state, the clock, the work loop. */
+#include "driver.h"
+
+#include "../../../locks/work.h"
+
+_Thread_local struct platform_thread platform_self = {.pause_every_turns = 1, .turns_to_pause = 1};
+
+#define DECLARE(number, name) extern const struct driver driver_##name;
+UNSPIN_LOCK_KINDS(DECLARE)
+
+#define ENTRY(number, name) [number] = &driver_##name,
+const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(ENTRY)};
+
+unspin_u64 driver_tsc(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#else
+#error "the drivers read the TSC: x86-64 only, as the rest of unspin"
+#endif
+}
+
+unspin_u64 driver_time_work(unspin_u32 loops)
+{
+	unspin_u64 begin = driver_tsc();
+
+	work_loops(loops);
+	return driver_tsc() - begin;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * platform_script.h - the waiting contract (locks/platform.h) in a scripted world: no access happens until the script
+ * says so. Each call hands its request to script_perform(), which returns when the script has stepped this thread.
+ * So every interleaving, time-out and change can be had exactly; script.h is the script's side.
+ *
+ * The world is sequentially consistent: it says nothing about memory orders. Threads under ThreadSanitizer do.
+ */
+#ifndef UNSPIN_BENCH_PLATFORM_SCRIPT_H
+#define UNSPIN_BENCH_PLATFORM_SCRIPT_H
+
+enum script_kind {
+	SCRIPT_LOAD = 1,
+	SCRIPT_STORE = 2,	     /* first: value */
+	SCRIPT_EXCHANGE = 3,	     /* first: value */
+	SCRIPT_FETCH_ADD = 4,	     /* first: addend */
+	SCRIPT_COMPARE_EXCHANGE = 5, /* first: expected, second: desired */
+	SCRIPT_WAIT = 6,	     /* first: value, second: turns left */
+	/* Of the program around the lock, not of the lock; word is 0. */
+	SCRIPT_ENTER = 7, /* first: 1 by lock(), 0 by trylock() */
+	SCRIPT_LEAVE = 8,
+	SCRIPT_TRY_REFUSED = 9,
+	SCRIPT_IS_LOCKED = 10, /* first: the answer */
+	SCRIPT_DONE = 11,      /* the program has ended */
+};
+
+/* What a thread wants to do next. */
+struct script_request {
+	unspin_u32 kind; /* enum script_kind */
+	unspin_u32 first;
+	unspin_u32 second;
+	unspin_u32 reserved;
+	struct platform_word *word;
+};
+UNSPIN_ASSERT_SIZE(struct script_request, 24);
+
+/* Called on a scripted thread only. Returns what the access returns; 0 where it returns nothing. */
+unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u32 first, unspin_u32 second);
+
+static inline void platform_init(struct platform_word *word, unspin_u32 value)
+{
+	word->value = value;
+}
+
+static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
+{
+	return script_perform(SCRIPT_LOAD, (struct platform_word *)word, 0, 0);
+}
+
+static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
+{
+	return script_perform(SCRIPT_LOAD, (struct platform_word *)word, 0, 0);
+}
+
+static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value)
+{
+	script_perform(SCRIPT_STORE, word, value, 0);
+}
+
+static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
+{
+	script_perform(SCRIPT_STORE, word, value, 0);
+}
+
+static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value)
+{
+	return script_perform(SCRIPT_EXCHANGE, word, value, 0);
+}
+
+static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend)
+{
+	return script_perform(SCRIPT_FETCH_ADD, word, addend, 0);
+}
+
+static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend)
+{
+	return script_perform(SCRIPT_FETCH_ADD, word, addend, 0);
+}
+
+static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired)
+{
+	return script_perform(SCRIPT_COMPARE_EXCHANGE, word, expected, desired);
+}
+
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	return script_perform(SCRIPT_WAIT, (struct platform_word *)word, value, turns);
+}
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The Rust view of `c/driver.h` and `c/script.h`. Sizes are asserted here as they are there.
+#![allow(missing_docs)]
+
+use std::ffi::{c_char, c_void};
+
+use unspin_abi::{unspin_distribution, unspin_guest_statistics};
+
+pub const DRIVER_WARM_UP: u32 = 0;
+pub const DRIVER_MEASURE: u32 = 1;
+pub const DRIVER_STOP: u32 = 2;
+
+/// `struct driver_run`.
+#[repr(C)]
+pub struct DriverRun {
+    pub user_work: *const unspin_distribution,
+    pub kernel_work: *const unspin_distribution,
+    pub hold: *const unspin_distribution,
+    pub slots: *mut c_void,
+    pub phase: *const u32,
+    pub seed: u64,
+    pub locks: u32,
+    pub turns: u32,
+    pub pause_every_turns: u32,
+    pub stall_turns: u32,
+}
+const _: () = assert!(size_of::<DriverRun>() == 64);
+
+/// `struct driver_outcome`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverOutcome {
+    pub entries: u64,
+    pub violations: u64,
+}
+const _: () = assert!(size_of::<DriverOutcome>() == 16);
+
+/// `struct driver_validation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DriverValidation {
+    pub locked: u64,
+    pub try_locked: u64,
+    pub try_refused: u64,
+    pub violations: u64,
+}
+const _: () = assert!(size_of::<DriverValidation>() == 32);
+
+/// `struct driver`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Driver {
+    pub name: *const c_char,
+    pub slot_bytes: u64,
+    pub slot_alignment: u64,
+    pub prepare: unsafe extern "C" fn(*mut c_void, u32),
+    pub entries: unsafe extern "C" fn(*const c_void, u32) -> u64,
+    pub still_locked: unsafe extern "C" fn(*const c_void, u32) -> u64,
+    pub turns: unsafe extern "C" fn(
+        *const DriverRun,
+        u32,
+        *mut unspin_guest_statistics,
+        *mut DriverOutcome,
+    ),
+    pub validate: unsafe extern "C" fn(*const DriverRun, u32, *mut DriverValidation),
+    pub latency: unsafe extern "C" fn(*mut c_void, u32) -> u64,
+}
+// SAFETY: the tables are constant, and `name` points to a string literal.
+unsafe impl Sync for Driver {}
+
+/// `struct script_request`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ScriptRequest {
+    pub kind: u32,
+    pub first: u32,
+    pub second: u32,
+    pub reserved: u32,
+    pub word: *mut u32,
+}
+const _: () = assert!(size_of::<ScriptRequest>() == 24);
+
+/// `struct script_world`, opaque.
+#[repr(C)]
+pub struct ScriptWorld {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    pub static driver_table: [&'static Driver; unspin_abi::UNSPIN_LOCK_KIND_COUNT as usize];
+    pub fn driver_tsc() -> u64;
+    pub fn driver_time_work(loops: u32) -> u64;
+
+    pub fn script_new(kind: u32, threads: u32) -> *mut ScriptWorld;
+    pub fn script_free(world: *mut ScriptWorld);
+    pub fn script_reset(world: *mut ScriptWorld);
+    pub fn script_start(world: *mut ScriptWorld, programs: *const *const c_char);
+    pub fn script_lock_memory(world: *mut ScriptWorld, bytes: *mut u32) -> *mut c_void;
+    pub fn script_pending(world: *const ScriptWorld, thread: u32) -> *const ScriptRequest;
+    pub fn script_step(world: *mut ScriptWorld, thread: u32);
+    pub fn script_time_out(world: *mut ScriptWorld, thread: u32);
+    pub fn script_local_state(
+        world: *const ScriptWorld,
+        thread: u32,
+        buffer: *mut c_void,
+        capacity: u64,
+    ) -> u64;
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a run of threads measured, and the figures that a table shows of it.
+
+use unspin_abi::unspin_guest_statistics;
+
+/// All cells of a run.
+#[derive(Debug)]
+pub struct ThreadsReport {
+    /// In the order asked for: for each lock, each number of threads.
+    pub cells: Vec<Cell>,
+    /// CPUs that the threads shared.
+    pub cpus: usize,
+    /// Turns of the work loop per nanosecond; `None` when the scenario counts in loops.
+    pub loops_per_ns: Option<f64>,
+}
+
+/// One lock with one number of threads.
+#[derive(Debug)]
+pub struct Cell {
+    /// The lock's name; several joined by "+" when the scenario's groups differ.
+    pub lock: String,
+    /// Threads of all groups.
+    pub threads: u32,
+    /// Groups; each has its own locks.
+    pub groups: u32,
+    /// One per repetition, in that order.
+    pub samples: Vec<Sample>,
+}
+
+/// One repetition of one cell.
+#[derive(Debug)]
+pub struct Sample {
+    /// From 0.
+    pub repetition: u32,
+    /// Length of the measured part. A thread finishes its last turn after it.
+    pub window_ns: u64,
+    /// Whether each thread did a fixed number of turns instead of running for a time.
+    pub fixed_turns: bool,
+    /// Rate of the TSC.
+    pub cycles_per_ns: f64,
+    /// TSC cycles of a lock-unlock pair by one thread alone, the least of several batches.
+    pub uncontended_cycles: f64,
+    /// Per thread, group after group. Fields of other worlds (ticks, IPIs) are 0; times are TSC cycles.
+    pub threads: Vec<Box<unspin_guest_statistics>>,
+}
+
+impl Sample {
+    fn sum(&self, of: impl Fn(&unspin_guest_statistics) -> u64) -> u64 {
+        self.threads.iter().map(|thread| of(thread)).sum()
+    }
+
+    /// Acquisitions of all threads: Table 1's N.
+    pub fn operations(&self) -> u64 {
+        self.sum(|thread| thread.operations)
+    }
+
+    /// Nanoseconds that a thread measured, its last turn included.
+    fn measured_ns(&self, thread: &unspin_guest_statistics) -> f64 {
+        let cycles = thread.done_tsc.saturating_sub(thread.first_instruction_tsc);
+        cycles as f64 / self.cycles_per_ns
+    }
+
+    /// Acquisitions of all threads per second. With fixed turns by the time until the last thread had ended; else the
+    /// sum of the threads' own rates, so that a last turn that ends long after the others have stopped does not count
+    /// as if all had run so long.
+    pub fn operations_per_second(&self) -> f64 {
+        if self.fixed_turns {
+            return self.operations() as f64 * 1e9 / self.window_ns.max(1) as f64;
+        }
+        let rate = |thread: &unspin_guest_statistics| {
+            thread.operations as f64 * 1e9 / self.measured_ns(thread).max(1.0)
+        };
+        self.threads.iter().map(|thread| rate(thread)).sum()
+    }
+
+    /// Waiting for locks, as a share of all threads' time, descheduled or not. 0 to 100.
+    pub fn waiting_share_percent(&self) -> f64 {
+        let waited_ns = self.sum(|thread| thread.lock_wait_cycles) as f64 / self.cycles_per_ns;
+        let measured_ns: f64 = self
+            .threads
+            .iter()
+            .map(|thread| self.measured_ns(thread))
+            .sum();
+        100.0 * waited_ns / measured_ns.max(1.0)
+    }
+}
+
+/// The figures of one cell over its repetitions; field names are the table's columns. Rates are in
+/// [`Cell::operations_per_second`]: mean, spread and interval are `report`'s.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figures {
+    /// Mean share of the threads' time.
+    pub waiting_share_percent: f64,
+    /// Of all repetitions, as the five that follow: N of VEE'13, Table 1.
+    pub acquisitions: u64,
+    /// That found the lock taken.
+    pub waits: u64,
+    /// Waits of more than 2,048 turns: Nh + Nw.
+    pub stalls: u64,
+    /// Of them while nobody held the lock: Nw.
+    pub stalls_unheld: u64,
+    /// Nw / (Nh + Nw); `None` without stalls.
+    pub waiter_share_of_stalls_percent: Option<f64>,
+    /// PAUSE instructions.
+    pub pauses: u64,
+    /// Longest wait of any thread.
+    pub longest_wait_us: f64,
+    /// Mean time inside, unlock included.
+    pub hold_mean_ns: f64,
+    /// Least divided by most acquisitions of a thread, mean of the repetitions: 1 is fair.
+    pub fairness: f64,
+    /// Lock-unlock pair by one thread alone, least of the repetitions.
+    pub uncontended_cycles: f64,
+}
+
+impl Cell {
+    /// Operations per second of each repetition, for intervals and comparisons.
+    pub fn operations_per_second(&self) -> Vec<f64> {
+        self.samples
+            .iter()
+            .map(Sample::operations_per_second)
+            .collect()
+    }
+
+    /// The figures of a table row. All 0 without samples.
+    pub fn figures(&self) -> Figures {
+        let sum = |of: fn(&unspin_guest_statistics) -> u64| -> u64 {
+            self.samples.iter().map(|sample| sample.sum(of)).sum()
+        };
+        let acquisitions = sum(|thread| thread.operations);
+        let stalls = sum(|thread| thread.stalls);
+        let stalls_unheld = sum(|thread| thread.stalls_unheld);
+        let hold_ns: f64 = self
+            .samples
+            .iter()
+            .map(|sample| sample.sum(|thread| thread.hold_cycles) as f64 / sample.cycles_per_ns)
+            .sum();
+        let uncontended = self.samples.iter().map(|sample| sample.uncontended_cycles);
+        Figures {
+            waiting_share_percent: mean(
+                self.samples
+                    .iter()
+                    .map(Sample::waiting_share_percent)
+                    .collect(),
+            ),
+            acquisitions,
+            waits: sum(|thread| thread.lock_waits),
+            stalls,
+            stalls_unheld,
+            waiter_share_of_stalls_percent: (stalls > 0)
+                .then(|| 100.0 * stalls_unheld as f64 / stalls as f64),
+            pauses: sum(|thread| thread.pauses),
+            longest_wait_us: self.samples.iter().map(longest_wait_us).fold(0.0, f64::max),
+            hold_mean_ns: hold_ns / acquisitions.max(1) as f64,
+            fairness: mean(self.samples.iter().map(fairness).collect()),
+            uncontended_cycles: uncontended.fold(f64::INFINITY, f64::min),
+        }
+    }
+}
+
+fn longest_wait_us(sample: &Sample) -> f64 {
+    let cycles = sample
+        .threads
+        .iter()
+        .map(|thread| thread.longest_wait_cycles)
+        .max();
+    cycles.unwrap_or(0) as f64 / sample.cycles_per_ns / 1e3
+}
+
+fn fairness(sample: &Sample) -> f64 {
+    let operations = || sample.threads.iter().map(|thread| thread.operations);
+    let most = operations().max().unwrap_or(0).max(1);
+    operations().min().unwrap_or(0) as f64 / most as f64
+}
+
+fn mean(values: Vec<f64>) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
+}

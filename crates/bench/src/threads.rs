@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin bench threads`: the locks between threads of this process, on this machine's own CPUs.
+//!
+//! Every cell (a lock and a number of threads) is run `repeat` times, one repetition of all cells after the other and
+//! every second one backwards, so that a drift of the machine meets all cells alike.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use unspin_abi::{LockKind, unspin_guest_statistics};
+use unspin_scenario::{Length, LockSharing, Scenario, Vm, WorkUnit};
+
+use crate::{
+    affinity,
+    clock::{ClockSample, in_loops, loops_per_ns},
+    error::Error,
+    ffi::DriverOutcome,
+    group::{Group, Phase, THREADS_MAX, Work},
+    summary::{Cell, Sample, ThreadsReport},
+};
+
+/// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
+#[derive(Debug)]
+pub struct ThreadsOptions<'a> {
+    /// What runs. Its host scheduler, windows, ticks and logs do not apply to threads.
+    pub scenario: &'a Scenario,
+    /// The locks to compare; empty: the scenario's own.
+    pub locks: Vec<LockKind>,
+    /// Threads per group, one cell for each; empty: the scenario's vCPUs.
+    pub threads: Vec<u32>,
+    /// Repetitions of each cell, 1 or more.
+    pub repeat: u32,
+    /// Ends the run with [`Error::Interrupted`] when it becomes true.
+    pub interrupt: &'a AtomicBool,
+}
+
+/// What one cell runs.
+struct Plan {
+    /// `None`: the scenario's own locks.
+    lock: Option<LockKind>,
+    /// `None`: the scenario's own numbers.
+    threads: Option<u32>,
+}
+
+/// One group of one sample.
+struct Member {
+    kind: LockKind,
+    threads: u32,
+    group: Group,
+    work: Work,
+}
+
+/// Runs all cells. `progress` is told after each sample how many of how many are done.
+///
+/// # Errors
+/// A scenario that threads cannot do, threads or affinity that the system refuses, two threads inside one lock.
+pub fn run(
+    options: &ThreadsOptions<'_>,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<ThreadsReport, Error> {
+    check(options)?;
+    let loops_per_ns = needs_rate(options.scenario).then(loops_per_ns);
+    let cpus = affinity::allowed(options.scenario.host.cpus)?;
+    let plans = plans(options);
+    let mut cells: Vec<Cell> = plans
+        .iter()
+        .map(|plan| describe(options.scenario, plan))
+        .collect();
+    let total = plans.len() * options.repeat as usize;
+    let mut done = 0;
+    for repetition in 0..options.repeat {
+        let mut order: Vec<usize> = (0..plans.len()).collect();
+        if repetition % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            let mut members = members(options, &plans[index], loops_per_ns.unwrap_or(0.0));
+            let sample = sample(options, &mut members, &cpus, repetition)?;
+            cells[index].samples.push(sample);
+            done += 1;
+            progress(done, total);
+        }
+    }
+    Ok(ThreadsReport {
+        cells,
+        cpus: cpus.len(),
+        loops_per_ns,
+    })
+}
+
+fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
+    let vms = &options.scenario.vms;
+    if vms
+        .iter()
+        .any(|vm| vm.shootdown_every_turns + vm.wakeup_every_turns > 0)
+    {
+        return Err(Error::Unsupported(
+            "threads send no IPIs: leave shootdown_every_turns and wakeup_every_turns at 0",
+        ));
+    }
+    if options.repeat == 0 {
+        return Err(Error::Unsupported("repeat at least once"));
+    }
+    let groups: u32 = vms.iter().map(|vm| vm.count).sum();
+    let most = options
+        .threads
+        .iter()
+        .copied()
+        .chain(vms.iter().map(|vm| vm.vcpus))
+        .max();
+    let least = options.threads.iter().copied().min().unwrap_or(1);
+    if least == 0 || most.is_none_or(|most| most > THREADS_MAX) {
+        return Err(Error::Threads(THREADS_MAX));
+    }
+    if groups.saturating_mul(most.unwrap_or(1)) > 4_096 {
+        return Err(Error::Unsupported("at most 4,096 threads in all"));
+    }
+    Ok(())
+}
+
+fn needs_rate(scenario: &Scenario) -> bool {
+    let works = |vm: &Vm| [vm.user_work.unit, vm.kernel_work.unit, vm.hold.unit];
+    scenario
+        .vms
+        .iter()
+        .flat_map(works)
+        .any(|unit| unit == WorkUnit::Nanoseconds)
+}
+
+fn plans(options: &ThreadsOptions<'_>) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for lock in or_own(&options.locks) {
+        for threads in or_own(&options.threads) {
+            plans.push(Plan { lock, threads });
+        }
+    }
+    plans
+}
+
+/// What is to be varied; one `None`, the scenario's own, when nothing is.
+fn or_own<T: Copy>(varied: &[T]) -> Vec<Option<T>> {
+    if varied.is_empty() {
+        return vec![None];
+    }
+    varied.iter().copied().map(Some).collect()
+}
+
+/// A cell's labels: locks and threads by group, as far as they differ.
+fn describe(scenario: &Scenario, plan: &Plan) -> Cell {
+    let mut locks: Vec<&str> = Vec::new();
+    let mut threads = 0;
+    for vm in &scenario.vms {
+        let name = plan.lock.unwrap_or(vm.lock).name();
+        if !locks.contains(&name) {
+            locks.push(name);
+        }
+        threads += vm.count * plan.threads.unwrap_or(vm.vcpus);
+    }
+    Cell {
+        lock: locks.join("+"),
+        threads,
+        groups: scenario.vms.iter().map(|vm| vm.count).sum(),
+        samples: Vec::new(),
+    }
+}
+
+fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<Member> {
+    let scenario = options.scenario;
+    let vms = scenario
+        .vms
+        .iter()
+        .flat_map(|vm| (0..vm.count).map(move |_| vm));
+    vms.enumerate()
+        .map(|(number, vm)| {
+            let kind = plan.lock.unwrap_or(vm.lock);
+            let threads = plan.threads.unwrap_or(vm.vcpus);
+            let work = Work {
+                user_work: in_loops(&vm.user_work, loops_per_ns),
+                kernel_work: in_loops(&vm.kernel_work, loops_per_ns),
+                hold: in_loops(&vm.hold, loops_per_ns),
+                locks: match vm.locks {
+                    LockSharing::Shared(locks) => locks,
+                    LockSharing::Private => 0,
+                },
+                turns: match scenario.length {
+                    Length::Turns(turns) => turns,
+                    Length::DurationNs(_) => 0,
+                },
+                pause_every_turns: vm.pause_every_turns,
+                seed: scenario.seed.wrapping_add(number as u64),
+            };
+            let group = Group::new(kind, threads, work.locks);
+            Member {
+                kind,
+                threads,
+                group,
+                work,
+            }
+        })
+        .collect()
+}
+
+/// Runs all groups once.
+fn sample(
+    options: &ThreadsOptions<'_>,
+    members: &mut [Member],
+    cpus: &affinity::Cpus,
+    repetition: u32,
+) -> Result<Sample, Error> {
+    let uncontended_cycles = members[0].group.uncontended_cycles_per_pair();
+    let warm_up = Duration::from_nanos(options.scenario.warm_up_ns);
+    let phase = Phase::new(!warm_up.is_zero());
+    let clock = ClockSample::now();
+    let (begin, end, results) = thread::scope(|scope| {
+        let mut handles = Vec::new();
+        let mut refused = None;
+        for (number, member) in members.iter().enumerate() {
+            for thread in 0..member.threads {
+                let phase = &phase;
+                let body = move || {
+                    cpus.confine_this_thread()?;
+                    Ok(member.group.turns(&member.work, phase, thread))
+                };
+                let name = format!("group{number}/{thread}");
+                match thread::Builder::new().name(name).spawn_scoped(scope, body) {
+                    Ok(handle) => handles.push(handle),
+                    Err(error) => refused = Some(Error::Spawn(error)),
+                }
+            }
+        }
+        let begin = wait_for(warm_up, &handles, options.interrupt);
+        phase.measure();
+        let measured = match options.scenario.length {
+            Length::DurationNs(ns) => Duration::from_nanos(ns),
+            Length::Turns(_) => Duration::MAX,
+        };
+        let end = match refused {
+            None => wait_for(measured, &handles, options.interrupt),
+            Some(_) => Instant::now(),
+        };
+        phase.stop();
+        let results: Result<Vec<_>, Error> = handles
+            .into_iter()
+            .map(|handle| handle.join().expect("a driver does not panic"))
+            .collect();
+        refused.map_or(Ok(()), Err)?;
+        Ok::<_, Error>((begin, end, results?))
+    })?;
+    if options.interrupt.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    check_exclusion(members, &results)?;
+    Ok(Sample {
+        repetition,
+        window_ns: end.duration_since(begin).as_nanos() as u64,
+        fixed_turns: matches!(options.scenario.length, Length::Turns(_)),
+        cycles_per_ns: clock.cycles_per_ns(ClockSample::now()),
+        uncontended_cycles,
+        threads: results
+            .into_iter()
+            .map(|(statistics, _)| statistics)
+            .collect(),
+    })
+}
+
+/// Returns when the time is over, all threads have ended or the user interrupts; and when that was.
+fn wait_for<T>(
+    duration: Duration,
+    handles: &[thread::ScopedJoinHandle<'_, T>],
+    interrupt: &AtomicBool,
+) -> Instant {
+    const LOOK: Duration = Duration::from_millis(5);
+    let begin = Instant::now();
+    loop {
+        let left = duration.saturating_sub(begin.elapsed());
+        let ended = handles.iter().all(|handle| handle.is_finished());
+        if left.is_zero() || ended || interrupt.load(Ordering::Relaxed) {
+            return Instant::now();
+        }
+        thread::sleep(left.min(LOOK));
+    }
+}
+
+/// Nobody met anybody inside, no entry was lost, and every lock is free again.
+fn check_exclusion(
+    members: &mut [Member],
+    results: &[(Box<unspin_guest_statistics>, DriverOutcome)],
+) -> Result<(), Error> {
+    let mut results = results.iter().map(|(_, outcome)| outcome);
+    for member in members {
+        let own: Vec<_> = results.by_ref().take(member.threads as usize).collect();
+        let violations: u64 = own.iter().map(|outcome| outcome.violations).sum();
+        let counted: u64 = own.iter().map(|outcome| outcome.entries).sum();
+        let entries = member.group.entries();
+        let still_locked = member.group.still_locked();
+        if violations > 0 || counted != entries || still_locked > 0 {
+            return Err(Error::Exclusion {
+                lock: member.kind.name(),
+                violations,
+                lost: counted.abs_diff(entries),
+                still_locked,
+            });
+        }
+    }
+    Ok(())
+}
