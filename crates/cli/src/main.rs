@@ -1,2 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-fn main() {}
+//! `unspin`: the one binary. It runs on a host, and in the testbed also as PID 1.
+
+mod arguments;
+mod bench_threads;
+mod doctor;
+mod doctor_checks;
+mod failure;
+mod interrupt;
+mod observe;
+mod output;
+mod progress;
+mod replay;
+mod scenario_command;
+mod testbed_run;
+mod truth_tables;
+mod vm_run;
+mod vm_tables;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use arguments::{Arguments, Bench, Command, ScenarioVerb, Testbed, VmVerb};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    if is_init() {
+        unspin_testbed::init_main();
+    }
+    match run(Arguments::parse()) {
+        Ok(status) => status,
+        Err(failure) => failure.report(),
+    }
+}
+
+/// Whether the testbed's kernel has started this as its init.
+fn is_init() -> bool {
+    std::process::id() == 1
+        && std::env::args_os()
+            .next()
+            .is_some_and(|name| name == "/init")
+}
+
+fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
+    let done = |()| ExitCode::SUCCESS;
+    match arguments.command {
+        Command::Doctor(arguments) => doctor::run(&arguments).map(done),
+        Command::Scenario(ScenarioVerb::Schema) => scenario_command::schema().map(done),
+        Command::Scenario(ScenarioVerb::Check(arguments)) => {
+            scenario_command::check(&arguments).map(done)
+        }
+        Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
+        Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
+        Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
+    }
+}

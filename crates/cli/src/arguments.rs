@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use unspin_scenario::{Overrides, Scenario};
+
+use crate::failure::Failure;
+
+/// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
+///
+/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 130 after Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(name = "unspin", version, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what this machine can do, and how to get what is missing.
+    Doctor(DoctorArguments),
+    /// Work with scenario files.
+    #[command(subcommand)]
+    Scenario(ScenarioVerb),
+    /// Run VMs on this host's KVM.
+    #[command(subcommand)]
+    Vm(VmVerb),
+    /// The emulated KVM host: a stock kernel in a machine with AMD SVM, on any x86-64 machine.
+    #[command(subcommand)]
+    Testbed(Testbed),
+    /// Drive the locks directly.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+/// `unspin scenario ...`
+#[derive(Debug, Subcommand)]
+pub enum ScenarioVerb {
+    /// Print the JSON Schema of a scenario.
+    Schema,
+    /// Read a scenario and print its canonical form, which every run can be repeated from.
+    Check(CheckArguments),
+}
+
+/// `unspin vm ...`
+#[derive(Debug, Subcommand)]
+pub enum VmVerb {
+    /// Run a scenario's VMs and print what each vCPU did.
+    Run(VmRunArguments),
+}
+
+/// `unspin testbed ...`
+#[derive(Debug, Subcommand)]
+pub enum Testbed {
+    /// Boot the testbed, run a command in it, pass on its output and exit status.
+    ///
+    /// Files of this machine that the command names are copied into the testbed under the same name; what it writes
+    /// below /out there comes back with --bring-back.
+    Run(TestbedArguments),
+}
+
+/// `unspin bench ...`
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Run the locks between threads of this process, on this machine's own CPUs.
+    Threads(ThreadsArguments),
+}
+
+/// `--json`, which every command with a table takes.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Output {
+    /// Print one JSON object on standard output: {"command", "commit", "machine", "rows": [...]}.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `unspin doctor`
+#[derive(Args, Debug)]
+pub struct DoctorArguments {
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Flags that override a scenario.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OverrideArguments {
+    /// Override the seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Override the length, as in 2s or 250ms.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Override any value, as in vm.vcpus=4 or vm.0.hold='{ exponential = "300 loops" }'. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// A scenario file and what overrides it.
+#[derive(Args, Clone, Debug)]
+pub struct ScenarioArguments {
+    /// The scenario, in TOML.
+    #[arg(value_name = "SCENARIO")]
+    pub file: PathBuf,
+    /// What overrides it.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+}
+
+/// `unspin scenario check`
+#[derive(Args, Debug)]
+pub struct CheckArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+}
+
+/// Whether to load the BPF programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Observe {
+    /// When this host allows it; otherwise say why not and go on.
+    Auto,
+    /// Or fail.
+    On,
+    /// Never.
+    Off,
+}
+
+/// `unspin vm run`
+#[derive(Args, Debug)]
+pub struct VmRunArguments {
+    /// What to run.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// Write the event log (switches, pause-loop exits, directed yields) to this file.
+    #[arg(long, value_name = "FILE")]
+    pub events: Option<PathBuf>,
+    /// Whether to watch KVM and the scheduler with BPF programs.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub observe: Observe,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Which emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Emulator {
+    /// The distribution's: every PAUSE of a guest exits, whatever the window.
+    Stock,
+    /// With the change that makes the pause-loop window real.
+    Unspin,
+}
+
+/// `unspin testbed run`
+#[derive(Args, Debug)]
+pub struct TestbedArguments {
+    /// CPUs of the emulated machine, 1 to 64. For anything timed no more than this machine has.
+    #[arg(long, default_value_t = 2)]
+    pub cpus: u32,
+    /// Memory of the emulated machine.
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub memory_mib: u32,
+    /// Virtual time on one thread: the same output, byte for byte, for the same scenario, seed and binary.
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Which emulator.
+    #[arg(long, value_enum, default_value = "unspin")]
+    pub qemu: Emulator,
+    /// How long one attempt may take, as in 90s.
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_limit)]
+    pub time_limit: Duration,
+    /// Where to put what the command leaves below /out.
+    #[arg(long, value_name = "FOLDER")]
+    pub bring_back: Option<PathBuf>,
+    /// Keep the testbed kernel's console in this file.
+    #[arg(long, value_name = "FILE")]
+    pub console: Option<PathBuf>,
+    /// The command; `unspin` is this binary.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `unspin bench threads`
+#[derive(Args, Debug)]
+pub struct ThreadsArguments {
+    /// The scenario, in TOML; a ticket lock held for 300 loops in 3,000 when there is none.
+    #[arg(value_name = "SCENARIO")]
+    pub file: Option<PathBuf>,
+    /// What overrides it.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// Locks to compare, apart by commas; the scenario's own when absent.
+    #[arg(long = "lock", value_name = "LOCK", value_delimiter = ',')]
+    pub locks: Vec<String>,
+    /// Numbers of threads, apart by commas; the scenario's vCPUs when absent.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// How often each lock is run with each number of threads.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl OverrideArguments {
+    /// The flags as overrides, in the order seed, duration, set.
+    pub fn overrides(&self) -> Result<Overrides, Failure> {
+        let mut overrides = Overrides::default();
+        let seed = self.seed.map(|seed| format!("seed={seed}"));
+        let duration = self
+            .duration
+            .as_ref()
+            .map(|time| format!("duration={time}"));
+        for given in seed.iter().chain(&duration).chain(&self.set) {
+            overrides
+                .set(given)
+                .map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        Ok(overrides)
+    }
+}
+
+impl ScenarioArguments {
+    /// Reads the file and overrides it.
+    pub fn load(&self) -> Result<Scenario, Failure> {
+        Ok(Scenario::load(&self.file, &self.overrides.overrides()?)?)
+    }
+}
+
+/// A time limit: above 0.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    match unspin_scenario::parse_duration(text)? {
+        0 => Err("a limit of 0 lets nothing run".into()),
+        ns => Ok(Duration::from_nanos(ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_testbed_command_keeps_its_own_flags() {
+        let line = "unspin testbed run --cpus 1 -- unspin vm run s.toml --seed 7 --json";
+        let arguments = Arguments::try_parse_from(line.split(' ')).expect("valid");
+        let Command::Testbed(Testbed::Run(testbed)) = arguments.command else {
+            panic!("another command")
+        };
+        assert_eq!(testbed.cpus, 1);
+        assert_eq!(
+            testbed.command.join(" ".as_ref()),
+            "unspin vm run s.toml --seed 7 --json"
+        );
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(parse_limit("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(parse_limit("0s").is_err() && parse_limit("90").is_err());
+    }
+}

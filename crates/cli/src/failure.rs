@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! How a command fails: what is printed, and with which exit status.
+
+use std::{io::IsTerminal, process::ExitCode};
+
+use unspin_scenario::ScenarioError;
+
+/// Why a command did not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line asks for something that cannot be.
+    Usage(String),
+    /// The scenario does.
+    Scenario(ScenarioError),
+    /// The user stopped it.
+    Interrupted,
+    /// Anything else.
+    Failed(anyhow::Error),
+}
+
+impl Failure {
+    /// Prints the failure on standard error and gives the exit status: 2 for wrong input, 130 for Ctrl-C, else 1.
+    pub fn report(self) -> ExitCode {
+        match self {
+            Failure::Usage(message) => {
+                eprintln!("unspin: {message}");
+                ExitCode::from(2)
+            }
+            Failure::Scenario(error) => {
+                // People see the line that is wrong; a file or a pipe gets one line.
+                if std::io::stderr().is_terminal() {
+                    eprintln!("{:?}", miette::Report::new(error));
+                } else {
+                    eprintln!("unspin: {}", error.plain());
+                }
+                ExitCode::from(2)
+            }
+            Failure::Interrupted => {
+                eprintln!("unspin: interrupted");
+                ExitCode::from(130)
+            }
+            Failure::Failed(error) => {
+                eprintln!("unspin: {error:#}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl From<ScenarioError> for Failure {
+    fn from(error: ScenarioError) -> Failure {
+        Failure::Scenario(error)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Failure {
+        Failure::Failed(error)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
+impl From<unspin_vmm::Error> for Failure {
+    fn from(error: unspin_vmm::Error) -> Failure {
+        match error {
+            unspin_vmm::Error::Interrupted => Failure::Interrupted,
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
+impl From<unspin_bench::Error> for Failure {
+    fn from(error: unspin_bench::Error) -> Failure {
+        match error {
+            unspin_bench::Error::Interrupted => Failure::Interrupted,
+            error => Failure::Failed(error.into()),
+        }
+    }
+}

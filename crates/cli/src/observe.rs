@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Watching a run with BPF programs: when that is possible, and what it brings back.
+
+use std::time::Duration;
+
+use unspin_agent::{EventMask, Health, ObserveOptions, Observer, Recorder};
+use unspin_events::{Event, VcpuCounters};
+
+use crate::{arguments::Observe, failure::Failure};
+
+/// How often the ring is emptied, and how many events are kept at most (64 bytes each).
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+const EVENTS_MAX: usize = 16 << 20;
+
+/// Whether single events are wanted beside the counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Events {
+    /// Counting alone is cheap.
+    None,
+    /// If they can be had.
+    Wanted,
+    /// Or fail.
+    Required,
+}
+
+/// Programs that are attached.
+pub struct Watch(Recorder);
+
+/// What they saw.
+pub struct Seen {
+    /// By VM and vCPU.
+    pub counters: Vec<VcpuCounters>,
+    /// In the order written; empty unless events were asked for.
+    pub events: Vec<Event>,
+    /// What was lost.
+    pub health: Health,
+    /// Events that could not be kept.
+    pub dropped_events: u64,
+}
+
+impl Watch {
+    /// Attaches as `observe` says. `None` when it says off, or auto and this host does not allow it (and `events` are
+    /// not required): then a line on standard error says why.
+    pub fn start(observe: Observe, events: Events) -> Result<Option<Watch>, Failure> {
+        if observe == Observe::Off {
+            if events == Events::Required {
+                let message = "--events needs BPF programs, and --observe off forbids them";
+                return Err(Failure::Usage(message.into()));
+            }
+            return Ok(None);
+        }
+        let options = ObserveOptions {
+            events: match events {
+                Events::None => EventMask::NONE,
+                _ => EventMask::SWITCHES.and(EventMask::PAUSE_LOOPS),
+            },
+            ..ObserveOptions::default()
+        };
+        match Observer::attach(&options) {
+            Ok(observer) => {
+                let recorder = Recorder::start(observer, DRAIN_INTERVAL, EVENTS_MAX)?;
+                Ok(Some(Watch(recorder)))
+            }
+            Err(error) if observe == Observe::Auto && events != Events::Required => {
+                eprintln!("unspin: not observed: {error}");
+                Ok(None)
+            }
+            Err(error) => Err(Failure::Failed(
+                anyhow::Error::from(error).context("KVM cannot be observed on this host"),
+            )),
+        }
+    }
+
+    /// Detaches, and brings back what was seen.
+    pub fn finish(self) -> Result<Seen, Failure> {
+        let recorded = self.0.finish().map_err(anyhow::Error::from)?;
+        Ok(Seen {
+            counters: recorded.observer.counters().map_err(anyhow::Error::from)?,
+            health: recorded.observer.health().map_err(anyhow::Error::from)?,
+            events: recorded.events,
+            dropped_events: recorded.dropped,
+        })
+    }
+}
+
+impl Seen {
+    /// The counters of a thread.
+    pub fn of_thread(&self, thread: u32) -> Option<&VcpuCounters> {
+        self.counters
+            .iter()
+            .find(|counters| counters.thread == thread)
+    }
+}

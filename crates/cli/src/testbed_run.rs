@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin testbed run`: what goes into the testbed, and how KVM is loaded there for the scenario that runs.
+
+use std::{ffi::OsString, path::Path, process::ExitCode};
+
+use clap::Parser;
+use unspin_scenario::{Host, Scenario};
+use unspin_testbed::{Input, Options, Qemu};
+
+use crate::{
+    arguments::{Arguments, Command, Emulator, TestbedArguments, VmVerb},
+    failure::Failure,
+};
+
+/// Runs the command; the exit status is the command's own.
+pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
+    let options = options(arguments)?;
+    let outcome = unspin_testbed::run(&options, &arguments.command).map_err(anyhow::Error::from)?;
+    for file in &outcome.files {
+        let folder = arguments.bring_back.as_deref().unwrap_or(Path::new(""));
+        eprintln!(
+            "unspin testbed: brought back {}",
+            folder.join(file).display()
+        );
+    }
+    // A status is 0 to 255 by the kernel's rules; anything else must not turn into success.
+    Ok(ExitCode::from(u8::try_from(outcome.status).unwrap_or(1)))
+}
+
+fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
+    let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
+    let scenario = scenario_of(&arguments.command)?;
+    let mut options = Options::new(cache);
+    options.cpus = arguments.cpus;
+    options.memory_mib = arguments.memory_mib;
+    options.deterministic = arguments.deterministic;
+    options.qemu = match arguments.qemu {
+        Emulator::Stock => Qemu::Stock,
+        Emulator::Unspin => Qemu::Unspin,
+    };
+    options.time_limit = arguments.time_limit;
+    options.bring_back = arguments.bring_back.clone();
+    options.console_file = arguments.console.clone();
+    options.inputs = inputs(&arguments.command);
+    if let Some(scenario) = scenario {
+        options.seed = scenario.seed;
+        if let Some(parameters) = kvm_amd_parameters(&scenario.host) {
+            options
+                .module_parameters
+                .insert("kvm_amd".into(), parameters);
+        }
+    }
+    Ok(options)
+}
+
+/// The scenario of `unspin vm run ...`, read here first: a mistake in it is told before anything boots.
+fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
+    if command.first().is_none_or(|name| name != "unspin") {
+        return Ok(None);
+    }
+    // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
+    match Arguments::parse_from(command).command {
+        Command::Vm(VmVerb::Run(vm_run)) => vm_run.scenario.load().map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// The words of the command that name a file of this machine, to be found under the same name in the testbed.
+fn inputs(command: &[OsString]) -> Vec<Input> {
+    let file = |word: &OsString| {
+        let path = Path::new(word);
+        let metadata = path.metadata().ok().filter(|metadata| metadata.is_file())?;
+        Some(Input {
+            host: path.to_owned(),
+            guest: path.to_owned(),
+            executable: is_executable(&metadata),
+        })
+    };
+    let mut inputs: Vec<Input> = command.iter().skip(1).filter_map(file).collect();
+    inputs.dedup_by(|a, b| a.guest == b.guest);
+    inputs
+}
+
+fn is_executable(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+/// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
+///
+/// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.
+pub fn kvm_amd_parameters(host: &Host) -> Option<String> {
+    let mut words = Vec::new();
+    if let Some(window) = host.ple_window {
+        words.push(format!("pause_filter_count={window}"));
+    }
+    if let Some(gap) = host.ple_gap {
+        words.push(format!("pause_filter_thresh={gap}"));
+    }
+    if host.ple_window_fixed {
+        words.push("pause_filter_count_grow=1 pause_filter_count_shrink=1".into());
+    }
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> Host {
+        let text = format!(
+            "turns = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
+        );
+        Scenario::parse(&text, "s").expect("valid").host
+    }
+
+    #[test]
+    fn the_window_of_the_scenario_is_the_modules() {
+        assert_eq!(kvm_amd_parameters(&host("")), None);
+        assert_eq!(
+            kvm_amd_parameters(&host(
+                "ple_window = 200\nple_gap = 64\nple_window_fixed = true"
+            )),
+            Some(
+                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 \
+                 pause_filter_count_shrink=1"
+                    .into()
+            )
+        );
+    }
+
+    #[test]
+    fn files_that_the_command_names_go_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("s.toml");
+        std::fs::write(&file, "x").expect("written");
+        let words = [
+            "unspin".into(),
+            "vm".into(),
+            file.clone().into(),
+            folder.path().into(),
+        ];
+        let found = inputs(&words);
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].host, &found[0].guest), (&file, &file));
+        assert!(!found[0].executable);
+    }
+}

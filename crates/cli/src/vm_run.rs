@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin vm run`: a scenario's VMs on this host's KVM, watched, and what came of it.
+
+use std::sync::Arc;
+
+use unspin_report::Document;
+use unspin_scenario::Scenario;
+use unspin_vmm::{Phase, RunOptions, RunReport};
+
+use crate::{
+    arguments::VmRunArguments,
+    failure::Failure,
+    interrupt,
+    observe::{Events, Seen, Watch},
+    output,
+    progress::Activity,
+    replay, truth_tables, vm_tables,
+};
+
+/// Everything that one run brought back.
+pub struct Run {
+    /// What ran.
+    pub scenario: Scenario,
+    /// What the VMM saw.
+    pub report: RunReport,
+    /// What BPF saw; `None` when it did not watch.
+    pub seen: Option<Seen>,
+}
+
+/// Runs the scenario and prints its tables.
+pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
+    let scenario = arguments.scenario.load()?;
+    let truth = scenario.vms.iter().any(|vm| vm.log_records > 0);
+    // Events are needed to write them, and to judge the guests' own log by them.
+    let events = match (&arguments.events, truth) {
+        (Some(_), _) => Events::Required,
+        (None, true) => Events::Wanted,
+        (None, false) => Events::None,
+    };
+    let watch = Watch::start(arguments.observe, events)?;
+    let run = execute(scenario, watch)?;
+    let mut document = output::document("vm run");
+    vm_tables::add(&mut document, &run);
+    if truth {
+        truth_tables::add(&mut document, &run)?;
+    }
+    notes(&mut document, arguments, &run);
+    output::print(&document, arguments.output)?;
+    Ok(())
+}
+
+/// Runs the scenario under the programs of `watch`.
+pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure> {
+    let activity = Arc::new(Activity::start("creating VMs"));
+    let shown = Arc::clone(&activity);
+    let options = RunOptions {
+        interrupt: interrupt::flag()?,
+        on_phase: Some(Box::new(move |phase| {
+            shown.say(match phase {
+                Phase::Created => "starting vCPUs",
+                Phase::Started => "warming up",
+                Phase::WindowBegins => "running",
+                Phase::WindowEnds => "stopping",
+                _ => "reading results",
+            });
+        })),
+        ..RunOptions::default()
+    };
+    let report = unspin_vmm::run(&scenario, &options)?;
+    let seen = watch.map(Watch::finish).transpose()?;
+    Ok(Run {
+        scenario,
+        report,
+        seen,
+    })
+}
+
+/// Seed, hash and the command that repeats the run.
+fn notes(document: &mut Document, arguments: &VmRunArguments, run: &Run) {
+    document.note(format!(
+        "\nscenario {}, seed {}, sha256 {}",
+        run.scenario.name,
+        run.scenario.seed,
+        run.scenario.hash()
+    ));
+    document.note(format!(
+        "repeat it byte for byte: {}",
+        replay::command(&arguments.scenario)
+    ));
+}

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables of `unspin vm run`: the run as a whole, each VM, each vCPU.
+//!
+//! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, so that the
+//! guest's count of PAUSEs and the host's count of exits can be compared one to one.
+
+use unspin_abi::unspin_guest_statistics;
+use unspin_events::VcpuCounters;
+use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_vmm::{RunReport, VcpuReport, VmReport};
+
+use crate::vm_run::Run;
+
+const RUN: &[Column] = &[
+    Column::json_only("scenario", Unit::Text),
+    Column::json_only("scenario_sha256", Unit::Text),
+    Column::json_only("seed", Unit::Count),
+    Column::json_only("vms", Unit::Count),
+    Column::json_only("vcpus", Unit::Count),
+    Column::json_only("window_ns", Unit::Nanoseconds),
+    Column::json_only("all_started_ns", Unit::Nanoseconds),
+    Column::json_only("loops_per_microsecond", Unit::Ratio),
+    Column::json_only("ple_module", Unit::Text),
+    Column::json_only("ple_window", Unit::Count),
+    Column::json_only("ple_gap", Unit::Count),
+    Column::json_only("ple_grow", Unit::Count),
+    Column::json_only("ple_shrink", Unit::Count),
+    Column::json_only("lost_events", Unit::Count),
+    Column::json_only("dropped_events", Unit::Count),
+    Column::json_only("missed_bpf_runs", Unit::Count),
+    Column::json_only("unobserved_exits", Unit::Count),
+];
+
+const VM: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::json_only("group", Unit::Count),
+    Column::new("lock", "lock", Unit::Text),
+    Column::new("vcpus", "vCPUs", Unit::Count),
+    Column::new("operations_per_second", "ops/s", Unit::Count),
+    Column::new("waiting_share_percent", "waiting %", Unit::Percent),
+    Column::new(
+        "spin_share_least_percent",
+        "spin % of CPU, from",
+        Unit::Percent,
+    ),
+    Column::new("spin_share_most_percent", "to", Unit::Percent),
+    Column::new("ple_exits", "PLE exits", Unit::Count),
+    Column::new("start_ns", "started in", Unit::Nanoseconds),
+    Column::json_only("window_ns", Unit::Nanoseconds),
+    Column::json_only("resident_bytes", Unit::Count),
+];
+
+const VCPU: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("vcpu", "vCPU", Unit::Count),
+    Column::json_only("thread", Unit::Count),
+    Column::new("operations_per_second", "ops/s", Unit::Count),
+    Column::new("waiting_share_percent", "waiting %", Unit::Percent),
+    Column::new("spin_share_least_percent", "spin % from", Unit::Percent),
+    Column::new("spin_share_most_percent", "to", Unit::Percent),
+    Column::new("lock_waits", "lock waits", Unit::Count),
+    Column::new("longest_wait_ns", "longest", Unit::Nanoseconds),
+    Column::new("pauses", "PAUSEs", Unit::Count),
+    Column::new("ple_exits", "PLE exits", Unit::Count),
+    Column::new("on_spin", "on_spin", Unit::Count),
+    Column::new("yield_to_boosted", "boosted", Unit::Count),
+    Column::new("yield_to_refused", "refused", Unit::Count),
+    Column::new("yield_to_failed", "failed", Unit::Count),
+    Column::new("running_ns", "running", Unit::Nanoseconds),
+    Column::new("runnable_ns", "runnable", Unit::Nanoseconds),
+    Column::new("asleep_ns", "asleep", Unit::Nanoseconds),
+    Column::json_only("operations", Unit::Count),
+    Column::json_only("spin_turns", Unit::Count),
+    Column::json_only("stalls", Unit::Count),
+    Column::json_only("stalls_unheld", Unit::Count),
+    Column::json_only("shootdowns", Unit::Count),
+    Column::json_only("wakeups", Unit::Count),
+    Column::json_only("halts", Unit::Count),
+    Column::json_only("ticks", Unit::Count),
+    Column::json_only("steal_ns", Unit::Nanoseconds),
+    Column::json_only("cpu_time_ns", Unit::Nanoseconds),
+    Column::json_only("user_exits", Unit::Count),
+    Column::json_only("exits", Unit::Count),
+    Column::json_only("ple_exits_user", Unit::Count),
+    Column::json_only("on_spin_no_yield", Unit::Count),
+    Column::json_only("switches_in", Unit::Count),
+    Column::json_only("switches_out_runnable", Unit::Count),
+    Column::json_only("exit_to_entry_ns", Unit::Nanoseconds),
+    Column::json_only("conservation_error_ns", Unit::Nanoseconds),
+];
+
+/// Adds all three tables, and a line for people about the window in force and what was lost.
+pub fn add(document: &mut Document, run: &Run) {
+    document.note(summary(run));
+    document.table(run_table(run));
+    document.table(vm_table(run));
+    document.table(vcpu_table(run));
+    document.note(
+        "waiting: share of all time; spin: share of CPU time, between what waits must and what they can have taken.\n\
+         Rates and shares: of the window. Counters: of the whole run.",
+    );
+}
+
+/// Waiting in the window, of one vCPU or summed over several.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Shares {
+    /// Wall time of the window, per vCPU.
+    pub wall_ns: f64,
+    /// Of it, inside a wait for a lock or for a shootdown's answers, running or not.
+    pub waiting_ns: f64,
+    /// Of it, on a CPU.
+    pub cpu_ns: f64,
+    /// CPU time that waits must have taken, because there was no room for it outside of them.
+    pub spin_least_ns: f64,
+    /// CPU time that waits can have taken.
+    pub spin_most_ns: f64,
+}
+
+impl Shares {
+    /// Of one vCPU. A wait that began before the window counts with its part before; it is cut at the window's length.
+    pub fn of(vcpu: &VcpuReport, window_ns: u64, tsc_hz: u64) -> Shares {
+        let wall_ns = window_ns as f64;
+        let cycles = vcpu.window.lock_wait_cycles as f64 + vcpu.window.shootdown_wait_cycles as f64;
+        let waiting_ns = (cycles * 1e9 / tsc_hz.max(1) as f64).min(wall_ns);
+        let cpu_ns = (vcpu.cpu_time_ns as f64).min(wall_ns);
+        Shares {
+            wall_ns,
+            waiting_ns,
+            cpu_ns,
+            spin_least_ns: (cpu_ns - (wall_ns - waiting_ns)).max(0.0),
+            spin_most_ns: waiting_ns.min(cpu_ns),
+        }
+    }
+
+    /// Both together.
+    pub fn plus(self, other: Shares) -> Shares {
+        Shares {
+            wall_ns: self.wall_ns + other.wall_ns,
+            waiting_ns: self.waiting_ns + other.waiting_ns,
+            cpu_ns: self.cpu_ns + other.cpu_ns,
+            spin_least_ns: self.spin_least_ns + other.spin_least_ns,
+            spin_most_ns: self.spin_most_ns + other.spin_most_ns,
+        }
+    }
+
+    /// Waiting as a share of all time; 0 to 100. Not finite without any time.
+    pub fn waiting_percent(self) -> f64 {
+        100.0 * self.waiting_ns / self.wall_ns
+    }
+
+    /// Least and most share of the CPU time that went into waiting; 0 to 100. Not finite without CPU time.
+    pub fn spin_percent(self) -> (f64, f64) {
+        let of_cpu = |ns: f64| 100.0 * ns / self.cpu_ns;
+        (of_cpu(self.spin_least_ns), of_cpu(self.spin_most_ns))
+    }
+}
+
+/// Operations per second in the window.
+pub fn operations_per_second(statistics: &unspin_guest_statistics, window_ns: u64) -> f64 {
+    statistics.operations as f64 * 1e9 / window_ns as f64
+}
+
+/// Shares of a whole VM.
+pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
+    let each = vm
+        .vcpus
+        .iter()
+        .map(|vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz));
+    each.fold(Shares::default(), Shares::plus)
+}
+
+fn summary(run: &Run) -> String {
+    let report = &run.report;
+    let window = match report.pause_loop {
+        Some(found) => format!(
+            "{}: pause-loop window {}, gap {}, grow {}, shrink {}",
+            found.module, found.window, found.gap, found.grow, found.shrink
+        ),
+        None => "no pause-loop exits (neither kvm_amd nor kvm_intel)".into(),
+    };
+    let seen = match &run.seen {
+        Some(seen) => format!(
+            "lost events {}, missed BPF runs {}, unobserved exits {}",
+            seen.health.lost_events + seen.dropped_events,
+            seen.health.recursion_misses(),
+            seen.health.unobserved_exits
+        ),
+        None => "not observed".into(),
+    };
+    format!(
+        "{}: {} VMs, {:.3} s measured; {window}; {seen}",
+        run.scenario.name,
+        report.vms.len(),
+        report.window_ns as f64 / 1e9
+    )
+}
+
+fn run_table(run: &Run) -> Table {
+    let report = &run.report;
+    let found = report.pause_loop.as_ref();
+    let seen = run.seen.as_ref();
+    let mut table = Table::new("run", "", RUN);
+    table.push(vec![
+        run.scenario.name.as_str().into(),
+        run.scenario.hash().into(),
+        run.scenario.seed.into(),
+        report.vms.len().into(),
+        report
+            .vms
+            .iter()
+            .map(|vm| vm.vcpus.len())
+            .sum::<usize>()
+            .into(),
+        report.window_ns.into(),
+        report.all_started_ns.into(),
+        report
+            .work_rate
+            .map(|rate| rate.loops_per_ms as f64 / 1e3)
+            .into(),
+        found.map(|found| found.module).into(),
+        found.map(|found| found.window).into(),
+        found.map(|found| found.gap).into(),
+        found.map(|found| found.grow).into(),
+        found.map(|found| found.shrink).into(),
+        seen.map(|seen| seen.health.lost_events).into(),
+        seen.map(|seen| seen.dropped_events).into(),
+        seen.map(|seen| seen.health.recursion_misses()).into(),
+        seen.map(|seen| seen.health.unobserved_exits).into(),
+    ]);
+    table
+}
+
+fn vm_table(run: &Run) -> Table {
+    let tsc_hz = run.report.clock.tsc_hz();
+    let mut table = Table::new("vm", "VMs", VM);
+    for vm in &run.report.vms {
+        let shares = vm_shares(vm, tsc_hz);
+        let (least, most) = shares.spin_percent();
+        let rate: f64 = vm
+            .vcpus
+            .iter()
+            .map(|vcpu| operations_per_second(&vcpu.window, vm.window_ns))
+            .sum();
+        let counters = vm.vcpus.iter().map(|vcpu| counters(run, vcpu));
+        let ple_exits = counters
+            .map(|counters| counters.map(|counters| counters.ple_exits))
+            .sum::<Option<u64>>();
+        table.push(vec![
+            vm.name.as_str().into(),
+            vm.group.into(),
+            run.scenario
+                .vms
+                .get(vm.group)
+                .map(|group| group.lock.name())
+                .into(),
+            vm.vcpus.len().into(),
+            rate.into(),
+            shares.waiting_percent().into(),
+            least.into(),
+            most.into(),
+            ple_exits.into(),
+            vm.start_ns.into(),
+            vm.window_ns.into(),
+            vm.resident_bytes.into(),
+        ]);
+    }
+    table
+}
+
+fn vcpu_table(run: &Run) -> Table {
+    let mut table = Table::new("vcpu", "vCPUs", VCPU);
+    for vm in &run.report.vms {
+        for vcpu in &vm.vcpus {
+            let mut row = guest_cells(&run.report, vm, vcpu);
+            let counters = counters(run, vcpu);
+            let host = |of: fn(&VcpuCounters) -> u64| -> Cell { counters.map(of).into() };
+            // Columns "PLE exits" to "asleep" stand between the guest's own figures.
+            let shown = vec![
+                host(|c| c.ple_exits),
+                host(|c| c.on_spin),
+                host(|c| c.yield_to_boosted),
+                host(|c| c.yield_to_refused),
+                host(|c| c.yield_to_failed),
+                host(|c| c.running_ns),
+                host(|c| c.runnable_ns),
+                host(|c| c.asleep_ns),
+            ];
+            row.splice(10..10, shown);
+            row.extend([
+                host(|c| c.exits),
+                host(|c| c.ple_exits_user),
+                host(|c| c.on_spin_no_yield),
+                host(|c| c.switches_in),
+                host(|c| c.switches_out_runnable),
+                host(|c| c.exit_to_entry_ns),
+                counters.map(|c| c.conservation_error_ns() as f64).into(),
+            ]);
+            table.push(row);
+        }
+    }
+    table
+}
+
+fn counters<'a>(run: &'a Run, vcpu: &VcpuReport) -> Option<&'a VcpuCounters> {
+    run.seen.as_ref()?.of_thread(vcpu.thread_id)
+}
+
+/// What VMM and guest say, in the order of the columns, those of the host left out.
+fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell> {
+    let tsc_hz = report.clock.tsc_hz();
+    let shares = Shares::of(vcpu, vm.window_ns, tsc_hz);
+    let (least, most) = shares.spin_percent();
+    let whole = &vcpu.statistics;
+    let longest_ns = whole.longest_wait_cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
+    vec![
+        vm.name.as_str().into(),
+        vcpu.number.into(),
+        vcpu.thread_id.into(),
+        operations_per_second(&vcpu.window, vm.window_ns).into(),
+        shares.waiting_percent().into(),
+        least.into(),
+        most.into(),
+        whole.lock_waits.into(),
+        longest_ns.into(),
+        whole.pauses.into(),
+        whole.operations.into(),
+        whole.spin_turns.into(),
+        whole.stalls.into(),
+        whole.stalls_unheld.into(),
+        whole.shootdowns.into(),
+        whole.wakeups.into(),
+        whole.halts.into(),
+        whole.ticks.into(),
+        whole.steal_ns.into(),
+        vcpu.cpu_time_ns.into(),
+        vcpu.user_exits.into(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vcpu(lock_wait_cycles: u64, cpu_time_ns: u64) -> VcpuReport {
+        VcpuReport {
+            number: 0,
+            thread_id: 1,
+            tsc_offset: 0,
+            statistics: unspin_guest_statistics::default(),
+            window: unspin_guest_statistics {
+                lock_wait_cycles,
+                ..Default::default()
+            },
+            cpu_time_ns,
+            user_exits: 0,
+            waits: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn spinning_is_bounded_from_both_sides() {
+        // 2 GHz, 1,000 ns: waits of 1,800 cycles are 900 ns; of 500 ns CPU at most 100 lie outside.
+        let shares = Shares::of(&vcpu(1_800, 500), 1_000, 2_000_000_000);
+        assert_eq!(shares.waiting_percent(), 90.0);
+        assert_eq!(shares.spin_percent(), (80.0, 100.0));
+        // No waits: nothing can have been spun.
+        assert_eq!(
+            Shares::of(&vcpu(0, 500), 1_000, 2_000_000_000).spin_percent(),
+            (0.0, 0.0)
+        );
+        // Always on a CPU: what waited spun.
+        let shares = Shares::of(&vcpu(600, 1_000), 1_000, 2_000_000_000);
+        assert_eq!(shares.spin_percent(), (30.0, 30.0));
+    }
+
+    #[test]
+    fn a_wait_from_before_the_window_is_cut() {
+        let shares = Shares::of(&vcpu(5_000, 500), 1_000, 2_000_000_000);
+        assert_eq!(shares.waiting_percent(), 100.0);
+        assert_eq!(shares.spin_percent(), (100.0, 100.0));
+        let both = shares.plus(Shares::of(&vcpu(0, 500), 1_000, 2_000_000_000));
+        assert_eq!(both.waiting_percent(), 50.0);
+        assert_eq!(both.spin_percent(), (50.0, 50.0));
+    }
+}
