@@ -134,13 +134,15 @@ struct unspin_guest_statistics {
 	unspin_u64 pauses;     /* PAUSE instructions executed */
 	unspin_u64 spin_turns; /* turns of waiting loops, for locks and for answers */
 	unspin_u64 lock_waits; /* acquisitions that found the lock taken */
-	unspin_u64 lock_wait_cycles;	/* TSC, spent in them; with shootdown_wait_cycles all the time spent spinning */
+	unspin_u64 lock_wait_cycles;	/* TSC, from asking until having, on the CPU or off it */
+	unspin_u64 lock_wait_stolen_ns; /* of that the host did not run the vCPU (KVM's steal time); the rest it spun */
 	unspin_u64 stalls;		/* lock waits of more than stall_turns: Table 1's Nh + Nw */
 	unspin_u64 stalls_unheld;	/* of them: nobody held the lock at that moment: Table 1's Nw */
 	unspin_u64 hold_cycles;		/* from having the lock until unlock is done */
 	unspin_u64 longest_wait_cycles; /* for a lock */
 	unspin_u64 shootdowns;		/* sent */
 	unspin_u64 shootdown_wait_cycles;
+	unspin_u64 shootdown_wait_stolen_ns; /* as above */
 	unspin_u64 shootdowns_answered;
 	unspin_u64 wakeups;	     /* tokens given to the next vCPU, each with an IPI */
 	unspin_u64 wakeups_received; /* tokens consumed */

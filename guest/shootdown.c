@@ -32,6 +32,7 @@ void shootdown(struct vcpu *self)
 	set_state(self, UNSPIN_STATE_KERNEL);
 	statistics->shootdowns++;
 	statistics->shootdown_wait_cycles += self->wait.end_tsc - self->wait.begin_tsc;
+	statistics->shootdown_wait_stolen_ns += self->wait_stolen_ns;
 	histogram_add(&statistics->shootdown_wait, self->wait.end_tsc - self->wait.begin_tsc);
 	wait_log(self);
 }

@@ -13,6 +13,7 @@ void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, 
 	};
 	self->wait_begin_turns = self->statistics->spin_turns;
 	self->stall_at_turns = self->wait_begin_turns + PARAMETERS->stall_turns + 1;
+	self->wait_stolen_ns = steal_time_ns(self);
 	self->wait.begin_tsc = rdtsc();
 }
 
@@ -51,6 +52,7 @@ void wait_end(struct vcpu *self)
 	unspin_u64 turns = self->statistics->spin_turns - self->wait_begin_turns;
 
 	self->wait.end_tsc = rdtsc();
+	self->wait_stolen_ns = steal_time_ns(self) - self->wait_stolen_ns;
 	self->wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
 }
 

@@ -65,6 +65,7 @@ static void count_acquisition(struct vcpu *self)
 		return;
 	statistics->lock_waits++;
 	statistics->lock_wait_cycles += wait_cycles;
+	statistics->lock_wait_stolen_ns += self->wait_stolen_ns;
 	histogram_add(&statistics->lock_wait, wait_cycles);
 	if (wait_cycles > statistics->longest_wait_cycles)
 		statistics->longest_wait_cycles = wait_cycles;

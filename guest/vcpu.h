@@ -42,6 +42,7 @@ struct vcpu {
 	struct unspin_guest_wait *log;	  /* log_records of them */
 	struct unspin_guest_wait wait;	  /* the one going on */
 	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
+	unspin_u64 wait_stolen_ns;	  /* steal time when it began; from wait_end on, what was stolen of it */
 	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
 	unspin_u64 random;		  /* state of the generator */
 	unspin_u32 turns_until_pause;	  /* of waiting loops */

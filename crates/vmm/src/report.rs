@@ -47,8 +47,13 @@ pub struct VcpuReport {
     pub number: u32,
     /// Of the thread that ran it: what the kernel's trace calls it.
     pub thread_id: u32,
-    /// What KVM added to the host's TSC for the guest: 0, unless this KVM refuses that.
+    /// What KVM added to the host's TSC for the guest at the end of the run. It is set to 0 and stays so unless this KVM
+    /// refuses that (before Linux 5.16) or the host's kernel calls its TSC unstable: then KVM moves it whenever the
+    /// vCPU changes its CPU (kvm_arch_vcpu_load, arch/x86/kvm/x86.c), and the guest's times are good to no better than
+    /// these offsets. `tsc=reliable` on an emulated host's command line avoids it.
     pub tsc_offset: i64,
+    /// The same before the first instruction.
+    pub tsc_offset_at_start: i64,
     /// As the guest left them.
     pub statistics: abi::unspin_guest_statistics,
     /// Their growth in the window.
@@ -79,8 +84,8 @@ pub fn growth(
         };
     }
     counters!(
-        operations pauses spin_turns lock_waits lock_wait_cycles stalls stalls_unheld hold_cycles
-        shootdowns shootdown_wait_cycles shootdowns_answered wakeups wakeups_received halts ticks
+        operations pauses spin_turns lock_waits lock_wait_cycles lock_wait_stolen_ns stalls stalls_unheld hold_cycles
+        shootdowns shootdown_wait_cycles shootdown_wait_stolen_ns shootdowns_answered wakeups wakeups_received halts ticks
         ticks_in_user log_kept log_dropped steal_ns
     )
 }
