@@ -178,8 +178,13 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 		return 0;
 	leaving = thread_of(previous);
 	arriving = thread_of(next);
-	if (!leaving && !arriving)
-		return 0;
+	if (!leaving) {
+		check_again(arriving); /* or both pointers are tested as one number */
+		if (!arriving)
+			return 0;
+	}
+	check_again(leaving);
+	check_again(arriving);
 	now_ns = bpf_ktime_get_ns();
 	if (leaving) {
 		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */

@@ -2,13 +2,23 @@
 //! Observes this host's vCPU threads while a command runs, then prints counters, health and a summary of events as JSON:
 //! `observe [--counters-only|--everything] COMMAND [ARGUMENT...]`.
 
-use std::{collections::BTreeMap, env, error::Error, process::Command, time::Duration};
+use std::{collections::BTreeMap, env, error::Error, process::{Command, ExitCode}, time::Duration};
 
 use unspin_agent::{EventMask, ObserveOptions, Observer, Recorder, capabilities};
 
 const EVENTS_MAX: usize = 10_000_000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("observe: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<_> = env::args_os().skip(1).collect();
     let mut options = ObserveOptions {
         run_statistics: true,

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One schema of events and counters for the lab, the testbed and real hosts, and what follows from them.
 //!
-//! `abi/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, log the file, truth the
+//! `abi/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, [`log`] the file, [`truth`] the
 //! join of the guest's ground truth with the host's switch trace.
 
 mod clock;
 mod counters;
 mod event;
+pub mod log;
+mod trace;
+pub mod truth;
+mod wait;
 
 pub use clock::{ClockError, ClockSample, TscClock};
 pub use counters::{LATENCY_BUCKETS, VcpuCounters};
 pub use event::{DecodeError, Event, What};
+pub use trace::{SwitchTrace, ThreadState};
+pub use wait::{GuestWait, Stall, VCPUS_MAX, WaitError, WaitKind};

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Ground truth: why a vCPU stalled, from the guest's log of waits and the host's switch trace together.
+//!
+//! The guest knows who held which lock and who waited; the host knows who had a pCPU. Only both know that a holder was
+//! preempted (LHP), or the waiter whose turn it was (LWP). Ruling 10: a stall is a wait of more than 2,048 turns; LWP if
+//! nobody holds the lock at that moment, LHP otherwise: that is what a guest can tell by itself ([`Table1`]), and it
+//! takes a holder who is merely slow for a preempted one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{SwitchTrace, TscClock, wait::{GuestWait, Stall, WaitKind}};
+
+/// Why the lock stalls of one VM happened: each is counted in exactly one of the first group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockStalls {
+    /// LHP: somebody held the lock and was off its pCPU.
+    pub holder_off_cpu: u64,
+    /// Somebody held the lock and was running: contention, no preemption.
+    pub holder_running: u64,
+    /// LWP: the lock was free, and the waiter that got it next was off its pCPU.
+    pub next_waiter_off_cpu: u64,
+    /// The lock was free, and the waiter that got it next was running (often the one that stalled).
+    pub next_waiter_running: u64,
+    /// The lock was free, and one that came later got it next: an unfair lock.
+    pub next_came_later: u64,
+    /// The lock was free, and the log does not say who got it next: it was full, or the run was over.
+    pub next_unknown: u64,
+    /// The vCPU in question was not observed by the host.
+    pub unobserved: u64,
+}
+
+/// How KVM's steal-time flag `preempted` of the holder compares with the trace, at lock stalls with a holder who was
+/// observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlagAgreement {
+    /// Set, and off its pCPU.
+    pub set_and_off_cpu: u64,
+    /// Clear, and running.
+    pub clear_and_running: u64,
+    /// Set, but running.
+    pub set_but_running: u64,
+    /// Clear, but off its pCPU: KVM sets the flag at some exits only.
+    pub clear_but_off_cpu: u64,
+}
+
+/// Ground truth of one VM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Waits that were joined.
+    pub waits: u64,
+    /// Lock stalls, by cause.
+    pub lock_stalls: LockStalls,
+    /// The holder's flag against the trace.
+    pub holder_flag: FlagAgreement,
+    /// Lock stalls during which a waiter further back in the queue was off its pCPU (not the one that is next).
+    pub stalls_with_deeper_waiter_off_cpu: u64,
+    /// Such waiters, added up over all lock stalls.
+    pub deeper_waiters_off_cpu: u64,
+    /// Shootdowns that stalled with a receiver off its pCPU at that moment.
+    pub shootdown_stalls_receiver_off_cpu: u64,
+    /// Shootdowns that stalled with all receivers running.
+    pub shootdown_stalls_receivers_running: u64,
+}
+
+/// Table 1 of VEE'13 as the guest can count it by itself (ruling 10).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table1 {
+    /// Acquisitions: column 2.
+    pub acquisitions: u64,
+    /// Stalls: Nh + Nw.
+    pub stalls: u64,
+    /// Of them with nobody holding the lock: Nw.
+    pub stalls_unheld: u64,
+}
+
+impl Table1 {
+    /// Nw / (Nh + Nw), the paper's share of lock-waiter preemptions; `None` without stalls.
+    pub fn unheld_share(&self) -> Option<f64> {
+        (self.stalls > 0).then(|| self.stalls_unheld as f64 / self.stalls as f64)
+    }
+}
+
+impl LockStalls {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.holder_off_cpu
+            + self.holder_running
+            + self.next_waiter_off_cpu
+            + self.next_waiter_running
+            + self.next_came_later
+            + self.next_unknown
+            + self.unobserved
+    }
+
+    /// Table 1 as the joined stalls give it: the lock was free in all but the first two causes. `unobserved` counts
+    /// stalls of both sorts and is left out.
+    pub fn unheld(&self) -> u64 {
+        self.next_waiter_off_cpu + self.next_waiter_running + self.next_came_later + self.next_unknown
+    }
+}
+
+/// Joins the waits of one VM with its switch trace. `clock` turns the guest's TSC values into the trace's time. The waits
+/// may come in any order; "the waiter that got it next" needs a log without gaps (`log_minimum_turns = 0`).
+pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> Truth {
+    let index = Index::new(waits);
+    let mut truth = Truth {
+        waits: waits.len() as u64,
+        ..Truth::default()
+    };
+    for wait in waits {
+        let Some(stall) = wait.stall else { continue };
+        let time_ns = clock.ns(stall.tsc);
+        let off_cpu = |vcpu: u16| trace.state_at(vcpu, time_ns).map(|state| state.is_off_cpu());
+        match wait.kind {
+            WaitKind::Lock => lock_stall(&mut truth, &index, wait, stall, &off_cpu),
+            WaitKind::Shootdown => shootdown_stall(&mut truth, wait, &off_cpu),
+        }
+    }
+    truth
+}
+
+fn lock_stall(
+    truth: &mut Truth,
+    index: &Index<'_>,
+    wait: &GuestWait,
+    stall: Stall,
+    off_cpu: &dyn Fn(u16) -> Option<bool>,
+) {
+    let causes = &mut truth.lock_stalls;
+    let next = index.next_acquisition(wait.lock, stall.tsc);
+    let cause = match (stall.holder, next) {
+        (Some(holder), _) => match off_cpu(holder) {
+            Some(true) => &mut causes.holder_off_cpu,
+            Some(false) => &mut causes.holder_running,
+            None => &mut causes.unobserved,
+        },
+        (None, None) => &mut causes.next_unknown,
+        (None, Some(next)) if next.begin_tsc > stall.tsc => &mut causes.next_came_later,
+        (None, Some(next)) => match off_cpu(next.vcpu) {
+            Some(true) => &mut causes.next_waiter_off_cpu,
+            Some(false) => &mut causes.next_waiter_running,
+            None => &mut causes.unobserved,
+        },
+    };
+    *cause += 1;
+    if let Some((holder, off)) = stall.holder.and_then(|holder| Some((holder, off_cpu(holder)?))) {
+        // In range: GuestWait holds no vCPU number above 63.
+        let set = stall.preempted >> holder & 1 == 1;
+        *truth.holder_flag.cell(set, off) += 1;
+    }
+    let deeper = index
+        .waiting(wait.lock, stall.tsc)
+        .filter(|&vcpu| vcpu != wait.vcpu && next.is_none_or(|next| next.vcpu != vcpu))
+        .filter(|&vcpu| off_cpu(vcpu) == Some(true))
+        .count() as u64;
+    truth.deeper_waiters_off_cpu += deeper;
+    truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
+}
+
+fn shootdown_stall(truth: &mut Truth, wait: &GuestWait, off_cpu: &dyn Fn(u16) -> Option<bool>) {
+    let receiver_off = (0..64).any(|vcpu| wait.targets >> vcpu & 1 == 1 && off_cpu(vcpu) == Some(true));
+    if receiver_off {
+        truth.shootdown_stalls_receiver_off_cpu += 1;
+    } else {
+        truth.shootdown_stalls_receivers_running += 1;
+    }
+}
+
+impl FlagAgreement {
+    /// Stalls at which flag and trace disagree.
+    pub fn disagreements(&self) -> u64 {
+        self.set_but_running + self.clear_but_off_cpu
+    }
+
+    fn cell(&mut self, set: bool, off_cpu: bool) -> &mut u64 {
+        match (set, off_cpu) {
+            (true, true) => &mut self.set_and_off_cpu,
+            (false, false) => &mut self.clear_and_running,
+            (true, false) => &mut self.set_but_running,
+            (false, true) => &mut self.clear_but_off_cpu,
+        }
+    }
+}
+
+/// The waits, sorted for the two questions that a stall asks.
+struct Index<'a> {
+    /// Lock waits by (lock, end, vCPU).
+    acquisitions: Vec<&'a GuestWait>,
+    /// All waits by (vCPU, begin, end).
+    by_vcpu: Vec<&'a GuestWait>,
+}
+
+impl<'a> Index<'a> {
+    fn new(waits: &'a [GuestWait]) -> Index<'a> {
+        let mut acquisitions: Vec<&GuestWait> = waits.iter().filter(|wait| wait.kind == WaitKind::Lock).collect();
+        acquisitions.sort_by_key(|wait| (wait.lock, wait.end_tsc, wait.vcpu, wait.begin_tsc));
+        let mut by_vcpu: Vec<&GuestWait> = waits.iter().collect();
+        by_vcpu.sort_by_key(|wait| (wait.vcpu, wait.begin_tsc, wait.end_tsc));
+        Index { acquisitions, by_vcpu }
+    }
+
+    /// The first acquisition of that lock at or after `tsc`.
+    fn next_acquisition(&self, lock: u16, tsc: u64) -> Option<&'a GuestWait> {
+        let first = self.acquisitions.partition_point(|wait| (wait.lock, wait.end_tsc) < (lock, tsc));
+        self.acquisitions.get(first).copied().filter(|wait| wait.lock == lock)
+    }
+
+    /// The vCPUs that wait for that lock at `tsc`: of each vCPU, the wait that began last by then tells. A vCPU waits for
+    /// one thing at a time; of a log that says otherwise only that one wait counts.
+    fn waiting(&self, lock: u16, tsc: u64) -> impl Iterator<Item = u16> + '_ {
+        self.by_vcpu.chunk_by(|one, other| one.vcpu == other.vcpu).filter_map(move |waits| {
+            let later = waits.partition_point(|wait| wait.begin_tsc <= tsc);
+            let last = waits[later.checked_sub(1)?];
+            (last.kind == WaitKind::Lock && last.lock == lock && last.end_tsc > tsc).then_some(last.vcpu)
+        })
+    }
+}
