@@ -5,8 +5,11 @@
 # shellcheck source-path=SCRIPTDIR source=lib.bash
 if [[ -z ${UNSPIN_TEST_MAY_MOUNT:-} ]]; then
     export UNSPIN_TEST_MAY_MOUNT=1
-    if unshare --mount true 2>/dev/null; then exec unshare --mount bash "$0"; fi
-    if unshare --map-root-user --mount true 2>/dev/null; then exec unshare --map-root-user --mount bash "$0"; fi
+    # The last form is for a root folder that is no mount point (chroot).
+    for way in "--mount" "--map-root-user --mount" "--mount --propagation unchanged"; do
+        # shellcheck disable=SC2086 # one option per word
+        if unshare $way true 2>/dev/null; then exec unshare $way bash "$0"; fi
+    done
     echo "skipped: this user can mount nothing"
     exit 77
 fi
