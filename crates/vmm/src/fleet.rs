@@ -11,54 +11,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kvm_ioctls::VcpuFd;
 use unspin_scenario::Scenario;
 
 use crate::{
     Error,
-    calibrate::WorkRate,
+    construct::{Construction, FleetVcpu, FleetVm},
     error::state_name,
     host::Host,
     kick,
     parameters::Surroundings,
-    run::Fault,
-    thread::{End, Message, Place, Shared, VcpuThread},
-    vm::{Identity, Machine},
+    thread::{Message, Place, Shared, VcpuThread},
 };
 
 /// How often a waiting main thread looks at the interrupt flag.
 const INTERRUPT_POLL: Duration = Duration::from_millis(50);
 
-/// One vCPU of the fleet.
-pub struct Member {
-    /// Of the thread, once it is at the gate.
-    pub thread_id: u32,
-    /// Once it has ended.
-    pub end: Option<End>,
-    thread: Option<VcpuThread>,
-}
-
-impl Member {
-    /// CPU time of the thread so far, or in all when it has ended.
-    pub fn cpu_time_ns(&self) -> u64 {
-        let ended = self.end.as_ref().map(|end| end.cpu_time_ns);
-        let running = || self.thread.as_ref().and_then(VcpuThread::cpu_time_ns);
-        ended.or_else(running).unwrap_or(0)
-    }
-}
-
-/// One VM of the fleet with its vCPUs' threads.
-pub struct Ship {
-    /// The VM.
-    pub machine: Machine,
-    /// By vCPU number.
-    pub members: Vec<Member>,
-}
-
 /// All of them.
 pub struct Fleet {
-    /// By VM number. Before `shared` and the rest: dropped first, but only after `Drop` has joined every thread.
-    pub ships: Vec<Ship>,
+    /// By VM number. Dropped only after `Drop` has joined every thread.
+    pub vms: Vec<FleetVm>,
     shared: Arc<Shared>,
     messages: Receiver<Message>,
     sender: Sender<Message>,
@@ -78,7 +49,7 @@ impl Fleet {
         })?;
         let (sender, messages) = channel();
         Ok(Fleet {
-            ships: Vec::new(),
+            vms: Vec::new(),
             shared: Arc::default(),
             messages,
             sender,
@@ -87,65 +58,33 @@ impl Fleet {
     }
 
     /// Creates every VM of the scenario, with its threads at the gate.
+    ///
+    /// # Errors
+    /// Those of [`Construction::build`]; `Interrupted`.
     pub fn create(
         &mut self,
         host: &Host,
         scenario: &Scenario,
-        work_rate: Option<WorkRate>,
-        fault: Fault,
+        surroundings: Surroundings,
     ) -> Result<(), Error> {
-        let surroundings = Surroundings {
-            apic_timer_hz: host.apic_timer_hz,
-            work_rate,
-            fault,
+        let construction = Construction {
+            host,
+            scenario,
+            surroundings,
+            shared: &self.shared,
+            messages: &self.sender,
+            interrupt: &self.interrupt,
         };
-        let groups = scenario.vms.iter().enumerate();
-        let all = groups.flat_map(|(group, vm)| (0..vm.count).map(move |_| (group, vm)));
-        for (number, (group, vm)) in all.enumerate() {
-            self.check_interrupt()?;
-            let identity = Identity {
-                vm,
-                group,
-                number: number as u32,
-            };
-            let (machine, vcpus) = Machine::create(host, scenario, identity, surroundings)?;
-            self.ships.push(Ship {
-                machine,
-                members: Vec::new(),
-            });
-            for vcpu in vcpus {
-                self.add_member(vcpu, scenario.host.cpus)?;
-            }
-        }
+        let (vms, error) = construction.build();
+        // Also what was built before an error: its threads are joined when the fleet is dropped.
+        self.vms = vms;
+        error.map_or(Ok(()), Err)?;
         self.wait_at_gate()
-    }
-
-    /// Gives the newest VM's next vCPU its thread.
-    fn add_member(&mut self, vcpu: VcpuFd, cpus: Option<u32>) -> Result<(), Error> {
-        let vm = self.ships.len() - 1;
-        let ship = &mut self.ships[vm];
-        let place = Place {
-            vm,
-            vcpu: ship.members.len() as u32,
-        };
-        let name = format!("{}/vcpu{}", ship.machine.name, place.vcpu);
-        let (shared, sender) = (self.shared.clone(), self.sender.clone());
-        let thread = VcpuThread::spawn(vcpu, name, place, cpus, shared, sender);
-        ship.members.push(Member {
-            thread_id: 0,
-            end: None,
-            thread: Some(thread.map_err(|source| Error::Create {
-                vm: ship.machine.name.clone(),
-                step: "starting a thread",
-                source,
-            })?),
-        });
-        Ok(())
     }
 
     /// Waits until every thread is at the gate.
     fn wait_at_gate(&mut self) -> Result<(), Error> {
-        while self.members().any(|member| member.thread_id == 0) {
+        while self.vcpus().any(|vcpu| vcpu.thread_id == 0) {
             self.receive(INTERRUPT_POLL)?;
         }
         Ok(())
@@ -156,14 +95,12 @@ impl Fleet {
         self.shared.open();
     }
 
-    /// Every vCPU of every VM.
-    pub fn members(&self) -> impl Iterator<Item = &Member> {
-        self.ships.iter().flat_map(|ship| &ship.members)
+    fn vcpus(&self) -> impl Iterator<Item = &FleetVcpu> {
+        self.vms.iter().flat_map(|vm| &vm.vcpus)
     }
 
-    /// Whether every vCPU has ended.
-    pub fn all_ended(&self) -> bool {
-        self.members().all(|member| member.end.is_some())
+    fn all_ended(&self) -> bool {
+        self.vcpus().all(|vcpu| vcpu.end.is_some())
     }
 
     /// Waits until `time`, or until every vCPU has ended, and says which: true for ended.
@@ -200,12 +137,12 @@ impl Fleet {
                 thread_id,
                 confined,
             } => {
-                self.member(place).thread_id = thread_id;
+                self.vcpu_mut(place).thread_id = thread_id;
                 confined.map_err(|source| self.create_error(place, source))
             }
             Message::Ended { place, end } => {
                 let failure = end.failure.clone();
-                self.member(place).end = Some(end);
+                self.vcpu_mut(place).end = Some(end);
                 failure.map_or(Ok(()), |failure| {
                     Err(Error::Guest {
                         vm: self.name(place),
@@ -241,10 +178,10 @@ impl Fleet {
                 return error;
             }
         }
-        let left_at = |member: &Member| member.end.as_ref().and_then(|end| end.left_at);
+        let left_at = |place| self.vcpu(place).end.as_ref().and_then(|end| end.left_at);
         let (place, rip) = self
             .places()
-            .find_map(|place| Some((place, left_at(self.member_at(place))?)))
+            .find_map(|place| Some((place, left_at(place)?)))
             .unwrap_or((Place { vm: 0, vcpu: 0 }, 0));
         Error::NotStopped {
             vm: self.name(place),
@@ -257,46 +194,36 @@ impl Fleet {
 
     /// Every vCPU's place, in order.
     pub fn places(&self) -> impl Iterator<Item = Place> {
-        let ships = self.ships.iter().enumerate();
-        ships.flat_map(|(vm, ship)| {
-            (0..ship.members.len() as u32).map(move |vcpu| Place { vm, vcpu })
-        })
+        let vms = self.vms.iter().enumerate();
+        vms.flat_map(|(vm, of)| (0..of.vcpus.len() as u32).map(move |vcpu| Place { vm, vcpu }))
     }
 
-    /// The VM's name.
+    /// The name of that vCPU's VM.
     pub fn name(&self, place: Place) -> String {
-        self.ships[place.vm].machine.name.clone()
+        self.vms[place.vm].machine.name.clone()
     }
 
     fn state(&self, place: Place) -> &'static str {
-        state_name(
-            self.ships[place.vm]
-                .machine
-                .memory
-                .statistics(place.vcpu)
-                .state,
-        )
+        let memory = &self.vms[place.vm].machine.memory;
+        state_name(memory.statistics(place.vcpu).state)
     }
 
-    fn member(&mut self, place: Place) -> &mut Member {
-        &mut self.ships[place.vm].members[place.vcpu as usize]
+    fn vcpu(&self, place: Place) -> &FleetVcpu {
+        &self.vms[place.vm].vcpus[place.vcpu as usize]
     }
 
-    fn member_at(&self, place: Place) -> &Member {
-        &self.ships[place.vm].members[place.vcpu as usize]
+    fn vcpu_mut(&mut self, place: Place) -> &mut FleetVcpu {
+        &mut self.vms[place.vm].vcpus[place.vcpu as usize]
     }
 
     /// Takes every vCPU out of its guest and joins every thread; again is nothing.
     pub fn take_down(&mut self) {
         self.shared.leave();
-        let members = || self.ships.iter().flat_map(|ship| &ship.members);
-        members()
-            .filter_map(|member| member.thread.as_ref())
-            .for_each(VcpuThread::kick);
-        let members = self.ships.iter_mut().flat_map(|ship| &mut ship.members);
-        members
-            .filter_map(|member| member.thread.take())
-            .for_each(VcpuThread::join);
+        let threads = self.vcpus().filter_map(|vcpu| vcpu.thread.as_ref());
+        threads.for_each(VcpuThread::kick);
+        let vcpus = self.vms.iter_mut().flat_map(|vm| &mut vm.vcpus);
+        let threads = vcpus.filter_map(|vcpu| vcpu.thread.take());
+        threads.for_each(VcpuThread::join);
     }
 }
 

@@ -98,7 +98,12 @@ fn check_capabilities(kvm: &Kvm, scenario: &Scenario) -> Result<(), Error> {
             "guest memory",
             "2.6.25",
         ),
-        (Cap::Irqchip, "KVM_CAP_IRQCHIP", "timers and IPIs", "2.6.25"),
+        (
+            Cap::SplitIrqchip,
+            "KVM_CAP_SPLIT_IRQCHIP",
+            "timers and IPIs",
+            "4.4",
+        ),
         (
             Cap::MpState,
             "KVM_CAP_MP_STATE",

@@ -10,6 +10,7 @@ compile_error!("the micro guest is x86-64 and needs Linux's KVM");
 mod affinity;
 mod calibrate;
 mod clock;
+mod construct;
 mod cpuid;
 mod error;
 mod fleet;

@@ -13,10 +13,11 @@ use crate::{
     Error,
     calibrate::WorkRate,
     clock::{Clock, ClockSample, monotonic_ns},
-    fleet::{Fleet, Ship},
+    construct::FleetVm,
+    fleet::Fleet,
     host::Host,
     limits,
-    parameters::needs_work_rate,
+    parameters::{Surroundings, needs_work_rate},
     report::{RunReport, VcpuReport, VmReport, growth},
 };
 
@@ -102,7 +103,12 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error
     let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
     limits::allow_open_files(scenario);
     let mut fleet = Fleet::new(options.interrupt.clone())?;
-    fleet.create(&host, scenario, work_rate, options.fault)?;
+    let surroundings = Surroundings {
+        apic_timer_hz: host.apic_timer_hz,
+        work_rate,
+        fault: options.fault,
+    };
+    fleet.create(&host, scenario, surroundings)?;
     phase(Phase::Created);
     fleet.release();
     wait_until_started(&mut fleet)?;
@@ -137,18 +143,18 @@ struct VcpuSnapshot {
 
 impl Snapshot {
     fn take(fleet: &Fleet) -> Snapshot {
-        let vm = |ship: &Ship| VmSnapshot {
+        let vm = |vm: &FleetVm| VmSnapshot {
             monotonic_ns: monotonic_ns(),
             vcpus: (0..)
-                .zip(&ship.members)
-                .map(|(vcpu, member)| VcpuSnapshot {
-                    statistics: ship.machine.memory.statistics(vcpu),
-                    cpu_time_ns: member.cpu_time_ns(),
+                .zip(&vm.vcpus)
+                .map(|(number, vcpu)| VcpuSnapshot {
+                    statistics: vm.machine.memory.statistics(number),
+                    cpu_time_ns: vcpu.cpu_time_ns(),
                 })
                 .collect(),
         };
         Snapshot {
-            vms: fleet.ships.iter().map(vm).collect(),
+            vms: fleet.vms.iter().map(vm).collect(),
         }
     }
 }
@@ -161,7 +167,7 @@ struct Window {
 
 fn wait_until_started(fleet: &mut Fleet) -> Result<(), Error> {
     let limit = Instant::now() + START_LIMIT;
-    let memory = |fleet: &Fleet, vm: usize| fleet.ships[vm].machine.memory.clone();
+    let memory = |fleet: &Fleet, vm: usize| fleet.vms[vm].machine.memory.clone();
     let places: Vec<_> = fleet.places().collect();
     for place in places {
         let memory = memory(fleet, place.vm);
@@ -193,15 +199,17 @@ fn run_duration(
     duration_ns: u64,
     phase: &dyn Fn(Phase),
 ) -> Result<Window, Error> {
-    let started = Instant::now();
-    fleet.wait_until(started + Duration::from_nanos(warm_up_ns))?;
+    fleet.wait_until(Instant::now() + Duration::from_nanos(warm_up_ns))?;
     let begin = Snapshot::take(fleet);
+    // From here, not from the start: a main thread that wakes up late makes the run longer, never the window shorter.
+    let window = Duration::from_nanos(duration_ns.saturating_sub(warm_up_ns));
+    let end = Instant::now() + window;
     phase(Phase::WindowBegins);
-    fleet.wait_until(started + Duration::from_nanos(duration_ns))?;
+    fleet.wait_until(end)?;
     let end = Snapshot::take(fleet);
     phase(Phase::WindowEnds);
-    for ship in &fleet.ships {
-        ship.machine.memory.request_stop();
+    for vm in &fleet.vms {
+        vm.machine.memory.request_stop();
     }
     if !fleet.wait_until(Instant::now() + STOP_LIMIT)? {
         return Err(fleet.not_stopped(STOP_LIMIT));
@@ -219,10 +227,10 @@ fn report(
 ) -> RunReport {
     let begins = |vm: usize| window.begin.as_ref().map(|snapshot| &snapshot.vms[vm]);
     let vms: Vec<VmReport> = fleet
-        .ships
+        .vms
         .iter()
         .enumerate()
-        .map(|(vm, ship)| vm_report(ship, begins(vm), &window.end.vms[vm], &clock))
+        .map(|(index, vm)| vm_report(vm, begins(index), &window.end.vms[index], &clock))
         .collect();
     let sum: u64 = vms.iter().map(|vm| vm.window_ns).sum();
     RunReport {
@@ -235,11 +243,16 @@ fn report(
     }
 }
 
-fn vm_report(ship: &Ship, begin: Option<&VmSnapshot>, end: &VmSnapshot, clock: &Clock) -> VmReport {
-    let machine = &ship.machine;
+fn vm_report(
+    vm: &FleetVm,
+    begin: Option<&VmSnapshot>,
+    end: &VmSnapshot,
+    clock: &Clock,
+) -> VmReport {
+    let machine = &vm.machine;
     let vcpus: Vec<VcpuReport> = (0..)
         .zip(&end.vcpus)
-        .map(|(vcpu, end)| vcpu_report(ship, vcpu, begin, end))
+        .map(|(vcpu, end)| vcpu_report(vm, vcpu, begin, end))
         .collect();
     let host_ns =
         |tsc: u64, vcpu: &VcpuReport| clock.monotonic_ns(tsc.wrapping_sub(vcpu.tsc_offset as u64));
@@ -264,19 +277,20 @@ fn vm_report(ship: &Ship, begin: Option<&VmSnapshot>, end: &VmSnapshot, clock: &
 }
 
 fn vcpu_report(
-    ship: &Ship,
+    vm: &FleetVm,
     number: u32,
     begin: Option<&VmSnapshot>,
     end: &VcpuSnapshot,
 ) -> VcpuReport {
-    let machine = &ship.machine;
-    let member = &ship.members[number as usize];
+    let machine = &vm.machine;
+    let end_of_run = vm.vcpus[number as usize].end.as_ref();
     let begin = begin.map(|snapshot| &snapshot.vcpus[number as usize]);
     let zero = abi::unspin_guest_statistics::default();
     VcpuReport {
         number,
-        thread_id: member.thread_id,
-        tsc_offset: machine.tsc_offsets[number as usize],
+        thread_id: vm.vcpus[number as usize].thread_id,
+        tsc_offset_at_start: machine.tsc_offsets[number as usize],
+        tsc_offset: end_of_run.map_or(0, |end| end.tsc_offset),
         statistics: machine.memory.statistics(number),
         window: growth(
             begin.map_or(&zero, |begin| &begin.statistics),
@@ -286,7 +300,7 @@ fn vcpu_report(
             - begin
                 .map_or(0, |begin| begin.cpu_time_ns)
                 .min(end.cpu_time_ns),
-        user_exits: member.end.as_ref().map_or(0, |end| end.user_exits),
+        user_exits: end_of_run.map_or(0, |end| end.user_exits),
         waits: machine.memory.waits(number, machine.log_records),
     }
 }

@@ -64,6 +64,8 @@ pub struct End {
     pub user_exits: u64,
     /// CPU time of the thread in all.
     pub cpu_time_ns: u64,
+    /// The vCPU's TSC offset; 0 where KVM does not tell.
+    pub tsc_offset: i64,
 }
 
 /// What all vCPU threads of a run share.
@@ -169,6 +171,7 @@ fn run(vcpu: &mut VcpuFd, shared: &Shared) -> End {
         left_at: None,
         user_exits: 0,
         cpu_time_ns: 0,
+        tsc_offset: 0,
     };
     loop {
         if shared.leave.load(Ordering::SeqCst) {
@@ -186,6 +189,7 @@ fn run(vcpu: &mut VcpuFd, shared: &Shared) -> End {
             }
         }
     }
+    end.tsc_offset = vcpu::tsc_offset(vcpu).unwrap_or(0);
     end.cpu_time_ns = clock::clock_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0);
     end
 }

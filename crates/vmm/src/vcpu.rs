@@ -47,9 +47,16 @@ pub fn prepare(
     }
     // A refusal is no failure: the offset in force is reported and every TSC value can be corrected by it.
     let _ = tsc_offset_ioctl(vcpu, KVM_SET_DEVICE_ATTR(), &mut 0);
+    tsc_offset(vcpu).map_err(|error| ("KVM_GET_DEVICE_ATTR (TSC offset)", error))
+}
+
+/// What KVM adds to the host's TSC for this vCPU.
+///
+/// # Errors
+/// The kernel's: ENXIO or ENOTTY before Linux 5.16.
+pub fn tsc_offset(vcpu: &VcpuFd) -> io::Result<i64> {
     let mut offset = 0;
-    tsc_offset_ioctl(vcpu, KVM_GET_DEVICE_ATTR(), &mut offset)
-        .map_err(|error| ("KVM_GET_DEVICE_ATTR (TSC offset)", error))?;
+    tsc_offset_ioctl(vcpu, KVM_GET_DEVICE_ATTR(), &mut offset)?;
     Ok(offset as i64)
 }
 

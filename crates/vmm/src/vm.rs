@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One VM: memory, in-kernel interrupt controllers, vCPUs at their first instruction.
+//! One VM: memory, in-kernel local APICs, vCPUs at their first instruction.
 use std::{io, sync::Arc};
 
 use kvm_bindings::{
-    KVM_CAP_X86_DISABLE_EXITS, KVM_X86_DISABLE_EXITS_HLT, KVM_X86_DISABLE_EXITS_PAUSE,
-    kvm_enable_cap, kvm_userspace_memory_region,
+    KVM_CAP_SPLIT_IRQCHIP, KVM_CAP_X86_DISABLE_EXITS, KVM_X86_DISABLE_EXITS_HLT,
+    KVM_X86_DISABLE_EXITS_PAUSE, kvm_enable_cap, kvm_userspace_memory_region,
 };
 use kvm_ioctls::{VcpuFd, VmFd};
 use unspin_abi as abi;
@@ -119,7 +119,7 @@ fn create_vm(host: &Host, wanted: &Vm, memory: &Memory) -> Result<VmFd, Failed> 
     }
     vm.set_tss_address(TSS_ADDRESS)
         .map_err(step("KVM_SET_TSS_ADDR"))?;
-    vm.create_irq_chip().map_err(step("KVM_CREATE_IRQCHIP"))?;
+    local_apics_in_kernel(&vm).map_err(step("KVM_CAP_SPLIT_IRQCHIP"))?;
     let region = kvm_userspace_memory_region {
         slot: 0,
         flags: 0,
@@ -132,6 +132,16 @@ fn create_vm(host: &Host, wanted: &Vm, memory: &Memory) -> Result<VmFd, Failed> 
     // is: `Fleet` joins all vCPU threads before it drops any memory.
     unsafe { vm.set_user_memory_region(region) }.map_err(step("KVM_SET_USER_MEMORY_REGION"))?;
     Ok(vm)
+}
+
+/// The local APICs in the kernel, and no PIC, I/O APIC or PIT at all: the guest has no device. KVM_CREATE_IRQCHIP would
+/// register four devices on its buses, each at the price of a grace period.
+fn local_apics_in_kernel(vm: &VmFd) -> Result<(), kvm_ioctls::Error> {
+    // args[0], routes reserved for an I/O APIC in user space: none.
+    vm.enable_cap(&kvm_enable_cap {
+        cap: KVM_CAP_SPLIT_IRQCHIP,
+        ..Default::default()
+    })
 }
 
 fn create_vcpu(

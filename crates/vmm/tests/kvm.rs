@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real VMs. These need /dev/kvm: `make test` runs this (static) binary with `--include-ignored` in the testbed.
+use std::{
+    fs,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use unspin_abi as abi;
+use unspin_scenario::{
+    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
+};
+use unspin_vmm::{Error, Fault, GuestFailure, Phase, RunOptions, RunReport, run};
+
+const TURNS: u32 = 200;
+
+/// One test at a time: they count this process's threads, and two CPUs are few.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn loops(value: u64) -> Distribution {
+    Distribution {
+        unit: WorkUnit::Loops,
+        shape: Shape::Constant(value),
+    }
+}
+
+fn vm(vcpus: u32) -> Vm {
+    Vm {
+        count: 1,
+        vcpus,
+        lock: abi::LockKind::from_name("test_and_test_and_set").expect("there is one"),
+        locks: LockSharing::Shared(1),
+        user_work: loops(300),
+        kernel_work: loops(100),
+        hold: loops(100),
+        shootdown_every_turns: 0,
+        wakeup_every_turns: 0,
+        tick_hz: 250,
+        pause_every_turns: 1,
+        pause_exits: true,
+        halt_exits: true,
+        log_records: 1000,
+        log_minimum_turns: 0,
+    }
+}
+
+fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
+    Scenario {
+        name: "kvm".into(),
+        seed: 1,
+        length,
+        warm_up_ns: match length {
+            Length::DurationNs(ns) => ns / 4,
+            Length::Turns(_) => 0,
+        },
+        host: Host {
+            cpus: None,
+            scheduler: Scheduler::Stock,
+            policy: Policy::None,
+            ple_window: None,
+            ple_gap: None,
+            ple_window_fixed: false,
+        },
+        vms,
+    }
+}
+
+fn turns(vms: Vec<Vm>) -> Scenario {
+    scenario(Length::Turns(TURNS), vms)
+}
+
+/// Runs it alone and checks what must hold of every run.
+fn run_alone(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
+    let _alone = ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let result = run(scenario, options);
+    assert_eq!(
+        vcpu_threads(),
+        Vec::<String>::new(),
+        "no vCPU thread is left"
+    );
+    assert_eq!(kvm_descriptors(), 0, "no VM is left");
+    result
+}
+
+/// Names of this process's threads that look like vCPUs.
+fn vcpu_threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").expect("procfs is mounted");
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok())
+        .map(|name| name.trim().to_string())
+        .filter(|name| name.contains("/vcpu"))
+        .collect()
+}
+
+/// Descriptors of this process that are /dev/kvm, a VM or a vCPU.
+fn kvm_descriptors() -> usize {
+    let descriptors = fs::read_dir("/proc/self/fd").expect("procfs is mounted");
+    descriptors
+        .filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok())
+        .filter(|target| target.to_string_lossy().contains("kvm"))
+        .count()
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn every_vcpu_does_its_turns_and_says_so() {
+    for vcpus in [1, 2, 4, 64] {
+        let report = run_alone(&turns(vec![vm(vcpus)]), &RunOptions::default()).expect("it runs");
+        let [vm] = &report.vms[..] else {
+            panic!("one VM")
+        };
+        assert_eq!(vm.vcpus.len(), vcpus as usize);
+        assert!(vm.start_ns > 0 && vm.start_ns <= report.all_started_ns);
+        for vcpu in &vm.vcpus {
+            assert_eq!(vcpu.statistics.operations, u64::from(TURNS));
+            assert_eq!(
+                vcpu.window, vcpu.statistics,
+                "with turns the window is the run"
+            );
+            assert_eq!(vcpu.statistics.state, abi::UNSPIN_STATE_DONE);
+            let offsets = (vcpu.tsc_offset_at_start, vcpu.tsc_offset);
+            assert_eq!(
+                offsets,
+                (0, 0),
+                "the host calls its TSC unstable: tsc=reliable"
+            );
+            assert!(vcpu.user_exits >= 1 && vcpu.cpu_time_ns > 0);
+            let first = report
+                .clock
+                .monotonic_ns(vcpu.statistics.first_instruction_tsc);
+            let done = report.clock.monotonic_ns(vcpu.statistics.done_tsc);
+            assert!(first >= report.clock.begin.monotonic_ns && first <= done);
+            assert!(done <= report.clock.end.monotonic_ns);
+        }
+        let mut threads: Vec<u32> = vm.vcpus.iter().map(|vcpu| vcpu.thread_id).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        assert_eq!(
+            threads.len(),
+            vcpus as usize,
+            "each vCPU has its own thread"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn the_log_has_one_record_per_acquisition_in_order() {
+    let report = run_alone(&turns(vec![vm(3)]), &RunOptions::default()).expect("it runs");
+    let mut holds = Vec::new();
+    for vcpu in &report.vms[0].vcpus {
+        assert_eq!(vcpu.waits.len(), TURNS as usize);
+        assert_eq!(vcpu.statistics.log_kept, u64::from(TURNS));
+        for wait in &vcpu.waits {
+            assert_eq!(u32::from(wait.kind), abi::UNSPIN_WAIT_LOCK);
+            assert!(wait.begin_tsc <= wait.end_tsc && wait.end_tsc <= wait.released_tsc);
+            holds.push((wait.end_tsc, wait.released_tsc));
+        }
+    }
+    // One lock: nobody has it before the one before has begun to give it back.
+    holds.sort_unstable();
+    assert!(holds.windows(2).all(|pair| pair[0].0 < pair[1].0));
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
+    let two = Vm { count: 2, ..vm(2) };
+    let length = Length::DurationNs(400_000_000);
+    let phases = Arc::new(Mutex::new(Vec::new()));
+    let seen = phases.clone();
+    let options = RunOptions {
+        on_phase: Some(Box::new(move |phase| {
+            seen.lock().expect("not poisoned").push(phase)
+        })),
+        ..Default::default()
+    };
+    let report = run_alone(&scenario(length, vec![two, vm(1)]), &options).expect("it runs");
+    let names: Vec<&str> = report.vms.iter().map(|vm| vm.name.as_str()).collect();
+    assert_eq!(names, ["vm0", "vm1", "vm2"]);
+    assert_eq!(
+        report.vms.iter().map(|vm| vm.group).collect::<Vec<_>>(),
+        [0, 0, 1]
+    );
+    // Never shorter than asked; how much longer depends on who else runs.
+    assert!(report.window_ns >= 300_000_000, "{} ns", report.window_ns);
+    for vcpu in report.vms.iter().flat_map(|vm| &vm.vcpus) {
+        assert!(vcpu.window.operations > 0);
+        assert!(vcpu.window.operations < vcpu.statistics.operations);
+        assert!(vcpu.cpu_time_ns > 0);
+    }
+    use Phase::*;
+    let phases = phases.lock().expect("not poisoned").clone();
+    assert_eq!(
+        phases,
+        [Created, Started, WindowBegins, WindowEnds, Stopped]
+    );
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn a_small_vm_takes_less_than_2_mib() {
+    let small = Vm {
+        log_records: 0,
+        ..vm(4)
+    };
+    let report = run_alone(&turns(vec![small]), &RunOptions::default()).expect("it runs");
+    let resident = report.vms[0].resident_bytes;
+    assert!(resident > 0 && resident < 2 << 20, "{resident} bytes");
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn work_in_nanoseconds_is_calibrated() {
+    let mut timed = vm(1);
+    timed.hold = Distribution {
+        unit: WorkUnit::Nanoseconds,
+        shape: Shape::Constant(200_000),
+    };
+    let report = run_alone(&turns(vec![timed]), &RunOptions::default()).expect("it runs");
+    assert!(report.work_rate.expect("measured").loops_per_ms > 1000);
+    // The fastest of 200: at least half of what was asked (nothing makes it faster, but the guest's CPU may be).
+    let shortest = report.vms[0].vcpus[0]
+        .waits
+        .iter()
+        .map(|wait| wait.released_tsc - wait.end_tsc)
+        .min();
+    let hz = u128::from(report.clock.tsc_hz());
+    let shortest_ns = u128::from(shortest.expect("there are some")) * 1_000_000_000 / hz;
+    assert!(shortest_ns >= 100_000, "{shortest_ns} ns");
+    let plain = run_alone(&turns(vec![vm(1)]), &RunOptions::default()).expect("it runs");
+    assert_eq!(plain.work_rate, None);
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
+    let scenario = scenario(
+        Length::DurationNs(60_000_000_000),
+        vec![Vm { count: 2, ..vm(2) }],
+    );
+    let failure = |fault| {
+        let options = RunOptions {
+            fault,
+            ..Default::default()
+        };
+        match run_alone(&scenario, &options) {
+            Err(Error::Guest {
+                vm, vcpu, failure, ..
+            }) => {
+                assert!(vm == "vm0" || vm == "vm1");
+                (vcpu, failure)
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let (vcpu, triple) = failure(Fault::Triple);
+    assert!(
+        matches!(triple, GuestFailure::TripleFault { .. }),
+        "{triple}"
+    );
+    assert_eq!(vcpu, 0);
+    let (vcpu, exception) = failure(Fault::Exception);
+    assert_eq!(vcpu, 0);
+    let GuestFailure::Panic {
+        code, vector, rip, ..
+    } = exception
+    else {
+        panic!("{exception}");
+    };
+    assert_eq!((u32::from(code), vector), (abi::UNSPIN_PANIC_EXCEPTION, 6));
+    assert!(rip >= abi::UNSPIN_GUEST_IMAGE.into() && rip < abi::UNSPIN_GUEST_USER.into());
+    let (_, exclusion) = failure(Fault::Exclusion);
+    let GuestFailure::Panic { code, .. } = exclusion else {
+        panic!("{exclusion}");
+    };
+    assert_eq!(u32::from(code), abi::UNSPIN_PANIC_EXCLUSION);
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn an_interrupt_ends_a_run_soon() {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let set = interrupt.clone();
+    let options = RunOptions {
+        interrupt,
+        on_phase: Some(Box::new(move |phase| {
+            set.store(phase == Phase::Started, Ordering::Relaxed);
+        })),
+        ..Default::default()
+    };
+    let scenario = scenario(
+        Length::DurationNs(3_600_000_000_000),
+        vec![Vm { count: 2, ..vm(2) }],
+    );
+    let begin = Instant::now();
+    let ended = run_alone(&scenario, &options);
+    assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+    assert!(
+        begin.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn threads_stay_on_the_cpus_of_the_scenario() {
+    let allowed = Arc::new(Mutex::new(Vec::new()));
+    let seen = allowed.clone();
+    let options = RunOptions {
+        on_phase: Some(Box::new(move |phase| {
+            if phase == Phase::Started {
+                seen.lock()
+                    .expect("not poisoned")
+                    .extend(cpus_of_vcpu_threads());
+            }
+        })),
+        ..Default::default()
+    };
+    let mut confined = scenario(Length::DurationNs(100_000_000), vec![vm(2)]);
+    confined.host.cpus = Some(1);
+    run_alone(&confined, &options).expect("it runs");
+    assert_eq!(*allowed.lock().expect("not poisoned"), ["0", "0"]);
+    confined.host.cpus = Some(1000);
+    let refused = run_alone(&confined, &RunOptions::default()).expect_err("no such host");
+    assert!(
+        matches!(refused, Error::HostCpus { wanted: 1000, .. }),
+        "{refused}"
+    );
+}
+
+/// `Cpus_allowed_list` of every vCPU thread.
+fn cpus_of_vcpu_threads() -> Vec<String> {
+    let tasks = fs::read_dir("/proc/self/task").expect("procfs is mounted");
+    tasks
+        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("status")).ok())
+        .filter(|status| {
+            status
+                .lines()
+                .next()
+                .is_some_and(|name| name.contains("/vcpu"))
+        })
+        .filter_map(|status| {
+            let line = status
+                .lines()
+                .find(|line| line.starts_with("Cpus_allowed_list:"))?;
+            Some(line.split(':').nth(1)?.trim().to_string())
+        })
+        .collect()
+}
+
+#[test]
+#[ignore = "needs /dev/kvm"]
+fn a_hundred_vms_start_and_stop() {
+    let small = Vm {
+        count: 100,
+        log_records: 0,
+        ..vm(1)
+    };
+    let report = run_alone(&turns(vec![small]), &RunOptions::default()).expect("they run");
+    assert_eq!(report.vms.len(), 100);
+    assert!(
+        report
+            .vms
+            .iter()
+            .all(|vm| vm.vcpus[0].statistics.operations == u64::from(TURNS))
+    );
+    println!(
+        "100 VMs: last first instruction after {} ns",
+        report.all_started_ns
+    );
+}
