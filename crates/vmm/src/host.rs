@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use.
-use std::{fs, path::Path};
+use std::{ffi::CStr, fs, io, path::Path};
 
 use kvm_bindings::{
     CpuId, KVM_CAP_VCPU_ATTRIBUTES, KVM_CAP_X86_APIC_BUS_CYCLES_NS, KVM_CAP_X86_DISABLE_EXITS,
@@ -39,7 +39,7 @@ impl Host {
     /// Each names what is missing or differs: `NoKvm`, `NoPermission`, `OpenKvm`, `OldKvm`, `MissingCapability`,
     /// `TooManyVcpus`, `PauseLoop`, `NoPauseLoop`, `TickRate`, `HostCpus`.
     pub fn open(scenario: &Scenario) -> Result<Host, Error> {
-        let kvm = open_kvm()?;
+        let kvm = open_kvm(c"/dev/kvm")?;
         check_capabilities(&kvm, scenario)?;
         let cpuid = kvm
             .get_supported_cpuid(KVM_MAX_CPUID_ENTRIES)
@@ -68,8 +68,8 @@ impl Host {
     }
 }
 
-fn open_kvm() -> Result<Kvm, Error> {
-    let kvm = Kvm::new().map_err(|error| match error.errno() {
+fn open_kvm(path: &CStr) -> Result<Kvm, Error> {
+    let kvm = Kvm::new_with_path(path).map_err(|error| match error.errno() {
         // ENODEV, ENXIO: the node is there, the driver is not.
         libc::ENOENT | libc::ENODEV | libc::ENXIO => Error::NoKvm,
         libc::EACCES | libc::EPERM => Error::NoPermission,
@@ -77,6 +77,8 @@ fn open_kvm() -> Result<Kvm, Error> {
     })?;
     match kvm.get_api_version() {
         KVM_API_VERSION => Ok(kvm),
+        // Not KVM at all.
+        ..0 => Err(Error::OpenKvm(io::Error::last_os_error())),
         found => Err(Error::OldKvm { found }),
     }
 }
@@ -174,4 +176,21 @@ fn check_cpus(scenario: &Scenario) -> Result<(), Error> {
 /// The number in a one-line file of sysfs; `None` if there is none.
 pub fn read_number(path: &Path) -> Option<u32> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_kvm_is_told_what_to_do() {
+        let absent = open_kvm(c"/nonexistent/kvm").expect_err("there is none");
+        assert!(matches!(absent, Error::NoKvm), "{absent}");
+        assert!(
+            absent.to_string().contains("unspin testbed run"),
+            "{absent}"
+        );
+        let other = open_kvm(c"/dev/null").expect_err("that is not KVM");
+        assert!(matches!(other, Error::OpenKvm(_)), "{other}");
+    }
 }

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use unspin_abi as abi;
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, Vm, WorkUnit};
 
-use crate::{Error, calibrate::WorkRate, run::Fault};
+use crate::{Error, calibrate::WorkRate, options::Fault};
 
 /// A wait of more turns is a stall: VEE'13 section 3 ("2,048 iterations"), ruling 10.
 pub const STALL_TURNS: u32 = 2048;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
-use std::{fs, path::PathBuf};
+use std::fs;
 use unspin_scenario::{Policy, Scheduler};
 
 fn scenario_host(window: Option<u32>, gap: Option<u32>, fixed: bool) -> Host {
@@ -67,39 +67,28 @@ fn a_stated_window_without_the_module_is_refused() {
     ));
 }
 
-/// A directory like /sys/module, removed at the end.
-struct Modules(PathBuf);
-
-impl Modules {
-    fn new(name: &str) -> Modules {
-        let path = std::env::temp_dir().join(format!("unspin-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).expect("the temporary directory can be written");
-        Modules(path)
-    }
-
-    fn set(&self, module: &str, values: &[(&str, &str)]) {
-        let parameters = self.0.join(module).join("parameters");
-        fs::create_dir_all(&parameters).expect("it can be made");
-        for (name, value) in values {
-            fs::write(parameters.join(name), value).expect("it can be written");
-        }
-    }
-}
-
-impl Drop for Modules {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+/// Writes parameters of a module below a directory like /sys/module.
+fn set(modules: &Path, module: &str, values: &[(&str, &str)]) {
+    let parameters = modules.join(module).join("parameters");
+    fs::create_dir_all(&parameters).expect("it can be made");
+    for (name, value) in values {
+        fs::write(parameters.join(name), value).expect("it can be written");
     }
 }
 
 #[test]
 fn parameters_are_read_as_sysfs_shows_them() {
-    let modules = Modules::new("pause-loop");
-    assert_eq!(PauseLoop::in_force(&modules.0), None);
+    let modules = tempfile::tempdir().expect("a temporary directory");
+    assert_eq!(PauseLoop::in_force(modules.path()), None);
     // A kernel without one of the parameters: nothing is claimed.
-    modules.set("kvm_amd", &[("pause_filter_count", "200\n")]);
-    assert_eq!(PauseLoop::in_force(&modules.0), None);
-    modules.set(
+    set(
+        modules.path(),
+        "kvm_amd",
+        &[("pause_filter_count", "200\n")],
+    );
+    assert_eq!(PauseLoop::in_force(modules.path()), None);
+    set(
+        modules.path(),
         "kvm_amd",
         &[
             ("pause_filter_thresh", "128\n"),
@@ -108,5 +97,5 @@ fn parameters_are_read_as_sysfs_shows_them() {
             ("pause_filter_count_max", "65535\n"),
         ],
     );
-    assert_eq!(PauseLoop::in_force(&modules.0), Some(AMD));
+    assert_eq!(PauseLoop::in_force(modules.path()), Some(AMD));
 }

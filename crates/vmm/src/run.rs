@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario from beginning to end: all VMs up, warm-up, window, stop, report.
-use std::{
-    fmt,
-    sync::{Arc, atomic::AtomicBool},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use unspin_abi as abi;
 use unspin_scenario::{Length, Scenario};
@@ -17,78 +13,15 @@ use crate::{
     fleet::Fleet,
     host::Host,
     limits,
+    options::{Phase, RunOptions},
     parameters::{Surroundings, needs_work_rate},
     report::{RunReport, VcpuReport, VmReport, growth},
 };
 
-/// Until every vCPU has executed its first instruction. Emulated, 100 VMs take seconds.
-const START_LIMIT: Duration = Duration::from_secs(120);
-/// From `stop` until every vCPU is done: a convoy behind a descheduled ticket ends at some context switches per turn.
-const STOP_LIMIT: Duration = Duration::from_secs(60);
 /// How often the main thread looks for first instructions.
 const START_POLL: Duration = Duration::from_millis(1);
-
-/// How a run is watched and ended from outside.
-#[derive(Default)]
-pub struct RunOptions {
-    /// Set it (from a signal handler, say) and the run ends with `Error::Interrupted` within some 50 ms.
-    pub interrupt: Arc<AtomicBool>,
-    /// Called on the thread that called `run()`, at each phase.
-    pub on_phase: Option<Box<dyn Fn(Phase) + Send + Sync>>,
-    /// What every guest does wrong on purpose, for tests of what is then reported.
-    pub fault: Fault,
-}
-
-/// A guest's fault on purpose: `enum unspin_guest_fault` of abi/guest.h.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Fault {
-    /// None.
-    #[default]
-    None,
-    /// vCPU 0 takes a triple fault.
-    Triple,
-    /// vCPU 0 executes UD2.
-    Exception,
-    /// The lock lets everybody in.
-    Exclusion,
-}
-
-impl Fault {
-    /// The number in the parameter block.
-    pub(crate) fn number(self) -> u32 {
-        match self {
-            Fault::None => abi::UNSPIN_FAULT_NONE,
-            Fault::Triple => abi::UNSPIN_FAULT_TRIPLE,
-            Fault::Exception => abi::UNSPIN_FAULT_EXCEPTION,
-            Fault::Exclusion => abi::UNSPIN_FAULT_EXCLUSION,
-        }
-    }
-}
-
-impl fmt::Debug for RunOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunOptions")
-            .field("interrupt", &self.interrupt)
-            .field("fault", &self.fault)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Where a run is. `WindowBegins` and `WindowEnds` come right after the statistics have been read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Phase {
-    /// All VMs are there and their threads wait.
-    Created,
-    /// Every vCPU has executed its first instruction; what a scenario's times count from.
-    Started,
-    /// The warm-up is over. Not with `Length::Turns`: there the window is the run.
-    WindowBegins,
-    /// The guests are about to be told to stop.
-    WindowEnds,
-    /// All guests are done and all threads joined.
-    Stopped,
-}
+/// A run of so many turns takes what it takes; an interrupt ends it.
+const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Runs the scenario on this host's KVM, VMs and all in this process.
 ///
@@ -111,11 +44,15 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error
     fleet.create(&host, scenario, surroundings)?;
     phase(Phase::Created);
     fleet.release();
-    wait_until_started(&mut fleet)?;
+    wait_until_started(&mut fleet, options.start_limit)?;
     phase(Phase::Started);
     let window = match scenario.length {
         Length::Turns(_) => run_turns(&mut fleet)?,
-        Length::DurationNs(ns) => run_duration(&mut fleet, scenario.warm_up_ns, ns, &phase)?,
+        Length::DurationNs(ns) => {
+            let window = run_duration(&mut fleet, scenario.warm_up_ns, ns, &phase)?;
+            stop(&mut fleet, options.stop_limit)?;
+            window
+        }
     };
     fleet.take_down();
     phase(Phase::Stopped);
@@ -165,18 +102,18 @@ struct Window {
     end: Snapshot,
 }
 
-fn wait_until_started(fleet: &mut Fleet) -> Result<(), Error> {
-    let limit = Instant::now() + START_LIMIT;
+fn wait_until_started(fleet: &mut Fleet, limit: Duration) -> Result<(), Error> {
+    let end = Instant::now() + limit;
     let memory = |fleet: &Fleet, vm: usize| fleet.vms[vm].machine.memory.clone();
     let places: Vec<_> = fleet.places().collect();
     for place in places {
         let memory = memory(fleet, place.vm);
         while memory.first_instruction_tsc(place.vcpu) == 0 {
-            if Instant::now() > limit {
+            if Instant::now() > end {
                 return Err(Error::NotStarted {
                     vm: fleet.name(place),
                     vcpu: place.vcpu,
-                    waited_ms: START_LIMIT.as_millis() as u64,
+                    waited_ms: limit.as_millis() as u64,
                 });
             }
             fleet.wait_until(Instant::now() + START_POLL)?;
@@ -186,7 +123,7 @@ fn wait_until_started(fleet: &mut Fleet) -> Result<(), Error> {
 }
 
 fn run_turns(fleet: &mut Fleet) -> Result<Window, Error> {
-    while !fleet.wait_until(Instant::now() + STOP_LIMIT)? {}
+    while !fleet.wait_until(Instant::now() + FOREVER)? {}
     Ok(Window {
         begin: None,
         end: Snapshot::take(fleet),
@@ -208,14 +145,19 @@ fn run_duration(
     fleet.wait_until(end)?;
     let end = Snapshot::take(fleet);
     phase(Phase::WindowEnds);
+    let begin = Some(begin);
+    Ok(Window { begin, end })
+}
+
+/// Lets every guest finish its turn and be done.
+fn stop(fleet: &mut Fleet, limit: Duration) -> Result<(), Error> {
     for vm in &fleet.vms {
         vm.machine.memory.request_stop();
     }
-    if !fleet.wait_until(Instant::now() + STOP_LIMIT)? {
-        return Err(fleet.not_stopped(STOP_LIMIT));
+    match fleet.wait_until(Instant::now() + limit)? {
+        true => Ok(()),
+        false => Err(fleet.not_stopped(limit)),
     }
-    let begin = Some(begin);
-    Ok(Window { begin, end })
 }
 
 fn report(

@@ -1,110 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real VMs. These need /dev/kvm: `make test` runs this (static) binary with `--include-ignored` in the testbed.
+//! VMs that do what their scenario says.
 use std::{
     fs,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
+    sync::{Arc, Mutex},
 };
 
 use unspin_abi as abi;
-use unspin_scenario::{
-    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
-};
-use unspin_vmm::{Error, Fault, GuestFailure, Phase, RunOptions, RunReport, run};
+use unspin_scenario::{Distribution, Length, Shape, Vm, WorkUnit};
+use unspin_vmm::{Error, Phase, RunOptions};
 
-const TURNS: u32 = 200;
-
-/// One test at a time: they count this process's threads, and two CPUs are few.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn loops(value: u64) -> Distribution {
-    Distribution {
-        unit: WorkUnit::Loops,
-        shape: Shape::Constant(value),
-    }
-}
-
-fn vm(vcpus: u32) -> Vm {
-    Vm {
-        count: 1,
-        vcpus,
-        lock: abi::LockKind::from_name("test_and_test_and_set").expect("there is one"),
-        locks: LockSharing::Shared(1),
-        user_work: loops(300),
-        kernel_work: loops(100),
-        hold: loops(100),
-        shootdown_every_turns: 0,
-        wakeup_every_turns: 0,
-        tick_hz: 250,
-        pause_every_turns: 1,
-        pause_exits: true,
-        halt_exits: true,
-        log_records: 1000,
-        log_minimum_turns: 0,
-    }
-}
-
-fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
-    Scenario {
-        name: "kvm".into(),
-        seed: 1,
-        length,
-        warm_up_ns: match length {
-            Length::DurationNs(ns) => ns / 4,
-            Length::Turns(_) => 0,
-        },
-        host: Host {
-            cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
-            ple_window: None,
-            ple_gap: None,
-            ple_window_fixed: false,
-        },
-        vms,
-    }
-}
-
-fn turns(vms: Vec<Vm>) -> Scenario {
-    scenario(Length::Turns(TURNS), vms)
-}
-
-/// Runs it alone and checks what must hold of every run.
-fn run_alone(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
-    let _alone = ALONE
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let result = run(scenario, options);
-    assert_eq!(
-        vcpu_threads(),
-        Vec::<String>::new(),
-        "no vCPU thread is left"
-    );
-    assert_eq!(kvm_descriptors(), 0, "no VM is left");
-    result
-}
-
-/// Names of this process's threads that look like vCPUs.
-fn vcpu_threads() -> Vec<String> {
-    let tasks = fs::read_dir("/proc/self/task").expect("procfs is mounted");
-    tasks
-        .filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok())
-        .map(|name| name.trim().to_string())
-        .filter(|name| name.contains("/vcpu"))
-        .collect()
-}
-
-/// Descriptors of this process that are /dev/kvm, a VM or a vCPU.
-fn kvm_descriptors() -> usize {
-    let descriptors = fs::read_dir("/proc/self/fd").expect("procfs is mounted");
-    descriptors
-        .filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok())
-        .filter(|target| target.to_string_lossy().contains("kvm"))
-        .count()
-}
+use crate::support::{TURNS, run_alone, scenario, turns, vm};
 
 #[test]
 #[ignore = "needs /dev/kvm"]
@@ -235,77 +140,6 @@ fn work_in_nanoseconds_is_calibrated() {
     assert!(shortest_ns >= 100_000, "{shortest_ns} ns");
     let plain = run_alone(&turns(vec![vm(1)]), &RunOptions::default()).expect("it runs");
     assert_eq!(plain.work_rate, None);
-}
-
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
-    let scenario = scenario(
-        Length::DurationNs(60_000_000_000),
-        vec![Vm { count: 2, ..vm(2) }],
-    );
-    let failure = |fault| {
-        let options = RunOptions {
-            fault,
-            ..Default::default()
-        };
-        match run_alone(&scenario, &options) {
-            Err(Error::Guest {
-                vm, vcpu, failure, ..
-            }) => {
-                assert!(vm == "vm0" || vm == "vm1");
-                (vcpu, failure)
-            }
-            other => panic!("{other:?}"),
-        }
-    };
-    let (vcpu, triple) = failure(Fault::Triple);
-    assert!(
-        matches!(triple, GuestFailure::TripleFault { .. }),
-        "{triple}"
-    );
-    assert_eq!(vcpu, 0);
-    let (vcpu, exception) = failure(Fault::Exception);
-    assert_eq!(vcpu, 0);
-    let GuestFailure::Panic {
-        code, vector, rip, ..
-    } = exception
-    else {
-        panic!("{exception}");
-    };
-    assert_eq!((u32::from(code), vector), (abi::UNSPIN_PANIC_EXCEPTION, 6));
-    assert!(rip >= abi::UNSPIN_GUEST_IMAGE.into() && rip < abi::UNSPIN_GUEST_USER.into());
-    let (_, exclusion) = failure(Fault::Exclusion);
-    let GuestFailure::Panic { code, .. } = exclusion else {
-        panic!("{exclusion}");
-    };
-    assert_eq!(u32::from(code), abi::UNSPIN_PANIC_EXCLUSION);
-}
-
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn an_interrupt_ends_a_run_soon() {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    let set = interrupt.clone();
-    let options = RunOptions {
-        interrupt,
-        on_phase: Some(Box::new(move |phase| {
-            set.store(phase == Phase::Started, Ordering::Relaxed);
-        })),
-        ..Default::default()
-    };
-    let scenario = scenario(
-        Length::DurationNs(3_600_000_000_000),
-        vec![Vm { count: 2, ..vm(2) }],
-    );
-    let begin = Instant::now();
-    let ended = run_alone(&scenario, &options);
-    assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
-    assert!(
-        begin.elapsed() < Duration::from_secs(30),
-        "{:?}",
-        begin.elapsed()
-    );
 }
 
 #[test]
