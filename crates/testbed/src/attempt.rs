@@ -86,8 +86,14 @@ impl<'a> Attempt<'a> {
             if let Some(status) = ended {
                 return self.conclude(status);
             }
-            if self.exit.is_some_and(|(_, at)| at.elapsed() > POWER_OFF_LIMIT) {
-                note(self.stderr, "the command ended but the machine did not switch itself off; ended it")?;
+            if self
+                .exit
+                .is_some_and(|(_, at)| at.elapsed() > POWER_OFF_LIMIT)
+            {
+                note(
+                    self.stderr,
+                    "the command ended but the machine did not switch itself off; ended it",
+                )?;
                 return Ok(Ok(self.finished()));
             }
             if let Some(failure) = self.overdue()? {
@@ -104,7 +110,10 @@ impl<'a> Attempt<'a> {
             any = true;
         }
         if any {
-            self.stdout.flush().and_then(|()| self.stderr.flush()).map_err(Error::Output)?;
+            self.stdout
+                .flush()
+                .and_then(|()| self.stderr.flush())
+                .map_err(Error::Output)?;
         }
         Ok(())
     }
@@ -127,13 +136,17 @@ impl<'a> Attempt<'a> {
             Stream::FileData => self.returned()?.data(bytes)?,
             Stream::FileEnd => self.returned()?.end()?,
             Stream::Exit => self.exit = Some((number(bytes)? as u32, Instant::now())),
-            Stream::InitFailed => return Err(Error::Init(String::from_utf8_lossy(bytes).into_owned())),
+            Stream::InitFailed => {
+                return Err(Error::Init(String::from_utf8_lossy(bytes).into_owned()));
+            }
         }
         Ok(())
     }
 
     fn returned(&mut self) -> Result<&mut Returned, Error> {
-        self.returned.as_mut().ok_or_else(|| Error::Init("it sent back a file that nobody asked for".into()))
+        self.returned
+            .as_mut()
+            .ok_or_else(|| Error::Init("it sent back a file that nobody asked for".into()))
     }
 
     fn finished(&mut self) -> Finished {
@@ -144,7 +157,11 @@ impl<'a> Attempt<'a> {
             command_start_ns: self.command_start_ns,
             boot_wall,
             wall: self.started.elapsed(),
-            files: self.returned.as_mut().map(|returned| std::mem::take(&mut returned.files)).unwrap_or_default(),
+            files: self
+                .returned
+                .as_mut()
+                .map(|returned| std::mem::take(&mut returned.files))
+                .unwrap_or_default(),
         }
     }
 
@@ -154,12 +171,20 @@ impl<'a> Attempt<'a> {
         }
         let console = contents(self.console);
         if self.boot.is_none() && !status.success() && console.is_empty() {
-            return Err(Error::Qemu { status: status.to_string(), message: self.emulator.messages() });
+            return Err(Error::Qemu {
+                status: status.to_string(),
+                message: self.emulator.messages(),
+            });
         }
         if !status.success() {
-            return Ok(Err(Failure::Panicked(format!("QEMU: {status} {}", self.emulator.messages()))));
+            return Ok(Err(Failure::Panicked(format!(
+                "QEMU: {status} {}",
+                self.emulator.messages()
+            ))));
         }
-        Ok(Err(Failure::Panicked(panic_message(&String::from_utf8_lossy(&console)))))
+        Ok(Err(Failure::Panicked(panic_message(
+            &String::from_utf8_lossy(&console),
+        ))))
     }
 
     fn overdue(&mut self) -> Result<Option<Failure>, Error> {
@@ -168,7 +193,9 @@ impl<'a> Attempt<'a> {
             return Ok(None);
         }
         if self.boot.is_none() {
-            return Ok((elapsed > options.boot_limit()).then(|| Failure::BootHung(options.boot_limit())));
+            return Ok(
+                (elapsed > options.boot_limit()).then(|| Failure::BootHung(options.boot_limit()))
+            );
         }
         if elapsed > options.time_limit {
             return Ok(Some(Failure::TimeLimit(options.time_limit)));
@@ -183,14 +210,19 @@ impl<'a> Attempt<'a> {
 }
 
 fn number(bytes: &[u8]) -> Result<u64, Error> {
-    let bytes = bytes.try_into().map_err(|_| Error::Init(format!("it sent {} bytes for a number", bytes.len())))?;
+    let bytes = bytes
+        .try_into()
+        .map_err(|_| Error::Init(format!("it sent {} bytes for a number", bytes.len())))?;
     Ok(u64::from_le_bytes(bytes))
 }
 
 /// What the kernel said when it panicked: the first such line of its console, or nothing.
 fn panic_message(console: &str) -> String {
-    let line = console.lines().find_map(|line| line.split_once("Kernel panic - not syncing: "));
-    line.map(|(_, message)| message.trim().to_string()).unwrap_or_default()
+    let line = console
+        .lines()
+        .find_map(|line| line.split_once("Kernel panic - not syncing: "));
+    line.map(|(_, message)| message.trim().to_string())
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,7 +11,12 @@ pub const MINIMUM_KERNEL: (u32, u32) = (6, 12);
 
 /// The modules that make `/dev/kvm`, each after those it needs, and whether a kernel may lack it (`ccp` is a module of
 /// the generic kernel only; the cloud kernel is built without).
-const MODULES: [(&str, bool); 4] = [("irqbypass", true), ("ccp", false), ("kvm", true), ("kvm-amd", true)];
+const MODULES: [(&str, bool); 4] = [
+    ("irqbypass", true),
+    ("ccp", false),
+    ("kvm", true),
+    ("kvm-amd", true),
+];
 
 /// A kernel module in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +47,11 @@ pub struct Machine {
 /// # Errors
 /// [`Error::NoCache`] when none of the three is set.
 pub fn cache_from_environment() -> Result<PathBuf, Error> {
-    cache_from(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
+    cache_from(|name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    })
 }
 
 fn cache_from(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Error> {
@@ -59,8 +68,16 @@ impl Machine {
     /// [`Error::NotSetUp`] naming the first thing missing, [`Error::KernelTooOld`].
     pub fn find(cache: &Path, qemu: Qemu) -> Result<Self, Error> {
         let kernel = existing(cache.join("kernel/current"), "the kernel")?;
-        let kernel = kernel.canonicalize().map_err(|source| Error::File { doing: "resolving", path: kernel, source })?;
-        let kernel_version = kernel.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let kernel = kernel.canonicalize().map_err(|source| Error::File {
+            doing: "resolving",
+            path: kernel,
+            source,
+        })?;
+        let kernel_version = kernel
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         check_version(&kernel_version)?;
         let vmlinuz = existing(kernel.join("vmlinuz"), "the kernel's image")?;
         let emulator = cache.join("qemu/current");
@@ -76,17 +93,32 @@ impl Machine {
 }
 
 fn existing(path: PathBuf, what: &str) -> Result<PathBuf, Error> {
-    if path.exists() { Ok(path) } else { Err(Error::NotSetUp { what: what.into(), path }) }
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(Error::NotSetUp {
+            what: what.into(),
+            path,
+        })
+    }
 }
 
 fn check_version(version: &str) -> Result<(), Error> {
-    let mut numbers = version.split(['.', '-', '+']).map(|part| part.parse::<u32>().ok());
-    let found = (numbers.next().flatten().unwrap_or(0), numbers.next().flatten().unwrap_or(0));
+    let mut numbers = version
+        .split(['.', '-', '+'])
+        .map(|part| part.parse::<u32>().ok());
+    let found = (
+        numbers.next().flatten().unwrap_or(0),
+        numbers.next().flatten().unwrap_or(0),
+    );
     if found >= MINIMUM_KERNEL {
         return Ok(());
     }
     let minimum = format!("{}.{}", MINIMUM_KERNEL.0, MINIMUM_KERNEL.1);
-    Err(Error::KernelTooOld { found: version.into(), minimum })
+    Err(Error::KernelTooOld {
+        found: version.into(),
+        minimum,
+    })
 }
 
 fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
@@ -96,11 +128,20 @@ fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
     let mut modules = Vec::new();
     for (name, required) in MODULES {
         let wanted = [format!("{name}.ko"), format!("{name}.ko.xz")];
-        let file = files.iter().find(|file| file.file_name().is_some_and(|f| wanted.iter().any(|w| f == w.as_str())));
+        let file = files.iter().find(|file| {
+            file.file_name()
+                .is_some_and(|f| wanted.iter().any(|w| f == w.as_str()))
+        });
         match file {
-            Some(path) => modules.push(ModuleFile { name: name.replace('-', "_"), path: path.clone() }),
+            Some(path) => modules.push(ModuleFile {
+                name: name.replace('-', "_"),
+                path: path.clone(),
+            }),
             None if required => {
-                return Err(Error::NotSetUp { what: format!("the kernel module {name}"), path: folder.into() });
+                return Err(Error::NotSetUp {
+                    what: format!("the kernel module {name}"),
+                    path: folder.into(),
+                });
             }
             None => {}
         }
@@ -110,7 +151,9 @@ fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
 
 /// Adds every file below `folder`; a folder that cannot be read counts as empty and shows as a missing module.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
     for path in entries.flatten().map(|entry| entry.path()) {
         if path.is_dir() {
             collect(&path, files);
@@ -127,7 +170,12 @@ mod tests {
     fn filled(version: &str) -> tempfile::TempDir {
         let cache = tempfile::tempdir().expect("a temporary folder");
         let kernel = cache.path().join("kernel").join(version);
-        for file in ["vmlinuz", "modules/a/kvm.ko.xz", "modules/a/kvm-amd.ko.xz", "modules/b/irqbypass.ko"] {
+        for file in [
+            "vmlinuz",
+            "modules/a/kvm.ko.xz",
+            "modules/a/kvm-amd.ko.xz",
+            "modules/b/irqbypass.ko",
+        ] {
             let path = kernel.join(file);
             std::fs::create_dir_all(path.parent().expect("a parent")).expect("folder");
             std::fs::write(path, "").expect("file");
@@ -145,7 +193,11 @@ mod tests {
         let cache = filled("7.2.12+deb14-cloud-amd64");
         let machine = Machine::find(cache.path(), Qemu::Stock).expect("complete");
         assert_eq!(machine.kernel_version, "7.2.12+deb14-cloud-amd64");
-        let names: Vec<_> = machine.modules.iter().map(|module| module.name.as_str()).collect();
+        let names: Vec<_> = machine
+            .modules
+            .iter()
+            .map(|module| module.name.as_str())
+            .collect();
         assert_eq!(names, ["irqbypass", "kvm", "kvm_amd"]);
     }
 
@@ -159,18 +211,31 @@ mod tests {
         ] {
             let cache = filled("7.2.12");
             std::fs::remove_file(cache.path().join(gone)).expect("there");
-            let message = Machine::find(cache.path(), Qemu::Stock).expect_err("incomplete").to_string();
-            assert!(message.contains(said) && message.contains("`make setup`"), "{gone}: {message}");
+            let message = Machine::find(cache.path(), Qemu::Stock)
+                .expect_err("incomplete")
+                .to_string();
+            assert!(
+                message.contains(said) && message.contains("`make setup`"),
+                "{gone}: {message}"
+            );
         }
-        let nothing = Machine::find(Path::new("/nonexistent"), Qemu::Unspin).expect_err("nothing there");
+        let nothing =
+            Machine::find(Path::new("/nonexistent"), Qemu::Unspin).expect_err("nothing there");
         assert!(nothing.to_string().contains("make setup"));
     }
 
     #[test]
     fn an_old_kernel_is_refused_with_both_versions() {
         for version in ["6.11.9-amd64", "5.10.0", "6", "nonsense"] {
-            let message = Machine::find(filled(version).path(), Qemu::Stock).expect_err("old").to_string();
-            assert!(message.contains(version) && message.contains("6.12") && message.contains("make setup"), "{message}");
+            let message = Machine::find(filled(version).path(), Qemu::Stock)
+                .expect_err("old")
+                .to_string();
+            assert!(
+                message.contains(version)
+                    && message.contains("6.12")
+                    && message.contains("make setup"),
+                "{message}"
+            );
         }
         for version in ["6.12.0", "6.12+x", "7.2.12+deb14-cloud-amd64", "10.0-rc1"] {
             Machine::find(filled(version).path(), Qemu::Stock).expect(version);
@@ -180,11 +245,24 @@ mod tests {
     #[test]
     fn the_cache_folder_follows_the_environment() {
         let with = |set: &'static [(&str, &str)]| {
-            cache_from(|name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| PathBuf::from(value)))
+            cache_from(|name| {
+                set.iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| PathBuf::from(value))
+            })
         };
-        assert_eq!(with(&[("UNSPIN_CACHE", "/a"), ("HOME", "/h")]).expect("set"), Path::new("/a"));
-        assert_eq!(with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]).expect("set"), Path::new("/x/unspin"));
-        assert_eq!(with(&[("HOME", "/h")]).expect("set"), Path::new("/h/.cache/unspin"));
+        assert_eq!(
+            with(&[("UNSPIN_CACHE", "/a"), ("HOME", "/h")]).expect("set"),
+            Path::new("/a")
+        );
+        assert_eq!(
+            with(&[("XDG_CACHE_HOME", "/x"), ("HOME", "/h")]).expect("set"),
+            Path::new("/x/unspin")
+        );
+        assert_eq!(
+            with(&[("HOME", "/h")]).expect("set"),
+            Path::new("/h/.cache/unspin")
+        );
         assert!(matches!(with(&[]), Err(Error::NoCache)));
     }
 }

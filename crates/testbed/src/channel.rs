@@ -72,7 +72,9 @@ impl Stream {
     ];
 
     fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|stream| *stream as u32 == number)
+        Self::ALL
+            .into_iter()
+            .find(|stream| *stream as u32 == number)
     }
 }
 
@@ -136,7 +138,11 @@ impl Writer {
         if bytes < FRAMES {
             return None;
         }
-        let writer = Self { base, capacity: bytes, written: 0 };
+        let writer = Self {
+            base,
+            capacity: bytes,
+            written: 0,
+        };
         let ours = writer.word(0).load(Ordering::Acquire) == MAGIC.to_le();
         let same_size = writer.word(CAPACITY).load(Ordering::Acquire) == bytes.to_le();
         (ours && same_size).then_some(writer)
@@ -160,7 +166,9 @@ impl Writer {
         }
         if needed > self.capacity - FRAMES - self.written {
             self.word(REFUSED).store(needed.to_le(), Ordering::Release);
-            return Err(ChannelError::Full { refused_bytes: needed });
+            return Err(ChannelError::Full {
+                refused_bytes: needed,
+            });
         }
         let mut header = [0; FRAME_HEADER_BYTES as usize];
         header[..4].copy_from_slice(&(stream as u32).to_le_bytes());
@@ -169,10 +177,12 @@ impl Writer {
         unsafe {
             let at = self.base.add((FRAMES + self.written) as usize);
             at.copy_from_nonoverlapping(header.as_ptr(), header.len());
-            at.add(header.len()).copy_from_nonoverlapping(payload.as_ptr(), payload.len());
+            at.add(header.len())
+                .copy_from_nonoverlapping(payload.as_ptr(), payload.len());
         }
         self.written += needed;
-        self.word(WRITTEN).store(self.written.to_le(), Ordering::Release);
+        self.word(WRITTEN)
+            .store(self.written.to_le(), Ordering::Release);
         Ok(())
     }
 
@@ -205,7 +215,12 @@ pub struct Reader<R> {
 impl<R: ReadAt> Reader<R> {
     /// Reads an area of `capacity` bytes from its first frame.
     pub fn new(source: R, capacity: u64) -> Self {
-        Self { source, capacity, position: 0, published: 0 }
+        Self {
+            source,
+            capacity,
+            position: 0,
+            published: 0,
+        }
     }
 
     fn word(&self, offset: usize) -> Result<u64, ChannelError> {
@@ -238,19 +253,28 @@ impl<R: ReadAt> Reader<R> {
             };
         }
         if available < FRAME_HEADER_BYTES {
-            return Err(self.corrupt(format!("{available} bytes left for a frame header of {FRAME_HEADER_BYTES}")));
+            return Err(self.corrupt(format!(
+                "{available} bytes left for a frame header of {FRAME_HEADER_BYTES}"
+            )));
         }
         let mut header = [0; FRAME_HEADER_BYTES as usize];
-        self.source.read_exact_at(&mut header, FRAMES + self.position)?;
+        self.source
+            .read_exact_at(&mut header, FRAMES + self.position)?;
         let number = u32::from_le_bytes(header[..4].try_into().expect("four bytes"));
         let length = u64::from_le_bytes(header[8..].try_into().expect("eight bytes"));
-        let stream = Stream::from_number(number).ok_or_else(|| self.corrupt(format!("unknown stream {number}")))?;
+        let stream = Stream::from_number(number)
+            .ok_or_else(|| self.corrupt(format!("unknown stream {number}")))?;
         // Compared before it is rounded up: a length near 2^64 must not overflow, nor be allocated.
-        if length > available - FRAME_HEADER_BYTES || length.next_multiple_of(8) > available - FRAME_HEADER_BYTES {
-            return Err(self.corrupt(format!("a frame of {length} bytes where {available} were written")));
+        if length > available - FRAME_HEADER_BYTES
+            || length.next_multiple_of(8) > available - FRAME_HEADER_BYTES
+        {
+            return Err(self.corrupt(format!(
+                "a frame of {length} bytes where {available} were written"
+            )));
         }
         let mut bytes = vec![0; length as usize];
-        self.source.read_exact_at(&mut bytes, FRAMES + self.position + FRAME_HEADER_BYTES)?;
+        self.source
+            .read_exact_at(&mut bytes, FRAMES + self.position + FRAME_HEADER_BYTES)?;
         self.position += FRAME_HEADER_BYTES + length.next_multiple_of(8);
         Ok(Some(Frame { stream, bytes }))
     }
@@ -264,7 +288,10 @@ impl<R: ReadAt> Reader<R> {
     }
 
     fn corrupt(&self, what: String) -> ChannelError {
-        ChannelError::Corrupt { offset: FRAMES + self.position, what }
+        ChannelError::Corrupt {
+            offset: FRAMES + self.position,
+            what,
+        }
     }
 }
 

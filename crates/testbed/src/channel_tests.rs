@@ -32,7 +32,9 @@ impl Area {
 
 impl ReadAt for Vec<u8> {
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
-        let source = self.get(offset as usize..offset as usize + buffer.len()).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        let source = self
+            .get(offset as usize..offset as usize + buffer.len())
+            .ok_or(std::io::ErrorKind::UnexpectedEof)?;
         buffer.copy_from_slice(source);
         Ok(())
     }
@@ -73,25 +75,44 @@ fn the_layout_is_fixed() {
     let bytes = area.bytes();
     assert_eq!(&bytes[..16], b"unspin\0\x01\x80\0\0\0\0\0\0\0");
     assert_eq!(&bytes[16..24], &24_u64.to_le_bytes());
-    assert_eq!(&bytes[64..88], b"\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0abc\0\0\0\0\0");
+    assert_eq!(
+        &bytes[64..88],
+        b"\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0abc\0\0\0\0\0"
+    );
 }
 
 #[test]
 fn a_frame_that_does_not_fit_is_refused_and_reported_after_those_before_it() {
     let mut area = Area::new(128);
     let mut writer = area.writer();
-    writer.append(Stream::Stdout, &[7; 32]).expect("48 of 64 bytes");
-    assert!(matches!(writer.append(Stream::Stdout, &[8; 8]), Err(ChannelError::Full { refused_bytes: 24 })));
-    assert!(writer.append(Stream::Exit, b"").is_err(), "nothing follows a gap, even where it would fit");
+    writer
+        .append(Stream::Stdout, &[7; 32])
+        .expect("48 of 64 bytes");
+    assert!(matches!(
+        writer.append(Stream::Stdout, &[8; 8]),
+        Err(ChannelError::Full { refused_bytes: 24 })
+    ));
+    assert!(
+        writer.append(Stream::Exit, b"").is_err(),
+        "nothing follows a gap, even where it would fit"
+    );
     let mut reader = area.reader();
-    assert_eq!(reader.next_frame().expect("whole").expect("there").bytes, [7; 32]);
-    assert!(matches!(reader.next_frame(), Err(ChannelError::Full { refused_bytes: 24 })));
+    assert_eq!(
+        reader.next_frame().expect("whole").expect("there").bytes,
+        [7; 32]
+    );
+    assert!(matches!(
+        reader.next_frame(),
+        Err(ChannelError::Full { refused_bytes: 24 })
+    ));
 }
 
 #[test]
 fn the_area_can_be_filled_to_its_last_byte() {
     let mut area = Area::new(128);
-    area.writer().append(Stream::Stdout, &[9; 48]).expect("64 of 64 bytes");
+    area.writer()
+        .append(Stream::Stdout, &[9; 48])
+        .expect("64 of 64 bytes");
     assert_eq!(all(&mut area.reader()).expect("whole frames").len(), 1);
 }
 
@@ -108,14 +129,17 @@ fn an_area_that_is_not_ours_is_refused() {
 #[test]
 fn hostile_lengths_are_refused() {
     for (length, written) in [
-        (9, 24),               // one byte more than was published
-        (1, 16),               // published header only
-        (u64::MAX, 24),        // overflows when rounded up
-        (u64::MAX - 15, 24),   // overflows when the header is added
-        (1 << 40, 24),         // must not be allocated
+        (9, 24),             // one byte more than was published
+        (1, 16),             // published header only
+        (u64::MAX, 24),      // overflows when rounded up
+        (u64::MAX - 15, 24), // overflows when the header is added
+        (1 << 40, 24),       // must not be allocated
     ] {
         let result = forged(1, length, written).next_frame();
-        assert!(matches!(result, Err(ChannelError::Corrupt { offset: 64, .. })), "{length} {written}: {result:?}");
+        assert!(
+            matches!(result, Err(ChannelError::Corrupt { offset: 64, .. })),
+            "{length} {written}: {result:?}"
+        );
     }
 }
 
@@ -123,10 +147,16 @@ fn hostile_lengths_are_refused() {
 fn hostile_totals_and_streams_are_refused() {
     for written in [8, 12, 200, u64::MAX, u64::MAX - 7] {
         let result = forged(1, 0, written).next_frame();
-        assert!(matches!(result, Err(ChannelError::Corrupt { .. })), "{written}: {result:?}");
+        assert!(
+            matches!(result, Err(ChannelError::Corrupt { .. })),
+            "{written}: {result:?}"
+        );
     }
     for stream in [0, 11, u32::MAX] {
-        assert!(matches!(forged(stream, 0, 16).next_frame(), Err(ChannelError::Corrupt { .. })));
+        assert!(matches!(
+            forged(stream, 0, 16).next_frame(),
+            Err(ChannelError::Corrupt { .. })
+        ));
     }
 }
 
@@ -135,7 +165,10 @@ fn a_total_that_goes_back_is_refused() {
     let mut reader = forged(1, 0, 16);
     reader.next_frame().expect("whole").expect("there");
     reader.source[WRITTEN..WRITTEN + 8].copy_from_slice(&0_u64.to_le_bytes());
-    assert!(matches!(reader.next_frame(), Err(ChannelError::Corrupt { .. })));
+    assert!(matches!(
+        reader.next_frame(),
+        Err(ChannelError::Corrupt { .. })
+    ));
 }
 
 #[test]

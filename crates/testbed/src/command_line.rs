@@ -24,25 +24,57 @@ pub struct Files<'a> {
 pub fn qemu_arguments(machine: &Machine, options: &Options, files: &Files) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     // Only what is named here exists: no default devices, no configuration of the machine that runs the emulator.
-    arguments.words(&["-nodefaults", "-no-user-config", "-display", "none", "-monitor", "none"]);
+    arguments.words(&[
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+    ]);
     // A panic, like a power-off, ends the process.
     arguments.words(&["-no-reboot"]);
     arguments.pair("-L", machine.firmware.as_os_str());
     // q35 boots as fast as pc and microvm do (README) and is what the nested-SVM prototypes ran on.
-    arguments.words(&["-machine", "q35", "-cpu", &cpu(options), "-smp", &options.cpus.to_string()]);
+    arguments.words(&[
+        "-machine",
+        "q35",
+        "-cpu",
+        &cpu(options),
+        "-smp",
+        &options.cpus.to_string(),
+    ]);
     arguments.words(&["-m", &options.memory_mib.to_string()]);
     if options.deterministic {
         // One thread and time counted in instructions (2 ns each): nothing of the host's timing can get in.
-        arguments.words(&["-accel", "tcg,thread=single", "-icount", "shift=1,sleep=off"]);
-        arguments.words(&["-rtc", "base=2026-01-01T00:00:00,clock=vm", "-seed", &options.seed.to_string()]);
+        arguments.words(&[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=1,sleep=off",
+        ]);
+        arguments.words(&[
+            "-rtc",
+            "base=2026-01-01T00:00:00,clock=vm",
+            "-seed",
+            &options.seed.to_string(),
+        ]);
     } else {
-        arguments.words(&["-accel", "tcg,thread=multi", "-seed", &options.seed.to_string()]);
+        arguments.words(&[
+            "-accel",
+            "tcg,thread=multi",
+            "-seed",
+            &options.seed.to_string(),
+        ]);
     }
     arguments.pair("-kernel", files.kernel.as_os_str());
     arguments.pair("-initrd", files.initramfs.as_os_str());
     arguments.words(&["-append", &kernel_command_line(options)]);
     arguments.pair("-serial", &joined("file:", files.console));
-    let mut area = joined("memory-backend-file,id=channel,share=on,mem-path=", files.channel);
+    let mut area = joined(
+        "memory-backend-file,id=channel,share=on,mem-path=",
+        files.channel,
+    );
     area.push(format!(",size={CAPACITY_BYTES}"));
     arguments.pair("-object", &area);
     arguments.words(&["-device", "ivshmem-plain,memdev=channel"]);
@@ -63,7 +95,10 @@ impl Arguments {
 
 /// QEMU splits option values at commas; a comma in a path is doubled.
 fn joined(prefix: &str, path: &Path) -> OsString {
-    OsString::from(format!("{prefix}{}", path.to_string_lossy().replace(',', ",,")))
+    OsString::from(format!(
+        "{prefix}{}",
+        path.to_string_lossy().replace(',', ",,")
+    ))
 }
 
 fn cpu(options: &Options) -> String {
@@ -80,10 +115,10 @@ fn cpu(options: &Options) -> String {
 pub fn kernel_command_line(options: &Options) -> String {
     let mut words = vec![
         "console=ttyS0",
-        "quiet",      // A line on the emulated serial port costs more than what it reports; errors still show.
-        "panic=-1",   // Reset at once, which -no-reboot turns into the end of the emulator,
+        "quiet", // A line on the emulated serial port costs more than what it reports; errors still show.
+        "panic=-1", // Reset at once, which -no-reboot turns into the end of the emulator,
         "oops=panic", // also after an oops: what runs on after one measures nothing.
-        "nokaslr",    // The same addresses in every boot, in the console's stack traces as well.
+        "nokaslr", // The same addresses in every boot, in the console's stack traces as well.
         // The clocksource watchdog would call the TSC unstable when the host holds an emulated CPU up, and switch to
         // one that costs an emulated device access per reading.
         "tsc=reliable",
@@ -116,7 +151,11 @@ mod tests {
             console: Path::new("/c"),
         };
         let arguments = qemu_arguments(&machine, &options, &files);
-        arguments.iter().map(|argument| argument.to_string_lossy()).collect::<Vec<_>>().join("|")
+        arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join("|")
     }
 
     #[test]

@@ -72,8 +72,23 @@ impl Archive {
         let name_length = path.len() as u32 + 1; // With its terminating zero.
         self.bytes.extend_from_slice(b"070701");
         // inode mode uid gid links mtime length, device of the file system (2), device of the node (2), name, checksum
-        for field in [inode, mode, 0, 0, links, 0, length, 0, 0, device.0, device.1, name_length, 0] {
-            self.bytes.extend_from_slice(format!("{field:08X}").as_bytes());
+        for field in [
+            inode,
+            mode,
+            0,
+            0,
+            links,
+            0,
+            length,
+            0,
+            0,
+            device.0,
+            device.1,
+            name_length,
+            0,
+        ] {
+            self.bytes
+                .extend_from_slice(format!("{field:08X}").as_bytes());
         }
         self.bytes.extend_from_slice(path.as_bytes());
         self.bytes.push(0);
@@ -81,7 +96,8 @@ impl Archive {
     }
 
     fn pad(&mut self, multiple: usize) {
-        self.bytes.resize(self.bytes.len().next_multiple_of(multiple), 0);
+        self.bytes
+            .resize(self.bytes.len().next_multiple_of(multiple), 0);
     }
 }
 
@@ -101,6 +117,7 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_gnu_cpio() {
         // Each header is 110 bytes: magic and thirteen fields of eight digits; then name, zero, padding to four.
+        #[rustfmt::skip]
         let expected = concat!(
             "070701", "00000001", "000041ED", "00000000", "00000000", "00000002", "00000000", "00000000", "00000000",
             "00000000", "00000000", "00000000", "00000004", "00000000", "bin\0\0\0",
@@ -128,7 +145,12 @@ mod tests {
     #[test]
     fn every_header_begins_at_a_multiple_of_four() {
         let bytes = sample();
-        let starts: Vec<_> = bytes.windows(6).enumerate().filter(|(_, w)| *w == b"070701").map(|(at, _)| at).collect();
+        let starts: Vec<_> = bytes
+            .windows(6)
+            .enumerate()
+            .filter(|(_, w)| *w == b"070701")
+            .map(|(at, _)| at)
+            .collect();
         assert_eq!(starts.len(), 5);
         assert!(starts.iter().all(|at| at % 4 == 0), "{starts:?}");
     }

@@ -18,7 +18,9 @@ pub enum Error {
         path: PathBuf,
     },
     /// The kernel in the cache cannot be used.
-    #[error("the testbed's kernel is too old: {found}, at least {minimum} is needed; run `make setup`")]
+    #[error(
+        "the testbed's kernel is too old: {found}, at least {minimum} is needed; run `make setup`"
+    )]
     KernelTooOld {
         /// Version found.
         found: String,
@@ -66,7 +68,9 @@ pub enum Error {
     #[error("in the testbed: {0}")]
     Init(String),
     /// QEMU refused to start.
-    #[error("QEMU ended before the kernel started ({status}): {message}\nif it misses something, run `make setup`")]
+    #[error(
+        "QEMU ended before the kernel started ({status}): {message}\nif it misses something, run `make setup`"
+    )]
     Qemu {
         /// Exit status in words.
         status: String,

@@ -23,21 +23,36 @@ fn fixture() -> Fixture {
         firmware: "/share".into(),
         vmlinuz: "/vmlinuz".into(),
         kernel_version: "7.2.12".into(),
-        modules: vec![ModuleFile { name: "kvm".into(), path: file("kvm.ko.xz") }],
+        modules: vec![ModuleFile {
+            name: "kvm".into(),
+            path: file("kvm.ko.xz"),
+        }],
     };
     let mut options = Options::new("/cache".into());
     options.init_binary = Some(file("static"));
-    Fixture { folder, machine, options }
+    Fixture {
+        folder,
+        machine,
+        options,
+    }
 }
 
 impl Fixture {
     fn input(&mut self, guest: &str) {
         let host = self.folder.path().join("S.toml");
-        self.options.inputs.push(Input { host, guest: guest.into(), executable: false });
+        self.options.inputs.push(Input {
+            host,
+            guest: guest.into(),
+            executable: false,
+        });
     }
 
     fn build(&self) -> Result<Vec<u8>, Error> {
-        build(&self.machine, &self.options, &["unspin".into(), "doctor".into()])
+        build(
+            &self.machine,
+            &self.options,
+            &["unspin".into(), "doctor".into()],
+        )
     }
 }
 
@@ -56,9 +71,19 @@ fn elf(types: &[u32]) -> Vec<u8> {
 }
 
 fn names(archive: &[u8]) -> Vec<String> {
-    let starts = archive.windows(6).enumerate().filter(|(at, window)| at % 4 == 0 && *window == b"070701");
-    let name = |at: usize| archive[at + 110..].split(|&byte| byte == 0).next().unwrap_or_default();
-    starts.map(|(at, _)| String::from_utf8_lossy(name(at)).into_owned()).collect()
+    let starts = archive
+        .windows(6)
+        .enumerate()
+        .filter(|(at, window)| at % 4 == 0 && *window == b"070701");
+    let name = |at: usize| {
+        archive[at + 110..]
+            .split(|&byte| byte == 0)
+            .next()
+            .unwrap_or_default()
+    };
+    starts
+        .map(|(at, _)| String::from_utf8_lossy(name(at)).into_owned())
+        .collect()
 }
 
 #[test]
@@ -68,22 +93,54 @@ fn everything_is_there_once_and_in_the_same_order() {
     fixture.input("../c/S.toml");
     let archive = fixture.build().expect("complete");
     let expected = [
-        "bin", "dev", "etc", "job", "modules", "out", "proc", "root", "run", "sys", "tmp", "dev/console", "bin/unspin",
-        "init", "modules/kvm.ko.xz", "job.json", "job/a", "job/a/b", "job/a/b/S.toml", "c", "c/S.toml", "TRAILER!!!",
+        "bin",
+        "dev",
+        "etc",
+        "job",
+        "modules",
+        "out",
+        "proc",
+        "root",
+        "run",
+        "sys",
+        "tmp",
+        "dev/console",
+        "bin/unspin",
+        "init",
+        "modules/kvm.ko.xz",
+        "job.json",
+        "job/a",
+        "job/a/b",
+        "job/a/b/S.toml",
+        "c",
+        "c/S.toml",
+        "TRAILER!!!",
     ];
     assert_eq!(names(&archive), expected);
-    assert_eq!(archive, fixture.build().expect("complete"), "the same bytes for the same inputs");
+    assert_eq!(
+        archive,
+        fixture.build().expect("complete"),
+        "the same bytes for the same inputs"
+    );
 }
 
 #[test]
 fn the_job_says_what_to_run_and_nothing_of_the_host() {
     let mut fixture = fixture();
     fixture.input("S.toml");
-    fixture.options.module_parameters.insert("kvm".into(), "halt_poll_ns=0".into());
+    fixture
+        .options
+        .module_parameters
+        .insert("kvm".into(), "halt_poll_ns=0".into());
     let archive = String::from_utf8_lossy(&fixture.build().expect("complete")).into_owned();
     assert!(archive.contains(r#"{"command":["unspin","doctor"],"working_directory":"/job""#));
-    assert!(archive.contains(r#"{"path":"/modules/kvm.ko.xz","compressed":true,"parameters":"halt_poll_ns=0"}"#));
-    assert!(!archive.contains(&*fixture.folder.path().to_string_lossy()), "a path of the host leaked");
+    assert!(archive.contains(
+        r#"{"path":"/modules/kvm.ko.xz","compressed":true,"parameters":"halt_poll_ns=0"}"#
+    ));
+    assert!(
+        !archive.contains(&*fixture.folder.path().to_string_lossy()),
+        "a path of the host leaked"
+    );
 }
 
 #[test]
@@ -91,7 +148,10 @@ fn a_dynamic_binary_is_refused() {
     let mut fixture = fixture();
     fixture.options.init_binary = Some(fixture.folder.path().join("dynamic"));
     let message = fixture.build().expect_err("dynamic").to_string();
-    assert!(message.contains("dynamic is not static") && message.contains("crt-static"), "{message}");
+    assert!(
+        message.contains("dynamic is not static") && message.contains("crt-static"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -109,24 +169,54 @@ fn what_is_no_elf_file_or_a_broken_one_counts_as_not_static() {
 #[test]
 fn inputs_in_each_others_way_are_refused() {
     for guests in [
-        &["S.toml", "./S.toml"][..], &["/init"], &["../init"], &["/bin/unspin"], &["/job.json"], &["/proc"], &["/"],
-        &["a", "a/b"], &["a/b", "a"], &["/init/x"],
+        &["S.toml", "./S.toml"][..],
+        &["/init"],
+        &["../init"],
+        &["/bin/unspin"],
+        &["/job.json"],
+        &["/proc"],
+        &["/"],
+        &["a", "a/b"],
+        &["a/b", "a"],
+        &["/init/x"],
     ] {
         let mut fixture = fixture();
         guests.iter().for_each(|guest| fixture.input(guest));
         let message = fixture.build().expect_err("in the way").to_string();
-        assert!(message.contains("two files would lie at"), "{guests:?}: {message}");
+        assert!(
+            message.contains("two files would lie at"),
+            "{guests:?}: {message}"
+        );
     }
 }
 
 #[test]
 fn a_missing_input_and_an_unknown_module_are_named() {
     let mut missing = fixture();
-    missing.options.inputs.push(Input { host: "/nonexistent/S.toml".into(), guest: "x".into(), executable: false });
-    assert!(missing.build().expect_err("missing").to_string().contains("reading /nonexistent/S.toml"));
+    missing.options.inputs.push(Input {
+        host: "/nonexistent/S.toml".into(),
+        guest: "x".into(),
+        executable: false,
+    });
+    assert!(
+        missing
+            .build()
+            .expect_err("missing")
+            .to_string()
+            .contains("reading /nonexistent/S.toml")
+    );
     let mut unknown = fixture();
-    unknown.options.module_parameters.insert("kvm_intel".into(), String::new());
-    assert!(unknown.build().expect_err("unknown").to_string().contains("no module kvm_intel"));
+    unknown
+        .options
+        .module_parameters
+        .insert("kvm_intel".into(), String::new());
+    assert!(
+        unknown
+            .build()
+            .expect_err("unknown")
+            .to_string()
+            .contains("no module kvm_intel")
+    );
 }
 
 #[test]
@@ -135,6 +225,9 @@ fn an_argument_that_is_not_text_is_refused() {
     let fixture = fixture();
     for bytes in [vec![0xff], b"a\0b".to_vec()] {
         let command = ["unspin".into(), OsString::from_vec(bytes)];
-        assert!(matches!(build(&fixture.machine, &fixture.options, &command), Err(Error::Option(_))));
+        assert!(matches!(
+            build(&fixture.machine, &fixture.options, &command),
+            Err(Error::Option(_))
+        ));
     }
 }

@@ -47,7 +47,11 @@ mod tests {
             command: vec!["unspin".into(), "vm".into(), "run \"é\"".into()],
             working_directory: "/job".into(),
             environment: [("PATH".to_string(), "/bin".to_string())].into(),
-            modules: vec![Module { path: "/m/kvm.ko.xz".into(), compressed: true, parameters: "a=1 b=2".into() }],
+            modules: vec![Module {
+                path: "/m/kvm.ko.xz".into(),
+                compressed: true,
+                parameters: "a=1 b=2".into(),
+            }],
             bring_back: true,
         }
     }

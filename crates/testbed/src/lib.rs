@@ -14,6 +14,7 @@ mod error;
 mod guest;
 mod initramfs;
 mod job;
+mod kernel_image;
 mod memory_file;
 mod options;
 mod qemu;

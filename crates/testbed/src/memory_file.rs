@@ -16,7 +16,10 @@ pub fn create(name: &CStr) -> Result<File, Error> {
     // SAFETY: name is a terminated string; the call touches nothing else.
     let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
-        return Err(Error::System { doing: "making a file in memory", source: std::io::Error::last_os_error() });
+        return Err(Error::System {
+            doing: "making a file in memory",
+            source: std::io::Error::last_os_error(),
+        });
     }
     // SAFETY: the descriptor was just opened and belongs to nobody else.
     Ok(unsafe { File::from_raw_fd(descriptor) })

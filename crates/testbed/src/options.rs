@@ -105,7 +105,12 @@ impl Options {
 
     /// The boot limit in force: as given, or some ten times what a boot took on two idle cores in that mode.
     pub fn boot_limit(&self) -> Duration {
-        self.boot_limit.unwrap_or(Duration::from_secs(if self.deterministic { 90 } else { 45 }))
+        self.boot_limit
+            .unwrap_or(Duration::from_secs(if self.deterministic {
+                90
+            } else {
+                45
+            }))
     }
 
     /// Checks every range that does not depend on a file.
@@ -115,22 +120,32 @@ impl Options {
     pub fn check(&self) -> Result<(), Error> {
         let fail = |message: String| Err(Error::Option(message));
         if !(1..=64).contains(&self.cpus) {
-            return fail(format!("the testbed cannot have {} CPUs: 1 to 64 are allowed", self.cpus));
+            return fail(format!(
+                "the testbed cannot have {} CPUs: 1 to 64 are allowed",
+                self.cpus
+            ));
         }
         if !(512..=65_536).contains(&self.memory_mib) {
-            return fail(format!("the testbed cannot have {} MiB of memory: 512 to 65536 are allowed", self.memory_mib));
+            return fail(format!(
+                "the testbed cannot have {} MiB of memory: 512 to 65536 are allowed",
+                self.memory_mib
+            ));
         }
         if self.time_limit.is_zero() || self.boot_limit().is_zero() || self.stall_limit.is_zero() {
             return fail("a time limit of the testbed must be longer than zero".into());
         }
         for argument in &self.kernel_arguments {
             if argument.is_empty() || argument.contains(|c: char| c.is_whitespace() || c == '\0') {
-                return fail(format!("kernel argument {argument:?}: give one argument without blanks each"));
+                return fail(format!(
+                    "kernel argument {argument:?}: give one argument without blanks each"
+                ));
             }
         }
         for (module, parameters) in &self.module_parameters {
             if module.is_empty() || parameters.contains('\0') {
-                return fail(format!("parameters {parameters:?} of module {module:?}: a name and no zero byte are needed"));
+                return fail(format!(
+                    "parameters {parameters:?} of module {module:?}: a name and no zero byte are needed"
+                ));
             }
         }
         Ok(())
@@ -161,6 +176,9 @@ mod tests {
         assert!(message(|o| o.time_limit = Duration::ZERO).contains("time limit"));
         assert!(message(|o| o.kernel_arguments = vec!["a b".into()]).contains("without blanks"));
         assert!(message(|o| o.kernel_arguments = vec!["a\0".into()]).contains("without blanks"));
-        assert!(message(|o| drop(o.module_parameters.insert("kvm".into(), "a\0".into()))).contains("zero byte"));
+        assert!(
+            message(|o| drop(o.module_parameters.insert("kvm".into(), "a\0".into())))
+                .contains("zero byte")
+        );
     }
 }

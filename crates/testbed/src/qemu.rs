@@ -24,18 +24,27 @@ impl Emulator {
     /// # Errors
     /// [`Error::File`] when it cannot be executed.
     pub fn start(program: &Path, arguments: &[OsString], files: &[&File]) -> Result<Self, Error> {
-        let cannot_start = |source| Error::File { doing: "starting", path: program.into(), source };
+        let cannot_start = |source| Error::File {
+            doing: "starting",
+            path: program.into(),
+            source,
+        };
         let messages = memory_file::create(c"unspin-qemu-messages")?;
         let kept: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
         let parent = std::process::id();
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().stdin(Stdio::null()).stdout(Stdio::null());
+        command
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         command.stderr(messages.try_clone().map_err(cannot_start)?);
         // SAFETY: between fork and exec only async-signal-safe calls are made: prctl, getppid, fcntl; no allocation.
         unsafe {
             command.pre_exec(move || {
                 die_with(parent)?;
-                kept.iter().try_for_each(|&descriptor| memory_file::keep_over_exec(descriptor))
+                kept.iter()
+                    .try_for_each(|&descriptor| memory_file::keep_over_exec(descriptor))
             });
         }
         let child = command.spawn().map_err(cannot_start)?;
@@ -47,13 +56,19 @@ impl Emulator {
     /// # Errors
     /// [`Error::System`].
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.child.try_wait().map_err(|source| Error::System { doing: "waiting for QEMU", source })
+        self.child.try_wait().map_err(|source| Error::System {
+            doing: "waiting for QEMU",
+            source,
+        })
     }
 
     /// What it wrote to its standard error, without the warnings about features TCG is forced to show.
     pub fn messages(&self) -> String {
         let text = String::from_utf8_lossy(&contents(&self.messages)).into_owned();
-        let lines: Vec<_> = text.lines().filter(|line| !line.contains("TCG doesn't support requested feature")).collect();
+        let lines: Vec<_> = text
+            .lines()
+            .filter(|line| !line.contains("TCG doesn't support requested feature"))
+            .collect();
         lines.join("\n")
     }
 }
@@ -69,7 +84,12 @@ impl Drop for Emulator {
 /// Asks the kernel to kill this process when the thread that started it ends, also if that has already happened.
 fn die_with(parent: u32) -> std::io::Result<()> {
     // SAFETY: both calls take plain integers.
-    let (set, now) = unsafe { (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), libc::getppid()) };
+    let (set, now) = unsafe {
+        (
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
+            libc::getppid(),
+        )
+    };
     if set < 0 {
         return Err(std::io::Error::last_os_error());
     }

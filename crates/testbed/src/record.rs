@@ -38,12 +38,31 @@ fn path(cache: &Path) -> PathBuf {
 /// [`Error::File`].
 pub fn append(options: &Options, failure: Option<&Failure>) -> Result<(), Error> {
     let path = path(&options.cache);
-    let error = |source| Error::File { doing: "writing", path: path.clone(), source };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
-    let mode = if options.deterministic { "deterministic" } else { "timed" };
-    let line = format!("{now}\t{mode}\t{}\t{}\n", options.qemu.file_name(), failure.map_or("ok", Failure::word));
+    let error = |source| Error::File {
+        doing: "writing",
+        path: path.clone(),
+        source,
+    };
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs();
+    let mode = if options.deterministic {
+        "deterministic"
+    } else {
+        "timed"
+    };
+    let line = format!(
+        "{now}\t{mode}\t{}\t{}\n",
+        options.qemu.file_name(),
+        failure.map_or("ok", Failure::word)
+    );
     std::fs::create_dir_all(path.parent().expect("a file in a folder")).map_err(error)?;
-    let mut file = OpenOptions::new().append(true).create(true).open(&path).map_err(error)?;
+    let mut file = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(&path)
+        .map_err(error)?;
     file.write_all(line.as_bytes()).map_err(error)
 }
 
@@ -56,9 +75,18 @@ pub fn boot_record(cache: &Path, since: SystemTime) -> Result<BootRecord, Error>
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(source) => return Err(Error::File { doing: "reading", path, source }),
+        Err(source) => {
+            return Err(Error::File {
+                doing: "reading",
+                path,
+                source,
+            });
+        }
     };
-    let since_seconds = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    let since_seconds = since
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs();
     let mut record = BootRecord::default();
     for line in text.lines() {
         let mut fields = line.split('\t');
@@ -78,21 +106,43 @@ mod tests {
     #[test]
     fn boots_and_failures_are_counted_from_a_moment_on() {
         let cache = tempfile::tempdir().expect("a temporary folder");
-        assert_eq!(boot_record(cache.path(), UNIX_EPOCH).expect("empty"), BootRecord::default());
+        assert_eq!(
+            boot_record(cache.path(), UNIX_EPOCH).expect("empty"),
+            BootRecord::default()
+        );
         let options = Options::new(cache.path().into());
         append(&options, None).expect("writable");
         append(&options, Some(&Failure::Panicked(String::new()))).expect("writable");
         append(&options, Some(&Failure::BootHung(Duration::from_secs(1)))).expect("writable");
         let all = boot_record(cache.path(), UNIX_EPOCH).expect("readable");
-        assert_eq!(all, BootRecord { boots: 3, failures: 2 });
+        assert_eq!(
+            all,
+            BootRecord {
+                boots: 3,
+                failures: 2
+            }
+        );
         let later = SystemTime::now() + Duration::from_secs(60);
-        assert_eq!(boot_record(cache.path(), later).expect("readable"), BootRecord::default());
+        assert_eq!(
+            boot_record(cache.path(), later).expect("readable"),
+            BootRecord::default()
+        );
     }
 
     #[test]
     fn one_in_twenty_is_the_limit() {
-        for (boots, failures, too_many) in [(1, 1, false), (40, 2, false), (39, 2, true), (20, 0, false), (2, 2, true)] {
-            assert_eq!(BootRecord { boots, failures }.too_many(), too_many, "{failures} of {boots}");
+        for (boots, failures, too_many) in [
+            (1, 1, false),
+            (40, 2, false),
+            (39, 2, true),
+            (20, 0, false),
+            (2, 2, true),
+        ] {
+            assert_eq!(
+                BootRecord { boots, failures }.too_many(),
+                too_many,
+                "{failures} of {boots}"
+            );
         }
     }
 }

@@ -19,7 +19,11 @@ pub struct Returned {
 impl Returned {
     /// Will write below `folder`, which is made when the first file comes.
     pub fn new(folder: PathBuf) -> Self {
-        Self { folder, open: None, files: Vec::new() }
+        Self {
+            folder,
+            open: None,
+            files: Vec::new(),
+        }
     }
 
     /// A file begins.
@@ -28,9 +32,13 @@ impl Returned {
     /// [`Error::Init`] for a path that is not plain and relative, [`Error::File`].
     pub fn begin(&mut self, name: &[u8]) -> Result<(), Error> {
         let relative = Path::new(std::ffi::OsStr::from_bytes(name));
-        let plain = relative.components().all(|component| matches!(component, Component::Normal(_)));
+        let plain = relative
+            .components()
+            .all(|component| matches!(component, Component::Normal(_)));
         if !plain || relative.file_name().is_none() || name.contains(&0) {
-            return Err(Error::Init(format!("it sent back a file with the path {relative:?}")));
+            return Err(Error::Init(format!(
+                "it sent back a file with the path {relative:?}"
+            )));
         }
         let path = self.folder.join(relative);
         let mut partial = path.clone().into_os_string();
@@ -49,7 +57,8 @@ impl Returned {
     /// [`Error::Init`] when none was begun, [`Error::File`].
     pub fn data(&mut self, bytes: &[u8]) -> Result<(), Error> {
         let (file, partial, _) = self.open.as_mut().ok_or_else(no_file)?;
-        file.write_all(bytes).map_err(|source| writing(partial, source))
+        file.write_all(bytes)
+            .map_err(|source| writing(partial, source))
     }
 
     /// The file last begun is whole.
@@ -59,7 +68,11 @@ impl Returned {
     pub fn end(&mut self) -> Result<(), Error> {
         let (_, partial, path) = self.open.as_ref().ok_or_else(no_file)?;
         std::fs::rename(partial, path).map_err(|source| writing(path, source))?;
-        self.files.push(path.strip_prefix(&self.folder).unwrap_or(path).to_path_buf());
+        self.files.push(
+            path.strip_prefix(&self.folder)
+                .unwrap_or(path)
+                .to_path_buf(),
+        );
         self.open = None;
         Ok(())
     }
@@ -74,7 +87,11 @@ impl Drop for Returned {
 }
 
 fn writing(path: &Path, source: std::io::Error) -> Error {
-    Error::File { doing: "writing", path: path.into(), source }
+    Error::File {
+        doing: "writing",
+        path: path.into(),
+        source,
+    }
 }
 
 fn no_file() -> Error {
@@ -99,7 +116,10 @@ mod tests {
         returned.begin(b"half").expect("plain");
         assert_eq!(returned.files, [PathBuf::from("a/b.txt")]);
         drop(returned);
-        let names: Vec<_> = std::fs::read_dir(out).expect("there").map(|entry| entry.expect("entry").file_name()).collect();
+        let names: Vec<_> = std::fs::read_dir(out)
+            .expect("there")
+            .map(|entry| entry.expect("entry").file_name())
+            .collect();
         assert_eq!(names, ["a"]);
     }
 

@@ -15,7 +15,7 @@ use crate::command_line::{Files, qemu_arguments};
 use crate::error::{ATTEMPTS, Error, Failure};
 use crate::options::Options;
 use crate::qemu::{Emulator, contents};
-use crate::{initramfs, memory_file, record};
+use crate::{initramfs, kernel_image, memory_file, record};
 
 /// How many lines of the console are shown when a boot fails.
 const CONSOLE_LINES: usize = 40;
@@ -51,7 +51,12 @@ pub struct Outcome {
 /// # Errors
 /// Everything in [`Error`]; a command that fails is no error.
 pub fn run(options: &Options, command: &[OsString]) -> Result<Outcome, Error> {
-    run_with(options, command, &mut std::io::stdout(), &mut std::io::stderr())
+    run_with(
+        options,
+        command,
+        &mut std::io::stdout(),
+        &mut std::io::stderr(),
+    )
 }
 
 /// As [`run`], with the output going to `stdout` and `stderr`. Notes of the testbed itself go to `stderr`.
@@ -69,6 +74,7 @@ pub fn run_with(
         return Err(Error::Option("the testbed needs a command to run".into()));
     }
     let machine = Machine::find(&options.cache, options.qemu)?;
+    let kernel = kernel_image::bootable(&machine.vmlinuz)?;
     let initramfs = memory_file::create(c"unspin-initramfs")?;
     let built = initramfs::build(&machine, options, command)?;
     write_all(&initramfs, &built)?;
@@ -76,7 +82,7 @@ pub fn run_with(
     let mut failures = Vec::new();
     loop {
         let number = failures.len() as u32 + 1;
-        let mut boot = Boot::prepare(&machine, options, &initramfs)?;
+        let mut boot = Boot::prepare(&machine, options, &kernel, &initramfs)?;
         let (result, output_begun) = boot.run(stdout, stderr)?;
         if let Err(error) = record::append(options, result.as_ref().err()) {
             note(stderr, &format!("this boot is not in the record: {error}"))?;
@@ -90,7 +96,11 @@ pub fn run_with(
             show_console(stderr, &boot.console())?;
         }
         if last {
-            return Err(Error::Failed { reason: failure, attempt: number, output_begun });
+            return Err(Error::Failed {
+                reason: failure,
+                attempt: number,
+                output_begun,
+            });
         }
         note(stderr, &format!("{failure}; trying once more"))?;
         failures.push(failure);
@@ -101,24 +111,51 @@ pub fn run_with(
 struct Boot<'a> {
     options: &'a Options,
     machine: &'a Machine,
+    kernel: &'a Path,
     initramfs: &'a File,
     channel: File,
     console: File,
 }
 
 impl<'a> Boot<'a> {
-    fn prepare(machine: &'a Machine, options: &'a Options, initramfs: &'a File) -> Result<Self, Error> {
+    fn prepare(
+        machine: &'a Machine,
+        options: &'a Options,
+        kernel: &'a Path,
+        initramfs: &'a File,
+    ) -> Result<Self, Error> {
         let channel = memory_file::create(c"unspin-channel")?;
-        let sized = channel.set_len(CAPACITY_BYTES).and_then(|()| channel.write_all_at(&new_header(CAPACITY_BYTES), 0));
-        sized.map_err(|source| Error::System { doing: "making the output area", source })?;
+        let sized = channel
+            .set_len(CAPACITY_BYTES)
+            .and_then(|()| channel.write_all_at(&new_header(CAPACITY_BYTES), 0));
+        sized.map_err(|source| Error::System {
+            doing: "making the output area",
+            source,
+        })?;
         let console = match &options.console_file {
             None => memory_file::create(c"unspin-console")?,
             Some(path) => {
-                let file = File::options().read(true).write(true).create(true).truncate(true).open(path);
-                file.map_err(|source| Error::File { doing: "writing", path: path.clone(), source })?
+                let file = File::options()
+                    .read(true)
+                    .write(true)
+                    .create(true)
+                    .truncate(true)
+                    .open(path);
+                file.map_err(|source| Error::File {
+                    doing: "writing",
+                    path: path.clone(),
+                    source,
+                })?
             }
         };
-        Ok(Self { options, machine, initramfs, channel, console })
+        Ok(Self {
+            options,
+            machine,
+            kernel,
+            initramfs,
+            channel,
+            console,
+        })
     }
 
     /// Boots and follows the machine to its end; also says whether standard output has begun.
@@ -128,8 +165,18 @@ impl<'a> Boot<'a> {
         stderr: &mut dyn Write,
     ) -> Result<(Result<Finished, Failure>, bool), Error> {
         let emulator = self.start()?;
-        let channel = self.channel.try_clone().map_err(|source| Error::System { doing: "sharing a file", source })?;
-        let mut attempt = Attempt::new(self.options, emulator, channel, &self.console, stdout, stderr);
+        let channel = self.channel.try_clone().map_err(|source| Error::System {
+            doing: "sharing a file",
+            source,
+        })?;
+        let mut attempt = Attempt::new(
+            self.options,
+            emulator,
+            channel,
+            &self.console,
+            stdout,
+            stderr,
+        );
         let result = attempt.follow()?;
         Ok((result, attempt.output_begun))
     }
@@ -140,13 +187,17 @@ impl<'a> Boot<'a> {
             self.machine,
             self.options,
             &Files {
-                kernel: Path::new(&self.machine.vmlinuz),
+                kernel: self.kernel,
                 initramfs: &path(self.initramfs),
                 channel: &path(&self.channel),
                 console: &path(&self.console),
             },
         );
-        Emulator::start(&self.machine.qemu, &arguments, &[self.initramfs, &self.channel, &self.console])
+        Emulator::start(
+            &self.machine.qemu,
+            &arguments,
+            &[self.initramfs, &self.channel, &self.console],
+        )
     }
 
     fn console(&self) -> Vec<u8> {
@@ -170,19 +221,27 @@ impl<'a> Boot<'a> {
 
 fn write_all(mut file: &File, bytes: &[u8]) -> Result<(), Error> {
     let written = file.write_all(bytes).and_then(|()| file.rewind());
-    written.map_err(|source| Error::System { doing: "writing the initramfs", source })
+    written.map_err(|source| Error::System {
+        doing: "writing the initramfs",
+        source,
+    })
 }
 
 /// One line of the testbed's own on standard error.
 pub(crate) fn note(stderr: &mut dyn Write, text: &str) -> Result<(), Error> {
-    writeln!(stderr, "unspin testbed: {text}").and_then(|()| stderr.flush()).map_err(Error::Output)
+    writeln!(stderr, "unspin testbed: {text}")
+        .and_then(|()| stderr.flush())
+        .map_err(Error::Output)
 }
 
 fn show_console(stderr: &mut dyn Write, console: &[u8]) -> Result<(), Error> {
     let text = String::from_utf8_lossy(console);
     let lines: Vec<_> = text.lines().collect();
     let shown = &lines[lines.len().saturating_sub(CONSOLE_LINES)..];
-    note(stderr, &format!("the last {} lines of its console:", shown.len()))?;
+    note(
+        stderr,
+        &format!("the last {} lines of its console:", shown.len()),
+    )?;
     for line in shown {
         writeln!(stderr, "  | {}", line.trim_end()).map_err(Error::Output)?;
     }
@@ -199,7 +258,10 @@ mod tests {
         let mut shown = Vec::new();
         show_console(&mut shown, console.as_bytes()).expect("a vector takes everything");
         let shown = String::from_utf8(shown).expect("text");
-        assert!(shown.starts_with("unspin testbed: the last 40 lines of its console:\n  | line 60\n"), "{shown}");
+        assert!(
+            shown.starts_with("unspin testbed: the last 40 lines of its console:\n  | line 60\n"),
+            "{shown}"
+        );
         assert!(shown.ends_with("  | line 99\n"), "{shown}");
     }
 
@@ -207,9 +269,12 @@ mod tests {
     fn a_run_without_a_command_or_a_cache_is_refused_before_anything_starts() {
         let options = Options::new("/nonexistent".into());
         let mut sink = std::io::sink();
-        let none = run_with(&options, &[], &mut std::io::sink(), &mut sink).expect_err("no command").to_string();
+        let none = run_with(&options, &[], &mut std::io::sink(), &mut sink)
+            .expect_err("no command")
+            .to_string();
         assert!(none.contains("needs a command"), "{none}");
-        let missing = run_with(&options, &["true".into()], &mut std::io::sink(), &mut sink).expect_err("no cache");
+        let missing = run_with(&options, &["true".into()], &mut std::io::sink(), &mut sink)
+            .expect_err("no cache");
         assert!(missing.to_string().contains("`make setup`"), "{missing}");
     }
 }

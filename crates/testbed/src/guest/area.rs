@@ -19,14 +19,24 @@ pub fn map() -> Result<Writer, String> {
     let device = find(Path::new("/sys/bus/pci/devices"))?;
     enable(&device)?;
     let resource = device.join("resource2");
-    let file = OpenOptions::new().read(true).write(true).open(&resource).map_err(|error| failed(&resource, &error))?;
-    let bytes = file.metadata().map_err(|error| failed(&resource, &error))?.len();
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&resource)
+        .map_err(|error| failed(&resource, &error))?;
+    let bytes = file
+        .metadata()
+        .map_err(|error| failed(&resource, &error))?
+        .len();
     if bytes != CAPACITY_BYTES {
-        return Err(format!("the output area has {bytes} bytes, not {CAPACITY_BYTES}"));
+        return Err(format!(
+            "the output area has {bytes} bytes, not {CAPACITY_BYTES}"
+        ));
     }
     let base = map_shared(&file, bytes as usize).map_err(|error| failed(&resource, &error))?;
     // SAFETY: the mapping is page-aligned, `bytes` long, never unmapped, and made here only, once per boot.
-    unsafe { Writer::new(base, bytes) }.ok_or_else(|| "the output area was not prepared by this version".to_string())
+    unsafe { Writer::new(base, bytes) }
+        .ok_or_else(|| "the output area was not prepared by this version".to_string())
 }
 
 fn find(devices: &Path) -> Result<PathBuf, String> {
@@ -44,19 +54,34 @@ fn find(devices: &Path) -> Result<PathBuf, String> {
 fn enable(device: &Path) -> Result<(), String> {
     use std::os::unix::fs::FileExt;
     let path = device.join("config");
-    let file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| failed(&path, &error))?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|error| failed(&path, &error))?;
     let mut command = [0; 1];
-    let changed = file.read_exact_at(&mut command, PCI_COMMAND_OFFSET).and_then(|()| {
-        command[0] |= PCI_COMMAND_MEMORY;
-        file.write_all_at(&command, PCI_COMMAND_OFFSET)
-    });
+    let changed = file
+        .read_exact_at(&mut command, PCI_COMMAND_OFFSET)
+        .and_then(|()| {
+            command[0] |= PCI_COMMAND_MEMORY;
+            file.write_all_at(&command, PCI_COMMAND_OFFSET)
+        });
     changed.map_err(|error| failed(&path, &error))
 }
 
 fn map_shared(file: &File, bytes: usize) -> std::io::Result<*mut u8> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice; the descriptor is open for reading and writing.
-    let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    let base = unsafe {
+        libc::mmap(
+            std::ptr::null_mut(),
+            bytes,
+            access,
+            libc::MAP_SHARED,
+            file.as_raw_fd(),
+            0,
+        )
+    };
     if base == libc::MAP_FAILED {
         return Err(std::io::Error::last_os_error());
     }

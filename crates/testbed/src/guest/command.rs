@@ -25,12 +25,23 @@ pub fn run(job: &Job, channel: &mut Writer) -> Result<u32, String> {
         Err(error) => {
             let message = format!("{}: {error}\n", job.command[0]);
             super::send(channel, Stream::Stderr, message.as_bytes());
-            return Ok(if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE });
+            return Ok(if error.kind() == ErrorKind::NotFound {
+                NOT_FOUND
+            } else {
+                NOT_EXECUTABLE
+            });
         }
     };
-    let pipes = child.stdout.take().map(|pipe| pipe_file(pipe.into())).zip(child.stderr.take().map(|pipe| pipe_file(pipe.into())));
+    let pipes = child
+        .stdout
+        .take()
+        .map(|pipe| pipe_file(pipe.into()))
+        .zip(child.stderr.take().map(|pipe| pipe_file(pipe.into())));
     let (stdout, stderr) = pipes.ok_or("the command has no pipes")?;
-    let mut outputs = [(Some(stdout?), Stream::Stdout), (Some(stderr?), Stream::Stderr)];
+    let mut outputs = [
+        (Some(stdout?), Stream::Stdout),
+        (Some(stderr?), Stream::Stderr),
+    ];
     let mut status = None;
     while status.is_none() {
         wait_for_something(&outputs, &ended_children)?;
@@ -46,8 +57,15 @@ pub fn run(job: &Job, channel: &mut Writer) -> Result<u32, String> {
 
 fn spawn(job: &Job) -> std::io::Result<std::process::Child> {
     let mut command = Command::new(&job.command[0]);
-    command.args(&job.command[1..]).env_clear().envs(&job.environment).current_dir(&job.working_directory);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .args(&job.command[1..])
+        .env_clear()
+        .envs(&job.environment)
+        .current_dir(&job.working_directory);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     // SAFETY: between fork and exec only async-signal-safe calls are made: sigemptyset, sigprocmask, setsid.
     unsafe { command.pre_exec(own_session_without_blocked_signals) };
     command.spawn()
@@ -61,7 +79,11 @@ fn own_session_without_blocked_signals() -> std::io::Result<()> {
         libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut());
         libc::setsid()
     };
-    if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    if result < 0 {
+        Err(std::io::Error::last_os_error())
+    } else {
+        Ok(())
+    }
 }
 
 /// A descriptor that becomes readable when a child ends.
@@ -84,7 +106,10 @@ fn child_signals() -> std::io::Result<File> {
 fn pipe_file(pipe: std::os::fd::OwnedFd) -> Result<File, String> {
     // SAFETY: F_SETFL takes a plain integer and touches no memory.
     if unsafe { libc::fcntl(pipe.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) } < 0 {
-        return Err(format!("the command's output: {}", std::io::Error::last_os_error()));
+        return Err(format!(
+            "the command's output: {}",
+            std::io::Error::last_os_error()
+        ));
     }
     Ok(File::from(pipe))
 }
@@ -92,10 +117,24 @@ fn pipe_file(pipe: std::os::fd::OwnedFd) -> Result<File, String> {
 fn wait_for_something(outputs: &[(Option<File>, Stream); 2], signals: &File) -> Result<(), String> {
     // A negative descriptor is left out by poll.
     let descriptor = |file: &Option<File>| file.as_ref().map_or(-1, |file| file.as_raw_fd());
-    let watched = [descriptor(&outputs[0].0), descriptor(&outputs[1].0), signals.as_raw_fd()];
-    let mut watched = watched.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    let watched = [
+        descriptor(&outputs[0].0),
+        descriptor(&outputs[1].0),
+        signals.as_raw_fd(),
+    ];
+    let mut watched = watched.map(|fd| libc::pollfd {
+        fd,
+        events: libc::POLLIN,
+        revents: 0,
+    });
     // SAFETY: the array is valid for its three entries.
-    let result = unsafe { libc::poll(watched.as_mut_ptr(), watched.len() as libc::nfds_t, HEARTBEAT_MS) };
+    let result = unsafe {
+        libc::poll(
+            watched.as_mut_ptr(),
+            watched.len() as libc::nfds_t,
+            HEARTBEAT_MS,
+        )
+    };
     let error = std::io::Error::last_os_error();
     if result < 0 && error.kind() != ErrorKind::Interrupted {
         return Err(format!("waiting for the command: {error}"));
@@ -140,7 +179,9 @@ fn carry(outputs: &mut [(Option<File>, Stream); 2], channel: &mut Writer) -> Res
             match file.read(&mut buffer) {
                 Ok(0) => *pipe = None,
                 // When the area is full the run is over; the area itself tells the host why.
-                Ok(bytes) => channel.append(*stream, &buffer[..bytes]).map_err(|error| error.to_string())?,
+                Ok(bytes) => channel
+                    .append(*stream, &buffer[..bytes])
+                    .map_err(|error| error.to_string())?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(format!("reading the command's output: {error}")),
@@ -151,5 +192,8 @@ fn carry(outputs: &mut [(Option<File>, Stream); 2], channel: &mut Writer) -> Res
 }
 
 fn exit_code(status: ExitStatus) -> u32 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(255) as u32
+    status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal))
+        .unwrap_or(255) as u32
 }

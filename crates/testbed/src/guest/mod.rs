@@ -16,7 +16,9 @@ use crate::job::{JOB_PATH, Job, OUT_DIRECTORY};
 /// To be called first thing in `main` when the process id is 1, before any thread is started.
 pub fn init_main() -> ! {
     let boot_ns = system::uptime_ns();
-    let outcome = std::panic::catch_unwind(|| system::mount_all().and_then(|notes| Ok((notes, area::map()?))));
+    let outcome = std::panic::catch_unwind(|| {
+        system::mount_all().and_then(|notes| Ok((notes, area::map()?)))
+    });
     match outcome {
         Ok(Ok((notes, mut channel))) => {
             send(&mut channel, Stream::InitStarted, &boot_ns.to_le_bytes());
@@ -41,12 +43,17 @@ fn send(channel: &mut Writer, stream: Stream, bytes: &[u8]) {
 
 fn work(channel: &mut Writer) -> Result<(), String> {
     let text = std::fs::read(JOB_PATH).map_err(|error| format!("reading {JOB_PATH}: {error}"))?;
-    let job: Job = serde_json::from_slice(&text).map_err(|error| format!("understanding {JOB_PATH}: {error}"))?;
+    let job: Job = serde_json::from_slice(&text)
+        .map_err(|error| format!("understanding {JOB_PATH}: {error}"))?;
     for module in &job.modules {
         system::load_module(module)?;
     }
     system::raise_limits()?;
-    send(channel, Stream::CommandStarted, &system::uptime_ns().to_le_bytes());
+    send(
+        channel,
+        Stream::CommandStarted,
+        &system::uptime_ns().to_le_bytes(),
+    );
     let status = command::run(&job, channel)?;
     if job.bring_back {
         send::tree(Path::new(OUT_DIRECTORY), channel)?;

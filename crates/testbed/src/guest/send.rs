@@ -19,7 +19,9 @@ pub fn tree(root: &Path, channel: &mut Writer) -> Result<(), String> {
     paths.sort();
     for path in paths {
         let failed = |error: std::io::Error| format!("sending {}: {error}", path.display());
-        let name = path.strip_prefix(root).map_err(|error| format!("{}: {error}", path.display()))?;
+        let name = path
+            .strip_prefix(root)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
         let mut file = File::open(&path).map_err(failed)?;
         append(channel, Stream::FileBegin, name.as_os_str().as_bytes())?;
         let mut chunk = vec![0; CHUNK_BYTES];
@@ -37,10 +39,16 @@ pub fn tree(root: &Path, channel: &mut Writer) -> Result<(), String> {
 }
 
 fn append(channel: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<(), String> {
-    channel.append(stream, bytes).map_err(|error| error.to_string())
+    channel
+        .append(stream, bytes)
+        .map_err(|error| error.to_string())
 }
 
-fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>, channel: &mut Writer) -> Result<(), String> {
+fn collect(
+    folder: &Path,
+    paths: &mut Vec<std::path::PathBuf>,
+    channel: &mut Writer,
+) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("reading {}: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -50,7 +58,10 @@ fn collect(folder: &Path, paths: &mut Vec<std::path::PathBuf>, channel: &mut Wri
         } else if kind.is_file() {
             paths.push(entry.path());
         } else {
-            let note = format!("{} is no regular file and stays in the testbed", entry.path().display());
+            let note = format!(
+                "{} is no regular file and stays in the testbed",
+                entry.path().display()
+            );
             append(channel, Stream::Note, note.as_bytes())?;
         }
     }

@@ -29,7 +29,10 @@ const MOUNTS: [(&CStr, &CStr, &CStr, bool); 10] = [
 
 /// Time since the kernel started, in nanoseconds of the testbed's clock.
 pub fn uptime_ns() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     // SAFETY: time is valid for the write; the clock exists on every kernel the testbed accepts.
     unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -42,7 +45,15 @@ pub fn mount_all() -> Result<Vec<String>, String> {
         // Only /dev/shm is new; the others are in the initramfs or in sysfs. An existing directory is no error.
         let _ = std::fs::create_dir_all(place.to_string_lossy().as_ref());
         // SAFETY: four terminated strings, of which mount reads at most a page each.
-        let result = unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), 0, options.as_ptr().cast()) };
+        let result = unsafe {
+            libc::mount(
+                kind.as_ptr(),
+                place.as_ptr(),
+                kind.as_ptr(),
+                0,
+                options.as_ptr().cast(),
+            )
+        };
         if result < 0 {
             let message = format!("mounting {place:?}: {}", std::io::Error::last_os_error());
             if !optional {
@@ -56,12 +67,25 @@ pub fn mount_all() -> Result<Vec<String>, String> {
 
 /// Loads one kernel module, which the kernel decompresses itself when it has to.
 pub fn load_module(module: &Module) -> Result<(), String> {
-    let failed = |error: &dyn std::fmt::Display| format!("loading {} ({}): {error}", module.path, module.parameters);
+    let failed = |error: &dyn std::fmt::Display| {
+        format!("loading {} ({}): {error}", module.path, module.parameters)
+    };
     let file = File::open(&module.path).map_err(|error| failed(&error))?;
     let parameters = CString::new(module.parameters.as_str()).map_err(|error| failed(&error))?;
-    let flags = if module.compressed { COMPRESSED_FILE } else { 0 };
+    let flags = if module.compressed {
+        COMPRESSED_FILE
+    } else {
+        0
+    };
     // SAFETY: an open descriptor, a terminated string and a flag; the kernel reads no other memory of ours.
-    let result = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), flags) };
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_finit_module,
+            file.as_raw_fd(),
+            parameters.as_ptr(),
+            flags,
+        )
+    };
     if result < 0 {
         return Err(failed(&std::io::Error::last_os_error()));
     }
@@ -70,12 +94,21 @@ pub fn load_module(module: &Module) -> Result<(), String> {
 
 /// Locked memory without limit (BPF maps, guest memory) and many open files; children inherit both.
 pub fn raise_limits() -> Result<(), String> {
-    let limits = [(libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY), (libc::RLIMIT_NOFILE, OPEN_FILES)];
+    let limits = [
+        (libc::RLIMIT_MEMLOCK, libc::RLIM_INFINITY),
+        (libc::RLIMIT_NOFILE, OPEN_FILES),
+    ];
     for (resource, value) in limits {
-        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
+        let limit = libc::rlimit {
+            rlim_cur: value,
+            rlim_max: value,
+        };
         // SAFETY: limit is valid for the read.
         if unsafe { libc::setrlimit(resource, &limit) } < 0 {
-            return Err(format!("raising a limit: {}", std::io::Error::last_os_error()));
+            return Err(format!(
+                "raising a limit: {}",
+                std::io::Error::last_os_error()
+            ));
         }
     }
     Ok(())

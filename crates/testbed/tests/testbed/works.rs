@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The testbed does what it promises.
+
+use std::time::Duration;
+
+use libtest_mimic::Failed;
+use unspin_testbed::{Input, run_with};
+
+use crate::{inside, options, ran};
+
+pub fn output_files_and_status_come_back() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let input = folder.path().join("input");
+    std::fs::write(&input, inside::pattern(300_000))?;
+    let mut options = options()?;
+    options.inputs.push(Input {
+        host: input,
+        guest: "some/where/input".into(),
+        executable: false,
+    });
+    options.bring_back = Some(folder.path().join("out"));
+    options.environment.insert("MARK".into(), "set".into());
+    let ran = ran(&options, &["echo", "some/where/input"])?;
+    assert_eq!(ran.outcome.status, 7);
+    assert!(
+        ran.stdout == inside::pattern(300_000),
+        "{} bytes came back",
+        ran.stdout.len()
+    );
+    assert!(
+        ran.stderr
+            .ends_with("to standard error, without a newline: set"),
+        "{}",
+        ran.stderr
+    );
+    let names: Vec<_> = ran
+        .outcome
+        .files
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    assert_eq!(names, ["a", "deep/er/copy"]);
+    assert_eq!(std::fs::read(folder.path().join("out/a"))?, b"");
+    assert!(std::fs::read(folder.path().join("out/deep/er/copy"))? == inside::pattern(300_000));
+    assert!(ran.outcome.boot_ns > 0 && ran.outcome.command_start_ns >= ran.outcome.boot_ns);
+    Ok(())
+}
+
+pub fn kvm_and_every_file_system_are_there() -> Result<(), Failed> {
+    let ran = ran(&options()?, &["look"])?;
+    assert_eq!((ran.outcome.status, ran.stderr.as_str()), (0, ""));
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "/dev/kvm answers with version 12\n"
+    );
+    Ok(())
+}
+
+pub fn module_parameters_arrive() -> Result<(), Failed> {
+    let mut options = options()?;
+    options.module_parameters.insert(
+        "kvm_amd".into(),
+        "pause_filter_count=123 pause_filter_thresh=45".into(),
+    );
+    let path = "/sys/module/kvm_amd/parameters/pause_filter_";
+    let ran = ran(
+        &options,
+        &["print", &format!("{path}count"), &format!("{path}thresh")],
+    )?;
+    assert_eq!(String::from_utf8_lossy(&ran.stdout), "123\n45\n");
+    Ok(())
+}
+
+pub fn a_command_that_is_not_there_gives_127() -> Result<(), Failed> {
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let outcome = run_with(
+        &options()?,
+        &["no-such-command".into()],
+        &mut stdout,
+        &mut stderr,
+    )?;
+    assert_eq!(outcome.status, 127);
+    assert!(
+        String::from_utf8_lossy(&stderr).contains("no-such-command: No such file"),
+        "{stderr:?}"
+    );
+    Ok(())
+}
+
+pub fn a_signal_gives_128_and_its_number() -> Result<(), Failed> {
+    assert_eq!(ran(&options()?, &["die"])?.outcome.status, 128 + 9);
+    Ok(())
+}
+
+pub fn what_the_command_left_running_ends_with_it() -> Result<(), Failed> {
+    let ran = ran(&options()?, &["leave-a-child"])?;
+    assert_eq!(
+        (
+            ran.outcome.status,
+            String::from_utf8_lossy(&ran.stdout).as_ref()
+        ),
+        (0, "parent\n")
+    );
+    assert!(
+        ran.outcome.wall < Duration::from_secs(60),
+        "{:?}",
+        ran.outcome.wall
+    );
+    Ok(())
+}
+
+pub fn two_deterministic_runs_give_the_same_bytes() -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let mut options = options()?;
+    options.deterministic = true;
+    options.seed = 42;
+    let mut once = |name: &str| -> Result<_, Failed> {
+        options.bring_back = Some(folder.path().join(name));
+        let ran = ran(&options, &["wobble"])?;
+        let file = std::fs::read(folder.path().join(name).join("log"))?;
+        Ok((
+            ran.outcome.console,
+            ran.stdout,
+            file,
+            ran.outcome.boot_ns,
+            ran.outcome.command_start_ns,
+        ))
+    };
+    let (first, second) = (once("first")?, once("second")?);
+    assert!(!first.1.is_empty() && !first.2.is_empty());
+    assert_eq!(
+        String::from_utf8_lossy(&first.1),
+        String::from_utf8_lossy(&second.1),
+        "standard output"
+    );
+    assert!(first == second, "console, file or times differ");
+    // What is compared must be able to differ: another seed gives other random numbers.
+    options.seed = 43;
+    options.bring_back = None;
+    assert_ne!(ran(&options, &["wobble"])?.stdout, first.1);
+    Ok(())
+}
