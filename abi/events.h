@@ -31,7 +31,7 @@ enum unspin_event_kind {
 	 * 0 in user mode (CPL 3) or UNSPIN_UNKNOWN.
 	 */
 	UNSPIN_EVENT_PAUSE_EXIT = 4,
-	/* kvm_vcpu_on_spin() returned. argument0: calls of yield_to() it made; argument1: 1 if one returned above 0. */
+	/* kvm_vcpu_on_spin() was entered. */
 	UNSPIN_EVENT_ON_SPIN = 5,
 	/*
 	 * yield_to(), called by kvm_vcpu_on_spin(), returned. argument0: its result, as s64; argument1: vCPU number of the

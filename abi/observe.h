@@ -37,11 +37,13 @@ struct unspin_observed_thread {
 	unspin_u64 vcpu_pointer;   /* struct kvm_vcpu *, never followed without a safe read */
 	unspin_u64 vm_generation;  /* of unspin_observe_globals when the VM's number was last looked up */
 	unspin_u64 left_guest_ns;  /* time of the exit that is being handled; 0: none */
-	unspin_u32 on_spin_yields; /* calls of yield_to() in the current kvm_vcpu_on_spin() */
-	unspin_u32 on_spin_boosted;
+	unspin_u32 inside_on_spin; /* 1 from the entry of kvm_vcpu_on_spin() until the next entry of the guest */
+	unspin_u32 on_spin_yields; /* calls of yield_to() that returned since */
+	unspin_u64
+		yield_to_target; /* struct task_struct * of the yield_to() under way, never followed without a safe read */
 	struct unspin_vcpu_counters counters; /* wall_ns is left to the reader */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 56 + sizeof(struct unspin_vcpu_counters));
+UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 64 + sizeof(struct unspin_vcpu_counters));
 
 struct unspin_observe_globals {
 	unspin_u64 lost_events[UNSPIN_EVENT_KINDS]; /* the ring was full, by kind */

@@ -45,6 +45,12 @@ enum {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+/* arch/x86/include/asm/ptrace.h */
+struct pt_regs {
+	unsigned long ax;
+	unsigned long di;
+};
+
 struct task_struct {
 	int pid;
 	int tgid;
@@ -55,9 +61,6 @@ struct kvm;
 struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
-	struct {
-		bool in_spin_loop; /* true while kvm_vcpu_on_spin() works for this vCPU */
-	} spin_loop;
 };
 
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */

@@ -22,7 +22,7 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* set by the loader, as that of free_slots */
+	__uint(max_entries, 1); /* set by the loader, as those of free_slots and vcpu_of_thread */
 	__type(key, u32);
 	__type(value, struct unspin_observed_thread);
 } threads SEC(".maps");
@@ -43,6 +43,14 @@ struct {
 	__type(value, u32);
 } slot_of_task SEC(".maps");
 
+/* Thread id -> KVM's number of the vCPU that it serves. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} vcpu_of_thread SEC(".maps");
+
 /* struct kvm * -> the VM's number plus 1; 0 while another CPU is giving it one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -59,13 +67,19 @@ struct {
 const volatile struct unspin_observe_options options;
 struct unspin_observe_globals globals;
 
-/* Writes an event about `thread`, or counts it as lost. */
+/* Constant for the verifier: what nobody wants costs nothing. */
+static __always_inline bool wants(u32 kind)
+{
+	return options.event_mask & (1u << kind);
+}
+
+/* Writes an event about `thread` if anybody wants it, or counts it as lost. */
 static __always_inline void emit(const struct unspin_observed_thread *thread, u32 kind, u64 now_ns, u64 argument0,
 				 u64 argument1, u64 argument2)
 {
 	struct unspin_event *event;
 
-	if (!(options.event_mask & (1u << kind)))
+	if (!wants(kind))
 		return;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
@@ -152,6 +166,7 @@ static __always_inline void end_thread(u32 *slot, u64 now_ns)
 		return;
 	*slot = 0; /* first: nobody finds the slot when it is another thread's */
 	barrier();
+	bpf_map_delete_elem(&vcpu_of_thread, &thread->counters.thread);
 	change_state(thread, now_ns, UNSPIN_THREAD_ENDED);
 }
 
@@ -177,6 +192,8 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	thread->since_ns = now_ns;
 	barrier(); /* a reader that sees a state sees the rest */
 	thread->state = UNSPIN_THREAD_RUNNING;
+	/* Fails only when the table is full: then events name the thread and not its vCPU. */
+	bpf_map_update_elem(&vcpu_of_thread, &thread->counters.thread, &thread->counters.vcpu, 0);
 	*slot = index + 1;
 	return thread;
 }

@@ -2,7 +2,13 @@
 //! Observes this host's vCPU threads while a command runs, then prints counters, health and a summary of events as JSON:
 //! `observe [--counters-only|--everything] COMMAND [ARGUMENT...]`.
 
-use std::{collections::BTreeMap, env, error::Error, process::{Command, ExitCode}, time::Duration};
+use std::{
+    collections::BTreeMap,
+    env,
+    error::Error,
+    process::{Command, ExitCode},
+    time::Duration,
+};
 
 use unspin_agent::{EventMask, ObserveOptions, Observer, Recorder, capabilities};
 

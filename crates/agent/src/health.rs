@@ -98,6 +98,7 @@ impl ProgramHealth {
 pub(crate) fn programs(object: &Object) -> Result<Vec<ProgramHealth>, Error> {
     object
         .progs()
+        .filter(|program| program.autoload())
         .map(|program| {
             let name = program.section().to_string_lossy().into_owned();
             let mut info = libbpf_sys::bpf_prog_info::default();

@@ -120,12 +120,13 @@ impl Capabilities {
 }
 
 /// What each program needs: kind, name, and the module it is in (`vmlinux`: the kernel itself).
-const NEEDED: [(Kind, &str, &str); 8] = [
+const NEEDED: [(Kind, &str, &str); 9] = [
     (Kind::Typedef, "kvm_exit", "kvm"),
     (Kind::Typedef, "kvm_entry", "kvm"),
     (Kind::Function, "kvm_vcpu_on_spin", "kvm"),
     (Kind::Function, "kvm_destroy_vm", "kvm"),
     (Kind::Function, "yield_to", "vmlinux"),
+    (Kind::Function, "register_fprobe_ips", "vmlinux"), // CONFIG_FPROBE: kprobe.multi programs
     (Kind::Typedef, "sched_switch", "vmlinux"),
     (Kind::Typedef, "sched_wakeup", "vmlinux"),
     (Kind::Typedef, "sched_process_exit", "vmlinux"),

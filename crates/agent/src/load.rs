@@ -12,6 +12,9 @@ use crate::{Error, ObserveOptions, bytes};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
+/// The one program that only events need.
+const TARGETS_OF_YIELDS: &str = "kprobe.multi/yield_to";
+
 /// What libbpf printed since the last look; its callback is a plain function and has nowhere else to put it.
 static PRINTED: Mutex<String> = Mutex::new(String::new());
 /// One load at a time, so that nobody takes another's lines.
@@ -37,15 +40,24 @@ pub(crate) fn load(options: &ObserveOptions) -> Result<Object, Error> {
     object
 }
 
-/// Attaches every program; all of them run until the links are dropped.
+/// Attaches every program that was loaded; all of them run until the links are dropped.
 pub(crate) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
     object
         .progs_mut()
+        .filter(|program| program.autoload())
         .map(|program| {
-            program.attach().map_err(|source| {
-                let step = format!("attaching {}", program.section().to_string_lossy());
-                refused(&step, source)
-            })
+            let section = program.section().to_string_lossy();
+            // By name: libbpf's own way would read tracefs, which need not be mounted.
+            let link = match section.split_once('/') {
+                Some(("kprobe.multi", function)) => {
+                    program.attach_kprobe_multi(false, vec![function])
+                }
+                Some(("kretprobe.multi", function)) => {
+                    program.attach_kprobe_multi(true, vec![function])
+                }
+                _ => program.attach(),
+            };
+            link.map_err(|source| refused(&format!("attaching {section}"), source))
         })
         .collect()
 }
@@ -87,12 +99,17 @@ fn open(options: &ObserveOptions) -> Result<OpenObject, Error> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
-            "threads" | "free_slots" => map.set_max_entries(options.threads_max),
+            "threads" | "free_slots" | "vcpu_of_thread" => map.set_max_entries(options.threads_max),
             "events" => map.set_max_entries(options.ring_bytes),
             name if name.ends_with(".rodata") => map.set_initial_value(bytes::bytes_of(&settings)),
             _ => Ok(()),
         };
         done.map_err(|source| refused(&format!("sizing the BPF map {name}"), source))?;
+    }
+    for mut program in object.progs_mut() {
+        if program.section() == TARGETS_OF_YIELDS {
+            program.set_autoload(options.events.has(abi::UNSPIN_EVENT_YIELD_TO));
+        }
     }
     Ok(object)
 }

@@ -34,6 +34,10 @@ impl EventMask {
         EventMask(self.0 | other.0)
     }
 
+    pub(crate) const fn has(self, kind: u32) -> bool {
+        self.0 >> kind & 1 == 1
+    }
+
     /// The bits, as `unspin_observe_options.event_mask`.
     pub const fn bits(self) -> u32 {
         self.0

@@ -43,24 +43,27 @@ impl TscClock {
     /// Nanoseconds at that TSC value, rounded down. Outside of 0 to `u64::MAX` it stays at that bound: a guest may claim
     /// any value.
     pub fn ns(&self, tsc: u64) -> u64 {
-        let cycles = i128::from(tsc) - i128::from(self.first.tsc);
-        let ns = i128::from(self.first.ns) + self.scale(cycles);
-        u64::try_from(ns.max(0)).unwrap_or(u64::MAX)
-    }
-
-    /// Length of so many cycles in nanoseconds, rounded down.
-    pub fn duration_ns(&self, cycles: u64) -> u64 {
-        u64::try_from(self.scale(i128::from(cycles))).unwrap_or(u64::MAX)
-    }
-
-    /// Both factors are below 2^64 in magnitude, so their product can exceed 127 bits: then the division comes first,
-    /// which only claims beyond 2^63 cycles reach.
-    fn scale(&self, cycles: i128) -> i128 {
-        let ns = i128::from(self.last.ns - self.first.ns);
-        let per = i128::from(self.last.tsc - self.first.tsc);
-        match cycles.checked_mul(ns) {
-            Some(product) => product.div_euclid(per),
-            None => (cycles / per).saturating_mul(ns),
+        let (ns, per) = self.slope();
+        if tsc >= self.first.tsc {
+            let later = u128::from(tsc - self.first.tsc) * ns / per;
+            u64::try_from(u128::from(self.first.ns) + later.min(u128::from(u64::MAX)))
+                .unwrap_or(u64::MAX)
+        } else {
+            let earlier = (u128::from(self.first.tsc - tsc) * ns).div_ceil(per);
+            u64::try_from(earlier).map_or(0, |earlier| self.first.ns.saturating_sub(earlier))
         }
+    }
+
+    /// Length of so many cycles in nanoseconds, rounded down; at most `u64::MAX`.
+    pub fn duration_ns(&self, cycles: u64) -> u64 {
+        let (ns, per) = self.slope();
+        u64::try_from(u128::from(cycles) * ns / per).unwrap_or(u64::MAX)
+    }
+
+    /// So many nanoseconds take so many cycles. Both are below 2^64, so their product with a u64 fits in a u128.
+    fn slope(&self) -> (u128, u128) {
+        let ns = self.last.ns - self.first.ns;
+        let cycles = self.last.tsc - self.first.tsc;
+        (ns.into(), cycles.into())
     }
 }

@@ -26,9 +26,9 @@ pub struct VcpuCounters {
     pub ple_exits_user: u64,
     /// Of them, with the guest's mode unknown.
     pub ple_exits_unknown_mode: u64,
-    /// Calls of `kvm_vcpu_on_spin()` that returned.
+    /// Calls of `kvm_vcpu_on_spin()`.
     pub on_spin: u64,
-    /// Of them, without any call of `yield_to()`: no candidate.
+    /// Of them, without any call of `yield_to()`: no candidate. Known when the guest is entered again.
     pub on_spin_no_yield: u64,
     /// `yield_to()` above 0.
     pub yield_to_boosted: u64,

@@ -54,13 +54,8 @@ pub enum What {
         /// Whether the guest was in kernel mode, where the host can tell.
         kernel_mode: Option<bool>,
     },
-    /// `kvm_vcpu_on_spin()` returned.
-    KvmVcpuOnSpin {
-        /// Calls of `yield_to()` it made.
-        yields: u32,
-        /// Whether one of them returned more than 0.
-        boosted: bool,
-    },
+    /// `kvm_vcpu_on_spin()` was entered.
+    KvmVcpuOnSpin,
     /// `yield_to()` returned to `kvm_vcpu_on_spin()`.
     YieldTo {
         /// Above 0: done; 0: refused; below: failed.
@@ -164,10 +159,7 @@ impl What {
                     .map(|_| arguments.flag(1))
                     .transpose()?,
             },
-            abi::UNSPIN_EVENT_ON_SPIN => What::KvmVcpuOnSpin {
-                yields: arguments.narrow(0)?,
-                boosted: arguments.flag(1)?,
-            },
+            abi::UNSPIN_EVENT_ON_SPIN => What::KvmVcpuOnSpin,
             abi::UNSPIN_EVENT_YIELD_TO => What::YieldTo {
                 result: raw.argument0 as i64,
                 target_vcpu: known(raw.argument1)
@@ -223,10 +215,7 @@ impl What {
                     0,
                 ],
             ),
-            What::KvmVcpuOnSpin { yields, boosted } => (
-                abi::UNSPIN_EVENT_ON_SPIN,
-                [yields.into(), boosted.into(), 0],
-            ),
+            What::KvmVcpuOnSpin => (abi::UNSPIN_EVENT_ON_SPIN, [0, 0, 0]),
             What::YieldTo {
                 result,
                 target_vcpu,

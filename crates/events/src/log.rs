@@ -51,7 +51,9 @@ pub struct ReadLog {
 
 /// A log that ends too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the log is truncated: {found_events} of {expected_events} events are there, then {left_over_bytes} bytes of a broken one")]
+#[error(
+    "the log is truncated: {found_events} of {expected_events} events are there, then {left_over_bytes} bytes of a broken one"
+)]
 pub struct Truncated {
     /// How many its header promises.
     pub expected_events: u64,
@@ -71,7 +73,10 @@ pub enum LogError {
     #[error("this is no event log: it does not begin with {:?}", String::from_utf8_lossy(&MAGIC))]
     Magic,
     /// Another version.
-    #[error("the event log has version {found}; this program reads version {}", abi::UNSPIN_EVENTS_VERSION)]
+    #[error(
+        "the event log has version {found}; this program reads version {}",
+        abi::UNSPIN_EVENTS_VERSION
+    )]
     Version {
         /// Its version.
         found: u32,
@@ -114,7 +119,8 @@ impl EventLog {
     /// # Errors
     /// What `output` says.
     pub fn write(&self, output: &mut dyn Write) -> Result<(), LogError> {
-        let mut metadata = serde_json::to_vec(&self.metadata).map_err(|error| LogError::Header(error.to_string()))?;
+        let mut metadata = serde_json::to_vec(&self.metadata)
+            .map_err(|error| LogError::Header(error.to_string()))?;
         let length = u32::try_from(metadata.len())
             .ok()
             .filter(|&length| length <= METADATA_BYTES_MAX)
@@ -148,10 +154,14 @@ impl EventLog {
                     left_over_bytes: got as u64,
                 };
                 let log = EventLog { metadata, events };
-                return Ok(ReadLog { log, truncated: Some(truncated) });
+                return Ok(ReadLog {
+                    log,
+                    truncated: Some(truncated),
+                });
             }
             let index = events.len() as u64;
-            let event = Event::decode(&raw(&buffer)).map_err(|source| LogError::Event { index, source })?;
+            let event =
+                Event::decode(&raw(&buffer)).map_err(|source| LogError::Event { index, source })?;
             events.push(event);
         }
         let beyond = io::copy(input, &mut io::sink())?;
@@ -159,7 +169,10 @@ impl EventLog {
             return Err(LogError::TooLong(beyond));
         }
         let log = EventLog { metadata, events };
-        Ok(ReadLog { log, truncated: None })
+        Ok(ReadLog {
+            log,
+            truncated: None,
+        })
     }
 }
 
@@ -182,7 +195,9 @@ fn read_header(input: &mut dyn Read) -> Result<(Metadata, u64), LogError> {
     }
     let length = u32_at(&header, 12);
     if length > METADATA_BYTES_MAX {
-        return Err(LogError::Header(format!("metadata of {length} bytes, allowed are {METADATA_BYTES_MAX}")));
+        return Err(LogError::Header(format!(
+            "metadata of {length} bytes, allowed are {METADATA_BYTES_MAX}"
+        )));
     }
     let mut metadata = vec![0; padded(length)];
     if read_up_to(input, &mut metadata)? < metadata.len() {

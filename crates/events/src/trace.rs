@@ -37,16 +37,22 @@ impl SwitchTrace {
         observed: impl IntoIterator<Item = u16>,
         events: impl IntoIterator<Item = &'a Event>,
     ) -> SwitchTrace {
-        let mut vcpus: BTreeMap<u16, Vec<(u64, ThreadState)>> =
-            observed.into_iter().map(|vcpu| (vcpu, Vec::new())).collect();
+        let mut vcpus: BTreeMap<u16, Vec<(u64, ThreadState)>> = observed
+            .into_iter()
+            .map(|vcpu| (vcpu, Vec::new()))
+            .collect();
         for event in events {
             let (Some(vcpu), true) = (event.vcpu, event.vm == Some(vm)) else {
                 continue;
             };
             let state = match event.what {
                 What::SwitchIn { .. } => ThreadState::Running,
-                What::SwitchOut { runnable: true, .. } | What::SchedWakeup { .. } => ThreadState::Runnable,
-                What::SwitchOut { runnable: false, .. } => ThreadState::Asleep,
+                What::SwitchOut { runnable: true, .. } | What::SchedWakeup { .. } => {
+                    ThreadState::Runnable
+                }
+                What::SwitchOut {
+                    runnable: false, ..
+                } => ThreadState::Asleep,
                 _ => continue,
             };
             vcpus.entry(vcpu).or_default().push((event.time_ns, state));

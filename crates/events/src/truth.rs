@@ -8,7 +8,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SwitchTrace, TscClock, wait::{GuestWait, Stall, WaitKind}};
+use crate::{
+    SwitchTrace, TscClock,
+    wait::{GuestWait, Stall, WaitKind},
+};
 
 /// Why the lock stalls of one VM happened: each is counted in exactly one of the first group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,9 +59,9 @@ pub struct Truth {
     pub stalls_with_deeper_waiter_off_cpu: u64,
     /// Such waiters, added up over all lock stalls.
     pub deeper_waiters_off_cpu: u64,
-    /// Shootdowns that stalled with a receiver off its pCPU at that moment.
+    /// Shootdowns that stalled with a receiver that had not answered and was off its pCPU at that moment.
     pub shootdown_stalls_receiver_off_cpu: u64,
-    /// Shootdowns that stalled with all receivers running.
+    /// Shootdowns that stalled with all such receivers running.
     pub shootdown_stalls_receivers_running: u64,
 }
 
@@ -95,7 +98,10 @@ impl LockStalls {
     /// Table 1 as the joined stalls give it: the lock was free in all but the first two causes. `unobserved` counts
     /// stalls of both sorts and is left out.
     pub fn unheld(&self) -> u64 {
-        self.next_waiter_off_cpu + self.next_waiter_running + self.next_came_later + self.next_unknown
+        self.next_waiter_off_cpu
+            + self.next_waiter_running
+            + self.next_came_later
+            + self.next_unknown
     }
 }
 
@@ -110,10 +116,14 @@ pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> Truth
     for wait in waits {
         let Some(stall) = wait.stall else { continue };
         let time_ns = clock.ns(stall.tsc);
-        let off_cpu = |vcpu: u16| trace.state_at(vcpu, time_ns).map(|state| state.is_off_cpu());
+        let off_cpu = |vcpu: u16| {
+            trace
+                .state_at(vcpu, time_ns)
+                .map(|state| state.is_off_cpu())
+        };
         match wait.kind {
             WaitKind::Lock => lock_stall(&mut truth, &index, wait, stall, &off_cpu),
-            WaitKind::Shootdown => shootdown_stall(&mut truth, wait, &off_cpu),
+            WaitKind::Shootdown => shootdown_stall(&mut truth, wait, stall, &off_cpu),
         }
     }
     truth
@@ -143,13 +153,15 @@ fn lock_stall(
         },
     };
     *cause += 1;
-    if let Some((holder, off)) = stall.holder.and_then(|holder| Some((holder, off_cpu(holder)?))) {
+    if let Some((holder, off)) = stall
+        .holder
+        .and_then(|holder| Some((holder, off_cpu(holder)?)))
+    {
         // In range: GuestWait holds no vCPU number above 63.
         let set = stall.preempted >> holder & 1 == 1;
         *truth.holder_flag.cell(set, off) += 1;
     }
-    let deeper = index
-        .waiting(wait.lock, stall.tsc)
+    let deeper = vcpus_in(stall.waiting)
         .filter(|&vcpu| vcpu != wait.vcpu && next.is_none_or(|next| next.vcpu != vcpu))
         .filter(|&vcpu| off_cpu(vcpu) == Some(true))
         .count() as u64;
@@ -157,8 +169,19 @@ fn lock_stall(
     truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
 }
 
-fn shootdown_stall(truth: &mut Truth, wait: &GuestWait, off_cpu: &dyn Fn(u16) -> Option<bool>) {
-    let receiver_off = (0..64).any(|vcpu| wait.targets >> vcpu & 1 == 1 && off_cpu(vcpu) == Some(true));
+/// The numbers of the bits that are set, below 64.
+fn vcpus_in(mask: u64) -> impl Iterator<Item = u16> {
+    (0..64).filter(move |vcpu| mask >> vcpu & 1 == 1)
+}
+
+fn shootdown_stall(
+    truth: &mut Truth,
+    wait: &GuestWait,
+    stall: Stall,
+    off_cpu: &dyn Fn(u16) -> Option<bool>,
+) {
+    let late = wait.targets & stall.waiting;
+    let receiver_off = vcpus_in(late).any(|vcpu| off_cpu(vcpu) == Some(true));
     if receiver_off {
         truth.shootdown_stalls_receiver_off_cpu += 1;
     } else {
@@ -182,36 +205,24 @@ impl FlagAgreement {
     }
 }
 
-/// The waits, sorted for the two questions that a stall asks.
-struct Index<'a> {
-    /// Lock waits by (lock, end, vCPU).
-    acquisitions: Vec<&'a GuestWait>,
-    /// All waits by (vCPU, begin, end).
-    by_vcpu: Vec<&'a GuestWait>,
-}
+/// The lock waits by (lock, end, vCPU): finds who got a lock next.
+struct Index<'a>(Vec<&'a GuestWait>);
 
 impl<'a> Index<'a> {
     fn new(waits: &'a [GuestWait]) -> Index<'a> {
-        let mut acquisitions: Vec<&GuestWait> = waits.iter().filter(|wait| wait.kind == WaitKind::Lock).collect();
-        acquisitions.sort_by_key(|wait| (wait.lock, wait.end_tsc, wait.vcpu, wait.begin_tsc));
-        let mut by_vcpu: Vec<&GuestWait> = waits.iter().collect();
-        by_vcpu.sort_by_key(|wait| (wait.vcpu, wait.begin_tsc, wait.end_tsc));
-        Index { acquisitions, by_vcpu }
+        let mut locks: Vec<&GuestWait> = waits
+            .iter()
+            .filter(|wait| wait.kind == WaitKind::Lock)
+            .collect();
+        locks.sort_by_key(|wait| (wait.lock, wait.end_tsc, wait.vcpu, wait.begin_tsc));
+        Index(locks)
     }
 
     /// The first acquisition of that lock at or after `tsc`.
     fn next_acquisition(&self, lock: u16, tsc: u64) -> Option<&'a GuestWait> {
-        let first = self.acquisitions.partition_point(|wait| (wait.lock, wait.end_tsc) < (lock, tsc));
-        self.acquisitions.get(first).copied().filter(|wait| wait.lock == lock)
-    }
-
-    /// The vCPUs that wait for that lock at `tsc`: of each vCPU, the wait that began last by then tells. A vCPU waits for
-    /// one thing at a time; of a log that says otherwise only that one wait counts.
-    fn waiting(&self, lock: u16, tsc: u64) -> impl Iterator<Item = u16> + '_ {
-        self.by_vcpu.chunk_by(|one, other| one.vcpu == other.vcpu).filter_map(move |waits| {
-            let later = waits.partition_point(|wait| wait.begin_tsc <= tsc);
-            let last = waits[later.checked_sub(1)?];
-            (last.kind == WaitKind::Lock && last.lock == lock && last.end_tsc > tsc).then_some(last.vcpu)
-        })
+        let first = self
+            .0
+            .partition_point(|wait| (wait.lock, wait.end_tsc) < (lock, tsc));
+        self.0.get(first).copied().filter(|wait| wait.lock == lock)
     }
 }

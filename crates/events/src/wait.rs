@@ -26,6 +26,8 @@ pub struct Stall {
     pub holder: Option<u16>,
     /// KVM's steal-time `preempted` flags of all vCPUs then, one bit each.
     pub preempted: u64,
+    /// vCPUs that were asking for the same lock, this one included; shootdown: receivers that had not answered.
+    pub waiting: u64,
 }
 
 /// One wait as a guest logged it, in range and in order.
@@ -71,8 +73,12 @@ impl GuestWait {
     /// Checks a record that vCPU `vcpu` of a VM with `vcpus` of them logged.
     ///
     /// # Errors
-    /// What is wrong with it. A holder who does not exist and targets that do not exist are wrong too.
-    pub fn from_abi(vcpu: u16, vcpus: u16, raw: &abi::unspin_guest_wait) -> Result<GuestWait, WaitError> {
+    /// What is wrong with it. A holder, waiters and receivers that do not exist are wrong too.
+    pub fn from_abi(
+        vcpu: u16,
+        vcpus: u16,
+        raw: &abi::unspin_guest_wait,
+    ) -> Result<GuestWait, WaitError> {
         let vcpus = vcpus.min(VCPUS_MAX);
         let kind = match u32::from(raw.kind) {
             0 => return Err(WaitError::Incomplete),
@@ -80,15 +86,22 @@ impl GuestWait {
             abi::UNSPIN_WAIT_SHOOTDOWN => WaitKind::Shootdown,
             _ => return Err(WaitError::Kind),
         };
-        let holder = (u32::from(raw.holder_at_stall) != abi::UNSPIN_NOBODY).then_some(u16::from(raw.holder_at_stall));
+        let holder = (u32::from(raw.holder_at_stall) != abi::UNSPIN_NOBODY)
+            .then_some(u16::from(raw.holder_at_stall));
         let stall = (raw.stall_tsc != 0).then_some(Stall {
             tsc: raw.stall_tsc,
             holder: if kind == WaitKind::Lock { holder } else { None },
             preempted: raw.preempted_at_stall,
+            waiting: raw.waiting_at_stall,
         });
         let beyond = |mask: u64| vcpus < 64 && mask >> vcpus != 0;
-        let absent = |stall: Stall| stall.holder.is_some_and(|holder| holder >= vcpus);
-        if vcpu >= vcpus || stall.is_some_and(absent) || (kind == WaitKind::Shootdown && beyond(raw.targets)) {
+        let absent = |stall: Stall| {
+            beyond(stall.waiting) || stall.holder.is_some_and(|holder| holder >= vcpus)
+        };
+        if vcpu >= vcpus
+            || stall.is_some_and(absent)
+            || (kind == WaitKind::Shootdown && beyond(raw.targets))
+        {
             return Err(WaitError::Vcpu);
         }
         let outside = |stall: Stall| stall.tsc < raw.begin_tsc || stall.tsc > raw.end_tsc;
@@ -101,7 +114,11 @@ impl GuestWait {
             lock: raw.lock,
             begin_tsc: raw.begin_tsc,
             end_tsc: raw.end_tsc,
-            targets: if kind == WaitKind::Shootdown { raw.targets } else { 0 },
+            targets: if kind == WaitKind::Shootdown {
+                raw.targets
+            } else {
+                0
+            },
             turns: raw.turns,
             stall,
         })

@@ -6,7 +6,10 @@ mod common;
 use common::{any_event, metadata};
 use proptest::prelude::*;
 use unspin_abi as abi;
-use unspin_events::{DecodeError, Event, What, log::{EventLog, LogError, RECORD_BYTES}};
+use unspin_events::{
+    DecodeError, Event, What,
+    log::{EventLog, LogError, RECORD_BYTES},
+};
 
 fn bytes_of(log: &EventLog) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -129,11 +132,21 @@ fn events_are_sorted_by_time_then_thread_then_arrival() {
     };
     let log = EventLog::new(
         metadata(),
-        vec![event(2, 1, 0), event(1, 9, 5), event(1, 3, 2), event(1, 3, 1)],
+        vec![
+            event(2, 1, 0),
+            event(1, 9, 5),
+            event(1, 3, 2),
+            event(1, 3, 1),
+        ],
     );
     assert_eq!(
         log.events(),
-        [event(1, 3, 2), event(1, 3, 1), event(1, 9, 5), event(2, 1, 0)]
+        [
+            event(1, 3, 2),
+            event(1, 3, 1),
+            event(1, 9, 5),
+            event(2, 1, 0)
+        ]
     );
 }
 
@@ -142,7 +155,10 @@ fn broken_headers_are_named() {
     let bytes = bytes_of(&example(2));
     let read = |bytes: &[u8]| EventLog::read(&mut &bytes[..]);
     assert!(matches!(read(b""), Err(LogError::Magic)));
-    assert!(matches!(read(b"PK\x03\x04 and so on"), Err(LogError::Magic)));
+    assert!(matches!(
+        read(b"PK\x03\x04 and so on"),
+        Err(LogError::Magic)
+    ));
     assert!(matches!(read(&bytes[..20]), Err(LogError::Header(_))));
     assert!(matches!(read(&bytes[..40]), Err(LogError::Header(_))));
     let mut newer = bytes.clone();
@@ -160,6 +176,9 @@ fn broken_headers_are_named() {
     let found = read(&kind);
     assert!(matches!(
         found,
-        Err(LogError::Event { index: 1, source: DecodeError::Kind(200) })
+        Err(LogError::Event {
+            index: 1,
+            source: DecodeError::Kind(200)
+        })
     ));
 }

@@ -30,15 +30,21 @@ fn what() -> impl Strategy<Value = What> {
             previous_thread,
             previous_vm
         }),
-        (any::<u32>(), vm(), any::<bool>()).prop_map(|(next_thread, next_vm, runnable)| What::SwitchOut {
-            next_thread,
-            next_vm,
-            runnable
+        (any::<u32>(), vm(), any::<bool>()).prop_map(|(next_thread, next_vm, runnable)| {
+            What::SwitchOut {
+                next_thread,
+                next_vm,
+                runnable,
+            }
         }),
         any::<u32>().prop_map(|waker_thread| What::SchedWakeup { waker_thread }),
-        (known(), prop::option::of(any::<bool>()))
-            .prop_map(|(guest_rip, kernel_mode)| What::PauseExit { guest_rip, kernel_mode }),
-        (any::<u32>(), any::<bool>()).prop_map(|(yields, boosted)| What::KvmVcpuOnSpin { yields, boosted }),
+        (known(), prop::option::of(any::<bool>())).prop_map(|(guest_rip, kernel_mode)| {
+            What::PauseExit {
+                guest_rip,
+                kernel_mode,
+            }
+        }),
+        Just(What::KvmVcpuOnSpin),
         (any::<i64>(), prop::option::of(any::<u16>()), any::<u32>()).prop_map(
             |(result, target_vcpu, target_thread)| What::YieldTo {
                 result,
@@ -48,10 +54,12 @@ fn what() -> impl Strategy<Value = What> {
         ),
         known().prop_map(|exit_code| What::KvmExit { exit_code }),
         any::<u64>().prop_map(|outside_ns| What::KvmEntry { outside_ns }),
-        (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(wait_ns, target, wait_kind)| What::GuestWait {
-            wait_ns,
-            target,
-            wait_kind
+        (any::<u64>(), any::<u64>(), any::<u32>()).prop_map(|(wait_ns, target, wait_kind)| {
+            What::GuestWait {
+                wait_ns,
+                target,
+                wait_kind,
+            }
         }),
     ]
 }
