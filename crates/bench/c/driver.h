@@ -78,6 +78,17 @@ struct driver {
 /* By number of lock_kinds.h; UNSPIN_LOCK_KIND_COUNT of them. */
 extern const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT];
 
+/* platform_thread of the calling thread, as a copy: for tests. */
+void driver_thread_state(struct platform_thread *state);
+
+/*
+ * platform_threads.h as functions, so that its counting can be tested by itself. `holder` may be 0. driver_wait()
+ * is platform_wait_while().
+ */
+void driver_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns);
+void driver_begin_wait(const struct platform_word *holder);
+unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+
 /* TSC now. Not serialising: a few instructions of slack do not matter to what is measured here. */
 unspin_u64 driver_tsc(void);
 

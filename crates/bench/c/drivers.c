@@ -12,6 +12,26 @@ UNSPIN_LOCK_KINDS(DECLARE)
 #define ENTRY(number, name) [number] = &driver_##name,
 const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(ENTRY)};
 
+void driver_thread_state(struct platform_thread *state)
+{
+	*state = platform_self;
+}
+
+void driver_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
+{
+	platform_thread_start(pause_every_turns, stall_turns);
+}
+
+void driver_begin_wait(const struct platform_word *holder)
+{
+	platform_thread_begin_wait(holder);
+}
+
+unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	return platform_wait_while(word, value, turns);
+}
+
 unspin_u64 driver_tsc(void)
 {
 #if defined(__x86_64__)

@@ -19,6 +19,10 @@ pub enum Until {
     Waiting,
     /// It is inside, about to leave.
     Inside,
+    /// Its trylock has just been refused.
+    Refused,
+    /// It has its answer from is_locked.
+    Answered,
 }
 
 /// What to explore.
@@ -196,6 +200,8 @@ impl Search<'_> {
         let there = |world: &World| match until {
             Until::Waiting => world.is_waiting(thread),
             Until::Inside => world.pending(thread) == Request::Leave,
+            Until::Refused => world.pending(thread) == Request::TryRefused,
+            Until::Answered => matches!(world.pending(thread), Request::IsLocked(_)),
         };
         for _ in 0..1_000 {
             if there(&self.world) {

@@ -11,6 +11,8 @@ pub mod group;
 pub mod script;
 mod summary;
 pub mod threads;
+#[cfg(test)]
+mod waiting;
 
 pub use error::Error;
 pub use ffi::{DriverOutcome, DriverValidation};

@@ -170,7 +170,8 @@ impl World {
     /// Whether `thread` waits for a word that has not changed.
     pub fn is_waiting(&self, thread: usize) -> bool {
         match self.pending(thread) {
-            Request::Wait { word, value, .. } => self.words()[word] == value,
+            // SAFETY: pending() gives words inside the lock only, and no thread runs while the script does.
+            Request::Wait { word, value, .. } => value == unsafe { self.lock.add(word).read() },
             _ => false,
         }
     }
@@ -193,21 +194,30 @@ impl World {
     /// # Panics
     /// After 10,000 steps, or when the program ends first.
     pub fn run_until(&mut self, thread: usize, until: impl Fn(Request) -> bool) -> Request {
+        self.run(thread, |world| until(world.pending(thread)))
+    }
+
+    /// Steps `thread` until it waits for a word that has not changed, or is about to enter.
+    ///
+    /// # Panics
+    /// As [`World::run_until`].
+    pub fn run_to_wait(&mut self, thread: usize) -> Request {
+        let enters = |request| matches!(request, Request::Enter(_));
+        self.run(thread, |world| {
+            world.is_waiting(thread) || enters(world.pending(thread))
+        })
+    }
+
+    fn run(&mut self, thread: usize, until: impl Fn(&World) -> bool) -> Request {
         for _ in 0..10_000 {
             let request = self.pending(thread);
-            if until(request) {
+            if until(self) {
                 return request;
             }
             assert_ne!(request, Request::Done, "thread {thread} has ended");
             self.step(thread);
         }
         panic!("thread {thread} is stuck at {:?}", self.pending(thread));
-    }
-
-    /// Steps `thread` until it waits, is about to enter, or has ended.
-    pub fn run_to_wait(&mut self, thread: usize) -> Request {
-        let stop = |r| matches!(r, Request::Wait { .. } | Request::Enter(_) | Request::Done);
-        self.run_until(thread, stop)
     }
 
     /// Appends everything that decides this world's future to `key`: the lock's memory and each thread's own state.
