@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use unspin_abi as abi;
 use unspin_events::{
-    ClockSample, Event, GuestWait, SwitchTrace, TscClock, WaitError, WaitKind, What,
+    ClockSample, Event, GuestWait, SwitchTrace, ThreadState, TscClock, WaitError, WaitKind, What,
     truth::{self, Table1, Truth},
 };
 
@@ -114,6 +114,42 @@ fn a_newcomer_who_overtakes_is_neither() {
     let newcomer = lock_wait(1, 5_000, 0, 5_001, NOBODY);
     let truth = truth::join(&[stalled, newcomer], &clock(), &trace());
     assert_eq!(truth.lock_stalls.next_came_later, 1);
+}
+
+#[test]
+fn the_moment_of_the_stall_itself_counts() {
+    let stalled = lock_wait(0, 2_900, 4_000, 9_000, NOBODY);
+    // Acquired at that very cycle: the next one, before vCPU 1, which is off its pCPU.
+    let now = lock_wait(2, 2_400, 0, 4_000, NOBODY);
+    let later = lock_wait(1, 2_500, 0, 5_100, NOBODY);
+    let truth = truth::join(&[stalled, now, later], &clock(), &trace());
+    assert_eq!(truth.lock_stalls.next_waiter_running, 1);
+    // Came at that very cycle: it waits already.
+    let came = lock_wait(1, 4_000, 0, 5_100, NOBODY);
+    let truth = truth::join(&[stalled, came], &clock(), &trace());
+    assert_eq!(truth.lock_stalls.next_waiter_off_cpu, 1);
+}
+
+#[test]
+fn a_trace_knows_its_vm_and_what_came_before_the_first_event() {
+    let mut other = event(0, 5_500, switch_out(true));
+    other.vm = Some(4);
+    let mut nobody = event(0, 5_600, switch_out(false));
+    nobody.vm = None;
+    let events = [
+        other,
+        nobody,
+        event(2, 6_000, switch_in()),
+        event(3, 6_000, switch_out(false)),
+    ];
+    let trace = SwitchTrace::new(3, [0], &events);
+    let at = |vcpu, time_ns| trace.state_at(vcpu, time_ns);
+    assert_eq!(at(0, 7_000), Some(ThreadState::Running));
+    assert_eq!(at(1, 7_000), None);
+    assert_eq!(at(2, 5_999), Some(ThreadState::Runnable));
+    assert_eq!(at(2, 6_000), Some(ThreadState::Running));
+    assert_eq!(at(3, 5_999), Some(ThreadState::Running));
+    assert_eq!(at(3, 6_000), Some(ThreadState::Asleep));
 }
 
 #[test]
