@@ -36,6 +36,10 @@ pub enum Command {
     /// Drive the locks directly.
     #[command(subcommand)]
     Bench(Bench),
+    /// Run a scenario against the same work with nobody overcommitted, in pairs.
+    Compare(CompareArguments),
+    /// Show what overcommitted VMs lose, in the testbed: ideal against stock for several shapes and locks.
+    Demo(DemoArguments),
 }
 
 /// `unspin scenario ...`
@@ -184,6 +188,40 @@ pub struct TestbedArguments {
     /// The command; `unspin` is this binary.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `unspin compare`
+#[derive(Args, Debug)]
+pub struct CompareArguments {
+    /// What to run.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// Pairs of runs; pair k runs from seed + k.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pairs: u32,
+    /// Whether to watch KVM and the scheduler with BPF programs.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub observe: Observe,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin demo`
+#[derive(Args, Debug)]
+pub struct DemoArguments {
+    /// Pairs of runs of each row.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pairs: u32,
+    /// Run on this machine's own KVM instead of the testbed; asks first.
+    #[arg(long)]
+    pub on_this_host: bool,
+    /// Do not ask, and run beside other VMs.
+    #[arg(long)]
+    pub yes: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `unspin bench threads`

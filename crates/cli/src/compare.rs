@@ -12,8 +12,10 @@ use crate::{
     arguments::{CompareArguments, Observe},
     compare_table,
     failure::Failure,
-    observe::Watch,
-    output, replay, vm_run,
+    observe::{Events, Watch},
+    output, replay,
+    shares::Shares,
+    vm_run,
 };
 
 /// A sample below this fraction of the ideal's mean counts as collapsed: stock is bimodal, and a mean hides that.
@@ -115,9 +117,20 @@ pub fn compare(
     for pair in 0..pairs {
         let seed = scenario.seed.wrapping_add(u64::from(pair));
         // ABBA: what drifts with time hits both columns alike.
-        let (first, second) = if pair % 2 == 0 { (&ideal, scenario) } else { (scenario, &ideal) };
-        let (first, second) = (sample(first, seed, observe)?, sample(second, seed, observe)?);
-        samples.push(if pair % 2 == 0 { (first, second) } else { (second, first) });
+        let (first, second) = if pair % 2 == 0 {
+            (&ideal, scenario)
+        } else {
+            (scenario, &ideal)
+        };
+        let (first, second) = (
+            sample(first, seed, observe)?,
+            sample(second, seed, observe)?,
+        );
+        samples.push(if pair % 2 == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        });
     }
     row(scenario, &samples, replay)
 }
@@ -130,11 +143,15 @@ fn online_cpus() -> u32 {
 fn sample(scenario: &Scenario, seed: u64, observe: Observe) -> Result<Sample, Failure> {
     let mut scenario = scenario.clone();
     scenario.seed = seed;
-    let run = vm_run::execute(scenario, Watch::start(observe, false)?)?;
+    let run = vm_run::execute(scenario, Watch::start(observe, Events::None)?)?;
     let vcpus = || run.report.vms.iter().flat_map(|vm| &vm.vcpus);
     let window_ns = run.report.window_ns.max(1) as f64;
-    let spun_ns: u64 = vcpus().map(|vcpu| run.report.spin_ns(vcpu)).sum();
-    let cpu_ns: u64 = vcpus().map(|vcpu| vcpu.cpu_time_ns).sum();
+    let tsc_hz = run.report.clock.tsc_hz();
+    let shares = Shares::sum(run.report.vms.iter().flat_map(|vm| {
+        vm.vcpus
+            .iter()
+            .map(move |vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz))
+    }));
     let counters = run.seen.as_ref().map(|seen| &seen.counters);
     let total = |field: fn(&unspin_events::VcpuCounters) -> u64| {
         counters.map(|counters| counters.iter().map(field).sum::<u64>())
@@ -143,23 +160,33 @@ fn sample(scenario: &Scenario, seed: u64, observe: Observe) -> Result<Sample, Fa
     Ok(Sample {
         ops_per_second: vcpus().map(|vcpu| vcpu.window.operations).sum::<u64>() as f64 * 1e9
             / window_ns,
-        spin_share_percent: spun_ns as f64 * 100.0 / cpu_ns.max(1) as f64,
+        // Every KVM since Linux 3.x keeps steal time; without it nobody knows.
+        spin_share_percent: shares.spin_percent().unwrap_or(f64::NAN),
         operations: vcpus().map(|vcpu| vcpu.statistics.operations).sum(),
         ple_exits: total(|counters| counters.ple_exits),
         yields_boosted: boosted,
         yields_tried: boosted
             + total(|counters| counters.yield_to_refused + counters.yield_to_failed).unwrap_or(0),
-        ple_window: run.report.pause_loop.as_ref().map(|control| u64::from(control.window)),
+        ple_window: run
+            .report
+            .pause_loop
+            .as_ref()
+            .map(|control| u64::from(control.window)),
     })
 }
 
 fn row(scenario: &Scenario, samples: &[(Sample, Sample)], replay: String) -> Result<Row, Failure> {
     let column = |of: fn(&(Sample, Sample)) -> f64| samples.iter().map(of).collect::<Vec<f64>>();
-    let (ideal, stock) = (column(|s| s.0.ops_per_second), column(|s| s.1.ops_per_second));
+    let (ideal, stock) = (
+        column(|s| s.0.ops_per_second),
+        column(|s| s.1.ops_per_second),
+    );
     let pairs: Vec<(f64, f64)> = stock.iter().copied().zip(ideal.iter().copied()).collect();
-    let (Some(ratio), Some(ideal), Some(summary)) =
-        (Comparison::of(&pairs), Summary::of(&ideal), Summary::of(&stock))
-    else {
+    let (Some(ratio), Some(ideal), Some(summary)) = (
+        Comparison::of(&pairs),
+        Summary::of(&ideal),
+        Summary::of(&stock),
+    ) else {
         return Err(anyhow::anyhow!(
             "no pair of runs of {} can be compared: one of them did no operation in its window; \
              a longer duration helps",
@@ -173,7 +200,11 @@ fn row(scenario: &Scenario, samples: &[(Sample, Sample)], replay: String) -> Res
     let tried = sum(|sample| sample.yields_tried);
     let vms = &scenario.vms;
     Ok(Row {
-        shape: vms.iter().map(|vm| format!("{}x{}", vm.count, vm.vcpus)).collect::<Vec<_>>().join("+"),
+        shape: vms
+            .iter()
+            .map(|vm| format!("{}x{}", vm.count, vm.vcpus))
+            .collect::<Vec<_>>()
+            .join("+"),
         lock: match (vms[0].locks, vms[0].lock.name()) {
             (LockSharing::Private, name) => format!("{name}, private"),
             (LockSharing::Shared(_), name) => name.to_owned(),

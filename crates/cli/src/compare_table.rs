@@ -17,7 +17,11 @@ const COLUMNS: &[Column] = &[
     Column::new("ratio_high", "to", Unit::Ratio),
     Column::json_only("verdict", Unit::Text),
     Column::new("collapsed_share_percent", "collapsed %", Unit::Percent),
-    Column::new("ideal_spin_share_percent", "spinning % ideal", Unit::Percent),
+    Column::new(
+        "ideal_spin_share_percent",
+        "spinning % ideal",
+        Unit::Percent,
+    ),
     Column::new("stock_spin_share_percent", "stock", Unit::Percent),
     Column::new("stock_ple_exits_per_op", "PLE exits/op", Unit::Ratio),
     Column::json_only("stock_yields_boosted_percent", Unit::Percent),
@@ -67,7 +71,10 @@ fn cells(row: &Row) -> Vec<Cell> {
 pub fn sentence(row: &Row) -> String {
     let what = format!("{} with {}", row.shape, row.lock);
     if row.verdict != "lower" {
-        return format!("{what}: no loss against ideal is shown by these pairs ({}).", row.verdict);
+        return format!(
+            "{what}: no loss against ideal is shown by these pairs ({}).",
+            row.verdict
+        );
     }
     let mut text = format!(
         "{what}: {:.1} % of the ideal throughput is left; its vCPUs spent {:.0} % of their CPU time spinning ({:.0} % in the ideal)",

@@ -14,17 +14,16 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use unspin_scenario::{Overrides, Scenario};
+use unspin_scenario::Scenario;
 use unspin_testbed::{Input, Options};
 
 use crate::{
-    arguments::{CompareArguments, DemoArguments, Observe, OverrideArguments, ScenarioArguments},
+    arguments::{DemoArguments, Observe},
     compare::{self, Row},
     compare_table,
     failure::Failure,
     other_vms, output,
     progress::Steps,
-    replay,
     testbed_run::kvm_amd_parameters,
 };
 
@@ -69,12 +68,23 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         document.note(format!("  {}", row.replay));
     }
     output::print(&document, arguments.output)?;
-    eprintln!("unspin demo: {} rows in {} s", rows.len(), begin.elapsed().as_secs());
+    eprintln!(
+        "unspin demo: {} rows in {} s",
+        rows.len(),
+        begin.elapsed().as_secs()
+    );
     Ok(())
 }
 
 fn compare_words(path: &str, pairs: u32) -> Vec<String> {
-    let words = ["compare", path, "--pairs", &pairs.to_string(), "--observe", "on"];
+    let words = [
+        "compare",
+        path,
+        "--pairs",
+        &pairs.to_string(),
+        "--observe",
+        "on",
+    ];
     words.map(str::to_owned).to_vec()
 }
 
@@ -82,7 +92,9 @@ fn compare_words(path: &str, pairs: u32) -> Vec<String> {
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
     let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
     let folder = tempfile::tempdir().context("making a temporary folder")?;
-    let workers = std::thread::available_parallelism().map_or(1, usize::from).min(FILES.len());
+    let workers = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(FILES.len());
     eprintln!(
         "unspin demo: boots an emulated KVM host {} times, {workers} at a time, in virtual time; \
          nothing outside it is touched",
@@ -106,7 +118,11 @@ fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
             });
         }
     });
-    results.into_inner().expect("no worker panics").into_iter().collect()
+    results
+        .into_inner()
+        .expect("no worker panics")
+        .into_iter()
+        .collect()
 }
 
 fn testbed_row(
@@ -122,9 +138,15 @@ fn testbed_row(
     let mut options = Options::new(cache.to_owned());
     options.deterministic = true;
     options.seed = scenario.seed;
-    options.inputs = vec![Input { host: copy, guest: name.into(), executable: false }];
+    options.inputs = vec![Input {
+        host: copy,
+        guest: name.into(),
+        executable: false,
+    }];
     if let Some(parameters) = kvm_amd_parameters(&scenario.host) {
-        options.module_parameters.insert("kvm_amd".into(), parameters);
+        options
+            .module_parameters
+            .insert("kvm_amd".into(), parameters);
     }
     let mut command = vec!["unspin".to_owned()];
     command.extend(compare_words(name, pairs));
@@ -142,11 +164,17 @@ fn testbed_row(
         serde_json::from_slice(&out).context("reading what the testbed printed")?;
     let row = object["rows"].get(0).cloned().unwrap_or_default();
     let row: Row = serde_json::from_value(row).context("reading a row that the testbed printed")?;
-    Ok(Row { replay: repeat(name, pairs), ..row })
+    Ok(Row {
+        replay: repeat(name, pairs),
+        ..row
+    })
 }
 
 fn repeat(name: &str, pairs: u32) -> String {
-    format!("unspin testbed run --deterministic -- unspin {}", compare_words(name, pairs).join(" "))
+    format!(
+        "unspin testbed run --deterministic -- unspin {}",
+        compare_words(name, pairs).join(" ")
+    )
 }
 
 /// Every row on this machine's own KVM, after a word about it.
@@ -165,7 +193,10 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
     if !arguments.yes && !agreed()? {
         return Err(Failure::Usage("not run: answer y, or say --yes".into()));
     }
-    FILES.iter().map(|(name, text)| host_row(name, text, arguments.pairs)).collect()
+    FILES
+        .iter()
+        .map(|(name, text)| host_row(name, text, arguments.pairs))
+        .collect()
 }
 
 fn host_row(name: &str, text: &str, pairs: u32) -> Result<Row, Failure> {

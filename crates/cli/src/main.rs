@@ -3,15 +3,22 @@
 
 mod arguments;
 mod bench_threads;
+mod compare;
+mod compare_table;
+mod demo;
 mod doctor;
 mod doctor_checks;
+mod doctor_tools;
+mod event_file;
 mod failure;
 mod interrupt;
 mod observe;
+mod other_vms;
 mod output;
 mod progress;
 mod replay;
 mod scenario_command;
+mod shares;
 mod testbed_run;
 mod truth_tables;
 mod vm_run;
@@ -52,6 +59,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         }
         Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments).map(done),
+        Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
     }
 }

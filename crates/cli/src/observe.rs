@@ -62,7 +62,12 @@ impl Watch {
                 Ok(Some(Watch(recorder)))
             }
             Err(error) if observe == Observe::Auto && events != Events::Required => {
-                eprintln!("unspin: not observed: {error}");
+                // The kernel's verifier can say hundreds of lines; --observe on shows them.
+                let text = error.to_string();
+                eprintln!(
+                    "unspin: not observed: {}",
+                    text.lines().next().unwrap_or_default()
+                );
                 Ok(None)
             }
             Err(error) => Err(Failure::Failed(

@@ -41,7 +41,11 @@ mod tests {
     #[test]
     fn links_are_counted_by_what_they_are() {
         let folder = tempfile::tempdir().expect("a folder");
-        for (name, target) in [("3", "anon_inode:kvm-vm"), ("4", "anon_inode:kvm-vcpu:0"), ("5", "/dev/kvm")] {
+        for (name, target) in [
+            ("3", "anon_inode:kvm-vm"),
+            ("4", "anon_inode:kvm-vcpu:0"),
+            ("5", "/dev/kvm"),
+        ] {
             std::os::unix::fs::symlink(target, folder.path().join(name)).expect("a link");
         }
         assert_eq!(open_vms(folder.path()), 1);

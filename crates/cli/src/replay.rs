@@ -3,11 +3,12 @@
 
 use crate::arguments::ScenarioArguments;
 
-/// `unspin testbed run --deterministic -- unspin vm run FILE ...`: the run of this scenario that is the same every time.
-pub fn command(scenario: &ScenarioArguments) -> String {
+/// `unspin testbed run --deterministic -- unspin VERB SCENARIO ... EXTRA`: what is the same every time. `verb` and `extra`
+/// are taken as they are.
+pub fn command(verb: &str, scenario: &ScenarioArguments, extra: &[String]) -> String {
     let overrides = &scenario.overrides;
     let mut words = vec![
-        "unspin testbed run --deterministic -- unspin vm run".to_owned(),
+        format!("unspin testbed run --deterministic -- unspin {verb}"),
         quote(&scenario.file.to_string_lossy()),
     ];
     if let Some(seed) = overrides.seed {
@@ -19,6 +20,7 @@ pub fn command(scenario: &ScenarioArguments) -> String {
     for set in &overrides.set {
         words.push(format!("--set {}", quote(set)));
     }
+    words.extend_from_slice(extra);
     words.join(" ")
 }
 
@@ -50,9 +52,9 @@ mod tests {
             },
         };
         assert_eq!(
-            command(&scenario),
+            command("vm run", &scenario, &["--json".into()]),
             "unspin testbed run --deterministic -- unspin vm run 'my s.toml' --seed 7 --duration 1s \
-             --set 'vm.hold={ exponential = \"3us\" }'"
+             --set 'vm.hold={ exponential = \"3us\" }' --json"
         );
     }
 }

@@ -53,14 +53,15 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The scenario of `unspin vm run ...`, read here first: a mistake in it is told before anything boots.
+/// The scenario of `unspin vm run ...` and `unspin compare ...`, read here first: a mistake in it is told before anything boots.
 fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     if command.first().is_none_or(|name| name != "unspin") {
         return Ok(None);
     }
     // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
     match Arguments::parse_from(command).command {
-        Command::Vm(VmVerb::Run(vm_run)) => vm_run.scenario.load().map(Some),
+        Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
+        Command::Compare(arguments) => arguments.scenario.load().map(Some),
         _ => Ok(None),
     }
 }

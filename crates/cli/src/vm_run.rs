@@ -3,12 +3,14 @@
 
 use std::sync::Arc;
 
-use unspin_report::Document;
+use unspin_events::log::Metadata;
+use unspin_report::{COMMIT, Document, Machine};
 use unspin_scenario::Scenario;
 use unspin_vmm::{Phase, RunOptions, RunReport};
 
 use crate::{
     arguments::VmRunArguments,
+    event_file::EventFile,
     failure::Failure,
     interrupt,
     observe::{Events, Seen, Watch},
@@ -37,8 +39,16 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
         (None, true) => Events::Wanted,
         (None, false) => Events::None,
     };
+    let file = arguments
+        .events
+        .as_deref()
+        .map(EventFile::create)
+        .transpose()?;
     let watch = Watch::start(arguments.observe, events)?;
     let run = execute(scenario, watch)?;
+    if let (Some(file), Some(seen)) = (file, &run.seen) {
+        file.finish(metadata(&run.scenario, seen), &seen.events)?;
+    }
     let mut document = output::document("vm run");
     vm_tables::add(&mut document, &run);
     if truth {
@@ -75,6 +85,17 @@ pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure>
     })
 }
 
+/// What the event log says about itself.
+fn metadata(scenario: &Scenario, seen: &Seen) -> Metadata {
+    Metadata {
+        commit: COMMIT.to_owned(),
+        scenario_hash: scenario.hash(),
+        seed: scenario.seed,
+        machine: Machine::here(output::in_testbed()).to_string(),
+        lost_events: seen.health.lost_events + seen.dropped_events,
+    }
+}
+
 /// Seed, hash and the command that repeats the run.
 fn notes(document: &mut Document, arguments: &VmRunArguments, run: &Run) {
     document.note(format!(
@@ -85,6 +106,6 @@ fn notes(document: &mut Document, arguments: &VmRunArguments, run: &Run) {
     ));
     document.note(format!(
         "repeat it byte for byte: {}",
-        replay::command(&arguments.scenario)
+        replay::command("vm run", &arguments.scenario, &[])
     ));
 }

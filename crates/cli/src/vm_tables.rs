@@ -9,7 +9,7 @@ use unspin_events::VcpuCounters;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_vmm::{RunReport, VcpuReport, VmReport};
 
-use crate::vm_run::Run;
+use crate::{shares::Shares, vm_run::Run};
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),
@@ -38,12 +38,7 @@ const VM: &[Column] = &[
     Column::new("vcpus", "vCPUs", Unit::Count),
     Column::new("operations_per_second", "ops/s", Unit::Count),
     Column::new("waiting_share_percent", "waiting %", Unit::Percent),
-    Column::new(
-        "spin_share_least_percent",
-        "spin % of CPU, from",
-        Unit::Percent,
-    ),
-    Column::new("spin_share_most_percent", "to", Unit::Percent),
+    Column::new("spin_share_percent", "spinning %", Unit::Percent),
     Column::new("ple_exits", "PLE exits", Unit::Count),
     Column::new("start_ns", "started in", Unit::Nanoseconds),
     Column::json_only("window_ns", Unit::Nanoseconds),
@@ -56,8 +51,7 @@ const VCPU: &[Column] = &[
     Column::json_only("thread", Unit::Count),
     Column::new("operations_per_second", "ops/s", Unit::Count),
     Column::new("waiting_share_percent", "waiting %", Unit::Percent),
-    Column::new("spin_share_least_percent", "spin % from", Unit::Percent),
-    Column::new("spin_share_most_percent", "to", Unit::Percent),
+    Column::new("spin_share_percent", "spinning %", Unit::Percent),
     Column::new("lock_waits", "lock waits", Unit::Count),
     Column::new("longest_wait_ns", "longest", Unit::Nanoseconds),
     Column::new("pauses", "PAUSEs", Unit::Count),
@@ -96,63 +90,9 @@ pub fn add(document: &mut Document, run: &Run) {
     document.table(vm_table(run));
     document.table(vcpu_table(run));
     document.note(
-        "waiting: share of all time; spin: share of CPU time, between what waits must and what they can have taken.\n\
+        "waiting: share of all time; spinning: share of CPU time.\n\
          Rates and shares: of the window. Counters: of the whole run.",
     );
-}
-
-/// Waiting in the window, of one vCPU or summed over several.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Shares {
-    /// Wall time of the window, per vCPU.
-    pub wall_ns: f64,
-    /// Of it, inside a wait for a lock or for a shootdown's answers, running or not.
-    pub waiting_ns: f64,
-    /// Of it, on a CPU.
-    pub cpu_ns: f64,
-    /// CPU time that waits must have taken, because there was no room for it outside of them.
-    pub spin_least_ns: f64,
-    /// CPU time that waits can have taken.
-    pub spin_most_ns: f64,
-}
-
-impl Shares {
-    /// Of one vCPU. A wait that began before the window counts with its part before; it is cut at the window's length.
-    pub fn of(vcpu: &VcpuReport, window_ns: u64, tsc_hz: u64) -> Shares {
-        let wall_ns = window_ns as f64;
-        let cycles = vcpu.window.lock_wait_cycles as f64 + vcpu.window.shootdown_wait_cycles as f64;
-        let waiting_ns = (cycles * 1e9 / tsc_hz.max(1) as f64).min(wall_ns);
-        let cpu_ns = (vcpu.cpu_time_ns as f64).min(wall_ns);
-        Shares {
-            wall_ns,
-            waiting_ns,
-            cpu_ns,
-            spin_least_ns: (cpu_ns - (wall_ns - waiting_ns)).max(0.0),
-            spin_most_ns: waiting_ns.min(cpu_ns),
-        }
-    }
-
-    /// Both together.
-    pub fn plus(self, other: Shares) -> Shares {
-        Shares {
-            wall_ns: self.wall_ns + other.wall_ns,
-            waiting_ns: self.waiting_ns + other.waiting_ns,
-            cpu_ns: self.cpu_ns + other.cpu_ns,
-            spin_least_ns: self.spin_least_ns + other.spin_least_ns,
-            spin_most_ns: self.spin_most_ns + other.spin_most_ns,
-        }
-    }
-
-    /// Waiting as a share of all time; 0 to 100. Not finite without any time.
-    pub fn waiting_percent(self) -> f64 {
-        100.0 * self.waiting_ns / self.wall_ns
-    }
-
-    /// Least and most share of the CPU time that went into waiting; 0 to 100. Not finite without CPU time.
-    pub fn spin_percent(self) -> (f64, f64) {
-        let of_cpu = |ns: f64| 100.0 * ns / self.cpu_ns;
-        (of_cpu(self.spin_least_ns), of_cpu(self.spin_most_ns))
-    }
 }
 
 /// Operations per second in the window.
@@ -162,11 +102,11 @@ pub fn operations_per_second(statistics: &unspin_guest_statistics, window_ns: u6
 
 /// Shares of a whole VM.
 pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
-    let each = vm
-        .vcpus
-        .iter()
-        .map(|vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz));
-    each.fold(Shares::default(), Shares::plus)
+    Shares::sum(
+        vm.vcpus
+            .iter()
+            .map(|vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz)),
+    )
 }
 
 fn summary(run: &Run) -> String {
@@ -235,7 +175,6 @@ fn vm_table(run: &Run) -> Table {
     let mut table = Table::new("vm", "VMs", VM);
     for vm in &run.report.vms {
         let shares = vm_shares(vm, tsc_hz);
-        let (least, most) = shares.spin_percent();
         let rate: f64 = vm
             .vcpus
             .iter()
@@ -256,8 +195,7 @@ fn vm_table(run: &Run) -> Table {
             vm.vcpus.len().into(),
             rate.into(),
             shares.waiting_percent().into(),
-            least.into(),
-            most.into(),
+            shares.spin_percent().into(),
             ple_exits.into(),
             vm.start_ns.into(),
             vm.window_ns.into(),
@@ -285,7 +223,7 @@ fn vcpu_table(run: &Run) -> Table {
                 host(|c| c.runnable_ns),
                 host(|c| c.asleep_ns),
             ];
-            row.splice(10..10, shown);
+            row.splice(9..9, shown);
             row.extend([
                 host(|c| c.exits),
                 host(|c| c.ple_exits_user),
@@ -309,7 +247,6 @@ fn counters<'a>(run: &'a Run, vcpu: &VcpuReport) -> Option<&'a VcpuCounters> {
 fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell> {
     let tsc_hz = report.clock.tsc_hz();
     let shares = Shares::of(vcpu, vm.window_ns, tsc_hz);
-    let (least, most) = shares.spin_percent();
     let whole = &vcpu.statistics;
     let longest_ns = whole.longest_wait_cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
     vec![
@@ -318,8 +255,7 @@ fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell
         vcpu.thread_id.into(),
         operations_per_second(&vcpu.window, vm.window_ns).into(),
         shares.waiting_percent().into(),
-        least.into(),
-        most.into(),
+        shares.spin_percent().into(),
         whole.lock_waits.into(),
         longest_ns.into(),
         whole.pauses.into(),
@@ -335,51 +271,4 @@ fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell
         vcpu.cpu_time_ns.into(),
         vcpu.user_exits.into(),
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn vcpu(lock_wait_cycles: u64, cpu_time_ns: u64) -> VcpuReport {
-        VcpuReport {
-            number: 0,
-            thread_id: 1,
-            tsc_offset: 0,
-            statistics: unspin_guest_statistics::default(),
-            window: unspin_guest_statistics {
-                lock_wait_cycles,
-                ..Default::default()
-            },
-            cpu_time_ns,
-            user_exits: 0,
-            waits: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn spinning_is_bounded_from_both_sides() {
-        // 2 GHz, 1,000 ns: waits of 1,800 cycles are 900 ns; of 500 ns CPU at most 100 lie outside.
-        let shares = Shares::of(&vcpu(1_800, 500), 1_000, 2_000_000_000);
-        assert_eq!(shares.waiting_percent(), 90.0);
-        assert_eq!(shares.spin_percent(), (80.0, 100.0));
-        // No waits: nothing can have been spun.
-        assert_eq!(
-            Shares::of(&vcpu(0, 500), 1_000, 2_000_000_000).spin_percent(),
-            (0.0, 0.0)
-        );
-        // Always on a CPU: what waited spun.
-        let shares = Shares::of(&vcpu(600, 1_000), 1_000, 2_000_000_000);
-        assert_eq!(shares.spin_percent(), (30.0, 30.0));
-    }
-
-    #[test]
-    fn a_wait_from_before_the_window_is_cut() {
-        let shares = Shares::of(&vcpu(5_000, 500), 1_000, 2_000_000_000);
-        assert_eq!(shares.waiting_percent(), 100.0);
-        assert_eq!(shares.spin_percent(), (100.0, 100.0));
-        let both = shares.plus(Shares::of(&vcpu(0, 500), 1_000, 2_000_000_000));
-        assert_eq!(both.waiting_percent(), 50.0);
-        assert_eq!(both.spin_percent(), (50.0, 50.0));
-    }
 }

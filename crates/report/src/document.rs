@@ -67,10 +67,7 @@ impl Document {
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         for part in &self.parts {
             match part {
-                Part::Table(table) => {
-                    writeln!(out)?;
-                    table.write_text(out)?;
-                }
+                Part::Table(table) => table.write_text(out)?,
                 Part::Note(line) => writeln!(out, "{line}")?,
             }
         }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, ContentArrangement, presets::UTF8_HORIZONTAL_ONLY};
+use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets::NOTHING};
 use serde_json::{Map, Value, json};
 
 use crate::cell::{Cell, Unit};
@@ -95,7 +95,8 @@ impl Table {
         self.rows.iter().map(row).collect()
     }
 
-    /// For people: headers, aligned columns, numbers to the right.
+    /// For people: an empty line, the title, headers, aligned columns, numbers to the right. Nothing when all columns are
+    /// for programs.
     ///
     /// # Errors
     /// When `out` cannot be written.
@@ -103,9 +104,14 @@ impl Table {
         let shown: Vec<usize> = (0..self.columns.len())
             .filter(|&index| !self.columns[index].json_only)
             .collect();
+        if shown.is_empty() {
+            return Ok(());
+        }
         let mut table = comfy_table::Table::new();
         table
-            .load_preset(UTF8_HORIZONTAL_ONLY)
+            .load_preset(NOTHING)
+            .set_style(TableComponent::HeaderLines, '─')
+            .set_style(TableComponent::MiddleHeaderIntersections, '─')
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(shown.iter().map(|&index| self.columns[index].header));
         for row in &self.rows {
@@ -118,6 +124,7 @@ impl Table {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
+        writeln!(out)?;
         if !self.title.is_empty() {
             writeln!(out, "{}", self.title)?;
         }

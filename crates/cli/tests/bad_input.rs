@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Bad input: one clear message, a non-zero status, nothing on standard output.
+
+mod common;
+
+use std::process::Command;
+
+use common::{SCENARIO, ended, folder, scenario, unspin};
+
+/// `vm run` of SCENARIO with one piece replaced.
+fn run_with(from: &str, to: &str) -> common::Ended {
+    assert!(SCENARIO.contains(from));
+    let folder = folder(&SCENARIO.replace(from, to));
+    unspin(&["vm", "run", &scenario(&folder)])
+}
+
+#[test]
+fn a_lock_that_does_not_exist() {
+    run_with("\"ticket\"", "\"mcs\"").refused(
+        2,
+        &[
+            "s.toml:5:8: there is no lock `mcs`",
+            "`test_and_set`",
+            "`test_and_test_and_set`",
+            "`ticket`",
+            "`preemptable_ticket`",
+        ],
+    );
+    unspin(&["bench", "threads", "--lock", "mcs"]).refused(
+        2,
+        &["--lock mcs: there is no such lock", "preemptable_ticket"],
+    );
+}
+
+#[test]
+fn zero_vcpus_and_65() {
+    for (number, said) in [("0", "cannot be 0"), ("65", "cannot be 65")] {
+        run_with("vcpus = 2", &format!("vcpus = {number}")).refused(
+            2,
+            &["s.toml:4:9: `vcpus`", said, "a whole number from 1 to 64"],
+        );
+        let folder = folder(SCENARIO);
+        let set = format!("vm.vcpus={number}");
+        unspin(&["vm", "run", &scenario(&folder), "--set", &set])
+            .refused(2, &[&format!("with --set {set}"), said, "from 1 to 64"]);
+    }
+}
+
+#[test]
+fn other_scenarios_that_cannot_be() {
+    run_with("vcpus", "vcpu").refused(
+        2,
+        &["unknown key `vcpu` in [[vm]]", "did you mean `vcpus`?"],
+    );
+    run_with("turns = 100", "duration = \"0s\"")
+        .refused(2, &["`duration` cannot be 0s", "from 1ns"]);
+    run_with("turns = 100", "duration = 5").refused(2, &["`duration` cannot be 5", "\"2s\""]);
+    run_with("\"300 loops\"", "\"300\"").refused(2, &["`300` has no unit"]);
+    unspin(&["vm", "run", "/nonexistent/s.toml"]).refused(
+        2,
+        &["/nonexistent/s.toml: the scenario cannot be read: No such file"],
+    );
+    let folder = folder(SCENARIO);
+    unspin(&[
+        "scenario",
+        "check",
+        &scenario(&folder),
+        "--set",
+        "vm.cpus=1",
+    ])
+    .refused(2, &["--set vm.cpus=1: there is no such key"]);
+    unspin(&[
+        "scenario",
+        "check",
+        &scenario(&folder),
+        "--duration",
+        "5 parsecs",
+    ])
+    .refused(2, &["`parsecs` is not a unit of time"]);
+}
+
+#[test]
+fn wrong_command_lines() {
+    unspin(&[]).refused(2, &["Usage"]);
+    unspin(&["fly"]).refused(2, &["unrecognized subcommand 'fly'"]);
+    unspin(&["vm", "run"]).refused(2, &["<SCENARIO>"]);
+    unspin(&["testbed", "run"]).refused(2, &["<COMMAND>"]);
+    unspin(&["testbed", "run", "--time-limit", "5", "--", "true"]).refused(2, &["has no unit"]);
+    unspin(&["bench", "threads", "--repeat", "0"]).refused(2, &["--repeat"]);
+    let folder = folder(SCENARIO);
+    let off = ["--events", "/dev/null", "--observe", "off"];
+    unspin(&[&["vm", "run", &scenario(&folder)], &off[..]].concat())
+        .refused(2, &["--events needs BPF programs"]);
+}
+
+#[test]
+fn no_kvm() {
+    let folder = folder(SCENARIO);
+    common::in_an_empty_world(&folder, &["vm", "run", "s.toml"])
+        .refused(1, &["no /dev/kvm", "unspin testbed run", "unspin doctor"]);
+}
+
+#[test]
+fn no_root() {
+    let folder = folder(SCENARIO);
+    // Where anybody may use KVM, the run goes on without being observed; elsewhere it says how to get there.
+    let ended = common::as_nobody(&folder, &["vm", "run", "s.toml", "--observe", "on"]);
+    ended.refused(1, &["KVM cannot be observed on this host"]);
+    let kvm = std::fs::metadata("/dev/kvm")
+        .map(|m| std::os::unix::fs::PermissionsExt::mode(&m.permissions()));
+    if kvm.is_ok_and(|mode| mode & 0o006 == 0) {
+        common::as_nobody(&folder, &["vm", "run", "s.toml", "--observe", "off"])
+            .refused(1, &["/dev/kvm refuses this user", "run as root"]);
+    }
+}
+
+#[test]
+fn a_testbed_that_is_not_set_up() {
+    let folder = folder(SCENARIO);
+    let testbed = |arguments: &[&str]| {
+        let mut command = Command::new(common::UNSPIN);
+        command.args(["testbed", "run"]).args(arguments);
+        ended(command.env("UNSPIN_CACHE", folder.path()))
+    };
+    testbed(&["--", "true"]).refused(1, &["the testbed is not set up", "make setup"]);
+    testbed(&["--cpus", "65", "--", "true"]).refused(1, &["65 CPUs", "1 to 64"]);
+    // A scenario is read before anything boots.
+    let set = [
+        "--",
+        "unspin",
+        "vm",
+        "run",
+        &scenario(&folder),
+        "--set",
+        "vm.vcpus=65",
+    ];
+    testbed(&set).refused(2, &["`vcpus` cannot be 65", "from 1 to 64"]);
+    testbed(&["--", "unspin", "vm", "walk"]).refused(2, &["unrecognized subcommand 'walk'"]);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The whole of it: this binary in the testbed, on a stock kernel's KVM. Needs what `make setup` puts into the cache.
+
+mod common;
+
+use std::{fs, path::Path, process::Command};
+
+use common::{Ended, ended, repository};
+use serde_json::Value;
+
+/// Runs `unspin testbed run FLAGS -- unspin COMMAND` in the repository.
+fn testbed(flags: &[&str], command: &[&str]) -> Ended {
+    let mut line = Command::new(common::UNSPIN);
+    line.args(["testbed", "run"])
+        .args(flags)
+        .args(["--", "unspin"])
+        .args(command);
+    ended(line.current_dir(repository()))
+}
+
+/// The rows of a table.
+#[track_caller]
+fn rows(ended: &Ended, table: &str) -> Vec<Value> {
+    assert_eq!(ended.status, 0, "{}\n{}", ended.out, ended.err);
+    let object: Value =
+        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:#?}"));
+    let rows = object["rows"].as_array().expect("rows").clone();
+    rows.into_iter()
+        .filter(|row| row["table"] == table)
+        .collect()
+}
+
+#[track_caller]
+fn number(row: &Value, key: &str) -> i64 {
+    let value = row.get(key).unwrap_or_else(|| panic!("no {key} in {row}"));
+    value
+        .as_i64()
+        .or_else(|| value.as_f64().map(|real| real as i64))
+        .unwrap_or_else(|| panic!("{key} in {row}"))
+}
+
+fn events(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join("smoke.events")).expect("the event log came back")
+}
+
+#[test]
+fn a_deterministic_run_is_the_same_byte_for_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |name: &str, seed: &str| {
+        let back = folder.path().join(name);
+        let command = [
+            "vm",
+            "run",
+            "scenarios/smoke.toml",
+            "--events",
+            "/out/smoke.events",
+            "--json",
+            "--seed",
+            seed,
+        ];
+        let flags = ["--deterministic", "--bring-back", &back.to_string_lossy()];
+        let ended = testbed(&flags, &command);
+        assert_eq!(ended.status, 0, "{ended:#?}");
+        (ended.out, events(&back))
+    };
+    let (first, again, other) = (run("first", "1"), run("again", "1"), run("other", "2"));
+    assert!(
+        first.1.len() > 48 * 100,
+        "{} bytes of events",
+        first.1.len()
+    );
+    assert!(
+        first == again,
+        "the same seed gave another run:\n{}\n{}",
+        first.0,
+        again.0
+    );
+    assert!(first.1 != other.1, "another seed gave the same events");
+}
+
+#[test]
+fn every_pause_is_an_exit_on_the_stock_emulator() {
+    let flags = ["--deterministic", "--qemu", "stock"];
+    let ended = testbed(
+        &flags,
+        &[
+            "vm",
+            "run",
+            "scenarios/smoke.toml",
+            "--json",
+            "--observe",
+            "on",
+        ],
+    );
+    let rows = rows(&ended, "vcpu");
+    assert_eq!(rows.len(), 3);
+    for row in &rows {
+        assert_eq!(number(row, "ple_exits"), number(row, "pauses"), "{row}");
+        // What was not lost adds up.
+        assert_eq!(number(row, "conservation_error_ns"), 0, "{row}");
+        assert_eq!(
+            number(row, "on_spin"),
+            number(row, "ple_exits"),
+            "KVM calls kvm_vcpu_on_spin at each pause-loop exit: {row}"
+        );
+    }
+    assert!(
+        rows.iter().map(|row| number(row, "pauses")).sum::<i64>() > 100,
+        "{rows:#?}"
+    );
+    let run = &self::rows(&ended, "run")[0];
+    for lost in [
+        "lost_events",
+        "dropped_events",
+        "missed_bpf_runs",
+        "unobserved_exits",
+    ] {
+        assert_eq!(number(run, lost), 0, "{run}");
+    }
+}
+
+#[test]
+fn doctor_finds_everything_in_the_testbed() {
+    let ended = testbed(&[], &["doctor", "--json"]);
+    for row in rows(&ended, "doctor") {
+        // Emulator and compiler are the host's.
+        let hosts = ["QEMU", "clang", "testbed"];
+        let name = row["check"].as_str().expect("a name");
+        if !hosts.iter().any(|host| name.starts_with(host)) {
+            assert_eq!(row["status"], "ok", "{row}");
+        }
+    }
+}
+
+#[test]
+fn exit_status_and_messages_come_through() {
+    let ended = testbed(&[], &["scenario", "check", "/nonexistent.toml"]);
+    assert_eq!(ended.status, 2, "{ended:#?}");
+    assert!(
+        ended
+            .err
+            .contains("/nonexistent.toml: the scenario cannot be read"),
+        "{ended:#?}"
+    );
+    assert_eq!(ended.out, "", "{ended:#?}");
+}
+
+#[test]
+fn shootdowns_and_wake_ups_happen() {
+    let run = |scenario: &str| testbed(&[], &["vm", "run", scenario, "--json", "--observe", "on"]);
+    for row in rows(&run("scenarios/shootdown.toml"), "vcpu") {
+        assert!(number(&row, "shootdowns") > 0, "{row}");
+        assert_eq!(number(&row, "lock_waits"), 0, "private locks: {row}");
+    }
+    for row in rows(&run("scenarios/wakeup.toml"), "vcpu") {
+        assert!(
+            number(&row, "wakeups") > 0 && number(&row, "asleep_ns") > 0,
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn stalls_have_a_ground_truth() {
+    let ended = testbed(
+        &[],
+        &[
+            "vm",
+            "run",
+            "scenarios/truth.toml",
+            "--json",
+            "--observe",
+            "on",
+        ],
+    );
+    let table1 = &rows(&ended, "table1")[0];
+    let truth = &rows(&ended, "truth")[0];
+    assert!(number(table1, "stalls") > 0, "{table1}");
+    assert!(
+        number(table1, "stalls_unheld") <= number(table1, "stalls"),
+        "{table1}"
+    );
+    assert_eq!(number(table1, "log_refused"), 0, "{table1}");
+    // The log has room for all stalls here, but for those of locks still waited for at the end.
+    assert_eq!(number(table1, "log_dropped"), 0, "{table1}");
+    assert!(number(truth, "lock_stalls") > 0, "{truth}");
+    assert!(
+        number(truth, "lock_stalls") <= number(table1, "stalls"),
+        "{truth}\n{table1}"
+    );
+    assert_eq!(number(truth, "unobserved"), 0, "{truth}");
+    let preempted = number(truth, "holder_off_cpu") + number(truth, "next_waiter_off_cpu");
+    assert!(
+        preempted > 0,
+        "4 vCPUs on 2 CPUs and nobody was descheduled: {truth}"
+    );
+}
+
+#[test]
+fn vms_start_at_once() {
+    let one = testbed(&[], &["vm", "run", "scenarios/smoke.toml", "--json"]);
+    for row in rows(&one, "vm") {
+        assert!(number(&row, "start_ns") < 50_000_000, "{row}");
+    }
+    let hundred = testbed(&[], &["vm", "run", "scenarios/hundred.toml", "--json"]);
+    let run = &rows(&hundred, "run")[0];
+    assert_eq!(number(run, "vms"), 100);
+    assert!(number(run, "all_started_ns") < 3_000_000_000, "{run}");
+    for row in rows(&hundred, "vm") {
+        assert!(number(&row, "operations_per_second") > 0, "{row}");
+        assert!(number(&row, "resident_bytes") <= 16 << 20, "{row}");
+    }
+}
