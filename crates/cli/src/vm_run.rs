@@ -9,7 +9,7 @@ use unspin_scenario::Scenario;
 use unspin_vmm::{Phase, RunOptions, RunReport};
 
 use crate::{
-    arguments::VmRunArguments,
+    arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
     interrupt,
@@ -96,6 +96,16 @@ fn metadata(scenario: &Scenario, seen: &Seen) -> Metadata {
     }
 }
 
+/// Watching is part of what is repeated: it changes the times.
+fn observe_flag(observe: Observe) -> Vec<String> {
+    let word = match observe {
+        Observe::Auto => return Vec::new(),
+        Observe::On => "on",
+        Observe::Off => "off",
+    };
+    vec![format!("--observe {word}")]
+}
+
 /// Seed, hash and the command that repeats the run.
 fn notes(document: &mut Document, arguments: &VmRunArguments, run: &Run) {
     document.note(format!(
@@ -106,6 +116,10 @@ fn notes(document: &mut Document, arguments: &VmRunArguments, run: &Run) {
     ));
     document.note(format!(
         "repeat it byte for byte: {}",
-        replay::command("vm run", &arguments.scenario, &[])
+        replay::command(
+            "vm run",
+            &arguments.scenario,
+            &observe_flag(arguments.observe)
+        )
     ));
 }
