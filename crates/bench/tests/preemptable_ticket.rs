@@ -97,6 +97,11 @@ fn figure_1_step_by_step() {
     let mut turns = 0;
     while world.pending(1) != Request::Enter(true) {
         turns += usize::from(matches!(world.pending(1), Request::Wait { .. }));
+        assert!(
+            turns <= 1,
+            "passed, and still it waits: {:?}",
+            world.pending(1)
+        );
         world.step(1);
     }
     assert_eq!(turns, 1, "one look at the head, that has moved");
