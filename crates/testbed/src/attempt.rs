@@ -204,8 +204,8 @@ impl<'a> Attempt<'a> {
         if beat != self.last_beat.0 {
             self.last_beat = (beat, Instant::now());
         }
-        let silent = self.last_beat.1.elapsed() > options.stall_limit;
-        Ok(silent.then_some(Failure::Stalled(options.stall_limit)))
+        let silent = self.last_beat.1.elapsed() > options.stall_limit();
+        Ok(silent.then_some(Failure::Stalled(options.stall_limit())))
     }
 }
 

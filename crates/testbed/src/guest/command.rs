@@ -11,7 +11,7 @@ use crate::channel::{Stream, Writer};
 use crate::job::Job;
 
 /// How long PID 1 sleeps when nothing happens, by the testbed's clock; then it tells the host that it is alive.
-const HEARTBEAT_MS: libc::c_int = 1_000;
+const HEARTBEAT_MS: libc::c_int = 250;
 const READ_BYTES: usize = 64 << 10;
 /// What a shell answers when a command is not there, or is there and cannot be executed.
 const NOT_FOUND: u32 = 127;
