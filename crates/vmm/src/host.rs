@@ -183,6 +183,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tick_that_kvm_would_slow_down_is_refused() {
+        let modules = tempfile::tempdir().expect("a temporary directory");
+        let parameters = modules.path().join("kvm/parameters");
+        fs::create_dir_all(&parameters).expect("it can be made");
+        let scenario = |tick_hz| {
+            let mut scenario = crate::parameters::tests::any_scenario();
+            scenario.vms[0].tick_hz = tick_hz;
+            scenario
+        };
+        // A kernel without the limit.
+        assert!(check_tick_rate(&scenario(10_000), modules.path()).is_ok());
+        fs::write(parameters.join("min_timer_period_us"), "200\n").expect("it can be written");
+        assert!(check_tick_rate(&scenario(5_000), modules.path()).is_ok());
+        let refused = check_tick_rate(&scenario(5_001), modules.path()).expect_err("too fast");
+        assert!(refused.to_string().contains("at most 5000"), "{refused}");
+    }
+
+    #[test]
     fn a_machine_without_kvm_is_told_what_to_do() {
         let absent = open_kvm(c"/nonexistent/kvm").expect_err("there is none");
         assert!(matches!(absent, Error::NoKvm), "{absent}");

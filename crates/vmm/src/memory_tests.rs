@@ -35,6 +35,17 @@ fn loading_touches_little_of_it() {
 }
 
 #[test]
+fn the_image_says_nothing_of_the_machine_that_built_it() {
+    let workspace = env!("CARGO_MANIFEST_DIR").trim_end_matches("/crates/vmm");
+    for path in [workspace, env!("OUT_DIR")] {
+        let found = GUEST_IMAGE
+            .windows(path.len())
+            .any(|bytes| bytes == path.as_bytes());
+        assert!(!found, "{path}");
+    }
+}
+
+#[test]
 fn statistics_are_those_of_their_vcpu() {
     let memory = memory();
     for vcpu in 0..abi::UNSPIN_GUEST_VCPUS_MAX {

@@ -121,4 +121,4 @@ fn quantile_loops(
 
 #[cfg(test)]
 #[path = "parameters_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -21,6 +21,11 @@ fn scenario(length: Length, vm: Vm) -> Scenario {
     }
 }
 
+/// For tests of other modules.
+pub fn any_scenario() -> Scenario {
+    scenario(Length::Turns(1), vm())
+}
+
 fn distribution(unit: WorkUnit, shape: Shape) -> Distribution {
     Distribution { unit, shape }
 }

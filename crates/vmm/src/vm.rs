@@ -34,10 +34,10 @@ pub struct Machine {
     pub log_records: u32,
     /// TSC offset of each vCPU.
     pub tsc_offsets: Vec<i64>,
-    /// Guest memory. KVM holds its own reference to the pages: nothing dangles, whoever goes first.
-    pub memory: Arc<Memory>,
-    /// The VM; the last of it and its vCPUs to be dropped takes the VM down.
+    /// The VM; the last of it and its vCPUs to be dropped takes it down. Dropped before the memory it runs in.
     _vm: VmFd,
+    /// Guest memory.
+    pub memory: Arc<Memory>,
 }
 
 /// What tells one VM from the others.
@@ -127,9 +127,8 @@ fn create_vm(host: &Host, wanted: &Vm, memory: &Memory) -> Result<VmFd, Failed> 
         memory_size: abi::UNSPIN_GUEST_MEMORY_BYTES.into(),
         userspace_addr: memory.host_address() as u64,
     };
-    // SAFETY: the region is one mapping of just that size. KVM follows the process's mappings (MMU notifier), so a
-    // guest that outlives `memory` for a moment faults instead of reaching what is mapped there next only if nothing
-    // is: `Fleet` joins all vCPU threads before it drops any memory.
+    // SAFETY: the region is one mapping of just that size, which `Memory` alone owns. It outlives every run of a vCPU:
+    // `Fleet` joins all vCPU threads before it drops any memory.
     unsafe { vm.set_user_memory_region(region) }.map_err(step("KVM_SET_USER_MEMORY_REGION"))?;
     Ok(vm)
 }

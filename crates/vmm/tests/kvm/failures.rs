@@ -43,6 +43,7 @@ fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
         "{triple}"
     );
     assert_eq!(vcpu, 0);
+    println!("{triple}");
     let (vcpu, exception) = failure(Fault::Exception);
     assert_eq!(vcpu, 0);
     let GuestFailure::Panic {
