@@ -127,11 +127,10 @@ fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
     files.sort();
     let mut modules = Vec::new();
     for (name, required) in MODULES {
-        let wanted = [format!("{name}.ko"), format!("{name}.ko.xz")];
-        let file = files.iter().find(|file| {
-            file.file_name()
-                .is_some_and(|f| wanted.iter().any(|w| f == w.as_str()))
-        });
+        // The packed file first: the other may be the copy that an earlier run unpacked.
+        let wanted = [format!("{name}.ko.xz"), format!("{name}.ko")];
+        let named = |wanted: &String| files.iter().find(|file| file.ends_with(wanted));
+        let file = wanted.iter().find_map(named);
         match file {
             Some(path) => modules.push(ModuleFile {
                 name: name.replace('-', "_"),
@@ -199,6 +198,15 @@ mod tests {
             .map(|module| module.name.as_str())
             .collect();
         assert_eq!(names, ["irqbypass", "kvm", "kvm_amd"]);
+    }
+
+    #[test]
+    fn a_packed_module_goes_before_its_unpacked_copy() {
+        let cache = filled("7.2.12");
+        let folder = cache.path().join("kernel/current/modules/a");
+        std::fs::write(folder.join("kvm.ko"), "").expect("file");
+        let machine = Machine::find(cache.path(), Qemu::Stock).expect("complete");
+        assert!(machine.modules[1].path.ends_with("a/kvm.ko.xz"));
     }
 
     #[test]

@@ -21,7 +21,14 @@ pub struct Files<'a> {
 }
 
 /// QEMU's arguments.
-pub fn qemu_arguments(machine: &Machine, options: &Options, files: &Files) -> Vec<OsString> {
+///
+/// `host_tsc_khz` is the frequency of this machine's time-stamp counter.
+pub fn qemu_arguments(
+    machine: &Machine,
+    options: &Options,
+    files: &Files,
+    host_tsc_khz: u64,
+) -> Vec<OsString> {
     let mut arguments = Arguments(Vec::new());
     // Only what is named here exists: no default devices, no configuration of the machine that runs the emulator.
     arguments.words(&[
@@ -69,7 +76,7 @@ pub fn qemu_arguments(machine: &Machine, options: &Options, files: &Files) -> Ve
     }
     arguments.pair("-kernel", files.kernel.as_os_str());
     arguments.pair("-initrd", files.initramfs.as_os_str());
-    arguments.words(&["-append", &kernel_command_line(options)]);
+    arguments.words(&["-append", &kernel_command_line(options, host_tsc_khz)]);
     arguments.pair("-serial", &joined("file:", files.console));
     let mut area = joined(
         "memory-backend-file,id=channel,share=on,mem-path=",
@@ -111,8 +118,19 @@ fn cpu(options: &Options) -> String {
     cpu
 }
 
+/// Frequency of the emulated counter in kHz: the host's own, or under icount one tick per nanosecond.
+fn tsc_khz(options: &Options, host_tsc_khz: u64) -> u64 {
+    if options.deterministic {
+        1_000_000
+    } else {
+        host_tsc_khz
+    }
+}
+
 /// The kernel's command line.
-pub fn kernel_command_line(options: &Options) -> String {
+pub fn kernel_command_line(options: &Options, host_tsc_khz: u64) -> String {
+    // Calibrating it against emulated timers goes wrong on a busy host: see host_clock.
+    let frequency = format!("tsc_early_khz={}", tsc_khz(options, host_tsc_khz));
     let mut words = vec![
         "console=ttyS0",
         "quiet", // A line on the emulated serial port costs more than what it reports; errors still show.
@@ -125,6 +143,7 @@ pub fn kernel_command_line(options: &Options) -> String {
         // The clocksource watchdog would call the TSC unstable when the host holds an emulated CPU up, and switch to
         // one that costs an emulated device access per reading.
         "tsc=reliable",
+        &frequency,
     ];
     if options.deterministic {
         words.push("random.trust_cpu=off");
@@ -153,7 +172,7 @@ mod tests {
             channel: Path::new("/a,b"),
             console: Path::new("/c"),
         };
-        let arguments = qemu_arguments(&machine, &options, &files);
+        let arguments = qemu_arguments(&machine, &options, &files, 2_345_678);
         arguments
             .iter()
             .map(|argument| argument.to_string_lossy())
@@ -168,7 +187,7 @@ mod tests {
             "-nodefaults|-no-user-config|-display|none|-monitor|none|-no-reboot|-L|/cache/share|-machine|q35|-cpu|\
              max,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on|-smp|2|-m|2048|-accel|tcg,thread=multi|-seed|1|\
              -kernel|/k|-initrd|/i|-append|console=ttyS0 quiet panic=-1 oops=panic nokaslr \
-             cryptomgr.notests=1 tsc=reliable|-serial|file:/c|-object|memory-backend-file,id=channel,share=on,mem-path=/a,,b,size=268435456|-device|\
+             cryptomgr.notests=1 tsc=reliable tsc_early_khz=2345678|-serial|file:/c|-object|memory-backend-file,id=channel,share=on,mem-path=/a,,b,size=268435456|-device|\
              ivshmem-plain,memdev=channel"
         );
     }
@@ -184,7 +203,7 @@ mod tests {
         for part in [
             "x-force-features=on,-rdrand,-rdseed|-smp|3|",
             "|-accel|tcg,thread=single|-icount|shift=1,sleep=off|-rtc|base=2026-01-01T00:00:00,clock=vm|-seed|42|",
-            " nokaslr cryptomgr.notests=1 tsc=reliable random.trust_cpu=off a=1 b|",
+            " nokaslr cryptomgr.notests=1 tsc=reliable tsc_early_khz=1000000 random.trust_cpu=off a=1 b|",
         ] {
             assert!(line.contains(part), "{part} is not in {line}");
         }

@@ -10,7 +10,7 @@ use crate::cache::Machine;
 use crate::cpio::{Archive, MAXIMUM_FILE_BYTES};
 use crate::error::Error;
 use crate::job::{JOB_PATH, Job, Module};
-use crate::options::Options;
+use crate::{options::Options, unpacked};
 
 const DIRECTORIES: [&str; 11] = [
     "bin", "dev", "etc", "job", "modules", "out", "proc", "root", "run", "sys", "tmp",
@@ -126,21 +126,15 @@ fn modules(machine: &Machine, options: &Options) -> Result<(Vec<Module>, Vec<Vec
     let mut jobs = Vec::new();
     let mut contents = Vec::new();
     for module in &machine.modules {
-        let file_name = module
-            .path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy();
         jobs.push(Module {
-            path: format!("/modules/{file_name}"),
-            compressed: file_name.ends_with(".xz"),
+            path: format!("/modules/{}.ko", module.name),
             parameters: options
                 .module_parameters
                 .get(&module.name)
                 .cloned()
                 .unwrap_or_default(),
         });
-        contents.push(read(&module.path)?);
+        contents.push(read(&unpacked::module(&module.path)?)?);
     }
     Ok((jobs, contents))
 }

@@ -16,8 +16,6 @@ pub const OUT_DIRECTORY: &str = "/out";
 pub struct Module {
     /// Path in the testbed.
     pub path: String,
-    /// The kernel has to decompress it.
-    pub compressed: bool,
     /// As one would give them to `insmod`.
     pub parameters: String,
 }
@@ -48,8 +46,7 @@ mod tests {
             working_directory: "/job".into(),
             environment: [("PATH".to_string(), "/bin".to_string())].into(),
             modules: vec![Module {
-                path: "/m/kvm.ko.xz".into(),
-                compressed: true,
+                path: "/m/kvm.ko".into(),
                 parameters: "a=1 b=2".into(),
             }],
             bring_back: true,
@@ -62,7 +59,7 @@ mod tests {
         assert_eq!(
             text,
             r#"{"command":["unspin","vm","run \"é\""],"working_directory":"/job","environment":{"PATH":"/bin"},"#.to_string()
-                + r#""modules":[{"path":"/m/kvm.ko.xz","compressed":true,"parameters":"a=1 b=2"}],"bring_back":true}"#
+                + r#""modules":[{"path":"/m/kvm.ko","parameters":"a=1 b=2"}],"bring_back":true}"#
         );
         assert_eq!(serde_json::from_str::<Job>(&text).expect("a job"), sample());
     }

@@ -4,10 +4,12 @@
 //! A bzImage holds the compressed vmlinux at a place its header names (Documentation/arch/x86/boot.rst, protocol 2.08 or
 //! later: `payload_offset`, `payload_length`); QEMU boots a vmlinux through its PVH entry. The README has what it saves.
 
-use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
-use crate::error::Error;
+use crate::{error::Error, unpacked};
 
 /// The header's fields (same source).
 const SETUP_SECTORS: usize = 0x1f1;
@@ -30,25 +32,18 @@ const MAXIMUM_BYTES: u64 = 1 << 30;
 /// # Errors
 /// [`Error::File`] when the cache cannot be read or written, [`Error::Option`] for a file that is no kernel.
 pub fn bootable(vmlinuz: &Path) -> Result<PathBuf, Error> {
-    let vmlinux = vmlinuz.with_file_name("vmlinux");
-    let changed = |path: &Path| std::fs::metadata(path).and_then(|data| data.modified());
-    let packed_at = changed(vmlinuz).map_err(|source| file("reading", vmlinuz, source))?;
-    if changed(&vmlinux).is_ok_and(|unpacked_at| unpacked_at >= packed_at) {
-        return Ok(vmlinux);
-    }
-    let image = std::fs::read(vmlinuz).map_err(|source| file("reading", vmlinuz, source))?;
-    let payload = payload(&image).ok_or_else(|| {
-        Error::Option(format!(
-            "{} is no Linux kernel (bzImage); run `make setup`",
-            vmlinuz.display()
-        ))
-    })?;
-    if !payload.starts_with(&ZSTD_MAGIC) {
-        return Ok(vmlinuz.into());
-    }
-    let unpacked = unpack(payload).map_err(|source| file("unpacking", vmlinuz, source))?;
-    write_whole(&vmlinux, &unpacked)?;
-    Ok(vmlinux)
+    unpacked::beside(vmlinuz, vmlinuz.with_file_name("vmlinux"), |image| {
+        let Some(payload) = payload(image) else {
+            let what = format!("{} is no Linux kernel (bzImage)", vmlinuz.display());
+            return Err(Error::Option(format!("{what}; run `make setup`")));
+        };
+        if !payload.starts_with(&ZSTD_MAGIC) {
+            return Ok(None);
+        }
+        unpack(payload)
+            .map(Some)
+            .map_err(|error| unpacked::broken(vmlinuz, &error))
+    })
 }
 
 fn payload(image: &[u8]) -> Option<&[u8]> {
@@ -78,26 +73,6 @@ fn unpack(payload: &[u8]) -> std::io::Result<Vec<u8>> {
         return Err(broken(&"what it holds is no ELF file"));
     }
     Ok(unpacked)
-}
-
-/// Under its name only when it is whole: two runs at once, or an interrupted one, must not leave half a kernel.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let write = || -> std::io::Result<()> {
-        let mut whole = tempfile::NamedTempFile::new_in(folder)?;
-        whole.write_all(bytes)?;
-        whole.persist(path).map_err(|error| error.error)?;
-        Ok(())
-    };
-    write().map_err(|source| file("writing", path, source))
-}
-
-fn file(doing: &'static str, path: &Path, source: std::io::Error) -> Error {
-    Error::File {
-        doing,
-        path: path.into(),
-        source,
-    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod command_line;
 mod cpio;
 mod error;
 mod guest;
+mod host_clock;
 mod initramfs;
 mod job;
 mod kernel_image;
@@ -21,6 +22,7 @@ mod qemu;
 mod record;
 mod returned;
 mod run;
+mod unpacked;
 
 pub use cache::{MINIMUM_KERNEL, Machine, cache_from_environment};
 pub use error::Error;

@@ -15,7 +15,7 @@ use crate::command_line::{Files, qemu_arguments};
 use crate::error::{ATTEMPTS, Error, Failure};
 use crate::options::Options;
 use crate::qemu::{Emulator, contents};
-use crate::{initramfs, kernel_image, memory_file, record};
+use crate::{host_clock, initramfs, kernel_image, memory_file, record};
 
 /// How many lines of the console are shown when a boot fails.
 const CONSOLE_LINES: usize = 40;
@@ -192,6 +192,7 @@ impl<'a> Boot<'a> {
                 channel: &path(&self.channel),
                 console: &path(&self.console),
             },
+            host_clock::tsc_khz(),
         );
         Emulator::start(
             &self.machine.qemu,

@@ -44,6 +44,7 @@ fn trials(wanted: bool) -> Vec<Trial> {
         wanted,
         works::output_files_and_status_come_back,
         works::kvm_and_every_file_system_are_there,
+        works::the_clock_runs_at_the_hosts_pace,
         works::module_parameters_arrive,
         works::a_command_that_is_not_there_gives_127,
         works::a_signal_gives_128_and_its_number,

@@ -8,8 +8,6 @@ use std::os::fd::AsRawFd;
 
 use crate::job::Module;
 
-/// `MODULE_INIT_COMPRESSED_FILE`: the kernel decompresses (Linux `include/uapi/linux/module.h`, since 5.17).
-const COMPRESSED_FILE: libc::c_int = 4;
 /// Open files the command may have: a VM takes some ten, and a host shall hold a hundred VMs.
 const OPEN_FILES: libc::rlim_t = 65_536;
 
@@ -65,25 +63,20 @@ pub fn mount_all() -> Result<Vec<String>, String> {
     Ok(notes)
 }
 
-/// Loads one kernel module, which the kernel decompresses itself when it has to.
+/// Loads one kernel module.
 pub fn load_module(module: &Module) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| {
         format!("loading {} ({}): {error}", module.path, module.parameters)
     };
     let file = File::open(&module.path).map_err(|error| failed(&error))?;
     let parameters = CString::new(module.parameters.as_str()).map_err(|error| failed(&error))?;
-    let flags = if module.compressed {
-        COMPRESSED_FILE
-    } else {
-        0
-    };
-    // SAFETY: an open descriptor, a terminated string and a flag; the kernel reads no other memory of ours.
+    // SAFETY: an open descriptor, a terminated string and no flags; the kernel reads no other memory of ours.
     let result = unsafe {
         libc::syscall(
             libc::SYS_finit_module,
             file.as_raw_fd(),
             parameters.as_ptr(),
-            flags,
+            0,
         )
     };
     if result < 0 {

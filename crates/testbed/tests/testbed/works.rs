@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The testbed does what it promises.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
 use unspin_testbed::{Input, run_with};
@@ -54,6 +54,27 @@ pub fn kvm_and_every_file_system_are_there() -> Result<(), Failed> {
         "/dev/kvm answers with version 12\n"
     );
     Ok(())
+}
+
+pub fn the_clock_runs_at_the_hosts_pace() -> Result<(), Failed> {
+    let ran = ran(&options()?, &["clock"])?;
+    let believed: u64 = String::from_utf8_lossy(&ran.stdout).trim().parse()?;
+    let first = (rdtsc(), Instant::now());
+    std::thread::sleep(Duration::from_millis(500));
+    let last = (rdtsc(), Instant::now());
+    let real = (last.0 - first.0) * 1_000 / last.1.duration_since(first.1).as_micros() as u64;
+    // One part in a hundred is what the kernel's own refinement may still change.
+    let off = believed.abs_diff(real);
+    assert!(
+        off * 50 < real,
+        "the testbed believes {believed} kHz, the host has {real}"
+    );
+    Ok(())
+}
+
+fn rdtsc() -> u64 {
+    // SAFETY: reads a counter that every x86-64 CPU has; no memory is touched.
+    unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 pub fn module_parameters_arrive() -> Result<(), Failed> {
