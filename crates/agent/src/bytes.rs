@@ -38,3 +38,36 @@ pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: size_of::<T>() initialised bytes (Plain: no padding) that live as long as `value`.
     unsafe { std::slice::from_raw_parts((value as *const T).cast::<u8>(), size_of::<T>()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_and_structs_are_each_others_inverse() {
+        let event = abi::unspin_event {
+            time_ns: 0x0102_0304_0506_0708,
+            kind: 9,
+            argument2: u64::MAX,
+            ..Default::default()
+        };
+        let bytes = bytes_of(&event).to_vec();
+        assert_eq!(bytes.len(), 48);
+        assert_eq!(bytes[0], 8);
+        assert_eq!(
+            read::<abi::unspin_event>("events", &bytes).ok(),
+            Some(event)
+        );
+        // One byte further, so that nothing is aligned.
+        let mut moved = vec![0];
+        moved.extend(&bytes);
+        assert_eq!(
+            read::<abi::unspin_event>("events", &moved[1..]).ok(),
+            Some(event)
+        );
+        for wrong in [&bytes[1..], &moved[..], &[]] {
+            let error = read::<abi::unspin_event>("events", wrong).expect_err("another size");
+            assert!(error.to_string().contains("expected 48 bytes"), "{error}");
+        }
+    }
+}

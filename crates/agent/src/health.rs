@@ -127,3 +127,27 @@ pub(crate) fn programs(object: &Object) -> Result<Vec<ProgramHealth>, Error> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_counted_by_kind_since_the_reset() {
+        let mut earlier = abi::unspin_observe_globals {
+            unobserved_exits: 2,
+            vms: 1,
+            ..Default::default()
+        };
+        earlier.lost_events[abi::UNSPIN_EVENT_EXIT as usize] = 10;
+        let mut globals = earlier;
+        globals.lost_events[abi::UNSPIN_EVENT_EXIT as usize] = 13;
+        globals.lost_events[abi::UNSPIN_EVENT_WAKEUP as usize] = 4;
+        globals.unobserved_exits = 5;
+        globals.vms = 3;
+        let health = Health::new(&globals, &earlier);
+        assert_eq!(health.lost_events, 7);
+        assert_eq!(health.lost_by_kind, [("sched_wakeup", 4), ("kvm_exit", 3)]);
+        assert_eq!((health.unobserved_exits, health.vms), (3, 3));
+    }
+}

@@ -138,20 +138,40 @@ const NEEDED: [(Kind, &str, &str); 9] = [
 /// The first thing that is missing, in the order in which a user would mend it.
 pub(crate) fn check() -> Result<(), Error> {
     let vmlinux = KernelBtf::vmlinux().ok_or(Error::NoBtf)?;
-    let kvm = KernelBtf::module("kvm");
+    let module = KernelBtf::module("kvm");
     let built_in = vmlinux.has("btf_trace_kvm_exit", Kind::Typedef);
-    if kvm.is_none() && !built_in {
-        return Err(Error::KvmNotLoaded);
-    }
-    if let Some(missing) = Capabilities::own().missing_for_observing(!built_in) {
+    let kvm = match (&module, built_in) {
+        (Some(module), _) => Some(module),
+        (None, true) => Some(&vmlinux),
+        (None, false) => None,
+    };
+    let in_kvm = kvm.map(|kvm| |name: &str, kind| kvm.has(name, kind));
+    find_missing(
+        Capabilities::own(),
+        built_in,
+        &|name, kind| vmlinux.has(name, kind),
+        in_kvm.as_ref().map(|has| has as &Has<'_>),
+    )
+}
+
+/// Whether there is an entry of that name and kind.
+type Has<'a> = dyn Fn(&str, Kind) -> bool + 'a;
+
+fn find_missing(
+    capabilities: Capabilities,
+    kvm_built_in: bool,
+    in_vmlinux: &Has<'_>,
+    in_kvm: Option<&Has<'_>>,
+) -> Result<(), Error> {
+    let in_kvm = in_kvm.ok_or(Error::KvmNotLoaded)?;
+    if let Some(missing) = capabilities.missing_for_observing(!kvm_built_in) {
         return Err(Error::NotPermitted { missing });
     }
-    let kvm = kvm.as_ref().unwrap_or(&vmlinux);
     for (kind, name, module) in NEEDED {
-        let btf = if module == "kvm" { kvm } else { &vmlinux };
+        let has = if module == "kvm" { in_kvm } else { in_vmlinux };
         let (what, there) = match kind {
-            Kind::Typedef => ("tracepoint", btf.has(&format!("btf_trace_{name}"), kind)),
-            Kind::Function => ("function", btf.has(name, kind)),
+            Kind::Typedef => ("tracepoint", has(&format!("btf_trace_{name}"), kind)),
+            Kind::Function => ("function", has(name, kind)),
         };
         if !there {
             return Err(Error::Missing {
@@ -198,5 +218,32 @@ mod tests {
         assert!(btf.has("btf_trace_sched_switch", Kind::Typedef));
         assert!(!btf.has("unspin_is_no_kernel_function", Kind::Function));
         assert!(!btf.has("a\0b", Kind::Function));
+    }
+
+    const ALL: Capabilities = Capabilities(u64::MAX);
+
+    #[test]
+    fn what_is_missing_is_named_and_where() {
+        let everything = |_: &str, _| true;
+        assert!(find_missing(ALL, false, &everything, Some(&everything)).is_ok());
+        let error = find_missing(ALL, false, &everything, None).expect_err("no kvm");
+        assert!(error.to_string().contains("modprobe kvm_amd"), "{error}");
+        let error = find_missing(Capabilities(0), false, &everything, Some(&everything));
+        let error = error.expect_err("not permitted").to_string();
+        assert!(error.contains("root") && error.contains("sudo"), "{error}");
+        for (kind, name, module) in NEEDED {
+            let wanted = match kind {
+                Kind::Typedef => format!("btf_trace_{name}"),
+                Kind::Function => name.to_owned(),
+            };
+            let lacking = |asked: &str, _| asked != wanted;
+            let result = match module {
+                "kvm" => find_missing(ALL, false, &everything, Some(&lacking)),
+                _ => find_missing(ALL, false, &lacking, Some(&everything)),
+            };
+            let error = result.expect_err("one is missing").to_string();
+            let said = format!("`{name}` in the BTF of {module}");
+            assert!(error.contains(&said), "{error}");
+        }
     }
 }

@@ -90,3 +90,44 @@ impl ObserveOptions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut ObserveOptions)) -> String {
+        let mut options = ObserveOptions::default();
+        change(&mut options);
+        options.check().expect_err("out of range").to_string()
+    }
+
+    #[test]
+    fn ranges_are_checked_and_told() {
+        assert!(ObserveOptions::default().check().is_ok());
+        for bytes in [0, 1, 2048, 5000, 3 << 20, 1 << 31] {
+            let said = refused(|options| options.ring_bytes = bytes);
+            assert!(
+                said.contains(&bytes.to_string()) && said.contains("power of two"),
+                "{said}"
+            );
+        }
+        for threads in [0, 65_537] {
+            let said = refused(|options| options.threads_max = threads);
+            assert!(
+                said.contains("threads_max") && said.contains("1 to 65536"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn masks_name_their_kinds_and_no_others() {
+        let kinds = |mask: EventMask| (0..32).filter(|kind| mask.has(*kind)).collect::<Vec<u32>>();
+        assert!(kinds(EventMask::NONE).is_empty());
+        assert_eq!(kinds(EventMask::SWITCHES), [1, 2, 3]);
+        assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6]);
+        assert_eq!(kinds(EventMask::EXITS), [7, 8]);
+        let both = EventMask::SWITCHES.and(EventMask::EXITS);
+        assert_eq!(kinds(both), [1, 2, 3, 7, 8]);
+    }
+}

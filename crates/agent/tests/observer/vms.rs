@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! VMs to observe.
+
+use unspin_abi::LockKind;
+use unspin_scenario::{
+    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
+};
+use unspin_vmm::{RunOptions, RunReport, VcpuReport, run};
+
+/// Always so much work.
+pub fn loops(value: u64) -> Distribution {
+    Distribution {
+        unit: WorkUnit::Loops,
+        shape: Shape::Constant(value),
+    }
+}
+
+/// A VM whose vCPUs fight for one ticket lock, and some of which sleep now and then.
+pub fn vm(vcpus: u32) -> Vm {
+    Vm {
+        count: 1,
+        vcpus,
+        lock: LockKind::from_name("ticket").expect("there is one"),
+        locks: LockSharing::Shared(1),
+        user_work: loops(1_000),
+        kernel_work: loops(100),
+        hold: loops(300),
+        shootdown_every_turns: 0,
+        wakeup_every_turns: 50,
+        tick_hz: 250,
+        pause_every_turns: 1,
+        pause_exits: true,
+        halt_exits: true,
+        log_records: 10_000,
+        log_minimum_turns: 0,
+    }
+}
+
+/// Runs those VMs for so many turns per vCPU.
+pub fn run_turns(turns: u32, vms: Vec<Vm>) -> RunReport {
+    let scenario = Scenario {
+        name: "observed".into(),
+        seed: 7,
+        length: Length::Turns(turns),
+        warm_up_ns: 0,
+        host: Host {
+            cpus: None,
+            scheduler: Scheduler::Stock,
+            policy: Policy::None,
+            ple_window: None,
+            ple_gap: None,
+            ple_window_fixed: false,
+        },
+        vms,
+    };
+    run(&scenario, &RunOptions::default()).expect("the VMs run")
+}
+
+/// All vCPUs of a run, with the number of their VM.
+pub fn vcpus(report: &RunReport) -> impl Iterator<Item = (u32, &VcpuReport)> {
+    report
+        .vms
+        .iter()
+        .flat_map(|vm| vm.vcpus.iter().map(|vcpu| (vm.number, vcpu)))
+}
