@@ -18,7 +18,7 @@ fi
 small_archive
 rm -rf "$UNSPIN_CACHE"
 mkdir "$UNSPIN_CACHE"
-trap 'umount "$UNSPIN_CACHE" 2>/dev/null || true; tidy' EXIT
+trap 'umount --lazy "$UNSPIN_CACHE" 2>/dev/null || true; tidy' EXIT
 
 # Known beforehand: 1.6 MB and indexes do not fit into 1 MB.
 mount -t tmpfs -o size=1m tmpfs "$UNSPIN_CACHE" || skip "tmpfs cannot be mounted here"

@@ -14,10 +14,10 @@ readelf --wide --program-headers /bin/true | grep -q INTERP || fail "readelf doe
 readelf --wide --dynamic /bin/true | grep -q NEEDED || fail "readelf does not show the libraries of /bin/true"
 
 # In a root folder that holds this file only.
-mkdir "$BOX/root"
-cp "$(readlink -f "$unspin")" "$BOX/root/unspin"
-if chroot "$BOX/root" /unspin --version >"$BOX/out" 2>&1 ||
-    unshare --map-root-user chroot "$BOX/root" /unspin --version >"$BOX/out" 2>&1; then
+mkdir "$BOX/empty"
+cp "$(readlink -f "$unspin")" "$BOX/empty/unspin"
+if chroot "$BOX/empty" /unspin --version >"$BOX/out" 2>&1 ||
+    unshare --map-root-user chroot "$BOX/empty" /unspin --version >"$BOX/out" 2>&1; then
     says '^unspin [0-9]'
 elif ((EUID == 0)); then
     fail "it does not run in an empty root folder"
