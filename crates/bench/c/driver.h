@@ -95,4 +95,10 @@ unspin_u64 driver_tsc(void);
 /* TSC cycles that `loops` (1 or more) turns of the work loop take now; for its rate, take the least of several. */
 unspin_u64 driver_time_work(unspin_u32 loops);
 
+/* TSC cycles that `turns` turns of waiting take for a word that does not change; the least of several is the rate. */
+unspin_u64 driver_time_wait(unspin_u32 turns, unspin_u32 pause_every_turns);
+
+/* tau of the preemptable ticket lock in turns (ruling 8). */
+extern const unspin_u32 driver_tau_turns;
+
 #endif

@@ -2,6 +2,7 @@
 /* drivers.c - the table of all locks' drivers, and what they share: the thread's state, the clock, the work loop. */
 #include "driver.h"
 
+#include "../../../locks/preemptable_ticket.h"
 #include "../../../locks/work.h"
 
 _Thread_local struct platform_thread platform_self = {.pause_every_turns = 1, .turns_to_pause = 1};
@@ -46,5 +47,19 @@ unspin_u64 driver_time_work(unspin_u32 loops)
 	unspin_u64 begin = driver_tsc();
 
 	work_loops(loops);
+	return driver_tsc() - begin;
+}
+
+const unspin_u32 driver_tau_turns = PREEMPTABLE_TICKET_TAU_TURNS;
+
+unspin_u64 driver_time_wait(unspin_u32 turns, unspin_u32 pause_every_turns)
+{
+	struct platform_word word;
+	unspin_u64 begin;
+
+	platform_init(&word, 0);
+	platform_thread_start(pause_every_turns, ~0ull);
+	begin = driver_tsc();
+	platform_wait_while(&word, 0, turns);
 	return driver_tsc() - begin;
 }

@@ -36,14 +36,31 @@ impl ClockSample {
 /// Turns of the work loop per nanosecond on this CPU, from the fastest of several timings (some 20 ms).
 pub fn loops_per_ns() -> f64 {
     const LOOPS: u32 = 200_000;
-    let begin = ClockSample::now();
     // SAFETY: LOOPS is not 0.
-    let least = (0..30)
-        .map(|_| unsafe { ffi::driver_time_work(LOOPS) })
-        .min();
+    f64::from(LOOPS) / least_ns(30, || unsafe { ffi::driver_time_work(LOOPS) })
+}
+
+/// Turns of waiting per place in the preemptable ticket lock's queue.
+pub fn tau_turns() -> u32 {
+    // SAFETY: a constant.
+    unsafe { ffi::driver_tau_turns }
+}
+
+/// Nanoseconds that those turns take on this CPU, from the fastest of several timings (ruling 8: measured, printed).
+pub fn tau_ns(pause_every_turns: u32) -> f64 {
+    let turns = tau_turns();
+    // SAFETY: waits for a word of its own, as a thread that holds and awaits nothing.
+    least_ns(20, || unsafe {
+        ffi::driver_time_wait(turns, pause_every_turns)
+    })
+}
+
+/// The least of so many timings in TSC cycles, as nanoseconds.
+fn least_ns(timings: u32, time_cycles: impl Fn() -> u64) -> f64 {
+    let begin = ClockSample::now();
+    let least = (0..timings).map(|_| time_cycles()).min().unwrap_or(0);
     std::thread::sleep(Duration::from_millis(10));
-    let cycles_per_ns = begin.cycles_per_ns(ClockSample::now());
-    f64::from(LOOPS) / (least.unwrap_or(1).max(1) as f64 / cycles_per_ns)
+    least.max(1) as f64 / begin.cycles_per_ns(ClockSample::now())
 }
 
 /// The distribution in loops, at that rate if it is in nanoseconds. Values above 2^32 - 1 loops are cut there.

@@ -90,6 +90,8 @@ unsafe extern "C" {
     pub static driver_table: [&'static Driver; unspin_abi::UNSPIN_LOCK_KIND_COUNT as usize];
     pub fn driver_tsc() -> u64;
     pub fn driver_time_work(loops: u32) -> u64;
+    pub static driver_tau_turns: u32;
+    pub fn driver_time_wait(turns: u32, pause_every_turns: u32) -> u64;
 
     pub fn script_new(kind: u32, threads: u32) -> *mut ScriptWorld;
     pub fn script_free(world: *mut ScriptWorld);

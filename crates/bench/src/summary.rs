@@ -10,6 +10,10 @@ pub struct ThreadsReport {
     pub cells: Vec<Cell>,
     /// CPUs that the threads shared.
     pub cpus: usize,
+    /// tau of the preemptable ticket lock (ruling 8).
+    pub tau_turns: u32,
+    /// Nanoseconds that those turns take here, with the first group's `pause_every_turns`.
+    pub tau_ns: f64,
     /// Turns of the work loop per nanosecond; `None` when the scenario counts in loops.
     pub loops_per_ns: Option<f64>,
 }

@@ -11,14 +11,15 @@ use std::{
 };
 
 use unspin_abi::{LockKind, unspin_guest_statistics};
-use unspin_scenario::{Length, LockSharing, Scenario, Vm, WorkUnit};
+use unspin_scenario::{Length, LockSharing, Scenario};
 
 use crate::{
     affinity,
-    clock::{ClockSample, in_loops, loops_per_ns},
+    clock::{ClockSample, in_loops, loops_per_ns, tau_ns, tau_turns},
     error::Error,
     ffi::DriverOutcome,
-    group::{Group, Phase, THREADS_MAX, Work},
+    group::{Group, Phase, Work},
+    plan::{self, Plan},
     summary::{Cell, Sample, ThreadsReport},
 };
 
@@ -37,14 +38,6 @@ pub struct ThreadsOptions<'a> {
     pub interrupt: &'a AtomicBool,
 }
 
-/// What one cell runs.
-struct Plan {
-    /// `None`: the scenario's own locks.
-    lock: Option<LockKind>,
-    /// `None`: the scenario's own numbers.
-    threads: Option<u32>,
-}
-
 /// One group of one sample.
 struct Member {
     kind: LockKind,
@@ -61,13 +54,13 @@ pub fn run(
     options: &ThreadsOptions<'_>,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<ThreadsReport, Error> {
-    check(options)?;
-    let loops_per_ns = needs_rate(options.scenario).then(loops_per_ns);
+    plan::check(options)?;
+    let loops_per_ns = plan::needs_rate(options.scenario).then(loops_per_ns);
     let cpus = affinity::allowed(options.scenario.host.cpus)?;
-    let plans = plans(options);
+    let plans = plan::plans(options);
     let mut cells: Vec<Cell> = plans
         .iter()
-        .map(|plan| describe(options.scenario, plan))
+        .map(|plan| plan::describe(options.scenario, plan))
         .collect();
     let total = plans.len() * options.repeat as usize;
     let mut done = 0;
@@ -87,84 +80,10 @@ pub fn run(
     Ok(ThreadsReport {
         cells,
         cpus: cpus.len(),
+        tau_turns: tau_turns(),
+        tau_ns: tau_ns(options.scenario.vms[0].pause_every_turns),
         loops_per_ns,
     })
-}
-
-fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
-    let vms = &options.scenario.vms;
-    if vms
-        .iter()
-        .any(|vm| vm.shootdown_every_turns + vm.wakeup_every_turns > 0)
-    {
-        return Err(Error::Unsupported(
-            "threads send no IPIs: leave shootdown_every_turns and wakeup_every_turns at 0",
-        ));
-    }
-    if options.repeat == 0 {
-        return Err(Error::Unsupported("repeat at least once"));
-    }
-    let groups: u32 = vms.iter().map(|vm| vm.count).sum();
-    let most = options
-        .threads
-        .iter()
-        .copied()
-        .chain(vms.iter().map(|vm| vm.vcpus))
-        .max();
-    let least = options.threads.iter().copied().min().unwrap_or(1);
-    if least == 0 || most.is_none_or(|most| most > THREADS_MAX) {
-        return Err(Error::Threads(THREADS_MAX));
-    }
-    if groups.saturating_mul(most.unwrap_or(1)) > 4_096 {
-        return Err(Error::Unsupported("at most 4,096 threads in all"));
-    }
-    Ok(())
-}
-
-fn needs_rate(scenario: &Scenario) -> bool {
-    let works = |vm: &Vm| [vm.user_work.unit, vm.kernel_work.unit, vm.hold.unit];
-    scenario
-        .vms
-        .iter()
-        .flat_map(works)
-        .any(|unit| unit == WorkUnit::Nanoseconds)
-}
-
-fn plans(options: &ThreadsOptions<'_>) -> Vec<Plan> {
-    let mut plans = Vec::new();
-    for lock in or_own(&options.locks) {
-        for threads in or_own(&options.threads) {
-            plans.push(Plan { lock, threads });
-        }
-    }
-    plans
-}
-
-/// What is to be varied; one `None`, the scenario's own, when nothing is.
-fn or_own<T: Copy>(varied: &[T]) -> Vec<Option<T>> {
-    if varied.is_empty() {
-        return vec![None];
-    }
-    varied.iter().copied().map(Some).collect()
-}
-
-/// A cell's labels: locks and threads by group, as far as they differ.
-fn describe(scenario: &Scenario, plan: &Plan) -> Cell {
-    let mut locks: Vec<&str> = Vec::new();
-    let mut threads = 0;
-    for vm in &scenario.vms {
-        let name = plan.lock.unwrap_or(vm.lock).name();
-        if !locks.contains(&name) {
-            locks.push(name);
-        }
-        threads += vm.count * plan.threads.unwrap_or(vm.vcpus);
-    }
-    Cell {
-        lock: locks.join("+"),
-        threads,
-        groups: scenario.vms.iter().map(|vm| vm.count).sum(),
-        samples: Vec::new(),
-    }
 }
 
 fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<Member> {

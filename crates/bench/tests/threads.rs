@@ -109,6 +109,9 @@ const TURNS: &str = r#"
 fn every_turn_is_counted_once() {
     let locks: Vec<_> = LockKind::all().collect();
     let report = run(TURNS, &locks, &[1, 3]).expect("runs");
+    // Ruling 8: 16,384 turns; from 1 ns a turn without PAUSE to some hundred with a slow one.
+    assert_eq!(report.tau_turns, 1 << 14);
+    assert!((1e4..1e7).contains(&report.tau_ns), "{}", report.tau_ns);
     assert_eq!(
         report.cells.len(),
         locks.len() * 2,

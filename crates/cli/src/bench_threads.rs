@@ -3,7 +3,7 @@
 
 use unspin_abi::LockKind;
 use unspin_bench::{
-    Cell,
+    Cell, ThreadsReport,
     threads::{self, ThreadsOptions},
 };
 use unspin_report::{Column, Summary, Table, Unit};
@@ -31,6 +31,7 @@ const COLUMNS: &[Column] = &[
     Column::new("fairness_ratio", "fairness", Unit::Ratio),
     Column::json_only("hold_mean_ns", Unit::Nanoseconds),
     Column::json_only("uncontended_cycles", Unit::Count),
+    Column::json_only("tau_ns", Unit::Nanoseconds),
     Column::json_only("pauses", Unit::Count),
     Column::json_only("waits", Unit::Count),
     Column::json_only("acquisitions", Unit::Count),
@@ -57,7 +58,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
     drop(steps);
     let mut table = Table::new("threads", "", COLUMNS);
     for cell in &report.cells {
-        table.push(row(cell, report.cpus));
+        table.push(row(cell, &report));
     }
     let mut document = output::document("bench threads");
     document.note(format!(
@@ -66,6 +67,11 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
         report.cpus,
         scenario.seed,
         scenario.hash()
+    ));
+    document.note(format!(
+        "tau of preemptable_ticket: {} turns = {:.1} us here",
+        report.tau_turns,
+        report.tau_ns / 1e3
     ));
     document.table(table);
     output::print(&document, arguments.output)?;
@@ -93,17 +99,17 @@ fn locks(names: &[String]) -> Result<Vec<LockKind>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn row(cell: &Cell, cpus: usize) -> Vec<unspin_report::Cell> {
+fn row(cell: &Cell, report: &ThreadsReport) -> Vec<unspin_report::Cell> {
     let figures = cell.figures();
     let rates = Summary::of(&cell.operations_per_second());
     vec![
         cell.lock.clone().into(),
         cell.threads.into(),
         cell.groups.into(),
-        cpus.into(),
+        report.cpus.into(),
         cell.samples.len().into(),
         rates.map(|rates| rates.mean).into(),
-        rates.map(|rates| rates.interval.low).into(),
+        rates.map(|rates| rates.interval.low.max(0.0)).into(),
         rates.map(|rates| rates.interval.high).into(),
         rates.map(|rates| rates.least).into(),
         rates.map(|rates| rates.largest).into(),
@@ -113,6 +119,7 @@ fn row(cell: &Cell, cpus: usize) -> Vec<unspin_report::Cell> {
         figures.fairness.into(),
         figures.hold_mean_ns.into(),
         figures.uncontended_cycles.into(),
+        report.tau_ns.into(),
         figures.pauses.into(),
         figures.waits.into(),
         figures.acquisitions.into(),
