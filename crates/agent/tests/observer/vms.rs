@@ -15,14 +15,15 @@ pub fn loops(value: u64) -> Distribution {
     }
 }
 
-/// A VM whose vCPUs fight for one ticket lock, and some of which sleep now and then.
+/// A VM whose vCPUs fight for one lock, and some of which sleep now and then.
 pub fn vm(vcpus: u32) -> Vm {
     Vm {
         count: 1,
         vcpus,
         lock: LockKind::from_name("ticket").expect("there is one"),
         locks: LockSharing::Shared(1),
-        user_work: loops(1_000),
+        // 300 turns last longer than a slice of the host's scheduler, so that vCPUs meet.
+        user_work: loops(3_000),
         kernel_work: loops(100),
         hold: loops(300),
         shootdown_every_turns: 0,

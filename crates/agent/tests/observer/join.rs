@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The guest's ground truth and the host's trace, joined, against what the guest counted by itself.
+
+use unspin_agent::EventMask;
+use unspin_events::{
+    ClockSample, Event, GuestWait, SwitchTrace, TscClock, VcpuCounters,
+    truth::{self, Table1, Truth},
+};
+use unspin_scenario::Vm;
+use unspin_vmm::{RunReport, VcpuReport, VmReport};
+
+use crate::{
+    checks::recorded,
+    vms::{loops, vm},
+};
+
+fn truth_of(
+    vm: &VmReport,
+    report: &RunReport,
+    counters: &[VcpuCounters],
+    events: &[Event],
+) -> Truth {
+    let sample = |sample: unspin_vmm::ClockSample| ClockSample {
+        tsc: sample.tsc,
+        ns: sample.monotonic_ns,
+    };
+    let clock =
+        TscClock::new(sample(report.clock.begin), sample(report.clock.end)).expect("time went on");
+    let mut waits = Vec::new();
+    for vcpu in &vm.vcpus {
+        assert_eq!(vcpu.statistics.log_dropped, 0, "the log holds every wait");
+        for raw in &vcpu.waits {
+            let mut raw = *raw;
+            for tsc in [&mut raw.begin_tsc, &mut raw.end_tsc, &mut raw.stall_tsc] {
+                *tsc = if *tsc == 0 {
+                    0
+                } else {
+                    tsc.wrapping_sub(vcpu.tsc_offset as u64)
+                };
+            }
+            let wait = GuestWait::from_abi(vcpu.number as u16, vm.vcpus.len() as u16, &raw);
+            waits.push(wait.expect("our own guest does not lie"));
+        }
+    }
+    let observed = counters.iter().map(|counters| counters.vcpu as u16);
+    truth::join(&waits, &clock, &SwitchTrace::new(0, observed, events))
+}
+
+/// The causes of stalls add up to what the guest counted.
+pub fn truth_agrees_with_the_guests_own_table() {
+    const TURNS: u32 = 100;
+    // Long holds, and an exit at few turns only: or a stall of 2,048 turns would take an emulated age.
+    let vm = Vm {
+        pause_every_turns: 64,
+        user_work: loops(1_000),
+        hold: loops(20_000),
+        ..vm(4)
+    };
+    let (report, events, counters) = recorded(TURNS, vm, EventMask::SWITCHES);
+    let vm = &report.vms[0];
+    let truth = truth_of(vm, &report, &counters, &events);
+    let sum = |of: fn(&VcpuReport) -> u64| vm.vcpus.iter().map(of).sum();
+    let table = Table1 {
+        acquisitions: sum(|vcpu| vcpu.statistics.operations),
+        stalls: sum(|vcpu| vcpu.statistics.stalls),
+        stalls_unheld: sum(|vcpu| vcpu.statistics.stalls_unheld),
+    };
+    let stalls = &truth.lock_stalls;
+    eprintln!("{table:?} {truth:?}");
+    assert_eq!(table.acquisitions, u64::from(4 * TURNS));
+    assert!(table.stalls > 0, "{table:?}");
+    assert_eq!(stalls.unobserved, 0, "{truth:?}");
+    assert_eq!(
+        (stalls.total(), stalls.unheld()),
+        (table.stalls, table.stalls_unheld),
+        "{truth:?}"
+    );
+    let flag = &truth.holder_flag;
+    assert_eq!(
+        flag.set_and_off_cpu + flag.clear_and_running + flag.disagreements(),
+        stalls.holder_off_cpu + stalls.holder_running,
+        "{truth:?}"
+    );
+}
