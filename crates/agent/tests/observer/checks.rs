@@ -12,7 +12,7 @@ use unspin_vmm::{RunReport, VcpuReport};
 
 use crate::{
     join, losses,
-    vms::{run_turns, vcpus, vm},
+    vms::{run_for, vcpus, vm},
 };
 
 /// A check and its name.
@@ -76,7 +76,7 @@ pub fn nothing_was_lost(observer: &Observer) {
 
 fn counters_equal_what_the_guests_counted() {
     let observer = attach(EventMask::NONE);
-    let report = run_turns(350, vec![vm(3), vm(2), vm(1)]);
+    let report = run_for(200, vec![vm(3), vm(2), vm(1)]);
     let counters = observer.counters().expect("the kernel tells");
     nothing_was_lost(&observer);
     assert_eq!(counters.len(), 6);
@@ -125,13 +125,13 @@ fn counters_equal_what_the_guests_counted() {
 
 /// Runs a VM while its events are recorded, none of which may be lost.
 pub fn recorded(
-    turns: u32,
+    milliseconds: u64,
     vm: Vm,
     events: EventMask,
 ) -> (RunReport, Vec<Event>, Vec<VcpuCounters>) {
     let recorder = Recorder::start(attach(events), Duration::from_millis(2), 10_000_000);
     let recorder = recorder.expect("a thread");
-    let report = run_turns(turns, vec![vm]);
+    let report = run_for(milliseconds, vec![vm]);
     let recorded = recorder.finish().expect("the ring can be read");
     nothing_was_lost(&recorded.observer);
     assert_eq!(recorded.dropped, 0);
@@ -143,7 +143,7 @@ fn events_equal_counters() {
     let everything = EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
         .and(EventMask::EXITS);
-    let (report, events, counters) = recorded(300, vm(3), everything);
+    let (report, events, counters) = recorded(100, vm(3), everything);
     for (_, vcpu) in vcpus(&report) {
         let seen = of(&counters, vcpu);
         let count = |which: fn(&What) -> bool| {

@@ -6,7 +6,7 @@ use unspin_events::What;
 
 use crate::{
     checks::{attach, nothing_was_lost, of},
-    vms::{run_turns, vcpus, vm},
+    vms::{run_for, vcpus, vm},
 };
 
 /// What the ring could not take is counted by kind.
@@ -17,7 +17,7 @@ pub fn a_full_ring_loses_what_it_says() {
         ..ObserveOptions::default()
     })
     .expect("a page is enough");
-    run_turns(20, vec![vm(2)]);
+    run_for(20, vec![vm(2)]);
     let mut received = 0;
     observer
         .drain(&mut |event| received += u64::from(matches!(event.what, What::KvmExit { .. })))
@@ -57,7 +57,7 @@ pub fn threads_without_a_slot_are_counted() {
     })
     .expect("two threads are allowed");
     let wide = attach(EventMask::NONE); // two at a time do not disturb each other
-    run_turns(10, vec![vm(3)]);
+    run_for(20, vec![vm(3)]);
     let exits = |observer: &Observer| -> u64 {
         observer
             .counters()
@@ -82,7 +82,7 @@ pub fn a_reset_begins_anew_and_frees_slots() {
     })
     .expect("three threads are allowed");
     for round in 0..3 {
-        let report = run_turns(10, vec![vm(3)]);
+        let report = run_for(20, vec![vm(3)]);
         let counters = observer.counters().expect("the kernel tells");
         assert_eq!(counters.len(), 3, "round {round}");
         for (_, vcpu) in vcpus(&report) {

@@ -22,7 +22,6 @@ pub fn vm(vcpus: u32) -> Vm {
         vcpus,
         lock: LockKind::from_name("ticket").expect("there is one"),
         locks: LockSharing::Shared(1),
-        // 300 turns last longer than a slice of the host's scheduler, so that vCPUs meet.
         user_work: loops(3_000),
         kernel_work: loops(100),
         hold: loops(300),
@@ -37,12 +36,12 @@ pub fn vm(vcpus: u32) -> Vm {
     }
 }
 
-/// Runs those VMs for so many turns per vCPU.
-pub fn run_turns(turns: u32, vms: Vec<Vm>) -> RunReport {
+/// Runs those VMs for so long, whatever they get done: a convoy of descheduled waiters may need a slice per turn.
+pub fn run_for(milliseconds: u64, vms: Vec<Vm>) -> RunReport {
     let scenario = Scenario {
         name: "observed".into(),
         seed: 7,
-        length: Length::Turns(turns),
+        length: Length::DurationNs(milliseconds * 1_000_000),
         warm_up_ns: 0,
         host: Host {
             cpus: None,
