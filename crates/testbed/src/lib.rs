@@ -22,6 +22,7 @@ mod qemu;
 mod record;
 mod returned;
 mod run;
+pub mod self_test;
 mod unpacked;
 
 pub use cache::{MINIMUM_KERNEL, Machine, cache_from_environment};

@@ -53,18 +53,14 @@ fn spinners(pause_exits: bool) -> Vm {
     }
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn without_pause_exits_spinning_stays_in_the_guest() {
+pub fn without_pause_exits_spinning_stays_in_the_guest() {
     let (report, exits) = run_and_read(spinners(false), "exits");
     let pauses = pauses(&report);
     assert!(pauses > 10_000, "{pauses} PAUSEs");
     assert!(exits * 4 < pauses, "{exits} exits, {pauses} PAUSEs");
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
+pub fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
     let idle = |halt_exits| Vm {
         // A token goes round: whoever waits for it halts.
         wakeup_every_turns: 1,
@@ -79,9 +75,7 @@ fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
     assert_eq!(halts, 0);
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
+pub fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
     let busy = Vm {
         shootdown_every_turns: 10,
         wakeup_every_turns: 7,
@@ -98,9 +92,7 @@ fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
     assert!(sum(|s| s.wakeups_received) <= sum(|s| s.wakeups));
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn private_locks_make_nobody_wait() {
+pub fn private_locks_make_nobody_wait() {
     let private = Vm {
         locks: LockSharing::Private,
         ..vm(4)

@@ -15,9 +15,7 @@ use unspin_vmm::{Error, Fault, GuestFailure, Phase, RunOptions};
 
 use crate::support::{loops, run_alone, scenario, turns, vm};
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
+pub fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
     let scenario = scenario(
         Length::DurationNs(60_000_000_000),
         vec![Vm { count: 2, ..vm(2) }],
@@ -61,9 +59,7 @@ fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
     assert_eq!(u32::from(code), abi::UNSPIN_PANIC_EXCLUSION);
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn an_interrupt_ends_a_run_soon() {
+pub fn an_interrupt_ends_a_run_soon() {
     let interrupt = Arc::new(AtomicBool::new(false));
     let set = interrupt.clone();
     let options = RunOptions {
@@ -87,9 +83,7 @@ fn an_interrupt_ends_a_run_soon() {
     );
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn a_guest_that_does_not_stop_is_taken_out_and_named() {
+pub fn a_guest_that_does_not_stop_is_taken_out_and_named() {
     let slow = Vm {
         // Seconds on any machine, without an exit.
         hold: loops(u64::from(u32::MAX)),
@@ -112,9 +106,7 @@ fn a_guest_that_does_not_stop_is_taken_out_and_named() {
     assert!(image.contains(&rip), "{rip:#x}");
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn vms_that_cannot_be_created_take_down_those_that_were() {
+pub fn vms_that_cannot_be_created_take_down_those_that_were() {
     let many = Vm { count: 60, ..vm(1) };
     let limit = OpenFiles::limited_to(64);
     let ended = run_alone(&turns(vec![many]), &RunOptions::default());

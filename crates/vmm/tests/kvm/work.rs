@@ -11,9 +11,7 @@ use unspin_vmm::{Error, Phase, RunOptions};
 
 use crate::support::{TURNS, run_alone, scenario, turns, vm};
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn every_vcpu_does_its_turns_and_says_so() {
+pub fn every_vcpu_does_its_turns_and_says_so() {
     for vcpus in [1, 2, 4, 64] {
         let report = run_alone(&turns(vec![vm(vcpus)]), &RunOptions::default()).expect("it runs");
         let [vm] = &report.vms[..] else {
@@ -53,9 +51,7 @@ fn every_vcpu_does_its_turns_and_says_so() {
     }
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn the_log_has_one_record_per_acquisition_in_order() {
+pub fn the_log_has_one_record_per_acquisition_in_order() {
     let report = run_alone(&turns(vec![vm(3)]), &RunOptions::default()).expect("it runs");
     let mut holds = Vec::new();
     for vcpu in &report.vms[0].vcpus {
@@ -72,9 +68,7 @@ fn the_log_has_one_record_per_acquisition_in_order() {
     assert!(holds.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
+pub fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
     let two = Vm { count: 2, ..vm(2) };
     let length = Length::DurationNs(400_000_000);
     let phases = Arc::new(Mutex::new(Vec::new()));
@@ -107,9 +101,7 @@ fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
     );
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn a_small_vm_takes_less_than_2_mib() {
+pub fn a_small_vm_takes_less_than_2_mib() {
     let small = Vm {
         log_records: 0,
         ..vm(4)
@@ -119,9 +111,7 @@ fn a_small_vm_takes_less_than_2_mib() {
     assert!(resident > 0 && resident < 2 << 20, "{resident} bytes");
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn work_in_nanoseconds_is_calibrated() {
+pub fn work_in_nanoseconds_is_calibrated() {
     let mut timed = vm(1);
     timed.hold = Distribution {
         unit: WorkUnit::Nanoseconds,
@@ -142,9 +132,7 @@ fn work_in_nanoseconds_is_calibrated() {
     assert_eq!(plain.work_rate, None);
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn threads_stay_on_the_cpus_of_the_scenario() {
+pub fn threads_stay_on_the_cpus_of_the_scenario() {
     let allowed = Arc::new(Mutex::new(Vec::new()));
     let seen = allowed.clone();
     let options = RunOptions {
@@ -189,9 +177,7 @@ fn cpus_of_vcpu_threads() -> Vec<String> {
         .collect()
 }
 
-#[test]
-#[ignore = "needs /dev/kvm"]
-fn a_hundred_vms_start_and_stop() {
+pub fn a_hundred_vms_start_and_stop() {
     let small = Vm {
         count: 100,
         log_records: 0,

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tests that need a real KVM host: a test binary boots the testbed with itself as PID 1, and runs its checks there.
+//!
+//! For integration tests with `harness = false`: `main` calls [`Checks::enter`] first, and on the host has one test,
+//! which calls [`Checks::boot`].
+
+use std::{env, process};
+
+use crate::{Options, Qemu, cache_from_environment, init_main, run_with};
+
+/// What runs in the testbed.
+#[derive(Clone, Copy)]
+pub struct Checks {
+    /// Names and functions; one that panics has failed, and the others run all the same.
+    pub checks: &'static [(&'static str, fn())],
+    /// The emulator below them.
+    pub qemu: Qemu,
+}
+
+impl Checks {
+    /// First thing in `main`. As PID 1 of the testbed, or as the command that runs there, it does not return.
+    pub fn enter(self) {
+        if process::id() == 1 {
+            init_main();
+        }
+        let words: Vec<String> = env::args().skip(1).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if let ["inside", ref names @ ..] = words[..] {
+            process::exit(self.inside(names));
+        }
+    }
+
+    /// Whether tests that need the testbed are to run: `make test` sets UNSPIN_E2E=1, a plain `cargo test` does not.
+    pub fn wanted() -> bool {
+        env::var_os("UNSPIN_E2E").is_some_and(|value| value == "1")
+    }
+
+    /// The checks of those names (none: all), a line each; the exit status.
+    fn inside(self, names: &[&str]) -> i32 {
+        let (mut status, began) = (0, std::time::Instant::now());
+        for (name, check) in self.checks {
+            if !names.is_empty() && !names.contains(name) {
+                continue;
+            }
+            match std::panic::catch_unwind(check) {
+                Ok(()) => println!("passed: {name}, at {} ms", began.elapsed().as_millis()),
+                Err(_) => {
+                    println!("FAILED: {name} (standard error says why)");
+                    status = 1;
+                }
+            }
+        }
+        status
+    }
+
+    /// Boots deterministically and runs all checks inside; what they said.
+    ///
+    /// # Errors
+    /// The boot's error, or what the checks said when one failed or did not run.
+    pub fn boot(self) -> Result<String, String> {
+        let mut options =
+            Options::new(cache_from_environment().map_err(|error| error.to_string())?);
+        options.qemu = self.qemu;
+        options.deterministic = true;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let command = ["unspin".into(), "inside".into()];
+        let outcome = run_with(&options, &command, &mut stdout, &mut stderr);
+        let said = String::from_utf8_lossy(&stdout).into_owned();
+        let complaints = String::from_utf8_lossy(&stderr);
+        match outcome {
+            Err(error) => Err(format!("{error}\n{said}{complaints}")),
+            Ok(outcome) if outcome.status == 0 && passed(&said) == self.checks.len() => Ok(said),
+            Ok(outcome) => Err(format!(
+                "exit status {}; the checks said:\n{said}{complaints}",
+                outcome.status
+            )),
+        }
+    }
+}
+
+/// How many checks said that they passed; they may say more.
+fn passed(said: &str) -> usize {
+    said.lines()
+        .filter(|line| line.starts_with("passed: "))
+        .count()
+}

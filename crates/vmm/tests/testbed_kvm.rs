@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Real VMs: boots the testbed with this test binary as PID 1 and runs every check of `kvm/` in one boot, on a clock
+//! that does not depend on this machine (icount). Not on the stock emulator: that one may deliver a tick for ever.
+//!
+//! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
+
+#[path = "kvm/exits.rs"]
+mod exits;
+#[path = "kvm/failures.rs"]
+mod failures;
+#[path = "kvm/support.rs"]
+mod support;
+#[path = "kvm/work.rs"]
+mod work;
+
+use libtest_mimic::{Arguments, Trial};
+use unspin_testbed::{Qemu, self_test::Checks};
+
+macro_rules! checks {
+    ($($module:ident::$name:ident),* $(,)?) => {
+        &[$((stringify!($name), $module::$name as fn())),*]
+    };
+}
+
+fn main() {
+    let checks = checks![
+        exits::without_pause_exits_spinning_stays_in_the_guest,
+        exits::without_halt_exits_an_idle_vcpu_stays_in_the_guest,
+        exits::shootdowns_are_answered_by_all_others_and_every_token_is_used,
+        exits::private_locks_make_nobody_wait,
+        failures::a_guest_that_goes_wrong_is_reported_and_takes_everybody_down,
+        failures::an_interrupt_ends_a_run_soon,
+        failures::a_guest_that_does_not_stop_is_taken_out_and_named,
+        failures::vms_that_cannot_be_created_take_down_those_that_were,
+        work::every_vcpu_does_its_turns_and_says_so,
+        work::the_log_has_one_record_per_acquisition_in_order,
+        work::several_vms_run_for_the_time_asked_and_rates_come_from_the_window,
+        work::a_small_vm_takes_less_than_2_mib,
+        work::work_in_nanoseconds_is_calibrated,
+        work::threads_stay_on_the_cpus_of_the_scenario,
+        work::a_hundred_vms_start_and_stop,
+    ];
+    let checks = Checks {
+        checks,
+        qemu: Qemu::Unspin,
+    };
+    checks.enter();
+    let boot = Trial::test("every_check_passes_in_the_testbed", move || {
+        print!("{}", checks.boot()?);
+        Ok(())
+    });
+    let trials = vec![boot.with_ignored_flag(!Checks::wanted())];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
