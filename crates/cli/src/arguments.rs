@@ -66,6 +66,8 @@ pub enum Testbed {
     /// Files of this machine that the command names are copied into the testbed under the same name; what it writes
     /// below /out there comes back with --bring-back.
     Run(TestbedArguments),
+    /// Count the testbed's boots, and fail when more than 1 in 20 hung or panicked.
+    Boots(BootsArguments),
 }
 
 /// `unspin bench ...`
@@ -219,6 +221,17 @@ pub struct DemoArguments {
     /// Do not ask, and run beside other VMs.
     #[arg(long)]
     pub yes: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin testbed boots`
+#[derive(Args, Debug)]
+pub struct BootsArguments {
+    /// Only boots since this moment, in seconds since 1970 (date +%s).
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub since: u64,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

@@ -19,6 +19,7 @@ mod progress;
 mod replay;
 mod scenario_command;
 mod shares;
+mod testbed_boots;
 mod testbed_run;
 mod truth_tables;
 mod vm_run;
@@ -59,6 +60,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         }
         Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
+        Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
