@@ -8,7 +8,8 @@
  *
  * Fairness: FIFO among waiters whose time is not up; those whose time is up have equal chances among themselves and go
  * before the others as long as the lock is held for less than tau. Once a waiter runs again, at most as many overtake
- * it as there are vCPUs, if holds are below tau and no holder is preempted; while it does not run, anybody may. tau 0 admits the orders of a test-and-set lock, PLATFORM_FOREVER those of a ticket lock (ruling 12).
+ * it as there are vCPUs, if holds are below tau and no holder is preempted; while it does not run, anybody may. tau 0
+ * admits the orders of a test-and-set lock, PLATFORM_FOREVER those of a ticket lock (ruling 12).
  * Limits: fewer than 2^31 vCPUs in the queue at once, since a position is a signed difference (ruling 9).
  */
 #ifndef UNSPIN_LOCKS_PREEMPTABLE_TICKET_H
