@@ -115,6 +115,45 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
     }
 }
 
+/// exits = PAUSEs / (window + 1), as exactly as a run of many exits allows: the counter starts anew at each VMRUN
+/// (APM vol. 2, 15.14.4), so between two entries there are window + 1 PAUSEs when PAUSE ends it, and at most as many as
+/// the window when anything else does.
+#[test]
+fn the_pause_filter_counts_on_our_emulator() {
+    for window in [100, 1000] {
+        let set = format!("host.ple_window={window}");
+        let command = [
+            "vm",
+            "run",
+            "scenarios/demo/1x4-ticket.toml",
+            "--duration=150ms",
+            "--set=warm_up=50ms",
+            "--set",
+            &set,
+            "--json",
+            "--observe=on",
+        ];
+        let ended = testbed(&["--deterministic"], &command);
+        let rows = rows(&ended, "vcpu");
+        let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<i64>();
+        for row in &rows {
+            let (pauses, by_pause) = (number(row, "pauses"), number(row, "ple_exits"));
+            let otherwise = number(row, "exits") - by_pause;
+            let counted = by_pause * (window + 1);
+            assert!(
+                counted <= pauses && pauses <= counted + otherwise * window,
+                "window {window}: {row}"
+            );
+        }
+        let (pauses, by_pause) = (sum("pauses"), sum("ple_exits"));
+        let share = by_pause as f64 * (window + 1) as f64 / pauses as f64;
+        eprintln!(
+            "window {window}: {by_pause} exits, {pauses} PAUSEs, {share:.3} of PAUSEs / (window + 1)"
+        );
+        assert!(by_pause > 100 && share > 0.5, "window {window}: {rows:#?}");
+    }
+}
+
 #[test]
 fn doctor_finds_everything_in_the_testbed() {
     let ended = testbed(&[], &["doctor", "--json"]);
