@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles `bpf/observe.bpf.c`, and adds what a static libelf needs.
-use std::{env, fs, path::PathBuf};
+//! Compiles `bpf/observe.bpf.c` and generates its skeleton.
+use std::{env, path::PathBuf};
 
 use libbpf_cargo::SkeletonBuilder;
 
@@ -8,7 +8,6 @@ fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
     compile_bpf(&root, &out);
-    link_zstd_if_libelf_wants_it();
 }
 
 fn compile_bpf(root: &std::path::Path, out: &std::path::Path) {
@@ -33,22 +32,4 @@ fn compile_bpf(root: &std::path::Path, out: &std::path::Path) {
         .clang_args(flags)
         .build()
         .expect("clang-19 compiles bpf/observe.bpf.c (UNSPIN_CLANG names another clang)");
-}
-
-/// Debian 13's libelf.a calls zstd, Debian 12's does not, and libbpf-sys knows nothing of it.
-fn link_zstd_if_libelf_wants_it() {
-    println!("cargo:rerun-if-env-changed=LIBBPF_SYS_LIBRARY_PATH");
-    let path = env::var("LIBBPF_SYS_LIBRARY_PATH").unwrap_or_default();
-    for folder in path.split(':').filter(|folder| !folder.is_empty()) {
-        let Ok(archive) = fs::read(PathBuf::from(folder).join("libelf.a")) else {
-            continue;
-        };
-        println!("cargo:rerun-if-changed={folder}/libelf.a");
-        if archive.windows(15).any(|bytes| bytes == b"ZSTD_decompress") {
-            println!("cargo:rustc-link-search=native={folder}");
-            // Whole: the linker meets it before libelf asks for it. Unused parts are collected as garbage.
-            println!("cargo:rustc-link-lib=static:+whole-archive,-bundle=zstd");
-        }
-        return;
-    }
 }
