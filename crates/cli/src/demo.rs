@@ -14,6 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
+use unspin_report::{Document, Machine};
 use unspin_scenario::Scenario;
 use unspin_testbed::{Input, Options};
 
@@ -49,13 +50,19 @@ demo_files!(
 /// Runs all rows and prints them.
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let begin = Instant::now();
-    let mut rows = if arguments.on_this_host {
+    let measured = if arguments.on_this_host {
         on_this_host(arguments)?
     } else {
         in_testbed(arguments)?
     };
+    // One machine for all rows: this one, or the testbed as it calls itself.
+    let machine = measured
+        .first()
+        .map_or("", |(machine, _)| machine)
+        .to_owned();
+    let mut rows: Vec<Row> = measured.into_iter().map(|(_, row)| row).collect();
     rows.sort_by(|a, b| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
-    let mut document = output::document("demo");
+    let mut document = Document::new("demo", machine);
     document.note(
         "The same work on 2 CPUs, ideal (one VM that fits, alone) against stock (the kernel as it is):\n",
     );
@@ -88,8 +95,11 @@ fn compare_words(path: &str, pairs: u32) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
+/// A row and the machine that it was measured on.
+type Measured = (String, Row);
+
 /// Every row in a testbed of its own, as many at a time as there are CPUs (each takes one).
-fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
+fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Measured>, Failure> {
     let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
     let folder = tempfile::tempdir().context("making a temporary folder")?;
     let workers = std::thread::available_parallelism()
@@ -102,7 +112,7 @@ fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
     );
     let steps = Steps::start(FILES.len(), "rows");
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let results: Mutex<Vec<Result<Row, Failure>>> = Mutex::new(Vec::new());
+    let results: Mutex<Vec<Result<Measured, Failure>>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -131,7 +141,7 @@ fn testbed_row(
     name: &str,
     text: &str,
     pairs: u32,
-) -> Result<Row, Failure> {
+) -> Result<Measured, Failure> {
     let scenario = Scenario::parse(text, name)?;
     let copy = folder.join(name.replace('/', "-"));
     std::fs::write(&copy, text).context("writing a scenario for the testbed")?;
@@ -164,10 +174,9 @@ fn testbed_row(
         serde_json::from_slice(&out).context("reading what the testbed printed")?;
     let row = object["rows"].get(0).cloned().unwrap_or_default();
     let row: Row = serde_json::from_value(row).context("reading a row that the testbed printed")?;
-    Ok(Row {
-        replay: repeat(name, pairs),
-        ..row
-    })
+    let machine = object["machine"].as_str().unwrap_or("testbed").to_owned();
+    let replay = repeat(name, pairs);
+    Ok((machine, Row { replay, ..row }))
 }
 
 fn repeat(name: &str, pairs: u32) -> String {
@@ -178,7 +187,7 @@ fn repeat(name: &str, pairs: u32) -> String {
 }
 
 /// Every row on this machine's own KVM, after a word about it.
-fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
+fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Measured>, Failure> {
     let others = other_vms::count().context("looking for VMs on this host")?;
     eprintln!(
         "unspin demo: on this host, for about {} s, up to 8 vCPU threads will load all CPUs, watched by BPF programs \
@@ -199,14 +208,15 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Row>, Failure> {
         .collect()
 }
 
-fn host_row(name: &str, text: &str, pairs: u32) -> Result<Row, Failure> {
+fn host_row(name: &str, text: &str, pairs: u32) -> Result<Measured, Failure> {
     let mut scenario = Scenario::parse(text, name)?;
     // The host's window stays as it is; the row says which one that was.
     scenario.host.ple_window = None;
     scenario.host.ple_gap = None;
     scenario.host.ple_window_fixed = false;
     let replay = format!("unspin {}", compare_words(name, pairs).join(" "));
-    compare::compare(&scenario, pairs, Observe::Auto, replay)
+    let row = compare::compare(&scenario, pairs, Observe::Auto, replay)?;
+    Ok((Machine::here(output::in_testbed()).to_string(), row))
 }
 
 /// Asks on the terminal; without one the answer is no.

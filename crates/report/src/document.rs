@@ -5,13 +5,13 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-use crate::{COMMIT, machine::Machine, table::Table};
+use crate::{COMMIT, table::Table};
 
 /// The result of one command.
 #[derive(Clone, Debug)]
 pub struct Document {
     command: String,
-    machine: Machine,
+    machine: String,
     parts: Vec<Part>,
 }
 
@@ -22,11 +22,11 @@ enum Part {
 }
 
 impl Document {
-    /// An empty one. `command` is what made it, such as `vm run`.
-    pub fn new(command: &str, machine: Machine) -> Document {
+    /// An empty one. `command` is what made it, such as `vm run`; `machine` is the one that was measured, in one line.
+    pub fn new(command: &str, machine: impl ToString) -> Document {
         Document {
             command: command.to_owned(),
-            machine,
+            machine: machine.to_string(),
             parts: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl Document {
         let mut object = Map::new();
         object.insert("command".into(), json!(self.command));
         object.insert("commit".into(), json!(COMMIT));
-        object.insert("machine".into(), json!(self.machine.to_string()));
+        object.insert("machine".into(), json!(self.machine));
         object.insert("rows".into(), Value::Array(rows));
         writeln!(out, "{}", Value::Object(object))
     }
@@ -78,6 +78,7 @@ impl Document {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::Machine;
     use crate::{cell::Unit, table::Column};
 
     fn document() -> Document {
