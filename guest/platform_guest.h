@@ -8,57 +8,11 @@
 #ifndef UNSPIN_GUEST_PLATFORM_GUEST_H
 #define UNSPIN_GUEST_PLATFORM_GUEST_H
 
+#include "../locks/platform_atomics.h"
 #include "vcpu.h"
 
 /* truth.c: the wait going on has just become a stall. */
 void wait_stalled(struct vcpu *self);
-
-static inline void platform_init(struct platform_word *word, unspin_u32 value)
-{
-	word->value = value;
-}
-
-static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
-{
-	return __atomic_load_n(&word->value, __ATOMIC_RELAXED);
-}
-
-static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
-{
-	return __atomic_load_n(&word->value, __ATOMIC_ACQUIRE);
-}
-
-static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value)
-{
-	__atomic_store_n(&word->value, value, __ATOMIC_RELAXED);
-}
-
-static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
-{
-	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
-}
-
-static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value)
-{
-	return __atomic_exchange_n(&word->value, value, __ATOMIC_ACQUIRE);
-}
-
-static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend)
-{
-	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELAXED);
-}
-
-static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend)
-{
-	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELEASE);
-}
-
-static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
-							   unspin_u32 desired)
-{
-	__atomic_compare_exchange_n(&word->value, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-	return expected;
-}
 
 /* The counts go to memory at every turn: the VMM reads them while a wait lasts. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)

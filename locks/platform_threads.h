@@ -10,6 +10,8 @@
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
 
+#include "platform_atomics.h"
+
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
 #define PLATFORM_NOT_STALLED 0xffffffffu
 
@@ -45,62 +47,6 @@ static inline void platform_thread_begin_wait(const struct platform_word *holder
 	platform_self.wait_turns = 0;
 	platform_self.holder = holder;
 	platform_self.holder_at_stall = PLATFORM_NOT_STALLED;
-}
-
-/* Plain: the caller publishes the word afterwards by other means (creating a thread, a barrier). */
-static inline void platform_init(struct platform_word *word, unspin_u32 value)
-{
-	word->value = value;
-}
-
-/* Relaxed: the value is a hint, or an atomic operation that follows decides. */
-static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
-{
-	return __atomic_load_n(&word->value, __ATOMIC_RELAXED);
-}
-
-/* Acquire: what the thread that stored the value wrote before its release is visible after this. */
-static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
-{
-	return __atomic_load_n(&word->value, __ATOMIC_ACQUIRE);
-}
-
-/* Relaxed: nothing is published with the value. */
-static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value)
-{
-	__atomic_store_n(&word->value, value, __ATOMIC_RELAXED);
-}
-
-/* Release: the critical section before it is visible to whoever reads the value with acquire. */
-static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
-{
-	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
-}
-
-/* Acquire suffices to take a lock: its store part publishes nothing, later accesses must not move before it. */
-static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value)
-{
-	return __atomic_exchange_n(&word->value, value, __ATOMIC_ACQUIRE);
-}
-
-/* Relaxed suffices to draw a ticket: it is unique by atomicity; entering is ordered by the wait that follows. */
-static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend)
-{
-	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELAXED);
-}
-
-/* Release: as a store that releases; a chain of such additions stays one release sequence. */
-static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend)
-{
-	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELEASE);
-}
-
-/* Strong, so never a spurious failure. Acquire where it takes something; a failure has taken nothing: relaxed. */
-static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
-							   unspin_u32 desired)
-{
-	__atomic_compare_exchange_n(&word->value, &expected, desired, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
-	return expected;
 }
 
 /* Tells the core that this is a waiting loop; elsewhere than on x86 and arm64 only the compiler hears it. */
