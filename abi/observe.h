@@ -31,19 +31,27 @@ enum unspin_thread_state {
  */
 struct unspin_observed_thread {
 	unspin_u32 sequence;
-	unspin_u32 state;	   /* enum unspin_thread_state */
-	unspin_u64 since_ns;	   /* when that state began */
-	unspin_u64 first_seen_ns;  /* CLOCK_MONOTONIC */
-	unspin_u64 vcpu_pointer;   /* struct kvm_vcpu *, never followed without a safe read */
-	unspin_u64 vm_generation;  /* of unspin_observe_globals when the VM's number was last looked up */
-	unspin_u64 left_guest_ns;  /* time of the exit that is being handled; 0: none */
+	unspin_u32 state;	     /* enum unspin_thread_state */
+	unspin_u64 since_ns;	     /* when that state began */
+	unspin_u64 first_seen_ns;    /* CLOCK_MONOTONIC */
+	unspin_u64 vcpu_pointer;     /* struct kvm_vcpu *, never followed without a safe read */
+	unspin_u64 vm_generation;    /* of unspin_observe_globals when the VM's number was last looked up */
+	unspin_u64 left_guest_ns;    /* time of the exit that is being handled; 0: none */
+	unspin_u64 entered_guest_ns; /* time of the last entry; 0: none seen */
+	unspin_u64 handled_ns; /* handling time of a pause-loop exit that has already ended: it left its pCPU; else 0 */
+	unspin_u32 isa;	       /* as kvm_exit says: 1 VMX, 2 SVM; 0: not seen yet */
+	unspin_u32 exit_code;  /* of the last exit, or UNSPIN_UNKNOWN_HALF */
+	unspin_u32 other_exits;	    /* since the last pause-loop exit, without host interrupts */
+	unspin_u32 interrupt_exits; /* since then, for host interrupts */
+	unspin_u32 after_pause;	    /* 1: the exit that is being handled is a pause-loop exit */
+	unspin_u32 reserved;
 	unspin_u32 inside_on_spin; /* 1 from the entry of kvm_vcpu_on_spin() until the next entry of the guest */
 	unspin_u32 on_spin_yields; /* calls of yield_to() that returned since */
 	unspin_u64
 		yield_to_target; /* struct task_struct * of the yield_to() under way, never followed without a safe read */
 	struct unspin_vcpu_counters counters; /* wall_ns is left to the reader */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 64 + sizeof(struct unspin_vcpu_counters));
+UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 104 + sizeof(struct unspin_vcpu_counters));
 
 struct unspin_observe_globals {
 	unspin_u64 lost_events[UNSPIN_EVENT_KINDS]; /* the ring was full, by kind */

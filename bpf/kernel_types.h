@@ -66,6 +66,7 @@ struct kvm_vcpu {
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */
 struct vmcb_control_area {
 	u32 exit_code;
+	u16 pause_filter_count;
 };
 struct vmcb_save_area {
 	u8 cpl;
@@ -88,6 +89,7 @@ struct vcpu_vt {
 };
 struct vcpu_vmx {
 	struct vcpu_vt vt;
+	unsigned int ple_window;
 };
 struct vcpu_vmx___before_6_15 {
 	union vmx_exit_reason exit_reason;

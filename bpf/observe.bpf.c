@@ -13,49 +13,10 @@
  * are typed by BTF and checked for NULL; everything else goes through bpf_probe_read_kernel(), which fails instead of
  * faulting and leaves zeroes.
  */
+#include "guest_exit.bpf.h"
 #include "threads.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
-
-/* arch/x86/kvm/trace.h */
-#define KVM_ISA_VMX 1
-#define KVM_ISA_SVM 2
-/* arch/x86/include/uapi/asm/svm.h, vmx.h */
-#define SVM_EXIT_PAUSE 0x077
-#define EXIT_REASON_PAUSE_INSTRUCTION 40
-#define USER_CPL 3
-
-struct guest_exit {
-	u64 code; /* UNSPIN_UNKNOWN: neither SVM nor VMX */
-	bool pause;
-	u64 rip;	 /* UNSPIN_UNKNOWN on VMX: it is in the VMCS, which only hardware reads */
-	u64 kernel_mode; /* as in UNSPIN_EVENT_PAUSE_EXIT */
-};
-
-static __always_inline void read_svm_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
-{
-	/* struct kvm_vcpu is the first member of struct vcpu_svm; only safe reads follow. */
-	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
-
-	exit->code = BPF_CORE_READ(vmcb, control.exit_code);
-	exit->pause = exit->code == SVM_EXIT_PAUSE;
-	if (exit->pause) {
-		exit->rip = BPF_CORE_READ(vmcb, save.rip);
-		exit->kernel_mode = BPF_CORE_READ(vmcb, save.cpl) < USER_CPL;
-	}
-}
-
-static __always_inline void read_vmx_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
-{
-	/* struct kvm_vcpu is the first member of struct vcpu_vmx; only safe reads follow. */
-	if (bpf_core_field_exists(struct vcpu_vmx, vt))
-		exit->code = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
-	else
-		exit->code = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
-	exit->pause = (u16)exit->code == EXIT_REASON_PAUSE_INSTRUCTION;
-	if (exit->pause)
-		exit->kernel_mode = 1; /* Intel's PLE regards CPL 0 only (SDM 3C, "PAUSE-loop exiting") */
-}
 
 static __always_inline u32 latency_bucket(u64 ns)
 {
@@ -72,12 +33,28 @@ static __always_inline u32 latency_bucket(u64 ns)
 	return bucket; /* at most 16 + 8 + 4 + 2 + 1 = 31 */
 }
 
+static __always_inline void count_pause_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit,
+					     u64 inside_ns, u64 now_ns)
+{
+	u64 others = thread->other_exits, interrupts = thread->interrupt_exits;
+
+	thread->counters.ple_exits++;
+	if (exit->mode == UNSPIN_MODE_UNKNOWN)
+		thread->counters.ple_exits_unknown_mode++;
+	else if (exit->mode == UNSPIN_MODE_USER)
+		thread->counters.ple_exits_user++;
+	thread->other_exits = 0;
+	thread->interrupt_exits = 0;
+	emit(thread, UNSPIN_EVENT_PAUSE_EXIT, now_ns, exit->rip, halves(exit->mode, exit->window),
+	     at_most(inside_ns, 0xffffffff) | at_most(others, 0xffff) << 32 | at_most(interrupts, 0xffff) << 48);
+}
+
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
 {
-	struct guest_exit exit = {.code = UNSPIN_UNKNOWN, .rip = UNSPIN_UNKNOWN, .kernel_mode = UNSPIN_UNKNOWN};
-	u64 now_ns = bpf_ktime_get_ns();
+	u64 now_ns = bpf_ktime_get_ns(), inside_ns = 0;
 	struct unspin_observed_thread *thread;
+	struct guest_exit exit;
 
 	if (!vcpu)
 		return 0;
@@ -86,21 +63,22 @@ int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
 		__sync_fetch_and_add(&globals.unobserved_exits, 1);
 		return 0;
 	}
-	if (isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm))
-		read_svm_exit(vcpu, &exit);
-	else if (isa == KVM_ISA_VMX && bpf_core_type_exists(struct vcpu_vmx))
-		read_vmx_exit(vcpu, &exit);
+	read_exit(vcpu, isa, &exit);
 	thread->counters.exits++;
+	thread->isa = isa;
+	thread->exit_code = exit.code == UNSPIN_UNKNOWN ? UNSPIN_UNKNOWN_HALF : exit.code;
 	thread->left_guest_ns = now_ns;
+	thread->handled_ns = 0;
+	if (thread->entered_guest_ns && now_ns > thread->entered_guest_ns)
+		inside_ns = now_ns - thread->entered_guest_ns;
 	emit(thread, UNSPIN_EVENT_EXIT, now_ns, exit.code, 0, 0);
-	if (exit.pause) {
-		thread->counters.ple_exits++;
-		if (exit.kernel_mode == UNSPIN_UNKNOWN)
-			thread->counters.ple_exits_unknown_mode++;
-		else if (!exit.kernel_mode)
-			thread->counters.ple_exits_user++;
-		emit(thread, UNSPIN_EVENT_PAUSE_EXIT, now_ns, exit.rip, exit.kernel_mode, 0);
-	}
+	if (exit.pause)
+		count_pause_exit(thread, &exit, inside_ns, now_ns);
+	else if (exit.interrupt)
+		thread->interrupt_exits++;
+	else
+		thread->other_exits++;
+	thread->after_pause = exit.pause;
 	return 0;
 }
 
@@ -133,7 +111,13 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		/* In bounds: the mask says again what latency_bucket() promises. */
 		thread->counters.exit_to_entry_count[latency_bucket(outside_ns) & (UNSPIN_LATENCY_BUCKETS - 1)]++;
 	}
+	thread->entered_guest_ns = now_ns;
 	emit(thread, UNSPIN_EVENT_ENTRY, now_ns, outside_ns, 0, 0);
+	if (thread->after_pause) {
+		thread->after_pause = 0;
+		emit(thread, UNSPIN_EVENT_PAUSE_ENTRY, now_ns, outside_ns,
+		     thread->handled_ns ? thread->handled_ns : outside_ns, 0);
+	}
 	return 0;
 }
 
@@ -194,6 +178,17 @@ int on_yield_to_return(struct pt_regs *registers)
 	return 0;
 }
 
+static __always_inline void emit_switch_out(const struct unspin_observed_thread *thread, u64 now_ns, u64 next,
+					    u32 flags)
+{
+	u64 rip = UNSPIN_UNKNOWN;
+
+	if (!wants(UNSPIN_EVENT_SWITCH_OUT))
+		return;
+	flags |= read_place((void *)thread->vcpu_pointer, thread->isa, &rip) << UNSPIN_SWITCH_MODE_SHIFT;
+	emit(thread, UNSPIN_EVENT_SWITCH_OUT, now_ns, next, halves(flags, thread->exit_code), rip);
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
 {
@@ -220,9 +215,11 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 			leaving->counters.switches_out_runnable++;
 		else
 			leaving->counters.switches_out_asleep++;
+		if (leaving->left_guest_ns && !leaving->handled_ns && now_ns > leaving->left_guest_ns)
+			leaving->handled_ns = now_ns - leaving->left_guest_ns;
 		change_state(leaving, now_ns, runnable ? UNSPIN_THREAD_RUNNABLE : UNSPIN_THREAD_ASLEEP);
-		emit(leaving, UNSPIN_EVENT_SWITCH_OUT, now_ns, next->pid,
-		     arriving ? arriving->counters.vm : UNSPIN_NO_VM, runnable);
+		emit_switch_out(leaving, now_ns, halves(next->pid, arriving ? arriving->counters.vm : UNSPIN_NO_VM),
+				(runnable ? UNSPIN_SWITCH_RUNNABLE : 0) | (preempt ? UNSPIN_SWITCH_PREEMPT : 0));
 	}
 	if (arriving) {
 		arriving->counters.switches_in++;

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use libbpf_rs::{Object, libbpf_sys};
 use unspin_abi as abi;
+use unspin_events::KIND_NAMES;
 
 use crate::Error;
 
@@ -35,19 +36,6 @@ pub struct ProgramHealth {
     /// Runs that did not take place, because one was under way on that CPU.
     pub recursion_misses: u64,
 }
-
-const KIND_NAMES: [&str; abi::UNSPIN_EVENT_KINDS as usize] = [
-    "none",
-    "switch_in",
-    "switch_out",
-    "sched_wakeup",
-    "pause_exit",
-    "kvm_vcpu_on_spin",
-    "yield_to",
-    "kvm_exit",
-    "kvm_entry",
-    "guest_wait",
-];
 
 impl Health {
     /// Missed runs of all programs.

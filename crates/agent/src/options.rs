@@ -22,7 +22,8 @@ impl EventMask {
     pub const PAUSE_LOOPS: EventMask = EventMask(
         1 << abi::UNSPIN_EVENT_PAUSE_EXIT
             | 1 << abi::UNSPIN_EVENT_ON_SPIN
-            | 1 << abi::UNSPIN_EVENT_YIELD_TO,
+            | 1 << abi::UNSPIN_EVENT_YIELD_TO
+            | 1 << abi::UNSPIN_EVENT_PAUSE_ENTRY,
     );
     /// Every exit and entry: by far the most.
     pub const EXITS: EventMask =
@@ -125,7 +126,7 @@ mod tests {
         let kinds = |mask: EventMask| (0..32).filter(|kind| mask.has(*kind)).collect::<Vec<u32>>();
         assert!(kinds(EventMask::NONE).is_empty());
         assert_eq!(kinds(EventMask::SWITCHES), [1, 2, 3]);
-        assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6]);
+        assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6, 10]);
         assert_eq!(kinds(EventMask::EXITS), [7, 8]);
         let both = EventMask::SWITCHES.and(EventMask::EXITS);
         assert_eq!(kinds(both), [1, 2, 3, 7, 8]);

@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use unspin_abi as abi;
 
+use crate::event_codec::{self, KIND_NAMES};
+
 /// Something that happened to a vCPU. Times are nanoseconds of `CLOCK_MONOTONIC`, simulated ones in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
@@ -41,6 +43,14 @@ pub enum What {
         next_vm: Option<u32>,
         /// Still runnable (preempted or yielded), or asleep.
         runnable: bool,
+        /// The scheduler took the CPU; otherwise the thread called `schedule()` itself.
+        preempt: bool,
+        /// Where the guest was, where the host can tell.
+        mode: Option<GuestMode>,
+        /// Hardware code of the guest's last exit, where the host can tell.
+        exit_code: Option<u32>,
+        /// Guest instruction pointer, where the host can tell.
+        guest_rip: Option<u64>,
     },
     /// A sleeping vCPU thread became runnable.
     SchedWakeup {
@@ -51,8 +61,16 @@ pub enum What {
     PauseExit {
         /// Guest instruction pointer, where the host can tell.
         guest_rip: Option<u64>,
-        /// Whether the guest was in kernel mode, where the host can tell.
-        kernel_mode: Option<bool>,
+        /// Where the guest was, where the host can tell.
+        mode: Option<GuestMode>,
+        /// Pause-loop window in force (AMD: PAUSEs; Intel: TSC cycles), where the host can tell.
+        window: Option<u32>,
+        /// Nanoseconds in the guest since the last entry; stops at `u32::MAX`.
+        inside_ns: u32,
+        /// Exits since this vCPU's previous pause-loop exit, host interrupts not counted; stops at `u16::MAX`.
+        other_exits: u16,
+        /// Exits for host interrupts since then; stops at `u16::MAX`.
+        interrupt_exits: u16,
     },
     /// `kvm_vcpu_on_spin()` was entered.
     KvmVcpuOnSpin,
@@ -84,6 +102,75 @@ pub enum What {
         /// `enum unspin_wait_kind`.
         wait_kind: u32,
     },
+    /// The guest was entered again after a pause-loop exit.
+    PauseEntry {
+        /// Nanoseconds since the exit.
+        outside_ns: u64,
+        /// Of them until the vCPU first left its pCPU; all if it did not (ruling 17).
+        handling_ns: u64,
+    },
+    /// An inter-processor interrupt was posted to one receiver; the event's vCPU sent it.
+    Ipi {
+        /// The receiver.
+        receiver_vcpu: u16,
+        /// Interrupt vector.
+        vector: u8,
+        /// Delivery mode as in the ICR: 0 fixed, 4 NMI, ...
+        delivery_mode: u8,
+        /// How the sender named the receivers.
+        form: IpiForm,
+        /// Destination as the sender wrote it, where the host can tell.
+        destination: Option<u64>,
+    },
+    /// Events are missing before this one.
+    Lost {
+        /// How many.
+        events: u64,
+        /// `enum unspin_event_kind` of them.
+        lost_kind: u32,
+    },
+    /// What the guest's hint page said (abi/hint.h).
+    Hint {
+        /// The three arguments.
+        arguments: [u64; 3],
+    },
+}
+
+/// Where a guest was when it was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuestMode {
+    /// CPL 3.
+    User,
+    /// CPL 0 to 2.
+    Kernel,
+}
+
+/// How the sender of an inter-processor interrupt named its receivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IpiForm {
+    /// The host cannot tell.
+    Unknown,
+    /// By APIC id.
+    Physical,
+    /// By logical destination.
+    Logical,
+    /// Itself.
+    OneSelf,
+    /// Everybody.
+    All,
+    /// Everybody else.
+    AllButSelf,
+    /// By the hypercall `KVM_HC_SEND_IPI`.
+    Hypercall,
+}
+
+impl What {
+    /// The word for this kind, one of [`KIND_NAMES`].
+    pub fn name(&self) -> &'static str {
+        KIND_NAMES[self.encode().0 as usize]
+    }
 }
 
 /// Why bytes are not an event.
@@ -112,7 +199,7 @@ impl Event {
     pub fn decode(raw: &abi::unspin_event) -> Result<Event, DecodeError> {
         Ok(Event {
             time_ns: raw.time_ns,
-            vm: known_vm(raw.vm.into()),
+            vm: event_codec::known_vm(raw.vm),
             vcpu: (u32::from(raw.vcpu) != abi::UNSPIN_NO_VCPU).then_some(raw.vcpu),
             thread: raw.thread,
             cpu: raw.cpu,
@@ -133,155 +220,6 @@ impl Event {
             argument0: arguments[0],
             argument1: arguments[1],
             argument2: arguments[2],
-        }
-    }
-}
-
-impl What {
-    fn decode(raw: &abi::unspin_event) -> Result<What, DecodeError> {
-        let arguments = Arguments(raw);
-        Ok(match raw.kind {
-            abi::UNSPIN_EVENT_SWITCH_IN => What::SwitchIn {
-                previous_thread: arguments.narrow(0)?,
-                previous_vm: known_vm(u64::from(arguments.narrow::<u32>(1)?)),
-            },
-            abi::UNSPIN_EVENT_SWITCH_OUT => What::SwitchOut {
-                next_thread: arguments.narrow(0)?,
-                next_vm: known_vm(u64::from(arguments.narrow::<u32>(1)?)),
-                runnable: arguments.flag(2)?,
-            },
-            abi::UNSPIN_EVENT_WAKEUP => What::SchedWakeup {
-                waker_thread: arguments.narrow(0)?,
-            },
-            abi::UNSPIN_EVENT_PAUSE_EXIT => What::PauseExit {
-                guest_rip: known(raw.argument0),
-                kernel_mode: known(raw.argument1)
-                    .map(|_| arguments.flag(1))
-                    .transpose()?,
-            },
-            abi::UNSPIN_EVENT_ON_SPIN => What::KvmVcpuOnSpin,
-            abi::UNSPIN_EVENT_YIELD_TO => What::YieldTo {
-                result: raw.argument0 as i64,
-                target_vcpu: known(raw.argument1)
-                    .map(|_| arguments.narrow(1))
-                    .transpose()?,
-                target_thread: arguments.narrow(2)?,
-            },
-            abi::UNSPIN_EVENT_EXIT => What::KvmExit {
-                exit_code: known(raw.argument0),
-            },
-            abi::UNSPIN_EVENT_ENTRY => What::KvmEntry {
-                outside_ns: raw.argument0,
-            },
-            abi::UNSPIN_EVENT_GUEST_WAIT => What::GuestWait {
-                wait_ns: raw.argument0,
-                target: raw.argument1,
-                wait_kind: arguments.narrow(2)?,
-            },
-            other => return Err(DecodeError::Kind(other)),
-        })
-    }
-
-    fn encode(&self) -> (u32, [u64; 3]) {
-        let vm = |number: Option<u32>| u64::from(number.unwrap_or(abi::UNSPIN_NO_VM));
-        let unknown = abi::UNSPIN_UNKNOWN as u64;
-        match *self {
-            What::SwitchIn {
-                previous_thread,
-                previous_vm,
-            } => (
-                abi::UNSPIN_EVENT_SWITCH_IN,
-                [previous_thread.into(), vm(previous_vm), 0],
-            ),
-            What::SwitchOut {
-                next_thread,
-                next_vm,
-                runnable,
-            } => (
-                abi::UNSPIN_EVENT_SWITCH_OUT,
-                [next_thread.into(), vm(next_vm), runnable.into()],
-            ),
-            What::SchedWakeup { waker_thread } => {
-                (abi::UNSPIN_EVENT_WAKEUP, [waker_thread.into(), 0, 0])
-            }
-            What::PauseExit {
-                guest_rip,
-                kernel_mode,
-            } => (
-                abi::UNSPIN_EVENT_PAUSE_EXIT,
-                [
-                    guest_rip.unwrap_or(unknown),
-                    kernel_mode.map_or(unknown, u64::from),
-                    0,
-                ],
-            ),
-            What::KvmVcpuOnSpin => (abi::UNSPIN_EVENT_ON_SPIN, [0, 0, 0]),
-            What::YieldTo {
-                result,
-                target_vcpu,
-                target_thread,
-            } => (
-                abi::UNSPIN_EVENT_YIELD_TO,
-                [
-                    result as u64,
-                    target_vcpu.map_or(unknown, u64::from),
-                    target_thread.into(),
-                ],
-            ),
-            What::KvmExit { exit_code } => {
-                (abi::UNSPIN_EVENT_EXIT, [exit_code.unwrap_or(unknown), 0, 0])
-            }
-            What::KvmEntry { outside_ns } => (abi::UNSPIN_EVENT_ENTRY, [outside_ns, 0, 0]),
-            What::GuestWait {
-                wait_ns,
-                target,
-                wait_kind,
-            } => (
-                abi::UNSPIN_EVENT_GUEST_WAIT,
-                [wait_ns, target, wait_kind.into()],
-            ),
-        }
-    }
-}
-
-fn known(argument: u64) -> Option<u64> {
-    (argument != abi::UNSPIN_UNKNOWN as u64).then_some(argument)
-}
-
-fn known_vm(number: u64) -> Option<u32> {
-    u32::try_from(number)
-        .ok()
-        .filter(|&number| number != abi::UNSPIN_NO_VM)
-}
-
-struct Arguments<'event>(&'event abi::unspin_event);
-
-impl Arguments<'_> {
-    fn value(&self, index: u8) -> u64 {
-        match index {
-            0 => self.0.argument0,
-            1 => self.0.argument1,
-            _ => self.0.argument2,
-        }
-    }
-
-    fn narrow<T: TryFrom<u64>>(&self, index: u8) -> Result<T, DecodeError> {
-        T::try_from(self.value(index)).map_err(|_| self.out_of_range(index))
-    }
-
-    fn flag(&self, index: u8) -> Result<bool, DecodeError> {
-        match self.value(index) {
-            0 => Ok(false),
-            1 => Ok(true),
-            _ => Err(self.out_of_range(index)),
-        }
-    }
-
-    fn out_of_range(&self, index: u8) -> DecodeError {
-        DecodeError::Argument {
-            kind: self.0.kind,
-            index,
-            value: self.value(index),
         }
     }
 }

@@ -7,6 +7,7 @@
 mod clock;
 mod counters;
 mod event;
+mod event_codec;
 pub mod log;
 mod trace;
 pub mod truth;
@@ -14,6 +15,7 @@ mod wait;
 
 pub use clock::{ClockError, ClockSample, TscClock};
 pub use counters::{LATENCY_BUCKETS, VcpuCounters};
-pub use event::{DecodeError, Event, What};
+pub use event::{DecodeError, Event, GuestMode, IpiForm, What};
+pub use event_codec::KIND_NAMES;
 pub use trace::{SwitchTrace, ThreadState};
 pub use wait::{GuestWait, Stall, VCPUS_MAX, WaitError, WaitKind};

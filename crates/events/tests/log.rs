@@ -37,7 +37,7 @@ proptest! {
 
     #[test]
     fn whatever_decodes_encodes_to_the_same_meaning(
-        kind in 0u32..12, vm in any::<u32>(), vcpu in any::<u16>(),
+        kind in 0u32..16, vm in any::<u32>(), vcpu in any::<u16>(),
         arguments in prop::array::uniform3(prop_oneof![0u64..3, any::<u64>(), Just(u64::MAX), Just(0xffff_ffff)]),
     ) {
         let raw = abi::unspin_event {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use unspin_agent::{EventMask, ObserveOptions, Observer, Recorder, capabilities};
-use unspin_events::{Event, VcpuCounters, What};
+use unspin_events::{Event, GuestMode, VcpuCounters, What};
 use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
@@ -158,7 +158,7 @@ fn events_equal_counters() {
             count(|what| matches!(
                 what,
                 What::PauseExit {
-                    kernel_mode: Some(true),
+                    mode: Some(GuestMode::Kernel),
                     ..
                 }
             )),

@@ -2,7 +2,7 @@
 //! Random events for the tests.
 
 use proptest::prelude::*;
-use unspin_events::{Event, What, log::Metadata};
+use unspin_events::{Event, GuestMode, IpiForm, What, log::Metadata};
 
 /// Metadata of a made-up run.
 pub fn metadata() -> Metadata {
@@ -30,20 +30,9 @@ fn what() -> impl Strategy<Value = What> {
             previous_thread,
             previous_vm
         }),
-        (any::<u32>(), vm(), any::<bool>()).prop_map(|(next_thread, next_vm, runnable)| {
-            What::SwitchOut {
-                next_thread,
-                next_vm,
-                runnable,
-            }
-        }),
+        switch_out(),
         any::<u32>().prop_map(|waker_thread| What::SchedWakeup { waker_thread }),
-        (known(), prop::option::of(any::<bool>())).prop_map(|(guest_rip, kernel_mode)| {
-            What::PauseExit {
-                guest_rip,
-                kernel_mode,
-            }
-        }),
+        pause_exit(),
         Just(What::KvmVcpuOnSpin),
         (any::<i64>(), prop::option::of(any::<u16>()), any::<u32>()).prop_map(
             |(result, target_vcpu, target_thread)| What::YieldTo {
@@ -61,7 +50,81 @@ fn what() -> impl Strategy<Value = What> {
                 wait_kind,
             }
         }),
+        (any::<u64>(), any::<u64>()).prop_map(|(outside_ns, handling_ns)| What::PauseEntry {
+            outside_ns,
+            handling_ns
+        }),
+        ipi(),
+        (any::<u64>(), any::<u32>())
+            .prop_map(|(events, lost_kind)| What::Lost { events, lost_kind }),
+        any::<[u64; 3]>().prop_map(|arguments| What::Hint { arguments }),
     ]
+}
+
+fn mode() -> impl Strategy<Value = Option<GuestMode>> {
+    prop::option::of(prop_oneof![Just(GuestMode::User), Just(GuestMode::Kernel)])
+}
+
+fn half() -> impl Strategy<Value = Option<u32>> {
+    prop::option::of(0u32..u32::MAX)
+}
+
+fn switch_out() -> impl Strategy<Value = What> {
+    (
+        any::<u32>(),
+        vm(),
+        any::<(bool, bool)>(),
+        mode(),
+        half(),
+        known(),
+    )
+        .prop_map(
+            |(next_thread, next_vm, (runnable, preempt), mode, exit_code, guest_rip)| {
+                What::SwitchOut {
+                    next_thread,
+                    next_vm,
+                    runnable,
+                    preempt,
+                    mode,
+                    exit_code,
+                    guest_rip,
+                }
+            },
+        )
+}
+
+fn pause_exit() -> impl Strategy<Value = What> {
+    (known(), mode(), half(), any::<(u32, u16, u16)>()).prop_map(
+        |(guest_rip, mode, window, (inside_ns, other_exits, interrupt_exits))| What::PauseExit {
+            guest_rip,
+            mode,
+            window,
+            inside_ns,
+            other_exits,
+            interrupt_exits,
+        },
+    )
+}
+
+fn ipi() -> impl Strategy<Value = What> {
+    let form = prop::sample::select(vec![
+        IpiForm::Unknown,
+        IpiForm::Physical,
+        IpiForm::Logical,
+        IpiForm::OneSelf,
+        IpiForm::All,
+        IpiForm::AllButSelf,
+        IpiForm::Hypercall,
+    ]);
+    (any::<(u16, u8, u8)>(), form, known()).prop_map(
+        |((receiver_vcpu, vector, delivery_mode), form, destination)| What::Ipi {
+            receiver_vcpu,
+            vector,
+            delivery_mode,
+            form,
+            destination,
+        },
+    )
 }
 
 /// Any event.

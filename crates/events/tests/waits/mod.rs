@@ -36,6 +36,10 @@ pub fn switch_out(runnable: bool) -> What {
         next_thread: 0,
         next_vm: None,
         runnable,
+        preempt: runnable,
+        mode: None,
+        exit_code: None,
+        guest_rip: None,
     }
 }
 

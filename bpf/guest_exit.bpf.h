@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * guest_exit.bpf.h - what the hardware says about an exit and about where the guest was, on AMD and Intel.
+ *
+ * struct kvm_vcpu is the first member of struct vcpu_svm and of struct vcpu_vmx. All reads are safe ones, which leave zeroes
+ * where they fail: a vCPU that is being destroyed gives wrong words, never a fault.
+ */
+#ifndef UNSPIN_BPF_GUEST_EXIT_H
+#define UNSPIN_BPF_GUEST_EXIT_H
+
+#include "kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../abi/events.h"
+
+/* arch/x86/kvm/trace.h */
+#define KVM_ISA_VMX 1
+#define KVM_ISA_SVM 2
+/* arch/x86/include/uapi/asm/svm.h, vmx.h */
+#define SVM_EXIT_INTR 0x060
+#define SVM_EXIT_PAUSE 0x077
+#define EXIT_REASON_EXTERNAL_INTERRUPT 1
+#define EXIT_REASON_PAUSE_INSTRUCTION 40
+#define USER_CPL 3
+
+struct guest_exit {
+	u64 code; /* UNSPIN_UNKNOWN: neither SVM nor VMX */
+	bool pause;
+	bool interrupt; /* a host's interrupt ended the guest's run */
+	u32 mode;	/* enum unspin_guest_mode; this and the rest for pause-loop exits only */
+	u32 window;	/* as in UNSPIN_EVENT_PAUSE_EXIT */
+	u64 rip;	/* UNSPIN_UNKNOWN on VMX: it is in the VMCS, which only hardware reads */
+};
+
+static __always_inline u64 halves(u32 low, u32 high)
+{
+	return low | (u64)high << 32;
+}
+
+static __always_inline u64 at_most(u64 value, u64 largest)
+{
+	return value < largest ? value : largest;
+}
+
+/* Where an SVM guest was when it was left: enum unspin_guest_mode, and its instruction pointer. */
+static __always_inline u32 read_svm_place(struct vmcb *vmcb, u64 *rip)
+{
+	*rip = BPF_CORE_READ(vmcb, save.rip);
+	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
+}
+
+/* The same for either; VMX keeps both where only hardware reads them. */
+static __always_inline u32 read_place(struct kvm_vcpu *vcpu, u32 isa, u64 *rip)
+{
+	if (isa != KVM_ISA_SVM || !bpf_core_type_exists(struct vcpu_svm))
+		return UNSPIN_MODE_UNKNOWN;
+	return read_svm_place(BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb), rip);
+}
+
+static __always_inline void read_svm_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
+
+	exit->code = BPF_CORE_READ(vmcb, control.exit_code);
+	exit->pause = exit->code == SVM_EXIT_PAUSE;
+	exit->interrupt = exit->code == SVM_EXIT_INTR;
+	if (exit->pause) {
+		exit->mode = read_svm_place(vmcb, &exit->rip);
+		exit->window = BPF_CORE_READ(vmcb, control.pause_filter_count);
+	}
+}
+
+static __always_inline void read_vmx_exit(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	if (bpf_core_field_exists(struct vcpu_vmx, vt))
+		exit->code = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
+	else
+		exit->code = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
+	exit->pause = (u16)exit->code == EXIT_REASON_PAUSE_INSTRUCTION;
+	exit->interrupt = (u16)exit->code == EXIT_REASON_EXTERNAL_INTERRUPT;
+	if (exit->pause) {
+		exit->mode = UNSPIN_MODE_KERNEL; /* Intel's PLE regards CPL 0 only (SDM 3C, "PAUSE-loop exiting") */
+		exit->window = BPF_CORE_READ((struct vcpu_vmx *)vcpu, ple_window);
+	}
+}
+
+/* What is known of the exit that the current vCPU has just made. */
+static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit)
+{
+	*exit = (struct guest_exit){.code = UNSPIN_UNKNOWN, .rip = UNSPIN_UNKNOWN, .window = UNSPIN_UNKNOWN_HALF};
+	if (isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm))
+		read_svm_exit(vcpu, exit);
+	else if (isa == KVM_ISA_VMX && bpf_core_type_exists(struct vcpu_vmx))
+		read_vmx_exit(vcpu, exit);
+}
+
+#endif
