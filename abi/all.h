@@ -2,6 +2,7 @@
 /* all.h - every header of abi/, for the generator of the Rust bindings. */
 #include "events.h"
 #include "guest.h"
+#include "hint.h"
 #include "lock_kinds.h"
 #include "observe.h"
 

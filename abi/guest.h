@@ -13,7 +13,7 @@
 #include "types.h"
 
 #define UNSPIN_GUEST_MAGIC 0x4e505355u /* "USPN" */
-#define UNSPIN_GUEST_VERSION 1u
+#define UNSPIN_GUEST_VERSION 2u
 
 #define UNSPIN_GUEST_VCPUS_MAX 64u
 #define UNSPIN_GUEST_LOCKS_MAX 64u
@@ -42,7 +42,7 @@
  *   APIC    enabled, in xAPIC or x2APIC mode (the guest switches); MP state runnable; guest memory zero but for the
  *           image's segments (loaded at their physical addresses), the page tables and the parameters
  *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
- * The guest uses general registers only, no hypercall, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
+ * The guest uses general registers only, no hypercall but that of hint.h, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
  * STAR, LSTAR, SFMASK, GS_BASE, KVM's steal time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
  * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
@@ -100,8 +100,10 @@ struct unspin_guest_parameters {
 	struct unspin_distribution hold;	/* at CPL 0, inside the lock */
 	unspin_u32 stop;	    /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
 	unspin_u32 fault_injection; /* enum unspin_guest_fault */
+	unspin_u32 hints;	    /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
+	unspin_u32 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 8);
+UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 16);
 
 /* What a vCPU is doing now; it is what the host cannot see and a test compares with. */
 enum unspin_guest_state {
@@ -162,12 +164,13 @@ _Static_assert(sizeof(struct unspin_guest_statistics) <= UNSPIN_GUEST_STATISTICS
 enum unspin_wait_kind {
 	UNSPIN_WAIT_LOCK = 1,
 	UNSPIN_WAIT_SHOOTDOWN = 2,
+	UNSPIN_WAIT_ANSWER = 3, /* no wait: this vCPU answered a shootdown at begin_tsc; targets: bit of the sender */
 };
 
 #define UNSPIN_NOBODY 0xffu
 
 /*
- * Ground truth: one acquisition or one shootdown. TSC values are the host's: the VMM sets the offset to zero.
+ * Ground truth: one acquisition, one shootdown or one answer. TSC values are the host's: the VMM sets the offset to zero.
  * A record is complete when `kind` is not 0 (written last).
  */
 struct unspin_guest_wait {

@@ -106,7 +106,7 @@ static _Bool parameters_valid(unspin_u32 number)
 	       p->locks <= UNSPIN_GUEST_LOCKS_MAX && p->pause_every_turns >= 1 && p->pause_every_turns <= 65536 &&
 	       p->tick_hz <= 10000 && (p->tick_hz == 0 || p->apic_timer_hz >= p->tick_hz) &&
 	       (unspin_u64)p->vcpus * p->log_records * sizeof(struct unspin_guest_wait) <= UNSPIN_GUEST_LOG_BYTES &&
-	       p->fault_injection <= UNSPIN_FAULT_EXCLUSION;
+	       p->fault_injection <= UNSPIN_FAULT_EXCLUSION && p->hints <= 1;
 }
 
 static void fill_vcpu(struct vcpu *self, unspin_u32 number, unspin_u64 first_tsc)
@@ -139,6 +139,7 @@ _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
 	load_syscall();
 	apic_start();
 	steal_time_register(self);
+	hint_start(self);
 	if (number == 0)
 		locks_prepare();
 	barrier(self, &vcpus_up);

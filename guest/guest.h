@@ -51,6 +51,16 @@ unspin_u64 steal_time_preempted(void);
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets);
 void wait_end(struct vcpu *self);
 void wait_log(struct vcpu *self);
+void answer_log(struct vcpu *self, unspin_u32 sender);
+
+/* hint.c: what the host may read of this vCPU (abi/hint.h). */
+void hint_start(struct vcpu *self);
+void hint_register(struct vcpu *self);
+void hint_asks(struct vcpu *self, unspin_u32 lock);
+void hint_holds(struct vcpu *self);
+void hint_released(struct vcpu *self);
+void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets);
+void hint_waits_no_more(struct vcpu *self);
 
 /* turn.c */
 void locks_prepare(void);

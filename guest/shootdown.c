@@ -18,6 +18,7 @@ void shootdown(struct vcpu *self)
 		return;
 	wait_begin(self, UNSPIN_WAIT_SHOOTDOWN, 0, targets);
 	set_state(self, UNSPIN_STATE_SHOOTDOWN);
+	hint_waits_for_answers(self, targets);
 	platform_store_relaxed(&self->unanswered, PARAMETERS->vcpus - 1);
 	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
 		if (i != self->number) /* release: who takes the bit sees `unanswered` */
@@ -29,6 +30,7 @@ void shootdown(struct vcpu *self)
 	while (left)
 		left = platform_wait_while(&self->unanswered, left, PLATFORM_FOREVER);
 	wait_end(self);
+	hint_waits_no_more(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	statistics->shootdowns++;
 	statistics->shootdown_wait_cycles += self->wait.end_tsc - self->wait.begin_tsc;
@@ -50,6 +52,7 @@ void handle_shootdown(unspin_u64 interrupted_cs)
 		unspin_u32 sender = (unspin_u32)__builtin_ctzll(senders);
 
 		senders &= senders - 1;
+		answer_log(self, sender); /* before: the sender's wait may be over right after */
 		platform_fetch_add_release(&vcpu_of(sender)->unanswered, (unspin_u32)-1);
 		self->statistics->shootdowns_answered++;
 	}

@@ -56,21 +56,53 @@ void wait_end(struct vcpu *self)
 	self->wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
 }
 
-/* Keeps the wait if it is long enough and there is room; its kind goes last, so that the VMM sees all or nothing. */
-void wait_log(struct vcpu *self)
+/*
+ * Room for one more record in this vCPU's log; NULL when it is full. A handler may interrupt this anywhere and take a record
+ * of its own: the index is drawn by one instruction.
+ */
+static struct unspin_guest_wait *log_record(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	struct unspin_guest_wait *record = &self->log[statistics->log_kept];
-	unspin_u8 kind = self->wait.kind;
+	unspin_u64 index = __atomic_fetch_add(&statistics->log_kept, 1, __ATOMIC_RELAXED);
 
-	if (self->wait.turns < PARAMETERS->log_minimum_turns)
+	if (index < PARAMETERS->log_records)
+		return &self->log[index];
+	__atomic_fetch_sub(&statistics->log_kept, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&statistics->log_dropped, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+/* Writes the record's kind last, so that the VMM sees all or nothing. */
+static void log_write(struct vcpu *self, const struct unspin_guest_wait *wait)
+{
+	struct unspin_guest_wait *record = log_record(self), incomplete = *wait;
+
+	if (!record)
 		return;
-	if (statistics->log_kept >= PARAMETERS->log_records) {
-		statistics->log_dropped++;
-		return;
-	}
-	self->wait.kind = 0;
-	*record = self->wait;
-	__atomic_store_n(&record->kind, kind, __ATOMIC_RELEASE);
-	statistics->log_kept++;
+	incomplete.kind = 0;
+	*record = incomplete;
+	__atomic_store_n(&record->kind, wait->kind, __ATOMIC_RELEASE);
+}
+
+/* Keeps the wait if it is long enough and there is room. */
+void wait_log(struct vcpu *self)
+{
+	if (self->wait.turns >= PARAMETERS->log_minimum_turns)
+		log_write(self, &self->wait);
+}
+
+/* Keeps that this vCPU has just answered vCPU `sender`: who was late with an answer is the receiver's to say. */
+void answer_log(struct vcpu *self, unspin_u32 sender)
+{
+	unspin_u64 now = rdtsc();
+	struct unspin_guest_wait answer = {
+		.begin_tsc = now,
+		.end_tsc = now,
+		.targets = 1ull << sender,
+		.kind = UNSPIN_WAIT_ANSWER,
+		.holder_at_stall = UNSPIN_NOBODY,
+	};
+
+	if (PARAMETERS->log_records)
+		log_write(self, &answer);
 }

@@ -76,14 +76,17 @@ static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops
 	struct lock_slot *slot = &lock_slots[number];
 
 	wait_begin(self, UNSPIN_WAIT_LOCK, number, 0);
+	hint_asks(self, number);
 	set_state(self, UNSPIN_STATE_WAITING);
 	__atomic_store_n(&self->asking, number + 1, __ATOMIC_RELAXED);
 	operations.lock(&slot->lock);
 	wait_end(self);
+	hint_holds(self);
 	__atomic_store_n(&self->asking, 0, __ATOMIC_RELAXED);
 	hold(self, slot, loops);
 	operations.unlock(&slot->lock);
 	self->wait.released_tsc = rdtsc();
+	hint_released(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	count_acquisition(self);
 	wait_log(self);
@@ -115,6 +118,8 @@ static void turn(struct vcpu *self)
 	if (due(&self->turns_until_wakeup, p->wakeup_every_turns))
 		pass_token(self);
 	self->statistics->operations++;
+	if (due(&self->turns_until_hint, self->hint_every_turns))
+		hint_register(self);
 }
 
 /* Until the parameters' turns are done or the VMM asks to stop. */

@@ -9,6 +9,7 @@
 #define UNSPIN_GUEST_VCPU_H
 
 #include "../abi/guest.h"
+#include "../abi/hint.h"
 #include "layout.h"
 #include "x86.h"
 
@@ -48,6 +49,9 @@ struct vcpu {
 	unspin_u32 turns_until_pause;	  /* of waiting loops */
 	unspin_u32 turns_until_shootdown; /* of work */
 	unspin_u32 turns_until_wakeup;	  /* of work */
+	unspin_u32 turns_until_hint;	  /* until the hint is registered once more */
+	unspin_u32 hint_every_turns;	  /* 0: this guest gives no hints */
+	_Bool hint_by_vmmcall;		  /* AMD's hypercall instruction, or Intel's */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));
@@ -58,6 +62,8 @@ struct vcpu {
 	/* Raised by the predecessor: wake-ups not consumed yet. */
 	unspin_u32 tokens __attribute__((aligned(64)));
 	struct kvm_steal_time steal_time;
+	/* Read by the host. */
+	struct unspin_hint hint __attribute__((aligned(64)));
 
 	unspin_u8 interrupt_stacks[INTERRUPT_STACKS][INTERRUPT_STACK_BYTES] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));

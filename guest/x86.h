@@ -60,6 +60,18 @@ static inline struct cpuid cpuid(unspin_u32 leaf)
 	return result;
 }
 
+/* KVM's hypercall (Documentation/virt/kvm/x86/hypercalls.rst), by the CPU maker's own instruction; its answer. */
+static inline unspin_u64 hypercall(_Bool by_vmmcall, unspin_u64 number, unspin_u64 argument)
+{
+	unspin_u64 answer;
+
+	if (by_vmmcall)
+		__asm__ volatile("vmmcall" : "=a"(answer) : "a"(number), "b"(argument) : "memory");
+	else
+		__asm__ volatile("vmcall" : "=a"(answer) : "a"(number), "b"(argument) : "memory");
+	return answer;
+}
+
 static inline unspin_u64 rdmsr(unspin_u32 msr)
 {
 	unspin_u32 low, high;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use unspin_abi::unspin_guest_statistics;
+use unspin_abi::{UNSPIN_WAIT_LOCK, unspin_guest_statistics};
 use unspin_events::{
     ClockSample, GuestWait, SwitchTrace, TscClock, VcpuCounters,
     truth::{self, Table1, Truth},
@@ -102,6 +102,9 @@ fn waits(vm: &VmReport) -> (Vec<GuestWait>, u64) {
             let host = |tsc: u64| tsc.wrapping_sub(vcpu.tsc_offset as u64);
             raw.begin_tsc = host(raw.begin_tsc);
             raw.end_tsc = host(raw.end_tsc);
+            if u32::from(raw.kind) == UNSPIN_WAIT_LOCK {
+                raw.released_tsc = host(raw.released_tsc);
+            }
             if raw.stall_tsc != 0 {
                 raw.stall_tsc = host(raw.stall_tsc);
             }

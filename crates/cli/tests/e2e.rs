@@ -101,7 +101,7 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
         );
     }
     assert!(
-        rows.iter().map(|row| number(row, "pauses")).sum::<i64>() > 100,
+        rows.iter().map(|row| number(row, "pauses")).sum::<i64>() > 0, // the shootdowns alone wait
         "{rows:#?}"
     );
     let run = &self::rows(&ended, "run")[0];

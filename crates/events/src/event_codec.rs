@@ -99,8 +99,9 @@ impl What {
                 exit_code,
                 guest_rip,
             } => {
-                let flags = u32::from(runnable) * abi::UNSPIN_SWITCH_RUNNABLE
-                    | u32::from(preempt) * abi::UNSPIN_SWITCH_PREEMPT
+                let flag = |set: bool, flag: u32| if set { flag } else { 0 };
+                let flags = flag(runnable, abi::UNSPIN_SWITCH_RUNNABLE)
+                    | flag(preempt, abi::UNSPIN_SWITCH_PREEMPT)
                     | mode_number(mode) << abi::UNSPIN_SWITCH_MODE_SHIFT;
                 (
                     abi::UNSPIN_EVENT_SWITCH_OUT,

@@ -15,6 +15,8 @@ pub enum WaitKind {
     Lock,
     /// The answers to a TLB shootdown.
     Shootdown,
+    /// No wait: the moment at which this vCPU answered the shootdown of the one in `targets`.
+    Answer,
 }
 
 /// The moment at which a wait had lasted more than the guest's `stall_turns`.
@@ -43,7 +45,9 @@ pub struct GuestWait {
     pub begin_tsc: u64,
     /// Acquired it, or had all answers.
     pub end_tsc: u64,
-    /// Shootdown: receivers, one bit per vCPU.
+    /// Unlock was done, TSC cycles; `None` for shootdowns and answers.
+    pub released_tsc: Option<u64>,
+    /// Shootdown: receivers, one bit per vCPU; answer: the one that asked.
     pub targets: u64,
     /// Turns of the waiting loop; 0: nothing to wait for.
     pub turns: u32,
@@ -84,11 +88,12 @@ impl GuestWait {
             0 => return Err(WaitError::Incomplete),
             abi::UNSPIN_WAIT_LOCK => WaitKind::Lock,
             abi::UNSPIN_WAIT_SHOOTDOWN => WaitKind::Shootdown,
+            abi::UNSPIN_WAIT_ANSWER => WaitKind::Answer,
             _ => return Err(WaitError::Kind),
         };
         let holder = (u32::from(raw.holder_at_stall) != abi::UNSPIN_NOBODY)
             .then_some(u16::from(raw.holder_at_stall));
-        let stall = (raw.stall_tsc != 0).then_some(Stall {
+        let stall = (kind != WaitKind::Answer && raw.stall_tsc != 0).then_some(Stall {
             tsc: raw.stall_tsc,
             holder: if kind == WaitKind::Lock { holder } else { None },
             preempted: raw.preempted_at_stall,
@@ -100,12 +105,14 @@ impl GuestWait {
         };
         if vcpu >= vcpus
             || stall.is_some_and(absent)
-            || (kind == WaitKind::Shootdown && beyond(raw.targets))
+            || (kind != WaitKind::Lock && beyond(raw.targets))
         {
             return Err(WaitError::Vcpu);
         }
         let outside = |stall: Stall| stall.tsc < raw.begin_tsc || stall.tsc > raw.end_tsc;
-        if raw.end_tsc < raw.begin_tsc || stall.is_some_and(outside) {
+        let released_tsc = (kind == WaitKind::Lock).then_some(raw.released_tsc);
+        let early = released_tsc.is_some_and(|released_tsc| released_tsc < raw.end_tsc);
+        if raw.end_tsc < raw.begin_tsc || early || stall.is_some_and(outside) {
             return Err(WaitError::Times);
         }
         Ok(GuestWait {
@@ -114,10 +121,11 @@ impl GuestWait {
             lock: raw.lock,
             begin_tsc: raw.begin_tsc,
             end_tsc: raw.end_tsc,
-            targets: if kind == WaitKind::Shootdown {
-                raw.targets
-            } else {
+            released_tsc,
+            targets: if kind == WaitKind::Lock {
                 0
+            } else {
+                raw.targets
             },
             turns: raw.turns,
             stall,

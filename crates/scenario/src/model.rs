@@ -93,6 +93,8 @@ pub struct Vm {
     pub log_records: u32,
     /// Waits shorter than this many turns are left out of the log.
     pub log_minimum_turns: u32,
+    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/hint.h`).
+    pub hints: bool,
 }
 
 /// Who shares locks.

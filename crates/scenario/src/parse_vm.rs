@@ -31,6 +31,7 @@ pub(crate) const VM_KEYS: &[&str] = &[
     "halt_exits",
     "log_records",
     "log_minimum_turns",
+    "hints",
 ];
 /// Keys of a distribution.
 pub(crate) const DISTRIBUTION_KEYS: &[&str] = &["exponential", "uniform"];
@@ -78,6 +79,7 @@ fn group(source: Source<'_>, found: &Found<'_, '_>) -> Result<Vm, ScenarioError>
         halt_exits: vm.boolean("halt_exits", true)?,
         log_records: log_records(&vm, vcpus)?,
         log_minimum_turns: vm.number("log_minimum_turns", 0, u32::MAX, 0)?,
+        hints: vm.boolean("hints", false)?,
     })
 }
 

@@ -86,7 +86,8 @@ fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
         writeln!(out, "{key} = {value}")?;
     }
     writeln!(out, "pause_exits = {}", vm.pause_exits)?;
-    writeln!(out, "halt_exits = {}", vm.halt_exits)
+    writeln!(out, "halt_exits = {}", vm.halt_exits)?;
+    writeln!(out, "hints = {}", vm.hints)
 }
 
 fn distribution(distribution: &Distribution) -> String {

@@ -122,6 +122,8 @@ struct Vm {
     log_records: Option<u32>,
     /// Waits of fewer turns are left out of the log; 0 when absent.
     log_minimum_turns: Option<u32>,
+    /// Whether the guest tells the host what it asks for, holds and waits for; false when absent.
+    hints: Option<bool>,
 }
 
 /// How many locks, and who shares them.

@@ -60,6 +60,8 @@ pub fn build(
         hold: loops("hold", &vm.hold)?,
         stop: 0,
         fault_injection: surroundings.fault.number(),
+        hints: vm.hints.into(),
+        reserved: 0,
     })
 }
 

@@ -47,6 +47,7 @@ fn vm() -> Vm {
         halt_exits: true,
         log_records: 1000,
         log_minimum_turns: 8,
+        hints: false,
     }
 }
 

@@ -34,6 +34,7 @@ pub fn vm(vcpus: u32) -> Vm {
         halt_exits: true,
         log_records: 10_000,
         log_minimum_turns: 0,
+        hints: false,
     }
 }
 

@@ -40,7 +40,7 @@ fn vm() -> impl Strategy<Value = Vm> {
             0..=TICK_HZ_MAX,
             1..=PAUSE_EVERY_MAX,
         ),
-        (any::<bool>(), any::<bool>(), 0u32..=2_560, any::<u32>()),
+        (any::<[bool; 3]>(), 0u32..=2_560, any::<u32>()),
     )
         .prop_map(|(size, work, every, rest)| Vm {
             count: size.0,
@@ -54,10 +54,11 @@ fn vm() -> impl Strategy<Value = Vm> {
             wakeup_every_turns: if size.1 > 1 { every.1 } else { 0 },
             tick_hz: every.2,
             pause_every_turns: every.3,
-            pause_exits: rest.0,
-            halt_exits: rest.1,
-            log_records: rest.2,
-            log_minimum_turns: rest.3,
+            pause_exits: rest.0[0],
+            halt_exits: rest.0[1],
+            log_records: rest.1,
+            log_minimum_turns: rest.2,
+            hints: rest.0[2],
         })
 }
 

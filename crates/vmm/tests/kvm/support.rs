@@ -37,6 +37,7 @@ pub fn vm(vcpus: u32) -> Vm {
         halt_exits: true,
         log_records: 1000,
         log_minimum_turns: 0,
+        hints: false,
     }
 }
 
