@@ -14,6 +14,7 @@
  * faulting and leaves zeroes.
  */
 #include "guest_exit.bpf.h"
+#include "ipi.bpf.h"
 #include "threads.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -245,6 +246,19 @@ int BPF_PROG(on_sched_wakeup, struct task_struct *task)
 	now_ns = bpf_ktime_get_ns();
 	change_state(thread, now_ns, UNSPIN_THREAD_RUNNABLE);
 	emit(thread, UNSPIN_EVENT_WAKEUP, now_ns, (u32)bpf_get_current_pid_tgid(), 0, 0);
+	return 0;
+}
+
+SEC("tp_btf/kvm_hypercall")
+int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned long a1, unsigned long a2,
+	     unsigned long a3)
+{
+	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+
+	if (!thread)
+		return 0;
+	if (wants(UNSPIN_EVENT_IPI) && (u32)number == KVM_HC_SEND_IPI)
+		announce_ipi(thread, a3, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
 	return 0;
 }
 

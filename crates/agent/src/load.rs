@@ -8,12 +8,20 @@ use libbpf_rs::{
 };
 use unspin_abi as abi;
 
-use crate::{Error, ObserveOptions, bytes};
+use crate::{
+    Error, ObserveOptions, bytes,
+    ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
+};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
-/// The one program that only events need.
-const TARGETS_OF_YIELDS: &str = "kprobe.multi/yield_to";
+/// Programs that only events of those kinds need, and that a kernel may lack the place for.
+const FOR_EVENTS: [(&str, &[u32]); 4] = [
+    ("kprobe.multi/yield_to", &[abi::UNSPIN_EVENT_YIELD_TO]),
+    ("tp_btf/kvm_apic_ipi", &[abi::UNSPIN_EVENT_IPI]),
+    ("tp_btf/kvm_apic_accept_irq", &[abi::UNSPIN_EVENT_IPI]),
+    ("tp_btf/kvm_hypercall", &[abi::UNSPIN_EVENT_IPI]),
+];
 
 /// What libbpf printed since the last look; its callback is a plain function and has nowhere else to put it.
 static PRINTED: Mutex<String> = Mutex::new(String::new());
@@ -107,11 +115,20 @@ fn open(options: &ObserveOptions) -> Result<OpenObject, Error> {
         done.map_err(|source| refused(&format!("sizing the BPF map {name}"), source))?;
     }
     for mut program in object.progs_mut() {
-        if program.section() == TARGETS_OF_YIELDS {
-            program.set_autoload(options.events.has(abi::UNSPIN_EVENT_YIELD_TO));
-        }
+        let section = program.section().to_string_lossy().into_owned();
+        program.set_autoload(is_wanted(&section, options));
     }
     Ok(object)
+}
+
+/// Whether a program of that section is loaded. Without a tracepoint of IPIs all others work: `ipi_visibility` tells.
+fn is_wanted(section: &str, options: &ObserveOptions) -> bool {
+    let Some((_, kinds)) = FOR_EVENTS.iter().find(|(name, _)| *name == section) else {
+        return true;
+    };
+    let place = section.split_once('/').map_or("", |(_, place)| place);
+    let there = !IPI_TRACEPOINTS.contains(&place) || has_tracepoint(place);
+    there && kinds.iter().any(|kind| options.events.has(*kind))
 }
 
 /// A map of the loaded object by the end of its name (libbpf puts the object's name before `.bss`).

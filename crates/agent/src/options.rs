@@ -29,6 +29,9 @@ impl EventMask {
     pub const EXITS: EventMask =
         EventMask(1 << abi::UNSPIN_EVENT_EXIT | 1 << abi::UNSPIN_EVENT_ENTRY);
 
+    /// Inter-processor interrupts, one event per receiver; without it the programs that see them are not loaded.
+    pub const IPIS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_IPI);
+
     /// Both.
     #[must_use]
     pub const fn and(self, other: EventMask) -> EventMask {
@@ -52,7 +55,7 @@ pub struct ObserveOptions {
     pub events: EventMask,
     /// Size of the ring, bytes: a power of two from 4 KiB to 1 GiB. An event takes 56.
     pub ring_bytes: u32,
-    /// How many vCPU threads at a time, 1 to 65,536; each takes some 500 bytes of kernel memory.
+    /// How many vCPU threads at a time, 1 to 65,536; each takes some 700 bytes of kernel memory.
     pub threads_max: u32,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host; some 20 ns a run).
     pub run_statistics: bool,
@@ -128,6 +131,7 @@ mod tests {
         assert_eq!(kinds(EventMask::SWITCHES), [1, 2, 3]);
         assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6, 10]);
         assert_eq!(kinds(EventMask::EXITS), [7, 8]);
+        assert_eq!(kinds(EventMask::IPIS), [11]);
         let both = EventMask::SWITCHES.and(EventMask::EXITS);
         assert_eq!(kinds(both), [1, 2, 3, 7, 8]);
     }

@@ -9,6 +9,8 @@ use unspin_testbed::{Qemu, self_test::Checks};
 
 #[path = "observer/checks.rs"]
 mod checks;
+#[path = "observer/ipis.rs"]
+mod ipis;
 #[path = "observer/join.rs"]
 mod join;
 #[path = "observer/losses.rs"]

@@ -11,7 +11,7 @@ use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
 use crate::{
-    join, losses,
+    ipis, join, losses,
     vms::{run_for, vcpus, vm},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 type Check = (&'static str, fn());
 
 /// All of them, in the order in which they run.
-pub const ALL: [Check; 7] = [
+pub const ALL: [Check; 9] = [
     (
         "counters_equal_what_the_guests_counted",
         counters_equal_what_the_guests_counted,
@@ -40,6 +40,14 @@ pub const ALL: [Check; 7] = [
     (
         "truth_agrees_with_the_guests_own_table",
         join::truth_agrees_with_the_guests_own_table,
+    ),
+    (
+        "ipis_equal_what_the_guests_sent",
+        ipis::ipis_equal_what_the_guests_sent,
+    ),
+    (
+        "without_their_programs_ipis_are_blind",
+        ipis::without_their_programs_ipis_are_blind,
     ),
     ("without_root_it_says_so", without_root_it_says_so),
 ];

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The record of inter-processor interrupts against what the guests say that they sent.
+
+use std::collections::BTreeMap;
+
+use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
+use unspin_events::{Event, IpiForm, What};
+use unspin_scenario::Vm;
+
+use crate::{
+    checks::{attach, recorded},
+    vms::{loops, run_for, vcpus, vm},
+};
+
+/// guest/layout.h
+const VECTOR_SHOOTDOWN: u8 = 33;
+const VECTOR_WAKE: u8 = 34;
+const VCPUS: u16 = 4;
+
+/// Sends often, and has a tick of its own, which must not be taken for an IPI.
+fn sender() -> Vm {
+    Vm {
+        shootdown_every_turns: 5,
+        wakeup_every_turns: 7,
+        user_work: loops(1_000),
+        tick_hz: 500,
+        ..vm(u32::from(VCPUS))
+    }
+}
+
+/// How often each (form, vector, receiver, destination) was recorded of that thread.
+fn sent(events: &[Event], thread: u32) -> BTreeMap<(IpiForm, u8, u16, Option<u64>), u64> {
+    let mut sent = BTreeMap::new();
+    for event in events.iter().filter(|event| event.thread == thread) {
+        if let What::Ipi {
+            receiver_vcpu,
+            vector,
+            delivery_mode,
+            form,
+            destination,
+        } = event.what
+        {
+            assert_eq!(
+                delivery_mode, 0,
+                "{event:?}: the guest sends fixed ones only"
+            );
+            *sent
+                .entry((form, vector, receiver_vcpu, destination))
+                .or_default() += 1;
+        }
+    }
+    sent
+}
+
+/// Every receiver of every IPI is recorded once, with its form, and nothing else is.
+pub fn ipis_equal_what_the_guests_sent() {
+    let events = EventMask::IPIS.and(EventMask::SWITCHES);
+    let options = ObserveOptions {
+        events,
+        ..ObserveOptions::default()
+    };
+    assert_eq!(ipi_visibility(&options), IpiVisibility::Visible);
+    let (report, events, _) = recorded(100, sender(), events);
+    let (mut shootdowns, mut wakeups, mut ticks) = (0, 0, 0);
+    for (_, vcpu) in vcpus(&report) {
+        let own = vcpu.number as u16;
+        let next = (own + 1) % VCPUS;
+        let mut sent = sent(&events, vcpu.thread_id);
+        let mut take = |form, vector, receiver, destination| {
+            sent.remove(&(form, vector, receiver, destination))
+                .unwrap_or(0)
+        };
+        let others: Vec<u16> = (0..VCPUS).filter(|number| *number != own).collect();
+        for other in &others {
+            // The shorthand's destination field is not used; the guest leaves it zero.
+            let seen = take(IpiForm::AllButSelf, VECTOR_SHOOTDOWN, *other, Some(0));
+            assert_eq!(seen, vcpu.statistics.shootdowns, "{own} to {other}");
+        }
+        let woken = take(IpiForm::Physical, VECTOR_WAKE, next, Some(next.into()));
+        assert_eq!(woken, vcpu.statistics.wakeups, "{own} to {next}");
+        // The barriers and the end wake everybody: at most once each.
+        let everybody: Vec<u64> = others
+            .iter()
+            .map(|other| take(IpiForm::AllButSelf, VECTOR_WAKE, *other, Some(0)))
+            .collect();
+        assert!(
+            everybody
+                .iter()
+                .all(|count| *count == everybody[0] && *count <= 3),
+            "{everybody:?}"
+        );
+        assert_eq!(sent, BTreeMap::new(), "vCPU {own} sent nothing else");
+        shootdowns += vcpu.statistics.shootdowns;
+        wakeups += vcpu.statistics.wakeups;
+        ticks += vcpu.statistics.ticks;
+    }
+    assert!(
+        shootdowns > 40 && wakeups > 40 && ticks > 40,
+        "{shootdowns} shootdowns, {wakeups} wake-ups and {ticks} ticks prove little"
+    );
+}
+
+/// Left out, the programs are not loaded, nothing is recorded, and the record says that it is blind.
+pub fn without_their_programs_ipis_are_blind() {
+    let options = ObserveOptions {
+        events: EventMask::SWITCHES,
+        ..ObserveOptions::default()
+    };
+    assert!(matches!(
+        ipi_visibility(&options),
+        IpiVisibility::Blind(reason) if reason.contains("left out")
+    ));
+    let mut observer = attach(options.events);
+    let report = run_for(20, vec![sender()]);
+    let sent: u64 = vcpus(&report)
+        .map(|(_, vcpu)| vcpu.statistics.shootdowns)
+        .sum();
+    assert!(sent > 0);
+    let (mut ipis, mut others) = (0, 0);
+    observer
+        .drain(&mut |event| match event.what {
+            What::Ipi { .. } => ipis += 1,
+            _ => others += 1,
+        })
+        .expect("the ring");
+    assert!(ipis == 0 && others > 0, "{ipis} {others}");
+    let health = observer.health().expect("the kernel tells");
+    let apic = |name: &str| name.contains("apic") || name.contains("hypercall");
+    assert!(
+        !health.programs.iter().any(|program| apic(&program.name)),
+        "{health:?}"
+    );
+}
