@@ -52,7 +52,9 @@ impl Watch {
         let options = ObserveOptions {
             events: match events {
                 Events::None => EventMask::NONE,
-                _ => EventMask::SWITCHES.and(EventMask::PAUSE_LOOPS),
+                _ => EventMask::SWITCHES
+                    .and(EventMask::PAUSE_LOOPS)
+                    .and(EventMask::IPIS),
             },
             ..ObserveOptions::default()
         };
