@@ -8,6 +8,7 @@ mod clock;
 mod counters;
 mod event;
 mod event_codec;
+pub mod facts;
 pub mod log;
 mod trace;
 pub mod truth;

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Opens a recording: what is in it, what is missing, and its events in order.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use unspin_events::facts::Facts;
+
+use crate::{
+    Error, Manifest,
+    events::Events,
+    manifest::Ended,
+    names::{self, Listing, SegmentName},
+    segment_read::{self, Chunk},
+};
+
+/// A recording on disk.
+#[derive(Debug)]
+pub struct Recorded {
+    folder: PathBuf,
+    manifest: Manifest,
+    problems: Vec<String>,
+    pub(crate) chunks: Vec<Chunk>,
+    /// Times from which on events are missing before the next ones, sorted.
+    pub(crate) holes: Vec<u64>,
+}
+
+impl Recorded {
+    /// Opens the recording in `folder` and checks every file once. What is damaged or cut off is left out and told by
+    /// [`Recorded::problems`]; everything else can be read.
+    ///
+    /// # Errors
+    /// When there is no recording, or one of another version.
+    pub fn open(folder: &Path) -> Result<Recorded, Error> {
+        if !fs::metadata(folder)
+            .map_err(Error::io(folder, "opening the recording"))?
+            .is_dir()
+        {
+            let source = io::Error::from(io::ErrorKind::NotADirectory);
+            return Err(Error::io(folder, "opening the recording")(source));
+        }
+        let listing = names::list(folder)?;
+        let mut problems = Vec::new();
+        let manifest = match Manifest::read(folder) {
+            Ok(manifest) => manifest,
+            Err(error @ Error::Version { .. }) => return Err(error),
+            Err(error) => {
+                problems.push(error.to_string());
+                None
+            }
+        };
+        if manifest.is_none() && listing.segments.is_empty() {
+            return Err(Error::NotARecording {
+                folder: folder.to_owned(),
+            });
+        }
+        if manifest.is_none() {
+            problems.push(format!(
+                "{}: without recording.json nothing is known of the machine, the VMs and the losses",
+                folder.display()
+            ));
+        }
+        let mut recorded = Recorded {
+            folder: folder.to_owned(),
+            manifest: manifest.unwrap_or_default(),
+            problems,
+            chunks: Vec::new(),
+            holes: Vec::new(),
+        };
+        recorded.take_segments(&listing)?;
+        recorded.say_what_is_missing(&listing);
+        Ok(recorded)
+    }
+
+    /// What is said beside the events. Empty where `recording.json` is missing or damaged.
+    pub fn facts(&self) -> &Facts {
+        &self.manifest.facts
+    }
+
+    /// All of `recording.json`.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    /// Where it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What is missing or damaged, one line each; nothing: it is whole. To be shown wherever its numbers are.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// How many events [`Recorded::events`] yields, but for the damage that only reading shows and the
+    /// [`unspin_events::What::Lost`] put in for holes.
+    pub fn rows(&self) -> u64 {
+        self.chunks.iter().map(|chunk| chunk.rows).sum()
+    }
+
+    /// Times of the first and the last event.
+    pub fn span_ns(&self) -> Option<(u64, u64)> {
+        let first = self.chunks.iter().map(|chunk| chunk.first_ns).min()?;
+        let last = self.chunks.iter().map(|chunk| chunk.last_ns).max()?;
+        Some((first, last))
+    }
+
+    /// All events, sorted by time. Where a segment is missing a [`unspin_events::What::Lost`] of kind 0 with `u64::MAX`
+    /// events (not known how many) stands before the next event. Memory: see [`Events`].
+    pub fn events(&self) -> Events<'_> {
+        Events::new(self)
+    }
+
+    /// Chooses files so that every number is read once: the widest that is whole.
+    fn take_segments(&mut self, listing: &Listing) -> Result<(), Error> {
+        let mut next = 0;
+        let mut hole = false;
+        let mut rest = listing.segments.as_slice();
+        while let Some((&name, others)) = rest.split_first() {
+            rest = others;
+            if name.first < next {
+                continue; // a part of what was taken, or of a merged file that was not
+            }
+            if name.first > next {
+                self.problems.push(missing(next, name.first - 1));
+                hole = true;
+            }
+            match segment_read::inspect(&self.folder.join(name.file())) {
+                Ok(chunks) => {
+                    self.take(chunks, &mut hole);
+                    next = name.last.saturating_add(1);
+                }
+                Err(error @ Error::Version { .. }) => return Err(error),
+                Err(error) => {
+                    let parts = rest.iter().any(|other| name.covers(*other));
+                    let instead = if parts { "; its parts are used" } else { "" };
+                    self.problems.push(format!("left out: {error}{instead}"));
+                    next = if parts {
+                        name.first
+                    } else {
+                        hole = true;
+                        name.last.saturating_add(1)
+                    };
+                }
+            }
+        }
+        self.chunks
+            .sort_by_key(|chunk| (chunk.first_ns, chunk.last_ns));
+        self.holes.sort_unstable();
+        Ok(())
+    }
+
+    fn take(&mut self, chunks: Vec<Chunk>, hole: &mut bool) {
+        if let (true, Some(first)) = (*hole, chunks.first()) {
+            self.holes.push(first.first_ns);
+            *hole = false;
+        }
+        self.chunks.extend(chunks);
+    }
+
+    fn say_what_is_missing(&mut self, listing: &Listing) {
+        let manifest = &self.manifest;
+        for name in &listing.partial {
+            self.problems.push(format!(
+                "{name} was never finished and is left out: up to a second at that place is missing"
+            ));
+        }
+        if manifest.schema_version == 0 {
+            return; // there is none
+        }
+        if manifest.ended == Ended::Running {
+            self.problems.push(
+                "it goes on, or was ended without being asked: up to its last second may be missing"
+                    .to_owned(),
+            );
+        }
+        if let Some(because) = &manifest.ended_because {
+            self.problems
+                .push(format!("it ended because of an error: {because}"));
+        }
+        if manifest.unwritten_events > 0 && manifest.ended != Ended::Running {
+            self.problems.push(format!(
+                "{} events at the end could not be written",
+                manifest.unwritten_events
+            ));
+        }
+        // A segment may be there before recording.json counts it, never the other way round.
+        let rows = self.rows();
+        if rows < manifest.events {
+            self.problems.push(format!(
+                "{rows} of {} recorded events are there",
+                manifest.events
+            ));
+        }
+    }
+}
+
+fn missing(first: u32, last: u32) -> String {
+    let range = SegmentName { first, last };
+    format!("{} is missing", range.file())
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Writes one segment: a Parquet file of one row group, whole or not there.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+};
+
+use parquet::{
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
+    errors::ParquetError,
+    file::writer::{SerializedFileWriter, SerializedRowGroupWriter},
+};
+use unspin_abi as abi;
+use unspin_events::{Event, KIND_NAMES};
+
+use crate::{
+    Error,
+    checksum::{self, Checked},
+    details::Details,
+    names, schema,
+};
+
+/// Writes `events`, in their order, to `path`: under another name first, so that a file of that name is whole.
+///
+/// # Errors
+/// When the system refuses, with nothing left behind.
+///
+/// # Panics
+/// With no events, or with more than [`schema::SEGMENT_ROWS_MAX`]: that is a mistake of the caller.
+pub(crate) fn write(path: &Path, events: &[Event]) -> Result<(), Error> {
+    assert!((1..=schema::SEGMENT_ROWS_MAX).contains(&events.len()));
+    write_file(path, |writer| {
+        let mut rows = writer.next_row_group()?;
+        write_rows(&mut rows, events)?;
+        rows.close()?;
+        Ok(())
+    })
+}
+
+/// Creates a segment file: `fill` writes its row groups; then footer, checksum, disk, name.
+///
+/// # Errors
+/// When the system refuses, with nothing left behind.
+pub(crate) fn write_file(
+    path: &Path,
+    fill: impl FnOnce(&mut SerializedFileWriter<Checked>) -> Result<(), ParquetError>,
+) -> Result<(), Error> {
+    let partial = names::partial(path);
+    let done = create(&partial, fill).and_then(|()| {
+        fs::rename(&partial, path).map_err(Error::io(path, "giving a finished segment its name"))
+    });
+    if done.is_err() {
+        // It is told why; a rest that cannot be removed either is skipped by every reader.
+        let _ = fs::remove_file(&partial);
+    }
+    done
+}
+
+fn create(
+    partial: &Path,
+    fill: impl FnOnce(&mut SerializedFileWriter<Checked>) -> Result<(), ParquetError>,
+) -> Result<(), Error> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(partial)
+        .map_err(Error::io(partial, "creating a segment"))?;
+    let properties = schema::properties(&checksum::placeholder());
+    let mut writer = SerializedFileWriter::new(Checked::new(file), schema::schema(), properties)
+        .map_err(Error::writing(partial))?;
+    fill(&mut writer).map_err(Error::writing(partial))?;
+    let file = writer.into_inner().map_err(Error::writing(partial))?;
+    file.seal().map_err(Error::io(partial, "writing"))
+}
+
+/// A column's values, and which rows have one.
+struct Column<T> {
+    values: Vec<T>,
+    levels: Vec<i16>,
+}
+
+impl<T> Column<T> {
+    fn new(rows: impl Iterator<Item = Option<T>>) -> Column<T> {
+        let capacity = rows.size_hint().0;
+        let mut column = Column {
+            values: Vec::with_capacity(capacity),
+            levels: Vec::with_capacity(capacity),
+        };
+        for value in rows {
+            column.levels.push(i16::from(value.is_some()));
+            column.values.extend(value);
+        }
+        column
+    }
+}
+
+/// In the order of the schema. One column at a time: at most 24 bytes a row beside the events themselves.
+fn write_rows(
+    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    events: &[Event],
+) -> Result<(), ParquetError> {
+    let raw: Vec<abi::unspin_event> = events.iter().map(Event::encode).collect();
+    let known = |value: u64| (value != abi::UNSPIN_UNKNOWN as u64).then_some(value as i64);
+    let detail = |event: &Event| Details::of(&event.what);
+    let kinds = KIND_NAMES.map(ByteArray::from);
+    required::<Int64Type>(rows, raw.iter().map(|event| event.time_ns as i64))?;
+    required::<ByteArrayType>(
+        rows,
+        raw.iter().map(|event| kinds[event.kind as usize].clone()),
+    )?;
+    optional::<Int32Type>(
+        rows,
+        events.iter().map(|event| event.vm.map(|vm| vm as i32)),
+    )?;
+    optional::<Int32Type>(rows, events.iter().map(|event| event.vcpu.map(i32::from)))?;
+    required::<Int32Type>(rows, raw.iter().map(|event| event.thread as i32))?;
+    required::<Int32Type>(rows, raw.iter().map(|event| i32::from(event.cpu)))?;
+    optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument0)))?;
+    optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument1)))?;
+    optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument2)))?;
+    let other_thread = |event| detail(event).other_thread.map(|thread| thread as i32);
+    optional::<Int32Type>(rows, events.iter().map(other_thread))?;
+    let other_vm = |event| detail(event).other_vm.map(|vm| vm as i32);
+    optional::<Int32Type>(rows, events.iter().map(other_vm))?;
+    let other_vcpu = |event| detail(event).other_vcpu.map(i32::from);
+    optional::<Int32Type>(rows, events.iter().map(other_vcpu))?;
+    let words = ["user", "kernel"].map(|word| (word, ByteArray::from(word)));
+    let mode = |event| {
+        let mode = detail(event).guest_mode?;
+        let found = words.iter().find(|(word, _)| *word == mode);
+        found.map(|(_, bytes)| bytes.clone())
+    };
+    optional::<ByteArrayType>(rows, events.iter().map(mode))?;
+    optional::<BoolType>(rows, events.iter().map(|event| detail(event).runnable))
+}
+
+fn required<T: DataType>(
+    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    values: impl Iterator<Item = T::T>,
+) -> Result<(), ParquetError> {
+    let values: Vec<T::T> = values.collect();
+    put::<T>(rows, &values, None)
+}
+
+fn optional<T: DataType>(
+    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<(), ParquetError> {
+    let column = Column::new(values);
+    put::<T>(rows, &column.values, Some(&column.levels))
+}
+
+fn put<T: DataType>(
+    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
+    let missing = || ParquetError::General("the schema has fewer columns".to_owned());
+    let mut column = rows.next_column()?.ok_or_else(missing)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
+    column.close()
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Events to write, and the checksum of a segment, for the tests.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use proptest::prelude::*;
+use twox_hash::XxHash64;
+use unspin_abi as abi;
+use unspin_events::{Event, What, facts::Facts};
+use unspin_recording::{Ended, Options, Recorded, Recording};
+
+/// A switch at that time.
+pub fn switch(time_ns: u64, thread: u32) -> Event {
+    Event {
+        time_ns,
+        vm: Some(thread % 3),
+        vcpu: Some((thread % 4) as u16),
+        thread,
+        cpu: (time_ns % 2) as u16,
+        what: What::SwitchIn {
+            previous_thread: thread + 1,
+            previous_vm: None,
+        },
+    }
+}
+
+/// Any event that `abi/events.h` allows: raw arguments are drawn, and what does not decode is drawn again.
+pub fn any_event() -> impl Strategy<Value = Event> {
+    let small = prop_oneof![
+        Just(0u64),
+        Just(1),
+        0..16u64,
+        0..70_000u64,
+        Just(u64::from(u32::MAX)),
+        Just(u64::MAX),
+        any::<u32>().prop_map(u64::from),
+        any::<u64>(),
+    ];
+    let arguments = (small.clone(), small.clone(), small);
+    let place = (
+        any::<u64>(),
+        any::<u32>(),
+        any::<u32>(),
+        any::<u16>(),
+        any::<u16>(),
+    );
+    (1..abi::UNSPIN_EVENT_KINDS, place, arguments).prop_filter_map(
+        "arguments that the kind does not allow",
+        |(kind, (time_ns, vm, thread, vcpu, cpu), (argument0, argument1, argument2))| {
+            Event::decode(&abi::unspin_event {
+                time_ns,
+                kind,
+                vm,
+                thread,
+                vcpu,
+                cpu,
+                argument0,
+                argument1,
+                argument2,
+            })
+            .ok()
+        },
+    )
+}
+
+/// Segments of so many rows, none merged.
+pub fn rows(segment_rows: usize) -> Options {
+    Options {
+        segment_rows,
+        merge_segments: 0,
+        ..Options::default()
+    }
+}
+
+/// A finished recording of those events.
+pub fn record(folder: &Path, events: &[Event], options: Options) {
+    let mut recording =
+        Recording::create(folder, Facts::default(), options).expect("an empty folder");
+    recording.append(events).expect("room on the disk");
+    recording.finish(Ended::Finished, None).expect("room");
+}
+
+/// All events, and everything that was said against them.
+pub fn read(folder: &Path) -> (Vec<Event>, Vec<String>) {
+    let recorded = Recorded::open(folder).expect("a recording");
+    let mut events = recorded.events();
+    let all: Vec<Event> = events.by_ref().collect();
+    let problems = [recorded.problems().to_vec(), events.problems()].concat();
+    (all, problems)
+}
+
+/// The segments of a recording, by name.
+pub fn segments(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder");
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "parquet"));
+    paths.sort();
+    paths
+}
+
+/// Gives changed bytes a checksum that fits, as somebody would who means harm.
+pub fn reseal(bytes: &mut [u8]) {
+    let mark = b"xxh64:";
+    let Some(place) = bytes.windows(mark.len()).rposition(|window| window == mark) else {
+        return;
+    };
+    let digits = place + mark.len()..place + mark.len() + 16;
+    if digits.end > bytes.len() {
+        return;
+    }
+    bytes[digits.clone()].fill(b'0');
+    let hash = XxHash64::oneshot(0, bytes);
+    bytes[digits].copy_from_slice(format!("{hash:016x}").as_bytes());
+}
