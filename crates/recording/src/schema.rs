@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The columns of a segment, named for people who open it with DuckDB or pandas.
 //!
-//! The first nine are the event itself and all that the reader looks at. The others say the same again for queries: who
-//! else took part, in which mode the guest was, whether a vCPU that left its CPU could have gone on.
+//! The first ten are the event itself, with the word of its kind beside the number. The others say the same again for
+//! queries: who else took part, in which mode the guest was, whether a vCPU that left its CPU could have gone on.
 
 use std::sync::{Arc, LazyLock};
 
 use parquet::{
-    basic::{Compression, Encoding},
+    basic::Compression,
     file::{
         metadata::KeyValue,
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
@@ -29,16 +29,26 @@ pub(crate) const KEY_SCHEMA: &str = "unspin.schema_version";
 pub(crate) const KEY_EVENTS: &str = "unspin.events_version";
 pub(crate) const KEY_CHECKSUM: &str = "unspin.checksum";
 
-/// Column numbers of what the reader needs.
+/// Column numbers of what the reader needs: numbers only, because the library's decoder of texts does not bear any bytes.
 pub(crate) const TIME_NS: usize = 0;
-pub(crate) const KIND: usize = 1;
 pub(crate) const VM: usize = 2;
 pub(crate) const VCPU: usize = 3;
 pub(crate) const THREAD: usize = 4;
 pub(crate) const CPU: usize = 5;
 pub(crate) const ARGUMENT0: usize = 6;
-/// How many columns the reader needs: the first so many.
-pub(crate) const COLUMNS_READ: usize = 9;
+pub(crate) const KIND_NUMBER: usize = 9;
+/// All of them.
+pub(crate) const READ: [usize; 9] = [
+    TIME_NS,
+    VM,
+    VCPU,
+    THREAD,
+    CPU,
+    ARGUMENT0,
+    ARGUMENT0 + 1,
+    ARGUMENT0 + 2,
+    KIND_NUMBER,
+];
 
 const MESSAGE: &str = "
 message events {
@@ -51,6 +61,7 @@ message events {
   optional int64 argument0 (INTEGER(64, false));
   optional int64 argument1 (INTEGER(64, false));
   optional int64 argument2 (INTEGER(64, false));
+  required int32 kind_number (INTEGER(32, false));
   optional int32 other_thread (INTEGER(32, false));
   optional int32 other_vm (INTEGER(32, false));
   optional int32 other_vcpu (INTEGER(16, false));
@@ -66,8 +77,8 @@ pub(crate) fn schema() -> TypePtr {
     Arc::clone(&SCHEMA)
 }
 
-/// How segments are written: Snappy everywhere; times as differences, which they are small; dictionaries for the rest,
-/// given up by the library where they do not pay.
+/// How segments are written: Snappy everywhere; dictionaries for everything but times, given up by the library where
+/// they do not pay. Only plain values and dictionaries, because they are what the reader lets pass (pages.rs).
 pub(crate) fn properties(checksum_placeholder: &str) -> Arc<WriterProperties> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
     let time = ColumnPath::from("time_ns");
@@ -78,8 +89,7 @@ pub(crate) fn properties(checksum_placeholder: &str) -> Arc<WriterProperties> {
             .set_compression(Compression::SNAPPY)
             .set_statistics_enabled(EnabledStatistics::None)
             .set_column_statistics_enabled(time.clone(), EnabledStatistics::Chunk)
-            .set_column_dictionary_enabled(time.clone(), false)
-            .set_column_encoding(time, Encoding::DELTA_BINARY_PACKED)
+            .set_column_dictionary_enabled(time, false)
             .set_dictionary_page_size_limit(64 << 10)
             .set_offset_index_disabled(true)
             .set_max_row_group_row_count(None)

@@ -9,7 +9,7 @@ use std::{
 
 use parquet::{
     basic::Compression,
-    data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type},
+    data_type::{DataType, Int32Type, Int64Type},
     errors::ParquetError,
     file::{
         metadata::{ColumnChunkMetaData, FileMetaData, RowGroupMetaData},
@@ -18,7 +18,7 @@ use parquet::{
     },
 };
 use unspin_abi as abi;
-use unspin_events::{Event, KIND_NAMES};
+use unspin_events::Event;
 
 use crate::{Error, checksum, pages, schema};
 
@@ -143,7 +143,8 @@ pub(crate) fn read(chunk: &Chunk) -> Result<ChunkEvents, Error> {
     if row_count(group.metadata()) != Some(chunk.rows) {
         return Err(Error::broken(path, "changed while it was being read"));
     }
-    for column in group.metadata().columns().iter().take(schema::COLUMNS_READ) {
+    for column in schema::READ {
+        let column = group.metadata().column(column);
         check_column(&pages, column, chunk.rows)
             .map_err(|why| Error::broken(path, format!("{}: {why}", column.column_path())))?;
     }
@@ -173,7 +174,7 @@ fn check_column(file: &File, column: &ColumnChunkMetaData, rows: u64) -> Result<
     if end > size || !(begin..end).contains(&data) {
         return Err("a place beyond the file".to_owned());
     }
-    pages::check(file, begin, length).map_err(|error| error.to_string())
+    pages::check(file, begin, length, rows).map_err(|error| error.to_string())
 }
 
 fn check_times(chunk: &Chunk, events: &[Event]) -> Result<(), &'static str> {
@@ -195,7 +196,7 @@ struct Rows<'group> {
 impl Rows<'_> {
     fn events(&self) -> Result<ChunkEvents, ParquetError> {
         let times = self.required::<Int64Type>(schema::TIME_NS)?;
-        let kinds = self.required::<ByteArrayType>(schema::KIND)?;
+        let kinds = self.required::<Int32Type>(schema::KIND_NUMBER)?;
         let vms = self.optional::<Int32Type>(schema::VM)?;
         let vcpus = self.optional::<Int32Type>(schema::VCPU)?;
         let threads = self.required::<Int32Type>(schema::THREAD)?;
@@ -212,7 +213,7 @@ impl Rows<'_> {
             let raw = (|| {
                 Some(abi::unspin_event {
                     time_ns: times[row] as u64,
-                    kind: kind_number(&kinds[row])?,
+                    kind: kinds[row] as u32,
                     vm: vms[row].map_or(abi::UNSPIN_NO_VM, |vm| vm as u32),
                     thread: threads[row] as u32,
                     vcpu: vcpus[row].map_or(Some(abi::UNSPIN_NO_VCPU as u16), narrow)?,
@@ -279,11 +280,4 @@ impl Rows<'_> {
 
 fn narrow(value: i32) -> Option<u16> {
     u16::try_from(value).ok()
-}
-
-fn kind_number(name: &ByteArray) -> Option<u32> {
-    let place = KIND_NAMES
-        .iter()
-        .position(|kind| kind.as_bytes() == name.data());
-    place.map(|place| place as u32)
 }

@@ -120,6 +120,7 @@ fn write_rows(
     optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument0)))?;
     optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument1)))?;
     optional::<Int64Type>(rows, raw.iter().map(|event| known(event.argument2)))?;
+    required::<Int32Type>(rows, raw.iter().map(|event| event.kind as i32))?;
     let other_thread = |event| detail(event).other_thread.map(|thread| thread as i32);
     optional::<Int32Type>(rows, events.iter().map(other_thread))?;
     let other_vm = |event| detail(event).other_vm.map(|vm| vm as i32);

@@ -117,3 +117,17 @@ pub fn reseal(bytes: &mut [u8]) {
     let hash = XxHash64::oneshot(0, bytes);
     bytes[digits].copy_from_slice(format!("{hash:016x}").as_bytes());
 }
+
+/// Reads a recording whose segment `path` has these bytes. Whether anything was said against it.
+pub fn hostile(folder: &Path, path: &Path, bytes: &[u8]) -> bool {
+    fs::write(path, bytes).expect("room");
+    let Ok(recorded) = Recorded::open(folder) else {
+        return true; // another version
+    };
+    let mut events = recorded.events();
+    let found: Vec<Event> = events.by_ref().collect();
+    assert!(found.is_sorted_by_key(|event| event.time_ns));
+    assert!(found.len() as u64 <= recorded.rows() + 1);
+    assert!(recorded.rows() <= 4096 * unspin_recording::SEGMENT_ROWS_MAX as u64);
+    !recorded.problems().is_empty() || !events.problems().is_empty()
+}
