@@ -147,6 +147,34 @@ impl Observer {
         })
     }
 
+    /// Events lost since the last reset, by number of kind. Cheap: to be asked at every drain.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn lost(&self) -> Result<[u64; abi::UNSPIN_EVENT_KINDS as usize], Error> {
+        let now: abi::unspin_observe_globals = load::value(&self.globals, "globals", 0)?;
+        let then = &self.baseline.globals.lost_events;
+        Ok(std::array::from_fn(|kind| {
+            now.lost_events[kind].saturating_sub(then[kind])
+        }))
+    }
+
+    /// Gives back the slots of threads that have ended, with their counters: for whoever observes for days and wants
+    /// events only.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read or write a map.
+    pub fn forget_ended(&mut self) -> Result<(), Error> {
+        let empty = abi::unspin_observed_thread::default();
+        self.for_each_thread(|slot, snapshot| {
+            if snapshot.ended {
+                load::set_value(&self.threads, slot, &empty)?;
+                load::return_slot(&self.free_slots, slot)?;
+            }
+            Ok(())
+        })
+    }
+
     /// Counts from here on, forgets the threads that ended, and drops the events that wait in the ring. The programs go
     /// on undisturbed: what they have counted is subtracted from now on.
     ///

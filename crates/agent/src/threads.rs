@@ -62,7 +62,7 @@ fn up_to(thread: &abi::unspin_observed_thread, now_ns: u64) -> Snapshot {
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC, the clock of `bpf_ktime_get_ns()`.
-fn monotonic_ns() -> u64 {
+pub fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
         tv_nsec: 0,

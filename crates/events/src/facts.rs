@@ -31,8 +31,8 @@ pub struct Facts {
     pub vms: Vec<VmFacts>,
     /// Threads that ran before or after a vCPU, every incarnation of a reused id, in order of `first_seen_ns`.
     pub tasks: Vec<TaskFacts>,
-    /// Incarnations that were left out because the table was full.
-    pub tasks_left_out: u64,
+    /// Incarnations of tasks and vCPU threads that were left out because their table was full.
+    pub left_out: u64,
     /// Events lost, by the word of their kind; kinds that lost none are absent.
     pub lost: BTreeMap<String, u64>,
 }

@@ -62,7 +62,7 @@ fn facts() -> Facts {
             first_seen_ns: 5_000_000_002,
             start_ticks: Some(12),
         }],
-        tasks_left_out: 0,
+        left_out: 0,
         lost: BTreeMap::new(),
     }
 }
@@ -152,7 +152,7 @@ const EXPECTED: &str = r#"{
       "start_ticks": 12
     }
   ],
-  "tasks_left_out": 0,
+  "left_out": 0,
   "lost": {
     "pause_exit": 3
   }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who the VMs and threads of events are: read from /proc when a thread id is first seen.
+//!
+//! Ids are reused and names change, so ids that go on being seen are looked up again every second, and every incarnation
+//! is kept. A thread that has ended before anybody looked has no name.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::{Path, PathBuf},
+};
+
+use unspin_events::{
+    Event, What,
+    facts::{TaskFacts, VcpuFacts, VmFacts},
+};
+
+use crate::process::{self, Thread};
+
+/// Incarnations that are kept; each takes some 100 bytes.
+const TASKS_MAX: usize = 65_536;
+/// Threads of vCPUs that are kept.
+const VCPUS_MAX: usize = 65_536;
+/// Ids that may wait to be looked up.
+const UNKNOWN_MAX: usize = 16_384;
+
+/// Names of VMs and threads, growing with the events.
+pub struct Names {
+    proc: PathBuf,
+    tasks: Vec<TaskFacts>,
+    /// The latest incarnation, by thread id.
+    latest: HashMap<u32, usize>,
+    unknown: HashMap<u32, u64>,
+    seen_again: HashSet<u32>,
+    vms: Vec<VmFacts>,
+    vm_numbers: HashMap<u32, usize>,
+    /// Places in `vms` and in its `vcpus`, by thread; the VM and vCPU it served then.
+    vcpus: HashMap<u32, (u32, u16, usize, usize)>,
+    vcpu_count: usize,
+    left_out: u64,
+}
+
+impl Default for Names {
+    fn default() -> Names {
+        Names::below(Path::new("/proc"))
+    }
+}
+
+impl Names {
+    fn below(proc: &Path) -> Names {
+        Names {
+            proc: proc.to_owned(),
+            tasks: Vec::new(),
+            latest: HashMap::new(),
+            unknown: HashMap::new(),
+            seen_again: HashSet::new(),
+            vms: Vec::new(),
+            vm_numbers: HashMap::new(),
+            vcpus: HashMap::new(),
+            vcpu_count: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Notes who takes part in an event. Reads nothing.
+    pub fn see(&mut self, event: &Event) {
+        if let (Some(vm), Some(vcpu)) = (event.vm, event.vcpu) {
+            self.see_vcpu(vm, vcpu, event.thread, event.time_ns);
+        }
+        let other = match event.what {
+            What::SwitchIn {
+                previous_thread, ..
+            } => previous_thread,
+            What::SwitchOut { next_thread, .. } => next_thread,
+            What::SchedWakeup { waker_thread } => waker_thread,
+            _ => return,
+        };
+        self.see_thread(other, event.time_ns);
+        self.see_thread(event.thread, event.time_ns);
+    }
+
+    /// Looks up the ids that are new. To be called right after the events of a drain.
+    pub fn look(&mut self) {
+        for (thread, first_seen_ns) in std::mem::take(&mut self.unknown) {
+            self.look_up(thread, first_seen_ns);
+        }
+    }
+
+    /// Looks up again what was seen since the last time, and VMs without a process. To be called every second.
+    pub fn look_again(&mut self, now_ns: u64) {
+        for thread in std::mem::take(&mut self.seen_again) {
+            self.look_up(thread, now_ns);
+        }
+    }
+
+    /// VMs in order of appearance.
+    pub fn vms(&self) -> &[VmFacts] {
+        &self.vms
+    }
+
+    /// Tasks in order of appearance.
+    pub fn tasks(&self) -> &[TaskFacts] {
+        &self.tasks
+    }
+
+    /// Incarnations that found no room.
+    pub fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// Threads that served a vCPU so far.
+    pub fn vcpu_threads(&self) -> usize {
+        self.vcpu_count
+    }
+
+    fn see_thread(&mut self, thread: u32, time_ns: u64) {
+        if thread == 0 {
+            return; // the idle task of each pCPU
+        }
+        if self.latest.contains_key(&thread) {
+            self.seen_again.insert(thread);
+        } else if self.unknown.len() < UNKNOWN_MAX {
+            self.unknown.entry(thread).or_insert(time_ns);
+        }
+    }
+
+    fn see_vcpu(&mut self, vm: u32, vcpu: u16, thread: u32, time_ns: u64) {
+        if let Some(&(known_vm, known_vcpu, vm_place, place)) = self.vcpus.get(&thread) {
+            if (known_vm, known_vcpu) == (vm, vcpu) {
+                let facts = &mut self.vms[vm_place].vcpus[place];
+                facts.last_ns = facts.last_ns.max(time_ns);
+                return;
+            }
+        }
+        if self.vcpu_count == VCPUS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let vm_place = *self.vm_numbers.entry(vm).or_insert_with(|| {
+            self.vms.push(VmFacts {
+                vm,
+                ..VmFacts::default()
+            });
+            self.vms.len() - 1
+        });
+        let vcpus = &mut self.vms[vm_place].vcpus;
+        vcpus.push(VcpuFacts {
+            vcpu,
+            thread,
+            first_ns: time_ns,
+            last_ns: time_ns,
+        });
+        self.vcpus
+            .insert(thread, (vm, vcpu, vm_place, vcpus.len() - 1));
+        self.vcpu_count += 1;
+        self.see_thread(thread, time_ns);
+        // Whose thread it is must be known at once: a new VM may have an old thread's id.
+        self.look_up(thread, time_ns);
+    }
+
+    fn look_up(&mut self, thread: u32, first_seen_ns: u64) {
+        let Some(found) = process::thread(&self.proc, thread) else {
+            return;
+        };
+        self.name_vm(thread, &found);
+        if let Some(&place) = self.latest.get(&thread) {
+            let known = &self.tasks[place];
+            if known.comm == found.comm && known.start_ticks == Some(found.start_ticks) {
+                return;
+            }
+        }
+        if self.tasks.len() == TASKS_MAX {
+            self.left_out += 1;
+            return;
+        }
+        self.latest.insert(thread, self.tasks.len());
+        self.tasks.push(TaskFacts {
+            thread,
+            process: Some(found.process),
+            comm: found.comm,
+            first_seen_ns,
+            start_ticks: Some(found.start_ticks),
+        });
+    }
+
+    /// The process of a vCPU's thread is its VM's.
+    fn name_vm(&mut self, thread: u32, found: &Thread) {
+        let Some(&(_, _, vm_place, _)) = self.vcpus.get(&thread) else {
+            return;
+        };
+        let vm = &mut self.vms[vm_place];
+        if vm.process.is_some() {
+            return;
+        }
+        vm.process = Some(found.process);
+        if let Some(leader) = process::thread(&self.proc, found.process) {
+            vm.process_start_ticks = Some(leader.start_ticks);
+            vm.comm = Some(leader.comm);
+        }
+        vm.name = process::qemu_name(&self.proc, found.process);
+    }
+}
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

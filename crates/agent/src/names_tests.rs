@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A /proc of files.
+
+use super::*;
+use std::fs;
+
+fn task(proc: &Path, thread: u32, process: u32, comm: &str, start_ticks: u64) {
+    let folder = proc.join(thread.to_string());
+    fs::create_dir_all(&folder).expect("a folder");
+    let zeroes = "0 ".repeat(18);
+    let stat = format!("{thread} ({comm}) S {zeroes}{start_ticks} 0 0\n");
+    fs::write(folder.join("stat"), stat).expect("room");
+    let status = format!("Name:\t{comm}\nUmask:\t0022\nTgid:\t{process}\n");
+    fs::write(folder.join("status"), status).expect("room");
+}
+
+fn switch(time_ns: u64, vm: u32, vcpu: u16, thread: u32, previous_thread: u32) -> Event {
+    Event {
+        time_ns,
+        vm: Some(vm),
+        vcpu: Some(vcpu),
+        thread,
+        cpu: 0,
+        what: What::SwitchIn {
+            previous_thread,
+            previous_vm: None,
+        },
+    }
+}
+
+fn names(tasks: &[TaskFacts]) -> Vec<(u32, &str, u64)> {
+    tasks
+        .iter()
+        .map(|task| (task.thread, task.comm.as_str(), task.first_seen_ns))
+        .collect()
+}
+
+#[test]
+fn vms_and_tasks_are_named_when_first_seen() {
+    let proc = tempfile::tempdir().expect("a folder");
+    task(proc.path(), 100, 100, "qemu-system-x86", 5_000);
+    task(proc.path(), 101, 100, "CPU 0/KVM", 5_010);
+    task(proc.path(), 50, 50, "odd) name (\u{1b}[2J", 70);
+    let line =
+        "/usr/bin/qemu-system-x86_64\0-m\x001G\0-name\0guest=web,debug-threads=on\0-password\0x";
+    fs::write(proc.path().join("100/cmdline"), line).expect("room");
+    let mut seen = Names::below(proc.path());
+    seen.see(&switch(1_000, 3, 0, 101, 50));
+    seen.see(&switch(2_000, 3, 0, 101, 0));
+    seen.see(&switch(2_500, 3, 1, 102, 999));
+    seen.look();
+    let [vm] = seen.vms() else {
+        panic!("one VM: {:?}", seen.vms())
+    };
+    assert_eq!(
+        (vm.vm, vm.process, vm.process_start_ticks),
+        (3, Some(100), Some(5_000))
+    );
+    assert_eq!(vm.comm.as_deref(), Some("qemu-system-x86"));
+    assert_eq!(vm.name.as_deref(), Some("web"));
+    let spans: Vec<_> = vm
+        .vcpus
+        .iter()
+        .map(|vcpu| (vcpu.vcpu, vcpu.thread, vcpu.first_ns, vcpu.last_ns))
+        .collect();
+    assert_eq!(spans, [(0, 101, 1_000, 2_000), (1, 102, 2_500, 2_500)]);
+    // 102 and 999 have ended: they have no name, and no other one's.
+    assert_eq!(
+        names(seen.tasks()),
+        [(101, "CPU 0/KVM", 1_000), (50, "odd) name (?[2J", 1_000)]
+    );
+}
+
+#[test]
+fn a_reused_id_and_a_changed_name_are_new_incarnations() {
+    let proc = tempfile::tempdir().expect("a folder");
+    task(proc.path(), 50, 50, "sh", 70);
+    let mut seen = Names::below(proc.path());
+    seen.see(&switch(1_000, 0, 0, 101, 50));
+    seen.look();
+    seen.see(&switch(2_000, 0, 0, 101, 50));
+    seen.look_again(2_100);
+    assert_eq!(names(seen.tasks()), [(50, "sh", 1_000)]);
+    task(proc.path(), 50, 50, "make", 70); // it called execve()
+    seen.see(&switch(3_000, 0, 0, 101, 50));
+    seen.look_again(3_100);
+    task(proc.path(), 50, 50, "make", 99); // another one
+    seen.look_again(3_200); // not seen since
+    seen.see(&switch(4_000, 0, 0, 101, 50));
+    seen.look_again(4_100);
+    assert_eq!(
+        names(seen.tasks()),
+        [(50, "sh", 1_000), (50, "make", 3_100), (50, "make", 4_100)]
+    );
+    assert_eq!(seen.tasks()[2].start_ticks, Some(99));
+    assert_eq!(seen.left_out(), 0);
+}
+
+#[test]
+fn a_thread_that_serves_another_vm_belongs_to_both() {
+    let proc = tempfile::tempdir().expect("a folder");
+    let mut seen = Names::below(proc.path());
+    seen.see(&switch(1_000, 0, 0, 101, 0));
+    seen.see(&switch(2_000, 1, 0, 101, 0));
+    let spans: Vec<_> = seen
+        .vms()
+        .iter()
+        .map(|vm| (vm.vm, vm.vcpus[0].thread, vm.vcpus[0].first_ns, vm.process))
+        .collect();
+    assert_eq!(spans, [(0, 101, 1_000, None), (1, 101, 2_000, None)]);
+}
+
+#[test]
+fn only_qemu_tells_a_name() {
+    let proc = tempfile::tempdir().expect("a folder");
+    let name = |line: &str| {
+        fs::create_dir_all(proc.path().join("7")).expect("a folder");
+        fs::write(proc.path().join("7/cmdline"), line).expect("room");
+        process::qemu_name(proc.path(), 7)
+    };
+    assert_eq!(
+        name("qemu-system-x86_64\0-name\0web").as_deref(),
+        Some("web")
+    );
+    assert_eq!(
+        name("kvm\0-name\0debug-threads=on,guest=db").as_deref(),
+        Some("db")
+    );
+    assert_eq!(name("kvm\0-name\0debug-threads=on"), None);
+    assert_eq!(name("kvm\0-m\x001G\0-name"), None);
+    assert_eq!(name("secret\0-name\0web"), None);
+    assert_eq!(process::qemu_name(proc.path(), 8), None);
+}
