@@ -38,6 +38,8 @@ pub enum Command {
     Bench(Bench),
     /// Run a scenario against the same work with nobody overcommitted, in pairs.
     Compare(CompareArguments),
+    /// Record what KVM and the scheduler do with every VM of this host.
+    Record(RecordArguments),
     /// Show what overcommitted VMs lose, in the testbed: ideal against stock for several shapes and locks.
     Demo(DemoArguments),
 }
@@ -146,12 +148,47 @@ pub struct VmRunArguments {
     /// Write the event log (switches, pause-loop exits, directed yields) to this file.
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
+    /// Record the run into this new folder, as `unspin record` does.
+    #[arg(long, value_name = "FOLDER")]
+    pub record: Option<PathBuf>,
     /// Whether to watch KVM and the scheduler with BPF programs.
     #[arg(long, value_enum, default_value = "auto")]
     pub observe: Observe,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// Yes or no.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Yes.
+    On,
+    /// No.
+    Off,
+}
+
+/// `unspin record`
+#[derive(Args, Debug)]
+pub struct RecordArguments {
+    /// Folder for the recording: a new or an empty one.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// How long to record, as in 90s; until Ctrl-C, or until the command ends, when absent.
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub duration: Option<Duration>,
+    /// Whether to record inter-processor interrupts.
+    #[arg(long, value_enum, default_value = "on")]
+    pub ipi: Switch,
+    /// Record every exit and entry of every vCPU, too: by far the most events.
+    #[arg(long)]
+    pub exits: bool,
+    /// How to print the summary.
+    #[command(flatten)]
+    pub output: Output,
+    /// A command to run meanwhile; its exit status is passed on. `unspin` is this binary.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 /// Which emulator.

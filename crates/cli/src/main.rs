@@ -16,6 +16,10 @@ mod observe;
 mod other_vms;
 mod output;
 mod progress;
+mod record;
+mod record_child;
+mod record_stream;
+mod record_tables;
 mod replay;
 mod scenario_command;
 mod shares;
@@ -62,6 +66,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),
+        Command::Record(arguments) => record::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
     }

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watching a run with BPF programs: when that is possible, and what it brings back.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use unspin_agent::{EventMask, Health, ObserveOptions, Observer, Recorder};
 use unspin_events::{Event, VcpuCounters};
+use unspin_recording::{Ended, facts::ScenarioFacts};
 
-use crate::{arguments::Observe, failure::Failure};
+use crate::{
+    arguments::Observe,
+    failure::Failure,
+    record,
+    record_stream::{Stream, Wanted},
+};
 
 /// How often the ring is emptied, and how many events are kept at most (64 bytes each).
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -23,8 +29,13 @@ pub enum Events {
     Required,
 }
 
-/// Programs that are attached.
-pub struct Watch(Recorder);
+/// Programs that are attached, and where their events go.
+pub enum Watch {
+    /// Into memory.
+    Kept(Recorder),
+    /// Into a recording.
+    Recorded(Box<Stream>),
+}
 
 /// What they saw.
 pub struct Seen {
@@ -52,16 +63,14 @@ impl Watch {
         let options = ObserveOptions {
             events: match events {
                 Events::None => EventMask::NONE,
-                _ => EventMask::SWITCHES
-                    .and(EventMask::PAUSE_LOOPS)
-                    .and(EventMask::IPIS),
+                _ => every_event(),
             },
             ..ObserveOptions::default()
         };
         match Observer::attach(&options) {
             Ok(observer) => {
                 let recorder = Recorder::start(observer, DRAIN_INTERVAL, EVENTS_MAX)?;
-                Ok(Some(Watch(recorder)))
+                Ok(Some(Watch::Kept(recorder)))
             }
             Err(error) if observe == Observe::Auto && events != Events::Required => {
                 // The kernel's verifier can say hundreds of lines; --observe on shows them.
@@ -78,16 +87,52 @@ impl Watch {
         }
     }
 
-    /// Detaches, and brings back what was seen.
-    pub fn finish(self) -> Result<Seen, Failure> {
-        let recorded = self.0.finish().map_err(anyhow::Error::from)?;
+    /// Attaches, and records into `folder`; with `keep` the events are kept in memory as well.
+    ///
+    /// # Errors
+    /// When this host cannot be observed, or the folder is not empty or cannot be written.
+    pub fn record(folder: &Path, scenario: ScenarioFacts, keep: bool) -> Result<Watch, Failure> {
+        let wanted = Wanted {
+            keep_events_max: if keep { EVENTS_MAX } else { 0 },
+            forget_ended: false,
+        };
+        let stream = record::start(folder, every_event(), Some(scenario), wanted)?;
+        Ok(Watch::Recorded(Box::new(stream)))
+    }
+
+    /// Detaches, and brings back what was seen. `ended` says how the run did.
+    ///
+    /// # Errors
+    /// When the kernel does not tell, or the recording could not be written.
+    pub fn finish(self, ended: Ended) -> Result<Seen, Failure> {
+        let (observer, events, dropped_events) = match self {
+            Watch::Kept(recorder) => {
+                let recorded = recorder.finish().map_err(anyhow::Error::from)?;
+                (recorded.observer, recorded.events, recorded.dropped)
+            }
+            Watch::Recorded(stream) => {
+                let streamed = stream.finish(ended);
+                if let Some(error) = streamed.error {
+                    return Err(Failure::Failed(error.context("the run was not recorded")));
+                }
+                streamed.summary.map_err(anyhow::Error::from)?;
+                (streamed.observer, streamed.kept, streamed.not_kept)
+            }
+        };
         Ok(Seen {
-            counters: recorded.observer.counters().map_err(anyhow::Error::from)?,
-            health: recorded.observer.health().map_err(anyhow::Error::from)?,
-            events: recorded.events,
-            dropped_events: recorded.dropped,
+            counters: observer.counters().map_err(anyhow::Error::from)?,
+            health: observer.health().map_err(anyhow::Error::from)?,
+            events,
+            dropped_events,
         })
     }
+}
+
+/// All kinds but single exits and entries.
+fn every_event() -> EventMask {
+    EventMask::SWITCHES
+        .and(EventMask::PAUSE_LOOPS)
+        .and(EventMask::IPIS)
 }
 
 impl Seen {

@@ -53,7 +53,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// The scenario of `unspin vm run ...` and `unspin compare ...`, read here first: a mistake in it is told before anything boots.
+/// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
 fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     if command.first().is_none_or(|name| name != "unspin") {
         return Ok(None);
@@ -62,6 +62,7 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     match Arguments::parse_from(command).command {
         Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
         Command::Compare(arguments) => arguments.scenario.load().map(Some),
+        Command::Record(arguments) => scenario_of(&arguments.command),
         _ => Ok(None),
     }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin vm run`: a scenario's VMs on this host's KVM, watched, and what came of it.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use unspin_events::log::Metadata;
+use unspin_recording::{Ended, facts::ScenarioFacts};
 use unspin_report::{COMMIT, Document, Machine};
 use unspin_scenario::Scenario;
 use unspin_vmm::{Phase, RunOptions, RunReport};
@@ -44,7 +45,10 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
         .as_deref()
         .map(EventFile::create)
         .transpose()?;
-    let watch = Watch::start(arguments.observe, events)?;
+    let watch = match &arguments.record {
+        Some(folder) => Some(record(arguments, folder, &scenario, events)?),
+        None => Watch::start(arguments.observe, events)?,
+    };
     let run = execute(scenario, watch)?;
     if let (Some(file), Some(seen)) = (file, &run.seen) {
         file.finish(metadata(&run.scenario, seen), &seen.events)?;
@@ -76,13 +80,36 @@ pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure>
         })),
         ..RunOptions::default()
     };
-    let report = unspin_vmm::run(&scenario, &options)?;
-    let seen = watch.map(Watch::finish).transpose()?;
+    let report = unspin_vmm::run(&scenario, &options);
+    let ended = match report {
+        Ok(_) => Ended::Finished,
+        Err(_) => Ended::Interrupted,
+    };
+    let seen = watch.map(|watch| watch.finish(ended)).transpose();
     Ok(Run {
+        report: report?,
+        seen: seen?,
         scenario,
-        report,
-        seen,
     })
+}
+
+/// Watches into a recording. The guests' own log is never part of one: `explain` must not see it.
+fn record(
+    arguments: &VmRunArguments,
+    folder: &Path,
+    scenario: &Scenario,
+    events: Events,
+) -> Result<Watch, Failure> {
+    if arguments.observe == Observe::Off {
+        let message = "--record needs BPF programs, and --observe off forbids them";
+        return Err(Failure::Usage(message.into()));
+    }
+    let facts = ScenarioFacts {
+        name: scenario.name.clone(),
+        sha256: scenario.hash(),
+        seed: scenario.seed,
+    };
+    Watch::record(folder, facts, events != Events::None)
 }
 
 /// What the event log says about itself.

@@ -4,6 +4,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use unspin_events::{Event, KIND_NAMES, What, facts::Facts};
@@ -43,9 +44,12 @@ pub struct Recording {
     options: Options,
     manifest: Manifest,
     manifest_changed: bool,
+    manifest_written: Instant,
+    manifest_took: Duration,
     pending: Vec<Event>,
     /// When the first of `pending` was seen to wait.
     pending_since_ns: Option<u64>,
+    bytes_written: u64,
     next_segment: u32,
     /// First segment that is not merged yet.
     unmerged: u32,
@@ -58,6 +62,8 @@ pub struct Recording {
 pub struct Summary {
     /// As it stands in `recording.json`.
     pub manifest: Manifest,
+    /// Bytes of all segments, as they were written first.
+    pub bytes: u64,
     /// Why segments could not be merged (they stay single ones); `None`: they were.
     pub merge_error: Option<String>,
 }
@@ -87,8 +93,11 @@ impl Recording {
             },
             manifest,
             manifest_changed: false,
+            manifest_written: Instant::now(),
+            manifest_took: Duration::ZERO,
             pending: Vec::new(),
             pending_since_ns: None,
+            bytes_written: 0,
             next_segment: 0,
             unmerged: 0,
             merge_error: None,
@@ -157,6 +166,16 @@ impl Recording {
         self.manifest.events
     }
 
+    /// Bytes of all segments, as they were written first.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    /// Where it is written.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Writes what is left, and how it ended. After an error of [`Recording::append`] or [`Recording::tick`], `because`
     /// says which, and no event is written any more.
     ///
@@ -181,6 +200,7 @@ impl Recording {
         last.and(manifest)?;
         Ok(Summary {
             manifest: self.manifest,
+            bytes: self.bytes_written,
             merge_error: self.merge_error,
         })
     }
@@ -199,9 +219,11 @@ impl Recording {
         self.pending
             .sort_by_key(|event| (event.time_ns, event.thread));
         let name = SegmentName::single(self.next_segment);
-        let written = segment_write::write(&self.folder.join(name.file()), &self.pending);
+        let path = self.folder.join(name.file());
+        let written = segment_write::write(&path, &self.pending);
         self.failed = written.is_err();
         written?;
+        self.bytes_written += fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let events = self.pending.len() as u64;
         self.manifest.events += events;
         self.manifest.unwritten_events -= events;
@@ -231,10 +253,16 @@ impl Recording {
         }
     }
 
+    /// A description of 65,000 tasks takes longer: it is then written less often, so that it never takes more than a
+    /// twentieth of the time.
     fn write_manifest_if_changed(&mut self) -> Result<(), Error> {
-        if self.manifest_changed {
+        let soon = self.manifest_written.elapsed() < 20 * self.manifest_took;
+        if self.manifest_changed && !soon {
+            let begin = Instant::now();
             self.manifest.write(&self.folder)?;
             self.manifest_changed = false;
+            self.manifest_took = begin.elapsed();
+            self.manifest_written = Instant::now();
         }
         Ok(())
     }
