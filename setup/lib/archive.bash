@@ -203,15 +203,47 @@ closure() {
         }' "$1" | sort -u
 }
 
+# libraries TABLE PACKAGES KEEP: PACKAGE VERSION pairs of the newest PACKAGES (apart by commas) and of what they reach by
+# dependencies, of alternatives by the first, through packages whose names match the regular expression KEEP. A package
+# that cannot be had is given without a version.
+libraries() {
+    local package versions version
+    awk -F '\t' -v OFS='\t' -v packages="$2" -v keep="$3" '
+        !($1 in depends) { depends[$1] = $6 }
+        $2 != version[$1] { version[$1] = $2; versions[$1]++ }
+        END {
+            last = split(packages, queue, ",")
+            for (i = 1; i <= last; i++) known[queue[i]] = 1
+            for (i = 1; i <= last; i++) {
+                print queue[i], versions[queue[i]] + 0, version[queue[i]]
+                n = split(depends[queue[i]], wants, / *, */)
+                for (j = 1; j <= n; j++) {
+                    split(wants[j], word, /[ |(:]/)
+                    if (word[1] ~ keep && word[1] in depends && !known[word[1]]++) queue[++last] = word[1]
+                }
+            }
+        }' "$1" | while IFS=$'\t' read -r package versions version; do
+        ((versions < 2)) || version=$(newest "$1" "$package")
+        printf '%s\t%s\n' "$package" "$version"
+    done
+}
+
 # resolve_newest ROLE LOCK: rows of the newest that the archive has for ROLE, as its want line in LOCK says.
 resolve_newest() {
-    local suite kind package keep table version architecture=amd64
+    local suite kind package keep table version pairs architecture=amd64
     IFS=$'\t' read -r suite kind package keep < <(wanted "$1" "$2") || die "$2 has no want line for the role '$1'"
     [[ $kind != source ]] || architecture=source
     table=$(index "$suite" "$architecture")
-    version=$(newest "$table" "$package")
-    [[ -n $version ]] || die "the suite '$suite' has no package '$package' any more; the lock file's want line for '$1' is out of date"
-    if [[ $kind == closure ]]; then closure "$table" "$package" "$version" "$keep"; else printf '%s\t%s\n' "$package" "$version"; fi |
+    if [[ $kind == libraries ]]; then
+        pairs=$(libraries "$table" "$package" "$keep")
+        package=$(awk -F '\t' '!$2 { print $1; exit }' <<<"$pairs")
+    else
+        version=$(newest "$table" "$package")
+        [[ -z $version ]] || pairs=$package$'\t'$version package=
+    fi
+    [[ -z $package ]] || die "the suite '$suite' has no package '$package' any more; the lock file's want line for '$1' is out of date"
+    [[ $kind != closure ]] || pairs=$(closure "$table" "${pairs%%$'\t'*}" "$version" "$keep")
+    printf '%s\n' "$pairs" |
         awk -F '\t' -v OFS='\t' -v suite="$suite" -v architecture="$architecture" -v role="$1" '
             NR == FNR { take[$1, $2]; next }
             ($1, $2) in take && $3 !~ /\.asc$/ { print suite, $1, $2, architecture, $3, $4, $5, role }' - "$table" | sort

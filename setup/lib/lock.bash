@@ -5,7 +5,9 @@
 #
 # Lines, tab separated:
 #   # want   ROLE SUITE KIND PACKAGE KEEP REASON   what update-lock looks up. KIND: binary, source, or closure:
-#            the packages reached from PACKAGE by dependencies on one exact version whose names match KEEP.
+#            the packages reached from PACKAGE by dependencies on one exact version whose names match KEEP. Or libraries:
+#            the packages PACKAGE (several, apart by commas) and those they reach by any dependency through names that
+#            match KEEP; of alternatives the first.
 #   # index  SUITE ARCHITECTURE BYTES              size of the signed index that must be read to fetch anything
 #   SUITE PACKAGE VERSION ARCHITECTURE FILE BYTES SHA256 ROLE     one file; ARCHITECTURE: amd64 or source
 
@@ -18,7 +20,7 @@ lock_check() {
     [[ -r $1 ]] || die "the lock file $1 is missing; it belongs to the repository: git checkout -- setup/packages.lock"
     complaint=$(awk -F '\t' '
         function bad(why) { printf "line %d: %s", NR, why; exit }
-        /^# want\t/ { if (NF != 7 || $4 !~ /^(binary|source|closure)$/) bad("a want line needs 7 columns"); next }
+        /^# want\t/ { if (NF != 7 || $4 !~ /^(binary|source|closure|libraries)$/) bad("a want line needs 7 columns"); next }
         /^# index\t/ { if (NF != 4 || $4 !~ /^[0-9]+$/) bad("an index line needs 4 columns"); next }
         /^#/ { next }
         NF != 8 { bad("8 columns needed, " NF " found") }
