@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use unspin_scenario::{Overrides, Scenario};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, linux_arguments::LinuxArguments};
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
 ///
@@ -58,6 +58,8 @@ pub enum ScenarioVerb {
 pub enum VmVerb {
     /// Run a scenario's VMs and print what each vCPU did.
     Run(VmRunArguments),
+    /// Run unmodified Linux guests under the distribution's QEMU and print what they and the host say.
+    Linux(LinuxArguments),
 }
 
 /// `unspin testbed ...`
@@ -323,7 +325,7 @@ impl ScenarioArguments {
 }
 
 /// A time limit: above 0.
-fn parse_limit(text: &str) -> Result<Duration, String> {
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
     match unspin_scenario::parse_duration(text)? {
         0 => Err("a limit of 0 lets nothing run".into()),
         ns => Ok(Duration::from_nanos(ns)),

@@ -12,6 +12,9 @@ mod doctor_tools;
 mod event_file;
 mod failure;
 mod interrupt;
+mod linux_arguments;
+mod linux_run;
+mod linux_tables;
 mod observe;
 mod other_vms;
 mod output;
@@ -63,6 +66,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
             scenario_command::check(&arguments).map(done)
         }
         Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
+        Command::Vm(VmVerb::Linux(arguments)) => linux_run::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),

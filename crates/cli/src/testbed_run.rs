@@ -4,12 +4,14 @@
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
+use unspin_linux::Programs;
 use unspin_scenario::{Host, Scenario};
-use unspin_testbed::{Input, Options, Qemu};
+use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
     arguments::{Arguments, Command, Emulator, TestbedArguments, VmVerb},
     failure::Failure,
+    linux_arguments::LinuxArguments,
 };
 
 /// Runs the command; the exit status is the command's own.
@@ -30,6 +32,7 @@ pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
 fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
     let scenario = scenario_of(&arguments.command)?;
+    let linux = linux_of(&arguments.command);
     let mut options = Options::new(cache);
     options.cpus = arguments.cpus;
     options.memory_mib = arguments.memory_mib;
@@ -42,15 +45,51 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     options.bring_back = arguments.bring_back.clone();
     options.console_file = arguments.console.clone();
     options.inputs = inputs(&arguments.command);
-    if let Some(scenario) = scenario {
-        options.seed = scenario.seed;
-        if let Some(parameters) = kvm_amd_parameters(&scenario.host) {
-            options
-                .module_parameters
-                .insert("kvm_amd".into(), parameters);
-        }
+    if let Some(linux) = &linux {
+        check_memory(arguments.memory_mib, linux)?;
+        let machine = Machine::find(&options.cache, options.qemu).map_err(anyhow::Error::from)?;
+        let programs = Programs::find(false, &options.cache)?;
+        options
+            .inputs
+            .extend(programs.inputs(&machine, &linux.programs())?);
+    }
+    let host = linux.map(|linux| linux.host());
+    options.seed = scenario.as_ref().map_or(options.seed, |found| found.seed);
+    if let Some(parameters) = scenario
+        .map(|found| found.host)
+        .or(host)
+        .and_then(|host| kvm_amd_parameters(&host))
+    {
+        options
+            .module_parameters
+            .insert("kvm_amd".into(), parameters);
     }
     Ok(options)
+}
+
+/// `unspin vm linux ...`, also as the command of another one: QEMU and the guests' programs have to be in the testbed.
+fn linux_of(command: &[OsString]) -> Option<LinuxArguments> {
+    let command = &command[command.iter().rposition(|word| word == "unspin")?..];
+    if command.get(1)? != "vm" || command.get(2)? != "linux" {
+        return None;
+    }
+    match Arguments::parse_from(command).command {
+        Command::Vm(VmVerb::Linux(arguments)) => Some(arguments),
+        _ => None,
+    }
+}
+
+/// What the testbed needs beside its guests: kernel and programs take 400 MiB (the initramfs stands in memory twice
+/// while it is unpacked), and each QEMU some 50 beside its guest's memory.
+fn check_memory(memory_mib: u32, linux: &LinuxArguments) -> Result<(), Failure> {
+    let needed = 512 + u64::from(linux.vms) * (u64::from(linux.memory_mib) + 50);
+    if needed <= u64::from(memory_mib) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{} guests of {} MiB need a testbed with --memory-mib {needed}; it has {memory_mib}",
+        linux.vms, linux.memory_mib
+    )))
 }
 
 /// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
@@ -129,6 +168,26 @@ mod tests {
                     .into()
             )
         );
+    }
+
+    #[test]
+    fn linux_guests_are_found_behind_another_command() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+        let found = |line| linux_of(&words(line));
+        let direct = found("unspin vm linux --vms 2 --ple-window 200").expect("linux");
+        assert_eq!((direct.vms, direct.host().ple_window), (2, Some(200)));
+        assert_eq!(
+            direct.programs(),
+            ["qemu-system-x86_64", "busybox", "hackbench"]
+        );
+        let behind = found("unspin record /out/r -- unspin vm linux --load idle").expect("linux");
+        assert_eq!(behind.programs(), ["qemu-system-x86_64", "busybox"]);
+        for other in ["unspin vm run s.toml", "vm linux", "unspin", "ls"] {
+            assert!(found(other).is_none(), "{other}");
+        }
+        check_memory(2048, &direct).expect("it fits");
+        let refused = check_memory(1000, &direct).expect_err("too small");
+        assert!(matches!(refused, Failure::Usage(text) if text.contains("--memory-mib 1124")));
     }
 
     #[test]

@@ -137,3 +137,22 @@ fn a_testbed_that_is_not_set_up() {
     testbed(&set).refused(2, &["`vcpus` cannot be 65", "from 1 to 64"]);
     testbed(&["--", "unspin", "vm", "walk"]).refused(2, &["unrecognized subcommand 'walk'"]);
 }
+
+#[test]
+fn linux_guests_that_cannot_be() {
+    unspin(&["vm", "linux", "--features", "nopvspin,pvspin"]).refused(2, &["exclude each other"]);
+    unspin(&["vm", "linux", "--features", "vee22"]).refused(2, &["vee21, stock"]);
+    unspin(&["vm", "linux", "--limit", "0s"]).refused(2, &["lets nothing run"]);
+    let too_small = "testbed run --memory-mib 600 -- unspin vm linux --vms 2";
+    unspin(&too_small.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1124"]);
+}
+
+#[test]
+fn without_the_programs_of_linux_guests_set_up_is_named() {
+    let mut command = Command::new(common::UNSPIN);
+    command
+        .args(["vm", "linux"])
+        .env("UNSPIN_CACHE", "/nonexistent")
+        .env_remove("UNSPIN_TESTBED");
+    ended(&mut command).refused(1, &["/nonexistent/linux-guest", "`make setup`"]);
+}

@@ -9,7 +9,7 @@ mod attempt;
 mod cache;
 mod channel;
 mod command_line;
-mod cpio;
+pub mod cpio;
 mod error;
 mod guest;
 mod host_clock;

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line of `unspin vm linux`.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use unspin_linux::Features;
+use unspin_scenario::{Host, Policy, Scheduler};
+
+use crate::arguments::{Observe, Output, parse_limit};
+
+/// What each guest runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Load {
+    /// Groups of senders and receivers over sockets (rt-tests).
+    Hackbench,
+    /// The same idea in perf: perf bench sched messaging.
+    Messaging,
+    /// Sleep.
+    Idle,
+}
+
+impl Load {
+    /// As the crate that runs it has it.
+    pub fn load(self) -> unspin_linux::Load {
+        match self {
+            Load::Hackbench => unspin_linux::Load::Hackbench,
+            Load::Messaging => unspin_linux::Load::Messaging,
+            Load::Idle => unspin_linux::Load::Idle,
+        }
+    }
+}
+
+/// `unspin vm linux`
+#[derive(Args, Debug)]
+pub struct LinuxArguments {
+    /// VMs, all alike.
+    #[arg(long, default_value_t = 1)]
+    pub vms: u32,
+    /// vCPUs of each.
+    #[arg(long, default_value_t = 4)]
+    pub vcpus: u32,
+    /// Memory of each.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub memory_mib: u32,
+    /// What each runs, in all at once, over and over until every one has done its runs.
+    #[arg(long, value_enum, default_value = "hackbench")]
+    pub load: Load,
+    /// Groups of 40 tasks.
+    #[arg(long, default_value_t = 2)]
+    pub groups: u32,
+    /// Messages that each sender passes to each receiver.
+    #[arg(long, default_value_t = 100)]
+    pub loops: u32,
+    /// Runs in each VM that are waited for.
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Paravirtual features: all that are on, apart by commas; the others are off. One of nopvspin (native queued
+    /// spinlocks), pvspin, virtspin (test-and-set); and any of pv-tlb-flush, pv-ipi, pv-sched-yield, async-pf, steal-time.
+    /// Or vee21 (nopvspin,async-pf,steal-time), stock (what KVM and QEMU give).
+    #[arg(long, value_name = "WORDS", default_value = "vee21")]
+    pub features: Features,
+    /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
+    /// elsewhere it must be in force.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_window: Option<u32>,
+    /// pause_filter_thresh, ple_gap.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_gap: Option<u32>,
+    /// KVM leaves the window alone.
+    #[arg(long)]
+    pub ple_window_fixed: bool,
+    /// A word for the guest kernel's command line. May be repeated.
+    #[arg(long = "kernel-argument", value_name = "WORD")]
+    pub kernel_arguments: Vec<String>,
+    /// Write the symbols of the guests' kernel (its /proc/kallsyms; no guest moves its addresses) to this file.
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+    /// How long all guests may take to boot, and how long all runs may take, by this host's clock.
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = parse_limit)]
+    pub limit: Duration,
+    /// Whether to watch KVM and the scheduler with BPF programs.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub observe: Observe,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl LinuxArguments {
+    /// What the host below the guests has to be.
+    pub fn host(&self) -> Host {
+        Host {
+            cpus: None,
+            scheduler: Scheduler::Stock,
+            policy: Policy::None,
+            ple_window: self.ple_window,
+            ple_gap: self.ple_gap,
+            ple_window_fixed: self.ple_window_fixed,
+        }
+    }
+
+    /// The programs that have to be in the testbed.
+    pub fn programs(&self) -> Vec<&'static str> {
+        let mut programs = vec![unspin_linux::QEMU];
+        programs.extend(self.load.load().programs());
+        programs
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where QEMU, the guests' programs and their kernel lie: in the cache that set-up fills, or copied from there into the
+//! testbed.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+
+use unspin_testbed::{Input, Machine};
+
+use crate::Error;
+
+/// The folder in the testbed.
+const IN_TESTBED: &str = "/linux-guest";
+/// The distribution's emulator.
+pub const QEMU: &str = "qemu-system-x86_64";
+/// The guest's shell and tools, one static file.
+pub const SHELL: &str = "busybox";
+const LOADER: &str = "usr/lib64/ld-linux-x86-64.so.2";
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+
+/// A folder as `setup/unpack-linux-guest` makes it, and the kernel of the guests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Programs {
+    folder: PathBuf,
+    kernel: PathBuf,
+}
+
+impl Programs {
+    /// Those of the testbed that this runs in, or those of the cache of this machine. The kernel is the distribution's
+    /// compressed image as its package has it, the one that the testbed boots too.
+    ///
+    /// # Errors
+    /// [`Error::NotSetUp`] naming the first thing missing.
+    pub fn find(in_testbed: bool, cache: &Path) -> Result<Programs, Error> {
+        let (folder, kernel) = if in_testbed {
+            (
+                PathBuf::from(IN_TESTBED),
+                PathBuf::from(IN_TESTBED).join("vmlinuz"),
+            )
+        } else {
+            (
+                cache.join("linux-guest/current"),
+                cache.join("kernel/current/vmlinuz"),
+            )
+        };
+        for path in [&folder, &kernel] {
+            if !path.exists() {
+                return Err(Error::NotSetUp { path: path.clone() });
+            }
+        }
+        Ok(Programs { folder, kernel })
+    }
+
+    /// What has to be copied into the testbed so that guests with these programs run there.
+    ///
+    /// # Errors
+    /// As [`Programs::files`].
+    pub fn inputs(&self, machine: &Machine, programs: &[&str]) -> Result<Vec<Input>, Error> {
+        let input = |host: PathBuf, guest: PathBuf| Input {
+            host,
+            guest: Path::new(IN_TESTBED).join(guest),
+            executable: true,
+        };
+        let mut inputs = vec![input(machine.vmlinuz.clone(), "vmlinuz".into())];
+        for program in programs {
+            let list = format!("{program}.files");
+            inputs.push(input(self.folder.join(&list), list.into()));
+        }
+        for file in self.files(programs)? {
+            inputs.push(input(self.path(&file), Path::new("tree").join(&file)));
+        }
+        Ok(inputs)
+    }
+
+    /// What the programs need, each once, as paths below the root of a file system.
+    ///
+    /// # Errors
+    /// [`Error::NotSetUp`], [`Error::File`], [`Error::BadList`].
+    pub fn files(&self, programs: &[&str]) -> Result<BTreeSet<String>, Error> {
+        let mut files = BTreeSet::new();
+        for program in programs {
+            let list = self.folder.join(format!("{program}.files"));
+            if !list.exists() {
+                return Err(Error::NotSetUp { path: list });
+            }
+            let text = std::fs::read_to_string(&list).map_err(Error::file("reading", &list))?;
+            for file in text.lines() {
+                let inside = |part| matches!(part, Component::Normal(_));
+                if file.is_empty() || !Path::new(file).components().all(inside) {
+                    let file = file.to_owned();
+                    return Err(Error::BadList { list, file });
+                }
+                files.insert(file.to_owned());
+            }
+        }
+        Ok(files)
+    }
+
+    /// Where a file of a list lies here.
+    pub fn path(&self, file: &str) -> PathBuf {
+        self.folder.join("tree").join(file)
+    }
+
+    /// The guests' kernel.
+    pub fn kernel(&self) -> &Path {
+        &self.kernel
+    }
+
+    /// QEMU as it has to be started: by the loader of its own suite, with that suite's libraries, so that neither this
+    /// machine's C library nor where the folder lies matters; and where its firmware is.
+    pub fn qemu(&self) -> Vec<std::ffi::OsString> {
+        vec![
+            self.path(LOADER).into(),
+            "--library-path".into(),
+            self.path(LIBRARIES).into(),
+            self.path(&format!("usr/bin/{QEMU}")).into(),
+            "-L".into(),
+            self.path("usr/share/qemu").into(),
+            "-L".into(),
+            self.path("usr/share/seabios").into(),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cache() -> tempfile::TempDir {
+        let cache = tempfile::tempdir().expect("a folder");
+        for (file, text) in [
+            ("kernel/current/vmlinuz", "kernel"),
+            ("linux-guest/current/busybox.files", "usr/bin/busybox\n"),
+            (
+                "linux-guest/current/hackbench.files",
+                "usr/bin/hackbench\nusr/lib64/ld\n",
+            ),
+            (
+                "linux-guest/current/perf.files",
+                "usr/bin/perf\nusr/lib64/ld\n",
+            ),
+        ] {
+            let path = cache.path().join(file);
+            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+            std::fs::write(path, text).expect("written");
+        }
+        cache
+    }
+
+    fn machine() -> Machine {
+        Machine {
+            qemu: "/q".into(),
+            firmware: "/f".into(),
+            vmlinuz: "/cache/vmlinuz".into(),
+            kernel_version: "7.2".into(),
+            modules: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn programs_share_their_libraries() {
+        let cache = cache();
+        let programs = Programs::find(false, cache.path()).expect("there");
+        let files = programs.files(&["hackbench", "perf"]).expect("listed");
+        let files: Vec<_> = files.iter().map(String::as_str).collect();
+        assert_eq!(files, ["usr/bin/hackbench", "usr/bin/perf", "usr/lib64/ld"]);
+    }
+
+    #[test]
+    fn what_goes_into_the_testbed_lies_there_as_here() {
+        let cache = cache();
+        let programs = Programs::find(false, cache.path()).expect("there");
+        let inputs = programs.inputs(&machine(), &["busybox"]).expect("listed");
+        let places: Vec<_> = inputs
+            .iter()
+            .map(|input| input.guest.to_string_lossy())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "/linux-guest/vmlinuz",
+                "/linux-guest/busybox.files",
+                "/linux-guest/tree/usr/bin/busybox"
+            ]
+        );
+        assert_eq!(inputs[0].host, Path::new("/cache/vmlinuz"));
+        assert_eq!(inputs[2].host, programs.path("usr/bin/busybox"));
+    }
+
+    #[test]
+    fn what_is_missing_or_leads_outside_is_named() {
+        let cache = cache();
+        let programs = Programs::find(false, cache.path()).expect("there");
+        let missing = programs.files(&["other"]).expect_err("no list").to_string();
+        assert!(
+            missing.contains("other.files") && missing.contains("`make setup`"),
+            "{missing}"
+        );
+        for bad in ["/etc/passwd", "../x", "a/../../b", ""] {
+            let list = cache.path().join("linux-guest/current/bad.files");
+            std::fs::write(list, format!("{bad}\n")).expect("written");
+            let refused = programs.files(&["bad"]).expect_err(bad).to_string();
+            assert!(refused.contains(&format!("{bad:?}")), "{refused}");
+        }
+        let empty = tempfile::tempdir().expect("a folder");
+        let nothing = Programs::find(false, empty.path()).expect_err("empty");
+        assert!(nothing.to_string().contains("linux-guest"), "{nothing}");
+    }
+}
