@@ -49,6 +49,7 @@ fn work(channel: &mut Writer) -> Result<(), String> {
         system::load_module(module)?;
     }
     system::raise_limits()?;
+    system::give_randomness()?;
     send(
         channel,
         Stream::CommandStarted,
