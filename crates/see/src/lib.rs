@@ -1,3 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a stream of events means. No input or output in here: events in order of time and the facts beside them go in,
 //! the same figures come out every time.
+
+mod cpu_time;
+mod histogram;
+mod spin_waits;
+mod threshold;
+mod valley;
+mod wall_gain;
+
+pub use cpu_time::{CpuTimer, CpuTimes};
+pub use histogram::{WAIT_BUCKETS, WaitHistogram};
+pub use spin_waits::{SpinWaits, VmWaits, WindowTimes};
+pub use threshold::{Choice, Thresholds, thresholds};
+pub use valley::{Valley, valley};
+pub use wall_gain::predicted_wall_gain;
