@@ -10,8 +10,8 @@
 
 /* Constant while the programs are loaded. */
 struct unspin_observe_options {
-	unspin_u32 event_mask; /* bit k: events of kind k are written; 0: counters only */
-	unspin_u32 reserved;
+	unspin_u32 event_mask;	 /* bit k: events of kind k are written; 0: counters only */
+	unspin_u32 direct_reads; /* 1: kernel memory is read by guarded loads, 0: by helper calls */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_observe_options, 8);
 
@@ -37,6 +37,7 @@ struct unspin_observed_thread {
 	unspin_u32 state;	     /* enum unspin_thread_state */
 	unspin_u64 since_ns;	     /* when that state began */
 	unspin_u64 first_seen_ns;    /* CLOCK_MONOTONIC */
+	unspin_u64 task_pointer;     /* struct task_struct *, only compared; 0: ended */
 	unspin_u64 vcpu_pointer;     /* struct kvm_vcpu *, never followed without a safe read */
 	unspin_u64 vm_generation;    /* of unspin_observe_globals when the VM's number was last looked up */
 	unspin_u64 left_guest_ns;    /* time of the exit that is being handled; 0: none */
@@ -52,6 +53,7 @@ struct unspin_observed_thread {
 	unspin_u32 on_spin_yields; /* calls of yield_to() that returned since */
 	unspin_u64
 		yield_to_target; /* struct task_struct * of the yield_to() under way, never followed without a safe read */
+	unspin_u64 hint_address;    /* of the vCPU's struct unspin_hint in its VMM; 0: none registered */
 	unspin_u64 ipi_destination; /* of the IPI that the vCPU has sent, as in UNSPIN_EVENT_IPI */
 	unspin_u64 ipi_exit; /* counters.exits at that time: the IPI is of the exit being handled if they are equal */
 	unspin_u64 unclaimed_exit; /* the same for receivers that no IPI has claimed yet */
@@ -63,7 +65,7 @@ struct unspin_observed_thread {
 	unspin_u32 unclaimed[UNSPIN_UNCLAIMED_RECEIVERS]; /* their vCPU numbers */
 	struct unspin_vcpu_counters counters;		  /* wall_ns is left to the reader */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 216 + sizeof(struct unspin_vcpu_counters));
+UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 232 + sizeof(struct unspin_vcpu_counters));
 
 struct unspin_observe_globals {
 	unspin_u64 lost_events[UNSPIN_EVENT_KINDS]; /* the ring was full, by kind */

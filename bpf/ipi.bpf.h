@@ -22,6 +22,7 @@
 #ifndef UNSPIN_BPF_IPI_H
 #define UNSPIN_BPF_IPI_H
 
+#include "emit.bpf.h"
 #include "threads.bpf.h"
 
 /* arch/x86/include/asm/apicdef.h: fields of the low half of the ICR. */
@@ -76,7 +77,7 @@ static __always_inline void claim_receivers(struct unspin_observed_thread *threa
 SEC("tp_btf/kvm_apic_ipi")
 int BPF_PROG(on_kvm_apic_ipi, u32 icr_low, u32 destination)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (!thread)
 		return 0;
@@ -105,7 +106,7 @@ static __always_inline void keep_receiver(struct unspin_observed_thread *thread,
 SEC("tp_btf/kvm_apic_accept_irq")
 int BPF_PROG(on_kvm_apic_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 	u16 how = (delivery_mode | vector) & ICR_VECTOR_AND_MODE;
 
 	if (!thread)

@@ -51,13 +51,36 @@ struct pt_regs {
 	unsigned long di;
 };
 
+struct bpf_local_storage;
 struct task_struct {
 	int pid;
 	int tgid;
+	struct bpf_local_storage *bpf_storage;
 };
 
-/* include/linux/kvm_host.h */
-struct kvm;
+/* include/linux/rbtree_types.h */
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+/* include/linux/kvm_host.h, since 5.17 */
+struct kvm_memory_slot {
+	struct rb_node gfn_node[2];
+	u64 base_gfn;
+	unsigned long npages;
+	unsigned long userspace_addr;
+};
+struct kvm_memslots {
+	struct rb_root gfn_tree;
+	int node_idx;
+};
+struct kvm {
+	struct kvm_memslots *memslots[2];
+};
 struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
@@ -96,5 +119,11 @@ struct vcpu_vmx___before_6_15 {
 };
 
 #pragma clang attribute pop
+
+/*
+ * kernel/bpf/helpers.c: the pointer, for loads that read 0 where there is nothing. A type of 0 (any memory) is allowed since
+ * Linux 6.17; before, only dead code calls it.
+ */
+extern void *bpf_rdonly_cast(const void *pointer, u32 type) __attribute__((section(".ksyms"), weak));
 
 #endif

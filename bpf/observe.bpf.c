@@ -13,73 +13,111 @@
  * are typed by BTF and checked for NULL; everything else goes through bpf_probe_read_kernel(), which fails instead of
  * faulting and leaves zeroes.
  */
+#include "emit.bpf.h"
 #include "guest_exit.bpf.h"
+#include "hints.bpf.h"
 #include "ipi.bpf.h"
+#include "latency.bpf.h"
+#include "scheduler.bpf.h"
 #include "threads.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
-static __always_inline u32 latency_bucket(u64 ns)
+static __always_inline void count_pause_exit(struct unspin_observed_thread *thread, u32 mode)
 {
-	u32 bucket = 0, low = ns;
-
-	if (ns >> UNSPIN_LATENCY_BUCKETS)
-		return UNSPIN_LATENCY_BUCKETS - 1;
-	for (u32 step = 16; step; step >>= 1) {
-		if (low >> step) {
-			low >>= step;
-			bucket += step;
-		}
-	}
-	return bucket; /* at most 16 + 8 + 4 + 2 + 1 = 31 */
+	thread->counters.ple_exits++;
+	if (mode == UNSPIN_MODE_UNKNOWN)
+		thread->counters.ple_exits_unknown_mode++;
+	else if (mode == UNSPIN_MODE_USER)
+		thread->counters.ple_exits_user++;
 }
 
-static __always_inline void count_pause_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit,
-					     u64 inside_ns, u64 now_ns)
+static __always_inline void fill_pause_exit(struct unspin_event *event, struct unspin_observed_thread *thread,
+					    const struct guest_exit *exit, u64 now_ns)
 {
-	u64 others = thread->other_exits, interrupts = thread->interrupt_exits;
+	u64 others = thread->other_exits, interrupts = thread->interrupt_exits, inside_ns = 0;
 
-	thread->counters.ple_exits++;
-	if (exit->mode == UNSPIN_MODE_UNKNOWN)
-		thread->counters.ple_exits_unknown_mode++;
-	else if (exit->mode == UNSPIN_MODE_USER)
-		thread->counters.ple_exits_user++;
+	if (thread->entered_guest_ns && now_ns > thread->entered_guest_ns)
+		inside_ns = now_ns - thread->entered_guest_ns;
+	fill(event, thread, UNSPIN_EVENT_PAUSE_EXIT, now_ns, exit->rip, halves(exit->mode, exit->window),
+	     at_most(inside_ns, 0xffffffff) | at_most(others, 0xffff) << 32 | at_most(interrupts, 0xffff) << 48);
+}
+
+/* With what the guest says, if it does, in one record. */
+static __always_inline void emit_pause_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit,
+					    u64 now_ns)
+{
+	struct unspin_event *record;
+	struct hint_words words;
+	bool hint;
+
+	if (!wants(UNSPIN_EVENT_PAUSE_EXIT))
+		return;
+	hint = read_hint(thread, &words);
+	if (hint) {
+		record = bpf_ringbuf_reserve(&events, 2 * sizeof(*record), 0);
+		if (record)
+			fill_hint(record + 1, thread, now_ns, &words);
+		else
+			count_lost(UNSPIN_EVENT_HINT);
+	} else {
+		record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
+	}
+	if (record) {
+		fill_pause_exit(record, thread, exit, now_ns);
+		submit(record);
+	} else {
+		count_lost(UNSPIN_EVENT_PAUSE_EXIT);
+	}
 	thread->other_exits = 0;
 	thread->interrupt_exits = 0;
-	emit(thread, UNSPIN_EVENT_PAUSE_EXIT, now_ns, exit->rip, halves(exit->mode, exit->window),
-	     at_most(inside_ns, 0xffffffff) | at_most(others, 0xffff) << 32 | at_most(interrupts, 0xffff) << 48);
+}
+
+/* What only events need: the place for later ones, and those of the exit itself. */
+static __always_inline void record_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit, u32 isa,
+					u64 now_ns)
+{
+	thread->isa = isa;
+	thread->exit_code = exit->code == UNSPIN_UNKNOWN ? UNSPIN_UNKNOWN_HALF : exit->code;
+	thread->handled_ns = 0;
+	thread->after_pause = exit->pause;
+	emit(thread, UNSPIN_EVENT_EXIT, now_ns, exit->code, 0, 0);
+	if (exit->pause)
+		emit_pause_exit(thread, exit, now_ns);
+	else if (exit->interrupt)
+		thread->interrupt_exits++;
+	else
+		thread->other_exits++;
 }
 
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
 {
-	u64 now_ns = bpf_ktime_get_ns(), inside_ns = 0;
 	struct unspin_observed_thread *thread;
 	struct guest_exit exit;
+	u64 now_ns;
 
 	if (!vcpu)
 		return 0;
+	now_ns = bpf_ktime_get_ns();
 	thread = thread_serving(vcpu, now_ns);
 	if (!thread) {
 		__sync_fetch_and_add(&globals.unobserved_exits, 1);
 		return 0;
 	}
-	read_exit(vcpu, isa, &exit);
 	thread->counters.exits++;
-	thread->isa = isa;
-	thread->exit_code = exit.code == UNSPIN_UNKNOWN ? UNSPIN_UNKNOWN_HALF : exit.code;
 	thread->left_guest_ns = now_ns;
-	thread->handled_ns = 0;
-	if (thread->entered_guest_ns && now_ns > thread->entered_guest_ns)
-		inside_ns = now_ns - thread->entered_guest_ns;
-	emit(thread, UNSPIN_EVENT_EXIT, now_ns, exit.code, 0, 0);
-	if (exit.pause)
-		count_pause_exit(thread, &exit, inside_ns, now_ns);
-	else if (exit.interrupt)
-		thread->interrupt_exits++;
-	else
-		thread->other_exits++;
-	thread->after_pause = exit.pause;
+	/* Counters alone must stay cheap: then the verifier leaves out the second half, and otherwise the first. */
+	if (!options.event_mask) {
+		read_exit(vcpu, isa, &exit, 0);
+		if (exit.pause)
+			count_pause_exit(thread, exit.mode);
+	} else {
+		read_exit(vcpu, isa, &exit, 1);
+		if (exit.pause)
+			count_pause_exit(thread, exit.mode);
+		record_exit(thread, &exit, isa, now_ns);
+	}
 	return 0;
 }
 
@@ -93,14 +131,26 @@ static __always_inline void end_on_spin(struct unspin_observed_thread *thread)
 		thread->counters.on_spin_no_yield++;
 }
 
+static __always_inline void record_entry(struct unspin_observed_thread *thread, u64 now_ns, u64 outside_ns)
+{
+	thread->entered_guest_ns = now_ns;
+	emit(thread, UNSPIN_EVENT_ENTRY, now_ns, outside_ns, 0, 0);
+	if (!thread->after_pause)
+		return;
+	thread->after_pause = 0;
+	emit(thread, UNSPIN_EVENT_PAUSE_ENTRY, now_ns, outside_ns, thread->handled_ns ? thread->handled_ns : outside_ns,
+	     0);
+}
+
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 {
-	u64 now_ns = bpf_ktime_get_ns(), outside_ns = 0;
 	struct unspin_observed_thread *thread;
+	u64 now_ns, outside_ns = 0;
 
 	if (!vcpu)
 		return 0;
+	now_ns = bpf_ktime_get_ns();
 	thread = thread_serving(vcpu, now_ns);
 	if (!thread)
 		return 0;
@@ -112,20 +162,15 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		/* In bounds: the mask says again what latency_bucket() promises. */
 		thread->counters.exit_to_entry_count[latency_bucket(outside_ns) & (UNSPIN_LATENCY_BUCKETS - 1)]++;
 	}
-	thread->entered_guest_ns = now_ns;
-	emit(thread, UNSPIN_EVENT_ENTRY, now_ns, outside_ns, 0, 0);
-	if (thread->after_pause) {
-		thread->after_pause = 0;
-		emit(thread, UNSPIN_EVENT_PAUSE_ENTRY, now_ns, outside_ns,
-		     thread->handled_ns ? thread->handled_ns : outside_ns, 0);
-	}
+	if (options.event_mask)
+		record_entry(thread, now_ns, outside_ns);
 	return 0;
 }
 
 SEC("kprobe.multi/kvm_vcpu_on_spin")
 int on_vcpu_on_spin(struct pt_regs *registers)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (!thread)
 		return 0;
@@ -141,7 +186,7 @@ int on_vcpu_on_spin(struct pt_regs *registers)
 SEC("kprobe.multi/yield_to")
 int on_yield_to(struct pt_regs *registers)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (thread)
 		thread->yield_to_target = registers->di;
@@ -152,7 +197,7 @@ static __always_inline void emit_yield_to(struct unspin_observed_thread *thread,
 {
 	/* Safe reads: the target is referenced by the caller until yield_to() has returned, but nothing here relies on it. */
 	struct task_struct *task = (struct task_struct *)thread->yield_to_target;
-	u32 target = BPF_CORE_READ(task, pid);
+	u32 target = READ(options.direct_reads, task, pid);
 	u32 *vcpu = bpf_map_lookup_elem(&vcpu_of_thread, &target);
 
 	emit(thread, UNSPIN_EVENT_YIELD_TO, bpf_ktime_get_ns(), result, vcpu ? *vcpu : UNSPIN_UNKNOWN, target);
@@ -162,7 +207,7 @@ static __always_inline void emit_yield_to(struct unspin_observed_thread *thread,
 SEC("kretprobe.multi/yield_to")
 int on_yield_to_return(struct pt_regs *registers)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 	int result = (int)registers->ax;
 
 	if (!thread || !thread->inside_on_spin)
@@ -179,99 +224,18 @@ int on_yield_to_return(struct pt_regs *registers)
 	return 0;
 }
 
-static __always_inline void emit_switch_out(const struct unspin_observed_thread *thread, u64 now_ns, u64 next,
-					    u32 flags)
-{
-	u64 rip = UNSPIN_UNKNOWN;
-
-	if (!wants(UNSPIN_EVENT_SWITCH_OUT))
-		return;
-	flags |= read_place((void *)thread->vcpu_pointer, thread->isa, &rip) << UNSPIN_SWITCH_MODE_SHIFT;
-	emit(thread, UNSPIN_EVENT_SWITCH_OUT, now_ns, next, halves(flags, thread->exit_code), rip);
-}
-
-SEC("tp_btf/sched_switch")
-int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
-{
-	struct unspin_observed_thread *leaving, *arriving;
-	u64 now_ns;
-
-	if (!previous || !next)
-		return 0;
-	leaving = thread_of(previous);
-	arriving = thread_of(next);
-	if (!leaving) {
-		check_again(arriving); /* or both pointers are tested as one number */
-		if (!arriving)
-			return 0;
-	}
-	check_again(leaving);
-	check_again(arriving);
-	now_ns = bpf_ktime_get_ns();
-	if (leaving) {
-		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
-		bool runnable = preempt || previous_state == 0;
-
-		if (runnable)
-			leaving->counters.switches_out_runnable++;
-		else
-			leaving->counters.switches_out_asleep++;
-		if (leaving->left_guest_ns && !leaving->handled_ns && now_ns > leaving->left_guest_ns)
-			leaving->handled_ns = now_ns - leaving->left_guest_ns;
-		change_state(leaving, now_ns, runnable ? UNSPIN_THREAD_RUNNABLE : UNSPIN_THREAD_ASLEEP);
-		emit_switch_out(leaving, now_ns, halves(next->pid, arriving ? arriving->counters.vm : UNSPIN_NO_VM),
-				(runnable ? UNSPIN_SWITCH_RUNNABLE : 0) | (preempt ? UNSPIN_SWITCH_PREEMPT : 0));
-	}
-	if (arriving) {
-		arriving->counters.switches_in++;
-		change_state(arriving, now_ns, UNSPIN_THREAD_RUNNING);
-		emit(arriving, UNSPIN_EVENT_SWITCH_IN, now_ns, previous->pid,
-		     leaving ? leaving->counters.vm : UNSPIN_NO_VM, 0);
-	}
-	return 0;
-}
-
-SEC("tp_btf/sched_wakeup")
-int BPF_PROG(on_sched_wakeup, struct task_struct *task)
-{
-	struct unspin_observed_thread *thread;
-	u64 now_ns;
-
-	if (!task)
-		return 0;
-	thread = thread_of(task);
-	/* A task that had not left its CPU yet, or queue, is woken without having slept. */
-	if (!thread || thread->state != UNSPIN_THREAD_ASLEEP)
-		return 0;
-	now_ns = bpf_ktime_get_ns();
-	change_state(thread, now_ns, UNSPIN_THREAD_RUNNABLE);
-	emit(thread, UNSPIN_EVENT_WAKEUP, now_ns, (u32)bpf_get_current_pid_tgid(), 0, 0);
-	return 0;
-}
-
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned long a1, unsigned long a2,
 	     unsigned long a3)
 {
-	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (!thread)
 		return 0;
 	if (wants(UNSPIN_EVENT_IPI) && (u32)number == KVM_HC_SEND_IPI)
 		announce_ipi(thread, a3, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
-	return 0;
-}
-
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(on_process_exit, struct task_struct *task)
-{
-	u32 *slot;
-
-	if (!task)
-		return 0;
-	slot = bpf_task_storage_get(&slot_of_task, task, NULL, 0);
-	if (slot)
-		end_thread(slot, bpf_ktime_get_ns());
+	else if (wants(UNSPIN_EVENT_HINT) && (u32)number == UNSPIN_HYPERCALL_REGISTER_HINT)
+		register_hint(thread, a0);
 	return 0;
 }
 

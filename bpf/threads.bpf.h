@@ -8,97 +8,11 @@
 #ifndef UNSPIN_BPF_THREADS_H
 #define UNSPIN_BPF_THREADS_H
 
-#include "kernel_types.h"
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-
-#include "../abi/observe.h"
+#include "maps.bpf.h"
 
 #define barrier() asm volatile("" ::: "memory")
 /* Makes the compiler test the pointer itself again instead of a remembered result, which the verifier cannot follow. */
 #define check_again(pointer) asm volatile("" : "+r"(pointer))
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* set by the loader, as those of free_slots and vcpu_of_thread */
-	__type(key, u32);
-	__type(value, struct unspin_observed_thread);
-} threads SEC(".maps");
-
-/* Slots that nobody uses; filled by user space. */
-struct {
-	__uint(type, BPF_MAP_TYPE_QUEUE);
-	__uint(max_entries, 1);
-	__uint(key_size, 0);
-	__uint(value_size, sizeof(u32));
-} free_slots SEC(".maps");
-
-/* A task's slot, plus 1. */
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, u32);
-} slot_of_task SEC(".maps");
-
-/* Thread id -> KVM's number of the vCPU that it serves. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} vcpu_of_thread SEC(".maps");
-
-/* struct kvm * -> the VM's number plus 1; 0 while another CPU is giving it one. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u64);
-	__type(value, u32);
-} vms SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 4096); /* bytes; set by the loader */
-} events SEC(".maps");
-
-const volatile struct unspin_observe_options options;
-struct unspin_observe_globals globals;
-
-/* Constant for the verifier: what nobody wants costs nothing. */
-static __always_inline bool wants(u32 kind)
-{
-	return options.event_mask & (1u << kind);
-}
-
-/* Writes an event about `thread` if anybody wants it, or counts it as lost. */
-static __always_inline void emit(const struct unspin_observed_thread *thread, u32 kind, u64 now_ns, u64 argument0,
-				 u64 argument1, u64 argument2)
-{
-	struct unspin_event *event;
-
-	if (!wants(kind))
-		return;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
-	if (!event) {
-		/* In bounds: every caller's kind is a constant below UNSPIN_EVENT_KINDS. */
-		__sync_fetch_and_add(&globals.lost_events[kind], 1);
-		return;
-	}
-	event->time_ns = now_ns;
-	event->kind = kind;
-	event->vm = thread->counters.vm;
-	event->thread = thread->counters.thread;
-	event->vcpu = thread->counters.vcpu;
-	event->cpu = bpf_get_smp_processor_id();
-	event->argument0 = argument0;
-	event->argument1 = argument1;
-	event->argument2 = argument2;
-	/* The reader polls: waking it would add switches to the very trace that is being taken. */
-	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
-}
 
 /* The slot that slot_of_task says; NULL if it says none. */
 static __always_inline struct unspin_observed_thread *thread_in(const u32 *slot)
@@ -115,7 +29,26 @@ static __always_inline struct unspin_observed_thread *thread_in(const u32 *slot)
 /* The slot of a task; NULL if it is no vCPU thread. */
 static __always_inline struct unspin_observed_thread *thread_of(struct task_struct *task)
 {
+	if (!task->bpf_storage) /* most tasks have none, and asking costs some 35 instructions */
+		return NULL;
 	return thread_in(bpf_task_storage_get(&slot_of_task, task, NULL, 0));
+}
+
+/* The same for the task that runs on this CPU, mostly without a lookup by task. */
+static __always_inline struct unspin_observed_thread *thread_of_running(struct task_struct *task)
+{
+	u32 index, here = *running_here();
+	struct unspin_observed_thread *thread;
+
+	if (here == RUNNING_NO_VCPU)
+		return NULL;
+	if (here >= RUNNING_SLOTS) {
+		index = here - RUNNING_SLOTS;
+		thread = bpf_map_lookup_elem(&threads, &index);
+		if (thread && thread->task_pointer == (u64)task)
+			return thread;
+	}
+	return thread_of(task);
 }
 
 /* Ends the thread's state at now_ns, adds its time where it belongs, and begins `state`. */
@@ -164,6 +97,7 @@ static __always_inline void end_thread(u32 *slot, u64 now_ns)
 
 	if (!thread)
 		return;
+	thread->task_pointer = 0;
 	*slot = 0; /* first: nobody finds the slot when it is another thread's */
 	barrier();
 	bpf_map_delete_elem(&vcpu_of_thread, &thread->counters.thread);
@@ -186,6 +120,7 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	thread->counters.vcpu = vcpu->vcpu_id;
 	thread->counters.thread = task->pid;
 	thread->counters.process = task->tgid;
+	thread->task_pointer = (u64)task;
 	thread->vcpu_pointer = (u64)vcpu;
 	thread->vm_generation = globals.vm_generation;
 	thread->first_seen_ns = now_ns;
@@ -195,11 +130,12 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	/* Fails only when the table is full: then events name the thread and not its vCPU. */
 	bpf_map_update_elem(&vcpu_of_thread, &thread->counters.thread, &thread->counters.vcpu, 0);
 	*slot = index + 1;
+	*running_here() = index + RUNNING_SLOTS;
 	return thread;
 }
 
-/* The slot of the current task, which is inside KVM for `vcpu`. Interrupts are off, so no other task runs here. */
-static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_vcpu *vcpu, u64 now_ns)
+/* What thread_serving() does for a thread that is new or has turned to another vCPU, and when a VM was destroyed. */
+static __noinline struct unspin_observed_thread *look_again(struct kvm_vcpu *vcpu, u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 *slot = bpf_task_storage_get(&slot_of_task, task, NULL, 0);
@@ -221,6 +157,25 @@ static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_
 	if (slot)
 		end_thread(slot, now_ns); /* this thread has turned to another vCPU */
 	return adopt(task, vcpu, vm, now_ns);
+}
+
+/*
+ * The slot of the current task, which is inside KVM for `vcpu`. Interrupts are off, so no other task runs here. That the
+ * slot is this task's need not be asked: sched_switch, attached before, has written whose slot is running here, and a vCPU
+ * is served by one thread at a time.
+ */
+static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_vcpu *vcpu, u64 now_ns)
+{
+	u32 index, here = *running_here();
+	struct unspin_observed_thread *thread;
+
+	if (here >= RUNNING_SLOTS) {
+		index = here - RUNNING_SLOTS;
+		thread = bpf_map_lookup_elem(&threads, &index);
+		if (thread && thread->vcpu_pointer == (u64)vcpu && thread->vm_generation == globals.vm_generation)
+			return thread;
+	}
+	return look_again(vcpu, now_ns);
 }
 
 #endif

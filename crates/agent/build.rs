@@ -1,19 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles `bpf/observe.bpf.c` and generates its skeleton.
-use std::{env, path::PathBuf};
+//! Compiles the programs of `bpf/`.
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use libbpf_cargo::SkeletonBuilder;
 
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    compile_bpf(&root, &out);
-}
-
-fn compile_bpf(root: &std::path::Path, out: &std::path::Path) {
     println!("cargo:rerun-if-changed={}", root.join("bpf").display());
     println!("cargo:rerun-if-changed={}", root.join("abi").display());
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
+    for name in ["observe", "empty"] {
+        compile_bpf(&root, &out, name);
+    }
+}
+
+/// `bpf/NAME.bpf.c` to `OUT/NAME.bpf.o`.
+fn compile_bpf(root: &Path, out: &Path, name: &str) {
     let clang = env::var("UNSPIN_CLANG").unwrap_or_else(|_| "clang-19".to_owned());
     let prefix = format!("-ffile-prefix-map={}=.", root.display());
     // -mcpu=v3: 32-bit registers and atomics that return values, Linux 5.12.
@@ -26,10 +32,14 @@ fn compile_bpf(root: &std::path::Path, out: &std::path::Path) {
         prefix.as_str(),
     ];
     SkeletonBuilder::new()
-        .source(root.join("bpf/observe.bpf.c"))
-        .obj(out.join("observe.bpf.o"))
+        .source(root.join(format!("bpf/{name}.bpf.c")))
+        .obj(out.join(format!("{name}.bpf.o")))
         .clang(clang)
         .clang_args(flags)
         .build()
-        .expect("clang-19 compiles bpf/observe.bpf.c (UNSPIN_CLANG names another clang)");
+        .unwrap_or_else(|error| {
+            panic!(
+                "clang-19 compiles bpf/{name}.bpf.c (UNSPIN_CLANG names another clang): {error:?}"
+            )
+        });
 }

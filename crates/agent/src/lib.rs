@@ -7,6 +7,7 @@
 
 mod bytes;
 mod capabilities;
+mod cost;
 mod error;
 mod health;
 mod host_facts;
@@ -21,6 +22,7 @@ mod recorder;
 mod threads;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
+pub use cost::{EmptyPrograms, ProgramCost};
 pub use error::Error;
 pub use health::{Health, ProgramHealth};
 pub use host_facts::host_facts;

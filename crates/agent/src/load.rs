@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From the embedded object file to programs that run.
+//! From an embedded object file to programs that run.
 
 use std::sync::Mutex;
 
@@ -13,14 +13,18 @@ use crate::{
     ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
 };
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
+/// What observes: `bpf/observe.bpf.c`.
+pub(crate) static OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// Programs that only events of those kinds need, and that a kernel may lack the place for.
 const FOR_EVENTS: [(&str, &[u32]); 4] = [
     ("kprobe.multi/yield_to", &[abi::UNSPIN_EVENT_YIELD_TO]),
     ("tp_btf/kvm_apic_ipi", &[abi::UNSPIN_EVENT_IPI]),
     ("tp_btf/kvm_apic_accept_irq", &[abi::UNSPIN_EVENT_IPI]),
-    ("tp_btf/kvm_hypercall", &[abi::UNSPIN_EVENT_IPI]),
+    (
+        "tp_btf/kvm_hypercall",
+        &[abi::UNSPIN_EVENT_IPI, abi::UNSPIN_EVENT_HINT],
+    ),
 ];
 
 /// What libbpf printed since the last look; its callback is a plain function and has nowhere else to put it.
@@ -30,8 +34,22 @@ static LOADING: Mutex<()> = Mutex::new(());
 /// Lines of libbpf's output that go into an error: the verifier's verdict is at the end.
 const LOG_LINES: usize = 30;
 
-/// Opens, sets up and loads the object; no program runs yet.
-pub(crate) fn load(options: &ObserveOptions) -> Result<Object, Error> {
+/// Opens, sets up and loads the object in those bytes; no program runs yet. Where the kernel refuses programs that read
+/// its memory by themselves (before Linux 6.17), those that call a helper for it are loaded.
+pub(crate) fn load(bytes: &[u8], options: &ObserveOptions) -> Result<Object, Error> {
+    if options.direct_reads {
+        if let Ok(object) = load_as_told(bytes, options, true) {
+            return Ok(object);
+        }
+    }
+    load_as_told(bytes, options, false)
+}
+
+fn load_as_told(
+    bytes: &[u8],
+    options: &ObserveOptions,
+    direct_reads: bool,
+) -> Result<Object, Error> {
     let _alone = LOADING
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -40,7 +58,7 @@ pub(crate) fn load(options: &ObserveOptions) -> Result<Object, Error> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
         .clear();
     let before = libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-    let object = open(options).and_then(|open| {
+    let object = open(bytes, options, direct_reads).and_then(|open| {
         open.load()
             .map_err(|source| refused("loading the BPF programs", source))
     });
@@ -95,21 +113,23 @@ fn refused(step: &str, source: libbpf_rs::Error) -> Error {
     }
 }
 
-fn open(options: &ObserveOptions) -> Result<OpenObject, Error> {
+fn open(bytes: &[u8], options: &ObserveOptions, direct_reads: bool) -> Result<OpenObject, Error> {
     let mut object = ObjectBuilder::default()
         .name("observe")
-        .and_then(|builder| builder.open_memory(OBJECT))
+        .and_then(|builder| builder.open_memory(bytes))
         .map_err(|source| refused("reading the embedded BPF object", source))?;
     let settings = abi::unspin_observe_options {
         event_mask: options.events.bits(),
-        reserved: 0,
+        direct_reads: direct_reads.into(),
     };
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
             "threads" | "free_slots" | "vcpu_of_thread" => map.set_max_entries(options.threads_max),
             "events" => map.set_max_entries(options.ring_bytes),
-            name if name.ends_with(".rodata") => map.set_initial_value(bytes::bytes_of(&settings)),
+            name if name.ends_with(".rodata") => {
+                map.set_initial_value(crate::bytes::bytes_of(&settings))
+            }
             _ => Ok(()),
         };
         done.map_err(|source| refused(&format!("sizing the BPF map {name}"), source))?;

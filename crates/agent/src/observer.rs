@@ -54,7 +54,7 @@ impl Observer {
             .run_statistics
             .then(enable_run_statistics)
             .transpose()?;
-        let object = load::load(options)?;
+        let object = load::load(load::OBSERVE, options)?;
         let free_slots = load::map(&object, "free_slots")?;
         for slot in 0..options.threads_max {
             load::return_slot(&free_slots, slot)?;
@@ -223,10 +223,10 @@ fn ring(
     let mut builder = RingBufferBuilder::new();
     let built = builder
         .add(&events, move |bytes| {
-            // A record of another size cannot come from our programs; it would be skipped.
-            if let Ok(event) = bytes::read("events", bytes) {
-                lock(&received).push(event);
-            }
+            // A record holds one event or several; one of another size cannot come from our programs and would be skipped.
+            let events = bytes.chunks_exact(size_of::<abi::unspin_event>());
+            let events = events.flat_map(|event| bytes::read::<abi::unspin_event>("events", event));
+            lock(&received).extend(events.filter(|event| event.kind != abi::UNSPIN_EVENT_NONE));
             0
         })
         .map(|_| ())

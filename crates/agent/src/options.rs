@@ -31,6 +31,8 @@ impl EventMask {
 
     /// Inter-processor interrupts, one event per receiver; without it the programs that see them are not loaded.
     pub const IPIS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_IPI);
+    /// What guests say in their hint pages (`abi/hint.h`), after switches and pause-loop exits.
+    pub const HINTS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_HINT);
 
     /// Both.
     #[must_use]
@@ -59,6 +61,9 @@ pub struct ObserveOptions {
     pub threads_max: u32,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host; some 20 ns a run).
     pub run_statistics: bool,
+    /// Read the kernel's memory by guarded loads where the kernel allows it; else, and always when false, by calls that
+    /// take some ten times as long. What is read is the same.
+    pub direct_reads: bool,
 }
 
 impl Default for ObserveOptions {
@@ -69,6 +74,7 @@ impl Default for ObserveOptions {
             ring_bytes: 16 << 20,
             threads_max: 4096,
             run_statistics: false,
+            direct_reads: true,
         }
     }
 }
@@ -132,6 +138,7 @@ mod tests {
         assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6, 10]);
         assert_eq!(kinds(EventMask::EXITS), [7, 8]);
         assert_eq!(kinds(EventMask::IPIS), [11]);
+        assert_eq!(kinds(EventMask::HINTS), [13]);
         let both = EventMask::SWITCHES.and(EventMask::EXITS);
         assert_eq!(kinds(both), [1, 2, 3, 7, 8]);
     }

@@ -43,6 +43,7 @@ fn main() {
     let checks = Checks {
         checks,
         qemu: Qemu::Unspin,
+        kvm_amd: "",
     };
     checks.enter();
     let boot = Trial::test("every_check_passes_in_the_testbed", move || {

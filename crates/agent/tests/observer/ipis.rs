@@ -8,7 +8,7 @@ use unspin_events::{Event, IpiForm, What};
 use unspin_scenario::Vm;
 
 use crate::{
-    checks::{attach, recorded},
+    checks::{attach, record},
     vms::{loops, run_for, vcpus, vm},
 };
 
@@ -60,7 +60,20 @@ pub fn ipis_equal_what_the_guests_sent() {
         ..ObserveOptions::default()
     };
     assert_eq!(ipi_visibility(&options), IpiVisibility::Visible);
-    let (report, events, _) = recorded(100, sender(), events);
+    let (report, recorded) = record(100, sender(), events);
+    let health = recorded.observer.health().expect("the kernel tells");
+    assert_eq!(health.lost_events, 0, "{health:?}");
+    // A program that another vCPU's thread preempted half way misses its runs on that CPU meanwhile, and the kernel counts
+    // them. Each may have cost an IPI all its receivers; without any the counts must be equal.
+    let mut may_miss = health.recursion_misses() * u64::from(VCPUS - 1);
+    let mut check = |seen: u64, sent: u64, what: &str| {
+        assert!(
+            seen <= sent && sent - seen <= may_miss,
+            "{what}: {seen} of {sent}, {health:?}"
+        );
+        may_miss -= sent - seen;
+    };
+    let events = recorded.events;
     let (mut shootdowns, mut wakeups, mut ticks) = (0, 0, 0);
     for (_, vcpu) in vcpus(&report) {
         let own = vcpu.number as u16;
@@ -74,21 +87,21 @@ pub fn ipis_equal_what_the_guests_sent() {
         for other in &others {
             // The shorthand's destination field is not used; the guest leaves it zero.
             let seen = take(IpiForm::AllButSelf, VECTOR_SHOOTDOWN, *other, Some(0));
-            assert_eq!(seen, vcpu.statistics.shootdowns, "{own} to {other}");
+            let what = format!("shootdowns by {own} to {other}");
+            check(seen, vcpu.statistics.shootdowns, &what);
         }
         let woken = take(IpiForm::Physical, VECTOR_WAKE, next, Some(next.into()));
-        assert_eq!(woken, vcpu.statistics.wakeups, "{own} to {next}");
+        check(
+            woken,
+            vcpu.statistics.wakeups,
+            &format!("wake-ups by {own}"),
+        );
         // The barriers and the end wake everybody: at most once each.
         let everybody: Vec<u64> = others
             .iter()
             .map(|other| take(IpiForm::AllButSelf, VECTOR_WAKE, *other, Some(0)))
             .collect();
-        assert!(
-            everybody
-                .iter()
-                .all(|count| *count == everybody[0] && *count <= 3),
-            "{everybody:?}"
-        );
+        assert!(everybody.iter().all(|count| *count <= 3), "{everybody:?}");
         assert_eq!(sent, BTreeMap::new(), "vCPU {own} sent nothing else");
         shootdowns += vcpu.statistics.shootdowns;
         wakeups += vcpu.statistics.wakeups;

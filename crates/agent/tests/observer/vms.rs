@@ -40,13 +40,18 @@ pub fn vm(vcpus: u32) -> Vm {
 
 /// Runs those VMs for so long, whatever they get done: a convoy of descheduled waiters may need a slice per turn.
 pub fn run_for(milliseconds: u64, vms: Vec<Vm>) -> RunReport {
+    run_on(None, milliseconds, vms)
+}
+
+/// The same on the first so many CPUs.
+pub fn run_on(cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
     let scenario = Scenario {
         name: "observed".into(),
         seed: 7,
         length: Length::DurationNs(milliseconds * 1_000_000),
         warm_up_ns: 0,
         host: Host {
-            cpus: None,
+            cpus,
             scheduler: Scheduler::Stock,
             policy: Policy::None,
             ple_window: None,
