@@ -40,6 +40,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Record what KVM and the scheduler do with every VM of this host.
     Record(RecordArguments),
+    /// From a recording: where a guest's spinning should end, and what each choice costs.
+    Threshold(ThresholdArguments),
     /// Show what overcommitted VMs lose, in the testbed: ideal against stock for several shapes and locks.
     Demo(DemoArguments),
 }
@@ -191,6 +193,20 @@ pub struct RecordArguments {
     /// A command to run meanwhile; its exit status is passed on. `unspin` is this binary.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+/// `unspin threshold`
+#[derive(Args, Debug)]
+pub struct ThresholdArguments {
+    /// A recording.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Only this VM's waits, by its number; those of all VMs together when absent.
+    #[arg(long, value_name = "NUMBER")]
+    pub vm: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Which emulator.

@@ -21,6 +21,7 @@ mod output;
 mod progress;
 mod record;
 mod record_child;
+mod record_guests;
 mod record_stream;
 mod record_tables;
 mod replay;
@@ -28,6 +29,8 @@ mod scenario_command;
 mod shares;
 mod testbed_boots;
 mod testbed_run;
+mod threshold;
+mod threshold_tables;
 mod truth_tables;
 mod vm_run;
 mod vm_tables;
@@ -71,6 +74,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),
         Command::Record(arguments) => record::run(&arguments),
+        Command::Threshold(arguments) => threshold::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
     }

@@ -65,6 +65,16 @@ impl Shares {
         })
     }
 
+    /// CPU time, nanoseconds.
+    pub fn cpu_ns(self) -> f64 {
+        self.cpu_ns
+    }
+
+    /// Spinning, nanoseconds; `None` when KVM's steal time was not to be had.
+    pub fn spin_ns(self) -> Option<f64> {
+        self.spin_ns
+    }
+
     /// Waiting as a share of all time, 0 to 100; not finite without any time.
     pub fn waiting_percent(self) -> f64 {
         100.0 * self.waiting_ns / self.wall_ns

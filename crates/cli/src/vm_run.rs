@@ -17,7 +17,7 @@ use crate::{
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
-    replay, truth_tables, vm_tables,
+    record_guests, replay, truth_tables, vm_tables,
 };
 
 /// Everything that one run brought back.
@@ -50,6 +50,9 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
         None => Watch::start(arguments.observe, events)?,
     };
     let run = execute(scenario, watch)?;
+    if let Some(folder) = &arguments.record {
+        record_guests::write(folder, &run.report)?;
+    }
     if let (Some(file), Some(seen)) = (file, &run.seen) {
         file.finish(metadata(&run.scenario, seen), &seen.events)?;
     }

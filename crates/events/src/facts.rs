@@ -162,10 +162,11 @@ impl Facts {
         self.vms.iter().find(|vm| vm.vm == number)
     }
 
-    /// What people call the VM: QEMU's name, else `vm7`.
+    /// What people call the VM: QEMU's name, else `vm7`. Without control characters, whoever wrote the facts.
     pub fn vm_name(&self, number: u32) -> String {
         self.vm(number)
-            .and_then(|vm| vm.name.clone())
+            .and_then(|vm| vm.name.as_ref())
+            .map(|name| name.replace(char::is_control, "?"))
             .unwrap_or_else(|| format!("vm{number}"))
     }
 }

@@ -9,6 +9,7 @@ mod checksum;
 mod details;
 mod error;
 mod events;
+mod guests;
 mod manifest;
 mod merge;
 mod names;
@@ -21,6 +22,7 @@ mod writer;
 
 pub use error::Error;
 pub use events::Events;
+pub use guests::{GuestStatistics, GuestVm};
 pub use manifest::{Ended, Manifest};
 pub use reader::Recorded;
 pub use schema::{SCHEMA_VERSION, SEGMENT_ROWS_MAX};
