@@ -72,7 +72,20 @@ struct unspin_observe_globals {
 	unspin_u64 unobserved_exits;		    /* exits of vCPU threads for which there was no slot or no memory */
 	unspin_u64 vms;				    /* numbers given so far */
 	unspin_u64 vm_generation;		    /* VMs destroyed so far */
+	unspin_u64 slots_taken;			    /* by threads, so far */
+	unspin_u64 slots_ended; /* of them, those whose thread is done; user space may return them */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_observe_globals, (UNSPIN_EVENT_KINDS + 3) * 8);
+UNSPIN_ASSERT_SIZE(struct unspin_observe_globals, (UNSPIN_EVENT_KINDS + 5) * 8);
+
+/* What a thread asks of bpf/synthetic.bpf.c about itself; the context of its programs. */
+struct unspin_synthetic {
+	unspin_u64 vm;	   /* stands for a struct kvm *; not 0 */
+	unspin_u32 vcpu;   /* number */
+	unspin_u32 exits;  /* added to the thread's counter */
+	unspin_u32 events; /* to write; argument0 counts them from `first` */
+	unspin_u32 done;   /* written by the program: 1, or 0 when there was no slot */
+	unspin_u64 first;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_synthetic, 32);
 
 #endif

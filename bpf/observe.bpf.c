@@ -19,6 +19,7 @@
 #include "ipi.bpf.h"
 #include "latency.bpf.h"
 #include "scheduler.bpf.h"
+#include "serving.bpf.h"
 #include "threads.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -239,13 +240,9 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned 
 	return 0;
 }
 
-/* The address may belong to another VM next time: forget its number, and make every thread look again. */
 SEC("fentry/kvm_destroy_vm")
 int BPF_PROG(on_destroy_vm, struct kvm *kvm)
 {
-	u64 key = (u64)kvm;
-
-	bpf_map_delete_elem(&vms, &key);
-	__sync_fetch_and_add(&globals.vm_generation, 1);
+	forget_vm((u64)kvm);
 	return 0;
 }

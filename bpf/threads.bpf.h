@@ -102,10 +102,14 @@ static __always_inline void end_thread(u32 *slot, u64 now_ns)
 	barrier();
 	bpf_map_delete_elem(&vcpu_of_thread, &thread->counters.thread);
 	change_state(thread, now_ns, UNSPIN_THREAD_ENDED);
+	__sync_fetch_and_add(&globals.slots_ended, 1);
 }
 
-/* Gives the current task, which is inside KVM for `vcpu`, its slot; NULL if there is none left. Interrupts are off. */
-static __always_inline struct unspin_observed_thread *adopt(struct task_struct *task, struct kvm_vcpu *vcpu, u32 vm,
+/*
+ * Gives the current task, which serves the vCPU of that number, its slot; NULL if there is none left. `vcpu` tells it from
+ * other vCPUs. Preemption is off.
+ */
+static __always_inline struct unspin_observed_thread *adopt(struct task_struct *task, u64 vcpu, u32 number, u32 vm,
 							    u64 now_ns)
 {
 	struct unspin_observed_thread *thread;
@@ -116,12 +120,13 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	thread = bpf_map_lookup_elem(&threads, &index);
 	if (!thread)
 		return NULL;
+	__sync_fetch_and_add(&globals.slots_taken, 1);
 	thread->counters.vm = vm;
-	thread->counters.vcpu = vcpu->vcpu_id;
+	thread->counters.vcpu = number;
 	thread->counters.thread = task->pid;
 	thread->counters.process = task->tgid;
 	thread->task_pointer = (u64)task;
-	thread->vcpu_pointer = (u64)vcpu;
+	thread->vcpu_pointer = vcpu;
 	thread->vm_generation = globals.vm_generation;
 	thread->first_seen_ns = now_ns;
 	thread->since_ns = now_ns;
@@ -134,48 +139,11 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	return thread;
 }
 
-/* What thread_serving() does for a thread that is new or has turned to another vCPU, and when a VM was destroyed. */
-static __noinline struct unspin_observed_thread *look_again(struct kvm_vcpu *vcpu, u64 now_ns)
+/* The address may belong to another VM next time: forget its number, and make every thread look again. */
+static __always_inline void forget_vm(u64 kvm)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 *slot = bpf_task_storage_get(&slot_of_task, task, NULL, 0);
-	struct unspin_observed_thread *thread = thread_in(slot);
-	u64 generation = globals.vm_generation;
-	u32 vm;
-
-	if (thread && thread->vcpu_pointer == (u64)vcpu && thread->vm_generation == generation)
-		return thread;
-	vm = vm_number((u64)vcpu->kvm);
-	if (vm == UNSPIN_NO_VM)
-		return NULL;
-	check_again(thread);
-	check_again(slot);
-	if (thread && thread->vcpu_pointer == (u64)vcpu && thread->counters.vm == vm) {
-		thread->vm_generation = generation;
-		return thread;
-	}
-	if (slot)
-		end_thread(slot, now_ns); /* this thread has turned to another vCPU */
-	return adopt(task, vcpu, vm, now_ns);
-}
-
-/*
- * The slot of the current task, which is inside KVM for `vcpu`. Interrupts are off, so no other task runs here. That the
- * slot is this task's need not be asked: sched_switch, attached before, has written whose slot is running here, and a vCPU
- * is served by one thread at a time.
- */
-static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_vcpu *vcpu, u64 now_ns)
-{
-	u32 index, here = *running_here();
-	struct unspin_observed_thread *thread;
-
-	if (here >= RUNNING_SLOTS) {
-		index = here - RUNNING_SLOTS;
-		thread = bpf_map_lookup_elem(&threads, &index);
-		if (thread && thread->vcpu_pointer == (u64)vcpu && thread->vm_generation == globals.vm_generation)
-			return thread;
-	}
-	return look_again(vcpu, now_ns);
+	bpf_map_delete_elem(&vms, &kvm);
+	__sync_fetch_and_add(&globals.vm_generation, 1);
 }
 
 #endif

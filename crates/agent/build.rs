@@ -13,7 +13,7 @@ fn main() {
     println!("cargo:rerun-if-changed={}", root.join("bpf").display());
     println!("cargo:rerun-if-changed={}", root.join("abi").display());
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for name in ["observe", "empty"] {
+    for name in ["observe", "empty", "synthetic"] {
         compile_bpf(&root, &out, name);
     }
 }

@@ -19,6 +19,8 @@ mod observer;
 mod options;
 mod process;
 mod recorder;
+mod slots;
+pub mod synthetic;
 mod threads;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};

@@ -16,6 +16,9 @@ use crate::{
 /// What observes: `bpf/observe.bpf.c`.
 pub(crate) static OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
+/// Programs that nothing in the kernel runs.
+const RUN_BY_USER_SPACE: &str = "syscall";
+
 /// Programs that only events of those kinds need, and that a kernel may lack the place for.
 const FOR_EVENTS: [(&str, &[u32]); 4] = [
     ("kprobe.multi/yield_to", &[abi::UNSPIN_EVENT_YIELD_TO]),
@@ -66,11 +69,11 @@ fn load_as_told(
     object
 }
 
-/// Attaches every program that was loaded; all of them run until the links are dropped.
+/// Attaches every program that was loaded and has a place; all of them run until the links are dropped.
 pub(crate) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
     object
         .progs_mut()
-        .filter(|program| program.autoload())
+        .filter(|program| program.autoload() && program.section() != RUN_BY_USER_SPACE)
         .map(|program| {
             let section = program.section().to_string_lossy();
             // By name: libbpf's own way would read tracefs, which need not be mounted.

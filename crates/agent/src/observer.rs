@@ -2,7 +2,7 @@
 //! The programs while they run.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io,
     os::fd::{FromRawFd, OwnedFd},
     sync::{Arc, Mutex, MutexGuard},
@@ -26,20 +26,24 @@ pub struct Observer {
     _links: Vec<Link>,
     ring: RingBuffer<'static>,
     received: Arc<Mutex<Vec<abi::unspin_event>>>,
-    threads: MapHandle,
-    free_slots: MapHandle,
-    globals: MapHandle,
-    threads_max: u32,
-    baseline: Baseline,
-    object: Object,
+    pub(crate) threads: MapHandle,
+    pub(crate) free_slots: MapHandle,
+    pub(crate) globals: MapHandle,
+    pub(crate) threads_max: u32,
+    pub(crate) baseline: Baseline,
+    /// Of ended threads whose slots were given back since the last reset, by VM.
+    pub(crate) folded: BTreeMap<u32, VcpuCounters>,
+    /// Slots given back, ever.
+    pub(crate) slots_returned: u64,
+    pub(crate) object: Object,
     _run_statistics: Option<OwnedFd>,
 }
 
 /// What the kernel's counters said at the last reset.
-struct Baseline {
+pub(crate) struct Baseline {
     globals: abi::unspin_observe_globals,
     programs: Vec<ProgramHealth>,
-    threads: HashMap<u32, Snapshot>,
+    pub(crate) threads: HashMap<u32, Snapshot>,
 }
 
 impl Observer {
@@ -50,11 +54,19 @@ impl Observer {
     pub fn attach(options: &ObserveOptions) -> Result<Observer, Error> {
         options.check()?;
         kernel::check()?;
+        Observer::from_object(options, load::OBSERVE)
+    }
+
+    /// Loads and attaches another object that has the maps of `bpf/maps.bpf.h`.
+    pub(crate) fn from_object(
+        options: &ObserveOptions,
+        programs: &'static [u8],
+    ) -> Result<Observer, Error> {
         let run_statistics = options
             .run_statistics
             .then(enable_run_statistics)
             .transpose()?;
-        let object = load::load(load::OBSERVE, options)?;
+        let object = load::load(programs, options)?;
         let free_slots = load::map(&object, "free_slots")?;
         for slot in 0..options.threads_max {
             load::return_slot(&free_slots, slot)?;
@@ -73,6 +85,8 @@ impl Observer {
                 programs: Vec::new(),
                 threads: HashMap::new(),
             },
+            folded: BTreeMap::new(),
+            slots_returned: 0,
             object,
             _run_statistics: run_statistics,
         };
@@ -80,20 +94,15 @@ impl Observer {
         Ok(observer)
     }
 
-    /// The counters of every vCPU thread seen since the last reset, ended ones included, by VM and vCPU.
+    /// The counters of every vCPU thread seen since the last reset, ended ones included, by VM and vCPU. While slots are
+    /// short, threads that have ended are left out: [`Observer::vm_counters`] has them.
     ///
     /// # Errors
     /// When the kernel refuses to read a map.
     pub fn counters(&self) -> Result<Vec<VcpuCounters>, Error> {
         let mut all = Vec::new();
         self.for_each_thread(|slot, snapshot| {
-            let baseline = self.baseline.threads.get(&slot);
-            all.push(
-                match baseline.filter(|then| then.first_seen_ns == snapshot.first_seen_ns) {
-                    Some(then) => snapshot.counters.since(&then.counters),
-                    None => snapshot.counters,
-                },
-            );
+            all.push(self.since_reset(slot, &snapshot));
             Ok(())
         })?;
         all.sort_by_key(|counters| (counters.vm, counters.vcpu, counters.thread));
@@ -112,6 +121,7 @@ impl Observer {
             source,
             log: String::new(),
         })?;
+        self.make_room()?;
         let mut undecodable = 0;
         for raw in lock(&self.received).drain(..) {
             match Event::decode(&raw) {
@@ -159,22 +169,6 @@ impl Observer {
         }))
     }
 
-    /// Gives back the slots of threads that have ended, with their counters: for whoever observes for days and wants
-    /// events only.
-    ///
-    /// # Errors
-    /// When the kernel refuses to read or write a map.
-    pub fn forget_ended(&mut self) -> Result<(), Error> {
-        let empty = abi::unspin_observed_thread::default();
-        self.for_each_thread(|slot, snapshot| {
-            if snapshot.ended {
-                load::set_value(&self.threads, slot, &empty)?;
-                load::return_slot(&self.free_slots, slot)?;
-            }
-            Ok(())
-        })
-    }
-
     /// Counts from here on, forgets the threads that ended, and drops the events that wait in the ring. The programs go
     /// on undisturbed: what they have counted is subtracted from now on.
     ///
@@ -183,14 +177,10 @@ impl Observer {
     pub fn reset(&mut self) -> Result<(), Error> {
         self.drain(&mut |_| {})?;
         let mut threads = HashMap::new();
-        let empty = abi::unspin_observed_thread::default();
+        self.forget_ended()?;
+        self.folded.clear();
         self.for_each_thread(|slot, snapshot| {
-            if snapshot.ended {
-                load::set_value(&self.threads, slot, &empty)?;
-                load::return_slot(&self.free_slots, slot)?;
-            } else {
-                threads.insert(slot, snapshot);
-            }
+            threads.insert(slot, snapshot);
             Ok(())
         })?;
         self.baseline = Baseline {
@@ -201,7 +191,7 @@ impl Observer {
         Ok(())
     }
 
-    fn for_each_thread(
+    pub(crate) fn for_each_thread(
         &self,
         mut each: impl FnMut(u32, Snapshot) -> Result<(), Error>,
     ) -> Result<(), Error> {

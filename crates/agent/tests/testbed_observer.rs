@@ -9,6 +9,9 @@ use unspin_testbed::{Qemu, self_test::Checks};
 
 #[path = "observer/checks.rs"]
 mod checks;
+#[path = "observer/churn.rs"]
+#[allow(dead_code, reason = "the long form is long_observer's")]
+mod churn;
 #[path = "observer/costs.rs"]
 mod costs;
 #[path = "observer/hints.rs"]

@@ -11,7 +11,7 @@ use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
 use crate::{
-    costs, hints, ipis, join, losses, pauses,
+    churn, costs, hints, ipis, join, losses, pauses,
     vms::{run_for, vcpus, vm},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 pub type Check = (&'static str, fn());
 
 /// Those in which all PAUSEs exit, in the order in which they run.
-pub const COUNTED: [Check; 7] = [
+pub const COUNTED: [Check; 9] = [
     (
         "counters_equal_what_the_guests_counted",
         counters_equal_what_the_guests_counted,
@@ -40,6 +40,14 @@ pub const COUNTED: [Check; 7] = [
     (
         "truth_agrees_with_the_guests_own_table",
         join::truth_agrees_with_the_guests_own_table,
+    ),
+    (
+        "counters_are_whole_while_vms_are_destroyed",
+        churn::counters_are_whole_while_vms_are_destroyed,
+    ),
+    (
+        "sums_stay_right_while_vms_come_and_go",
+        churn::sums_stay_right_while_vms_come_and_go,
     ),
     ("without_root_it_says_so", without_root_it_says_so),
 ];
