@@ -42,6 +42,8 @@ pub enum Command {
     Record(RecordArguments),
     /// From a recording: where a guest's spinning should end, and what each choice costs.
     Threshold(ThresholdArguments),
+    /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.
+    Outcomes(OutcomesArguments),
     /// Show what overcommitted VMs lose, in the testbed: ideal against stock for several shapes and locks.
     Demo(DemoArguments),
 }
@@ -264,6 +266,45 @@ pub struct CompareArguments {
     pub output: Output,
 }
 
+/// What pause-loop windows count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WindowWord {
+    /// PAUSEs (AMD).
+    Pauses,
+    /// TSC cycles (Intel).
+    Cycles,
+}
+
+/// `unspin outcomes`
+#[derive(Args, Debug)]
+pub struct OutcomesArguments {
+    /// Recordings (folders), event logs (files), or scenarios (.toml), which are run now; one for each workload.
+    #[arg(required = true, value_name = "RECORDING|SCENARIO")]
+    pub recordings: Vec<PathBuf>,
+    /// What overrides scenarios.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// The guests' symbols, System.map or /proc/kallsyms: they name the function that spun.
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+    /// The guests are Linux: their interrupt vectors say which IPIs are waited for.
+    #[arg(long)]
+    pub linux: bool,
+    /// What `vm run --json` printed of each recording, in the same order: adds the guests' own share of spinning. Scenarios
+    /// that are run now tell it themselves.
+    #[arg(long = "guest", value_name = "FILE")]
+    pub guests: Vec<PathBuf>,
+    /// What windows count, for event logs, which do not say it.
+    #[arg(long, value_enum)]
+    pub window_unit: Option<WindowWord>,
+    /// Frequency of the TSC in kHz: turns windows of TSC cycles into time.
+    #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub tsc_khz: Option<u64>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `unspin demo`
 #[derive(Args, Debug)]
 pub struct DemoArguments {
@@ -331,6 +372,21 @@ impl OverrideArguments {
         }
         Ok(overrides)
     }
+}
+
+impl OutcomesArguments {
+    /// Those of its inputs that are scenarios, with the overrides applied.
+    pub fn scenarios(&self) -> Result<Vec<Scenario>, Failure> {
+        let files = self.recordings.iter().filter(|file| is_scenario(file));
+        files
+            .map(|file| Ok(Scenario::load(file, &self.overrides.overrides()?)?))
+            .collect()
+    }
+}
+
+/// Whether an input of `unspin outcomes` is to be run, not read.
+pub fn is_scenario(file: &std::path::Path) -> bool {
+    file.extension().is_some_and(|ending| ending == "toml")
 }
 
 impl ScenarioArguments {

@@ -10,6 +10,7 @@ mod doctor;
 mod doctor_checks;
 mod doctor_tools;
 mod event_file;
+mod exit_cost_tables;
 mod failure;
 mod interrupt;
 mod linux_arguments;
@@ -17,6 +18,8 @@ mod linux_run;
 mod linux_tables;
 mod observe;
 mod other_vms;
+mod outcome_tables;
+mod outcomes;
 mod output;
 mod progress;
 mod record;
@@ -75,6 +78,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Compare(arguments) => compare::run(&arguments).map(done),
         Command::Record(arguments) => record::run(&arguments),
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),
+        Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
     }

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin outcomes`: what every pause-loop exit was for, what became of it, and what it cost.
+
+use std::{collections::BTreeMap, fs, io::BufReader, path::Path};
+
+use anyhow::{Context, anyhow};
+use serde_json::Value;
+use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
+use unspin_events::{
+    Event, What,
+    log::{EventLog, Metadata},
+};
+use unspin_recording::Recorded;
+use unspin_report::{Document, Machine};
+use unspin_scenario::Scenario;
+use unspin_see::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
+
+use crate::{
+    arguments::{Observe, OutcomesArguments, WindowWord, is_scenario},
+    exit_cost_tables::{self, GuestSpinning},
+    failure::Failure,
+    observe::{Events, Watch},
+    outcome_tables::{self, Counted, Workload},
+    output, vm_run, vm_tables,
+};
+
+/// One recording, analysed.
+struct Analysed {
+    name: String,
+    machine: String,
+    exits: Exits,
+    /// What the programs' counters say; empty for what is read from a file.
+    counted: BTreeMap<u32, Counted>,
+    /// What is missing or damaged, for people.
+    complaints: Vec<String>,
+}
+
+/// Reads the recordings and prints the tables.
+pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
+    let symbols = arguments.symbols.as_deref().map(read_symbols).transpose()?;
+    let mut analysed = Vec::new();
+    let mut guest = GuestSpinning::new();
+    for path in &arguments.recordings {
+        analysed.push(analyse_input(path, arguments, &mut guest)?);
+    }
+    guest.extend(guest_spinning(&arguments.guests, &analysed)?);
+    let workloads: Vec<Workload<'_>> = analysed
+        .iter()
+        .map(|found| Workload {
+            name: found.name.clone(),
+            exits: &found.exits,
+            symbols: symbols.as_ref(),
+            counted: &found.counted,
+        })
+        .collect();
+    let mut machines: Vec<&str> = analysed.iter().map(|found| &*found.machine).collect();
+    machines.dedup();
+    let mut document = Document::new("outcomes", machines.join("; "));
+    for table in outcome_tables::tables(&workloads) {
+        document.table(table);
+    }
+    for table in exit_cost_tables::tables(&workloads, &guest) {
+        document.table(table);
+    }
+    for found in &analysed {
+        for line in notes(found) {
+            document.note(line);
+        }
+    }
+    output::print(&document, arguments.output)?;
+    Ok(())
+}
+
+/// What of a recording cannot be relied on, and why. Each also shows in the tables.
+fn notes(found: &Analysed) -> Vec<String> {
+    let name = &found.name;
+    let complaints = found.complaints.iter();
+    let mut lines: Vec<String> = complaints.map(|line| format!("{name}: {line}")).collect();
+    if found.exits.sight.ipi_blind {
+        lines.push(format!(
+            "{name}: IPIs were not seen; what depends on them is unknown."
+        ));
+    }
+    let lost = match found.exits.lost_events {
+        Some(0) => None,
+        Some(events) => Some(format!("{events} events")),
+        None => Some("pieces of the recording".to_owned()),
+    };
+    if let Some(what) = lost {
+        lines.push(format!(
+            "{name}: {what} were lost; exits up to a second before a loss are unknown."
+        ));
+    }
+    if found.exits.late_events > 0 {
+        lines.push(format!(
+            "{name}: {} events were out of order and left out.",
+            found.exits.late_events
+        ));
+    }
+    lines
+}
+
+fn read_symbols(path: &Path) -> Result<Symbols, Failure> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let symbols = Symbols::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    Ok(symbols)
+}
+
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+fn analyse_input(
+    path: &Path,
+    arguments: &OutcomesArguments,
+    guest: &mut GuestSpinning,
+) -> Result<Analysed, Failure> {
+    if is_scenario(path) {
+        run_scenario(path, arguments, guest)
+    } else if path.is_dir() {
+        analyse_recording(path, arguments)
+    } else {
+        analyse_log(path, arguments)
+    }
+}
+
+/// Runs a scenario here and now. What its guests tell of themselves goes into `guest` and nowhere else.
+fn run_scenario(
+    path: &Path,
+    arguments: &OutcomesArguments,
+    guest: &mut GuestSpinning,
+) -> Result<Analysed, Failure> {
+    let scenario = Scenario::load(path, &arguments.overrides.overrides()?)?;
+    let name = scenario.name.clone();
+    let watch = Watch::start(Observe::On, Events::Required)?;
+    let run = vm_run::execute(scenario, watch)?;
+    let seen = run.seen.as_ref().context("nothing was observed")?;
+    let log = EventLog::new(Metadata::default(), seen.events.clone());
+    let module = run.report.pause_loop.as_ref().map(|found| found.module);
+    let observed = ObserveOptions {
+        events: EventMask::IPIS,
+        ..ObserveOptions::default()
+    };
+    let sight = Sight {
+        ipi_blind: ipi_visibility(&observed) != IpiVisibility::Visible,
+        window_unit: window_unit(arguments, module),
+        linux_vectors: false,
+    };
+    for vm in &run.report.vms {
+        // Events number VMs in order of appearance, reports in the scenario's.
+        let thread = vm.vcpus.first().map(|vcpu| vcpu.thread_id);
+        let counters = thread.and_then(|thread| seen.of_thread(thread));
+        let share = vm_tables::vm_shares(vm, run.report.clock.tsc_hz()).spin_percent();
+        if let (Some(counters), Some(percent)) = (counters, share) {
+            guest.insert((name.clone(), format!("vm{}", counters.vm)), percent);
+        }
+    }
+    let mut counted = BTreeMap::<u32, Counted>::new();
+    for vcpu in &seen.counters {
+        let vm = counted.entry(vcpu.vm).or_default();
+        vm.exits += vcpu.ple_exits;
+        vm.boosted += vcpu.yield_to_boosted;
+    }
+    let lost = seen.health.lost_events + seen.dropped_events;
+    Ok(Analysed {
+        name,
+        machine: Machine::here(output::in_testbed()).to_string(),
+        exits: analyse_events(log.events(), sight, lost),
+        counted,
+        complaints: lost_somewhere(lost),
+    })
+}
+
+/// Events in memory of which `lost` are missing, nobody knows where: then nothing is known.
+fn analyse_events(events: &[Event], sight: Sight, lost: u64) -> Exits {
+    let mut survey = Survey::of(events);
+    if lost > 0 {
+        survey.all_is_lost();
+    }
+    let mut analysis = ExitAnalysis::new(survey, sight);
+    for event in events {
+        analysis.add(event);
+    }
+    analysis.finish()
+}
+
+fn lost_somewhere(lost: u64) -> Vec<String> {
+    match lost {
+        0 => Vec::new(),
+        _ => vec![format!(
+            "{lost} events were lost, nobody knows where: all is unknown"
+        )],
+    }
+}
+
+/// Twice through the events: what is missing must be known before the rest means anything.
+fn analyse_recording(folder: &Path, arguments: &OutcomesArguments) -> Result<Analysed, Failure> {
+    let recorded = Recorded::open(folder).map_err(anyhow::Error::from)?;
+    let facts = recorded.facts();
+    let mut survey = Survey::default();
+    let mut events = recorded.events();
+    for event in &mut events {
+        survey.add(&event);
+    }
+    let mut complaints = recorded.problems().to_vec();
+    complaints.extend(events.problems());
+    let sight = Sight {
+        ipi_blind: facts.ipi.blind.is_some() || !facts.kinds.iter().any(|kind| kind == "ipi"),
+        window_unit: window_unit(arguments, facts.kvm.module.as_deref()),
+        linux_vectors: arguments.linux,
+    };
+    let mut analysis = ExitAnalysis::new(survey, sight);
+    for event in recorded.events() {
+        analysis.add(&event);
+    }
+    complaints.extend(facts.ipi.blind.clone());
+    Ok(Analysed {
+        name: name_of(folder),
+        machine: facts.machine.clone(),
+        exits: analysis.finish(),
+        counted: BTreeMap::new(),
+        complaints,
+    })
+}
+
+fn analyse_log(path: &Path, arguments: &OutcomesArguments) -> Result<Analysed, Failure> {
+    let failed = || path.display().to_string();
+    let file = fs::File::open(path).with_context(failed)?;
+    let read = EventLog::read(&mut BufReader::new(file)).with_context(failed)?;
+    let events = read.log.events();
+    let metadata = read.log.metadata();
+    let sight = Sight {
+        // A log does not say whether IPIs were looked for: without any in it, none was seen.
+        ipi_blind: !events
+            .iter()
+            .any(|event| matches!(event.what, What::Ipi { .. })),
+        window_unit: window_unit(arguments, None),
+        linux_vectors: arguments.linux,
+    };
+    let mut complaints: Vec<String> = read.truncated.iter().map(ToString::to_string).collect();
+    complaints.extend(lost_somewhere(metadata.lost_events));
+    Ok(Analysed {
+        name: name_of(path),
+        machine: metadata.machine.clone(),
+        exits: analyse_events(events, sight, metadata.lost_events),
+        counted: BTreeMap::new(),
+        complaints,
+    })
+}
+
+/// What windows count: by the module that was loaded, or as the command line says.
+fn window_unit(arguments: &OutcomesArguments, module: Option<&str>) -> WindowUnit {
+    let tsc_khz = arguments.tsc_khz;
+    match (module, arguments.window_unit) {
+        (Some("kvm_amd"), _) | (_, Some(WindowWord::Pauses)) => WindowUnit::Pauses,
+        (Some("kvm_intel"), _) | (_, Some(WindowWord::Cycles)) => WindowUnit::Cycles { tsc_khz },
+        _ => WindowUnit::Unknown,
+    }
+}
+
+/// The share of CPU time that each guest spent spinning, by its own account.
+fn guest_spinning(
+    files: &[std::path::PathBuf],
+    analysed: &[Analysed],
+) -> Result<GuestSpinning, Failure> {
+    if files.len() > analysed.len() {
+        let message = "there are more --guest files than recordings".to_owned();
+        return Err(Failure::Usage(message));
+    }
+    let mut spinning = GuestSpinning::new();
+    for (path, found) in files.iter().zip(analysed) {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        let report: Value =
+            serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+        for row in report["rows"].as_array().into_iter().flatten() {
+            let told = (row["vm"].as_str(), row["spin_share_percent"].as_f64());
+            if let ("vm", (Some(vm), Some(share))) =
+                (row["table"].as_str().unwrap_or_default(), told)
+            {
+                spinning.insert((found.name.clone(), vm.to_owned()), share);
+            }
+        }
+    }
+    Ok(spinning)
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* exports.c - see exports.h. */
+#include "exports.h"
+
+void unspin_export_add_candidate(struct unspin_ple_facts *facts, const struct unspin_ple_candidate *candidate,
+				 unspin_u32 spinner_mode)
+{
+	unspin_ple_add_candidate(facts, candidate, spinner_mode);
+}
+
+unspin_u32 unspin_export_is_halted(const struct unspin_ple_candidate *candidate)
+{
+	return unspin_ple_is_halted(candidate);
+}
+
+unspin_u32 unspin_export_outcome(const struct unspin_ple_facts *facts)
+{
+	return unspin_ple_outcome(facts);
+}
+
+unspin_u32 unspin_export_reason(const struct unspin_ple_reason_facts *facts)
+{
+	return unspin_ple_reason(facts);
+}
+
+unspin_u32 unspin_export_symbol_of(const char *symbol)
+{
+	return unspin_ple_symbol_of(symbol);
+}
+
+unspin_u32 unspin_export_linux_vector(unspin_u32 vector)
+{
+	return unspin_linux_vector(vector);
+}
+
+unspin_u64 unspin_export_run_end(struct unspin_ple_run *run)
+{
+	return unspin_ple_run_end(run);
+}
+
+unspin_u64 unspin_export_run_add(struct unspin_ple_run *run, const struct unspin_ple_run_exit *exit, unspin_u32 rule)
+{
+	return unspin_ple_run_add(run, exit, rule);
+}
+
+void unspin_export_run_count(struct unspin_ple_run_shares *shares, unspin_u64 exits, unspin_u64 vcpus)
+{
+	unspin_ple_run_count(shares, exits, vcpus);
+}
+
+_Bool unspin_export_epoch_add_exit(struct unspin_epoch *epoch, unspin_u32 window)
+{
+	return unspin_epoch_add_exit(epoch, window);
+}
+
+unspin_u64 unspin_export_inefficiency_ppm(const struct unspin_epoch *epoch, unspin_u64 unit_ps)
+{
+	return unspin_inefficiency_ppm(epoch, unit_ps);
+}
+
+_Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps)
+{
+	return unspin_window_is_honoured(inside_ns, units, least_unit_ps);
+}

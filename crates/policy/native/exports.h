@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* exports.h - the functions of policy/ that Rust calls, as symbols: there they are static inline. */
+#ifndef UNSPIN_POLICY_EXPORTS_H
+#define UNSPIN_POLICY_EXPORTS_H
+
+#include "../../../policy/all.h"
+
+void unspin_export_add_candidate(struct unspin_ple_facts *facts, const struct unspin_ple_candidate *candidate,
+				 unspin_u32 spinner_mode);
+unspin_u32 unspin_export_is_halted(const struct unspin_ple_candidate *candidate);
+unspin_u32 unspin_export_outcome(const struct unspin_ple_facts *facts);
+unspin_u32 unspin_export_reason(const struct unspin_ple_reason_facts *facts);
+unspin_u32 unspin_export_symbol_of(const char *symbol);
+unspin_u32 unspin_export_linux_vector(unspin_u32 vector);
+unspin_u64 unspin_export_run_end(struct unspin_ple_run *run);
+unspin_u64 unspin_export_run_add(struct unspin_ple_run *run, const struct unspin_ple_run_exit *exit, unspin_u32 rule);
+void unspin_export_run_count(struct unspin_ple_run_shares *shares, unspin_u64 exits, unspin_u64 vcpus);
+_Bool unspin_export_epoch_add_exit(struct unspin_epoch *epoch, unspin_u32 window);
+unspin_u64 unspin_export_inefficiency_ppm(const struct unspin_epoch *epoch, unspin_u64 unit_ps);
+_Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps);
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! APPLE's inefficiency: `policy/inefficiency.h`.
+
+use crate::raw;
+
+/// Pause-loop exits of an epoch (rulings 18 and 19).
+pub const EPOCH_EXITS: u64 = raw::UNSPIN_EPOCH_EXITS as u64;
+/// The least time of one PAUSE in a waiting loop, picoseconds.
+pub const PAUSE_LEAST_PS: u64 = raw::UNSPIN_PAUSE_LEAST_PS as u64;
+
+/// One VM's epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Epoch(raw::unspin_epoch);
+
+impl Epoch {
+    /// Adds an exit with the window in force (AMD: PAUSEs; Intel: TSC cycles). Returns whether the epoch is complete.
+    pub fn add_exit(&mut self, window: Option<u32>) -> bool {
+        // A window of that very number is 2 s of TSC cycles: it cannot be told from "unknown", and is taken for it.
+        let window = window.unwrap_or(raw::UNSPIN_UNKNOWN_HALF);
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_export_epoch_add_exit(&mut self.0, window) }
+    }
+
+    /// Adds handling time of one of its exits (ruling 17), nanoseconds.
+    pub fn add_handling(&mut self, ns: u64) {
+        self.0.handling_ns = self.0.handling_ns.saturating_add(ns);
+    }
+
+    /// Adds CPU time of one of the VM's vCPU threads, nanoseconds.
+    pub fn add_cpu(&mut self, ns: u64) {
+        self.0.cpu_ns = self.0.cpu_ns.saturating_add(ns);
+    }
+
+    /// Exits so far.
+    pub fn exits(&self) -> u64 {
+        self.0.exits
+    }
+
+    /// Handling time so far, nanoseconds.
+    pub fn handling_ns(&self) -> u64 {
+        self.0.handling_ns
+    }
+
+    /// CPU time so far, nanoseconds.
+    pub fn cpu_ns(&self) -> u64 {
+        self.0.cpu_ns
+    }
+
+    /// The mean window in force, in its unit; `None` when some are not known or there are none.
+    pub fn mean_window(&self) -> Option<f64> {
+        let known = self.0.exits > 0 && self.0.windows_unknown == 0;
+        known.then(|| self.0.window_units as f64 / self.0.exits as f64)
+    }
+
+    /// Inefficiency in parts per million; `unit_ps` is how long one unit of the window takes, picoseconds. `None` when a
+    /// window, the unit or the CPU time is not known.
+    pub fn inefficiency_ppm(&self, unit_ps: Option<u64>) -> Option<u64> {
+        let unknown = raw::UNSPIN_UNKNOWN as u64;
+        // SAFETY: reads a valid struct for the length of the call.
+        let ppm =
+            unsafe { raw::unspin_export_inefficiency_ppm(&self.0, unit_ps.unwrap_or(unknown)) };
+        (ppm != unknown).then_some(ppm)
+    }
+}
+
+/// Whether exits that took `inside_ns` in the guest in all can have had windows of `units` in all, each unit taking
+/// `least_unit_ps` at least.
+pub fn window_is_honoured(inside_ns: u64, units: u64, least_unit_ps: u64) -> bool {
+    // SAFETY: a function of numbers alone.
+    unsafe { raw::unspin_export_window_is_honoured(inside_ns, units, least_unit_ps) }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The decisions of `policy/` for user space: the very C functions that BPF programs and the lab call, typed.
+//!
+//! Everything that may be unknown is an `Option`; `None` is never taken for a no.
+
+mod inefficiency;
+mod outcome;
+mod raw;
+mod reason;
+mod run;
+
+pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
+pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
+pub use reason::{IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, symbol_of};
+pub use run::{Run, RunExit, RunRule, RunShares};
+
+/// A fact that may be unknown, as `enum unspin_known`.
+fn known(fact: Option<bool>) -> u32 {
+    match fact {
+        None => raw::UNSPIN_NOT_KNOWN,
+        Some(false) => raw::UNSPIN_NO,
+        Some(true) => raw::UNSPIN_YES,
+    }
+}
+
+/// The other way round.
+fn fact(known: u32) -> Option<bool> {
+    match known {
+        raw::UNSPIN_NO => Some(false),
+        raw::UNSPIN_YES => Some(true),
+        _ => None,
+    }
+}

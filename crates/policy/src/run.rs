@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Continuous runs of pause-loop exits: `policy/ple_run.h`.
+
+use crate::raw;
+
+/// Whether a host interrupt between two exits ends a run (ruling 29 counts both).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunRule {
+    /// It does, as in VEE'21.
+    InterruptsEnd,
+    /// It does not.
+    InterruptsIgnored,
+}
+
+/// The run that a vCPU is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Run(raw::unspin_ple_run);
+
+/// One pause-loop exit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunExit {
+    /// Guest instruction pointer; `None`: the host cannot tell, so the exit belongs to no run.
+    pub location: Option<u64>,
+    /// Exits since the vCPU's previous pause-loop exit, host interrupts not counted.
+    pub other_exits: u32,
+    /// Exits for host interrupts since then.
+    pub interrupt_exits: u32,
+}
+
+/// Lengths of runs, weighted by exits (VEE'21's Figure 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunShares {
+    /// Exits in runs.
+    pub exits: u64,
+    /// Of them in runs longer than twice the VM's vCPUs.
+    pub above_twice_vcpus: u64,
+    /// Of them in runs longer than 100.
+    pub above_hundred: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// Exits of the longest.
+    pub longest: u64,
+}
+
+impl Run {
+    /// Takes an exit into account. Returns the length of the run that it ended.
+    pub fn add(&mut self, exit: RunExit, rule: RunRule) -> Option<u64> {
+        let exit = raw::unspin_ple_run_exit {
+            location: exit.location.unwrap_or(raw::UNSPIN_UNKNOWN as u64),
+            other_exits: exit.other_exits,
+            interrupt_exits: exit.interrupt_exits,
+        };
+        let rule = match rule {
+            RunRule::InterruptsEnd => raw::UNSPIN_RUN_INTERRUPTS_END,
+            RunRule::InterruptsIgnored => raw::UNSPIN_RUN_INTERRUPTS_IGNORED,
+        };
+        // SAFETY: both pointers are to valid structs, used for the length of the call only.
+        some(unsafe { raw::unspin_export_run_add(&mut self.0, &exit, rule) })
+    }
+
+    /// Ends the run and returns its length.
+    pub fn end(&mut self) -> Option<u64> {
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        some(unsafe { raw::unspin_export_run_end(&mut self.0) })
+    }
+
+    /// Exits of the run so far, the last one included; 0: there is no run.
+    pub fn exits(&self) -> u64 {
+        self.0.exits
+    }
+}
+
+impl RunShares {
+    /// Adds a run that has ended, in a VM of so many vCPUs.
+    pub fn count(&mut self, exits: u64, vcpus: u64) {
+        let mut shares = raw::unspin_ple_run_shares {
+            exits: self.exits,
+            above_twice_vcpus: self.above_twice_vcpus,
+            above_hundred: self.above_hundred,
+            runs: self.runs,
+            longest: self.longest,
+        };
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_export_run_count(&mut shares, exits, vcpus) };
+        *self = RunShares {
+            exits: shares.exits,
+            above_twice_vcpus: shares.above_twice_vcpus,
+            above_hundred: shares.above_hundred,
+            runs: shares.runs,
+            longest: shares.longest,
+        };
+    }
+}
+
+fn some(exits: u64) -> Option<u64> {
+    (exits != 0).then_some(exits)
+}

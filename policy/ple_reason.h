@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * ple_reason.h - what a pause-loop exit waited for: VEE'21, section 3.1 and Figure 5; rulings 33 and 34.
+ *
+ * With the guest's symbols, the function at the instruction pointer decides, as in the paper (its Table 3). Without:
+ *
+ * - User mode: `other`. AMD's PAUSE exits come from there too, and what user space waits for is none of the paper's reasons.
+ * - The vector, where the guest's numbering is known, says what an IPI asks for: a function call is waited for, a
+ *   reschedule is not (VEE'21, section 5.2).
+ * - Without vectors, an IPI by itself proves nothing: a reschedule IPI may have been sent just before a lock wait. What
+ *   tells them apart is the location: whoever waits for answers has sent an IPI each time, whoever waits for a lock has
+ *   often not. So a location at which nearly all exits come with an IPI of the spinner's own that it has neither halted nor
+ *   left the kernel since is a function call's (its "answers" location), any other one a lock's.
+ * - No such IPI: a wait for another vCPU's progress, `spinlock`. An intentional delay cannot be told from it by the host,
+ *   and is negligible (under 0.1 % of the paper's exits).
+ * - Where IPIs cannot be seen, nothing can be said: `unknown`.
+ */
+#ifndef UNSPIN_POLICY_PLE_REASON_H
+#define UNSPIN_POLICY_PLE_REASON_H
+
+#include "../abi/events.h"
+
+enum unspin_ple_reason {
+	UNSPIN_REASON_SPINLOCK = 0,
+	UNSPIN_REASON_FUNCTION_CALL = 1, /* a TLB shootdown, or any IPI with a wait (ruling 34) */
+	UNSPIN_REASON_DELAY = 2,
+	UNSPIN_REASON_OTHER = 3,
+	UNSPIN_REASON_UNKNOWN = 4,
+	UNSPIN_REASONS = 5,
+};
+
+/* What the guest's symbols say about the location. */
+enum unspin_ple_symbol {
+	UNSPIN_SYMBOL_NONE = 0, /* no symbols, no location, or no function there */
+	UNSPIN_SYMBOL_SPINLOCK = 1,
+	UNSPIN_SYMBOL_FUNCTION_CALL = 2,
+	UNSPIN_SYMBOL_DELAY = 3,
+	UNSPIN_SYMBOL_OTHER = 4, /* a function of another purpose */
+	UNSPIN_SYMBOLS = 5,
+};
+
+/* The spinner's own last IPI, not counting one that it halted or went to user mode after, or waited elsewhere after. */
+enum unspin_ple_ipi {
+	UNSPIN_IPI_NOT_KNOWN = 0, /* IPIs are virtualised, or some were lost */
+	UNSPIN_IPI_NONE = 1,
+	UNSPIN_IPI_ANSWERED = 2, /* all its receivers have run since, or did when it was sent */
+	UNSPIN_IPI_OPEN = 3,	 /* a receiver has not run since */
+	UNSPIN_PLE_IPIS = 4,
+};
+
+/* What the vector of that IPI asks for. */
+enum unspin_ple_vector {
+	UNSPIN_VECTOR_NOT_KNOWN = 0, /* the guest's numbering is not known */
+	UNSPIN_VECTOR_FUNCTION_CALL = 1,
+	UNSPIN_VECTOR_RESCHEDULE = 2,
+	UNSPIN_VECTOR_OTHER = 3,
+	UNSPIN_PLE_VECTORS = 4,
+};
+
+struct unspin_ple_reason_facts {
+	unspin_u32 symbol; /* enum unspin_ple_symbol */
+	unspin_u32 mode;   /* enum unspin_guest_mode */
+	unspin_u32 ipi;	   /* enum unspin_ple_ipi */
+	unspin_u32 vector; /* enum unspin_ple_vector */
+	/* Exits at this location with UNSPIN_IPI_OPEN or _ANSWERED, and all whose UNSPIN_IPI_* is known; 0: no location. */
+	unspin_u64 location_with_ipi;
+	unspin_u64 location_exits;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_ple_reason_facts, 32);
+
+/*
+ * Exits of a hundred at a location that may lack an IPI if it is a function call's. Ours: such a location has one each
+ * time, unless an event was missed (1.3 % of runs is the worst that was seen of a BPF program).
+ */
+#define UNSPIN_LOCATION_MISSED_PERCENT 2u
+
+/* Linux's vectors (arch/x86/include/asm/irq_vectors.h, 7.2): enum unspin_ple_vector. */
+static inline unspin_u32 unspin_linux_vector(unspin_u32 vector)
+{
+	switch (vector) {
+	case 0xfd: /* RESCHEDULE_VECTOR */
+		return UNSPIN_VECTOR_RESCHEDULE;
+	case 0xfc: /* CALL_FUNCTION_VECTOR */
+	case 0xfb: /* CALL_FUNCTION_SINGLE_VECTOR */
+		return UNSPIN_VECTOR_FUNCTION_CALL;
+	default:
+		return UNSPIN_VECTOR_OTHER;
+	}
+}
+
+/* Whether nearly all exits at the location come with an IPI. `location_exits` is above 0. */
+static inline _Bool unspin_is_answers_location(const struct unspin_ple_reason_facts *facts)
+{
+	unspin_u64 without = facts->location_exits - facts->location_with_ipi;
+
+	return without <= facts->location_exits / 100 * UNSPIN_LOCATION_MISSED_PERCENT;
+}
+
+static inline unspin_u32 unspin_ple_reason_by_ipi(const struct unspin_ple_reason_facts *facts)
+{
+	if (facts->ipi == UNSPIN_IPI_NONE)
+		return UNSPIN_REASON_SPINLOCK;
+	if (facts->ipi != UNSPIN_IPI_OPEN && facts->ipi != UNSPIN_IPI_ANSWERED)
+		return UNSPIN_REASON_UNKNOWN;
+	if (facts->vector == UNSPIN_VECTOR_FUNCTION_CALL && facts->ipi == UNSPIN_IPI_OPEN)
+		return UNSPIN_REASON_FUNCTION_CALL;
+	if (facts->vector == UNSPIN_VECTOR_RESCHEDULE)
+		return UNSPIN_REASON_SPINLOCK;
+	if (facts->location_exits == 0 || facts->location_with_ipi > facts->location_exits)
+		return UNSPIN_REASON_UNKNOWN;
+	return unspin_is_answers_location(facts) ? UNSPIN_REASON_FUNCTION_CALL : UNSPIN_REASON_SPINLOCK;
+}
+
+/* The reason: enum unspin_ple_reason. */
+static inline unspin_u32 unspin_ple_reason(const struct unspin_ple_reason_facts *facts)
+{
+	switch (facts->symbol) {
+	case UNSPIN_SYMBOL_SPINLOCK:
+		return UNSPIN_REASON_SPINLOCK;
+	case UNSPIN_SYMBOL_FUNCTION_CALL:
+		return UNSPIN_REASON_FUNCTION_CALL;
+	case UNSPIN_SYMBOL_DELAY:
+		return UNSPIN_REASON_DELAY;
+	case UNSPIN_SYMBOL_OTHER:
+		return UNSPIN_REASON_OTHER;
+	default:
+		break;
+	}
+	if (facts->mode == UNSPIN_MODE_USER)
+		return UNSPIN_REASON_OTHER;
+	return unspin_ple_reason_by_ipi(facts);
+}
+
+#endif
