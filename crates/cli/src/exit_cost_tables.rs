@@ -67,7 +67,7 @@ const LONGEST: &[Column] = &[
 ];
 
 /// Spinning share of CPU time by workload and VM, percent, where the guests told it.
-pub type GuestSpinning = BTreeMap<(String, String), f64>;
+pub type GuestSpinning = BTreeMap<(String, u32), f64>;
 
 /// All tables.
 pub fn tables(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Vec<Table> {
@@ -123,11 +123,10 @@ fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Tabl
                 .iter()
                 .map(|ended| ended.epoch.mean_window())
                 .collect();
-            let name = format!("vm{number}");
-            let key = (workload.name.clone(), name.clone());
+            let key = (workload.name.clone(), number);
             table.push(vec![
                 workload.name.clone().into(),
-                name.into(),
+                workload.vm_name(number).into(),
                 (epochs.ended().len() as u64 + epochs.left_out()).into(),
                 known.len().into(),
                 windows.and_then(|windows| mean(&windows)).into(),
@@ -151,12 +150,12 @@ fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Tabl
 fn epochs_table(workloads: &[Workload<'_>]) -> Table {
     let mut table = Table::new("epoch", "", EPOCHS);
     for workload in workloads {
-        for (number, vm) in &workload.exits.vms {
+        for (&number, vm) in &workload.exits.vms {
             let percents = epoch_percents(&vm.epochs, workload.exits.sight.window_unit);
             for (index, (ended, percent)) in vm.epochs.ended().iter().zip(percents).enumerate() {
                 table.push(vec![
                     workload.name.clone().into(),
-                    format!("vm{number}").into(),
+                    workload.vm_name(number).into(),
                     index.into(),
                     ended.begin_ns.into(),
                     ended.end_ns.into(),
@@ -188,7 +187,7 @@ fn ipi_table(workloads: &[Workload<'_>]) -> Table {
             };
             let mut row = vec![
                 workload.name.clone().into(),
-                format!("vm{vm}").into(),
+                workload.vm_name(vm).into(),
                 form_name(form).into(),
                 format!("{vector:#x}").into(),
                 receivers.into(),
@@ -226,7 +225,7 @@ fn longest_table(workloads: &[Workload<'_>]) -> Table {
         for ipi in workload.exits.ipis.longest() {
             table.push(vec![
                 workload.name.clone().into(),
-                format!("vm{}", ipi.vm).into(),
+                workload.vm_name(ipi.vm).into(),
                 ipi.sent_ns.into(),
                 u64::from(ipi.sender).into(),
                 u64::from(ipi.receiver).into(),

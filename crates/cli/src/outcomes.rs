@@ -5,34 +5,34 @@ use std::{collections::BTreeMap, fs, io::BufReader, path::Path};
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
-use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
-use unspin_events::{
-    Event, What,
-    log::{EventLog, Metadata},
-};
+use unspin_events::{Event, What, log::EventLog};
 use unspin_recording::Recorded;
-use unspin_report::{Document, Machine};
-use unspin_scenario::Scenario;
+use unspin_report::Document;
 use unspin_see::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
 
 use crate::{
-    arguments::{Observe, OutcomesArguments, WindowWord, is_scenario},
+    arguments::{OutcomesArguments, WindowWord, is_scenario},
     exit_cost_tables::{self, GuestSpinning},
     failure::Failure,
-    observe::{Events, Watch},
     outcome_tables::{self, Counted, Workload},
-    output, vm_run, vm_tables,
+    outcomes_live::run_scenario,
+    output,
 };
 
 /// One recording, analysed.
-struct Analysed {
-    name: String,
-    machine: String,
-    exits: Exits,
+pub struct Analysed {
+    /// What tables call it.
+    pub name: String,
+    /// The machine that was observed, in one line.
+    pub machine: String,
+    /// What was found.
+    pub exits: Exits,
+    /// What people call the VMs.
+    pub names: BTreeMap<u32, String>,
     /// What the programs' counters say; empty for what is read from a file.
-    counted: BTreeMap<u32, Counted>,
+    pub counted: BTreeMap<u32, Counted>,
     /// What is missing or damaged, for people.
-    complaints: Vec<String>,
+    pub complaints: Vec<String>,
 }
 
 /// Reads the recordings and prints the tables.
@@ -50,6 +50,7 @@ pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
             name: found.name.clone(),
             exits: &found.exits,
             symbols: symbols.as_ref(),
+            names: &found.names,
             counted: &found.counted,
         })
         .collect();
@@ -125,55 +126,8 @@ fn analyse_input(
     }
 }
 
-/// Runs a scenario here and now. What its guests tell of themselves goes into `guest` and nowhere else.
-fn run_scenario(
-    path: &Path,
-    arguments: &OutcomesArguments,
-    guest: &mut GuestSpinning,
-) -> Result<Analysed, Failure> {
-    let scenario = Scenario::load(path, &arguments.overrides.overrides()?)?;
-    let name = scenario.name.clone();
-    let watch = Watch::start(Observe::On, Events::Required)?;
-    let run = vm_run::execute(scenario, watch)?;
-    let seen = run.seen.as_ref().context("nothing was observed")?;
-    let log = EventLog::new(Metadata::default(), seen.events.clone());
-    let module = run.report.pause_loop.as_ref().map(|found| found.module);
-    let observed = ObserveOptions {
-        events: EventMask::IPIS,
-        ..ObserveOptions::default()
-    };
-    let sight = Sight {
-        ipi_blind: ipi_visibility(&observed) != IpiVisibility::Visible,
-        window_unit: window_unit(arguments, module),
-        linux_vectors: false,
-    };
-    for vm in &run.report.vms {
-        // Events number VMs in order of appearance, reports in the scenario's.
-        let thread = vm.vcpus.first().map(|vcpu| vcpu.thread_id);
-        let counters = thread.and_then(|thread| seen.of_thread(thread));
-        let share = vm_tables::vm_shares(vm, run.report.clock.tsc_hz()).spin_percent();
-        if let (Some(counters), Some(percent)) = (counters, share) {
-            guest.insert((name.clone(), format!("vm{}", counters.vm)), percent);
-        }
-    }
-    let mut counted = BTreeMap::<u32, Counted>::new();
-    for vcpu in &seen.counters {
-        let vm = counted.entry(vcpu.vm).or_default();
-        vm.exits += vcpu.ple_exits;
-        vm.boosted += vcpu.yield_to_boosted;
-    }
-    let lost = seen.health.lost_events + seen.dropped_events;
-    Ok(Analysed {
-        name,
-        machine: Machine::here(output::in_testbed()).to_string(),
-        exits: analyse_events(log.events(), sight, lost),
-        counted,
-        complaints: lost_somewhere(lost),
-    })
-}
-
 /// Events in memory of which `lost` are missing, nobody knows where: then nothing is known.
-fn analyse_events(events: &[Event], sight: Sight, lost: u64) -> Exits {
+pub fn analyse_events(events: &[Event], sight: Sight, lost: u64) -> Exits {
     let mut survey = Survey::of(events);
     if lost > 0 {
         survey.all_is_lost();
@@ -185,7 +139,7 @@ fn analyse_events(events: &[Event], sight: Sight, lost: u64) -> Exits {
     analysis.finish()
 }
 
-fn lost_somewhere(lost: u64) -> Vec<String> {
+pub fn lost_somewhere(lost: u64) -> Vec<String> {
     match lost {
         0 => Vec::new(),
         _ => vec![format!(
@@ -219,6 +173,11 @@ fn analyse_recording(folder: &Path, arguments: &OutcomesArguments) -> Result<Ana
         name: name_of(folder),
         machine: facts.machine.clone(),
         exits: analysis.finish(),
+        names: facts
+            .vms
+            .iter()
+            .map(|vm| (vm.vm, facts.vm_name(vm.vm)))
+            .collect(),
         counted: BTreeMap::new(),
         complaints,
     })
@@ -244,13 +203,14 @@ fn analyse_log(path: &Path, arguments: &OutcomesArguments) -> Result<Analysed, F
         name: name_of(path),
         machine: metadata.machine.clone(),
         exits: analyse_events(events, sight, metadata.lost_events),
+        names: BTreeMap::new(),
         counted: BTreeMap::new(),
         complaints,
     })
 }
 
 /// What windows count: by the module that was loaded, or as the command line says.
-fn window_unit(arguments: &OutcomesArguments, module: Option<&str>) -> WindowUnit {
+pub fn window_unit(arguments: &OutcomesArguments, module: Option<&str>) -> WindowUnit {
     let tsc_khz = arguments.tsc_khz;
     match (module, arguments.window_unit) {
         (Some("kvm_amd"), _) | (_, Some(WindowWord::Pauses)) => WindowUnit::Pauses,
@@ -273,14 +233,21 @@ fn guest_spinning(
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         let report: Value =
             serde_json::from_str(&text).with_context(|| path.display().to_string())?;
-        for row in report["rows"].as_array().into_iter().flatten() {
-            let told = (row["vm"].as_str(), row["spin_share_percent"].as_f64());
-            if let ("vm", (Some(vm), Some(share))) =
-                (row["table"].as_str().unwrap_or_default(), told)
-            {
-                spinning.insert((found.name.clone(), vm.to_owned()), share);
+        let rows = report["rows"].as_array().map_or(&[][..], Vec::as_slice);
+        for row in rows.iter().filter(|row| row["table"] == "vm") {
+            let vm = vm_in_recording(rows, &row["vm"], &found.exits);
+            if let Some((vm, share)) = vm.zip(row["spin_share_percent"].as_f64()) {
+                spinning.insert((found.name.clone(), vm), share);
             }
         }
     }
     Ok(spinning)
+}
+
+/// The number that events have for the VM that a report of `vm run` calls so: their threads are the same.
+fn vm_in_recording(rows: &[Value], name: &Value, exits: &Exits) -> Option<u32> {
+    let mut vcpus = rows.iter().filter(|row| row["table"] == "vcpu");
+    let vcpu = vcpus.find(|row| row["vm"] == *name)?;
+    let thread = u32::try_from(vcpu["thread"].as_u64()?).ok()?;
+    exits.vm_of_thread.get(&thread).copied()
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use common::{ended, repository};
 use serde_json::Value;
@@ -90,4 +90,45 @@ fn each_outcome_can_be_provoked_and_is_found() {
     let cost = rows(&document, "inefficiency", "mismatch")[0];
     assert!(real(cost, "inefficiency_percent") > 10.0, "{cost}");
     assert!(real(cost, "guest_spin_percent") > 10.0, "{cost}");
+}
+
+/// Without the programs that see IPIs the record is blind, says so, and nothing is concluded from an IPI that is missing.
+#[test]
+fn a_recording_that_is_blind_to_ipis_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut line = Command::new(common::UNSPIN);
+    line.args(["testbed", "run", "--deterministic", "--bring-back"])
+        .arg(folder.path())
+        .args(["--", "unspin", "record", "/out/rec", "--ipi", "off"])
+        .args([
+            "--",
+            "unspin",
+            "vm",
+            "run",
+            "scenarios/outcomes/lost_opportunity.toml",
+        ]);
+    let recorded = ended(line.current_dir(repository()));
+    assert_eq!(recorded.status, 0, "{recorded:#?}");
+    let folder = folder.path().join("rec");
+    let document = outcomes_of(&folder);
+    let sums = rows(&document, "ple_exits", "rec")[0];
+    assert_eq!(sums["ipi_blind"], 1, "{sums}");
+    assert!(real(sums, "ple_exits") > 200.0, "{sums}");
+    assert!(rows(&document, "ipi", "rec").is_empty());
+    let outcome = rows(&document, "ple_outcomes", "rec")[0];
+    assert_eq!(real(outcome, "lost_opportunity_percent"), 0.0, "{outcome}");
+    assert!(real(outcome, "unknown_percent") > 40.0, "{outcome}");
+    let reasons = rows(&document, "ple_reasons", "rec")[0];
+    assert_eq!(real(reasons, "unknown_percent"), 100.0, "{reasons}");
+    // The module was recorded, so windows have a time.
+    let cost = rows(&document, "inefficiency", "rec")[0];
+    assert_eq!(cost["window_unit"], "PAUSEs", "{cost}");
+    let text = common::unspin(&["outcomes", &folder.to_string_lossy()]);
+    assert!(text.out.contains("IPIs were not seen"), "{text:#?}");
+}
+
+fn outcomes_of(recording: &Path) -> Value {
+    let ended = common::unspin(&["outcomes", "--json", &recording.to_string_lossy()]);
+    assert_eq!(ended.status, 0, "{ended:#?}");
+    serde_json::from_str(&ended.out).expect("one JSON object")
 }

@@ -74,6 +74,8 @@ pub struct Exits {
     pub sight: Sight,
     /// Events that are missing, as far as the recording says; `None`: some, nobody knows how many.
     pub lost_events: Option<u64>,
+    /// The VM that each thread served, the last one if there were several.
+    pub vm_of_thread: BTreeMap<u32, u32>,
     /// Events that came too late to be looked at: out of order.
     pub late_events: u64,
 }
@@ -88,6 +90,8 @@ pub struct ExitAnalysis {
     served: BTreeMap<u32, (u32, u16)>,
     ipis: IpiRecord,
     now_ns: u64,
+    /// Whether something was missing around the event before.
+    broken: bool,
     late_events: u64,
 }
 
@@ -132,6 +136,7 @@ impl ExitAnalysis {
             served: BTreeMap::new(),
             ipis: IpiRecord::default(),
             now_ns: 0,
+            broken: false,
             late_events: 0,
         }
     }
@@ -144,9 +149,10 @@ impl ExitAnalysis {
         }
         self.now_ns = event.time_ns;
         let broken = self.walk.at(event.time_ns) == Moment::AfterLoss;
-        if broken {
+        if broken && !self.broken {
             self.forget();
         }
+        self.broken = broken;
         let (Some(number), Some(vcpu)) = (event.vm, event.vcpu) else {
             return;
         };
@@ -160,7 +166,9 @@ impl ExitAnalysis {
             .or_insert_with(|| Vm::new(vcpus.into_iter().flatten().copied()));
         vm.add(event, vcpu, &self.sight, &mut self.ipis);
         if broken {
+            // All others were forgotten with the first such event, and know nothing new since.
             vm.forget();
+            self.ipis.forget();
         }
     }
 
@@ -172,6 +180,11 @@ impl ExitAnalysis {
                 .vms
                 .into_iter()
                 .map(|(number, vm)| (number, vm.finish()))
+                .collect(),
+            vm_of_thread: self
+                .served
+                .into_iter()
+                .map(|(thread, (vm, _))| (thread, vm))
                 .collect(),
             ipis: self.ipis,
             sight: self.sight,

@@ -3,33 +3,33 @@
 //! the same figures come out every time.
 
 mod cpu_time;
-mod histogram;
-mod spin_waits;
-mod threshold;
-mod valley;
-mod wall_gain;
-
-pub use cpu_time::{CpuTimer, CpuTimes};
-pub use histogram::{WAIT_BUCKETS, WaitHistogram};
-pub use spin_waits::{SpinWaits, VmWaits, WindowTimes};
-pub use threshold::{Choice, Thresholds, thresholds};
-pub use valley::{Valley, valley};
-pub use wall_gain::predicted_wall_gain;
 mod epochs;
 mod exits;
+mod histogram;
 mod ipi_record;
+mod last_ipi;
 mod latency;
 mod pending;
 mod reasons;
+mod spin_waits;
 mod survey;
 mod symbols;
+mod threshold;
+mod valley;
 mod vcpu;
 mod vm;
+mod wall_gain;
 
+pub use cpu_time::{CpuTimer, CpuTimes};
 pub use epochs::{EndedEpoch, Epochs, WindowUnit};
 pub use exits::{ExitAnalysis, Exits, RunLengths, Sight, VmExits, analyse};
+pub use histogram::{WAIT_BUCKETS, WaitHistogram};
 pub use ipi_record::{Ipi, IpiRecord, IpiSums, ReceiverState};
 pub use latency::Latency;
 pub use reasons::{ByOutcome, Evidence, Location, Locations, Matrix};
+pub use spin_waits::{SpinWaits, VmWaits, WindowTimes};
 pub use survey::{Gap, LOSS_REACH_NS, Survey};
 pub use symbols::{Symbols, SymbolsError};
+pub use threshold::{Choice, Thresholds, thresholds};
+pub use valley::{Valley, valley};
+pub use wall_gain::predicted_wall_gain;

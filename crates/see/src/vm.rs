@@ -4,39 +4,16 @@
 use std::collections::BTreeMap;
 
 use unspin_events::{Event, What};
-use unspin_policy::{IpiEvidence, Outcome, Run, RunExit, RunRule, Vector, Where, linux_vector};
+use unspin_policy::{Outcome, Run, RunExit, RunRule, Where};
 
 use crate::{
     exits::{Sight, VmExits},
     ipi_record::{Ipi, IpiRecord, ReceiverState},
+    last_ipi::LastIpi,
     pending::{Other, Pending, Target},
     reasons::Evidence,
     vcpu::{State, Vcpu, place},
 };
-
-/// The last IPI that a vCPU sent and may be waiting for.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    vector: u8,
-    /// Where it spun first after it.
-    location: Option<u64>,
-}
-
-/// Whether a vCPU has sent an IPI that it may be waiting for.
-#[derive(Clone, Copy, Debug)]
-enum LastIpi {
-    /// Not known: events are missing. Where it has spun since.
-    Unknown(Option<u64>),
-    /// It has halted or was in user mode since, or waited elsewhere.
-    None,
-    Sent(Asked),
-}
-
-impl Default for LastIpi {
-    fn default() -> LastIpi {
-        LastIpi::Unknown(None)
-    }
-}
 
 #[derive(Clone, Debug, Default)]
 struct Seat {
@@ -154,7 +131,7 @@ impl Vm {
         };
         seat.vcpu.forget();
         seat.cpu = None;
-        seat.last_ipi = LastIpi::Unknown(None);
+        seat.last_ipi = LastIpi::default();
         if let Some(pending) = &mut seat.pending {
             pending.forget();
         }
@@ -182,7 +159,7 @@ impl Vm {
         if let What::SwitchOut { runnable, mode, .. } = event.what {
             // Whoever waits for answers neither sleeps nor returns to user mode.
             if !runnable || place(mode) == Some(Where::User) {
-                seat.last_ipi = LastIpi::None;
+                seat.last_ipi.over();
             }
         }
         let runs = seat.vcpu.state() == State::Running;
@@ -214,7 +191,8 @@ impl Vm {
         self.sums
             .epochs
             .add_time(&seat.run, exit.window, exit.inside_ns);
-        let (ipi, vector) = seat.evidence(exit, sight);
+        seat.last_ipi.spins(exit.location, exit.mode);
+        let (ipi, vector) = seat.last_ipi.evidence(seat.vcpu.waits(), sight);
         seat.pending = Some(Pending::new(exit.location, exit.mode, ipi, vector));
         if self.sums.epochs.add_exit(now_ns, exit.window) {
             self.end_epoch(now_ns);
@@ -303,45 +281,6 @@ impl Vm {
         }
         let seat = self.seats.entry(ipi.sender).or_default();
         seat.vcpu.sent(ipi.sent_ns, ipi.receiver, state);
-        seat.last_ipi = LastIpi::Sent(Asked {
-            vector: ipi.vector,
-            location: None,
-        });
-    }
-}
-
-impl Seat {
-    /// What the vCPU's own last IPI says about an exit, and its vector.
-    fn evidence(&mut self, exit: &PauseExit, sight: &Sight) -> (IpiEvidence, Vector) {
-        if exit.mode == Some(Where::User) {
-            self.last_ipi = LastIpi::None;
-        }
-        if let LastIpi::Sent(Asked { location, .. }) | LastIpi::Unknown(location) =
-            &mut self.last_ipi
-        {
-            if location.is_some() && *location != exit.location {
-                self.last_ipi = LastIpi::None; // it waits elsewhere: the answers have come
-            } else {
-                *location = exit.location;
-            }
-        }
-        if sight.ipi_blind {
-            return (IpiEvidence::NotKnown, Vector::NotKnown);
-        }
-        match self.last_ipi {
-            LastIpi::Unknown(_) => (IpiEvidence::NotKnown, Vector::NotKnown),
-            LastIpi::None => (IpiEvidence::None, Vector::NotKnown),
-            LastIpi::Sent(asked) => {
-                let ipi = match self.vcpu.waits() {
-                    true => IpiEvidence::Open,
-                    false => IpiEvidence::Answered,
-                };
-                let vector = match sight.linux_vectors {
-                    true => linux_vector(asked.vector),
-                    false => Vector::NotKnown,
-                };
-                (ipi, vector)
-            }
-        }
+        seat.last_ipi.sent(ipi.vector);
     }
 }
