@@ -20,7 +20,7 @@ use crate::{
     interrupt, output,
     progress::Activity,
     record_child::{self, Running},
-    record_stream::{Progress, Stream, Streamed, Wanted},
+    record_stream::{Progress, Stream, Streamed},
     record_tables,
 };
 
@@ -31,7 +31,9 @@ const SAY_INTERVAL: Duration = Duration::from_secs(1);
 /// Records until its time is over, the command has ended, or Ctrl-C; prints a summary.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let interrupted = interrupt::flag()?;
-    let mut mask = EventMask::SWITCHES.and(EventMask::PAUSE_LOOPS);
+    let mut mask = EventMask::SWITCHES
+        .and(EventMask::PAUSE_LOOPS)
+        .and(EventMask::HINTS);
     if arguments.ipi == Switch::On {
         mask = mask.and(EventMask::IPIS);
     }
@@ -39,11 +41,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         mask = mask.and(EventMask::EXITS);
     }
     let begin = Instant::now();
-    let wanted = Wanted {
-        keep_events_max: 0,
-        forget_ended: true,
-    };
-    let stream = start(&arguments.folder, mask, None, wanted)?;
+    let stream = start(&arguments.folder, mask, None, 0)?;
     let mut running = match Running::start(&arguments.command, arguments.output.json) {
         Ok(running) => running,
         Err(failure) => {
@@ -67,7 +65,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     Ok(status.map_or(ExitCode::SUCCESS, record_child::exit_code))
 }
 
-/// Attaches the programs and begins a recording of what they write.
+/// Attaches the programs and begins a recording of what they write; the first `keep_events_max` events are kept as well.
 ///
 /// # Errors
 /// When this host cannot be observed, or nothing can be written to the folder.
@@ -75,8 +73,10 @@ pub fn start(
     folder: &Path,
     events: EventMask,
     scenario: Option<ScenarioFacts>,
-    wanted: Wanted,
+    keep_events_max: usize,
 ) -> Result<Stream, Failure> {
+    // Told before anything is attached.
+    Recording::may_begin(folder).map_err(anyhow::Error::from)?;
     // A limit on the size of files is an error to be told, not a signal to die from.
     // SAFETY: a signal number and a constant.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -93,7 +93,7 @@ pub fn start(
         .context("KVM cannot be observed on this host")?;
     let recording =
         Recording::create(folder, facts, Options::default()).map_err(anyhow::Error::from)?;
-    Ok(Stream::start(observer, recording, wanted)?)
+    Ok(Stream::start(observer, recording, keep_events_max)?)
 }
 
 /// Until the end: how it came, and the command's status if it was that.

@@ -118,15 +118,6 @@ impl Measured {
             .sum()
     }
 
-    /// CPU time that the guests' own measurements cover; `None`: they did not tell.
-    pub fn guest_cpu_ns(&self, vm: Option<u32>) -> Option<f64> {
-        let guests = self
-            .guests
-            .iter()
-            .filter(|(other, _)| is_wanted(vm, **other));
-        guests.map(|(_, guest)| guest.cpu_ns).reduce(|a, b| a + b)
-    }
-
     /// The shortest wait that the host can see.
     pub fn unseen_below_ns(&self, vm: Option<u32>) -> Option<u64> {
         let vms = self.waits.keys().filter(|other| is_wanted(vm, **other));

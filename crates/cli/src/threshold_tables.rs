@@ -18,8 +18,8 @@ const VMS: &[Column] = &[
     Column::new("guest_ns", "guest time", Unit::Nanoseconds),
     Column::new("waits", "waits seen", Unit::Count),
     Column::new("spinning_ns", "spinning", Unit::Nanoseconds),
+    Column::new("handling_ns", "of it in KVM", Unit::Nanoseconds),
     Column::new("spinning_percent", "%", Unit::Percent),
-    Column::new("handling_ns", "exits' handling", Unit::Nanoseconds),
     Column::new("others_ns", "others' time", Unit::Nanoseconds),
     Column::new("predicted_wall_gain_percent", "wall gain %", Unit::Percent),
     Column::new("guest_told_cpu_ns", "guest tells: of", Unit::Nanoseconds),
@@ -95,7 +95,8 @@ pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm
             source: "guest",
             scope,
             histogram,
-            guest_ns: measured.guest_cpu_ns(vm),
+            // These waits are on a CPU or off it: no share of CPU time.
+            guest_ns: None,
             unseen_below_ns: None,
         });
     }
@@ -113,8 +114,8 @@ pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm
          each wait after its last exit, are not seen, so spinning is a lower bound.",
     );
     document.note(
-        "guest: every wait for a lock, on a CPU or off it, in the run's window after the warm-up. wall gain: guest / (guest + \
-         others) x spinning (Friebel 2008).",
+        "guest: every wait for a lock, on a CPU or off it, in the run's window after the warm-up; what is burnt before a \
+         threshold is therefore at most this. wall gain: guest / (guest + others) x spinning (Friebel 2008).",
     );
 }
 
@@ -125,7 +126,8 @@ fn vms(recorded: &Recorded, measured: &Measured) -> Table {
     for (&vm, &guest_ns) in &measured.times.vm_ns {
         let guest_ns = guest_ns as f64;
         let waits = measured.waits.get(&vm);
-        let seen_ns = waits.map(|waits| waits.spinning_ns as f64);
+        // A guest cannot tell the time that an exit takes from spinning, nor is it of more use.
+        let seen_ns = waits.map(|waits| (waits.spinning_ns + waits.handling_ns) as f64);
         let told = measured.guests.get(&vm);
         let others_ns = all_ns - guest_ns;
         let share =
@@ -142,8 +144,8 @@ fn vms(recorded: &Recorded, measured: &Measured) -> Table {
             guest_ns.into(),
             waits.map(|waits| waits.histogram.waits()).into(),
             seen_ns.into(),
-            percent(seen_share),
             waits.map(|waits| waits.handling_ns).into(),
+            percent(seen_share),
             others_ns.into(),
             gain(seen_share).into(),
             told.map(|told| told.cpu_ns).into(),

@@ -7,6 +7,8 @@ use std::{fs, path::Path, process::Command};
 
 use common::{Ended, ended, repository};
 use serde_json::Value;
+use unspin_events::{Event, What};
+use unspin_recording::Recorded;
 
 /// Runs `unspin testbed run FLAGS -- unspin COMMAND` in the repository.
 fn testbed(flags: &[&str], command: &[&str]) -> Ended {
@@ -249,4 +251,77 @@ fn vms_start_at_once() {
         assert!(number(&row, "operations_per_second") > 0, "{row}");
         assert!(number(&row, "resident_bytes") <= 16 << 20, "{row}");
     }
+}
+
+/// One run, watched three ways at once: the programs' counters, the recording, and the guests themselves.
+#[test]
+fn a_recording_holds_what_the_counters_count() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let back = folder.path().to_string_lossy();
+    let command = [
+        "vm",
+        "run",
+        "scenarios/demo/1x4-ticket.toml",
+        "--duration=200ms",
+        "--set=warm_up=50ms",
+        "--record=/out/recording",
+        "--json",
+    ];
+    let ended = testbed(&["--deterministic", "--bring-back", &back], &command);
+    let vcpus = rows(&ended, "vcpu");
+    let recorded =
+        Recorded::open(&folder.path().join("recording")).expect("the recording came back");
+    let mut stream = recorded.events();
+    let events: Vec<Event> = stream.by_ref().collect();
+    let problems = [recorded.problems(), &stream.problems()].concat();
+    assert!(problems.is_empty(), "{problems:?}");
+    assert!(events.is_sorted_by_key(|event| event.time_ns));
+    assert_eq!(recorded.facts().lost, Default::default());
+    assert_eq!(recorded.facts().vms.len(), 1);
+    for row in &vcpus {
+        let of_vcpu = |wanted: fn(&What) -> bool| {
+            let of = |event: &&Event| event.vcpu == Some(number(row, "vcpu") as u16);
+            events
+                .iter()
+                .filter(of)
+                .filter(|event| wanted(&event.what))
+                .count() as i64
+        };
+        let exits = of_vcpu(|what| matches!(what, What::PauseExit { .. }));
+        assert_eq!(exits, number(row, "ple_exits"), "{row}");
+        let spins = of_vcpu(|what| matches!(what, What::KvmVcpuOnSpin));
+        assert_eq!(spins, number(row, "on_spin"), "{row}");
+        let boosted = of_vcpu(|what| matches!(what, What::YieldTo { result: 1.., .. }));
+        assert_eq!(boosted, number(row, "yield_to_boosted"), "{row}");
+        assert!(exits > 0 && boosted > 0, "{row}");
+    }
+    let names: Vec<&str> = recorded
+        .facts()
+        .tasks
+        .iter()
+        .map(|task| task.comm.as_str())
+        .collect();
+    assert!(names.contains(&"vm0/vcpu0"), "{names:?}");
+    // No guest tells a recording what only it knows.
+    assert!(
+        !events
+            .iter()
+            .any(|event| matches!(event.what, What::GuestWait { .. }))
+    );
+    let told = ended_ok(&[
+        "threshold",
+        &folder.path().join("recording").to_string_lossy(),
+        "--json",
+    ]);
+    let seen_by: Vec<Value> = rows(&told, "interval")
+        .iter()
+        .map(|row| row["source"].clone())
+        .collect();
+    assert_eq!(seen_by, ["host", "guest"]);
+}
+
+fn ended_ok(arguments: &[&str]) -> Ended {
+    let ended = common::unspin(arguments);
+    assert_eq!(ended.status, 0, "{ended:#?}");
+    ended
 }

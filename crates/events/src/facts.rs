@@ -33,6 +33,11 @@ pub struct Facts {
     pub tasks: Vec<TaskFacts>,
     /// Incarnations of tasks and vCPU threads that were left out because their table was full.
     pub left_out: u64,
+    /// Runs of programs that did not take place, because one was under way on that CPU: events that nobody counted by
+    /// kind. `None` until the end.
+    pub missed_runs: Option<u64>,
+    /// Exits of vCPU threads that found no slot; none of their events is there. `None` until the end.
+    pub unobserved_exits: Option<u64>,
     /// Events lost, by the word of their kind; kinds that lost none are absent.
     pub lost: BTreeMap<String, u64>,
 }

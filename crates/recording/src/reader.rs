@@ -186,6 +186,7 @@ impl Recorded {
                 manifest.unwritten_events
             ));
         }
+        self.problems.extend(losses(&manifest.facts));
         // A segment may be there before recording.json counts it, never the other way round.
         let rows = self.rows();
         if rows < manifest.events {
@@ -195,6 +196,34 @@ impl Recorded {
             ));
         }
     }
+}
+
+/// What was lost while recording.
+fn losses(facts: &Facts) -> Vec<String> {
+    let mut said = Vec::new();
+    if !facts.lost.is_empty() {
+        let kinds: Vec<String> = facts
+            .lost
+            .iter()
+            .map(|(kind, events)| format!("{} {events}", kind.replace(char::is_control, "?")))
+            .collect();
+        said.push(format!(
+            "events were lost while recording: {}",
+            kinds.join(", ")
+        ));
+    }
+    let count = |number: Option<u64>| number.filter(|&number| number > 0);
+    if let Some(runs) = count(facts.missed_runs) {
+        said.push(format!(
+            "{runs} runs of the observing programs did not take place"
+        ));
+    }
+    if let Some(exits) = count(facts.unobserved_exits) {
+        said.push(format!(
+            "{exits} exits were of vCPU threads beyond those that could be observed"
+        ));
+    }
+    said
 }
 
 fn missing(first: u32, last: u32) -> String {

@@ -2,7 +2,7 @@
 //! Writes a recording.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -69,20 +69,33 @@ pub struct Summary {
 }
 
 impl Recording {
+    /// Whether a recording may begin in `folder`: it is empty, or not there. Changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`], or what the system says.
+    pub fn may_begin(folder: &Path) -> Result<(), Error> {
+        let mut entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(Error::io(folder, "reading the folder")(error)),
+        };
+        let Some(entry) = entries.next() else {
+            return Ok(());
+        };
+        let entry = entry.map_err(Error::io(folder, "reading the folder"))?;
+        Err(Error::NotEmpty {
+            folder: folder.to_owned(),
+            found: entry.file_name().to_string_lossy().into_owned(),
+        })
+    }
+
     /// Begins a recording in `folder`, which is made when it is not there.
     ///
     /// # Errors
     /// [`Error::NotEmpty`], or what the system says.
     pub fn create(folder: &Path, facts: Facts, options: Options) -> Result<Recording, Error> {
+        Recording::may_begin(folder)?;
         fs::create_dir_all(folder).map_err(Error::io(folder, "making the folder"))?;
-        let mut entries = fs::read_dir(folder).map_err(Error::io(folder, "reading the folder"))?;
-        if let Some(entry) = entries.next() {
-            let entry = entry.map_err(Error::io(folder, "reading the folder"))?;
-            return Err(Error::NotEmpty {
-                folder: folder.to_owned(),
-                found: entry.file_name().to_string_lossy().into_owned(),
-            });
-        }
         let manifest = Manifest::new(facts);
         manifest.write(folder)?;
         Ok(Recording {

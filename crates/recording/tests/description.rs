@@ -63,6 +63,8 @@ fn facts() -> Facts {
             start_ticks: Some(12),
         }],
         left_out: 0,
+        missed_runs: Some(0),
+        unobserved_exits: None,
         lost: BTreeMap::new(),
     }
 }
@@ -88,7 +90,10 @@ fn every_field_stands_in_the_file() {
     expected.lost.insert("pause_exit".into(), 3);
     assert_eq!(*recorded.facts(), expected);
     assert_eq!(recorded.manifest().events, 1);
-    assert!(recorded.problems().is_empty(), "{:?}", recorded.problems());
+    assert_eq!(
+        recorded.problems(),
+        ["events were lost while recording: pause_exit 3"]
+    );
 }
 
 const EXPECTED: &str = r#"{
@@ -153,6 +158,8 @@ const EXPECTED: &str = r#"{
     }
   ],
   "left_out": 0,
+  "missed_runs": 0,
+  "unobserved_exits": null,
   "lost": {
     "pause_exit": 3
   }
