@@ -83,7 +83,10 @@ pub fn add(document: &mut Document, run: &LinuxRun) {
     document.table(run_table(run));
     document.table(vm_table(run));
     document.table(load_run_table(run));
-    document.table(vcpu_table(run));
+    // Without the host's counters it would have no row.
+    if run.seen.is_some() {
+        document.table(vcpu_table(run));
+    }
     document.note(
         "load: as the guest timed it. RES, CAL, TLB: rescheduling, function-call and TLB shootdown interrupts that\n\
          the guest counted in its runs; stolen: vCPU time that it wanted and did not get. exits: of the window.",
