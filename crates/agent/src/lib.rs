@@ -9,6 +9,7 @@ mod bytes;
 mod capabilities;
 mod cost;
 mod error;
+mod guest_features;
 mod health;
 mod host_facts;
 mod ipi_visibility;

@@ -192,6 +192,7 @@ impl Names {
             vm.comm = Some(leader.comm);
         }
         vm.name = process::qemu_name(&self.proc, found.process);
+        vm.guest_features = process::qemu_features(&self.proc, found.process);
     }
 }
 

@@ -130,4 +130,15 @@ fn only_qemu_tells_a_name() {
     assert_eq!(name("kvm\0-m\x001G\0-name"), None);
     assert_eq!(name("secret\0-name\0web"), None);
     assert_eq!(process::qemu_name(proc.path(), 8), None);
+    // Nor does anybody else tell features.
+    let features = |program: &str| {
+        let line = format!("{program}\0-cpu\0host,kvm-pv-ipi=off\0-append\0nopvspin\0");
+        fs::write(proc.path().join("7/cmdline"), line).expect("room");
+        process::qemu_features(proc.path(), 7)
+    };
+    assert_eq!(
+        features("/usr/bin/qemu-system-x86_64").as_deref(),
+        Some("nopvspin,pv-tlb-flush,pv-sched-yield,async-pf,steal-time")
+    );
+    assert_eq!(features("secret"), None);
 }

@@ -7,6 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::guest_features;
+
 /// More than a line of `stat`, or the beginning of `status`, ever takes.
 const STAT_BYTES_MAX: u64 = 4096;
 /// Only the beginning of a command line is searched for `-name`.
@@ -47,17 +49,13 @@ pub(crate) fn thread(proc: &Path, id: u32) -> Option<Thread> {
     })
 }
 
-/// The name that QEMU was given: `-name debian`, `-name guest=debian,debug-threads=on`. Nothing else of the command line
-/// is looked at: it may hold secrets.
+/// The name that QEMU was given: `-name debian`, `-name guest=debian,debug-threads=on`. Nothing of the command
+/// line but this and the features below is looked at: it may hold secrets.
 pub(crate) fn qemu_name(proc: &Path, process: u32) -> Option<String> {
-    let path = proc.join(process.to_string()).join("cmdline");
-    let line = read(path, COMMAND_BYTES_MAX)?;
-    let mut words = line.split('\0');
-    let program = words.next()?.rsplit('/').next()?;
-    if !program.contains("qemu") && program != "kvm" {
-        return None;
-    }
-    let mut words = words.skip_while(|word| *word != "-name" && *word != "--name");
+    let line = qemu_line(proc, process)?;
+    let mut words = line
+        .split('\0')
+        .skip_while(|word| *word != "-name" && *word != "--name");
     let value = words.nth(1)?;
     let name = value
         .split(',')
@@ -65,6 +63,20 @@ pub(crate) fn qemu_name(proc: &Path, process: u32) -> Option<String> {
         .or_else(|| value.split(',').next().filter(|part| !part.contains('=')))?;
     let name: String = printable(name).chars().take(NAME_LENGTH_MAX).collect();
     (!name.is_empty()).then_some(name)
+}
+
+/// The paravirtual features that a QEMU's `-cpu` and the kernel's command line in its `-append` ask for.
+pub(crate) fn qemu_features(proc: &Path, process: u32) -> Option<String> {
+    let line = qemu_line(proc, process)?;
+    guest_features::asked_for(line.split('\0'))
+}
+
+/// The command line of a process that is a QEMU, its words apart by zero bytes.
+fn qemu_line(proc: &Path, process: u32) -> Option<String> {
+    let path = proc.join(process.to_string()).join("cmdline");
+    let line = read(path, COMMAND_BYTES_MAX)?;
+    let program = line.split('\0').next()?.rsplit('/').next()?;
+    (program.contains("qemu") || program == "kvm").then_some(line)
 }
 
 fn read(path: PathBuf, bytes_max: u64) -> Option<String> {

@@ -113,7 +113,8 @@ pub struct VmFacts {
     pub comm: Option<String>,
     /// QEMU's `-name`.
     pub name: Option<String>,
-    /// Ruling 35: {nopvspin, PV spinlocks} x {PV TLB flush} x {PV IPI, PV sched-yield} x {async page faults}.
+    /// Ruling 35: {nopvspin, PV spinlocks} x {PV TLB flush} x {PV IPI, PV sched-yield} x {async page faults}, in the words
+    /// of `unspin vm linux`; what QEMU's command line asks for. `None`: it does not tell.
     pub guest_features: Option<String>,
     /// Threads that served its vCPUs.
     pub vcpus: Vec<VcpuFacts>,

@@ -107,7 +107,9 @@ impl Machine {
         let program = PathBuf::from(line.remove(0));
         let parent = std::process::id();
         let mut command = Command::new(&program);
+        // The loader is what is executed; /proc and ps show what runs.
         command
+            .arg0(shape.programs.qemu_program())
             .args(line)
             .args(arguments(shape, name, port, &console))
             .stdin(Stdio::null())

@@ -106,6 +106,11 @@ impl Programs {
         &self.kernel
     }
 
+    /// QEMU's own file.
+    pub fn qemu_program(&self) -> PathBuf {
+        self.path(&format!("usr/bin/{QEMU}"))
+    }
+
     /// QEMU as it has to be started: by the loader of its own suite, with that suite's libraries, so that neither this
     /// machine's C library nor where the folder lies matters; and where its firmware is.
     pub fn qemu(&self) -> Vec<std::ffi::OsString> {
@@ -113,7 +118,7 @@ impl Programs {
             self.path(LOADER).into(),
             "--library-path".into(),
             self.path(LIBRARIES).into(),
-            self.path(&format!("usr/bin/{QEMU}")).into(),
+            self.qemu_program().into(),
             "-L".into(),
             self.path("usr/share/qemu").into(),
             "-L".into(),
