@@ -69,9 +69,9 @@ static __always_inline void register_hint(struct unspin_observed_thread *thread,
 		return;
 	if (read_place(vcpu, thread->isa, &rip) == UNSPIN_MODE_USER)
 		return;
-	if ((address & (GUEST_PAGE_BYTES - 1)) > GUEST_PAGE_BYTES - sizeof(struct unspin_hint))
-		return;
-	thread->hint_address = host_address(vcpu, address);
+	thread->hint_address = 0; /* what cannot be read takes the place of what could */
+	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_hint))
+		thread->hint_address = host_address(vcpu, address);
 }
 
 /* The arguments of a hint's event. */

@@ -15,7 +15,7 @@ char program_license[] SEC("license") = "GPL";
 extern void bpf_preempt_disable(void) __ksym;
 extern void bpf_preempt_enable(void) __ksym;
 
-#define EVENTS_MAX 4096 /* in one run */
+#define EVENTS_MAX 1024 /* in one run */
 
 static __always_inline void adopt_itself(struct unspin_synthetic *context)
 {

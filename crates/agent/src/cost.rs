@@ -6,7 +6,7 @@
 
 use libbpf_rs::{Link, Object};
 
-use crate::{Error, Health, ObserveOptions, ProgramHealth, health, load};
+use crate::{Error, Health, ObserveOptions, ProgramHealth, health, load, load::Places};
 
 static EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
@@ -37,7 +37,19 @@ impl EmptyPrograms {
     /// # Errors
     /// What the kernel refused, as for [`crate::Observer::attach`].
     pub fn attach(options: &ObserveOptions) -> Result<EmptyPrograms, Error> {
-        let object = load::load(EMPTY, options)?;
+        EmptyPrograms::at(Places::All, options)
+    }
+
+    /// Those at the scheduler's tracepoints only: for a kernel without KVM, beside [`crate::synthetic`] threads.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub fn attach_to_scheduler(options: &ObserveOptions) -> Result<EmptyPrograms, Error> {
+        EmptyPrograms::at(Places::Scheduler, options)
+    }
+
+    fn at(places: Places, options: &ObserveOptions) -> Result<EmptyPrograms, Error> {
+        let object = load::load(EMPTY, places, options)?;
         Ok(EmptyPrograms {
             _links: load::attach(&object)?,
             object,

@@ -37,19 +37,38 @@ static LOADING: Mutex<()> = Mutex::new(());
 /// Lines of libbpf's output that go into an error: the verifier's verdict is at the end.
 const LOG_LINES: usize = 30;
 
+/// Which of an object's programs are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Places {
+    All,
+    /// Those at the scheduler's tracepoints: for kernels without KVM.
+    Scheduler,
+}
+
+impl Places {
+    fn include(self, section: &str) -> bool {
+        self == Places::All || section.starts_with("tp_btf/sched_")
+    }
+}
+
 /// Opens, sets up and loads the object in those bytes; no program runs yet. Where the kernel refuses programs that read
 /// its memory by themselves (before Linux 6.17), those that call a helper for it are loaded.
-pub(crate) fn load(bytes: &[u8], options: &ObserveOptions) -> Result<Object, Error> {
+pub(crate) fn load(
+    bytes: &[u8],
+    places: Places,
+    options: &ObserveOptions,
+) -> Result<Object, Error> {
     if options.direct_reads {
-        if let Ok(object) = load_as_told(bytes, options, true) {
+        if let Ok(object) = load_as_told(bytes, places, options, true) {
             return Ok(object);
         }
     }
-    load_as_told(bytes, options, false)
+    load_as_told(bytes, places, options, false)
 }
 
 fn load_as_told(
     bytes: &[u8],
+    places: Places,
     options: &ObserveOptions,
     direct_reads: bool,
 ) -> Result<Object, Error> {
@@ -61,7 +80,7 @@ fn load_as_told(
         .unwrap_or_else(|poisoned| poisoned.into_inner())
         .clear();
     let before = libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-    let object = open(bytes, options, direct_reads).and_then(|open| {
+    let object = open(bytes, places, options, direct_reads).and_then(|open| {
         open.load()
             .map_err(|source| refused("loading the BPF programs", source))
     });
@@ -116,7 +135,12 @@ fn refused(step: &str, source: libbpf_rs::Error) -> Error {
     }
 }
 
-fn open(bytes: &[u8], options: &ObserveOptions, direct_reads: bool) -> Result<OpenObject, Error> {
+fn open(
+    bytes: &[u8],
+    places: Places,
+    options: &ObserveOptions,
+    direct_reads: bool,
+) -> Result<OpenObject, Error> {
     let mut object = ObjectBuilder::default()
         .name("observe")
         .and_then(|builder| builder.open_memory(bytes))
@@ -139,7 +163,7 @@ fn open(bytes: &[u8], options: &ObserveOptions, direct_reads: bool) -> Result<Op
     }
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        program.set_autoload(is_wanted(&section, options));
+        program.set_autoload(places.include(&section) && is_wanted(&section, options));
     }
     Ok(object)
 }

@@ -66,7 +66,7 @@ impl Observer {
             .run_statistics
             .then(enable_run_statistics)
             .transpose()?;
-        let object = load::load(programs, options)?;
+        let object = load::load(programs, load::Places::All, options)?;
         let free_slots = load::map(&object, "free_slots")?;
         for slot in 0..options.threads_max {
             load::return_slot(&free_slots, slot)?;

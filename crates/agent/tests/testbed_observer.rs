@@ -20,6 +20,8 @@ mod hints;
 mod ipis;
 #[path = "observer/join.rs"]
 mod join;
+#[path = "observer/liar.rs"]
+mod liar;
 #[path = "observer/losses.rs"]
 mod losses;
 #[path = "observer/pauses.rs"]

@@ -83,6 +83,29 @@ pub enum Testbed {
 pub enum Bench {
     /// Run the locks between threads of this process, on this machine's own CPUs.
     Threads(ThreadsArguments),
+    /// Time the scheduler's BPF programs on this kernel, and the way of events through ring and recording.
+    #[command(hide = true)]
+    Observing(ObservingArguments),
+}
+
+/// `unspin bench observing`
+#[derive(Args, Debug)]
+pub struct ObservingArguments {
+    /// Rounds of four blocks of 250 ms for each of two kinds of observer.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Synthetic events per second.
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub rate: u32,
+    /// How long, seconds.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// Folder for the recording, which must have no `recording` yet; a temporary one when absent.
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `--json`, which every command with a table takes.

@@ -2,6 +2,7 @@
 //! `unspin`: the one binary. It runs on a host, and in the testbed also as PID 1.
 
 mod arguments;
+mod bench_observing;
 mod bench_threads;
 mod compare;
 mod compare_table;
@@ -82,6 +83,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),
         Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
+        Command::Bench(Bench::Observing(arguments)) => bench_observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
     }
 }

@@ -11,7 +11,7 @@ use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
 use crate::{
-    churn, costs, hints, ipis, join, losses, pauses,
+    churn, costs, hints, ipis, join, liar, losses, pauses,
     vms::{run_for, vcpus, vm},
 };
 
@@ -53,7 +53,7 @@ pub const COUNTED: [Check; 9] = [
 ];
 
 /// Those in which VMs send many interrupts.
-pub const INTERRUPTED: [Check; 5] = [
+pub const INTERRUPTED: [Check; 6] = [
     (
         "ipis_equal_what_the_guests_sent",
         ipis::ipis_equal_what_the_guests_sent,
@@ -65,6 +65,10 @@ pub const INTERRUPTED: [Check; 5] = [
     (
         "hints_say_what_the_vcpu_was_doing",
         hints::hints_say_what_the_vcpu_was_doing,
+    ),
+    (
+        "a_lying_guest_gets_wrong_hints_and_nothing_else",
+        liar::a_lying_guest_gets_wrong_hints_and_nothing_else,
     ),
     (
         "pause_exits_say_what_happened",
