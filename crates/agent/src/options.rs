@@ -57,7 +57,8 @@ pub struct ObserveOptions {
     pub events: EventMask,
     /// Size of the ring, bytes: a power of two from 4 KiB to 1 GiB. An event takes 56.
     pub ring_bytes: u32,
-    /// How many vCPU threads at a time, 1 to 65,536; each takes some 700 bytes of kernel memory.
+    /// How many vCPU threads at a time, 1 to 65,536; each takes some 700 bytes of kernel memory. Ended ones give way when
+    /// slots are short. A thread that finds none is not observed, but for its exits: `Health::unobserved_exits`.
     pub threads_max: u32,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host; some 20 ns a run).
     pub run_statistics: bool,
