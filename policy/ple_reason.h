@@ -7,12 +7,13 @@
  * - User mode: `other`. AMD's PAUSE exits come from there too, and what user space waits for is none of the paper's reasons.
  * - The vector, where the guest's numbering is known, says what an IPI asks for: a function call is waited for, a
  *   reschedule is not (VEE'21, section 5.2).
- * - Without vectors, an IPI by itself proves nothing: a reschedule IPI may have been sent just before a lock wait. What
- *   tells them apart is the location: whoever waits for answers has sent an IPI each time, whoever waits for a lock has
- *   often not. So a location at which nearly all exits come with an IPI of the spinner's own that it has neither halted nor
- *   left the kernel since is a function call's (its "answers" location), any other one a lock's.
- * - No such IPI: a wait for another vCPU's progress, `spinlock`. An intentional delay cannot be told from it by the host,
- *   and is negligible (under 0.1 % of the paper's exits).
+ * - An IPI by itself proves little: a reschedule IPI may have been sent just before a lock wait; and a wait for answers need
+ *   not have one: Linux sends none to a vCPU whose queue of calls is not empty (kernel/smp.c, smp_call_function_many_cond()).
+ *   What tells them apart is the location: at a function call's most exits come with an IPI of the spinner's own that it has
+ *   neither halted nor left the kernel since, at a lock's few do. So a location at which more than half do is a function
+ *   call's (its "answers" location), with all its exits; elsewhere an open IPI with a function call's vector makes one.
+ * - No such IPI: a wait for another vCPU's progress, `spinlock`. What the paper's symbols call other, or an intentional delay,
+ *   cannot be told from it by the host.
  * - Where IPIs cannot be seen, nothing can be said: `unknown`.
  */
 #ifndef UNSPIN_POLICY_PLE_REASON_H
@@ -62,17 +63,11 @@ struct unspin_ple_reason_facts {
 	unspin_u32 mode;   /* enum unspin_guest_mode */
 	unspin_u32 ipi;	   /* enum unspin_ple_ipi */
 	unspin_u32 vector; /* enum unspin_ple_vector */
-	/* Exits at this location with UNSPIN_IPI_OPEN or _ANSWERED, and all whose UNSPIN_IPI_* is known; 0: no location. */
+	/* Exits at this location that unspin_may_wait_for_answers(), and all whose UNSPIN_IPI_* is known; 0: no location. */
 	unspin_u64 location_with_ipi;
 	unspin_u64 location_exits;
 };
 UNSPIN_ASSERT_SIZE(struct unspin_ple_reason_facts, 32);
-
-/*
- * Exits of a hundred at a location that may lack an IPI if it is a function call's. Ours: such a location has one each
- * time, unless an event was missed (1.3 % of runs is the worst that was seen of a BPF program).
- */
-#define UNSPIN_LOCATION_MISSED_PERCENT 2u
 
 /* Linux's vectors (arch/x86/include/asm/irq_vectors.h, 7.2): enum unspin_ple_vector. */
 static inline unspin_u32 unspin_linux_vector(unspin_u32 vector)
@@ -88,27 +83,32 @@ static inline unspin_u32 unspin_linux_vector(unspin_u32 vector)
 	}
 }
 
-/* Whether nearly all exits at the location come with an IPI. `location_exits` is above 0. */
+/* Whether the vCPU may be waiting for answers to its last IPI, an enum unspin_ple_ipi with that enum unspin_ple_vector. */
+static inline _Bool unspin_may_wait_for_answers(unspin_u32 ipi, unspin_u32 vector)
+{
+	if (ipi != UNSPIN_IPI_OPEN && ipi != UNSPIN_IPI_ANSWERED)
+		return 0;
+	return vector == UNSPIN_VECTOR_NOT_KNOWN || vector == UNSPIN_VECTOR_FUNCTION_CALL;
+}
+
+/* Whether most exits at the location come with an IPI. The sums may be anything: a share above 1 is no share. */
 static inline _Bool unspin_is_answers_location(const struct unspin_ple_reason_facts *facts)
 {
-	unspin_u64 without = facts->location_exits - facts->location_with_ipi;
-
-	return without <= facts->location_exits / 100 * UNSPIN_LOCATION_MISSED_PERCENT;
+	return facts->location_with_ipi <= facts->location_exits &&
+	       facts->location_with_ipi > facts->location_exits - facts->location_with_ipi;
 }
 
 static inline unspin_u32 unspin_ple_reason_by_ipi(const struct unspin_ple_reason_facts *facts)
 {
-	if (facts->ipi == UNSPIN_IPI_NONE)
-		return UNSPIN_REASON_SPINLOCK;
-	if (facts->ipi != UNSPIN_IPI_OPEN && facts->ipi != UNSPIN_IPI_ANSWERED)
-		return UNSPIN_REASON_UNKNOWN;
-	if (facts->vector == UNSPIN_VECTOR_FUNCTION_CALL && facts->ipi == UNSPIN_IPI_OPEN)
+	if (unspin_is_answers_location(facts))
 		return UNSPIN_REASON_FUNCTION_CALL;
-	if (facts->vector == UNSPIN_VECTOR_RESCHEDULE)
+	if (facts->ipi == UNSPIN_IPI_OPEN && facts->vector == UNSPIN_VECTOR_FUNCTION_CALL)
+		return UNSPIN_REASON_FUNCTION_CALL;
+	if (facts->ipi == UNSPIN_IPI_NONE || facts->vector == UNSPIN_VECTOR_RESCHEDULE)
 		return UNSPIN_REASON_SPINLOCK;
-	if (facts->location_exits == 0 || facts->location_with_ipi > facts->location_exits)
-		return UNSPIN_REASON_UNKNOWN;
-	return unspin_is_answers_location(facts) ? UNSPIN_REASON_FUNCTION_CALL : UNSPIN_REASON_SPINLOCK;
+	return facts->ipi < UNSPIN_PLE_IPIS && facts->ipi != UNSPIN_IPI_NOT_KNOWN && facts->location_exits != 0
+		       ? UNSPIN_REASON_SPINLOCK
+		       : UNSPIN_REASON_UNKNOWN;
 }
 
 /* The reason: enum unspin_ple_reason. */

@@ -167,6 +167,27 @@ fn windows_have_a_time_only_where_their_unit_is_known() {
     }
 }
 
+/// Reports and events number VMs each in their own way: threads say which is which.
+#[test]
+fn the_guests_own_share_stands_beside() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("calls.log");
+    write(&path, events(true), 0);
+    let report = folder.path().join("run.json");
+    let text = r#"{"rows": [
+        {"table": "vm", "vm": "vm0", "spin_share_percent": 11.0},
+        {"table": "vm", "vm": "vm1", "spin_share_percent": 77.5},
+        {"table": "vcpu", "vm": "vm0", "vcpu": 0, "thread": 900},
+        {"table": "vcpu", "vm": "vm1", "vcpu": 0, "thread": 100}]}"#;
+    fs::write(&report, text).expect("written");
+    let path = path.to_str().expect("UTF-8");
+    let share =
+        |arguments: &[&str]| rows(arguments, "inefficiency")[0]["guest_spin_percent"].clone();
+    assert_eq!(share(&[path]), Value::Null);
+    let report = report.to_str().expect("UTF-8");
+    assert_eq!(share(&[path, "--guest", report]), 77.5);
+}
+
 #[test]
 fn symbols_name_the_function_and_decide() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -23,6 +23,11 @@ unspin_u32 unspin_export_reason(const struct unspin_ple_reason_facts *facts)
 	return unspin_ple_reason(facts);
 }
 
+_Bool unspin_export_may_wait_for_answers(unspin_u32 ipi, unspin_u32 vector)
+{
+	return unspin_may_wait_for_answers(ipi, vector);
+}
+
 unspin_u32 unspin_export_symbol_of(const char *symbol)
 {
 	return unspin_ple_symbol_of(symbol);

@@ -10,6 +10,7 @@ void unspin_export_add_candidate(struct unspin_ple_facts *facts, const struct un
 unspin_u32 unspin_export_is_halted(const struct unspin_ple_candidate *candidate);
 unspin_u32 unspin_export_outcome(const struct unspin_ple_facts *facts);
 unspin_u32 unspin_export_reason(const struct unspin_ple_reason_facts *facts);
+_Bool unspin_export_may_wait_for_answers(unspin_u32 ipi, unspin_u32 vector);
 unspin_u32 unspin_export_symbol_of(const char *symbol);
 unspin_u32 unspin_export_linux_vector(unspin_u32 vector);
 unspin_u64 unspin_export_run_end(struct unspin_ple_run *run);

@@ -11,7 +11,9 @@ mod run;
 
 pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
 pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
-pub use reason::{IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, symbol_of};
+pub use reason::{
+    IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
+};
 pub use run::{Run, RunExit, RunRule, RunShares};
 
 /// A fact that may be unknown, as `enum unspin_known`.

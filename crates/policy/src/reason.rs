@@ -95,7 +95,7 @@ pub struct ReasonFacts {
     pub ipi: IpiEvidence,
     /// That one's vector.
     pub vector: Vector,
-    /// Exits at this location with an IPI (`Answered` or `Open`).
+    /// Exits at this location that [`may_wait_for_answers`].
     pub location_with_ipi: u64,
     /// All exits at this location whose `ipi` is known; 0: the location is not known.
     pub location_exits: u64,
@@ -107,18 +107,8 @@ impl ReasonFacts {
         let facts = raw::unspin_ple_reason_facts {
             symbol: symbol_number(self.symbol),
             mode: mode_number(self.mode),
-            ipi: match self.ipi {
-                IpiEvidence::NotKnown => raw::UNSPIN_IPI_NOT_KNOWN,
-                IpiEvidence::None => raw::UNSPIN_IPI_NONE,
-                IpiEvidence::Answered => raw::UNSPIN_IPI_ANSWERED,
-                IpiEvidence::Open => raw::UNSPIN_IPI_OPEN,
-            },
-            vector: match self.vector {
-                Vector::NotKnown => raw::UNSPIN_VECTOR_NOT_KNOWN,
-                Vector::FunctionCall => raw::UNSPIN_VECTOR_FUNCTION_CALL,
-                Vector::Reschedule => raw::UNSPIN_VECTOR_RESCHEDULE,
-                Vector::Other => raw::UNSPIN_VECTOR_OTHER,
-            },
+            ipi: ipi_number(self.ipi),
+            vector: vector_number(self.vector),
             location_with_ipi: self.location_with_ipi,
             location_exits: self.location_exits,
         };
@@ -165,5 +155,29 @@ fn symbol_number(symbol: Option<Symbol>) -> u32 {
         Some(Symbol::FunctionCall) => raw::UNSPIN_SYMBOL_FUNCTION_CALL,
         Some(Symbol::Delay) => raw::UNSPIN_SYMBOL_DELAY,
         Some(Symbol::Other) => raw::UNSPIN_SYMBOL_OTHER,
+    }
+}
+
+/// Whether a vCPU may be waiting for answers to its last IPI.
+pub fn may_wait_for_answers(ipi: IpiEvidence, vector: Vector) -> bool {
+    // SAFETY: a function of numbers alone.
+    unsafe { raw::unspin_export_may_wait_for_answers(ipi_number(ipi), vector_number(vector)) }
+}
+
+fn ipi_number(ipi: IpiEvidence) -> u32 {
+    match ipi {
+        IpiEvidence::NotKnown => raw::UNSPIN_IPI_NOT_KNOWN,
+        IpiEvidence::None => raw::UNSPIN_IPI_NONE,
+        IpiEvidence::Answered => raw::UNSPIN_IPI_ANSWERED,
+        IpiEvidence::Open => raw::UNSPIN_IPI_OPEN,
+    }
+}
+
+fn vector_number(vector: Vector) -> u32 {
+    match vector {
+        Vector::NotKnown => raw::UNSPIN_VECTOR_NOT_KNOWN,
+        Vector::FunctionCall => raw::UNSPIN_VECTOR_FUNCTION_CALL,
+        Vector::Reschedule => raw::UNSPIN_VECTOR_RESCHEDULE,
+        Vector::Other => raw::UNSPIN_VECTOR_OTHER,
     }
 }

@@ -33,27 +33,31 @@ impl LastIpi {
         *self = LastIpi::None;
     }
 
-    /// A pause-loop exit at that location.
-    pub fn spins(&mut self, at: Option<u64>, mode: Option<Where>) {
+    /// A pause-loop exit at that location. `waits`: a receiver of this vCPU's IPIs has not run since. While one has not, an
+    /// exit elsewhere is an interrupt handler's own wait, after which the first goes on.
+    pub fn spins(&mut self, at: Option<u64>, mode: Option<Where>, waits: bool) {
         if mode == Some(Where::User) {
             self.over();
         }
         let (LastIpi::Sent(_, location) | LastIpi::Unknown(location)) = self else {
             return;
         };
-        if location.is_some() && *location != at {
-            self.over(); // it waits elsewhere: the answers have come
-        } else {
+        if location.is_none() || *location == at {
             *location = at;
+        } else if !waits {
+            self.over(); // it waits elsewhere: the answers have come
         }
     }
 
-    /// What it says about an exit, and its vector. `waits`: a receiver of this vCPU's IPIs has not run since.
-    pub fn evidence(&self, waits: bool, sight: &Sight) -> (IpiEvidence, Vector) {
+    /// What it says about an exit at that location, and its vector. `waits`: as above.
+    pub fn evidence(&self, at: Option<u64>, waits: bool, sight: &Sight) -> (IpiEvidence, Vector) {
         let vector = match self {
             _ if sight.ipi_blind => return (IpiEvidence::NotKnown, Vector::NotKnown),
             LastIpi::Unknown(_) => return (IpiEvidence::NotKnown, Vector::NotKnown),
             LastIpi::None => return (IpiEvidence::None, Vector::NotKnown),
+            LastIpi::Sent(_, location) if *location != at => {
+                return (IpiEvidence::None, Vector::NotKnown);
+            }
             LastIpi::Sent(vector, _) if sight.linux_vectors => linux_vector(*vector),
             LastIpi::Sent(..) => Vector::NotKnown,
         };

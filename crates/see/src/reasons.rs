@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use unspin_policy::{IpiEvidence, Outcome, Reason, ReasonFacts, Symbol, Vector, Where};
+use unspin_policy::{
+    IpiEvidence, Outcome, Reason, ReasonFacts, Symbol, Vector, Where, may_wait_for_answers,
+};
 
 /// Locations that are told apart in one VM; exits at later ones count as without location.
 const LOCATIONS_MAX: usize = 4096;
@@ -68,17 +70,17 @@ impl Location {
         self.exits.values().flatten().sum()
     }
 
-    /// (with an own IPI, all whose IPI is known).
+    /// (exits that may wait for answers to an own IPI, all whose IPI is known).
     fn ipis(&self) -> (u64, u64) {
-        let sum = |wanted: &[IpiEvidence]| {
-            self.exits
-                .iter()
-                .filter(|(evidence, _)| wanted.contains(&evidence.ipi))
-                .flat_map(|(_, exits)| exits)
-                .sum()
+        let sum = |wanted: &dyn Fn(&Evidence) -> bool| {
+            let exits = self.exits.iter();
+            let wanted = exits.filter(|(evidence, _)| wanted(evidence));
+            wanted.flat_map(|(_, exits)| exits).sum()
         };
-        let with = [IpiEvidence::Answered, IpiEvidence::Open];
-        (sum(&with), sum(&[with[0], with[1], IpiEvidence::None]))
+        (
+            sum(&|evidence| may_wait_for_answers(evidence.ipi, evidence.vector)),
+            sum(&|evidence| evidence.ipi != IpiEvidence::NotKnown),
+        )
     }
 
     /// Its exits by reason and outcome; `known`: that they are all at one place.

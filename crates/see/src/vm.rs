@@ -156,9 +156,12 @@ impl Vm {
         let seat = self.seats.entry(number).or_default();
         let was_running = seat.vcpu.state() == State::Running;
         let ran_ns = seat.vcpu.step(event.time_ns, &event.what);
-        if let What::SwitchOut { runnable, mode, .. } = event.what {
-            // Whoever waits for answers neither sleeps nor returns to user mode.
-            if !runnable || place(mode) == Some(Where::User) {
+        if let What::SwitchOut {
+            mode, exit_code, ..
+        } = event.what
+        {
+            // Whoever waits for answers neither halts nor returns to user mode. It may sleep in the host: a page fault.
+            if exit_code.is_some_and(is_halt) || place(mode) == Some(Where::User) {
                 seat.last_ipi.over();
             }
         }
@@ -191,8 +194,9 @@ impl Vm {
         self.sums
             .epochs
             .add_time(&seat.run, exit.window, exit.inside_ns);
-        seat.last_ipi.spins(exit.location, exit.mode);
-        let (ipi, vector) = seat.last_ipi.evidence(seat.vcpu.waits(), sight);
+        let waits = seat.vcpu.waits();
+        seat.last_ipi.spins(exit.location, exit.mode, waits);
+        let (ipi, vector) = seat.last_ipi.evidence(exit.location, waits, sight);
         seat.pending = Some(Pending::new(exit.location, exit.mode, ipi, vector));
         if self.sums.epochs.add_exit(now_ns, exit.window) {
             self.end_epoch(now_ns);
@@ -283,4 +287,10 @@ impl Vm {
         seat.vcpu.sent(ipi.sent_ns, ipi.receiver, state);
         seat.last_ipi.sent(ipi.vector);
     }
+}
+
+/// Whether that is the exit of HLT: SVM_EXIT_HLT (arch/x86/include/uapi/asm/svm.h) or EXIT_REASON_HLT (vmx.h), whose high
+/// half holds flags. As the other kind's, either is a register access that KVM does not intercept or no exit at all.
+fn is_halt(exit_code: u32) -> bool {
+    exit_code == 0x78 || exit_code & 0xffff == 12
 }

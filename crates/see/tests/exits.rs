@@ -300,8 +300,11 @@ fn a_return_to_user_mode_ends_the_wait_for_answers() {
 #[test]
 fn linux_vectors_say_what_is_waited_for() {
     let mut stream = one_preempted(USER);
+    stream.preempted(0, 0, USER).on(0, 0);
+    stream.exit(0, 0, LOCK).entry(0, 0);
     stream.exit(0, 0, LOCK).entry(0, 0);
     stream.ipi(0, 0, 1).exit(0, 0, LOCK).entry(0, 0);
+    assert_eq!(reasons(&stream), [(Reason::Spinlock, 3)]);
     let linux = Sight {
         linux_vectors: true,
         ..sight()
@@ -309,6 +312,31 @@ fn linux_vectors_say_what_is_waited_for() {
     let vm = &analyse(&stream.events, linux).vms[&0];
     let calls = vm.locations.matrix(&|_| None)[Reason::FunctionCall as usize];
     assert_eq!(calls.iter().sum::<u64>(), 1, "vector 0xfc, still open");
+}
+
+/// An interrupt handler that waits for a lock in between; and a host that lets the vCPU sleep over a page fault.
+#[test]
+fn a_wait_for_answers_goes_on_after_interruptions() {
+    let mut stream = one_preempted(USER);
+    stream.preempted(0, 0, USER).on(0, 0);
+    for _ in 0..4 {
+        stream.exit(0, 0, LOCK).entry(0, 0);
+    }
+    stream.ipi(0, 0, 1).exit(0, 0, ANSWERS).entry(0, 0);
+    stream.exit(0, 0, LOCK).entry(0, 0);
+    stream.exit(0, 0, ANSWERS).entry(0, 0);
+    stream.sleeps(0, 0, 0x400).woken(0).on(0, 0);
+    stream.exit(0, 0, ANSWERS).entry(0, 0);
+    assert_eq!(
+        reasons(&stream),
+        [(Reason::Spinlock, 5), (Reason::FunctionCall, 3)]
+    );
+    // HLT ends it.
+    stream.sleeps(0, 0, 0x78).woken(0).on(0, 0);
+    for _ in 0..6 {
+        stream.exit(0, 0, ANSWERS).entry(0, 0);
+    }
+    assert_eq!(reasons(&stream), [(Reason::Spinlock, 14)]);
 }
 
 #[test]

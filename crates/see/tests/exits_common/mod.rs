@@ -54,15 +54,27 @@ impl Stream {
 
     /// It is preempted in that mode.
     pub fn preempted(&mut self, vcpu: u16, cpu: u16, mode: Option<GuestMode>) -> &mut Stream {
-        self.off(vcpu, cpu, mode, true)
+        self.off(vcpu, cpu, mode, None)
     }
 
     /// It halts.
     pub fn halts(&mut self, vcpu: u16, cpu: u16) -> &mut Stream {
-        self.off(vcpu, cpu, Some(GuestMode::Kernel), false)
+        self.sleeps(vcpu, cpu, 0x78)
     }
 
-    fn off(&mut self, vcpu: u16, cpu: u16, mode: Option<GuestMode>, runnable: bool) -> &mut Stream {
+    /// It falls asleep after an exit of that code (AMD's).
+    pub fn sleeps(&mut self, vcpu: u16, cpu: u16, exit_code: u32) -> &mut Stream {
+        self.off(vcpu, cpu, Some(GuestMode::Kernel), Some(exit_code))
+    }
+
+    fn off(
+        &mut self,
+        vcpu: u16,
+        cpu: u16,
+        mode: Option<GuestMode>,
+        asleep_after: Option<u32>,
+    ) -> &mut Stream {
+        let runnable = asleep_after.is_none();
         self.push(
             vcpu,
             cpu,
@@ -72,7 +84,7 @@ impl Stream {
                 runnable,
                 preempt: runnable,
                 mode,
-                exit_code: None,
+                exit_code: asleep_after,
                 guest_rip: None,
             },
         )
