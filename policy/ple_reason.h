@@ -11,7 +11,8 @@
  *   not have one: Linux sends none to a vCPU whose queue of calls is not empty (kernel/smp.c, smp_call_function_many_cond()).
  *   What tells them apart is the location: at a function call's most exits come with an IPI of the spinner's own that it has
  *   neither halted nor left the kernel since, at a lock's few do. So a location at which more than half do is a function
- *   call's (its "answers" location), with all its exits; elsewhere an open IPI with a function call's vector makes one.
+ *   call's (its "answers" location), with all its exits, and any other is not: function calls that nobody waits for are sent,
+ *   too. Only where the location is not known does an open IPI with a function call's vector make one.
  * - No such IPI: a wait for another vCPU's progress, `spinlock`. What the paper's symbols call other, or an intentional delay,
  *   cannot be told from it by the host.
  * - Where IPIs cannot be seen, nothing can be said: `unknown`.
@@ -102,12 +103,14 @@ static inline unspin_u32 unspin_ple_reason_by_ipi(const struct unspin_ple_reason
 {
 	if (unspin_is_answers_location(facts))
 		return UNSPIN_REASON_FUNCTION_CALL;
-	if (facts->ipi == UNSPIN_IPI_OPEN && facts->vector == UNSPIN_VECTOR_FUNCTION_CALL)
-		return UNSPIN_REASON_FUNCTION_CALL;
 	if (facts->ipi == UNSPIN_IPI_NONE || facts->vector == UNSPIN_VECTOR_RESCHEDULE)
 		return UNSPIN_REASON_SPINLOCK;
-	return facts->ipi < UNSPIN_PLE_IPIS && facts->ipi != UNSPIN_IPI_NOT_KNOWN && facts->location_exits != 0
-		       ? UNSPIN_REASON_SPINLOCK
+	if (facts->ipi != UNSPIN_IPI_OPEN && facts->ipi != UNSPIN_IPI_ANSWERED)
+		return UNSPIN_REASON_UNKNOWN;
+	if (facts->location_exits != 0)
+		return UNSPIN_REASON_SPINLOCK;
+	return facts->ipi == UNSPIN_IPI_OPEN && facts->vector == UNSPIN_VECTOR_FUNCTION_CALL
+		       ? UNSPIN_REASON_FUNCTION_CALL
 		       : UNSPIN_REASON_UNKNOWN;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits waited for, and where.
 
-use unspin_policy::Reason;
+use unspin_policy::{Reason, Symbol};
 use unspin_report::{Cell, Column, Table, Unit};
 use unspin_see::{Matrix, Symbols, VmExits};
 
@@ -16,6 +16,7 @@ const REASONS: &[Column] = &[
     Column::new("delay_percent", "delay %", Unit::Percent),
     Column::new("other_percent", "other %", Unit::Percent),
     Column::new("unknown_percent", "unknown %", Unit::Percent),
+    Column::new("host_agrees_percent", "host alone agrees %", Unit::Percent),
 ];
 
 const LOCATIONS: &[Column] = &[
@@ -42,6 +43,24 @@ fn matrix(workload: &Workload<'_>, vm: &VmExits) -> Matrix {
         .matrix(&|rip| workload.symbols.and_then(|symbols| symbols.purpose_at(rip)))
 }
 
+/// Of the exits whose function waits for a lock or for answers, those of which the host alone, without symbols, says the
+/// same, percent; `None` without symbols or such exits.
+fn host_agrees_percent(workload: &Workload<'_>, vm: &VmExits) -> Option<f64> {
+    let symbols = workload.symbols?;
+    let (mut agree, mut all) = (0, 0);
+    for (rip, location) in vm.locations.iter() {
+        let reason = match rip.and_then(|rip| symbols.purpose_at(rip)) {
+            Some(Symbol::Spinlock) => Reason::Spinlock,
+            Some(Symbol::FunctionCall) => Reason::FunctionCall,
+            _ => continue,
+        };
+        let alone = by_reason(&vm.locations.matrix_at(rip, &|_| None));
+        agree += alone[reason as usize];
+        all += location.exits();
+    }
+    percent(agree, all)
+}
+
 fn shares(counts: &ByReason) -> Option<[f64; Reason::ALL.len()]> {
     let all: u64 = counts.iter().sum();
     (all > 0).then(|| counts.map(|count| count as f64 * 100.0 / all as f64))
@@ -53,16 +72,18 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
     let mut table = Table::new("ple_reasons", title, REASONS);
     let mut pooled = ByReason::default();
     let mut averaged = Vec::new();
-    let mut push = |name: Cell, vm: Cell, counts: &ByReason, parts: Option<[f64; 5]>| {
+    let mut push = |name: Cell, vm: Cell, counts: &ByReason, parts: Option<[f64; 5]>, agrees| {
         let mut row = vec![name, vm, counts.iter().sum::<u64>().into()];
         row.extend((0..counts.len()).map(|reason| Cell::from(parts.map(|parts| parts[reason]))));
+        row.push(Cell::from(agrees));
         table.push(row);
     };
     for workload in workloads {
         let mut whole = ByReason::default();
         for (name, number, vm) in vms(workload) {
             let counts = by_reason(&matrix(workload, vm));
-            push(name, number, &counts, shares(&counts));
+            let agrees = host_agrees_percent(workload, vm);
+            push(name, number, &counts, shares(&counts), agrees);
             add(&mut whole, &counts);
         }
         add(&mut pooled, &whole);
@@ -74,6 +95,7 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
             Cell::Unknown,
             &pooled,
             shares(&pooled),
+            None,
         );
         let count = averaged.len() as f64;
         let mean = (count > 0.0).then(|| {
@@ -86,6 +108,7 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
             Cell::Unknown,
             &pooled,
             mean,
+            None,
         );
     }
     table

@@ -204,6 +204,16 @@ fn symbols_name_the_function_and_decide() {
     assert_eq!(rows(&arguments, "ple_reasons")[0]["delay_percent"], 100.0);
     let location = &rows(&arguments, "ple_locations")[0]["location"];
     assert_eq!(location, "delay_tsc+0x20");
+    // What the host alone would say stands beside it, where there is anything to compare.
+    let agrees = || rows(&arguments, "ple_reasons")[0]["host_agrees_percent"].clone();
+    assert_eq!(agrees(), Value::Null);
+    for (function, percent) in [
+        ("native_queued_spin_lock_slowpath", 0.0),
+        ("smp_call_function_many_cond.isra.0", 100.0),
+    ] {
+        fs::write(&map, text.replace("delay_tsc", function)).expect("written");
+        assert_eq!(agrees(), percent, "{function}");
+    }
 }
 
 #[test]

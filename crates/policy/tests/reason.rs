@@ -63,10 +63,10 @@ fn without_symbols() {
         (Answered, Vector::NotKnown, 6, 10, Reason::FunctionCall),
         (None, Vector::NotKnown, 6, 10, Reason::FunctionCall),
         (NotKnown, Vector::NotKnown, 6, 10, Reason::FunctionCall),
-        // Half are not most: an IPI alone proves nothing, unless its vector says what it asks for and it is still open.
+        // Half are not most: an IPI alone proves nothing, for there are function calls that nobody waits for.
         (None, Vector::NotKnown, 5, 10, Reason::Spinlock),
         (Open, Vector::NotKnown, 5, 10, Reason::Spinlock),
-        (Open, Vector::FunctionCall, 1, 10, Reason::FunctionCall),
+        (Open, Vector::FunctionCall, 1, 10, Reason::Spinlock),
         (Answered, Vector::FunctionCall, 1, 10, Reason::Spinlock),
         (Open, Vector::Reschedule, 0, 10, Reason::Spinlock),
         (Open, Vector::Other, 0, 10, Reason::Spinlock),
