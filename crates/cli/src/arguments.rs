@@ -44,6 +44,10 @@ pub enum Command {
     Threshold(ThresholdArguments),
     /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.
     Outcomes(OutcomesArguments),
+    /// Say of a recording who lost CPU time to spinning, for whom, and who ran instead.
+    Explain(ExplainArguments),
+    /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
+    Truth(TruthArguments),
     /// Show what overcommitted VMs lose, in the testbed: ideal against stock for several shapes and locks.
     Demo(DemoArguments),
 }
@@ -180,6 +184,9 @@ pub struct VmRunArguments {
     /// Record the run into this new folder, as `unspin record` does.
     #[arg(long, value_name = "FOLDER")]
     pub record: Option<PathBuf>,
+    /// Write the guests' own logs, the ground truth, to this file: `unspin truth` judges explanations by it.
+    #[arg(long, value_name = "FILE")]
+    pub guest_log: Option<PathBuf>,
     /// Whether to watch KVM and the scheduler with BPF programs.
     #[arg(long, value_enum, default_value = "auto")]
     pub observe: Observe,
@@ -323,6 +330,47 @@ pub struct OutcomesArguments {
     /// Frequency of the TSC in kHz: turns windows of TSC cycles into time.
     #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub tsc_khz: Option<u64>,
+/// `unspin explain`
+#[derive(Args, Debug)]
+pub struct ExplainArguments {
+    /// The recording (`unspin record`, `unspin vm run --record`), or an event log (`--events`).
+    #[arg(value_name = "RECORDING")]
+    pub recording: PathBuf,
+    /// List the waits one by one that burnt at least so much CPU time.
+    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_limit)]
+    pub min_wait: Duration,
+    /// How many of them at most, the longest first.
+    #[arg(long, value_name = "NUMBER", default_value_t = 10)]
+    pub waits: usize,
+    /// Names for the guests' addresses: a Linux System.map, or /proc/kallsyms of a guest.
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+    /// Draw the vCPUs' time line into this file.
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Where the drawing begins, since the first event.
+    #[arg(long, value_name = "TIME", requires = "svg", value_parser = parse_limit)]
+    pub svg_from: Option<Duration>,
+    /// How much time it shows.
+    #[arg(long, value_name = "TIME", requires = "svg", default_value = "2ms", value_parser = parse_limit)]
+    pub svg_length: Duration,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin truth`
+#[derive(Args, Debug)]
+pub struct TruthArguments {
+    /// The recording, or an event log.
+    #[arg(value_name = "RECORDING")]
+    pub recording: PathBuf,
+    /// What `vm run --guest-log` wrote in the same run.
+    #[arg(long, value_name = "FILE")]
+    pub guest_log: PathBuf,
+    /// Leave the guests' hints out: host knowledge alone.
+    #[arg(long)]
+    pub no_hints: bool,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

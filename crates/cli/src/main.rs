@@ -12,7 +12,11 @@ mod doctor_checks;
 mod doctor_tools;
 mod event_file;
 mod exit_cost_tables;
+mod explain;
+mod explain_tables;
+mod explain_words;
 mod failure;
+mod guest_log_file;
 mod interrupt;
 mod linux_arguments;
 mod linux_run;
@@ -37,6 +41,8 @@ mod testbed_boots;
 mod testbed_run;
 mod threshold;
 mod threshold_tables;
+mod timeline_svg;
+mod truth_check;
 mod truth_tables;
 mod vm_run;
 mod vm_tables;
@@ -82,6 +88,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Record(arguments) => record::run(&arguments),
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),
         Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
+        Command::Explain(arguments) => explain::run(&arguments).map(done),
+        Command::Truth(arguments) => truth_check::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Observing(arguments)) => bench_observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),

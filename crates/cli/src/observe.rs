@@ -126,6 +126,7 @@ fn every_event() -> EventMask {
     EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
         .and(EventMask::IPIS)
+        .and(EventMask::HINTS)
 }
 
 impl Seen {

@@ -101,7 +101,8 @@ fn notes(found: &Analysed) -> Vec<String> {
     lines
 }
 
-fn read_symbols(path: &Path) -> Result<Symbols, Failure> {
+/// A guest's symbols from a file.
+pub fn read_symbols(path: &Path) -> Result<Symbols, Failure> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let symbols = Symbols::parse(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
     Ok(symbols)

@@ -91,7 +91,7 @@ pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {
 }
 
 /// The VM's log, and how many of its records cannot be.
-fn waits(vm: &VmReport) -> (Vec<GuestWait>, u64) {
+pub fn waits(vm: &VmReport) -> (Vec<GuestWait>, u64) {
     let count = vm.vcpus.len() as u16;
     let mut refused = 0;
     let mut waits = Vec::new();

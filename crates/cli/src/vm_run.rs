@@ -13,7 +13,7 @@ use crate::{
     arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
-    interrupt,
+    guest_log_file, interrupt,
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
@@ -55,6 +55,9 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
     }
     if let (Some(file), Some(seen)) = (file, &run.seen) {
         file.finish(metadata(&run.scenario, seen), &seen.events)?;
+    }
+    if let Some(path) = &arguments.guest_log {
+        guest_log_file::write(path, &run)?;
     }
     let mut document = output::document("vm run");
     vm_tables::add(&mut document, &run);

@@ -9,6 +9,7 @@ mod counters;
 mod event;
 mod event_codec;
 pub mod facts;
+pub mod guest_log;
 pub mod log;
 mod trace;
 pub mod truth;

@@ -2,22 +2,37 @@
 //! What a stream of events means. No input or output in here: events in order of time and the facts beside them go in,
 //! the same figures come out every time.
 
+pub mod attribution;
+pub mod cause;
 mod cpu_time;
 mod epochs;
+pub mod evaluation;
 mod exits;
+mod exponential;
+mod follower;
+mod guest_times;
+mod hints;
 mod histogram;
+pub mod host_waits;
 mod ipi_record;
 mod last_ipi;
 mod latency;
+pub mod occupants;
 mod pending;
+pub mod presence;
 mod reasons;
+pub mod spin_locations;
 mod spin_waits;
 mod survey;
 mod symbols;
 mod threshold;
+pub mod true_causes;
 mod valley;
 mod vcpu;
 mod vm;
+mod vm_causes;
+mod vm_learning;
+pub mod vm_record;
 mod wall_gain;
 
 pub use cpu_time::{CpuTimer, CpuTimes};
