@@ -330,6 +330,11 @@ pub struct OutcomesArguments {
     /// Frequency of the TSC in kHz: turns windows of TSC cycles into time.
     #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub tsc_khz: Option<u64>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
 /// `unspin explain`
 #[derive(Args, Debug)]
 pub struct ExplainArguments {
