@@ -8,12 +8,13 @@ use unspin_events::{Event, facts::Facts, log::EventLog};
 use unspin_recording::Recorded;
 use unspin_report::Document;
 use unspin_see::{
-    attribution::{Explainer, Explanation, Options},
+    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     spin_locations::Naming,
 };
 
 use crate::{
-    arguments::ExplainArguments, explain_tables, failure::Failure, outcomes::read_symbols, output, timeline_svg,
+    arguments::ExplainArguments, explain_tables, failure::Failure, outcomes::read_symbols, output,
+    timeline_svg,
 };
 
 /// Events, and what is known beside them.
@@ -92,6 +93,7 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
             ipis_seen,
             minimum_wait_ns: u64::try_from(arguments.min_wait.as_nanos()).unwrap_or(u64::MAX),
             waits_max: arguments.waits,
+            events_max: EVENTS_MAX,
             keep_slices: arguments.svg.is_some(),
         },
     );
@@ -112,7 +114,6 @@ pub fn machine(source: &Source) -> String {
         source.facts.machine.clone()
     }
 }
-
 
 /// Explains all of it.
 pub fn explain(source: &mut Source, options: Options) -> Explanation {

@@ -19,7 +19,11 @@ const VMS: &[Column] = &[
     Column::new("burnt_ns", "burnt", Unit::Nanoseconds),
     Column::new("burnt_percent", "lost %", Unit::Percent),
     Column::new("holder_preempted_percent", "holder off %", Unit::Percent),
-    Column::new("next_waiter_preempted_percent", "next waiter off %", Unit::Percent),
+    Column::new(
+        "next_waiter_preempted_percent",
+        "next waiter off %",
+        Unit::Percent,
+    ),
     Column::new("call_user_percent", "call: user %", Unit::Percent),
     Column::new("call_kernel_percent", "kernel %", Unit::Percent),
     Column::new("call_halted_percent", "halted %", Unit::Percent),
@@ -164,13 +168,15 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
         for (location, sum) in &of.loops {
             let known = &sum.spin_loop;
             let lock = known.kind == unspin_see::spin_locations::Kind::Lock;
-            let order = if known.in_order { "first come" } else { "none" };
-            let held = (lock && known.in_order && known.hold_ns > 0.0).then_some(known.hold_ns);
+            let order = known.in_order.filter(|_| lock);
+            let order = order.map(|in_order| if in_order { "first come" } else { "none" });
+            let held =
+                (order == Some("first come") && known.hold_ns > 0.0).then_some(known.hold_ns);
             table.push(vec![
                 words::vm_name(&source.facts, vm).as_str().into(),
                 place(naming, *location).as_deref().into(),
                 known.kind.name().into(),
-                lock.then_some(order).into(),
+                order.into(),
                 known.waits.into(),
                 known.exits.into(),
                 known.window_ns.into(),

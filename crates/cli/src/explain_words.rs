@@ -78,7 +78,10 @@ pub fn sentence(facts: &Facts, vm: u32, of: &VmExplanation, time_ns: u64) -> Str
             format!("{share:.0} % {}", clause(facts, vm, of, cause, time_ns))
         })
         .collect();
-    format!("{name} lost {lost:.1} % of its CPU time to spinning; of that {}.", clauses.join("; "))
+    format!(
+        "{name} lost {lost:.1} % of its CPU time to spinning; of that {}.",
+        clauses.join("; ")
+    )
 }
 
 /// What a cause's share went to, and whom most of it can be blamed on.

@@ -51,7 +51,8 @@ pub fn write(
     let Some((first_ns, last_ns)) = explanation.span_ns else {
         return Err(Failure::Usage("there are no events to draw".into()));
     };
-    let nanoseconds = |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let nanoseconds =
+        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let middle_ns = first_ns + (last_ns - first_ns) / 2;
     let from_ns = arguments
         .svg_from
@@ -116,7 +117,9 @@ impl Picture {
     fn places(&self, body: &mut String, presence: &Presence, y: f64) {
         let changes = presence.changes();
         for (index, &(since_ns, place)) in changes.iter().enumerate() {
-            let until_ns = changes.get(index + 1).map_or(self.to_ns, |&(since_ns, _)| since_ns);
+            let until_ns = changes
+                .get(index + 1)
+                .map_or(self.to_ns, |&(since_ns, _)| since_ns);
             match place {
                 Place::On { .. } => self.bar(body, (since_ns, until_ns), y, BAR, RUNS),
                 Place::Off(left) if left.runnable => {
@@ -132,7 +135,14 @@ impl Picture {
         LEFT + WIDTH * inside as f64 / (self.to_ns - self.from_ns).max(1) as f64
     }
 
-    fn bar(&self, body: &mut String, (begin_ns, end_ns): (u64, u64), y: f64, height: f64, fill: &str) {
+    fn bar(
+        &self,
+        body: &mut String,
+        (begin_ns, end_ns): (u64, u64),
+        y: f64,
+        height: f64,
+        fill: &str,
+    ) {
         if end_ns <= self.from_ns || begin_ns >= self.to_ns {
             return;
         }

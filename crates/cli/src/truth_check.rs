@@ -11,7 +11,7 @@ use unspin_events::{
 };
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_see::{
-    attribution::{Explainer, Explanation, Options},
+    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     cause::{Cause, CauseTimes},
     evaluation::Evaluation,
     presence,
@@ -109,6 +109,7 @@ fn explain(events: &[Event], ipis_seen: bool) -> Explanation {
         ipis_seen,
         minimum_wait_ns: u64::MAX,
         waits_max: 0,
+        events_max: EVENTS_MAX,
         keep_slices: true,
     });
     events.iter().for_each(|event| explainer.push(*event));
@@ -169,7 +170,12 @@ fn add_confusion(table: &mut Table, name: &str, of: &Evaluation) {
             continue;
         }
         let share = ratio(waits, of.waits()).map(|ratio| 100.0 * ratio);
-        let mut row = vec![name.into(), words::cause(*cause).into(), waits.into(), share.into()];
+        let mut row = vec![
+            name.into(),
+            words::cause(*cause).into(),
+            waits.into(),
+            share.into(),
+        ];
         row.extend(said.map(Cell::from));
         table.push(row);
     }

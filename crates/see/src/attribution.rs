@@ -35,6 +35,8 @@ pub struct Options {
     pub minimum_wait_ns: u64,
     /// The longest so many are listed.
     pub waits_max: usize,
+    /// Events judged together, see [`EVENTS_MAX`].
+    pub events_max: usize,
     /// Keep every slice, for a comparison with the truth or a picture.
     pub keep_slices: bool,
 }
@@ -123,7 +125,6 @@ pub struct Explainer {
     options: Options,
     events: Vec<Event>,
     carried: BTreeMap<(u32, u16), Event>,
-    part_begin_ns: u64,
     explanation: Explanation,
 }
 
@@ -134,7 +135,6 @@ impl Explainer {
             options,
             events: Vec::new(),
             carried: BTreeMap::new(),
-            part_begin_ns: 0,
             explanation: Explanation::default(),
         }
     }
@@ -153,7 +153,7 @@ impl Explainer {
             return;
         }
         self.events.push(event);
-        if self.events.len() >= EVENTS_MAX {
+        if self.events.len() >= self.options.events_max {
             self.judge(None);
         }
     }
@@ -169,7 +169,6 @@ impl Explainer {
         let mut events: Vec<Event> = self.carried.values().copied().collect();
         events.sort_by_key(|event| event.time_ns);
         let begin_ns = self.events.first().map_or(0, |event| event.time_ns);
-        self.part_begin_ns = begin_ns;
         events.append(&mut self.events);
         let mut vms: Vec<u32> = Vec::new();
         let mut occupants = Occupants::default();
@@ -307,7 +306,6 @@ impl Part<'_> {
         };
         let pieces = self
             .occupants
-            
             .between(absence.left.cpu, slice.begin_ns, slice.end_ns);
         for (ns, instead) in pieces {
             // One's own vCPUs are told apart, another VM is one rival.

@@ -89,9 +89,7 @@ impl CauseTimes {
     /// The cause of most of the time; of equals the first in the order of tables. `None` without any.
     pub fn majority(&self) -> Option<Cause> {
         let most = *self.0.iter().max()?;
-        let first = Cause::ALL
-            .into_iter()
-            .find(|&cause| self.of(cause) == most);
+        let first = Cause::ALL.into_iter().find(|&cause| self.of(cause) == most);
         first.filter(|_| most > 0)
     }
 
@@ -106,7 +104,9 @@ impl CauseTimes {
     pub fn certain(&self, margin_ns: u64) -> Option<Cause> {
         let first = self.majority()?;
         let unknown = self.of(Cause::Unknown);
-        let rivals = Cause::ALL.into_iter().filter(|&cause| cause != first && cause != Cause::Unknown);
+        let rivals = Cause::ALL
+            .into_iter()
+            .filter(|&cause| cause != first && cause != Cause::Unknown);
         let second = rivals.map(|cause| self.of(cause)).max().unwrap_or(0);
         let safe = first != Cause::Unknown && self.of(first) >= second + unknown + margin_ns;
         Some(if safe { first } else { Cause::Unknown })

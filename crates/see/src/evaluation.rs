@@ -22,7 +22,12 @@ pub struct Evaluation {
 impl Evaluation {
     /// Compares; waits that burnt less than `minimum_ns` do not count, but for the sums of burnt time. A lead of less than
     /// `margin_ns` leaves a wait unexplained.
-    pub fn new(waits: &[TrueWait], slices: &[Slice], minimum_ns: u64, margin_ns: u64) -> Evaluation {
+    pub fn new(
+        waits: &[TrueWait],
+        slices: &[Slice],
+        minimum_ns: u64,
+        margin_ns: u64,
+    ) -> Evaluation {
         let mut evaluation = Evaluation::default();
         let mut by_vcpu: BTreeMap<u16, Vec<&Slice>> = BTreeMap::new();
         for slice in slices {
@@ -38,7 +43,9 @@ impl Evaluation {
                 continue;
             };
             let slices = by_vcpu.get(&wait.vcpu).map_or(&[][..], |slices| slices);
-            let explained = explained(wait, slices).certain(margin_ns).unwrap_or(Cause::Unknown);
+            let explained = explained(wait, slices)
+                .certain(margin_ns)
+                .unwrap_or(Cause::Unknown);
             evaluation.confusion[truth.index()][explained.index()] += 1;
         }
         evaluation
@@ -61,7 +68,11 @@ impl Evaluation {
 
     /// Of them, those with a cause.
     pub fn attributed(&self) -> u64 {
-        let unknown: u64 = self.confusion.iter().map(|row| row[Cause::Unknown.index()]).sum();
+        let unknown: u64 = self
+            .confusion
+            .iter()
+            .map(|row| row[Cause::Unknown.index()])
+            .sum();
         self.waits() - unknown
     }
 
@@ -76,7 +87,11 @@ impl Evaluation {
 
     /// Waits of the most frequent true cause: what always guessing that one gets right.
     pub fn always_majority(&self) -> u64 {
-        self.confusion.iter().map(|row| row.iter().sum()).max().unwrap_or(0)
+        self.confusion
+            .iter()
+            .map(|row| row.iter().sum())
+            .max()
+            .unwrap_or(0)
     }
 }
 
@@ -84,9 +99,15 @@ impl Evaluation {
 pub fn explained(wait: &TrueWait, slices: &[&Slice]) -> CauseTimes {
     let mut times = CauseTimes::default();
     let first = slices.partition_point(|slice| slice.end_ns <= wait.begin_ns);
-    for slice in slices[first..].iter().take_while(|slice| slice.begin_ns < wait.end_ns) {
+    for slice in slices[first..]
+        .iter()
+        .take_while(|slice| slice.begin_ns < wait.end_ns)
+    {
         let begin_ns = slice.begin_ns.max(wait.begin_ns);
-        times.add(slice.cause, slice.end_ns.min(wait.end_ns).saturating_sub(begin_ns));
+        times.add(
+            slice.cause,
+            slice.end_ns.min(wait.end_ns).saturating_sub(begin_ns),
+        );
     }
     times
 }

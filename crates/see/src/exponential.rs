@@ -43,7 +43,10 @@ mod tests {
         let chances: Vec<f64> = (10..=50)
             .map(|so_far| chance_beyond(10.0, 50.0, 20.0, f64::from(so_far)))
             .collect();
-        assert!(chances.windows(2).all(|pair| pair[0] > pair[1]), "{chances:?}");
+        assert!(
+            chances.windows(2).all(|pair| pair[0] > pair[1]),
+            "{chances:?}"
+        );
         // Without an upper bound it is e^(-x / mean).
         let free = chance_beyond(0.0, 1e12, 20.0, 20.0);
         assert!((free - (-1.0f64).exp()).abs() < 1e-9);

@@ -86,7 +86,9 @@ impl Follower {
                 self.handling = false;
                 self.entered_ns = now_ns;
                 match self.switched_in_ns.take() {
-                    Some(since_ns) => keep(&mut self.entry_samples, now_ns.saturating_sub(since_ns)),
+                    Some(since_ns) => {
+                        keep(&mut self.entry_samples, now_ns.saturating_sub(since_ns))
+                    }
                     None => keep(&mut self.handling_samples, outside_ns),
                 }
             }
@@ -106,7 +108,9 @@ impl Follower {
                 receiver_vcpu,
                 vector,
                 ..
-            } if receiver_vcpu != self.vcpu => self.send(now_ns, receiver_vcpu, vector, locations, done),
+            } if receiver_vcpu != self.vcpu => {
+                self.send(now_ns, receiver_vcpu, vector, locations, done)
+            }
             _ => {}
         }
     }
@@ -131,21 +135,31 @@ impl Follower {
         done: &mut Vec<HostWait>,
     ) {
         let since_entry_ns = now_ns.saturating_sub(self.entered_ns);
-        let same = self.open.as_ref().is_some_and(|wait| wait.location == location);
+        let same = self
+            .open
+            .as_ref()
+            .is_some_and(|wait| wait.location == location);
         let told = self.told_to_be_the_same();
         // Each other exit starts the window anew, so a wait without end may take that much longer to exit.
         let straight_ns = window.longest_ns().saturating_mul(1 + resets);
         let straight = inside_ns <= window.longest_ns() && since_entry_ns <= straight_ns;
         if same && told.unwrap_or(straight) {
             let delay_ns = since_entry_ns.saturating_sub(inside_ns);
-            keep(&mut self.delay_samples[resumption(self.resumed, self.pending)], delay_ns);
+            keep(
+                &mut self.delay_samples[resumption(self.resumed, self.pending)],
+                delay_ns,
+            );
             if let Some(wait) = &mut self.open {
                 wait.exits += 1;
                 wait.end_not_before_ns = now_ns;
                 wait.seen_ns = now_ns;
             }
         } else {
-            let rest_ns = if same && resets == 0 { window.rest_ns() } else { 0 };
+            let rest_ns = if same && resets == 0 {
+                window.rest_ns()
+            } else {
+                0
+            };
             let seen_over = told.is_some() || !same || inside_ns > window.longest_ns();
             self.end_within(window, since_entry_ns, seen_over, done);
             // The PAUSEs of one window, all of them if they took no longer than a window; otherwise there was more between.
@@ -154,13 +168,19 @@ impl Follower {
             } else {
                 window.typical_ns.saturating_sub(rest_ns)
             };
-            self.begin(now_ns, now_ns.saturating_sub(spun_ns), location, straight_ns);
+            self.begin(
+                now_ns,
+                now_ns.saturating_sub(spun_ns),
+                location,
+                straight_ns,
+            );
             if let Some(wait) = &mut self.open {
                 wait.exits = 1;
                 wait.seen_ns = now_ns;
             }
         }
         self.handling = true;
+        self.switched_in_ns = None;
         self.resumed = false;
         self.pending = false;
         self.arrivals_ns.clear();
@@ -187,10 +207,12 @@ impl Follower {
     fn begin(&mut self, now_ns: u64, begin_ns: u64, location: Option<u64>, straight_ns: u64) {
         let mut sent = self.sent.take();
         if let Some(sent) = &mut sent {
-            let on_cpu_ns = self.switched_out_ns.filter(|out_ns| *out_ns > sent.last_ns).map_or(
-                now_ns.saturating_sub(sent.last_ns),
-                |_| now_ns.saturating_sub(self.entered_ns),
-            );
+            let on_cpu_ns = self
+                .switched_out_ns
+                .filter(|out_ns| *out_ns > sent.last_ns)
+                .map_or(now_ns.saturating_sub(sent.last_ns), |_| {
+                    now_ns.saturating_sub(self.entered_ns)
+                });
             sent.close = on_cpu_ns <= straight_ns;
         }
         self.open = Some(HostWait {
@@ -200,7 +222,10 @@ impl Follower {
             end_ns: now_ns,
             end_not_before_ns: now_ns,
             end_not_after_ns: u64::MAX,
-            hinted: self.hint.filter(Hint::waits).map(|hint| (hint.asked_tsc, hint.waits_for_answers())),
+            hinted: self
+                .hint
+                .filter(Hint::waits)
+                .map(|hint| (hint.asked_tsc, hint.waits_for_answers())),
             seen_over: false,
             seen_ns: 0,
             exits: 0,
@@ -218,7 +243,10 @@ impl Follower {
             return;
         }
         let user = left.mode == Some(GuestMode::User) || !left.runnable;
-        let spins_at = left.guest_rip.filter(|_| !user).and_then(|rip| locations.near(rip));
+        let spins_at = left
+            .guest_rip
+            .filter(|_| !user)
+            .and_then(|rip| locations.near(rip));
         let told = self.told_to_be_the_same();
         let spins_at = match (self.hint, told) {
             (Some(hint), _) if !hint.waits() => None,
@@ -236,7 +264,10 @@ impl Follower {
             return;
         };
         let window = locations.window(Some(location));
-        let same = self.open.as_ref().is_some_and(|wait| wait.location == Some(location));
+        let same = self
+            .open
+            .as_ref()
+            .is_some_and(|wait| wait.location == Some(location));
         if same && told.unwrap_or(since_entry_ns <= 2 * window.longest_ns()) {
             if let Some(wait) = &mut self.open {
                 wait.end_not_before_ns = now_ns;
@@ -246,7 +277,12 @@ impl Follower {
         self.end_within(window, since_entry_ns, !same, done);
         // Cut off somewhere in its first window: in the middle, for all that is known.
         let spun_ns = window.rest_ns().min(since_entry_ns);
-        self.begin(now_ns, now_ns - spun_ns, Some(location), window.longest_ns());
+        self.begin(
+            now_ns,
+            now_ns - spun_ns,
+            Some(location),
+            window.longest_ns(),
+        );
     }
 
     fn send(
@@ -285,7 +321,13 @@ impl Follower {
 
     /// Ends the wait under way: it did not last another window after the last entry, and is over now, which is
     /// `since_entry_ns` after that.
-    fn end_within(&mut self, window: WindowTime, since_entry_ns: u64, seen_over: bool, done: &mut Vec<HostWait>) {
+    fn end_within(
+        &mut self,
+        window: WindowTime,
+        since_entry_ns: u64,
+        seen_over: bool,
+        done: &mut Vec<HostWait>,
+    ) {
         let Some(mut wait) = self.open.take() else {
             return;
         };

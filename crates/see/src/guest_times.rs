@@ -64,9 +64,7 @@ impl GuestTimes {
     /// When an interrupt sent at `at_ns` was taken: at the next entry. A vCPU that runs has to be kicked out first, which
     /// takes half of an entry, and may lose its CPU on that way. `None`: not any more in this record.
     pub fn interruptible_after(&self, at_ns: u64) -> Option<u64> {
-        let first = self
-            .times
-            .partition_point(|&(_, left_ns)| left_ns <= at_ns);
+        let first = self.times.partition_point(|&(_, left_ns)| left_ns <= at_ns);
         let &(entered_ns, left_ns) = self.times.get(first)?;
         if entered_ns >= at_ns {
             return Some(entered_ns);
@@ -74,8 +72,6 @@ impl GuestTimes {
         if left_ns >= at_ns.saturating_add(self.entry_ns) {
             return Some(at_ns.saturating_add(self.entry_ns / 2));
         }
-        self.times
-            .get(first + 1)
-            .map(|&(entered_ns, _)| entered_ns)
+        self.times.get(first + 1).map(|&(entered_ns, _)| entered_ns)
     }
 }

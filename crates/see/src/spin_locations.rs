@@ -115,7 +115,10 @@ impl Locations {
         else {
             return;
         };
-        let samples = self.samples.entry(guest_rip.map(|rip| self.canonical(rip))).or_default();
+        let samples = self
+            .samples
+            .entry(guest_rip.map(|rip| self.canonical(rip)))
+            .or_default();
         if other_exits == 0 && interrupt_exits == 0 && samples.len() < SAMPLES_MAX {
             samples.push(inside_ns);
         }
@@ -141,7 +144,12 @@ impl Locations {
     /// The window at that location; of a location without samples, the shortest of all.
     pub fn window(&self, location: Option<u64>) -> WindowTime {
         let known = self.windows.get(&location).copied();
-        let any = || self.windows.values().min_by_key(|window| window.shortest_ns).copied();
+        let any = || {
+            self.windows
+                .values()
+                .min_by_key(|window| window.shortest_ns)
+                .copied()
+        };
         known.or_else(any).unwrap_or(WindowTime {
             shortest_ns: 0,
             typical_ns: 0,

@@ -58,7 +58,9 @@ impl VmRecord {
             let last = cuts.partition_point(|&cut| cut < until_ns);
             let mut at_ns = from_ns;
             for &cut in cuts[first..last].iter().chain([&until_ns]) {
-                let step_ns = (self.times.window_ns / 4).max((cut - at_ns) / MOMENTS_MAX).max(1);
+                let step_ns = (self.times.window_ns / 4)
+                    .max((cut - at_ns) / MOMENTS_MAX)
+                    .max(1);
                 while at_ns < cut {
                     let next_ns = cut.min(at_ns.saturating_add(step_ns));
                     let (cause, blamed) = self.cause_at(wait, at_ns);
@@ -140,18 +142,25 @@ impl VmRecord {
     fn lock_at(&self, wait: &HostWait, at_ns: u64) -> (Cause, Option<u16>) {
         let around = self.around(wait, at_ns);
         let spin_loop = &self.loops[&wait.location];
-        if !spin_loop.in_order {
-            return around.held();
+        match spin_loop.in_order {
+            Some(true) => {}
+            None if around.next_off => return (Cause::Unknown, None),
+            _ => return around.held(),
         }
         let last = spin_loop.ends.partition_point(|end| end.ns <= at_ns);
         let holder = last.checked_sub(1).map(|last| spin_loop.ends[last]);
-        let holder = holder.filter(|end| {
-            end.vcpu != wait.vcpu && self.next_begin(end.vcpu, end.ns) > at_ns
-        });
-        if let Some((holder, left)) = holder.and_then(|end| Some((end, self.holder_left(&end, at_ns)?))) {
+        let holder =
+            holder.filter(|end| end.vcpu != wait.vcpu && self.next_begin(end.vcpu, end.ns) > at_ns);
+        if let Some((holder, left)) =
+            holder.and_then(|end| Some((end, self.holder_left(&end, at_ns)?)))
+        {
             let held = self.chance_held(&holder, &around, spin_loop.hold_ns, at_ns);
             if held >= SURE {
-                let cause = if left { Cause::HolderPreempted } else { Cause::Contention };
+                let cause = if left {
+                    Cause::HolderPreempted
+                } else {
+                    Cause::Contention
+                };
                 return (cause, Some(holder.vcpu));
             }
             if held > 1.0 - SURE {
@@ -161,7 +170,11 @@ impl VmRecord {
         if at_ns < around.next_seen_ns {
             return around.held();
         }
-        let cause = if around.next_off { Cause::NextWaiterPreempted } else { Cause::Contention };
+        let cause = if around.next_off {
+            Cause::NextWaiterPreempted
+        } else {
+            Cause::Contention
+        };
         (cause, Some(around.next.1))
     }
 
@@ -223,7 +236,13 @@ impl VmRecord {
     }
 
     /// Whether a vCPU that left like that at `left_ns` may hold a spinlock; `None`: where the guest was is not known.
-    fn may_hold(&self, vcpu: u16, left: &Left, waits: Option<&HostWait>, left_ns: u64) -> Option<bool> {
+    fn may_hold(
+        &self,
+        vcpu: u16,
+        left: &Left,
+        waits: Option<&HostWait>,
+        left_ns: u64,
+    ) -> Option<bool> {
         if let Some(hint) = hints::at(self.hints.get(&vcpu), left_ns) {
             return Some(hint.holding);
         }
@@ -234,7 +253,13 @@ impl VmRecord {
     }
 
     /// Whether somebody else who waited there had the lock between the two moments, for sure.
-    fn served_between(&self, location: Option<u64>, but: u16, since_ns: u64, until_ns: u64) -> bool {
+    fn served_between(
+        &self,
+        location: Option<u64>,
+        but: u16,
+        since_ns: u64,
+        until_ns: u64,
+    ) -> bool {
         let ends = &self.loops[&location].ends;
         let first = ends.partition_point(|end| end.ns < since_ns);
         ends[first..]

@@ -17,6 +17,9 @@ const CALL_OF_TEN: u64 = 9;
 /// of the queue only waits that were rebuilt wrongly can look overtaken; without an order, whoever runs overtakes whoever
 /// does not.
 const OVERTAKEN_ONE_IN: u64 = 10;
+/// Fewer occasions tell nothing: were overtaking as likely as not, ten in a row would pass without it once in a thousand
+/// times.
+const ORDER_SEEN_MIN: u64 = 10;
 /// Rounds until the mean stands still.
 const ROUNDS: u32 = 50;
 
@@ -45,7 +48,7 @@ impl VmRecord {
             };
             let spin_loop = SpinLoop {
                 kind: locations.kind_by_name(location).unwrap_or(by_ipis),
-                in_order: false,
+                in_order: None,
                 hold_ns: 0.0,
                 window_ns: locations.window(location).typical_ns,
                 waits: 0,
@@ -77,9 +80,7 @@ impl VmRecord {
         match wait.sent.as_ref().filter(|_| call) {
             Some(sent) => {
                 let answers = sent.receivers.iter().filter_map(|receiver| {
-                    self.guest
-                        .get(receiver)?
-                        .interruptible_after(sent.first_ns)
+                    self.guest.get(receiver)?.interruptible_after(sent.first_ns)
                 });
                 let answered_ns = answers.max().unwrap_or(0);
                 let noticed_ns = (entered_ns + delay_ns).max(answered_ns);
@@ -101,7 +102,8 @@ impl VmRecord {
                 queued += behind;
             }
             if let Some(spin_loop) = self.loops.get_mut(&location) {
-                spin_loop.in_order = overtook * OVERTAKEN_ONE_IN <= overtook + queued;
+                let in_order = overtook * OVERTAKEN_ONE_IN <= overtook + queued;
+                spin_loop.in_order = (overtook + queued >= ORDER_SEEN_MIN).then_some(in_order);
             }
         }
     }
@@ -137,7 +139,9 @@ impl VmRecord {
     pub(crate) fn split_overtaken(&mut self, locations: &Locations) {
         let loops = self.loops.iter();
         let ordered: Vec<Option<u64>> = loops
-            .filter(|(_, spin_loop)| spin_loop.in_order && spin_loop.kind == Kind::Lock)
+            .filter(|(_, spin_loop)| {
+                spin_loop.in_order == Some(true) && spin_loop.kind == Kind::Lock
+            })
             .map(|(location, _)| *location)
             .collect();
         for location in ordered {
@@ -221,9 +225,10 @@ impl VmRecord {
     pub(crate) fn learn_holds(&mut self) {
         let mut means = Vec::new();
         for (location, spin_loop) in &self.loops {
-            let pairs = spin_loop.ends.windows(2).filter(|pair| {
-                pair[1].begin_ns < pair[0].ns && pair[0].vcpu != pair[1].vcpu
-            });
+            let pairs = spin_loop
+                .ends
+                .windows(2)
+                .filter(|pair| pair[1].begin_ns < pair[0].ns && pair[0].vcpu != pair[1].vcpu);
             let turns: Vec<(f64, f64)> = pairs
                 .map(|pair| {
                     let (least, most) = self.turn_bounds(&pair[0], pair[1].ns, pair[1].seen_ns);
@@ -234,7 +239,11 @@ impl VmRecord {
                 continue;
             }
             let mean_of = |of: &dyn Fn(f64, f64) -> f64| {
-                turns.iter().map(|&(least, most)| of(least, most)).sum::<f64>() / turns.len() as f64
+                turns
+                    .iter()
+                    .map(|&(least, most)| of(least, most))
+                    .sum::<f64>()
+                    / turns.len() as f64
             };
             let mut mean = mean_of(&|least, most| (least + most) / 2.0);
             for _ in 0..ROUNDS {

@@ -31,8 +31,8 @@ pub struct VmRecord {
 pub struct SpinLoop {
     /// What is waited for there.
     pub kind: Kind,
-    /// Who comes first is served first.
-    pub in_order: bool,
+    /// Who comes first is served first; `None`: too little was seen to tell.
+    pub in_order: Option<bool>,
     /// Mean time that the lock is held, in the holder's CPU time.
     pub hold_ns: f64,
     /// What a pause-loop window takes there.
@@ -104,6 +104,7 @@ impl VmRecord {
         for wait in waits {
             record.waits.entry(wait.vcpu).or_default().push(wait);
         }
+        record.keep_apart();
         record.learn_order();
         record.split_overtaken(&locations);
         record.collect_ends();
@@ -141,6 +142,18 @@ impl VmRecord {
                 .follow(event);
         }
         self.guest.values_mut().for_each(GuestTimes::end);
+    }
+
+    /// A vCPU is in one wait at a time: where two were rebuilt to overlap, the first ends where the second begins.
+    fn keep_apart(&mut self) {
+        for waits in self.waits.values_mut() {
+            waits.sort_by_key(|wait| wait.begin_ns);
+            for index in 1..waits.len() {
+                let begin_ns = waits[index].begin_ns;
+                let wait = &mut waits[index - 1];
+                wait.end_ns = wait.end_ns.min(begin_ns);
+            }
+        }
     }
 
     fn collect_ends(&mut self) {
@@ -191,9 +204,7 @@ impl VmRecord {
 }
 
 /// The hints of each vCPU.
-fn hints_of<'a>(
-    events: impl Iterator<Item = &'a Event>,
-) -> BTreeMap<u16, Vec<(u64, [u64; 3])>> {
+fn hints_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<u16, Vec<(u64, [u64; 3])>> {
     let mut hints: BTreeMap<u16, Vec<(u64, [u64; 3])>> = BTreeMap::new();
     for event in events {
         if let (Some(vcpu), What::Hint { arguments }) = (event.vcpu, event.what) {
