@@ -107,6 +107,11 @@ impl Names {
         self.left_out
     }
 
+    /// Threads that served a vCPU so far.
+    pub fn vcpu_threads(&self) -> usize {
+        self.vcpu_count
+    }
+
     fn see_thread(&mut self, thread: u32, time_ns: u64) {
         if thread == 0 {
             return; // the idle task of each pCPU

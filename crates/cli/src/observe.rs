@@ -7,7 +7,12 @@ use unspin_agent::{EventMask, Health, ObserveOptions, Observer, Recorder};
 use unspin_events::{Event, VcpuCounters};
 use unspin_recording::{Ended, facts::ScenarioFacts};
 
-use crate::{arguments::Observe, failure::Failure, record, record_stream::Stream};
+use crate::{
+    arguments::Observe,
+    failure::Failure,
+    record,
+    record_stream::{Stream, Wanted},
+};
 
 /// How often the ring is emptied, and how many events are kept at most (64 bytes each).
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -87,9 +92,11 @@ impl Watch {
     /// # Errors
     /// When this host cannot be observed, or the folder is not empty or cannot be written.
     pub fn record(folder: &Path, scenario: ScenarioFacts, keep: bool) -> Result<Watch, Failure> {
-        let mask = every_event().and(EventMask::HINTS);
-        let keep_events_max = if keep { EVENTS_MAX } else { 0 };
-        let stream = record::start(folder, mask, Some(scenario), keep_events_max)?;
+        let wanted = Wanted {
+            keep_events_max: if keep { EVENTS_MAX } else { 0 },
+            forget_ended: false,
+        };
+        let stream = record::start(folder, every_event(), Some(scenario), wanted)?;
         Ok(Watch::Recorded(Box::new(stream)))
     }
 

@@ -20,7 +20,7 @@ use crate::{
     interrupt, output,
     progress::Activity,
     record_child::{self, Running},
-    record_stream::{Progress, Stream, Streamed},
+    record_stream::{Progress, Stream, Streamed, Wanted},
     record_tables,
 };
 
@@ -41,7 +41,11 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         mask = mask.and(EventMask::EXITS);
     }
     let begin = Instant::now();
-    let stream = start(&arguments.folder, mask, None, 0)?;
+    let wanted = Wanted {
+        keep_events_max: 0,
+        forget_ended: true,
+    };
+    let stream = start(&arguments.folder, mask, None, wanted)?;
     let mut running = match Running::start(&arguments.command, arguments.output.json) {
         Ok(running) => running,
         Err(failure) => {
@@ -65,7 +69,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     Ok(status.map_or(ExitCode::SUCCESS, record_child::exit_code))
 }
 
-/// Attaches the programs and begins a recording of what they write; the first `keep_events_max` events are kept as well.
+/// Attaches the programs and begins a recording of what they write.
 ///
 /// # Errors
 /// When this host cannot be observed, or nothing can be written to the folder.
@@ -73,10 +77,8 @@ pub fn start(
     folder: &Path,
     events: EventMask,
     scenario: Option<ScenarioFacts>,
-    keep_events_max: usize,
+    wanted: Wanted,
 ) -> Result<Stream, Failure> {
-    // Told before anything is attached.
-    Recording::may_begin(folder).map_err(anyhow::Error::from)?;
     // A limit on the size of files is an error to be told, not a signal to die from.
     // SAFETY: a signal number and a constant.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -88,12 +90,14 @@ pub fn start(
     facts.commit = COMMIT.to_owned();
     facts.machine = Machine::here(output::in_testbed()).to_string();
     facts.scenario = scenario;
+    // Told before anything is attached.
+    Recording::may_begin(folder).map_err(anyhow::Error::from)?;
     let observer = Observer::attach(&options)
         .map_err(anyhow::Error::from)
         .context("KVM cannot be observed on this host")?;
     let recording =
         Recording::create(folder, facts, Options::default()).map_err(anyhow::Error::from)?;
-    Ok(Stream::start(observer, recording, keep_events_max)?)
+    Ok(Stream::start(observer, recording, wanted)?)
 }
 
 /// Until the end: how it came, and the command's status if it was that.

@@ -28,6 +28,17 @@ const TICK_INTERVAL: Duration = Duration::from_millis(100);
 const NAMES_INTERVAL_NS: u64 = 1_000_000_000;
 /// Events that may wait for the writer: 32 MB.
 const QUEUED_MAX: usize = 500_000;
+/// So many new vCPU threads, and the slots of ended ones are given back.
+const FORGET_AFTER_THREADS: u64 = 1024;
+
+/// What a caller wants beside the recording.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Keep so many events in memory as well.
+    pub keep_events_max: usize,
+    /// Give back the counters of ended threads, so that VMs may come and go for days.
+    pub forget_ended: bool,
+}
 
 /// How far a recording is; written by its threads.
 #[derive(Debug, Default)]
@@ -42,6 +53,7 @@ pub struct Progress {
     pub bytes: AtomicU64,
     /// Nothing more is written: [`Stream::finish`] says why.
     pub failed: AtomicBool,
+    vcpu_threads: AtomicU64,
     queued: AtomicUsize,
     stop: AtomicBool,
 }
@@ -70,15 +82,11 @@ pub struct Streamed {
 }
 
 impl Stream {
-    /// Begins to move events from `observer` to `recording`; the first `keep_events_max` are kept in memory as well.
+    /// Begins to move events from `observer` to `recording`.
     ///
     /// # Errors
     /// When no thread can be made.
-    pub fn start(
-        observer: Observer,
-        recording: Recording,
-        keep_events_max: usize,
-    ) -> io::Result<Stream> {
+    pub fn start(observer: Observer, recording: Recording, wanted: Wanted) -> io::Result<Stream> {
         let progress = Arc::new(Progress::default());
         let (sender, batches) = mpsc::channel();
         let named = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -91,7 +99,7 @@ impl Stream {
                 kept: Vec::new(),
                 not_kept: 0,
             },
-            keep_events_max,
+            wanted,
             names: Names::default(),
             names_at_ns: 0,
         };
@@ -100,6 +108,8 @@ impl Stream {
             progress: Arc::clone(&progress),
             observer,
             lost: [0; KIND_NAMES.len()],
+            forget_ended: wanted.forget_ended,
+            threads_then: 0,
         };
         let drainer = named("unspin-drainer").spawn(move || drainer.run(&sender))?;
         Ok(Stream {
@@ -166,6 +176,8 @@ struct Drainer {
     observer: Observer,
     /// Lost so far, by kind.
     lost: [u64; KIND_NAMES.len()],
+    forget_ended: bool,
+    threads_then: u64,
 }
 
 impl Drainer {
@@ -210,6 +222,11 @@ impl Drainer {
                 events.push(lost_event(now_ns, new, kind));
             }
         }
+        let threads = self.progress.vcpu_threads.load(Ordering::Relaxed);
+        if self.forget_ended && threads >= self.threads_then + FORGET_AFTER_THREADS {
+            self.threads_then = threads;
+            self.observer.forget_ended()?;
+        }
         Ok(events)
     }
 }
@@ -236,7 +253,7 @@ struct Written {
 struct Writer {
     progress: Arc<Progress>,
     written: Written,
-    keep_events_max: usize,
+    wanted: Wanted,
     names: Names,
     names_at_ns: u64,
 }
@@ -265,10 +282,10 @@ impl Writer {
             self.written.kinds[event.encode().kind as usize] += 1;
         }
         self.names.look();
-        let room = self.keep_events_max - self.written.kept.len();
+        let room = self.wanted.keep_events_max - self.written.kept.len();
         let (kept, rest) = batch.split_at(room.min(batch.len()));
         self.written.kept.extend_from_slice(kept);
-        if self.keep_events_max > 0 {
+        if self.wanted.keep_events_max > 0 {
             self.written.not_kept += rest.len() as u64;
         }
         let now_ns = monotonic_ns();
@@ -298,7 +315,12 @@ impl Writer {
             .tasks
             .extend_from_slice(&self.names.tasks()[facts.tasks.len()..]);
         facts.left_out = self.names.left_out();
-        let vms = facts.vms.len() as u64;
-        self.progress.vms.store(vms, Ordering::Relaxed);
+        let progress = &self.progress;
+        progress
+            .vms
+            .store(facts.vms.len() as u64, Ordering::Relaxed);
+        progress
+            .vcpu_threads
+            .store(self.names.vcpu_threads() as u64, Ordering::Relaxed);
     }
 }
