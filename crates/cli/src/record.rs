@@ -61,7 +61,8 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         (status, _) => status,
     };
     summary(arguments, &streamed, begin.elapsed())?;
-    if let Some(error) = streamed.error {
+    let error = streamed.error.or(streamed.summary.err().map(Into::into));
+    if let Some(error) = error {
         return Err(Failure::Failed(error.context(
             "the recording ended early; what was written before can be read",
         )));

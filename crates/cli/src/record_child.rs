@@ -77,3 +77,46 @@ pub fn exit_code(status: ExitStatus) -> ExitCode {
     let code = status.code().or(signal).unwrap_or(1);
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(script: &str) -> ExitCode {
+        let command = ["sh", "-c", script].map(OsString::from);
+        let started = Running::start(&command, true).expect("a shell");
+        let mut running = started.expect("there is a command");
+        loop {
+            if let Some(status) = running.ended().expect("it is our child") {
+                return exit_code(status);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn the_status_is_passed_on() {
+        let same = |code: ExitCode, number: u8| {
+            format!("{code:?}") == format!("{:?}", ExitCode::from(number))
+        };
+        assert!(same(run("exit 0"), 0));
+        assert!(same(run("exit 7"), 7));
+        assert!(same(run("kill -9 $$"), 128 + 9));
+    }
+
+    #[test]
+    fn what_cannot_be_started_is_named() {
+        assert!(Running::start(&[], false).expect("nothing to do").is_none());
+        let error = Running::start(&["/nonexistent/command".into()], false)
+            .err()
+            .expect("refused");
+        let Failure::Failed(error) = error else {
+            panic!("another failure")
+        };
+        let said = format!("{error:#}");
+        assert!(
+            said.starts_with("/nonexistent/command: cannot be started: "),
+            "{said}"
+        );
+    }
+}
