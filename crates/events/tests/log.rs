@@ -113,7 +113,7 @@ proptest! {
 fn the_bytes_are_as_described() {
     let bytes = bytes_of(&example(1));
     assert_eq!(&bytes[..8], b"UNSPINEV");
-    assert_eq!(bytes[8..12], 1u32.to_le_bytes());
+    assert_eq!(bytes[8..12], 2u32.to_le_bytes());
     let length = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]) as usize;
     assert_eq!(bytes[16..24], 1u64.to_le_bytes());
     assert_eq!(bytes[24], b'{');
