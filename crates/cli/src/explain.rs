@@ -27,7 +27,7 @@ pub struct Source {
 }
 
 enum Events {
-    Recorded(Recorded),
+    Recorded(Box<Recorded>),
     Log(EventLog),
 }
 
@@ -56,7 +56,7 @@ impl Source {
         Ok(Source {
             facts: recorded.facts().clone(),
             problems: recorded.problems().to_vec(),
-            events: Events::Recorded(recorded),
+            events: Events::Recorded(Box::new(recorded)),
         })
     }
 
