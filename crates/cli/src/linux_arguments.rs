@@ -16,6 +16,8 @@ pub enum Load {
     Hackbench,
     /// The same idea in perf: perf bench sched messaging.
     Messaging,
+    /// Function calls to all vCPUs, waited for (the kernel patches its text), while the others run in user mode.
+    Calls,
     /// Sleep.
     Idle,
 }
@@ -26,6 +28,7 @@ impl Load {
         match self {
             Load::Hackbench => unspin_linux::Load::Hackbench,
             Load::Messaging => unspin_linux::Load::Messaging,
+            Load::Calls => unspin_linux::Load::Calls,
             Load::Idle => unspin_linux::Load::Idle,
         }
     }
@@ -49,7 +52,7 @@ pub struct LinuxArguments {
     /// Groups of 40 tasks.
     #[arg(long, default_value_t = 2)]
     pub groups: u32,
-    /// Messages that each sender passes to each receiver.
+    /// Messages that each sender passes to each receiver; how often `calls` patches.
     #[arg(long, default_value_t = 100)]
     pub loops: u32,
     /// Runs in each VM that are waited for.

@@ -19,6 +19,30 @@ count() {
     $B sed -n 's/^cpu  /count cpu: /p' /proc/stat >&3
 }
 
+# calls TIMES: so often switches the scheduler's statistics on and off, for which the kernel patches its text and calls
+# every CPU several times, waiting (smp_text_poke_sync_each_cpu, arch/x86/kernel/alternative.c); meanwhile as many loops
+# in user mode run as there are other CPUs.
+calls() {
+    local loops='' turn=1 begin end
+    while [ $turn -lt "$($B nproc)" ]; do
+        while :; do :; done &
+        loops="$loops $!"
+        turn=$((turn + 1))
+    done
+    read -r begin _ </proc/uptime
+    turn=0
+    while [ $turn -lt "$1" ]; do
+        echo 1 >/proc/sys/kernel/sched_schedstats && echo 0 >/proc/sys/kernel/sched_schedstats || return
+        turn=$((turn + 1))
+    done
+    read -r end _ </proc/uptime
+    # shellcheck disable=SC2086 # one number per word
+    kill $loops
+    # Hundredths of a second; the 1 before them keeps 08 from being octal, and falls out of the difference.
+    end=$((${end%.*} * 100 + 1${end#*.} - ${begin%.*} * 100 - 1${begin#*.}))
+    echo "Time: $((end / 100)).$((end / 10 % 10))$((end % 10))"
+}
+
 load() {
     count
     while :; do

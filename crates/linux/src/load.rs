@@ -19,6 +19,8 @@ pub enum Load {
     Hackbench,
     /// `perf bench sched messaging`, the same idea in the kernel's own tool.
     Messaging,
+    /// Function calls to all vCPUs, waited for, while the others run in user mode: what TLB shootdowns do, too.
+    Calls,
     /// Sleeps of a second: what a guest costs that has nothing to do.
     Idle,
 }
@@ -29,6 +31,7 @@ impl Load {
         match self {
             Self::Hackbench => "hackbench",
             Self::Messaging => "messaging",
+            Self::Calls => "calls",
             Self::Idle => "idle",
         }
     }
@@ -38,7 +41,7 @@ impl Load {
         match self {
             Self::Hackbench => &[SHELL, "hackbench"],
             Self::Messaging => &[SHELL, "perf"],
-            Self::Idle => &[SHELL],
+            Self::Calls | Self::Idle => &[SHELL],
         }
     }
 
@@ -49,6 +52,7 @@ impl Load {
             Self::Messaging => format!(
                 "/usr/bin/perf bench -f simple sched messaging --group {groups} --nr_loops {loops}"
             ),
+            Self::Calls => format!("calls {loops}"),
             Self::Idle => "sleep 1".to_owned(),
         }
     }
@@ -56,8 +60,8 @@ impl Load {
     /// The same for PID 1's shell: the last number that it writes is the time it took, in seconds.
     fn timed(self, command: &str) -> String {
         match self {
-            // Both say it themselves.
-            Self::Hackbench | Self::Messaging => command.to_owned(),
+            // They say it themselves.
+            Self::Hackbench | Self::Messaging | Self::Calls => command.to_owned(),
             Self::Idle => format!("$B time -f 'Time: %e' $B {command}"),
         }
     }
@@ -111,7 +115,7 @@ mod tests {
 
     #[test]
     fn pid_1_runs_the_command_and_nothing_is_left_to_fill_in() {
-        for load in [Load::Hackbench, Load::Messaging, Load::Idle] {
+        for load in [Load::Hackbench, Load::Messaging, Load::Calls, Load::Idle] {
             let command = load.timed(&load.command(3, 50));
             let script = INIT.replace("LOAD", &command);
             assert!(script.contains(&format!("if ! {command} >/tmp/out")));

@@ -22,7 +22,7 @@ pub struct Options {
     pub load: Load,
     /// Groups of 40 tasks of a messaging load, 1 to 1,000.
     pub groups: u32,
-    /// Messages that each of its senders passes to each receiver, 1 to 1,000,000.
+    /// Messages that each of its senders passes to each receiver, or how often `calls` patches; 1 to 1,000,000.
     pub loops: u32,
     /// Runs of the load that are waited for in each VM, 1 to 10,000.
     pub runs: u32,
