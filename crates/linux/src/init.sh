@@ -1,5 +1,6 @@
 #!/usr/bin/busybox sh
 # SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=dash
 # PID 1 of a Linux guest: says on a virtio port what the kernel is and has, then does what it is told there.
 # Lines it writes: kernel RELEASE, log TEXT, ready SECONDS, run SECONDS, count LINE, failed TEXT, end.
 # Lines it reads: load (for ever; a line "run" after each), symbols.
