@@ -85,7 +85,13 @@ struct unspin_synthetic {
 	unspin_u32 events; /* to write; argument0 counts them from `first` */
 	unspin_u32 done;   /* written by the program: 1, or 0 when there was no slot */
 	unspin_u64 first;
+	unspin_u32 icr_low; /* of an IPI to send; and its destination */
+	unspin_u32 destination;
+	unspin_u32 receivers;  /* vCPUs 0 to this accept it */
+	unspin_u32 fast;       /* 1: KVM's fast path, which names receivers first */
+	unspin_u32 own_vector; /* of an interrupt of its own that comes after; 0: none */
+	unspin_u32 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_synthetic, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_synthetic, 56);
 
 #endif

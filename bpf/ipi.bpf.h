@@ -74,17 +74,12 @@ static __always_inline void claim_receivers(struct unspin_observed_thread *threa
 	thread->ipi_exit = 0; /* it is whole: nothing that comes after belongs to it; exits are counted from 1 */
 }
 
-SEC("tp_btf/kvm_apic_ipi")
-int BPF_PROG(on_kvm_apic_ipi, u32 icr_low, u32 destination)
+/* kvm_apic_ipi: the current vCPU has written that to its ICR. */
+static __always_inline void ipi_sent(struct unspin_observed_thread *thread, u32 icr_low, u32 destination)
 {
-	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
-
-	if (!thread)
-		return 0;
 	announce_ipi(thread, icr_low, ipi_form(icr_low), destination);
 	if (thread->unclaimed_count)
 		claim_receivers(thread);
-	return 0;
 }
 
 static __always_inline void keep_receiver(struct unspin_observed_thread *thread, u32 receiver, u16 how)
@@ -103,23 +98,20 @@ static __always_inline void keep_receiver(struct unspin_observed_thread *thread,
 	thread->unclaimed_count = count + 1;
 }
 
-SEC("tp_btf/kvm_apic_accept_irq")
-int BPF_PROG(on_kvm_apic_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
+/* kvm_apic_accept_irq: while the current vCPU's exit is handled, an interrupt is posted to `receiver`. */
+static __always_inline void interrupt_accepted(struct unspin_observed_thread *thread, u32 receiver, u16 delivery_mode,
+					       u8 vector)
 {
-	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 	u16 how = (delivery_mode | vector) & ICR_VECTOR_AND_MODE;
 
-	if (!thread)
-		return 0;
 	if (thread->ipi_exit != thread->counters.exits || (u16)thread->ipi_how != how) {
 		keep_receiver(thread, receiver, how);
-		return 0;
+		return;
 	}
 	/* Its own timer may have the vector of what it sends to the others. */
 	if (receiver == thread->counters.vcpu && thread->ipi_how >> 16 == UNSPIN_IPI_ALL_BUT_SELF)
-		return 0;
+		return;
 	emit_ipi(thread, bpf_ktime_get_ns(), receiver);
-	return 0;
 }
 
 #endif

@@ -225,6 +225,26 @@ int on_yield_to_return(struct pt_regs *registers)
 	return 0;
 }
 
+SEC("tp_btf/kvm_apic_ipi")
+int BPF_PROG(on_kvm_apic_ipi, u32 icr_low, u32 destination)
+{
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
+
+	if (thread)
+		ipi_sent(thread, icr_low, destination);
+	return 0;
+}
+
+SEC("tp_btf/kvm_apic_accept_irq")
+int BPF_PROG(on_kvm_apic_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
+{
+	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
+
+	if (thread)
+		interrupt_accepted(thread, receiver, delivery_mode, vector);
+	return 0;
+}
+
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned long a1, unsigned long a2,
 	     unsigned long a3)

@@ -6,6 +6,7 @@
  * A thread runs these programs itself (BPF_PROG_RUN): the current task is its own.
  */
 #include "emit.bpf.h"
+#include "ipi.bpf.h"
 #include "scheduler.bpf.h"
 #include "threads.bpf.h"
 
@@ -58,6 +59,31 @@ int synthetic_emit(struct unspin_synthetic *context)
 		now_ns = bpf_ktime_get_ns();
 		emit(thread, UNSPIN_EVENT_ENTRY, now_ns, first + i, 0, 0);
 	}
+	context->done = 1;
+	return 0;
+}
+
+#define RECEIVERS_MAX 64
+
+/* What KVM's tracepoints tell of one IPI, in the order of its fast or its slow path, in an exit of its own. */
+SEC("syscall")
+int synthetic_send(struct unspin_synthetic *context)
+{
+	struct unspin_observed_thread *thread = thread_of(bpf_get_current_task_btf());
+	u32 icr_low = context->icr_low, receivers = context->receivers;
+
+	context->done = 0;
+	if (!thread)
+		return 0;
+	thread->counters.exits++;
+	if (!context->fast)
+		ipi_sent(thread, icr_low, context->destination);
+	for (u32 i = 0; i < RECEIVERS_MAX && i < receivers; i++)
+		interrupt_accepted(thread, i, icr_low & 0x700, icr_low);
+	if (context->fast)
+		ipi_sent(thread, icr_low, context->destination);
+	if (context->own_vector)
+		interrupt_accepted(thread, thread->counters.vcpu, 0, context->own_vector);
 	context->done = 1;
 	return 0;
 }

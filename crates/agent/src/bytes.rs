@@ -17,7 +17,7 @@ unsafe impl Plain for abi::unspin_event {}
 unsafe impl Plain for abi::unspin_observed_thread {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_observe_globals {}
-// SAFETY: an 8-byte integer, four 4-byte ones and another 8-byte one; abi/observe.h asserts 32 bytes.
+// SAFETY: an 8-byte integer, four 4-byte ones, another 8-byte one and six of 4; abi/observe.h asserts 56 bytes.
 unsafe impl Plain for abi::unspin_synthetic {}
 // SAFETY: two 4-byte integers.
 unsafe impl Plain for abi::unspin_observe_options {}

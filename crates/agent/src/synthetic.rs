@@ -19,7 +19,23 @@ pub const EVENTS_MAX: u32 = 1024;
 pub struct Synthetic {
     adopt: OwnedFd,
     emit: OwnedFd,
+    send: OwnedFd,
     destroy: OwnedFd,
+}
+
+/// What KVM tells of one inter-processor interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ipi {
+    /// Low half of the ICR: vector, delivery mode, how it is addressed.
+    pub icr_low: u32,
+    /// Whom it is addressed to.
+    pub destination: u32,
+    /// vCPUs 0 to this, itself not among them, accept it; at most 64.
+    pub receivers: u32,
+    /// In the order of KVM's fast path: receivers first.
+    pub fast: bool,
+    /// Vector of a timer interrupt of the sender's own in the same exit; 0: none.
+    pub own_vector: u8,
 }
 
 /// A vCPU that does not exist.
@@ -43,6 +59,7 @@ impl Synthetic {
         let synthetic = Synthetic {
             adopt: program(&observer.object, "synthetic_adopt")?,
             emit: program(&observer.object, "synthetic_emit")?,
+            send: program(&observer.object, "synthetic_send")?,
             destroy: program(&observer.object, "synthetic_destroy")?,
         };
         Ok((observer, synthetic))
@@ -74,6 +91,22 @@ impl Synthetic {
             ..Default::default()
         };
         Ok(run(&self.emit, context)?.done == 1)
+    }
+
+    /// The calling thread's vCPU sends that, in an exit of its own. False: the thread is not observed.
+    ///
+    /// # Errors
+    /// When the kernel refuses to run the program.
+    pub fn send(&self, ipi: Ipi) -> Result<bool, Error> {
+        let context = abi::unspin_synthetic {
+            icr_low: ipi.icr_low,
+            destination: ipi.destination,
+            receivers: ipi.receivers,
+            fast: ipi.fast.into(),
+            own_vector: ipi.own_vector.into(),
+            ..Default::default()
+        };
+        Ok(run(&self.send, context)?.done == 1)
     }
 
     /// That VM is destroyed; its address may be used for another.

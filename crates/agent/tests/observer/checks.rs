@@ -53,10 +53,14 @@ pub const COUNTED: [Check; 9] = [
 ];
 
 /// Those in which VMs send many interrupts.
-pub const INTERRUPTED: [Check; 6] = [
+pub const INTERRUPTED: [Check; 7] = [
     (
         "ipis_equal_what_the_guests_sent",
         ipis::ipis_equal_what_the_guests_sent,
+    ),
+    (
+        "ipis_are_whole_on_both_paths_of_kvm",
+        ipis::ipis_are_whole_on_both_paths_of_kvm,
     ),
     (
         "without_their_programs_ipis_are_blind",

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, Observer, ipi_visibility};
+use unspin_agent::{
+    EventMask, IpiVisibility, ObserveOptions, Observer, ipi_visibility,
+    synthetic::{Ipi, Synthetic, Vcpu},
+};
 use unspin_events::{Event, GuestMode, IpiForm, What};
 use unspin_scenario::Vm;
 
@@ -158,5 +161,79 @@ pub fn without_their_programs_ipis_are_blind() {
     assert!(
         !health.programs.iter().any(|program| apic(&program.name)),
         "{health:?}"
+    );
+}
+
+/// KVM's fast path names the receivers before it says that it was an IPI. The testbed's processor has no next_rip, so its KVM
+/// never takes that path: both orders are played through the same code.
+pub fn ipis_are_whole_on_both_paths_of_kvm() {
+    let options = ObserveOptions {
+        events: EventMask::IPIS,
+        ..ObserveOptions::default()
+    };
+    let (mut observer, synthetic) = Synthetic::attach(&options).expect("no KVM is needed");
+    let vcpu = Vcpu {
+        vm: 0x1000,
+        number: 20,
+    };
+    assert!(synthetic.adopt(vcpu, 0).expect("the program runs"));
+    let mut sent = |ipi: Ipi| {
+        assert!(synthetic.send(ipi).expect("the program runs"));
+        let mut seen = Vec::new();
+        let undecodable = observer.drain(&mut |event| match event.what {
+            What::Ipi {
+                receiver_vcpu,
+                vector,
+                delivery_mode,
+                form,
+                destination,
+            } => seen.push((receiver_vcpu, vector, delivery_mode, form, destination)),
+            _ => panic!("{event:?}"),
+        });
+        assert_eq!(undecodable.expect("the ring"), 0);
+        seen
+    };
+    let (logical, all_but_self, nmi) = (0x800, 0xc_0000, 0x400);
+    for (fast, icr_low, receivers, form) in [
+        (true, 33, 1, IpiForm::Physical),
+        (false, 33, 1, IpiForm::Physical),
+        (true, logical | 34, 16, IpiForm::Logical),
+        (false, logical | nmi | 2, 16, IpiForm::Logical),
+        (false, all_but_self | 35, 20, IpiForm::AllButSelf),
+    ] {
+        // The sender's timer has the same vector at worst; what comes of it after a fast one is not that IPI's.
+        for own_vector in [0, 236] {
+            let seen = sent(Ipi {
+                icr_low,
+                destination: 7,
+                receivers,
+                fast,
+                own_vector,
+            });
+            let mode = (icr_low >> 8 & 7) as u8;
+            let wanted: Vec<_> = (0..receivers as u16)
+                .map(|receiver| (receiver, icr_low as u8, mode, form, Some(7)))
+                .collect();
+            assert_eq!(seen, wanted, "fast {fast}, own vector {own_vector}");
+        }
+    }
+    let same = Ipi {
+        icr_low: 33,
+        destination: 7,
+        receivers: 1,
+        fast: true,
+        own_vector: 33,
+    };
+    assert_eq!(sent(same).len(), 1, "a fast IPI is whole when it is said");
+    let shorthand = Ipi {
+        icr_low: all_but_self | 33,
+        receivers: 2,
+        fast: false,
+        ..same
+    };
+    assert_eq!(
+        sent(shorthand).len(),
+        2,
+        "\"all but self\" has no sender among its receivers"
     );
 }
