@@ -294,3 +294,41 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 }
+
+/// 1,000 VMs of 8 vCPUs, with events missing now and then: each exit is counted once, for its VM.
+#[test]
+fn a_thousand_vms() {
+    let mut events = Vec::new();
+    for round in 0..3u64 {
+        for vm in 0..1_000u32 {
+            let mut stream = Stream {
+                vm,
+                now_us: 2_000_000 * round + u64::from(vm) * 1_000,
+                ..Stream::default()
+            };
+            for vcpu in 0..8 {
+                stream.on(vcpu, vcpu);
+            }
+            for vcpu in 0..8 {
+                stream.exit(vcpu, vcpu, LOCK).entry(vcpu, vcpu);
+            }
+            if vm == 500 {
+                stream.lost();
+            }
+            for event in &mut stream.events {
+                event.thread += vm * 8;
+            }
+            events.extend(stream.events);
+        }
+    }
+    let exits = seen(&events);
+    assert_eq!(exits.vms.len(), 1_000);
+    assert_eq!(exits.lost_events, Some(3));
+    for (number, vm) in &exits.vms {
+        assert_eq!((vm.vcpus, vm.exits()), (8, 24), "VM {number}");
+        // Those of the second before the loss; what comes after shows anew what every vCPU does.
+        let unknown = vm.outcomes[Outcome::Unknown as usize];
+        let expected = if *number <= 500 { 24 } else { 0 };
+        assert_eq!(unknown, expected, "VM {number}");
+    }
+}
