@@ -209,10 +209,10 @@ impl Drainer {
 
     /// Everything in the ring, and what was lost before this moment.
     fn drain(&mut self) -> Result<Vec<Event>, unspin_agent::Error> {
-        let now_ns = monotonic_ns();
         let mut events = Vec::new();
         let undecodable = self.observer.drain(&mut |event| events.push(event))?;
         let mut lost = self.observer.lost()?;
+        let now_ns = monotonic_ns(); // after the count: whatever it counts was lost before this moment
         lost[0] += undecodable;
         for (kind, (now, before)) in (0u32..).zip(lost.iter().zip(&mut self.lost)) {
             let new = now.saturating_sub(if kind == 0 { 0 } else { *before });

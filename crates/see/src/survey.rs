@@ -75,8 +75,8 @@ impl Survey {
                 .zip(known)
                 .map(|(sum, events)| sum.saturating_add(events));
             self.add_gap(event.time_ns);
-            // Kind 0: not events are missing before this one, but a piece of the recording around it.
-            if lost_kind == 0 {
+            // Not events are missing before this one, but a piece of the recording around it.
+            if lost_kind == 0 && known.is_none() {
                 self.hole_ns = Some(event.time_ns);
             }
         } else if let (Some(vm), Some(vcpu)) = (event.vm, event.vcpu) {
