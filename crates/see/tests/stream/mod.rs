@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Events of one VM, made by hand. Times are microseconds; a pause-loop window takes 10 of them.
+#![allow(dead_code)] // each test uses some of it
 
 use unspin_events::{Event, GuestMode, IpiForm, What};
 
