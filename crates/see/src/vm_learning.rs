@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     exponential::mean_between,
-    host_waits::HostWait,
+    host_waits::{HostWait, resumption},
     spin_locations::{Kind, Locations},
     vm_record::{End, SpinLoop, VmRecord},
 };
@@ -258,6 +258,35 @@ impl VmRecord {
                 spin_loop.hold_ns = mean;
             }
         }
+    }
+
+    /// Who comes back as the next one to a lock in order that is free by then has it at once, not after a rest of spinning.
+    pub(crate) fn end_at_once(&mut self) {
+        let mut waits = std::mem::take(&mut self.waits);
+        for wait in waits.values_mut().flatten() {
+            let Some(spin_loop) = self.loops.get(&wait.location) else {
+                continue;
+            };
+            let returned = wait.resumption >= resumption(true, false);
+            if !returned
+                || spin_loop.in_order != Some(true)
+                || wait.end_ns <= wait.end_not_before_ns
+            {
+                continue;
+            }
+            let ends = &spin_loop.ends;
+            let before = ends.partition_point(|end| end.ns < wait.end_ns);
+            let last = ends[..before]
+                .iter()
+                .rev()
+                .find(|end| end.vcpu != wait.vcpu);
+            let free_ns = last.map_or(0, |end| end.ns + spin_loop.hold_ns as u64);
+            if free_ns <= wait.end_not_before_ns {
+                let delay_ns = self.times.delays_ns[wait.resumption];
+                wait.end_ns = wait.end_ns.min(wait.end_not_before_ns + delay_ns);
+            }
+        }
+        self.waits = waits;
     }
 
     /// How long at least and at most the holder had the lock, in its CPU time: the next one had it at `next_ns`, and was

@@ -109,6 +109,9 @@ impl VmRecord {
         record.split_overtaken(&locations);
         record.collect_ends();
         record.learn_holds();
+        record.end_at_once();
+        record.collect_ends();
+        record.learn_holds();
         record
     }
 
@@ -157,6 +160,10 @@ impl VmRecord {
     }
 
     fn collect_ends(&mut self) {
+        for spin_loop in self.loops.values_mut() {
+            (spin_loop.waits, spin_loop.exits) = (0, 0);
+            spin_loop.ends.clear();
+        }
         for wait in self.waits.values().flatten() {
             let Some(spin_loop) = self.loops.get_mut(&wait.location) else {
                 continue;
