@@ -43,7 +43,7 @@ fn explanations_are_right_with_other_seeds() {
             let rows = object["rows"].as_array().expect("rows").iter();
             let row = rows
                 .filter(|row| row["table"] == "evaluation")
-                .last()
+                .next_back()
                 .expect("a row");
             eprintln!("{load} {seed}: {row}");
             assert!(row["precision"].as_f64().expect("known") >= 0.85, "{row}");
