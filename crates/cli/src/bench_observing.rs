@@ -55,21 +55,13 @@ const VM: u64 = 0x1000;
 /// Times the scheduler's programs, then fills the ring at the rate asked for and reads it as `unspin record` does.
 pub fn run(arguments: &ObservingArguments) -> Result<(), Failure> {
     let mut document = output::document("bench observing");
-    let mut programs = Table::new(
-        "programs",
-        "Beyond an empty program, by BPF statistics",
-        PROGRAMS,
-    );
+    let mut programs = Table::new("programs", "Beyond an empty program", PROGRAMS);
     let steps = Steps::start(arguments.rounds as usize * 8 + 2, "measuring");
     for (events, mask) in [("none", EventMask::NONE), ("switches", EventMask::SWITCHES)] {
         time_programs(&mut programs, arguments.rounds, events, mask, &steps)?;
     }
     document.table(programs);
-    let mut ring = Table::new(
-        "ring",
-        "Synthetic events through the ring of the default size",
-        RING,
-    );
+    let mut ring = Table::new("ring", "Synthetic events, default ring", RING);
     ring.push(through_ring(arguments)?);
     steps.done(1);
     ring.push(through_recording(arguments)?);
@@ -146,7 +138,7 @@ fn block(options: &ObserveOptions, ours_first: bool) -> Result<Vec<(String, u64,
         scope.spawn(|| ping_pong(&synthetic, 0, one, true, begin));
         scope.spawn(|| ping_pong(&synthetic, 1, other, false, begin));
     });
-    observer.drain(&mut |_| {}).map_err(anyhow::Error::from)?;
+    observer.drain(&mut |_| {}).context("reading the ring")?;
     let health = observer.health().map_err(anyhow::Error::from)?;
     let costs = empty.costs(&health).map_err(anyhow::Error::from)?;
     Ok(costs
@@ -248,13 +240,13 @@ fn through_ring(arguments: &ObservingArguments) -> Result<Vec<Cell>, Failure> {
             thread::sleep(DRAIN_INTERVAL);
             observer
                 .drain(&mut |_| received += 1)
-                .map_err(anyhow::Error::from)?;
+                .context("reading the ring")?;
         }
         Ok(writer.join().expect("the writer does not panic"))
     })?;
     observer
         .drain(&mut |_| received += 1)
-        .map_err(anyhow::Error::from)?;
+        .context("reading the ring")?;
     let lost = observer.health().map_err(anyhow::Error::from)?.lost_events;
     Ok(row("ring", arguments, written, received, lost))
 }
