@@ -3,8 +3,7 @@
  * ple_functions.h - functions of a Linux guest in which vCPUs spin, and what each waits for.
  *
  * The first block is Table 3 of VEE'21 (guest 4.15), whole. The second has today's names (Linux 7.2): where a function was
- * renamed or split since, and what is new. watchdog_check_skew() (kernel/time/clocksource.c) waits for the other half of
- * itself, which it has sent by a function-call IPI. Suffixes that compilers add (".constprop.0", ".cold") are cut off.
+ * renamed or split since, and what is new. Suffixes that compilers add (".constprop.0", ".cold") are cut off.
  */
 #ifndef UNSPIN_POLICY_PLE_FUNCTIONS_H
 #define UNSPIN_POLICY_PLE_FUNCTIONS_H
@@ -46,7 +45,6 @@
 	X(rwsem_down_write_slowpath, SPINLOCK)                                                                         \
 	X(__mutex_lock, SPINLOCK)                                                                                      \
 	X(smp_call_function_many_cond, FUNCTION_CALL)                                                                  \
-	X(watchdog_check_skew, FUNCTION_CALL)                                                                          \
 	X(delay_loop, DELAY)                                                                                           \
 	X(delay_halt_tpause, DELAY)
 

@@ -10,8 +10,9 @@
  * - An IPI by itself proves little: a reschedule IPI may have been sent just before a lock wait; and a wait for answers need
  *   not have one: Linux sends none to a vCPU whose queue of calls is not empty (kernel/smp.c, smp_call_function_many_cond()).
  *   What tells them apart is the location: at a function call's most exits come with an IPI of the spinner's own that it has
- *   neither halted nor left the kernel since, at a lock's few do. So a location at which more than half do is a function
- *   call's (its "answers" location), with all its exits, and any other is not: function calls that nobody waits for are sent,
+ *   neither halted nor left the kernel since, and most of those before the last receiver has run, for then the wait is over;
+ *   at a lock's either few do, or the wait goes on long after. Such a location is a function call's (its "answers" location)
+ *   with all its exits, and any other is not: function calls that nobody waits for are sent,
  *   too. Only where the location is not known does an open IPI with a function call's vector make one.
  * - No such IPI: a wait for another vCPU's progress, `spinlock`. What the paper's symbols call other, or an intentional delay,
  *   cannot be told from it by the host.
@@ -64,11 +65,12 @@ struct unspin_ple_reason_facts {
 	unspin_u32 mode;   /* enum unspin_guest_mode */
 	unspin_u32 ipi;	   /* enum unspin_ple_ipi */
 	unspin_u32 vector; /* enum unspin_ple_vector */
-	/* Exits at this location that unspin_may_wait_for_answers(), and all whose UNSPIN_IPI_* is known; 0: no location. */
-	unspin_u64 location_with_ipi;
+	/* Of the exits at this location, those that unspin_may_wait_for_answers(), by UNSPIN_IPI_*; and all where it is known. */
+	unspin_u64 location_open;
+	unspin_u64 location_answered;
 	unspin_u64 location_exits;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_ple_reason_facts, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_ple_reason_facts, 40);
 
 /* Linux's vectors (arch/x86/include/asm/irq_vectors.h, 7.2): enum unspin_ple_vector. */
 static inline unspin_u32 unspin_linux_vector(unspin_u32 vector)
@@ -92,11 +94,17 @@ static inline _Bool unspin_may_wait_for_answers(unspin_u32 ipi, unspin_u32 vecto
 	return vector == UNSPIN_VECTOR_NOT_KNOWN || vector == UNSPIN_VECTOR_FUNCTION_CALL;
 }
 
-/* Whether most exits at the location come with an IPI. The sums may be anything: a share above 1 is no share. */
+/*
+ * Whether most exits at the location come with an IPI, and most of those while a receiver has not run. The sums may be
+ * anything: parts above the whole are no share.
+ */
 static inline _Bool unspin_is_answers_location(const struct unspin_ple_reason_facts *facts)
 {
-	return facts->location_with_ipi <= facts->location_exits &&
-	       facts->location_with_ipi > facts->location_exits - facts->location_with_ipi;
+	unspin_u64 open = facts->location_open, answered = facts->location_answered, all = facts->location_exits;
+
+	if (open > all || answered > all - open)
+		return 0;
+	return open > answered && open + answered > all - open - answered;
 }
 
 static inline unspin_u32 unspin_ple_reason_by_ipi(const struct unspin_ple_reason_facts *facts)

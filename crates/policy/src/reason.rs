@@ -95,8 +95,10 @@ pub struct ReasonFacts {
     pub ipi: IpiEvidence,
     /// That one's vector.
     pub vector: Vector,
-    /// Exits at this location that [`may_wait_for_answers`].
-    pub location_with_ipi: u64,
+    /// Exits at this location that [`may_wait_for_answers`] to an IPI of which a receiver has not run since.
+    pub location_open: u64,
+    /// Those to one whose receivers all have.
+    pub location_answered: u64,
     /// All exits at this location whose `ipi` is known; 0: the location is not known.
     pub location_exits: u64,
 }
@@ -109,7 +111,8 @@ impl ReasonFacts {
             mode: mode_number(self.mode),
             ipi: ipi_number(self.ipi),
             vector: vector_number(self.vector),
-            location_with_ipi: self.location_with_ipi,
+            location_open: self.location_open,
+            location_answered: self.location_answered,
             location_exits: self.location_exits,
         };
         // SAFETY: reads a valid struct for the length of the call.

@@ -19,13 +19,15 @@ const VECTORS: [Vector; 4] = [
     Vector::Other,
 ];
 
+/// `with` exits of `all` have an open IPI, none an answered one.
 fn facts(ipi: IpiEvidence, vector: Vector, with: u64, all: u64) -> ReasonFacts {
     ReasonFacts {
         symbol: None,
         mode: Some(Where::Kernel),
         ipi,
         vector,
-        location_with_ipi: with,
+        location_open: with,
+        location_answered: 0,
         location_exits: all,
     }
 }
@@ -86,6 +88,26 @@ fn without_symbols() {
             ..given
         };
         assert_eq!(user.reason(), Reason::Other, "{user:?}");
+    }
+}
+
+/// A lock that is asked for after each IPI: the wait goes on when all receivers have long run.
+#[test]
+fn a_wait_that_outlasts_its_receivers_is_for_no_answers() {
+    for (open, answered, all, reason) in [
+        (6, 4, 10, Reason::FunctionCall),
+        (5, 5, 10, Reason::Spinlock),
+        (1, 9, 10, Reason::Spinlock),
+        (4, 2, 10, Reason::FunctionCall),
+        (3, 2, 10, Reason::Spinlock),
+        (6, 5, 10, Reason::Spinlock),
+        (u64::MAX, 1, u64::MAX, Reason::Spinlock),
+    ] {
+        let given = ReasonFacts {
+            location_answered: answered,
+            ..facts(IpiEvidence::Open, Vector::NotKnown, open, all)
+        };
+        assert_eq!(given.reason(), reason, "{given:?}");
     }
 }
 

@@ -70,22 +70,25 @@ impl Location {
         self.exits.values().flatten().sum()
     }
 
-    /// (exits that may wait for answers to an own IPI, all whose IPI is known).
-    fn ipis(&self) -> (u64, u64) {
-        let sum = |wanted: &dyn Fn(&Evidence) -> bool| {
-            let exits = self.exits.iter();
-            let wanted = exits.filter(|(evidence, _)| wanted(evidence));
-            wanted.flat_map(|(_, exits)| exits).sum()
-        };
-        (
-            sum(&|evidence| may_wait_for_answers(evidence.ipi, evidence.vector)),
-            sum(&|evidence| evidence.ipi != IpiEvidence::NotKnown),
-        )
+    /// Exits that may wait for answers to an own IPI: with a receiver that has not run since, and without.
+    fn may_wait(&self, ipi: IpiEvidence) -> u64 {
+        self.sum(&|evidence| {
+            evidence.ipi == ipi && may_wait_for_answers(evidence.ipi, evidence.vector)
+        })
+    }
+
+    fn sum(&self, wanted: &dyn Fn(&Evidence) -> bool) -> u64 {
+        let exits = self.exits.iter();
+        let wanted = exits.filter(|(evidence, _)| wanted(evidence));
+        wanted.flat_map(|(_, exits)| exits).sum()
     }
 
     /// Its exits by reason and outcome; `known`: that they are all at one place.
     fn matrix(&self, symbol: Option<Symbol>, known: bool) -> Matrix {
-        let (with, all) = if known { self.ipis() } else { (0, 0) };
+        let of_place = |exits: u64| if known { exits } else { 0 };
+        let location_open = of_place(self.may_wait(IpiEvidence::Open));
+        let location_answered = of_place(self.may_wait(IpiEvidence::Answered));
+        let location_exits = of_place(self.sum(&|evidence| evidence.ipi != IpiEvidence::NotKnown));
         let mut matrix = Matrix::default();
         for (evidence, exits) in &self.exits {
             let facts = ReasonFacts {
@@ -93,8 +96,9 @@ impl Location {
                 mode: evidence.mode(),
                 ipi: evidence.ipi,
                 vector: evidence.vector,
-                location_with_ipi: with,
-                location_exits: all,
+                location_open,
+                location_answered,
+                location_exits,
             };
             let row = &mut matrix[facts.reason() as usize];
             for (sum, exits) in row.iter_mut().zip(exits) {
