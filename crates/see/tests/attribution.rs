@@ -141,12 +141,12 @@ fn convoy(cycles: u64) -> Stream {
 
 #[test]
 fn in_order_the_next_waiter_is_waited_for() {
-    let explanation = explain(&convoy(20).events);
+    let explanation = explain(&convoy(30).events);
     let of = &explanation.vms[&0];
     let (_, lock) = of.loops.first_key_value().expect("a loop");
     assert_eq!(lock.spin_loop.in_order, Some(true));
     // Each time from 14 to 38 after the cycle's begin.
-    assert_eq!(burnt(&explanation, 1, Cause::NextWaiterPreempted), 20 * 24);
+    assert_eq!(burnt(&explanation, 1, Cause::NextWaiterPreempted), 30 * 24);
     let blamed = of
         .blame
         .iter()

@@ -67,6 +67,8 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn burnt_time_is_cpu_time_and_has_a_cause(events in events(), ipis_seen in any::<bool>()) {
         let mut explainer = Explainer::new(Options {
