@@ -179,7 +179,7 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
                 order.into(),
                 known.waits.into(),
                 known.exits.into(),
-                known.window_ns.into(),
+                (known.window_ns > 0).then_some(known.window_ns).into(),
                 held.into(),
                 sum.burnt.total().into(),
                 percent(sum.burnt.total(), of.burnt.total()),

@@ -80,7 +80,8 @@ pub fn run(arguments: &TruthArguments) -> Result<(), Failure> {
     for vm in &log.vms {
         let (evaluation, minimum_ns) = judge(vm, &events, &clock, &explanation)?;
         let name = words::vm_name(&source.facts, vm.vm);
-        evaluations.push(row(&name, &vm.lock, &evaluation, Some(minimum_ns)));
+        let known = (minimum_ns < u64::MAX).then_some(minimum_ns);
+        evaluations.push(row(&name, &vm.lock, &evaluation, known));
         add_confusion(&mut confusion, &name, &evaluation);
         all.merge(&evaluation);
     }
@@ -135,7 +136,11 @@ fn judge(
     let Some(explained) = explanation.vms.get(&vm.vm) else {
         bail!("{}: the recording has no events of it", vm.name);
     };
-    let minimum_ns = 2 * explained.window_ns;
+    // Without a window that is known, none is long enough for sure.
+    let minimum_ns = match explained.window_ns {
+        0 => u64::MAX,
+        window_ns => 2 * window_ns,
+    };
     let margin_ns = CauseTimes::margin_ns(explained.window_ns);
     let evaluation = Evaluation::new(&waits, &explained.slices, minimum_ns, margin_ns);
     Ok((evaluation, minimum_ns))

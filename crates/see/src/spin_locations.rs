@@ -10,6 +10,9 @@ use crate::Symbols;
 
 /// Samples kept of each loop's window.
 const SAMPLES_MAX: usize = 4096;
+/// Of a loop's times in the guest at least one in so many is as long as the shortest, or at most twice as long. Waits that a
+/// window fits into give that; sums of many short waits are spread over more than a power of ten.
+const ALIKE_ONE_IN: usize = 3;
 /// The PAUSE of a loop is within so many bytes of the loop's other instructions: a loop lies before its backward jump, which
 /// comes right after the PAUSE or a few tests later. Two cache lines are a long spin loop.
 const BEFORE_BYTES: u64 = 128;
@@ -124,7 +127,8 @@ impl Locations {
         }
     }
 
-    /// Computes the windows from all that was learnt.
+    /// Computes the windows from all that was learnt. Where times in the guest are spread too widely to be windows of plain
+    /// spinning (the PAUSEs of many short waits can add up to one), the window is not known, and is 0.
     pub fn settle(&mut self) {
         for (location, samples) in &mut self.samples {
             samples.sort_unstable();
@@ -133,9 +137,14 @@ impl Locations {
             };
             let longest = shortest.saturating_mul(2);
             let straight = samples.partition_point(|&inside| inside <= longest);
+            let known = straight * ALIKE_ONE_IN >= samples.len();
             let window = WindowTime {
-                shortest_ns: shortest.into(),
-                typical_ns: samples[straight / 2].into(),
+                shortest_ns: if known { shortest.into() } else { 0 },
+                typical_ns: if known {
+                    samples[straight / 2].into()
+                } else {
+                    0
+                },
             };
             self.windows.insert(*location, window);
         }
@@ -147,6 +156,7 @@ impl Locations {
         let any = || {
             self.windows
                 .values()
+                .filter(|window| window.shortest_ns > 0)
                 .min_by_key(|window| window.shortest_ns)
                 .copied()
         };

@@ -290,3 +290,26 @@ fn a_long_stream_is_judged_in_parts() {
     // Both vCPUs were off their CPUs all the while.
     assert_eq!(explanation.vms[&0].cpu_ns, 261_000);
 }
+
+#[test]
+fn pauses_of_many_short_waits_are_no_window() {
+    // Exits after 100 us, 300 us, ... in the guest: nobody spins for as long as that.
+    let mut stream = Stream::default();
+    stream.comes(10, 0, 0);
+    let mut now_us = 10;
+    for times in [1u32, 3, 9, 27, 81, 2, 50, 14, 7, 33] {
+        now_us += u64::from(times) * 100;
+        stream.pauses(now_us, 0, 0, LOCK, times * 100);
+        stream.enters(now_us + 2, 0, 0);
+        now_us += 2;
+    }
+    stream.leaves(now_us + 500, 0, 0, USER, 0x40_0000);
+    let explanation = explain(&stream.events);
+    let of = &explanation.vms[&0];
+    assert!(
+        of.burnt.total() * 100 < of.cpu_ns,
+        "{} ns",
+        of.burnt.total()
+    );
+    assert_eq!(of.loops[&Some(LOCK)].spin_loop.window_ns, 0);
+}
