@@ -35,8 +35,8 @@ fn judged(folder: &Path, load: &str, flags: &[&str]) -> Value {
     assert_eq!(truth.status, 0, "{truth:#?}");
     let object: Value = serde_json::from_str(&truth.out).expect("JSON");
     let rows = object["rows"].as_array().expect("rows");
-    let rows = rows.iter().filter(|row| row["table"] == "evaluation");
-    rows.last().expect("an evaluation").clone()
+    let mut rows = rows.iter().filter(|row| row["table"] == "evaluation");
+    rows.next_back().expect("an evaluation").clone()
 }
 
 #[track_caller]
