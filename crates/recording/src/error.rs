@@ -32,14 +32,14 @@ pub enum Error {
         folder: PathBuf,
     },
     /// The system refused.
-    #[error("{}: {doing}: {source}", path.display())]
+    #[error("{}: {doing}: {cause}", path.display())]
     Io {
         /// File or folder.
         path: PathBuf,
         /// What was tried.
         doing: &'static str,
-        /// The system's answer.
-        source: io::Error,
+        /// The system's answer: in the text, so it is no `source` that would be printed once more.
+        cause: io::Error,
     },
     /// Written by a version that this one does not know.
     #[error("{}: has {what} version {found}; this program reads version {reads}", path.display())]
@@ -72,20 +72,20 @@ pub enum Error {
 impl Error {
     /// Whether there was no room: a full disk, a quota, or a limit on file sizes.
     pub fn is_disk_full(&self) -> bool {
-        let Error::Io { source, .. } = self else {
+        let Error::Io { cause, .. } = self else {
             return false;
         };
         matches!(
-            source.raw_os_error(),
+            cause.raw_os_error(),
             Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG)
         )
     }
 
     pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Error {
-        move |source| Error::Io {
+        move |cause| Error::Io {
             path: path.to_owned(),
             doing,
-            source,
+            cause,
         }
     }
 
@@ -100,10 +100,10 @@ impl Error {
     pub(crate) fn writing(path: &Path) -> impl FnOnce(ParquetError) -> Error {
         move |error| match error {
             ParquetError::External(inner) => match inner.downcast::<io::Error>() {
-                Ok(source) => Error::Io {
+                Ok(cause) => Error::Io {
                     path: path.to_owned(),
                     doing: "writing",
-                    source: *source,
+                    cause: *cause,
                 },
                 Err(other) => Error::broken(path, other),
             },
