@@ -14,7 +14,7 @@ use unspin_see::{
 
 use crate::{
     arguments::ExplainArguments, explain_tables, failure::Failure, outcomes::read_symbols, output,
-    timeline_svg,
+    recordings, timeline_svg,
 };
 
 /// Events, and what is known beside them.
@@ -52,7 +52,7 @@ impl Source {
                 events: Events::Log(read.log),
             });
         }
-        let recorded = Recorded::open(path).map_err(anyhow::Error::from)?;
+        let recorded = recordings::open(path)?;
         Ok(Source {
             facts: recorded.facts().clone(),
             problems: recorded.problems().to_vec(),

@@ -34,6 +34,7 @@ mod record_child;
 mod record_guests;
 mod record_stream;
 mod record_tables;
+mod recordings;
 mod replay;
 mod scenario_command;
 mod shares;

@@ -6,7 +6,6 @@ use std::{collections::BTreeMap, fs, io::BufReader, path::Path};
 use anyhow::{Context, anyhow};
 use serde_json::Value;
 use unspin_events::{Event, What, log::EventLog};
-use unspin_recording::Recorded;
 use unspin_report::Document;
 use unspin_see::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
 
@@ -16,7 +15,7 @@ use crate::{
     failure::Failure,
     outcome_tables::{self, Counted, Workload},
     outcomes_live::run_scenario,
-    output,
+    output, recordings,
 };
 
 /// One recording, analysed.
@@ -151,7 +150,7 @@ pub fn lost_somewhere(lost: u64) -> Vec<String> {
 
 /// Twice through the events: what is missing must be known before the rest means anything.
 fn analyse_recording(folder: &Path, arguments: &OutcomesArguments) -> Result<Analysed, Failure> {
-    let recorded = Recorded::open(folder).map_err(anyhow::Error::from)?;
+    let recorded = recordings::open(folder)?;
     let facts = recorded.facts();
     let mut survey = Survey::default();
     let mut events = recorded.events();

@@ -7,7 +7,9 @@ use unspin_recording::{GuestStatistics, GuestVm, Recorded};
 use unspin_report::Document;
 use unspin_see::{CpuTimer, CpuTimes, SpinWaits, VmWaits, WaitHistogram, WindowTimes};
 
-use crate::{arguments::ThresholdArguments, failure::Failure, output, threshold_tables};
+use crate::{
+    arguments::ThresholdArguments, failure::Failure, output, recordings, threshold_tables,
+};
 
 /// What a recording says of waits.
 pub struct Measured {
@@ -27,7 +29,7 @@ pub struct Measured {
 
 /// Reads the recording and prints the tables.
 pub fn run(arguments: &ThresholdArguments) -> Result<(), Failure> {
-    let recorded = Recorded::open(&arguments.folder).map_err(anyhow::Error::from)?;
+    let recorded = recordings::open(&arguments.folder)?;
     let measured = measure(&recorded);
     if let Some(vm) = arguments.vm {
         let known = measured.times.vm_ns.contains_key(&vm) || measured.waits.contains_key(&vm);

@@ -156,3 +156,17 @@ fn without_the_programs_of_linux_guests_set_up_is_named() {
         .env_remove("UNSPIN_TESTBED");
     ended(&mut command).refused(1, &["/nonexistent/linux-guest", "`make setup`"]);
 }
+
+#[test]
+fn a_recording_of_which_nothing_can_be_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("UTF-8");
+    for command in ["explain", "outcomes", "threshold"] {
+        unspin(&[command, path]).refused(1, &["no recording"]);
+        unspin(&[command, "/nonexistent"]).refused(1, &["/nonexistent", "No such file"]);
+    }
+    std::fs::write(folder.path().join("events-000000.parquet"), "PAR1 cut off").expect("written");
+    for command in ["explain", "outcomes", "threshold"] {
+        unspin(&[command, path]).refused(1, &["no event of it can be read", "events-000000"]);
+    }
+}
