@@ -17,7 +17,13 @@ const ALLOWED: f64 = 1.1;
 
 /// These run with interrupts on, and one that comes in the middle counts as theirs: up to two may, of some 5,000
 /// instructions each, here or in the empty program.
-const INTERRUPTIBLE: [&str; 2] = ["tp_btf/kvm_apic_ipi", "tp_btf/kvm_apic_accept_irq"];
+const INTERRUPTIBLE: [&str; 5] = [
+    "tp_btf/kvm_apic_ipi",
+    "tp_btf/kvm_apic_accept_irq",
+    "kprobe.multi/kvm_vcpu_on_spin",
+    "kprobe.multi/yield_to",
+    "kretprobe.multi/yield_to",
+];
 const INTERRUPTS_INSTRUCTIONS: f64 = 10_000.0;
 
 /// One line of the table.
