@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * hint.h - what a guest that cooperates tells its host about each vCPU: one struct in guest memory, written by that vCPU
- * alone, read by the host's BPF programs while they run on its thread.
+ * alone but for `borrowed`, read by the host's BPF programs while they run on its thread.
  *
  * A vCPU registers its struct by a hypercall that KVM does not know: KVM answers -KVM_ENOSYS, the guest ignores that, and
  * the tracepoint kvm_hypercall tells whoever watches. Some registrations are missed, and a watcher may come later, so the
  * guest repeats them now and then. Where nobody watches they do nothing. RAX: UNSPIN_HYPERCALL_REGISTER_HINT; RBX (KVM's
  * first argument): guest-physical address of the struct, which lies within one page.
+ *
+ * The way back is one word: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the
+ * guest. Whoever finds it set when `critical` has become 0 clears it and says UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
+ * the vCPU then leaves its CPU at once. A guest that does not is taken off when the loan's time is up, 1 ms.
  *
  * A hint is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else.
  */
@@ -16,6 +20,7 @@
 #include "types.h"
 
 #define UNSPIN_HYPERCALL_REGISTER_HINT 0x554e0001u
+#define UNSPIN_HYPERCALL_GIVE_BACK 0x554e0002u
 #define UNSPIN_HINT_MAGIC 0x544e4948u /* "HINT" */
 
 /* What a vCPU spins for. */
@@ -33,7 +38,9 @@ struct unspin_hint {
 	unspin_u64 lock;      /* of the lock asked for or held last: any number that names it within the VM */
 	unspin_u64 targets;   /* while waiting for answers: who was asked, one bit for each of the first 64 vCPUs */
 	unspin_u64 asked_tsc; /* when the wait began */
-	unspin_u64 reserved[3];
+	unspin_u32 borrowed;  /* written by the host: 1: give the CPU back once nothing is critical any more */
+	unspin_u32 reserved0;
+	unspin_u64 reserved[2];
 };
 UNSPIN_ASSERT_SIZE(struct unspin_hint, 64);
 

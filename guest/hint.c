@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * hint.c - what this vCPU tells the host while it asks for, holds and waits (abi/hint.h).
+ * hint.c - what this vCPU tells the host while it asks for, holds and waits, and how it gives a borrowed CPU back
+ * (abi/hint.h).
  *
  * The host reads it on this vCPU's own thread only, so program order is enough: volatile stores keep it. `critical` goes up
  * before a lock is asked for and down after unlock, so the host never sees a holder without it.
@@ -61,6 +62,11 @@ void hint_released(struct vcpu *self)
 {
 	set32(&self->hint.holding, 0);
 	set32(&self->hint.critical, 0);
+	/* The host sets it only while this vCPU is outside and still critical: looked at after that, none is missed. */
+	if (*(volatile unspin_u32 *)&self->hint.borrowed) {
+		set32(&self->hint.borrowed, 0);
+		(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0);
+	}
 }
 
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)

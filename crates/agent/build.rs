@@ -10,10 +10,11 @@ use libbpf_cargo::SkeletonBuilder;
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    println!("cargo:rerun-if-changed={}", root.join("bpf").display());
-    println!("cargo:rerun-if-changed={}", root.join("abi").display());
+    for folder in ["bpf", "abi", "policy"] {
+        println!("cargo:rerun-if-changed={}", root.join(folder).display());
+    }
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for name in ["observe", "empty", "synthetic"] {
+    for name in ["observe", "empty", "synthetic", "steer"] {
         compile_bpf(&root, &out, name);
     }
 }

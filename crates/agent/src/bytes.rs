@@ -21,6 +21,16 @@ unsafe impl Plain for abi::unspin_observe_globals {}
 unsafe impl Plain for abi::unspin_synthetic {}
 // SAFETY: two 4-byte integers.
 unsafe impl Plain for abi::unspin_observe_options {}
+// SAFETY: abi/steer.h asserts the sizes, the sums of their fields; bytes and integers only.
+unsafe impl Plain for abi::unspin_steer_options {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_steer_control {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_steer_exit {}
+// SAFETY: an array of 8-byte integers.
+unsafe impl Plain for abi::unspin_steer_counters {}
+// SAFETY: policy/steering.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.
+unsafe impl Plain for unspin_steering::DecisionRecord {}
 
 /// The struct that those bytes hold. `map` names it in the error when there are more or fewer bytes than its size.
 pub(crate) fn read<T: Plain>(map: &'static str, bytes: &[u8]) -> Result<T, Error> {

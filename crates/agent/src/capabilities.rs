@@ -7,16 +7,26 @@ use libbpf_rs::ProgramType;
 
 use crate::kernel::{self, KernelBtf, Kind};
 
-/// Kernel functions that a scheduler of ours calls. Debian's 7.2.12+deb13 has sched_ext without several of them.
-pub const SCHED_EXT_FUNCTIONS: [&str; 8] = [
+/// Kernel functions that `bpf/steer.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
+/// sched_ext without the entries of several.
+pub const SCHED_EXT_FUNCTIONS: [&str; 17] = [
     "scx_bpf_create_dsq",
-    "scx_bpf_kick_cpu",
-    "scx_bpf_task_set_dsq_vtime",
-    "scx_bpf_pick_idle_cpu",
-    "bpf_iter_scx_dsq_new",
-    "scx_bpf_dsq_insert",
     "scx_bpf_select_cpu_dfl",
+    "__scx_bpf_select_cpu_and",
+    "scx_bpf_dsq_insert",
+    "__scx_bpf_dsq_insert_vtime",
+    "scx_bpf_dsq_move_to_local",
+    "scx_bpf_dsq_peek",
+    "scx_bpf_dsq_nr_queued",
+    "bpf_iter_scx_dsq_new",
+    "scx_bpf_dsq_move_set_slice",
+    "scx_bpf_dsq_move",
     "scx_bpf_task_set_slice",
+    "scx_bpf_kick_cpu",
+    "scx_bpf_pick_idle_cpu",
+    "scx_bpf_task_cpu",
+    "scx_bpf_reenqueue_local",
+    "scx_bpf_exit_bstr",
 ];
 
 /// What is there. All of it can be asked without root; `bpf_loadable` then says no.

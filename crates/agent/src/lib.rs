@@ -3,7 +3,8 @@
 //!
 //! [`Observer::attach`] starts counting for every vCPU thread of the host, [`Observer::counters`] reads the counters,
 //! [`Observer::drain`] the events, [`Observer::health`] says what was lost on the way. [`Recorder`] drains from a thread
-//! of its own. [`capabilities`] says what of all this the host allows.
+//! of its own. [`Steerer::attach`] replaces the host's scheduler by ours until it is dropped. [`capabilities`] says what of
+//! all this the host allows.
 
 mod bytes;
 mod capabilities;
@@ -21,6 +22,7 @@ mod options;
 mod process;
 mod recorder;
 mod slots;
+mod steer;
 pub mod synthetic;
 mod threads;
 
@@ -34,4 +36,8 @@ pub use names::Names;
 pub use observer::Observer;
 pub use options::{EventMask, ObserveOptions};
 pub use recorder::{Recorded, Recorder};
+pub use steer::{
+    SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, base_slice,
+    set_running_policies,
+};
 pub use threads::monotonic_ns;

@@ -72,6 +72,15 @@ fn load_as_told(
     options: &ObserveOptions,
     direct_reads: bool,
 ) -> Result<Object, Error> {
+    with_log(|| {
+        open(bytes, places, options, direct_reads)?
+            .load()
+            .map_err(|source| refused("loading the BPF programs", source))
+    })
+}
+
+/// Does `work` with libbpf's lines kept for [`refused`].
+pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let _alone = LOADING
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -80,12 +89,9 @@ fn load_as_told(
         .unwrap_or_else(|poisoned| poisoned.into_inner())
         .clear();
     let before = libbpf_rs::set_print(Some((PrintLevel::Warn, keep)));
-    let object = open(bytes, places, options, direct_reads).and_then(|open| {
-        open.load()
-            .map_err(|source| refused("loading the BPF programs", source))
-    });
+    let done = work();
     libbpf_rs::set_print(before);
-    object
+    done
 }
 
 /// Attaches every program that was loaded and has a place; all of them run until the links are dropped.
@@ -117,7 +123,8 @@ fn keep(_level: PrintLevel, line: String) {
         .push_str(&line);
 }
 
-fn refused(step: &str, source: libbpf_rs::Error) -> Error {
+/// The error of a step, with what libbpf printed.
+pub(crate) fn refused(step: &str, source: libbpf_rs::Error) -> Error {
     let printed = std::mem::take(
         &mut *PRINTED
             .lock()

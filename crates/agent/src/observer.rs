@@ -235,7 +235,8 @@ fn lock(events: &Mutex<Vec<abi::unspin_event>>) -> MutexGuard<'_, Vec<abi::unspi
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn enable_run_statistics() -> Result<OwnedFd, Error> {
+/// Runs and time of every BPF program of the host are counted until the result is dropped.
+pub(crate) fn enable_run_statistics() -> Result<OwnedFd, Error> {
     // SAFETY: no pointers; returns a new fd or a negative error.
     let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
     if fd < 0 {

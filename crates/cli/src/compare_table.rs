@@ -32,13 +32,68 @@ const COLUMNS: &[Column] = &[
     Column::json_only("replay", Unit::Text),
 ];
 
+/// With a policy people see how its column compares; programs get all of the above as well.
+const STEERED: &[Column] = &[
+    Column::new("policy", "policy", Unit::Text),
+    Column::new("none_per_s", "none ops/s", Unit::Count),
+    Column::new("steer_per_s", "policy ops/s", Unit::Count),
+    Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
+    Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
+    Column::new("throughput_ratio_to_stock_high", "to", Unit::Ratio),
+    Column::new("gap_closed", "gap closed", Unit::Ratio),
+    Column::new(
+        "steer_collapsed_share_percent",
+        "collapsed %",
+        Unit::Percent,
+    ),
+    Column::json_only("overcommit", Unit::Ratio),
+    Column::json_only("ideal_per_s", Unit::Count),
+    Column::json_only("stock_per_s", Unit::Count),
+];
+
+/// What people still see of COLUMNS beside STEERED: a line has room for so much.
+const BESIDE_STEERED: [&str; 4] = [
+    "shape",
+    "lock",
+    "ideal_ops_per_second",
+    "stock_ops_per_second",
+];
+
 /// Adds the table of these rows.
 pub fn add(document: &mut Document, rows: &[Row]) {
-    let mut table = Table::new("compare", "", COLUMNS);
+    let steered = rows.iter().any(|row| row.policy.is_some());
+    let mut columns = COLUMNS.to_vec();
+    if steered {
+        for column in &mut columns {
+            column.json_only |= !BESIDE_STEERED.contains(&column.key);
+        }
+        columns.extend_from_slice(STEERED);
+    }
+    let mut table = Table::new("compare", "", &columns);
     for row in rows {
-        table.push(cells(row));
+        let mut cells = cells(row);
+        if steered {
+            cells.extend(steered_cells(row));
+        }
+        table.push(cells);
     }
     document.table(table);
+}
+
+fn steered_cells(row: &Row) -> Vec<Cell> {
+    vec![
+        row.policy.as_deref().into(),
+        row.none_per_s.into(),
+        row.steer_per_s.into(),
+        row.throughput_ratio_to_stock.into(),
+        row.throughput_ratio_to_stock_low.into(),
+        row.throughput_ratio_to_stock_high.into(),
+        row.gap_closed.into(),
+        row.steer_collapsed_share_percent.into(),
+        row.overcommit.into(),
+        row.ideal_ops_per_second.into(),
+        row.stock_ops_per_second.into(),
+    ]
 }
 
 fn cells(row: &Row) -> Vec<Cell> {
@@ -88,5 +143,16 @@ pub fn sentence(row: &Row) -> String {
     if let Some(boosted) = row.stock_yields_boosted_percent {
         text += &format!(", and {boosted:.0} % of KVM's directed yields were accepted");
     }
-    text + "."
+    text + "." + &steered_sentence(row)
+}
+
+/// The same about the policy; empty without one.
+fn steered_sentence(row: &Row) -> String {
+    let (Some(policy), Some(gap)) = (&row.policy, row.gap_closed) else {
+        return String::new();
+    };
+    format!(
+        " The policy {policy} closes {:.0} % of that gap.",
+        gap * 100.0
+    )
 }

@@ -6,6 +6,7 @@ mod bench_observing;
 mod bench_threads;
 mod compare;
 mod compare_table;
+mod decision_log;
 mod demo;
 mod doctor;
 mod doctor_checks;
@@ -27,6 +28,7 @@ mod outcome_tables;
 mod outcomes;
 mod outcomes_live;
 mod output;
+mod policy;
 mod progress;
 mod reason_tables;
 mod record;
@@ -38,6 +40,7 @@ mod recordings;
 mod replay;
 mod scenario_command;
 mod shares;
+mod steer;
 mod testbed_boots;
 mod testbed_run;
 mod threshold;
@@ -91,6 +94,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
         Command::Explain(arguments) => explain::run(&arguments).map(done),
         Command::Truth(arguments) => truth_check::run(&arguments).map(done),
+        Command::Policy(verb) => policy::run(&verb).map(done),
+        Command::Steer(arguments) => steer::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Observing(arguments)) => bench_observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),

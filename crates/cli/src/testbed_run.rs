@@ -102,6 +102,7 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
         Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
         Command::Compare(arguments) => arguments.scenario.load().map(Some),
         Command::Record(arguments) => scenario_of(&arguments.command),
+        Command::Steer(arguments) => scenario_of(&arguments.command),
         // KVM is loaded once: runs of scenarios that want it otherwise fail, and say so.
         Command::Outcomes(arguments) => Ok(arguments.scenarios()?.into_iter().next()),
         _ => Ok(None),

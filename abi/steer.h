@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * steer.h - what bpf/steer.bpf.c and crates/agent share: options set before the load, what user space may change while
+ * it runs, counters, and why it ended.
+ */
+#ifndef UNSPIN_ABI_STEER_H
+#define UNSPIN_ABI_STEER_H
+
+#include "types.h"
+
+/* Constant while the scheduler is loaded. */
+struct unspin_steer_options {
+	unspin_u64 slice_ns;	  /* the kernel's base_slice_ns */
+	unspin_u32 cpus;	  /* possible CPUs: numbers 0 to cpus - 1 */
+	unspin_u32 everyone;	  /* 1: policies touch every vCPU; 0: those of steered processes and cgroups */
+	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
+	unspin_u32 reserved;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 24);
+
+/* Written by user space at any time. */
+struct unspin_steer_control {
+	unspin_u32 policies; /* bits of policy/steering.h; 0: none */
+	unspin_u32 reserved;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 8);
+
+/* What is said of a CPU before the scheduler is attached. */
+enum unspin_steer_cpu {
+	UNSPIN_STEER_CPU_SHARED = 1,	/* takes tasks of the shared queue: not isolated */
+	UNSPIN_STEER_CPU_NOHZ_FULL = 2, /* a task alone on it gets no tick */
+};
+
+/* Sums since attach, over all CPUs. */
+#define UNSPIN_STEER_COUNTERS(X)                                                                                       \
+	X(dispatches, "calls of ops.dispatch")                                                                         \
+	X(switches, "tasks that began to run")                                                                         \
+	X(yields, "sched_yield() without a target")                                                                    \
+	X(directed, "directed yields that KVM asked for")                                                              \
+	X(refused, "of them refused")                                                                                  \
+	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
+	X(lent, "of them honoured as a loan")                                                                          \
+	X(missed, "targets that ran elsewhere, or not at all, before their turn came")                                 \
+	X(given_back, "loans and grants ended by the borrower: a hypercall, or what a look found")                     \
+	X(capped, "loans and grants ended by the clock")                                                               \
+	X(returned, "lenders that went on with their turn")                                                            \
+	X(granted, "slices that were prolonged")                                                                       \
+	X(borrowed_ns, "time run on loans and directed yields, ns")                                                    \
+	X(granted_ns, "time run on grants, ns")                                                                        \
+	X(hints, "hint pages registered")                                                                              \
+	X(hint_failures, "hint pages that could not be read or written")                                               \
+	X(unlogged, "decisions that found no room in the log")                                                         \
+	X(groups_folded, "cgroups for which there was no room: they count as their parent")
+
+enum unspin_steer_counter {
+#define UNSPIN_STEER_COUNTER(name, says) unspin_steer_##name,
+	UNSPIN_STEER_COUNTERS(UNSPIN_STEER_COUNTER)
+#undef UNSPIN_STEER_COUNTER
+		UNSPIN_STEER_COUNTER_COUNT
+};
+
+struct unspin_steer_counters {
+	unspin_u64 of[UNSPIN_STEER_COUNTER_COUNT];
+};
+
+/* Why the scheduler ended, as the kernel says; kind 0: it has not. */
+struct unspin_steer_exit {
+	unspin_u32 kind; /* enum scx_exit_kind, include/linux/sched/ext.h */
+	unspin_u32 reserved;
+	char reason[64];
+	char message[192];
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_exit, 264);
+
+#endif

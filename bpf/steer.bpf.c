@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * steer.bpf.c - a complete scheduler for every task of the host, and the hooks where policies decide.
+ *
+ * One queue, ordered by weighted virtual time (steer_weights.bpf.h), serves all CPUs that are not isolated. Tasks that may
+ * not run on all of these wait in a queue of one CPU. A CPU takes the head with the least vtime of its own queue and the
+ * shared one, and keeps the task that runs when none has less. Nothing is ever searched for: heads are peeked at, and a
+ * vCPU that a turn is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
+ *
+ * Callbacks run under the lock of the run queue concerned with interrupts off, unless they end in `.s` (Linux 7.2,
+ * kernel/sched/ext/ext.c). Every map value is checked for NULL before use, arguments are typed by BTF; what a guest or
+ * KVM says goes through safe reads.
+ */
+#include "steer_cpus.bpf.h"
+#include "steer_guests.bpf.h"
+
+char program_license[] SEC("license") = "GPL";
+
+/* vtime of the first in that queue, before which `best_ns` is replaced by it. */
+static __always_inline bool has_earlier(u64 queue, bool have_best, u64 *best_ns)
+{
+	struct task_struct *first = scx_bpf_dsq_peek(queue);
+	u64 vtime_ns;
+
+	if (!first)
+		return false;
+	vtime_ns = scheduled(first)->scx.dsq_vtime;
+	if (have_best && !before(vtime_ns, *best_ns))
+		return false;
+	*best_ns = vtime_ns;
+	return true;
+}
+
+/* prev goes on with a turn of its own. */
+static __always_inline void keep(struct task_struct *prev, struct task_context *task, const struct cpu_context *here,
+				 bool alone, u64 now_ns)
+{
+	begin_turn(prev, task, now_ns);
+	scx_bpf_task_set_slice(prev,
+			       alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_SLICE_INF : options.slice_ns);
+}
+
+/* The least vtime of this CPU's queue, the shared queue and prev. */
+static __always_inline void run_least(s32 cpu, const struct cpu_context *here, struct task_struct *prev,
+				      struct task_context *task, u64 now_ns)
+{
+	bool own, common;
+	u64 best_ns = 0;
+
+	own = has_earlier(cpu, false, &best_ns);
+	common = here->flags & UNSPIN_STEER_CPU_SHARED && has_earlier(SHARED_QUEUE, own, &best_ns);
+	if (prev && task && !task->yielding && (!(own || common) || !before(best_ns, task->vtime_ns))) {
+		keep(prev, task, here, !own && !common, now_ns);
+		return;
+	}
+	if (common && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
+		return;
+	if (scx_bpf_dsq_move_to_local(cpu))
+		return;
+	if (here->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
+		return;
+	if (prev && task)
+		keep(prev, task, here, false, now_ns);
+}
+
+SEC("struct_ops/dispatch")
+void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
+{
+	struct cpu_context *here = cpu_of(cpu);
+	struct task_context *task = NULL;
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!here)
+		return;
+	count(unspin_steer_dispatches, 1);
+	if (prev && scheduled(prev)->scx.flags & SCX_TASK_QUEUED)
+		task = context_of(prev);
+	if (task) {
+		charge(prev, task);
+		if (task->lender)
+			go_back(here, task, now_ns);
+	}
+	if (here->next) {
+		if (run_next(cpu, here, now_ns)) {
+			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
+			return;
+		}
+		if (!here->next_returns)
+			count(unspin_steer_missed, 1);
+	}
+	run_least(cpu, here, prev, task, now_ns);
+}
+
+SEC("struct_ops/running")
+void BPF_PROG(steer_running, struct task_struct *p)
+{
+	struct task_context *task = context_of(p);
+
+	if (!task)
+		return;
+	count(unspin_steer_switches, 1);
+	task->on_cpu = 1;
+	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
+	if (!task->prepared)
+		begin_turn(p, task, bpf_ktime_get_ns());
+	task->prepared = 0;
+	task->owed_charged_ns = task->charged_ns;
+}
+
+SEC("struct_ops/stopping")
+void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
+{
+	struct task_context *task = context_of(p);
+	struct cpu_context *here;
+	u64 now_ns;
+
+	if (!task)
+		return;
+	now_ns = bpf_ktime_get_ns();
+	charge(p, task);
+	task->on_cpu = 0;
+	task->left_ns = now_ns;
+	if (task->vcpu)
+		remember(p, task);
+	/* Pushed aside by a real-time task: it goes on where it was. */
+	if (runnable && scheduled(p)->scx.slice) {
+		task->prepared = 1;
+		return;
+	}
+	here = cpu_of(scx_bpf_task_cpu(p));
+	if (task->lender && here)
+		go_back(here, task, now_ns);
+	settle(p, task);
+	task->payer = 0;
+}
+
+/* What the policies that are on say to KVM's request; REFUSE where none may touch these vCPUs. */
+static __always_inline struct unspin_decision ask(struct task_struct *from, struct task_context *yielder,
+						  struct task_struct *to, u64 now_ns)
+{
+	struct task_context *target = context_of(to);
+	struct unspin_facts facts = {};
+
+	if (!target || !control.policies || !yielder->steered || !target->steered)
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	gather(&facts.candidate, target, target->left_ns, now_ns);
+	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
+	facts_of_self(&facts, yielder, yielder->left_ns, now_ns);
+	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
+}
+
+/* The target is next here, on the yielder's turn. */
+static __always_inline void pass_on(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				    struct task_struct *to, struct unspin_decision decision, u64 now_ns)
+{
+	u32 self = scheduled(from)->pid;
+
+	here->next = scheduled(to)->pid;
+	here->next_payer = yielder->payer ? yielder->payer : self;
+	here->next_lender = 0;
+	here->next_owes = OWES_NOTHING;
+	here->next_returns = 0;
+	here->next_turn_end_ns = yielder->turn_end_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	if (decision.action == UNSPIN_LEND) {
+		count(unspin_steer_lent, 1);
+		here->next_lender = yielder->lender ? yielder->lender : self;
+		here->next_owes = OWES_LOAN;
+		here->next_budget_ns = decision.budget_ns;
+	}
+	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
+}
+
+/* Returns whether the yield is honoured: then yield_to() (kernel/sched/syscalls.c) calls the scheduler. */
+SEC("struct_ops/yield")
+bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
+{
+	struct task_context *yielder = context_of(from);
+	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
+	struct unspin_decision decision;
+	u64 now_ns;
+
+	if (!yielder || !here)
+		return false;
+	if (!to) {
+		count(unspin_steer_yields, 1);
+		yielder->yielding = 1;
+		scx_bpf_task_set_slice(from, 0);
+		return false;
+	}
+	count(unspin_steer_directed, 1);
+	yielder->spun++;
+	now_ns = bpf_ktime_get_ns();
+	decision = ask(from, yielder, to, now_ns);
+	if (decision.action == UNSPIN_GIVE_BACK)
+		count(unspin_steer_given_back, 1);
+	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
+		pass_on(here, from, yielder, to, decision, now_ns);
+	else {
+		count(unspin_steer_refused, 1);
+		return false;
+	}
+	yielder->yielding = 1;
+	yielder->yielded_ns = now_ns;
+	scx_bpf_task_set_slice(from, 0);
+	return true;
+}
+
+SEC("struct_ops/tick")
+void BPF_PROG(steer_tick, struct task_struct *p)
+{
+	struct unspin_facts facts = {};
+	struct unspin_decision decision;
+	struct task_context *task;
+	u64 now_ns;
+
+	if (scheduled(p)->scx.slice || !control.policies)
+		return;
+	task = context_of(p);
+	if (!task || !task->vcpu || !task->steered || task->payer || task->owes != OWES_NOTHING || task->yielding)
+		return;
+	now_ns = bpf_ktime_get_ns();
+	look_at(p, task);
+	facts_of_self(&facts, task, now_ns, now_ns);
+	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
+	if (decision.action != UNSPIN_GRANT)
+		return;
+	count(unspin_steer_granted, 1);
+	task->owes = OWES_GRANT;
+	task->owes_since_ns = now_ns;
+	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
+	task->budget_ns = decision.budget_ns;
+	scx_bpf_task_set_slice(p, decision.budget_ns);
+}
+
+SEC("struct_ops.s/exit")
+void BPF_PROG(steer_exit, struct scx_exit_info *info)
+{
+	bpf_probe_read_kernel_str(ended.reason, sizeof(ended.reason), BPF_CORE_READ(info, reason));
+	bpf_probe_read_kernel_str(ended.message, sizeof(ended.message), BPF_CORE_READ(info, msg));
+	barrier(); /* a reader that sees a kind sees the rest */
+	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
+}
+
+SEC(".struct_ops.link")
+struct sched_ext_ops steer = {
+	.select_cpu = (void *)steer_select_cpu,
+	.enqueue = (void *)steer_enqueue,
+	.dispatch = (void *)steer_dispatch,
+	.tick = (void *)steer_tick,
+	.runnable = (void *)steer_runnable,
+	.running = (void *)steer_running,
+	.stopping = (void *)steer_stopping,
+	.quiescent = (void *)steer_quiescent,
+	.yield = (void *)steer_yield,
+	.set_weight = (void *)steer_set_weight,
+	.init_task = (void *)steer_init_task,
+	.enable = (void *)steer_enable,
+	.cgroup_init = (void *)steer_cgroup_init,
+	.cgroup_exit = (void *)steer_cgroup_exit,
+	.cgroup_move = (void *)steer_cgroup_move,
+	.cgroup_set_weight = (void *)steer_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)steer_cgroup_set_bandwidth,
+	.cpu_online = (void *)steer_cpu_online,
+	.cpu_offline = (void *)steer_cpu_offline,
+	.cpu_release = (void *)steer_cpu_release,
+	.init = (void *)steer_init,
+	.exit = (void *)steer_exit,
+	.timeout_ms = 5000,
+	.name = "unspin",
+};

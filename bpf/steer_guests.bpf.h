@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_guests.bpf.h - what is known of vCPUs, and what their guests are told.
+ *
+ * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
+ * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
+ * Writing is bpf_probe_write_user(), not a BPF map that the VMM maps as guest memory: so any VMM and any VM that runs
+ * already can be steered, and the scheduler can come and go. It writes one word, and only where the magic stands. A
+ * kernel locked down for integrity refuses the program: then loans to guests that give hints are not to be had.
+ */
+#ifndef UNSPIN_BPF_STEER_GUESTS_H
+#define UNSPIN_BPF_STEER_GUESTS_H
+
+#include "steer_turns.bpf.h"
+
+#include "../abi/events.h"
+
+#define LOOK_NS 200000ull /* between two looks at a borrower: as in the first trials, some 1 % of a CPU on hardware */
+#define USER_CPL 3
+#define PAGE_BYTES 4096ull
+#define DEEPEST_SLOT 30 /* a red-black tree of 32,764 slots (KVM_USER_MEM_SLOTS) is at most 2 log2(32,765) deep */
+
+/* Where the guest was at its last exit. On AMD only: VMX keeps it where only hardware reads it. Safe reads. */
+static __always_inline u32 mode_of(const struct task_context *task)
+{
+	struct vcpu_svm *vcpu = (struct vcpu_svm *)task->vcpu;
+	struct vmcb *vmcb;
+
+	if (!vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm))
+		return UNSPIN_MODE_UNKNOWN;
+	vmcb = BPF_CORE_READ(vcpu, vmcb);
+	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
+}
+
+/* The words of the guest's page that are read; the order is that of struct unspin_hint. */
+struct hint_words {
+	u32 magic;
+	u32 critical;
+};
+
+/* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
+static __always_inline bool read_hint(struct task_struct *p, const struct task_context *task, struct hint_words *words)
+{
+	if (!task->hint || bpf_get_current_task_btf() != p || scheduled(p)->flags & PF_EXITING)
+		return false;
+	/* A safe read: it fails instead of faulting. */
+	if (bpf_probe_read_user(words, sizeof(*words), (void *)task->hint) || words->magic != UNSPIN_HINT_MAGIC) {
+		count(unspin_steer_hint_failures, 1);
+		return false;
+	}
+	return true;
+}
+
+/* Refreshes what is known of p, which runs or has just been running. */
+static __always_inline void look_at(struct task_struct *p, struct task_context *task)
+{
+	struct hint_words words = {};
+	u32 mode = mode_of(task);
+
+	task->mode = mode == UNSPIN_MODE_UNKNOWN ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){mode, 0};
+	task->critical = read_hint(p, task, &words) ? (struct unspin_fact){words.critical, 0} : UNSPIN_UNKNOWN_FACT;
+}
+
+/* The same when it leaves its CPU, for as long as it is off it; nobody looks while no policy is on. */
+static __always_inline void remember(struct task_struct *p, struct task_context *task)
+{
+	if (control.policies) {
+		look_at(p, task);
+	} else {
+		task->mode = UNSPIN_UNKNOWN_FACT;
+		task->critical = UNSPIN_UNKNOWN_FACT;
+	}
+}
+
+static __always_inline struct unspin_fact aged(struct unspin_fact fact, u64 seen_ns, u64 now_ns)
+{
+	return fact_known(fact) ? fact_seen(fact.value, seen_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
+}
+
+/* All that is known of one vCPU; seen_ns: when look_at() looked. */
+static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
+				   u64 now_ns)
+{
+	facts->critical = aged(task->critical, seen_ns, now_ns);
+	facts->mode = aged(task->mode, seen_ns, now_ns);
+	facts->descheduled = fact_seen(!task->on_cpu, task->left_ns, now_ns);
+	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
+	facts->spun = fact_seen(task->spun, now_ns, now_ns);
+	facts->owes = fact_seen(task->owes != OWES_NOTHING, task->owes_since_ns, now_ns);
+}
+
+/* Facts of the vCPU that runs here; seen_ns: when look_at() looked. */
+static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
+					  u64 now_ns)
+{
+	gather(&facts->self, task, seen_ns, now_ns);
+	facts->slice_ns = options.slice_ns;
+	facts->slice_left_ns = before(now_ns, task->turn_end_ns) ? task->turn_end_ns - now_ns : 0;
+}
+
+/* Host address of a guest-physical one, by the VM's memory slots (virt/kvm/kvm_main.c, search_memslots()); 0: none. */
+static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 guest_physical)
+{
+	struct kvm_memslots *slots = BPF_CORE_READ(vcpu, kvm, memslots[0]); /* 0: not the SMM's */
+	u32 tree = BPF_CORE_READ(slots, node_idx) & 1;
+	struct rb_node *node = BPF_CORE_READ(slots, gfn_tree.rb_node);
+	u64 page = guest_physical / PAGE_BYTES;
+
+	/* Safe reads all the way: a tree that changes under us ends in a wrong address, which has no magic, or in none. */
+	for (int i = 0; i < DEEPEST_SLOT && node; i++) {
+		struct kvm_memory_slot *slot = (void *)node - bpf_core_field_offset(struct kvm_memory_slot, gfn_node) -
+					       tree * bpf_core_type_size(struct rb_node);
+		u64 first = BPF_CORE_READ(slot, base_gfn);
+
+		if (page < first)
+			node = BPF_CORE_READ(node, rb_left);
+		else if (page - first >= BPF_CORE_READ(slot, npages))
+			node = BPF_CORE_READ(node, rb_right);
+		else
+			return BPF_CORE_READ(slot, userspace_addr) + (guest_physical - first * PAGE_BYTES);
+	}
+	return 0;
+}
+
+static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcpu *vcpu)
+{
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct group *group = group_at(task->group);
+
+	task->vcpu = (u64)vcpu;
+	task->vm = (u64)vcpu->kvm;
+	task->vm_generation = destroyed;
+	task->hint = 0;
+	task->told = 0;
+	task->steered = options.everyone || (group && group->steered) ||
+			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
+}
+
+/* Sets or clears the guest's `borrowed` word. Current is the vCPU's thread, interrupts are off. */
+static __always_inline void tell(struct task_struct *p, struct task_context *task, u32 borrowed)
+{
+	struct hint_words words = {};
+
+	task->told = borrowed;
+	if (!read_hint(p, task, &words))
+		return;
+	/* One aligned word inside the page whose magic was read just now; fails instead of faulting. */
+	if (bpf_probe_write_user((void *)(task->hint + __builtin_offsetof(struct unspin_hint, borrowed)), &borrowed,
+				 sizeof(borrowed)))
+		count(unspin_steer_hint_failures, 1);
+}
+
+/* Asks the policies, and writes down what they were told and answered if somebody wants that. */
+static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
+						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
+{
+	struct unspin_decision_record *record = NULL;
+	struct unspin_decision decision;
+	u32 policies = control.policies;
+
+	if (options.log_decisions) {
+		record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);
+		if (!record)
+			count(unspin_steer_unlogged, 1);
+	}
+	if (!record)
+		return policies_decide(event, policies, facts, &task->memory);
+	record->time_ns = now_ns;
+	record->thread = scheduled(p)->pid;
+	record->candidate = candidate;
+	record->event = event;
+	record->policies = policies;
+	record->facts = *facts;
+	record->before = task->memory;
+	decision = policies_decide(event, policies, facts, &task->memory);
+	record->after = task->memory;
+	record->decision = decision;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return decision;
+}
+
+/* Whether the task that runs here shall leave now. It owes. */
+static __always_inline bool done_with_it(struct task_struct *p, struct task_context *task, u64 now_ns)
+{
+	struct unspin_facts facts = {};
+
+	look_at(p, task);
+	facts_of_self(&facts, task, now_ns, now_ns);
+	return decide(UNSPIN_ON_LOOK, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
+}
+
+/* The current task leaves its CPU as soon as interrupts are on. */
+static __always_inline void leave(struct task_struct *p, struct task_context *task)
+{
+	task->yielding = 1;
+	scx_bpf_task_set_slice(p, 0);
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+}
+
+/* The first look at a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
+static int look(void *map, u32 *cpu, struct cpu_context *here)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+	u64 now_ns = bpf_ktime_get_ns(), owed_ns;
+
+	/* Somebody else runs here by now: not to be cut. */
+	if (!task || task->owes == OWES_NOTHING)
+		return 0;
+	owed_ns = now_ns - task->owes_since_ns;
+	if (owed_ns >= task->budget_ns) {
+		count(unspin_steer_capped, 1);
+		leave(p, task);
+	} else if (done_with_it(p, task, now_ns)) {
+		count(unspin_steer_given_back, 1);
+		leave(p, task);
+	} else {
+		u64 left_ns = task->budget_ns - owed_ns;
+
+		bpf_timer_start(&here->timer, left_ns < LOOK_NS ? left_ns : LOOK_NS, STEER_TIMER_ON_THIS_CPU);
+	}
+	return 0;
+}
+
+/* A guest that gives hints ends its loan itself: only the cap is watched. Others are looked at now and then. */
+static __always_inline void watch(const struct task_context *task)
+{
+	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
+
+	if (!here)
+		return;
+	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
+		bpf_timer_set_callback(&here->timer, look);
+	bpf_timer_start(&here->timer, task->hint ? task->budget_ns : LOOK_NS, STEER_TIMER_ON_THIS_CPU);
+}
+
+SEC("tp_btf/kvm_entry")
+int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+
+	if (!task || !vcpu)
+		return 0;
+	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed)
+		learn_vcpu(task, vcpu);
+	if (task->owes == OWES_NOTHING) {
+		task->give_back = 0;
+		if (task->told)
+			tell(p, task, 0);
+		return 0;
+	}
+	if (!task->told) {
+		tell(p, task, 1);
+		watch(task);
+	} else if (task->give_back || (!task->hint && done_with_it(p, task, bpf_ktime_get_ns()))) {
+		task->give_back = 0;
+		count(unspin_steer_given_back, 1);
+		leave(p, task);
+	}
+	return 0;
+}
+
+/* Fires whether KVM knows the number or not. Preemptible: it only leaves word for kvm_entry, which is not. */
+SEC("tp_btf/kvm_hypercall")
+int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
+{
+	struct task_context *task;
+
+	if (number != UNSPIN_HYPERCALL_REGISTER_HINT && number != UNSPIN_HYPERCALL_GIVE_BACK)
+		return 0;
+	task = context_of(bpf_get_current_task_btf());
+	if (!task || !task->vcpu || task->vm_generation != destroyed)
+		return 0;
+	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
+		task->give_back = 1;
+		return 0;
+	}
+	/* Inside one page, aligned, and not by a process in the guest's user mode, or it is no hint. */
+	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32) ||
+	    mode_of(task) == UNSPIN_MODE_USER)
+		return 0;
+	if (!task->hint)
+		count(unspin_steer_hints, 1);
+	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	return 0;
+}
+
+SEC("fentry/kvm_destroy_vm")
+int BPF_PROG(on_destroy_vm)
+{
+	__sync_fetch_and_add(&destroyed, 1);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_queues.bpf.h - where a task waits: the shared queue, a CPU's queue, or straight on an idle CPU.
+ */
+#ifndef UNSPIN_BPF_STEER_QUEUES_H
+#define UNSPIN_BPF_STEER_QUEUES_H
+
+#include "steer_turns.bpf.h"
+
+#define SHARED_QUEUE 0x100000ull /* above every CPU number, which names that CPU's queue */
+#define NO_QUEUE (~0ull >> 1)
+#define ANY_NODE (-1)
+
+struct shared_cpus {
+	struct bpf_cpumask __kptr *mask;
+};
+
+/* The CPUs that serve the shared queue; made by ops.init. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct shared_cpus);
+} shared SEC(".maps");
+
+static __always_inline const struct cpumask *shared_mask(void)
+{
+	u32 zero = 0;
+	struct shared_cpus *cpus_shared = bpf_map_lookup_elem(&shared, &zero);
+
+	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
+}
+
+/* A sleeper comes back at most one slice behind the others, and pays its debts. */
+static __always_inline void keep_up(struct task_context *task)
+{
+	u64 floor_ns, debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
+
+	if (debt_ns)
+		task->vtime_ns += weighted(task, debt_ns);
+	floor_ns = now_vtime_ns - weighted(task, options.slice_ns);
+	if (before(task->vtime_ns, floor_ns))
+		task->vtime_ns = floor_ns;
+}
+
+static __always_inline void insert(struct task_struct *p, struct task_context *task, u64 queue, u64 enq_flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {
+		.dsq_id = queue,
+		.slice = options.slice_ns,
+		.vtime = task->vtime_ns,
+		.enq_flags = enq_flags,
+	};
+
+	task->queue = queue;
+	__scx_bpf_dsq_insert_vtime(p, &args);
+}
+
+SEC("struct_ops/select_cpu")
+s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct scx_bpf_select_cpu_and_args args = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
+	const struct cpumask *everywhere = shared_mask();
+	struct task_context *task = context_of(p);
+	bool idle = false;
+	s32 cpu;
+
+	if (everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
+		cpu = __scx_bpf_select_cpu_and(p, everywhere, &args);
+		idle = cpu >= 0;
+		if (!idle)
+			cpu = prev_cpu;
+	} else {
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	}
+	if (idle && task) {
+		keep_up(task);
+		task->queue = NO_QUEUE;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, 0);
+	}
+	return cpu;
+}
+
+/* Of the task's CPU and another one it may run on, the one with fewer waiting ("the power of two choices"). */
+static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
+{
+	u32 other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	struct cpu_context *there = cpu_of(other);
+
+	if (!there || there->offline || (s32)other == cpu)
+		return cpu;
+	return scx_bpf_dsq_nr_queued(other) < scx_bpf_dsq_nr_queued(cpu) ? (s32)other : cpu;
+}
+
+/* A task that may not run on every shared CPU waits in the queue of one. */
+static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_context *task, s32 cpu, u64 enq_flags)
+{
+	struct cpu_context *there;
+	s32 idle;
+
+	if (scheduled(p)->nr_cpus_allowed > 1) {
+		idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
+		cpu = idle >= 0 ? idle : better_cpu(p, cpu);
+	}
+	insert(p, task, cpu, enq_flags);
+	there = cpu_of(cpu);
+	/* Without a tick there is nobody to end the slice of the one that runs. */
+	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
+}
+
+SEC("struct_ops/enqueue")
+void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	const struct cpumask *everywhere = shared_mask();
+	struct task_context *task = context_of(p);
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+
+	if (!task || !everywhere) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
+		return;
+	}
+	keep_up(task);
+	/* The kernel's own per-CPU work goes first while it uses less than its share. */
+	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1 &&
+	    !before(now_vtime_ns, task->vtime_ns)) {
+		task->queue = NO_QUEUE;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
+		return;
+	}
+	if (!bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
+		enqueue_on_cpu(p, task, cpu, enq_flags);
+		return;
+	}
+	insert(p, task, SHARED_QUEUE, enq_flags);
+	idle = scx_bpf_pick_idle_cpu(everywhere, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_state.bpf.h - what the scheduler keeps of tasks, CPUs and cgroups, and its counters.
+ */
+#ifndef UNSPIN_BPF_STEER_STATE_H
+#define UNSPIN_BPF_STEER_STATE_H
+
+#include "steer_kernel.bpf.h"
+
+#include "../abi/hint.h"
+#include "../abi/steer.h"
+#include "../policy/steering.h"
+
+#define barrier() asm volatile("" ::: "memory")
+
+/* Why a task runs on time that is not its own turn's. */
+enum owes { OWES_NOTHING, OWES_LOAN, OWES_GRANT };
+
+/* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
+struct task_context {
+	u64 vtime_ns;	/* weighted; what the queues are ordered by */
+	u64 charged_ns; /* sum_exec_runtime up to which it has been charged */
+	u64 debt_ns;	/* run by others at its charge, not in vtime_ns yet */
+	u64 turn_end_ns;
+	u64 queue;    /* where it was inserted last */
+	u32 group;    /* index of `groups` */
+	u32 weight;   /* 1 to 10,000, 100 is nice 0 */
+	u32 counted;  /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 payer;    /* thread that is charged for this turn; 0: itself */
+	u32 lender;   /* thread that goes on when this one has had the loan; 0: none */
+	u32 prepared; /* the turn's fields above are set: running() leaves them */
+	u32 owes;     /* enum owes */
+	u32 budget_ns;
+	u64 owes_since_ns;
+	u64 owed_charged_ns; /* sum_exec_runtime when it began to owe */
+	u32 yielding;	     /* gives its CPU to whoever is next */
+	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
+	u32 steered;			   /* policies may touch it */
+	u64 vcpu;			   /* struct kvm_vcpu *, followed by safe reads only */
+	u64 vm;				   /* struct kvm *: a number here */
+	u64 vm_generation;		   /* `destroyed` when vcpu was learned */
+	u64 hint;			   /* host address of its struct unspin_hint; 0: none registered */
+	u64 left_ns;			   /* when it left its CPU */
+	u64 yielded_ns;			   /* when it last gave its CPU away; 0: never */
+	struct unspin_fact critical, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
+	u32 on_cpu;
+	u32 spun;
+	u32 give_back; /* the guest asked to, in a hypercall */
+	u32 told;      /* the guest's `borrowed` word is set */
+	struct unspin_policy_memory memory;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_context);
+} tasks SEC(".maps");
+
+/* One CPU; used by that CPU with interrupts off, but for flags and online. */
+struct cpu_context {
+	struct bpf_timer timer; /* ends loans and grants */
+	u32 flags;		/* enum unspin_steer_cpu, set before attach */
+	u32 offline;
+	/* Whom to run next, whatever the queues say. */
+	u32 next; /* thread; 0: nobody in particular */
+	u32 next_payer;
+	u32 next_lender;
+	u32 next_owes; /* enum owes */
+	u32 next_budget_ns;
+	u32 next_returns; /* it is a lender that goes on with its turn */
+	u64 next_turn_end_ns;
+	u64 next_until_ns; /* then nobody wants it any more */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by the loader: possible CPUs */
+	__type(key, u32);
+	__type(value, struct cpu_context);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, STEER_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unspin_steer_counters);
+} counters SEC(".maps");
+
+/* Processes that policies touch, when not everyone is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} steered_processes SEC(".maps");
+
+/* struct unspin_decision_record, when options.log_decisions is 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* bytes; set by the loader */
+} decisions SEC(".maps");
+
+const volatile struct unspin_steer_options options;
+volatile struct unspin_steer_control control SEC(".data.unspin"); /* a map found by this name */
+struct unspin_steer_exit ended SEC(".data.ended");
+u64 now_vtime_ns; /* vtime of the task that began to run last, when it was the most advanced one */
+u64 destroyed;	  /* VMs destroyed so far: pointers learned before are looked up again */
+
+static __always_inline void count(enum unspin_steer_counter which, u64 amount)
+{
+	u32 zero = 0;
+	struct unspin_steer_counters *of = bpf_map_lookup_elem(&counters, &zero);
+
+	/* In bounds: every caller's `which` is a constant of the enum. */
+	if (of)
+		of->of[which] += amount;
+}
+
+static __always_inline struct task_context *context_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, NULL, 0);
+}
+
+static __always_inline struct cpu_context *cpu_of(u32 cpu)
+{
+	/* In bounds: the array map refuses an index beyond its end. */
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline bool before(u64 one, u64 other)
+{
+	return (s64)(one - other) < 0;
+}
+
+#endif

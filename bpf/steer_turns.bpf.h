@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_turns.bpf.h - turns: whose slice it is, who pays, who goes on.
+ *
+ * A task whose vtime is least begins a turn of one slice. A policy may let others of its VM run in it: they change who
+ * runs, never how long the turn lasts or who pays. So a turn passed on buys its VM no share: the time is a debt of the
+ * thread whose turn it is. As everywhere without a high-resolution tick, a turn ends at the first tick after its slice.
+ */
+#ifndef UNSPIN_BPF_STEER_TURNS_H
+#define UNSPIN_BPF_STEER_TURNS_H
+
+#include "steer_weights.bpf.h"
+
+/* A debt to a thread that no longer exists is the borrower's own. */
+static __always_inline bool charge_payer(u32 thread, u64 ran_ns)
+{
+	struct task_struct *p = bpf_task_from_pid(thread);
+	struct task_context *payer;
+
+	if (!p)
+		return false;
+	payer = context_of(p);
+	if (payer)
+		__sync_fetch_and_add(&payer->debt_ns, ran_ns);
+	bpf_task_release(p);
+	return payer != NULL;
+}
+
+/* Charges what the task has run since it was charged last. Its sum_exec_runtime is up to date. */
+static __always_inline void charge(struct task_struct *p, struct task_context *task)
+{
+	u64 runtime_ns = scheduled(p)->se.sum_exec_runtime;
+	u64 ran_ns = runtime_ns - task->charged_ns;
+
+	task->charged_ns = runtime_ns;
+	if (task->payer) {
+		count(unspin_steer_borrowed_ns, ran_ns);
+		if (charge_payer(task->payer, ran_ns))
+			return;
+	}
+	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
+	task->vtime_ns += weighted(task, ran_ns);
+}
+
+/* What it owed is over: the grant's time is counted. */
+static __always_inline void settle(struct task_struct *p, struct task_context *task)
+{
+	if (task->owes == OWES_GRANT)
+		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->owed_charged_ns);
+	task->owes = OWES_NOTHING;
+}
+
+/* A turn of its own begins now. */
+static __always_inline void begin_turn(struct task_struct *p, struct task_context *task, u64 now_ns)
+{
+	struct unspin_facts nothing = {};
+
+	settle(p, task);
+	task->turn_end_ns = now_ns + options.slice_ns;
+	task->payer = 0;
+	task->lender = 0;
+	task->yielding = 0;
+	task->spun = 0;
+	if (task->vcpu)
+		policies_on_turn(control.policies, &nothing, &task->memory);
+	if (before(now_vtime_ns, task->vtime_ns))
+		now_vtime_ns = task->vtime_ns;
+}
+
+static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)
+{
+	/* 1 ns lasts until the next tick: there the turn ends, whoever runs. */
+	return before(now_ns, turn_end_ns) ? turn_end_ns - now_ns : 1;
+}
+
+/* The loan ends: its lender is next on this CPU. The caller holds the lock of the CPU's run queue. */
+static __always_inline void go_back(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
+{
+	here->next = borrower->lender;
+	here->next_payer = 0;
+	here->next_lender = 0;
+	here->next_owes = OWES_NOTHING;
+	here->next_returns = 1;
+	here->next_turn_end_ns = borrower->turn_end_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	borrower->lender = 0;
+}
+
+/* What `task` was given with its turn. */
+static __always_inline void take_over(struct cpu_context *here, struct task_struct *p, struct task_context *task,
+				      u64 now_ns)
+{
+	task->payer = here->next_payer;
+	task->lender = here->next_lender;
+	task->owes = here->next_owes;
+	task->budget_ns = here->next_budget_ns;
+	task->owes_since_ns = now_ns;
+	task->turn_end_ns = here->next_turn_end_ns;
+	task->prepared = 1;
+	task->yielding = 0;
+	if (!here->next_returns)
+		task->spun = 0;
+}
+
+/*
+ * Moves the thread that a turn was passed on to from its queue to this CPU, wherever it waits; false if it does not wait
+ * any more, may not run here, or its time has passed. From ops.dispatch only.
+ */
+static __always_inline bool run_next(s32 cpu, struct cpu_context *here, u64 now_ns)
+{
+	struct bpf_iter_scx_dsq queue;
+	struct task_context *task;
+	struct task_struct *p;
+	bool moved = false;
+	u64 slice_ns;
+
+	p = bpf_task_from_pid(here->next);
+	here->next = 0;
+	if (!p)
+		return false;
+	task = context_of(p);
+	if (task && before(now_ns, here->next_until_ns) && bpf_cpumask_test_cpu(cpu, scheduled(p)->cpus_ptr)) {
+		slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
+		if (here->next_owes == OWES_LOAN && slice_ns > here->next_budget_ns)
+			slice_ns = here->next_budget_ns;
+		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0) {
+			scx_bpf_dsq_move_set_slice(&queue, slice_ns);
+			moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
+		}
+		bpf_iter_scx_dsq_destroy(&queue);
+		if (moved)
+			take_over(here, p, task, now_ns);
+	}
+	bpf_task_release(p);
+	return moved;
+}
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why a host cannot be steered.
+
+use std::io;
+
+use crate::Error;
+
+/// Why our scheduler was not attached, or could not be asked. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum SteerError {
+    /// The caller may not replace the scheduler.
+    #[error("steering needs root: {missing} is missing; run it with sudo")]
+    NotPermitted {
+        /// The capability that is missing.
+        missing: &'static str,
+    },
+    /// The kernel cannot run a scheduler in BPF.
+    #[error(
+        "this kernel ({kernel}) has no sched_ext: it needs Linux 6.12 or later with CONFIG_SCHED_CLASS_EXT, as Debian's 7.2 has"
+    )]
+    NoSchedExt {
+        /// Release of the running kernel.
+        kernel: String,
+    },
+    /// It can, but does not show all that we call.
+    #[error(
+        "this kernel ({kernel}) has sched_ext, but its BTF lacks {}: the scheduler cannot do without; Debian's own 7.2 kernel (not the backport for Debian 13) has them",
+        functions.join(", ")
+    )]
+    MissingFunctions {
+        /// Release of the running kernel.
+        kernel: String,
+        /// Kernel functions that are missing.
+        functions: Vec<&'static str>,
+    },
+    /// Another sched_ext scheduler is attached.
+    #[error(
+        "another sched_ext scheduler, `{name}`, runs on this host ({state}): stop it first; unspin does not push others aside"
+    )]
+    OtherScheduler {
+        /// Its name.
+        name: String,
+        /// What /sys/kernel/sched_ext/state says.
+        state: String,
+    },
+    /// Cgroups with a quota, which a scheduler in BPF would have to keep itself.
+    #[error(
+        "cpu.max is set on {}: unspin does not honour quotas, and will not ignore them; set them to `max` first",
+        list(cgroups)
+    )]
+    Quotas {
+        /// Their folders.
+        cgroups: Vec<String>,
+    },
+    /// There is nothing to change.
+    #[error("no `unspin steer` runs on this host, or without root it cannot be found")]
+    NotRunning,
+    /// A file of the kernel that must be there cannot be read or understood.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// BPF programs could not be loaded, attached or read.
+    #[error(transparent)]
+    Bpf(#[from] Error),
+}
+
+/// The first few, and how many more.
+fn list(cgroups: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = cgroups[..cgroups.len().min(SHOWN)].join(", ");
+    match cgroups.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_are_named_up_to_a_point() {
+        let cgroups: Vec<String> = (0..7).map(|number| format!("/g{number}")).collect();
+        let said = SteerError::Quotas {
+            cgroups: cgroups.clone(),
+        }
+        .to_string();
+        assert!(
+            said.contains("/g0, /g1, /g2, /g3, /g4 and 2 more"),
+            "{said}"
+        );
+        assert_eq!(list(&cgroups[..2]), "/g0, /g1");
+    }
+}

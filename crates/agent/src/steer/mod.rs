@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Our scheduler in place of the host's: `bpf/steer.bpf.c` from attach until the value is dropped, or the process ends
+//! whichever way: the kernel then takes its own scheduler back, and no task notices more than a requeue.
+
+mod cpus;
+mod decisions;
+mod error;
+mod object;
+mod quotas;
+mod requirements;
+mod slice;
+
+use std::os::fd::OwnedFd;
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use unspin_abi as abi;
+use unspin_steering::{DecisionRecord, Policies};
+
+use crate::{bytes, load};
+use decisions::DecisionLog;
+
+pub use error::SteerError;
+pub use slice::{SliceSource, base_slice};
+
+/// How to steer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerOptions {
+    /// What decides; can be changed at any time.
+    pub policies: Policies,
+    /// A task's slice, ns; `None`: the kernel's own, [`base_slice`].
+    pub slice_ns: Option<u64>,
+    /// Processes whose vCPUs policies touch; with `cgroups` empty too: everyone's.
+    pub processes: Vec<u32>,
+    /// Cgroups (inode numbers) whose vCPUs policies touch, with all below them.
+    pub cgroups: Vec<u64>,
+    /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
+    pub run_statistics: bool,
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 208 each; 0: none are kept.
+    pub decision_log_bytes: u32,
+}
+
+impl Default for SteerOptions {
+    /// The policy `none`, the kernel's slice, everyone.
+    fn default() -> SteerOptions {
+        SteerOptions {
+            policies: Policies::NONE,
+            slice_ns: None,
+            processes: Vec::new(),
+            cgroups: Vec::new(),
+            run_statistics: false,
+            decision_log_bytes: 0,
+        }
+    }
+}
+
+/// A counter of the scheduler since it was attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteerCounter {
+    /// As in `abi/steer.h`.
+    pub name: &'static str,
+    /// What it counts.
+    pub says: &'static str,
+    /// How many, or nanoseconds where the name ends in `_ns`.
+    pub value: u64,
+}
+
+/// Why the scheduler is no longer attached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SteerEnd {
+    /// The kernel's word: "runnable task stall", "unregistered from BPF" ...
+    pub reason: String,
+    /// More about it; may be empty.
+    pub message: String,
+}
+
+/// Changes what decides in the scheduler that another process has attached, from the next decision on.
+///
+/// # Errors
+/// [`SteerError::NotRunning`], or when the kernel refuses to write the map.
+pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
+    let control = object::control_of_running().ok_or(SteerError::NotRunning)?;
+    object::set_policies(&control, policies)
+}
+
+/// The scheduler while it is attached.
+pub struct Steerer {
+    // Dropped in this order: first the programs that guests reach, then the scheduler, then what they used.
+    _programs: Vec<Link>,
+    _scheduler: Link,
+    control: MapHandle,
+    ended: MapHandle,
+    counters: MapHandle,
+    decisions: DecisionLog,
+    object: Object,
+    slice_ns: u64,
+    _run_statistics: Option<OwnedFd>,
+}
+
+impl Steerer {
+    /// Loads the scheduler and hands it every task of the host that is not real-time.
+    ///
+    /// # Errors
+    /// Says what is missing or in the way (rights, kernel functions, another scheduler, `cpu.max`), or what the kernel
+    /// refused; then the host's own scheduler has never left.
+    pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
+        requirements::check()?;
+        quotas::check()?;
+        let slice_ns = match options.slice_ns {
+            Some(slice_ns) => slice_ns,
+            None => base_slice()?.0,
+        };
+        object::attach(options, slice_ns)
+    }
+
+    /// Changes what decides, from the next decision on.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write the map.
+    pub fn set_policies(&self, policies: Policies) -> Result<(), SteerError> {
+        object::set_policies(&self.control, policies)
+    }
+
+    /// A task's slice, ns.
+    pub fn slice_ns(&self) -> u64 {
+        self.slice_ns
+    }
+
+    /// The counters, summed over all CPUs.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the map.
+    pub fn counters(&self) -> Result<Vec<SteerCounter>, SteerError> {
+        let per_cpu = self
+            .counters
+            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+            .map_err(|source| load::refused("reading the BPF map counters", source))?;
+        let mut sums = abi::unspin_steer_counters::default();
+        for raw in per_cpu.unwrap_or_default() {
+            let one: abi::unspin_steer_counters = bytes::read("counters", &raw)?;
+            for (sum, value) in sums.of.iter_mut().zip(one.of) {
+                *sum += value;
+            }
+        }
+        Ok(object::names()
+            .zip(sums.of)
+            .map(|((name, says), value)| SteerCounter { name, says, value })
+            .collect())
+    }
+
+    /// Why the kernel has sent the scheduler away; `None` while it is attached.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the map.
+    pub fn ended(&self) -> Result<Option<SteerEnd>, SteerError> {
+        let ended: abi::unspin_steer_exit = load::value(&self.ended, "ended", 0)?;
+        Ok((ended.kind != 0).then(|| SteerEnd {
+            reason: object::text(&ended.reason),
+            message: object::text(&ended.message),
+        }))
+    }
+
+    /// Hands over the decisions taken since the last call, in the order in which they were taken; `unlogged` of the
+    /// counters says how many found no room.
+    ///
+    /// # Errors
+    /// When libbpf cannot read the ring.
+    pub fn drain_decisions(&self, each: &mut dyn FnMut(DecisionRecord)) -> Result<(), SteerError> {
+        Ok(self.decisions.drain(each)?)
+    }
+
+    /// Runs and time of each program; both 0 unless `run_statistics` is on.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn programs(&self) -> Result<Vec<crate::ProgramHealth>, SteerError> {
+        Ok(crate::health::programs(&self.object)?)
+    }
+}

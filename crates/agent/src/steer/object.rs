@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From the embedded object file to a scheduler that runs.
+
+use std::{
+    ffi::{CStr, c_char},
+    fs,
+    path::Path,
+};
+
+use libbpf_rs::{
+    MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, query::MapInfoIter,
+};
+use unspin_abi as abi;
+use unspin_steering::Policies;
+
+use super::{SteerError, SteerOptions, Steerer, cpus::Cpus, decisions::DecisionLog, requirements};
+use crate::{Error, bytes, load, observer::enable_run_statistics};
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
+
+/// Cgroups that there is room for beyond twice those that exist at attach; more count as their parents.
+const SPARE_GROUPS: u32 = 4096;
+/// Index 0 is the root's.
+const FIRST_FREE_GROUP: u32 = 1;
+
+/// The map that holds `struct unspin_steer_control`: libbpf calls it after its section, as a whole.
+const CONTROL: &str = ".data.unspin";
+
+/// Loads, sets up, attaches.
+pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, SteerError> {
+    let cpus = Cpus::here()?;
+    let run_statistics = options
+        .run_statistics
+        .then(enable_run_statistics)
+        .transpose()?;
+    let groups = 2 * count_folders(Path::new("/sys/fs/cgroup")) + SPARE_GROUPS;
+    let mut object = load::with_log(|| {
+        open(options, slice_ns, &cpus, groups)?
+            .load()
+            .map_err(|source| load::refused("loading the scheduler", source))
+    })?;
+    fill(&object, options, &cpus, groups)?;
+    let control = load::map(&object, CONTROL)?;
+    set_policies(&control, options.policies)?;
+    let decisions = DecisionLog::new(&object)?;
+    // First the scheduler, which makes every task's context: the other programs do nothing without.
+    let scheduler = load::with_log(|| {
+        let mut maps = object.maps_mut();
+        let mut ops = maps
+            .find(|map| map.map_type() == MapType::StructOps)
+            .expect("the object has one struct_ops map");
+        ops.attach_struct_ops()
+            .map_err(|source| load::refused("attaching the scheduler", source))
+    })?;
+    let programs = attach_programs(&mut object)?;
+    Ok(Steerer {
+        _programs: programs,
+        _scheduler: scheduler,
+        control,
+        ended: load::map(&object, ".data.ended")?,
+        counters: load::map(&object, "counters")?,
+        decisions,
+        object,
+        slice_ns,
+        _run_statistics: run_statistics,
+    })
+}
+
+fn open(
+    options: &SteerOptions,
+    slice_ns: u64,
+    cpus: &Cpus,
+    groups: u32,
+) -> Result<OpenObject, Error> {
+    let mut object = ObjectBuilder::default()
+        .name("steer")
+        .and_then(|builder| builder.open_memory(OBJECT))
+        .map_err(|source| load::refused("reading the embedded scheduler", source))?;
+    let settings = abi::unspin_steer_options {
+        slice_ns,
+        cpus: cpus.count,
+        everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
+        log_decisions: (options.decision_log_bytes > 0).into(),
+        reserved: 0,
+    };
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        let done = match name.as_str() {
+            "cpus" => map.set_max_entries(cpus.count),
+            "decisions" if options.decision_log_bytes > 0 => {
+                map.set_max_entries(options.decision_log_bytes)
+            }
+            "groups" | "free_groups" | "group_of_cgroup" => map.set_max_entries(groups),
+            name if name.ends_with(".rodata") => map.set_initial_value(bytes::bytes_of(&settings)),
+            _ => Ok(()),
+        };
+        done.map_err(|source| load::refused(&format!("sizing the BPF map {name}"), source))?;
+    }
+    let kvm = Path::new("/sys/module/kvm").exists();
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        // Without KVM there is no vCPU, and its tracepoints are not there.
+        program.set_autoload(kvm || section.starts_with("struct_ops"));
+    }
+    Ok(object)
+}
+
+/// What the maps hold before the first task arrives.
+fn fill(
+    object: &Object,
+    options: &SteerOptions,
+    cpus: &Cpus,
+    groups: u32,
+) -> Result<(), SteerError> {
+    let free = load::map(object, "free_groups")?;
+    for group in FIRST_FREE_GROUP..groups {
+        load::return_slot(&free, group)?;
+    }
+    let contexts = load::map(object, "cpus")?;
+    for cpu in 0..cpus.count {
+        set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
+    }
+    let yes = 1u32.to_ne_bytes();
+    let processes = load::map(object, "steered_processes")?;
+    for process in &options.processes {
+        update(&processes, &process.to_ne_bytes(), &yes)?;
+    }
+    let cgroups = load::map(object, "steered_cgroups")?;
+    for cgroup in &options.cgroups {
+        update(&cgroups, &cgroup.to_ne_bytes(), &yes)?;
+    }
+    Ok(())
+}
+
+/// `flags` of `struct cpu_context`, which begins with a timer of 16 bytes that user space reads and writes as zeroes.
+fn set_cpu_flags(contexts: &MapHandle, cpu: u32, flags: u32) -> Result<(), Error> {
+    const FLAGS_AT: usize = 16;
+    let mut value = vec![0; contexts.value_size() as usize];
+    value[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
+    update(contexts, &cpu.to_ne_bytes(), &value)
+}
+
+fn update(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    map.update(key, value, MapFlags::ANY).map_err(|source| {
+        load::refused(
+            &format!("filling the BPF map {}", map.name().to_string_lossy()),
+            source,
+        )
+    })
+}
+
+fn attach_programs(object: &mut Object) -> Result<Vec<libbpf_rs::Link>, Error> {
+    object
+        .progs_mut()
+        .filter(|program| program.autoload())
+        .filter(|program| {
+            !program
+                .section()
+                .to_string_lossy()
+                .starts_with("struct_ops")
+        })
+        .map(|program| {
+            let section = program.section().to_string_lossy().into_owned();
+            program
+                .attach()
+                .map_err(|source| load::refused(&format!("attaching {section}"), source))
+        })
+        .collect()
+}
+
+/// Writes which policies are on.
+pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<(), SteerError> {
+    let value = abi::unspin_steer_control {
+        policies: policies.bits(),
+        reserved: 0,
+    };
+    Ok(load::set_value(control, 0, &value)?)
+}
+
+/// The control of the scheduler that some process of ours has attached; `None` when there is none.
+pub(super) fn control_of_running() -> Option<MapHandle> {
+    let size = size_of::<abi::unspin_steer_control>() as u32;
+    // Maps of a scheduler that has just gone may still be there: the last is the youngest.
+    let found = MapInfoIter::default()
+        .filter(|map| map.name.to_string_lossy() == CONTROL && map.value_size == size)
+        .last();
+    found
+        .filter(|_| requirements::ours_is_attached())
+        .and_then(|map| MapHandle::from_map_id(map.id).ok())
+}
+
+/// Name and meaning of each counter, in order.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = |at: *const c_char| {
+        // SAFETY: abi/names.c: constant C strings of ASCII.
+        unsafe { CStr::from_ptr(at) }.to_str().unwrap_or("?")
+    };
+    (0..abi::UNSPIN_STEER_COUNTER_COUNT as usize).map(move |index| {
+        // SAFETY: two arrays of just that many constant strings.
+        unsafe {
+            (
+                text(abi::unspin_steer_counter_names[index]),
+                text(abi::unspin_steer_counter_meanings[index]),
+            )
+        }
+    })
+}
+
+/// A C string in an array; all of it when it has no end.
+pub(super) fn text(characters: &[c_char]) -> String {
+    let bytes: Vec<u8> = characters
+        .iter()
+        .map(|character| *character as u8)
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Folders below, itself included; those that cannot be read count as one.
+fn count_folders(folder: &Path) -> u32 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    1 + below.map(|entry| count_folders(&entry.path())).sum::<u32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_have_names_and_meanings() {
+        let names: Vec<(&str, &str)> = names().collect();
+        assert_eq!(names.len(), abi::UNSPIN_STEER_COUNTER_COUNT as usize);
+        assert_eq!(names[0].0, "dispatches");
+        assert!(
+            names
+                .iter()
+                .all(|(name, says)| !name.is_empty() && says.len() > 10)
+        );
+    }
+
+    #[test]
+    fn texts_end_at_zero_or_at_the_end() {
+        let characters = |text: &[u8]| text.iter().map(|byte| *byte as c_char).collect::<Vec<_>>();
+        assert_eq!(text(&characters(b"stall\0rest")), "stall");
+        assert_eq!(text(&characters(b"full")), "full");
+        assert_eq!(text(&[]), "");
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the scheduler needs of the kernel, and who else may be there.
+
+use std::fs;
+
+use super::SteerError;
+use crate::{
+    SCHED_EXT_FUNCTIONS,
+    kernel::{self, Capabilities, KernelBtf, Kind},
+};
+
+const STATE: &str = "/sys/kernel/sched_ext/state";
+const NAME: &str = "/sys/kernel/sched_ext/root/ops";
+
+/// # Errors
+/// The first thing that is missing or in the way, in the order in which a user would mend it.
+pub(super) fn check() -> Result<(), SteerError> {
+    let kernel = kernel::release();
+    let Ok(state) = fs::read_to_string(STATE) else {
+        return Err(SteerError::NoSchedExt { kernel });
+    };
+    // The BTF of KVM's modules can be had with CAP_SYS_ADMIN only.
+    if let Some(missing) = Capabilities::own().missing_for_observing(true) {
+        return Err(SteerError::NotPermitted { missing });
+    }
+    let btf = KernelBtf::vmlinux().ok_or(crate::Error::NoBtf)?;
+    let functions = missing_of(&|name| btf.has(name, Kind::Function));
+    if !functions.is_empty() {
+        return Err(SteerError::MissingFunctions { kernel, functions });
+    }
+    match state.trim() {
+        "disabled" => Ok(()),
+        state => Err(SteerError::OtherScheduler {
+            name: fs::read_to_string(NAME)
+                .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned()),
+            state: state.to_owned(),
+        }),
+    }
+}
+
+/// Whether the scheduler that is attached is ours; the kernel appends a version to its name.
+pub(super) fn ours_is_attached() -> bool {
+    let name = fs::read_to_string(NAME).unwrap_or_default();
+    name.starts_with("unspin")
+}
+
+fn missing_of(has: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
+    SCHED_EXT_FUNCTIONS
+        .into_iter()
+        .filter(|name| !has(name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_named() {
+        assert!(missing_of(&|_| true).is_empty());
+        let poor = ["scx_bpf_create_dsq", "scx_bpf_kick_cpu"];
+        let functions = missing_of(&|name| !poor.contains(&name));
+        assert_eq!(functions, poor);
+        let kernel = "7.2.12+deb13".to_owned();
+        let said = SteerError::MissingFunctions { kernel, functions }.to_string();
+        assert!(
+            said.contains("lacks scx_bpf_create_dsq, scx_bpf_kick_cpu: "),
+            "{said}"
+        );
+    }
+}

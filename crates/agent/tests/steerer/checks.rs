@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What must hold of the scheduler, whatever the policy. Each check attaches and detaches by itself.
+
+use std::{
+    fs,
+    hint::black_box,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use unspin_agent::{SteerError, SteerOptions, Steerer};
+
+use crate::{
+    costs,
+    host::{Busy, Cgroup, set_online, shares, state},
+    hostile,
+    observer_vms::run_for,
+    vms,
+};
+
+/// A check and its name.
+type Check = (&'static str, fn());
+
+/// All of them, in the order in which they run.
+pub const ALL: [Check; 15] = [
+    ("it_comes_and_goes", it_comes_and_goes),
+    ("cpu_time_follows_weights", cpu_time_follows_weights),
+    ("quotas_are_named", quotas_are_named),
+    ("cpus_come_and_go", cpus_come_and_go),
+    ("a_loan_drains_the_convoy", vms::a_loan_drains_the_convoy),
+    ("yielding_buys_no_share", vms::yielding_buys_no_share),
+    (
+        "policies_are_switched_while_vms_run",
+        vms::policies_are_switched_while_vms_run,
+    ),
+    (
+        "only_chosen_processes_are_steered",
+        vms::only_chosen_processes_are_steered,
+    ),
+    (
+        "decisions_replay_to_the_bit",
+        vms::decisions_replay_to_the_bit,
+    ),
+    (
+        "a_dispatch_does_not_grow_with_the_queue",
+        costs::a_dispatch_does_not_grow_with_the_queue,
+    ),
+    ("a_policy_costs_little", costs::a_policy_costs_little),
+    (
+        "attached_and_detached_under_load",
+        hostile::attached_and_detached_under_load,
+    ),
+    (
+        "vms_are_killed_in_the_middle_of_loans",
+        hostile::vms_are_killed_in_the_middle_of_loans,
+    ),
+    (
+        "it_goes_when_the_kernel_says_so",
+        hostile::it_goes_when_the_kernel_says_so,
+    ),
+    (
+        "killed_it_leaves_the_host_as_it_was",
+        killed_it_leaves_the_host_as_it_was,
+    ),
+];
+
+/// What this binary does when it is started with a word of its own.
+pub fn child() {
+    match std::env::args().nth(1).as_deref() {
+        Some("busy") => {
+            let others = std::env::args()
+                .nth(2)
+                .map_or(1, |word| word.parse().expect("a number"));
+            for _ in 1..others {
+                let small = std::thread::Builder::new().stack_size(16 << 10);
+                small.spawn(spin).expect("a thread");
+            }
+            spin()
+        }
+        Some("vm") => {
+            run_for(600_000, vec![vms::fighting(4)]);
+        }
+        Some("steer") => {
+            let _steerer = attach();
+            println!("attached");
+            loop {
+                std::thread::park();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn spin() {
+    loop {
+        black_box(0);
+    }
+}
+
+fn attach() -> Steerer {
+    match Steerer::attach(&SteerOptions::default()) {
+        Ok(steerer) => steerer,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The value of a counter.
+pub fn counter(steerer: &Steerer, name: &str) -> u64 {
+    let counters = steerer.counters().expect("the kernel tells");
+    let found = counters.iter().find(|counter| counter.name == name);
+    found.expect("a counter of that name").value
+}
+
+/// Nothing ended the scheduler, and it did the scheduling.
+#[track_caller]
+pub fn still_there(steerer: &Steerer) {
+    assert_eq!(steerer.ended().expect("the kernel tells"), None);
+    assert_eq!(state(), "enabled");
+    assert!(counter(steerer, "switches") > 0);
+}
+
+/// Shares are within 2 % of what they should be.
+#[track_caller]
+fn are_close(measured: &[f64], weights: &[f64]) {
+    let (sum, weight) = (measured.iter().sum::<f64>(), weights.iter().sum::<f64>());
+    for (time, wanted) in measured.iter().zip(weights) {
+        let (share, wanted) = (time / sum, wanted / weight);
+        assert!(
+            (share / wanted - 1.0).abs() < 0.02,
+            "{measured:?} for weights {weights:?}: a share is {share:.4} instead of {wanted:.4}"
+        );
+    }
+    println!("  {measured:.3?} for {weights:?}");
+}
+
+fn it_comes_and_goes() {
+    assert_eq!(state(), "disabled");
+    let steerer = attach();
+    std::thread::sleep(Duration::from_millis(100));
+    still_there(&steerer);
+    let error = Steerer::attach(&SteerOptions::default())
+        .err()
+        .expect("one is enough");
+    assert!(
+        matches!(&error, SteerError::OtherScheduler { name, .. } if name.starts_with("unspin")),
+        "{error}"
+    );
+    still_there(&steerer);
+    drop(steerer);
+    assert_eq!(state(), "disabled");
+}
+
+/// One attach for all that weights, places and sleepers are about.
+fn cpu_time_follows_weights() {
+    let steerer = attach();
+    nice_counts();
+    nested_cgroups_count();
+    affinity_is_kept();
+    hostile::a_sleeper_is_served_soon();
+    still_there(&steerer);
+}
+
+fn nice_counts() {
+    // Weights of the kernel's table for nice 0, 0, 3 and -2, sched_prio_to_weight[], over 1024; two CPUs.
+    let tasks: Vec<Busy> = [0, 0, 3, -2].map(|nice| Busy::start(nice, None)).into();
+    let measured = shares(
+        &tasks.iter().collect::<Vec<_>>(),
+        Duration::from_millis(2_500),
+    );
+    are_close(&measured, &[1024.0, 1024.0, 526.0, 1586.0]);
+}
+
+fn nested_cgroups_count() {
+    let _outer = Cgroup::new("outer", 300);
+    let light = Cgroup::new("outer/light", 100);
+    let heavy = Cgroup::new("outer/heavy", 200);
+    let other = Cgroup::new("other", 100);
+    let tasks = [
+        Busy::start(0, Some(&light)),
+        Busy::start(0, Some(&light)),
+        Busy::start(0, Some(&heavy)),
+        Busy::start(0, Some(&heavy)),
+        Busy::start(0, Some(&other)),
+        Busy::start(0, Some(&other)),
+        Busy::start(0, Some(&other)),
+    ];
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(2_500));
+    let third = 25.0 / 3.0;
+    are_close(&measured, &[12.5, 12.5, 25.0, 25.0, third, third, third]);
+    // A weight that changes while the group is active.
+    fs::write(other.folder().join("cpu.weight"), "900").expect("a weight");
+    let measured = shares(&all, Duration::from_millis(2_500));
+    are_close(
+        &measured,
+        &[
+            25.0 / 6.0,
+            25.0 / 6.0,
+            25.0 / 3.0,
+            25.0 / 3.0,
+            25.0,
+            25.0,
+            25.0,
+        ],
+    );
+    drop(tasks);
+}
+
+fn affinity_is_kept() {
+    let tasks = [
+        Busy::start(0, None),
+        Busy::start(0, None),
+        Busy::start(0, None),
+    ];
+    for task in &tasks[..2] {
+        pin(task.id(), 1);
+    }
+    let measured = shares(
+        &tasks.iter().collect::<Vec<_>>(),
+        Duration::from_millis(1_500),
+    );
+    are_close(&measured, &[1.0, 1.0, 2.0]);
+    for task in &tasks[..2] {
+        let text = fs::read_to_string(format!("/proc/{}/stat", task.id())).expect("it runs");
+        // Field 39 is the CPU it ran on last; the name in field 2 has no blank.
+        assert_eq!(text.split(' ').nth(38), Some("1"));
+    }
+}
+
+fn pin(process: u32, cpu: usize) {
+    // SAFETY: a set of our own; the calls touch nothing else.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        let done = libc::sched_setaffinity(process as i32, size_of_val(&set), &set);
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    }
+}
+
+fn quotas_are_named() {
+    let limited = Cgroup::new("limited", 100);
+    let quota = limited.folder().join("cpu.max");
+    fs::write(&quota, "50000 100000").expect("a quota");
+    let error = Steerer::attach(&SteerOptions::default())
+        .err()
+        .expect("refused");
+    assert!(
+        error.to_string().contains("/sys/fs/cgroup/limited"),
+        "{error}"
+    );
+    assert_eq!(state(), "disabled");
+    fs::write(&quota, "max 100000").expect("no quota");
+    let steerer = attach();
+    fs::write(&quota, "50000 100000").expect("a quota");
+    std::thread::sleep(Duration::from_millis(200));
+    let end = steerer.ended().expect("the kernel tells").expect("it went");
+    assert!(end.message.contains("cpu.max"), "{end:?}");
+    assert_eq!(state(), "disabled");
+}
+
+fn cpus_come_and_go() {
+    let steerer = attach();
+    let tasks: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
+    pin(tasks[3].id(), 1);
+    for _ in 0..3 {
+        set_online(1, false);
+        std::thread::sleep(Duration::from_millis(100));
+        set_online(1, true);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    still_there(&steerer);
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_secs(1));
+    assert!(measured.iter().all(|time| *time > 0.2), "{measured:?}");
+}
+
+fn killed_it_leaves_the_host_as_it_was() {
+    let own = std::env::current_exe().expect("procfs is mounted");
+    let mut steerer = Command::new(own)
+        .arg("steer")
+        .spawn()
+        .expect("this very binary");
+    let busy = Busy::start(0, None);
+    wait_for("enabled", Duration::from_secs(20));
+    std::thread::sleep(Duration::from_millis(200));
+    steerer.kill().expect("it is ours");
+    let killed = Instant::now();
+    wait_for("disabled", Duration::from_secs(1));
+    println!("  {} ms after the kill", killed.elapsed().as_millis());
+    steerer.wait().expect("it was killed");
+    let measured = shares(&[&busy], Duration::from_millis(300));
+    assert!(measured[0] > 0.25, "{measured:?}");
+}
+
+pub fn wait_for(wanted: &str, limit: Duration) {
+    let began = Instant::now();
+    while state() != wanted {
+        assert!(began.elapsed() < limit, "after {limit:?} it is {}", state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the scheduler costs, counted: under icount a nanosecond is half an emulated instruction.
+
+use std::time::Duration;
+
+use unspin_agent::Steerer;
+
+use crate::{
+    checks::still_there,
+    host::Busy,
+    observer_vms::run_for,
+    vms::{fighting, steer},
+};
+
+/// Mean time of one run of the program at that place, ns, while `work` is done.
+fn cost_ns(steerer: &Steerer, place: &str, work: impl FnOnce()) -> f64 {
+    let read = || {
+        let programs = steerer.programs().expect("the kernel tells");
+        let found = programs
+            .iter()
+            .find(|program| program.name.ends_with(place));
+        let program = found.expect("a program of that place");
+        (program.run_count, program.run_time_ns)
+    };
+    let (runs, spent) = read();
+    work();
+    let (runs_now, spent_now) = read();
+    assert!(
+        runs_now > runs + 50,
+        "{place} ran {} times",
+        runs_now - runs
+    );
+    (spent_now - spent) as f64 / (runs_now - runs) as f64
+}
+
+/// 1,000 tasks that wait cost a dispatch at most half as much again as 10. Odd numbers: on two CPUs every other task of an
+/// even number always comes back to the CPU it was on, and moving a task between run queues is the kernel's cost.
+pub fn a_dispatch_does_not_grow_with_the_queue() {
+    let steerer = steer("none", |options| options.run_statistics = true);
+    let cost_of = |tasks: u32, settle: Duration| {
+        let busy = Busy::threads(tasks);
+        // Each has had its first turn.
+        std::thread::sleep(settle);
+        let wait = || std::thread::sleep(Duration::from_millis(800));
+        let cost = cost_ns(&steerer, "/dispatch", wait);
+        drop(busy);
+        cost
+    };
+    let few = cost_of(11, Duration::from_millis(200));
+    let many = cost_of(1_001, Duration::from_millis(2_500));
+    still_there(&steerer);
+    println!("  a dispatch: {few:.0} ns with 11 tasks, {many:.0} ns with 1,001");
+    assert!(
+        many < 1.5 * few,
+        "{few} ns with 11 tasks, {many} ns with 1,001"
+    );
+}
+
+/// Over `none`, in instructions: a directed yield at most 600, a tick that ends no slice 150.
+pub fn a_policy_costs_little() {
+    let steerer = steer("none", |options| options.run_statistics = true);
+    let set = |policies: &str| {
+        let policies = policies.parse().expect("policies");
+        steerer.set_policies(policies).expect("at any time");
+    };
+    let yields = |place: &str| cost_ns(&steerer, place, || drop(run_for(150, vec![fighting(4)])));
+    let ticks = || {
+        let _busy = [Busy::start(0, None), Busy::start(0, None)];
+        let wait = || std::thread::sleep(Duration::from_millis(400));
+        cost_ns(&steerer, "/tick", wait)
+    };
+    let (asked, picked, ticked) = (yields("/yield"), yields("/dispatch"), ticks());
+    set("directed-yield");
+    let (asked_now, picked_now) = (yields("/yield"), yields("/dispatch"));
+    set("loan,loan-cpl,kernel-exit");
+    let ticked_now = ticks();
+    let instructions = |more_ns: f64| more_ns / 2.0;
+    let (ask, pick) = (
+        instructions(asked_now - asked),
+        instructions(picked_now - picked),
+    );
+    let tick = instructions(ticked_now - ticked);
+    println!(
+        "  over none: ops.yield {ask:.0}, ops.dispatch {pick:.0}, ops.tick {tick:.0} instructions"
+    );
+    println!(
+        "  none itself: {:.0}, {:.0}, {:.0}",
+        asked / 2.0,
+        picked / 2.0,
+        ticked / 2.0
+    );
+    assert!(ask < 600.0 && tick < 150.0);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What may go wrong around a scheduler must not take the host with it.
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use unspin_agent::Steerer;
+
+use crate::{
+    checks::{counter, still_there, wait_for},
+    host::{Busy, shares, state},
+    vms::steer,
+};
+
+/// A VM in a process of its own, killed when dropped.
+struct Killed(Child);
+
+impl Killed {
+    fn start() -> Killed {
+        let own = std::env::current_exe().expect("procfs is mounted");
+        let mut command = Command::new(own);
+        command.arg("vm").stdout(Stdio::null());
+        Killed(command.spawn().expect("this very binary"))
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.0.kill().expect("it is ours");
+        self.0.wait().expect("it was killed");
+    }
+}
+
+/// Until so many loans were given. The guests say soon whether they wait, but not at once.
+fn wait_for_loans(steerer: &Steerer, loans: u64) {
+    let (before, began) = (counter(steerer, "lent"), Instant::now());
+    while counter(steerer, "lent") < before + loans {
+        assert!(began.elapsed() < Duration::from_secs(10), "no loans");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Again and again, with tasks running and a VM in the middle of its loans. (Each attach takes the verifier a second here.)
+pub fn attached_and_detached_under_load() {
+    let busy = Busy::start(0, None);
+    let mut vm = Killed::start();
+    for _ in 0..2 {
+        let steerer = steer("loan", |_| ());
+        wait_for_loans(&steerer, 3);
+        still_there(&steerer);
+        drop(steerer);
+        assert_eq!(state(), "disabled");
+    }
+    let ended = vm.0.try_wait().expect("it is ours");
+    assert!(ended.is_none(), "the VM is lost: {ended:?}");
+    let measured = shares(&[&busy], Duration::from_millis(300));
+    assert!(measured[0] > 0.05, "{measured:?}");
+}
+
+/// A VM whose threads vanish while they lend and borrow.
+pub fn vms_are_killed_in_the_middle_of_loans() {
+    let steerer = steer("loan", |_| ());
+    for _ in 0..2 {
+        let vm = Killed::start();
+        wait_for_loans(&steerer, 5);
+        drop(vm);
+    }
+    let busy = [Busy::start(0, None), Busy::start(0, None)];
+    let measured = shares(&[&busy[0], &busy[1]], Duration::from_millis(200));
+    still_there(&steerer);
+    assert!(measured.iter().all(|time| *time > 0.15), "{measured:?}");
+}
+
+/// An administrator's last resort, SysRq-S, sends every BPF scheduler away; ours says that it has gone.
+pub fn it_goes_when_the_kernel_says_so() {
+    let steerer = steer("none", |_| ());
+    let _busy = [Busy::start(0, None), Busy::start(0, None)];
+    fs::write("/proc/sysrq-trigger", "S").expect("SysRq is there");
+    wait_for("disabled", Duration::from_secs(1));
+    let end = steerer.ended().expect("the kernel tells").expect("it went");
+    println!("  {}: {}", end.reason, end.message);
+    assert!(end.reason.contains("sysrq"), "{end:?}");
+}
+
+/// Who sleeps a little, again and again, is served soon among tasks that never do.
+pub fn a_sleeper_is_served_soon() {
+    let _busy: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
+    let asked = Duration::from_millis(1);
+    let late = (0..200).map(|_| {
+        let began = Instant::now();
+        std::thread::sleep(asked);
+        began.elapsed() - asked
+    });
+    let longest = late.max().expect("some");
+    println!("  late by {} us at most", longest.as_micros());
+    assert!(longest < Duration::from_millis(20), "{longest:?}");
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* exports.h - the functions of policy/steering.h as calls; what each means stands there. Pointers are valid and apart. */
+#ifndef UNSPIN_STEERING_EXPORTS_H
+#define UNSPIN_STEERING_EXPORTS_H
+
+#include "../../../policy/steering.h"
+
+struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, const struct unspin_facts *facts,
+				       struct unspin_policy_memory *memory);
+void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, struct unspin_policy_memory *memory);
+
+/* By bit: the policies' names. */
+extern const char *const steering_names[UNSPIN_POLICY_COUNT];
+
+#endif

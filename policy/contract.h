@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * contract.h - the policy contract, version 0: what a policy is told, and what it may answer.
+ *
+ * A policy is a header of pure functions NAME_on_EVENT(facts, state): no helper, no loop over vCPUs, no allocation, no
+ * floating point, no signed division. It judges one candidate; the world (the host's BPF programs, later the lab) does
+ * the looping, acts on the answer and charges for it. Every fact has an age, or is UNKNOWN: a policy says what it does
+ * then. All policies that are switched on are asked in the order of steering.h until one does not PASS.
+ */
+#ifndef UNSPIN_POLICY_CONTRACT_H
+#define UNSPIN_POLICY_CONTRACT_H
+
+#include "../abi/types.h"
+
+#define UNSPIN_POLICY_CONTRACT 0
+
+/* BPF returns no struct from a function: all of these become part of their caller. */
+#define UNSPIN_PURE static inline __attribute__((always_inline))
+
+#define UNSPIN_AGE_UNKNOWN 0xffffffffu /* the fact's value says nothing */
+#define UNSPIN_AGE_MAX 0xfffffffeu     /* this old, or older: 4.29 s */
+
+/* Something that was seen `age_ns` ago. */
+struct unspin_fact {
+	unspin_u32 value;
+	unspin_u32 age_ns;
+};
+
+#define UNSPIN_UNKNOWN_FACT ((struct unspin_fact){0, UNSPIN_AGE_UNKNOWN})
+
+/* Values of unspin_vcpu_facts.mode, as in enum unspin_guest_mode (abi/events.h). */
+#define UNSPIN_FACT_USER 1u
+#define UNSPIN_FACT_KERNEL 2u
+
+/* What is known of one vCPU. */
+struct unspin_vcpu_facts {
+	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/hint.h) */
+	struct unspin_fact mode;	/* where the guest was at its last exit */
+	struct unspin_fact descheduled; /* 1: runnable, off its CPU, for so long; 0: on a CPU */
+	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
+	struct unspin_fact spun;	/* times it spun since its turn began */
+	struct unspin_fact owes;	/* 1: runs on time that is not its own, for so long; 0: on its own */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 48);
+
+struct unspin_facts {
+	struct unspin_vcpu_facts self;	    /* the vCPU that asks or is asked about */
+	struct unspin_vcpu_facts candidate; /* of the same VM; all unknown where there is none */
+	unspin_u32 slice_ns;		    /* the scheduler's slice */
+	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 104);
+
+/* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
+struct unspin_policy_state {
+	unspin_u32 words[2];
+};
+UNSPIN_ASSERT_SIZE(struct unspin_policy_state, 8);
+
+enum unspin_action {
+	UNSPIN_PASS = 0,      /* no opinion: ask the next policy; when all pass, steering.h says what is done */
+	UNSPIN_REFUSE = 1,    /* nothing is done, and nobody else is asked */
+	UNSPIN_DIRECT = 2,    /* the candidate runs the rest of self's slice, at self's charge */
+	UNSPIN_LEND = 3,      /* the same for budget_ns at most, then self goes on with what is left */
+	UNSPIN_GRANT = 4,     /* self goes on for budget_ns at most after its slice; charged like any time */
+	UNSPIN_GIVE_BACK = 5, /* self leaves the CPU now: to whom it owes it, else to whose turn it is */
+};
+
+struct unspin_decision {
+	unspin_u32 action;    /* enum unspin_action */
+	unspin_u32 budget_ns; /* LEND, GRANT: 1 or more; otherwise 0 */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_decision, 8);
+
+/*
+ * The events, and which answers mean something there (any other is a PASS):
+ *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK
+ *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT
+ *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
+ *   on_turn       self begins a turn of its own: the state is made ready;  no answer
+ */
+
+/* No loan or grant lasts longer (issue of both: 1 ms; eCS section 4, ruling 22). */
+#define UNSPIN_BUDGET_NS 1000000u
+
+UNSPIN_PURE _Bool fact_known(struct unspin_fact fact)
+{
+	return fact.age_ns != UNSPIN_AGE_UNKNOWN;
+}
+
+/* Known, and that value. */
+UNSPIN_PURE _Bool fact_is(struct unspin_fact fact, unspin_u32 value)
+{
+	return fact_known(fact) && fact.value == value;
+}
+
+/* A fact seen at `seen_ns`, told at `now_ns`; clocks that step back make it fresh. */
+UNSPIN_PURE struct unspin_fact fact_seen(unspin_u32 value, unspin_u64 seen_ns, unspin_u64 now_ns)
+{
+	unspin_u64 age_ns = now_ns > seen_ns ? now_ns - seen_ns : 0;
+
+	return (struct unspin_fact){value, age_ns < UNSPIN_AGE_MAX ? (unspin_u32)age_ns : UNSPIN_AGE_MAX};
+}
+
+UNSPIN_PURE struct unspin_decision unspin_decide(enum unspin_action action, unspin_u32 budget_ns)
+{
+	return (struct unspin_decision){action, budget_ns};
+}
+
+#endif

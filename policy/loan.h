@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * loan.h - a spinner lends its CPU to a descheduled vCPU that waits for a lock or holds one, and gets it back at unlock.
+ *
+ * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running anybody else advances nothing, and
+ * each yield that is honoured deschedules one more waiter (DESIGN.md, "Where the time goes"). So a yield is refused
+ * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
+ * is told (abi/hint.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its turn,
+ * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
+ *
+ * Unknown counter (a guest that gives no hints): PASS. A descheduled vCPU's counter cannot change, whatever its age.
+ */
+#ifndef UNSPIN_POLICY_LOAN_H
+#define UNSPIN_POLICY_LOAN_H
+
+#include "contract.h"
+
+UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	(void)state;
+	if (!fact_known(facts->candidate.critical))
+		return unspin_decide(UNSPIN_PASS, 0);
+	if (facts->candidate.critical.value == 0 || !fact_is(facts->candidate.descheduled, 1))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+}
+
+/* A borrower that holds nothing and asks for nothing any more has no use for the loan. */
+UNSPIN_PURE struct unspin_decision loan_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	(void)state;
+	return unspin_decide(fact_is(facts->self.critical, 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);
+}
+
+#endif

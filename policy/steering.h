@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * steering.h - every policy that steers, and how several are asked together.
+ *
+ * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines. Policies are asked in this order, those
+ * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
+ */
+#ifndef UNSPIN_POLICY_STEERING_H
+#define UNSPIN_POLICY_STEERING_H
+
+#include "contract.h"
+#include "directed_yield.h"
+#include "kernel_exit.h"
+#include "loan.h"
+#include "loan_cpl.h"
+#include "none.h"
+
+#define UNSPIN_POLICIES(X)                                                                                             \
+	X(0, loan, "loan")                                                                                             \
+	X(1, loan_cpl, "loan-cpl")                                                                                     \
+	X(2, kernel_exit, "kernel-exit")                                                                               \
+	X(3, directed_yield, "directed-yield")
+
+enum unspin_policy_bit {
+#define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
+	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
+#undef UNSPIN_POLICY_BIT
+};
+#define UNSPIN_POLICY_COUNT 4
+
+/* One vCPU's memory, a part for each policy. */
+struct unspin_policy_memory {
+	struct unspin_policy_state of[UNSPIN_POLICY_COUNT];
+};
+
+/* What was asked; numbers stand in logs. */
+enum unspin_policy_event {
+	UNSPIN_ON_YIELD = 1,
+	UNSPIN_ON_SLICE_END = 2,
+	UNSPIN_ON_LOOK = 3,
+};
+
+/* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
+struct unspin_decision_record {
+	unspin_u64 time_ns;
+	unspin_u32 thread;    /* self */
+	unspin_u32 candidate; /* thread; 0: none */
+	unspin_u32 event;     /* enum unspin_policy_event */
+	unspin_u32 policies;  /* that were on */
+	struct unspin_facts facts;
+	struct unspin_policy_memory before, after;
+	struct unspin_decision decision;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 200);
+
+#define UNSPIN_ASK(prefix, event, bit)                                                                                 \
+	if (policies & unspin_policy_##prefix) {                                                                       \
+		decision = prefix##_##event(facts, &memory->of[bit]);                                                  \
+		if (decision.action != UNSPIN_PASS)                                                                    \
+			return decision;                                                                               \
+	}
+
+/*
+ * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `none`. Where none of those
+ * that are on has an opinion (a guest without hints, say), KVM's request is honoured as by directed_yield: refusing it
+ * would do that guest worse than the kernel's own scheduler does.
+ */
+UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
+						     struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK(loan, on_yield, 0)
+	UNSPIN_ASK(loan_cpl, on_yield, 1)
+	if (!policies)
+		return none_on_yield(facts, &memory->of[0]);
+	return directed_yield_on_yield(facts, &memory->of[3]);
+}
+
+/* self's slice is used up at a tick. */
+UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, const struct unspin_facts *facts,
+							 struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* self runs on a loan or a grant. */
+UNSPIN_PURE struct unspin_decision policies_on_look(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK(loan, on_look, 0)
+	UNSPIN_ASK(loan_cpl, on_look, 1)
+	UNSPIN_ASK(kernel_exit, on_look, 2)
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+#undef UNSPIN_ASK
+
+/* Any of the above by its number; another number is a PASS. */
+UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 policies,
+						   const struct unspin_facts *facts,
+						   struct unspin_policy_memory *memory)
+{
+	if (event == UNSPIN_ON_YIELD)
+		return policies_on_yield(policies, facts, memory);
+	if (event == UNSPIN_ON_SLICE_END)
+		return policies_on_slice_end(policies, facts, memory);
+	if (event == UNSPIN_ON_LOOK)
+		return policies_on_look(policies, facts, memory);
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* self begins a turn of its own. */
+UNSPIN_PURE void policies_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
+				  struct unspin_policy_memory *memory)
+{
+	if (policies & unspin_policy_kernel_exit)
+		kernel_exit_on_turn(facts, &memory->of[2]);
+}
+
+#endif
