@@ -288,7 +288,7 @@ mod tests {
         };
         let check = sched_ext_functions(&lacking);
         assert_eq!(check.status, Status::Missing);
-        assert!(check.found.contains("1 of 8") && check.found.contains("scx_bpf_kick_cpu"));
+        assert!(check.found.contains("1 of 17") && check.found.contains("scx_bpf_kick_cpu"));
         assert_eq!(sched_ext_functions(&host()).status, Status::Ok);
     }
 }
