@@ -19,7 +19,6 @@ mod explain_words;
 mod failure;
 mod guest_log_file;
 mod interrupt;
-mod linux_arguments;
 mod linux_run;
 mod linux_tables;
 mod observe;

@@ -11,7 +11,7 @@ use unspin_testbed::{Input, Machine, Options, Qemu};
 use crate::{
     arguments::{Arguments, Command, Emulator, TestbedArguments, VmVerb},
     failure::Failure,
-    linux_arguments::LinuxArguments,
+    arguments::LinuxArguments,
 };
 
 /// Runs the command; the exit status is the command's own.

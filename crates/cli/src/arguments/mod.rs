@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The command line.
+
+mod host;
+mod linux;
+mod see;
+mod steer;
+mod work;
+
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+pub use host::*;
+pub use linux::*;
+pub use see::*;
+pub use steer::*;
+pub use work::*;
+
+/// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
+///
+/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 130 after Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(name = "unspin", version, max_term_width = 100)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what this machine can do, and how to get what is missing.
+    Doctor(DoctorArguments),
+    /// Work with scenario files.
+    #[command(subcommand)]
+    Scenario(ScenarioVerb),
+    /// Run VMs on this host's KVM.
+    #[command(subcommand)]
+    Vm(VmVerb),
+    /// The emulated KVM host: a stock kernel in a machine with AMD SVM, on any x86-64 machine.
+    #[command(subcommand)]
+    Testbed(Testbed),
+    /// Drive the locks directly.
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Run a scenario against the same work with nobody overcommitted, in pairs.
+    Compare(CompareArguments),
+    /// Put our scheduler and a policy in place of the host's own, until it ends.
+    Steer(SteerArguments),
+    /// What decides while `unspin steer` runs.
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Record what KVM and the scheduler do with every VM of this host.
+    Record(RecordArguments),
+    /// From a recording: where a guest's spinning should end, and what each choice costs.
+    Threshold(ThresholdArguments),
+    /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.
+    Outcomes(OutcomesArguments),
+    /// Say of a recording who lost CPU time to spinning, for whom, and who ran instead.
+    Explain(ExplainArguments),
+    /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
+    Truth(TruthArguments),
+    /// Show what overcommitted VMs lose, and what a policy gives back, in the testbed, for several shapes and locks.
+    Demo(DemoArguments),
+}
+
+/// `--json`, which every command with a table takes.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Output {
+    /// Print one JSON object on standard output: {"command", "commit", "machine", "rows": [...]}.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A time limit: above 0.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
+    match unspin_scenario::parse_duration(text)? {
+        0 => Err("a limit of 0 lets nothing run".into()),
+        ns => Ok(Duration::from_nanos(ns)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_testbed_command_keeps_its_own_flags() {
+        let line = "unspin testbed run --cpus 1 -- unspin vm run s.toml --seed 7 --json";
+        let arguments = Arguments::try_parse_from(line.split(' ')).expect("valid");
+        let Command::Testbed(Testbed::Run(testbed)) = arguments.command else {
+            panic!("another command")
+        };
+        assert_eq!(testbed.cpus, 1);
+        assert_eq!(
+            testbed.command.join(" ".as_ref()),
+            "unspin vm run s.toml --seed 7 --json"
+        );
+    }
+
+    #[test]
+    fn limits() {
+        assert_eq!(parse_limit("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(parse_limit("0s").is_err() && parse_limit("90").is_err());
+    }
+}
