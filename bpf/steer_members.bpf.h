@@ -14,8 +14,10 @@ void BPF_PROG(steer_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_context *task = context_of(p);
 
-	if (task)
-		count_weight(task, task->weight);
+	if (!task)
+		return;
+	count_weight(task, task->weight);
+	come_along(task, 0, true);
 }
 
 SEC("struct_ops/quiescent")
@@ -23,8 +25,10 @@ void BPF_PROG(steer_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_context *task = context_of(p);
 
-	if (task)
-		count_weight(task, 0);
+	if (!task)
+		return;
+	count_weight(task, 0);
+	come_along(task, 0, false);
 }
 
 SEC("struct_ops/set_weight")
@@ -63,7 +67,7 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	if (!task)
 		return;
 	task->weight = scheduled(p)->scx.weight;
-	task->vtime_ns = now_vtime_ns;
+	task->vtime_ns = now_vtime();
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 }
 

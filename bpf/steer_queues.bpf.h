@@ -31,18 +31,6 @@ static __always_inline const struct cpumask *shared_mask(void)
 	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
 }
 
-/* A sleeper comes back at most one slice behind the others, and pays its debts. */
-static __always_inline void keep_up(struct task_context *task)
-{
-	u64 floor_ns, debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
-
-	if (debt_ns)
-		task->vtime_ns += weighted(task, debt_ns);
-	floor_ns = now_vtime_ns - weighted(task, options.slice_ns);
-	if (before(task->vtime_ns, floor_ns))
-		task->vtime_ns = floor_ns;
-}
-
 static __always_inline void insert(struct task_struct *p, struct task_context *task, u64 queue, u64 enq_flags)
 {
 	struct scx_bpf_dsq_insert_vtime_args args = {
@@ -74,7 +62,6 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	}
 	if (idle && task) {
-		keep_up(task);
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, 0);
 	}
@@ -119,10 +106,9 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 		return;
 	}
-	keep_up(task);
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1 &&
-	    !before(now_vtime_ns, task->vtime_ns)) {
+	    !before(now_vtime(), task->vtime_ns)) {
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 		return;

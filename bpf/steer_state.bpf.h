@@ -26,6 +26,7 @@ struct task_context {
 	u32 group;    /* index of `groups` */
 	u32 weight;   /* 1 to 10,000, 100 is nice 0 */
 	u32 counted;  /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 part;     /* of its effective weight in the average of all (steer_time.bpf.h) */
 	u32 payer;    /* thread that is charged for this turn; 0: itself */
 	u32 lender;   /* thread that goes on when this one has had the loan; 0: none */
 	u32 prepared; /* the turn's fields above are set: running() leaves them */
@@ -104,8 +105,7 @@ struct {
 const volatile struct unspin_steer_options options;
 volatile struct unspin_steer_control control SEC(".data.unspin"); /* a map found by this name */
 struct unspin_steer_exit ended SEC(".data.ended");
-u64 now_vtime_ns; /* vtime of the task that began to run last, when it was the most advanced one */
-u64 destroyed;	  /* VMs destroyed so far: pointers learned before are looked up again */
+u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */
 
 static __always_inline void count(enum unspin_steer_counter which, u64 amount)
 {

@@ -9,7 +9,7 @@
 #ifndef UNSPIN_BPF_STEER_TURNS_H
 #define UNSPIN_BPF_STEER_TURNS_H
 
-#include "steer_weights.bpf.h"
+#include "steer_time.bpf.h"
 
 /* A debt to a thread that no longer exists is the borrower's own. */
 static __always_inline bool charge_payer(u32 thread, u64 ran_ns)
@@ -38,8 +38,7 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 		if (charge_payer(task->payer, ran_ns))
 			return;
 	}
-	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
-	task->vtime_ns += weighted(task, ran_ns);
+	come_along(task, ran_ns, task->counted);
 }
 
 /* What it owed is over: the grant's time is counted. */
@@ -63,8 +62,6 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->spun = 0;
 	if (task->vcpu)
 		policies_on_turn(control.policies, &nothing, &task->memory);
-	if (before(now_vtime_ns, task->vtime_ns))
-		now_vtime_ns = task->vtime_ns;
 }
 
 static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)

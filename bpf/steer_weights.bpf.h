@@ -144,12 +144,12 @@ static __always_inline u64 effective_weight(const struct task_context *task)
 	return weight ? weight : 1;
 }
 
-/* What so much time on a CPU costs the task, in weighted ns. */
-static __always_inline u64 weighted(const struct task_context *task, u64 ran_ns)
+/* What so much time on a CPU costs a task of that effective weight, in weighted ns. */
+static __always_inline u64 weighted(u64 weight, u64 ran_ns)
 {
 	if (ran_ns > LONGEST_RUN_NS)
 		ran_ns = LONGEST_RUN_NS; /* 10^10 * 100 << 20 is below 2^60 */
-	return ran_ns * ((u64)NICE_0_WEIGHT << WEIGHT_SHIFT) / effective_weight(task);
+	return ran_ns * ((u64)NICE_0_WEIGHT << WEIGHT_SHIFT) / weight;
 }
 
 /* cpu.weight of a group changes, also while it is active. */

@@ -18,6 +18,8 @@ mod hostile;
 #[allow(dead_code, reason = "the observer's checks use the rest")]
 #[path = "observer/vms.rs"]
 mod observer_vms;
+#[path = "steerer/stress.rs"]
+mod stress;
 #[path = "steerer/vms.rs"]
 mod vms;
 
@@ -30,7 +32,7 @@ fn main() {
     checks.enter();
     checks::child();
     let boot = Trial::test("every_check_passes_in_the_testbed", move || {
-        print!("{}", checks.boot()?);
+        print!("{}", checks.boot_with(stress::bring)?);
         Ok(())
     });
     let trials = vec![boot.with_ignored_flag(!Checks::wanted())];

@@ -68,11 +68,20 @@ impl Checks {
         }
     }
 
-    /// Boots deterministically and runs these checks inside, where `enter` must know them by name; what they said. UNSPIN_CHECKS in the environment names fewer.
+    /// Boots deterministically and runs these checks inside, where `enter` must know them by name; what they said.
+    /// UNSPIN_CHECKS in the environment names fewer.
     ///
     /// # Errors
     /// The boot's error, or what the checks said when one failed or did not run.
     pub fn boot(self) -> Result<String, String> {
+        self.boot_with(|_| ())
+    }
+
+    /// The same with something about the boot changed: more CPUs, files that the checks need.
+    ///
+    /// # Errors
+    /// As `boot`.
+    pub fn boot_with(self, change: impl FnOnce(&mut Options)) -> Result<String, String> {
         let mut options =
             Options::new(cache_from_environment().map_err(|error| error.to_string())?);
         options.qemu = self.qemu;
@@ -81,6 +90,7 @@ impl Checks {
             let parameters = &mut options.module_parameters;
             parameters.insert("kvm_amd".into(), self.kvm_amd.into());
         }
+        change(&mut options);
         let names = self.chosen(env::var("UNSPIN_CHECKS").ok().as_deref());
         let words = ["unspin", "inside"].iter().chain(&names);
         let command: Vec<OsString> = words.map(OsString::from).collect();

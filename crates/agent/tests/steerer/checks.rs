@@ -15,14 +15,14 @@ use crate::{
     host::{Busy, Cgroup, set_online, shares, state},
     hostile,
     observer_vms::run_for,
-    vms,
+    stress, vms,
 };
 
 /// A check and its name.
 type Check = (&'static str, fn());
 
 /// All of them, in the order in which they run.
-pub const ALL: [Check; 15] = [
+pub const ALL: [Check; 16] = [
     ("it_comes_and_goes", it_comes_and_goes),
     ("cpu_time_follows_weights", cpu_time_follows_weights),
     ("quotas_are_named", quotas_are_named),
@@ -54,6 +54,7 @@ pub const ALL: [Check; 15] = [
         "vms_are_killed_in_the_middle_of_loans",
         hostile::vms_are_killed_in_the_middle_of_loans,
     ),
+    ("stressed_for_seconds", stress::stressed_for_seconds),
     (
         "it_goes_when_the_kernel_says_so",
         hostile::it_goes_when_the_kernel_says_so,

@@ -4,6 +4,7 @@
 use std::{
     fs,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
@@ -16,10 +17,10 @@ use crate::{
 };
 
 /// A VM in a process of its own, killed when dropped.
-struct Killed(Child);
+pub struct Killed(Child);
 
 impl Killed {
-    fn start() -> Killed {
+    pub fn start() -> Killed {
         let own = std::env::current_exe().expect("procfs is mounted");
         let mut command = Command::new(own);
         command.arg("vm").stdout(Stdio::null());
@@ -88,13 +89,25 @@ pub fn it_goes_when_the_kernel_says_so() {
 /// Who sleeps a little, again and again, is served soon among tasks that never do.
 pub fn a_sleeper_is_served_soon() {
     let _busy: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
-    let asked = Duration::from_millis(1);
-    let late = (0..200).map(|_| {
-        let began = Instant::now();
-        std::thread::sleep(asked);
-        began.elapsed() - asked
+    let over = AtomicBool::new(false);
+    let longest = std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| latest_wakeup(&over));
+        std::thread::sleep(Duration::from_millis(600));
+        over.store(true, Ordering::Relaxed);
+        sleeper.join().expect("it sleeps")
     });
-    let longest = late.max().expect("some");
     println!("  late by {} us at most", longest.as_micros());
     assert!(longest < Duration::from_millis(20), "{longest:?}");
+}
+
+/// Sleeps a millisecond again and again until `over`; by how much it was late at most.
+pub fn latest_wakeup(over: &AtomicBool) -> Duration {
+    let asked = Duration::from_millis(1);
+    let mut longest = Duration::ZERO;
+    while !over.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        std::thread::sleep(asked);
+        longest = longest.max(began.elapsed() - asked);
+    }
+    longest
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Everything at once: stress-ng, VMs that come and are killed, a CPU that goes off and on. The kernel's watchdog, which
+//! looks for tasks that nobody runs, must stay quiet.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use unspin_testbed::{Input, Options};
+
+use crate::{
+    checks::{counter, still_there},
+    host::set_online,
+    hostile::{Killed, latest_wakeup},
+    vms::steer,
+};
+
+/// Where it is installed, on this machine and in the testbed.
+const PROGRAM: &str = "/usr/bin/stress-ng";
+
+/// Tasks that fork, switch, sleep, yield, wait for futexes, and change CPU, nice value and scheduling class.
+const STRESSORS: &str = "--cpu 1 --switch 1 --fork 1 --yield 1 --futex 1 --nanosleep 1 --pthread 1 --affinity 1 --nice 1 \
+                         --schedpolicy 1 --timer 1 --pipe 1";
+
+/// A VM lives so long, a CPU is off and on so long.
+const CHANGE_EVERY: Duration = Duration::from_millis(700);
+
+/// stress-ng with the shared libraries that the loader names, at the same places in the testbed.
+pub fn bring(options: &mut Options) {
+    let said = Command::new("ldd").arg(PROGRAM).output();
+    let said = said.expect("the C library has ldd");
+    assert!(
+        said.status.success(),
+        "{PROGRAM} is not there: make setup installs it"
+    );
+    let said = String::from_utf8(said.stdout).expect("paths of ASCII");
+    let libraries = said
+        .split_whitespace()
+        .filter(|word| word.starts_with('/'))
+        .map(PathBuf::from);
+    let input = |host: PathBuf| Input {
+        guest: host.clone(),
+        host,
+        executable: true,
+    };
+    options
+        .inputs
+        .extend(libraries.chain([PROGRAM.into()]).map(input));
+}
+
+/// Killed, with all that it forked, when dropped.
+struct StressNg(Child);
+
+impl StressNg {
+    fn start() -> StressNg {
+        assert!(Path::new(PROGRAM).exists(), "`bring` brings it");
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(STRESSORS.split_whitespace())
+            .args(["--temp-path", "/tmp", "--timeout", "0", "--quiet"]);
+        StressNg(command.stdout(Stdio::null()).spawn().expect("it runs"))
+    }
+}
+
+impl Drop for StressNg {
+    fn drop(&mut self) {
+        // SAFETY: takes numbers only. SIGINT: it ends its children, too.
+        unsafe { libc::kill(self.0.id() as i32, libc::SIGINT) };
+        self.0.wait().expect("it is ours");
+    }
+}
+
+/// For a few seconds, as in every `make test`.
+pub fn stressed_for_seconds() {
+    stressed(Duration::from_secs(4));
+}
+
+/// For ten minutes.
+#[allow(dead_code, reason = "in make test-long only")]
+pub fn stressed_for_minutes() {
+    stressed(Duration::from_secs(600));
+}
+
+/// With our scheduler, and before that, shorter, with the kernel's own: what a sleeper has to put up with there.
+fn stressed(time: Duration) {
+    let (_, stock) = load(time.min(Duration::from_secs(4)), || ());
+    let steerer = steer("loan,loan-cpl,kernel-exit", |_| ());
+    let (changes, ours) = load(time, || still_there(&steerer));
+    println!("  {changes} VMs killed, {changes} times a CPU off and on");
+    println!(
+        "  {} loans, {} graces; a sleeper was late by {} ms at most, with the kernel's own scheduler by {} ms",
+        counter(&steerer, "lent"),
+        counter(&steerer, "granted"),
+        ours.as_millis(),
+        stock.as_millis()
+    );
+    assert!(ours < Duration::from_millis(100), "{ours:?}");
+}
+
+/// Runs it all; how often things came and went, and by how much a sleeper was late at most.
+fn load(time: Duration, each: impl Fn()) -> (u32, Duration) {
+    let _stress = StressNg::start();
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| latest_wakeup(&over));
+        let changes = come_and_go(time, each);
+        over.store(true, Ordering::Relaxed);
+        (changes, sleeper.join().expect("it sleeps"))
+    })
+}
+
+/// VMs are started and killed, the second CPU is unplugged and plugged in; how often.
+fn come_and_go(time: Duration, each: impl Fn()) -> u32 {
+    let began = Instant::now();
+    let mut changes = 0;
+    while began.elapsed() < time {
+        let _vm = Killed::start();
+        std::thread::sleep(CHANGE_EVERY);
+        set_online(1, false);
+        std::thread::sleep(CHANGE_EVERY);
+        set_online(1, true);
+        std::thread::sleep(CHANGE_EVERY);
+        each();
+        changes += 1;
+    }
+    changes
+}
