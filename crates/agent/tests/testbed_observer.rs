@@ -27,6 +27,7 @@ mod losses;
 #[path = "observer/pauses.rs"]
 mod pauses;
 #[path = "observer/vms.rs"]
+#[allow(dead_code, reason = "the scheduler's checks use the rest")]
 mod vms;
 
 /// Every PAUSE exits here, so that counters can be compared with what the guests counted. Interrupts are few: this

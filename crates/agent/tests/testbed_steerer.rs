@@ -11,9 +11,12 @@ use unspin_testbed::{Qemu, self_test::Checks};
 mod checks;
 #[path = "steerer/costs.rs"]
 mod costs;
+#[path = "steerer/four_cpus.rs"]
+mod four_cpus;
 #[path = "steerer/host.rs"]
 mod host;
 #[path = "steerer/hostile.rs"]
+#[allow(dead_code, reason = "the long checks use the rest")]
 mod hostile;
 #[allow(dead_code, reason = "the observer's checks use the rest")]
 #[path = "observer/vms.rs"]
@@ -22,19 +25,44 @@ mod observer_vms;
 mod stress;
 #[path = "steerer/vms.rs"]
 mod vms;
+#[path = "steerer/watchdog.rs"]
+mod watchdog;
+
+/// The most part: two CPUs.
+const TWO_CPUS: Checks = Checks {
+    checks: &checks::ALL,
+    qemu: Qemu::Stock,
+    kvm_amd: "",
+};
+
+/// As many as the machine has or more: the emulator takes turns.
+const FOUR_CPUS: Checks = Checks {
+    checks: &four_cpus::CHECKS,
+    ..TWO_CPUS
+};
 
 fn main() {
-    let checks = Checks {
-        checks: &checks::ALL,
-        qemu: Qemu::Stock,
-        kvm_amd: "",
-    };
-    checks.enter();
+    let all = [TWO_CPUS.checks, FOUR_CPUS.checks].concat();
+    Checks {
+        checks: all.leak(),
+        ..TWO_CPUS
+    }
+    .enter();
     checks::child();
-    let boot = Trial::test("every_check_passes_in_the_testbed", move || {
-        print!("{}", checks.boot_with(stress::bring)?);
-        Ok(())
+    let boots = [
+        ("every_check_passes_in_the_testbed", TWO_CPUS, 2),
+        ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4),
+    ];
+    let trials = boots.map(|(name, checks, cpus)| {
+        let boot = Trial::test(name, move || {
+            let said = checks.boot_with(|options| {
+                options.cpus = cpus;
+                stress::bring(options);
+            });
+            print!("{}", said?);
+            Ok(())
+        });
+        boot.with_ignored_flag(!Checks::wanted())
     });
-    let trials = vec![boot.with_ignored_flag(!Checks::wanted())];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
 }

@@ -9,7 +9,7 @@ use unspin_linux::{Options, Phase, Programs, Report};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    arguments::Observe, failure::Failure, interrupt, arguments::LinuxArguments, linux_tables,
+    arguments::LinuxArguments, arguments::Observe, failure::Failure, interrupt, linux_tables,
     output, progress::Activity,
 };
 

@@ -9,9 +9,9 @@ use unspin_scenario::{Host, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
+    arguments::LinuxArguments,
     arguments::{Arguments, Command, Emulator, TestbedArguments, VmVerb},
     failure::Failure,
-    arguments::LinuxArguments,
 };
 
 /// Runs the command; the exit status is the command's own.

@@ -43,11 +43,20 @@ pub fn run_for(milliseconds: u64, vms: Vec<Vm>) -> RunReport {
     run_on(None, milliseconds, vms)
 }
 
+/// The same from another seed.
+pub fn run_from(seed: u64, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
+    execute(scenario(seed, None, milliseconds, vms))
+}
+
 /// The same on the first so many CPUs.
 pub fn run_on(cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
-    let scenario = Scenario {
+    execute(scenario(7, cpus, milliseconds, vms))
+}
+
+fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Scenario {
+    Scenario {
         name: "observed".into(),
-        seed: 7,
+        seed,
         length: Length::DurationNs(milliseconds * 1_000_000),
         warm_up_ns: 0,
         host: Host {
@@ -59,7 +68,10 @@ pub fn run_on(cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
             ple_window_fixed: false,
         },
         vms,
-    };
+    }
+}
+
+fn execute(scenario: Scenario) -> RunReport {
     run(&scenario, &RunOptions::default()).expect("the VMs run")
 }
 

@@ -12,17 +12,17 @@ use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use crate::{
     costs,
-    host::{Busy, Cgroup, set_online, shares, state},
+    host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
-    observer_vms::run_for,
-    stress, vms,
+    observer_vms::run_from,
+    stress, vms, watchdog,
 };
 
 /// A check and its name.
 type Check = (&'static str, fn());
 
 /// All of them, in the order in which they run.
-pub const ALL: [Check; 16] = [
+pub const ALL: [Check; 17] = [
     ("it_comes_and_goes", it_comes_and_goes),
     ("cpu_time_follows_weights", cpu_time_follows_weights),
     ("quotas_are_named", quotas_are_named),
@@ -60,6 +60,10 @@ pub const ALL: [Check; 16] = [
         hostile::it_goes_when_the_kernel_says_so,
     ),
     (
+        "the_watchdog_sends_it_away",
+        watchdog::the_watchdog_sends_it_away,
+    ),
+    (
         "killed_it_leaves_the_host_as_it_was",
         killed_it_leaves_the_host_as_it_was,
     ),
@@ -79,7 +83,13 @@ pub fn child() {
             spin()
         }
         Some("vm") => {
-            run_for(600_000, vec![vms::fighting(4)]);
+            let word = |at: usize| std::env::args().nth(at);
+            let seed = word(3).map_or(7, |word| word.parse().expect("a number"));
+            let vm = match word(2).as_deref() {
+                Some("peaceful") => vms::peaceful(4),
+                _ => vms::fighting(4),
+            };
+            run_from(seed, 600_000, vec![vm]);
         }
         Some("steer") => {
             let _steerer = attach();
@@ -122,7 +132,7 @@ pub fn still_there(steerer: &Steerer) {
 
 /// Shares are within 2 % of what they should be.
 #[track_caller]
-fn are_close(measured: &[f64], weights: &[f64]) {
+pub fn are_close(measured: &[f64], weights: &[f64]) {
     let (sum, weight) = (measured.iter().sum::<f64>(), weights.iter().sum::<f64>());
     for (time, wanted) in measured.iter().zip(weights) {
         let (share, wanted) = (time / sum, wanted / weight);
@@ -214,7 +224,7 @@ fn affinity_is_kept() {
         Busy::start(0, None),
     ];
     for task in &tasks[..2] {
-        pin(task.id(), 1);
+        pin(task.id(), &[1]);
     }
     let measured = shares(
         &tasks.iter().collect::<Vec<_>>(),
@@ -225,16 +235,6 @@ fn affinity_is_kept() {
         let text = fs::read_to_string(format!("/proc/{}/stat", task.id())).expect("it runs");
         // Field 39 is the CPU it ran on last; the name in field 2 has no blank.
         assert_eq!(text.split(' ').nth(38), Some("1"));
-    }
-}
-
-fn pin(process: u32, cpu: usize) {
-    // SAFETY: a set of our own; the calls touch nothing else.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        let done = libc::sched_setaffinity(process as i32, size_of_val(&set), &set);
-        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
 }
 
@@ -262,7 +262,7 @@ fn quotas_are_named() {
 fn cpus_come_and_go() {
     let steerer = attach();
     let tasks: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
-    pin(tasks[3].id(), 1);
+    pin(tasks[3].id(), &[1]);
     for _ in 0..3 {
         set_online(1, false);
         std::thread::sleep(Duration::from_millis(100));

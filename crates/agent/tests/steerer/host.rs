@@ -107,7 +107,8 @@ impl Cgroup {
         &self.0
     }
 
-    fn adopt(&self, process: u32) {
+    /// A process moves into it, with all its threads.
+    pub fn adopt(&self, process: u32) {
         fs::write(self.0.join("cgroup.procs"), process.to_string()).expect("it takes a process");
     }
 }
@@ -122,6 +123,19 @@ impl Drop for Cgroup {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("{} stays busy", self.0.display());
+    }
+}
+
+/// Lets a process of one thread run on these CPUs only.
+pub fn pin(process: u32, cpus: &[usize]) {
+    // SAFETY: a set of our own; the calls touch nothing else.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus {
+            libc::CPU_SET(*cpu, &mut set);
+        }
+        let done = libc::sched_setaffinity(process as i32, size_of_val(&set), &set);
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
 }
 

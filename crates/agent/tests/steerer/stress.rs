@@ -58,9 +58,13 @@ impl StressNg {
     fn start() -> StressNg {
         assert!(Path::new(PROGRAM).exists(), "`bring` brings it");
         let mut command = Command::new(PROGRAM);
-        command
-            .args(STRESSORS.split_whitespace())
-            .args(["--temp-path", "/tmp", "--timeout", "0", "--quiet"]);
+        command.args(STRESSORS.split_whitespace()).args([
+            "--temp-path",
+            "/tmp",
+            "--timeout",
+            "0",
+            "--quiet",
+        ]);
         StressNg(command.stdout(Stdio::null()).spawn().expect("it runs"))
     }
 }

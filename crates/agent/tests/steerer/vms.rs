@@ -28,7 +28,7 @@ pub fn fighting(vcpus: u32) -> Vm {
 }
 
 /// A VM whose vCPUs never wait for one another.
-fn peaceful(vcpus: u32) -> Vm {
+pub fn peaceful(vcpus: u32) -> Vm {
     Vm {
         locks: LockSharing::Private,
         ..fighting(vcpus)

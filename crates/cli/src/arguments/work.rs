@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use unspin_scenario::{Overrides, Scenario};
 
+use super::LinuxArguments;
 use super::Output;
 use crate::failure::Failure;
-use super::LinuxArguments;
 
 /// `unspin scenario ...`
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What takes too long for every change: the scheduler for half a minute of VMs from each of five seeds, for ten minutes
+//! of stress-ng, and attached 200 times. Each in a boot of its own.
+
+use std::time::Duration;
+
+use libtest_mimic::{Arguments, Trial};
+use unspin_testbed::{Qemu, self_test::Checks};
+
+#[path = "steerer/checks.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod checks;
+#[path = "steerer/costs.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod costs;
+#[path = "steerer/host.rs"]
+mod host;
+#[path = "steerer/hostile.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod hostile;
+#[path = "observer/vms.rs"]
+#[allow(dead_code, reason = "the observer's checks use the rest")]
+mod observer_vms;
+#[path = "steerer/shares.rs"]
+mod shares;
+#[path = "steerer/stress.rs"]
+mod stress;
+#[path = "steerer/vms.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod vms;
+#[path = "steerer/watchdog.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod watchdog;
+
+static CHECKS: [(&str, fn()); 3] = [
+    (
+        "vms_keep_to_their_weights",
+        shares::vms_keep_to_their_weights,
+    ),
+    (
+        "attached_200_times_under_load",
+        hostile::attached_200_times_under_load,
+    ),
+    ("stressed_for_minutes", stress::stressed_for_minutes),
+];
+
+fn main() {
+    let all = Checks {
+        checks: &CHECKS,
+        qemu: Qemu::Stock,
+        kvm_amd: "",
+    };
+    all.enter();
+    checks::child();
+    let trials = CHECKS.chunks(1).map(|one| {
+        let checks = Checks { checks: one, ..all };
+        let boot = Trial::test(one[0].0, move || {
+            let said = checks.boot_with(|options| {
+                stress::bring(options);
+                options.time_limit = Duration::from_secs(3 * 3600);
+            });
+            print!("{}", said?);
+            Ok(())
+        });
+        boot.with_ignored_flag(!Checks::wanted())
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+}

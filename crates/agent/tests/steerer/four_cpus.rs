@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The same on more CPUs than two: weights, places that overlap, CPUs that go, a VM of eight vCPUs. In a boot of its own.
+
+use std::time::Duration;
+
+use crate::{
+    checks::{are_close, counter, still_there},
+    host::{Busy, pin, set_online, shares},
+    observer_vms::run_for,
+    vms::{fighting, steer},
+};
+
+/// What runs in that boot.
+pub static CHECKS: [(&str, fn()); 2] = [
+    ("tasks_share_four_cpus", tasks_share_four_cpus),
+    (
+        "a_loan_drains_a_convoy_of_eight",
+        a_loan_drains_a_convoy_of_eight,
+    ),
+];
+
+fn tasks_share_four_cpus() {
+    let steerer = steer("loan", |_| ());
+    // Weights of the kernel's table for nice 3 and -2, sched_prio_to_weight[], beside six of nice 0.
+    let tasks: Vec<Busy> = [0, 0, 0, 0, 0, 0, 3, -2]
+        .map(|nice| Busy::start(nice, None))
+        .into();
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(2_000));
+    are_close(
+        &measured,
+        &[
+            1024.0, 1024.0, 1024.0, 1024.0, 1024.0, 1024.0, 526.0, 1586.0,
+        ],
+    );
+    drop(tasks);
+
+    let tasks: Vec<Busy> = (0..8).map(|_| Busy::start(0, None)).collect();
+    // Four on CPUs 2 and 3, four anywhere: equal, by leaving 2 and 3 to those.
+    for task in &tasks[..4] {
+        pin(task.id(), &[2, 3]);
+    }
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(2_000));
+    let (least, most) = (
+        measured.iter().copied().fold(f64::MAX, f64::min),
+        measured.iter().copied().fold(0.0, f64::max),
+    );
+    println!("  overlapping places: {least:.3} to {most:.3} s");
+    assert!(most / least < 1.2, "{measured:?}");
+
+    for cpu in [3, 2] {
+        set_online(cpu, false);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let measured = shares(&all, Duration::from_millis(800));
+    assert!(measured.iter().all(|time| *time > 0.1), "{measured:?}");
+    for cpu in [2, 3] {
+        set_online(cpu, true);
+    }
+    still_there(&steerer);
+}
+
+/// 1 VM x 8 vCPUs on 4 CPUs.
+fn a_loan_drains_a_convoy_of_eight() {
+    let steerer = steer("none", |_| ());
+    let operations = || -> u64 {
+        let report = run_for(250, vec![fighting(8)]);
+        let vcpus = report.vms.iter().flat_map(|vm| &vm.vcpus);
+        vcpus.map(|vcpu| vcpu.statistics.operations).sum()
+    };
+    let without = operations();
+    steerer
+        .set_policies("loan".parse().expect("a policy"))
+        .expect("at any time");
+    let with = operations();
+    still_there(&steerer);
+    println!(
+        "  {without} operations without loans, {with} with, {} loans",
+        counter(&steerer, "lent")
+    );
+    assert!(with > 3 * without, "{with} with loans, {without} without");
+}
