@@ -8,10 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use unspin_events::{
-    ClockSample,
-    guest_log::{GuestLog, GuestLogVm},
-};
+use unspin_events::guest_log::{GuestLog, GuestLogVm};
 use unspin_vmm::VmReport;
 
 use crate::{failure::Failure, truth_tables, vm_run::Run};
@@ -31,13 +28,9 @@ pub fn write(path: &Path, run: &Run) -> Result<(), Failure> {
 
 fn collect(run: &Run) -> Result<GuestLog, Failure> {
     let clock = &run.report.clock;
-    let sample = |sample: unspin_vmm::ClockSample| ClockSample {
-        tsc: sample.tsc,
-        ns: sample.monotonic_ns,
-    };
     let vms = run.report.vms.iter();
     let vms = vms.filter_map(|vm| of_vm(run, vm)).collect();
-    Ok(GuestLog::new([sample(clock.begin), sample(clock.end)], vms))
+    Ok(GuestLog::new([clock.first(), clock.last()], vms))
 }
 
 /// `None` when the host saw nothing of it.

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Context;
 use unspin_abi::{UNSPIN_WAIT_LOCK, unspin_guest_statistics};
 use unspin_events::{
-    ClockSample, GuestWait, SwitchTrace, TscClock, VcpuCounters,
+    GuestWait, SwitchTrace, VcpuCounters,
     truth::{self, Table1, Truth},
 };
 use unspin_report::{Cell, Column, Document, Table, Unit};
@@ -145,12 +144,6 @@ fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Vec<Cell> {
 
 fn join(run: &Run, seen: &Seen, vm: &VmReport, waits: &[GuestWait]) -> Result<Truth, Failure> {
     let clock = &run.report.clock;
-    let sample = |sample: unspin_vmm::ClockSample| ClockSample {
-        tsc: sample.tsc,
-        ns: sample.monotonic_ns,
-    };
-    let clock = TscClock::new(sample(clock.begin), sample(clock.end))
-        .context("joining the guests' log with the host's trace")?;
     let threads: BTreeMap<u32, &VcpuCounters> = seen
         .counters
         .iter()
@@ -163,11 +156,11 @@ fn join(run: &Run, seen: &Seen, vm: &VmReport, waits: &[GuestWait]) -> Result<Tr
         .collect();
     // The observer numbers VMs in the order in which it saw them, which need not be ours.
     let Some(number) = observed.first().map(|counters| counters.vm) else {
-        return Ok(truth::join(waits, &clock, &SwitchTrace::default()));
+        return Ok(truth::join(waits, clock, &SwitchTrace::default()));
     };
     let vcpus = observed.iter().map(|counters| counters.vcpu as u16);
     let trace = SwitchTrace::new(number, vcpus, &seen.events);
-    Ok(truth::join(waits, &clock, &trace))
+    Ok(truth::join(waits, clock, &trace))
 }
 
 fn truth_row(vm: &VmReport, truth: &Truth) -> Vec<Cell> {

@@ -60,6 +60,22 @@ impl TscClock {
         u64::try_from(u128::from(cycles) * ns / per).unwrap_or(u64::MAX)
     }
 
+    /// The sample that it begins with.
+    pub fn first(&self) -> ClockSample {
+        self.first
+    }
+
+    /// The later sample.
+    pub fn last(&self) -> ClockSample {
+        self.last
+    }
+
+    /// TSC cycles per second, to the nearest.
+    pub fn tsc_hz(&self) -> u64 {
+        let (ns, cycles) = self.slope();
+        u64::try_from((cycles * 1_000_000_000 + ns / 2) / ns).unwrap_or(u64::MAX)
+    }
+
     /// So many nanoseconds take so many cycles. Both are below 2^64, so their product with a u64 fits in a u128.
     fn slope(&self) -> (u128, u128) {
         let ns = self.last.ns - self.first.ns;

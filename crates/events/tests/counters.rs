@@ -83,6 +83,8 @@ fn a_clock_needs_two_moments() {
     assert_eq!(clock.ns(1_003), 5_001);
     assert_eq!(clock.ns(999), 4_999);
     assert_eq!(clock.duration_ns(3_000), 1_000);
+    assert_eq!(clock.tsc_hz(), 3_000_000_000);
+    assert_eq!((clock.first().tsc, clock.last().ns), (1_000, 6_000));
     let early =
         TscClock::new(sample(1_000_000, 10), sample(2_000_000, 20)).expect("both go forward");
     assert_eq!(early.ns(0), 0);
@@ -97,7 +99,7 @@ proptest! {
         if let Ok(clock) = TscClock::new(sample(first), sample(last)) {
             prop_assert!(clock.ns(one.min(other)) <= clock.ns(one.max(other)));
             prop_assert_eq!(clock.ns(first.0), first.1);
-            let _ = clock.duration_ns(one);
+            let _ = (clock.duration_ns(one), clock.tsc_hz());
         }
     }
 }

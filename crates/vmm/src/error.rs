@@ -14,6 +14,9 @@ pub enum Error {
          (`unspin testbed run -- ...`); `unspin doctor` says which is possible"
     )]
     NoKvm,
+    /// The host's TSC or CLOCK_MONOTONIC stood still during the run.
+    #[error("the clocks did not go on while the VMs ran")]
+    Clock(#[source] unspin_events::ClockError),
     /// `/dev/kvm` refuses this user.
     #[error(
         "/dev/kvm refuses this user: run as root, or join the group that owns it (often `kvm`)"

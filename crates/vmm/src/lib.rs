@@ -30,7 +30,6 @@ mod vcpu;
 mod vm;
 
 pub use calibrate::WorkRate;
-pub use clock::{Clock, ClockSample};
 pub use error::{Error, GuestFailure};
 pub use options::{Fault, Phase, RunOptions};
 pub use parameters::STALL_TURNS;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run brings back.
 use unspin_abi as abi;
+use unspin_events::TscClock;
 
-use crate::{calibrate::WorkRate, clock::Clock, pause_loop::PauseLoop};
+use crate::{calibrate::WorkRate, pause_loop::PauseLoop};
 
 /// A run that ended as its scenario says.
 #[derive(Clone, Debug)]
@@ -12,7 +13,7 @@ pub struct RunReport {
     /// The window that rates are taken from, on average over the VMs.
     pub window_ns: u64,
     /// TSC and CLOCK_MONOTONIC at the beginning and the end of the run.
-    pub clock: Clock,
+    pub clock: TscClock,
     /// How fast this machine does the work loop; measured only when a distribution is in nanoseconds.
     pub work_rate: Option<WorkRate>,
     /// The pause-loop parameters in force; `None` where neither kvm_amd nor kvm_intel is loaded.

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use unspin_abi as abi;
+use unspin_events::TscClock;
 use unspin_scenario::{Length, Scenario};
 
 use crate::{
     Error,
     calibrate::WorkRate,
-    clock::{Clock, ClockSample, monotonic_ns},
+    clock::{self, monotonic_ns},
     construct::FleetVm,
     fleet::Fleet,
     host::Host,
@@ -30,7 +31,7 @@ const FOREVER: Duration = Duration::from_secs(3600);
 /// # Errors
 /// See [`Error`]; by the time it is returned no VM and no vCPU thread of the run is left.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
-    let begin = ClockSample::now();
+    let begin = clock::sample();
     let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
     let host = Host::open(scenario)?;
     let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
@@ -56,10 +57,7 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error
     };
     fleet.take_down();
     phase(Phase::Stopped);
-    let clock = Clock {
-        begin,
-        end: ClockSample::now(),
-    };
+    let clock = TscClock::new(begin, clock::sample()).map_err(Error::Clock)?;
     Ok(report(&fleet, window, clock, work_rate, &host))
 }
 
@@ -163,7 +161,7 @@ fn stop(fleet: &mut Fleet, limit: Duration) -> Result<(), Error> {
 fn report(
     fleet: &Fleet,
     window: Window,
-    clock: Clock,
+    clock: TscClock,
     work_rate: Option<WorkRate>,
     host: &Host,
 ) -> RunReport {
@@ -189,19 +187,18 @@ fn vm_report(
     vm: &FleetVm,
     begin: Option<&VmSnapshot>,
     end: &VmSnapshot,
-    clock: &Clock,
+    clock: &TscClock,
 ) -> VmReport {
     let machine = &vm.machine;
     let vcpus: Vec<VcpuReport> = (0..)
         .zip(&end.vcpus)
         .map(|(vcpu, end)| vcpu_report(vm, vcpu, begin, end))
         .collect();
-    let host_ns =
-        |tsc: u64, vcpu: &VcpuReport| clock.monotonic_ns(tsc.wrapping_sub(vcpu.tsc_offset as u64));
+    let host_ns = |tsc: u64, vcpu: &VcpuReport| clock.ns(tsc.wrapping_sub(vcpu.tsc_offset as u64));
     let first = vcpus
         .iter()
         .map(|v| host_ns(v.statistics.first_instruction_tsc, v));
-    let first_ns = first.min().unwrap_or(clock.begin.monotonic_ns);
+    let first_ns = first.min().unwrap_or(clock.first().ns);
     let done = vcpus.iter().map(|v| host_ns(v.statistics.done_tsc, v));
     let window_ns = match begin {
         Some(begin) => end.monotonic_ns - begin.monotonic_ns,
@@ -211,7 +208,7 @@ fn vm_report(
         number: machine.number,
         name: machine.name.clone(),
         group: machine.group,
-        start_ns: first_ns.saturating_sub(clock.begin.monotonic_ns),
+        start_ns: first_ns.saturating_sub(clock.first().ns),
         window_ns,
         resident_bytes: machine.memory.resident_bytes(),
         vcpus,

@@ -3,7 +3,7 @@
 
 use unspin_agent::EventMask;
 use unspin_events::{
-    ClockSample, Event, GuestWait, SwitchTrace, TscClock, VcpuCounters,
+    Event, GuestWait, SwitchTrace, VcpuCounters,
     truth::{self, Table1, Truth},
 };
 use unspin_scenario::Vm;
@@ -20,12 +20,6 @@ fn truth_of(
     counters: &[VcpuCounters],
     events: &[Event],
 ) -> Truth {
-    let sample = |sample: unspin_vmm::ClockSample| ClockSample {
-        tsc: sample.tsc,
-        ns: sample.monotonic_ns,
-    };
-    let clock =
-        TscClock::new(sample(report.clock.begin), sample(report.clock.end)).expect("time went on");
     let mut waits = Vec::new();
     for vcpu in &vm.vcpus {
         assert_eq!(vcpu.statistics.log_dropped, 0, "the log holds every wait");
@@ -43,7 +37,11 @@ fn truth_of(
         }
     }
     let observed = counters.iter().map(|counters| counters.vcpu as u16);
-    truth::join(&waits, &clock, &SwitchTrace::new(0, observed, events))
+    truth::join(
+        &waits,
+        &report.clock,
+        &SwitchTrace::new(0, observed, events),
+    )
 }
 
 /// The causes of stalls add up to what the guest counted.
