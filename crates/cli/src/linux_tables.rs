@@ -9,6 +9,7 @@ use unspin_events::VcpuCounters;
 use unspin_linux::{Counts, VmReport};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
+use crate::host_columns;
 use crate::linux_run::{LinuxRun, per_second};
 
 const RUN: &[Column] = &[
@@ -16,11 +17,10 @@ const RUN: &[Column] = &[
     Column::json_only("load", Unit::Text),
     Column::json_only("vms", Unit::Count),
     Column::json_only("window_ns", Unit::Nanoseconds),
-    Column::json_only("ple_module", Unit::Text),
-    Column::json_only("ple_window", Unit::Count),
-    Column::json_only("ple_gap", Unit::Count),
-    Column::json_only("ple_grow", Unit::Count),
-    Column::json_only("ple_shrink", Unit::Count),
+];
+
+/// Behind those of `host_columns::PAUSE_LOOP`.
+const RUN_SEEN: &[Column] = &[
     Column::json_only("missed_bpf_runs", Unit::Count),
     Column::json_only("unobserved_exits", Unit::Count),
 ];
@@ -65,12 +65,10 @@ const VCPU: &[Column] = &[
     Column::new("ple_exits_user", "in user mode", Unit::Count),
     Column::new("on_spin", "on_spin", Unit::Count),
     Column::new("on_spin_no_yield", "no candidate", Unit::Count),
-    Column::new("yield_to_boosted", "boosted", Unit::Count),
-    Column::new("yield_to_refused", "refused", Unit::Count),
-    Column::new("yield_to_failed", "failed", Unit::Count),
-    Column::new("running_ns", "running", Unit::Nanoseconds),
-    Column::new("runnable_ns", "runnable", Unit::Nanoseconds),
-    Column::new("asleep_ns", "asleep", Unit::Nanoseconds),
+];
+
+/// Behind those of `host_columns::SCHEDULING`.
+const VCPU_MORE: &[Column] = &[
     Column::json_only("switches_out_runnable", Unit::Count),
     Column::json_only("boot_exits", Unit::Count),
     Column::json_only("boot_ple_exits", Unit::Count),
@@ -94,13 +92,7 @@ pub fn add(document: &mut Document, run: &LinuxRun) {
 }
 
 fn summary(run: &LinuxRun) -> String {
-    let window = match &run.pause_loop {
-        Some(found) => format!(
-            "{}: pause-loop window {}, gap {}, grow {}, shrink {}",
-            found.module, found.window, found.gap, found.grow, found.shrink
-        ),
-        None => "no pause-loop exits (neither kvm_amd nor kvm_intel)".into(),
-    };
+    let window = host_columns::pause_loop_words(run.pause_loop.as_ref());
     let kernel = run.report.vms.first().and_then(|vm| vm.kernel.as_deref());
     let seen = match &run.seen {
         Some(seen) => format!(
@@ -120,22 +112,24 @@ fn summary(run: &LinuxRun) -> String {
 }
 
 fn run_table(run: &LinuxRun) -> Table {
-    let found = run.pause_loop.as_ref();
     let health = run.seen.as_ref().map(|seen| &seen.health);
-    let mut table = Table::new("run", "", RUN);
-    table.push(vec![
+    let mut table = Table::new(
+        "run",
+        "",
+        &[RUN, &host_columns::PAUSE_LOOP, RUN_SEEN].concat(),
+    );
+    let mut row: Vec<Cell> = vec![
         run.features.as_str().into(),
         run.report.command.as_str().into(),
         run.report.vms.len().into(),
         run.report.window_ns.into(),
-        found.map(|found| found.module).into(),
-        found.map(|found| found.window).into(),
-        found.map(|found| found.gap).into(),
-        found.map(|found| found.grow).into(),
-        found.map(|found| found.shrink).into(),
+    ];
+    row.extend(host_columns::pause_loop_cells(run.pause_loop.as_ref()));
+    row.extend([
         health.map(|health| health.recursion_misses()).into(),
         health.map(|health| health.unobserved_exits).into(),
     ]);
+    table.push(row);
     table
 }
 
@@ -205,7 +199,11 @@ fn load_run_table(run: &LinuxRun) -> Table {
 }
 
 fn vcpu_table(run: &LinuxRun) -> Table {
-    let mut table = Table::new("vcpu", "vCPUs while the loads ran", VCPU);
+    let mut table = Table::new(
+        "vcpu",
+        "vCPUs while the loads ran",
+        &[VCPU, &host_columns::SCHEDULING, VCPU_MORE].concat(),
+    );
     for vm in &run.report.vms {
         for row in vcpu_rows(run, vm) {
             table.push(row);
@@ -221,7 +219,7 @@ fn vcpu_rows(run: &LinuxRun, vm: &VmReport) -> Vec<Vec<Cell>> {
     let boot = seen.boot(vm.process);
     let row = |vcpu: &VcpuCounters| {
         let booting = boot.iter().find(|then| then.thread == vcpu.thread);
-        vec![
+        let mut row: Vec<Cell> = vec![
             vm.name.as_str().into(),
             vcpu.vcpu.into(),
             vcpu.thread.into(),
@@ -230,17 +228,15 @@ fn vcpu_rows(run: &LinuxRun, vm: &VmReport) -> Vec<Vec<Cell>> {
             vcpu.ple_exits_user.into(),
             vcpu.on_spin.into(),
             vcpu.on_spin_no_yield.into(),
-            vcpu.yield_to_boosted.into(),
-            vcpu.yield_to_refused.into(),
-            vcpu.yield_to_failed.into(),
-            vcpu.running_ns.into(),
-            vcpu.runnable_ns.into(),
-            vcpu.asleep_ns.into(),
+        ];
+        row.extend(host_columns::scheduling_cells(Some(vcpu)));
+        row.extend([
             vcpu.switches_out_runnable.into(),
             booting.map(|vcpu| vcpu.exits).into(),
             booting.map(|vcpu| vcpu.ple_exits).into(),
             (vcpu.conservation_error_ns() as f64).into(),
-        ]
+        ]);
+        row
     };
     seen.window(vm.process).iter().map(row).collect()
 }

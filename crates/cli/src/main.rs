@@ -18,6 +18,7 @@ mod explain_tables;
 mod explain_words;
 mod failure;
 mod guest_log_file;
+mod host_columns;
 mod interrupt;
 mod linux_run;
 mod linux_tables;

@@ -9,7 +9,7 @@ use unspin_events::VcpuCounters;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_vmm::{RunReport, VcpuReport, VmReport};
 
-use crate::{shares::Shares, vm_run::Run};
+use crate::{host_columns, shares::Shares, vm_run::Run};
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),
@@ -20,11 +20,10 @@ const RUN: &[Column] = &[
     Column::json_only("window_ns", Unit::Nanoseconds),
     Column::json_only("all_started_ns", Unit::Nanoseconds),
     Column::json_only("loops_per_microsecond", Unit::Ratio),
-    Column::json_only("ple_module", Unit::Text),
-    Column::json_only("ple_window", Unit::Count),
-    Column::json_only("ple_gap", Unit::Count),
-    Column::json_only("ple_grow", Unit::Count),
-    Column::json_only("ple_shrink", Unit::Count),
+];
+
+/// Behind those of `host_columns::PAUSE_LOOP`.
+const RUN_SEEN: &[Column] = &[
     Column::json_only("lost_events", Unit::Count),
     Column::json_only("dropped_events", Unit::Count),
     Column::json_only("missed_bpf_runs", Unit::Count),
@@ -57,12 +56,10 @@ const VCPU: &[Column] = &[
     Column::new("pauses", "PAUSEs", Unit::Count),
     Column::new("ple_exits", "PLE exits", Unit::Count),
     Column::new("on_spin", "on_spin", Unit::Count),
-    Column::new("yield_to_boosted", "boosted", Unit::Count),
-    Column::new("yield_to_refused", "refused", Unit::Count),
-    Column::new("yield_to_failed", "failed", Unit::Count),
-    Column::new("running_ns", "running", Unit::Nanoseconds),
-    Column::new("runnable_ns", "runnable", Unit::Nanoseconds),
-    Column::new("asleep_ns", "asleep", Unit::Nanoseconds),
+];
+
+/// Behind those of `host_columns::SCHEDULING`.
+const VCPU_MORE: &[Column] = &[
     Column::json_only("operations", Unit::Count),
     Column::json_only("spin_turns", Unit::Count),
     Column::json_only("stalls", Unit::Count),
@@ -111,13 +108,7 @@ pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
 
 fn summary(run: &Run) -> String {
     let report = &run.report;
-    let window = match report.pause_loop {
-        Some(found) => format!(
-            "{}: pause-loop window {}, gap {}, grow {}, shrink {}",
-            found.module, found.window, found.gap, found.grow, found.shrink
-        ),
-        None => "no pause-loop exits (neither kvm_amd nor kvm_intel)".into(),
-    };
+    let window = host_columns::pause_loop_words(report.pause_loop.as_ref());
     let seen = match &run.seen {
         Some(seen) => format!(
             "lost events {}, missed BPF runs {}, unobserved exits {}",
@@ -137,10 +128,13 @@ fn summary(run: &Run) -> String {
 
 fn run_table(run: &Run) -> Table {
     let report = &run.report;
-    let found = report.pause_loop.as_ref();
     let seen = run.seen.as_ref();
-    let mut table = Table::new("run", "", RUN);
-    table.push(vec![
+    let mut table = Table::new(
+        "run",
+        "",
+        &[RUN, &host_columns::PAUSE_LOOP, RUN_SEEN].concat(),
+    );
+    let mut row: Vec<Cell> = vec![
         run.scenario.name.as_str().into(),
         run.scenario.hash().into(),
         run.scenario.seed.into(),
@@ -157,16 +151,15 @@ fn run_table(run: &Run) -> Table {
             .work_rate
             .map(|rate| rate.loops_per_ms as f64 / 1e3)
             .into(),
-        found.map(|found| found.module).into(),
-        found.map(|found| found.window).into(),
-        found.map(|found| found.gap).into(),
-        found.map(|found| found.grow).into(),
-        found.map(|found| found.shrink).into(),
+    ];
+    row.extend(host_columns::pause_loop_cells(report.pause_loop.as_ref()));
+    row.extend([
         seen.map(|seen| seen.health.lost_events).into(),
         seen.map(|seen| seen.dropped_events).into(),
         seen.map(|seen| seen.health.recursion_misses()).into(),
         seen.map(|seen| seen.health.unobserved_exits).into(),
     ]);
+    table.push(row);
     table
 }
 
@@ -206,23 +199,19 @@ fn vm_table(run: &Run) -> Table {
 }
 
 fn vcpu_table(run: &Run) -> Table {
-    let mut table = Table::new("vcpu", "vCPUs", VCPU);
+    let mut table = Table::new(
+        "vcpu",
+        "vCPUs",
+        &[VCPU, &host_columns::SCHEDULING, VCPU_MORE].concat(),
+    );
     for vm in &run.report.vms {
         for vcpu in &vm.vcpus {
             let mut row = guest_cells(&run.report, vm, vcpu);
             let counters = counters(run, vcpu);
             let host = |of: fn(&VcpuCounters) -> u64| -> Cell { counters.map(of).into() };
             // Columns "PLE exits" to "asleep" stand between the guest's own figures.
-            let shown = vec![
-                host(|c| c.ple_exits),
-                host(|c| c.on_spin),
-                host(|c| c.yield_to_boosted),
-                host(|c| c.yield_to_refused),
-                host(|c| c.yield_to_failed),
-                host(|c| c.running_ns),
-                host(|c| c.runnable_ns),
-                host(|c| c.asleep_ns),
-            ];
+            let mut shown = vec![host(|c| c.ple_exits), host(|c| c.on_spin)];
+            shown.extend(host_columns::scheduling_cells(counters));
             row.splice(9..9, shown);
             row.extend([
                 host(|c| c.exits),
