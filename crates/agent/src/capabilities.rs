@@ -8,7 +8,7 @@ use libbpf_rs::ProgramType;
 use crate::kernel::{self, KernelBtf, Kind};
 
 /// Kernel functions that `bpf/steer.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
-/// sched_ext without the entries of several.
+/// sched_ext, but no BPF program can call several.
 pub const SCHED_EXT_FUNCTIONS: [&str; 17] = [
     "scx_bpf_create_dsq",
     "scx_bpf_select_cpu_dfl",
@@ -50,7 +50,7 @@ pub struct HostCapabilities {
     pub sched_ext: bool,
     /// What is in `/sys/kernel/sched_ext/state` ("disabled", "enabled", ...).
     pub sched_ext_state: Option<String>,
-    /// Kernel functions of [`SCHED_EXT_FUNCTIONS`] that the kernel's BTF lacks; all of them without sched_ext.
+    /// Kernel functions of [`SCHED_EXT_FUNCTIONS`] that no BPF program can call here; all of them without sched_ext.
     pub sched_ext_missing: Vec<&'static str>,
 }
 
@@ -74,7 +74,7 @@ pub fn capabilities() -> HostCapabilities {
             .map(|state| state.trim().to_owned()),
         sched_ext_missing: SCHED_EXT_FUNCTIONS
             .into_iter()
-            .filter(|name| !in_vmlinux(name, Kind::Function))
+            .filter(|name| !vmlinux.as_ref().is_some_and(|btf| btf.callable(name)))
             .collect(),
     }
 }

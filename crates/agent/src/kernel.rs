@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the running kernel has: the functions and types of its BTF, and the caller's rights.
 
-use std::{ffi::CString, fs, path::Path, ptr::NonNull};
+use std::{
+    ffi::{CStr, CString},
+    fs,
+    path::Path,
+    ptr::NonNull,
+};
 
 use libbpf_rs::libbpf_sys;
 
@@ -57,14 +62,41 @@ impl KernelBtf {
 
     /// Whether there is an entry of that name and kind, here or in the base.
     pub(crate) fn has(&self, name: &str, kind: Kind) -> bool {
-        let Ok(name) = CString::new(name) else {
-            return false;
-        };
+        self.find(name, kind).is_some()
+    }
+
+    /// Whether BPF programs can call that kernel function: it is there, and does not show the argument that the verifier
+    /// adds by itself. A kernel with such arguments (KF_IMPLICIT_ARGS, Linux 7.0 and later) has two entries, NAME
+    /// without and NAME_impl with it; a build that made only one, as Debian 13's backport, can never be called.
+    pub(crate) fn callable(&self, name: &str) -> bool {
+        self.find(name, Kind::Function)
+            .is_some_and(|function| self.last_parameter(function) != Some("aux"))
+    }
+
+    fn find(&self, name: &str, kind: Kind) -> Option<u32> {
+        let name = CString::new(name).ok()?;
         // SAFETY: a live object and a C string; the call only reads.
         let id = unsafe {
             libbpf_sys::btf__find_by_name_kind(self.btf.as_ptr(), name.as_ptr(), kind as u32)
         };
-        id > 0
+        u32::try_from(id).ok().filter(|id| *id > 0)
+    }
+
+    /// Name of a function's last parameter.
+    fn last_parameter(&self, function: u32) -> Option<&str> {
+        let btf = self.btf.as_ptr();
+        // SAFETY: the calls take a live object and any number, and give NULL for a wrong one. libbpf has checked on
+        // loading that a function's type is a prototype, that so many parameters as its `info` says (16 bits) follow it,
+        // and that names are C strings inside the object, which outlives `self`.
+        unsafe {
+            let function = libbpf_sys::btf__type_by_id(btf, function).as_ref()?;
+            let prototype = libbpf_sys::btf__type_by_id(btf, function.__bindgen_anon_1.type_);
+            let count = (prototype.as_ref()?.info & 0xffff) as usize;
+            let parameters = prototype.add(1).cast::<libbpf_sys::btf_param>();
+            let last = parameters.add(count.checked_sub(1)?);
+            let name = libbpf_sys::btf__name_by_offset(btf, (*last).name_off);
+            (!name.is_null()).then(|| CStr::from_ptr(name).to_str().ok())?
+        }
     }
 }
 

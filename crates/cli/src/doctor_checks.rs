@@ -191,7 +191,7 @@ fn sched_ext_functions(host: &HostCapabilities) -> Check {
     Check::missing(
         NAME,
         format!(
-            "{lacking} of {total} kernel functions are missing: {}",
+            "{lacking} of {total} kernel functions cannot be called: {}",
             host.sched_ext_missing.join(", ")
         ),
         format!(

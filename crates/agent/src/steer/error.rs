@@ -22,15 +22,15 @@ pub enum SteerError {
         /// Release of the running kernel.
         kernel: String,
     },
-    /// It can, but does not show all that we call.
+    /// It can, but does not let us call all that we need.
     #[error(
-        "this kernel ({kernel}) has sched_ext, but its BTF lacks {}: the scheduler cannot do without; Debian's own 7.2 kernel (not the backport for Debian 13) has them",
+        "this kernel ({kernel}) has sched_ext, but by its BTF programs cannot call {}: the scheduler cannot do without; with Debian's 7.2 kernel of forky or sid (+deb14, not the backport +deb13) they can",
         functions.join(", ")
     )]
     MissingFunctions {
         /// Release of the running kernel.
         kernel: String,
-        /// Kernel functions that are missing.
+        /// Kernel functions that cannot be called.
         functions: Vec<&'static str>,
     },
     /// Another sched_ext scheduler is attached.

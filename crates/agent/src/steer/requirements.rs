@@ -6,7 +6,7 @@ use std::fs;
 use super::SteerError;
 use crate::{
     SCHED_EXT_FUNCTIONS,
-    kernel::{self, Capabilities, KernelBtf, Kind},
+    kernel::{self, Capabilities, KernelBtf},
 };
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
@@ -24,7 +24,7 @@ pub(super) fn check() -> Result<(), SteerError> {
         return Err(SteerError::NotPermitted { missing });
     }
     let btf = KernelBtf::vmlinux().ok_or(crate::Error::NoBtf)?;
-    let functions = missing_of(&|name| btf.has(name, Kind::Function));
+    let functions = missing_of(&|name| btf.callable(name));
     if !functions.is_empty() {
         return Err(SteerError::MissingFunctions { kernel, functions });
     }
@@ -64,7 +64,7 @@ mod tests {
         let kernel = "7.2.12+deb13".to_owned();
         let said = SteerError::MissingFunctions { kernel, functions }.to_string();
         assert!(
-            said.contains("lacks scx_bpf_create_dsq, scx_bpf_kick_cpu: "),
+            said.contains("cannot call scx_bpf_create_dsq, scx_bpf_kick_cpu: "),
             "{said}"
         );
     }
