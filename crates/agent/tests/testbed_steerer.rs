@@ -18,6 +18,8 @@ mod host;
 #[path = "steerer/hostile.rs"]
 #[allow(dead_code, reason = "the long checks use the rest")]
 mod hostile;
+#[path = "steerer/isolated.rs"]
+mod isolated;
 #[allow(dead_code, reason = "the observer's checks use the rest")]
 #[path = "observer/vms.rs"]
 mod observer_vms;
@@ -41,22 +43,49 @@ const FOUR_CPUS: Checks = Checks {
     ..TWO_CPUS
 };
 
+/// One of two CPUs is not for everybody.
+const ISOLATED: Checks = Checks {
+    checks: &isolated::CHECKS,
+    ..TWO_CPUS
+};
+
+/// The same by an argument that no sched_ext scheduler gets along with.
+const ISOLATED_AT_BOOT: Checks = Checks {
+    checks: &isolated::AT_BOOT,
+    ..TWO_CPUS
+};
+
 fn main() {
-    let all = [TWO_CPUS.checks, FOUR_CPUS.checks].concat();
+    let all = [
+        TWO_CPUS.checks,
+        FOUR_CPUS.checks,
+        ISOLATED.checks,
+        ISOLATED_AT_BOOT.checks,
+    ]
+    .concat();
     Checks {
         checks: all.leak(),
         ..TWO_CPUS
     }
     .enter();
     checks::child();
-    let boots = [
-        ("every_check_passes_in_the_testbed", TWO_CPUS, 2),
-        ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4),
+    let boots: [(&str, Checks, u32, &[&str]); 4] = [
+        ("every_check_passes_in_the_testbed", TWO_CPUS, 2, &[]),
+        ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4, &[]),
+        ("and_of_an_isolated_one", ISOLATED, 2, &["nohz_full=1"]),
+        (
+            "and_of_one_isolated_at_boot",
+            ISOLATED_AT_BOOT,
+            2,
+            &["isolcpus=1"],
+        ),
     ];
-    let trials = boots.map(|(name, checks, cpus)| {
+    let trials = boots.map(|(name, checks, cpus, arguments)| {
         let boot = Trial::test(name, move || {
             let said = checks.boot_with(|options| {
                 options.cpus = cpus;
+                options.kernel_arguments =
+                    arguments.iter().map(|word| (*word).to_owned()).collect();
                 stress::bring(options);
             });
             print!("{}", said?);

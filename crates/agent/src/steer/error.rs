@@ -33,6 +33,14 @@ pub enum SteerError {
         /// Kernel functions that cannot be called.
         functions: Vec<&'static str>,
     },
+    /// CPUs are isolated from the host's scheduler since it booted, which sched_ext refuses to take over.
+    #[error(
+        "this host was booted with `{argument}`: its kernel attaches no sched_ext scheduler then; isolate these CPUs by a cgroup (cpuset.cpus.partition = isolated) or nohz_full= instead, which unspin leaves alone"
+    )]
+    IsolatedAtBoot {
+        /// The kernel's argument.
+        argument: String,
+    },
     /// Another sched_ext scheduler is attached.
     #[error(
         "another sched_ext scheduler, `{name}`, runs on this host ({state}): stop it first; unspin does not push others aside"

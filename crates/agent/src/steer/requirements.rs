@@ -28,6 +28,12 @@ pub(super) fn check() -> Result<(), SteerError> {
     if !functions.is_empty() {
         return Err(SteerError::MissingFunctions { kernel, functions });
     }
+    let arguments = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    if let Some(argument) = isolates_at_boot(&arguments) {
+        return Err(SteerError::IsolatedAtBoot {
+            argument: argument.to_owned(),
+        });
+    }
     match state.trim() {
         "disabled" => Ok(()),
         state => Err(SteerError::OtherScheduler {
@@ -44,6 +50,21 @@ pub(super) fn ours_is_attached() -> bool {
     name.starts_with("unspin")
 }
 
+/// The argument by which the kernel takes CPUs out of its scheduling domains (kernel/sched/isolation.c, Linux 7.2: flags
+/// before the CPUs, `domain` when there is none). sched_ext refuses to attach then (kernel/sched/ext/ext.c,
+/// scx_root_enable_workfn()).
+fn isolates_at_boot(arguments: &str) -> Option<&str> {
+    let domain = |list: &str| {
+        let first = list.split(',').next().unwrap_or("");
+        first.starts_with(|c: char| c.is_ascii_digit())
+            || list.split(',').any(|word| word == "domain")
+    };
+    let words = arguments.split_whitespace();
+    words
+        .filter(|word| word.strip_prefix("isolcpus=").is_some_and(domain))
+        .next_back()
+}
+
 fn missing_of(has: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
     SCHED_EXT_FUNCTIONS
         .into_iter()
@@ -54,6 +75,21 @@ fn missing_of(has: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn isolation_at_boot_is_seen() {
+        let seen = |arguments| isolates_at_boot(arguments);
+        assert_eq!(
+            seen("quiet isolcpus=1-3,5 nohz_full=1"),
+            Some("isolcpus=1-3,5")
+        );
+        assert_eq!(
+            seen("isolcpus=managed_irq,domain,2"),
+            Some("isolcpus=managed_irq,domain,2")
+        );
+        assert_eq!(seen("isolcpus=managed_irq,2 nohz_full=1\n"), None);
+        assert_eq!(seen(""), None);
+    }
 
     #[test]
     fn what_is_missing_is_named() {

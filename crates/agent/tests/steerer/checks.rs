@@ -167,6 +167,7 @@ fn cpu_time_follows_weights() {
     nice_counts();
     nested_cgroups_count();
     affinity_is_kept();
+    cpusets_are_kept();
     hostile::a_sleeper_is_served_soon();
     still_there(&steerer);
 }
@@ -236,6 +237,21 @@ fn affinity_is_kept() {
         // Field 39 is the CPU it ran on last; the name in field 2 has no blank.
         assert_eq!(text.split(' ').nth(38), Some("1"));
     }
+}
+
+fn cpusets_are_kept() {
+    fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").expect("the cpuset controller");
+    let set = Cgroup::new("set", 100);
+    fs::write(set.folder().join("cpuset.cpus"), "1").expect("a CPU");
+    let tasks = [
+        Busy::start(0, Some(&set)),
+        Busy::start(0, Some(&set)),
+        Busy::start(0, None),
+    ];
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(800));
+    are_close(&measured, &[1.0, 1.0, 2.0]);
+    drop(tasks);
 }
 
 fn quotas_are_named() {
