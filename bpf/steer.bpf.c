@@ -16,15 +16,15 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* vtime of the first in that queue, before which `best_ns` is replaced by it. */
-static __always_inline bool has_earlier(u64 queue, bool have_best, u64 *best_ns)
+/* Whether the first in that queue is before the best so far, and is the best now. */
+static __always_inline bool has_earlier(u32 queue, bool have_best, u64 *best_ns)
 {
 	struct task_struct *first = scx_bpf_dsq_peek(queue);
 	u64 vtime_ns;
 
 	if (!first)
 		return false;
-	vtime_ns = scheduled(first)->scx.dsq_vtime;
+	vtime_ns = scheduled(first)->scx.dsq_vtime + offset_of(queue);
 	if (have_best && !before(vtime_ns, *best_ns))
 		return false;
 	*best_ns = vtime_ns;
@@ -36,8 +36,8 @@ static __always_inline void keep(struct task_struct *prev, struct task_context *
 				 bool alone, u64 now_ns)
 {
 	begin_turn(prev, task, now_ns);
-	scx_bpf_task_set_slice(prev,
-			       alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_SLICE_INF : options.slice_ns);
+	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
+	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : options.slice_ns);
 }
 
 /* The least vtime of this CPU's queue, the shared queue and prev. */
@@ -49,7 +49,7 @@ static __always_inline void run_least(s32 cpu, const struct cpu_context *here, s
 
 	own = has_earlier(cpu, false, &best_ns);
 	common = here->flags & UNSPIN_STEER_CPU_SHARED && has_earlier(SHARED_QUEUE, own, &best_ns);
-	if (prev && task && !task->yielding && (!(own || common) || !before(best_ns, task->vtime_ns))) {
+	if (prev && task && !task->yielding && (!(own || common) || before(position_of(task), best_ns))) {
 		keep(prev, task, here, !own && !common, now_ns);
 		return;
 	}

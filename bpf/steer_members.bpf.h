@@ -14,10 +14,8 @@ void BPF_PROG(steer_runnable, struct task_struct *p, u64 enq_flags)
 {
 	struct task_context *task = context_of(p);
 
-	if (!task)
-		return;
-	count_weight(task, task->weight);
-	come_along(task, 0, true);
+	if (task)
+		count_weight(task, task->weight);
 }
 
 SEC("struct_ops/quiescent")
@@ -25,10 +23,8 @@ void BPF_PROG(steer_quiescent, struct task_struct *p, u64 deq_flags)
 {
 	struct task_context *task = context_of(p);
 
-	if (!task)
-		return;
-	count_weight(task, 0);
-	come_along(task, 0, false);
+	if (task)
+		count_weight(task, 0);
 }
 
 SEC("struct_ops/set_weight")
@@ -67,7 +63,8 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	if (!task)
 		return;
 	task->weight = scheduled(p)->scx.weight;
-	task->vtime_ns = now_vtime();
+	task->home = SHARED_QUEUE;
+	task->vtime_ns = shared_now_ns;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 }
 

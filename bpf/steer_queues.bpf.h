@@ -7,8 +7,6 @@
 
 #include "steer_turns.bpf.h"
 
-#define SHARED_QUEUE 0x100000ull /* above every CPU number, which names that CPU's queue */
-#define NO_QUEUE (~0ull >> 1)
 #define ANY_NODE (-1)
 
 struct shared_cpus {
@@ -31,15 +29,16 @@ static __always_inline const struct cpumask *shared_mask(void)
 	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
 }
 
-static __always_inline void insert(struct task_struct *p, struct task_context *task, u64 queue, u64 enq_flags)
+static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)
 {
 	struct scx_bpf_dsq_insert_vtime_args args = {
 		.dsq_id = queue,
 		.slice = options.slice_ns,
-		.vtime = task->vtime_ns,
 		.enq_flags = enq_flags,
 	};
 
+	arrive(task, queue);
+	args.vtime = task->vtime_ns;
 	task->queue = queue;
 	__scx_bpf_dsq_insert_vtime(p, &args);
 }
@@ -50,10 +49,11 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	struct scx_bpf_select_cpu_and_args args = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
 	const struct cpumask *everywhere = shared_mask();
 	struct task_context *task = context_of(p);
-	bool idle = false;
+	bool idle = false, shares;
 	s32 cpu;
 
-	if (everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
+	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
+	if (shares) {
 		cpu = __scx_bpf_select_cpu_and(p, everywhere, &args);
 		idle = cpu >= 0;
 		if (!idle)
@@ -62,6 +62,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	}
 	if (idle && task) {
+		arrive(task, shares ? SHARED_QUEUE : cpu);
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, 0);
 	}
@@ -107,11 +108,13 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
-	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1 &&
-	    !before(now_vtime(), task->vtime_ns)) {
-		task->queue = NO_QUEUE;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
-		return;
+	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
+		arrive(task, cpu);
+		if (!before(clock_of(cpu), task->vtime_ns)) {
+			task->queue = NO_QUEUE;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
+			return;
+		}
 	}
 	if (!bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
 		enqueue_on_cpu(p, task, cpu, enq_flags);

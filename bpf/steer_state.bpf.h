@@ -26,7 +26,7 @@ struct task_context {
 	u32 group;    /* index of `groups` */
 	u32 weight;   /* 1 to 10,000, 100 is nice 0 */
 	u32 counted;  /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 part;     /* of its effective weight in the average of all (steer_time.bpf.h) */
+	u32 home;     /* the queue whose clock its vtime goes by (steer_time.bpf.h) */
 	u32 payer;    /* thread that is charged for this turn; 0: itself */
 	u32 lender;   /* thread that goes on when this one has had the loan; 0: none */
 	u32 prepared; /* the turn's fields above are set: running() leaves them */
@@ -35,6 +35,7 @@ struct task_context {
 	u64 owes_since_ns;
 	u64 owed_charged_ns; /* sum_exec_runtime when it began to owe */
 	u32 yielding;	     /* gives its CPU to whoever is next */
+	u32 alone;	     /* runs until somebody else comes: no tick ends its turn */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;			   /* policies may touch it */
 	u64 vcpu;			   /* struct kvm_vcpu *, followed by safe reads only */
@@ -63,6 +64,8 @@ struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
 	u32 flags;		/* enum unspin_steer_cpu, set before attach */
 	u32 offline;
+	u64 now_ns;    /* the clock of its queue: steer_time.bpf.h */
+	u64 offset_ns; /* to the shared queue's */
 	/* Whom to run next, whatever the queues say. */
 	u32 next; /* thread; 0: nobody in particular */
 	u32 next_payer;

@@ -1,116 +1,101 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_time.bpf.h - virtual time: how far each task has come, and how far all have come together.
+ * steer_time.bpf.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
  *
- * "Now" is the average vtime of all tasks that want a CPU, by weight, as in avg_vruntime() of the kernel's own scheduler
- * (kernel/sched/fair.c, Linux 7.2). The vtime of the one that runs will not do: a light task that has a CPU for itself
- * (pinned there, or the only one left) runs ahead of all others by its weight, and whoever wakes up then and is placed
- * beside it waits until the others have come that far. Seen under stress-ng: a sleeper was 677 ms late, 20 ms with the
- * kernel's scheduler.
+ * A queue's clock shows the vtime of the last task of it that began a turn, which was the least then. Who comes, or goes on,
+ * is no more than a slice behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
+ * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
+ * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
+ * beside it waited until all others had come that far (under stress-ng a sleeper was 677 ms late, 20 ms with the kernel's
+ * scheduler). A single average over all tasks (as avg_vruntime() of kernel/sched/fair.c, Linux 7.2) does not know which
+ * tasks can be where: one that never leaves its CPU held it back, and two others then shared one CPU as 3 to 1.
  *
- * No task is further from it than it can have earned in its longest turns: what it ran while nobody else wanted that CPU
- * was nobody else's loss, and credit that a sleeper has saved is bounded as well.
- *
- * The average is kept, never computed over tasks: the sum of weight * (vtime - now) and that of weights, under a lock.
+ * So each queue has its own clock, and where a CPU chooses between its own queue and the shared one, they are set side by
+ * side: by an offset, made anew whenever a task of the CPU's queue begins a turn and nobody waits in the shared one, for then
+ * neither has a claim on the other. While tasks wait in both, the offset stands, and the least vtime is served by weight.
  */
 #ifndef UNSPIN_BPF_STEER_TIME_H
 #define UNSPIN_BPF_STEER_TIME_H
 
 #include "steer_weights.bpf.h"
 
-/* Beyond the slice: a turn ends at the first tick after it, 10 ms at CONFIG_HZ=100, and a grace may follow. */
-#define TURN_MORE_NS 12000000ull
-/*
- * Keep the sums below 2^63: weight times distance is below 2^55 with slices of 100 ms, so 2^47 a task; where the shifted
- * weight is rounded up to 1, no distance is above 2^44, 5 hours.
- */
-#define PART_SHIFT 8u
-#define FARTHEST_NS (1ull << 44)
+#define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
+#define NO_QUEUE 0x100001u
 
-struct virtual_time {
-	struct bpf_spin_lock lock;
-	u32 reserved;
-	u64 now_ns;
-	s64 weights; /* of those that want a CPU, >> PART_SHIFT each */
-	s64 ahead;   /* sum of weight * (vtime - now_ns) */
-};
+u64 shared_now_ns;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct virtual_time);
-} virtual_time SEC(".maps");
-
-static __always_inline struct virtual_time *time_of_all(void)
+/* The clock of a queue; racing CPUs may set it back by a turn. */
+static __always_inline u64 clock_of(u32 queue)
 {
-	u32 zero = 0;
+	struct cpu_context *there = cpu_of(queue);
 
-	return bpf_map_lookup_elem(&virtual_time, &zero);
+	return there ? there->now_ns : shared_now_ns;
 }
 
-static __always_inline u64 now_vtime(void)
+/* What is added to vtimes of that queue where they are compared with others. */
+static __always_inline u64 offset_of(u32 queue)
 {
-	const volatile struct virtual_time *all = time_of_all();
+	struct cpu_context *there = cpu_of(queue);
 
-	return all ? all->now_ns : 0;
+	return there ? there->offset_ns : 0;
 }
 
-/* Moves "now" to where the average is. Called with the lock held. */
-static __always_inline void advance(struct virtual_time *all)
+/* Where the task has come, comparable with others. */
+static __always_inline u64 position_of(const struct task_context *task)
 {
-	u64 far = all->ahead < 0 ? -all->ahead : all->ahead, steps;
+	return task->vtime_ns + offset_of(task->home);
+}
 
-	if (all->weights <= 0) {
-		all->ahead = 0;
-		return;
+/* No more than a slice behind `now_ns`. */
+static __always_inline void keep_up(struct task_context *task, u64 weight, u64 now_ns)
+{
+	u64 floor_ns = now_ns - weighted(weight, options.slice_ns);
+
+	if (before(task->vtime_ns, floor_ns))
+		task->vtime_ns = floor_ns;
+}
+
+/* The task comes to a queue, or to it again. A queue of a CPU that nobody waits in is as far as the shared one. */
+static __always_inline void arrive(struct task_context *task, u32 queue)
+{
+	u64 weight = effective_weight(task), now_ns = clock_of(queue), abreast_ns;
+	u64 debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
+
+	if (task->home != queue) {
+		task->vtime_ns += offset_of(task->home) - offset_of(queue);
+		task->home = queue;
 	}
-	/* BPF divides unsigned numbers only. */
-	steps = far / (u64)all->weights;
-	if (all->ahead < 0) {
-		all->now_ns -= steps;
-		all->ahead += steps * all->weights;
-	} else {
-		all->now_ns += steps;
-		all->ahead -= steps * all->weights;
-	}
+	task->vtime_ns += weighted(weight, debt_ns);
+	abreast_ns = shared_now_ns - offset_of(queue);
+	if (before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0)
+		now_ns = abreast_ns;
+	keep_up(task, weight, now_ns);
 }
 
-/* No further from now than `most_ns` either way. */
-static __always_inline u64 near(u64 vtime_ns, u64 now_ns, u64 most_ns)
+/* The task has run so much more. */
+static __always_inline void come_along(struct task_context *task, u64 ran_ns)
 {
-	if (before(vtime_ns, now_ns - most_ns))
-		return now_ns - most_ns;
-	if (before(now_ns + most_ns, vtime_ns))
-		return now_ns + most_ns;
-	return vtime_ns;
-}
+	u64 weight = effective_weight(task);
 
-/* The task has run so much more; its weight counts as it is now, or, when it wants no CPU any more, not at all. */
-static __always_inline void come_along(struct task_context *task, u64 ran_ns, bool wants)
-{
-	struct virtual_time *all = time_of_all();
-	u64 weight = effective_weight(task), vtime_ns, most_ns;
-	u32 part;
-
-	if (!all)
-		return;
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
-	vtime_ns = task->vtime_ns + weighted(weight, ran_ns);
-	most_ns = weighted(weight, 2 * options.slice_ns + TURN_MORE_NS);
-	if (most_ns > FARTHEST_NS)
-		most_ns = FARTHEST_NS;
-	part = wants ? (weight >> PART_SHIFT) + 1 : 0; /* weights are below 2^34 */
-	bpf_spin_lock(&all->lock);
-	all->ahead -= task->part * (s64)(task->vtime_ns - all->now_ns);
-	all->weights -= task->part;
-	vtime_ns = near(vtime_ns, all->now_ns, most_ns);
-	all->ahead += part * (s64)(vtime_ns - all->now_ns);
-	all->weights += part;
-	advance(all);
-	bpf_spin_unlock(&all->lock);
-	task->vtime_ns = vtime_ns;
-	task->part = part;
+	task->vtime_ns += weighted(weight, ran_ns);
+	keep_up(task, weight, clock_of(task->home));
+}
+
+/* The task begins a turn. */
+static __always_inline void set_clock(const struct task_context *task)
+{
+	struct cpu_context *there = cpu_of(task->home);
+
+	if (!there) {
+		if (before(shared_now_ns, task->vtime_ns))
+			shared_now_ns = task->vtime_ns;
+		return;
+	}
+	if (before(there->now_ns, task->vtime_ns))
+		there->now_ns = task->vtime_ns;
+	if (there->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_nr_queued(SHARED_QUEUE) == 0)
+		there->offset_ns = shared_now_ns - there->now_ns;
 }
 
 #endif

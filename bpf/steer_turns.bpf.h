@@ -38,7 +38,11 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 		if (charge_payer(task->payer, ran_ns))
 			return;
 	}
-	come_along(task, ran_ns, task->counted);
+	/* While nobody waits each slice is a turn, and takes the clock along; so does this long one. */
+	if (task->alone && ran_ns > options.slice_ns)
+		ran_ns = options.slice_ns;
+	task->alone = 0;
+	come_along(task, ran_ns);
 }
 
 /* What it owed is over: the grant's time is counted. */
@@ -62,6 +66,7 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->spun = 0;
 	if (task->vcpu)
 		policies_on_turn(control.policies, &nothing, &task->memory);
+	set_clock(task);
 }
 
 static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)

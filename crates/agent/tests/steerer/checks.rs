@@ -168,6 +168,7 @@ fn cpu_time_follows_weights() {
     nested_cgroups_count();
     affinity_is_kept();
     cpusets_are_kept();
+    a_share_that_cannot_be_used_harms_nobody();
     hostile::a_sleeper_is_served_soon();
     still_there(&steerer);
 }
@@ -237,6 +238,35 @@ fn affinity_is_kept() {
         // Field 39 is the CPU it ran on last; the name in field 2 has no blank.
         assert_eq!(text.split(' ').nth(38), Some("1"));
     }
+}
+
+/// More weight than a CPU's worth on one of them: the others' weights still count among them.
+fn a_share_that_cannot_be_used_harms_nobody() {
+    // A weight of 9548 and three of 1024 on two CPUs: it has one of them.
+    let tasks: Vec<Busy> = [-10, 0, 0, 0].map(|nice| Busy::start(nice, None)).into();
+    let all: Vec<&Busy> = tasks.iter().collect();
+    are_close(
+        &shares(&all, Duration::from_millis(1_500)),
+        &[3.0, 1.0, 1.0, 1.0],
+    );
+    drop(tasks);
+    // Six on one CPU, two of weights 1024 and 335 on the other, where they have three times as much each.
+    let tasks: Vec<Busy> = [0, 5, 0, 0, 0, 0, 0, 0]
+        .map(|nice| Busy::start(nice, None))
+        .into();
+    for (number, task) in tasks.iter().enumerate() {
+        pin(task.id(), if number < 2 { &[1] } else { &[0] });
+    }
+    let measured = shares(&[&tasks[0], &tasks[1]], Duration::from_millis(1_500));
+    are_close(&measured, &[1024.0, 335.0]);
+    // Who comes to that CPU now, and who may go anywhere, waits for nobody.
+    let late = [Busy::start(0, None), Busy::start(0, None)];
+    pin(late[0].id(), &[1]);
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(
+        late.iter()
+            .all(|task| task.cpu_time() > Duration::from_millis(5))
+    );
 }
 
 fn cpusets_are_kept() {
