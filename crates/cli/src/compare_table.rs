@@ -1,158 +1,236 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How compared scenarios are shown: by `compare` itself, and by `demo` for many at once.
 
+use serde::Serialize;
+use serde_json::Value;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
-use crate::compare::Row;
+use crate::compare_row::{Row, VmRow};
 
+/// Keys are the fields of [`Row`].
 const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
-    Column::new("ideal_ops_per_second", "ideal ops/s", Unit::Count),
-    Column::new("ideal_deviation_ops_per_second", "+-", Unit::Count),
-    Column::new("stock_ops_per_second", "stock ops/s", Unit::Count),
-    Column::new("stock_deviation_ops_per_second", "+-", Unit::Count),
-    Column::new("ratio", "stock / ideal", Unit::Ratio),
-    Column::new("ratio_low", "95 % from", Unit::Ratio),
-    Column::new("ratio_high", "to", Unit::Ratio),
-    Column::json_only("verdict", Unit::Text),
-    Column::new("collapsed_share_percent", "collapsed %", Unit::Percent),
+    Column::json_only("overcommit", Unit::Ratio),
+    Column::json_only("hints", Unit::Text),
+    Column::json_only("ple_window", Unit::Count),
+    Column::new("ideal_per_s", "ideal ops/s", Unit::Count),
+    Column::json_only("ideal_deviation_per_s", Unit::Count),
+    Column::new("stock_per_s", "stock ops/s", Unit::Count),
+    Column::new("stock_deviation_per_s", "+-", Unit::Count),
+    Column::new("stock_ratio_to_ideal", "stock / ideal", Unit::Ratio),
+    Column::new("stock_ratio_to_ideal_low", "95 % from", Unit::Ratio),
+    Column::new("stock_ratio_to_ideal_high", "to", Unit::Ratio),
+    Column::json_only("stock_verdict", Unit::Text),
     Column::new(
-        "ideal_spin_share_percent",
-        "spinning % ideal",
+        "stock_collapsed_share_percent",
+        "collapsed %",
         Unit::Percent,
     ),
-    Column::new("stock_spin_share_percent", "stock", Unit::Percent),
-    Column::new("stock_ple_exits_per_op", "PLE exits/op", Unit::Ratio),
-    Column::json_only("stock_yields_boosted_percent", Unit::Percent),
-    Column::new("pairs", "pairs", Unit::Count),
-    Column::json_only("ple_window", Unit::Count),
-    Column::json_only("seed", Unit::Count),
-    Column::json_only("scenario_sha256", Unit::Text),
-    Column::json_only("replay", Unit::Text),
-];
-
-/// With a policy people see how its column compares; programs get all of the above as well.
-const STEERED: &[Column] = &[
-    Column::new("policy", "policy", Unit::Text),
+    Column::json_only("stock_ratio_to_stock", Unit::Ratio),
+    Column::json_only("stock_ratio_to_stock_low", Unit::Ratio),
+    Column::json_only("stock_ratio_to_stock_high", Unit::Ratio),
+    Column::new("null_verdict", "stock / stock", Unit::Text),
     Column::new("none_per_s", "none ops/s", Unit::Count),
+    Column::new("policy", "policy", Unit::Text),
     Column::new("steer_per_s", "policy ops/s", Unit::Count),
+    Column::json_only("steer_deviation_per_s", Unit::Count),
     Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
     Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
     Column::new("throughput_ratio_to_stock_high", "to", Unit::Ratio),
+    Column::new("verdict", "is", Unit::Text),
     Column::new("gap_closed", "gap closed", Unit::Ratio),
+    Column::new("gap_closed_low", "95 % from", Unit::Ratio),
+    Column::new("gap_closed_high", "to", Unit::Ratio),
     Column::new(
         "steer_collapsed_share_percent",
         "collapsed %",
         Unit::Percent,
     ),
-    Column::json_only("overcommit", Unit::Ratio),
-    Column::json_only("ideal_per_s", Unit::Count),
-    Column::json_only("stock_per_s", Unit::Count),
+    Column::new("harm", "harm", Unit::Text),
+    Column::json_only("ideal_spin_share_percent", Unit::Percent),
+    Column::json_only("stock_spin_share_percent", Unit::Percent),
+    Column::json_only("steer_spin_share_percent", Unit::Percent),
+    Column::json_only("stock_burnt_percent", Unit::Percent),
+    Column::json_only("holder_preempted_percent", Unit::Percent),
+    Column::json_only("next_waiter_preempted_percent", Unit::Percent),
+    Column::json_only("call_preempted_percent", Unit::Percent),
+    Column::json_only("contention_percent", Unit::Percent),
+    Column::json_only("unknown_percent", Unit::Percent),
+    Column::json_only("stock_ple_exits_per_op", Unit::Ratio),
+    Column::json_only("stock_yields_boosted_percent", Unit::Percent),
+    Column::new("pairs", "pairs", Unit::Count),
+    Column::json_only("unusable_pairs", Unit::Count),
+    Column::json_only("window_ns", Unit::Nanoseconds),
+    Column::json_only("discard_ns", Unit::Nanoseconds),
+    Column::json_only("seed", Unit::Count),
+    Column::json_only("scenario_sha256", Unit::Text),
+    Column::json_only("replay", Unit::Text),
 ];
 
-/// What people still see of COLUMNS beside STEERED: a line has room for so much.
-const BESIDE_STEERED: [&str; 4] = [
-    "shape",
-    "lock",
-    "ideal_ops_per_second",
-    "stock_ops_per_second",
+/// Of them, what says nothing without a policy.
+const STEERED: [&str; 12] = [
+    "none_per_s",
+    "policy",
+    "steer_per_s",
+    "throughput_ratio_to_stock",
+    "throughput_ratio_to_stock_low",
+    "throughput_ratio_to_stock_high",
+    "verdict",
+    "gap_closed",
+    "gap_closed_low",
+    "gap_closed_high",
+    "steer_collapsed_share_percent",
+    "harm",
+];
+
+/// Of them, what a line has no room for beside those.
+const WITHOUT_POLICY: [&str; 5] = [
+    "stock_deviation_per_s",
+    "stock_ratio_to_ideal",
+    "stock_ratio_to_ideal_low",
+    "stock_ratio_to_ideal_high",
+    "verdict",
+];
+
+/// Of them, what people see only where rows differ in it, before the other columns.
+const WHERE_DIFFERENT: [&str; 2] = ["hints", "ple_window"];
+
+/// Keys are the fields of [`VmRow`].
+const VMS: &[Column] = &[
+    Column::new("shape", "VMs x vCPUs", Unit::Text),
+    Column::new("lock", "lock", Unit::Text),
+    Column::new("column", "scheduled by", Unit::Text),
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("operations_per_s", "ops/s", Unit::Count),
+    Column::new("operations_share_percent", "of all ops %", Unit::Percent),
+    Column::new("cpu_share_percent", "of all CPU time %", Unit::Percent),
+    Column::json_only("pairs", Unit::Count),
+    Column::json_only("scenario_sha256", Unit::Text),
 ];
 
 /// Adds the table of these rows.
 pub fn add(document: &mut Document, rows: &[Row]) {
     let steered = rows.iter().any(|row| row.policy.is_some());
+    let hints = rows.iter().any(|row| row.hints != rows[0].hints);
+    let windows = rows.iter().any(|row| row.ple_window != rows[0].ple_window);
     let mut columns = COLUMNS.to_vec();
-    if steered {
-        for column in &mut columns {
-            column.json_only |= !BESIDE_STEERED.contains(&column.key);
+    for column in &mut columns {
+        column.json_only |= match steered {
+            true => WITHOUT_POLICY.contains(&column.key),
+            false => STEERED.contains(&column.key),
+        };
+        for (key, header, shown) in [
+            (WHERE_DIFFERENT[0], "hints", hints),
+            (WHERE_DIFFERENT[1], "PLE window", windows),
+        ] {
+            if column.key == key && shown {
+                (column.json_only, column.header) = (false, header);
+            }
         }
-        columns.extend_from_slice(STEERED);
     }
     let mut table = Table::new("compare", "", &columns);
     for row in rows {
-        let mut cells = cells(row);
-        if steered {
-            cells.extend(steered_cells(row));
-        }
-        table.push(cells);
+        table.push(cells(row, &columns));
     }
     document.table(table);
 }
 
-fn steered_cells(row: &Row) -> Vec<Cell> {
-    vec![
-        row.policy.as_deref().into(),
-        row.none_per_s.into(),
-        row.steer_per_s.into(),
-        row.throughput_ratio_to_stock.into(),
-        row.throughput_ratio_to_stock_low.into(),
-        row.throughput_ratio_to_stock_high.into(),
-        row.gap_closed.into(),
-        row.steer_collapsed_share_percent.into(),
-        row.overcommit.into(),
-        row.ideal_ops_per_second.into(),
-        row.stock_ops_per_second.into(),
-    ]
+/// Adds the table of who got what; people see it where a scenario has several VMs.
+pub fn add_vms(document: &mut Document, rows: &[VmRow]) {
+    let several = rows.iter().any(|row| row.vm != "vm0");
+    let mut columns = VMS.to_vec();
+    for column in &mut columns {
+        column.json_only |= !several;
+    }
+    let mut table = Table::new("vm", "What each VM got", &columns);
+    for row in rows {
+        table.push(cells(row, &columns));
+    }
+    document.table(table);
 }
 
-fn cells(row: &Row) -> Vec<Cell> {
-    let known = |value: Option<f64>| value.map_or(Cell::Unknown, Cell::from);
-    vec![
-        row.shape.as_str().into(),
-        row.lock.as_str().into(),
-        row.ideal_ops_per_second.into(),
-        row.ideal_deviation_ops_per_second.into(),
-        row.stock_ops_per_second.into(),
-        row.stock_deviation_ops_per_second.into(),
-        row.ratio.into(),
-        known(row.ratio_low),
-        known(row.ratio_high),
-        row.verdict.as_str().into(),
-        row.collapsed_share_percent.into(),
-        row.ideal_spin_share_percent.into(),
-        row.stock_spin_share_percent.into(),
-        known(row.stock_ple_exits_per_op),
-        known(row.stock_yields_boosted_percent),
-        row.pairs.into(),
-        row.ple_window.map_or(Cell::Unknown, Cell::from),
-        row.seed.into(),
-        row.scenario_sha256.as_str().into(),
-        row.replay.as_str().into(),
-    ]
+/// The fields that the columns name.
+fn cells(row: &impl Serialize, columns: &[Column]) -> Vec<Cell> {
+    let object = serde_json::to_value(row).expect("a struct of plain fields");
+    columns
+        .iter()
+        .map(|column| cell(&object[column.key]))
+        .collect()
 }
 
-/// What happened, in one sentence that follows from the numbers alone.
-pub fn sentence(row: &Row) -> String {
-    let what = format!("{} with {}", row.shape, row.lock);
-    if row.verdict != "lower" {
-        return format!(
-            "{what}: no loss against ideal is shown by these pairs ({}).",
-            row.verdict
+fn cell(value: &Value) -> Cell {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        Value::Bool(flag) => (*flag).into(),
+        Value::Number(number) => match number.as_u64() {
+            Some(whole) if !number.is_f64() => whole.into(),
+            _ => number.as_f64().into(),
+        },
+        _ => Cell::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn keys_of(columns: &[Column]) -> BTreeSet<String> {
+        columns.iter().map(|column| column.key.to_owned()).collect()
+    }
+
+    fn fields_of(row: &impl Serialize) -> BTreeSet<String> {
+        let object = serde_json::to_value(row).expect("JSON");
+        object.as_object().expect("an object").keys().cloned().collect()
+    }
+
+    /// A field without a column would be lost without a word, a column without a field would always be unknown.
+    #[test]
+    fn columns_are_the_fields() {
+        let row: Row = serde_json::from_value(compared()).expect("a row");
+        assert_eq!(keys_of(COLUMNS), fields_of(&row));
+        let vm = serde_json::json!({"shape": "1x4", "lock": "ticket", "column": "stock", "vm": "vm0",
+            "operations_per_s": 1.0, "operations_share_percent": null, "cpu_share_percent": 100.0, "pairs": 4,
+            "scenario_sha256": ""});
+        let row: VmRow = serde_json::from_value(vm).expect("a row");
+        assert_eq!(keys_of(VMS), fields_of(&row));
+        for key in STEERED
+            .iter()
+            .chain(&WITHOUT_POLICY)
+            .chain(&WHERE_DIFFERENT)
+        {
+            assert!(COLUMNS.iter().any(|column| column.key == *key), "{key}");
+        }
+    }
+
+    /// The least that makes a row.
+    fn compared() -> Value {
+        serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "hints": true, "ideal_per_s": 1000.0,
+            "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
+            "stock_ratio_to_ideal": 0.2, "stock_verdict": "lower", "stock_ratio_to_stock": 1.0,
+            "stock_collapsed_share_percent": 100.0, "pairs": 4, "unusable_pairs": 0, "window_ns": 500,
+            "discard_ns": 250, "seed": 1, "scenario_sha256": "", "replay": ""})
+    }
+
+    #[test]
+    fn values_keep_their_kind() {
+        let values = serde_json::json!([null, true, 3, 2.0, "x"]);
+        let cells: Vec<Cell> = values
+            .as_array()
+            .expect("an array")
+            .iter()
+            .map(cell)
+            .collect();
+        assert_eq!(
+            cells,
+            [
+                Cell::Unknown,
+                Cell::Flag(true),
+                Cell::Integer(3),
+                Cell::Real(2.0),
+                Cell::Text("x".into())
+            ]
         );
     }
-    let mut text = format!(
-        "{what}: {:.1} % of the ideal throughput is left; its vCPUs spent {:.0} % of their CPU time spinning ({:.0} % in the ideal)",
-        row.ratio * 100.0,
-        row.stock_spin_share_percent,
-        row.ideal_spin_share_percent,
-    );
-    if let Some(exits) = row.stock_ple_exits_per_op {
-        text += &format!(", with {exits:.1} pause-loop exits for each acquisition");
-    }
-    if let Some(boosted) = row.stock_yields_boosted_percent {
-        text += &format!(", and {boosted:.0} % of KVM's directed yields were accepted");
-    }
-    text + "." + &steered_sentence(row)
-}
-
-/// The same about the policy; empty without one.
-fn steered_sentence(row: &Row) -> String {
-    let (Some(policy), Some(gap)) = (&row.policy, row.gap_closed) else {
-        return String::new();
-    };
-    format!(
-        " The policy {policy} closes {:.0} % of that gap.",
-        gap * 100.0
-    )
 }

@@ -5,28 +5,22 @@
 //! Each row is a boot of its own in the deterministic testbed, so that the command printed for it repeats it.
 
 use std::{
-    io::{BufRead, IsTerminal, Write},
-    path::Path,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Instant,
+    io::{BufRead, IsTerminal},
+    time::{Duration, Instant},
 };
 
-use anyhow::{Context, anyhow};
-use unspin_report::{Document, Machine};
-use unspin_scenario::Scenario;
-use unspin_testbed::{Input, Options};
+use anyhow::Context;
+use unspin_report::Document;
 
 use crate::{
     arguments::{DemoArguments, Observe},
-    compare::{self, How, Row},
+    compare_cells::{Cell, Finished, in_testbeds},
+    compare_measure::How,
+    compare_row::{Row, VmRow},
     compare_table,
+    compare_words::sentence,
     failure::Failure,
     other_vms, output,
-    progress::Steps,
-    testbed_run::kvm_amd_parameters,
 };
 
 macro_rules! demo_files {
@@ -52,31 +46,39 @@ demo_files!(
 
 /// The best policy found so far for guests that say what they wait for, as the demo's do.
 const POLICY: &str = "loan,kernel-exit";
+/// Length of a sample: so that all rows take at most 4 minutes on 2 CPUs.
+const WINDOW: Duration = Duration::from_millis(300);
+/// What is left out after a change; `unspin compare` has the same default.
+const DISCARD: Duration = Duration::from_millis(250);
 
 /// Runs all rows and prints them.
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let begin = Instant::now();
-    let measured = if arguments.on_this_host {
+    let finished = if arguments.on_this_host {
         on_this_host(arguments)?
     } else {
         in_testbed(arguments)?
     };
     // One machine for all rows: this one, or the testbed as it calls itself.
-    let machine = measured
-        .first()
-        .map_or("", |(machine, _)| machine)
-        .to_owned();
-    let mut rows: Vec<Row> = measured.into_iter().map(|(_, row)| row).collect();
-    rows.sort_by(|a, b| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
+    let machine = finished.first().map_or("", |first| first.machine.as_str());
     let mut document = Document::new("demo", machine);
+    let (mut rows, mut vms) = (Vec::new(), Vec::new());
+    for one in &finished {
+        rows.extend(one.rows.clone());
+        vms.extend(one.vms.clone());
+    }
+    rows.sort_by(|a: &Row, b: &Row| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
+    vms.sort_by(|a: &VmRow, b: &VmRow| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
     document.note(
         "The same work on 2 CPUs: ideal (one VM that fits, alone), stock (the kernel as it is), none (our scheduler, \
          directed yields refused), and our scheduler with a policy:\n",
     );
     compare_table::add(&mut document, &rows);
+    document.note("");
     for row in &rows {
-        document.note(compare_table::sentence(row));
+        document.note(sentence(row));
     }
+    compare_table::add_vms(&mut document, &vms);
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
         document.note(format!("  {}", row.replay));
@@ -90,113 +92,50 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     Ok(())
 }
 
-fn compare_words(path: &str, pairs: u32, policy: Option<&str>) -> Vec<String> {
-    let pairs = pairs.to_string();
-    let mut words = vec!["compare", path, "--pairs", &pairs, "--observe", "on"];
-    if let Some(policy) = policy {
-        words.extend(["--policy", policy]);
-    }
-    words.into_iter().map(str::to_owned).collect()
-}
-
-/// A row and the machine that it was measured on.
-type Measured = (String, Row);
-
-/// Every row in a testbed of its own, as many at a time as there are CPUs (each takes one).
-fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Measured>, Failure> {
-    let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
-    let folder = tempfile::tempdir().context("making a temporary folder")?;
-    let workers = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(FILES.len());
-    eprintln!(
-        "unspin demo: boots an emulated KVM host {} times, {workers} at a time, in virtual time; \
-         nothing outside it is touched",
-        FILES.len()
-    );
-    let steps = Steps::start(FILES.len(), "rows");
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let results: Mutex<Vec<Result<Measured, Failure>>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                while let Some((name, text)) = FILES.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let result = testbed_row(&cache, folder.path(), name, text, arguments.pairs);
-                    let failed = result.is_err();
-                    results.lock().expect("no worker panics").push(result);
-                    steps.done(done.fetch_add(1, Ordering::Relaxed) + 1);
-                    if failed {
-                        next.store(FILES.len(), Ordering::Relaxed);
-                    }
-                }
-            });
-        }
-    });
-    results
-        .into_inner()
-        .expect("no worker panics")
-        .into_iter()
+/// The demo's rows; on somebody's host without a policy: another scheduler for all of it is not what a demonstration may
+/// bring.
+fn cells(arguments: &DemoArguments) -> Vec<Cell> {
+    let policies = match arguments.on_this_host {
+        true => Vec::new(),
+        false => vec![POLICY.parse().expect("a test parses it")],
+    };
+    FILES
+        .iter()
+        .map(|(file, text)| Cell {
+            file,
+            text,
+            set: Vec::new(),
+            how: How {
+                pairs: arguments.pairs,
+                window: WINDOW,
+                discard: DISCARD,
+                observe: match arguments.on_this_host {
+                    true => Observe::Auto,
+                    false => Observe::On,
+                },
+                policies: policies.clone(),
+            },
+        })
         .collect()
 }
 
-fn testbed_row(
-    cache: &Path,
-    folder: &Path,
-    name: &str,
-    text: &str,
-    pairs: u32,
-) -> Result<Measured, Failure> {
-    let scenario = Scenario::parse(text, name)?;
-    let copy = folder.join(name.replace('/', "-"));
-    std::fs::write(&copy, text).context("writing a scenario for the testbed")?;
-    let mut options = Options::new(cache.to_owned());
-    options.deterministic = true;
-    options.seed = scenario.seed;
-    options.inputs = vec![Input {
-        host: copy,
-        guest: name.into(),
-        executable: false,
-    }];
-    if let Some(parameters) = kvm_amd_parameters(&scenario.host) {
-        options
-            .module_parameters
-            .insert("kvm_amd".into(), parameters);
-    }
-    let mut command = vec!["unspin".to_owned()];
-    command.extend(compare_words(name, pairs, Some(POLICY)));
-    command.push("--json".into());
-    let command: Vec<_> = command.into_iter().map(Into::into).collect();
-    let (mut out, mut errors) = (Vec::new(), Vec::new());
-    let outcome = unspin_testbed::run_with(&options, &command, &mut out, &mut errors)
-        .map_err(anyhow::Error::from)
-        .with_context(|| format!("{name} in the testbed"))?;
-    std::io::stderr().write_all(&errors)?;
-    if outcome.status != 0 {
-        return Err(anyhow!("{name} ended with status {} in the testbed", outcome.status).into());
-    }
-    let object: serde_json::Value =
-        serde_json::from_slice(&out).context("reading what the testbed printed")?;
-    let row = object["rows"].get(0).cloned().unwrap_or_default();
-    let row: Row = serde_json::from_value(row).context("reading a row that the testbed printed")?;
-    let machine = object["machine"].as_str().unwrap_or("testbed").to_owned();
-    let replay = repeat(name, pairs);
-    Ok((machine, Row { replay, ..row }))
-}
-
-fn repeat(name: &str, pairs: u32) -> String {
-    format!(
-        "unspin testbed run --deterministic -- unspin {}",
-        compare_words(name, pairs, Some(POLICY)).join(" ")
-    )
+fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
+    let cells = cells(arguments);
+    let mut all = Vec::new();
+    in_testbeds(&cells.iter().collect::<Vec<_>>(), "testbeds", |finished| {
+        all.push(finished);
+        Ok(())
+    })?;
+    Ok(all)
 }
 
 /// Every row on this machine's own KVM, after a word about it.
-fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Measured>, Failure> {
+fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     let others = other_vms::count().context("looking for VMs on this host")?;
     eprintln!(
         "unspin demo: on this host, for about {} s, up to 8 vCPU threads will load all CPUs, watched by BPF programs \
          that are detached at the end; no module is reloaded and no setting changed",
-        FILES.len() as u32 * arguments.pairs * 4
+        FILES.len() as u32 * (2 * arguments.pairs)
     );
     if others > 0 && !arguments.yes {
         return Err(Failure::Usage(format!(
@@ -206,27 +145,7 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Measured>, Failure> {
     if !arguments.yes && !agreed()? {
         return Err(Failure::Usage("not run: answer y, or say --yes".into()));
     }
-    FILES
-        .iter()
-        .map(|(name, text)| host_row(name, text, arguments.pairs))
-        .collect()
-}
-
-fn host_row(name: &str, text: &str, pairs: u32) -> Result<Measured, Failure> {
-    let mut scenario = Scenario::parse(text, name)?;
-    // The host's window stays as it is; the row says which one that was.
-    scenario.host.ple_window = None;
-    scenario.host.ple_gap = None;
-    scenario.host.ple_window_fixed = false;
-    let replay = format!("unspin {}", compare_words(name, pairs, None).join(" "));
-    let how = How {
-        pairs,
-        observe: Observe::Auto,
-        // Another scheduler for the whole of somebody's host is not what a demonstration may bring.
-        policy: None,
-    };
-    let row = compare::compare(&scenario, how, replay)?;
-    Ok((Machine::here(output::in_testbed()).to_string(), row))
+    cells(arguments).iter().map(Cell::on_this_host).collect()
 }
 
 /// Asks on the terminal; without one the answer is no.
@@ -238,4 +157,32 @@ fn agreed() -> std::io::Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_valid() {
+        let mut arguments = DemoArguments {
+            pairs: 2,
+            on_this_host: false,
+            yes: false,
+            output: Default::default(),
+        };
+        for cell in cells(&arguments) {
+            assert!(
+                cell.scenario().is_ok() && cell.how.policies.len() == 1,
+                "{}",
+                cell.name()
+            );
+        }
+        arguments.on_this_host = true;
+        assert!(
+            cells(&arguments)
+                .iter()
+                .all(|cell| cell.how.policies.is_empty())
+        );
+    }
 }

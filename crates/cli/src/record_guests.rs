@@ -29,7 +29,7 @@ fn of_vm(vm: &VmReport, tsc_hz: u64, facts: &Facts) -> GuestVm {
     let shares = vm
         .vcpus
         .iter()
-        .map(|vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz));
+        .map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz));
     let shares = Shares::sum(shares);
     let mut found = GuestVm {
         name: vm.name.clone(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What of a vCPU's time went into waiting, and what of its CPU time into spinning.
 
-use unspin_vmm::VcpuReport;
+use unspin_abi::unspin_guest_statistics;
 
 /// Times in the window, of one vCPU or summed over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -17,17 +17,21 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// Of one vCPU.
-    pub fn of(vcpu: &VcpuReport, window_ns: u64, tsc_hz: u64) -> Shares {
-        let window = &vcpu.window;
+    /// Of one vCPU: what its statistics grew by in a window, and its thread's CPU time there.
+    pub fn of(
+        window: &unspin_guest_statistics,
+        cpu_time_ns: u64,
+        window_ns: u64,
+        tsc_hz: u64,
+    ) -> Shares {
         let cycles = window
             .lock_wait_cycles
             .saturating_add(window.shootdown_wait_cycles);
         let stolen_ns = window
             .lock_wait_stolen_ns
             .saturating_add(window.shootdown_wait_stolen_ns);
-        let stolen_ns = (vcpu.statistics.steal_time != 0).then_some(stolen_ns);
-        Shares::new(cycles, stolen_ns, vcpu.cpu_time_ns, window_ns, tsc_hz)
+        let stolen_ns = (window.steal_time != 0).then_some(stolen_ns);
+        Shares::new(cycles, stolen_ns, cpu_time_ns, window_ns, tsc_hz)
     }
 
     /// Of waits of so many TSC cycles, of which `stolen_ns` off the CPU. A wait that began before the window counts with

@@ -100,7 +100,10 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
     match Arguments::parse_from(command).command {
         Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
-        Command::Compare(arguments) => arguments.scenario.load().map(Some),
+        Command::Compare(arguments) => {
+            let chosen = crate::compare::chosen(&arguments)?;
+            Ok(chosen.into_iter().next().map(|chosen| chosen.scenario))
+        }
         Command::Record(arguments) => scenario_of(&arguments.command),
         Command::Steer(arguments) => scenario_of(&arguments.command),
         // KVM is loaded once: runs of scenarios that want it otherwise fail, and say so.

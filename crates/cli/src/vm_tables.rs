@@ -102,7 +102,7 @@ pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
     Shares::sum(
         vm.vcpus
             .iter()
-            .map(|vcpu| Shares::of(vcpu, vm.window_ns, tsc_hz)),
+            .map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz)),
     )
 }
 
@@ -235,7 +235,7 @@ fn counters<'a>(run: &'a Run, vcpu: &VcpuReport) -> Option<&'a VcpuCounters> {
 /// What VMM and guest say, in the order of the columns, those of the host left out.
 fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell> {
     let tsc_hz = report.clock.tsc_hz();
-    let shares = Shares::of(vcpu, vm.window_ns, tsc_hz);
+    let shares = Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz);
     let whole = &vcpu.statistics;
     let longest_ns = whole.longest_wait_cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
     vec![

@@ -25,6 +25,8 @@ pub enum Cell {
     Unknown,
     /// Text.
     Text(String),
+    /// `yes` or `no` for people, true or false in JSON.
+    Flag(bool),
     /// A number.
     Integer(u64),
     /// A number; one that is not finite is null in JSON.
@@ -37,6 +39,7 @@ impl Cell {
         match self {
             Cell::Unknown => Value::Null,
             Cell::Text(text) => json!(text),
+            Cell::Flag(flag) => json!(flag),
             Cell::Integer(value) => json!(value),
             // serde_json turns what is not finite into null.
             Cell::Real(value) => json!(value),
@@ -48,6 +51,7 @@ impl Cell {
         let value = match self {
             Cell::Unknown => return "-".into(),
             Cell::Text(text) => return text.clone(),
+            Cell::Flag(flag) => return if *flag { "yes" } else { "no" }.into(),
             Cell::Integer(value) if unit == Unit::Count => return thousands(*value as f64),
             Cell::Integer(value) => *value as f64,
             Cell::Real(value) => *value,
@@ -62,6 +66,12 @@ impl Cell {
             Unit::Ratio => format!("{value:.3}"),
             Unit::Nanoseconds => nanoseconds(value),
         }
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(flag: bool) -> Cell {
+        Cell::Flag(flag)
     }
 }
 
@@ -138,6 +148,12 @@ fn nanoseconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_for_people_and_programs() {
+        assert_eq!(Cell::from(true).text(Unit::Text), "yes");
+        assert_eq!(Cell::from(false).json(), Value::Bool(false));
+    }
 
     #[test]
     fn numbers_for_people() {

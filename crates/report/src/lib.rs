@@ -3,6 +3,7 @@
 
 mod cell;
 mod document;
+mod gap;
 mod machine;
 mod paired;
 mod student;
@@ -10,6 +11,7 @@ mod table;
 
 pub use cell::{Cell, Unit};
 pub use document::Document;
+pub use gap::{Cell as PooledCell, GapClosed, Harm, pooled};
 pub use machine::Machine;
 pub use paired::{Comparison, Interval, Summary, Verdict, collapsed_share};
 pub use student::student_t_975;

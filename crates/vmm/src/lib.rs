@@ -2,7 +2,7 @@
 //! Runs the micro guest (`guest/`) in VMs under `/dev/kvm`, as a [`Scenario`](unspin_scenario::Scenario) says.
 //!
 //! [`run()`] creates every VM in this process, one named thread per vCPU (`vm0/vcpu3`), lets all of them go at once,
-//! and brings back statistics and the guests' own log of waits. Nothing here is particular to AMD; on Intel it is
+//! and brings back statistics and the guests' own log of waits; [`Running`] leaves them running between readings. Nothing here is particular to AMD; on Intel it is
 //! written to the same interface but untested.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the micro guest is x86-64 and needs Linux's KVM");
@@ -25,6 +25,8 @@ mod pause_loop;
 mod registers;
 mod report;
 mod run;
+mod running;
+mod snapshot;
 mod thread;
 mod vcpu;
 mod vm;
@@ -36,3 +38,5 @@ pub use parameters::STALL_TURNS;
 pub use pause_loop::PauseLoop;
 pub use report::{RunReport, VcpuReport, VmReport, growth};
 pub use run::run;
+pub use running::Running;
+pub use snapshot::{Snapshot, VcpuGrowth, VmGrowth};

@@ -8,19 +8,14 @@ use unspin_scenario::{Length, Scenario};
 
 use crate::{
     Error,
-    calibrate::WorkRate,
-    clock::{self, monotonic_ns},
     construct::FleetVm,
     fleet::Fleet,
-    host::Host,
-    limits,
     options::{Phase, RunOptions},
-    parameters::{Surroundings, needs_work_rate},
     report::{RunReport, VcpuReport, VmReport, growth},
+    running::Running,
+    snapshot::{Snapshot, VcpuSnapshot, VmSnapshot},
 };
 
-/// How often the main thread looks for first instructions.
-const START_POLL: Duration = Duration::from_millis(1);
 /// A run of so many turns takes what it takes; an interrupt ends it.
 const FOREVER: Duration = Duration::from_secs(3600);
 
@@ -31,93 +26,25 @@ const FOREVER: Duration = Duration::from_secs(3600);
 /// # Errors
 /// See [`Error`]; by the time it is returned no VM and no vCPU thread of the run is left.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
-    let begin = clock::sample();
     let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
-    let host = Host::open(scenario)?;
-    let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
-    limits::allow_open_files(scenario);
-    let mut fleet = Fleet::new(options.interrupt.clone())?;
-    let surroundings = Surroundings {
-        apic_timer_hz: host.apic_timer_hz,
-        work_rate,
-        fault: options.fault,
-    };
-    fleet.create(&host, scenario, surroundings)?;
-    phase(Phase::Created);
-    fleet.release();
-    wait_until_started(&mut fleet, options.start_limit)?;
-    phase(Phase::Started);
+    let mut running = Running::start(scenario, options)?;
     let window = match scenario.length {
-        Length::Turns(_) => run_turns(&mut fleet)?,
+        Length::Turns(_) => run_turns(&mut running.fleet)?,
         Length::DurationNs(ns) => {
-            let window = run_duration(&mut fleet, scenario.warm_up_ns, ns, &phase)?;
-            stop(&mut fleet, options.stop_limit)?;
+            let window = run_duration(&mut running.fleet, scenario.warm_up_ns, ns, &phase)?;
+            running.finish_turns()?;
             window
         }
     };
-    fleet.take_down();
+    running.fleet.take_down();
     phase(Phase::Stopped);
-    let clock = TscClock::new(begin, clock::sample()).map_err(Error::Clock)?;
-    Ok(report(&fleet, window, clock, work_rate, &host))
-}
-
-/// Statistics of all VMs at one time; the VMs' times differ by what reading takes.
-struct Snapshot {
-    vms: Vec<VmSnapshot>,
-}
-
-struct VmSnapshot {
-    monotonic_ns: u64,
-    vcpus: Vec<VcpuSnapshot>,
-}
-
-struct VcpuSnapshot {
-    statistics: abi::unspin_guest_statistics,
-    cpu_time_ns: u64,
-}
-
-impl Snapshot {
-    fn take(fleet: &Fleet) -> Snapshot {
-        let vm = |vm: &FleetVm| VmSnapshot {
-            monotonic_ns: monotonic_ns(),
-            vcpus: (0..)
-                .zip(&vm.vcpus)
-                .map(|(number, vcpu)| VcpuSnapshot {
-                    statistics: vm.machine.memory.statistics(number),
-                    cpu_time_ns: vcpu.cpu_time_ns(),
-                })
-                .collect(),
-        };
-        Snapshot {
-            vms: fleet.vms.iter().map(vm).collect(),
-        }
-    }
+    Ok(report(&running, window, running.clock()?))
 }
 
 /// Two snapshots; without a first one the window begins with the first instruction.
 struct Window {
     begin: Option<Snapshot>,
     end: Snapshot,
-}
-
-fn wait_until_started(fleet: &mut Fleet, limit: Duration) -> Result<(), Error> {
-    let end = Instant::now() + limit;
-    let memory = |fleet: &Fleet, vm: usize| fleet.vms[vm].machine.memory.clone();
-    let places: Vec<_> = fleet.places().collect();
-    for place in places {
-        let memory = memory(fleet, place.vm);
-        while memory.first_instruction_tsc(place.vcpu) == 0 {
-            if Instant::now() > end {
-                return Err(Error::NotStarted {
-                    vm: fleet.name(place),
-                    vcpu: place.vcpu,
-                    waited_ms: limit.as_millis() as u64,
-                });
-            }
-            fleet.wait_until(Instant::now() + START_POLL)?;
-        }
-    }
-    Ok(())
 }
 
 fn run_turns(fleet: &mut Fleet) -> Result<Window, Error> {
@@ -147,26 +74,10 @@ fn run_duration(
     Ok(Window { begin, end })
 }
 
-/// Lets every guest finish its turn and be done.
-fn stop(fleet: &mut Fleet, limit: Duration) -> Result<(), Error> {
-    for vm in &fleet.vms {
-        vm.machine.memory.request_stop();
-    }
-    match fleet.wait_until(Instant::now() + limit)? {
-        true => Ok(()),
-        false => Err(fleet.not_stopped(limit)),
-    }
-}
-
-fn report(
-    fleet: &Fleet,
-    window: Window,
-    clock: TscClock,
-    work_rate: Option<WorkRate>,
-    host: &Host,
-) -> RunReport {
+fn report(running: &Running, window: Window, clock: TscClock) -> RunReport {
     let begins = |vm: usize| window.begin.as_ref().map(|snapshot| &snapshot.vms[vm]);
-    let vms: Vec<VmReport> = fleet
+    let vms: Vec<VmReport> = running
+        .fleet
         .vms
         .iter()
         .enumerate()
@@ -177,8 +88,8 @@ fn report(
         window_ns: sum / vms.len().max(1) as u64,
         all_started_ns: vms.iter().map(|vm| vm.start_ns).max().unwrap_or(0),
         clock,
-        work_rate,
-        pause_loop: host.pause_loop,
+        work_rate: running.work_rate,
+        pause_loop: running.host.pause_loop,
         vms,
     }
 }

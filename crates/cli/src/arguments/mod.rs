@@ -45,7 +45,7 @@ pub enum Command {
     /// Drive the locks directly.
     #[command(subcommand)]
     Bench(Bench),
-    /// Run a scenario against the same work with nobody overcommitted, in pairs.
+    /// Compare policies on scenarios: with the host's own scheduler, and with the same work where nobody is overcommitted.
     Compare(CompareArguments),
     /// Put our scheduler and a policy in place of the host's own, until it ends.
     Steer(SteerArguments),
@@ -80,6 +80,11 @@ pub fn parse_limit(text: &str) -> Result<Duration, String> {
         0 => Err("a limit of 0 lets nothing run".into()),
         ns => Ok(Duration::from_nanos(ns)),
     }
+}
+
+/// A time, 0 allowed.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    unspin_scenario::parse_duration(text).map(Duration::from_nanos)
 }
 
 #[cfg(test)]

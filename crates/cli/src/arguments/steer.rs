@@ -6,23 +6,53 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{Args, Subcommand};
 use unspin_steering::Policies;
 
-use super::{Observe, Output, ScenarioArguments, parse_limit};
+use super::{Observe, Output, OverrideArguments, parse_limit, parse_time};
 
 /// `unspin compare`
 #[derive(Args, Debug)]
 pub struct CompareArguments {
-    /// What to run.
+    /// What to run, in TOML; one comparison each.
+    #[arg(value_name = "SCENARIO", required_unless_present = "full")]
+    pub scenarios: Vec<PathBuf>,
+    /// What overrides the scenarios.
     #[command(flatten)]
-    pub scenario: ScenarioArguments,
-    /// Pairs of runs; pair k runs from seed + k.
+    pub overrides: OverrideArguments,
+    /// VMs x vCPUs in place of the scenario's, as in 1x4. May be repeated: one comparison each.
+    #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::compare::parse_shape)]
+    pub shapes: Vec<(u32, u32)>,
+    /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
+    /// repeated: all share the same ideal, stock and none.
+    #[arg(long = "policy", value_name = "POLICY", value_parser = crate::steer::parse_policies)]
+    pub policies: Vec<Policies>,
+    /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
-    /// Whether to watch KVM and the scheduler with BPF programs.
+    /// Length of each sample; the scenario's duration without its warm-up when absent.
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub window: Option<Duration>,
+    /// What is left out after each change of scheduler or policy.
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = parse_time)]
+    pub discard: Duration,
+    /// Whether to watch stock with BPF programs after the last sample, and say what its time went into.
     #[arg(long, value_enum, default_value = "auto")]
     pub observe: Observe,
-    /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit.
-    #[arg(long, value_name = "POLICY", value_parser = crate::steer::parse_policies)]
-    pub policy: Option<Policies>,
+    /// Run the whole matrix instead (scenarios/compare), each cell in a testbed of its own; goes on where it stopped.
+    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "seed", "duration", "set"])]
+    pub full: bool,
+    /// Where --full keeps what it has measured.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "compare-full",
+        requires = "full"
+    )]
+    pub out: PathBuf,
+    /// With --full: go on although another binary has measured the rows that are there.
+    #[arg(long, requires = "full")]
+    pub keep: bool,
+    /// With --full: on this machine's own KVM, one cell after the other, with its pause-loop window as it is.
+    #[arg(long, requires = "full")]
+    pub on_this_host: bool,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -84,8 +114,8 @@ pub struct SteerArguments {
 /// `unspin demo`
 #[derive(Args, Debug)]
 pub struct DemoArguments {
-    /// Pairs of runs of each row.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Pairs of samples of each row.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
     /// Run on this machine's own KVM instead of the testbed; asks first.
     #[arg(long)]

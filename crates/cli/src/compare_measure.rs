@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Takes the steps of a comparison on this host: real VMs that keep running while our scheduler comes and goes.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use anyhow::anyhow;
+use unspin_agent::{SteerOptions, Steerer};
+use unspin_scenario::Scenario;
+use unspin_steering::Policies;
+use unspin_vmm::{RunOptions, Running, VmGrowth};
+
+use crate::{
+    arguments::Observe,
+    compare_order::{Column, Steered, Step, Vms, steps},
+    compare_why::{self, Why},
+    failure::Failure,
+    interrupt,
+    progress::Activity,
+    shares::Shares,
+};
+
+/// How a scenario is compared.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// Pairs of samples of each column.
+    pub pairs: u32,
+    /// Length of each sample.
+    pub window: Duration,
+    /// What is left out after each change of scheduler or policy.
+    pub discard: Duration,
+    /// Whether stock's spinning is explained afterwards.
+    pub observe: Observe,
+    /// One column each; without any there are only ideal and stock.
+    pub policies: Vec<Policies>,
+}
+
+/// One VM in one window.
+#[derive(Clone, Copy, Debug)]
+pub struct VmSample {
+    /// Acquisitions per second of all its vCPUs.
+    pub operations_per_s: f64,
+    /// CPU time of its vCPUs' threads.
+    pub cpu_ns: u64,
+}
+
+/// One window of one column.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// By VM number.
+    pub vms: Vec<VmSample>,
+    /// Share of the vCPUs' CPU time that the guests spent spinning, percent; not finite where KVM keeps no steal time.
+    pub spin_share_percent: f64,
+}
+
+impl Sample {
+    /// Acquisitions per second of all VMs together.
+    pub fn operations_per_s(&self) -> f64 {
+        self.vms.iter().map(|vm| vm.operations_per_s).sum()
+    }
+}
+
+/// All that was measured.
+#[derive(Debug, Default)]
+pub struct Measured {
+    /// By column and pair.
+    pub samples: BTreeMap<(Column, usize), Sample>,
+    /// CPUs that the scenario's VMs may use.
+    pub cpus: u32,
+    /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel).
+    pub ple_window: Option<u64>,
+    /// What stock burnt its time for; none when nobody looked.
+    pub why: Option<Why>,
+}
+
+/// The same work where nobody waits for a CPU: one VM of the first group, as many vCPUs as CPUs.
+pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
+    let mut ideal = scenario.clone();
+    ideal.vms.truncate(1);
+    for vm in &mut ideal.vms {
+        vm.count = 1;
+        vm.vcpus = cpus;
+    }
+    ideal
+}
+
+/// Runs the scenario and what it is compared with on this host.
+///
+/// # Errors
+/// When a VM or the scheduler cannot be had, the kernel takes its own scheduler back, or Ctrl-C.
+pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
+    let online = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
+    let cpus = scenario.host.cpus.unwrap_or_else(online);
+    let mut world = World {
+        scenario,
+        how,
+        ideal: ideal_of(scenario, cpus),
+        running: None,
+        steerer: None,
+        activity: Activity::start("comparing"),
+        measured: Measured {
+            cpus,
+            ..Measured::default()
+        },
+    };
+    for step in steps(how.pairs as usize, how.policies.len()) {
+        world.take(step)?;
+    }
+    Ok(world.measured)
+}
+
+struct World<'a> {
+    scenario: &'a Scenario,
+    how: &'a How,
+    ideal: Scenario,
+    // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
+    running: Option<Running>,
+    steerer: Option<Steerer>,
+    activity: Activity,
+    measured: Measured,
+}
+
+impl World<'_> {
+    fn take(&mut self, step: Step) -> Result<(), Failure> {
+        match step {
+            Step::Start(vms, seed) => self.start(vms, seed),
+            Step::Steer(to) => self.steer(to),
+            Step::Discard => self.wait(self.how.discard),
+            Step::Measure(column, pair) => self.sample(column, pair),
+            Step::Explain => self.explain(),
+            Step::Stop => Ok(self.running.take().map_or(Ok(()), Running::stop)?),
+        }
+    }
+
+    fn start(&mut self, vms: Vms, seed: u64) -> Result<(), Failure> {
+        let mut scenario = match vms {
+            Vms::Ideal => self.ideal.clone(),
+            Vms::Loaded => self.scenario.clone(),
+        };
+        scenario.seed = scenario.seed.wrapping_add(seed);
+        let options = RunOptions {
+            interrupt: interrupt::flag()?,
+            ..RunOptions::default()
+        };
+        let running = Running::start(&scenario, &options)?;
+        self.measured.ple_window = running.pause_loop().map(|control| control.window.into());
+        self.running = Some(running);
+        // A new set of VMs is a change like any other.
+        let warm_up = Duration::from_nanos(scenario.warm_up_ns);
+        self.wait(warm_up.max(self.how.discard))
+    }
+
+    /// The running VMs; the steps see to it that there are some.
+    fn running(&mut self) -> &mut Running {
+        self.running.as_mut().expect("VMs were started before")
+    }
+
+    fn wait(&mut self, time: Duration) -> Result<(), Failure> {
+        if self.running().wait(time)? {
+            return Err(anyhow!("all guests ended before they were told to").into());
+        }
+        Ok(())
+    }
+
+    fn steer(&mut self, to: Steered) -> Result<(), Failure> {
+        let policies = match to {
+            Steered::Not => {
+                self.still_attached()?;
+                self.steerer = None;
+                return Ok(());
+            }
+            Steered::None => Policies::NONE,
+            Steered::Policy(policy) => self.how.policies[policy],
+        };
+        match &self.steerer {
+            Some(steerer) => steerer.set_policies(policies),
+            None => Steerer::attach(&SteerOptions {
+                policies,
+                ..SteerOptions::default()
+            })
+            .map(|steerer| self.steerer = Some(steerer)),
+        }
+        .map_err(anyhow::Error::from)?;
+        Ok(())
+    }
+
+    /// Whoever thinks that a policy decides must not measure the host's own scheduler.
+    fn still_attached(&self) -> Result<(), Failure> {
+        let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
+        match ended.map_err(anyhow::Error::from)?.flatten() {
+            None => Ok(()),
+            Some(end) => Err(anyhow!(
+                "the kernel took its own scheduler back during a comparison: {}: {}",
+                end.reason,
+                end.message
+            )
+            .into()),
+        }
+    }
+
+    fn sample(&mut self, column: Column, pair: usize) -> Result<(), Failure> {
+        self.activity
+            .say(&format!("pair {} of {}", pair + 1, self.how.pairs));
+        let window = self.how.window;
+        let begin = self.running().snapshot();
+        self.wait(window)?;
+        let running = self.running();
+        let grown = running.snapshot().since(&begin);
+        let sample = sample(&grown, running.clock().tsc_hz());
+        self.still_attached()?;
+        self.measured.samples.insert((column, pair), sample);
+        Ok(())
+    }
+
+    fn explain(&mut self) -> Result<(), Failure> {
+        self.activity.say("looking where stock's time goes");
+        let observe = self.how.observe;
+        self.measured.why = compare_why::look(self.running(), observe)?;
+        Ok(())
+    }
+}
+
+fn sample(grown: &[VmGrowth], tsc_hz: u64) -> Sample {
+    let shares = Shares::sum(grown.iter().flat_map(|vm| {
+        vm.vcpus
+            .iter()
+            .map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz))
+    }));
+    let vm = |vm: &VmGrowth| {
+        let operations: u64 = vm.vcpus.iter().map(|vcpu| vcpu.window.operations).sum();
+        VmSample {
+            operations_per_s: operations as f64 * 1e9 / vm.window_ns.max(1) as f64,
+            cpu_ns: vm.vcpus.iter().map(|vcpu| vcpu.cpu_time_ns).sum(),
+        }
+    };
+    Sample {
+        vms: grown.iter().map(vm).collect(),
+        spin_share_percent: shares.spin_percent().unwrap_or(f64::NAN),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ideal_is_one_vm_that_fits() {
+        let text = "turns = 1\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n";
+        let scenario = Scenario::parse(text, "s.toml").expect("a scenario");
+        let ideal = ideal_of(&scenario, 2);
+        assert_eq!((ideal.vms[0].count, ideal.vms[0].vcpus), (1, 2));
+        assert_eq!(ideal.vms[0].hold, scenario.vms[0].hold);
+    }
+}

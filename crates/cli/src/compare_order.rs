@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! In which order a comparison does what: VMs that keep running while policies come and go, as a list of steps.
+//!
+//! DESIGN.md, "How anything is measured": ABBA in one boot, what follows a change left out. Two pairs are a block, A B and
+//! B A, in one set of VMs; block b runs from seed + b. The ideal is another set of VMs, before the loaded one in even blocks
+//! and after it in odd ones.
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Column {
+    /// One VM with as many vCPUs as CPUs, alone.
+    Ideal,
+    /// The scenario under the host's own scheduler.
+    Stock,
+    /// The same once more: stock against stock must include 1.
+    StockAgain,
+    /// Our scheduler, every directed yield refused.
+    None,
+    /// Our scheduler with the policy of that index.
+    Policy(usize),
+}
+
+/// Which VMs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vms {
+    /// The ideal's.
+    Ideal,
+    /// The scenario's.
+    Loaded,
+}
+
+/// Who schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Steered {
+    /// The host's own scheduler.
+    Not,
+    /// Ours without a policy.
+    None,
+    /// Ours with the policy of that index.
+    Policy(usize),
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The VMs are made, from that seed beyond the scenario's, and warmed up.
+    Start(Vms, u64),
+    /// Another scheduler or policy, from now on.
+    Steer(Steered),
+    /// So much is left out after a change.
+    Discard,
+    /// A window of that column, for that pair.
+    Measure(Column, usize),
+    /// What stock burns its time for is looked at, outside of all windows.
+    Explain,
+    /// The VMs end.
+    Stop,
+}
+
+/// All steps of so many pairs with so many policies.
+pub fn steps(pairs: usize, policies: usize) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (block, first) in (0..pairs).step_by(2).enumerate() {
+        let of_block: Vec<usize> = (first..pairs.min(first + 2)).collect();
+        let seed = block as u64;
+        let last = first + 2 >= pairs;
+        if block % 2 == 0 {
+            ideal(&mut steps, seed, &of_block);
+        }
+        loaded(&mut steps, seed, &of_block, policies, last);
+        if block % 2 == 1 {
+            ideal(&mut steps, seed, &of_block);
+        }
+    }
+    steps
+}
+
+fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
+    steps.push(Step::Start(Vms::Ideal, seed));
+    steps.extend(pairs.iter().map(|&pair| Step::Measure(Column::Ideal, pair)));
+    steps.push(Step::Stop);
+}
+
+fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: usize, explain: bool) {
+    let mut columns = vec![Column::Stock, Column::StockAgain];
+    if policies > 0 {
+        columns.push(Column::None);
+        columns.extend((0..policies).map(Column::Policy));
+    }
+    steps.push(Step::Start(Vms::Loaded, seed));
+    let mut now = Steered::Not;
+    for &pair in pairs {
+        for &column in &columns {
+            steer(steps, &mut now, steered(column));
+            steps.push(Step::Measure(column, pair));
+        }
+        columns.reverse();
+    }
+    // Guests finish their turns under the host's own scheduler; a convoy under `none` would take long.
+    steer(steps, &mut now, Steered::Not);
+    if explain {
+        steps.push(Step::Explain);
+    }
+    steps.push(Step::Stop);
+}
+
+/// Changes who schedules, if it is another one.
+fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered) {
+    if *now != to {
+        *now = to;
+        steps.extend([Step::Steer(to), Step::Discard]);
+    }
+}
+
+/// Who schedules in a column.
+fn steered(column: Column) -> Steered {
+    match column {
+        Column::Ideal | Column::Stock | Column::StockAgain => Steered::Not,
+        Column::None => Steered::None,
+        Column::Policy(policy) => Steered::Policy(policy),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps as a machine would see them: which VMs run, who schedules, since what nothing was left out.
+    fn follow(steps: &[Step], mut measured: impl FnMut(Column, usize, u64)) {
+        let (mut vms, mut now, mut fresh) = (None, Steered::Not, false);
+        for &step in steps {
+            match step {
+                Step::Start(which, seed) => {
+                    assert_eq!((vms, now), (None, Steered::Not), "{steps:?}");
+                    vms = Some((which, seed));
+                }
+                Step::Steer(to) => {
+                    assert!(to != now && vms.is_some_and(|(vms, _)| vms == Vms::Loaded));
+                    (now, fresh) = (to, true);
+                }
+                Step::Discard => fresh = false,
+                Step::Measure(column, pair) => {
+                    let (which, seed) = vms.expect("VMs run");
+                    assert!(!fresh, "{column:?} right after a change: {steps:?}");
+                    assert_eq!(which == Vms::Ideal, column == Column::Ideal);
+                    assert_eq!(now, steered(column));
+                    measured(column, pair, seed);
+                }
+                Step::Explain => assert_eq!((now, fresh), (Steered::Not, false)),
+                Step::Stop => {
+                    assert_eq!((now, fresh), (Steered::Not, false), "{steps:?}");
+                    vms = None;
+                }
+            }
+        }
+        assert_eq!(vms, None);
+    }
+
+    #[test]
+    fn every_pair_has_every_column_once_under_its_own_scheduler() {
+        for (pairs, policies) in [(1, 0), (1, 1), (2, 1), (3, 2), (4, 3), (7, 5)] {
+            let mut seen = Vec::new();
+            follow(&steps(pairs, policies), |column, pair, seed| {
+                assert_eq!(seed, pair as u64 / 2);
+                seen.push((pair, column));
+            });
+            seen.sort();
+            let mut expected = vec![Column::Ideal, Column::Stock, Column::StockAgain];
+            if policies > 0 {
+                expected.push(Column::None);
+                expected.extend((0..policies).map(Column::Policy));
+            }
+            let expected: Vec<_> = (0..pairs)
+                .flat_map(|pair| expected.iter().map(move |&column| (pair, column)))
+                .collect();
+            assert_eq!(seen, expected, "{pairs} pairs, {policies} policies");
+        }
+    }
+
+    #[test]
+    fn the_second_pair_of_a_block_goes_back() {
+        let mut order = Vec::new();
+        follow(&steps(2, 1), |column, _, _| order.push(column));
+        use Column::{Ideal, None, Policy, Stock, StockAgain};
+        let forth = [Stock, StockAgain, None, Policy(0)];
+        let back = [Policy(0), None, StockAgain, Stock];
+        assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
+    }
+
+    #[test]
+    fn vms_keep_running_and_one_attach_serves_a_block() {
+        let steps = steps(4, 2);
+        let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
+        assert_eq!(count(|step| matches!(step, Step::Start(Vms::Loaded, _))), 2);
+        assert_eq!(count(|step| matches!(step, Step::Start(Vms::Ideal, _))), 2);
+        // None, first, second; and back to first, none; and away: six changes a block, of which one attaches and one detaches.
+        assert_eq!(count(|step| matches!(step, Step::Steer(_))), 2 * 6);
+        assert_eq!(count(|step| matches!(step, Step::Steer(Steered::Not))), 2);
+        assert_eq!(count(|step| matches!(step, Step::Explain)), 1);
+        // The ideal comes before the loaded VMs in block 0, after them in block 1.
+        assert_eq!(steps[0], Step::Start(Vms::Ideal, 0));
+        assert_eq!(steps[steps.len() - 4], Step::Start(Vms::Ideal, 1));
+    }
+}

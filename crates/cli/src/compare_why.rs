@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why stock is slow: a while of the running VMs, watched by BPF programs and explained (crates/see). Outside of all
+//! windows, for watching takes CPU time too.
+
+use std::time::Duration;
+
+use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
+use unspin_events::{Event, VcpuCounters};
+use unspin_recording::Ended;
+use unspin_see::{
+    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+    cause::{Cause, CauseTimes},
+    spin_locations::Naming,
+};
+use unspin_vmm::Running;
+
+use crate::{
+    arguments::Observe,
+    failure::Failure,
+    observe::{Events, Seen, Watch},
+};
+
+/// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
+const WATCHED: Duration = Duration::from_millis(300);
+
+/// What stock's vCPUs burnt, all VMs together.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// CPU time burnt in spin loops, of all CPU time, percent; none without any CPU time.
+    pub burnt_percent: Option<f64>,
+    /// Of the burnt time, in the order of [`Cause::ALL`], percent; none when nothing was burnt.
+    pub causes_percent: Option<[f64; Cause::ALL.len()]>,
+    /// Pause-loop exits per acquisition; none without an acquisition.
+    pub ple_exits_per_op: Option<f64>,
+    /// Directed yields that KVM's scheduler took, of all that KVM tried, percent; none when it tried none.
+    pub yields_boosted_percent: Option<f64>,
+}
+
+/// Watches the VMs for a while as `observe` says; `None` when nobody may.
+pub fn look(running: &mut Running, observe: Observe) -> Result<Option<Why>, Failure> {
+    let Some(watch) = Watch::start(observe, Events::Wanted)? else {
+        return Ok(None);
+    };
+    let begin = running.snapshot();
+    let waited = running.wait(WATCHED);
+    let operations = running
+        .snapshot()
+        .since(&begin)
+        .iter()
+        .flat_map(|vm| &vm.vcpus)
+        .map(|vcpu| vcpu.window.operations)
+        .sum();
+    let seen = watch.finish(Ended::Finished)?;
+    waited?;
+    Ok(Some(why(seen, operations)))
+}
+
+fn why(seen: Seen, operations: u64) -> Why {
+    let explanation = explain(seen.events);
+    let (mut burnt, mut cpu_ns) = (CauseTimes::default(), 0);
+    for vm in explanation.vms.values() {
+        burnt.merge(&vm.burnt);
+        cpu_ns += vm.cpu_ns;
+    }
+    let total = |field: fn(&VcpuCounters) -> u64| seen.counters.iter().map(field).sum::<u64>();
+    let boosted = total(|counters| counters.yield_to_boosted);
+    let tried = boosted + total(|counters| counters.yield_to_refused + counters.yield_to_failed);
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    let percent = |part, whole| share(part, whole).map(|share| 100.0 * share);
+    Why {
+        burnt_percent: percent(burnt.total(), cpu_ns),
+        causes_percent: (burnt.total() > 0)
+            .then(|| Cause::ALL.map(|cause| 100.0 * burnt.of(cause) as f64 / burnt.total() as f64)),
+        ple_exits_per_op: share(total(|counters| counters.ple_exits), operations),
+        yields_boosted_percent: percent(boosted, tried),
+    }
+}
+
+fn explain(mut events: Vec<Event>) -> Explanation {
+    let visible = ipi_visibility(&ObserveOptions {
+        events: EventMask::IPIS,
+        ..ObserveOptions::default()
+    });
+    let mut explainer = Explainer::new(Options {
+        naming: Naming::default(),
+        ipis_seen: visible == IpiVisibility::Visible,
+        minimum_wait_ns: u64::MAX,
+        waits_max: 0,
+        events_max: EVENTS_MAX,
+        keep_slices: false,
+    });
+    // Each CPU writes its own in order; together they almost are.
+    events.sort_by_key(|event| event.time_ns);
+    events.into_iter().for_each(|event| explainer.push(event));
+    explainer.finish()
+}
