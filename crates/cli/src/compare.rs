@@ -11,7 +11,7 @@ use crate::{
     compare_full,
     compare_measure::{How, measure},
     compare_pooled,
-    compare_row::{Row, VmRow, rows, vm_rows},
+    compare_row::{Row, SampleRow, VmRow, rows, sample_rows, vm_rows},
     compare_table,
     compare_words::sentence,
     failure::Failure,
@@ -28,20 +28,32 @@ pub struct Chosen {
     pub replay: String,
 }
 
+/// What came of a scenario.
+pub struct Compared {
+    /// One for each policy.
+    pub rows: Vec<Row>,
+    /// One for each VM and column.
+    pub vms: Vec<VmRow>,
+    /// One for each sample.
+    pub samples: Vec<SampleRow>,
+}
+
 /// Compares and prints the tables.
 pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     if arguments.full {
         return compare_full::run(arguments);
     }
-    let (mut all, mut vms) = (Vec::new(), Vec::new());
+    let (mut all, mut vms, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for chosen in chosen(arguments)? {
-        let (of_scenario, of_vms) = compare(&chosen)?;
-        all.extend(of_scenario);
-        vms.extend(of_vms);
+        let compared = compare(&chosen)?;
+        all.extend(compared.rows);
+        vms.extend(compared.vms);
+        samples.extend(compared.samples);
     }
     let mut document = output::document("compare");
     compare_table::add(&mut document, &all);
     compare_table::add_vms(&mut document, &vms);
+    compare_table::add_samples(&mut document, &samples);
     compare_pooled::add(&mut document, &all);
     for row in &all {
         document.note(sentence(row));
@@ -152,12 +164,18 @@ pub fn words(how: &How) -> Vec<String> {
 ///
 /// # Errors
 /// As [`measure`]; when stock or ideal did nothing.
-pub fn compare(chosen: &Chosen) -> Result<(Vec<Row>, Vec<VmRow>), Failure> {
-    let measured = measure(&chosen.scenario, &chosen.how)?;
-    Ok((
-        rows(&chosen.scenario, &chosen.how, &measured, &chosen.replay)?,
-        vm_rows(&chosen.scenario, &chosen.how, &measured),
-    ))
+pub fn compare(chosen: &Chosen) -> Result<Compared, Failure> {
+    let Chosen {
+        scenario,
+        how,
+        replay,
+    } = chosen;
+    let measured = measure(scenario, how)?;
+    Ok(Compared {
+        rows: rows(scenario, how, &measured, replay)?,
+        vms: vm_rows(scenario, how, &measured),
+        samples: sample_rows(scenario, how, &measured),
+    })
 }
 
 #[cfg(test)]

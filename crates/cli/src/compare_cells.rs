@@ -14,7 +14,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use unspin_report::Machine;
 use unspin_scenario::{Overrides, Scenario};
 use unspin_testbed::{Input, Options};
@@ -22,7 +22,7 @@ use unspin_testbed::{Input, Options};
 use crate::{
     compare::{self, Chosen},
     compare_measure::How,
-    compare_row::{Row, VmRow},
+    compare_row::{Row, SampleRow, VmRow},
     failure::Failure,
     interrupt, output,
     progress::Steps,
@@ -56,6 +56,8 @@ pub struct Finished {
     pub rows: Vec<Row>,
     /// One for each VM and column.
     pub vms: Vec<VmRow>,
+    /// One for each sample.
+    pub samples: Vec<SampleRow>,
 }
 
 impl Cell {
@@ -148,16 +150,14 @@ impl Cell {
             machine,
             rows: Vec::new(),
             vms: Vec::new(),
+            samples: Vec::new(),
         };
         for row in object["rows"].as_array().into_iter().flatten() {
-            let read = "reading a row that the testbed printed";
+            let of = row.clone();
             match row["table"].as_str() {
-                Some("compare") => finished
-                    .rows
-                    .push(serde_json::from_value(row.clone()).context(read)?),
-                Some("vm") => finished
-                    .vms
-                    .push(serde_json::from_value(row.clone()).context(read)?),
+                Some("compare") => finished.rows.push(read(of)?),
+                Some("vm") => finished.vms.push(read(of)?),
+                Some("sample") => finished.samples.push(read(of)?),
                 _ => {}
             }
         }
@@ -178,12 +178,13 @@ impl Cell {
             how: self.how.clone(),
             replay: format!("unspin {}", self.words().join(" ")),
         };
-        let (rows, vms) = compare::compare(&chosen)?;
+        let compared = compare::compare(&chosen)?;
         Ok(Finished {
             cell: self.identity()?,
             machine: Machine::here(output::in_testbed()).to_string(),
-            rows,
-            vms,
+            rows: compared.rows,
+            vms: compared.vms,
+            samples: compared.samples,
         })
     }
 
@@ -191,6 +192,10 @@ impl Cell {
     pub fn name(&self) -> String {
         [&[self.file.to_owned()], &self.set[..]].concat().join(" ")
     }
+}
+
+fn read<T: DeserializeOwned>(row: serde_json::Value) -> Result<T, Failure> {
+    Ok(serde_json::from_value(row).context("reading a row that the testbed printed")?)
 }
 
 /// Runs every cell in a testbed, the first ones first, and hands over each as soon as it is done. Ctrl-C ends the process

@@ -166,6 +166,7 @@ mod tests {
             machine: format!("a machine with \"quotes\" and a line\nend for {cell}"),
             rows: Vec::new(),
             vms: Vec::new(),
+            samples: Vec::new(),
         }
     }
 

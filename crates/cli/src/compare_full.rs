@@ -105,10 +105,13 @@ fn print(arguments: &CompareArguments, all: &[Named], file: &RowsFile) -> Result
         };
         key(b).0.cmp(&key(a).0).then_with(|| key(a).cmp(&key(b)))
     });
+    let samples = finished.iter().flat_map(|one| one.samples.clone());
+    let samples: Vec<_> = samples.collect();
     let vms: Vec<_> = finished.iter().flat_map(|one| one.vms.clone()).collect();
     let mut document = Document::new("compare", machine);
     compare_table::add(&mut document, &rows);
     compare_table::add_vms(&mut document, &vms);
+    compare_table::add_samples(&mut document, &samples);
     compare_pooled::add(&mut document, &rows);
     Ok(output::print(&document, arguments.output)?)
 }

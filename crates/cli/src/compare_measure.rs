@@ -205,7 +205,7 @@ impl World<'_> {
         self.wait(window)?;
         let running = self.running();
         let grown = running.snapshot().since(&begin);
-        let sample = sample(&grown, running.clock().tsc_hz());
+        let sample = sample(&grown, running.clock()?.tsc_hz());
         self.still_attached()?;
         self.measured.samples.insert((column, pair), sample);
         Ok(())

@@ -104,8 +104,14 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: usize, ex
     steps.push(Step::Stop);
 }
 
-/// Changes who schedules, if it is another one.
+/// Changes who schedules, if it is another one. Between two policies nobody decides for a while: a lock that one of them
+/// has freed of its convoy would run well under the next, whatever that one does.
 fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered) {
+    if let (Steered::Policy(from), Steered::Policy(next)) = (*now, to) {
+        if from != next {
+            steer(steps, now, Steered::None);
+        }
+    }
     if *now != to {
         *now = to;
         steps.extend([Step::Steer(to), Step::Discard]);
@@ -135,6 +141,9 @@ mod tests {
                     vms = Some((which, seed));
                 }
                 Step::Steer(to) => {
+                    if let Steered::Policy(_) = to {
+                        assert_eq!(now, Steered::None, "a policy inherits: {steps:?}");
+                    }
                     assert!(to != now && vms.is_some_and(|(vms, _)| vms == Vms::Loaded));
                     (now, fresh) = (to, true);
                 }
@@ -193,8 +202,8 @@ mod tests {
         let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Loaded, _))), 2);
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Ideal, _))), 2);
-        // None, first, second; and back to first, none; and away: six changes a block, of which one attaches and one detaches.
-        assert_eq!(count(|step| matches!(step, Step::Steer(_))), 2 * 6);
+        // None, first, none, second; none, first, none, and away: eight changes a block; one attaches, one detaches.
+        assert_eq!(count(|step| matches!(step, Step::Steer(_))), 2 * 8);
         assert_eq!(count(|step| matches!(step, Step::Steer(Steered::Not))), 2);
         assert_eq!(count(|step| matches!(step, Step::Explain)), 1);
         // The ideal comes before the loaded VMs in block 0, after them in block 1.

@@ -145,6 +145,23 @@ pub struct VmRow {
     pub scenario_sha256: String,
 }
 
+/// One sample, as it was measured: what all other figures follow from.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SampleRow {
+    /// VMs x vCPUs of the scenario.
+    pub shape: String,
+    /// The first group's lock.
+    pub lock: String,
+    /// `ideal`, `stock`, `stock again`, `none` or the policy.
+    pub column: String,
+    /// From 0; odd ones were measured in the opposite order.
+    pub pair: u64,
+    /// Acquisitions per second of all VMs together.
+    pub operations_per_s: f64,
+    /// Of the scenario's canonical text.
+    pub scenario_sha256: String,
+}
+
 /// The samples of one column, in order of pairs.
 struct Samples<'a>(Vec<&'a Sample>);
 
@@ -359,6 +376,28 @@ fn steered(common: Row, measured: &Measured, at: usize, policy: Policies) -> Row
         unusable_pairs: to_stock.map_or(steer.len(), |ratio| ratio.unusable_pairs) as u64,
         ..common
     }
+}
+
+/// Every sample, column by column.
+pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
+    let name = |column| match column {
+        Column::Ideal => "ideal".to_owned(),
+        Column::Stock => "stock".to_owned(),
+        Column::StockAgain => "stock again".to_owned(),
+        Column::None => "none".to_owned(),
+        Column::Policy(at) => how.policies[at].to_string(),
+    };
+    let samples = measured.samples.iter();
+    samples
+        .map(|((column, pair), sample)| SampleRow {
+            shape: shape(scenario),
+            lock: lock(scenario),
+            column: name(*column),
+            pair: *pair as u64,
+            operations_per_s: sample.operations_per_s(),
+            scenario_sha256: scenario.hash(),
+        })
+        .collect()
 }
 
 /// What each VM got, in each column but the ideal.

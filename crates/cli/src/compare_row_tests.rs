@@ -146,3 +146,18 @@ fn each_vm_has_its_share_in_each_column() {
     assert_eq!(last.operations_share_percent, Some(75.0));
     assert_eq!(last.cpu_share_percent, Some(75.0));
 }
+
+#[test]
+fn every_sample_is_there_by_its_name() {
+    let loan = (Column::Policy(0), [800.0; 4]);
+    let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
+    let rows = sample_rows(&scenario(), &how(&["loan"]), &measured);
+    assert_eq!(rows.len(), 5 * 4);
+    let again: Vec<f64> = rows
+        .iter()
+        .filter(|row| row.column == "stock again")
+        .map(|row| row.operations_per_s)
+        .collect();
+    assert_eq!(again, AGAIN.1);
+    assert_eq!((rows[19].column.as_str(), rows[19].pair), ("loan", 3));
+}

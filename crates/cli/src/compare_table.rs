@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
-use crate::compare_row::{Row, VmRow};
+use crate::compare_row::{Row, SampleRow, VmRow};
 
 /// Keys are the fields of [`Row`].
 const COLUMNS: &[Column] = &[
@@ -109,6 +109,25 @@ const VMS: &[Column] = &[
     Column::json_only("scenario_sha256", Unit::Text),
 ];
 
+/// Keys are the fields of [`SampleRow`]; for programs alone.
+const SAMPLES: &[Column] = &[
+    Column::json_only("shape", Unit::Text),
+    Column::json_only("lock", Unit::Text),
+    Column::json_only("column", Unit::Text),
+    Column::json_only("pair", Unit::Count),
+    Column::json_only("operations_per_s", Unit::Count),
+    Column::json_only("scenario_sha256", Unit::Text),
+];
+
+/// Adds every sample, for programs.
+pub fn add_samples(document: &mut Document, rows: &[SampleRow]) {
+    let mut table = Table::new("sample", "", SAMPLES);
+    for row in rows {
+        table.push(cells(row, SAMPLES));
+    }
+    document.table(table);
+}
+
 /// Adds the table of these rows.
 pub fn add(document: &mut Document, rows: &[Row]) {
     let steered = rows.iter().any(|row| row.policy.is_some());
@@ -182,7 +201,12 @@ mod tests {
 
     fn fields_of(row: &impl Serialize) -> BTreeSet<String> {
         let object = serde_json::to_value(row).expect("JSON");
-        object.as_object().expect("an object").keys().cloned().collect()
+        object
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect()
     }
 
     /// A field without a column would be lost without a word, a column without a field would always be unknown.
@@ -195,6 +219,15 @@ mod tests {
             "scenario_sha256": ""});
         let row: VmRow = serde_json::from_value(vm).expect("a row");
         assert_eq!(keys_of(VMS), fields_of(&row));
+        let sample = SampleRow {
+            shape: "1x4".into(),
+            lock: "ticket".into(),
+            column: "stock".into(),
+            pair: 0,
+            operations_per_s: 1.0,
+            scenario_sha256: String::new(),
+        };
+        assert_eq!(keys_of(SAMPLES), fields_of(&sample));
         for key in STEERED
             .iter()
             .chain(&WITHOUT_POLICY)

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
-use unspin_events::{Event, VcpuCounters};
+use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility, monotonic_ns};
+use unspin_events::{Event, What};
 use unspin_recording::Ended;
 use unspin_see::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
@@ -17,7 +17,7 @@ use unspin_vmm::Running;
 use crate::{
     arguments::Observe,
     failure::Failure,
-    observe::{Events, Seen, Watch},
+    observe::{Events, Watch},
 };
 
 /// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
@@ -41,38 +41,60 @@ pub fn look(running: &mut Running, observe: Observe) -> Result<Option<Why>, Fail
     let Some(watch) = Watch::start(observe, Events::Wanted)? else {
         return Ok(None);
     };
-    let begin = running.snapshot();
+    let (begin, begin_ns) = (running.snapshot(), monotonic_ns());
     let waited = running.wait(WATCHED);
-    let operations = running
-        .snapshot()
-        .since(&begin)
-        .iter()
-        .flat_map(|vm| &vm.vcpus)
-        .map(|vcpu| vcpu.window.operations)
-        .sum();
+    let (end, end_ns) = (running.snapshot(), monotonic_ns());
     let seen = watch.finish(Ended::Finished)?;
     waited?;
-    Ok(Some(why(seen, operations)))
+    let grown = end.since(&begin);
+    let vcpus = grown.iter().flat_map(|vm| &vm.vcpus);
+    let operations = vcpus.map(|vcpu| vcpu.window.operations).sum();
+    let mut counts = Counts::default();
+    // Programs watch from before the window until after it; operations are those of the window.
+    let window = seen
+        .events
+        .iter()
+        .filter(|event| (begin_ns..end_ns).contains(&event.time_ns));
+    window.for_each(|event| counts.add(event));
+    Ok(Some(why(seen.events, counts, operations)))
 }
 
-fn why(seen: Seen, operations: u64) -> Why {
-    let explanation = explain(seen.events);
+/// What is counted in the window.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    ple_exits: u64,
+    yields_tried: u64,
+    yields_boosted: u64,
+}
+
+impl Counts {
+    fn add(&mut self, event: &Event) {
+        match event.what {
+            What::PauseExit { .. } => self.ple_exits += 1,
+            What::YieldTo { result, .. } => {
+                self.yields_tried += 1;
+                self.yields_boosted += u64::from(result > 0);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn why(events: Vec<Event>, counts: Counts, operations: u64) -> Why {
+    let explanation = explain(events);
     let (mut burnt, mut cpu_ns) = (CauseTimes::default(), 0);
     for vm in explanation.vms.values() {
         burnt.merge(&vm.burnt);
         cpu_ns += vm.cpu_ns;
     }
-    let total = |field: fn(&VcpuCounters) -> u64| seen.counters.iter().map(field).sum::<u64>();
-    let boosted = total(|counters| counters.yield_to_boosted);
-    let tried = boosted + total(|counters| counters.yield_to_refused + counters.yield_to_failed);
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let percent = |part, whole| share(part, whole).map(|share| 100.0 * share);
     Why {
         burnt_percent: percent(burnt.total(), cpu_ns),
         causes_percent: (burnt.total() > 0)
             .then(|| Cause::ALL.map(|cause| 100.0 * burnt.of(cause) as f64 / burnt.total() as f64)),
-        ple_exits_per_op: share(total(|counters| counters.ple_exits), operations),
-        yields_boosted_percent: percent(boosted, tried),
+        ple_exits_per_op: share(counts.ple_exits, operations),
+        yields_boosted_percent: percent(counts.yields_boosted, counts.yields_tried),
     }
 }
 

@@ -46,8 +46,8 @@ demo_files!(
 
 /// The best policy found so far for guests that say what they wait for, as the demo's do.
 const POLICY: &str = "loan,kernel-exit";
-/// Length of a sample: so that all rows take at most 4 minutes on 2 CPUs.
-const WINDOW: Duration = Duration::from_millis(300);
+/// Length of a sample: so that all rows take some 200 s on 2 CPUs.
+const WINDOW: Duration = Duration::from_millis(200);
 /// What is left out after a change; `unspin compare` has the same default.
 const DISCARD: Duration = Duration::from_millis(250);
 
@@ -62,10 +62,11 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     // One machine for all rows: this one, or the testbed as it calls itself.
     let machine = finished.first().map_or("", |first| first.machine.as_str());
     let mut document = Document::new("demo", machine);
-    let (mut rows, mut vms) = (Vec::new(), Vec::new());
+    let (mut rows, mut vms, mut samples) = (Vec::new(), Vec::new(), Vec::new());
     for one in &finished {
         rows.extend(one.rows.clone());
         vms.extend(one.vms.clone());
+        samples.extend(one.samples.clone());
     }
     rows.sort_by(|a: &Row, b: &Row| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
     vms.sort_by(|a: &VmRow, b: &VmRow| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
@@ -79,6 +80,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         document.note(sentence(row));
     }
     compare_table::add_vms(&mut document, &vms);
+    compare_table::add_samples(&mut document, &samples);
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
         document.note(format!("  {}", row.replay));

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin compare` in the testbed: VMs that keep running while our scheduler comes, changes its policy and goes.
+
+mod common;
+
+use std::process::Command;
+
+use common::{ended, repository};
+use serde_json::Value;
+
+fn number(row: &Value, key: &str) -> f64 {
+    row[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number {key} in {row}"))
+}
+
+/// One boot, one set of VMs, two policies: loan drains the convoy that directed yields alone do not, and the stock of
+/// before and after is the same.
+#[test]
+fn policies_are_compared_while_their_vms_run() {
+    let line = "testbed run --deterministic -- unspin compare scenarios/compare/ticket.toml --shape 2x4 --pairs 2 --window 100ms --discard 100ms --observe on --policy loan --policy \
+                kernel-exit --json";
+    let mut command = Command::new(common::UNSPIN);
+    command
+        .args(line.split_whitespace())
+        .current_dir(repository());
+    let ended = ended(&mut command);
+    assert_eq!(ended.status, 0, "{}\n{}", ended.out, ended.err);
+    let object: Value = serde_json::from_str(&ended.out).expect("JSON");
+    let of = |table: &str| -> Vec<&Value> {
+        let rows = object["rows"].as_array().expect("rows").iter();
+        rows.filter(|row| row["table"] == table).collect()
+    };
+
+    let rows = of("compare");
+    let policies: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["policy"].as_str())
+        .collect();
+    assert_eq!(policies, ["loan", "kernel-exit"]);
+    let [loan, exit] = rows[..] else {
+        panic!("{rows:?}")
+    };
+    assert_eq!(
+        (&loan["shape"], &loan["lock"]),
+        (&"2x4".into(), &"ticket".into())
+    );
+    assert_eq!(
+        (number(loan, "overcommit"), number(loan, "ple_window")),
+        (4.0, 200.0)
+    );
+    // What both are compared with is the same.
+    for key in [
+        "ideal_per_s",
+        "stock_per_s",
+        "none_per_s",
+        "stock_ratio_to_stock",
+    ] {
+        assert_eq!(number(loan, key), number(exit, key), "{key}");
+        assert!(number(loan, key) > 0.0, "{key}");
+    }
+    assert!(number(loan, "gap_closed") > 0.7, "{loan}");
+    assert!(number(loan, "throughput_ratio_to_stock") > number(exit, "throughput_ratio_to_stock"));
+    let (low, high) = (
+        "throughput_ratio_to_stock_low",
+        "throughput_ratio_to_stock_high",
+    );
+    assert!(number(loan, low) < number(loan, high));
+    assert!(number(loan, "stock_burnt_percent") > 0.0, "{loan}");
+
+    // Two VMs under stock, none and two policies; six columns of two samples.
+    let vms = of("vm");
+    assert_eq!(vms.len(), 2 * 4);
+    for row in vms.iter().filter(|row| row["column"] != "none") {
+        let share = number(row, "cpu_share_percent");
+        assert!((40.0..60.0).contains(&share), "{row}");
+    }
+    let samples = of("sample");
+    assert_eq!(samples.len(), 2 * 6);
+    let mean = |column: &str| {
+        let of = samples.iter().filter(|row| row["column"] == column);
+        of.map(|row| number(row, "operations_per_s")).sum::<f64>() / 2.0
+    };
+    assert!((mean("ideal") - number(loan, "ideal_per_s")).abs() < 1e-6);
+    assert!((mean("loan") - number(loan, "steer_per_s")).abs() < 1e-6);
+}
