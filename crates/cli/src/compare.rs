@@ -8,10 +8,11 @@ use unspin_scenario::{Length, Scenario};
 
 use crate::{
     arguments::{CompareArguments, Observe, ScenarioArguments},
+    compare_details::{SampleRow, VmRow, sample_rows, vm_rows},
     compare_full,
     compare_measure::{How, measure},
     compare_pooled,
-    compare_row::{Row, SampleRow, VmRow, rows, sample_rows, vm_rows},
+    compare_row::{Row, rows},
     compare_table,
     compare_words::sentence,
     failure::Failure,

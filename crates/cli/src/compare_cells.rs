@@ -21,8 +21,9 @@ use unspin_testbed::{Input, Options};
 
 use crate::{
     compare::{self, Chosen},
+    compare_details::{SampleRow, VmRow},
     compare_measure::How,
-    compare_row::{Row, SampleRow, VmRow},
+    compare_row::Row,
     failure::Failure,
     interrupt, output,
     progress::Steps,

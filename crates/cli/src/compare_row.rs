@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a comparison says: one row for each policy, one for each VM and column. The fields are the keys of the JSON rows.
+//! What a comparison says: one row for each policy. The fields are the keys of the JSON rows.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use unspin_see::cause::Cause;
 use unspin_steering::Policies;
 
 use crate::{
-    compare_measure::{How, Measured, Sample, VmSample},
+    compare_measure::{How, Measured, Sample},
     compare_order::Column,
     failure::Failure,
 };
@@ -122,51 +122,12 @@ pub struct Row {
     pub replay: String,
 }
 
-/// One VM in one column: who gets what.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct VmRow {
-    /// VMs x vCPUs of the scenario.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// `stock`, `none` or the policy.
-    pub column: String,
-    /// `vm0`.
-    pub vm: String,
-    /// Acquisitions per second, mean over the pairs.
-    pub operations_per_s: f64,
-    /// Share of all VMs' acquisitions; none when there were none.
-    pub operations_share_percent: Option<f64>,
-    /// Share of all VMs' CPU time; none when there was none.
-    pub cpu_share_percent: Option<f64>,
-    /// Pairs behind it.
-    pub pairs: u64,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
-}
-
-/// One sample, as it was measured: what all other figures follow from.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct SampleRow {
-    /// VMs x vCPUs of the scenario.
-    pub shape: String,
-    /// The first group's lock.
-    pub lock: String,
-    /// `ideal`, `stock`, `stock again`, `none` or the policy.
-    pub column: String,
-    /// From 0; odd ones were measured in the opposite order.
-    pub pair: u64,
-    /// Acquisitions per second of all VMs together.
-    pub operations_per_s: f64,
-    /// Of the scenario's canonical text.
-    pub scenario_sha256: String,
-}
-
 /// The samples of one column, in order of pairs.
-struct Samples<'a>(Vec<&'a Sample>);
+pub struct Samples<'a>(pub Vec<&'a Sample>);
 
 impl Samples<'_> {
-    fn of(measured: &Measured, column: Column) -> Samples<'_> {
+    /// Those of a column.
+    pub fn of(measured: &Measured, column: Column) -> Samples<'_> {
         let samples = measured.samples.iter();
         Samples(
             samples
@@ -233,7 +194,8 @@ pub fn shape(scenario: &Scenario) -> String {
     shapes.join("+")
 }
 
-fn lock(scenario: &Scenario) -> String {
+/// The first group's lock.
+pub fn lock(scenario: &Scenario) -> String {
     match (scenario.vms[0].locks, scenario.vms[0].lock.name()) {
         (LockSharing::Private, name) => format!("{name}, private"),
         (LockSharing::Shared(_), name) => name.to_owned(),
@@ -378,68 +340,6 @@ fn steered(common: Row, measured: &Measured, at: usize, policy: Policies) -> Row
     }
 }
 
-/// Every sample, column by column.
-pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
-    let name = |column| match column {
-        Column::Ideal => "ideal".to_owned(),
-        Column::Stock => "stock".to_owned(),
-        Column::StockAgain => "stock again".to_owned(),
-        Column::None => "none".to_owned(),
-        Column::Policy(at) => how.policies[at].to_string(),
-    };
-    let samples = measured.samples.iter();
-    samples
-        .map(|((column, pair), sample)| SampleRow {
-            shape: shape(scenario),
-            lock: lock(scenario),
-            column: name(*column),
-            pair: *pair as u64,
-            operations_per_s: sample.operations_per_s(),
-            scenario_sha256: scenario.hash(),
-        })
-        .collect()
-}
-
-/// What each VM got, in each column but the ideal.
-pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow> {
-    let mut columns = vec![(Column::Stock, "stock".to_owned())];
-    if !how.policies.is_empty() {
-        columns.push((Column::None, "none".to_owned()));
-    }
-    let policies = how.policies.iter().enumerate();
-    columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.to_string())));
-    let mut rows = Vec::new();
-    for (column, name) in columns {
-        let samples = Samples::of(measured, column).0;
-        let vms = samples.first().map_or(0, |sample| sample.vms.len());
-        let sum = |of: &dyn Fn(&VmSample) -> f64, only: Option<usize>| -> f64 {
-            let vms = samples.iter().flat_map(|sample| {
-                let vms = sample.vms.iter().enumerate();
-                vms.filter(|(vm, _)| only.is_none_or(|only| only == *vm))
-            });
-            vms.map(|(_, vm)| of(vm)).sum()
-        };
-        let share = |of: &dyn Fn(&VmSample) -> f64, vm| {
-            let all = sum(of, None);
-            (all > 0.0).then(|| 100.0 * sum(of, Some(vm)) / all)
-        };
-        for vm in 0..vms {
-            rows.push(VmRow {
-                shape: shape(scenario),
-                lock: lock(scenario),
-                column: name.clone(),
-                vm: format!("vm{vm}"),
-                operations_per_s: sum(&|vm| vm.operations_per_s, Some(vm)) / samples.len() as f64,
-                operations_share_percent: share(&|vm| vm.operations_per_s, vm),
-                cpu_share_percent: share(&|vm| vm.cpu_ns as f64, vm),
-                pairs: samples.len() as u64,
-                scenario_sha256: scenario.hash(),
-            });
-        }
-    }
-    rows
-}
-
 #[cfg(test)]
 #[path = "compare_row_tests.rs"]
-mod tests;
+pub mod tests;

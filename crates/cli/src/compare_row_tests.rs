@@ -2,15 +2,15 @@
 //! Rows of samples that were made up.
 
 use super::*;
-use crate::arguments::Observe;
+use crate::{arguments::Observe, compare_measure::VmSample};
 
-fn scenario() -> Scenario {
+pub fn scenario() -> Scenario {
     let text = "duration = \"1s\"\nseed = 5\n[host]\ncpus = 2\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\n\
                 hold = \"1us\"\n";
     Scenario::parse(text, "s.toml").expect("a scenario")
 }
 
-fn how(policies: &[&str]) -> How {
+pub fn how(policies: &[&str]) -> How {
     How {
         pairs: 4,
         window: Duration::from_millis(500),
@@ -24,7 +24,7 @@ fn how(policies: &[&str]) -> How {
 }
 
 /// Each column's total rates by pair, the first VM getting a quarter of it and of the CPU time.
-fn measured(columns: &[(Column, [f64; 4])]) -> Measured {
+pub fn measured(columns: &[(Column, [f64; 4])]) -> Measured {
     let mut measured = Measured {
         cpus: 2,
         ..Measured::default()
@@ -45,10 +45,10 @@ fn measured(columns: &[(Column, [f64; 4])]) -> Measured {
     measured
 }
 
-const IDEAL: (Column, [f64; 4]) = (Column::Ideal, [1000.0, 1001.0, 999.0, 1000.0]);
-const STOCK: (Column, [f64; 4]) = (Column::Stock, [200.0, 210.0, 190.0, 200.0]);
-const AGAIN: (Column, [f64; 4]) = (Column::StockAgain, [201.0, 208.0, 193.0, 199.0]);
-const NONE: (Column, [f64; 4]) = (Column::None, [20.0, 21.0, 19.0, 20.0]);
+pub const IDEAL: (Column, [f64; 4]) = (Column::Ideal, [1000.0, 1001.0, 999.0, 1000.0]);
+pub const STOCK: (Column, [f64; 4]) = (Column::Stock, [200.0, 210.0, 190.0, 200.0]);
+pub const AGAIN: (Column, [f64; 4]) = (Column::StockAgain, [201.0, 208.0, 193.0, 199.0]);
+pub const NONE: (Column, [f64; 4]) = (Column::None, [20.0, 21.0, 19.0, 20.0]);
 
 #[test]
 fn policies_share_what_they_are_compared_with() {
@@ -129,35 +129,4 @@ fn without_a_stock_rate_there_is_no_row() {
     let idle = (Column::Stock, [0.0; 4]);
     let measured = measured(&[IDEAL, idle, AGAIN]);
     assert!(rows(&scenario(), &how(&[]), &measured, "again").is_err());
-}
-
-#[test]
-fn each_vm_has_its_share_in_each_column() {
-    let loan = (Column::Policy(0), [800.0; 4]);
-    let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
-    let rows = vm_rows(&scenario(), &how(&["loan"]), &measured);
-    let columns: Vec<&str> = rows.iter().map(|row| row.column.as_str()).collect();
-    assert_eq!(columns, ["stock", "stock", "none", "none", "loan", "loan"]);
-    let last = &rows[5];
-    assert_eq!(
-        (last.vm.as_str(), last.operations_per_s, last.pairs),
-        ("vm1", 600.0, 4)
-    );
-    assert_eq!(last.operations_share_percent, Some(75.0));
-    assert_eq!(last.cpu_share_percent, Some(75.0));
-}
-
-#[test]
-fn every_sample_is_there_by_its_name() {
-    let loan = (Column::Policy(0), [800.0; 4]);
-    let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
-    let rows = sample_rows(&scenario(), &how(&["loan"]), &measured);
-    assert_eq!(rows.len(), 5 * 4);
-    let again: Vec<f64> = rows
-        .iter()
-        .filter(|row| row.column == "stock again")
-        .map(|row| row.operations_per_s)
-        .collect();
-    assert_eq!(again, AGAIN.1);
-    assert_eq!((rows[19].column.as_str(), rows[19].pair), ("loan", 3));
 }

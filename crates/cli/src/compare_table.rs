@@ -5,7 +5,10 @@ use serde::Serialize;
 use serde_json::Value;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
-use crate::compare_row::{Row, SampleRow, VmRow};
+use crate::{
+    compare_details::{SampleRow, VmRow},
+    compare_row::Row,
+};
 
 /// Keys are the fields of [`Row`].
 const COLUMNS: &[Column] = &[

@@ -15,8 +15,9 @@ use unspin_report::Document;
 use crate::{
     arguments::{DemoArguments, Observe},
     compare_cells::{Cell, Finished, in_testbeds},
+    compare_details::VmRow,
     compare_measure::How,
-    compare_row::{Row, VmRow},
+    compare_row::Row,
     compare_table,
     compare_words::sentence,
     failure::Failure,

@@ -6,6 +6,7 @@ mod bench_observing;
 mod bench_threads;
 mod compare;
 mod compare_cells;
+mod compare_details;
 mod compare_file;
 mod compare_full;
 mod compare_matrix;
