@@ -144,9 +144,8 @@ impl World<'_> {
         let running = Running::start(&scenario, &options)?;
         self.measured.ple_window = running.pause_loop().map(|control| control.window.into());
         self.running = Some(running);
-        // A new set of VMs is a change like any other.
-        let warm_up = Duration::from_nanos(scenario.warm_up_ns);
-        self.wait(warm_up.max(self.how.discard))
+        // A new set of VMs is a change like any other, once it is warm.
+        self.wait(Duration::from_nanos(scenario.warm_up_ns) + self.how.discard)
     }
 
     /// The running VMs; the steps see to it that there are some.

@@ -104,8 +104,8 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: usize, ex
     steps.push(Step::Stop);
 }
 
-/// Changes who schedules, if it is another one. Between two policies nobody decides for a while: a lock that one of them
-/// has freed of its convoy would run well under the next, whatever that one does.
+/// Changes who schedules, if it is another one. Between two policies nobody decides for a while: what one of them leaves
+/// behind, a lock with a convoy or without, must not be the next one's beginning.
 fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered) {
     if let (Steered::Policy(from), Steered::Policy(next)) = (*now, to) {
         if from != next {
