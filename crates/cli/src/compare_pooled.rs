@@ -158,3 +158,71 @@ fn null(rows: &[Row]) -> Table {
     ]);
     table
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn row(shape: &str, policy: &str, stock: f64, (ratio, low, high): (f64, f64, f64)) -> Row {
+        let row = json!({"shape": shape, "lock": "ticket", "overcommit": 2.0, "hints": true, "ideal_per_s": 1000.0,
+            "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
+            "stock_ratio_to_ideal": stock, "stock_verdict": "lower", "stock_ratio_to_stock": 1.001,
+            "stock_ratio_to_stock_high": 1.02, "null_verdict": "includes 1", "stock_collapsed_share_percent": 100.0,
+            "policy": policy, "throughput_ratio_to_stock": ratio, "throughput_ratio_to_stock_low": low,
+            "throughput_ratio_to_stock_high": high, "harm": "no harm", "gap_closed": 0.9, "pairs": 4,
+            "unusable_pairs": 0, "window_ns": 500, "discard_ns": 250, "seed": 1, "scenario_sha256": "",
+            "replay": shape});
+        serde_json::from_value(row).expect("a row")
+    }
+
+    fn tables(rows: &[Row]) -> Vec<Value> {
+        let mut document = Document::new("compare", "here");
+        add(&mut document, rows);
+        let mut out = Vec::new();
+        document.write_json(&mut out).expect("a Vec takes it");
+        let object: Value = serde_json::from_slice(&out).expect("JSON");
+        object["rows"].as_array().expect("rows").clone()
+    }
+
+    /// A gain of 4 in one cell does not hide what another cell loses.
+    #[test]
+    fn gains_do_not_hide_harm() {
+        let rows = [
+            row("1x4", "loan", 0.2, (4.0, 3.9, 4.1)),
+            row("1x2", "loan", 1.0, (0.95, 0.945, 0.955)),
+        ];
+        let tables = tables(&rows);
+        let pooled = &tables[0];
+        assert_eq!(
+            (&pooled["policy"], &pooled["cells"]),
+            (&"loan".into(), &2.into())
+        );
+        assert_eq!(pooled["harm"], "no harm");
+        assert_eq!(pooled["little_harm"], "harm");
+        assert_eq!(
+            (&pooled["cells_with_a_gap"], &pooled["least_gap_closed"]),
+            (&1.into(), &0.9.into())
+        );
+        let null = &tables[1];
+        assert_eq!(
+            (&null["cells"], &null["null_verdict"]),
+            (&2.into(), &"includes 1".into())
+        );
+    }
+
+    #[test]
+    fn one_cell_is_not_pooled() {
+        assert!(tables(&[row("1x4", "loan", 0.2, (4.0, 3.9, 4.1))]).is_empty());
+    }
+
+    #[test]
+    fn a_cell_of_several_policies_has_one_null() {
+        let rows = ["1x4", "2x4"].map(|shape| {
+            ["loan", "kernel-exit"].map(|policy| row(shape, policy, 0.2, (4.0, 3.9, 4.1)))
+        });
+        let tables = tables(&rows.concat());
+        assert_eq!(tables.len(), 3);
+        assert_eq!(tables[2]["cells"], 2);
+    }
+}

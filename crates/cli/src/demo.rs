@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::Context;
 use unspin_report::Document;
+use unspin_scenario::Scenario;
 
 use crate::{
     arguments::{DemoArguments, Observe},
@@ -102,24 +103,35 @@ fn cells(arguments: &DemoArguments) -> Vec<Cell> {
         true => Vec::new(),
         false => vec![POLICY.parse().expect("a test parses it")],
     };
+    let how = |text| How {
+        pairs: arguments.pairs,
+        window: WINDOW,
+        discard: DISCARD,
+        observe: match (arguments.on_this_host, fits(text)) {
+            (true, _) => Observe::Auto,
+            // Nothing is lost there that could be explained.
+            (false, true) => Observe::Off,
+            (false, false) => Observe::On,
+        },
+        policies: policies.clone(),
+    };
     FILES
         .iter()
         .map(|(file, text)| Cell {
             file,
             text,
             set: Vec::new(),
-            how: How {
-                pairs: arguments.pairs,
-                window: WINDOW,
-                discard: DISCARD,
-                observe: match arguments.on_this_host {
-                    true => Observe::Auto,
-                    false => Observe::On,
-                },
-                policies: policies.clone(),
-            },
+            how: how(text),
         })
         .collect()
+}
+
+/// Whether a scenario has no more vCPUs than CPUs; a wrong one is told later.
+fn fits(text: &str) -> bool {
+    Scenario::parse(text, "").is_ok_and(|scenario| {
+        let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
+        scenario.host.cpus.is_some_and(|cpus| vcpus <= cpus)
+    })
 }
 
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
@@ -174,7 +186,13 @@ mod tests {
             yes: false,
             output: Default::default(),
         };
-        for cell in cells(&arguments) {
+        let looked_at = |cell: &Cell| cell.how.observe == Observe::On;
+        let all = cells(&arguments);
+        assert_eq!(
+            all.iter().filter(|cell| looked_at(cell)).count(),
+            all.len() - 2
+        );
+        for cell in all {
             assert!(
                 cell.scenario().is_ok() && cell.how.policies.len() == 1,
                 "{}",
