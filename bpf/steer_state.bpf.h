@@ -105,7 +105,8 @@ struct {
 	__uint(max_entries, 4096); /* bytes; set by the loader */
 } decisions SEC(".maps");
 
-const volatile struct unspin_steer_options options;
+/* In a section of its own: the constants of a user's policy make .rodata. */
+const volatile struct unspin_steer_options options SEC(".rodata.options");
 volatile struct unspin_steer_control control SEC(".data.unspin"); /* a map found by this name */
 struct unspin_steer_exit ended SEC(".data.ended");
 u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */

@@ -4,6 +4,9 @@
  *
  * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines. Policies are asked in this order, those
  * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
+ *
+ * A policy of a user's own (`unspin policy new`) is one more, asked before all of these. UNSPIN_OWN_POLICY is its file,
+ * which defines the four functions declared below under its own name (-Down_on_yield=NAME_on_yield and so on).
  */
 #ifndef UNSPIN_POLICY_STEERING_H
 #define UNSPIN_POLICY_STEERING_H
@@ -28,10 +31,30 @@ enum unspin_policy_bit {
 };
 #define UNSPIN_POLICY_COUNT 4
 
+#define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
+
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {
 	struct unspin_policy_state of[UNSPIN_POLICY_COUNT];
+	struct unspin_policy_state own;
 };
+
+#ifdef UNSPIN_OWN_POLICY
+UNSPIN_PURE struct unspin_decision own_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision own_on_slice_end(const struct unspin_facts *facts,
+						    struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision own_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE void own_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state);
+#include UNSPIN_OWN_POLICY
+#define UNSPIN_ASK_OWN(event)                                                                                          \
+	if (policies & UNSPIN_POLICY_OWN) {                                                                            \
+		decision = own_##event(facts, &memory->own);                                                           \
+		if (decision.action != UNSPIN_PASS)                                                                    \
+			return decision;                                                                               \
+	}
+#else
+#define UNSPIN_ASK_OWN(event)
+#endif
 
 /* What was asked; numbers stand in logs. */
 enum unspin_policy_event {
@@ -51,7 +74,7 @@ struct unspin_decision_record {
 	struct unspin_policy_memory before, after;
 	struct unspin_decision decision;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 200);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 216);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \
@@ -70,6 +93,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 {
 	struct unspin_decision decision;
 
+	UNSPIN_ASK_OWN(on_yield)
 	UNSPIN_ASK(loan, on_yield, 0)
 	UNSPIN_ASK(loan_cpl, on_yield, 1)
 	if (!policies)
@@ -83,6 +107,7 @@ UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, co
 {
 	struct unspin_decision decision;
 
+	UNSPIN_ASK_OWN(on_slice_end)
 	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
@@ -93,12 +118,14 @@ UNSPIN_PURE struct unspin_decision policies_on_look(unspin_u32 policies, const s
 {
 	struct unspin_decision decision;
 
+	UNSPIN_ASK_OWN(on_look)
 	UNSPIN_ASK(loan, on_look, 0)
 	UNSPIN_ASK(loan_cpl, on_look, 1)
 	UNSPIN_ASK(kernel_exit, on_look, 2)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 #undef UNSPIN_ASK
+#undef UNSPIN_ASK_OWN
 
 /* Any of the above by its number; another number is a PASS. */
 UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 policies,
@@ -118,6 +145,10 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 UNSPIN_PURE void policies_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
 				  struct unspin_policy_memory *memory)
 {
+#ifdef UNSPIN_OWN_POLICY
+	if (policies & UNSPIN_POLICY_OWN)
+		own_on_turn(facts, &memory->own);
+#endif
 	if (policies & unspin_policy_kernel_exit)
 		kernel_exit_on_turn(facts, &memory->of[2]);
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles `policy/steering.h` for this machine and generates the Rust view of the contract.
-use std::{env, path::PathBuf};
+//! Compiles `policy/steering.h` for this machine, generates the Rust view of the contract, and embeds the sources that a
+//! policy of a user's own is compiled with.
+use std::{
+    env,
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
 
 fn main() {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = manifest.join("../..");
-    for folder in ["abi", "policy", "crates/steering/native"] {
+    for folder in ["abi", "policy", "bpf", "crates/steering/native"] {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     let bindings = bindgen::Builder::default()
@@ -23,6 +29,7 @@ fn main() {
     bindings
         .write_to_file(out.join("steering.rs"))
         .expect("OUT_DIR can be written");
+    fs::write(out.join("embedded.rs"), embedded(&root)).expect("OUT_DIR can be written");
     cc::Build::new()
         .file(manifest.join("native/exports.c"))
         .flag("-std=c11")
@@ -30,4 +37,58 @@ fn main() {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .compile("unspin_steering");
+}
+
+/// `FILES` and `SOURCES_HASH` as Rust text.
+fn embedded(root: &Path) -> String {
+    let mut files: Vec<(String, PathBuf)> = Vec::new();
+    for folder in ["abi", "policy", "bpf"] {
+        let entries = fs::read_dir(root.join(folder)).expect("a folder of the tree");
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let wanted = match folder {
+                "bpf" => name.starts_with("steer") || name == "kernel_types.h",
+                _ => name.ends_with(".h"),
+            };
+            if wanted {
+                files.push((format!("{folder}/{name}"), entry.path()));
+            }
+        }
+    }
+    for name in ["own_test.h", "replay_own.c"] {
+        let path = root.join("crates/steering/native").join(name);
+        files.push((format!("policy/{name}"), path));
+    }
+    files.sort();
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    let mut text = format!(
+        "/// Path and text of each.\npub(crate) const FILES: [(&str, &str); {}] = [\n",
+        files.len()
+    );
+    for (name, path) in files {
+        let path = path.canonicalize().expect("it is there");
+        hash.add(name.as_bytes());
+        hash.add(&fs::read(&path).expect("it can be read"));
+        writeln!(text, "({name:?}, include_str!({path:?})),").expect("a string takes all");
+    }
+    write!(
+        text,
+        "];\n/// Tells these sources from any others: FNV-1a, 64 bits, in hexadecimal digits.\n\
+         pub const SOURCES_HASH: &str = \"{:016x}\";\n",
+        hash.0
+    )
+    .expect("a string takes all");
+    text
+}
+
+/// Fowler, Noll and Vo's hash 1a: enough to tell versions apart, no protection against anybody.
+struct Fnv(u64);
+
+impl Fnv {
+    fn add(&mut self, bytes: &[u8]) {
+        // The length first, so that what ends one text cannot begin the next.
+        for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
 }

@@ -27,6 +27,8 @@ unsafe impl Plain for abi::unspin_steer_options {}
 unsafe impl Plain for abi::unspin_steer_control {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_exit {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_own_policy {}
 // SAFETY: an array of 8-byte integers.
 unsafe impl Plain for abi::unspin_steer_counters {}
 // SAFETY: policy/steering.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.

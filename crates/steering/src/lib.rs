@@ -2,7 +2,18 @@
 //! The steering policies of `policy/` for user space: their names, and the very C functions that the host's BPF programs
 //! call, so that a decision taken there can be taken again here.
 
+mod new;
+mod own;
+mod own_error;
+mod own_work;
+mod sources;
+
 use std::{ffi::CStr, fmt, str::FromStr};
+
+pub use new::write_new_policy;
+pub use own::{OwnSource, Tested, check_name};
+pub use own_error::OwnError;
+pub use sources::SOURCES_HASH;
 
 #[allow(
     non_upper_case_globals,
@@ -17,8 +28,8 @@ mod raw {
 
 pub use raw::{
     UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER,
-    unspin_decision_record as DecisionRecord, unspin_fact as Fact, unspin_facts as Facts,
-    unspin_policy_memory as Memory, unspin_vcpu_facts as VcpuFacts,
+    UNSPIN_POLICY_CONTRACT, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
+    unspin_facts as Facts, unspin_policy_memory as Memory, unspin_vcpu_facts as VcpuFacts,
 };
 
 /// Which policies are switched on, one bit each; none of them is the policy `none`.
@@ -28,6 +39,19 @@ pub struct Policies(u32);
 impl Policies {
     /// Every directed yield is refused.
     pub const NONE: Policies = Policies(0);
+
+    /// A policy of a user's own, alone; its functions are not in this library.
+    pub const OWN: Policies = Policies(raw::UNSPIN_POLICY_OWN);
+
+    /// These and those.
+    pub const fn and(self, others: Policies) -> Policies {
+        Policies(self.0 | others.0)
+    }
+
+    /// Whether a policy of a user's own is among them.
+    pub const fn has_own(self) -> bool {
+        self.0 & raw::UNSPIN_POLICY_OWN != 0
+    }
 
     /// The bits of `enum unspin_policy_bit`.
     pub const fn bits(self) -> u32 {
@@ -71,10 +95,9 @@ impl FromStr for Policies {
 
 impl fmt::Display for Policies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on: Vec<&str> = (0..raw::UNSPIN_POLICY_COUNT)
-            .filter(|bit| self.0 >> bit & 1 == 1)
-            .map(name)
-            .collect();
+        let ours = (0..raw::UNSPIN_POLICY_COUNT).filter(|bit| self.0 >> bit & 1 == 1);
+        let own = self.has_own().then_some("own");
+        let on: Vec<&str> = own.into_iter().chain(ours.map(name)).collect();
         out.write_str(if on.is_empty() { "none" } else { "" })?;
         out.write_str(&on.join(","))
     }
@@ -154,12 +177,18 @@ impl DecisionRecord {
         })
     }
 
+    /// Whether a policy of a user's own was asked, too: [`OwnSource::replay`] takes such a decision again.
+    pub fn asked_own(&self) -> bool {
+        Policies(self.policies).has_own()
+    }
+
     /// What was decided.
     pub fn decided(&self) -> Decision {
         Decision::from_raw(self.decision)
     }
 
     /// Takes the decision again, here, from what the record holds: whether answer and memory are the same to the bit.
+    /// Without the user's own policy, if there was one.
     pub fn replays(&self) -> bool {
         let mut memory = self.before;
         let decision = Policies(self.policies).decide(self.event, &self.facts, &mut memory);

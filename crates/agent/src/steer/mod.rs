@@ -6,6 +6,7 @@ mod cpus;
 mod decisions;
 mod error;
 mod object;
+mod own;
 mod quotas;
 mod requirements;
 mod slice;
@@ -20,6 +21,7 @@ use crate::{bytes, load};
 use decisions::DecisionLog;
 
 pub use error::SteerError;
+pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub use slice::{SliceSource, base_slice};
 
 /// How to steer.
@@ -27,6 +29,8 @@ pub use slice::{SliceSource, base_slice};
 pub struct SteerOptions {
     /// What decides; can be changed at any time.
     pub policies: Policies,
+    /// A policy of a user's own, which is on if `policies` say so.
+    pub own: Option<OwnPolicy>,
     /// A task's slice, ns; `None`: the kernel's own, [`base_slice`].
     pub slice_ns: Option<u64>,
     /// Processes whose vCPUs policies touch; with `cgroups` empty too: everyone's.
@@ -35,7 +39,7 @@ pub struct SteerOptions {
     pub cgroups: Vec<u64>,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
-    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 208 each; 0: none are kept.
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 224 each; 0: none are kept.
     pub decision_log_bytes: u32,
 }
 
@@ -44,6 +48,7 @@ impl Default for SteerOptions {
     fn default() -> SteerOptions {
         SteerOptions {
             policies: Policies::NONE,
+            own: None,
             slice_ns: None,
             processes: Vec::new(),
             cgroups: Vec::new(),

@@ -7,16 +7,16 @@ use std::{
     path::Path,
 };
 
-use libbpf_rs::{
-    MapCore, MapFlags, MapHandle, MapType, Object, ObjectBuilder, OpenObject, query::MapInfoIter,
-};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
 use unspin_abi as abi;
 use unspin_steering::Policies;
 
-use super::{SteerError, SteerOptions, Steerer, cpus::Cpus, decisions::DecisionLog, requirements};
+use super::{
+    SteerError, SteerOptions, Steerer, cpus::Cpus, decisions::DecisionLog, own, requirements,
+};
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
+pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
 
 /// Cgroups that there is room for beyond twice those that exist at attach; more count as their parents.
 const SPARE_GROUPS: u32 = 4096;
@@ -66,23 +66,29 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
     })
 }
 
+/// What the programs are told once for all.
+pub(super) fn settings(
+    options: &SteerOptions,
+    slice_ns: u64,
+    cpus: u32,
+) -> abi::unspin_steer_options {
+    abi::unspin_steer_options {
+        slice_ns,
+        cpus,
+        everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
+        log_decisions: (options.decision_log_bytes > 0).into(),
+        reserved: 0,
+    }
+}
+
 fn open(
     options: &SteerOptions,
     slice_ns: u64,
     cpus: &Cpus,
     groups: u32,
 ) -> Result<OpenObject, Error> {
-    let mut object = ObjectBuilder::default()
-        .name("steer")
-        .and_then(|builder| builder.open_memory(OBJECT))
-        .map_err(|source| load::refused("reading the embedded scheduler", source))?;
-    let settings = abi::unspin_steer_options {
-        slice_ns,
-        cpus: cpus.count,
-        everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
-        log_decisions: (options.decision_log_bytes > 0).into(),
-        reserved: 0,
-    };
+    let mut object = own::open(options.own.as_ref(), OBJECT, "steer")?;
+    let settings = settings(options, slice_ns, cpus.count);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
@@ -91,7 +97,7 @@ fn open(
                 map.set_max_entries(options.decision_log_bytes)
             }
             "groups" | "free_groups" | "group_of_cgroup" => map.set_max_entries(groups),
-            name if name.ends_with(".rodata") => map.set_initial_value(bytes::bytes_of(&settings)),
+            ".rodata.options" => map.set_initial_value(bytes::bytes_of(&settings)),
             _ => Ok(()),
         };
         done.map_err(|source| load::refused(&format!("sizing the BPF map {name}"), source))?;
@@ -120,6 +126,11 @@ fn fill(
     for cpu in 0..cpus.count {
         set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
     }
+    choose_steered(object, options)
+}
+
+/// Whom policies touch, when not everyone.
+pub(super) fn choose_steered(object: &Object, options: &SteerOptions) -> Result<(), SteerError> {
     let yes = 1u32.to_ne_bytes();
     let processes = load::map(object, "steered_processes")?;
     for process in &options.processes {
@@ -179,14 +190,19 @@ pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<()
 
 /// The control of the scheduler that some process of ours has attached; `None` when there is none.
 pub(super) fn control_of_running() -> Option<MapHandle> {
-    let size = size_of::<abi::unspin_steer_control>() as u32;
-    // Maps of a scheduler that has just gone may still be there: the last is the youngest.
-    let found = MapInfoIter::default()
-        .filter(|map| map.name.to_string_lossy() == CONTROL && map.value_size == size)
-        .last();
-    found
-        .filter(|_| requirements::ours_is_attached())
-        .and_then(|map| MapHandle::from_map_id(map.id).ok())
+    running_maps(CONTROL, size_of::<abi::unspin_steer_control>()).pop()
+}
+
+/// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
+/// scheduler of ours is attached.
+pub(super) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
+    if !requirements::ours_is_attached() {
+        return Vec::new();
+    }
+    MapInfoIter::default()
+        .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
+        .collect()
 }
 
 /// Name and meaning of each counter, in order.

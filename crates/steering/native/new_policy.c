@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * NAME.c - a policy: whom a spinning vCPU's time goes to. This one honours KVM's request like `directed-yield`, but not when
+ * the candidate has itself given its CPU away a moment ago, and at most FOUR times a turn.
+ *
+ *   unspin policy test ./NAME.c                      tries it here, by NAME_test.c
+ *   sudo unspin steer --dry-run --policy ./NAME.c    asks it on a live host, and does nothing
+ *   sudo unspin steer --policy ./NAME.c              steers by it, until Ctrl-C
+ *   unspin testbed run -- unspin steer --policy ./NAME.c -- unspin vm run SCENARIO.toml
+ *
+ * The contract is <unspin/policy/contract.h>; the essence:
+ * - Four functions, of which each may be asked at any time, on any CPU. They answer; the scheduler acts and charges for it.
+ * - What they are told is in `facts`. Each fact has a value and an age in ns, or is UNKNOWN: fact_is() is false then, and
+ *   fact_known() says so. A policy that needs a fact which nobody knows answers UNSPIN_PASS.
+ * - What they remember of a vCPU is `state`: two words, zero at first. No variables of your own: a decision must follow from
+ *   facts and state alone, or it cannot be taken again from a log (unspin policy replay LOG --with ./NAME.c).
+ * - No calls into the kernel, no loops without a bound, no floating point, no signed division: the kernel would refuse it.
+ * - Yours is asked first; when it passes, the other policies that are on are asked, in the order of `unspin policy list`.
+ *   When all pass, a yield is honoured as by `directed-yield`, and nothing else happens.
+ */
+#include <unspin/policy/contract.h>
+
+#define FOUR 4
+#define A_MOMENT_NS 100000u
+
+/*
+ * self spins, and KVM proposes to run the candidate, a vCPU of the same VM, instead. Answers: UNSPIN_REFUSE;
+ * UNSPIN_DIRECT, the candidate runs for the rest of self's slice; UNSPIN_LEND with a budget in ns (at most
+ * UNSPIN_BUDGET_NS, 1 ms), it runs for so long, then self goes on; UNSPIN_GIVE_BACK, if self itself runs on a loan;
+ * UNSPIN_PASS. A refusal makes KVM propose the next candidate.
+ */
+UNSPIN_PURE struct unspin_decision NAME_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	const struct unspin_vcpu_facts *candidate = &facts->candidate;
+
+	/* Not off its CPU, or nobody knows: there is nothing to be gained. */
+	if (!fact_is(candidate->descheduled, 1))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	/* It spun, too: it would most likely do that again. */
+	if (fact_is(candidate->yielded, 1) && candidate->yielded.age_ns < A_MOMENT_NS)
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	if (state->words[0] >= FOUR)
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	state->words[0]++;
+	return unspin_decide(UNSPIN_DIRECT, 0);
+}
+
+/* self's slice is used up. Answers: UNSPIN_GRANT with a budget, it goes on for so long; UNSPIN_REFUSE; UNSPIN_PASS. */
+UNSPIN_PURE struct unspin_decision NAME_on_slice_end(const struct unspin_facts *facts,
+						     struct unspin_policy_state *state)
+{
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* self runs on a loan or a grant, and is looked at. Answers: UNSPIN_GIVE_BACK, it leaves its CPU; UNSPIN_PASS, it goes on. */
+UNSPIN_PURE struct unspin_decision NAME_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* self begins a turn of its own; the facts are not to be looked at here. No answer. */
+UNSPIN_PURE void NAME_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	state->words[0] = 0;
+}

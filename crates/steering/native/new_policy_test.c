@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * NAME_test.c - tries the policy of NAME.c: `unspin policy test ./NAME.c` compiles both for this machine and runs this.
+ * CHECK() says what does not hold; little_is_known() and seen() make facts (<unspin/policy/own_test.h>).
+ */
+#include <unspin/policy/own_test.h>
+
+static unsigned yield(struct unspin_facts facts, struct unspin_policy_state *state)
+{
+	return NAME_on_yield(&facts, state).action;
+}
+
+static void it_runs_whom_kvm_proposes(void)
+{
+	struct unspin_policy_state state = {{0, 0}};
+	struct unspin_facts facts = little_is_known();
+
+	CHECK(yield(facts, &state) == UNSPIN_DIRECT);
+	facts.candidate.descheduled = seen(0);
+	CHECK(yield(facts, &state) == UNSPIN_REFUSE);
+	facts.candidate.descheduled = UNSPIN_UNKNOWN_FACT;
+	CHECK(yield(facts, &state) == UNSPIN_REFUSE);
+}
+
+static void but_not_who_has_just_yielded(void)
+{
+	struct unspin_policy_state state = {{0, 0}};
+	struct unspin_facts facts = little_is_known();
+
+	facts.candidate.yielded = (struct unspin_fact){1, A_MOMENT_NS - 1};
+	CHECK(yield(facts, &state) == UNSPIN_REFUSE);
+	facts.candidate.yielded = (struct unspin_fact){1, A_MOMENT_NS};
+	CHECK(yield(facts, &state) == UNSPIN_DIRECT);
+}
+
+static void and_so_often_a_turn(void)
+{
+	struct unspin_policy_state state = {{0, 0}};
+	struct unspin_facts facts = little_is_known();
+
+	for (int i = 0; i < FOUR; i++)
+		CHECK(yield(facts, &state) == UNSPIN_DIRECT);
+	CHECK(yield(facts, &state) == UNSPIN_REFUSE);
+	NAME_on_turn(&facts, &state);
+	CHECK(yield(facts, &state) == UNSPIN_DIRECT);
+}
+
+int main(void)
+{
+	it_runs_whom_kvm_proposes();
+	but_not_who_has_just_yielded();
+	and_so_often_a_turn();
+	return failed_checks != 0;
+}

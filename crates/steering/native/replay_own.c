@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * replay_own.c - takes logged decisions again with a user's own policy: records of struct unspin_decision_record come on
+ * standard input; for each, '=' goes out if answer and memory are the same to the bit, else '!'. Ends with 1 if it was cut.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "steering.h"
+
+static int is_same(const struct unspin_decision_record *record)
+{
+	struct unspin_policy_memory memory = record->before;
+	struct unspin_decision decision = policies_decide(record->event, record->policies, &record->facts, &memory);
+
+	return !memcmp(&decision, &record->decision, sizeof(decision)) &&
+	       !memcmp(&memory, &record->after, sizeof(memory));
+}
+
+int main(void)
+{
+	struct unspin_decision_record record;
+	size_t bytes;
+
+	while ((bytes = fread(&record, 1, sizeof(record), stdin)) == sizeof(record))
+		putchar(is_same(&record) ? '=' : '!');
+	return bytes != 0 || ferror(stdin) || fflush(stdout) != 0;
+}

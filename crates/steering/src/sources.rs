@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The C sources that a policy of a user's own is compiled with: those that this very binary was built from.
+
+use std::{fs, io, path::Path};
+
+include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+
+/// What begins a decision function's name in a policy of ours, such as `loan_on_`, in some embedded source.
+pub(crate) fn is_taken(name: &str) -> bool {
+    let begins = format!("{name}_on_");
+    let word = |text: &str| {
+        text.match_indices(&begins).any(|(at, _)| {
+            let before = text[..at].chars().next_back();
+            !before.is_some_and(|character| character.is_alphanumeric() || character == '_')
+        })
+    };
+    let policies = FILES.iter().filter(|(path, _)| path.starts_with("policy/"));
+    policies.into_iter().any(|(_, text)| word(text))
+}
+
+/// Writes them below `folder`/unspin, so that `-I folder` makes `<unspin/policy/contract.h>` the contract.
+///
+/// # Errors
+/// When that folder cannot be written.
+pub(crate) fn unpack(folder: &Path) -> io::Result<()> {
+    for (path, text) in FILES {
+        let path = folder.join("unspin").join(path);
+        fs::create_dir_all(path.parent().expect("below the folder"))?;
+        fs::write(path, text)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_our_policies_are_taken() {
+        for name in ["loan", "loan_cpl", "policies", "own", "none"] {
+            assert!(is_taken(name), "{name}");
+        }
+        for name in ["cpl", "mine", "oan"] {
+            assert!(!is_taken(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn all_that_is_needed_is_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        unpack(folder.path()).expect("it is writable");
+        for name in [
+            "policy/steering.h",
+            "policy/contract.h",
+            "policy/own_test.h",
+            "abi/types.h",
+            "bpf/steer.bpf.c",
+            "bpf/steer_own.bpf.c",
+        ] {
+            assert!(folder.path().join("unspin").join(name).is_file(), "{name}");
+        }
+        assert_eq!(SOURCES_HASH.len(), 16);
+    }
+}
