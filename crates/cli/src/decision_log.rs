@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file of decisions: 8 bytes that name it, then records of `struct unspin_decision_record` (policy/steering.h) as they
-//! lie in memory, little-endian.
+//! A file of decisions: 8 bytes that name it, 8 with the size of a record, then records of `struct unspin_decision_record`
+//! (policy/steering.h) as they lie in memory, little-endian. More policies make longer records.
 
 use std::{
     fs::File,
@@ -16,6 +16,7 @@ use crate::failure::Failure;
 /// The contract's version is part of it.
 const NAME: [u8; 8] = *b"unspdec0";
 const BYTES: usize = size_of::<DecisionRecord>();
+const HEADER_BYTES: usize = NAME.len() + size_of::<u64>();
 
 /// A log that is being written.
 pub struct DecisionFile(BufWriter<File>);
@@ -29,6 +30,7 @@ impl DecisionFile {
         let file = File::create(path).with_context(|| format!("writing {}", path.display()))?;
         let mut file = BufWriter::new(file);
         file.write_all(&NAME)?;
+        file.write_all(&(BYTES as u64).to_le_bytes())?;
         Ok(DecisionFile(file))
     }
 
@@ -55,15 +57,23 @@ impl DecisionFile {
 /// When it cannot be read or is something else.
 pub fn read(path: &Path) -> Result<Vec<DecisionRecord>, Failure> {
     let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    let records = bytes
-        .strip_prefix(&NAME)
-        .filter(|records| records.len() % BYTES == 0);
-    let records = records.ok_or_else(|| {
-        anyhow!(
-            "{}: no whole log of decisions of this version",
-            path.display()
+    let file = path.display();
+    let Some((header, records)) = bytes.split_at_checked(HEADER_BYTES) else {
+        return Err(anyhow!("{file}: no log of decisions").into());
+    };
+    let (name, size) = header.split_at(NAME.len());
+    if name != NAME {
+        return Err(anyhow!("{file}: no log of decisions, or of another contract").into());
+    }
+    if size != (BYTES as u64).to_le_bytes() {
+        return Err(anyhow!(
+            "{file}: written by another version of unspin: its records have another size than {BYTES} bytes"
         )
-    })?;
+        .into());
+    }
+    if records.len() % BYTES != 0 {
+        return Err(anyhow!("{file}: its last decision is cut off").into());
+    }
     let records = records.chunks_exact(BYTES);
     Ok(records.filter_map(DecisionRecord::from_bytes).collect())
 }
@@ -91,9 +101,19 @@ mod tests {
         assert_eq!(records.len(), 2);
         assert_eq!((records[0].thread, records[1]), (42, record));
         let whole = std::fs::read(&path).expect("a file");
-        for wrong in [&whole[1..], &whole[..whole.len() - 1], b""] {
+        let mut other = whole.clone();
+        other[8] += 8;
+        for (wrong, says) in [
+            (&whole[1..], "or of another contract"),
+            (&whole[..whole.len() - 1], "cut off"),
+            (&other, "another version"),
+            (b"", "no log"),
+        ] {
             std::fs::write(&path, wrong).expect("a file");
-            assert!(read(&path).is_err());
+            let Err(Failure::Failed(error)) = read(&path) else {
+                panic!("{says}")
+            };
+            assert!(error.to_string().contains(says), "{error}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub fn emulators() -> Vec<Check> {
         .collect()
 }
 
-/// The compiler that building unspin needs; running it needs none.
+/// The compiler that building unspin needs, and steering by a policy of one's own.
 pub fn clang() -> Check {
     const NAME: &str = "clang";
     let chosen = std::env::var("UNSPIN_CLANG").ok();
@@ -60,7 +60,8 @@ pub fn clang() -> Check {
         None => Check::limited(
             NAME,
             "not found",
-            "only needed to build unspin: `apt-get install clang-19`, or `make setup`",
+            "only needed to build unspin and for policies of your own (steer --policy ./NAME.c): \
+             `apt-get install clang-19`, or `make setup`",
         ),
     }
 }

@@ -1,11 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin policy`: names, switching while it runs, and taking logged decisions again.
+//! `unspin policy`: names, switching while it runs, policies of one's own, and taking logged decisions again.
 
-use anyhow::anyhow;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
 use unspin_agent::set_running_policies;
-use unspin_steering::Policies;
+use unspin_steering::{DecisionRecord, OwnError, OwnSource, Policies, write_new_policy};
 
-use crate::{arguments::PolicyVerb, decision_log, failure::Failure};
+use crate::{
+    arguments::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
+    decision_log,
+    failure::Failure,
+    policy_choice,
+};
 
 /// Does one of them.
 pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
@@ -16,21 +26,88 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             Ok(())
         }
         PolicyVerb::Set(arguments) => {
-            set_running_policies(arguments.policy).map_err(anyhow::Error::from)?;
-            Ok(())
+            let policies = policy_choice::of_running(&arguments.policy)?;
+            Ok(set_running_policies(policies).map_err(anyhow::Error::from)?)
         }
-        PolicyVerb::Replay(arguments) => {
-            let records = decision_log::read(&arguments.file)?;
-            let differ = records.iter().filter(|record| !record.replays()).count();
-            if let Some(first) = records.iter().find(|record| !record.replays()) {
-                return Err(anyhow!(
-                    "{differ} of {} decisions come out otherwise here; the first: {first:?}",
-                    records.len()
-                )
-                .into());
-            }
-            println!("{} decisions: the same to the bit", records.len());
-            Ok(())
-        }
+        PolicyVerb::New(arguments) => new(&arguments.name),
+        PolicyVerb::Test(arguments) => test(&arguments.file),
+        PolicyVerb::Build(arguments) => build(arguments),
+        PolicyVerb::Replay(arguments) => replay(arguments),
     }
+}
+
+/// Whose fault it is: a name or a path that cannot be is the command line's.
+fn failure(error: OwnError) -> Failure {
+    match error {
+        OwnError::Name(_) | OwnError::Path(_) => Failure::Usage(error.to_string()),
+        error => Failure::Failed(error.into()),
+    }
+}
+
+fn new(name: &str) -> Result<(), Failure> {
+    let [policy, test] = write_new_policy(Path::new("."), name).map_err(failure)?;
+    println!(
+        "{} is the policy, {} its test",
+        policy.display(),
+        test.display()
+    );
+    println!("try it: unspin policy test {}", policy.display());
+    println!(
+        "steer by it: sudo unspin steer --policy {}",
+        policy.display()
+    );
+    Ok(())
+}
+
+fn test(file: &Path) -> Result<(), Failure> {
+    let tested = OwnSource::at(file)
+        .and_then(|source| source.test())
+        .map_err(failure)?;
+    if !tested.output.is_empty() {
+        println!("{}", tested.output);
+    }
+    if !tested.passed {
+        return Err(anyhow!("the test of {} fails", file.display()).into());
+    }
+    println!("{}: passed", file.display());
+    Ok(())
+}
+
+fn build(arguments: &PolicyBuildArguments) -> Result<(), Failure> {
+    let own = policy_choice::load(&arguments.file, arguments.dry_run)?;
+    let output = match &arguments.output {
+        Some(output) => output.clone(),
+        None => PathBuf::from(format!("{}.bpf.o", own.name())),
+    };
+    fs::write(&output, own.object()).with_context(|| format!("writing {}", output.display()))?;
+    println!("{}: to be loaded with --policy", output.display());
+    Ok(())
+}
+
+fn replay(arguments: &PolicyReplayArguments) -> Result<(), Failure> {
+    let records = decision_log::read(&arguments.file)?;
+    let same: Vec<bool> = match &arguments.with {
+        Some(own) => OwnSource::at(own)
+            .and_then(|source| source.replay(&records))
+            .map_err(failure)?,
+        None if records.iter().any(DecisionRecord::asked_own) => {
+            return Err(anyhow!(
+                "{}: a policy of a user's own was asked: say --with ./NAME.c, with the file that it was compiled from",
+                arguments.file.display()
+            )
+            .into());
+        }
+        None => records.iter().map(DecisionRecord::replays).collect(),
+    };
+    let differ = same.iter().filter(|same| !**same).count();
+    if let Some(first) = same.iter().position(|same| !same) {
+        return Err(anyhow!(
+            "{differ} of {} decisions come out otherwise here; the first: {:?}",
+            records.len(),
+            records[first]
+        )
+        .into());
+    }
+    println!("{} decisions: the same to the bit", records.len());
+    Ok(())
 }

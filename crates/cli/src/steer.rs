@@ -16,6 +16,7 @@ use unspin_steering::Policies;
 
 use crate::{
     arguments::SteerArguments, decision_log::DecisionFile, failure::Failure, interrupt, output,
+    policy_choice::ChosenPolicies,
 };
 
 /// How often it is asked whether the kernel has sent the scheduler away.
@@ -33,11 +34,12 @@ const COUNTER: &[Column] = &[
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let interrupted = interrupt::flag()?;
-    let options = options(arguments)?;
+    let chosen = arguments.policy.ready(arguments.dry_run)?;
+    let options = options(arguments, &chosen)?;
     let log = arguments.log_decisions.as_deref();
     let mut log = log.map(DecisionFile::create).transpose()?;
     let steerer = Steerer::attach(&options).map_err(anyhow::Error::from)?;
-    say(&options, &steerer)?;
+    say(&chosen, &steerer)?;
     let mut child = match arguments.command.split_first() {
         None => None,
         Some((program, words)) => {
@@ -105,24 +107,23 @@ fn write_decisions(steerer: &Steerer, log: Option<&mut DecisionFile>) -> Result<
 }
 
 /// What is attached, in one line on standard error.
-fn say(options: &SteerOptions, steerer: &Steerer) -> Result<(), Failure> {
+fn say(chosen: &ChosenPolicies, steerer: &Steerer) -> Result<(), Failure> {
     let source = match base_slice().map_err(anyhow::Error::from)?.1 {
-        _ if options.slice_ns.is_some() => "as asked",
         SliceSource::DebugFs => "the kernel's base_slice_ns",
         SliceSource::Rule => "the kernel's default by its rule: debugfs is not to be read",
     };
     eprintln!(
-        "unspin: steering with policy {}, slice {} us ({source})",
-        options.policies,
+        "unspin: steering with policy {chosen}, slice {} us ({source})",
         steerer.slice_ns() as f64 / 1e3
     );
     Ok(())
 }
 
-fn options(arguments: &SteerArguments) -> Result<SteerOptions, Failure> {
+fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerOptions, Failure> {
     let cgroups = arguments.cgroups.iter().map(|folder| inode(folder));
     Ok(SteerOptions {
-        policies: arguments.policy,
+        policies: chosen.policies,
+        own: chosen.own.clone(),
         slice_ns: None,
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,

@@ -9,15 +9,17 @@ use unspin_scenario::{Host, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
-    arguments::LinuxArguments,
-    arguments::{Arguments, Command, Emulator, TestbedArguments, VmVerb},
+    arguments::{Arguments, Command, Emulator, LinuxArguments, TestbedArguments, VmVerb},
     failure::Failure,
+    testbed_policies,
 };
 
 /// Runs the command; the exit status is the command's own.
 pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
-    let options = options(arguments)?;
-    let outcome = unspin_testbed::run(&options, &arguments.command).map_err(anyhow::Error::from)?;
+    let mut options = options(arguments)?;
+    let prepared = testbed_policies::prepare(&arguments.command)?;
+    options.inputs.extend(prepared.inputs.iter().cloned());
+    let outcome = unspin_testbed::run(&options, &prepared.command).map_err(anyhow::Error::from)?;
     for file in &outcome.files {
         let folder = arguments.bring_back.as_deref().unwrap_or(Path::new(""));
         eprintln!(

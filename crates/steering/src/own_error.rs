@@ -15,7 +15,7 @@ pub enum OwnError {
     )]
     Name(String),
     /// A file that is not there, or cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}", path = path.display())]
     File {
         /// Which.
         path: PathBuf,
@@ -52,7 +52,7 @@ pub enum OwnError {
     #[error("taking decisions again with {0} ended in the middle")]
     Replay(PathBuf),
     /// Files for a moment could not be written, or a program not be run.
-    #[error("compiling a policy: {0}")]
+    #[error("compiling a policy")]
     Work(#[from] io::Error),
 }
 

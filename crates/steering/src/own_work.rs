@@ -60,7 +60,12 @@ impl Work {
             };
             text = text.replace(&folder(own), &typed);
         }
-        text.trim_end().to_owned()
+        // How our own files include one another is of no interest.
+        let ours = |line: &&str| {
+            let from = line.trim_start().trim_start_matches("In file included ");
+            !from.starts_with("from unspin/")
+        };
+        text.lines().filter(ours).collect::<Vec<_>>().join("\n")
     }
 }
 

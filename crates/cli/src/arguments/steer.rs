@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use unspin_steering::Policies;
 
 use super::{Observe, Output, OverrideArguments, parse_limit, parse_time};
+use crate::policy_choice::PolicyChoice;
 
 /// `unspin compare`
 #[derive(Args, Debug)]
@@ -65,6 +66,12 @@ pub enum PolicyVerb {
     List,
     /// Change what the running `unspin steer` decides by, from the next decision on.
     Set(PolicySetArguments),
+    /// Write a policy of your own, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
+    New(PolicyNewArguments),
+    /// Compile a policy of your own and its test for this machine, and run the test.
+    Test(PolicyFileArguments),
+    /// Compile a policy of your own into an object file, to be loaded where there is no compiler.
+    Build(PolicyBuildArguments),
     /// Take the decisions of a log again, on this machine, and fail unless all are the same to the bit.
     Replay(PolicyReplayArguments),
 }
@@ -72,9 +79,39 @@ pub enum PolicyVerb {
 /// `unspin policy set`
 #[derive(Args, Debug)]
 pub struct PolicySetArguments {
-    /// none, or some of the others apart by commas.
-    #[arg(value_name = "POLICY", value_parser = crate::steer::parse_policies)]
-    pub policy: Policies,
+    /// none, or some of the others apart by commas; a policy of your own, if it runs, by its name.
+    #[arg(value_name = "POLICY")]
+    pub policy: String,
+}
+
+/// `unspin policy new`
+#[derive(Args, Debug)]
+pub struct PolicyNewArguments {
+    /// What its functions' names begin with: letters a to z, digits and `_`.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `unspin policy test`
+#[derive(Args, Debug)]
+pub struct PolicyFileArguments {
+    /// The policy's C file.
+    #[arg(value_name = "NAME.c")]
+    pub file: PathBuf,
+}
+
+/// `unspin policy build`
+#[derive(Args, Debug)]
+pub struct PolicyBuildArguments {
+    /// The policy's C file.
+    #[arg(value_name = "NAME.c")]
+    pub file: PathBuf,
+    /// Where to put the object; NAME.bpf.o in this folder when absent.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// For `steer --dry-run`.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `unspin policy replay`
@@ -83,14 +120,22 @@ pub struct PolicyReplayArguments {
     /// What `unspin steer --log-decisions` wrote.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// The C file of the policy of a user's own that was asked, too.
+    #[arg(long, value_name = "NAME.c")]
+    pub with: Option<PathBuf>,
 }
 
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
-    /// What decides: none, or some of loan, loan-cpl, kernel-exit, directed-yield, apart by commas.
-    #[arg(long, value_name = "POLICY", default_value = "none", value_parser = crate::steer::parse_policies)]
-    pub policy: Policies,
+    /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a policy of your own,
+    /// ./NAME.c or what `unspin policy build` made of it, which is asked first.
+    #[arg(long, value_name = "POLICY", default_value = "none")]
+    pub policy: PolicyChoice,
+    /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
+    /// have been chosen. Also works where there is no sched_ext.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Let policies touch this process's vCPUs only. May be repeated, and go with --cgroup.
     #[arg(long = "vm", value_name = "PROCESS")]
     pub vms: Vec<u32>,

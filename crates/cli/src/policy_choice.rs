@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `--policy` takes: names, and a file with a policy of the user's own.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use anyhow::Context;
+use unspin_agent::{OwnPolicy, running_own_policy};
+use unspin_steering::Policies;
+
+use crate::failure::Failure;
+
+/// Some of the built-in policies, and perhaps a file: `./mine.c` or `./mine.bpf.o`. Wherever it stands in the list, the
+/// user's own is asked first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyChoice {
+    built_in: Policies,
+    own: Option<PathBuf>,
+}
+
+/// The same, compiled and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenPolicies {
+    /// What is on.
+    pub policies: Policies,
+    /// The user's own.
+    pub own: Option<OwnPolicy>,
+}
+
+/// Whether a word of a list of policies is a file's name: a C file or an object.
+pub fn is_file(word: &str) -> bool {
+    word.ends_with(".c") || word.ends_with(".o")
+}
+
+impl FromStr for PolicyChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PolicyChoice, String> {
+        let (files, names): (Vec<&str>, Vec<&str>) =
+            text.split(',').partition(|word| is_file(word));
+        let built_in = match (&files[..], &names[..]) {
+            ([_, _, ..], _) => return Err("one file with a policy of your own, no more".into()),
+            ([_], []) => Policies::NONE,
+            ([_], names) if names.contains(&"none") => {
+                return Err("none is no policy beside others".into());
+            }
+            _ => names.join(",").parse().map_err(|error| {
+                format!("{error}; or a file with one of your own, as in ./mine.c,loan")
+            })?,
+        };
+        Ok(PolicyChoice {
+            built_in,
+            own: files.first().map(PathBuf::from),
+        })
+    }
+}
+
+impl PolicyChoice {
+    /// Compiles the C file, or reads the object; `dry_run`: for a dry run.
+    ///
+    /// # Errors
+    /// When there is no such file or no compiler, it does not compile, or was built by another version or for another use.
+    pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, Failure> {
+        let Some(path) = &self.own else {
+            return Ok(ChosenPolicies {
+                policies: self.built_in,
+                own: None,
+            });
+        };
+        Ok(ChosenPolicies {
+            policies: self.built_in.and(Policies::OWN),
+            own: Some(load(path, dry_run)?),
+        })
+    }
+}
+
+/// From C or from an object.
+pub fn load(path: &Path, dry_run: bool) -> Result<OwnPolicy, Failure> {
+    let own = if path.extension().is_some_and(|end| end == "c") {
+        OwnPolicy::compile(path, dry_run)
+    } else {
+        let object = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        OwnPolicy::from_object(path, object, dry_run)
+    };
+    Ok(own.map_err(anyhow::Error::from)?)
+}
+
+impl fmt::Display for ChosenPolicies {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_names(out, self.policies, self.own.as_ref().map(OwnPolicy::name))
+    }
+}
+
+/// The user's own by its name.
+fn write_names(out: &mut fmt::Formatter<'_>, policies: Policies, own: Option<&str>) -> fmt::Result {
+    let names = policies.to_string();
+    match own {
+        Some(own) => out.write_str(&names.replacen("own", own, 1)),
+        None => out.write_str(&names),
+    }
+}
+
+/// The words of `unspin policy set`: names of built-in policies, and of the user's own that the running scheduler has.
+///
+/// # Errors
+/// When there is no such policy, or nothing runs.
+pub fn of_running(text: &str) -> Result<Policies, Failure> {
+    if text.split(',').any(is_file) {
+        let says = "a policy's file is loaded when `unspin steer` starts; while it runs, say the policy's name";
+        return Err(Failure::Usage(says.into()));
+    }
+    if let Ok(policies) = text.parse() {
+        return Ok(policies);
+    }
+    let own = running_own_policy().map_err(anyhow::Error::from)?;
+    with_own(text, own.as_deref()).map_err(Failure::Usage)
+}
+
+fn with_own(text: &str, own: Option<&str>) -> Result<Policies, String> {
+    let (mine, others): (Vec<&str>, Vec<&str>) =
+        text.split(',').partition(|word| Some(*word) == own);
+    match (mine.is_empty(), &others[..]) {
+        (false, []) => Ok(Policies::OWN),
+        (false, others) if !others.contains(&"none") => {
+            Ok(others.join(",").parse::<Policies>()?.and(Policies::OWN))
+        }
+        _ => text.parse(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> PolicyChoice {
+        text.parse().expect("a choice")
+    }
+
+    #[test]
+    fn names_and_one_file_are_read() {
+        let loan: Policies = "loan".parse().expect("a policy");
+        assert_eq!(choice("none"), PolicyChoice::default());
+        assert_eq!(choice("loan").built_in, loan);
+        for both in ["./a/mine.c,loan", "loan,./a/mine.c"] {
+            assert_eq!(choice(both).built_in, loan);
+            assert_eq!(choice(both).own, Some("./a/mine.c".into()));
+        }
+        assert_eq!(choice("mine.bpf.o").built_in, Policies::NONE);
+        for wrong in ["", "a.c,b.c", "none,a.c", "mine", "loan,", "a.c,"] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+        let error = "mine".parse::<PolicyChoice>().expect_err("no policy");
+        assert!(
+            error.contains("`mine`") && error.contains("./mine.c"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_running_policy_is_set_by_its_name() {
+        let loan: Policies = "loan".parse().expect("a policy");
+        let set = |text| with_own(text, Some("mine"));
+        assert_eq!(set("mine"), Ok(Policies::OWN));
+        assert_eq!(set("loan,mine"), Ok(Policies::OWN.and(loan)));
+        for wrong in ["none,mine", "mine,other", "other", "own"] {
+            assert!(set(wrong).is_err(), "{wrong}");
+        }
+        assert!(with_own("mine", None).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        for file in ["/no/mine.c", "/no/mine.bpf.o"] {
+            let Err(Failure::Failed(error)) = choice(file).ready(false) else {
+                panic!("it is there")
+            };
+            assert!(format!("{error:#}").contains(file), "{error:#}");
+        }
+    }
+
+    #[test]
+    fn what_was_compiled_is_loaded_and_names_itself() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [path, _] = unspin_steering::write_new_policy(folder.path(), "mine").expect("new");
+        let own = load(&path, false).expect("it compiles (clang builds unspin, too)");
+        let object = folder.path().join("mine.bpf.o");
+        std::fs::write(&object, own.object()).expect("it is writable");
+        let words = format!("kernel-exit,{}", object.display());
+        let chosen = choice(&words).ready(false).expect("it is one");
+        assert_eq!(chosen.to_string(), "mine,kernel-exit");
+        assert!(chosen.policies.has_own());
+        let said = |changed: Vec<u8>, dry_run| {
+            std::fs::write(&object, changed).expect("it is writable");
+            let Err(Failure::Failed(error)) = choice(&words).ready(dry_run) else {
+                panic!("it is refused")
+            };
+            error.to_string()
+        };
+        let text = said(own.object().to_vec(), true);
+        assert!(text.contains("--dry-run"), "{text}");
+        // The same object with another version's hash.
+        let hash = unspin_steering::SOURCES_HASH.as_bytes();
+        let mut other = own.object().to_vec();
+        let at = other.windows(hash.len()).position(|window| window == hash);
+        other[at.expect("the hash is in it")] ^= 1;
+        let text = said(other, false);
+        assert!(text.contains("another version"), "{text}");
+        assert!(said(own.object()[..500].to_vec(), false).contains("is no policy"));
+    }
+}
