@@ -6,6 +6,7 @@
 #include "lock_kinds.h"
 #include "observe.h"
 #include "steer.h"
+#include "steer_dry.h"
 
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */
 extern const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT];

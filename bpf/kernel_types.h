@@ -48,6 +48,7 @@ enum {
 /* arch/x86/include/asm/ptrace.h */
 struct pt_regs {
 	unsigned long ax;
+	unsigned long si;
 	unsigned long di;
 };
 

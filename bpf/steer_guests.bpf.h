@@ -197,6 +197,7 @@ static __always_inline void leave(struct task_struct *p, struct task_context *ta
 	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
 }
 
+#ifndef UNSPIN_STEER_DRY /* what follows acts */
 /* The first look at a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
 static int look(void *map, u32 *cpu, struct cpu_context *here)
 {
@@ -292,5 +293,6 @@ int BPF_PROG(on_destroy_vm)
 	__sync_fetch_and_add(&destroyed, 1);
 	return 0;
 }
+#endif
 
 #endif

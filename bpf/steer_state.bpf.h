@@ -107,7 +107,12 @@ struct {
 
 /* In a section of its own: the constants of a user's policy make .rodata. */
 const volatile struct unspin_steer_options options SEC(".rodata.options");
-volatile struct unspin_steer_control control SEC(".data.unspin"); /* a map found by this name */
+#ifdef UNSPIN_STEER_DRY
+#define CONTROL_SECTION ".data.dry"
+#else
+#define CONTROL_SECTION ".data.unspin" /* a map found by this name */
+#endif
+volatile struct unspin_steer_control control SEC(CONTROL_SECTION);
 struct unspin_steer_exit ended SEC(".data.ended");
 u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */
 

@@ -14,7 +14,7 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for name in ["observe", "empty", "synthetic", "steer"] {
+    for name in ["observe", "empty", "synthetic", "steer", "steer_dry"] {
         compile_bpf(&root, &out, name);
     }
 }

@@ -29,6 +29,12 @@ unsafe impl Plain for abi::unspin_steer_control {}
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_own_policy {}
+// SAFETY: abi/steer_dry.h asserts the sizes of these three, the sums of their fields: integers only.
+unsafe impl Plain for abi::unspin_dry_key {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_dry_count {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_dry_losses {}
 // SAFETY: an array of 8-byte integers.
 unsafe impl Plain for abi::unspin_steer_counters {}
 // SAFETY: policy/steering.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.

@@ -37,7 +37,7 @@ pub use observer::Observer;
 pub use options::{EventMask, ObserveOptions};
 pub use recorder::{Recorded, Recorder};
 pub use steer::{
-    OwnPolicy, OwnPolicyError, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions,
-    Steerer, base_slice, running_own_policy, set_running_policies,
+    DryAnswer, DryLosses, DryRun, OwnPolicy, OwnPolicyError, SliceSource, SteerCounter, SteerEnd,
+    SteerError, SteerOptions, Steerer, base_slice, running_own_policy, set_running_policies,
 };
 pub use threads::monotonic_ns;

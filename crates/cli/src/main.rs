@@ -53,6 +53,8 @@ mod replay;
 mod scenario_command;
 mod shares;
 mod steer;
+mod steer_dry;
+mod steer_wait;
 mod testbed_boots;
 mod testbed_policies;
 mod testbed_run;

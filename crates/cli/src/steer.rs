@@ -1,26 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
-use std::{
-    os::unix::fs::MetadataExt,
-    path::Path,
-    process::{Command, ExitCode},
-    sync::atomic::Ordering,
-    time::{Duration, Instant},
-};
+use std::{os::unix::fs::MetadataExt, path::Path, process::ExitCode};
 
-use anyhow::Context;
 use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, base_slice};
 use unspin_report::{Column, Document, Table, Unit};
 use unspin_steering::Policies;
 
 use crate::{
-    arguments::SteerArguments, decision_log::DecisionFile, failure::Failure, interrupt, output,
+    arguments::SteerArguments,
+    decision_log::DecisionFile,
+    failure::Failure,
+    output,
     policy_choice::ChosenPolicies,
+    steer_dry,
+    steer_wait::{Wait, print},
 };
-
-/// How often it is asked whether the kernel has sent the scheduler away.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// Room for some 80,000 decisions between two looks.
 const LOG_BYTES: u32 = 16 << 20;
@@ -33,52 +28,34 @@ const COUNTER: &[Column] = &[
 
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
-    let interrupted = interrupt::flag()?;
-    let chosen = arguments.policy.ready(arguments.dry_run)?;
+    if arguments.dry_run {
+        return steer_dry::run(arguments);
+    }
+    let mut wait = Wait::new(arguments)?;
+    let chosen = arguments.policy.ready(false)?;
     let options = options(arguments, &chosen)?;
     let log = arguments.log_decisions.as_deref();
     let mut log = log.map(DecisionFile::create).transpose()?;
     let steerer = Steerer::attach(&options).map_err(anyhow::Error::from)?;
     say(&chosen, &steerer)?;
-    let mut child = match arguments.command.split_first() {
-        None => None,
-        Some((program, words)) => {
-            let child = Command::new(program).args(words).spawn();
-            Some(child.with_context(|| format!("starting {}", program.to_string_lossy()))?)
-        }
-    };
-    let began = Instant::now();
-    let mut status = None;
+    wait.start(&arguments.command)?;
     let end = loop {
-        if let Some(child) = &mut child {
-            status = child.try_wait()?;
-        }
+        let goes_on = wait.goes_on()?;
         write_decisions(&steerer, log.as_mut())?;
         let ended = steerer.ended().map_err(anyhow::Error::from)?;
-        let over = arguments
-            .duration
-            .is_some_and(|limit| began.elapsed() >= limit);
-        if status.is_some() || ended.is_some() || over || interrupted.load(Ordering::Relaxed) {
+        if ended.is_some() || !goes_on {
             break ended;
         }
-        std::thread::sleep(LOOK_EVERY);
     };
     write_decisions(&steerer, log.as_mut())?;
     log.map(DecisionFile::finish).transpose()?;
     let counters = steerer.counters().map_err(anyhow::Error::from)?;
     drop(steerer);
     // A command outlives its scheduler: what it did after that is its own.
-    if let (Some(child), None) = (&mut child, status) {
-        status = Some(child.wait()?);
-    }
+    let status = wait.finish()?;
     let mut document = output::document("steer");
     add_counters(&mut document, &counters);
-    // The command's own output stands on standard output.
-    if arguments.command.is_empty() {
-        output::print(&document, arguments.output)?;
-    } else {
-        document.write_text(&mut std::io::stderr().lock())?;
-    }
+    print(&document, arguments)?;
     if let Some(end) = end {
         return Err(anyhow::anyhow!(
             "the kernel took its own scheduler back: {}: {}",
@@ -87,8 +64,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         )
         .into());
     }
-    let code = status.map_or(0, |status| status.code().map_or(1, |code| code as u8));
-    Ok(ExitCode::from(code))
+    Ok(status)
 }
 
 /// Moves what was decided since the last call into the file, if there is one.
@@ -119,7 +95,14 @@ fn say(chosen: &ChosenPolicies, steerer: &Steerer) -> Result<(), Failure> {
     Ok(())
 }
 
-fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerOptions, Failure> {
+/// How to steer, or to try it.
+///
+/// # Errors
+/// When a cgroup is none.
+pub fn options(
+    arguments: &SteerArguments,
+    chosen: &ChosenPolicies,
+) -> Result<SteerOptions, Failure> {
     let cgroups = arguments.cgroups.iter().map(|folder| inode(folder));
     Ok(SteerOptions {
         policies: chosen.policies,

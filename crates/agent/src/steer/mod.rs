@@ -4,6 +4,7 @@
 
 mod cpus;
 mod decisions;
+mod dry;
 mod error;
 mod object;
 mod own;
@@ -13,13 +14,14 @@ mod slice;
 
 use std::os::fd::OwnedFd;
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
 use unspin_steering::{DecisionRecord, Policies};
 
-use crate::{bytes, load};
+use crate::load;
 use decisions::DecisionLog;
 
+pub use dry::{DryAnswer, DryLosses, DryRun};
 pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub use slice::{SliceSource, base_slice};
@@ -135,17 +137,7 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to read the map.
     pub fn counters(&self) -> Result<Vec<SteerCounter>, SteerError> {
-        let per_cpu = self
-            .counters
-            .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
-            .map_err(|source| load::refused("reading the BPF map counters", source))?;
-        let mut sums = abi::unspin_steer_counters::default();
-        for raw in per_cpu.unwrap_or_default() {
-            let one: abi::unspin_steer_counters = bytes::read("counters", &raw)?;
-            for (sum, value) in sums.of.iter_mut().zip(one.of) {
-                *sum += value;
-            }
-        }
+        let sums = object::read_counters(&self.counters)?;
         Ok(object::names()
             .zip(sums.of)
             .map(|((name, says), value)| SteerCounter { name, says, value })

@@ -37,7 +37,9 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
     let mut object = load::with_log(|| {
         open(options, slice_ns, &cpus, groups)?
             .load()
-            .map_err(|source| load::refused("loading the scheduler", source))
+            .map_err(|source| {
+                load::refused(&own::loading("the scheduler", options.own.as_ref()), source)
+            })
     })?;
     fill(&object, options, &cpus, groups)?;
     let control = load::map(&object, CONTROL)?;
@@ -203,6 +205,23 @@ pub(super) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
         .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
         .filter_map(|map| MapHandle::from_map_id(map.id).ok())
         .collect()
+}
+
+/// The counters, summed over all CPUs.
+pub(super) fn read_counters(
+    counters: &MapHandle,
+) -> Result<abi::unspin_steer_counters, SteerError> {
+    let per_cpu = counters
+        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| load::refused("reading the BPF map counters", source))?;
+    let mut sums = abi::unspin_steer_counters::default();
+    for raw in per_cpu.unwrap_or_default() {
+        let one: abi::unspin_steer_counters = bytes::read("counters", &raw)?;
+        for (sum, value) in sums.of.iter_mut().zip(one.of) {
+            *sum += value;
+        }
+    }
+    Ok(sums)
 }
 
 /// Name and meaning of each counter, in order.

@@ -136,6 +136,17 @@ pub fn running_own_policy() -> Result<Option<String>, SteerError> {
     Ok(None)
 }
 
+/// What is being loaded, in words for an error.
+pub(super) fn loading(what: &str, own: Option<&OwnPolicy>) -> String {
+    match own {
+        None => format!("loading {what}"),
+        Some(own) => format!(
+            "loading {what} with the policy {}; where the kernel refuses it stands at the end of its log",
+            own.name
+        ),
+    }
+}
+
 /// The object to load: the user's, or the embedded one.
 pub(super) fn open(
     own: Option<&OwnPolicy>,
