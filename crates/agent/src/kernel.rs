@@ -151,8 +151,11 @@ impl Capabilities {
     }
 }
 
-/// What each program needs: kind, name, and the module it is in (`vmlinux`: the kernel itself).
-const NEEDED: [(Kind, &str, &str); 9] = [
+/// What a program needs: kind, name, and the module it is in (`vmlinux`: the kernel itself).
+type Need = (Kind, &'static str, &'static str);
+
+/// Observing.
+const NEEDED: [Need; 9] = [
     (Kind::Typedef, "kvm_exit", "kvm"),
     (Kind::Typedef, "kvm_entry", "kvm"),
     (Kind::Function, "kvm_vcpu_on_spin", "kvm"),
@@ -164,11 +167,28 @@ const NEEDED: [(Kind, &str, &str); 9] = [
     (Kind::Typedef, "sched_process_exit", "vmlinux"),
 ];
 
-/// Checks that all that the programs need is there and that the caller may load them.
+/// A dry run; without function tracing it does not see yields, and that is said.
+const NEEDED_FOR_DRY_RUN: [Need; 4] = [
+    (Kind::Typedef, "kvm_entry", "kvm"),
+    (Kind::Typedef, "kvm_hypercall", "kvm"),
+    (Kind::Typedef, "sched_switch", "vmlinux"),
+    (Kind::Typedef, "sched_process_exit", "vmlinux"),
+];
+
+/// Checks that all that the observer's programs need is there and that the caller may load them.
 ///
 /// # Errors
 /// The first thing that is missing, in the order in which a user would mend it.
 pub(crate) fn check() -> Result<(), Error> {
+    check_for(&NEEDED)
+}
+
+/// The same for those of a dry run.
+pub(crate) fn check_for_dry_run() -> Result<(), Error> {
+    check_for(&NEEDED_FOR_DRY_RUN)
+}
+
+fn check_for(needed: &[Need]) -> Result<(), Error> {
     let vmlinux = KernelBtf::vmlinux().ok_or(Error::NoBtf)?;
     let module = KernelBtf::module("kvm");
     let built_in = vmlinux.has("btf_trace_kvm_exit", Kind::Typedef);
@@ -179,6 +199,7 @@ pub(crate) fn check() -> Result<(), Error> {
     };
     let in_kvm = kvm.map(|kvm| |name: &str, kind| kvm.has(name, kind));
     find_missing(
+        needed,
         Capabilities::own(),
         built_in,
         &|name, kind| vmlinux.has(name, kind),
@@ -190,6 +211,7 @@ pub(crate) fn check() -> Result<(), Error> {
 type Has<'a> = dyn Fn(&str, Kind) -> bool + 'a;
 
 fn find_missing(
+    needed: &[Need],
     capabilities: Capabilities,
     kvm_built_in: bool,
     in_vmlinux: &Has<'_>,
@@ -199,7 +221,7 @@ fn find_missing(
     if let Some(missing) = capabilities.missing_for_observing(!kvm_built_in) {
         return Err(Error::NotPermitted { missing });
     }
-    for (kind, name, module) in NEEDED {
+    for (kind, name, module) in needed.iter().copied() {
         let has = if module == "kvm" { in_kvm } else { in_vmlinux };
         let (what, there) = match kind {
             Kind::Typedef => ("tracepoint", has(&format!("btf_trace_{name}"), kind)),
@@ -257,10 +279,16 @@ mod tests {
     #[test]
     fn what_is_missing_is_named_and_where() {
         let everything = |_: &str, _| true;
-        assert!(find_missing(ALL, false, &everything, Some(&everything)).is_ok());
-        let error = find_missing(ALL, false, &everything, None).expect_err("no kvm");
+        assert!(find_missing(&NEEDED, ALL, false, &everything, Some(&everything)).is_ok());
+        let error = find_missing(&NEEDED, ALL, false, &everything, None).expect_err("no kvm");
         assert!(error.to_string().contains("modprobe kvm_amd"), "{error}");
-        let error = find_missing(Capabilities(0), false, &everything, Some(&everything));
+        let error = find_missing(
+            &NEEDED,
+            Capabilities(0),
+            false,
+            &everything,
+            Some(&everything),
+        );
         let error = error.expect_err("not permitted").to_string();
         assert!(error.contains("root") && error.contains("sudo"), "{error}");
         for (kind, name, module) in NEEDED {
@@ -270,8 +298,8 @@ mod tests {
             };
             let lacking = |asked: &str, _| asked != wanted;
             let result = match module {
-                "kvm" => find_missing(ALL, false, &everything, Some(&lacking)),
-                _ => find_missing(ALL, false, &lacking, Some(&everything)),
+                "kvm" => find_missing(&NEEDED, ALL, false, &everything, Some(&lacking)),
+                _ => find_missing(&NEEDED, ALL, false, &lacking, Some(&everything)),
             };
             let error = result.expect_err("one is missing").to_string();
             let said = format!("`{name}` in the BTF of {module}");

@@ -11,6 +11,8 @@ use unspin_testbed::{Qemu, self_test::Checks};
 mod checks;
 #[path = "steerer/costs.rs"]
 mod costs;
+#[path = "steerer/dry.rs"]
+mod dry;
 #[path = "steerer/four_cpus.rs"]
 mod four_cpus;
 #[path = "steerer/host.rs"]

@@ -28,6 +28,15 @@ const COUNTER: &[Column] = &[
     Column::new("says", "what it counts", Unit::Text),
 ];
 
+/// Counters of which nothing is known where yields cannot be seen.
+const OF_YIELDS: [&str; 5] = [
+    "yields",
+    "not_asked",
+    "would_refuse",
+    "would_direct",
+    "would_lend",
+];
+
 const CHOICE: &[Column] = &[
     Column::new("process", "process", Unit::Text),
     Column::new("vm", "VM", Unit::Text),
@@ -60,6 +69,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         }
     }
     let answers = dry_run.answers().map_err(anyhow::Error::from)?;
+    let sees_yields = dry_run.sees_yields();
     let (hints, losses) = dry_run.losses().map_err(anyhow::Error::from)?;
     // Nothing is decided any more, but what was is still to be written.
     write_decisions(&dry_run, log.as_mut())?;
@@ -67,9 +77,9 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     log.map(DecisionFile::finish).transpose()?;
     let status = wait.finish()?;
     let mut document = output::document("steer");
-    add_counters(&mut document, &answers, hints, losses);
+    add_counters(&mut document, &answers, sees_yields, hints, losses);
     add_choices(&mut document, &answers);
-    add_notes(&mut document, &chosen);
+    add_notes(&mut document, &chosen, sees_yields);
     print(&document, arguments)?;
     Ok(status)
 }
@@ -96,7 +106,13 @@ fn sum(answers: &[DryAnswer], which: impl Fn(&DryAnswer) -> bool) -> u64 {
         .sum()
 }
 
-fn add_counters(document: &mut Document, answers: &[DryAnswer], hints: u64, losses: DryLosses) {
+fn add_counters(
+    document: &mut Document,
+    answers: &[DryAnswer],
+    sees_yields: bool,
+    hints: u64,
+    losses: DryLosses,
+) {
     let of = |event, action| {
         sum(answers, |it| {
             it.event == event && it.action == action && it.asked
@@ -173,7 +189,12 @@ fn add_counters(document: &mut Document, answers: &[DryAnswer], hints: u64, loss
     ];
     let mut table = Table::new("dry_run", "What would have been decided", COUNTER);
     for (name, value, says) in rows {
-        table.push(vec![name.into(), value.into(), says.into()]);
+        let known = sees_yields || !OF_YIELDS.contains(&name);
+        table.push(vec![
+            name.into(),
+            known.then_some(value).into(),
+            says.into(),
+        ]);
     }
     document.table(table);
 }
@@ -218,7 +239,12 @@ fn add_choices(document: &mut Document, answers: &[DryAnswer]) {
     }
 }
 
-fn add_notes(document: &mut Document, chosen: &ChosenPolicies) {
+fn add_notes(document: &mut Document, chosen: &ChosenPolicies, sees_yields: bool) {
+    if !sees_yields {
+        document.note(
+            "This kernel lets nobody hook its functions (CONFIG_FPROBE): yields were not seen.",
+        );
+    }
     document.note(format!(
         "Policy {chosen}. The host's own scheduler has decided all the same: had the policy been in charge, other yields would \
          have followed."

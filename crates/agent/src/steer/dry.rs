@@ -13,7 +13,11 @@ use super::{
     object::{choose_steered, read_counters, set_policies, settings},
     own,
 };
-use crate::{Error, ProgramHealth, bytes, kernel, load};
+use crate::{
+    Error, ProgramHealth, bytes,
+    kernel::{self, KernelBtf, Kind},
+    load,
+};
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer_dry.bpf.o"));
 
@@ -80,6 +84,7 @@ pub struct DryRun {
     counters: MapHandle,
     object: Object,
     slice_ns: u64,
+    sees_yields: bool,
 }
 
 impl DryRun {
@@ -88,15 +93,18 @@ impl DryRun {
     /// # Errors
     /// Says what is missing (root, BTF, KVM, a function) or what the kernel refused.
     pub fn attach(options: &SteerOptions) -> Result<DryRun, SteerError> {
-        kernel::check()?;
+        kernel::check_for_dry_run()?;
+        let sees_yields = functions_are_traced();
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
             None => base_slice()?.0,
         };
         let object = load::with_log(|| {
-            open(options, slice_ns)?.load().map_err(|source| {
-                load::refused(&own::loading("the dry run", options.own.as_ref()), source)
-            })
+            open(options, slice_ns, sees_yields)?
+                .load()
+                .map_err(|source| {
+                    load::refused(&own::loading("the dry run", options.own.as_ref()), source)
+                })
         })?;
         choose_steered(&object, options)?;
         set_policies(&load::map(&object, ".data.dry")?, options.policies)?;
@@ -108,6 +116,7 @@ impl DryRun {
             counters: load::map(&object, "counters")?,
             object,
             slice_ns,
+            sees_yields,
         };
         dry_run._links = attach(&dry_run.object)?;
         Ok(dry_run)
@@ -116,6 +125,11 @@ impl DryRun {
     /// How long a turn is taken to last, ns.
     pub fn slice_ns(&self) -> u64 {
         self.slice_ns
+    }
+
+    /// False where the kernel lets nobody hook its functions: then only slices that end are seen.
+    pub fn sees_yields(&self) -> bool {
+        self.sees_yields
     }
 
     /// What was answered so far, by process, VM, vCPU and candidate.
@@ -177,7 +191,7 @@ impl DryRun {
     }
 }
 
-fn open(options: &SteerOptions, slice_ns: u64) -> Result<OpenObject, Error> {
+fn open(options: &SteerOptions, slice_ns: u64, traced: bool) -> Result<OpenObject, Error> {
     let mut object = own::open(options.own.as_ref(), OBJECT, "dry")?;
     let settings = settings(options, slice_ns, 0);
     for mut map in object.maps_mut() {
@@ -192,13 +206,22 @@ fn open(options: &SteerOptions, slice_ns: u64) -> Result<OpenObject, Error> {
         };
         done.map_err(|source| load::refused(&format!("sizing the BPF map {name}"), source))?;
     }
+    for mut program in object.progs_mut() {
+        let section = program.section().to_string_lossy().into_owned();
+        program.set_autoload(traced || section.starts_with("tp_btf/"));
+    }
     Ok(object)
+}
+
+/// Whether functions can be hooked: CONFIG_FPROBE, and with it the tracing of functions that fentry needs, too.
+fn functions_are_traced() -> bool {
+    KernelBtf::vmlinux().is_some_and(|btf| btf.has("register_fprobe_ips", Kind::Function))
 }
 
 /// As [`load::attach`], with yields under both schedulers.
 fn attach(object: &Object) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
-    for program in object.progs_mut() {
+    for program in object.progs_mut().filter(|program| program.autoload()) {
         let section = program.section().to_string_lossy().into_owned();
         let link = if section == YIELDS {
             program.attach_kprobe_multi(false, yield_functions())

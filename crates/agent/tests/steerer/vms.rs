@@ -47,7 +47,8 @@ pub fn steer(policies: &str, change: impl FnOnce(&mut SteerOptions)) -> Steerer 
     }
 }
 
-fn operations(report: &RunReport) -> u64 {
+/// What all vCPUs of a run did.
+pub fn operations(report: &RunReport) -> u64 {
     let vcpus = report.vms.iter().flat_map(|vm| &vm.vcpus);
     vcpus.map(|vcpu| vcpu.statistics.operations).sum()
 }

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A dry run takes every decision, and changes nothing.
+
+use std::collections::BTreeMap;
+
+use unspin_agent::{DryRun, ObserveOptions, Observer, SteerOptions};
+use unspin_steering::{
+    Decision, DecisionRecord, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END,
+    UNSPIN_ON_YIELD,
+};
+
+use crate::{
+    host::state,
+    observer_vms::run_for,
+    vms::{fighting, operations},
+};
+
+fn dry_run(policies: &str, change: impl FnOnce(&mut SteerOptions)) -> DryRun {
+    let mut options = SteerOptions {
+        policies: policies.parse().expect("policies"),
+        decision_log_bytes: 16 << 20,
+        ..SteerOptions::default()
+    };
+    change(&mut options);
+    match DryRun::attach(&options) {
+        Ok(dry_run) => dry_run,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn decisions(dry_run: &DryRun) -> Vec<DecisionRecord> {
+    let mut records = Vec::new();
+    let drained = dry_run.drain_decisions(&mut |record| records.push(record));
+    drained.expect("the kernel tells");
+    records
+}
+
+/// Each yield that KVM's own counters know is asked about, and each answer is in the log and replays to the bit.
+pub fn a_dry_run_decides_as_the_scheduler_would() {
+    let mut observer = Observer::attach(&ObserveOptions::default()).expect("it can be observed");
+    let dry_run = dry_run("loan,kernel-exit", |_| ());
+    observer.reset().expect("the kernel lets us");
+    run_for(300, vec![fighting(4)]);
+    assert_eq!(state(), "disabled");
+    let records = decisions(&dry_run);
+    let answers = dry_run.answers().expect("the kernel tells");
+    let (hints, losses) = dry_run.losses().expect("the kernel tells");
+    assert_eq!((hints, losses), (4, Default::default()));
+    let of = |event: u32| answers.iter().filter(move |it| it.event == event);
+    let times = |event: u32| of(event).map(|it| it.count).sum::<u64>();
+    let counters = observer.counters().expect("the kernel tells");
+    let honoured: u64 = counters.iter().map(|it| it.yield_to_boosted).sum();
+    println!(
+        "  {honoured} yields, {} slices that ended",
+        times(UNSPIN_ON_SLICE_END)
+    );
+    // The fair class honours whatever it is asked.
+    assert_eq!(times(UNSPIN_ON_YIELD), honoured);
+    // Those before both sides had entered their guest were not asked.
+    let asked: u64 = answers
+        .iter()
+        .filter(|it| it.asked)
+        .map(|it| it.count)
+        .sum();
+    assert_eq!(asked, records.len() as u64);
+    assert!(asked > 500 && records.iter().all(DecisionRecord::replays));
+    assert_eq!(times(UNSPIN_ON_LOOK), 0);
+    for (event, action) in [
+        (UNSPIN_ON_YIELD, UNSPIN_LEND),
+        (UNSPIN_ON_SLICE_END, UNSPIN_GRANT),
+    ] {
+        assert!(
+            of(event).any(|it| it.action == action),
+            "{event}: no {action}"
+        );
+    }
+    // Who is chosen is another vCPU of the same VM.
+    let vcpus: BTreeMap<u32, u32> = of(UNSPIN_ON_SLICE_END)
+        .map(|it| (it.thread, it.vcpu))
+        .collect();
+    assert_eq!(vcpus.len(), 4);
+    for answer in of(UNSPIN_ON_YIELD).filter(|it| it.asked) {
+        let (vcpu, thread) = answer.candidate.expect("yields have one");
+        assert_eq!(vcpus.get(&thread), Some(&vcpu), "{answer:?}");
+        assert!(thread != answer.thread && answer.vm == 0, "{answer:?}");
+    }
+    facts_are_honest(&records);
+}
+
+/// A candidate is off its CPU, for a time that is known, and what its guest said is as old as that.
+fn facts_are_honest(records: &[DecisionRecord]) {
+    for record in records {
+        let (own, candidate) = (&record.facts.self_, &record.facts.candidate);
+        assert_eq!(
+            (own.descheduled.value, own.owes.value),
+            (0, 0),
+            "{record:?}"
+        );
+        if record.event != UNSPIN_ON_YIELD {
+            assert_eq!(own.mode.age_ns, 0, "{record:?}");
+            continue;
+        }
+        assert!(own.spun.value > 0, "{record:?}");
+        if matches!(record.decided(), Decision::Lend(_)) {
+            assert_eq!(candidate.descheduled.value, 1, "{record:?}");
+            assert_eq!(
+                candidate.critical.age_ns, candidate.descheduled.age_ns,
+                "{record:?}"
+            );
+        }
+    }
+}
+
+/// `--vm`: nobody is asked about others.
+pub fn a_dry_run_asks_about_chosen_processes_only() {
+    let own = std::process::id();
+    for (process, touched) in [(1, false), (own, true)] {
+        let dry_run = dry_run("loan", |options| options.processes = vec![process]);
+        run_for(150, vec![fighting(4)]);
+        let answers = dry_run.answers().expect("the kernel tells");
+        assert!(!answers.is_empty());
+        assert_eq!(answers.iter().any(|it| it.asked), touched, "{answers:?}");
+        assert_eq!(decisions(&dry_run).is_empty(), !touched);
+    }
+}
+
+/// Pairs of runs, in the order ABBA.
+const PAIRS: u32 = 6;
+/// 97.5 % of Student's t with 5 degrees of freedom.
+const T: f64 = 2.571;
+
+/// What a VM gets done while its vCPUs are asked about is what it gets done without.
+pub fn a_dry_run_changes_nothing() {
+    let stock = || operations(&run_for(150, vec![fighting(4)])) as f64;
+    let dry = || {
+        let dry_run = dry_run("loan,kernel-exit", |_| ());
+        let done = stock();
+        assert_eq!(state(), "disabled");
+        assert!(!decisions(&dry_run).is_empty());
+        done
+    };
+    let ratios: Vec<f64> = (0..PAIRS)
+        .map(|pair| {
+            let (first, second) = match pair % 2 {
+                0 => (dry(), stock()),
+                _ => {
+                    let without = stock();
+                    (dry(), without)
+                }
+            };
+            (first / second).ln()
+        })
+        .collect();
+    let number = f64::from(PAIRS);
+    let mean = ratios.iter().sum::<f64>() / number;
+    let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
+    let half = T * (squares / (number - 1.0) / number).sqrt();
+    let (low, high) = ((mean - half).exp(), (mean + half).exp());
+    println!("  {:.3} of stock, from {low:.3} to {high:.3}", mean.exp());
+    assert!(low <= 1.0 && high >= 1.0, "{low} to {high} of stock");
+}
