@@ -13,6 +13,9 @@ mod checks;
 #[path = "steerer/costs.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod costs;
+#[path = "steerer/dry.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod dry;
 #[path = "steerer/host.rs"]
 mod host;
 #[path = "steerer/hostile.rs"]

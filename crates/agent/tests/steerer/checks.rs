@@ -11,7 +11,7 @@ use std::{
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use crate::{
-    costs,
+    costs, dry,
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
     observer_vms::run_from,
@@ -22,7 +22,7 @@ use crate::{
 type Check = (&'static str, fn());
 
 /// All of them, in the order in which they run.
-pub const ALL: [Check; 17] = [
+pub const ALL: [Check; 20] = [
     ("it_comes_and_goes", it_comes_and_goes),
     ("cpu_time_follows_weights", cpu_time_follows_weights),
     ("quotas_are_named", quotas_are_named),
@@ -41,6 +41,15 @@ pub const ALL: [Check; 17] = [
         "decisions_replay_to_the_bit",
         vms::decisions_replay_to_the_bit,
     ),
+    (
+        "a_dry_run_decides_as_the_scheduler_would",
+        dry::a_dry_run_decides_as_the_scheduler_would,
+    ),
+    (
+        "a_dry_run_asks_about_chosen_processes_only",
+        dry::a_dry_run_asks_about_chosen_processes_only,
+    ),
+    ("a_dry_run_changes_nothing", dry::a_dry_run_changes_nothing),
     (
         "a_dispatch_does_not_grow_with_the_queue",
         costs::a_dispatch_does_not_grow_with_the_queue,

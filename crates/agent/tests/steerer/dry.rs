@@ -54,6 +54,9 @@ pub fn a_dry_run_decides_as_the_scheduler_would() {
         "  {honoured} yields, {} slices that ended",
         times(UNSPIN_ON_SLICE_END)
     );
+    // Who leaves its CPU and could go on has either yielded, or its slice has ended.
+    let left: u64 = counters.iter().map(|it| it.switches_out_runnable).sum();
+    assert!(times(UNSPIN_ON_SLICE_END) < left, "{left} left their CPUs");
     // The fair class honours whatever it is asked.
     assert_eq!(times(UNSPIN_ON_YIELD), honoured);
     // Those before both sides had entered their guest were not asked.
