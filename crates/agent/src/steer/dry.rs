@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The policies asked without a scheduler: `bpf/steer_dry.bpf.c`. Nothing is attached but tracing programs.
 
-use std::{collections::BTreeMap, fs};
+use std::{collections::BTreeMap, fs, os::fd::OwnedFd};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, OpenObject};
 use unspin_abi as abi;
@@ -17,6 +17,7 @@ use crate::{
     Error, ProgramHealth, bytes,
     kernel::{self, KernelBtf, Kind},
     load,
+    observer::enable_run_statistics,
 };
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer_dry.bpf.o"));
@@ -85,6 +86,7 @@ pub struct DryRun {
     object: Object,
     slice_ns: u64,
     sees_yields: bool,
+    _run_statistics: Option<OwnedFd>,
 }
 
 impl DryRun {
@@ -95,6 +97,10 @@ impl DryRun {
     pub fn attach(options: &SteerOptions) -> Result<DryRun, SteerError> {
         kernel::check_for_dry_run()?;
         let sees_yields = functions_are_traced();
+        let run_statistics = options
+            .run_statistics
+            .then(enable_run_statistics)
+            .transpose()?;
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
             None => base_slice()?.0,
@@ -117,6 +123,7 @@ impl DryRun {
             object,
             slice_ns,
             sees_yields,
+            _run_statistics: run_statistics,
         };
         dry_run._links = attach(&dry_run.object)?;
         Ok(dry_run)

@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use unspin_abi::LockKind;
 use unspin_agent::{DryRun, ObserveOptions, Observer, SteerOptions};
+use unspin_scenario::Vm;
 use unspin_steering::{
     Decision, DecisionRecord, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END,
     UNSPIN_ON_YIELD,
@@ -38,7 +40,9 @@ fn decisions(dry_run: &DryRun) -> Vec<DecisionRecord> {
 /// Each yield that KVM's own counters know is asked about, and each answer is in the log and replays to the bit.
 pub fn a_dry_run_decides_as_the_scheduler_would() {
     let mut observer = Observer::attach(&ObserveOptions::default()).expect("it can be observed");
-    let dry_run = dry_run("loan,kernel-exit", |_| ());
+    let dry_run = dry_run("loan,kernel-exit", |options| {
+        options.processes = vec![std::process::id()];
+    });
     observer.reset().expect("the kernel lets us");
     run_for(300, vec![fighting(4)]);
     assert_eq!(state(), "disabled");
@@ -114,44 +118,51 @@ fn facts_are_honest(records: &[DecisionRecord]) {
     }
 }
 
-/// `--vm`: nobody is asked about others.
+/// `--vm`: nobody is asked about others; that the chosen one is asked about, the check above says.
 pub fn a_dry_run_asks_about_chosen_processes_only() {
-    let own = std::process::id();
-    for (process, touched) in [(1, false), (own, true)] {
-        let dry_run = dry_run("loan", |options| options.processes = vec![process]);
-        run_for(150, vec![fighting(4)]);
-        let answers = dry_run.answers().expect("the kernel tells");
-        assert!(!answers.is_empty());
-        assert_eq!(answers.iter().any(|it| it.asked), touched, "{answers:?}");
-        assert_eq!(decisions(&dry_run).is_empty(), !touched);
-    }
+    let dry_run = dry_run("loan", |options| options.processes = vec![1]);
+    run_for(100, vec![fighting(4)]);
+    let answers = dry_run.answers().expect("the kernel tells");
+    assert!(
+        !answers.is_empty() && answers.iter().all(|it| !it.asked),
+        "{answers:?}"
+    );
+    assert!(decisions(&dry_run).is_empty());
 }
 
 /// Pairs of runs, in the order ABBA.
-const PAIRS: u32 = 6;
-/// 97.5 % of Student's t with 5 degrees of freedom.
-const T: f64 = 2.571;
+const PAIRS: u32 = 5;
+/// 97.5 % of Student's t with 4 degrees of freedom.
+const T: f64 = 2.776;
 
-/// What a VM gets done while its vCPUs are asked about is what it gets done without.
+/// What a VM gets done while its vCPUs are asked about is what it gets done without: no harm, as the project defines it for
+/// a cell. Its lock is one that does not collapse: what a convoy gets done differs by a fifth from run to run, whatever watches.
 pub fn a_dry_run_changes_nothing() {
-    let stock = || operations(&run_for(150, vec![fighting(4)])) as f64;
+    let lock = LockKind::from_name("test_and_test_and_set").expect("there is one");
+    let stock = || {
+        let vm = Vm {
+            lock,
+            ..fighting(4)
+        };
+        operations(&run_for(150, vec![vm])) as f64
+    };
     let dry = || {
         let dry_run = dry_run("loan,kernel-exit", |_| ());
         let done = stock();
         assert_eq!(state(), "disabled");
-        assert!(!decisions(&dry_run).is_empty());
+        assert!(decisions(&dry_run).len() > 100);
         done
     };
     let ratios: Vec<f64> = (0..PAIRS)
         .map(|pair| {
-            let (first, second) = match pair % 2 {
-                0 => (dry(), stock()),
+            let (without, with) = match pair % 2 {
+                0 => (stock(), dry()),
                 _ => {
-                    let without = stock();
-                    (dry(), without)
+                    let with = dry();
+                    (stock(), with)
                 }
             };
-            (first / second).ln()
+            (with / without).ln()
         })
         .collect();
     let number = f64::from(PAIRS);
@@ -160,5 +171,5 @@ pub fn a_dry_run_changes_nothing() {
     let half = T * (squares / (number - 1.0) / number).sqrt();
     let (low, high) = ((mean - half).exp(), (mean + half).exp());
     println!("  {:.3} of stock, from {low:.3} to {high:.3}", mean.exp());
-    assert!(low <= 1.0 && high >= 1.0, "{low} to {high} of stock");
+    assert!(low > 0.90, "{low} to {high} of stock");
 }
