@@ -71,7 +71,7 @@ impl PolicyChoice {
             });
         };
         Ok(ChosenPolicies {
-            policies: self.built_in.and(Policies::OWN),
+            policies: self.built_in.with_own(),
             own: Some(load(path, dry_run)?),
         })
     }
@@ -123,9 +123,9 @@ fn with_own(text: &str, own: Option<&str>) -> Result<Policies, String> {
     let (mine, others): (Vec<&str>, Vec<&str>) =
         text.split(',').partition(|word| Some(*word) == own);
     match (mine.is_empty(), &others[..]) {
-        (false, []) => Ok(Policies::OWN),
+        (false, []) => Ok(Policies::NONE.with_own()),
         (false, others) if !others.contains(&"none") => {
-            Ok(others.join(",").parse::<Policies>()?.and(Policies::OWN))
+            Ok(others.join(",").parse::<Policies>()?.with_own())
         }
         _ => text.parse(),
     }
@@ -163,8 +163,8 @@ mod tests {
     fn a_running_policy_is_set_by_its_name() {
         let loan: Policies = "loan".parse().expect("a policy");
         let set = |text| with_own(text, Some("mine"));
-        assert_eq!(set("mine"), Ok(Policies::OWN));
-        assert_eq!(set("loan,mine"), Ok(Policies::OWN.and(loan)));
+        assert_eq!(set("mine"), Ok(Policies::NONE.with_own()));
+        assert_eq!(set("loan,mine"), Ok(loan.with_own()));
         for wrong in ["none,mine", "mine,other", "other", "own"] {
             assert!(set(wrong).is_err(), "{wrong}");
         }

@@ -24,18 +24,29 @@ static inline struct unspin_fact seen(unspin_u32 value)
 	return (struct unspin_fact){value, 5000};
 }
 
+/* Of which nobody knows anything. */
+static inline struct unspin_vcpu_facts an_unknown_vcpu(void)
+{
+	union {
+		struct unspin_vcpu_facts vcpu;
+		struct unspin_fact facts[sizeof(struct unspin_vcpu_facts) / sizeof(struct unspin_fact)];
+	} nothing;
+
+	for (unsigned i = 0; i < sizeof(nothing.facts) / sizeof(nothing.facts[0]); i++)
+		nothing.facts[i] = UNSPIN_UNKNOWN_FACT;
+	return nothing.vcpu;
+}
+
 /* self runs, the candidate is off its CPU, half a slice is left, and nobody knows more. */
 static inline struct unspin_facts little_is_known(void)
 {
-	struct unspin_vcpu_facts nothing = {UNSPIN_UNKNOWN_FACT, UNSPIN_UNKNOWN_FACT, UNSPIN_UNKNOWN_FACT,
-					    UNSPIN_UNKNOWN_FACT, UNSPIN_UNKNOWN_FACT, UNSPIN_UNKNOWN_FACT};
 	struct unspin_facts facts = {.slice_ns = 2800000, .slice_left_ns = 1400000};
 
-	facts.self = nothing;
+	facts.self = an_unknown_vcpu();
 	facts.self.descheduled = seen(0);
 	facts.self.spun = seen(1);
 	facts.self.owes = seen(0);
-	facts.candidate = nothing;
+	facts.candidate = an_unknown_vcpu();
 	facts.candidate.descheduled = seen(1);
 	return facts;
 }

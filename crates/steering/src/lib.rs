@@ -42,12 +42,9 @@ impl Policies {
     /// Every directed yield is refused.
     pub const NONE: Policies = Policies(0);
 
-    /// A policy of a user's own, alone; its functions are not in this library.
-    pub const OWN: Policies = Policies(raw::UNSPIN_POLICY_OWN);
-
-    /// These and those.
-    pub const fn and(self, others: Policies) -> Policies {
-        Policies(self.0 | others.0)
+    /// The same and a policy of a user's own, whose functions are not in this library.
+    pub const fn with_own(self) -> Policies {
+        Policies(self.0 | raw::UNSPIN_POLICY_OWN)
     }
 
     /// Whether a policy of a user's own is among them.
@@ -181,7 +178,7 @@ impl DecisionRecord {
 
     /// Whether a policy of a user's own was asked, too: [`OwnSource::replay`] takes such a decision again.
     pub fn asked_own(&self) -> bool {
-        Policies(self.policies).has_own()
+        self.policies & raw::UNSPIN_POLICY_OWN != 0
     }
 
     /// What was decided.

@@ -121,7 +121,7 @@ const SEEN: Fact = Fact {
 fn records(source: &OwnSource) -> Vec<DecisionRecord> {
     let mut record = DecisionRecord {
         event: 1,
-        policies: Policies::OWN.bits(),
+        policies: Policies::NONE.with_own().bits(),
         ..DecisionRecord::default()
     };
     record.facts.candidate.descheduled = SEEN;
@@ -172,7 +172,7 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
     let loan: Policies = "loan".parse().expect("a policy");
     let mut record = DecisionRecord {
         event: 1,
-        policies: Policies::OWN.and(loan).bits(),
+        policies: loan.with_own().bits(),
         ..DecisionRecord::default()
     };
     // Loan refuses who neither waits nor holds; the user's own would honour it.
