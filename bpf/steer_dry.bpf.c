@@ -182,7 +182,7 @@ int dry_yield(struct pt_regs *registers)
 	u32 id = current->pid;
 	struct dry_thread *yielder = known(id);
 	struct dry_thread *target = known(candidate_id);
-	struct unspin_decision decision = {UNSPIN_REFUSE, 0};
+	struct unspin_decision decision = unspin_decide(UNSPIN_REFUSE, 0);
 	struct unspin_facts facts = {};
 	u64 now_ns = bpf_ktime_get_ns();
 	bool asked;
