@@ -93,6 +93,7 @@ static __always_inline void begin_dry_turn(struct task_context *task, u64 now_ns
 	struct unspin_facts nothing = {};
 
 	task->on_cpu = 1;
+	task->counted = 1;
 	task->turn_end_ns = now_ns + options.slice_ns;
 	task->spun = 0;
 	task->yielding = 0;
@@ -192,6 +193,7 @@ int dry_yield(struct pt_regs *registers)
 	yielder->task.spun++;
 	asked = target && control.policies && yielder->task.steered && target->task.steered;
 	if (asked) {
+		target->task.counted = 1; /* it wants a CPU: yield_to() has looked */
 		gather(&facts.candidate, &target->task, target->task.left_ns, now_ns);
 		/* As old as in the scheduler, which would not look either. */
 		facts_of_self(&facts, &yielder->task, yielder->task.left_ns, now_ns);
@@ -225,15 +227,17 @@ int BPF_PROG(dry_sched_switch, bool preempt, struct task_struct *previous, struc
 	leaving = known(previous->pid);
 	if (leaving) {
 		struct task_context *task = &leaving->task;
+		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
+		bool runnable = preempt || !previous_state;
 
 		now_ns = bpf_ktime_get_ns();
-		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
 		if (task->yielding)
 			task->yielded_ns = now_ns;
-		else if ((preempt || !previous_state) && task->vcpu && task->steered && control.policies)
+		else if (runnable && task->vcpu && task->steered && control.policies)
 			ask_at_slice_end(leaving, previous, now_ns);
 		remember(previous, task);
 		task->on_cpu = 0;
+		task->counted = runnable;
 		task->left_ns = now_ns;
 	}
 	arriving = known(next->pid);

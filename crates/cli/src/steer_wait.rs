@@ -97,8 +97,9 @@ pub fn print(document: &Document, arguments: &SteerArguments) -> Result<(), Fail
         return Ok(output::print(document, arguments.output)?);
     }
     let mut out = std::io::stderr().lock();
-    Ok(match arguments.output.json {
+    match arguments.output.json {
         true => document.write_json(&mut out)?,
         false => document.write_text(&mut out)?,
-    })
+    }
+    Ok(())
 }
