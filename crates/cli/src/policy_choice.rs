@@ -58,21 +58,31 @@ impl FromStr for PolicyChoice {
     }
 }
 
+impl fmt::Display for PolicyChoice {
+    /// In a form that can be read again.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = self.own.as_ref().map(|path| path.display().to_string());
+        out.write_str(&with_name(self.policies(), own.as_deref()))
+    }
+}
+
 impl PolicyChoice {
+    fn policies(&self) -> Policies {
+        match self.own {
+            None => self.built_in,
+            Some(_) => self.built_in.with_own(),
+        }
+    }
+
     /// Compiles the C file, or reads the object; `dry_run`: for a dry run.
     ///
     /// # Errors
     /// When there is no such file or no compiler, it does not compile, or was built by another version or for another use.
     pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, Failure> {
-        let Some(path) = &self.own else {
-            return Ok(ChosenPolicies {
-                policies: self.built_in,
-                own: None,
-            });
-        };
+        let own = self.own.as_deref().map(|path| load(path, dry_run));
         Ok(ChosenPolicies {
-            policies: self.built_in.with_own(),
-            own: Some(load(path, dry_run)?),
+            policies: self.policies(),
+            own: own.transpose()?,
         })
     }
 }
@@ -90,16 +100,19 @@ pub fn load(path: &Path, dry_run: bool) -> Result<OwnPolicy, Failure> {
 
 impl fmt::Display for ChosenPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_names(out, self.policies, self.own.as_ref().map(OwnPolicy::name))
+        out.write_str(&with_name(
+            self.policies,
+            self.own.as_ref().map(OwnPolicy::name),
+        ))
     }
 }
 
-/// The user's own by its name.
-fn write_names(out: &mut fmt::Formatter<'_>, policies: Policies, own: Option<&str>) -> fmt::Result {
+/// The policies' names, and the user's own by that.
+fn with_name(policies: Policies, own: Option<&str>) -> String {
     let names = policies.to_string();
     match own {
-        Some(own) => out.write_str(&names.replacen("own", own, 1)),
-        None => out.write_str(&names),
+        Some(own) => names.replacen("own", own, 1),
+        None => names,
     }
 }
 
@@ -148,6 +161,9 @@ mod tests {
             assert_eq!(choice(both).built_in, loan);
             assert_eq!(choice(both).own, Some("./a/mine.c".into()));
         }
+        let both = choice("loan,./a/mine.bpf.o");
+        assert_eq!(both.to_string(), "./a/mine.bpf.o,loan");
+        assert_eq!(choice(&both.to_string()), both);
         assert_eq!(choice("mine.bpf.o").built_in, Policies::NONE);
         for wrong in ["", "a.c,b.c", "none,a.c", "mine", "loan,", "a.c,"] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");

@@ -73,10 +73,10 @@ fn bring(
 ) -> Result<String, Failure> {
     let own = policy_choice::load(Path::new(word), dry_run)?;
     // By number: two files in different folders may have one name.
-    let name = format!("{}-{}.bpf.o", own.name(), inputs.len());
-    let host = folder.join(&name);
+    let number = inputs.len();
+    let host = folder.join(number.to_string());
     fs::write(&host, own.object())?;
-    let guest = format!("{FOLDER}/{name}");
+    let guest = format!("{FOLDER}/{number}/{}.bpf.o", own.name());
     inputs.push(Input {
         host,
         guest: guest.clone().into(),
@@ -101,11 +101,11 @@ mod tests {
         for (line, list) in [
             (
                 format!("unspin steer --policy {path},loan -- x"),
-                "/policy/mine-0.bpf.o,loan",
+                "/policy/0/mine.bpf.o,loan",
             ),
             (
                 format!("unspin record /out/r -- unspin steer --policy=loan,{path}"),
-                "--policy=loan,/policy/mine-0.bpf.o",
+                "--policy=loan,/policy/0/mine.bpf.o",
             ),
         ] {
             let prepared = prepare(&words(&line)).expect("it compiles");
@@ -118,7 +118,7 @@ mod tests {
             let [input] = &prepared.inputs[..] else {
                 panic!("{:?}", prepared.inputs)
             };
-            assert_eq!(input.guest, Path::new("/policy/mine-0.bpf.o"));
+            assert_eq!(input.guest, Path::new("/policy/0/mine.bpf.o"));
             let object = fs::read(&input.host).expect("it is there");
             assert!(object.starts_with(b"\x7fELF"));
         }
