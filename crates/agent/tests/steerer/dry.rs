@@ -13,7 +13,7 @@ use unspin_steering::{
 
 use crate::{
     host::state,
-    observer_vms::run_for,
+    observer_vms::{loops, run_for},
     vms::{fighting, operations},
 };
 
@@ -136,12 +136,14 @@ const PAIRS: u32 = 5;
 const T: f64 = 2.776;
 
 /// What a VM gets done while its vCPUs are asked about is what it gets done without: no harm, as the project defines it for
-/// a cell. Its lock is one that does not collapse: what a convoy gets done differs by a fifth from run to run, whatever watches.
+/// a cell. Its lock is one that does not collapse, and seldom asked for: what a VM in a convoy gets done differs by a fifth
+/// from run to run, whatever watches.
 pub fn a_dry_run_changes_nothing() {
     let lock = LockKind::from_name("test_and_test_and_set").expect("there is one");
     let stock = || {
         let vm = Vm {
             lock,
+            user_work: loops(20_000),
             ..fighting(4)
         };
         operations(&run_for(150, vec![vm])) as f64
@@ -150,7 +152,7 @@ pub fn a_dry_run_changes_nothing() {
         let dry_run = dry_run("loan,kernel-exit", |_| ());
         let done = stock();
         assert_eq!(state(), "disabled");
-        assert!(decisions(&dry_run).len() > 100);
+        assert!(decisions(&dry_run).len() > 50);
         done
     };
     let ratios: Vec<f64> = (0..PAIRS)
@@ -170,6 +172,7 @@ pub fn a_dry_run_changes_nothing() {
     let squares: f64 = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum();
     let half = T * (squares / (number - 1.0) / number).sqrt();
     let (low, high) = ((mean - half).exp(), (mean + half).exp());
+    println!("  {ratios:.3?}");
     println!("  {:.3} of stock, from {low:.3} to {high:.3}", mean.exp());
     assert!(low > 0.90, "{low} to {high} of stock");
 }
