@@ -196,34 +196,4 @@ mod tests {
             assert!(format!("{error:#}").contains(file), "{error:#}");
         }
     }
-
-    #[test]
-    fn what_was_compiled_is_loaded_and_names_itself() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let [path, _] = unspin_steering::write_new_policy(folder.path(), "mine").expect("new");
-        let own = load(&path, false).expect("it compiles (clang builds unspin, too)");
-        let object = folder.path().join("mine.bpf.o");
-        std::fs::write(&object, own.object()).expect("it is writable");
-        let words = format!("kernel-exit,{}", object.display());
-        let chosen = choice(&words).ready(false).expect("it is one");
-        assert_eq!(chosen.to_string(), "mine,kernel-exit");
-        assert!(chosen.policies.has_own());
-        let said = |changed: Vec<u8>, dry_run| {
-            std::fs::write(&object, changed).expect("it is writable");
-            let Err(Failure::Failed(error)) = choice(&words).ready(dry_run) else {
-                panic!("it is refused")
-            };
-            error.to_string()
-        };
-        let text = said(own.object().to_vec(), true);
-        assert!(text.contains("--dry-run"), "{text}");
-        // The same object with another version's hash.
-        let hash = unspin_steering::SOURCES_HASH.as_bytes();
-        let mut other = own.object().to_vec();
-        let at = other.windows(hash.len()).position(|window| window == hash);
-        other[at.expect("the hash is in it")] ^= 1;
-        let text = said(other, false);
-        assert!(text.contains("another version"), "{text}");
-        assert!(said(own.object()[..500].to_vec(), false).contains("is no policy"));
-    }
 }

@@ -44,6 +44,23 @@ fn a_new_policy_passes_and_is_built() {
     assert!(object("mine.bpf.o").len() == object("x.o").len());
     assert!(object("x.o").len() != object("dry.o").len());
     run(&["steer", "--dry-run", "--policy", "x.o"]).refused(1, &["x.o was built to steer by"]);
+    run(&["steer", "--policy", "dry.o"]).refused(1, &["dry.o was built for a dry run"]);
+    // The same object with another version's hash, and one that is cut off.
+    let hash = unspin_steering::SOURCES_HASH.as_bytes();
+    let mut other = object("x.o");
+    let at = other.windows(hash.len()).position(|window| window == hash);
+    other[at.expect("the hash is in it")] ^= 1;
+    fs::write(folder.path().join("other.o"), &other).expect("written");
+    let refused = run(&["steer", "--policy", "other.o,loan"]);
+    refused.refused(
+        1,
+        &[
+            "other.o was built by another version",
+            "unspin policy build",
+        ],
+    );
+    fs::write(folder.path().join("cut.o"), &other[..500]).expect("written");
+    run(&["steer", "--policy", "cut.o"]).refused(1, &["cut.o is no policy"]);
     run(&["policy", "new", "mine"]).refused(1, &["./mine.c", "exists"]);
 }
 
