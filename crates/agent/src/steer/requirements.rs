@@ -59,10 +59,8 @@ fn isolates_at_boot(arguments: &str) -> Option<&str> {
         first.starts_with(|c: char| c.is_ascii_digit())
             || list.split(',').any(|word| word == "domain")
     };
-    let words = arguments.split_whitespace();
-    words
-        .filter(|word| word.strip_prefix("isolcpus=").is_some_and(domain))
-        .next_back()
+    let mut words = arguments.split_whitespace();
+    words.rfind(|word| word.strip_prefix("isolcpus=").is_some_and(domain))
 }
 
 fn missing_of(has: &dyn Fn(&str) -> bool) -> Vec<&'static str> {
