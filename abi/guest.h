@@ -42,7 +42,7 @@
  *   APIC    enabled, in xAPIC or x2APIC mode (the guest switches); MP state runnable; guest memory zero but for the
  *           image's segments (loaded at their physical addresses), the page tables and the parameters
  *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
- * The guest uses general registers only, no hypercall but that of hint.h, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
+ * The guest uses general registers only, no hypercall but those of hint.h, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
  * STAR, LSTAR, SFMASK, GS_BASE, KVM's steal time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
  * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
@@ -98,10 +98,10 @@ struct unspin_guest_parameters {
 	struct unspin_distribution user_work; /* at CPL 3, outside everything */
 	struct unspin_distribution kernel_work; /* at CPL 0, outside the lock */
 	struct unspin_distribution hold;	/* at CPL 0, inside the lock */
-	unspin_u32 stop;	    /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
-	unspin_u32 fault_injection; /* enum unspin_guest_fault */
-	unspin_u32 hints;	    /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
-	unspin_u32 reserved;
+	unspin_u32 stop;	     /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
+	unspin_u32 fault_injection;  /* enum unspin_guest_fault */
+	unspin_u32 hints;	     /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
+	unspin_u32 help_after_turns; /* ask for help each time it has waited so many turns for a lock; 0: never */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 16);
 

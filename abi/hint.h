@@ -12,6 +12,10 @@
  * guest. Whoever finds it set when `critical` has become 0 clears it and says UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
  * the vCPU then leaves its CPU at once. A guest that does not is taken off when the loan's time is up, 1 ms.
  *
+ * UNSPIN_HYPERCALL_HELP (RAX; no argument) says that this vCPU waits unusually long for a lock, and nothing else: the host
+ * chooses whom to run instead, if anybody (Friebel 2008, "Helping locks"; policy/helping.h). It counts in the guest's kernel
+ * mode only and needs no registration. A guest may say it as often as it likes: the time is its own.
+ *
  * A hint is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else.
  */
 #ifndef UNSPIN_ABI_HINT_H
@@ -21,6 +25,7 @@
 
 #define UNSPIN_HYPERCALL_REGISTER_HINT 0x554e0001u
 #define UNSPIN_HYPERCALL_GIVE_BACK 0x554e0002u
+#define UNSPIN_HYPERCALL_HELP 0x554e0003u
 #define UNSPIN_HINT_MAGIC 0x544e4948u /* "HINT" */
 
 /* What a vCPU spins for. */

@@ -20,10 +20,12 @@ UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 24);
 
 /* Written by user space at any time. */
 struct unspin_steer_control {
-	unspin_u32 policies; /* bits of policy/steering.h; 0: none */
+	unspin_u32 policies;  /* bits of policy/steering.h; 0: none */
+	unspin_u32 slice_ns;  /* of steered vCPUs (policy/slice.h); 0: the kernel's */
+	unspin_u32 recent_ns; /* policy/helping.h */
 	unspin_u32 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 8);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 16);
 
 /* What is said of a CPU before the scheduler is attached. */
 enum unspin_steer_cpu {
@@ -40,6 +42,9 @@ enum unspin_steer_cpu {
 	X(refused, "of them refused")                                                                                  \
 	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
 	X(lent, "of them honoured as a loan")                                                                          \
+	X(asked, "guests' asks for help")                                                                              \
+	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
+	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \
 	X(missed, "targets that ran elsewhere, or not at all, before their turn came")                                 \
 	X(given_back, "loans and grants ended by the borrower: a hypercall, or what a look found")                     \
 	X(capped, "loans and grants ended by the clock")                                                               \

@@ -81,10 +81,12 @@ struct kvm_memslots {
 };
 struct kvm {
 	struct kvm_memslots *memslots[2];
+	int created_vcpus;
 };
 struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
+	int vcpu_idx; /* below created_vcpus */
 };
 
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */

@@ -12,7 +12,7 @@
  * KVM says goes through safe reads.
  */
 #include "steer_cpus.bpf.h"
-#include "steer_guests.bpf.h"
+#include "steer_kvm.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
@@ -37,7 +37,7 @@ static __always_inline void keep(struct task_struct *prev, struct task_context *
 {
 	begin_turn(prev, task, now_ns);
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
-	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : options.slice_ns);
+	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 }
 
 /* The least vtime of this CPU's queue, the shared queue and prev. */
@@ -100,6 +100,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 		return;
 	count(unspin_steer_switches, 1);
 	task->on_cpu = 1;
+	task->called_until_ns = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	if (!task->prepared)
 		begin_turn(p, task, bpf_ktime_get_ns());
@@ -143,32 +144,10 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 
 	if (!target || !control.policies || !yielder->steered || !target->steered)
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	gather(&facts.candidate, target, target->left_ns, now_ns);
+	gather_candidate(&facts.candidate, to, target, now_ns);
 	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
 	facts_of_self(&facts, yielder, yielder->left_ns, now_ns);
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
-}
-
-/* The target is next here, on the yielder's turn. */
-static __always_inline void pass_on(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
-				    struct task_struct *to, struct unspin_decision decision, u64 now_ns)
-{
-	u32 self = scheduled(from)->pid;
-
-	here->next = scheduled(to)->pid;
-	here->next_payer = yielder->payer ? yielder->payer : self;
-	here->next_lender = 0;
-	here->next_owes = OWES_NOTHING;
-	here->next_returns = 0;
-	here->next_turn_end_ns = yielder->turn_end_ns;
-	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
-	if (decision.action == UNSPIN_LEND) {
-		count(unspin_steer_lent, 1);
-		here->next_lender = yielder->lender ? yielder->lender : self;
-		here->next_owes = OWES_LOAN;
-		here->next_budget_ns = decision.budget_ns;
-	}
-	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
 }
 
 /* Returns whether the yield is honoured: then yield_to() (kernel/sched/syscalls.c) calls the scheduler. */
@@ -195,7 +174,7 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 	if (decision.action == UNSPIN_GIVE_BACK)
 		count(unspin_steer_given_back, 1);
 	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
-		pass_on(here, from, yielder, to, decision, now_ns);
+		pass_on(here, from, yielder, scheduled(to)->pid, decision, now_ns);
 	else {
 		count(unspin_steer_refused, 1);
 		return false;
@@ -221,6 +200,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 		return;
 	now_ns = bpf_ktime_get_ns();
 	look_at(p, task);
+	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
 	if (decision.action != UNSPIN_GRANT)

@@ -83,10 +83,21 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 {
 	facts->critical = aged(task->critical, seen_ns, now_ns);
 	facts->mode = aged(task->mode, seen_ns, now_ns);
-	facts->descheduled = fact_seen(!task->on_cpu, task->left_ns, now_ns);
+	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
 	facts->owes = fact_seen(task->owes != OWES_NOTHING, task->owes_since_ns, now_ns);
+	facts->near = UNSPIN_UNKNOWN_FACT;
+}
+
+/* The same of p, which might run here instead of the task that does. */
+static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, struct task_struct *p,
+					     const struct task_context *task, u64 now_ns)
+{
+	bool near = scx_bpf_task_cpu(p) == (s32)bpf_get_smp_processor_id();
+
+	gather(facts, task, task->left_ns, now_ns);
+	facts->near = fact_seen(near, task->left_ns, now_ns);
 }
 
 /* Facts of the vCPU that runs here; seen_ns: when look_at() looked. */
@@ -94,8 +105,9 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 					  u64 now_ns)
 {
 	gather(&facts->self, task, seen_ns, now_ns);
-	facts->slice_ns = options.slice_ns;
+	facts->slice_ns = slice_of(task);
 	facts->slice_left_ns = before(now_ns, task->turn_end_ns) ? task->turn_end_ns - now_ns : 0;
+	facts->recent_ns = control.recent_ns;
 }
 
 /* Host address of a guest-physical one, by the VM's memory slots (virt/kvm/kvm_main.c, search_memslots()); 0: none. */
@@ -185,6 +197,7 @@ static __always_inline bool done_with_it(struct task_struct *p, struct task_cont
 	struct unspin_facts facts = {};
 
 	look_at(p, task);
+	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	return decide(UNSPIN_ON_LOOK, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
 }
@@ -235,64 +248,6 @@ static __always_inline void watch(const struct task_context *task)
 	bpf_timer_start(&here->timer, task->hint ? task->budget_ns : LOOK_NS, STEER_TIMER_ON_THIS_CPU);
 }
 
-SEC("tp_btf/kvm_entry")
-int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
-{
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct task_context *task = context_of(p);
-
-	if (!task || !vcpu)
-		return 0;
-	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed)
-		learn_vcpu(task, vcpu);
-	if (task->owes == OWES_NOTHING) {
-		task->give_back = 0;
-		if (task->told)
-			tell(p, task, 0);
-		return 0;
-	}
-	if (!task->told) {
-		tell(p, task, 1);
-		watch(task);
-	} else if (task->give_back || (!task->hint && done_with_it(p, task, bpf_ktime_get_ns()))) {
-		task->give_back = 0;
-		count(unspin_steer_given_back, 1);
-		leave(p, task);
-	}
-	return 0;
-}
-
-/* Fires whether KVM knows the number or not. Preemptible: it only leaves word for kvm_entry, which is not. */
-SEC("tp_btf/kvm_hypercall")
-int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
-{
-	struct task_context *task;
-
-	if (number != UNSPIN_HYPERCALL_REGISTER_HINT && number != UNSPIN_HYPERCALL_GIVE_BACK)
-		return 0;
-	task = context_of(bpf_get_current_task_btf());
-	if (!task || !task->vcpu || task->vm_generation != destroyed)
-		return 0;
-	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
-		task->give_back = 1;
-		return 0;
-	}
-	/* Inside one page, aligned, and not by a process in the guest's user mode, or it is no hint. */
-	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32) ||
-	    mode_of(task) == UNSPIN_MODE_USER)
-		return 0;
-	if (!task->hint)
-		count(unspin_steer_hints, 1);
-	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
-	return 0;
-}
-
-SEC("fentry/kvm_destroy_vm")
-int BPF_PROG(on_destroy_vm)
-{
-	__sync_fetch_and_add(&destroyed, 1);
-	return 0;
-}
 #endif
 
 #endif

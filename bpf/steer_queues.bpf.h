@@ -33,7 +33,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 {
 	struct scx_bpf_dsq_insert_vtime_args args = {
 		.dsq_id = queue,
-		.slice = options.slice_ns,
+		.slice = slice_of(task),
 		.enq_flags = enq_flags,
 	};
 
@@ -64,7 +64,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	if (idle && task) {
 		arrive(task, shares ? SHARED_QUEUE : cpu);
 		task->queue = NO_QUEUE;
-		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, 0);
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
 	}
 	return cpu;
 }

@@ -47,8 +47,11 @@ struct task_context {
 	struct unspin_fact critical, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
-	u32 give_back; /* the guest asked to, in a hypercall */
-	u32 told;      /* the guest's `borrowed` word is set */
+	u32 give_back;	      /* the guest asked to, in a hypercall */
+	u32 told;	      /* the guest's `borrowed` word is set */
+	u32 asks;	      /* the guest asked for help, in a hypercall */
+	u64 unheard_until_ns; /* until then it asks in vain */
+	u64 called_until_ns;  /* until then it is about to run for one that asked for help */
 	struct unspin_policy_memory memory;
 };
 
@@ -135,6 +138,12 @@ static __always_inline struct cpu_context *cpu_of(u32 cpu)
 {
 	/* In bounds: the array map refuses an index beyond its end. */
 	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* ns; not of a turn that is passed on */
+static __always_inline u64 slice_of(const struct task_context *task)
+{
+	return task->steered ? slice_of_turn(control.slice_ns, options.slice_ns) : options.slice_ns;
 }
 
 static __always_inline bool before(u64 one, u64 other)

@@ -59,7 +59,7 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	struct unspin_facts nothing = {};
 
 	settle(p, task);
-	task->turn_end_ns = now_ns + options.slice_ns;
+	task->turn_end_ns = now_ns + slice_of(task);
 	task->payer = 0;
 	task->lender = 0;
 	task->yielding = 0;
@@ -67,6 +67,28 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	if (task->vcpu)
 		policies_on_turn(control.policies, &nothing, &task->memory);
 	set_clock(task);
+}
+
+/* That thread is next here, on the yielder's turn. */
+static __always_inline void pass_on(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				    u32 to, struct unspin_decision decision, u64 now_ns)
+{
+	u32 self = scheduled(from)->pid;
+
+	here->next = to;
+	here->next_payer = yielder->payer ? yielder->payer : self;
+	here->next_lender = 0;
+	here->next_owes = OWES_NOTHING;
+	here->next_returns = 0;
+	here->next_turn_end_ns = yielder->turn_end_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	if (decision.action == UNSPIN_LEND) {
+		count(unspin_steer_lent, 1);
+		here->next_lender = yielder->lender ? yielder->lender : self;
+		here->next_owes = OWES_LOAN;
+		here->next_budget_ns = decision.budget_ns;
+	}
+	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
 }
 
 static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)

@@ -56,6 +56,7 @@ void answer_log(struct vcpu *self, unspin_u32 sender);
 /* hint.c: what the host may read of this vCPU (abi/hint.h). */
 void hint_start(struct vcpu *self);
 void hint_register(struct vcpu *self);
+void hint_asks_for_help(struct vcpu *self);
 void hint_asks(struct vcpu *self, unspin_u32 lock);
 void hint_holds(struct vcpu *self);
 void hint_released(struct vcpu *self);

@@ -16,10 +16,12 @@ void hint_start(struct vcpu *self)
 {
 	struct cpuid maker = cpuid(0);
 
-	if (!PARAMETERS->hints)
+	if (!PARAMETERS->hints && !PARAMETERS->help_after_turns)
 		return;
 	/* "AuthenticAMD" and "HygonGenuine" have VMMCALL, everybody else VMCALL. */
 	self->hint_by_vmmcall = maker.ebx == 0x68747541 || maker.ebx == 0x6f677948;
+	if (!PARAMETERS->hints)
+		return;
 	self->hint.magic = UNSPIN_HINT_MAGIC;
 	self->hint_every_turns = HINT_EVERY_TURNS;
 	self->turns_until_hint = HINT_EVERY_TURNS;
@@ -30,6 +32,12 @@ void hint_start(struct vcpu *self)
 void hint_register(struct vcpu *self)
 {
 	(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, (unspin_u64)&self->hint);
+}
+
+/* Friebel 2008, "Helping locks": anonymous, the host chooses whom to run. */
+void hint_asks_for_help(struct vcpu *self)
+{
+	(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_HELP, 0);
 }
 
 static void set32(unspin_u32 *word, unspin_u32 value)

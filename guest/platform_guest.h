@@ -11,8 +11,8 @@
 #include "../locks/platform_atomics.h"
 #include "vcpu.h"
 
-/* truth.c: the wait going on has just become a stall. */
-void wait_stalled(struct vcpu *self);
+/* truth.c: the wait going on has just become a stall, or so long that help is asked for. */
+void wait_noticed(struct vcpu *self);
 
 /* The counts go to memory at every turn: the VMM reads them while a wait lasts. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
@@ -24,8 +24,8 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	while (turns) {
 		if (turns != PLATFORM_FOREVER)
 			turns--;
-		if (++statistics->spin_turns == self->stall_at_turns)
-			wait_stalled(self);
+		if (++statistics->spin_turns == self->notice_at_turns)
+			wait_noticed(self);
 		seen = platform_load_acquire(word);
 		if (seen != value)
 			break;

@@ -2,6 +2,14 @@
 /* truth.c - the ground truth: what each wait was, written down by the one who waited (struct unspin_guest_wait). */
 #include "guest.h"
 
+/* One comparison in the waiting loop serves both. */
+static void notice_next(struct vcpu *self)
+{
+	_Bool help_first = self->help_at_turns < self->stall_at_turns;
+
+	self->notice_at_turns = help_first ? self->help_at_turns : self->stall_at_turns;
+}
+
 /* From here on the turns of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets)
 {
@@ -13,6 +21,10 @@ void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, 
 	};
 	self->wait_begin_turns = self->statistics->spin_turns;
 	self->stall_at_turns = self->wait_begin_turns + PARAMETERS->stall_turns + 1;
+	self->help_at_turns = ~0ull;
+	if (kind == UNSPIN_WAIT_LOCK && PARAMETERS->help_after_turns)
+		self->help_at_turns = self->wait_begin_turns + PARAMETERS->help_after_turns;
+	notice_next(self);
 	self->wait_stolen_ns = steal_time_ns(self);
 	self->wait.begin_tsc = rdtsc();
 }
@@ -30,7 +42,7 @@ static unspin_u64 vcpus_asking(unspin_u32 lock)
 }
 
 /* The wait has just passed stall_turns (ruling 10): who stands in the way is only to be seen now. */
-void wait_stalled(struct vcpu *self)
+static void wait_stalled(struct vcpu *self)
 {
 	struct unspin_guest_wait *wait = &self->wait;
 
@@ -45,6 +57,22 @@ void wait_stalled(struct vcpu *self)
 	self->statistics->stalls++;
 	if (wait->holder_at_stall == UNSPIN_NOBODY)
 		self->statistics->stalls_unheld++;
+}
+
+/* A stall is written down before the host is asked: that may take long. */
+void wait_noticed(struct vcpu *self)
+{
+	unspin_u64 turns = self->statistics->spin_turns;
+
+	if (turns == self->stall_at_turns) {
+		self->stall_at_turns = ~0ull;
+		wait_stalled(self);
+	}
+	if (turns == self->help_at_turns) {
+		self->help_at_turns += PARAMETERS->help_after_turns;
+		hint_asks_for_help(self);
+	}
+	notice_next(self);
 }
 
 void wait_end(struct vcpu *self)

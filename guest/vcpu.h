@@ -45,6 +45,8 @@ struct vcpu {
 	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
 	unspin_u64 wait_stolen_ns;	  /* steal time when it began; from wait_end on, what was stolen of it */
 	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
+	unspin_u64 help_at_turns;	  /* ... at which it asks for help; ~0: never */
+	unspin_u64 notice_at_turns;	  /* the next of the two */
 	unspin_u64 random;		  /* state of the generator */
 	unspin_u32 turns_until_pause;	  /* of waiting loops */
 	unspin_u32 turns_until_shootdown; /* of work */

@@ -40,16 +40,18 @@ struct unspin_vcpu_facts {
 	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
 	struct unspin_fact spun;	/* times it spun since its turn began */
 	struct unspin_fact owes;	/* 1: runs on time that is not its own, for so long; 0: on its own */
+	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 48);
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 56);
 
 struct unspin_facts {
 	struct unspin_vcpu_facts self;	    /* the vCPU that asks or is asked about */
 	struct unspin_vcpu_facts candidate; /* of the same VM; all unknown where there is none */
 	unspin_u32 slice_ns;		    /* the scheduler's slice */
 	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
+	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_facts, 104);
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 124);
 
 /* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
 struct unspin_policy_state {
@@ -69,12 +71,15 @@ enum unspin_action {
 struct unspin_decision {
 	unspin_u32 action;    /* enum unspin_action */
 	unspin_u32 budget_ns; /* LEND, GRANT: 1 or more; otherwise 0 */
+	unspin_u32 rank;      /* on_help, DIRECT and LEND: 1 or more; otherwise 0 */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision, 8);
+UNSPIN_ASSERT_SIZE(struct unspin_decision, 12);
 
 /*
  * The events, and which answers mean something there (any other is a PASS):
  *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK
+ *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
+ *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT
  *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
  *   on_turn       self begins a turn of its own: the state is made ready;  no answer
@@ -86,6 +91,18 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 8);
 UNSPIN_PURE _Bool fact_known(struct unspin_fact fact)
 {
 	return fact.age_ns != UNSPIN_AGE_UNKNOWN;
+}
+
+/* Nobody, or nobody known. By fields: BPF keeps no constant of it in memory that way. */
+UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
+{
+	facts->critical = UNSPIN_UNKNOWN_FACT;
+	facts->mode = UNSPIN_UNKNOWN_FACT;
+	facts->descheduled = UNSPIN_UNKNOWN_FACT;
+	facts->yielded = UNSPIN_UNKNOWN_FACT;
+	facts->spun = UNSPIN_UNKNOWN_FACT;
+	facts->owes = UNSPIN_UNKNOWN_FACT;
+	facts->near = UNSPIN_UNKNOWN_FACT;
 }
 
 /* Known, and that value. */
@@ -104,7 +121,7 @@ UNSPIN_PURE struct unspin_fact fact_seen(unspin_u32 value, unspin_u64 seen_ns, u
 
 UNSPIN_PURE struct unspin_decision unspin_decide(enum unspin_action action, unspin_u32 budget_ns)
 {
-	return (struct unspin_decision){action, budget_ns};
+	return (struct unspin_decision){action, budget_ns, 0};
 }
 
 #endif

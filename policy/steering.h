@@ -13,23 +13,26 @@
 
 #include "contract.h"
 #include "directed_yield.h"
+#include "helping.h"
 #include "kernel_exit.h"
 #include "loan.h"
 #include "loan_cpl.h"
 #include "none.h"
+#include "slice.h"
 
 #define UNSPIN_POLICIES(X)                                                                                             \
 	X(0, loan, "loan")                                                                                             \
 	X(1, loan_cpl, "loan-cpl")                                                                                     \
 	X(2, kernel_exit, "kernel-exit")                                                                               \
-	X(3, directed_yield, "directed-yield")
+	X(3, helping, "helping")                                                                                       \
+	X(4, directed_yield, "directed-yield")
 
 enum unspin_policy_bit {
 #define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
 	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
 #undef UNSPIN_POLICY_BIT
 };
-#define UNSPIN_POLICY_COUNT 4
+#define UNSPIN_POLICY_COUNT 5
 
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
@@ -61,6 +64,7 @@ enum unspin_policy_event {
 	UNSPIN_ON_YIELD = 1,
 	UNSPIN_ON_SLICE_END = 2,
 	UNSPIN_ON_LOOK = 3,
+	UNSPIN_ON_HELP = 4,
 };
 
 /* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
@@ -74,7 +78,7 @@ struct unspin_decision_record {
 	struct unspin_policy_memory before, after;
 	struct unspin_decision decision;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 216);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 256);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \
@@ -98,7 +102,34 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_ASK(loan_cpl, on_yield, 1)
 	if (!policies)
 		return none_on_yield(facts, &memory->of[0]);
-	return directed_yield_on_yield(facts, &memory->of[3]);
+	return directed_yield_on_yield(facts, &memory->of[4]);
+}
+
+/*
+ * self's guest asks for help, and the candidate might give it. helping chooses; where loan knows what the candidate does, it
+ * says whether that one is lent to at all; with loan-cpl, who is in the kernel is lent to. Without helping nobody is.
+ */
+UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	struct unspin_decision chosen, lent;
+
+	if (!(policies & unspin_policy_helping))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	chosen = helping_on_help(facts, &memory->of[3]);
+	if (chosen.action == UNSPIN_REFUSE)
+		return chosen;
+	if (policies & unspin_policy_loan) {
+		lent = loan_on_yield(facts, &memory->of[0]);
+		lent.rank = lent.action == UNSPIN_LEND ? chosen.rank : 0;
+		if (lent.action != UNSPIN_PASS)
+			return lent;
+	}
+	if (policies & unspin_policy_loan_cpl && fact_is(facts->candidate.mode, UNSPIN_FACT_KERNEL)) {
+		chosen.action = UNSPIN_LEND;
+		chosen.budget_ns = UNSPIN_BUDGET_NS;
+	}
+	return chosen;
 }
 
 /* self's slice is used up at a tick. */
@@ -138,6 +169,8 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 		return policies_on_slice_end(policies, facts, memory);
 	if (event == UNSPIN_ON_LOOK)
 		return policies_on_look(policies, facts, memory);
+	if (event == UNSPIN_ON_HELP)
+		return policies_on_help(policies, facts, memory);
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 

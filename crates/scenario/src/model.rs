@@ -95,6 +95,8 @@ pub struct Vm {
     pub log_minimum_turns: u32,
     /// Whether the guest tells the host what it asks for, holds and waits for (`abi/hint.h`).
     pub hints: bool,
+    /// A vCPU asks the host to run somebody else each time it has waited so many turns for a lock; 0: never.
+    pub help_after_turns: u32,
 }
 
 /// Who shares locks.

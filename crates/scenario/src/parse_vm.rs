@@ -32,6 +32,7 @@ pub(crate) const VM_KEYS: &[&str] = &[
     "log_records",
     "log_minimum_turns",
     "hints",
+    "help_after_turns",
 ];
 /// Keys of a distribution.
 pub(crate) const DISTRIBUTION_KEYS: &[&str] = &["exponential", "uniform"];
@@ -80,6 +81,7 @@ fn group(source: Source<'_>, found: &Found<'_, '_>) -> Result<Vm, ScenarioError>
         log_records: log_records(&vm, vcpus)?,
         log_minimum_turns: vm.number("log_minimum_turns", 0, u32::MAX, 0)?,
         hints: vm.boolean("hints", false)?,
+        help_after_turns: vm.number("help_after_turns", 0, u32::MAX, 0)?,
     })
 }
 

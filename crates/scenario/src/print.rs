@@ -82,6 +82,7 @@ fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
         ("pause_every_turns", vm.pause_every_turns),
         ("log_records", vm.log_records),
         ("log_minimum_turns", vm.log_minimum_turns),
+        ("help_after_turns", vm.help_after_turns),
     ] {
         writeln!(out, "{key} = {value}")?;
     }

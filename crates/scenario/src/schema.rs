@@ -124,6 +124,9 @@ struct Vm {
     log_minimum_turns: Option<u32>,
     /// Whether the guest tells the host what it asks for, holds and waits for; false when absent.
     hints: Option<bool>,
+    /// A vCPU that waits for a lock asks the host to run somebody else (the policy `helping`) each time it has waited so
+    /// many turns; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
+    help_after_turns: Option<u32>,
 }
 
 /// How many locks, and who shares them.

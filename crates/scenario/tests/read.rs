@@ -50,6 +50,8 @@ fn defaults() {
     assert_eq!((vm.tick_hz, vm.pause_every_turns), (250, 1));
     assert!(vm.pause_exits && vm.halt_exits);
     assert_eq!((vm.log_records, vm.log_minimum_turns), (0, 0));
+    assert!(!vm.hints);
+    assert_eq!(vm.help_after_turns, 0);
 }
 
 #[test]
@@ -83,6 +85,8 @@ pause_exits = false
 halt_exits = false
 log_records = 2560
 log_minimum_turns = 2048
+hints = true
+help_after_turns = 65536
 [[vm]]
 vcpus = 1
 lock = "test_and_set"
@@ -108,6 +112,8 @@ hold = "0ns"
     );
     assert_eq!((first.log_records, first.log_minimum_turns), (2_560, 2_048));
     assert!(!first.pause_exits && !first.halt_exits);
+    assert!(first.hints);
+    assert_eq!(first.help_after_turns, 65_536);
     assert_eq!(second.locks, LockSharing::Shared(64));
     assert_eq!(second.hold.unit, WorkUnit::Nanoseconds);
 }

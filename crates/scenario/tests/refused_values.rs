@@ -98,6 +98,12 @@ fn rest_of_a_vm() {
             "from 1 to 65536",
         ),
         (
+            "help_after_turns = -1",
+            20,
+            "`help_after_turns` cannot be -1",
+            "from 0 to 4294967295",
+        ),
+        (
             "pause_exits = 1",
             15,
             "`pause_exits` cannot be 1",

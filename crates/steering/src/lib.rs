@@ -2,6 +2,7 @@
 //! The steering policies of `policy/` for user space: their names, and the very C functions that the host's BPF programs
 //! call, so that a decision taken there can be taken again here.
 
+mod duration;
 mod new;
 mod own;
 mod own_error;
@@ -34,32 +35,91 @@ pub use raw::{
     unspin_policy_memory as Memory, unspin_vcpu_facts as VcpuFacts,
 };
 
-/// Which policies are switched on, one bit each; none of them is the policy `none`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Policies(u32);
+/// Which policies are switched on, and their parameters; none of them is the policy `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policies {
+    bits: u32,
+    slice_ns: u32,
+    recent_ns: u32,
+}
+
+/// The policy that is a slice and nothing else (`policy/slice.h`): it is never asked.
+const SLICE: &str = "slice";
+/// The policy with a parameter: what is recent (`policy/helping.h`).
+const HELPING: &str = "helping";
 
 impl Policies {
     /// Every directed yield is refused.
-    pub const NONE: Policies = Policies(0);
+    pub const NONE: Policies = Policies {
+        bits: 0,
+        slice_ns: 0,
+        recent_ns: raw::UNSPIN_RECENT_NS,
+    };
 
     /// The same and a policy of a user's own, whose functions are not in this library.
-    pub const fn with_own(self) -> Policies {
-        Policies(self.0 | raw::UNSPIN_POLICY_OWN)
+    pub const fn with_own(mut self) -> Policies {
+        self.bits |= raw::UNSPIN_POLICY_OWN;
+        self
     }
 
     /// Whether a policy of a user's own is among them.
     pub const fn has_own(self) -> bool {
-        self.0 & raw::UNSPIN_POLICY_OWN != 0
+        self.bits & raw::UNSPIN_POLICY_OWN != 0
     }
 
     /// The bits of `enum unspin_policy_bit`.
     pub const fn bits(self) -> u32 {
-        self.0
+        self.bits
     }
 
-    /// Names of all policies that can be switched on, in the order in which they are asked.
+    /// The slice of steered vCPUs, ns; 0: the kernel's own.
+    pub const fn slice_ns(self) -> u32 {
+        self.slice_ns
+    }
+
+    /// Up to what age something is recent to the policy `helping`, ns.
+    pub const fn recent_ns(self) -> u32 {
+        self.recent_ns
+    }
+
+    /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        (0..raw::UNSPIN_POLICY_COUNT).map(name)
+        (0..raw::UNSPIN_POLICY_COUNT).map(name).chain([SLICE])
+    }
+
+    /// The same with one more, as in `loan` or `slice=500us`.
+    fn with(mut self, word: &str) -> Result<Policies, String> {
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (word, None),
+        };
+        match (name, value) {
+            (SLICE, None) => return Err("`slice` needs a time, as in slice=500us".to_owned()),
+            (SLICE, Some(value)) => {
+                let allowed = raw::UNSPIN_SLICE_MIN_NS..=raw::UNSPIN_SLICE_MAX_NS;
+                self.slice_ns = duration::parse(word, value, allowed)?;
+                return Ok(self);
+            }
+            (HELPING, Some(value)) => {
+                self.recent_ns = duration::parse(word, value, 0..=raw::UNSPIN_RECENT_MAX_NS)?;
+            }
+            (_, Some(_)) => return Err(format!("`{word}`: only slice and helping take a time")),
+            (_, None) => {}
+        }
+        let bit = (0..raw::UNSPIN_POLICY_COUNT).find(|bit| self::name(*bit) == name);
+        let bit = bit.ok_or_else(|| {
+            let known = Policies::names().collect::<Vec<_>>().join(", ");
+            format!("there is no policy `{word}`: none, or some of {known}, apart by commas")
+        })?;
+        self.bits |= 1 << bit;
+        Ok(self)
+    }
+}
+
+impl Default for Policies {
+    /// [`Policies::NONE`].
+    fn default() -> Policies {
+        Policies::NONE
     }
 }
 
@@ -73,30 +133,29 @@ fn name(bit: u32) -> &'static str {
 impl FromStr for Policies {
     type Err = String;
 
-    /// Names apart by commas, or `none`.
+    /// Names apart by commas, some with a time as in `helping=1ms,slice=8ms`, or `none`.
     fn from_str(text: &str) -> Result<Policies, String> {
         if text == "none" {
             return Ok(Policies::NONE);
         }
-        text.split(',').try_fold(Policies::NONE, |set, word| {
-            let known = || Policies::names().collect::<Vec<_>>().join(", ");
-            let bit = Policies::names().position(|name| name == word);
-            let bit = bit.ok_or_else(|| {
-                format!(
-                    "there is no policy `{word}`: none, or some of {}, apart by commas",
-                    known()
-                )
-            })?;
-            Ok(Policies(set.0 | 1 << bit))
-        })
+        text.split(',').try_fold(Policies::NONE, Policies::with)
     }
 }
 
 impl fmt::Display for Policies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ours = (0..raw::UNSPIN_POLICY_COUNT).filter(|bit| self.0 >> bit & 1 == 1);
-        let own = self.has_own().then_some("own");
-        let on: Vec<&str> = own.into_iter().chain(ours.map(name)).collect();
+        let with = |name, value_ns| format!("{name}={}", duration::format(value_ns));
+        let own = self.has_own().then(|| "own".to_owned());
+        let ours = (0..raw::UNSPIN_POLICY_COUNT)
+            .filter(|bit| self.bits >> bit & 1 == 1)
+            .map(|bit| match name(bit) {
+                HELPING if self.recent_ns != raw::UNSPIN_RECENT_NS => with(HELPING, self.recent_ns),
+                name => name.to_owned(),
+            });
+        let mut on: Vec<String> = own.into_iter().chain(ours).collect();
+        if self.slice_ns != 0 {
+            on.push(with(SLICE, self.slice_ns));
+        }
         out.write_str(if on.is_empty() { "none" } else { "" })?;
         out.write_str(&on.join(","))
     }
@@ -148,15 +207,22 @@ impl Policies {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_LOOK, facts, memory))
     }
 
+    /// The guest of `facts.self_` asks for help, and `facts.candidate` might give it; beside the answer its rank: the
+    /// highest is taken, 0 where nobody is let run.
+    pub fn on_help(self, facts: &Facts, memory: &mut Memory) -> (Decision, u32) {
+        let raw = self.decide(raw::UNSPIN_ON_HELP, facts, memory);
+        (Decision::from_raw(raw), raw.rank)
+    }
+
     fn decide(self, event: u32, facts: &Facts, memory: &mut Memory) -> raw::unspin_decision {
         // SAFETY: two live references to structs of integers; the call keeps neither.
-        unsafe { raw::steering_decide(event, self.0, facts, memory) }
+        unsafe { raw::steering_decide(event, self.bits, facts, memory) }
     }
 
     /// `facts.self_` begins a turn of its own.
     pub fn on_turn(self, facts: &Facts, memory: &mut Memory) {
         // SAFETY: as in `decide`.
-        unsafe { raw::steering_on_turn(self.0, facts, memory) }
+        unsafe { raw::steering_on_turn(self.bits, facts, memory) }
     }
 }
 
@@ -190,7 +256,11 @@ impl DecisionRecord {
     /// Without the user's own policy, if there was one.
     pub fn replays(&self) -> bool {
         let mut memory = self.before;
-        let decision = Policies(self.policies).decide(self.event, &self.facts, &mut memory);
+        let policies = Policies {
+            bits: self.policies,
+            ..Policies::NONE
+        };
+        let decision = policies.decide(self.event, &self.facts, &mut memory);
         decision == self.decision && memory == self.after
     }
 }

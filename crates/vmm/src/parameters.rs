@@ -61,7 +61,7 @@ pub fn build(
         stop: 0,
         fault_injection: surroundings.fault.number(),
         hints: vm.hints.into(),
-        reserved: 0,
+        help_after_turns: vm.help_after_turns,
     })
 }
 

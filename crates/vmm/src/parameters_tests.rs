@@ -48,6 +48,7 @@ fn vm() -> Vm {
         log_records: 1000,
         log_minimum_turns: 8,
         hints: false,
+        help_after_turns: 400,
     }
 }
 
@@ -78,6 +79,7 @@ fn the_block_says_what_the_scenario_says() {
     );
     assert_eq!((block.pause_every_turns, block.tick_hz), (16, 250));
     assert_eq!((block.log_records, block.log_minimum_turns), (1000, 8));
+    assert_eq!((block.hints, block.help_after_turns), (0, 400));
     assert_eq!(block.apic_timer_hz, 1_000_000_000);
     assert_eq!(block.user_work.quantile_loops, [3000; 256]);
     let uniform = block.kernel_work.quantile_loops;

@@ -185,6 +185,8 @@ fn attach_programs(object: &mut Object) -> Result<Vec<libbpf_rs::Link>, Error> {
 pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<(), SteerError> {
     let value = abi::unspin_steer_control {
         policies: policies.bits(),
+        slice_ns: policies.slice_ns(),
+        recent_ns: policies.recent_ns(),
         reserved: 0,
     };
     Ok(load::set_value(control, 0, &value)?)

@@ -35,6 +35,7 @@ pub fn vm(vcpus: u32) -> Vm {
         log_records: 10_000,
         log_minimum_turns: 0,
         hints: false,
+        help_after_turns: 0,
     }
 }
 

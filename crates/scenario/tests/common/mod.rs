@@ -40,7 +40,7 @@ fn vm() -> impl Strategy<Value = Vm> {
             0..=TICK_HZ_MAX,
             1..=PAUSE_EVERY_MAX,
         ),
-        (any::<[bool; 3]>(), 0u32..=2_560, any::<u32>()),
+        (any::<[bool; 3]>(), 0u32..=2_560, any::<u32>(), any::<u32>()),
     )
         .prop_map(|(size, work, every, rest)| Vm {
             count: size.0,
@@ -59,6 +59,7 @@ fn vm() -> impl Strategy<Value = Vm> {
             log_records: rest.1,
             log_minimum_turns: rest.2,
             hints: rest.0[2],
+            help_after_turns: rest.3,
         })
 }
 

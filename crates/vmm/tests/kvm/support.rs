@@ -38,6 +38,7 @@ pub fn vm(vcpus: u32) -> Vm {
         log_records: 1000,
         log_minimum_turns: 0,
         hints: false,
+        help_after_turns: 0,
     }
 }
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_kvm.bpf.h - where KVM is listened to: a vCPU enters its guest, a guest calls, a VM goes.
+ */
+#ifndef UNSPIN_BPF_STEER_KVM_H
+#define UNSPIN_BPF_STEER_KVM_H
+
+#include "steer_help.bpf.h"
+
+SEC("tp_btf/kvm_entry")
+int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+
+	if (!task || !vcpu)
+		return 0;
+	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed) {
+		learn_vcpu(task, vcpu);
+		join_vm(p, vcpu);
+	}
+	if (task->asks) {
+		task->asks = 0;
+		if (help(p, task))
+			return 0;
+	}
+	if (task->owes == OWES_NOTHING) {
+		task->give_back = 0;
+		if (task->told)
+			tell(p, task, 0);
+		return 0;
+	}
+	if (!task->told) {
+		tell(p, task, 1);
+		watch(task);
+	} else if (task->give_back || (!task->hint && done_with_it(p, task, bpf_ktime_get_ns()))) {
+		task->give_back = 0;
+		count(unspin_steer_given_back, 1);
+		leave(p, task);
+	}
+	return 0;
+}
+
+/* Fires whether KVM knows the number or not. Preemptible: it only leaves word for kvm_entry, which is not. */
+SEC("tp_btf/kvm_hypercall")
+int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
+{
+	struct task_context *task;
+
+	if (number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP)
+		return 0;
+	task = context_of(bpf_get_current_task_btf());
+	if (!task || !task->vcpu || task->vm_generation != destroyed)
+		return 0;
+	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
+		task->give_back = 1;
+		return 0;
+	}
+	/* Not for processes in the guest's user mode to say. On Intel, where the mode is not to be had, they may. */
+	if (mode_of(task) == UNSPIN_MODE_USER)
+		return 0;
+	if (number == UNSPIN_HYPERCALL_HELP) {
+		task->asks = 1;
+		return 0;
+	}
+	/* Inside one page and aligned, or it is no hint. */
+	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32))
+		return 0;
+	if (!task->hint)
+		count(unspin_steer_hints, 1);
+	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	return 0;
+}
+
+SEC("fentry/kvm_destroy_vm")
+int BPF_PROG(on_destroy_vm, struct kvm *kvm)
+{
+	u64 vm = (u64)kvm;
+
+	bpf_map_delete_elem(&vms, &vm);
+	__sync_fetch_and_add(&destroyed, 1);
+	return 0;
+}
+
+#endif

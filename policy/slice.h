@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * slice.h - how long a turn of a steered vCPU lasts, when that is not the kernel's own base_slice_ns.
+ *
+ * A policy of its own, so that a shorter slice cannot pass for a remedy (DESIGN.md, "How anything is measured"). Other tasks,
+ * and vCPUs that policies do not touch, keep the kernel's. A turn ends at the first tick after its slice, as on the fair
+ * class without HRTICK: nothing arms a timer for it, so every slice below a tick (4 ms at 250 Hz) lasts that tick.
+ *
+ * Bounds: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
+ * __setparam_fair(), Linux 7.2).
+ */
+#ifndef UNSPIN_POLICY_SLICE_H
+#define UNSPIN_POLICY_SLICE_H
+
+#include "contract.h"
+
+#define UNSPIN_SLICE_MIN_NS 100000u
+#define UNSPIN_SLICE_MAX_NS 100000000u
+
+/* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns. */
+UNSPIN_PURE unspin_u64 slice_of_turn(unspin_u32 asked_ns, unspin_u64 kernel_ns)
+{
+	if (asked_ns == 0)
+		return kernel_ns;
+	if (asked_ns < UNSPIN_SLICE_MIN_NS)
+		return UNSPIN_SLICE_MIN_NS;
+	return asked_ns < UNSPIN_SLICE_MAX_NS ? asked_ns : UNSPIN_SLICE_MAX_NS;
+}
+
+#endif
