@@ -101,6 +101,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	count(unspin_steer_switches, 1);
 	task->on_cpu = 1;
 	task->called_until_ns = 0;
+	task->timed_turn_ns = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	if (!task->prepared)
 		begin_turn(p, task, bpf_ktime_get_ns());
@@ -183,34 +184,6 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 	yielder->yielded_ns = now_ns;
 	scx_bpf_task_set_slice(from, 0);
 	return true;
-}
-
-SEC("struct_ops/tick")
-void BPF_PROG(steer_tick, struct task_struct *p)
-{
-	struct unspin_facts facts = {};
-	struct unspin_decision decision;
-	struct task_context *task;
-	u64 now_ns;
-
-	if (scheduled(p)->scx.slice || !control.policies)
-		return;
-	task = context_of(p);
-	if (!task || !task->vcpu || !task->steered || task->payer || task->owes != OWES_NOTHING || task->yielding)
-		return;
-	now_ns = bpf_ktime_get_ns();
-	look_at(p, task);
-	vcpu_is_unknown(&facts.candidate);
-	facts_of_self(&facts, task, now_ns, now_ns);
-	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
-	if (decision.action != UNSPIN_GRANT)
-		return;
-	count(unspin_steer_granted, 1);
-	task->owes = OWES_GRANT;
-	task->owes_since_ns = now_ns;
-	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
-	task->budget_ns = decision.budget_ns;
-	scx_bpf_task_set_slice(p, decision.budget_ns);
 }
 
 SEC("struct_ops.s/exit")

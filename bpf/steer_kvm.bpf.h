@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_STEER_KVM_H
 #define UNSPIN_BPF_STEER_KVM_H
 
-#include "steer_help.bpf.h"
+#include "steer_slice.bpf.h"
 
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
@@ -19,6 +19,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		learn_vcpu(task, vcpu);
 		join_vm(p, vcpu);
 	}
+	end_turn_on_time(task);
 	if (task->asks) {
 		task->asks = 0;
 		if (help(p, task))

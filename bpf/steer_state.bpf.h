@@ -22,15 +22,16 @@ struct task_context {
 	u64 charged_ns; /* sum_exec_runtime up to which it has been charged */
 	u64 debt_ns;	/* run by others at its charge, not in vtime_ns yet */
 	u64 turn_end_ns;
-	u64 queue;    /* where it was inserted last */
-	u32 group;    /* index of `groups` */
-	u32 weight;   /* 1 to 10,000, 100 is nice 0 */
-	u32 counted;  /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 home;     /* the queue whose clock its vtime goes by (steer_time.bpf.h) */
-	u32 payer;    /* thread that is charged for this turn; 0: itself */
-	u32 lender;   /* thread that goes on when this one has had the loan; 0: none */
-	u32 prepared; /* the turn's fields above are set: running() leaves them */
-	u32 owes;     /* enum owes */
+	u64 timed_turn_ns; /* turn_end_ns for which a timer was set */
+	u64 queue;	   /* where it was inserted last */
+	u32 group;	   /* index of `groups` */
+	u32 weight;	   /* 1 to 10,000, 100 is nice 0 */
+	u32 counted;	   /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 home;	   /* the queue whose clock its vtime goes by (steer_time.bpf.h) */
+	u32 payer;	   /* thread that is charged for this turn; 0: itself */
+	u32 lender;	   /* thread that goes on when this one has had the loan; 0: none */
+	u32 prepared;	   /* the turn's fields above are set: running() leaves them */
+	u32 owes;	   /* enum owes */
 	u32 budget_ns;
 	u64 owes_since_ns;
 	u64 owed_charged_ns; /* sum_exec_runtime when it began to owe */

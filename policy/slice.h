@@ -3,8 +3,9 @@
  * slice.h - how long a turn of a steered vCPU lasts, when that is not the kernel's own base_slice_ns.
  *
  * A policy of its own, so that a shorter slice cannot pass for a remedy (DESIGN.md, "How anything is measured"). Other tasks,
- * and vCPUs that policies do not touch, keep the kernel's. A turn ends at the first tick after its slice, as on the fair
- * class without HRTICK: nothing arms a timer for it, so every slice below a tick (4 ms at 250 Hz) lasts that tick.
+ * and vCPUs that policies do not touch, keep the kernel's. The kernel's slice ends at the first tick after it, as on the fair
+ * class without HRTICK: base_slice_ns of 1.4 ms lasts 4 ms at 250 Hz. One that is asked for here ends on time also below a
+ * tick: a timer is armed whenever the guest is entered on a turn. A turn that is passed on ends with it all the same.
  *
  * Bounds: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
  * __setparam_fair(), Linux 7.2).

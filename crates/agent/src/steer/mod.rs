@@ -41,7 +41,7 @@ pub struct SteerOptions {
     pub cgroups: Vec<u64>,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
-    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 224 each; 0: none are kept.
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 264 each; 0: none are kept.
     pub decision_log_bytes: u32,
 }
 

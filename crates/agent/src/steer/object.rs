@@ -94,7 +94,7 @@ fn open(
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
-            "cpus" => map.set_max_entries(cpus.count),
+            "cpus" | "slice_timers" => map.set_max_entries(cpus.count),
             "decisions" if options.decision_log_bytes > 0 => {
                 map.set_max_entries(options.decision_log_bytes)
             }

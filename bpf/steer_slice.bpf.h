@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_slice.bpf.h - a turn's slice is over: at a tick, or, where the policy slice is on, by a timer of ours.
+ */
+#ifndef UNSPIN_BPF_STEER_SLICE_H
+#define UNSPIN_BPF_STEER_SLICE_H
+
+#include "steer_help.bpf.h"
+
+/* One CPU. Apart from struct cpu_context: a map value holds one timer. */
+struct slice_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by the loader: possible CPUs */
+	__type(key, u32);
+	__type(value, struct slice_timer);
+} slice_timers SEC(".maps");
+
+/* A vCPU's own slice is used up and it runs: whether a policy prolongs it. */
+static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
+{
+	struct unspin_facts facts = {};
+	struct unspin_decision decision;
+	u64 now_ns = bpf_ktime_get_ns();
+
+	look_at(p, task);
+	vcpu_is_unknown(&facts.candidate);
+	facts_of_self(&facts, task, now_ns, now_ns);
+	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
+	if (decision.action != UNSPIN_GRANT)
+		return false;
+	count(unspin_steer_granted, 1);
+	task->owes = OWES_GRANT;
+	task->owes_since_ns = now_ns;
+	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
+	task->budget_ns = decision.budget_ns;
+	scx_bpf_task_set_slice(p, decision.budget_ns);
+	return true;
+}
+
+/* Whether policies may be asked about the end of its slice at all. */
+static __always_inline bool is_on_own_turn(const struct task_context *task)
+{
+	return task->vcpu && task->steered && !task->payer && task->owes == OWES_NOTHING && !task->yielding;
+}
+
+SEC("struct_ops/tick")
+void BPF_PROG(steer_tick, struct task_struct *p)
+{
+	struct task_context *task;
+
+	if (scheduled(p)->scx.slice || !control.policies)
+		return;
+	task = context_of(p);
+	if (task && is_on_own_turn(task))
+		prolong(p, task);
+}
+
+/* Softirq on the CPU it was armed on. Whoever runs a turn that has not ended by now was not meant. */
+static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+
+	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->owes == OWES_GRANT ||
+	    before(bpf_ktime_get_ns(), task->turn_end_ns))
+		return 0;
+	if (control.policies && is_on_own_turn(task) && prolong(p, task))
+		return 0;
+	scx_bpf_task_set_slice(p, 0);
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+	return 0;
+}
+
+/* The current thread enters its guest, interrupts are off: its turn shall end on time, be it its own or passed on. */
+static __always_inline void end_turn_on_time(struct task_context *task)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct slice_timer *here;
+
+	if (!control.slice_ns || !task->steered || task->timed_turn_ns == task->turn_end_ns)
+		return;
+	here = bpf_map_lookup_elem(&slice_timers, &cpu);
+	if (!here)
+		return;
+	task->timed_turn_ns = task->turn_end_ns;
+	if (bpf_timer_init(&here->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
+		bpf_timer_set_callback(&here->timer, slice_is_over);
+	bpf_timer_start(&here->timer, rest_of_turn(task->turn_end_ns, bpf_ktime_get_ns()), STEER_TIMER_ON_THIS_CPU);
+}
+
+#endif
