@@ -15,16 +15,22 @@ mod costs;
 mod dry;
 #[path = "steerer/four_cpus.rs"]
 mod four_cpus;
+#[path = "steerer/helping.rs"]
+mod helping;
 #[path = "steerer/host.rs"]
 mod host;
 #[path = "steerer/hostile.rs"]
 #[allow(dead_code, reason = "the long checks use the rest")]
 mod hostile;
+#[path = "steerer/hostile_guests.rs"]
+mod hostile_guests;
 #[path = "steerer/isolated.rs"]
 mod isolated;
 #[allow(dead_code, reason = "the observer's checks use the rest")]
 #[path = "observer/vms.rs"]
 mod observer_vms;
+#[path = "steerer/raw_vm.rs"]
+mod raw_vm;
 #[path = "steerer/stress.rs"]
 mod stress;
 #[path = "steerer/vms.rs"]
@@ -57,12 +63,19 @@ const ISOLATED_AT_BOOT: Checks = Checks {
     ..TWO_CPUS
 };
 
+/// Guests that ask for help, and guests that do worse.
+const GUESTS: Checks = Checks {
+    checks: &hostile_guests::CHECKS,
+    ..TWO_CPUS
+};
+
 fn main() {
     let all = [
         TWO_CPUS.checks,
         FOUR_CPUS.checks,
         ISOLATED.checks,
         ISOLATED_AT_BOOT.checks,
+        GUESTS.checks,
     ]
     .concat();
     Checks {
@@ -71,7 +84,8 @@ fn main() {
     }
     .enter();
     checks::child();
-    let boots: [(&str, Checks, u32, &[&str]); 4] = [
+    hostile_guests::child();
+    let boots: [(&str, Checks, u32, &[&str]); 5] = [
         ("every_check_passes_in_the_testbed", TWO_CPUS, 2, &[]),
         ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4, &[]),
         ("and_of_an_isolated_one", ISOLATED, 2, &["nohz_full=1"]),
@@ -81,6 +95,7 @@ fn main() {
             2,
             &["isolcpus=1"],
         ),
+        ("and_of_guests", GUESTS, 2, &[]),
     ];
     let trials = boots.map(|(name, checks, cpus, arguments)| {
         let boot = Trial::test(name, move || {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The policies `helping` and `slice`, with real VMs on a real KVM.
+
+use std::collections::BTreeMap;
+
+use unspin_scenario::Vm;
+use unspin_vmm::RunReport;
+
+use crate::{
+    checks::{counter, still_there},
+    observer_vms::run_for,
+    vms::{fighting, steer},
+};
+
+/// Turns of waiting before help is asked for: above the 3 x 300 loops that one of 4 vCPUs waits for the others' holds would be
+/// wasted on a descheduled holder, and below a slice by far.
+const HELP_AFTER_TURNS: u32 = 400;
+
+/// A VM that asks for help itself: KVM sees no PAUSE and yields nothing.
+fn asking(vcpus: u32, hints: bool) -> Vm {
+    Vm {
+        pause_exits: false,
+        help_after_turns: HELP_AFTER_TURNS,
+        hints,
+        ..fighting(vcpus)
+    }
+}
+
+fn operations(report: &RunReport, vm: usize) -> u64 {
+    let vcpus = report.vms[vm].vcpus.iter();
+    vcpus.map(|vcpu| vcpu.statistics.operations).sum()
+}
+
+/// CPU time of the first of two VMs over that of both.
+fn share(report: &RunReport) -> f64 {
+    let cpu_ns = |vm: usize| -> f64 {
+        let vcpus = report.vms[vm].vcpus.iter();
+        vcpus.map(|vcpu| vcpu.cpu_time_ns as f64).sum()
+    };
+    cpu_ns(0) / (cpu_ns(0) + cpu_ns(1))
+}
+
+/// 1 VM x 4 vCPUs on 2 CPUs, one that fits, and stock: with pause-loop exits off nobody but the guest knows that it waits.
+pub fn help_drains_what_kvm_cannot() {
+    let run = |vm| operations(&run_for(300, vec![vm]), 0) as f64;
+    let (ideal, stock) = (run(asking(2, false)), run(asking(4, false)));
+    let steerer = steer("helping", |options| {
+        options.decision_log_bytes = 16 << 20;
+    });
+    let set = |policies: &str| {
+        let policies = policies.parse().expect("policies");
+        steerer.set_policies(policies).expect("at any time");
+    };
+    let closed = |rate: f64| (rate - stock) / (ideal - stock);
+    let helped = run(asking(4, false));
+    set("loan,helping");
+    let lent = run(asking(4, true));
+    set("none");
+    let refused = run(asking(4, false));
+    println!(
+        "  {stock} of {ideal} operations stock, {helped} helped ({:.3} of the gap closed), {lent} lent to ({:.3})",
+        closed(helped),
+        closed(lent)
+    );
+    assert_eq!(counter(&steerer, "directed"), 0, "KVM has no say here");
+    for name in ["asked", "helped", "honoured", "lent"] {
+        assert!(counter(&steerer, name) > 20, "{name}");
+    }
+    assert!(closed(helped) > 0.1 && closed(lent) > 0.85 && closed(refused) < 0.05);
+    // However often it asks, it gets its half.
+    set("helping");
+    let share = share(&run_for(800, vec![asking(4, false), asking(4, false)]));
+    println!("  a share of {share:.4} where 0.5 is fair");
+    still_there(&steerer);
+    let mut kinds = BTreeMap::new();
+    let drained = steerer.drain_decisions(&mut |record| {
+        assert!(record.replays(), "{record:?}");
+        let answer = format!("{:?}", record.decided());
+        *kinds.entry((record.event, answer)).or_insert(0u32) += 1;
+    });
+    drained.expect("the kernel tells");
+    println!("  {kinds:?}");
+    for answer in ["Direct", "Lend(1000000)", "Refuse"] {
+        assert!(kinds.contains_key(&(4, answer.to_owned())), "{answer}");
+    }
+}
+
+/// A slice below a tick ends on time, one above lasts longer: counted in switches of four vCPUs that never wait.
+pub fn a_slice_lasts_what_it_says() {
+    let steerer = steer("none", |_| ());
+    let switches = |policies: &str| {
+        let policies = policies.parse().expect("policies");
+        steerer.set_policies(policies).expect("at any time");
+        let before = counter(&steerer, "switches");
+        let alone = Vm {
+            locks: unspin_scenario::LockSharing::Private,
+            ..asking(4, false)
+        };
+        run_for(200, vec![alone]);
+        counter(&steerer, "switches") - before
+    };
+    let (short, kernel, long) = (
+        switches("slice=500us"),
+        switches("none"),
+        switches("slice=20ms"),
+    );
+    still_there(&steerer);
+    println!(
+        "  in 200 ms {short} switches with 500 us, {kernel} with the kernel's slice, {long} with 20 ms"
+    );
+    // Two CPUs for 200 ms are 800 slices of 500 us.
+    assert!((700..1_200).contains(&short), "{short}");
+    assert!(kernel < short / 2 && long < kernel);
+}

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests that ask, claim and yield without end. Beside them nobody loses anything: not a share, not a VM, not the scheduler.
+
+use std::{
+    fs,
+    process::{Child, Command, Stdio},
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use unspin_abi as abi;
+use unspin_agent::Steerer;
+
+use crate::{
+    checks::{counter, still_there},
+    helping,
+    observer_vms::run_for,
+    raw_vm::{DATA, Program, run},
+    vms::{fighting, steer},
+};
+
+const VCPUS: u64 = 4;
+const VICTIMS: u64 = 2;
+const LONGEST_WAIT: Duration = Duration::from_millis(100);
+
+/// What runs in a boot of its own.
+pub static CHECKS: [(&str, fn()); 3] = [
+    (
+        "help_drains_what_kvm_cannot",
+        helping::help_drains_what_kvm_cannot,
+    ),
+    (
+        "a_slice_lasts_what_it_says",
+        helping::a_slice_lasts_what_it_says,
+    ),
+    (
+        "nobody_loses_beside_a_hostile_guest",
+        nobody_loses_beside_a_hostile_guest,
+    ),
+];
+
+/// What this binary does when it is started as `hostile KIND`.
+pub fn child() {
+    let words: Vec<String> = std::env::args().skip(1).take(2).collect();
+    if let [word, kind] = &words[..] {
+        if word == "hostile" {
+            guest(kind);
+        }
+    }
+}
+
+/// What a guest does wrong, and the counter that shows that it did.
+static KINDS: [(&str, &str); 5] = [
+    ("hypercalls", "hint_failures"),
+    ("hypercalls-by-user", "switches"),
+    ("help", "helped"),
+    ("critical", "lent"),
+    ("yields", "directed"),
+];
+
+/// The guest of that kind, until somebody kills this process.
+fn guest(kind: &str) {
+    let (mut code, mut data, mut rax) = (Vec::new(), Vec::new(), 0);
+    const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
+    match kind {
+        "hypercalls" | "hypercalls-by-user" => {
+            data = garbage();
+            code.extend([0x48, 0x8b, 0x06]); // mov rax, [rsi]
+            code.extend([0x48, 0x8b, 0x5e, 0x08]); // mov rbx, [rsi + 8]
+            code.extend([0x48, 0x83, 0xc6, 0x10]); // add rsi, 16
+            code.extend([0x81, 0xe6, 0xf0, 0x0f, 0, 0]); // and esi, 0xff0
+            code.extend([0x81, 0xce, 0x00, 0x60, 0, 0]); // or esi, DATA
+            code.extend(VMMCALL);
+        }
+        "help" => {
+            code.push(0xb8); // mov eax, ...
+            code.extend(abi::UNSPIN_HYPERCALL_HELP.to_le_bytes());
+            code.extend(VMMCALL);
+        }
+        "critical" => {
+            // Registers its page, 64 bytes for each vCPU, and spins; it never takes `critical` back.
+            rax = abi::UNSPIN_HYPERCALL_REGISTER_HINT.into();
+            for _ in 0..VCPUS {
+                let words = [abi::UNSPIN_HINT_MAGIC, 1, u32::MAX, u32::MAX];
+                data.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+                data.extend([0xff; 48]);
+            }
+            code.extend(VMMCALL);
+            code.extend([0xf3, 0x90, 0xeb, 0xfc]); // pause; jmp to it
+        }
+        "yields" => code.extend([0xf3, 0x90]), // pause
+        _ => panic!("{kind}: no such guest"),
+    }
+    let length = i8::try_from(code.len() + 2).expect("short");
+    code.extend([0xeb, length.wrapping_neg() as u8]); // jmp to the beginning
+    run(&Program {
+        code,
+        data,
+        rax,
+        user: kind.ends_with("by-user"),
+        vcpus: VCPUS,
+    });
+}
+
+/// 256 hypercalls: our numbers and their neighbours, with addresses outside memory, misaligned, across a page, of the host's
+/// kernel and of other processes, of no page with a magic, and of one whose magic the guest gives.
+fn garbage() -> Vec<u8> {
+    let mut addresses = vec![
+        0,
+        DATA,
+        DATA + 1,
+        DATA + 2,
+        DATA + 0xfe0,
+        0xffff_fff0,
+        0x1_0000,
+        0xffff_8880_0000_0000,
+        0xffff_ffff_8100_0000,
+        u64::MAX,
+        u64::MAX - 63,
+        1 << 63,
+        0x7fff_ffff_f000,
+        &raw const KINDS as u64,
+    ];
+    // Any others: splitmix64's increment (Steele, Lea, Flood, OOPSLA'14).
+    addresses.extend((1..50).map(|step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    let first = u64::from(abi::UNSPIN_HYPERCALL_REGISTER_HINT) - 1;
+    let pairs = (0..256u64).map(|at| {
+        let number = if at % 64 == 63 {
+            u64::MAX
+        } else {
+            first + at % 5
+        };
+        [number, addresses[at as usize % addresses.len()]]
+    });
+    pairs.flatten().flat_map(u64::to_le_bytes).collect()
+}
+
+/// A process with such a guest, killed (SIGKILL) when dropped.
+struct Hostile(Child);
+
+impl Hostile {
+    fn start(kind: &str) -> Hostile {
+        let own = std::env::current_exe().expect("procfs is mounted");
+        let mut command = Command::new(own);
+        command.args(["hostile", kind]).stdout(Stdio::null());
+        Hostile(command.spawn().expect("this very binary"))
+    }
+
+    /// CPU time of all its threads.
+    fn cpu_ns(&self) -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
+        tasks
+            .map(|task| cpu_ns(&task.expect("a thread").path().display().to_string()))
+            .sum()
+    }
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.0.kill().expect("it is ours");
+        self.0.wait().expect("it was killed");
+    }
+}
+
+/// The first number of a task's schedstat.
+fn cpu_ns(folder: &str) -> u64 {
+    let text = fs::read_to_string(format!("{folder}/schedstat")).expect("it runs");
+    let ns = text.split(' ').next().and_then(|word| word.parse().ok());
+    ns.expect("a number")
+}
+
+/// What the victims got, and what the guest did, in the same time.
+struct Measured {
+    victims_ns: u64,
+    guest_ns: u64,
+    longest_wait: Duration,
+}
+
+/// Threads that always want to run beside the guest; each notes for how long it did not.
+fn beside(guest: &Hostile, time: Duration) -> Measured {
+    let (longest_ns, end) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (send, receive) = mpsc::channel();
+    thread::scope(|scope| {
+        for _ in 0..VICTIMS {
+            let send = send.clone();
+            scope.spawn(|| {
+                // SAFETY: takes nothing, touches no memory.
+                let thread = unsafe { libc::gettid() };
+                { send }.send(thread).expect("somebody listens");
+                let mut before = Instant::now();
+                while !end.load(Ordering::Relaxed) {
+                    let now = Instant::now();
+                    longest_ns.fetch_max((now - before).as_nanos() as u64, Ordering::Relaxed);
+                    before = now;
+                }
+            });
+        }
+        let threads: Vec<i32> = receive.iter().take(VICTIMS as usize).collect();
+        // Those that have just started catch up first.
+        thread::sleep(Duration::from_millis(200));
+        let victims_ns = || -> u64 {
+            let each = threads
+                .iter()
+                .map(|thread| format!("/proc/self/task/{thread}"));
+            each.map(|folder| cpu_ns(&folder)).sum()
+        };
+        longest_ns.store(0, Ordering::Relaxed);
+        let before = (victims_ns(), guest.cpu_ns());
+        thread::sleep(time);
+        let after = (victims_ns(), guest.cpu_ns());
+        end.store(true, Ordering::Relaxed);
+        Measured {
+            victims_ns: after.0 - before.0,
+            guest_ns: after.1 - before.1,
+            longest_wait: Duration::from_nanos(longest_ns.load(Ordering::Relaxed)),
+        }
+    })
+}
+
+/// All policies at once, so that every path of theirs is taken.
+fn nobody_loses_beside_a_hostile_guest() {
+    let steerer = steer("loan,loan-cpl,kernel-exit,helping,directed-yield", |_| ());
+    for (kind, shows) in KINDS {
+        let before = counter(&steerer, shows);
+        let mut guest = Hostile::start(kind);
+        let measured = beside(&guest, Duration::from_millis(800));
+        let lost = guest.0.try_wait().expect("it is ours");
+        assert!(lost.is_none(), "{kind}: the VM is lost: {lost:?}");
+        check(&steerer, kind, shows, before, &measured);
+    }
+    // They were killed in the middle of it; an honest VM finds all as it was.
+    let report = run_for(100, vec![fighting(2)]);
+    assert!(
+        report.vms[0]
+            .vcpus
+            .iter()
+            .all(|vcpu| vcpu.statistics.operations > 100)
+    );
+    still_there(&steerer);
+}
+
+fn check(steerer: &Steerer, kind: &str, shows: &str, before: u64, measured: &Measured) {
+    still_there(steerer);
+    let all = (measured.victims_ns + measured.guest_ns) as f64;
+    let share = measured.victims_ns as f64 / all;
+    let fair = VICTIMS as f64 / (VICTIMS + VCPUS) as f64;
+    let did = counter(steerer, shows) - before;
+    println!(
+        "  {kind}: {shows} {did}; victims' share {share:.4} of {fair:.4}, waited {} us at most",
+        measured.longest_wait.as_micros()
+    );
+    assert!(did > 100, "{kind}: {shows} only {did} times");
+    assert!(
+        (share / fair - 1.0).abs() < 0.02,
+        "{kind}: {share} of {fair}"
+    );
+    assert!(measured.longest_wait < LONGEST_WAIT, "{kind}");
+}
