@@ -219,6 +219,8 @@ struct sched_ext_ops steer = {
 	.cpu_release = (void *)steer_cpu_release,
 	.init = (void *)steer_init,
 	.exit = (void *)steer_exit,
+	/* Or such tasks go to the front of their CPU for 20 ms. */
+	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
 	.timeout_ms = 5000,
 	.name = "unspin",
 };

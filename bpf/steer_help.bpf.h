@@ -66,8 +66,7 @@ __attribute__((noinline)) int judge(struct unspin_facts *facts, struct unspin_de
 		return 0;
 	other = context_of(p);
 	if (task && other && other->vm == task->vm && other->steered && !other->on_cpu && other->counted &&
-	    !before(now_ns, other->called_until_ns) &&
-	    bpf_cpumask_test_cpu(bpf_get_smp_processor_id(), scheduled(p)->cpus_ptr)) {
+	    !before(now_ns, other->called_until_ns) && may_run_on(p, bpf_get_smp_processor_id())) {
 		gather_candidate(&facts->candidate, p, other, now_ns);
 		*decision = decide(UNSPIN_ON_HELP, asks, task, facts, thread, now_ns);
 	}

@@ -26,6 +26,8 @@ enum {
 
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
 #define SCX_SLICE_INF (~0ull)
+#define SCX_OPS_ENQ_EXITING (1ull << 2)
+#define SCX_OPS_ENQ_MIGRATION_DISABLED (1ull << 4)
 #define SCX_KICK_IDLE 1ull
 #define SCX_KICK_PREEMPT 2ull
 #define SCX_TASK_QUEUED 1u
@@ -69,6 +71,7 @@ struct sched_ext_entity___steer {
 struct task_struct___steer {
 	unsigned int flags;
 	int nr_cpus_allowed;
+	unsigned short migration_disabled;
 	int pid;
 	int tgid;
 	const struct cpumask *cpus_ptr;

@@ -96,6 +96,15 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
 }
 
+/*
+ * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
+ * programs on tracepoints are such places: a guest that makes hypercalls without end is preempted there again and again.
+ */
+static __always_inline bool is_stuck(struct task_struct *p)
+{
+	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
+}
+
 SEC("struct_ops/enqueue")
 void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -115,6 +124,11 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 			return;
 		}
+	}
+	if (is_stuck(p)) {
+		insert(p, task, cpu, enq_flags);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
 	}
 	if (!bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
 		enqueue_on_cpu(p, task, cpu, enq_flags);

@@ -127,6 +127,17 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 }
 
 /*
+ * Whether p, which waits, may be moved to that CPU. One that was preempted inside a migrate_disable() may not, and its
+ * cpus_ptr says so a moment late: the kernel sends a scheduler away that tries (task_can_run_on_remote_rq(),
+ * kernel/sched/ext/ext.c, Linux 7.2).
+ */
+static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, scheduled(p)->cpus_ptr) &&
+	       (!scheduled(p)->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+}
+
+/*
  * Moves the thread that a turn was passed on to from its queue to this CPU, wherever it waits; false if it does not wait
  * any more, may not run here, or its time has passed. From ops.dispatch only.
  */
@@ -143,11 +154,12 @@ static __always_inline bool run_next(s32 cpu, struct cpu_context *here, u64 now_
 	if (!p)
 		return false;
 	task = context_of(p);
-	if (task && before(now_ns, here->next_until_ns) && bpf_cpumask_test_cpu(cpu, scheduled(p)->cpus_ptr)) {
+	if (task && before(now_ns, here->next_until_ns)) {
 		slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
 		if (here->next_owes == OWES_LOAN && slice_ns > here->next_budget_ns)
 			slice_ns = here->next_budget_ns;
-		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0) {
+		/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
+		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
 			scx_bpf_dsq_move_set_slice(&queue, slice_ns);
 			moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
 		}

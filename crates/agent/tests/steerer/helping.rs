@@ -69,7 +69,7 @@ pub fn help_drains_what_kvm_cannot() {
     assert!(closed(helped) > 0.1 && closed(lent) > 0.85 && closed(refused) < 0.05);
     // However often it asks, it gets its half.
     set("helping");
-    let share = share(&run_for(800, vec![asking(4, false), asking(4, false)]));
+    let share = share(&run_for(2_000, vec![asking(4, false), asking(4, false)]));
     println!("  a share of {share:.4} where 0.5 is fair");
     still_there(&steerer);
     let mut kinds = BTreeMap::new();

@@ -25,6 +25,8 @@ use crate::{
 
 const VCPUS: u64 = 4;
 const VICTIMS: u64 = 2;
+/// Nobody is further ahead or behind than two slices and a tick, some 15 ms: below 2 % of a victim's part of this.
+const MEASURED: Duration = Duration::from_millis(1_800);
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// What runs in a boot of its own.
@@ -54,9 +56,8 @@ pub fn child() {
 }
 
 /// What a guest does wrong, and the counter that shows that it did.
-static KINDS: [(&str, &str); 5] = [
+static KINDS: [(&str, &str); 4] = [
     ("hypercalls", "hint_failures"),
-    ("hypercalls-by-user", "switches"),
     ("help", "helped"),
     ("critical", "lent"),
     ("yields", "directed"),
@@ -67,7 +68,7 @@ fn guest(kind: &str) {
     let (mut code, mut data, mut rax) = (Vec::new(), Vec::new(), 0);
     const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
     match kind {
-        "hypercalls" | "hypercalls-by-user" => {
+        "hypercalls" => {
             data = garbage();
             code.extend([0x48, 0x8b, 0x06]); // mov rax, [rsi]
             code.extend([0x48, 0x8b, 0x5e, 0x08]); // mov rbx, [rsi + 8]
@@ -101,8 +102,9 @@ fn guest(kind: &str) {
         code,
         data,
         rax,
-        user: kind.ends_with("by-user"),
         vcpus: VCPUS,
+        // Processes in the guest may not say anything: half of them try.
+        in_user_mode: if kind == "hypercalls" { VCPUS / 2 } else { 0 },
     });
 }
 
@@ -227,7 +229,7 @@ fn nobody_loses_beside_a_hostile_guest() {
     for (kind, shows) in KINDS {
         let before = counter(&steerer, shows);
         let mut guest = Hostile::start(kind);
-        let measured = beside(&guest, Duration::from_millis(800));
+        let measured = beside(&guest, MEASURED);
         let lost = guest.0.try_wait().expect("it is ours");
         assert!(lost.is_none(), "{kind}: the VM is lost: {lost:?}");
         check(&steerer, kind, shows, before, &measured);

@@ -21,10 +21,10 @@ pub struct Program {
     pub data: Vec<u8>,
     /// First value of RAX.
     pub rax: u64,
-    /// In CPL 3 instead of 0.
-    pub user: bool,
     /// How many run it.
     pub vcpus: u64,
+    /// So many of them in CPL 3 instead of 0.
+    pub in_user_mode: u64,
 }
 
 /// Runs it until the process is killed; an exit to user space that is none of a signal panics.
@@ -94,7 +94,7 @@ fn memory(program: &Program) -> &'static mut [u8] {
 
 fn prepare(vcpu: &VcpuFd, program: &Program, number: u64) {
     let mut special: kvm_sregs = vcpu.get_sregs().expect("registers");
-    let level = if program.user { 3 } else { 0 };
+    let level = if number < program.in_user_mode { 3 } else { 0 };
     let data = kvm_segment {
         limit: 0xffff_ffff,
         selector: 0x10 | u16::from(level),
