@@ -16,21 +16,6 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* Whether the first in that queue is before the best so far, and is the best now. */
-static __always_inline bool has_earlier(u32 queue, bool have_best, u64 *best_ns)
-{
-	struct task_struct *first = scx_bpf_dsq_peek(queue);
-	u64 vtime_ns;
-
-	if (!first)
-		return false;
-	vtime_ns = scheduled(first)->scx.dsq_vtime + offset_of(queue);
-	if (have_best && !before(vtime_ns, *best_ns))
-		return false;
-	*best_ns = vtime_ns;
-	return true;
-}
-
 /* prev goes on with a turn of its own. */
 static __always_inline void keep(struct task_struct *prev, struct task_context *task, const struct cpu_context *here,
 				 bool alone, u64 now_ns)
@@ -41,19 +26,29 @@ static __always_inline void keep(struct task_struct *prev, struct task_context *
 }
 
 /* The least vtime of this CPU's queue, the shared queue and prev. */
-static __always_inline void run_least(s32 cpu, const struct cpu_context *here, struct task_struct *prev,
+static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct task_struct *prev,
 				      struct task_context *task, u64 now_ns)
 {
-	bool own, common;
-	u64 best_ns = 0;
+	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
+	u64 own_ns = 0, common_ns = 0, best_ns;
+	bool shared_first;
 
-	own = has_earlier(cpu, false, &best_ns);
-	common = here->flags & UNSPIN_STEER_CPU_SHARED && has_earlier(SHARED_QUEUE, own, &best_ns);
+	if (here->flags & UNSPIN_STEER_CPU_SHARED)
+		common = scx_bpf_dsq_peek(SHARED_QUEUE);
+	if (common)
+		common_ns = scheduled(common)->scx.dsq_vtime;
+	if (own) {
+		own_ns = scheduled(own)->scx.dsq_vtime + here->offset_ns;
+		if (common)
+			own_ns += align(here, own, own_ns, common, common_ns);
+	}
+	shared_first = common && (!own || before(common_ns, own_ns));
+	best_ns = shared_first ? common_ns : own_ns;
 	if (prev && task && !task->yielding && (!(own || common) || before(position_of(task), best_ns))) {
 		keep(prev, task, here, !own && !common, now_ns);
 		return;
 	}
-	if (common && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
+	if (shared_first && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
 		return;
 	if (scx_bpf_dsq_move_to_local(cpu))
 		return;

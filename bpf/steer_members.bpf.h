@@ -63,8 +63,7 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	if (!task)
 		return;
 	task->weight = scheduled(p)->scx.weight;
-	task->home = SHARED_QUEUE;
-	task->vtime_ns = shared_now_ns;
+	start(task);
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 }
 

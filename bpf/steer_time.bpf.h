@@ -3,7 +3,7 @@
  * steer_time.bpf.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
  *
  * A queue's clock shows the vtime of the last task of it that began a turn, which was the least then. Who comes, or goes on,
- * is no more than a slice behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
+ * is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
  * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
  * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
  * beside it waited until all others had come that far (under stress-ng a sleeper was 677 ms late, 20 ms with the kernel's
@@ -11,8 +11,9 @@
  * tasks can be where: one that never leaves its CPU held it back, and two others then shared one CPU as 3 to 1.
  *
  * So each queue has its own clock, and where a CPU chooses between its own queue and the shared one, they are set side by
- * side: by an offset, made anew whenever a task of the CPU's queue begins a turn and nobody waits in the shared one, for then
- * neither has a claim on the other. While tasks wait in both, the offset stands, and the least vtime is served by weight.
+ * side by an offset. It is made anew when a task of the CPU's queue begins a turn and nobody waits in the shared one, for then
+ * neither has a claim on the other; while tasks wait in both, the least vtime is served, by weight, and only what no turn can
+ * have earned is taken off: a task that ran alone somewhere else for long took its queue's clock along.
  */
 #ifndef UNSPIN_BPF_STEER_TIME_H
 #define UNSPIN_BPF_STEER_TIME_H
@@ -21,6 +22,8 @@
 
 #define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
 #define NO_QUEUE 0x100001u
+/* A turn ends at the first tick after its slice. At CONFIG_HZ=250, as Debian's; two slices and a tick is EEVDF's bound, too. */
+#define TICK_NS 4000000ull
 
 u64 shared_now_ns;
 
@@ -40,16 +43,22 @@ static __always_inline u64 offset_of(u32 queue)
 	return there ? there->offset_ns : 0;
 }
 
+/* How far a task of that weight may be from others for what it has run, or not run. */
+static __always_inline u64 reach(u64 weight)
+{
+	return weighted(weight, 2 * options.slice_ns + TICK_NS);
+}
+
 /* Where the task has come, comparable with others. */
 static __always_inline u64 position_of(const struct task_context *task)
 {
 	return task->vtime_ns + offset_of(task->home);
 }
 
-/* No more than a slice behind `now_ns`. */
+/* No further behind `now_ns` than that. */
 static __always_inline void keep_up(struct task_context *task, u64 weight, u64 now_ns)
 {
-	u64 floor_ns = now_ns - weighted(weight, options.slice_ns);
+	u64 floor_ns = now_ns - reach(weight);
 
 	if (before(task->vtime_ns, floor_ns))
 		task->vtime_ns = floor_ns;
@@ -80,6 +89,38 @@ static __always_inline void come_along(struct task_context *task, u64 ran_ns)
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
 	task->vtime_ns += weighted(weight, ran_ns);
 	keep_up(task, weight, clock_of(task->home));
+}
+
+/* How far the one that is ahead is beyond its reach. */
+static __always_inline u64 beyond(struct task_struct *ahead, u64 by_ns)
+{
+	const struct task_context *task = context_of(ahead);
+	u64 reach_ns;
+
+	if (!task || by_ns <= TICK_NS) /* nobody's reach is less, unless it weighs more than nice 0 */
+		return 0;
+	reach_ns = reach(effective_weight(task));
+	return by_ns > reach_ns ? by_ns - reach_ns : 0;
+}
+
+/* Sets the first of a CPU's queue and the first of the shared one side by side; what is to be added to own_ns for that. */
+static __always_inline u64 align(struct cpu_context *here, struct task_struct *own, u64 own_ns,
+				 struct task_struct *common, u64 common_ns)
+{
+	u64 more_ns = before(own_ns, common_ns) ? beyond(common, common_ns - own_ns) : -beyond(own, own_ns - common_ns);
+
+	here->offset_ns += more_ns;
+	return more_ns;
+}
+
+/*
+ * A new task, which goes by the shared queue's clock at first, has to wait a slice (as with PLACE_DEADLINE_INITIAL of the
+ * kernel's scheduler): tasks that are made one after another would otherwise always be first.
+ */
+static __always_inline void start(struct task_context *task)
+{
+	task->home = SHARED_QUEUE;
+	task->vtime_ns = shared_now_ns + weighted(effective_weight(task), options.slice_ns);
 }
 
 /* The task begins a turn. */

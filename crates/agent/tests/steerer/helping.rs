@@ -63,8 +63,8 @@ pub fn help_drains_what_kvm_cannot() {
         closed(lent)
     );
     assert_eq!(counter(&steerer, "directed"), 0, "KVM has no say here");
-    for name in ["asked", "helped", "honoured", "lent"] {
-        assert!(counter(&steerer, name) > 20, "{name}");
+    for (name, least) in [("asked", 20), ("helped", 20), ("honoured", 20), ("lent", 1)] {
+        assert!(counter(&steerer, name) >= least, "{name}");
     }
     assert!(closed(helped) > 0.1 && closed(lent) > 0.85 && closed(refused) < 0.05);
     // However often it asks, it gets its half.
