@@ -49,7 +49,18 @@ pub fn a_dry_run_decides_as_the_scheduler_would() {
     let records = decisions(&dry_run);
     let answers = dry_run.answers().expect("the kernel tells");
     let (hints, losses) = dry_run.losses().expect("the kernel tells");
-    assert_eq!((hints, losses), (4, Default::default()));
+    assert_eq!(hints, 4);
+    assert_eq!((losses.threads, losses.answers), (0, 0), "{losses:?}");
+    assert_eq!(
+        (losses.unlogged, losses.hint_failures),
+        (0, 0),
+        "{losses:?}"
+    );
+    // The program of hypercalls alone can be preempted half way; guests repeat what was missed.
+    for program in dry_run.programs().expect("the kernel tells") {
+        let may_miss = program.name.ends_with("kvm_hypercall");
+        assert!(may_miss || program.recursion_misses == 0, "{program:?}");
+    }
     let of = |event: u32| answers.iter().filter(move |it| it.event == event);
     let times = |event: u32| of(event).map(|it| it.count).sum::<u64>();
     let counters = observer.counters().expect("the kernel tells");
