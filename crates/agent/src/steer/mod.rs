@@ -5,6 +5,7 @@
 mod cpus;
 mod decisions;
 mod dry;
+mod dry_answers;
 mod error;
 mod object;
 mod own;
@@ -21,7 +22,8 @@ use unspin_steering::{DecisionRecord, Policies};
 use crate::load;
 use decisions::DecisionLog;
 
-pub use dry::{DryAnswer, DryLosses, DryRun};
+pub use dry::{DryLosses, DryRun};
+pub use dry_answers::DryAnswer;
 pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub use slice::{SliceSource, base_slice};
