@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use unspin_agent::Steerer;
 use unspin_scenario::Vm;
 use unspin_vmm::RunReport;
 
@@ -46,6 +47,7 @@ pub fn help_drains_what_kvm_cannot() {
     let (ideal, stock) = (run(asking(2, false)), run(asking(4, false)));
     let steerer = steer("helping", |options| {
         options.decision_log_bytes = 16 << 20;
+        options.run_statistics = true;
     });
     let set = |policies: &str| {
         let policies = policies.parse().expect("policies");
@@ -53,6 +55,7 @@ pub fn help_drains_what_kvm_cannot() {
     };
     let closed = |rate: f64| (rate - stock) / (ideal - stock);
     let helped = run(asking(4, false));
+    an_ask_costs_little(&steerer);
     set("loan,helping");
     let lent = run(asking(4, true));
     set("none");
@@ -83,6 +86,22 @@ pub fn help_drains_what_kvm_cannot() {
     for answer in ["Direct", "Lend(1000000)", "Refuse"] {
         assert!(kinds.contains_key(&(4, answer.to_owned())), "{answer}");
     }
+}
+
+/// Under icount a nanosecond is half an instruction; an ask and the way back are two entries. Log included.
+fn an_ask_costs_little(steerer: &Steerer) {
+    let programs = steerer.programs().expect("the kernel tells");
+    let entry = programs
+        .iter()
+        .find(|program| program.name.ends_with("kvm_entry"));
+    let entry = entry.expect("it is loaded");
+    let (asked, helped) = (counter(steerer, "asked"), counter(steerer, "helped"));
+    let instructions = entry.run_time_ns / 2 / entry.run_count;
+    println!(
+        "  {asked} asks, {helped} of them answered, in {} entries of {instructions} instructions in the mean",
+        entry.run_count
+    );
+    assert!(entry.run_count < 3 * asked + 1_000 && instructions < 8_000);
 }
 
 /// A slice below a tick ends on time, one above lasts longer: counted in switches of four vCPUs that never wait.
