@@ -2,7 +2,7 @@
 //! `unspin compare`: scenarios as they are (*stock*) against the same work with nobody overcommitted (*ideal*), with our
 //! scheduler and every directed yield refused (*none*), and with each policy, in VMs that keep running meanwhile.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use unspin_scenario::{Length, Scenario};
 
@@ -16,7 +16,9 @@ use crate::{
     compare_table,
     compare_words::sentence,
     failure::Failure,
-    output, replay,
+    output,
+    policy_choice::PolicyChoice,
+    replay,
 };
 
 /// A scenario of the command line, with the words that repeat its row.
@@ -127,6 +129,18 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
             scenario.name
         )));
     };
+    if arguments
+        .policies
+        .iter()
+        .filter_map(PolicyChoice::file)
+        .collect::<BTreeSet<_>>()
+        .len()
+        > 1
+    {
+        return Err(Failure::Usage(
+            "one comparison has room for one policy of your own: one scheduler is loaded, and policies are switched in it".into(),
+        ));
+    }
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
     let window = arguments.window.unwrap_or_else(of_scenario);
     Ok(How {

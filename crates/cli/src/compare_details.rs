@@ -58,7 +58,7 @@ pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<S
         Column::Stock => "stock".to_owned(),
         Column::StockAgain => "stock again".to_owned(),
         Column::None => "none".to_owned(),
-        Column::Policy(at) => how.policies[at].to_string(),
+        Column::Policy(at) => how.policies[at].names(),
     };
     let samples = measured.samples.iter();
     samples
@@ -80,7 +80,7 @@ pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow
         columns.push((Column::None, "none".to_owned()));
     }
     let policies = how.policies.iter().enumerate();
-    columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.to_string())));
+    columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.names())));
     let mut rows = Vec::new();
     for (column, name) in columns {
         let samples = Samples::of(measured, column).0;

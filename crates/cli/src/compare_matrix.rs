@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
-use unspin_steering::Policies;
-
-use crate::{arguments::Observe, compare::set_shape, compare_cells::Cell, compare_measure::How};
+use crate::{
+    arguments::Observe, compare::set_shape, compare_cells::Cell, compare_measure::How,
+    policy_choice::PolicyChoice,
+};
 
 macro_rules! scenarios {
     ($($name:literal),* $(,)?) => {
@@ -78,7 +79,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
     cells
 }
 
-fn policies(names: &[&str]) -> Vec<Policies> {
+fn policies(names: &[&str]) -> Vec<PolicyChoice> {
     let policy = |name: &&str| name.parse().expect("the tests parse all of them");
     names.iter().map(policy).collect()
 }

@@ -15,6 +15,7 @@ use crate::{
     compare_why::{self, Why},
     failure::Failure,
     interrupt,
+    policy_choice::{ChosenPolicies, PolicyChoice},
     progress::Activity,
     shares::Shares,
 };
@@ -31,7 +32,7 @@ pub struct How {
     /// Whether stock's spinning is explained afterwards.
     pub observe: Observe,
     /// One column each; without any there are only ideal and stock.
-    pub policies: Vec<Policies>,
+    pub policies: Vec<PolicyChoice>,
 }
 
 /// One VM in one window.
@@ -90,9 +91,11 @@ pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
 pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
     let online = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let cpus = scenario.host.cpus.unwrap_or_else(online);
+    let ready = how.policies.iter().map(|choice| choice.ready(false));
     let mut world = World {
         scenario,
         how,
+        chosen: ready.collect::<Result<_, _>>()?,
         ideal: ideal_of(scenario, cpus),
         running: None,
         steerer: None,
@@ -111,6 +114,8 @@ pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
 struct World<'a> {
     scenario: &'a Scenario,
     how: &'a How,
+    /// By policy; one scheduler has them all.
+    chosen: Vec<ChosenPolicies>,
     ideal: Scenario,
     // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
     running: Option<Running>,
@@ -168,12 +173,14 @@ impl World<'_> {
                 return Ok(());
             }
             Steered::None => Policies::NONE,
-            Steered::Policy(policy) => self.how.policies[policy],
+            Steered::Policy(policy) => self.chosen[policy].policies,
         };
         match &self.steerer {
             Some(steerer) => steerer.set_policies(policies),
             None => Steerer::attach(&SteerOptions {
                 policies,
+                // Policies of one comparison have one of the user's own between them.
+                own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
                 ..SteerOptions::default()
             })
             .map(|steerer| self.steerer = Some(steerer)),

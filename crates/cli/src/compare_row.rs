@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use unspin_report::{Comparison, GapClosed, Harm, Summary, Verdict, collapsed_share};
 use unspin_scenario::{LockSharing, Scenario};
 use unspin_see::cause::Cause;
-use unspin_steering::Policies;
 
 use crate::{
     compare_measure::{How, Measured, Sample},
     compare_order::Column,
     failure::Failure,
+    policy_choice::PolicyChoice,
 };
 
 /// A sample below this fraction of the ideal's mean counts as collapsed: stock is bimodal, and a mean hides that.
@@ -224,7 +224,7 @@ pub fn rows(
     }
     let policies = how.policies.iter().enumerate();
     Ok(policies
-        .map(|(at, policy)| steered(common.clone(), measured, at, *policy))
+        .map(|(at, policy)| steered(common.clone(), measured, at, policy))
         .collect())
 }
 
@@ -310,7 +310,7 @@ fn collapsed_percent(rates: &[f64], ideal: f64) -> f64 {
 }
 
 /// The row with what the policy of that index did.
-fn steered(common: Row, measured: &Measured, at: usize, policy: Policies) -> Row {
+fn steered(common: Row, measured: &Measured, at: usize, policy: &PolicyChoice) -> Row {
     let rates = |column| Samples::of(measured, column).rates();
     let (ideal, stock) = (rates(Column::Ideal), rates(Column::Stock));
     let samples = Samples::of(measured, Column::Policy(at));
@@ -320,7 +320,7 @@ fn steered(common: Row, measured: &Measured, at: usize, policy: Policies) -> Row
     let gap = GapClosed::of(&ideal, &stock, &steer);
     let interval = gap.and_then(|gap| gap.interval);
     Row {
-        policy: Some(policy.to_string()),
+        policy: Some(policy.names()),
         steer_per_s: summary.map(|summary| summary.mean),
         steer_deviation_per_s: summary.map(|summary| summary.deviation),
         throughput_ratio_to_stock: to_stock.map(|ratio| ratio.ratio),

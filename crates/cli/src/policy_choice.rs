@@ -74,6 +74,19 @@ impl PolicyChoice {
         }
     }
 
+    /// The file of the user's own.
+    pub fn file(&self) -> Option<&Path> {
+        self.own.as_deref()
+    }
+
+    /// The same with the user's own by its name: that of its file up to the first point.
+    pub fn names(&self) -> String {
+        let file = self.own.as_ref().and_then(|path| path.file_name());
+        let file = file.map(|file| file.to_string_lossy().into_owned());
+        let own = file.as_ref().and_then(|file| file.split('.').next());
+        with_name(self.policies(), own)
+    }
+
     /// Compiles the C file, or reads the object; `dry_run`: for a dry run.
     ///
     /// # Errors
@@ -164,6 +177,8 @@ mod tests {
         let both = choice("loan,./a/mine.bpf.o");
         assert_eq!(both.to_string(), "./a/mine.bpf.o,loan");
         assert_eq!(choice(&both.to_string()), both);
+        assert_eq!(both.names(), "mine,loan");
+        assert_eq!(choice("none").names(), "none");
         assert_eq!(choice("mine.bpf.o").built_in, Policies::NONE);
         for wrong in ["", "a.c,b.c", "none,a.c", "mine", "loan,", "a.c,"] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");

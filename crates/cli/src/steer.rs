@@ -5,7 +5,6 @@ use std::{os::unix::fs::MetadataExt, path::Path, process::ExitCode};
 
 use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, base_slice};
 use unspin_report::{Column, Document, Table, Unit};
-use unspin_steering::Policies;
 
 use crate::{
     arguments::SteerArguments,
@@ -139,9 +138,4 @@ fn add_counters(document: &mut Document, counters: &[SteerCounter]) {
         ]);
     }
     document.table(table);
-}
-
-/// A list of policies on the command line.
-pub fn parse_policies(text: &str) -> Result<Policies, String> {
-    text.parse()
 }

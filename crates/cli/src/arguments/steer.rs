@@ -4,7 +4,6 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand};
-use unspin_steering::Policies;
 
 use super::{Observe, Output, OverrideArguments, parse_limit, parse_time};
 use crate::policy_choice::PolicyChoice;
@@ -23,8 +22,8 @@ pub struct CompareArguments {
     pub shapes: Vec<(u32, u32)>,
     /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
     /// repeated: all share the same ideal, stock and none.
-    #[arg(long = "policy", value_name = "POLICY", value_parser = crate::steer::parse_policies)]
-    pub policies: Vec<Policies>,
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<PolicyChoice>,
     /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
