@@ -6,7 +6,7 @@
  * - A yield: where the fair class is asked to honour KVM's request, yield_to_task_fair(), with the same arguments and under
  *   the same checks of yield_to() as ops.yield of a sched_ext scheduler (kernel/sched/syscalls.c, Linux 7.2).
  * - The end of a slice: a vCPU that could go on leaves its CPU and has not yielded, whatever made it leave.
- * - A look is never asked for: nobody owes anything, as nothing was lent.
+ * - A look is never asked for: nobody owes anything, as nothing was lent. Nor is help: a guest's ask is not looked into.
  *
  * Facts are gathered by the scheduler's own functions (steer_guests.bpf.h), from what the host's scheduler does: a turn
  * begins when a vCPU begins to run and lasts the kernel's base slice; `yielded` is a CPU that stock KVM took from it.
@@ -94,7 +94,7 @@ static __always_inline void begin_dry_turn(struct task_context *task, u64 now_ns
 
 	task->on_cpu = 1;
 	task->counted = 1;
-	task->turn_end_ns = now_ns + options.slice_ns;
+	task->turn_end_ns = now_ns + slice_of(task);
 	task->spun = 0;
 	task->yielding = 0;
 	policies_on_turn(control.policies, &nothing, &task->memory);

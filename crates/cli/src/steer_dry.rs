@@ -249,5 +249,7 @@ fn add_notes(document: &mut Document, chosen: &ChosenPolicies, sees_yields: bool
         "Policy {chosen}. The host's own scheduler has decided all the same: had the policy been in charge, other yields would \
          have followed."
     ));
-    document.note("Nothing was lent or granted, so nobody was asked when to end that (on_look).");
+    document.note(
+        "Nothing was lent or granted, so nobody was asked when to end that (on_look); guests' asks for help were not looked into.",
+    );
 }
