@@ -2,41 +2,20 @@
 //! Compiles `policy/steering.h` for this machine, generates the Rust view of the contract, and embeds the sources that a
 //! policy of a user's own is compiled with.
 use std::{
-    env,
     fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
 
 fn main() {
-    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let root = manifest.join("../..");
+    let own = unspin_headers::crate_folder();
+    let root = own.join("../..");
     for folder in ["abi", "policy", "bpf", "crates/steering/native"] {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
-    let bindings = bindgen::Builder::default()
-        .header(manifest.join("native/exports.h").to_string_lossy())
-        .clang_arg("-std=c11")
-        .use_core()
-        .allowlist_item("(unspin|UNSPIN|steering)_.*")
-        .prepend_enum_name(false)
-        .derive_default(true)
-        .derive_eq(true)
-        .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
-        .generate()
-        .expect("bindgen reads policy/steering.h (it needs libclang: `unspin doctor` says how to get it)");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    bindings
-        .write_to_file(out.join("steering.rs"))
-        .expect("OUT_DIR can be written");
+    let out = unspin_headers::bind(&own.join("native/exports.h"), "steering");
     fs::write(out.join("embedded.rs"), embedded(&root)).expect("OUT_DIR can be written");
-    cc::Build::new()
-        .file(manifest.join("native/exports.c"))
-        .flag("-std=c11")
-        .warnings(true)
-        .extra_warnings(true)
-        .warnings_into_errors(true)
-        .compile("unspin_steering");
+    unspin_headers::compile(&own.join("native/exports.c"), "unspin_steering");
 }
 
 /// `FILES` and `SOURCES_HASH` as Rust text.

@@ -88,8 +88,13 @@ fn say(chosen: &ChosenPolicies, steerer: &Steerer) -> Result<(), Failure> {
         SliceSource::Rule => "the kernel's default by its rule: debugfs is not to be read",
     };
     eprintln!(
-        "unspin: steering with policy {chosen}, slice {} us ({source})",
-        steerer.slice_ns() as f64 / 1e3
+        "unspin: steering with policy {chosen}; slice {} us ({source}){}",
+        steerer.slice_ns() as f64 / 1e3,
+        if chosen.policies.slice_ns() == 0 {
+            ""
+        } else {
+            ", but for the vCPUs that the policy `slice` is for"
+        }
     );
     Ok(())
 }

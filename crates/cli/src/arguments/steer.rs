@@ -159,7 +159,7 @@ pub struct SteerArguments {
 #[derive(Args, Debug)]
 pub struct DemoArguments {
     /// Pairs of samples of each row.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
     /// Run on this machine's own KVM instead of the testbed; asks first.
     #[arg(long)]

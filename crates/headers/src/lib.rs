@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! For build scripts: our C headers as Rust, and C of ours as a library, with the same flags everywhere.
+
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+
+/// A folder that the build script itself names by a path from its crate's own.
+///
+/// # Panics
+/// Outside of a build script.
+pub fn crate_folder() -> PathBuf {
+    PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"))
+}
+
+/// Writes `NAME.rs` into OUT_DIR: what a header and those that it includes define under our names (`unspin_*`, `UNSPIN_*`,
+/// `steering_*`). Sizes are asserted by bindgen. Returns OUT_DIR.
+///
+/// # Panics
+/// When libclang is missing, the header is wrong, or OUT_DIR cannot be written: the build stops there.
+pub fn bind(header: &Path, name: &str) -> PathBuf {
+    let bindings = bindgen::Builder::default()
+        .header(header.to_string_lossy())
+        .clang_arg("-std=c11")
+        .use_core()
+        .allowlist_item("(unspin|UNSPIN|steering)_.*")
+        .prepend_enum_name(false)
+        .derive_default(true)
+        .derive_eq(true)
+        .parse_callbacks(Box::new(bindgen::CargoCallbacks::new()))
+        .generate()
+        .unwrap_or_else(|error| {
+            panic!(
+                "bindgen does not read {}: {error} (it needs libclang: `unspin doctor` says how to get it)",
+                header.display()
+            )
+        });
+    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    bindings
+        .write_to_file(out.join(format!("{name}.rs")))
+        .expect("OUT_DIR can be written");
+    out
+}
+
+/// Compiles a C file into a static library of that name and has it linked. Warnings are errors.
+///
+/// # Panics
+/// When the compiler is missing or refuses.
+pub fn compile(file: &Path, library: &str) {
+    cc::Build::new()
+        .file(file)
+        .flag("-std=c11")
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .compile(library);
+}
