@@ -8,6 +8,7 @@ use std::{
     io::{self, Read, Seek, SeekFrom, Write},
     os::fd::AsRawFd,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use anyhow::{Context, anyhow};
@@ -62,8 +63,7 @@ impl RowsFile {
             .truncate(false)
             .open(&path);
         let mut file = opened.with_context(shown)?;
-        // SAFETY: an open descriptor and a constant; the lock goes with the descriptor.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+        if !locks(&file) {
             return Err(anyhow!("{}: another unspin is writing it", path.display()).into());
         }
         let mut bytes = Vec::new();
@@ -154,6 +154,22 @@ fn binary() -> io::Result<String> {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect())
+}
+
+/// Whether it is ours alone now. A program that was started just now shares an earlier lock of this process until it is
+/// executed, so this is asked for a moment.
+fn locks(file: &File) -> bool {
+    let lock = || {
+        // SAFETY: an open descriptor and a constant; the lock goes with the descriptor.
+        unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+    };
+    (0..20).any(|_| {
+        let locked = lock();
+        if !locked {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        locked
+    })
 }
 
 #[cfg(test)]
