@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 
 use libbpf_rs::{
-    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel,
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, RingBuffer,
 };
 use unspin_abi as abi;
 
@@ -121,6 +121,14 @@ fn keep(_level: PrintLevel, line: String) {
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())
         .push_str(&line);
+}
+
+/// Takes so many records from a ring, or as many as there are.
+pub(crate) fn consume(ring: &RingBuffer, most: usize) -> Result<(), libbpf_rs::Error> {
+    match ring.consume_raw_n(most) {
+        error @ ..0 => Err(libbpf_rs::Error::from_raw_os_error(-error)),
+        _ => Ok(()),
+    }
 }
 
 /// The error of a step, with what libbpf printed.

@@ -23,8 +23,9 @@ use crate::{
 /// each pays for its own programs.
 pub struct Observer {
     // Dropped in this order: first nothing runs any more, then its maps go.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     ring: RingBuffer<'static>,
+    ring_bytes: u32,
     received: Arc<Mutex<Vec<abi::unspin_event>>>,
     pub(crate) threads: MapHandle,
     pub(crate) free_slots: MapHandle,
@@ -73,8 +74,9 @@ impl Observer {
         }
         let received = Arc::new(Mutex::new(Vec::new()));
         let mut observer = Observer {
-            _links: Vec::new(),
+            links: Vec::new(),
             ring: ring(&object, Arc::clone(&received))?,
+            ring_bytes: options.ring_bytes,
             received,
             threads: load::map(&object, "threads")?,
             free_slots,
@@ -90,7 +92,7 @@ impl Observer {
             object,
             _run_statistics: run_statistics,
         };
-        observer._links = load::attach(&observer.object)?;
+        observer.links = load::attach(&observer.object)?;
         Ok(observer)
     }
 
@@ -109,14 +111,32 @@ impl Observer {
         Ok(all)
     }
 
-    /// Hands over every event that is in the ring, in the order in which they were written. Call it often enough for the
-    /// ring's size: the programs never wake anybody. Events that this version cannot decode are left out and counted in
+    /// Hands over every event that is in the ring, in the order in which they were written; of those that are written
+    /// meanwhile no more than the ring holds, for they may come faster than they can be read. Call it often enough for
+    /// the ring's size: the programs never wake anybody. Events that this version cannot decode are left out and counted in
     /// the result.
     ///
     /// # Errors
     /// When libbpf cannot read the ring.
     pub fn drain(&mut self, each: &mut dyn FnMut(Event)) -> Result<u64, Error> {
-        self.ring.consume().map_err(|source| Error::Bpf {
+        // Each record has a header of 8 bytes.
+        let most = self.ring_bytes as usize / (size_of::<abi::unspin_event>() + 8);
+        self.drain_at_most(most, each)
+    }
+
+    /// The same, but only some thousands: for a thread that also has to listen to somebody.
+    pub(crate) fn drain_some(&mut self, each: &mut dyn FnMut(Event)) -> Result<u64, Error> {
+        const SOME: usize = 8192;
+        self.drain_at_most(SOME, each)
+    }
+
+    /// Ends all programs; what they have counted and written stays to be read.
+    pub(crate) fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    fn drain_at_most(&mut self, most: usize, each: &mut dyn FnMut(Event)) -> Result<u64, Error> {
+        load::consume(&self.ring, most).map_err(|source| Error::Bpf {
             step: "reading the ring of events".to_owned(),
             source,
             log: String::new(),

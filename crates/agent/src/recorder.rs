@@ -17,7 +17,7 @@ pub struct Recorder {
     thread: JoinHandle<Result<Recorded, Error>>,
 }
 
-/// What was recorded, and the observer, which still counts.
+/// What was recorded, and the observer, which has what it counted and counts no more.
 pub struct Recorded {
     /// The observer that was given to `start`.
     pub observer: Observer,
@@ -52,7 +52,11 @@ impl Recorder {
                         stopped.recv_timeout(interval),
                         Err(RecvTimeoutError::Timeout)
                     );
-                    recorded.drain(events_max)?;
+                    // Where events come faster than they are read there is no end before the programs are gone.
+                    if last {
+                        recorded.observer.detach();
+                    }
+                    recorded.drain(events_max, last)?;
                     if last {
                         return Ok(recorded);
                     }
@@ -61,7 +65,7 @@ impl Recorder {
         Ok(Recorder { stop, thread })
     }
 
-    /// Drains once more and ends the thread.
+    /// Detaches the observer's programs, drains what they have written and ends the thread.
     ///
     /// # Errors
     /// The first error that draining met.
@@ -79,20 +83,26 @@ impl Recorder {
 }
 
 impl Recorded {
-    fn drain(&mut self, events_max: usize) -> Result<(), Error> {
+    /// All of it, or a part and the rest next time.
+    fn drain(&mut self, events_max: usize, all: bool) -> Result<(), Error> {
         let Recorded {
             observer,
             events,
             dropped,
         } = self;
         let mut beyond = 0;
-        let undecodable = observer.drain(&mut |event| {
+        let mut keep = |event| {
             if events.len() < events_max {
                 events.push(event);
             } else {
                 beyond += 1;
             }
-        })?;
+        };
+        let undecodable = if all {
+            observer.drain(&mut keep)?
+        } else {
+            observer.drain_some(&mut keep)?
+        };
         *dropped += beyond + undecodable;
         Ok(())
     }

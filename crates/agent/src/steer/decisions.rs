@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, Object, RingBuffer, RingBufferBuilder};
 use unspin_steering::DecisionRecord;
 
 use crate::{Error, bytes, load};
@@ -11,6 +11,8 @@ use crate::{Error, bytes, load};
 /// Decisions on their way from the kernel.
 pub(super) struct DecisionLog {
     ring: RingBuffer<'static>,
+    /// Records that the ring can hold.
+    most: usize,
     received: Arc<Mutex<Vec<DecisionRecord>>>,
 }
 
@@ -33,12 +35,15 @@ impl DecisionLog {
             .and_then(|()| builder.build());
         let ring =
             built.map_err(|source| load::refused("mapping the ring of decisions", source))?;
-        Ok(DecisionLog { ring, received })
+        Ok(DecisionLog {
+            ring,
+            most: map.max_entries() as usize / (size_of::<DecisionRecord>() + 8),
+            received,
+        })
     }
 
     pub(super) fn drain(&self, each: &mut dyn FnMut(DecisionRecord)) -> Result<(), Error> {
-        self.ring
-            .consume()
+        load::consume(&self.ring, self.most)
             .map_err(|source| load::refused("reading the ring of decisions", source))?;
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         received.drain(..).for_each(each);
