@@ -104,7 +104,7 @@ fn what_the_kernel_refuses_in_a_policy_is_shown_with_its_line() {
     change(
         &policy,
         "\tstate->words[0]++;",
-        "\tfor (volatile unsigned i = facts->slice_ns; i != 7; i *= 3)\n\t\t;\n\tstate->words[0]++;",
+        "\tfor (volatile unsigned i = 0; i != 7; i *= 3)\n\t\t;\n\tstate->words[0]++;",
     );
     let file = policy.to_string_lossy().into_owned();
     let refused = steer(&[], &["--policy", &file, "--duration", "1s"]);
