@@ -22,7 +22,10 @@
 
 #define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
 #define NO_QUEUE 0x100001u
-/* A turn ends at the first tick after its slice. At CONFIG_HZ=250, as Debian's; two slices and a tick is EEVDF's bound, too. */
+/*
+ * A turn ends at the first tick after its slice: at CONFIG_HZ=250, as Debian's kernels have it. Slices and a tick bound the
+ * lag on the fair class, too (update_entity_lag(), kernel/sched/fair.c); how many is ours.
+ */
 #define TICK_NS 4000000ull
 
 u64 shared_now_ns;
@@ -114,8 +117,8 @@ static __always_inline u64 align(struct cpu_context *here, struct task_struct *o
 }
 
 /*
- * A new task, which goes by the shared queue's clock at first, has to wait a slice (as with PLACE_DEADLINE_INITIAL of the
- * kernel's scheduler): tasks that are made one after another would otherwise always be first.
+ * A new task, which goes by the shared queue's clock at first, has to wait a slice, as with START_DEBIT of the fair class up
+ * to Linux 6.5 (place_entity()): tasks that are made one after another would otherwise always be first.
  */
 static __always_inline void start(struct task_context *task)
 {

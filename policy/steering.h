@@ -6,7 +6,8 @@
  * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
  *
  * A policy of a user's own (`unspin policy new`) is one more, asked before all of these. UNSPIN_OWN_POLICY is its file,
- * which defines the four functions declared below under its own name (-Down_on_yield=NAME_on_yield and so on).
+ * which defines the four functions declared below under its own name (-Down_on_yield=NAME_on_yield and so on). It has no say
+ * in on_help.
  */
 #ifndef UNSPIN_POLICY_STEERING_H
 #define UNSPIN_POLICY_STEERING_H

@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A folder that the build script itself names by a path from its crate's own.
+/// The folder of the crate whose build script this is.
 ///
 /// # Panics
 /// Outside of a build script.
