@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, that runs the policies of
+//! `policy/` and the locks of `locks/`.
+
+pub mod happening;
+pub mod ids;
+pub mod scheduler;
+pub mod topology;
