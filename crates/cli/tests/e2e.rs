@@ -88,11 +88,6 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
             "--json",
             "--observe",
             "on",
-            // Without ticks: the distribution's QEMU may deliver an injected one twice, and stall for good.
-            "--set",
-            "vm.0.tick_hz=0",
-            "--set",
-            "vm.1.tick_hz=0",
         ],
     );
     let rows = rows(&ended, "vcpu");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real VMs: boots the testbed with this test binary as PID 1 and runs every check of `kvm/` in one boot, on a clock
-//! that does not depend on this machine (icount). Not on the stock emulator: that one may deliver a tick for ever.
+//! that does not depend on this machine (icount).
 //!
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
 

@@ -27,7 +27,6 @@ pub fn vm(vcpus: u32) -> Vm {
         hold: loops(300),
         shootdown_every_turns: 0,
         wakeup_every_turns: 50,
-        // Stock QEMU 10.0 under icount may deliver an injected interrupt twice, in the end for ever: as few as can be.
         tick_hz: 0,
         pause_every_turns: 1,
         pause_exits: true,
