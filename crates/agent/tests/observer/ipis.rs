@@ -63,7 +63,7 @@ pub fn ipis_equal_what_the_guests_sent() {
         ..ObserveOptions::default()
     };
     assert_eq!(ipi_visibility(&options), IpiVisibility::Visible);
-    let (report, recorded) = record(100, sender(), events);
+    let (report, recorded) = record(7, 100, sender(), events);
     let health = recorded.observer.health().expect("the kernel tells");
     assert_eq!(health.lost_events, 0, "{health:?}");
     // A program that another vCPU's thread preempted half way misses its runs on that CPU meanwhile, and the kernel counts
