@@ -46,9 +46,25 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
 #define PLATFORM_FOREVER 0xffffffffu
 
+/*
+ * Waits until the word holds `value`, however long. The acquire load that sees it there orders what follows. The same as the
+ * loop below, which is what a world that knows no better does; the lab need not wake a waiter for each other value.
+ */
+static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
+
 #ifndef UNSPIN_PLATFORM_HEADER
 #error "define UNSPIN_PLATFORM_HEADER: which world these locks run in"
 #endif
 #include UNSPIN_PLATFORM_HEADER
+
+#ifndef PLATFORM_HAS_WAIT_UNTIL
+static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)
+{
+	unspin_u32 seen = platform_load_acquire(word);
+
+	while (seen != value)
+		seen = platform_wait_while(word, seen, PLATFORM_FOREVER);
+}
+#endif
 
 #endif

@@ -28,10 +28,8 @@ static inline void ticket_lock(struct ticket_lock *lock)
 {
 	/* Relaxed: the ticket is ours alone by atomicity; what orders us is the acquire load that sees it called. */
 	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->tail, 1);
-	unspin_u32 head = platform_load_acquire(&lock->head);
 
-	while (head != ticket)
-		head = platform_wait_while(&lock->head, head, PLATFORM_FOREVER);
+	platform_wait_until(&lock->head, ticket);
 }
 
 /* Returns whether the lock was taken: only when nobody holds it or waits for it. */

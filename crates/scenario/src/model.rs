@@ -144,3 +144,16 @@ pub enum Shape {
         mean: u64,
     },
 }
+
+impl Scenario {
+    /// The seed of VM number `number`, counted through all groups: the `number + 1`st output of splitmix64 (Steele, Lea,
+    /// Flood, OOPSLA'14), so that equal VMs do not run in step.
+    pub fn vm_seed(&self, number: u32) -> u64 {
+        const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+        let step = GOLDEN_GAMMA.wrapping_mul(u64::from(number) + 1);
+        let mut z = self.seed.wrapping_add(step);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

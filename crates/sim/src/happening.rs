@@ -4,7 +4,7 @@
 use crate::ids::{Cpu, Lock, Task};
 
 /// A change of state. Words are the kernel's where it has one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Happening {
     /// A task got the pCPU.
     SwitchIn {

@@ -2,7 +2,13 @@
 //! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, that runs the policies of
 //! `policy/` and the locks of `locks/`.
 
+pub mod costs;
+pub mod engine;
+mod guest;
 pub mod happening;
 pub mod ids;
 pub mod scheduler;
 pub mod topology;
+mod world;
+
+pub use world::{BuildError, LabHost, RunError, TaskTimes, VcpuStatistics, World};

@@ -93,9 +93,8 @@ impl Topology {
 
     /// How far apart they are.
     pub fn distance(&self, one: Cpu, other: Cpu) -> Distance {
-        let together = |distance: &Distance| {
-            self.around(one, *distance).0 == self.around(other, *distance).0
-        };
+        let together =
+            |distance: &Distance| self.around(one, *distance).0 == self.around(other, *distance).0;
         let nearest = Distance::ALL.into_iter().find(together);
         nearest.unwrap_or(Distance::Machine)
     }

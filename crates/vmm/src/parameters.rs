@@ -36,7 +36,7 @@ pub fn build(
     Ok(abi::unspin_guest_parameters {
         magic: abi::UNSPIN_GUEST_MAGIC,
         version: abi::UNSPIN_GUEST_VERSION,
-        seed: vm_seed(scenario.seed, number),
+        seed: scenario.vm_seed(number),
         vcpus: vm.vcpus,
         lock_kind: vm.lock.number(),
         locks: match vm.locks {
@@ -72,16 +72,6 @@ pub fn needs_work_rate(scenario: &Scenario) -> bool {
             .iter()
             .any(|distribution| distribution.unit == WorkUnit::Nanoseconds)
     })
-}
-
-/// A seed per VM from that of the scenario: the `number + 1`st output of splitmix64 (Steele, Lea, Flood, OOPSLA'14),
-/// so that equal VMs do not run in step.
-fn vm_seed(seed: u64, number: u32) -> u64 {
-    const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut z = seed.wrapping_add(GOLDEN_GAMMA.wrapping_mul(u64::from(number) + 1));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn checked_log_records(vm: &Vm) -> Result<u32, Error> {

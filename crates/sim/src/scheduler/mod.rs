@@ -5,6 +5,10 @@
 //! keeps run queues and accounts; it knows who runs where from `pick_next` and `put_previous`. All is integer; a
 //! scheduler that draws lots is given a generator of its own.
 
+mod round_robin;
+
+pub use round_robin::RoundRobin;
+
 use crate::ids::{Cpu, Group, Task};
 
 /// Weight of nice 0: `NICE_0_LOAD` without the kernel's resolution shift (kernel/sched/sched.h).
@@ -60,7 +64,13 @@ pub trait HostScheduler {
     fn add_group(&mut self, parent: Group, weight: u32) -> Group;
 
     /// A task that does not run yet. `family`: tasks of one VM have one; `None`: of no VM. Tasks are numbered from 0 in order.
-    fn add_task(&mut self, group: Group, weight: u32, allowed: Allowed, family: Option<u32>) -> Task;
+    fn add_task(
+        &mut self,
+        group: Group,
+        weight: u32,
+        allowed: Allowed,
+        family: Option<u32>,
+    ) -> Task;
 
     /// On which pCPU a task that sleeps is to wait. `waker`: where it is woken from; `None`: from outside.
     fn select_cpu(&mut self, now_ns: u64, task: Task, waker: Option<Cpu>) -> Cpu;

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* exports.h - what Rust sees. */
+#include "../../../abi/lock_kinds.h"
+#include "../../../locks/work.h"
+#include "lab.h"
+
+unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* guest.c - the simulated guest's tasks: the turns of guest/turn.c, with the locks of locks/ and the draws of work.h. */
+#include "lab.h"
+
+#include "../../../locks/all.h"
+#include "../../../locks/work.h"
+
+#define LINE_BYTES 64u
+
+UNSPIN_ASSERT_SIZE(union any_lock, LINE_BYTES);
+
+unspin_u64 unspin_lab_memory_bytes(unspin_u32 locks, unspin_u32 vcpus)
+{
+	return ((unspin_u64)locks + vcpus) * LINE_BYTES;
+}
+
+static union any_lock *lock_at(unsigned char *memory, unspin_u32 lock)
+{
+	return (union any_lock *)(memory + (unspin_u64)lock * LINE_BYTES);
+}
+
+void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks)
+{
+	for (unspin_u32 i = 0; i < locks; i++)
+		lock_operations[lock_kind].init(lock_at(memory, i));
+}
+
+struct platform_word *unspin_lab_unanswered(unsigned char *memory, unspin_u32 locks, unspin_u32 number)
+{
+	return (struct platform_word *)(memory + ((unspin_u64)locks + number) * LINE_BYTES);
+}
+
+static unspin_u32 ask(unspin_u32 kind, unspin_u32 first, unspin_u32 second)
+{
+	return unspin_lab_perform(kind, 0, first, second);
+}
+
+static void lock_and_hold(struct unspin_lab_task *task, const struct lock_operations *operations, unspin_u32 number,
+			  unspin_u32 loops)
+{
+	union any_lock *lock = lock_at(task->memory, number);
+
+	task->asked = number + 1;
+	operations->lock(lock);
+	ask(UNSPIN_LAB_HOLD, loops, number);
+	operations->unlock(lock);
+	task->released = number + 1;
+}
+
+/* As in guest/shootdown.c. */
+static void shootdown(struct unspin_lab_task *task)
+{
+	unspin_u32 locks = task->locks ? task->locks : task->vcpus;
+	struct platform_word *unanswered = unspin_lab_unanswered(task->memory, locks, task->number);
+	unspin_u32 left;
+
+	if (task->vcpus == 1)
+		return;
+	platform_store_relaxed(unanswered, task->vcpus - 1);
+	ask(UNSPIN_LAB_SEND, 0, 0);
+	left = platform_load_acquire(unanswered);
+	while (left)
+		left = platform_wait_while(unanswered, left, PLATFORM_FOREVER);
+}
+
+/* As in guest/wakeup.c. */
+static void pass_token(void)
+{
+	ask(UNSPIN_LAB_PASS, 0, 0);
+	while (!ask(UNSPIN_LAB_TAKE, 0, 0))
+		ask(UNSPIN_LAB_HALT, 0, 0);
+}
+
+/* Whether the n-th turn has come; a period of 0 never does. */
+static _Bool due(unspin_u32 *turns_left, unspin_u32 every_turns)
+{
+	if (every_turns == 0 || --*turns_left != 0)
+		return 0;
+	*turns_left = every_turns;
+	return 1;
+}
+
+void unspin_lab_run(struct unspin_lab_task *task)
+{
+	const struct lock_operations operations = lock_operations[task->lock_kind];
+	unspin_u32 until_shootdown = task->shootdown_every_turns, until_wakeup = task->wakeup_every_turns;
+
+	for (unspin_u32 turn = 0; task->turns == 0 || turn < task->turns; turn++) {
+		struct turn_draw draw =
+			turn_draw(&task->random, task->user_work, task->kernel_work, task->hold, task->locks);
+
+		if (draw.user_loops)
+			ask(UNSPIN_LAB_USER, draw.user_loops, 0);
+		if (draw.kernel_loops)
+			ask(UNSPIN_LAB_KERNEL, draw.kernel_loops, 0);
+		lock_and_hold(task, &operations, task->locks ? draw.lock : task->number, draw.hold_loops);
+		if (due(&until_shootdown, task->shootdown_every_turns))
+			shootdown(task);
+		if (due(&until_wakeup, task->wakeup_every_turns))
+			pass_token();
+		ask(UNSPIN_LAB_TURNED, 0, 0);
+	}
+	for (;;)
+		ask(UNSPIN_LAB_DONE, 0, 0);
+}
+
+/* random_start() of locks/work.h, for Rust. */
+unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number);
+unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number)
+{
+	return random_start(seed, number);
+}

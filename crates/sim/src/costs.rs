@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What things cost. Every default says where it comes from; `unspin lab calibrate` measures those of a machine.
+
+use serde::{Deserialize, Serialize};
+
+use crate::topology::Distance;
+
+/// Costs of a host, its hypervisor and its caches. Nanoseconds of CPU time unless the name says otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// One turn of the work loop (`locks/work.h`), picoseconds: one cycle of a 2.5 GHz core.
+    pub work_loop_ps: u32,
+    /// One turn of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
+    pub wait_turn_ps: u32,
+    /// PAUSE, picoseconds: 140 cycles since Skylake (Intel's optimisation manual, FACTS 3).
+    pub pause_ps: u32,
+    /// Guest to host, up to where KVM knows why: half of 2,528 cycles for a whole KVM_RUN (FACTS 3).
+    pub exit_ns: u32,
+    /// Host to guest: the other half.
+    pub entry_ns: u32,
+    /// `kvm_vcpu_on_spin()` without its candidates: a handled pause-loop exit takes 260 ns (FACTS 3), exit and entry
+    /// included on that machine; what its loop adds is not published. A guess.
+    pub on_spin_ns: u32,
+    /// Each candidate looked at there: two cache misses. A guess.
+    pub candidate_ns: u32,
+    /// `yield_to()`: two run queues' locks. A guess.
+    pub yield_to_ns: u32,
+    /// From one task to another: some 3,000 cycles (FlexGuard, FACTS 3).
+    pub switch_ns: u32,
+    /// The host's tick, interrupt included. A guess: 5,000 cycles.
+    pub tick_ns: u32,
+    /// From sending an interrupt to another pCPU until it is handled there: a unicast IPI in guests takes 2.5 us with its two
+    /// exits (FACTS 3), of which some 500 ns are the wire.
+    pub ipi_ns: u32,
+    /// Sending an interrupt from a guest, beside exit and entry: KVM's emulation of the ICR. A guess.
+    pub ipi_send_ns: u32,
+    /// A hypercall's work, beside exit and entry. A guess.
+    pub hypercall_ns: u32,
+    /// HLT's work until the vCPU polls or sleeps, beside the exit. A guess.
+    pub halt_ns: u32,
+    /// Waking a sleeping vCPU: the waker's side, `try_to_wake_up()`. A guess.
+    pub wakeup_ns: u32,
+    /// An interrupt handler of the guest, its entry and EOI included. A guess: 1,500 cycles.
+    pub handler_ns: u32,
+    /// An access to a line that this pCPU has: L1, 4 to 5 cycles.
+    pub line_hit_ns: u32,
+    /// A line handed over, by distance: within the core, within a last-level cache, a socket, between sockets. Typical of
+    /// servers of the 2020s: 10, 45, 75 and 130 ns.
+    pub line_core_ns: u32,
+    /// See `line_core_ns`.
+    pub line_cache_ns: u32,
+    /// See `line_core_ns`.
+    pub line_socket_ns: u32,
+    /// See `line_core_ns`.
+    pub line_machine_ns: u32,
+    /// What each further waiter on the line waits longer for its copy after a change: copies are handed out one by one.
+    pub line_waiter_ns: u32,
+    /// How fast a hardware thread is while its sibling is busy, in 1024ths of its speed alone: 1.25 together.
+    pub smt_speed: u32,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            work_loop_ps: 400,
+            wait_turn_ps: 2_000,
+            pause_ps: 56_000,
+            exit_ns: 500,
+            entry_ns: 500,
+            on_spin_ns: 200,
+            candidate_ns: 20,
+            yield_to_ns: 300,
+            switch_ns: 1_200,
+            tick_ns: 2_000,
+            ipi_ns: 500,
+            ipi_send_ns: 300,
+            hypercall_ns: 100,
+            halt_ns: 300,
+            wakeup_ns: 500,
+            handler_ns: 600,
+            line_hit_ns: 2,
+            line_core_ns: 10,
+            line_cache_ns: 45,
+            line_socket_ns: 75,
+            line_machine_ns: 130,
+            line_waiter_ns: 5,
+            smt_speed: 640,
+        }
+    }
+}
+
+impl Costs {
+    /// A line handed over that far.
+    pub const fn line_ns(&self, distance: Distance) -> u32 {
+        match distance {
+            Distance::Itself => self.line_hit_ns,
+            Distance::Core => self.line_core_ns,
+            Distance::Cache => self.line_cache_ns,
+            Distance::Socket => self.line_socket_ns,
+            Distance::Machine => self.line_machine_ns,
+        }
+    }
+
+    /// So many loops of work, ns, rounded up.
+    pub const fn work_ns(&self, loops: u32) -> u64 {
+        (loops as u64 * self.work_loop_ps as u64).div_ceil(1_000)
+    }
+}

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The engine: what happens next.
+
+mod winner_tree;
+
+pub use winner_tree::{NEVER_NS, SLOTS_MAX, WinnerTree};

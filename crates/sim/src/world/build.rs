@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a scenario to a world at time 0.
+
+use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
+
+use super::{
+    VmState, World,
+    cpu::Pcpu,
+    task::TaskState,
+    vcpu::{Base, Pending, Then, Vcpu, VcpuStatistics},
+};
+use crate::{
+    costs::Costs,
+    engine::{NEVER_NS, SLOTS_MAX, WinnerTree},
+    guest::{memory::Memory, port::Port, raw},
+    happening::Observer,
+    ids::{Cpu, Group, Task},
+    scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
+    topology::Topology,
+};
+
+/// The host's side of a world.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabHost {
+    /// Its pCPUs.
+    pub topology: Topology,
+    /// PAUSEs before an exit (`pause_filter_count`); 0: PAUSE does not exit.
+    pub pause_window: u32,
+    /// A PAUSE later than so many ns after the last begins a new loop (`pause_filter_thresh`).
+    pub pause_gap_ns: u64,
+    /// How long a vCPU without work polls before it sleeps, ns (`halt_poll_ns`); 0: not at all.
+    pub halt_poll_ns: u32,
+    /// Threads that burn time beside the VMs.
+    pub burners: u32,
+}
+
+impl LabHost {
+    /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (FACTS 1.2); no halt polling.
+    pub fn new(topology: Topology) -> LabHost {
+        LabHost {
+            topology,
+            pause_window: 3_000,
+            pause_gap_ns: 128,
+            halt_poll_ns: 0,
+            burners: 0,
+        }
+    }
+}
+
+/// Why a scenario cannot be simulated.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// More than the engine's slots.
+    #[error(
+        "{cpus} pCPUs and {vcpus} vCPUs are more than the {most} timers of the lab; make fewer VMs"
+    )]
+    TooLarge {
+        /// Of the host.
+        cpus: u32,
+        /// Of all VMs.
+        vcpus: u32,
+        /// Slots of the engine.
+        most: u32,
+    },
+    /// A distribution whose work does not fit.
+    #[error(
+        "VM {vm}: {name} takes up to {loops} loops of work, more than {}",
+        u32::MAX
+    )]
+    WorkTooLong {
+        /// Number of the VM.
+        vm: u32,
+        /// Key of the scenario.
+        name: &'static str,
+        /// What it would take.
+        loops: u64,
+    },
+    /// No memory for stacks.
+    #[error("no memory for the stack of another vCPU: {0}")]
+    Stack(#[from] std::io::Error),
+}
+
+impl<O: Observer> World<O> {
+    /// That scenario on that host, at time 0, nothing running yet.
+    ///
+    /// # Errors
+    /// A scenario that is too large.
+    pub fn new(
+        scenario: &Scenario,
+        host: LabHost,
+        costs: Costs,
+        scheduler: Box<dyn HostScheduler>,
+        observer: O,
+    ) -> Result<World<O>, BuildError> {
+        let cpus = host.topology.cpus();
+        let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
+        if cpus + vcpus > SLOTS_MAX {
+            let most = SLOTS_MAX;
+            return Err(BuildError::TooLarge { cpus, vcpus, most });
+        }
+        let mut world = World {
+            now_ns: 0,
+            tree: WinnerTree::new(cpus + vcpus),
+            topology: host.topology,
+            costs,
+            scheduler,
+            cpus: (0..cpus).map(|_| Pcpu::new()).collect(),
+            tasks: Vec::new(),
+            vcpus: Vec::new(),
+            vms: Vec::new(),
+            observer,
+            happenings: 0,
+            unfinished: vcpus,
+            host,
+        };
+        let instances = scenario
+            .vms
+            .iter()
+            .flat_map(|vm| (0..vm.count).map(move |_| vm));
+        for vm in instances {
+            world.add_vm(scenario, vm)?;
+        }
+        for _ in 0..world.host.burners {
+            let task = world
+                .scheduler
+                .add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
+            world.tasks.push(TaskState::new(None, None));
+            debug_assert_eq!(task.index() + 1, world.tasks.len());
+        }
+        world.start();
+        Ok(world)
+    }
+
+    fn add_vm(&mut self, scenario: &Scenario, vm: &unspin_scenario::Vm) -> Result<(), BuildError> {
+        let number = self.vms.len() as u32;
+        let table = |name, distribution| quantiles(number, name, distribution, &self.costs);
+        let distributions = Box::new([
+            table("user_work", &vm.user_work)?,
+            table("kernel_work", &vm.kernel_work)?,
+            table("hold", &vm.hold)?,
+        ]);
+        let shared = match vm.locks {
+            LockSharing::Shared(locks) => locks,
+            LockSharing::Private => 0,
+        };
+        let locks = if shared == 0 { vm.vcpus } else { shared };
+        let cpus = self.topology.cpus();
+        let memory = Memory::new(vm.lock.number(), locks, vm.vcpus, cpus);
+        let seed = scenario.vm_seed(number);
+        let turns = match scenario.length {
+            Length::Turns(turns) => turns,
+            Length::DurationNs(_) => 0,
+        };
+        let first = self.vcpus.len() as u32;
+        let group = self.scheduler.add_group(Group(0), NICE_0_WEIGHT);
+        for vcpu in 0..vm.vcpus {
+            let [user_work, kernel_work, hold] = &*distributions;
+            let task = raw::unspin_lab_task {
+                // SAFETY: two integers.
+                random: unsafe { raw::unspin_lab_random_start(seed, vcpu) },
+                user_work,
+                kernel_work,
+                hold,
+                memory: memory.begin(),
+                number: vcpu,
+                vcpus: vm.vcpus,
+                lock_kind: vm.lock.number(),
+                locks: shared,
+                shootdown_every_turns: vm.shootdown_every_turns,
+                wakeup_every_turns: vm.wakeup_every_turns,
+                turns,
+                asked: 0,
+                released: 0,
+            };
+            // SAFETY: the distributions and the memory are in the VM's state, whose vCPUs go before it (`Drop` of World's
+            // fields: `vcpus` stands before `vms`), and neither moves.
+            let port = unsafe { Port::new(task)? };
+            self.add_vcpu(port, number, vcpu, group, vm);
+        }
+        self.vms.push(VmState {
+            first_lock: self
+                .vms
+                .last()
+                .map_or(0, |last| last.first_lock + last.locks),
+            locks,
+            memory,
+            first,
+            vcpus: vm.vcpus,
+            pause_every_turns: vm.pause_every_turns,
+            pause_exits: vm.pause_exits,
+            tick_period_ns: 1_000_000_000u64
+                .checked_div(vm.tick_hz.into())
+                .unwrap_or(NEVER_NS),
+            last_boosted: 0,
+            _distributions: distributions,
+        });
+        Ok(())
+    }
+
+    fn add_vcpu(
+        &mut self,
+        port: Port,
+        vm: u32,
+        number: u32,
+        group: Group,
+        of: &unspin_scenario::Vm,
+    ) {
+        let task = self
+            .scheduler
+            .add_task(group, NICE_0_WEIGHT, Allowed::All, Some(vm));
+        debug_assert_eq!(task.index(), self.tasks.len());
+        let _ = of;
+        self.tasks
+            .push(TaskState::new(Some(self.vcpus.len() as u32), Some(vm)));
+        let mut vcpu = Vcpu {
+            port,
+            vm,
+            number,
+            task,
+            inside: false,
+            host_left_ns: self.costs.entry_ns.into(),
+            then: Then::Enter,
+            handler: None,
+            base: Base::Answer(0),
+            debt_ns: 0,
+            user: false,
+            pending: Pending::default(),
+            senders: 0,
+            tokens: 0,
+            pause_loop: Default::default(),
+            timer_ns: NEVER_NS,
+            asks: None,
+            holds: None,
+            halt_poll_ns: self.host.halt_poll_ns,
+            halted_since_ns: 0,
+            statistics: VcpuStatistics::default(),
+        };
+        vcpu.pause_loop.window = self.host.pause_window;
+        self.vcpus.push(vcpu);
+    }
+
+    /// All tasks wake at time 0, in order; guests' timers begin apart from one another, as real ones do.
+    fn start(&mut self) {
+        for task in 0..self.tasks.len() {
+            let task = Task(task as u32);
+            let cpu = self.scheduler.select_cpu(0, task, None);
+            self.tasks[task.index()].becomes(super::task::State::Runnable, 0);
+            self.scheduler.enqueue(0, task, cpu, Enqueue::New);
+        }
+        for cpu in 0..self.cpus.len() {
+            self.kick(Cpu(cpu as u32), 0);
+        }
+        let count = self.vcpus.len() as u64;
+        for vcpu in 0..self.vcpus.len() {
+            let period_ns = self.vms[self.vcpus[vcpu].vm as usize].tick_period_ns;
+            if period_ns != NEVER_NS {
+                let first_ns = period_ns + period_ns * vcpu as u64 / count;
+                self.vcpus[vcpu].timer_ns = first_ns;
+                let slot = self.timer_slot(vcpu);
+                self.tree.set(slot, first_ns);
+            }
+        }
+    }
+}
+
+/// A distribution as the guest reads it.
+fn quantiles(
+    vm: u32,
+    name: &'static str,
+    distribution: &Distribution,
+    costs: &Costs,
+) -> Result<raw::unspin_distribution, BuildError> {
+    let mut table = raw::unspin_distribution {
+        quantile_loops: [0; raw::UNSPIN_QUANTILES as usize],
+    };
+    for (into, value) in table
+        .quantile_loops
+        .iter_mut()
+        .zip(distribution.quantile_table())
+    {
+        let loops = match distribution.unit {
+            WorkUnit::Loops => u128::from(value),
+            WorkUnit::Nanoseconds => {
+                u128::from(value) * 1_000 / u128::from(costs.work_loop_ps.max(1))
+            }
+        };
+        *into = u32::try_from(loops).map_err(|_| BuildError::WorkTooLong {
+            vm,
+            name,
+            loops: loops.try_into().unwrap_or(u64::MAX),
+        })?;
+    }
+    Ok(table)
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! pCPUs: what is due on one, who runs there, ticks and switches.
+
+use super::{World, task::State, vcpu::Base};
+use crate::{
+    engine::NEVER_NS,
+    happening::{Happening, Observer},
+    ids::{Cpu, Task},
+    scheduler::Enqueue,
+    topology::Distance,
+};
+
+/// A pCPU.
+#[derive(Clone, Debug)]
+pub(super) struct Pcpu {
+    pub current: Option<Task>,
+    /// Up to when what the current task does is accounted.
+    pub since_ns: u64,
+    /// When the current task's layer is done.
+    pub due_ns: u64,
+    /// When an interrupt from another pCPU arrives.
+    pub look_ns: u64,
+    pub tick_ns: u64,
+    /// The scheduler wants another choice at the next look.
+    pub resched: bool,
+    pub busy_ns: u64,
+    pub idle_ns: u64,
+    pub idle_since_ns: u64,
+}
+
+impl Pcpu {
+    pub fn new() -> Pcpu {
+        Pcpu {
+            current: None,
+            since_ns: 0,
+            due_ns: NEVER_NS,
+            look_ns: NEVER_NS,
+            tick_ns: NEVER_NS,
+            resched: false,
+            busy_ns: 0,
+            idle_ns: 0,
+            idle_since_ns: 0,
+        }
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// What is due on that pCPU.
+    pub(super) fn cpu_event(&mut self, cpu: Cpu) {
+        let pcpu = &mut self.cpus[cpu.index()];
+        if pcpu.due_ns <= self.now_ns {
+            self.account(cpu);
+            self.layer_done(cpu);
+        } else if pcpu.look_ns <= self.now_ns {
+            pcpu.look_ns = NEVER_NS;
+            self.account(cpu);
+            self.look(cpu);
+        } else {
+            self.account(cpu);
+            self.tick(cpu);
+        }
+        self.plan(cpu);
+    }
+
+    /// Puts down what the current task did up to now.
+    #[inline]
+    pub(super) fn account(&mut self, cpu: Cpu) {
+        let pcpu = &mut self.cpus[cpu.index()];
+        let elapsed_ns = self.now_ns - pcpu.since_ns;
+        pcpu.since_ns = self.now_ns;
+        if elapsed_ns != 0 {
+            if let Some(vcpu) = self.vcpu_on(cpu) {
+                self.vcpus[vcpu].progress(elapsed_ns, self.now_ns);
+            }
+        }
+    }
+
+    /// Plans what comes next there, after anything has changed. What was done up to now is put down already.
+    #[inline]
+    pub(super) fn plan(&mut self, cpu: Cpu) {
+        let due_ns = match self.vcpu_on(cpu) {
+            Some(vcpu) => self.now_ns.saturating_add(self.vcpus[vcpu].due_in_ns()),
+            None => NEVER_NS,
+        };
+        let pcpu = &mut self.cpus[cpu.index()];
+        pcpu.due_ns = due_ns;
+        let next_ns = due_ns.min(pcpu.look_ns).min(pcpu.tick_ns);
+        self.tree.set(cpu.0, next_ns);
+    }
+
+    /// An interrupt is to be looked at there, in so many ns.
+    pub(super) fn kick(&mut self, cpu: Cpu, in_ns: u64) {
+        let pcpu = &mut self.cpus[cpu.index()];
+        let at_ns = self.now_ns + in_ns;
+        if at_ns < pcpu.look_ns {
+            pcpu.look_ns = at_ns;
+            let next_ns = at_ns.min(pcpu.due_ns).min(pcpu.tick_ns);
+            self.tree.set(cpu.0, next_ns);
+        }
+    }
+
+    /// The scheduler is to choose again there: at once when it is this very pCPU's event, by an interrupt otherwise.
+    pub(super) fn reschedule_soon(&mut self, cpu: Cpu, here: Option<Cpu>) {
+        self.cpus[cpu.index()].resched = true;
+        let in_ns = if here == Some(cpu) {
+            0
+        } else {
+            self.costs.ipi_ns
+        };
+        self.kick(cpu, in_ns.into());
+    }
+
+    /// An interrupt arrives.
+    fn look(&mut self, cpu: Cpu) {
+        if self.cpus[cpu.index()].resched || self.cpus[cpu.index()].current.is_none() {
+            if let Some(vcpu) = self.vcpu_on(cpu) {
+                self.interrupt_the_guest(cpu, vcpu, 0);
+            }
+            self.reschedule(cpu);
+        } else if let Some(vcpu) = self.vcpu_on(cpu) {
+            if !self.vcpus[vcpu].pending.is_empty() {
+                self.interrupt_arrives(cpu, vcpu);
+            }
+        }
+    }
+
+    fn tick(&mut self, cpu: Cpu) {
+        self.cpus[cpu.index()].tick_ns += self.scheduler.tick_period_ns();
+        if let Some(vcpu) = self.vcpu_on(cpu) {
+            self.interrupt_the_guest(cpu, vcpu, self.costs.tick_ns);
+        }
+        let again = self.scheduler.tick(self.now_ns, cpu);
+        self.wake_an_idle_cpu(cpu);
+        if again {
+            self.reschedule(cpu);
+        }
+    }
+
+    /// Where somebody waits at a tick while a pCPU is idle, the nearest such looks for work: the kernel's
+    /// `nohz_balancer_kick()`, without its conditions on load.
+    fn wake_an_idle_cpu(&mut self, cpu: Cpu) {
+        if self.scheduler.runnable(cpu) < 2 {
+            return;
+        }
+        for distance in Distance::ALL {
+            let (first, count) = self.topology.around(cpu, distance);
+            let mut cpus = first.0..first.0 + count;
+            let idle = cpus.find(|other| self.cpus[*other as usize].current.is_none());
+            if let Some(idle) = idle {
+                self.kick(Cpu(idle), self.costs.ipi_ns.into());
+                return;
+            }
+        }
+    }
+
+    /// The scheduler chooses who runs there from now on.
+    pub(super) fn reschedule(&mut self, cpu: Cpu) {
+        self.cpus[cpu.index()].resched = false;
+        let before = self.cpus[cpu.index()].current;
+        if before.is_some() {
+            self.scheduler.put_previous(self.now_ns, cpu, true);
+        }
+        let next = self.scheduler.pick_next(self.now_ns, cpu);
+        if next == before {
+            return;
+        }
+        if let Some(task) = before {
+            self.leave(cpu, task, true, true);
+        }
+        self.arrive(cpu, next);
+    }
+
+    /// The current task sleeps; somebody else runs.
+    pub(super) fn block(&mut self, cpu: Cpu) {
+        let Some(task) = self.cpus[cpu.index()].current else {
+            return;
+        };
+        self.cpus[cpu.index()].resched = false;
+        self.scheduler.put_previous(self.now_ns, cpu, false);
+        self.leave(cpu, task, false, false);
+        let next = self.scheduler.pick_next(self.now_ns, cpu);
+        self.arrive(cpu, next);
+    }
+
+    fn leave(&mut self, cpu: Cpu, task: Task, runnable: bool, preempted: bool) {
+        let what = Happening::SwitchOut {
+            task,
+            runnable,
+            preempted,
+        };
+        self.tell(cpu, what);
+        let state = if runnable {
+            State::Runnable
+        } else {
+            State::Sleeping
+        };
+        let known = &mut self.tasks[task.index()];
+        known.becomes(state, self.now_ns);
+        known.on = None;
+        if let (Some(vcpu), true) = (known.vcpu, runnable) {
+            self.count_preemption(vcpu as usize);
+        }
+    }
+
+    fn count_preemption(&mut self, vcpu: usize) {
+        let vcpu = &mut self.vcpus[vcpu];
+        vcpu.statistics.preemptions += 1;
+        if vcpu.holds.is_some() {
+            vcpu.statistics.preemptions_holding += 1;
+        } else if vcpu.asks.is_some() {
+            vcpu.statistics.preemptions_waiting += 1;
+        }
+    }
+
+    fn arrive(&mut self, cpu: Cpu, next: Option<Task>) {
+        let now_ns = self.now_ns;
+        let period_ns = self.scheduler.tick_period_ns();
+        let pcpu = &mut self.cpus[cpu.index()];
+        match (pcpu.current, next) {
+            (Some(_), None) => {
+                pcpu.busy_ns += now_ns - pcpu.idle_since_ns;
+                pcpu.idle_since_ns = now_ns;
+                pcpu.tick_ns = NEVER_NS;
+            }
+            (None, Some(_)) => {
+                pcpu.idle_ns += now_ns - pcpu.idle_since_ns;
+                pcpu.idle_since_ns = now_ns;
+                // Ticks come at multiples of the period, as jiffies do.
+                pcpu.tick_ns = (now_ns / period_ns + 1) * period_ns;
+            }
+            _ => {}
+        }
+        pcpu.current = next;
+        pcpu.since_ns = now_ns;
+        let Some(task) = next else {
+            return;
+        };
+        let known = &mut self.tasks[task.index()];
+        known.becomes(State::Running, now_ns);
+        known.on = Some(cpu);
+        self.tell(cpu, Happening::SwitchIn { task });
+        let switch_ns = u64::from(self.costs.switch_ns);
+        if let Some(vcpu) = self.vcpu_on(cpu) {
+            // It left its guest before it left its pCPU.
+            self.vcpus[vcpu].host_left_ns += switch_ns;
+        }
+    }
+
+    /// A sleeping task is to run. `waker`: where it is woken from.
+    pub(super) fn wake(&mut self, task: Task, waker: Option<Cpu>) {
+        if self.tasks[task.index()].state != State::Sleeping {
+            return;
+        }
+        let cpu = self.scheduler.select_cpu(self.now_ns, task, waker);
+        self.tasks[task.index()].becomes(State::Runnable, self.now_ns);
+        let place = waker.unwrap_or(cpu);
+        self.tell(place, Happening::Wakeup { task });
+        self.scheduler
+            .enqueue(self.now_ns, task, cpu, Enqueue::Wakeup);
+        if self.cpus[cpu.index()].current.is_none() {
+            self.kick(cpu, self.costs.ipi_ns.into());
+        } else if self.scheduler.wakeup_preempts(self.now_ns, cpu, task) {
+            self.reschedule_soon(cpu, waker);
+        }
+    }
+
+    /// The layer that was due is done.
+    fn layer_done(&mut self, cpu: Cpu) {
+        let Some(vcpu) = self.vcpu_on(cpu) else {
+            return;
+        };
+        if !self.vcpus[vcpu].inside {
+            self.host_done(cpu, vcpu);
+        } else if self.vcpus[vcpu].handler.is_some() {
+            self.handler_done(cpu, vcpu);
+        } else {
+            match self.vcpus[vcpu].base {
+                Base::Spin(spin) => self.spin_due(cpu, vcpu, spin),
+                Base::Access { access, .. } => self.access_done(cpu, vcpu, access),
+                Base::Answer(answer) => self.ask(cpu, vcpu, answer),
+                Base::Work { .. } => self.work_done(cpu, vcpu),
+                Base::Halted | Base::Done => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The hypervisor: why a guest is left, what is done then, and how it is entered again.
+
+use super::{
+    World,
+    vcpu::{Sending, Then},
+};
+use crate::{
+    happening::{ExitReason, Happening, Observer, Vector},
+    ids::{Cpu, Task},
+    scheduler::YieldTo,
+};
+
+impl<O: Observer> World<O> {
+    /// The guest is left; so much work later that follows.
+    pub(super) fn exit(
+        &mut self,
+        cpu: Cpu,
+        vcpu: usize,
+        reason: ExitReason,
+        work_ns: u32,
+        then: Then,
+    ) {
+        self.tell(cpu, Happening::Exit { reason });
+        let exit_ns = self.costs.exit_ns;
+        self.leave_guest(vcpu, exit_ns + work_ns, then);
+    }
+
+    pub(super) fn leave_guest(&mut self, vcpu: usize, work_ns: u32, then: Then) {
+        let entry_ns = u64::from(self.costs.entry_ns);
+        self.looks_away(vcpu);
+        let vcpu = &mut self.vcpus[vcpu];
+        vcpu.inside = false;
+        vcpu.then = then;
+        vcpu.host_left_ns = u64::from(work_ns);
+        if then == Then::Enter {
+            vcpu.host_left_ns += entry_ns;
+        }
+    }
+
+    /// A host interrupt takes the guest out for so long; a vCPU in the host is delayed.
+    pub(super) fn interrupt_the_guest(&mut self, cpu: Cpu, vcpu: usize, work_ns: u32) {
+        if self.vcpus[vcpu].inside {
+            self.exit(cpu, vcpu, ExitReason::Interrupt, work_ns, Then::Enter);
+        } else {
+            self.vcpus[vcpu].host_left_ns += u64::from(work_ns);
+        }
+    }
+
+    /// Back into the guest: entry is all that is left to do.
+    fn enter_soon(&mut self, vcpu: usize) {
+        let entry_ns = u64::from(self.costs.entry_ns);
+        let vcpu = &mut self.vcpus[vcpu];
+        vcpu.then = Then::Enter;
+        vcpu.host_left_ns = entry_ns;
+    }
+
+    /// The host's work for that vCPU is done.
+    pub(super) fn host_done(&mut self, cpu: Cpu, vcpu: usize) {
+        match self.vcpus[vcpu].then {
+            Then::Enter => self.enter(cpu, vcpu),
+            Then::OnSpin => {
+                // Entered again when it runs again, whoever runs in between.
+                self.enter_soon(vcpu);
+                self.on_spin(cpu, vcpu);
+            }
+            Then::Halt => self.halt(cpu, vcpu),
+            Then::PollOver => self.poll_over(cpu, vcpu),
+            Then::Send(what) => {
+                self.enter_soon(vcpu);
+                self.send(cpu, vcpu, what);
+            }
+            Then::GiveBack => self.enter_soon(vcpu),
+        }
+    }
+
+    fn enter(&mut self, cpu: Cpu, vcpu: usize) {
+        self.tell(cpu, Happening::Entry);
+        self.vcpus[vcpu].inside = true;
+        self.reload_pause_loop(vcpu);
+        if !self.take_interrupt(cpu, vcpu) {
+            self.go_on(cpu, vcpu);
+        }
+    }
+
+    /// `kvm_vcpu_on_spin()`.
+    fn on_spin(&mut self, cpu: Cpu, vcpu: usize) {
+        let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
+        let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
+        let from = self.vms[vm].last_boosted + 1;
+        let mut cost_ns = 0u64;
+        for step in 0..count {
+            let other = (from + step) % count;
+            if other == number {
+                continue;
+            }
+            cost_ns += u64::from(self.costs.candidate_ns);
+            let candidate = (first + other) as usize;
+            if !self.is_candidate(candidate) {
+                continue;
+            }
+            cost_ns += u64::from(self.costs.yield_to_ns);
+            let target = self.vcpus[candidate].task;
+            if self.yield_to(cpu, vcpu, target) {
+                self.vms[vm].last_boosted = other;
+                break;
+            }
+        }
+        self.vcpus[vcpu].host_left_ns += cost_ns;
+    }
+
+    /// Whether `kvm_vcpu_on_spin()` would try it: it waits for a pCPU.
+    fn is_candidate(&self, vcpu: usize) -> bool {
+        let task = self.vcpus[vcpu].task;
+        self.scheduler.cpu_of(task).is_some() && self.cpu_of(task).is_none()
+    }
+
+    /// Asks the scheduler; whether it did it.
+    fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> bool {
+        let answer = self.scheduler.yield_to(self.now_ns, cpu, target);
+        let result = match answer {
+            YieldTo::Yielded => 1,
+            YieldTo::Refused => 0,
+            YieldTo::Alone => -3, // -ESRCH
+        };
+        self.tell(cpu, Happening::YieldTo { target, result });
+        let statistics = &mut self.vcpus[vcpu].statistics;
+        if answer != YieldTo::Yielded {
+            statistics.yields_refused += 1;
+            return false;
+        }
+        statistics.yields += 1;
+        let place = self.scheduler.cpu_of(target);
+        self.reschedule_soon(cpu, Some(cpu));
+        if let Some(other) = place.filter(|other| *other != cpu) {
+            self.reschedule_soon(other, Some(cpu));
+        }
+        true
+    }
+
+    fn halt(&mut self, cpu: Cpu, vcpu: usize) {
+        let known = &mut self.vcpus[vcpu];
+        known.halted_since_ns = self.now_ns;
+        if !known.pending.is_empty() {
+            self.enter_soon(vcpu);
+        } else if known.halt_poll_ns != 0 {
+            known.then = Then::PollOver;
+            known.host_left_ns = known.halt_poll_ns.into();
+        } else {
+            self.sleep(cpu, vcpu);
+        }
+    }
+
+    fn poll_over(&mut self, cpu: Cpu, vcpu: usize) {
+        if self.vcpus[vcpu].pending.is_empty() {
+            self.sleep(cpu, vcpu);
+        } else {
+            self.enter_soon(vcpu);
+        }
+    }
+
+    fn sleep(&mut self, cpu: Cpu, vcpu: usize) {
+        self.vcpus[vcpu].statistics.halts += 1;
+        self.enter_soon(vcpu);
+        self.tell(cpu, Happening::Halted);
+        self.block(cpu);
+    }
+
+    /// What the guest sends.
+    fn send(&mut self, cpu: Cpu, vcpu: usize, what: Sending) {
+        let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
+        let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
+        match what {
+            Sending::Shootdown => {
+                for other in (0..count).filter(|other| *other != number) {
+                    let receiver = (first + other) as usize;
+                    self.vcpus[receiver].senders |= 1 << number;
+                    self.deliver(cpu, receiver, Vector::Shootdown);
+                }
+                self.vcpus[vcpu].statistics.shootdowns += 1;
+            }
+            Sending::Token => {
+                let next = (first + (number + 1) % count) as usize;
+                self.vcpus[next].tokens += 1;
+                self.vcpus[vcpu].statistics.wakeups += 1;
+                if next != vcpu {
+                    self.deliver(cpu, next, Vector::Reschedule);
+                }
+            }
+        }
+    }
+}

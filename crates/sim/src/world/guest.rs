@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What guest tasks ask the world for.
+
+use super::{
+    World,
+    vcpu::{Access, Base, Sending, Spin, Then},
+};
+use crate::{
+    engine::NEVER_NS,
+    guest::{memory::Watcher, port::Request, raw},
+    happening::{ExitReason, Happening, Observer},
+    ids::{Cpu, Lock},
+};
+
+impl<O: Observer> World<O> {
+    /// The guest task goes on with that answer until it wants something that takes time.
+    pub(super) fn ask(&mut self, cpu: Cpu, vcpu: usize, answer: u32) {
+        let mut answer = Some(answer);
+        while let Some(last) = answer {
+            let request = self.vcpus[vcpu].port.resume(last);
+            self.read_notes(cpu, vcpu);
+            answer = self.request(cpu, vcpu, request);
+        }
+    }
+
+    /// Locks asked for and released since the last request.
+    #[inline]
+    fn read_notes(&mut self, cpu: Cpu, vcpu: usize) {
+        let (asked, released) = self.vcpus[vcpu].port.take_notes();
+        if let Some(lock) = released {
+            self.released(cpu, vcpu, lock);
+        }
+        if let Some(lock) = asked {
+            let what = Happening::LockAsked {
+                lock: self.lock(vcpu, lock),
+            };
+            self.tell(cpu, what);
+            self.vcpus[vcpu].asks = Some((lock, self.now_ns));
+        }
+    }
+
+    /// The lock's number among all of the world.
+    fn lock(&self, vcpu: usize, lock: u32) -> Lock {
+        Lock(self.vms[self.vcpus[vcpu].vm as usize].first_lock + lock)
+    }
+
+    fn released(&mut self, cpu: Cpu, vcpu: usize, lock: u32) {
+        let what = Happening::LockReleased {
+            lock: self.lock(vcpu, lock),
+        };
+        self.tell(cpu, what);
+        let now_ns = self.now_ns;
+        let known = &mut self.vcpus[vcpu];
+        if let Some((_, since_ns)) = known.holds.take() {
+            known.statistics.hold_ns += now_ns - since_ns;
+        }
+    }
+
+    fn taken(&mut self, cpu: Cpu, vcpu: usize, lock: u32) {
+        let what = Happening::LockTaken {
+            lock: self.lock(vcpu, lock),
+        };
+        self.tell(cpu, what);
+        let now_ns = self.now_ns;
+        let known = &mut self.vcpus[vcpu];
+        let since_ns = known.asks.take().map_or(now_ns, |(_, since_ns)| since_ns);
+        let wait_ns = now_ns - since_ns;
+        known.holds = Some((lock, now_ns));
+        known.statistics.acquisitions += 1;
+        known.statistics.lock_wait_ns += wait_ns;
+        known.statistics.longest_wait_ns = known.statistics.longest_wait_ns.max(wait_ns);
+    }
+
+    /// Takes a request; the answer when that takes no time.
+    #[inline]
+    fn request(&mut self, cpu: Cpu, vcpu: usize, request: Request) -> Option<u32> {
+        use raw as r;
+        match request.kind {
+            r::UNSPIN_LAB_LOAD
+            | r::UNSPIN_LAB_STORE
+            | r::UNSPIN_LAB_EXCHANGE
+            | r::UNSPIN_LAB_FETCH_ADD
+            | r::UNSPIN_LAB_COMPARE_EXCHANGE => {
+                let word = self.memory_of(vcpu).word(request.word);
+                let access = Access {
+                    kind: request.kind,
+                    word,
+                    first: request.first,
+                    second: request.second,
+                };
+                self.access(cpu, vcpu, access)
+            }
+            r::UNSPIN_LAB_WAIT_WHILE | r::UNSPIN_LAB_WAIT_UNTIL => {
+                let word = self.memory_of(vcpu).word(request.word);
+                let until = request.kind == r::UNSPIN_LAB_WAIT_UNTIL;
+                let turns = if until { u32::MAX } else { request.second };
+                let watcher = Watcher {
+                    vcpu: vcpu as u32,
+                    word,
+                    value: request.first,
+                    until,
+                    looks: true,
+                };
+                let spin = Spin {
+                    watcher,
+                    limit_ns: self.turns_ns(vcpu, turns),
+                    spent_ns: 0,
+                    seen_in_ns: NEVER_NS,
+                };
+                self.spin_begin(cpu, vcpu, spin);
+                None
+            }
+            r::UNSPIN_LAB_USER => {
+                self.tell(cpu, Happening::User);
+                self.vcpus[vcpu].user = true;
+                self.work(vcpu, request.first)
+            }
+            r::UNSPIN_LAB_KERNEL => self.work(vcpu, request.first),
+            r::UNSPIN_LAB_HOLD => {
+                self.taken(cpu, vcpu, request.second);
+                self.work(vcpu, request.first)
+            }
+            _ => self.rare_request(cpu, vcpu, request.kind),
+        }
+    }
+
+    fn work(&mut self, vcpu: usize, loops: u32) -> Option<u32> {
+        let known = &mut self.vcpus[vcpu];
+        let left_ns = self.costs.work_ns(loops) + std::mem::take(&mut known.debt_ns);
+        known.base = Base::Work { left_ns };
+        None
+    }
+
+    fn rare_request(&mut self, cpu: Cpu, vcpu: usize, kind: u32) -> Option<u32> {
+        use raw as r;
+        match kind {
+            r::UNSPIN_LAB_SEND | r::UNSPIN_LAB_PASS => {
+                let what = match kind {
+                    r::UNSPIN_LAB_SEND => Sending::Shootdown,
+                    _ => Sending::Token,
+                };
+                self.vcpus[vcpu].base = Base::Answer(0);
+                let work_ns = self.costs.ipi_send_ns;
+                self.exit(cpu, vcpu, ExitReason::Apic, work_ns, Then::Send(what));
+                None
+            }
+            r::UNSPIN_LAB_TAKE => {
+                let known = &mut self.vcpus[vcpu];
+                let there = known.tokens != 0;
+                known.tokens -= u32::from(there);
+                Some(there.into())
+            }
+            r::UNSPIN_LAB_HALT => {
+                self.vcpus[vcpu].base = Base::Halted;
+                if self.vcpus[vcpu].pending.is_empty() {
+                    let work_ns = self.costs.halt_ns;
+                    self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
+                } else {
+                    self.take_interrupt(cpu, vcpu);
+                }
+                None
+            }
+            r::UNSPIN_LAB_TURNED => {
+                self.vcpus[vcpu].statistics.operations += 1;
+                Some(0)
+            }
+            r::UNSPIN_LAB_DONE => {
+                let known = &mut self.vcpus[vcpu];
+                known.base = Base::Done;
+                known.timer_ns = NEVER_NS;
+                self.unfinished -= 1;
+                let slot = self.timer_slot(vcpu);
+                self.tree.set(slot, NEVER_NS);
+                let work_ns = self.costs.halt_ns;
+                self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
+                None
+            }
+            kind => unreachable!("c/lab.h has no request {kind}"),
+        }
+    }
+
+    /// Work that takes time is done.
+    pub(super) fn work_done(&mut self, cpu: Cpu, vcpu: usize) {
+        if self.vcpus[vcpu].user {
+            self.vcpus[vcpu].user = false;
+            self.tell(cpu, Happening::Kernel);
+        }
+        self.ask(cpu, vcpu, 0);
+    }
+}

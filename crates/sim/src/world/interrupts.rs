@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Interrupts of guests: how they get there, and what their handlers do.
+
+use super::{
+    World,
+    vcpu::{Base, Then},
+};
+use crate::{
+    engine::NEVER_NS,
+    happening::{ExitReason, Happening, Observer, Vector},
+    ids::Cpu,
+};
+
+impl<O: Observer> World<O> {
+    /// A vCPU gets an interrupt, sent on that pCPU.
+    pub(super) fn deliver(&mut self, from: Cpu, receiver: usize, vector: Vector) {
+        let task = self.vcpus[receiver].task;
+        if vector != Vector::Tick {
+            let what = Happening::IpiSent {
+                receiver: task,
+                vector,
+            };
+            self.tell(from, what);
+        }
+        self.vcpus[receiver].pending.add(vector);
+        self.notify(Some(from), receiver);
+    }
+
+    /// A vCPU with a new interrupt pending is woken, or kicked out of its guest, or will find it.
+    fn notify(&mut self, from: Option<Cpu>, receiver: usize) {
+        let task = self.vcpus[receiver].task;
+        match self.cpu_of(task) {
+            Some(there) if Some(there) == from => {}
+            Some(there) if self.vcpus[receiver].then == Then::PollOver => {
+                // It polls: it sees the interrupt when the line is there.
+                let seen_in_ns = u64::from(self.costs.line_socket_ns);
+                self.account(there);
+                let left_ns = &mut self.vcpus[receiver].host_left_ns;
+                *left_ns = (*left_ns).min(seen_in_ns);
+                self.plan(there);
+            }
+            Some(there) => self.kick(there, self.costs.ipi_ns.into()),
+            None => {
+                if self.scheduler.cpu_of(task).is_none() {
+                    if let Some((waker, vcpu)) =
+                        from.and_then(|cpu| Some((cpu, self.vcpu_on(cpu)?)))
+                    {
+                        self.account(waker);
+                        self.vcpus[vcpu].host_left_ns += u64::from(self.costs.wakeup_ns);
+                    }
+                    self.wake(task, from);
+                }
+            }
+        }
+    }
+
+    /// An interrupt arrives at the pCPU where its receiver runs.
+    pub(super) fn interrupt_arrives(&mut self, cpu: Cpu, vcpu: usize) {
+        // In the host, or in a handler with interrupts off: taken later.
+        let known = &self.vcpus[vcpu];
+        if known.inside && known.handler.is_none() {
+            self.exit(cpu, vcpu, ExitReason::Interrupt, 0, Then::Enter);
+        }
+    }
+
+    /// The guest takes the first interrupt that is pending; whether there was one.
+    pub(super) fn take_interrupt(&mut self, cpu: Cpu, vcpu: usize) -> bool {
+        if self.vcpus[vcpu].handler.is_some() {
+            return true;
+        }
+        let Some(vector) = self.vcpus[vcpu].pending.take() else {
+            return false;
+        };
+        self.tell(cpu, Happening::InterruptTaken { vector });
+        let handler_ns = self.costs.handler_ns.into();
+        self.vcpus[vcpu].handler = Some((vector, handler_ns));
+        true
+    }
+
+    /// A handler is done.
+    pub(super) fn handler_done(&mut self, cpu: Cpu, vcpu: usize) {
+        let Some((vector, _)) = self.vcpus[vcpu].handler.take() else {
+            return;
+        };
+        match vector {
+            Vector::Shootdown => self.answer_all(cpu, vcpu),
+            Vector::Tick => self.vcpus[vcpu].statistics.ticks += 1,
+            Vector::Reschedule => {}
+        }
+        self.tell(cpu, Happening::InterruptDone);
+        if self.vcpus[vcpu].base == Base::Halted {
+            // HLT returns once an interrupt has been handled.
+            self.vcpus[vcpu].base = Base::Answer(0);
+        }
+        if !self.take_interrupt(cpu, vcpu) {
+            self.go_on(cpu, vcpu);
+        }
+    }
+
+    /// Every sender of a shootdown request gets its answer.
+    fn answer_all(&mut self, cpu: Cpu, vcpu: usize) {
+        let vm = self.vcpus[vcpu].vm as usize;
+        let first = self.vms[vm].first;
+        let mut senders = std::mem::take(&mut self.vcpus[vcpu].senders);
+        while senders != 0 {
+            let sender = senders.trailing_zeros();
+            senders &= senders - 1;
+            let word = self.vms[vm].memory.unanswered(sender);
+            let left = self.vms[vm].memory.get(word);
+            self.write(cpu, (first + sender) as usize, word, left.wrapping_sub(1));
+            self.vcpus[vcpu].statistics.shootdowns_answered += 1;
+        }
+    }
+
+    /// A guest that was entered for nothing halts again.
+    pub(super) fn halt_again(&mut self, cpu: Cpu, vcpu: usize) {
+        let work_ns = self.costs.halt_ns;
+        self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
+    }
+
+    /// The slot of a vCPU's timer.
+    pub(super) fn timer_slot(&self, vcpu: usize) -> u32 {
+        (self.cpus.len() + vcpu) as u32
+    }
+
+    /// A guest's timer fires.
+    pub(super) fn timer_event(&mut self, vcpu: usize) {
+        let period_ns = self.vms[self.vcpus[vcpu].vm as usize].tick_period_ns;
+        self.vcpus[vcpu].timer_ns = match period_ns {
+            NEVER_NS => NEVER_NS,
+            period_ns => self.now_ns + period_ns,
+        };
+        let slot = self.timer_slot(vcpu);
+        self.tree.set(slot, self.vcpus[vcpu].timer_ns);
+        self.vcpus[vcpu].pending.add(Vector::Tick);
+        let task = self.vcpus[vcpu].task;
+        // The host's timer interrupt comes where the vCPU runs: it need not travel.
+        match self.cpu_of(task) {
+            Some(cpu) if self.vcpus[vcpu].then != Then::PollOver => self.kick(cpu, 0),
+            _ => self.notify(None, vcpu),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The world: pCPUs, tasks, vCPUs and their guests, and the one loop that makes time pass.
+//!
+//! Order, written down. Events are taken by time, of one time by slot: pCPUs by number, then the timers of vCPUs by number.
+//! Of one pCPU at one time: first what the task has finished, then interrupts that arrive, then the tick. Whatever an event
+//! does to other pCPUs is done at once, in order of their numbers or of arrival at a lock, as said there.
+
+mod access;
+mod build;
+mod cpu;
+mod exits;
+mod guest;
+mod interrupts;
+mod results;
+mod spin;
+mod task;
+mod vcpu;
+
+pub use build::{BuildError, LabHost};
+pub use results::{RunError, TaskTimes};
+pub use vcpu::VcpuStatistics;
+
+use crate::{
+    costs::Costs,
+    engine::{NEVER_NS, WinnerTree},
+    guest::{memory::Memory, raw},
+    happening::{Happening, Observer},
+    ids::{Cpu, Task},
+    scheduler::HostScheduler,
+    topology::Topology,
+};
+use cpu::Pcpu;
+use task::TaskState;
+use vcpu::Vcpu;
+
+/// A VM.
+struct VmState {
+    memory: Memory,
+    /// Its vCPUs in the world: the first, and how many.
+    first: u32,
+    vcpus: u32,
+    /// Number of its first lock among all locks of the world.
+    first_lock: u32,
+    locks: u32,
+    pause_every_turns: u32,
+    pause_exits: bool,
+    tick_period_ns: u64,
+    /// `kvm->last_boosted_vcpu`.
+    last_boosted: u32,
+    /// What its tasks point to.
+    _distributions: Box<[raw::unspin_distribution; 3]>,
+}
+
+/// A simulated host with its VMs.
+pub struct World<O> {
+    now_ns: u64,
+    tree: WinnerTree,
+    topology: Topology,
+    costs: Costs,
+    scheduler: Box<dyn HostScheduler>,
+    cpus: Vec<Pcpu>,
+    tasks: Vec<TaskState>,
+    vcpus: Vec<Vcpu>,
+    vms: Vec<VmState>,
+    observer: O,
+    /// Changes of state so far.
+    happenings: u64,
+    /// vCPUs whose turns are not done.
+    unfinished: u32,
+    host: LabHost,
+}
+
+impl<O: Observer> World<O> {
+    /// Simulated time since the start, ns.
+    pub fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    /// Changes of the state of a vCPU, pCPU, lock or timer so far.
+    pub fn happenings(&self) -> u64 {
+        self.happenings
+    }
+
+    #[inline]
+    fn tell(&mut self, cpu: Cpu, what: Happening) {
+        self.happenings += 1;
+        let task = self.cpus[cpu.index()].current;
+        self.observer.happened(self.now_ns, cpu, task, what);
+    }
+
+    /// The vCPU that runs on that pCPU.
+    #[inline]
+    fn vcpu_on(&self, cpu: Cpu) -> Option<usize> {
+        let task = self.cpus[cpu.index()].current?;
+        self.tasks[task.index()].vcpu.map(|vcpu| vcpu as usize)
+    }
+
+    /// The pCPU that a task is on now.
+    #[inline]
+    fn cpu_of(&self, task: Task) -> Option<Cpu> {
+        self.tasks[task.index()].on
+    }
+
+    /// Lets time pass until then, or until every vCPU has done its turns.
+    ///
+    /// # Errors
+    /// When nothing can ever happen any more, or nothing useful does.
+    pub fn run_until(&mut self, end_ns: u64) -> Result<(), RunError> {
+        let mut watch = results::Progress::new(self);
+        while self.unfinished != 0 {
+            let (time_ns, slot) = self.tree.next();
+            if time_ns > end_ns {
+                if time_ns == NEVER_NS && !self.anybody_runs() {
+                    return Err(self.stuck());
+                }
+                break;
+            }
+            debug_assert!(time_ns >= self.now_ns, "an event in the past");
+            if time_ns < self.now_ns {
+                return Err(RunError::InThePast);
+            }
+            self.now_ns = time_ns;
+            let cpus = self.cpus.len() as u32;
+            if slot < cpus {
+                self.cpu_event(Cpu(slot));
+            } else {
+                self.timer_event((slot - cpus) as usize);
+            }
+            if watch.is_due(self.now_ns) {
+                watch.look(self)?;
+            }
+        }
+        if self.unfinished != 0 && end_ns != NEVER_NS {
+            self.now_ns = end_ns;
+        }
+        self.settle();
+        Ok(())
+    }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a vCPU is doing, in layers: the host's work for it is done first, then an interrupt handler, then the guest task.
+
+use crate::{
+    engine::NEVER_NS,
+    guest::{
+        memory::{Watcher, Word},
+        port::Port,
+    },
+    happening::Vector,
+    ids::Task,
+};
+
+/// What follows when the host's work for a vCPU is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    /// The guest is entered.
+    Enter,
+    /// `kvm_vcpu_on_spin()` chooses somebody.
+    OnSpin,
+    /// HLT: nothing to do, perhaps.
+    Halt,
+    /// Halt polling is over without success.
+    PollOver,
+    /// What the guest asked for by writing to its interrupt controller.
+    Send(Sending),
+    /// The hypercall by which a borrowed pCPU is given back.
+    GiveBack,
+}
+
+/// To whom an inter-processor interrupt goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sending {
+    /// To all others: answer me.
+    Shootdown,
+    /// To the next vCPU: there is a token.
+    Token,
+}
+
+/// What the guest task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// So much work.
+    Work { left_ns: u64 },
+    /// An access to a word, which happens at its end.
+    Access { left_ns: u64, access: Access },
+    /// A wait for a word to change.
+    Spin(Spin),
+    /// The answer to its last request is there.
+    Answer(u32),
+    /// HLT.
+    Halted,
+    /// Its turns are done: it only answers interrupts.
+    Done,
+}
+
+/// An access to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    pub kind: u32,
+    pub word: Word,
+    pub first: u32,
+    pub second: u32,
+}
+
+/// A wait: `platform_wait_while()` or `platform_wait_until()`. What it waits for is the watcher's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spin {
+    pub watcher: Watcher,
+    /// Time after which the turns are spent; `NEVER_NS`: no bound.
+    pub limit_ns: u64,
+    /// Time spent so far on a pCPU.
+    pub spent_ns: u64,
+    /// From now until a change is seen; `NEVER_NS`: none on its way.
+    pub seen_in_ns: u64,
+}
+
+/// Interrupts that wait to be taken, a bit each; taken in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pending(u8);
+
+const VECTORS: [Vector; 3] = [Vector::Shootdown, Vector::Reschedule, Vector::Tick];
+
+impl Pending {
+    pub fn add(&mut self, vector: Vector) {
+        let place = VECTORS.iter().position(|known| *known == vector);
+        self.0 |= 1 << place.unwrap_or(0);
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub fn take(&mut self) -> Option<Vector> {
+        let place = self.0.trailing_zeros() as usize;
+        let vector = VECTORS.get(place)?;
+        self.0 &= self.0 - 1;
+        Some(*vector)
+    }
+}
+
+/// How a vCPU's PAUSEs are counted by the hardware, as time: what is left until it exits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PauseLoop {
+    /// PAUSE time left until an exit; `NEVER_NS`: PAUSE does not exit.
+    pub left_ns: u64,
+    /// When it paused last.
+    pub last_ns: u64,
+    /// PAUSEs, in the hardware's unit.
+    pub window: u32,
+}
+
+/// What a vCPU did; times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VcpuStatistics {
+    /// Turns done.
+    pub operations: u64,
+    /// Locks taken.
+    pub acquisitions: u64,
+    /// From asking for locks until they were held.
+    pub lock_wait_ns: u64,
+    /// The longest of these.
+    pub longest_wait_ns: u64,
+    /// Time in which locks were held, on a pCPU or not.
+    pub hold_ns: u64,
+    /// On a pCPU in the loop of a wait.
+    pub spin_ns: u64,
+    /// Pause-loop exits.
+    pub pause_exits: u64,
+    /// Calls of `yield_to()` that were done, and that were not.
+    pub yields: u64,
+    /// See `yields`.
+    pub yields_refused: u64,
+    /// Times it was taken off its pCPU while it wanted to go on.
+    pub preemptions: u64,
+    /// Of them while it held a lock.
+    pub preemptions_holding: u64,
+    /// Of them while it waited for one.
+    pub preemptions_waiting: u64,
+    /// Shootdowns that it sent, and those that it answered.
+    pub shootdowns: u64,
+    /// See `shootdowns`.
+    pub shootdowns_answered: u64,
+    /// Tokens that it passed on.
+    pub wakeups: u64,
+    /// Times it went to sleep in the host.
+    pub halts: u64,
+    /// Guest ticks handled.
+    pub ticks: u64,
+    /// Host work done on its account: exits, entries, switches.
+    pub host_ns: u64,
+}
+
+/// A vCPU.
+pub(super) struct Vcpu {
+    pub port: Port,
+    pub vm: u32,
+    /// In its VM.
+    pub number: u32,
+    pub task: Task,
+    /// The guest was entered and not left: its code runs when the vCPU does.
+    pub inside: bool,
+    pub host_left_ns: u64,
+    pub then: Then,
+    pub handler: Option<(Vector, u64)>,
+    pub base: Base,
+    /// Time of accesses that took effect at once, ns: part of what comes next.
+    pub debt_ns: u64,
+    pub user: bool,
+    pub pending: Pending,
+    /// Who waits for this vCPU's answer, one bit each.
+    pub senders: u64,
+    pub tokens: u32,
+    pub pause_loop: PauseLoop,
+    /// When the guest's timer fires; `NEVER_NS`: it has none.
+    pub timer_ns: u64,
+    /// Lock asked for, and since when.
+    pub asks: Option<(u32, u64)>,
+    /// Lock held, and since when.
+    pub holds: Option<(u32, u64)>,
+    /// The halt polling time in force (`kvm_vcpu_halt()`).
+    pub halt_poll_ns: u32,
+    pub halted_since_ns: u64,
+    pub statistics: VcpuStatistics,
+}
+
+impl Vcpu {
+    /// From now until its present layer is done, while it runs; `NEVER_NS` if by itself never.
+    #[inline]
+    pub fn due_in_ns(&self) -> u64 {
+        if !self.inside {
+            return self.host_left_ns;
+        }
+        if let Some((_, left_ns)) = self.handler {
+            return left_ns;
+        }
+        match &self.base {
+            Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns,
+            Base::Spin(spin) => {
+                let turns = spin.limit_ns.saturating_sub(spin.spent_ns);
+                turns.min(spin.seen_in_ns).min(self.pause_loop.left_ns)
+            }
+            Base::Answer(_) => 0,
+            Base::Halted | Base::Done => NEVER_NS,
+        }
+    }
+
+    /// So much time has passed on a pCPU. At most `due_in_ns`.
+    #[inline]
+    pub fn progress(&mut self, elapsed_ns: u64, now_ns: u64) {
+        if !self.inside {
+            self.host_left_ns -= elapsed_ns;
+            self.statistics.host_ns += elapsed_ns;
+            return;
+        }
+        if let Some((_, left_ns)) = &mut self.handler {
+            *left_ns -= elapsed_ns;
+            return;
+        }
+        match &mut self.base {
+            Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns -= elapsed_ns,
+            Base::Spin(spin) => {
+                spin.spent_ns += elapsed_ns;
+                if spin.seen_in_ns != NEVER_NS {
+                    spin.seen_in_ns -= elapsed_ns;
+                }
+                if self.pause_loop.left_ns != NEVER_NS {
+                    self.pause_loop.left_ns -= elapsed_ns;
+                }
+                self.pause_loop.last_ns = now_ns;
+                self.statistics.spin_ns += elapsed_ns;
+            }
+            Base::Answer(_) | Base::Halted | Base::Done => {}
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Random scenarios, and a witness of what must hold in all of them.
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use std::hash::{DefaultHasher, Hash};
+
+use unspin_scenario::Scenario;
+use unspin_sim::{
+    LabHost, RunError, World,
+    costs::Costs,
+    happening::{Happening, Observer},
+    ids::{Cpu, Task},
+    scheduler::HostScheduler,
+    topology::Topology,
+};
+
+/// splitmix64 (locks/work.h), for choices.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn below(&mut self, count: u64) -> u64 {
+        self.next() % count
+    }
+
+    pub fn one_of<'a, T: ?Sized>(&mut self, all: &[&'a T]) -> &'a T {
+        all[self.below(all.len() as u64) as usize]
+    }
+}
+
+/// A small scenario that ends after so many turns, from a seed.
+pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
+    let mut text = format!("seed = {seed}\nturns = {}\n", 1 + random.below(12));
+    for _ in 0..1 + random.below(3) {
+        let lock = random.one_of(&[
+            "ticket",
+            "test_and_set",
+            "test_and_test_and_set",
+            "preemptable_ticket",
+        ]);
+        let locks = random.one_of(&["locks = 1", "locks = 3", "locks = \"private\""]);
+        let hold = random.one_of(&[
+            "\"300ns\"",
+            "{ exponential = \"2us\" }",
+            "{ uniform = [\"10ns\", \"300us\"] }",
+        ]);
+        let user = random.one_of(&["\"0ns\"", "\"5us\"", "{ exponential = \"100us\" }"]);
+        text += &format!(
+            "[[vm]]\ncount = {}\nvcpus = {}\nlock = \"{lock}\"\n{locks}\nhold = {hold}\nuser_work = {user}\n\
+             kernel_work = \"1us\"\nshootdown_every_turns = {}\nwakeup_every_turns = {}\ntick_hz = {}\n\
+             pause_every_turns = {}\n",
+            1 + random.below(2),
+            2 + random.below(5),
+            random.below(4),
+            random.below(4),
+            [0, 100, 1_000][random.below(3) as usize],
+            1 + random.below(50),
+        );
+    }
+    Scenario::parse(&text, "random.toml").expect("it is in range")
+}
+
+/// A small host, from the same choices.
+pub fn random_host(random: &mut Random) -> LabHost {
+    let topology = match random.below(4) {
+        0 => Topology::flat(1),
+        1 => Topology::flat(1 + random.below(8) as u32),
+        2 => Topology::new(2, 1, 2, 1),
+        _ => Topology::new(1, 2, 1, 2),
+    };
+    LabHost {
+        pause_window: [0, 10, 3_000][random.below(3) as usize],
+        halt_poll_ns: [0, 50_000][random.below(2) as usize],
+        burners: random.below(3) as u32,
+        ..LabHost::new(topology.expect("a few pCPUs"))
+    }
+}
+
+/// Sees to it that no lock is held by two, nothing happens in the past, and pCPUs run one task at a time.
+#[derive(Default)]
+pub struct Witness {
+    holders: Vec<Option<Task>>,
+    on: Vec<Option<Task>>,
+    last_ns: u64,
+    /// Over everything that happened.
+    pub all: DefaultHasher,
+    pub acquisitions: u64,
+    pub order: Vec<(u32, u32)>,
+}
+
+fn at<T: Default + Clone>(all: &mut Vec<T>, index: usize) -> &mut T {
+    if all.len() <= index {
+        all.resize(index + 1, T::default());
+    }
+    &mut all[index]
+}
+
+impl Observer for Witness {
+    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
+        assert!(now_ns >= self.last_ns, "time goes on");
+        self.last_ns = now_ns;
+        (now_ns, cpu, task, what).hash(&mut self.all);
+        match what {
+            Happening::SwitchIn { task } => {
+                let place = at(&mut self.on, cpu.index());
+                assert_eq!(place.replace(task), None, "one task on {cpu:?}");
+                let places = self.on.iter().filter(|on| **on == Some(task)).count();
+                assert_eq!(places, 1, "{task:?} on one pCPU");
+            }
+            Happening::SwitchOut { task, .. } => {
+                assert_eq!(at(&mut self.on, cpu.index()).take(), Some(task));
+            }
+            Happening::LockTaken { lock } => {
+                let holder = at(&mut self.holders, lock.index());
+                assert_eq!(*holder, None, "{lock:?} is held");
+                *holder = task;
+                self.acquisitions += 1;
+                self.order.push((lock.0, task.expect("somebody").0));
+            }
+            Happening::LockReleased { lock } => {
+                let holder = at(&mut self.holders, lock.index());
+                assert_eq!(holder.take(), task, "{lock:?}");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Runs it to its end; nothing may be lost on the way.
+pub fn check(
+    scenario: &Scenario,
+    host: LabHost,
+    scheduler: Box<dyn HostScheduler>,
+) -> Result<World<Witness>, RunError> {
+    let cpus = host.topology.cpus();
+    let world = World::new(
+        scenario,
+        host,
+        Costs::default(),
+        scheduler,
+        Witness::default(),
+    );
+    let mut world = world.expect("a small world");
+    world.run_until(1 << 45)?;
+    let wall_ns = world.now_ns();
+    for task in 0..world.tasks() {
+        let times = world.times(Task(task));
+        let sum_ns = times.running_ns + times.runnable_ns + times.halted_ns;
+        assert_eq!(sum_ns, wall_ns, "task {task}: {times:?}");
+    }
+    for cpu in 0..cpus {
+        let (busy_ns, idle_ns) = world.cpu_times(Cpu(cpu));
+        assert_eq!(busy_ns + idle_ns, wall_ns, "pCPU {cpu}");
+    }
+    Ok(world)
+}
