@@ -10,9 +10,11 @@
 #define UNSPIN_POLICY_ALL_H
 
 #include "inefficiency.h"
+#include "pause_loop.h"
 #include "ple_functions.h"
 #include "ple_outcome.h"
 #include "ple_reason.h"
 #include "ple_run.h"
+#include "ple_window.h"
 
 #endif

@@ -67,3 +67,41 @@ _Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, u
 {
 	return unspin_window_is_honoured(inside_ns, units, least_unit_ps);
 }
+
+unspin_u32 unspin_export_window_after_exit(const struct unspin_window_rule *rule, unspin_u32 window, unspin_u32 desired)
+{
+	return unspin_window_after_exit(rule, window, desired);
+}
+
+unspin_u32 unspin_export_window_after_switch(const struct unspin_window_rule *rule, unspin_u32 window)
+{
+	return unspin_window_after_switch(rule, window);
+}
+
+void unspin_export_pause_entered(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop)
+{
+	unspin_pause_entered(hardware, loop);
+}
+
+unspin_u64 unspin_export_pause_exits(const struct unspin_pause_hardware *hardware, const struct unspin_pause_loop *loop,
+				     const struct unspin_spin *spin)
+{
+	return unspin_pause_exits(hardware, loop, spin);
+}
+
+void unspin_export_pause_spun(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop,
+			      const struct unspin_spin *spin, unspin_u64 pauses)
+{
+	unspin_pause_spun(hardware, loop, spin, pauses);
+}
+
+void unspin_export_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 turn_cycles,
+				 unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+{
+	unspin_spin_of_turns(spin, now_cycles, turn_cycles, turns_per_pause, turns_to_pause);
+}
+
+unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+{
+	return unspin_turns_until(pause, turns_per_pause, turns_to_pause);
+}

@@ -20,4 +20,16 @@ _Bool unspin_export_epoch_add_exit(struct unspin_epoch *epoch, unspin_u32 window
 unspin_u64 unspin_export_inefficiency_ppm(const struct unspin_epoch *epoch, unspin_u64 unit_ps);
 _Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps);
 
+unspin_u32 unspin_export_window_after_exit(const struct unspin_window_rule *rule, unspin_u32 window,
+					   unspin_u32 desired);
+unspin_u32 unspin_export_window_after_switch(const struct unspin_window_rule *rule, unspin_u32 window);
+void unspin_export_pause_entered(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop);
+unspin_u64 unspin_export_pause_exits(const struct unspin_pause_hardware *hardware, const struct unspin_pause_loop *loop,
+				     const struct unspin_spin *spin);
+void unspin_export_pause_spun(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop,
+			      const struct unspin_spin *spin, unspin_u64 pauses);
+void unspin_export_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 turn_cycles,
+				 unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
+unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
+
 #endif

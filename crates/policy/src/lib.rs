@@ -5,16 +5,20 @@
 
 mod inefficiency;
 mod outcome;
+mod pause_loop;
 mod raw;
 mod reason;
 mod run;
+mod window;
 
 pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
 pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
+pub use pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
 pub use reason::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
 };
 pub use run::{Run, RunExit, RunRule, RunShares};
+pub use window::{Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
 
 /// A fact that may be unknown, as `enum unspin_known`.
 fn known(fact: Option<bool>) -> u32 {

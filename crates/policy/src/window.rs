@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who changes the window of pause-loop exits, when, to what: `policy/ple_window.h`.
+
+use crate::raw;
+
+/// Largest gap between two PAUSEs of a loop that KVM sets up, TSC cycles (Intel) or cycles (AMD).
+pub const DEFAULT_GAP_CYCLES: u32 = raw::UNSPIN_PLE_GAP_CYCLES;
+
+/// Whose pause-loop hardware: its unit, and KVM's defaults for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// PLE: windows in TSC cycles.
+    Intel,
+    /// Pause filter: windows in PAUSEs.
+    Amd,
+}
+
+/// Who changes the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// There are no pause-loop exits.
+    Off,
+    /// Nobody.
+    Fixed,
+    /// Nobody: KVM before its windows became dynamic.
+    Kvm2012,
+    /// KVM of today: grows at exits, shrinks at switches.
+    Kvm,
+    /// APPLE: the VM's window ([`crate::Apple`]).
+    Apple,
+}
+
+impl Control {
+    /// All, in the order of the header.
+    pub const ALL: [Control; raw::UNSPIN_WINDOW_CONTROLS as usize] = [
+        Control::Off,
+        Control::Fixed,
+        Control::Kvm2012,
+        Control::Kvm,
+        Control::Apple,
+    ];
+
+    /// As on command lines and in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Control::Off => "off",
+            Control::Fixed => "fixed",
+            Control::Kvm2012 => "kvm-2012",
+            Control::Kvm => "kvm",
+            Control::Apple => "apple",
+        }
+    }
+
+    fn raw(self) -> u32 {
+        match self {
+            Control::Off => raw::UNSPIN_WINDOW_OFF,
+            Control::Fixed => raw::UNSPIN_WINDOW_FIXED,
+            Control::Kvm2012 => raw::UNSPIN_WINDOW_KVM_2012,
+            Control::Kvm => raw::UNSPIN_WINDOW_KVM,
+            Control::Apple => raw::UNSPIN_WINDOW_APPLE,
+        }
+    }
+}
+
+/// A host's rule, with the parameters of its KVM module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowRule {
+    control: Control,
+    raw: raw::unspin_window_rule,
+}
+
+impl WindowRule {
+    /// KVM's defaults, 7.2.
+    pub fn new(control: Control, vendor: Vendor) -> Self {
+        let (base, max) = match vendor {
+            Vendor::Intel => (raw::UNSPIN_PLE_WINDOW_CYCLES, raw::UNSPIN_PLE_MAX_CYCLES),
+            Vendor::Amd => (raw::UNSPIN_PLE_WINDOW_PAUSES, raw::UNSPIN_PLE_MAX_PAUSES),
+        };
+        let raw = raw::unspin_window_rule {
+            control: control.raw(),
+            base,
+            grow: raw::UNSPIN_PLE_GROW,
+            shrink: raw::UNSPIN_PLE_SHRINK,
+            max,
+        };
+        WindowRule { control, raw }
+    }
+
+    /// With another window to begin with: `ple_window`, `pause_filter_count`. 1 or more.
+    pub fn with_base(mut self, window: u32) -> Self {
+        self.raw.base = window;
+        self
+    }
+
+    /// With other steps: `*_grow`, `*_shrink`, `*_max`. 0 resets; below the base a factor, otherwise a difference.
+    pub fn with_steps(mut self, grow: u32, shrink: u32, max: u32) -> Self {
+        (self.raw.grow, self.raw.shrink, self.raw.max) = (grow, shrink, max);
+        self
+    }
+
+    /// Who changes the window.
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    /// The window of a new vCPU.
+    pub fn at_start(&self) -> u32 {
+        self.raw.base
+    }
+
+    /// The window from the next entry on, after a pause-loop exit with `window` in force. `desired`: APPLE's for the VM, looked at
+    /// under that control only.
+    pub fn after_exit(&self, window: u32, desired: u32) -> u32 {
+        // SAFETY: reads a valid struct for the length of the call.
+        unsafe { raw::unspin_export_window_after_exit(&self.raw, window, desired) }
+    }
+
+    /// The window of a vCPU that gets a pCPU after it had none.
+    pub fn after_switch(&self, window: u32) -> u32 {
+        // SAFETY: reads a valid struct for the length of the call.
+        unsafe { raw::unspin_export_window_after_switch(&self.raw, window) }
+    }
+}
