@@ -9,6 +9,7 @@
 #ifndef UNSPIN_POLICY_ALL_H
 #define UNSPIN_POLICY_ALL_H
 
+#include "apple.h"
 #include "inefficiency.h"
 #include "pause_loop.h"
 #include "ple_functions.h"

@@ -105,3 +105,24 @@ unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_paus
 {
 	return unspin_turns_until(pause, turns_per_pause, turns_to_pause);
 }
+
+unspin_u32 unspin_export_apple_pauses(unspin_u32 cycles)
+{
+	return unspin_apple_pauses(cycles);
+}
+
+void unspin_export_apple_start(const struct unspin_apple_rule *rule, struct unspin_apple *apple)
+{
+	unspin_apple_start(rule, apple);
+}
+
+unspin_u32 unspin_export_apple_window(const struct unspin_apple_rule *rule, const struct unspin_apple *apple)
+{
+	return unspin_apple_window(rule, apple);
+}
+
+void unspin_export_apple_epoch_over(const struct unspin_apple_rule *rule, struct unspin_apple *apple,
+				    unspin_u64 inefficiency_ppm)
+{
+	unspin_apple_epoch_over(rule, apple, inefficiency_ppm);
+}

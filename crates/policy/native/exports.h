@@ -32,4 +32,10 @@ void unspin_export_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles
 				 unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
 unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
 
+unspin_u32 unspin_export_apple_pauses(unspin_u32 cycles);
+void unspin_export_apple_start(const struct unspin_apple_rule *rule, struct unspin_apple *apple);
+unspin_u32 unspin_export_apple_window(const struct unspin_apple_rule *rule, const struct unspin_apple *apple);
+void unspin_export_apple_epoch_over(const struct unspin_apple_rule *rule, struct unspin_apple *apple,
+				    unspin_u64 inefficiency_ppm);
+
 #endif
