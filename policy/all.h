@@ -10,6 +10,8 @@
 #define UNSPIN_POLICY_ALL_H
 
 #include "apple.h"
+#include "candidate.h"
+#include "candidate_walk.h"
 #include "inefficiency.h"
 #include "pause_loop.h"
 #include "ple_functions.h"

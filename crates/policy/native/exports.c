@@ -126,3 +126,24 @@ void unspin_export_apple_epoch_over(const struct unspin_apple_rule *rule, struct
 {
 	unspin_apple_epoch_over(rule, apple, inefficiency_ppm);
 }
+
+unspin_u32 unspin_export_candidate_verdict(const struct unspin_spinner *spinner, const struct unspin_yield_facts *facts)
+{
+	return unspin_candidate_verdict(spinner, facts);
+}
+
+void unspin_export_walk_begin(struct unspin_walk *walk, unspin_u32 rule, unspin_u32 self, unspin_u32 last_boosted,
+			      unspin_u32 vcpus)
+{
+	unspin_walk_begin(walk, rule, self, last_boosted, vcpus);
+}
+
+unspin_u32 unspin_export_walk_next(struct unspin_walk *walk)
+{
+	return unspin_walk_next(walk);
+}
+
+void unspin_export_walk_tried(struct unspin_walk *walk, unspin_u32 vcpu, int result)
+{
+	unspin_walk_tried(walk, vcpu, result);
+}

@@ -4,6 +4,7 @@
 //! Everything that may be unknown is an `Option`; `None` is never taken for a no.
 
 mod apple;
+mod candidate;
 mod inefficiency;
 mod outcome;
 mod pause_loop;
@@ -13,6 +14,7 @@ mod run;
 mod window;
 
 pub use apple::{Apple, AppleEpoch, AppleRule};
+pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, verdict};
 pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
 pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
 pub use pause_loop::{Pace, PauseHardware, PauseLoop, Spin};

@@ -63,6 +63,18 @@ pub enum CandidateState {
     Halted,
 }
 
+impl CandidateState {
+    pub(crate) fn raw(self) -> u32 {
+        match self {
+            CandidateState::Unknown => raw::UNSPIN_CANDIDATE_UNKNOWN,
+            CandidateState::Running => raw::UNSPIN_CANDIDATE_RUNNING,
+            CandidateState::Preempted => raw::UNSPIN_CANDIDATE_PREEMPTED,
+            CandidateState::Woken => raw::UNSPIN_CANDIDATE_WOKEN,
+            CandidateState::Halted => raw::UNSPIN_CANDIDATE_HALTED,
+        }
+    }
+}
+
 /// A guest's privilege level, where known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
@@ -100,13 +112,7 @@ pub(crate) fn mode_number(mode: Option<Where>) -> u32 {
 impl Candidate {
     fn raw(self) -> raw::unspin_ple_candidate {
         raw::unspin_ple_candidate {
-            state: match self.state {
-                CandidateState::Unknown => raw::UNSPIN_CANDIDATE_UNKNOWN,
-                CandidateState::Running => raw::UNSPIN_CANDIDATE_RUNNING,
-                CandidateState::Preempted => raw::UNSPIN_CANDIDATE_PREEMPTED,
-                CandidateState::Woken => raw::UNSPIN_CANDIDATE_WOKEN,
-                CandidateState::Halted => raw::UNSPIN_CANDIDATE_HALTED,
-            },
+            state: self.state.raw(),
             mode: mode_number(self.mode),
             receiver: known(self.receiver),
             tried: known(self.tried),

@@ -176,7 +176,7 @@ fn ipi_number(ipi: IpiEvidence) -> u32 {
     }
 }
 
-fn vector_number(vector: Vector) -> u32 {
+pub(crate) fn vector_number(vector: Vector) -> u32 {
     match vector {
         Vector::NotKnown => raw::UNSPIN_VECTOR_NOT_KNOWN,
         Vector::FunctionCall => raw::UNSPIN_VECTOR_FUNCTION_CALL,

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rulings 31 and 32: VEE'21's Figures 1 and 2, lost opportunity, overboost, each kernel's rule over every fact, and the way
+//! round the VM.
+
+use proptest::prelude::*;
+use unspin_policy::{
+    CandidateRule, CandidateState, Spinner, Vector, Verdict, Walk, Where, YieldFacts, verdict,
+};
+
+const KERNEL: Option<Where> = Some(Where::Kernel);
+const USER: Option<Where> = Some(Where::User);
+
+fn resource_waiter(mode: Option<Where>) -> YieldFacts {
+    YieldFacts::new(CandidateState::Preempted, mode)
+}
+
+fn lock_waiter(eligible: bool) -> YieldFacts {
+    YieldFacts {
+        spins: true,
+        eligible,
+        ..resource_waiter(KERNEL)
+    }
+}
+
+fn halted() -> YieldFacts {
+    YieldFacts::new(CandidateState::Halted, KERNEL)
+}
+
+fn woken() -> YieldFacts {
+    YieldFacts::new(CandidateState::Woken, KERNEL)
+}
+
+fn receiver(facts: YieldFacts) -> YieldFacts {
+    YieldFacts {
+        receiver: Some(true),
+        ipi_age_ns: Some(1000),
+        ..facts
+    }
+}
+
+fn takes(rule: CandidateRule, candidate: YieldFacts) -> bool {
+    verdict(&Spinner::new(rule, KERNEL), &candidate).take
+}
+
+/// One pause-loop exit of `own` with a scheduler that does whatever it is asked. Returns who was boosted.
+fn exit(
+    rule: CandidateRule,
+    vcpus: &mut [YieldFacts],
+    own: u32,
+    last_boosted: &mut u32,
+) -> Option<u32> {
+    let spinner = Spinner::new(rule, KERNEL);
+    let mut walk = Walk::new(rule, own, *last_boosted, vcpus.len() as u32);
+    while let Some(vcpu) = walk.next_vcpu() {
+        let candidate = &mut vcpus[vcpu as usize];
+        let Verdict { take, toggle, mark } = verdict(&spinner, candidate);
+        candidate.eligible ^= toggle;
+        candidate.passed |= mark;
+        if take {
+            walk.tried(vcpu, 1);
+        }
+    }
+    *last_boosted = walk.boosted().unwrap_or(*last_boosted);
+    walk.boosted()
+}
+
+/// "Lock-waiter vCPU 3 (turned into checked) and non-runnable vCPU 4 are skipped, and resource-waiter vCPU 5 is boosted. Next,
+/// lock-waiter vCPU 6 is boosted because it is already checked."
+#[test]
+fn figure_1() {
+    for rule in [
+        CandidateRule::Kvm5_2,
+        CandidateRule::Kvm5_3,
+        CandidateRule::Kvm7_2,
+    ] {
+        let running = YieldFacts::new(CandidateState::Running, KERNEL);
+        let mut vcpus = [
+            running,
+            running,
+            running,
+            lock_waiter(false),
+            halted(),
+            resource_waiter(KERNEL),
+            lock_waiter(true),
+            running,
+        ];
+        let mut last_boosted = 2;
+        assert_eq!(exit(rule, &mut vcpus, 0, &mut last_boosted), Some(5));
+        assert!(vcpus[3].eligible, "checked");
+        assert_eq!(exit(rule, &mut vcpus, 0, &mut last_boosted), Some(6));
+        assert!(!vcpus[6].eligible, "the label is removed");
+        // and vCPU 3 has its turn now, for it was checked
+        vcpus[5] = running;
+        assert_eq!(exit(rule, &mut vcpus, 0, &mut last_boosted), Some(3));
+    }
+}
+
+/// The worst case: vCPU 0 waits for vCPU 7, a lock waiter, which is boosted in the second round: roughly 2 x vCPUs attempts.
+#[test]
+fn figure_2() {
+    let mut vcpus = vec![resource_waiter(KERNEL); 8];
+    vcpus[7] = lock_waiter(false);
+    let mut last_boosted = 0;
+    let boosted: Vec<_> = (0..13)
+        .map(|_| exit(CandidateRule::Kvm5_3, &mut vcpus, 0, &mut last_boosted).expect("one"))
+        .collect();
+    assert_eq!(boosted, [1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6, 7]);
+    assert!(boosted.len() <= 2 * vcpus.len());
+}
+
+/// Section 3.3: a receiver in user mode is never boosted, so the sender exits again and again; strict boost takes it.
+#[test]
+fn lost_opportunity() {
+    let in_user_mode = receiver(resource_waiter(USER));
+    for rule in [
+        CandidateRule::Kvm5_2,
+        CandidateRule::Kvm5_3,
+        CandidateRule::AvoidOverboost,
+    ] {
+        assert!(!takes(rule, in_user_mode), "{}", rule.name());
+    }
+    assert!(takes(CandidateRule::Strict, in_user_mode));
+    assert!(!takes(CandidateRule::Strict, resource_waiter(USER)));
+    assert!(takes(CandidateRule::Usermode, resource_waiter(USER)));
+    // today's kernel takes it where the hardware's APIC shows the interrupt, whoever sent it
+    let posted = YieldFacts {
+        posted: Some(true),
+        ..resource_waiter(USER)
+    };
+    assert!(takes(CandidateRule::Kvm7_2, posted) && !takes(CandidateRule::Kvm5_3, posted));
+    // the filter is for spinners in kernel mode: AMD's exit from user mode as well
+    let from_user = Spinner::new(CandidateRule::Kvm7_2, USER);
+    assert!(verdict(&from_user, &resource_waiter(USER)).take);
+}
+
+/// Section 3.3: a halted vCPU that somebody else sent an interrupt. Strict boost takes it in its second round only.
+#[test]
+fn overboost() {
+    assert!(takes(CandidateRule::Kvm5_3, woken()) && takes(CandidateRule::Kvm7_2, woken()));
+    assert!(
+        !takes(CandidateRule::Kvm5_2, woken()),
+        "5.2 knows preempted vCPUs only"
+    );
+    assert!(!takes(CandidateRule::AvoidOverboost, woken()));
+    assert!(takes(CandidateRule::AvoidOverboost, receiver(woken())));
+    assert!(takes(CandidateRule::Strict, receiver(woken())));
+    let first = verdict(&Spinner::new(CandidateRule::Strict, KERNEL), &woken());
+    assert_eq!(
+        first,
+        Verdict {
+            take: false,
+            toggle: false,
+            mark: true
+        }
+    );
+    assert!(takes(
+        CandidateRule::Strict,
+        YieldFacts {
+            passed: true,
+            ..woken()
+        }
+    ));
+    assert!(!takes(
+        CandidateRule::AvoidOverboost,
+        YieldFacts {
+            passed: true,
+            ..woken()
+        }
+    ));
+    // without an event nothing makes it run
+    for rule in CandidateRule::ALL {
+        let idle = YieldFacts {
+            pending: Some(false),
+            passed: true,
+            ..receiver(woken())
+        };
+        assert!(
+            !takes(rule, idle) && !takes(rule, halted()),
+            "{}",
+            rule.name()
+        );
+    }
+}
+
+/// Section 4.2: for a spinlock resource waiters first, then those that were halted.
+#[test]
+fn strict_boost_prefers_resource_waiters() {
+    let mut vcpus = [
+        resource_waiter(KERNEL),
+        woken(),
+        resource_waiter(KERNEL),
+        woken(),
+    ];
+    let mut last_boosted = 0;
+    let mut exit = || exit(CandidateRule::Strict, &mut vcpus, 0, &mut last_boosted);
+    assert_eq!([exit(), exit(), exit()], [Some(2), Some(1), Some(2)]);
+}
+
+#[test]
+fn options_of_strict_boost() {
+    let strict = Spinner::new(CandidateRule::Strict, KERNEL);
+    let rescheduled = YieldFacts {
+        vector: Vector::Reschedule,
+        ..receiver(resource_waiter(USER))
+    };
+    let called = YieldFacts {
+        vector: Vector::FunctionCall,
+        ..rescheduled
+    };
+    assert!(verdict(&strict, &rescheduled).take);
+    assert!(!verdict(&strict.ignoring_reschedules(), &rescheduled).take);
+    assert!(verdict(&strict.ignoring_reschedules(), &called).take);
+
+    let waits = strict.receivers_only(Some(true));
+    let waits_not = strict.receivers_only(Some(false));
+    assert!(!verdict(&waits, &resource_waiter(KERNEL)).take);
+    assert!(
+        !verdict(
+            &waits,
+            &YieldFacts {
+                passed: true,
+                ..woken()
+            }
+        )
+        .take
+    );
+    assert!(verdict(&waits, &called).take && verdict(&waits, &receiver(woken())).take);
+    assert!(verdict(&waits_not, &resource_waiter(KERNEL)).take);
+}
+
+/// Li 2026, patches 9 and 10: confirmed receivers of the last 50 ms, then who is in kernel mode; last everybody preempted.
+#[test]
+fn the_proposal_of_2026() {
+    let first = Spinner::new(CandidateRule::Proposed2026, KERNEL);
+    let aged = |ns| YieldFacts {
+        ipi_age_ns: ns,
+        ..receiver(resource_waiter(USER))
+    };
+    assert!(verdict(&first, &aged(Some(50_000_000))).take);
+    assert!(!verdict(&first, &aged(Some(50_000_001))).take);
+    assert!(!verdict(&first, &aged(None)).take);
+    assert!(verdict(&first, &resource_waiter(KERNEL)).take);
+    assert!(!verdict(&first, &woken()).take, "preempted, or a receiver");
+    assert!(
+        verdict(
+            &first,
+            &YieldFacts {
+                posted: Some(true),
+                ..woken()
+            }
+        )
+        .take
+    );
+    let second = first.second_round();
+    assert!(verdict(&second, &aged(None)).take);
+    assert!(!verdict(&second, &receiver(woken())).take);
+}
+
+/// Three failures end it; a refusal does not count. The older loop does not begin its second pass after a failure.
+#[test]
+fn three_tries() {
+    let walk = |rule, last_boosted, results: &[i32]| {
+        let mut walk = Walk::new(rule, 0, last_boosted, 6);
+        let mut results = results.iter();
+        let mut asked = Vec::new();
+        while let Some(vcpu) = walk.next_vcpu() {
+            asked.push(vcpu);
+            walk.tried(vcpu, *results.next().expect("a result"));
+        }
+        (asked, walk.boosted())
+    };
+    let now = CandidateRule::Kvm7_2;
+    assert_eq!(walk(now, 2, &[0; 5]), (vec![3, 4, 5, 1, 2], None));
+    assert_eq!(walk(now, 2, &[-1, 0, -1, -1]), (vec![3, 4, 5, 1], None));
+    assert_eq!(walk(now, 2, &[-1, 0, -1, 1]), (vec![3, 4, 5, 1], Some(1)));
+    assert_eq!(
+        walk(now, 5, &[0, -1, 0, 0, 1]),
+        (vec![1, 2, 3, 4, 5], Some(5))
+    );
+    let then = CandidateRule::Kvm5_3;
+    assert_eq!(walk(then, 2, &[-1, 0, -1]), (vec![3, 4, 5], None));
+    assert_eq!(walk(then, 2, &[-1, 0, 0, 1]), (vec![3, 4, 5, 1], Some(1)));
+    assert_eq!(walk(then, 5, &[-1, -1, -1]), (vec![1, 2, 3], None));
+    assert_eq!(Walk::new(now, 0, 0, 1).next_vcpu(), None);
+}
+
+/// The conditions of the kernel's loop, as they stand there.
+fn kernel_says(rule: CandidateRule, spinner: Option<Where>, facts: &YieldFacts) -> bool {
+    let preempted = facts.state == CandidateState::Preempted;
+    let ready = preempted || facts.state == CandidateState::Woken;
+    let blocking = matches!(facts.state, CandidateState::Woken | CandidateState::Halted);
+    let yield_to_kernel_mode = spinner == KERNEL;
+    let in_kernel = facts.mode != USER;
+    let posted = facts.posted == Some(true) && rule == CandidateRule::Kvm7_2;
+    let eligible = !facts.spins || facts.eligible;
+    match rule {
+        CandidateRule::Kvm5_2 => preempted && !(yield_to_kernel_mode && !in_kernel) && eligible,
+        _ => {
+            ready
+                && !(blocking && facts.pending == Some(false))
+                && !(preempted && yield_to_kernel_mode && !posted && !in_kernel)
+                && eligible
+        }
+    }
+}
+
+fn facts() -> impl Strategy<Value = YieldFacts> {
+    let states = prop::sample::select(vec![
+        CandidateState::Unknown,
+        CandidateState::Running,
+        CandidateState::Preempted,
+        CandidateState::Woken,
+        CandidateState::Halted,
+    ]);
+    let modes = prop::sample::select(vec![None, USER, KERNEL]);
+    let known = || prop::sample::select(vec![None, Some(false), Some(true)]);
+    let marks = (any::<bool>(), any::<bool>(), any::<bool>());
+    (
+        states,
+        modes,
+        known(),
+        known(),
+        known(),
+        marks,
+        any::<Option<u32>>(),
+    )
+        .prop_map(
+            |(state, mode, pending, posted, receiver, (spins, eligible, passed), ipi_age_ns)| {
+                YieldFacts {
+                    state,
+                    mode,
+                    pending,
+                    posted,
+                    spins,
+                    eligible,
+                    receiver,
+                    vector: Vector::NotKnown,
+                    passed,
+                    ipi_age_ns,
+                }
+            },
+        )
+}
+
+proptest! {
+    #[test]
+    fn as_the_kernels_say(facts in facts(), kernel in any::<bool>()) {
+        let mode = if kernel { KERNEL } else { USER };
+        for rule in [CandidateRule::Kvm5_2, CandidateRule::Kvm5_3, CandidateRule::Kvm7_2] {
+            let verdict = verdict(&Spinner::new(rule, mode), &facts);
+            prop_assert_eq!(verdict.take, kernel_says(rule, mode, &facts), "{}", rule.name());
+        }
+    }
+
+    /// Strict boost and usermode only add to who was preempted, avoid-overboost only leaves out; nobody takes one that runs.
+    #[test]
+    fn variants_add_and_leave_out(facts in facts()) {
+        let take = |rule| takes(rule, facts);
+        let base = take(CandidateRule::Kvm5_3);
+        prop_assert!(!take(CandidateRule::AvoidOverboost) || base);
+        prop_assert!(take(CandidateRule::Usermode) || !base);
+        if facts.state == CandidateState::Preempted {
+            prop_assert!(take(CandidateRule::Strict) || !base);
+            prop_assert!(take(CandidateRule::Usermode) || !take(CandidateRule::Strict));
+        }
+        for rule in CandidateRule::ALL {
+            let verdict = verdict(&Spinner::new(rule, KERNEL), &facts);
+            prop_assert!(!verdict.mark || (rule == CandidateRule::Strict && !facts.passed && !verdict.take));
+            prop_assert!(!verdict.toggle || facts.spins);
+            let off = matches!(facts.state, CandidateState::Preempted | CandidateState::Woken);
+            prop_assert!(off || verdict == Verdict::default());
+        }
+    }
+
+    /// Every other vCPU is looked at once, in order.
+    #[test]
+    fn all_the_way_round(vcpus in 1u32..200, own in 0u32..200, last in 0u32..200, now in any::<bool>()) {
+        let (own, last) = (own % vcpus, last % vcpus);
+        let rule = if now { CandidateRule::Kvm7_2 } else { CandidateRule::Kvm5_2 };
+        let mut walk = Walk::new(rule, own, last, vcpus);
+        let asked: Vec<u32> = std::iter::from_fn(|| walk.next_vcpu()).collect();
+        let expected: Vec<u32> = (1..=vcpus).map(|step| (last + step) % vcpus).filter(|vcpu| *vcpu != own).collect();
+        prop_assert_eq!(asked, expected);
+        prop_assert_eq!(walk.boosted(), None);
+    }
+}
