@@ -147,3 +147,96 @@ void unspin_export_walk_tried(struct unspin_walk *walk, unspin_u32 vcpu, int res
 {
 	unspin_walk_tried(walk, vcpu, result);
 }
+
+unspin_u64 unspin_export_deboosted(unspin_u32 form, const struct unspin_deboost_facts *facts)
+{
+	return unspin_deboosted(form, facts);
+}
+
+unspin_u64 unspin_export_lag_credited(const struct unspin_lag_facts *facts)
+{
+	return unspin_lag_credited(facts);
+}
+
+_Bool unspin_export_lag_forces(unspin_u64 now_ns, unspin_u64 last_ns)
+{
+	return unspin_lag_forces(now_ns, last_ns);
+}
+
+/* Nothing is known but, perhaps, how many critical sections self is in. */
+static void facts_of_critical(struct unspin_facts *facts, _Bool known, unspin_u32 critical)
+{
+	vcpu_is_unknown(&facts->self);
+	vcpu_is_unknown(&facts->candidate);
+	facts->slice_ns = 0;
+	facts->slice_left_ns = 0;
+	facts->recent_ns = 0;
+	if (known)
+		facts->self.critical = (struct unspin_fact){critical, 0};
+}
+
+void unspin_export_ecs_on_turn(struct unspin_policy_state *state)
+{
+	struct unspin_facts facts;
+
+	facts_of_critical(&facts, 0, 0);
+	ecs_on_turn(&facts, state);
+}
+
+unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, struct unspin_policy_state *state)
+{
+	struct unspin_facts facts;
+
+	facts_of_critical(&facts, known, critical);
+	return ecs_on_slice_end(&facts, state).budget_ns;
+}
+
+_Bool unspin_export_ecs_on_look(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state)
+{
+	struct unspin_facts facts;
+	struct unspin_decision decision;
+
+	facts_of_critical(&facts, known, critical);
+	decision = give_back ? ecs_give_back_on_look(&facts, state) : ecs_on_look(&facts, state);
+	return decision.action == UNSPIN_GIVE_BACK;
+}
+
+unspin_u64 unspin_export_ecs_avoided_ppm(const struct unspin_ecs_account *account)
+{
+	return unspin_ecs_avoided_ppm(account);
+}
+
+unspin_u32 unspin_export_ecs_non_preemptable(const struct unspin_ecs_counters *counters)
+{
+	return unspin_ecs_non_preemptable(counters);
+}
+
+unspin_u32 unspin_export_ecs_preemptable(const struct unspin_ecs_counters *counters)
+{
+	return unspin_ecs_preemptable(counters);
+}
+
+unspin_u32 unspin_export_ecs_classes(const struct unspin_ecs_counters *counters)
+{
+	return unspin_ecs_classes(counters);
+}
+
+unspin_u32 unspin_export_ecs_class(const struct unspin_ecs_counters *counters)
+{
+	return unspin_ecs_class(counters);
+}
+
+unspin_u32 unspin_export_pcpu_overloaded(unspin_u32 others)
+{
+	return unspin_pcpu_overloaded(others);
+}
+
+_Bool unspin_export_schd_spins(unspin_u32 guest_tasks)
+{
+	return unspin_schd_spins(guest_tasks);
+}
+
+_Bool unspin_export_eschd_spins(unspin_u32 guest_tasks, unspin_u32 pcpu_overloaded)
+{
+	return unspin_eschd_spins(guest_tasks, pcpu_overloaded);
+}

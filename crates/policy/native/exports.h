@@ -45,4 +45,21 @@ void unspin_export_walk_begin(struct unspin_walk *walk, unspin_u32 rule, unspin_
 unspin_u32 unspin_export_walk_next(struct unspin_walk *walk);
 void unspin_export_walk_tried(struct unspin_walk *walk, unspin_u32 vcpu, int result);
 
+unspin_u64 unspin_export_deboosted(unspin_u32 form, const struct unspin_deboost_facts *facts);
+unspin_u64 unspin_export_lag_credited(const struct unspin_lag_facts *facts);
+_Bool unspin_export_lag_forces(unspin_u64 now_ns, unspin_u64 last_ns);
+
+/* eCS's decisions, with the one fact that they look at. */
+void unspin_export_ecs_on_turn(struct unspin_policy_state *state);
+unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, struct unspin_policy_state *state);
+_Bool unspin_export_ecs_on_look(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state);
+unspin_u64 unspin_export_ecs_avoided_ppm(const struct unspin_ecs_account *account);
+unspin_u32 unspin_export_ecs_non_preemptable(const struct unspin_ecs_counters *counters);
+unspin_u32 unspin_export_ecs_preemptable(const struct unspin_ecs_counters *counters);
+unspin_u32 unspin_export_ecs_classes(const struct unspin_ecs_counters *counters);
+unspin_u32 unspin_export_ecs_class(const struct unspin_ecs_counters *counters);
+unspin_u32 unspin_export_pcpu_overloaded(unspin_u32 others);
+_Bool unspin_export_schd_spins(unspin_u32 guest_tasks);
+_Bool unspin_export_eschd_spins(unspin_u32 guest_tasks, unspin_u32 pcpu_overloaded);
+
 #endif

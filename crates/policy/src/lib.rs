@@ -5,7 +5,10 @@
 
 mod apple;
 mod candidate;
+mod deboost;
+mod ecs;
 mod inefficiency;
+mod lag_credit;
 mod outcome;
 mod pause_loop;
 mod raw;
@@ -15,7 +18,12 @@ mod window;
 
 pub use apple::{Apple, AppleEpoch, AppleRule};
 pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, verdict};
+pub use deboost::{Deboost, DeboostPair};
+pub use ecs::{
+    ECS_EXTRA_NS, Ecs, EcsAccount, EcsClass, EcsCounters, eschd_spins, pcpu_overloaded, schd_spins,
+};
 pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
+pub use lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
 pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
 pub use pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
 pub use reason::{

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! eCS: `policy/ecs.h`, `policy/ecs_class.h`.
+
+use crate::raw;
+
+/// The extra schedule, ns.
+pub const ECS_EXTRA_NS: u64 = raw::UNSPIN_BUDGET_NS as u64;
+
+/// One vCPU's extra schedules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ecs {
+    give_back: bool,
+    state: raw::unspin_policy_state,
+}
+
+impl Ecs {
+    /// The paper's form, or with give-back at unlock (ours).
+    pub fn new(give_back: bool) -> Self {
+        Ecs {
+            give_back,
+            state: raw::unspin_policy_state::default(),
+        }
+    }
+
+    /// The vCPU begins a turn.
+    pub fn on_turn(&mut self) {
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_export_ecs_on_turn(&mut self.state) }
+    }
+
+    /// Its slice is used up at a tick, with that many critical sections. Returns for how long it goes on, ns; `None`: not at all.
+    pub fn on_slice_end(&mut self, critical: Option<u32>) -> Option<u64> {
+        let (known, value) = told(critical);
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        let ns = unsafe { raw::unspin_export_ecs_on_slice_end(known, value, &mut self.state) };
+        (ns != 0).then_some(ns.into())
+    }
+
+    /// It runs on its extra schedule and is looked at. Returns whether it leaves now.
+    pub fn on_look(&mut self, critical: Option<u32>) -> bool {
+        let (known, value) = told(critical);
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_export_ecs_on_look(self.give_back, known, value, &mut self.state) }
+    }
+}
+
+fn told(critical: Option<u32>) -> (bool, u32) {
+    (critical.is_some(), critical.unwrap_or(0))
+}
+
+/// How many preemptions in critical sections were avoided (ruling 22).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcsAccount {
+    /// Slice boundaries reached in a critical section, ends of extra schedules included.
+    pub boundaries: u64,
+    /// Of them those at which the vCPU was descheduled.
+    pub descheduled: u64,
+    /// Preempted by a wake-up in a critical section: no boundary.
+    pub by_wakeup: u64,
+}
+
+impl EcsAccount {
+    /// The avoided share, parts per million; `None` without any boundary.
+    pub fn avoided_ppm(&self) -> Option<u64> {
+        let account = raw::unspin_ecs_account {
+            boundaries: self.boundaries,
+            descheduled: self.descheduled,
+            by_wakeup: self.by_wakeup,
+        };
+        // SAFETY: reads a valid struct for the length of the call.
+        let ppm = unsafe { raw::unspin_export_ecs_avoided_ppm(&account) };
+        (ppm != raw::UNSPIN_UNKNOWN as u64).then_some(ppm)
+    }
+}
+
+/// What a preempted vCPU was doing (ruling 23), in the order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum EcsClass {
+    /// Interrupt context preemption.
+    Icp,
+    /// Lock holder preemption, non-blocking lock.
+    NbLhp,
+    /// RCU reader preemption.
+    Rrp,
+    /// Lock holder preemption, blocking lock.
+    BLhp,
+    /// Reader preemption.
+    Rp,
+    /// In no critical section.
+    None,
+}
+
+impl EcsClass {
+    /// All, in the order of precedence.
+    pub const ALL: [EcsClass; raw::UNSPIN_ECS_CLASSES as usize] = [
+        EcsClass::Icp,
+        EcsClass::NbLhp,
+        EcsClass::Rrp,
+        EcsClass::BLhp,
+        EcsClass::Rp,
+        EcsClass::None,
+    ];
+
+    /// The paper's abbreviation.
+    pub fn name(self) -> &'static str {
+        match self {
+            EcsClass::Icp => "ICP",
+            EcsClass::NbLhp => "NB-LHP",
+            EcsClass::Rrp => "RRP",
+            EcsClass::BLhp => "B-LHP",
+            EcsClass::Rp => "RP",
+            EcsClass::None => "none",
+        }
+    }
+}
+
+/// Critical sections that a vCPU is in, of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcsCounters {
+    /// Spinlocks.
+    pub spin: u32,
+    /// rwlocks held for writing.
+    pub rwlock_write: u32,
+    /// rwlocks held for reading.
+    pub rwlock_read: u32,
+    /// RCU read sections.
+    pub rcu: u32,
+    /// Interrupts being handled.
+    pub interrupt: u32,
+    /// Mutexes of the task that runs.
+    pub mutex: u32,
+    /// rwsems it holds for writing.
+    pub rwsem_write: u32,
+    /// rwsems it holds for reading.
+    pub rwsem_read: u32,
+}
+
+impl EcsCounters {
+    fn raw(&self) -> raw::unspin_ecs_counters {
+        raw::unspin_ecs_counters {
+            spin: self.spin,
+            rwlock_write: self.rwlock_write,
+            rwlock_read: self.rwlock_read,
+            rcu: self.rcu,
+            interrupt: self.interrupt,
+            mutex: self.mutex,
+            rwsem_write: self.rwsem_write,
+            rwsem_read: self.rwsem_read,
+        }
+    }
+
+    /// The paper's two sums: `non_preemptable_ecs_count` and `preemptable_ecs_count`.
+    pub fn sums(&self) -> (u32, u32) {
+        let raw = self.raw();
+        // SAFETY: reads a valid struct for the length of the calls.
+        unsafe {
+            (
+                raw::unspin_export_ecs_non_preemptable(&raw),
+                raw::unspin_export_ecs_preemptable(&raw),
+            )
+        }
+    }
+
+    /// The class that a preemption counts in.
+    pub fn class(&self) -> EcsClass {
+        // SAFETY: reads a valid struct for the length of the call.
+        let class = unsafe { raw::unspin_export_ecs_class(&self.raw()) };
+        EcsClass::ALL[class as usize]
+    }
+
+    /// Every class that applies.
+    pub fn classes(&self) -> impl Iterator<Item = EcsClass> + use<> {
+        // SAFETY: reads a valid struct for the length of the call.
+        let classes = unsafe { raw::unspin_export_ecs_classes(&self.raw()) };
+        let all = EcsClass::ALL.into_iter().enumerate();
+        all.filter_map(move |(bit, class)| (classes >> bit & 1 == 1).then_some(class))
+    }
+}
+
+/// `pcpu_overloaded`: whether another runnable task could run on this pCPU now, of so many others in its queue.
+pub fn pcpu_overloaded(others: u32) -> bool {
+    // SAFETY: a function of a number alone.
+    unsafe { raw::unspin_export_pcpu_overloaded(others) != 0 }
+}
+
+/// Whether a waiter for a blocking lock goes on spinning (SchdSpin, ruling 24): so many tasks are in its guest run queue.
+pub fn schd_spins(guest_tasks: u32) -> bool {
+    // SAFETY: a function of a number alone.
+    unsafe { raw::unspin_export_schd_spins(guest_tasks) }
+}
+
+/// The same for eSchdSpin, which also looks at `pcpu_overloaded`.
+pub fn eschd_spins(guest_tasks: u32, overloaded: bool) -> bool {
+    // SAFETY: a function of numbers alone.
+    unsafe { raw::unspin_export_eschd_spins(guest_tasks, overloaded.into()) }
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * ecs.h - eCS (Kashyap, Min and Kim, ATC 2018): a vCPU in a critical section gets one extra schedule at the end of its slice.
+ *
+ * Section 3 and ruling 22: when the scheduler is about to take the pCPU at a slice boundary and one of the guest's counters
+ * (ecs_class.h) is above 0, the vCPU runs on for 1 ms at most, once: at the end of the extra schedule it leaves, whatever its
+ * counters say. "Never twice in a row": the next one may come in its next turn. The penalty is local: the extra time is
+ * charged to the vCPU like any other, so the fair scheduler runs others for longer afterwards.
+ *
+ * The paper's form (`ecs`) looks at nothing but the counters, protects waiters and holders alike, ends at the first tick or
+ * timer after 1 ms, and does not protect a vCPU that a wake-up preempts. `ecs_give_back` is ours: the vCPU leaves at the
+ * unlock that brings its counters to 0; its rows are separate. Unknown counters: PASS.
+ */
+#ifndef UNSPIN_POLICY_ECS_H
+#define UNSPIN_POLICY_ECS_H
+
+#include "contract.h"
+#include "inefficiency.h"
+
+/* state->words[0]: extra schedules in this turn. */
+UNSPIN_PURE void ecs_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	(void)facts;
+	state->words[0] = 0;
+}
+
+UNSPIN_PURE struct unspin_decision ecs_on_slice_end(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	if (state->words[0] || !fact_known(facts->self.critical) || facts->self.critical.value == 0)
+		return unspin_decide(UNSPIN_PASS, 0);
+	state->words[0] = 1;
+	return unspin_decide(UNSPIN_GRANT, UNSPIN_BUDGET_NS);
+}
+
+UNSPIN_PURE struct unspin_decision ecs_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	(void)facts;
+	(void)state;
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+UNSPIN_PURE void ecs_give_back_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	ecs_on_turn(facts, state);
+}
+
+UNSPIN_PURE struct unspin_decision ecs_give_back_on_slice_end(const struct unspin_facts *facts,
+							      struct unspin_policy_state *state)
+{
+	return ecs_on_slice_end(facts, state);
+}
+
+UNSPIN_PURE struct unspin_decision ecs_give_back_on_look(const struct unspin_facts *facts,
+							 struct unspin_policy_state *state)
+{
+	(void)state;
+	return unspin_decide(fact_is(facts->self.critical, 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);
+}
+
+/* How well it did (ruling 22), of one VM or vCPU. Zeroes to begin with. */
+struct unspin_ecs_account {
+	unspin_u64 boundaries; /* slice boundaries reached while a counter was above 0: the extra schedule's end, too */
+	unspin_u64 descheduled; /* of them those at which it lost the pCPU */
+	unspin_u64 by_wakeup; /* preempted by a wake-up meanwhile: no boundary, and not protected by the paper's form */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_ecs_account, 24);
+
+/* Avoided share in parts per million, or UNSPIN_UNKNOWN when there was no boundary. */
+static inline unspin_u64 unspin_ecs_avoided_ppm(const struct unspin_ecs_account *account)
+{
+	unspin_u64 lost_ppm;
+
+	if (account->boundaries == 0 || account->descheduled > account->boundaries)
+		return UNSPIN_UNKNOWN;
+	lost_ppm = unspin_scale(account->descheduled, 1000000, account->boundaries);
+	return lost_ppm == UNSPIN_UNKNOWN ? UNSPIN_UNKNOWN : 1000000 - lost_ppm;
+}
+
+/*
+ * What the host tells the guest, written when the vCPU is scheduled in and out and at ticks (ruling 24): whether another
+ * runnable task could run on this pCPU now. `others`: such tasks in its queue.
+ */
+static inline unspin_u32 unspin_pcpu_overloaded(unspin_u32 others)
+{
+	return others != 0;
+}
+
+/*
+ * Whether a waiter for a blocking lock goes on spinning; otherwise it sleeps in the guest (section 4, ruling 24). SchdSpin:
+ * while its guest run queue holds one task, itself. eSchdSpin: and while its pCPU is not overloaded.
+ */
+static inline _Bool unspin_schd_spins(unspin_u32 guest_tasks)
+{
+	return guest_tasks <= 1;
+}
+
+static inline _Bool unspin_eschd_spins(unspin_u32 guest_tasks, unspin_u32 pcpu_overloaded)
+{
+	return unspin_schd_spins(guest_tasks) && !pcpu_overloaded;
+}
+
+#endif
