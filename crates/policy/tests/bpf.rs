@@ -43,26 +43,74 @@ fn every_header_compiles_for_bpf() {
     assert!(headers >= 6, "{headers} headers");
 }
 
+/// Every decision once, of facts that the compiler cannot know.
+const DECIDE: &str = "
+struct all {
+    struct unspin_ple_facts facts;
+    struct unspin_ple_candidate candidate;
+    struct unspin_ple_reason_facts why;
+    struct unspin_ple_run run;
+    struct unspin_ple_run_exit exit;
+    struct unspin_epoch epoch;
+    struct unspin_window_rule window;
+    struct unspin_pause_hardware hardware;
+    struct unspin_pause_loop loop;
+    struct unspin_spin spin;
+    struct unspin_apple_rule apple_rule;
+    struct unspin_apple apple;
+    struct unspin_spinner spinner;
+    struct unspin_yield_facts yield;
+    struct unspin_walk walk;
+    struct unspin_deboost_facts deboost;
+    struct unspin_lag_facts lag;
+    struct unspin_facts steered;
+    struct unspin_policy_state state;
+    struct unspin_ecs_account account;
+    struct unspin_ecs_counters counters;
+};
+unsigned exits(struct all *all)
+{
+    unspin_ple_add_candidate(&all->facts, &all->candidate, all->candidate.mode);
+    unspin_epoch_add_exit(&all->epoch, all->exit.other_exits);
+    return unspin_ple_outcome(&all->facts) + unspin_ple_reason(&all->why) + unspin_ple_run_add(&all->run, &all->exit, 0) +
+           unspin_inefficiency_ppm(&all->epoch, 400);
+}
+unsigned long windows(struct all *all)
+{
+    unspin_spin_of_turns(&all->spin, all->loop.last_cycles, all->window.base, all->window.grow, all->window.shrink);
+    unspin_pause_entered(&all->hardware, &all->loop);
+    unspin_pause_spun(&all->hardware, &all->loop, &all->spin, all->epoch.exits);
+    unspin_apple_start(&all->apple_rule, &all->apple);
+    unspin_apple_epoch_over(&all->apple_rule, &all->apple, all->epoch.cpu_ns);
+    return unspin_window_after_exit(&all->window, all->hardware.window, unspin_apple_window(&all->apple_rule, &all->apple)) +
+           unspin_window_after_switch(&all->window, all->hardware.window) + unspin_apple_pauses(all->window.max) +
+           unspin_turns_until(unspin_pause_exits(&all->hardware, &all->loop, &all->spin), all->window.grow, 1);
+}
+unsigned long yields(struct all *all)
+{
+    unspin_walk_begin(&all->walk, all->spinner.rule, 0, 0, all->walk.vcpus);
+    unspin_walk_tried(&all->walk, unspin_walk_next(&all->walk), 1);
+    return unspin_candidate_verdict(&all->spinner, &all->yield) + unspin_deboosted(all->spinner.rule, &all->deboost) +
+           unspin_lag_credited(&all->lag) + unspin_lag_forces(all->lag.limit_vtime, all->lag.margin_vtime);
+}
+unsigned long sections(struct all *all)
+{
+    ecs_on_turn(&all->steered, &all->state);
+    ecs_give_back_on_turn(&all->steered, &all->state);
+    return ecs_on_slice_end(&all->steered, &all->state).action + ecs_on_look(&all->steered, &all->state).action +
+           ecs_give_back_on_slice_end(&all->steered, &all->state).action +
+           ecs_give_back_on_look(&all->steered, &all->state).action + unspin_ecs_avoided_ppm(&all->account) +
+           unspin_ecs_classes(&all->counters) + unspin_ecs_class(&all->counters) +
+           unspin_eschd_spins(all->counters.spin, unspin_pcpu_overloaded(all->counters.mutex));
+}
+";
+
 /// A program that calls the decisions: BPF has no signed division, no 128-bit arithmetic and no calls into libraries.
 #[test]
 fn every_decision_becomes_bpf_code() {
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policy/all.h");
     let folder = tempfile::tempdir().expect("a folder");
-    let program = format!(
-        "#include \"{}\"\n{}",
-        policy.display(),
-        "struct all { struct unspin_ple_facts facts; struct unspin_ple_candidate candidate;\n\
-                      struct unspin_ple_reason_facts why; struct unspin_ple_run run;\n\
-                      struct unspin_ple_run_exit exit; struct unspin_epoch epoch; };\n\
-         unsigned decide(struct all *all)\n\
-         {\n\
-             unspin_ple_add_candidate(&all->facts, &all->candidate, all->candidate.mode);\n\
-             unspin_epoch_add_exit(&all->epoch, all->exit.other_exits);\n\
-             return unspin_ple_outcome(&all->facts) + unspin_ple_reason(&all->why) +\n\
-                    unspin_ple_run_add(&all->run, &all->exit, 0) +\n\
-                    unspin_inefficiency_ppm(&all->epoch, 400);\n\
-         }\n"
-    );
+    let program = format!("#include \"{}\"\n{DECIDE}", policy.display());
     compile(folder.path(), &program).unwrap_or_else(|error| panic!("{error}"));
     // What BPF cannot do is found by this test at all.
     let refused = "long divide(long a, long b) { return a / b; }\n";
