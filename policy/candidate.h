@@ -6,7 +6,8 @@
  * Rulings 31 and 32. In the paper's words a *resource waiter* was preempted, a *lock waiter* left its pCPU for a pause-loop
  * exit, an *IPI receiver* was halted and has been sent an interrupt. In KVM's, all three are `ready`.
  *
- *   kvm-5.2          up to 5.2: preempted vCPUs only; while the spinner is in kernel mode, those preempted there
+ *   kvm-5.2          up to 5.2: preempted vCPUs only; while the spinner is in kernel mode, those preempted there (before
+ *                    199b5763d329, August 2017, any: as with a spinner whose mode is not known)
  *   kvm-5.3          5.3 to 5.12: halted ones with an event pending as well, exempt from that filter
  *   kvm-7.2          5.13 and later: the filter also lets those pass that have an interrupt pending in the APIC's hardware
  *                    ("Boost vCPU candidate in user mode which is delivering interrupt", April 2021)

@@ -7,7 +7,7 @@
  * three have returned less, or all were looked at (virt/kvm/kvm_main.c, 7.2). Before it became a single loop there were two
  * passes, above the last boosted and up to it, and the second was not begun when the first had ended with a failure: so in
  * 5.2, 5.3 and what the papers built on them. The single loop remembered a wrong vCPU as boosted until 6.19 (32bd348be3fa):
- * not modelled.
+ * not modelled. The second round of proposed-2026 is a walk of its own here; there it goes on with the tries that are left.
  */
 #ifndef UNSPIN_POLICY_CANDIDATE_WALK_H
 #define UNSPIN_POLICY_CANDIDATE_WALK_H

@@ -143,8 +143,9 @@ static inline void unspin_pause_spun_amd(const struct unspin_pause_hardware *har
 }
 
 /*
- * The first `pauses` PAUSEs of the spin were executed and did not exit: at most unspin_pause_exits() says so many. The spin
- * ended then (the wait is over, or another exit came); the loop goes on with what comes next.
+ * The first `pauses` PAUSEs of the spin were executed and did not exit: at most as many as unspin_pause_exits() says. The spin
+ * ended then, and the guest was not left: the wait was over. The loop goes on with what comes next. The last PAUSE was less
+ * than 2^64 cycles after the TSC began.
  */
 static inline void unspin_pause_spun(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop,
 				     const struct unspin_spin *spin, unspin_u64 pauses)

@@ -46,6 +46,11 @@ impl Epoch {
         self.0.cpu_ns
     }
 
+    /// The sum of the windows in force at its exits, in their unit; `None` when some are not known.
+    pub fn window_units(&self) -> Option<u64> {
+        (self.0.windows_unknown == 0).then_some(self.0.window_units)
+    }
+
     /// The mean window in force, in its unit; `None` when some are not known or there are none.
     pub fn mean_window(&self) -> Option<f64> {
         let known = self.0.exits > 0 && self.0.windows_unknown == 0;

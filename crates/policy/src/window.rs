@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who changes the window of pause-loop exits, when, to what: `policy/ple_window.h`.
 
-use crate::raw;
+use crate::{PauseHardware, raw};
 
 /// Largest gap between two PAUSEs of a loop that KVM sets up, TSC cycles (Intel) or cycles (AMD).
 pub const DEFAULT_GAP_CYCLES: u32 = raw::UNSPIN_PLE_GAP_CYCLES;
@@ -66,6 +66,7 @@ impl Control {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowRule {
     control: Control,
+    vendor: Vendor,
     raw: raw::unspin_window_rule,
 }
 
@@ -83,7 +84,11 @@ impl WindowRule {
             shrink: raw::UNSPIN_PLE_SHRINK,
             max,
         };
-        WindowRule { control, raw }
+        WindowRule {
+            control,
+            vendor,
+            raw,
+        }
     }
 
     /// With another window to begin with: `ple_window`, `pause_filter_count`. 1 or more.
@@ -101,6 +106,14 @@ impl WindowRule {
     /// Who changes the window.
     pub fn control(&self) -> Control {
         self.control
+    }
+
+    /// The hardware of a vCPU with that window, as KVM sets it up: none under [`Control::Off`].
+    pub fn hardware(&self, gap_cycles: u32, window: u32) -> PauseHardware {
+        match self.control {
+            Control::Off => PauseHardware::OFF,
+            _ => PauseHardware::new(self.vendor, gap_cycles, window),
+        }
     }
 
     /// The window of a new vCPU.

@@ -22,6 +22,7 @@ fn windows_and_handling_by_cpu_time() {
     let ppm = epoch.inefficiency_ppm(Some(cycle_ps)).expect("known");
     assert!((99_900..=100_100).contains(&ppm), "{ppm}");
     assert_eq!(epoch.mean_window(), Some(8192.0));
+    assert_eq!(epoch.window_units(), Some(8_192_000));
 }
 
 #[test]
@@ -37,6 +38,7 @@ fn what_is_not_known_is_not_zero() {
     mixed.add_cpu(1_000);
     assert_eq!(mixed.inefficiency_ppm(Some(400)), None);
     assert_eq!(mixed.mean_window(), None);
+    assert_eq!(mixed.window_units(), None);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! Window control: KVM's defaults and arithmetic (arch/x86/kvm/x86.h, 7.2), and who leaves the window alone.
 
 use proptest::prelude::*;
-use unspin_policy::{Control, Vendor, WindowRule};
+use unspin_policy::{Control, DEFAULT_GAP_CYCLES, PauseHardware, Vendor, WindowRule};
 
 /// Windows after each of `exits` exits in a row.
 fn grown(rule: &WindowRule, exits: usize) -> Vec<u32> {
@@ -66,6 +66,11 @@ fn only_kvm_of_today_and_apple_change_anything() {
             assert_eq!(found, expected, "{} {vendor:?}", control.name());
             assert_eq!(rule.at_start(), 2000);
             assert_eq!(rule.control(), control);
+            let hardware = match control {
+                Control::Off => PauseHardware::OFF,
+                _ => PauseHardware::new(vendor, 128, 5000),
+            };
+            assert_eq!(rule.hardware(DEFAULT_GAP_CYCLES, 5000), hardware);
         }
     }
 }

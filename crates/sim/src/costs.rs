@@ -15,6 +15,8 @@ pub struct Costs {
     pub wait_turn_ps: u32,
     /// PAUSE, picoseconds: 140 cycles since Skylake (Intel's optimisation manual, FACTS 3).
     pub pause_ps: u32,
+    /// Ticks of the TSC per microsecond: 2.5 GHz.
+    pub tsc_mhz: u32,
     /// Guest to host, up to where KVM knows why: half of 2,528 cycles for a whole KVM_RUN (FACTS 3).
     pub exit_ns: u32,
     /// Host to guest: the other half.
@@ -66,6 +68,7 @@ impl Default for Costs {
             work_loop_ps: 400,
             wait_turn_ps: 2_000,
             pause_ps: 56_000,
+            tsc_mhz: 2_500,
             exit_ns: 500,
             entry_ns: 500,
             on_spin_ns: 200,

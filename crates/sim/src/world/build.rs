@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a scenario to a world at time 0.
 
+use unspin_policy::{
+    Apple, AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Epoch, PauseHardware, Vendor,
+    WindowRule,
+};
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
 
 use super::{
     VmState, World,
     cpu::Pcpu,
     task::TaskState,
-    vcpu::{Base, Pending, Then, Vcpu, VcpuStatistics},
+    vcpu::{Base, Marks, Pauses, Pending, Then, Vcpu, VcpuStatistics},
 };
 use crate::{
     costs::Costs,
@@ -24,10 +28,18 @@ use crate::{
 pub struct LabHost {
     /// Its pCPUs.
     pub topology: Topology,
-    /// PAUSEs before an exit (`pause_filter_count`); 0: PAUSE does not exit.
-    pub pause_window: u32,
-    /// A PAUSE later than so many ns after the last begins a new loop (`pause_filter_thresh`).
-    pub pause_gap_ns: u64,
+    /// Whose pause-loop hardware.
+    pub vendor: Vendor,
+    /// Who changes the window of pause-loop exits, and where it begins.
+    pub window: WindowRule,
+    /// `pause_filter_thresh`, `ple_gap`, TSC cycles.
+    pub gap_cycles: u32,
+    /// One unit of the window, picoseconds, as a host would assume it for APPLE.
+    pub window_unit_ps: u64,
+    /// Whom `kvm_vcpu_on_spin()` chooses.
+    pub candidates: CandidateRule,
+    /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
+    pub ignore_reschedules: bool,
     /// How long a vCPU without work polls before it sleeps, ns (`halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
     /// Threads that burn time beside the VMs.
@@ -37,10 +49,15 @@ pub struct LabHost {
 impl LabHost {
     /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (FACTS 1.2); no halt polling.
     pub fn new(topology: Topology) -> LabHost {
+        let vendor = Vendor::Amd;
         LabHost {
             topology,
-            pause_window: 3_000,
-            pause_gap_ns: 128,
+            vendor,
+            window: WindowRule::new(Control::Kvm, vendor),
+            gap_cycles: DEFAULT_GAP_CYCLES,
+            window_unit_ps: 56_000,
+            candidates: CandidateRule::Kvm7_2,
+            ignore_reschedules: false,
             halt_poll_ns: 0,
             burners: 0,
         }
@@ -192,6 +209,9 @@ impl<O: Observer> World<O> {
                 .checked_div(vm.tick_hz.into())
                 .unwrap_or(NEVER_NS),
             last_boosted: 0,
+            apple: Apple::new(AppleRule::new(self.host.vendor)),
+            epoch: Epoch::default(),
+            epoch_begin: (0, 0),
             _distributions: distributions,
         });
         Ok(())
@@ -212,7 +232,7 @@ impl<O: Observer> World<O> {
         let _ = of;
         self.tasks
             .push(TaskState::new(Some(self.vcpus.len() as u32), Some(vm)));
-        let mut vcpu = Vcpu {
+        let vcpu = Vcpu {
             port,
             vm,
             number,
@@ -227,7 +247,12 @@ impl<O: Observer> World<O> {
             pending: Pending::default(),
             senders: 0,
             tokens: 0,
-            pause_loop: Default::default(),
+            pauses: Pauses::new(PauseHardware::new(
+                self.host.vendor,
+                self.host.gap_cycles,
+                self.host.window.at_start(),
+            )),
+            marks: Marks::default(),
             timer_ns: NEVER_NS,
             asks: None,
             holds: None,
@@ -235,7 +260,6 @@ impl<O: Observer> World<O> {
             halted_since_ns: 0,
             statistics: VcpuStatistics::default(),
         };
-        vcpu.pause_loop.window = self.host.pause_window;
         self.vcpus.push(vcpu);
     }
 

@@ -70,7 +70,7 @@ impl<O: Observer> World<O> {
         pcpu.since_ns = self.now_ns;
         if elapsed_ns != 0 {
             if let Some(vcpu) = self.vcpu_on(cpu) {
-                self.vcpus[vcpu].progress(elapsed_ns, self.now_ns);
+                self.vcpus[vcpu].progress(elapsed_ns);
             }
         }
     }
@@ -243,6 +243,7 @@ impl<O: Observer> World<O> {
         if let Some(vcpu) = self.vcpu_on(cpu) {
             // It left its guest before it left its pCPU.
             self.vcpus[vcpu].host_left_ns += switch_ns;
+            self.arrives(vcpu);
         }
     }
 
@@ -255,6 +256,9 @@ impl<O: Observer> World<O> {
         self.tasks[task.index()].becomes(State::Runnable, self.now_ns);
         let place = waker.unwrap_or(cpu);
         self.tell(place, Happening::Wakeup { task });
+        if let Some(vcpu) = self.tasks[task.index()].vcpu {
+            self.vcpus[vcpu as usize].marks.woken = true;
+        }
         self.scheduler
             .enqueue(self.now_ns, task, cpu, Enqueue::Wakeup);
         if self.cpus[cpu.index()].current.is_none() {

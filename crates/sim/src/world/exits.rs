@@ -7,8 +7,7 @@ use super::{
 };
 use crate::{
     happening::{ExitReason, Happening, Observer, Vector},
-    ids::{Cpu, Task},
-    scheduler::YieldTo,
+    ids::Cpu,
 };
 
 impl<O: Observer> World<O> {
@@ -77,65 +76,12 @@ impl<O: Observer> World<O> {
     fn enter(&mut self, cpu: Cpu, vcpu: usize) {
         self.tell(cpu, Happening::Entry);
         self.vcpus[vcpu].inside = true;
-        self.reload_pause_loop(vcpu);
+        let marks = &mut self.vcpus[vcpu].marks;
+        marks.eligible &= !std::mem::take(&mut marks.spins);
+        self.pause_loop_entered(vcpu);
         if !self.take_interrupt(cpu, vcpu) {
             self.go_on(cpu, vcpu);
         }
-    }
-
-    /// `kvm_vcpu_on_spin()`.
-    fn on_spin(&mut self, cpu: Cpu, vcpu: usize) {
-        let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
-        let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
-        let from = self.vms[vm].last_boosted + 1;
-        let mut cost_ns = 0u64;
-        for step in 0..count {
-            let other = (from + step) % count;
-            if other == number {
-                continue;
-            }
-            cost_ns += u64::from(self.costs.candidate_ns);
-            let candidate = (first + other) as usize;
-            if !self.is_candidate(candidate) {
-                continue;
-            }
-            cost_ns += u64::from(self.costs.yield_to_ns);
-            let target = self.vcpus[candidate].task;
-            if self.yield_to(cpu, vcpu, target) {
-                self.vms[vm].last_boosted = other;
-                break;
-            }
-        }
-        self.vcpus[vcpu].host_left_ns += cost_ns;
-    }
-
-    /// Whether `kvm_vcpu_on_spin()` would try it: it waits for a pCPU.
-    fn is_candidate(&self, vcpu: usize) -> bool {
-        let task = self.vcpus[vcpu].task;
-        self.scheduler.cpu_of(task).is_some() && self.cpu_of(task).is_none()
-    }
-
-    /// Asks the scheduler; whether it did it.
-    fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> bool {
-        let answer = self.scheduler.yield_to(self.now_ns, cpu, target);
-        let result = match answer {
-            YieldTo::Yielded => 1,
-            YieldTo::Refused => 0,
-            YieldTo::Alone => -3, // -ESRCH
-        };
-        self.tell(cpu, Happening::YieldTo { target, result });
-        let statistics = &mut self.vcpus[vcpu].statistics;
-        if answer != YieldTo::Yielded {
-            statistics.yields_refused += 1;
-            return false;
-        }
-        statistics.yields += 1;
-        let place = self.scheduler.cpu_of(target);
-        self.reschedule_soon(cpu, Some(cpu));
-        if let Some(other) = place.filter(|other| *other != cpu) {
-            self.reschedule_soon(other, Some(cpu));
-        }
-        true
     }
 
     fn halt(&mut self, cpu: Cpu, vcpu: usize) {
@@ -175,6 +121,7 @@ impl<O: Observer> World<O> {
                 for other in (0..count).filter(|other| *other != number) {
                     let receiver = (first + other) as usize;
                     self.vcpus[receiver].senders |= 1 << number;
+                    self.record_ipi(vcpu, receiver, Vector::Shootdown);
                     self.deliver(cpu, receiver, Vector::Shootdown);
                 }
                 self.vcpus[vcpu].statistics.shootdowns += 1;
@@ -184,6 +131,7 @@ impl<O: Observer> World<O> {
                 self.vcpus[next].tokens += 1;
                 self.vcpus[vcpu].statistics.wakeups += 1;
                 if next != vcpu {
+                    self.record_ipi(vcpu, next, Vector::Reschedule);
                     self.deliver(cpu, next, Vector::Reschedule);
                 }
             }

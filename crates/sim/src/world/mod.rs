@@ -13,12 +13,15 @@ mod guest;
 mod interrupts;
 mod results;
 mod spin;
+mod spinning;
 mod task;
 mod vcpu;
 
 pub use build::{BuildError, LabHost};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
+
+use unspin_policy::{Apple, Epoch};
 
 use crate::{
     costs::Costs,
@@ -47,6 +50,10 @@ struct VmState {
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
+    apple: Apple,
+    epoch: Epoch,
+    /// CPU time and handling time of the VM when the epoch began, ns.
+    epoch_begin: (u64, u64),
     /// What its tasks point to.
     _distributions: Box<[raw::unspin_distribution; 3]>,
 }

@@ -2,6 +2,8 @@
 //! Waiting loops: how long so many turns take, when the hardware ends them, and what ends them otherwise. A waiter's polls
 //! are no events: the world knows when the word changes.
 
+use unspin_policy::{Control, Spin as PauseSpin};
+
 use super::{
     World,
     vcpu::{Base, Spin, Then},
@@ -25,23 +27,66 @@ impl<O: Observer> World<O> {
         (turn_ps + pauses * u64::from(self.costs.pause_ps)).div_ceil(1_000)
     }
 
-    /// From one PAUSE of that vCPU's waiting loop to the next, picoseconds.
-    fn pause_period_ps(&self, vcpu: usize) -> u64 {
+    /// From one PAUSE of that vCPU's waiting loop to the next, TSC cycles.
+    fn pause_period_cycles(&self, vcpu: usize) -> u64 {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
         let turn_ps = u64::from(self.costs.wait_turn_ps);
-        u64::from(vm.pause_every_turns) * turn_ps + u64::from(self.costs.pause_ps)
+        let period_ps = u64::from(vm.pause_every_turns) * turn_ps + u64::from(self.costs.pause_ps);
+        (period_ps * u64::from(self.costs.tsc_mhz) / 1_000_000).max(1)
     }
 
-    /// At VMRUN the count of PAUSEs starts anew (AMD64 APM vol. 2, 15.14.4).
-    pub(super) fn reload_pause_loop(&mut self, vcpu: usize) {
+    fn cycles(&self, ns: u64) -> u64 {
+        ns.saturating_mul(self.costs.tsc_mhz.into()) / 1_000
+    }
+
+    /// The guest is entered: the hardware's count starts anew.
+    pub(super) fn pause_loop_entered(&mut self, vcpu: usize) {
+        let known = &mut self.vcpus[vcpu];
+        let hardware = known.pauses.hardware;
+        known.pauses.memory.entered(&hardware);
+    }
+
+    /// A stretch of waiting begins, on a pCPU and in the loop: when will it exit?
+    fn stretch_begin(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
-        if !vm.pause_exits || self.host.pause_window == 0 {
-            self.vcpus[vcpu].pause_loop.left_ns = NEVER_NS;
+        if !vm.pause_exits || self.host.window.control() == Control::Off {
             return;
         }
-        let pauses = u64::from(self.vcpus[vcpu].pause_loop.window) + 1;
-        let left_ns = (pauses * self.pause_period_ps(vcpu)).div_ceil(1_000);
-        self.vcpus[vcpu].pause_loop.left_ns = left_ns;
+        let period_cycles = self.pause_period_cycles(vcpu);
+        let now_cycles = self.cycles(self.now_ns);
+        let tsc_mhz = u64::from(self.costs.tsc_mhz);
+        let known = &mut self.vcpus[vcpu];
+        let first_cycles =
+            now_cycles + period_cycles - known.pauses.phase_cycles.min(period_cycles - 1);
+        let stretch = PauseSpin::new(first_cycles, period_cycles, known.user);
+        let exits = known.pauses.memory.exits(&known.pauses.hardware, &stretch);
+        known.pauses.exit_in_ns = exits.map_or(NEVER_NS, |pause| {
+            let cycles = first_cycles - now_cycles + pause.saturating_mul(period_cycles);
+            (cycles.saturating_mul(1_000) / tsc_mhz).clamp(1, NEVER_NS)
+        });
+        known.pauses.stretch = Some((stretch, self.now_ns));
+    }
+
+    /// It is over: the hardware remembers its PAUSEs.
+    fn stretch_end(&mut self, vcpu: usize) {
+        let now_cycles = self.cycles(self.now_ns);
+        let period_cycles = self.pause_period_cycles(vcpu);
+        let known = &mut self.vcpus[vcpu];
+        known.pauses.exit_in_ns = NEVER_NS;
+        let Some((stretch, begun_ns)) = known.pauses.stretch.take() else {
+            return;
+        };
+        let elapsed_cycles =
+            (self.now_ns - begun_ns).saturating_mul(self.costs.tsc_mhz.into()) / 1_000;
+        let done = elapsed_cycles + known.pauses.phase_cycles;
+        let pauses = done / period_cycles;
+        known.pauses.phase_cycles = done % period_cycles;
+        let hardware = known.pauses.hardware;
+        let most = known.pauses.memory.exits(&hardware, &stretch);
+        let pauses = most.map_or(pauses, |most| pauses.min(most));
+        known.pauses.memory.spun(&hardware, &stretch, pauses);
+        known.statistics.pauses += pauses;
+        debug_assert!(now_cycles >= elapsed_cycles);
     }
 
     /// A wait begins with a look.
@@ -56,11 +101,7 @@ impl<O: Observer> World<O> {
         let line = self.vms[vm].memory.line_mut(word);
         line.share(cpu);
         line.watchers.push(spin.watcher);
-        // A PAUSE later than the threshold after the last begins a new loop.
-        let pause_loop = self.vcpus[vcpu].pause_loop;
-        if self.now_ns - pause_loop.last_ns > self.host.pause_gap_ns {
-            self.reload_pause_loop(vcpu);
-        }
+        self.stretch_begin(vcpu);
         self.vcpus[vcpu].base = Base::Spin(spin);
     }
 
@@ -81,6 +122,7 @@ impl<O: Observer> World<O> {
         if let Base::Spin(spin) = &mut self.vcpus[vcpu].base {
             spin.seen_in_ns = NEVER_NS;
             let word = spin.watcher.word;
+            self.stretch_end(vcpu);
             let vm = self.vcpus[vcpu].vm as usize;
             let line = self.vms[vm].memory.line_mut(word);
             line.set_looks(vcpu as u32, false);
@@ -110,6 +152,7 @@ impl<O: Observer> World<O> {
         line.share(cpu);
         line.set_looks(vcpu as u32, !over);
         self.vcpus[vcpu].base = Base::Spin(spin);
+        self.stretch_begin(vcpu);
     }
 
     /// A wait's next turn has come: it sees the change, its turns are spent, or the hardware ends it.
@@ -136,6 +179,7 @@ impl<O: Observer> World<O> {
     }
 
     fn spin_end(&mut self, cpu: Cpu, vcpu: usize, spin: Spin, seen: u32) {
+        self.stretch_end(vcpu);
         let vm = self.vcpus[vcpu].vm as usize;
         let watchers = &mut self.vms[vm].memory.line_mut(spin.watcher.word).watchers;
         if let Some(place) = watchers.iter().position(|one| one.vcpu as usize == vcpu) {
@@ -145,10 +189,11 @@ impl<O: Observer> World<O> {
     }
 
     fn pause_exit(&mut self, cpu: Cpu, vcpu: usize) {
-        let window = self.vcpus[vcpu].pause_loop.window;
+        let window = self.vcpus[vcpu].pauses.hardware.window();
         self.tell(cpu, Happening::PauseExit { window });
         self.vcpus[vcpu].statistics.pause_exits += 1;
         let work_ns = self.costs.exit_ns + self.costs.on_spin_ns;
         self.leave_guest(vcpu, work_ns, Then::OnSpin);
+        self.window_after_exit(vcpu, window);
     }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a vCPU is doing, in layers: the host's work for it is done first, then an interrupt handler, then the guest task.
 
+use unspin_policy::{PauseHardware, PauseLoop, Spin as PauseSpin};
+
 use crate::{
     engine::NEVER_NS,
     guest::{
@@ -99,15 +101,47 @@ impl Pending {
     }
 }
 
-/// How a vCPU's PAUSEs are counted by the hardware, as time: what is left until it exits.
+/// How the hardware counts a vCPU's PAUSEs (`policy/pause_loop.h`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pauses {
+    pub hardware: PauseHardware,
+    pub memory: PauseLoop,
+    /// Since the last PAUSE, in the loop.
+    pub phase_cycles: u64,
+    /// The stretch of waiting that goes on, and since when.
+    pub stretch: Option<(PauseSpin, u64)>,
+    /// From now until it exits; `NEVER_NS`: it does not.
+    pub exit_in_ns: u64,
+}
+
+impl Pauses {
+    pub fn new(hardware: PauseHardware) -> Pauses {
+        Pauses {
+            hardware,
+            memory: PauseLoop::default(),
+            phase_cycles: 0,
+            stretch: None,
+            exit_in_ns: NEVER_NS,
+        }
+    }
+}
+
+/// What `kvm_vcpu_on_spin()` and its rivals remember of a vCPU (`policy/candidate.h`). One bit per vCPU of the VM where it is
+/// a mask.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct PauseLoop {
-    /// PAUSE time left until an exit; `NEVER_NS`: PAUSE does not exit.
-    pub left_ns: u64,
-    /// When it paused last.
-    pub last_ns: u64,
-    /// PAUSEs, in the hardware's unit.
-    pub window: u32,
+pub(super) struct Marks {
+    /// It left its pCPU in a pause-loop exit.
+    pub spins: bool,
+    /// It was passed over as a lock waiter: `dy_eligible`.
+    pub eligible: bool,
+    /// Woken, and not run since.
+    pub woken: bool,
+    /// Who sent it an IPI while it was off its pCPU, since it ran last; what for, and when.
+    pub sent_by: u64,
+    pub vector: Option<Vector>,
+    pub sent_ns: u64,
+    /// Who passed it over while it was halted, since it ran last.
+    pub passed_by: u64,
 }
 
 /// What a vCPU did; times in ns.
@@ -125,6 +159,8 @@ pub struct VcpuStatistics {
     pub hold_ns: u64,
     /// On a pCPU in the loop of a wait.
     pub spin_ns: u64,
+    /// PAUSEs, where they may exit.
+    pub pauses: u64,
     /// Pause-loop exits.
     pub pause_exits: u64,
     /// Calls of `yield_to()` that were done, and that were not.
@@ -149,6 +185,8 @@ pub struct VcpuStatistics {
     pub ticks: u64,
     /// Host work done on its account: exits, entries, switches.
     pub host_ns: u64,
+    /// Of it what pause-loop exits took.
+    pub spin_host_ns: u64,
 }
 
 /// A vCPU.
@@ -171,7 +209,8 @@ pub(super) struct Vcpu {
     /// Who waits for this vCPU's answer, one bit each.
     pub senders: u64,
     pub tokens: u32,
-    pub pause_loop: PauseLoop,
+    pub pauses: Pauses,
+    pub marks: Marks,
     /// When the guest's timer fires; `NEVER_NS`: it has none.
     pub timer_ns: u64,
     /// Lock asked for, and since when.
@@ -198,7 +237,7 @@ impl Vcpu {
             Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns,
             Base::Spin(spin) => {
                 let turns = spin.limit_ns.saturating_sub(spin.spent_ns);
-                turns.min(spin.seen_in_ns).min(self.pause_loop.left_ns)
+                turns.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
             }
             Base::Answer(_) => 0,
             Base::Halted | Base::Done => NEVER_NS,
@@ -207,10 +246,13 @@ impl Vcpu {
 
     /// So much time has passed on a pCPU. At most `due_in_ns`.
     #[inline]
-    pub fn progress(&mut self, elapsed_ns: u64, now_ns: u64) {
+    pub fn progress(&mut self, elapsed_ns: u64) {
         if !self.inside {
             self.host_left_ns -= elapsed_ns;
             self.statistics.host_ns += elapsed_ns;
+            if self.then == Then::OnSpin || self.marks.spins {
+                self.statistics.spin_host_ns += elapsed_ns;
+            }
             return;
         }
         if let Some((_, left_ns)) = &mut self.handler {
@@ -224,10 +266,9 @@ impl Vcpu {
                 if spin.seen_in_ns != NEVER_NS {
                     spin.seen_in_ns -= elapsed_ns;
                 }
-                if self.pause_loop.left_ns != NEVER_NS {
-                    self.pause_loop.left_ns -= elapsed_ns;
+                if self.pauses.exit_in_ns != NEVER_NS {
+                    self.pauses.exit_in_ns -= elapsed_ns;
                 }
-                self.pause_loop.last_ns = now_ns;
                 self.statistics.spin_ns += elapsed_ns;
             }
             Base::Answer(_) | Base::Halted | Base::Done => {}

@@ -4,6 +4,7 @@
 
 use std::hash::{DefaultHasher, Hash};
 
+use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
 use unspin_sim::{
     LabHost, RunError, World,
@@ -76,7 +77,9 @@ pub fn random_host(random: &mut Random) -> LabHost {
         _ => Topology::new(1, 2, 1, 2),
     };
     LabHost {
-        pause_window: [0, 10, 3_000][random.below(3) as usize],
+        window: WindowRule::new(Control::ALL[random.below(5) as usize], Vendor::Amd)
+            .with_base([10, 3_000][random.below(2) as usize]),
+        candidates: CandidateRule::ALL[random.below(7) as usize],
         halt_poll_ns: [0, 50_000][random.below(2) as usize],
         burners: random.below(3) as u32,
         ..LabHost::new(topology.expect("a few pCPUs"))

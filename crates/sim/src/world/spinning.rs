@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the hypervisor does about a pause-loop exit: whom to run instead, and how large the next window is. The rules are those
+//! of `policy/`.
+
+use unspin_policy::{
+    CandidateRule, CandidateState, Control, Spinner, Vector as SeenVector, Walk, Where, YieldFacts,
+    verdict,
+};
+
+use super::{World, task::State};
+use crate::{
+    happening::{Happening, Observer, Vector},
+    ids::{Cpu, Task},
+    scheduler::YieldTo,
+};
+
+impl<O: Observer> World<O> {
+    /// `kvm_vcpu_on_spin()`.
+    pub(super) fn on_spin(&mut self, cpu: Cpu, vcpu: usize) {
+        let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
+        let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
+        let rule = self.host.candidates;
+        self.vcpus[vcpu].marks.spins = true;
+        let mut spinner = Spinner::new(rule, Some(self.mode(vcpu)));
+        if self.host.ignore_reschedules {
+            spinner = spinner.ignoring_reschedules();
+        }
+        let mut cost_ns = 0u64;
+        let rounds = if rule == CandidateRule::Proposed2026 {
+            2
+        } else {
+            1
+        };
+        for round in 0..rounds {
+            if round == 1 {
+                spinner = spinner.second_round();
+            }
+            let mut walk = Walk::new(rule, number, self.vms[vm].last_boosted, count);
+            while let Some(other) = walk.next_vcpu() {
+                cost_ns += u64::from(self.costs.candidate_ns);
+                let candidate = (first + other) as usize;
+                let facts = self.yield_facts(vcpu, candidate);
+                let verdict = verdict(&spinner, &facts);
+                self.vcpus[candidate].marks.eligible ^= verdict.toggle;
+                self.vcpus[candidate].marks.passed_by |= u64::from(verdict.mark) << number;
+                if verdict.take {
+                    cost_ns += u64::from(self.costs.yield_to_ns);
+                    let target = self.vcpus[candidate].task;
+                    let result = self.yield_to(cpu, vcpu, target);
+                    walk.tried(other, result);
+                }
+            }
+            if let Some(boosted) = walk.boosted() {
+                self.vms[vm].last_boosted = boosted;
+                break;
+            }
+        }
+        self.vcpus[vcpu].host_left_ns += cost_ns;
+    }
+
+    /// Where a vCPU's guest is, or was when it was left.
+    pub(super) fn mode(&self, vcpu: usize) -> Where {
+        let known = &self.vcpus[vcpu];
+        if known.user && known.handler.is_none() {
+            Where::User
+        } else {
+            Where::Kernel
+        }
+    }
+
+    /// What a spinner may know of another vCPU.
+    fn yield_facts(&self, spinner: usize, vcpu: usize) -> YieldFacts {
+        let known = &self.vcpus[vcpu];
+        let marks = known.marks;
+        let state = match self.tasks[known.task.index()].state {
+            State::Running => CandidateState::Running,
+            State::Runnable if marks.woken => CandidateState::Woken,
+            State::Runnable => CandidateState::Preempted,
+            State::Sleeping => CandidateState::Halted,
+        };
+        let by = self.vcpus[spinner].number;
+        let receiver = marks.sent_by >> by & 1 == 1;
+        YieldFacts {
+            pending: Some(!known.pending.is_empty()),
+            spins: marks.spins,
+            eligible: marks.eligible,
+            receiver: Some(receiver),
+            vector: match marks.vector {
+                Some(Vector::Shootdown) => SeenVector::FunctionCall,
+                Some(Vector::Reschedule) => SeenVector::Reschedule,
+                Some(Vector::Tick) => SeenVector::Other,
+                None => SeenVector::NotKnown,
+            },
+            passed: marks.passed_by >> by & 1 == 1,
+            ipi_age_ns: receiver.then(|| {
+                let age_ns = self.now_ns - marks.sent_ns;
+                age_ns.min(u64::from(u32::MAX - 1)) as u32
+            }),
+            ..YieldFacts::new(state, Some(self.mode(vcpu)))
+        }
+    }
+
+    /// Asks the scheduler; what the kernel's function returns.
+    fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
+        let answer = self.scheduler.yield_to(self.now_ns, cpu, target);
+        let result = match answer {
+            YieldTo::Yielded => 1,
+            YieldTo::Refused => 0,
+            YieldTo::Alone => -3, // -ESRCH
+        };
+        self.tell(cpu, Happening::YieldTo { target, result });
+        let statistics = &mut self.vcpus[vcpu].statistics;
+        if answer != YieldTo::Yielded {
+            statistics.yields_refused += 1;
+            return result;
+        }
+        statistics.yields += 1;
+        let place = self.scheduler.cpu_of(target);
+        self.reschedule_soon(cpu, Some(cpu));
+        if let Some(other) = place.filter(|other| *other != cpu) {
+            self.reschedule_soon(other, Some(cpu));
+        }
+        result
+    }
+
+    /// An IPI goes to a vCPU: what strict boost remembers of it (ruling 32).
+    pub(super) fn record_ipi(&mut self, sender: usize, receiver: usize, vector: Vector) {
+        if self.cpu_of(self.vcpus[receiver].task).is_none() {
+            let by = self.vcpus[sender].number;
+            let marks = &mut self.vcpus[receiver].marks;
+            marks.sent_by |= 1 << by;
+            marks.vector = Some(vector);
+            marks.sent_ns = self.now_ns;
+        }
+    }
+
+    /// A vCPU gets a pCPU: what was remembered until then is forgotten, and KVM shrinks its window.
+    pub(super) fn arrives(&mut self, vcpu: usize) {
+        let rule = self.host.window;
+        let known = &mut self.vcpus[vcpu];
+        known.marks.woken = false;
+        known.marks.sent_by = 0;
+        known.marks.passed_by = 0;
+        let window = known.pauses.hardware.window();
+        known.pauses.hardware.set_window(rule.after_switch(window));
+    }
+
+    /// The window after a pause-loop exit, and APPLE's epoch.
+    pub(super) fn window_after_exit(&mut self, vcpu: usize, window: u32) {
+        let rule = self.host.window;
+        let vm = self.vcpus[vcpu].vm as usize;
+        if rule.control() == Control::Apple {
+            self.apple_exit(vcpu, vm, window);
+        }
+        let desired = self.vms[vm].apple.window();
+        let hardware = &mut self.vcpus[vcpu].pauses.hardware;
+        hardware.set_window(rule.after_exit(window, desired));
+    }
+
+    /// An exit of a VM's epoch; the VM's CPU time and handling since the epoch began are taken when it is over.
+    fn apple_exit(&mut self, _vcpu: usize, vm: usize, window: u32) {
+        if !self.vms[vm].epoch.add_exit(Some(window)) {
+            return;
+        }
+        let (cpu_ns, handling_ns) = self.vm_times(vm);
+        let state = &mut self.vms[vm];
+        state.epoch.add_cpu(cpu_ns - state.epoch_begin.0);
+        state.epoch.add_handling(handling_ns - state.epoch_begin.1);
+        let ppm = state.epoch.inefficiency_ppm(Some(self.host.window_unit_ps));
+        state.apple.epoch_over(ppm);
+        state.epoch = Default::default();
+        state.epoch_begin = (cpu_ns, handling_ns);
+    }
+
+    /// CPU time of a VM's vCPUs so far, and of it what pause-loop exits took in the host, ns.
+    fn vm_times(&self, vm: usize) -> (u64, u64) {
+        let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
+        let vcpus = &self.vcpus[first..first + count];
+        let cpu_ns = |vcpu: &super::vcpu::Vcpu| {
+            let task = &self.tasks[vcpu.task.index()];
+            let running = task.state == State::Running;
+            task.running_ns
+                + if running {
+                    self.now_ns - task.since_ns
+                } else {
+                    0
+                }
+        };
+        (
+            vcpus.iter().map(cpu_ns).sum(),
+            vcpus.iter().map(|vcpu| vcpu.statistics.spin_host_ns).sum(),
+        )
+    }
+}
