@@ -5,8 +5,11 @@
 //! keeps run queues and accounts; it knows who runs where from `pick_next` and `put_previous`. All is integer; a
 //! scheduler that draws lots is given a generator of its own.
 
+pub mod fair;
+pub mod names;
 mod round_robin;
 
+pub use self::names::from_name;
 pub use round_robin::RoundRobin;
 
 use crate::ids::{Cpu, Group, Task};
@@ -92,6 +95,18 @@ pub trait HostScheduler {
 
     /// Between two ticks of a pCPU, ns: 1 / HZ, or the scheduler's own.
     fn tick_period_ns(&self) -> u64;
+
+    /// When `tick` is to be called on that pCPU besides the periodic one, ns, if at all; asked anew after every call that
+    /// concerns the pCPU. Past times mean at once.
+    fn timer_ns(&self, _cpu: Cpu) -> Option<u64> {
+        None
+    }
+
+    /// A pCPU that is to call `pick_next` (if it is idle) or to reschedule (if it is not) because of a call that concerned
+    /// another one; asked until `None` after every call of `tick`.
+    fn take_kick(&mut self) -> Option<Cpu> {
+        None
+    }
 
     /// The current task calls `sched_yield`; the world reschedules that pCPU afterwards.
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu);

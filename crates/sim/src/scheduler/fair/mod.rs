@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The kernel's fair class: CFS of Linux 3.5 to 5.6, EEVDF of 6.6 to 7.2, after kernel/sched/fair.c of those versions.
+//!
+//! Left out, besides what the files below name: bandwidth limits, SCHED_BATCH and SCHED_IDLE, autogroups, real-time tasks
+//! and interrupts that take capacity, NUMA balancing, energy, asymmetric capacity and core scheduling. Lazy preemption is
+//! reported as preemption at once: how fast a pCPU follows is the world's affair.
+
+mod balance;
+mod cfs;
+mod eevdf;
+mod entity;
+mod queueing;
+pub mod rules;
+mod select;
+mod shares;
+mod yielding;
+
+use self::entity::{Entity, NONE, Queue};
+use self::queueing::{Joining, Leaving};
+use self::rules::{Load, Options, Tunables, Version};
+use super::{Allowed, Enqueue, HostScheduler, YieldTo};
+use crate::ids::{Cpu, Group, Task};
+use crate::topology::Topology;
+
+/// What a task does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// It sleeps, perhaps with its entity still queued (delayed).
+    Sleeps,
+    /// It waits in a queue.
+    Waits,
+    /// It is the current one of its pCPU.
+    Runs,
+}
+
+#[derive(Debug)]
+struct TaskState {
+    entity: u32,
+    group: u32,
+    allowed: Allowed,
+    family: Option<u32>,
+    /// Where it is or was last.
+    cpu: Cpu,
+    state: State,
+    /// When it last stopped running, ns.
+    ran_ns: u64,
+    /// It was enqueued before.
+    started: bool,
+    /// It was enqueued for the first time and has not slept since.
+    new: bool,
+}
+
+#[derive(Debug)]
+struct GroupState {
+    parent: u32,
+    weight: u64,
+    /// Sum of the averages of its queues.
+    load_total: u64,
+    /// Its queues so far: it gets one on a pCPU with its first task there.
+    queues: Vec<u32>,
+    fades_next: usize,
+}
+
+#[derive(Debug)]
+struct CpuState {
+    current: Option<Task>,
+    /// Who stopped running but is still the current entity of its queues, until the next pick; [`NONE`]: nobody.
+    lingering: u32,
+    /// need_resched.
+    reschedule: bool,
+    /// Tasks that wait or run here.
+    runnable: u32,
+    /// The kernel's `nr_running`: with those that sleep in the queue.
+    queued: u32,
+    /// Who waits here, and who lingers; in no order.
+    waiting: Vec<Task>,
+    /// When each domain is balanced next, nearest first, ns.
+    balance_ns: [u64; balance::DOMAINS],
+    /// Balancing found a task but could not take any, that many times in a row.
+    balance_failed: u32,
+    /// It was told to look for work.
+    kicked: bool,
+    /// When the lag credit last forced a reschedule, ns.
+    forced_ns: u64,
+}
+
+/// A scheduler of the kernel's fair class.
+#[derive(Debug)]
+pub struct Fair {
+    version: Version,
+    eevdf: bool,
+    options: Options,
+    tunables: Tunables,
+    topology: Topology,
+    entities: Vec<Entity>,
+    /// The root's first, by pCPU.
+    queues: Vec<Queue>,
+    tasks: Vec<TaskState>,
+    groups: Vec<GroupState>,
+    cpus: Vec<CpuState>,
+    /// By group and pCPU, the root left out: the group's entity there.
+    group_entities: Vec<u32>,
+    idle: select::CpuSet,
+    /// With a task that waits.
+    overloaded: select::CpuSet,
+    /// By family and pCPU: how many of it are runnable there. Kept for balance scheduling only.
+    families: Vec<u32>,
+    kicks: Vec<Cpu>,
+}
+
+impl Fair {
+    /// That version with these additions on that machine, with a tick every `tick_ns`. The kernel's tunables are those
+    /// of [`Tunables::of`].
+    pub fn new(version: Version, options: Options, topology: Topology, tick_ns: u64) -> Fair {
+        let cpus = topology.cpus();
+        let cpu_state = |_| CpuState {
+            current: None,
+            lingering: NONE,
+            reschedule: false,
+            runnable: 0,
+            queued: 0,
+            waiting: Vec::new(),
+            balance_ns: [0; balance::DOMAINS],
+            balance_failed: 0,
+            kicked: false,
+            forced_ns: 0,
+        };
+        Fair {
+            version,
+            eevdf: version.is_eevdf(),
+            options,
+            tunables: Tunables::of(version, cpus, tick_ns),
+            topology,
+            entities: Vec::new(),
+            queues: (0..cpus).map(|cpu| Queue::new(Cpu(cpu), 0)).collect(),
+            tasks: Vec::new(),
+            groups: vec![GroupState {
+                parent: 0,
+                weight: 0,
+                load_total: 0,
+                queues: Vec::new(),
+                fades_next: 0,
+            }],
+            cpus: (0..cpus).map(cpu_state).collect(),
+            group_entities: Vec::new(),
+            idle: select::CpuSet::full(cpus),
+            overloaded: select::CpuSet::empty(cpus),
+            families: Vec::new(),
+            kicks: Vec::new(),
+        }
+    }
+
+    /// The times it works with.
+    pub fn tunables(&self) -> Tunables {
+        self.tunables
+    }
+
+    /// The queue of a group on a pCPU and the entity that stands for it, [`NONE`] for the root; made at first use.
+    fn queue_and_entity(&mut self, group: u32, cpu: Cpu) -> (u32, u32) {
+        if group == 0 {
+            return (cpu.0, NONE);
+        }
+        let slot = (group as usize - 1) * self.cpus.len() + cpu.index();
+        let known = self.group_entities[slot];
+        if known != NONE {
+            return (self.entities[known as usize].own_queue, known);
+        }
+        let (parent_queue, parent) = self.queue_and_entity(self.groups[group as usize].parent, cpu);
+        let queue = self.queues.len() as u32;
+        self.queues.push(Queue::new(cpu, group));
+        self.groups[group as usize].queues.push(queue);
+        let mut entity = Entity::new(Load::new(
+            self.groups[group as usize].weight,
+            self.version.weight_shift(),
+        ));
+        entity.own_queue = queue;
+        entity.queue = parent_queue;
+        entity.parent = parent;
+        entity.depth = if parent == NONE {
+            0
+        } else {
+            self.entities[parent as usize].depth + 1
+        };
+        let id = self.entities.len() as u32;
+        self.entities.push(entity);
+        self.group_entities[slot] = id;
+        (queue, id)
+    }
+
+    /// Puts a task that is on no queue before that pCPU's.
+    fn stand_on(&mut self, task: Task, cpu: Cpu) {
+        let (queue, parent) = self.queue_and_entity(self.tasks[task.index()].group, cpu);
+        let depth = if parent == NONE {
+            0
+        } else {
+            self.entities[parent as usize].depth + 1
+        };
+        let entity = &mut self.entities[self.tasks[task.index()].entity as usize];
+        entity.queue = queue;
+        entity.parent = parent;
+        entity.depth = depth;
+        self.tasks[task.index()].cpu = cpu;
+    }
+
+    /// The task counts as runnable on its pCPU, or no longer.
+    fn count_runnable(&mut self, task: Task, joins: bool) {
+        let cpu = self.tasks[task.index()].cpu;
+        let state = &mut self.cpus[cpu.index()];
+        state.runnable = if joins {
+            state.runnable + 1
+        } else {
+            state.runnable - 1
+        };
+        let runnable = state.runnable;
+        self.idle.set(cpu, runnable == 0);
+        self.overloaded.set(cpu, runnable > 1);
+        if let (true, Some(family)) = (self.options.balance, self.tasks[task.index()].family) {
+            let count = &mut self.families[family as usize * self.cpus.len() + cpu.index()];
+            *count = if joins { *count + 1 } else { *count - 1 };
+        }
+    }
+
+    fn wait_on(&mut self, task: Task) {
+        self.tasks[task.index()].state = State::Waits;
+        let cpu = self.tasks[task.index()].cpu;
+        self.cpus[cpu.index()].waiting.push(task);
+    }
+
+    fn no_longer_waits(&mut self, task: Task) {
+        let waiting = &mut self.cpus[self.tasks[task.index()].cpu.index()].waiting;
+        let position = waiting
+            .iter()
+            .position(|other| *other == task)
+            .expect("a waiting task is listed");
+        waiting.swap_remove(position);
+    }
+
+    /// Dequeues an entity that slept in its queue until it was picked.
+    fn finish_delayed(&mut self, now_ns: u64, entity: u32) {
+        self.dequeue_entities(now_ns, entity, Leaving::Delayed);
+    }
+
+    /// Whom to run of a pCPU's queues, the sleepers taken out on the way: pick_task_fair(). [`NONE`]: nobody.
+    fn pick_entity(&mut self, now_ns: u64, cpu: Cpu) -> u32 {
+        let mut queue = cpu.0;
+        while self.queues[cpu.index()].queued > 0 {
+            self.update_current(now_ns, queue);
+            let picked = if self.eevdf {
+                self.eevdf_pick(queue)
+            } else {
+                self.cfs_pick(queue)
+            };
+            let who = &self.entities[picked as usize];
+            if who.delayed {
+                self.finish_delayed(now_ns, picked);
+                queue = cpu.0;
+            } else if who.is_task() {
+                return picked;
+            } else {
+                queue = who.own_queue;
+            }
+        }
+        NONE
+    }
+
+    /// `next` and the groups around it become current instead of who lingers; common groups are left alone.
+    fn switch_to(&mut self, now_ns: u64, cpu: Cpu, next: u32) {
+        let lingering = std::mem::replace(&mut self.cpus[cpu.index()].lingering, NONE);
+        self.put_down_to(now_ns, lingering, next);
+        let mut at = next;
+        while at != NONE {
+            let (queue, parent) = {
+                let who = &self.entities[at as usize];
+                (who.queue, who.parent)
+            };
+            if self.queues[queue as usize].current == at {
+                break;
+            }
+            self.set_current(now_ns, at);
+            at = parent;
+        }
+    }
+
+    /// Of who lingers, what is off its queue lingers no longer: it may be enqueued elsewhere before the next pick.
+    fn forget_unqueued(&mut self, cpu: Cpu) {
+        let mut at = self.cpus[cpu.index()].lingering;
+        while at != NONE && !self.entities[at as usize].on_queue {
+            let (queue, parent) = {
+                let who = &self.entities[at as usize];
+                (who.queue, who.parent)
+            };
+            self.queues[queue as usize].current = NONE;
+            at = parent;
+        }
+        self.cpus[cpu.index()].lingering = at;
+    }
+
+    fn current_entity(&self, cpu: Cpu) -> u32 {
+        self.cpus[cpu.index()]
+            .current
+            .map_or(NONE, |task| self.tasks[task.index()].entity)
+    }
+}
+
+impl HostScheduler for Fair {
+    fn add_group(&mut self, parent: Group, weight: u32) -> Group {
+        let group = Group(self.groups.len() as u32);
+        self.groups.push(GroupState {
+            parent: parent.0,
+            weight: u64::from(weight.max(2)) << self.version.weight_shift(),
+            load_total: 0,
+            queues: Vec::new(),
+            fades_next: 0,
+        });
+        self.group_entities
+            .resize(group.index() * self.cpus.len(), NONE);
+        group
+    }
+
+    fn add_task(
+        &mut self,
+        group: Group,
+        weight: u32,
+        allowed: Allowed,
+        family: Option<u32>,
+    ) -> Task {
+        let task = Task(self.tasks.len() as u32);
+        let shift = self.version.weight_shift();
+        let mut entity = Entity::new(Load::new(u64::from(weight.max(2)) << shift, shift));
+        entity.task = task.0;
+        let id = self.entities.len() as u32;
+        self.entities.push(entity);
+        let cpu = match &allowed {
+            Allowed::All => Cpu(0),
+            Allowed::Only(cpus) => cpus[0],
+        };
+        if let (true, Some(family)) = (self.options.balance, family) {
+            let needed = (family as usize + 1) * self.cpus.len();
+            self.families.resize(needed.max(self.families.len()), 0);
+        }
+        let state = State::Sleeps;
+        self.tasks.push(TaskState {
+            entity: id,
+            group: group.0,
+            allowed,
+            family,
+            cpu,
+            state,
+            ran_ns: 0,
+            started: false,
+            new: false,
+        });
+        task
+    }
+
+    fn select_cpu(&mut self, _now_ns: u64, task: Task, waker: Option<Cpu>) -> Cpu {
+        self.select(task, waker)
+    }
+
+    fn enqueue(&mut self, now_ns: u64, task: Task, cpu: Cpu, why: Enqueue) {
+        let entity = self.tasks[task.index()].entity;
+        let from = self.tasks[task.index()].cpu;
+        self.tasks[task.index()].new = why == Enqueue::New;
+        self.tasks[task.index()].started = true;
+        if self.entities[entity as usize].delayed {
+            if from == cpu {
+                self.requeue_delayed(now_ns, entity);
+                self.count_runnable(task, true);
+                self.wait_on(task);
+                return;
+            }
+            self.finish_delayed(now_ns, entity);
+            self.forget_unqueued(from);
+        }
+        let old_queue = self.entities[entity as usize].queue;
+        self.stand_on(task, cpu);
+        let queue = self.entities[entity as usize].queue;
+        let joining = if why == Enqueue::New {
+            self.average_load(now_ns, queue);
+            self.attach_load(queue, self.entities[entity as usize].load.weight);
+            Joining::New
+        } else {
+            if !self.eevdf && old_queue != queue {
+                // migrate_task_rq_fair(), task_waking_fair(): virtual runtimes are relative to their queue's.
+                let shift = self.queues[queue as usize].base_vruntime
+                    - self.queues[old_queue as usize].base_vruntime;
+                self.entities[entity as usize].vruntime += shift;
+            }
+            Joining::Wakeup
+        };
+        self.enqueue_task(now_ns, entity, joining);
+        self.count_runnable(task, true);
+        self.wait_on(task);
+    }
+
+    fn wakeup_preempts(&mut self, now_ns: u64, cpu: Cpu, woken: Task) -> bool {
+        let current = self.current_entity(cpu);
+        if current == NONE || self.cpus[cpu.index()].reschedule {
+            return true;
+        }
+        let entity = self.tasks[woken.index()].entity;
+        let new = self.tasks[woken.index()].new;
+        let preempts = if self.eevdf {
+            self.eevdf_wakeup_preempts(now_ns, current, entity, new)
+        } else {
+            self.cfs_wakeup_preempts(now_ns, current, entity)
+        };
+        self.cpus[cpu.index()].reschedule |= preempts;
+        self.cpus[cpu.index()].reschedule
+    }
+
+    fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
+        let mut next = self.pick_entity(now_ns, cpu);
+        while next == NONE {
+            if !self.balance_idle(now_ns, cpu) {
+                self.switch_to(now_ns, cpu, NONE);
+                self.cpus[cpu.index()].reschedule = false;
+                return None;
+            }
+            next = self.pick_entity(now_ns, cpu);
+        }
+        self.switch_to(now_ns, cpu, next);
+        let task = Task(self.entities[next as usize].task);
+        self.no_longer_waits(task);
+        self.tasks[task.index()].state = State::Runs;
+        let state = &mut self.cpus[cpu.index()];
+        state.current = Some(task);
+        state.reschedule = false;
+        state.kicked = false;
+        Some(task)
+    }
+
+    fn put_previous(&mut self, now_ns: u64, cpu: Cpu, runnable: bool) {
+        let Some(task) = self.cpus[cpu.index()].current.take() else {
+            return;
+        };
+        let entity = self.tasks[task.index()].entity;
+        self.update_current(now_ns, self.entities[entity as usize].queue);
+        self.tasks[task.index()].ran_ns = now_ns;
+        self.cpus[cpu.index()].lingering = entity;
+        if runnable {
+            self.wait_on(task);
+        } else {
+            self.tasks[task.index()].state = State::Sleeps;
+            self.count_runnable(task, false);
+            self.dequeue_entities(now_ns, entity, Leaving::Sleep);
+        }
+        if !self.version.keeps_common_groups() {
+            self.switch_to(now_ns, cpu, NONE);
+            return;
+        }
+        self.forget_unqueued(cpu);
+    }
+
+    fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool {
+        let mut at = self.current_entity(cpu);
+        while at != NONE {
+            let queue = self.entities[at as usize].queue;
+            self.update_current(now_ns, queue);
+            self.update_share(now_ns, at);
+            if !self.eevdf && self.queues[queue as usize].queued > 1 && self.cfs_tick(at) {
+                self.cpus[cpu.index()].reschedule = true;
+            }
+            let group = self.queues[queue as usize].group;
+            if group != 0 {
+                self.fade_one(now_ns, group);
+            }
+            at = self.entities[at as usize].parent;
+        }
+        self.balance_at_tick(now_ns, cpu);
+        self.cpus[cpu.index()].reschedule
+    }
+
+    fn tick_period_ns(&self) -> u64 {
+        self.tunables.tick_ns
+    }
+
+    fn timer_ns(&self, cpu: Cpu) -> Option<u64> {
+        let current = self.current_entity(cpu);
+        if current == NONE || !self.version.has_slice_timer() || self.cpus[cpu.index()].queued < 2 {
+            return None;
+        }
+        // hrtick_start_fair(); at least 10 us: hrtick_start() in kernel/sched/core.c.
+        let who = &self.entities[current as usize];
+        let rest_ns = who
+            .load
+            .to_real(who.deadline - who.vruntime, self.version.weight_shift());
+        Some(who.exec_start_ns + rest_ns.max(10_000))
+    }
+
+    fn take_kick(&mut self) -> Option<Cpu> {
+        self.kicks.pop()
+    }
+
+    fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
+        let current = self.current_entity(cpu);
+        if current != NONE {
+            self.yield_current(now_ns, current);
+        }
+    }
+
+    fn yield_to(&mut self, now_ns: u64, cpu: Cpu, target: Task) -> YieldTo {
+        let yielder = self.current_entity(cpu);
+        let to = self.tasks[target.index()].cpu;
+        let alone = |cpu: Cpu| self.cpus[cpu.index()].queued == 1;
+        if self.version.refuses_yield_when_alone() && alone(cpu) && alone(to) {
+            return YieldTo::Alone;
+        }
+        let entity = self.tasks[target.index()].entity;
+        let waits = self.tasks[target.index()].state == State::Waits
+            && self.cpus[to.index()].lingering != entity;
+        if !waits || yielder == NONE {
+            return YieldTo::Refused;
+        }
+        self.yield_current_to(now_ns, yielder, entity);
+        YieldTo::Yielded
+    }
+
+    fn charged_ns(&self, task: Task) -> u64 {
+        self.entities[self.tasks[task.index()].entity as usize].sum_exec_ns
+    }
+
+    fn runnable(&self, cpu: Cpu) -> u32 {
+        self.cpus[cpu.index()].runnable
+    }
+
+    fn cpu_of(&self, task: Task) -> Option<Cpu> {
+        let task = &self.tasks[task.index()];
+        (task.state != State::Sleeps).then_some(task.cpu)
+    }
+}
