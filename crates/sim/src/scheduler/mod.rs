@@ -5,7 +5,10 @@
 //! keeps run queues and accounts; it knows who runs where from `pick_next` and `put_previous`. All is integer; a
 //! scheduler that draws lots is given a generator of its own.
 
+mod cpu_set;
+pub mod credit;
 pub mod fair;
+pub mod gang;
 pub mod names;
 mod round_robin;
 
@@ -103,7 +106,7 @@ pub trait HostScheduler {
     }
 
     /// A pCPU that is to call `pick_next` (if it is idle) or to reschedule (if it is not) because of a call that concerned
-    /// another one; asked until `None` after every call of `tick`.
+    /// another one; asked until `None` after every call of `tick` and of `wakeup_preempts`.
     fn take_kick(&mut self) -> Option<Cpu> {
         None
     }

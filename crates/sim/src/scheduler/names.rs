@@ -2,23 +2,29 @@
 //! Host schedulers by the names that users type: `cfs-5.6`, `eevdf-7.2+lag-credit`, `credit`, ...
 
 use super::HostScheduler;
+use super::credit::Credit;
 use super::fair::Fair;
 use super::fair::rules::{Debooster, Options, Version};
+use super::gang::{Gang, SLOT_NS};
 use crate::topology::Topology;
+use std::ops::RangeInclusive;
 use thiserror::Error;
 
 /// The kernel's default frequency of the tick (kernel/Kconfig.hz), which Debian and Ubuntu keep.
 const TICK_HZ: u64 = 250;
 
-/// What an option does, for messages.
-const OPTIONS: &str =
-    "+balance, +debooster=paper, +debooster=ancestor, +lag-credit, +hz=N (100 to 1000)";
+/// What there is, for messages.
+const OPTIONS: &str = "+balance, +debooster=paper, +debooster=ancestor, +lag-credit and +hz=N (100 to 1000) for cfs \
+    and eevdf, +slot-ms=N (1 to 1000) for gang";
+
+/// What options begin with.
+const KNOWN_KEYS: [&str; 5] = ["balance", "debooster", "lag-credit", "hz", "slot-ms"];
 
 /// A name that no scheduler has, or that asks for what it cannot do.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
     /// No scheduler of that name.
-    #[error("there is no host scheduler \"{name}\"; known are {}, each but credit and gang with {OPTIONS}", known_names().join(", "))]
+    #[error("there is no host scheduler \"{name}\"; known are {}, with options {OPTIONS}", known_names().join(", "))]
     Scheduler {
         /// What was asked for.
         name: String,
@@ -62,11 +68,27 @@ pub fn from_name(
 ) -> Result<Box<dyn HostScheduler>, NameError> {
     let mut parts = name.split('+');
     let scheduler = parts.next().unwrap_or_default();
-    let version = Version::ALL
-        .iter()
-        .find(|(known, _)| *known == scheduler)
-        .map(|(_, version)| *version);
-    let Some(version) = version else {
+    match scheduler {
+        "credit" => match parts.next() {
+            None => Ok(Box::new(Credit::new(topology))),
+            Some(option) => Err(refused(
+                scheduler,
+                option,
+                "it has no options: its times are fixed in Xen",
+            )),
+        },
+        "gang" => gang(parts, topology),
+        _ => fair(scheduler, parts, topology),
+    }
+}
+
+fn fair<'a>(
+    scheduler: &str,
+    parts: impl Iterator<Item = &'a str>,
+    topology: Topology,
+) -> Result<Box<dyn HostScheduler>, NameError> {
+    let version = Version::ALL.iter().find(|(known, _)| *known == scheduler);
+    let Some((_, version)) = version else {
         return Err(NameError::Scheduler {
             name: scheduler.to_owned(),
         });
@@ -78,45 +100,62 @@ pub fn from_name(
             "balance" => options.balance = true,
             "debooster=paper" => options.debooster = Debooster::Paper,
             "debooster=ancestor" => options.debooster = Debooster::Ancestor,
-            "lag-credit" if version.is_eevdf() => options.lag_credit = true,
-            "lag-credit" => {
-                return Err(mismatch(
-                    scheduler,
-                    option,
-                    "only EEVDF keeps lag; use eevdf-6.6 or later",
-                ));
-            }
+            "lag-credit" => options.lag_credit = true,
             _ => {
-                tick_hz = hertz(option).ok_or_else(|| NameError::Option {
-                    option: option.to_owned(),
-                })?
+                tick_hz = number(option, "hz=", 100..=1000)
+                    .ok_or_else(|| refused(scheduler, option, "it runs at 100 to 1000 Hz"))?
             }
         }
     }
-    if options.lag_credit && !version.picks_next_buddy() {
-        return Err(mismatch(
+    if options.lag_credit && !version.is_eevdf() {
+        return Err(refused(
             scheduler,
             "lag-credit",
-            "its pick ignores the next buddy that is credited; use eevdf-6.19 or later",
+            "only EEVDF keeps lag; use eevdf-6.19 or eevdf-7.2",
         ));
     }
+    if options.lag_credit && !version.picks_next_buddy() {
+        let reason = "its pick ignores the buddy that is credited; use eevdf-6.19 or eevdf-7.2";
+        return Err(refused(scheduler, "lag-credit", reason));
+    }
     Ok(Box::new(Fair::new(
-        version,
+        *version,
         options,
         topology,
         1_000_000_000 / tick_hz,
     )))
 }
 
-fn mismatch(scheduler: &str, option: &str, reason: &'static str) -> NameError {
-    NameError::Mismatch {
-        scheduler: scheduler.to_owned(),
-        option: option.to_owned(),
-        reason,
+fn gang<'a>(
+    parts: impl Iterator<Item = &'a str>,
+    topology: Topology,
+) -> Result<Box<dyn HostScheduler>, NameError> {
+    let mut slot_ns = SLOT_NS;
+    for option in parts {
+        let slot_ms = number(option, "slot-ms=", 1..=1000);
+        slot_ns = 1_000_000
+            * slot_ms.ok_or_else(|| refused("gang", option, "it has slots of 1 to 1000 ms"))?;
+    }
+    Ok(Box::new(Gang::new(topology, slot_ns)))
+}
+
+/// An option that is known but not for this scheduler, or not at all.
+fn refused(scheduler: &str, option: &str, reason: &'static str) -> NameError {
+    let key = option.split('=').next().unwrap_or_default();
+    if KNOWN_KEYS.contains(&key) {
+        NameError::Mismatch {
+            scheduler: scheduler.to_owned(),
+            option: option.to_owned(),
+            reason,
+        }
+    } else {
+        NameError::Option {
+            option: option.to_owned(),
+        }
     }
 }
 
-fn hertz(option: &str) -> Option<u64> {
-    let hertz = option.strip_prefix("hz=")?.parse().ok()?;
-    (100..=1000).contains(&hertz).then_some(hertz)
+fn number(option: &str, key: &str, range: RangeInclusive<u64>) -> Option<u64> {
+    let number = option.strip_prefix(key)?.parse().ok()?;
+    range.contains(&number).then_some(number)
 }

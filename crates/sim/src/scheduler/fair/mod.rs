@@ -18,6 +18,7 @@ mod yielding;
 use self::entity::{Entity, NONE, Queue};
 use self::queueing::{Joining, Leaving};
 use self::rules::{Load, Options, Tunables, Version};
+use super::cpu_set::CpuSet;
 use super::{Allowed, Enqueue, HostScheduler, YieldTo};
 use crate::ids::{Cpu, Group, Task};
 use crate::topology::Topology;
@@ -100,9 +101,9 @@ pub struct Fair {
     cpus: Vec<CpuState>,
     /// By group and pCPU, the root left out: the group's entity there.
     group_entities: Vec<u32>,
-    idle: select::CpuSet,
+    idle: CpuSet,
     /// With a task that waits.
-    overloaded: select::CpuSet,
+    overloaded: CpuSet,
     /// By family and pCPU: how many of it are runnable there. Kept for balance scheduling only.
     families: Vec<u32>,
     kicks: Vec<Cpu>,
@@ -143,8 +144,8 @@ impl Fair {
             }],
             cpus: (0..cpus).map(cpu_state).collect(),
             group_entities: Vec::new(),
-            idle: select::CpuSet::full(cpus),
-            overloaded: select::CpuSet::empty(cpus),
+            idle: CpuSet::full(cpus),
+            overloaded: CpuSet::empty(cpus),
             families: Vec::new(),
             kicks: Vec::new(),
         }

@@ -1,0 +1,466 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Xen's credit scheduler, after xen/common/sched_credit.c of Xen 3.3, the time of Friebel's slides.
+//!
+//! A domain is a family of tasks, or a task without one. Its weight is that of the outermost group around its first task,
+//! without a group that task's own. Every 30 ms the domains share as many credits as the pCPUs have time; who has
+//! credits left is UNDER, who has not is OVER, who wakes while UNDER is BOOST until the next tick. A slice is 30 ms.
+//!
+//! As in Xen 4.1 and later, and other than 3.3, credits are debited by the time that was used ("Accurate accounting for
+//! credit scheduler"), not 100 by whoever runs at a tick; they are counted in nanoseconds here, 100 of Xen's are 10 ms.
+//! Left out: caps; moving running vCPUs to idle cores at a tick. Of the idle pCPUs one is tickled, the nearest, not all.
+//! Xen has no directed yield: `yield_to` is what Friebel's helping asks for, the target comes to the yielder's pCPU
+//! and runs there next, whatever its priority.
+
+use super::cpu_set::CpuSet;
+use super::{Allowed, Enqueue, HostScheduler, YieldTo};
+use crate::ids::{Cpu, Group, Task};
+use crate::topology::{Distance, Topology};
+
+/// `CSCHED_MSECS_PER_TICK`.
+const TICK_NS: u64 = 10_000_000;
+
+/// `CSCHED_TICKS_PER_TSLICE`, `CSCHED_TICKS_PER_ACCT`: a slice, and how often credits are handed out.
+const SLICE_NS: u64 = 3 * TICK_NS;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    Over,
+    Under,
+    Boost,
+}
+
+#[derive(Debug)]
+struct Vcpu {
+    domain: usize,
+    allowed: Allowed,
+    cpu: Cpu,
+    priority: Priority,
+    credit_ns: i64,
+    /// It earns credits: it ran and did not hoard them.
+    active: bool,
+    state: State,
+    charged_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Sleeps,
+    Waits,
+    Runs,
+}
+
+#[derive(Debug)]
+struct Domain {
+    weight: u64,
+    vcpus: Vec<Task>,
+    active: u32,
+}
+
+#[derive(Debug)]
+struct Pcpu {
+    current: Option<Task>,
+    /// Up to when the current one was charged, ns.
+    charged_ns: u64,
+    slice_end_ns: u64,
+    queue: Vec<Task>,
+    /// Who runs next whatever its priority: the target of a directed yield.
+    helped: Option<Task>,
+    /// The accounting after which its queue was last sorted.
+    sorted: u64,
+}
+
+/// See the file's head.
+#[derive(Debug)]
+pub struct Credit {
+    topology: Topology,
+    vcpus: Vec<Vcpu>,
+    domains: Vec<Domain>,
+    /// By family.
+    domain_of: Vec<Option<usize>>,
+    /// Weight of the outermost group, by group.
+    group_weights: Vec<u64>,
+    pcpus: Vec<Pcpu>,
+    idle: CpuSet,
+    /// Active domains, in the order in which they get credits.
+    order: Vec<usize>,
+    balance_ns: i64,
+    account_at_ns: u64,
+    accounts: u64,
+    kicks: Vec<Cpu>,
+}
+
+impl Credit {
+    /// For that machine.
+    pub fn new(topology: Topology) -> Credit {
+        let cpus = topology.cpus();
+        let pcpu = |_| Pcpu {
+            current: None,
+            charged_ns: 0,
+            slice_end_ns: 0,
+            queue: Vec::new(),
+            helped: None,
+            sorted: 0,
+        };
+        Credit {
+            topology,
+            vcpus: Vec::new(),
+            domains: Vec::new(),
+            domain_of: Vec::new(),
+            group_weights: vec![0],
+            pcpus: (0..cpus).map(pcpu).collect(),
+            idle: CpuSet::full(cpus),
+            order: Vec::new(),
+            balance_ns: 0,
+            account_at_ns: SLICE_NS,
+            accounts: 0,
+            kicks: Vec::new(),
+        }
+    }
+
+    fn priority(&self, task: Task) -> Priority {
+        self.vcpus[task.index()].priority
+    }
+
+    /// Behind those of its priority: __runq_insert().
+    fn insert(&mut self, cpu: Cpu, task: Task) {
+        let priority = self.priority(task);
+        let queue = &self.pcpus[cpu.index()].queue;
+        let position = queue
+            .iter()
+            .position(|other| priority > self.priority(*other))
+            .unwrap_or(queue.len());
+        self.pcpus[cpu.index()].queue.insert(position, task);
+        self.vcpus[task.index()].cpu = cpu;
+    }
+
+    /// burn_credits() of Xen 4.
+    fn charge(&mut self, now_ns: u64, cpu: Cpu) {
+        let pcpu = &mut self.pcpus[cpu.index()];
+        let Some(task) = pcpu.current else {
+            return;
+        };
+        let delta_ns = now_ns.saturating_sub(pcpu.charged_ns);
+        pcpu.charged_ns = now_ns;
+        let vcpu = &mut self.vcpus[task.index()];
+        vcpu.charged_ns += delta_ns;
+        vcpu.credit_ns -= delta_ns as i64;
+    }
+
+    /// csched_vcpu_acct(): at a tick, for who runs.
+    fn account_running(&mut self, cpu: Cpu) {
+        let Some(task) = self.pcpus[cpu.index()].current else {
+            return;
+        };
+        let vcpu = &mut self.vcpus[task.index()];
+        vcpu.priority = vcpu.priority.min(Priority::Under);
+        if !std::mem::replace(&mut vcpu.active, true) {
+            let domain = vcpu.domain;
+            self.domains[domain].active += 1;
+            if self.domains[domain].active == 1 {
+                self.order.insert(0, domain);
+            }
+        }
+    }
+
+    /// Hands out the credits of a period: csched_acct(). Sums are below pCPUs x 30 ms x weights: they fit 64 bits.
+    fn account(&mut self) {
+        let weight_total: u64 = self
+            .order
+            .iter()
+            .map(|domain| self.domains[*domain].weight)
+            .sum();
+        if weight_total == 0 {
+            self.balance_ns = 0;
+            return;
+        }
+        let owed_ns = (-self.balance_ns).max(0) as u64;
+        let mut total_ns = self.pcpus.len() as u64 * SLICE_NS + owed_ns;
+        let (mut weight_left, mut balance_ns, mut some_wanted_more) = (weight_total, 0, false);
+        let order = std::mem::take(&mut self.order);
+        let mut next = Vec::with_capacity(order.len());
+        for domain in order {
+            let (weight, active) = (
+                self.domains[domain].weight,
+                u64::from(self.domains[domain].active),
+            );
+            weight_left -= weight;
+            let peak_ns = active * SLICE_NS + scaled(owed_ns, weight, weight_total);
+            let mut fair_ns = scaled(total_ns, weight, weight_total);
+            let mut to_head = false;
+            if fair_ns < peak_ns {
+                some_wanted_more = true;
+            } else {
+                if weight_left > 0 {
+                    total_ns += scaled(fair_ns - peak_ns, weight_total, weight_left);
+                }
+                to_head = some_wanted_more;
+                fair_ns = peak_ns;
+            }
+            balance_ns += self.credit_domain(domain, fair_ns.div_ceil(active));
+            if self.domains[domain].active > 0 {
+                let position = if to_head { 0 } else { next.len() };
+                next.insert(position, domain);
+            }
+        }
+        self.order = next;
+        self.balance_ns = balance_ns;
+        self.accounts += 1;
+    }
+
+    /// Gives each active vCPU of a domain that much, and its priority. Returns the sum of what they have then.
+    fn credit_domain(&mut self, domain: usize, each_ns: u64) -> i64 {
+        let mut balance_ns = 0;
+        for index in 0..self.domains[domain].vcpus.len() {
+            let vcpu = &mut self.vcpus[self.domains[domain].vcpus[index].index()];
+            if !vcpu.active {
+                continue;
+            }
+            vcpu.credit_ns += each_ns as i64;
+            if vcpu.credit_ns < 0 {
+                vcpu.priority = Priority::Over;
+                vcpu.credit_ns = vcpu.credit_ns.max(-(SLICE_NS as i64));
+            } else {
+                vcpu.priority = Priority::Under;
+                if vcpu.credit_ns > SLICE_NS as i64 {
+                    vcpu.active = false;
+                    vcpu.credit_ns = 0;
+                    self.domains[domain].active -= 1;
+                }
+            }
+            balance_ns += vcpu.credit_ns;
+        }
+        balance_ns
+    }
+
+    /// Those that became UNDER move up, after an accounting: csched_runq_sort().
+    fn sort(&mut self, cpu: Cpu) {
+        let accounts = self.accounts;
+        let pcpu = &mut self.pcpus[cpu.index()];
+        if std::mem::replace(&mut pcpu.sorted, accounts) != accounts {
+            let vcpus = &self.vcpus;
+            pcpu.queue
+                .sort_by_key(|task| vcpus[task.index()].priority == Priority::Over);
+        }
+    }
+
+    /// More urgent work of another pCPU, from the next one on: csched_load_balance(), csched_runq_steal().
+    fn steal(&self, cpu: Cpu, above: Option<Priority>) -> Option<(Cpu, Task)> {
+        let cpus = self.topology.cpus();
+        let peers = (1..cpus).map(|step| Cpu((cpu.0 + step) % cpus));
+        peers
+            .filter(|peer| self.pcpus[peer.index()].current.is_some())
+            .find_map(|peer| {
+                let queue = self.pcpus[peer.index()].queue.iter();
+                let mut urgent = queue.take_while(|task| Some(self.priority(**task)) > above);
+                urgent
+                    .find(|task| self.vcpus[task.index()].allowed.contains(cpu))
+                    .map(|task| (peer, *task))
+            })
+    }
+
+    /// An idle pCPU that may run the task is to look for it: __runq_tickle().
+    fn tickle(&mut self, cpu: Cpu, task: Task) {
+        let allowed = &self.vcpus[task.index()].allowed;
+        let everywhere = self.topology.around(cpu, Distance::Machine);
+        let idlers = self
+            .idle
+            .within(everywhere)
+            .filter(|idler| allowed.contains(*idler));
+        if let Some(idler) =
+            idlers.min_by_key(|idler| (self.topology.distance(cpu, *idler), *idler))
+        {
+            self.kicks.push(idler);
+        }
+    }
+}
+
+/// amount x weight / all, rounded up.
+fn scaled(amount: u64, weight: u64, all: u64) -> u64 {
+    (u128::from(amount) * u128::from(weight)).div_ceil(u128::from(all)) as u64
+}
+
+impl HostScheduler for Credit {
+    fn add_group(&mut self, parent: Group, weight: u32) -> Group {
+        let outermost = match self.group_weights[parent.index()] {
+            0 => u64::from(weight.max(1)),
+            inherited => inherited,
+        };
+        self.group_weights.push(outermost);
+        Group(self.group_weights.len() as u32 - 1)
+    }
+
+    fn add_task(
+        &mut self,
+        group: Group,
+        weight: u32,
+        allowed: Allowed,
+        family: Option<u32>,
+    ) -> Task {
+        let task = Task(self.vcpus.len() as u32);
+        let known =
+            family.and_then(|family| self.domain_of.get(family as usize).copied().flatten());
+        let domain = known.unwrap_or_else(|| {
+            let weight = match self.group_weights[group.index()] {
+                0 => u64::from(weight.max(1)),
+                outermost => outermost,
+            };
+            self.domains.push(Domain {
+                weight,
+                vcpus: Vec::new(),
+                active: 0,
+            });
+            self.domains.len() - 1
+        });
+        if let Some(family) = family {
+            let needed = (family as usize + 1).max(self.domain_of.len());
+            self.domain_of.resize(needed, None);
+            self.domain_of[family as usize] = Some(domain);
+        }
+        self.domains[domain].vcpus.push(task);
+        let cpu = match &allowed {
+            // As Xen spreads the vCPUs of its domains over pCPUs when it makes them.
+            Allowed::All => Cpu(task.0 % self.topology.cpus()),
+            Allowed::Only(cpus) => cpus[task.index() % cpus.len()],
+        };
+        self.vcpus.push(Vcpu {
+            domain,
+            allowed,
+            cpu,
+            priority: Priority::Under,
+            credit_ns: 0,
+            active: false,
+            state: State::Sleeps,
+            charged_ns: 0,
+        });
+        task
+    }
+
+    fn select_cpu(&mut self, _now_ns: u64, task: Task, _waker: Option<Cpu>) -> Cpu {
+        self.vcpus[task.index()].cpu
+    }
+
+    fn enqueue(&mut self, _now_ns: u64, task: Task, cpu: Cpu, why: Enqueue) {
+        let vcpu = &mut self.vcpus[task.index()];
+        if why == Enqueue::Wakeup && vcpu.priority == Priority::Under {
+            vcpu.priority = Priority::Boost;
+        }
+        vcpu.state = State::Waits;
+        self.insert(cpu, task);
+    }
+
+    fn wakeup_preempts(&mut self, _now_ns: u64, cpu: Cpu, woken: Task) -> bool {
+        let Some(current) = self.pcpus[cpu.index()].current else {
+            return true;
+        };
+        self.tickle(cpu, woken);
+        self.priority(woken) > self.priority(current)
+    }
+
+    fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
+        self.sort(cpu);
+        let pcpu = &mut self.pcpus[cpu.index()];
+        let helped = pcpu.helped.take().filter(|task| pcpu.queue.contains(task));
+        let first = helped.or(pcpu.queue.first().copied());
+        let priority = first.map(|task| self.priority(task));
+        let takes_first = helped.is_some() || priority > Some(Priority::Over);
+        let stolen = if takes_first {
+            None
+        } else {
+            self.steal(cpu, priority)
+        };
+        let (from, task) = match (stolen, first) {
+            (Some(stolen), _) => stolen,
+            (None, Some(first)) => (cpu, first),
+            (None, None) => {
+                self.idle.set(cpu, true);
+                return None;
+            }
+        };
+        self.pcpus[from.index()]
+            .queue
+            .retain(|other| *other != task);
+        self.idle.set(cpu, false);
+        let vcpu = &mut self.vcpus[task.index()];
+        vcpu.cpu = cpu;
+        vcpu.state = State::Runs;
+        let pcpu = &mut self.pcpus[cpu.index()];
+        pcpu.current = Some(task);
+        pcpu.charged_ns = now_ns;
+        pcpu.slice_end_ns = now_ns + SLICE_NS;
+        Some(task)
+    }
+
+    fn put_previous(&mut self, now_ns: u64, cpu: Cpu, runnable: bool) {
+        self.charge(now_ns, cpu);
+        let Some(task) = self.pcpus[cpu.index()].current.take() else {
+            return;
+        };
+        if runnable {
+            self.vcpus[task.index()].state = State::Waits;
+            self.insert(cpu, task);
+        } else {
+            self.vcpus[task.index()].state = State::Sleeps;
+        }
+    }
+
+    fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool {
+        self.charge(now_ns, cpu);
+        self.account_running(cpu);
+        if now_ns >= self.account_at_ns {
+            self.account_at_ns = (now_ns / SLICE_NS + 1) * SLICE_NS;
+            for other in 0..self.topology.cpus() {
+                self.charge(now_ns, Cpu(other));
+            }
+            self.account();
+        }
+        self.sort(cpu);
+        now_ns >= self.pcpus[cpu.index()].slice_end_ns
+    }
+
+    fn tick_period_ns(&self) -> u64 {
+        TICK_NS
+    }
+
+    fn timer_ns(&self, cpu: Cpu) -> Option<u64> {
+        let pcpu = &self.pcpus[cpu.index()];
+        pcpu.current.map(|_| pcpu.slice_end_ns)
+    }
+
+    fn take_kick(&mut self) -> Option<Cpu> {
+        self.kicks.pop()
+    }
+
+    fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
+        // do_yield() only reschedules: who runs goes behind those of its priority.
+        self.charge(now_ns, cpu);
+    }
+
+    fn yield_to(&mut self, now_ns: u64, cpu: Cpu, target: Task) -> YieldTo {
+        let vcpu = &self.vcpus[target.index()];
+        let from = vcpu.cpu;
+        if vcpu.state != State::Waits || !vcpu.allowed.contains(cpu) {
+            return YieldTo::Refused;
+        }
+        self.charge(now_ns, cpu);
+        self.pcpus[from.index()]
+            .queue
+            .retain(|other| *other != target);
+        self.insert(cpu, target);
+        self.pcpus[cpu.index()].helped = Some(target);
+        YieldTo::Yielded
+    }
+
+    fn charged_ns(&self, task: Task) -> u64 {
+        self.vcpus[task.index()].charged_ns
+    }
+
+    fn runnable(&self, cpu: Cpu) -> u32 {
+        let pcpu = &self.pcpus[cpu.index()];
+        pcpu.queue.len() as u32 + u32::from(pcpu.current.is_some())
+    }
+
+    fn cpu_of(&self, task: Task) -> Option<Cpu> {
+        let vcpu = &self.vcpus[task.index()];
+        (vcpu.state != State::Sleeps).then_some(vcpu.cpu)
+    }
+}
