@@ -13,6 +13,8 @@ mod queueing;
 pub mod rules;
 mod select;
 mod shares;
+#[cfg(test)]
+mod tests;
 mod yielding;
 
 use self::entity::{Entity, NONE, Queue};
