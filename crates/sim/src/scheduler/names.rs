@@ -4,11 +4,12 @@
 use super::HostScheduler;
 use super::credit::Credit;
 use super::fair::Fair;
-use super::fair::rules::{Debooster, Options, Version};
+use super::fair::rules::{Options, Version};
 use super::gang::{Gang, SLOT_NS};
 use crate::topology::Topology;
 use std::ops::RangeInclusive;
 use thiserror::Error;
+use unspin_policy::Deboost;
 
 /// The kernel's default frequency of the tick (kernel/Kconfig.hz), which Debian and Ubuntu keep.
 const TICK_HZ: u64 = 250;
@@ -98,8 +99,8 @@ fn fair<'a>(
     for option in parts {
         match option {
             "balance" => options.balance = true,
-            "debooster=paper" => options.debooster = Debooster::Paper,
-            "debooster=ancestor" => options.debooster = Debooster::Ancestor,
+            "debooster=paper" => options.debooster = Deboost::Paper,
+            "debooster=ancestor" => options.debooster = Deboost::Ancestor,
             "lag-credit" => options.lag_credit = true,
             _ => {
                 tick_hz = number(option, "hz=", 100..=1000)

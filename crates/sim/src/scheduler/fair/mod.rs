@@ -84,7 +84,7 @@ struct CpuState {
     /// It was told to look for work.
     kicked: bool,
     /// When the lag credit last forced a reschedule, ns.
-    forced_ns: u64,
+    forced_ns: Option<u64>,
 }
 
 /// A scheduler of the kernel's fair class.
@@ -126,7 +126,7 @@ impl Fair {
             balance_ns: [0; balance::DOMAINS],
             balance_failed: 0,
             kicked: false,
-            forced_ns: 0,
+            forced_ns: None,
         };
         Fair {
             version,

@@ -2,6 +2,7 @@
 //! What differs between the versions of the kernel's fair class, and its tunables.
 
 use crate::scheduler::NICE_0_WEIGHT;
+use unspin_policy::Deboost;
 
 /// The kernel whose kernel/sched/fair.c is followed, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -216,19 +217,7 @@ pub struct Options {
     /// Balance scheduling (Sukwong and Kim, EuroSys 2011): no two tasks of a family in one queue while there is another.
     pub balance: bool,
     /// Debooster of VEE'21, ruling 30.
-    pub debooster: Debooster,
+    pub debooster: Deboost,
     /// Credit lag to the target of a directed yield (proposed upstream in June 2026).
     pub lag_credit: bool,
-}
-
-/// Where the virtual times of yielder and target are compared: ruling 30.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Debooster {
-    /// Nowhere.
-    #[default]
-    Off,
-    /// Between the two tasks, if they share a queue: nothing happens between cgroups.
-    Paper,
-    /// Between their entities below the nearest common group.
-    Ancestor,
 }

@@ -3,13 +3,7 @@
 
 use super::Fair;
 use super::entity::NONE;
-use super::rules::Debooster;
-
-/// The queues that the lag credit reckons as full depth; see [`Fair::credit_lag`].
-const LAG_CREDIT_DEPTH: u64 = 8;
-
-/// The least time between two reschedules that the lag credit forces on a pCPU, ns (cover letter of its third version).
-const LAG_CREDIT_FORCE_NS: u64 = 6_000_000;
+use unspin_policy::{Deboost, DeboostPair, LAG_MARGIN_NS, LagLevel, lag_credit_forces};
 
 impl Fair {
     /// To be picked next at every level, if the version's pick honours it: set_next_buddy().
@@ -97,63 +91,56 @@ impl Fair {
         let cpu_of = |entity: u32| self.queues[self.entities[entity as usize].queue as usize].cpu;
         let shared = cpu_of(yielder) == cpu_of(target);
         self.set_next_buddy(target);
+        if shared {
+            self.deboost(now_ns, yielder, target);
+        }
         self.yield_current(now_ns, yielder);
-        if !shared {
-            return;
-        }
-        match self.options.debooster {
-            Debooster::Off => {}
-            Debooster::Paper => {
-                if self.entities[yielder as usize].queue == self.entities[target as usize].queue {
-                    self.deboost(now_ns, yielder, target);
-                }
-            }
-            Debooster::Ancestor => {
-                let (yielder, target) = self.matching(yielder, target);
-                self.deboost(now_ns, yielder, target);
-            }
-        }
-        if self.options.lag_credit {
+        if shared && self.options.lag_credit {
             self.credit_lag(now_ns, yielder, target);
         }
     }
 
-    /// Ruling 30: if the target's virtual runtime is more than a threshold above the yielder's, the yielder's becomes the
-    /// target's minus the threshold. The threshold is the wake-up granularity, which also the pick allows a buddy. Both
-    /// share a queue, where the yielder is the current entity, so that no key changes under the sorted array.
+    /// Ruling 30, `policy/deboost.h`. The threshold is the wake-up granularity, which is also how far ahead the pick allows
+    /// a buddy to be. Both are of one pCPU. Whose time is raised is the current entity of its queue, so that no key changes
+    /// under the sorted array.
     fn deboost(&mut self, now_ns: u64, yielder: u32, target: u32) {
-        if yielder == target {
-            return;
-        }
+        let same_parent =
+            self.entities[yielder as usize].queue == self.entities[target as usize].queue;
+        let (yielder, target) = match self.options.debooster {
+            Deboost::Off => return,
+            Deboost::Paper => (yielder, target),
+            Deboost::Ancestor => self.matching(yielder, target),
+        };
         self.update_current(now_ns, self.entities[yielder as usize].queue);
-        let target_vruntime = self.entities[target as usize].vruntime;
-        let who = &mut self.entities[yielder as usize];
-        let threshold = who.load.to_virtual(self.tunables.wakeup_granularity_ns);
-        who.vruntime = deboosted(who.vruntime, target_vruntime, threshold);
+        let who = &self.entities[yielder as usize];
+        let pair = DeboostPair {
+            yielder_vtime: who.vruntime as u64,
+            target_vtime: self.entities[target as usize].vruntime as u64,
+            same_cpu: true,
+            same_parent,
+        };
+        let threshold = who.load.to_virtual(self.tunables.wakeup_granularity_ns) as u64;
+        let raised = self.options.debooster.yielder_vtime(pair, threshold) as i64;
+        self.entities[yielder as usize].vruntime = raised;
         if self.eevdf {
             self.renew_deadline(yielder);
         }
     }
 
-    /// The lag credit that was proposed upstream (Wanpeng Li, "Semantics-aware directed yield for oversubscribed KVM",
-    /// v3, 12 June 2026, <https://lore.kernel.org/all/20260612013355.59231-1-kernellwp@gmail.com/>), as its cover letter
-    /// has it: every entity of the target's chain that is not eligible gets a positive lag, by the depth of its queue and
-    /// within the bound on lag; then slice protection of the yielder's chain is cancelled, at most once in 6 ms per pCPU.
-    /// The letter does not say the margin: here a slice times the number of entities over eight, at most a slice.
+    /// The lag credit that was proposed upstream, `policy/lag_credit.h`: every entity of the target's chain that is not
+    /// eligible gets a positive lag; then the yielder's slice protection is cancelled, at most so often per pCPU.
     fn credit_lag(&mut self, now_ns: u64, yielder: u32, target: u32) {
         let mut at = target;
         while at != NONE {
-            if !self.eligible(at) {
-                self.credit_entity(at);
-            }
+            self.credit_entity(at);
             at = self.entities[at as usize].parent;
         }
         let cpu = self.queues[self.entities[yielder as usize].queue as usize].cpu;
         let state = &mut self.cpus[cpu.index()];
-        if now_ns < state.forced_ns + LAG_CREDIT_FORCE_NS && state.forced_ns > 0 {
+        if !lag_credit_forces(now_ns, state.forced_ns) {
             return;
         }
-        state.forced_ns = now_ns.max(1);
+        state.forced_ns = Some(now_ns);
         let mut at = yielder;
         while at != NONE {
             let who = &mut self.entities[at as usize];
@@ -164,18 +151,23 @@ impl Fair {
 
     fn credit_entity(&mut self, entity: u32) {
         let queue = self.entities[entity as usize].queue;
-        let depth = u64::from(self.queues[queue as usize].queued).min(LAG_CREDIT_DEPTH);
-        let margin_ns = self.tunables.base_slice_ns * depth / LAG_CREDIT_DEPTH;
-        let limit = self.lag_limit(entity);
-        let lag = self.entities[entity as usize]
-            .load
-            .to_virtual(margin_ns)
-            .min(limit);
+        let mean = self.mean_vruntime(queue);
+        let who = &self.entities[entity as usize];
+        let level = LagLevel {
+            average_vtime: mean as u64,
+            target_vtime: who.vruntime as u64,
+            limit_vtime: self.lag_limit(entity) as u64,
+            margin_vtime: who.load.to_virtual(LAG_MARGIN_NS) as u64,
+            runnable: self.cpus[self.queues[queue as usize].cpu.index()].runnable,
+        };
+        let credited = level.credited_vtime() as i64;
+        let shift = credited - who.vruntime;
+        if shift == 0 {
+            return;
+        }
         if self.queues[queue as usize].current == entity {
             // The group that holds both: it is off the sorted array and is moved in place.
-            let mean = self.mean_vruntime(queue);
             let who = &mut self.entities[entity as usize];
-            let shift = mean - lag - who.vruntime;
             who.vruntime += shift;
             who.deadline += shift;
             who.protected_until += shift;
@@ -186,16 +178,11 @@ impl Fair {
         who.on_queue = false;
         who.deadline -= who.vruntime;
         who.relative_deadline = true;
-        who.lag = lag;
+        who.lag = mean - credited;
         self.queues[queue as usize].queued -= 1;
         self.eevdf_place(entity, false);
         self.queues[queue as usize].queued += 1;
         self.entities[entity as usize].on_queue = true;
         self.insert(entity);
     }
-}
-
-/// The debooster's rule, in virtual time: the yielder's new virtual runtime. It never goes down.
-fn deboosted(yielder: i64, target: i64, threshold: i64) -> i64 {
-    yielder.max(target - threshold)
 }

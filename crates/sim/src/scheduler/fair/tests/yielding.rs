@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Yields, directed yields, buddies, debooster and lag credit.
 
-use super::super::rules::Debooster;
 use super::*;
+use unspin_policy::Deboost;
 
 #[test]
 fn cfs_runs_the_target_of_a_directed_yield_within_the_granularity() {
@@ -138,7 +138,7 @@ fn nobody_yields_to_sleepers_or_when_alone() {
 }
 
 /// A yielder, a target 5 ms of virtual time ahead, in groups of their own if asked.
-fn far_target(version: Version, debooster: Debooster, apart: bool) -> (Fair, Task, Task) {
+fn far_target(version: Version, debooster: Deboost, apart: bool) -> (Fair, Task, Task) {
     let mut fair = with(
         version,
         Options {
@@ -168,11 +168,11 @@ fn far_target(version: Version, debooster: Debooster, apart: bool) -> (Fair, Tas
 fn the_debooster_raises_the_yielder_to_a_granularity_below_the_target() {
     for version in CFS {
         for (debooster, apart, runs) in [
-            (Debooster::Off, false, false),
-            (Debooster::Paper, false, true),
-            (Debooster::Ancestor, false, true),
-            (Debooster::Paper, true, false),
-            (Debooster::Ancestor, true, true),
+            (Deboost::Off, false, false),
+            (Deboost::Paper, false, true),
+            (Deboost::Ancestor, false, true),
+            (Deboost::Paper, true, false),
+            (Deboost::Ancestor, true, true),
         ] {
             let (mut fair, yielder, target) = far_target(version, debooster, apart);
             let before = (vruntime(&fair, yielder), vruntime(&fair, target));
@@ -199,7 +199,7 @@ fn the_debooster_raises_the_yielder_to_a_granularity_below_the_target() {
 #[test]
 fn the_debooster_never_lowers_a_virtual_time() {
     for (target_ahead, expected) in [(-5, 10), (0, 10), (1, 10), (3, 12)] {
-        let (mut fair, yielder, target) = far_target(Version::Cfs5_6, Debooster::Paper, false);
+        let (mut fair, yielder, target) = far_target(Version::Cfs5_6, Deboost::Paper, false);
         set_task(&mut fair, target, (10 + target_ahead) * MILLISECOND);
         fair.yield_to(0, CPU, target);
         assert_eq!(
