@@ -6,8 +6,7 @@ mod common;
 
 use std::hash::Hasher;
 
-use common::{Random, check, random_host, random_scenario};
-use unspin_sim::scheduler::RoundRobin;
+use common::{Random, check, random_host, random_scenario, random_scheduler};
 
 /// How many seeds; `make test-long` asks for 10,000.
 fn seeds() -> u64 {
@@ -24,9 +23,8 @@ fn nothing_is_lost_in_any_world() {
             let mut random = Random(seed);
             let scenario = random_scenario(seed, &mut random);
             let host = random_host(&mut random);
-            let slice_ns = 50_000 << random.below(7);
-            let scheduler = RoundRobin::new(host.topology.cpus(), slice_ns);
-            let world = check(&scenario, host, Box::new(scheduler));
+            let scheduler = random_scheduler(host.topology, &mut random);
+            let world = check(&scenario, host, scheduler);
             let world = world.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             let turns: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
             let witness = world.into_observer();

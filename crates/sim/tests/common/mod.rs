@@ -11,7 +11,7 @@ use unspin_sim::{
     costs::Costs,
     happening::{Happening, Observer},
     ids::{Cpu, Task},
-    scheduler::HostScheduler,
+    scheduler::{HostScheduler, RoundRobin, from_name, names::known_names},
     topology::Topology,
 };
 
@@ -83,6 +83,22 @@ pub fn random_host(random: &mut Random) -> LabHost {
         halt_poll_ns: [0, 50_000][random.below(2) as usize],
         burners: random.below(3) as u32,
         ..LabHost::new(topology.expect("a few pCPUs"))
+    }
+}
+
+/// Any scheduler there is.
+pub fn random_scheduler(topology: Topology, random: &mut Random) -> Box<dyn HostScheduler> {
+    let mut names = known_names();
+    names.extend([
+        "cfs-4.13+debooster=paper",
+        "cfs-5.6+balance",
+        "eevdf-7.2+lag-credit",
+    ]);
+    match random.below(names.len() as u64 + 1) as usize {
+        place if place < names.len() => {
+            from_name(names[place], topology, 1).expect("a name of the list")
+        }
+        _ => Box::new(RoundRobin::new(topology.cpus(), 50_000 << random.below(7))),
     }
 }
 
