@@ -13,7 +13,9 @@ pub struct Costs {
     pub work_loop_ps: u32,
     /// One turn of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
     pub wait_turn_ps: u32,
-    /// PAUSE, picoseconds: 140 cycles since Skylake (Intel's optimisation manual, FACTS 3).
+    /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later by what is told of them; no vendor's source was found (FACTS 3).
+    /// Intel's takes 140 cycles since Skylake (its optimisation manual): at the TSC's rate that is more than `ple_gap`, 128,
+    /// and such a loop never exits.
     pub pause_ps: u32,
     /// Ticks of the TSC per microsecond: 2.5 GHz.
     pub tsc_mhz: u32,
@@ -32,6 +34,8 @@ pub struct Costs {
     pub switch_ns: u32,
     /// The host's tick, interrupt included. A guess: 5,000 cycles.
     pub tick_ns: u32,
+    /// A timer of ours that looks at a borrower, interrupt included. A guess: 2,500 cycles; 70 to 100 us in the emulated testbed.
+    pub look_ns: u32,
     /// From sending an interrupt to another pCPU until it is handled there: a unicast IPI in guests takes 2.5 us with its two
     /// exits (FACTS 3), of which some 500 ns are the wire.
     pub ipi_ns: u32,
@@ -67,7 +71,7 @@ impl Default for Costs {
         Costs {
             work_loop_ps: 400,
             wait_turn_ps: 2_000,
-            pause_ps: 56_000,
+            pause_ps: 26_000,
             tsc_mhz: 2_500,
             exit_ns: 500,
             entry_ns: 500,
@@ -76,6 +80,7 @@ impl Default for Costs {
             yield_to_ns: 300,
             switch_ns: 1_200,
             tick_ns: 2_000,
+            look_ns: 1_000,
             ipi_ns: 500,
             ipi_send_ns: 300,
             hypercall_ns: 100,

@@ -7,8 +7,9 @@ pub mod engine;
 mod guest;
 pub mod happening;
 pub mod ids;
+pub mod random;
 pub mod scheduler;
 pub mod topology;
 mod world;
 
-pub use world::{BuildError, LabHost, RunError, TaskTimes, VcpuStatistics, World};
+pub use world::{BuildError, LabHost, RunError, SteeringModel, TaskTimes, VcpuStatistics, World};

@@ -11,9 +11,11 @@ pub mod fair;
 pub mod gang;
 pub mod names;
 mod round_robin;
+mod steer;
 
 pub use self::names::from_name;
 pub use round_robin::RoundRobin;
+pub use steer::Steer;
 
 use crate::ids::{Cpu, Group, Task};
 
@@ -125,4 +127,9 @@ pub trait HostScheduler {
 
     /// Where a runnable or running task is; `None`: it sleeps.
     fn cpu_of(&self, task: Task) -> Option<Cpu>;
+
+    /// Itself, if it can be steered by policies.
+    fn steering(&mut self) -> Option<&mut Steer> {
+        None
+    }
 }

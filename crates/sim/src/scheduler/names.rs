@@ -4,8 +4,9 @@
 use super::HostScheduler;
 use super::credit::Credit;
 use super::fair::Fair;
-use super::fair::rules::{Options, Version};
+use super::fair::rules::{Options, Tunables, Version};
 use super::gang::{Gang, SLOT_NS};
+use super::steer::Steer;
 use crate::topology::Topology;
 use std::ops::RangeInclusive;
 use thiserror::Error;
@@ -53,7 +54,7 @@ pub fn known_names() -> Vec<&'static str> {
     Version::ALL
         .iter()
         .map(|(name, _)| *name)
-        .chain(["credit", "gang"])
+        .chain(["credit", "gang", "steer"])
         .collect()
 }
 
@@ -79,8 +80,22 @@ pub fn from_name(
             )),
         },
         "gang" => gang(parts, topology),
+        "steer" => match parts.next() {
+            None => Ok(steer(topology)),
+            Some(option) => Err(refused(
+                scheduler,
+                option,
+                "its policies are named apart from it",
+            )),
+        },
         _ => fair(scheduler, parts, topology),
     }
+}
+
+/// With the slice of the kernel that it runs on.
+fn steer(topology: Topology) -> Box<dyn HostScheduler> {
+    let tunables = Tunables::of(Version::Eevdf7_2, topology.cpus(), 1_000_000_000 / TICK_HZ);
+    Box::new(Steer::new(topology, tunables.base_slice_ns))
 }
 
 fn fair<'a>(

@@ -2,16 +2,17 @@
 //! From a scenario to a world at time 0.
 
 use unspin_policy::{
-    Apple, AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Epoch, PauseHardware, Vendor,
-    WindowRule,
+    Apple, AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Ecs, Epoch, PauseHardware,
+    Vendor, WindowRule,
 };
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
+use unspin_steering::{Memory as PolicyMemory, Policies};
 
 use super::{
     VmState, World,
     cpu::Pcpu,
     task::TaskState,
-    vcpu::{Base, Marks, Pauses, Pending, Then, Vcpu, VcpuStatistics},
+    vcpu::{Base, Marks, Pauses, Pending, Steered, Then, Vcpu, VcpuStatistics},
 };
 use crate::{
     costs::Costs,
@@ -19,6 +20,7 @@ use crate::{
     guest::{memory::Memory, port::Port, raw},
     happening::Observer,
     ids::{Cpu, Group, Task},
+    random::Random,
     scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
     topology::Topology,
 };
@@ -44,6 +46,38 @@ pub struct LabHost {
     pub halt_poll_ns: u32,
     /// Threads that burn time beside the VMs.
     pub burners: u32,
+    /// eCS's extra schedule for guests with hint pages, and whether it is given back at unlock (ours) or not (the paper's
+    /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
+    pub ecs: Option<bool>,
+    /// Where the scheduler is `steer`.
+    pub steering: SteeringModel,
+}
+
+/// How our scheduler knows and acts: parameters measured in the testbed, and its policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SteeringModel {
+    /// Which policies are asked.
+    pub policies: Policies,
+    /// How much older facts are than they would be at best, ns.
+    pub facts_age_ns: u32,
+    /// How often a fact is unknown because its event was lost, parts per million.
+    pub lost_ppm: u32,
+    /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
+    pub tick_only: bool,
+    /// Between two looks at a borrower that gives no hints, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
+    pub look_period_ns: u64,
+}
+
+impl Default for SteeringModel {
+    fn default() -> SteeringModel {
+        SteeringModel {
+            policies: Policies::NONE,
+            facts_age_ns: 0,
+            lost_ppm: 0,
+            tick_only: false,
+            look_period_ns: 200_000,
+        }
+    }
 }
 
 impl LabHost {
@@ -55,11 +89,13 @@ impl LabHost {
             vendor,
             window: WindowRule::new(Control::Kvm, vendor),
             gap_cycles: DEFAULT_GAP_CYCLES,
-            window_unit_ps: 56_000,
+            window_unit_ps: 28_000,
             candidates: CandidateRule::Kvm7_2,
             ignore_reschedules: false,
             halt_poll_ns: 0,
             burners: 0,
+            ecs: None,
+            steering: SteeringModel::default(),
         }
     }
 }
@@ -129,6 +165,7 @@ impl<O: Observer> World<O> {
             happenings: 0,
             unfinished: vcpus,
             host,
+            random: Random::new(scenario.seed),
         };
         let instances = scenario
             .vms
@@ -205,6 +242,8 @@ impl<O: Observer> World<O> {
             vcpus: vm.vcpus,
             pause_every_turns: vm.pause_every_turns,
             pause_exits: vm.pause_exits,
+            hints: vm.hints,
+            help_after_turns: vm.help_after_turns,
             tick_period_ns: 1_000_000_000u64
                 .checked_div(vm.tick_hz.into())
                 .unwrap_or(NEVER_NS),
@@ -256,6 +295,11 @@ impl<O: Observer> World<O> {
             timer_ns: NEVER_NS,
             asks: None,
             holds: None,
+            critical: 0,
+            borrowed: false,
+            steered: Steered::default(),
+            memory: PolicyMemory::default(),
+            ecs: self.host.ecs.map(Ecs::new),
             halt_poll_ns: self.host.halt_poll_ns,
             halted_since_ns: 0,
             statistics: VcpuStatistics::default(),

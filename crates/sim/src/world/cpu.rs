@@ -21,6 +21,11 @@ pub(super) struct Pcpu {
     /// When an interrupt from another pCPU arrives.
     pub look_ns: u64,
     pub tick_ns: u64,
+    /// When a loan or grant ends, and when it is looked at; `NEVER_NS`: there is none.
+    pub borrow_until_ns: u64,
+    pub look_at_ns: u64,
+    /// For how long the next borrower may run.
+    pub loan_ns: u64,
     /// The scheduler wants another choice at the next look.
     pub resched: bool,
     pub busy_ns: u64,
@@ -36,11 +41,26 @@ impl Pcpu {
             due_ns: NEVER_NS,
             look_ns: NEVER_NS,
             tick_ns: NEVER_NS,
+            borrow_until_ns: NEVER_NS,
+            look_at_ns: NEVER_NS,
+            loan_ns: NEVER_NS,
             resched: false,
             busy_ns: 0,
             idle_ns: 0,
             idle_since_ns: 0,
         }
+    }
+
+    /// When something borrowed is due there.
+    fn borrow_ns(&self) -> u64 {
+        self.borrow_until_ns.min(self.look_at_ns)
+    }
+
+    /// When anything is.
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        let host_ns = self.tick_ns.min(self.borrow_ns());
+        self.due_ns.min(self.look_ns).min(host_ns)
     }
 }
 
@@ -55,6 +75,9 @@ impl<O: Observer> World<O> {
             pcpu.look_ns = NEVER_NS;
             self.account(cpu);
             self.look(cpu);
+        } else if pcpu.borrow_ns() <= self.now_ns {
+            self.account(cpu);
+            self.borrow_due(cpu);
         } else {
             self.account(cpu);
             self.tick(cpu);
@@ -84,7 +107,7 @@ impl<O: Observer> World<O> {
         };
         let pcpu = &mut self.cpus[cpu.index()];
         pcpu.due_ns = due_ns;
-        let next_ns = due_ns.min(pcpu.look_ns).min(pcpu.tick_ns);
+        let next_ns = pcpu.next_ns();
         self.tree.set(cpu.0, next_ns);
     }
 
@@ -94,7 +117,7 @@ impl<O: Observer> World<O> {
         let at_ns = self.now_ns + in_ns;
         if at_ns < pcpu.look_ns {
             pcpu.look_ns = at_ns;
-            let next_ns = at_ns.min(pcpu.due_ns).min(pcpu.tick_ns);
+            let next_ns = pcpu.next_ns();
             self.tree.set(cpu.0, next_ns);
         }
     }
@@ -131,7 +154,7 @@ impl<O: Observer> World<O> {
         }
         let again = self.scheduler.tick(self.now_ns, cpu);
         self.wake_an_idle_cpu(cpu);
-        if again {
+        if again && !self.goes_on(cpu) {
             self.reschedule(cpu);
         }
     }
@@ -162,12 +185,21 @@ impl<O: Observer> World<O> {
         }
         let next = self.scheduler.pick_next(self.now_ns, cpu);
         if next == before {
+            self.turn_goes_on(cpu);
             return;
         }
         if let Some(task) = before {
             self.leave(cpu, task, true, true);
         }
         self.arrive(cpu, next);
+    }
+
+    /// Who ran runs on: with nothing borrowed, or on a turn of its own.
+    fn turn_goes_on(&mut self, cpu: Cpu) {
+        self.borrow_end(cpu);
+        if let Some(vcpu) = self.vcpu_on(cpu) {
+            self.turn_begins(cpu, vcpu);
+        }
     }
 
     /// The current task sleeps; somebody else runs.
@@ -183,6 +215,7 @@ impl<O: Observer> World<O> {
     }
 
     fn leave(&mut self, cpu: Cpu, task: Task, runnable: bool, preempted: bool) {
+        self.borrow_end(cpu);
         let what = Happening::SwitchOut {
             task,
             runnable,
@@ -244,6 +277,7 @@ impl<O: Observer> World<O> {
             // It left its guest before it left its pCPU.
             self.vcpus[vcpu].host_left_ns += switch_ns;
             self.arrives(vcpu);
+            self.turn_begins(cpu, vcpu);
         }
     }
 

@@ -28,8 +28,10 @@ impl<O: Observer> World<O> {
     pub(super) fn leave_guest(&mut self, vcpu: usize, work_ns: u32, then: Then) {
         let entry_ns = u64::from(self.costs.entry_ns);
         self.looks_away(vcpu);
+        let now_ns = self.now_ns;
         let vcpu = &mut self.vcpus[vcpu];
         vcpu.inside = false;
+        vcpu.steered.exit_ns = now_ns;
         vcpu.then = then;
         vcpu.host_left_ns = u64::from(work_ns);
         if then == Then::Enter {
@@ -69,7 +71,14 @@ impl<O: Observer> World<O> {
                 self.enter_soon(vcpu);
                 self.send(cpu, vcpu, what);
             }
-            Then::GiveBack => self.enter_soon(vcpu),
+            Then::GiveBack => {
+                self.enter_soon(vcpu);
+                self.give_back(cpu);
+            }
+            Then::Help => {
+                self.enter_soon(vcpu);
+                self.help(cpu, vcpu);
+            }
         }
     }
 

@@ -21,6 +21,7 @@ impl<O: Observer> World<O> {
             self.read_notes(cpu, vcpu);
             answer = self.request(cpu, vcpu, request);
         }
+        self.says_give_back(cpu, vcpu);
     }
 
     /// Locks asked for and released since the last request.
@@ -36,6 +37,7 @@ impl<O: Observer> World<O> {
             };
             self.tell(cpu, what);
             self.vcpus[vcpu].asks = Some((lock, self.now_ns));
+            self.vcpus[vcpu].critical += 1;
         }
     }
 
@@ -51,6 +53,7 @@ impl<O: Observer> World<O> {
         self.tell(cpu, what);
         let now_ns = self.now_ns;
         let known = &mut self.vcpus[vcpu];
+        known.critical -= 1;
         if let Some((_, since_ns)) = known.holds.take() {
             known.statistics.hold_ns += now_ns - since_ns;
         }
@@ -106,6 +109,7 @@ impl<O: Observer> World<O> {
                     limit_ns: self.turns_ns(vcpu, turns),
                     spent_ns: 0,
                     seen_in_ns: NEVER_NS,
+                    help_at_ns: self.help_after_ns(vcpu),
                 };
                 self.spin_begin(cpu, vcpu, spin);
                 None

@@ -14,10 +14,11 @@ mod interrupts;
 mod results;
 mod spin;
 mod spinning;
+mod steering;
 mod task;
 mod vcpu;
 
-pub use build::{BuildError, LabHost};
+pub use build::{BuildError, LabHost, SteeringModel};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
 
@@ -29,6 +30,7 @@ use crate::{
     guest::{memory::Memory, raw},
     happening::{Happening, Observer},
     ids::{Cpu, Task},
+    random::Random,
     scheduler::HostScheduler,
     topology::Topology,
 };
@@ -47,6 +49,9 @@ struct VmState {
     locks: u32,
     pause_every_turns: u32,
     pause_exits: bool,
+    /// Its vCPUs tell the host what they ask for and hold (`abi/hint.h`).
+    hints: bool,
+    help_after_turns: u32,
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
@@ -75,6 +80,7 @@ pub struct World<O> {
     /// vCPUs whose turns are not done.
     unfinished: u32,
     host: LabHost,
+    random: Random,
 }
 
 impl<O: Observer> World<O> {

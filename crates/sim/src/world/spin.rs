@@ -11,7 +11,7 @@ use super::{
 use crate::{
     engine::NEVER_NS,
     guest::memory::Word,
-    happening::{Happening, Observer},
+    happening::{ExitReason, Happening, Observer},
     ids::Cpu,
 };
 
@@ -25,6 +25,16 @@ impl<O: Observer> World<O> {
         let pauses = u64::from(turns / vm.pause_every_turns);
         let turn_ps = u64::from(turns) * u64::from(self.costs.wait_turn_ps);
         (turn_ps + pauses * u64::from(self.costs.pause_ps)).div_ceil(1_000)
+    }
+
+    /// How long a vCPU of that guest waits for a lock before it asks for help, and then again, ns; `NEVER_NS`: it never does.
+    pub(super) fn help_after_ns(&self, vcpu: usize) -> u64 {
+        let turns = self.vms[self.vcpus[vcpu].vm as usize].help_after_turns;
+        match turns {
+            0 => NEVER_NS,
+            _ if self.vcpus[vcpu].asks.is_none() => NEVER_NS,
+            turns => self.turns_ns(vcpu, turns).max(1),
+        }
     }
 
     /// From one PAUSE of that vCPU's waiting loop to the next, TSC cycles.
@@ -173,6 +183,11 @@ impl<O: Observer> World<O> {
             }
         } else if spin.spent_ns >= spin.limit_ns {
             self.spin_end(cpu, vcpu, spin, spin.watcher.value);
+        } else if spin.spent_ns >= spin.help_at_ns {
+            spin.help_at_ns = spin.spent_ns.saturating_add(self.help_after_ns(vcpu));
+            self.vcpus[vcpu].base = Base::Spin(spin);
+            let work_ns = self.costs.hypercall_ns;
+            self.exit(cpu, vcpu, ExitReason::Hypercall, work_ns, Then::Help);
         } else {
             self.pause_exit(cpu, vcpu);
         }

@@ -21,6 +21,7 @@ impl<O: Observer> World<O> {
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
         let rule = self.host.candidates;
         self.vcpus[vcpu].marks.spins = true;
+        self.vcpus[vcpu].steered.spun += 1;
         let mut spinner = Spinner::new(rule, Some(self.mode(vcpu)));
         if self.host.ignore_reschedules {
             spinner = spinner.ignoring_reschedules();
@@ -102,6 +103,14 @@ impl<O: Observer> World<O> {
 
     /// Asks the scheduler; what the kernel's function returns.
     fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
+        if self.scheduler.steering().is_some() {
+            let result = self.steered_yield(cpu, vcpu, target);
+            self.tell(cpu, Happening::YieldTo { target, result });
+            let statistics = &mut self.vcpus[vcpu].statistics;
+            statistics.yields += u64::from(result > 0);
+            statistics.yields_refused += u64::from(result <= 0);
+            return result;
+        }
         let answer = self.scheduler.yield_to(self.now_ns, cpu, target);
         let result = match answer {
             YieldTo::Yielded => 1,

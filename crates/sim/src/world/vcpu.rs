@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a vCPU is doing, in layers: the host's work for it is done first, then an interrupt handler, then the guest task.
 
-use unspin_policy::{PauseHardware, PauseLoop, Spin as PauseSpin};
+use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin};
+use unspin_steering::Memory;
 
 use crate::{
     engine::NEVER_NS,
@@ -10,7 +11,7 @@ use crate::{
         port::Port,
     },
     happening::Vector,
-    ids::Task,
+    ids::{Cpu, Task},
 };
 
 /// What follows when the host's work for a vCPU is done.
@@ -28,6 +29,8 @@ pub(super) enum Then {
     Send(Sending),
     /// The hypercall by which a borrowed pCPU is given back.
     GiveBack,
+    /// The hypercall that asks for help.
+    Help,
 }
 
 /// To whom an inter-processor interrupt goes.
@@ -75,6 +78,8 @@ pub(super) struct Spin {
     pub spent_ns: u64,
     /// From now until a change is seen; `NEVER_NS`: none on its way.
     pub seen_in_ns: u64,
+    /// Time on a pCPU after which it asks for help next; `NEVER_NS`: never.
+    pub help_at_ns: u64,
 }
 
 /// Interrupts that wait to be taken, a bit each; taken in this order.
@@ -167,6 +172,16 @@ pub struct VcpuStatistics {
     pub yields: u64,
     /// See `yields`.
     pub yields_refused: u64,
+    /// Loans that it got, extra time at slice ends, and how often it gave a pCPU back before its time was up.
+    pub loans: u64,
+    /// See `loans`.
+    pub grants: u64,
+    /// See `loans`.
+    pub given_back: u64,
+    /// Times somebody was let run because it asked for help.
+    pub helped: u64,
+    /// Slice boundaries that it reached with a lock asked for or held (ruling 22).
+    pub boundaries_critical: u64,
     /// Times it was taken off its pCPU while it wanted to go on.
     pub preemptions: u64,
     /// Of them while it held a lock.
@@ -187,6 +202,18 @@ pub struct VcpuStatistics {
     pub host_ns: u64,
     /// Of it what pause-loop exits took.
     pub spin_host_ns: u64,
+}
+
+/// What our scheduler remembers of a vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Steered {
+    /// When it was out of its guest last.
+    pub exit_ns: u64,
+    pub yielded_ns: Option<u64>,
+    /// Pause-loop exits since its turn began.
+    pub spun: u32,
+    pub owes_since_ns: Option<u64>,
+    pub ran_on: Option<Cpu>,
 }
 
 /// A vCPU.
@@ -217,6 +244,14 @@ pub(super) struct Vcpu {
     pub asks: Option<(u32, u64)>,
     /// Lock held, and since when.
     pub holds: Option<(u32, u64)>,
+    /// Locks asked for and held: what its hint page says.
+    pub critical: u32,
+    /// The flag in its hint page: it runs on time that is not its own.
+    pub borrowed: bool,
+    pub steered: Steered,
+    pub memory: Memory,
+    /// Its extra schedules, where the host gives them.
+    pub ecs: Option<Ecs>,
     /// The halt polling time in force (`kvm_vcpu_halt()`).
     pub halt_poll_ns: u32,
     pub halted_since_ns: u64,
@@ -237,7 +272,9 @@ impl Vcpu {
             Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns,
             Base::Spin(spin) => {
                 let turns = spin.limit_ns.saturating_sub(spin.spent_ns);
-                turns.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
+                let help = spin.help_at_ns.saturating_sub(spin.spent_ns);
+                let others = turns.min(help);
+                others.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
             }
             Base::Answer(_) => 0,
             Base::Halted | Base::Done => NEVER_NS,
