@@ -38,6 +38,15 @@ impl CpuSet {
         self.words.iter().all(|word| *word == 0)
     }
 
+    /// Takes the lowest out.
+    pub fn take_first(&mut self) -> Option<Cpu> {
+        let index = self.words.iter().position(|word| *word != 0)?;
+        let word = &mut self.words[index];
+        let cpu = index as u32 * 64 + word.trailing_zeros();
+        *word &= *word - 1;
+        Some(Cpu(cpu))
+    }
+
     /// Those of `count` pCPUs from `first` on, ascending.
     pub fn within(&self, (first, count): (Cpu, u32)) -> impl Iterator<Item = Cpu> + '_ {
         let (start, end) = (first.0, first.0 + count);

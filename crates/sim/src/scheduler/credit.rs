@@ -86,7 +86,7 @@ pub struct Credit {
     balance_ns: i64,
     account_at_ns: u64,
     accounts: u64,
-    kicks: Vec<Cpu>,
+    kicks: CpuSet,
 }
 
 impl Credit {
@@ -113,7 +113,7 @@ impl Credit {
             balance_ns: 0,
             account_at_ns: SLICE_NS,
             accounts: 0,
-            kicks: Vec::new(),
+            kicks: CpuSet::empty(cpus),
         }
     }
 
@@ -269,7 +269,7 @@ impl Credit {
         if let Some(idler) =
             idlers.min_by_key(|idler| (self.topology.distance(cpu, *idler), *idler))
         {
-            self.kicks.push(idler);
+            self.kicks.set(idler, true);
         }
     }
 }
@@ -427,7 +427,7 @@ impl HostScheduler for Credit {
     }
 
     fn take_kick(&mut self) -> Option<Cpu> {
-        self.kicks.pop()
+        self.kicks.take_first()
     }
 
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {

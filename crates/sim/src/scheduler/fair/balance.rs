@@ -174,9 +174,8 @@ impl Fair {
             }
         });
         if let Some(target) = target {
-            if !std::mem::replace(&mut self.cpus[target.index()].kicked, true) {
-                self.kicks.push(target);
-            }
+            self.cpus[target.index()].kicked = true;
+            self.kicks.set(target, true);
         }
     }
 }

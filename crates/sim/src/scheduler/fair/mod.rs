@@ -108,7 +108,7 @@ pub struct Fair {
     overloaded: CpuSet,
     /// By family and pCPU: how many of it are runnable there. Kept for balance scheduling only.
     families: Vec<u32>,
-    kicks: Vec<Cpu>,
+    kicks: CpuSet,
 }
 
 impl Fair {
@@ -149,7 +149,7 @@ impl Fair {
             idle: CpuSet::full(cpus),
             overloaded: CpuSet::empty(cpus),
             families: Vec::new(),
-            kicks: Vec::new(),
+            kicks: CpuSet::empty(cpus),
         }
     }
 
@@ -492,7 +492,7 @@ impl HostScheduler for Fair {
     }
 
     fn take_kick(&mut self) -> Option<Cpu> {
-        self.kicks.pop()
+        self.kicks.take_first()
     }
 
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
