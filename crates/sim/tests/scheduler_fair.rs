@@ -136,3 +136,145 @@ fn slices_are_what_the_version_prescribes() {
         }
     }
 }
+
+#[test]
+fn nobody_starves() {
+    // Twenty tasks of very different weights, two that sleep often: the longest wait is bounded by the lightest one's share
+    // of a round.
+    for name in FAIR {
+        let mut host = Host::new(name, one_cpu());
+        let mut tasks: Vec<Task> = [1024, 15, 9548]
+            .map(|weight| burn(&mut host, ROOT, weight, Allowed::All))
+            .to_vec();
+        for _ in 0..2 {
+            let task = host.scheduler.add_task(ROOT, 1024, Allowed::All, None);
+            host.start(
+                task,
+                Load::Cycles {
+                    runs_ns: 300_000,
+                    sleeps_ns: 700_000,
+                },
+            );
+            tasks.push(task);
+        }
+        host.run_until(20_000 * MILLISECOND);
+        // 15 of 10,587 and more: every slice of 4 ms is followed by at most 4 ms x weights / 15 of others.
+        let bound_ns = 4 * MILLISECOND * (1024 + 15 + 9548 + 2048) / 15 + 100 * MILLISECOND;
+        for task in tasks {
+            let runs: Vec<(u64, u64)> = host
+                .log
+                .iter()
+                .filter(|s| s.task == task)
+                .map(|s| (s.start_ns, s.end_ns))
+                .collect();
+            let longest = runs
+                .windows(2)
+                .map(|pair| pair[1].0 - pair[0].1)
+                .max()
+                .expect("it ran twice");
+            assert!(
+                longest <= bound_ns,
+                "{name}: {task:?} waited {} ms",
+                longest / MILLISECOND
+            );
+        }
+    }
+}
+
+#[test]
+fn idle_pcpus_take_work() {
+    // Eight tasks that all start on one of four pCPUs' queues spread until each pCPU has two.
+    for name in FAIR {
+        let topology = Topology::new(2, 1, 2, 1).expect("four pCPUs");
+        let mut host = Host::new(name, topology);
+        let tasks = burn_in(&mut host, ROOT, 8);
+        host.run_until(10_000 * MILLISECOND);
+        assert_shares(name, &host, &tasks, &[1; 8]);
+        let all: u64 = tasks.iter().map(|task| host.ran_ns(*task)).sum();
+        assert!(
+            all >= 39_900 * MILLISECOND,
+            "{name}: the four pCPUs were busy for {} ms",
+            all / MILLISECOND
+        );
+    }
+}
+
+#[test]
+fn a_pcpu_that_falls_idle_takes_a_waiting_task() {
+    // Three tasks that want three quarters of a pCPU each, on two.
+    for name in FAIR {
+        let mut host = Host::new(name, Topology::flat(2).expect("two pCPUs"));
+        let tasks: Vec<Task> = (0..3)
+            .map(|_| {
+                let task = host.scheduler.add_task(ROOT, 1024, Allowed::All, None);
+                let (runs_ns, sleeps_ns) = (12 * MILLISECOND, 4 * MILLISECOND);
+                host.start(task, Load::Cycles { runs_ns, sleeps_ns });
+                task
+            })
+            .collect();
+        host.run_until(5_000 * MILLISECOND);
+        let all: u64 = tasks.iter().map(|task| host.ran_ns(*task)).sum();
+        assert!(
+            all >= 9_500 * MILLISECOND,
+            "{name}: {} ms of 10,000 were used",
+            all / MILLISECOND
+        );
+        let moved = tasks.iter().any(|task| {
+            let mut cpus = host.log.iter().filter(|s| s.task == *task).map(|s| s.cpu);
+            let first = cpus.next();
+            cpus.any(|cpu| Some(cpu) != first)
+        });
+        assert!(moved, "{name}: nobody ever moved");
+    }
+}
+
+#[test]
+fn balance_scheduling_keeps_siblings_apart() {
+    // Three VMs of four on four pCPUs, woken and put to sleep out of step: with balance no queue holds two of a VM.
+    let mut together = [0_u64; 2];
+    for (index, name) in ["cfs-5.6", "cfs-5.6+balance"].into_iter().enumerate() {
+        let mut host = Host::new(name, Topology::flat(4).expect("four pCPUs"));
+        for task in 0..12 {
+            let id = host
+                .scheduler
+                .add_task(ROOT, 1024, Allowed::All, Some(task / 4));
+            let runs_ns = (3 + u64::from(task)) * 700_000;
+            host.start(
+                id,
+                Load::Cycles {
+                    runs_ns,
+                    sleeps_ns: 900_000,
+                },
+            );
+        }
+        for step in 1..5_000 {
+            host.run_until(step * MILLISECOND);
+            let places: Vec<_> = (0..12)
+                .map(|task| host.scheduler.cpu_of(Task(task)).map(|cpu| (task / 4, cpu)))
+                .collect();
+            let pairs = (0..12).flat_map(|one| (0..one).map(move |other| (one, other)));
+            together[index] += pairs
+                .filter(|(one, other)| places[*one].is_some() && places[*one] == places[*other])
+                .count() as u64;
+        }
+    }
+    assert!(together[0] > 0, "without balance siblings meet");
+    assert_eq!(together[1], 0, "with it they never do");
+}
+
+#[test]
+fn the_slice_timer_of_7_2_ends_slices_between_ticks() {
+    let mut host = Host::new("eevdf-7.2", Topology::flat(8).expect("eight pCPUs"));
+    let tasks: Vec<Task> = (0..3)
+        .map(|_| burn(&mut host, ROOT, 1024, Allowed::Only(vec![Cpu(3)])))
+        .collect();
+    host.run_until(2_000 * MILLISECOND);
+    for task in tasks {
+        let lengths = stretches(&host, task);
+        let exact = lengths.iter().filter(|ns| **ns == 2_800_000).count();
+        assert!(
+            exact * 10 >= lengths.len() * 9,
+            "2.8 ms expected of {lengths:?}"
+        );
+    }
+}

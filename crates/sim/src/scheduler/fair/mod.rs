@@ -363,7 +363,8 @@ impl HostScheduler for Fair {
     fn enqueue(&mut self, now_ns: u64, task: Task, cpu: Cpu, why: Enqueue) {
         let entity = self.tasks[task.index()].entity;
         let from = self.tasks[task.index()].cpu;
-        self.tasks[task.index()].new = why == Enqueue::New;
+        let new = why == Enqueue::New || !self.tasks[task.index()].started;
+        self.tasks[task.index()].new = new;
         self.tasks[task.index()].started = true;
         if self.entities[entity as usize].delayed {
             if from == cpu {
@@ -378,7 +379,7 @@ impl HostScheduler for Fair {
         let old_queue = self.entities[entity as usize].queue;
         self.stand_on(task, cpu);
         let queue = self.entities[entity as usize].queue;
-        let joining = if why == Enqueue::New {
+        let joining = if new {
             self.average_load(now_ns, queue);
             self.attach_load(queue, self.entities[entity as usize].load.weight);
             Joining::New
