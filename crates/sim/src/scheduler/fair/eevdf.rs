@@ -136,7 +136,9 @@ impl Fair {
         if self.queues[queue as usize].queued == 1 {
             return;
         }
-        let unprotected = self.version.has_protected_until() && !self.protected(current);
+        let unprotected = self.version.ends_with_protection()
+            && !self.protected(current)
+            && (self.version.has_protected_until() || !self.eligible(current));
         if renewed || unprotected {
             let cpu = self.queues[queue as usize].cpu;
             self.cpus[cpu.index()].reschedule = true;

@@ -114,6 +114,12 @@ impl Version {
         self >= Version::Eevdf6_19
     }
 
+    /// Who has lost its protection is rescheduled at its next accounting: in 6.12 while it is not eligible
+    /// (did_preempt_short()), since 6.17 always.
+    pub(super) fn ends_with_protection(self) -> bool {
+        self >= Version::Eevdf6_12
+    }
+
     /// A timer ends the slice, not only the tick: HRTICK, on by default on x86-64 in Linux 7.2 (features.h).
     pub(super) fn has_slice_timer(self) -> bool {
         self >= Version::Eevdf7_2

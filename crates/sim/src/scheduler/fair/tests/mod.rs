@@ -259,3 +259,25 @@ fn a_group_keeps_its_slice_over_a_switch_inside_it_since_3_15() {
         );
     }
 }
+
+#[test]
+fn who_lost_its_protection_is_rescheduled_while_it_is_not_eligible_in_6_12() {
+    for version in EEVDF {
+        for (ahead, rescheduled) in [
+            (-1000, version >= Version::Eevdf6_19),
+            (1000, version >= Version::Eevdf6_12),
+        ] {
+            let mut fair = plain(version);
+            let [current, other] = [0; 2].map(|_| task(&mut fair, ROOT));
+            set_task(&mut fair, other, 10 * MILLISECOND);
+            set_task(&mut fair, current, 10 * MILLISECOND + ahead);
+            let id = entity(&fair, current) as usize;
+            fair.entities[id].protected_until = 0;
+            assert_eq!(
+                fair.tick(10, CPU),
+                rescheduled,
+                "{version:?}, {ahead} ns ahead of the other"
+            );
+        }
+    }
+}
