@@ -141,7 +141,7 @@ impl Fair {
         };
         let is_current = self.queues[queue as usize].current == entity;
         if on_queue {
-            if is_current || self.version.keeps_lag_while_delayed() {
+            if is_current || self.version.reweight_moves() {
                 self.update_current(now_ns, queue);
             }
             self.average_load(now_ns, queue);
