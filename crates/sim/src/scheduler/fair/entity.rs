@@ -7,8 +7,8 @@ use crate::ids::Cpu;
 /// No entity, no queue.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The kernel's `struct sched_entity`. Virtual times are i64: with the least weight (2 of 1,024) they pass time at 512 to
-/// one, so they hold 200 days.
+/// The kernel's `struct sched_entity`. Virtual times are i64: with the least weight they pass time at 1,024 to
+/// one, so they hold 100 days.
 #[derive(Clone, Debug)]
 pub(super) struct Entity {
     pub load: Load,

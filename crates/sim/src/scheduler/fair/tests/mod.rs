@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Single rules, from virtual times that are set by hand.
 
+mod select;
 mod yielding;
 
 use super::rules::Options;
