@@ -21,9 +21,9 @@ mod yielding;
 use self::entity::{Entity, NONE, Queue};
 use self::queueing::Leaving;
 use self::rules::{Load, Options, Tunables, Version};
+use super::Allowed;
 use super::cpu_set::CpuSet;
-use super::{Allowed, Enqueue, HostScheduler, YieldTo};
-use crate::ids::{Cpu, Group, Task};
+use crate::ids::{Cpu, Task};
 use crate::topology::Topology;
 
 /// What a task does.

@@ -6,6 +6,8 @@ mod yielding;
 
 use super::rules::Options;
 use super::*;
+use crate::ids::Group;
+use crate::scheduler::{Enqueue, HostScheduler, YieldTo};
 
 const MS: u64 = 1_000_000;
 const MILLISECOND: i64 = 1_000_000;
