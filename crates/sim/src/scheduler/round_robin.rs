@@ -104,15 +104,9 @@ impl HostScheduler for RoundRobin {
 
     fn yield_now(&mut self, _: u64, _: Cpu) {}
 
-    fn yield_to(&mut self, _: u64, _: Cpu, target: Task) -> YieldTo {
-        match self.queue.iter().position(|task| *task == target) {
-            Some(place) => {
-                self.queue.remove(place);
-                self.queue.push_front(target);
-                YieldTo::Yielded
-            }
-            None => YieldTo::Refused,
-        }
+    /// Refused: two spinners that yield to one another would keep everybody else out for ever.
+    fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
+        YieldTo::Refused
     }
 
     fn charged_ns(&self, task: Task) -> u64 {

@@ -26,6 +26,8 @@ pub(super) struct Pcpu {
     pub look_at_ns: u64,
     /// For how long the next borrower may run.
     pub loan_ns: u64,
+    /// When the scheduler wants to look at the current task besides ticks: the end of its slice.
+    pub slice_ns: u64,
     /// The scheduler wants another choice at the next look.
     pub resched: bool,
     pub busy_ns: u64,
@@ -44,6 +46,7 @@ impl Pcpu {
             borrow_until_ns: NEVER_NS,
             look_at_ns: NEVER_NS,
             loan_ns: NEVER_NS,
+            slice_ns: NEVER_NS,
             resched: false,
             busy_ns: 0,
             idle_ns: 0,
@@ -59,7 +62,7 @@ impl Pcpu {
     /// When anything is.
     #[inline]
     fn next_ns(&self) -> u64 {
-        let host_ns = self.tick_ns.min(self.borrow_ns());
+        let host_ns = self.tick_ns.min(self.borrow_ns()).min(self.slice_ns);
         self.due_ns.min(self.look_ns).min(host_ns)
     }
 }
@@ -79,8 +82,9 @@ impl<O: Observer> World<O> {
             self.account(cpu);
             self.borrow_due(cpu);
         } else {
+            let periodic = pcpu.tick_ns <= self.now_ns;
             self.account(cpu);
-            self.tick(cpu);
+            self.tick(cpu, periodic);
         }
         self.plan(cpu);
     }
@@ -147,20 +151,38 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn tick(&mut self, cpu: Cpu) {
-        self.cpus[cpu.index()].tick_ns += self.scheduler.tick_period_ns();
+    fn tick(&mut self, cpu: Cpu, periodic: bool) {
+        if periodic {
+            self.cpus[cpu.index()].tick_ns += self.scheduler.tick_period_ns();
+        }
         if let Some(vcpu) = self.vcpu_on(cpu) {
             self.interrupt_the_guest(cpu, vcpu, self.costs.tick_ns);
         }
         let again = self.scheduler.tick(self.now_ns, cpu);
-        self.wake_an_idle_cpu(cpu);
+        if !self.kick_who_shall_look(cpu) {
+            self.wake_an_idle_cpu(cpu);
+        }
         if again && !self.goes_on(cpu) {
             self.reschedule(cpu);
+        } else {
+            self.set_slice_timer(cpu);
         }
     }
 
-    /// Where somebody waits at a tick while a pCPU is idle, the nearest such looks for work: the kernel's
-    /// `nohz_balancer_kick()`, without its conditions on load.
+    /// The scheduler may want other pCPUs to look for work or to choose again; whether it does.
+    fn kick_who_shall_look(&mut self, here: Cpu) -> bool {
+        let mut any = false;
+        while let Some(cpu) = self.scheduler.take_kick() {
+            any = true;
+            if cpu != here {
+                self.reschedule_soon(cpu, None);
+            }
+        }
+        any
+    }
+
+    /// For schedulers that do not say so: where somebody waits at a tick while a pCPU is idle, the nearest such looks for
+    /// work, as after the kernel's `nohz_balancer_kick()`, without its conditions on load.
     fn wake_an_idle_cpu(&mut self, cpu: Cpu) {
         if self.scheduler.runnable(cpu) < 2 {
             return;
@@ -176,6 +198,15 @@ impl<O: Observer> World<O> {
         }
     }
 
+    /// The end of the slice of who runs there, for schedulers that do not leave it to ticks.
+    fn set_slice_timer(&mut self, cpu: Cpu) {
+        let at_ns = self.scheduler.timer_ns(cpu).unwrap_or(NEVER_NS);
+        let pcpu = &mut self.cpus[cpu.index()];
+        pcpu.slice_ns = at_ns.max(self.now_ns);
+        let next_ns = pcpu.next_ns();
+        self.tree.set(cpu.0, next_ns);
+    }
+
     /// The scheduler chooses who runs there from now on.
     pub(super) fn reschedule(&mut self, cpu: Cpu) {
         self.cpus[cpu.index()].resched = false;
@@ -186,6 +217,7 @@ impl<O: Observer> World<O> {
         let next = self.scheduler.pick_next(self.now_ns, cpu);
         if next == before {
             self.turn_goes_on(cpu);
+            self.set_slice_timer(cpu);
             return;
         }
         if let Some(task) = before {
@@ -265,9 +297,11 @@ impl<O: Observer> World<O> {
         }
         pcpu.current = next;
         pcpu.since_ns = now_ns;
+        pcpu.slice_ns = NEVER_NS;
         let Some(task) = next else {
             return;
         };
+        self.set_slice_timer(cpu);
         let known = &mut self.tasks[task.index()];
         known.becomes(State::Running, now_ns);
         known.on = Some(cpu);
@@ -299,7 +333,10 @@ impl<O: Observer> World<O> {
             self.kick(cpu, self.costs.ipi_ns.into());
         } else if self.scheduler.wakeup_preempts(self.now_ns, cpu, task) {
             self.reschedule_soon(cpu, waker);
+        } else {
+            self.set_slice_timer(cpu);
         }
+        self.kick_who_shall_look(cpu);
     }
 
     /// The layer that was due is done.
