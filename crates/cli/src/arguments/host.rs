@@ -24,6 +24,10 @@ pub enum Testbed {
 pub enum Bench {
     /// Run the locks between threads of this process, on this machine's own CPUs.
     Threads(ThreadsArguments),
+    /// Measure the lab's engine, and other simulators on the same model: events a second.
+    ///
+    /// Installs what is missing of the others into the cache: SimPy (python3 and PyPI), NeXosim (cargo and its registry).
+    Engine(EngineArguments),
     /// Time the scheduler's BPF programs on this kernel, and the way of events through ring and recording.
     #[command(hide = true)]
     Observing(ObservingArguments),
@@ -44,6 +48,69 @@ pub struct ObservingArguments {
     /// Folder for the recording, which must have no `recording` yet; a temporary one when absent.
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A simulator to measure the lab's engine against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RivalKind {
+    /// Python's.
+    Simpy,
+    /// A fast one in Rust.
+    Nexosim,
+}
+
+impl RivalKind {
+    /// All of them.
+    pub const ALL: [RivalKind; 2] = [RivalKind::Simpy, RivalKind::Nexosim];
+}
+
+/// Which rivals run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Rivals {
+    /// All of them.
+    All,
+    /// None: the engine alone.
+    None,
+    /// SimPy alone.
+    Simpy,
+    /// NeXosim alone.
+    Nexosim,
+}
+
+impl Rivals {
+    /// Those that run.
+    pub fn kinds(self) -> Vec<RivalKind> {
+        match self {
+            Rivals::All => RivalKind::ALL.to_vec(),
+            Rivals::None => Vec::new(),
+            Rivals::Simpy => vec![RivalKind::Simpy],
+            Rivals::Nexosim => vec![RivalKind::Nexosim],
+        }
+    }
+}
+
+/// `unspin bench engine`
+#[derive(Args, Debug)]
+pub struct EngineArguments {
+    /// Against whom.
+    #[arg(long, value_enum, default_value = "all")]
+    pub rivals: Rivals,
+    /// Numbers of timers, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "8,64,1024",
+        value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub timers: Vec<u32>,
+    /// Rounds in which all take turns.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Events of the lab's engine in a round, about; a rival has a 40th of them.
+    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub events: u64,
+    /// From which all delays are drawn.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
