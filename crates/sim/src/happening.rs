@@ -20,10 +20,12 @@ pub enum Happening {
         /// The scheduler took the pCPU; otherwise it left by itself.
         preempted: bool,
     },
-    /// A sleeping task became runnable.
+    /// A sleeping task became runnable; "on that pCPU" is where it was woken from.
     Wakeup {
         /// Who.
         task: Task,
+        /// In whose queue it waits.
+        target: Cpu,
     },
     /// The vCPU on this pCPU goes on in user mode.
     User,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who appears in a trace, and by which process and thread numbers.
 
-use unspin_sim::ids::{Lock, Task, Vm};
+use unspin_scenario::{LockSharing, Scenario};
+use unspin_sim::{
+    LabHost,
+    ids::{Lock, Task, Vm},
+};
 
 /// Who appears. Indices are those of the ids.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +39,37 @@ pub struct LockEntry {
 }
 
 impl Cast {
+    /// Everybody of that scenario on that host, numbered as [`World::new`](unspin_sim::World::new) numbers them.
+    pub fn of(scenario: &Scenario, host: &LabHost) -> Cast {
+        let mut cast = Cast {
+            cpus: host.topology.cpus(),
+            ..Cast::default()
+        };
+        let vms = &scenario.vms;
+        for vm in vms.iter().flat_map(|vm| (0..vm.count).map(move |_| vm)) {
+            let number = cast.vms.len();
+            let of = Some(Vm(number as u32));
+            let locks = match vm.locks {
+                LockSharing::Shared(locks) if locks != 0 => locks,
+                _ => vm.vcpus,
+            };
+            cast.tasks.extend((0..vm.vcpus).map(|vcpu| TaskEntry {
+                name: format!("vm{number}/vcpu{vcpu}"),
+                vm: of,
+            }));
+            cast.locks.extend((0..locks).map(|lock| LockEntry {
+                name: format!("vm{number}/lock{lock}"),
+                vm: of,
+            }));
+            cast.vms.push(format!("vm{number}"));
+        }
+        cast.tasks.extend((0..host.burners).map(|burner| TaskEntry {
+            name: format!("burner{burner}"),
+            vm: None,
+        }));
+        cast
+    }
+
     /// The process number of a VM, from 1 on; that behind the last VM is the host's. 0 is the kernel's idle task.
     pub(crate) fn process(&self, vm: Option<Vm>) -> i32 {
         number(vm.map_or(self.vms.len(), Vm::index) + 1)

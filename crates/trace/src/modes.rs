@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vCPU does while it has a pCPU: user mode, kernel mode, out of the guest and why, halted.
+//! What a vCPU does: halted, or, while it has a pCPU, user mode, kernel mode, out of the guest and why.
 
 use std::io::Write;
 
@@ -19,7 +19,7 @@ pub struct Modes {
 #[derive(Clone, Default)]
 struct Mode {
     running: bool,
-    /// Inside the guest: the last that was said.
+    /// Inside the guest: the last that was said; "guest" while nothing was.
     guest: Option<&'static str>,
     /// Why it is out.
     outside: Option<&'static str>,
@@ -66,14 +66,17 @@ impl Modes {
                 mode.halted = false;
             }
             Change::Outside(why) => mode.outside = Some(why),
-            Change::Entered => mode.outside = None,
+            Change::Entered => {
+                mode.outside = None;
+                mode.halted = false;
+                mode.guest = mode.guest.or(Some("guest"));
+            }
             Change::Halts(halted) => mode.halted = halted,
         }
-        let halted = mode.halted.then_some("halted");
-        let wanted = halted
-            .or(mode.outside)
-            .or(mode.guest)
-            .filter(|_| mode.running);
+        let wanted = match mode.halted {
+            true => Some("halted"),
+            false => mode.outside.or(mode.guest).filter(|_| mode.running),
+        };
         if wanted == mode.shown {
             return;
         }
@@ -96,6 +99,7 @@ impl Modes {
     pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64) {
         for task in 0..self.tasks.len() {
             self.change(out, now_ns, Task(task as u32), Change::Runs(false));
+            self.change(out, now_ns, Task(task as u32), Change::Halts(false));
         }
     }
 }

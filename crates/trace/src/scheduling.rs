@@ -76,7 +76,7 @@ impl Scheduling {
         }
     }
 
-    pub fn waking(&mut self, cast: &Cast, now_ns: u64, cpu: Cpu, task: Task) {
+    pub fn waking(&mut self, cast: &Cast, (now_ns, cpu): (u64, Cpu), task: Task, target: Cpu) {
         self.settle(cast, now_ns, cpu);
         let waker = self.cpus[cpu.index()].running;
         let event = FtraceEvent {
@@ -87,7 +87,7 @@ impl Scheduling {
                 pid: Some(cast.thread(task)),
                 prio: Some(DEFAULT_PRIO),
                 success: Some(1),
-                target_cpu: Some(cpu.0 as i32),
+                target_cpu: Some(target.0 as i32),
             }),
             sched_switch: None,
         };

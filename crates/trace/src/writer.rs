@@ -118,9 +118,10 @@ impl<W: Write> PerfettoWriter<W> {
                     .moves(out, now_ns, task, runnable.then_some(cpu));
                 self.modes.change(out, now_ns, task, Change::Runs(false));
             }
-            Happening::Wakeup { task } => {
-                self.scheduling.waking(cast, now_ns, cpu, task);
-                self.runnable.moves(out, now_ns, task, Some(cpu));
+            Happening::Wakeup { task, target } => {
+                self.scheduling.waking(cast, (now_ns, cpu), task, target);
+                self.runnable.moves(out, now_ns, task, Some(target));
+                self.modes.change(out, now_ns, task, Change::Halts(false));
             }
             Happening::BorrowBegin { task } => self.borrow(now_ns, task, true),
             Happening::BorrowEnd { task } => self.borrow(now_ns, task, false),

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Traces, as Perfetto's own classes decode them (the package `perfetto` of PyPI, which `make setup` puts into the cache).
 
+mod checker;
 mod common;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+use std::path::PathBuf;
 
+use checker::{check, check_all, save};
 use common::{Expected, World, cast};
 use proptest::{
     prelude::*,
@@ -21,60 +19,30 @@ use unspin_sim::{
 };
 use unspin_trace::PerfettoWriter;
 
-/// The interpreter with Perfetto's classes.
-fn python() -> PathBuf {
-    let folder = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
-    let cache = folder("UNSPIN_CACHE")
-        .or_else(|| Some(folder("XDG_CACHE_HOME")?.join("unspin")))
-        .or_else(|| Some(folder("HOME")?.join(".cache/unspin")))
-        .expect("a cache folder");
-    let python = cache.join("python/bin/python");
-    assert!(
-        python.exists(),
-        "{} is missing: `make setup` makes it",
-        python.display()
-    );
-    python
-}
-
-fn check(traces: &[PathBuf]) -> Output {
-    let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/check_trace.py");
-    let mut command = Command::new(python());
-    command.arg(checker).args(traces);
-    command.output().expect("the checker starts")
-}
-
-fn check_all(traces: &[PathBuf]) {
-    let output = check(traces);
-    let said = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}{errors}");
-    assert_eq!(
-        said.lines().filter(|line| line.ends_with(": ok")).count(),
-        traces.len()
-    );
-}
-
-fn save(folder: &Path, name: &str, trace: &[u8], expected: &Expected) -> PathBuf {
-    let path = folder.join(name);
-    fs::write(&path, trace).expect("a trace is written");
-    let json = serde_json::to_string(expected).expect("JSON");
-    fs::write(folder.join(format!("{name}.json")), json).expect("its expectation is written");
-    path
-}
-
 /// Two vCPUs and a lock: the waiter is preempted, the lock handed to it, an interrupt sent, one never handled.
 fn scripted() -> (Vec<u8>, Expected) {
     let mut writer = PerfettoWriter::new(Vec::new(), cast(2, 1, 2, 1));
     let (holder, waiter, lock) = (Task(0), Task(1), Lock(0));
     let script = [
-        (1, 0, None, Happening::Wakeup { task: holder }),
+        (
+            1,
+            0,
+            None,
+            Happening::Wakeup {
+                task: holder,
+                target: Cpu(0),
+            },
+        ),
         (1, 0, None, Happening::SwitchIn { task: holder }),
-        (2, 1, None, Happening::Wakeup { task: waiter }),
+        (
+            2,
+            1,
+            None,
+            Happening::Wakeup {
+                task: waiter,
+                target: Cpu(1),
+            },
+        ),
         (3, 1, None, Happening::SwitchIn { task: waiter }),
         (3, 0, Some(holder), Happening::Kernel),
         (4, 0, Some(holder), Happening::LockAsked { lock }),

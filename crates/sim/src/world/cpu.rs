@@ -323,7 +323,7 @@ impl<O: Observer> World<O> {
         let cpu = self.scheduler.select_cpu(self.now_ns, task, waker);
         self.tasks[task.index()].becomes(State::Runnable, self.now_ns);
         let place = waker.unwrap_or(cpu);
-        self.tell(place, Happening::Wakeup { task });
+        self.tell(place, Happening::Wakeup { task, target: cpu });
         if let Some(vcpu) = self.tasks[task.index()].vcpu {
             self.vcpus[vcpu as usize].marks.woken = true;
         }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A world that does nothing but happen: every choice is drawn, and only what can follow is chosen.
+#![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{collections::BTreeMap, io::Write};
 
@@ -115,7 +116,8 @@ impl<W: Write> World<W> {
             State::Asleep => {
                 self.players[task.index()].state = State::Queued;
                 self.count("wakings");
-                self.tell(cpu, Happening::Wakeup { task });
+                let target = Cpu((choice >> 20) as u32 % self.cpus.len() as u32);
+                self.tell(cpu, Happening::Wakeup { task, target });
             }
             State::Queued => {
                 self.players[task.index()].state = State::Running;
