@@ -117,8 +117,13 @@ mod tests {
         assert_eq!(tree.next(), (7, 40));
         tree.set(0, 0);
         assert_eq!(tree.next(), (0, 0));
-        for slot in [0, 3, 40, SLOTS_MAX - 1] {
-            tree.set(slot, u64::MAX);
+        for (slot, late_ns) in [
+            (0, u64::MAX),
+            (3, NEVER_NS + 1),
+            (40, 1 << 63),
+            (SLOTS_MAX - 1, NEVER_NS),
+        ] {
+            tree.set(slot, late_ns);
         }
         assert_eq!(tree.next(), (NEVER_NS, 0));
         assert_eq!(tree.time_ns(40), NEVER_NS);
