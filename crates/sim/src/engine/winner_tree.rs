@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pending events: a winner tree (tournament tree; Knuth, The Art of Computer Programming 3, 5.4.1) with one leaf per
-//! slot.
+//! slot, in which four meet at each match: half as many matches in a row as with two, and the other three are read at once.
 
 /// The time of a slot that waits for nothing: the end of 48 bits, 78 hours.
 pub const NEVER_NS: u64 = u64::MAX >> SLOT_BITS;
@@ -14,12 +14,12 @@ const SLOT_BITS: u32 = 16;
 /// Which of a fixed number of slots has the earliest time; ties go to the lowest slot.
 ///
 /// A key is `time_ns << 16 | slot`, so one comparison orders both, and no two slots have equal keys. Each inner node has the
-/// smaller key of its two children; the root has the earliest. A change of a leaf replays the matches on its path, a fixed
+/// smallest key of its four children; the root has the earliest. A change of a leaf replays the matches on its path, a fixed
 /// number, without a branch that depends on times.
 #[derive(Clone, Debug)]
 pub struct WinnerTree {
-    /// Node 1 is the root, the children of node n are 2n and 2n + 1, the leaves are the second half; node 0 is unused. The
-    /// length is a power of two, 2 or more.
+    /// Node 1 is the root, the children of node n are 4n to 4n + 3. So row r begins at 4^r and has 4^r nodes; what lies between
+    /// the rows is unused. The leaves are the second half; the length is twice a power of four.
     nodes: Vec<u64>,
     slots: u32,
 }
@@ -31,13 +31,18 @@ impl WinnerTree {
     /// Unless there are 1 to [`SLOTS_MAX`] slots.
     pub fn new(slots: u32) -> WinnerTree {
         assert!((1..=SLOTS_MAX).contains(&slots), "1 to 65536 slots");
-        let leaves = slots.next_power_of_two() as usize;
+        let leaves = 1 << (slots.next_power_of_two().ilog2().next_multiple_of(2));
         let mut nodes = vec![u64::MAX; 2 * leaves];
         for (slot, node) in nodes[leaves..].iter_mut().enumerate() {
             *node = key(NEVER_NS, slot as u32);
         }
-        for parent in (1..leaves).rev() {
-            nodes[parent] = nodes[2 * parent].min(nodes[2 * parent + 1]);
+        let mut row = leaves;
+        while row > 1 {
+            row /= 4;
+            for parent in row..2 * row {
+                let children = nodes[4 * parent..4 * parent + 4].iter();
+                nodes[parent] = children.copied().fold(u64::MAX, u64::min);
+            }
         }
         WinnerTree { nodes, slots }
     }
@@ -56,13 +61,14 @@ impl WinnerTree {
         assert!(slot < self.slots, "no such slot");
         let mut winner = key(time_ns.min(NEVER_NS), slot);
         let mut node = (self.nodes.len() >> 1) + slot as usize;
-        // SAFETY: slot < slots <= len / 2, so the leaf is below len; below the root every node has a sibling (node ^ 1), in the
-        // same power-of-two row, and a parent of half the number: all in 1..len.
+        // SAFETY: slot < slots <= leaves = len / 2, so the leaf is in its row, leaves..len. Below the root a row begins at a
+        // multiple of 4, so the three others of a node's four are in its row, and its parent in the row above: all in 1..len.
         unsafe {
             *self.nodes.get_unchecked_mut(node) = winner;
             while node > 1 {
-                winner = winner.min(*self.nodes.get_unchecked(node ^ 1));
-                node >>= 1;
+                let others = [1, 2, 3].map(|other| *self.nodes.get_unchecked(node ^ other));
+                winner = winner.min(others[0].min(others[1]).min(others[2]));
+                node >>= 2;
                 *self.nodes.get_unchecked_mut(node) = winner;
             }
         }
@@ -100,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_empty_tree_waits_for_nothing() {
-        for slots in [1, 2, 3, 64, 65, SLOTS_MAX] {
+        for slots in [1, 2, 3, 4, 5, 64, 65, SLOTS_MAX] {
             let tree = WinnerTree::new(slots);
             assert_eq!(tree.next(), (NEVER_NS, 0));
             assert_eq!(tree.slots(), slots);
