@@ -360,7 +360,12 @@ impl HostScheduler for Credit {
         self.sort(cpu);
         let pcpu = &mut self.pcpus[cpu.index()];
         let helped = pcpu.helped.take().filter(|task| pcpu.queue.contains(task));
-        let first = helped.or(pcpu.queue.first().copied());
+        // Help goes before its own class, never before a better one: two vCPUs that spin for one another and have used up
+        // their credit would keep everybody else out.
+        let first = self.pcpus[cpu.index()].queue.first().copied();
+        let best = first.map(|task| self.priority(task));
+        let helped = helped.filter(|task| Some(self.priority(*task)) >= best);
+        let first = helped.or(first);
         let priority = first.map(|task| self.priority(task));
         let takes_first = helped.is_some() || priority > Some(Priority::Over);
         let stolen = if takes_first {

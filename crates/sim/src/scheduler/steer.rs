@@ -18,6 +18,9 @@ use crate::{
 /// Between two ticks, ns: HZ is 250 in Debian's kernel.
 const TICK_NS: u64 = 4_000_000;
 
+/// Bits of a flat weight's fraction.
+const FRACTION_BITS: u32 = 20;
+
 /// A virtual time, and an order among equal ones.
 type Key = (u64, u32);
 
@@ -136,20 +139,21 @@ impl Steer {
         self.cpus[cpu.index()].slice_left_ns = 0;
     }
 
-    /// The weight of a task with all its groups', in 1024ths of nice 0: its share of what is active at each level.
-    fn flat_weight(&self, task: Task) -> u64 {
+    /// The weight of a task with all its groups', `NICE_0_WEIGHT << FRACTION_BITS` for nice 0: at each level its share of what
+    /// is active there.
+    fn flat_weight(&self, task: Task) -> u128 {
         let entity = &self.tasks[task.index()];
-        let mut weight = u128::from(entity.weight);
+        // With 20 bits of fraction, as shares can be small.
+        let mut weight = u128::from(entity.weight) << FRACTION_BITS;
         let mut group = entity.group;
         while group != Group(0) {
             let known = &self.groups[group.index()];
-            // Weights are at most 2^17 and sums above 0: the product stays below 2^64 at each level.
-            weight =
-                (weight * u128::from(known.weight) << 10) / u128::from(known.active.max(1)) >> 10;
+            // Weights are at most 2^17 and there are few levels: the product fits 128 bits easily.
+            weight = weight * u128::from(known.weight) / u128::from(known.active.max(1));
             weight = weight.max(1);
             group = known.parent;
         }
-        weight as u64
+        weight
     }
 
     fn charge(&mut self, now_ns: u64, cpu: Cpu) {
@@ -171,7 +175,7 @@ impl Steer {
         let entity = &mut self.tasks[turn.index()];
         entity.charged_ns += elapsed_ns;
         entity.vtime_ns +=
-            (u128::from(elapsed_ns) * u128::from(NICE_0_WEIGHT) / u128::from(weight)) as u64;
+            (u128::from(elapsed_ns) * (u128::from(NICE_0_WEIGHT) << FRACTION_BITS) / weight) as u64;
         if let (true, Some(place)) = (queued, place) {
             self.queue(turn, place);
         }

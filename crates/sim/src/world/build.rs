@@ -178,7 +178,7 @@ impl<O: Observer> World<O> {
             let task = world
                 .scheduler
                 .add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
-            world.tasks.push(TaskState::new(None, None));
+            world.tasks.push(TaskState::new(None));
             debug_assert_eq!(task.index() + 1, world.tasks.len());
         }
         world.start();
@@ -270,7 +270,7 @@ impl<O: Observer> World<O> {
         debug_assert_eq!(task.index(), self.tasks.len());
         let _ = of;
         self.tasks
-            .push(TaskState::new(Some(self.vcpus.len() as u32), Some(vm)));
+            .push(TaskState::new(Some(self.vcpus.len() as u32)));
         let vcpu = Vcpu {
             port,
             vm,

@@ -16,7 +16,7 @@ pub(super) enum State {
 pub(super) struct TaskState {
     /// The vCPU that it is the thread of; `None`: it burns time.
     pub vcpu: Option<u32>,
-    pub vm: Option<u32>,
+
     /// The pCPU that it runs on.
     pub on: Option<Cpu>,
     pub state: State,
@@ -30,10 +30,9 @@ pub(super) struct TaskState {
 }
 
 impl TaskState {
-    pub fn new(vcpu: Option<u32>, vm: Option<u32>) -> TaskState {
+    pub fn new(vcpu: Option<u32>) -> TaskState {
         TaskState {
             vcpu,
-            vm,
             on: None,
             state: State::Sleeping,
             since_ns: 0,

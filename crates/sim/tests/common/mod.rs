@@ -78,7 +78,8 @@ pub fn random_host(random: &mut Random) -> LabHost {
     };
     LabHost {
         window: WindowRule::new(Control::ALL[random.below(5) as usize], Vendor::Amd)
-            .with_base([10, 3_000][random.below(2) as usize]),
+            // With 10, four spinners can make a fifth pCPU switch so often that nobody there ever enters its guest.
+            .with_base([200, 3_000][random.below(2) as usize]),
         candidates: CandidateRule::ALL[random.below(7) as usize],
         halt_poll_ns: [0, 50_000][random.below(2) as usize],
         burners: random.below(3) as u32,
