@@ -144,6 +144,33 @@ fn slices_of_cfs_are_parts_of_the_period_at_every_level() {
 }
 
 #[test]
+fn cfs_debits_new_tasks_and_credits_sleepers() {
+    for version in CFS {
+        let mut fair = plain(version);
+        let current = task(&mut fair, ROOT);
+        set_task(&mut fair, current, 50 * MILLISECOND);
+        fair.tick(0, CPU);
+        fair.advance_least_vruntime(0);
+        // It is the second of two: half of 6 ms later.
+        let new = task(&mut fair, ROOT);
+        assert_eq!(vruntime(&fair, new), 53 * MILLISECOND, "{version:?}");
+        for (slept_at, wakes_at) in [(10, 47), (48, 48), (52, 52)] {
+            let sleeper = fair.add_task(ROOT, 1024, Allowed::All, None);
+            fair.tasks[sleeper.index()].started = true;
+            fair.stand_on(sleeper, CPU);
+            let id = entity(&fair, sleeper) as usize;
+            fair.entities[id].vruntime = slept_at * MILLISECOND;
+            fair.enqueue(0, sleeper, CPU, Enqueue::Wakeup);
+            assert_eq!(
+                vruntime(&fair, sleeper),
+                wakes_at * MILLISECOND,
+                "{version:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_woken_task_preempts_beyond_the_granularity() {
     for version in CFS {
         for (ahead, preempts) in [(-1, false), (MILLISECOND, false), (MILLISECOND + 1, true)] {
