@@ -100,29 +100,41 @@ fn a_pcpu_whose_next_has_no_credits_steals() {
 }
 
 #[test]
-fn the_target_of_a_directed_yield_runs_next_under_credit() {
+fn the_target_of_a_directed_yield_runs_before_its_like() {
     let mut host = Host::new("credit", Topology::flat(2).expect("two pCPUs"));
     let tasks: Vec<Task> = (0..6)
         .map(|task| add(&mut host, ROOT, Some(task / 3), Load::Burns))
         .collect();
-    // Nobody has used up any credit yet: help goes before its own class only.
-    host.run_until(MILLISECOND);
-    let waits = |host: &Host, task: &Task| !host.current.contains(&Some(*task));
+    // Before the first accounting all are UNDER: the target runs next, wherever it waited.
+    host.run_until(5 * MILLISECOND);
     for cpu in [Cpu(0), Cpu(1)] {
-        let target = *tasks
-            .iter()
-            .rev()
-            .find(|task| waits(&host, task))
-            .expect("four wait");
+        let waits = |task: &&Task| !host.current.contains(&Some(**task));
+        let target = *tasks.iter().rev().find(waits).expect("four wait");
         assert_eq!(host.yield_to(cpu, target), YieldTo::Yielded);
-        assert_eq!(
-            host.current[cpu.index()],
-            Some(target),
-            "wherever it waited"
-        );
+        assert_eq!(host.current[cpu.index()], Some(target));
     }
     let running = host.current[1].expect("somebody runs");
     assert_eq!(host.yield_to(CPU, running), YieldTo::Refused);
+}
+
+#[test]
+fn two_that_yield_to_each_other_do_not_starve_a_third() {
+    let mut host = Host::new("credit", Topology::flat(1).expect("one pCPU"));
+    let [one, other, third] =
+        [0, 0, 1].map(|domain| add(&mut host, ROOT, Some(domain), Load::Burns));
+    for step in 1..20_000 {
+        host.run_until(step * MILLISECOND / 10);
+        let target = if host.current[0] == Some(one) {
+            other
+        } else {
+            one
+        };
+        if host.current[0] != Some(third) {
+            assert_eq!(host.yield_to(CPU, target), YieldTo::Yielded);
+        }
+    }
+    let share = host.ran_ns(third) as f64 / host.now_ns as f64;
+    assert!(share > 0.4, "it got {share} of its half");
 }
 
 /// The tasks that ran at a time, by pCPU.

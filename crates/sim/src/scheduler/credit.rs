@@ -9,7 +9,8 @@
 //! credit scheduler"), not 100 by whoever runs at a tick; they are counted in nanoseconds here, 100 of Xen's are 10 ms.
 //! Left out: caps; moving running vCPUs to idle cores at a tick. Of the idle pCPUs one is tickled, the nearest, not all.
 //! Xen has no directed yield: `yield_to` is what Friebel's helping asks for, the target comes to the yielder's pCPU
-//! and runs there next, whatever its priority.
+//! and runs there before all others of its priority, for the rest of the yielder's slice. (Before a higher one, or for a
+//! slice of its own, two that yield to each other would starve the other domains.)
 
 use super::cpu_set::CpuSet;
 use super::{Allowed, Enqueue, HostScheduler, YieldTo};
@@ -62,9 +63,9 @@ struct Pcpu {
     /// Up to when the current one was charged, ns.
     charged_ns: u64,
     slice_end_ns: u64,
+    /// The target of a directed yield: if it runs next, it runs on the yielder's slice.
+    lent_to: Option<Task>,
     queue: Vec<Task>,
-    /// Who runs next whatever its priority: the target of a directed yield.
-    helped: Option<Task>,
     /// The accounting after which its queue was last sorted.
     sorted: u64,
 }
@@ -97,8 +98,8 @@ impl Credit {
             current: None,
             charged_ns: 0,
             slice_end_ns: 0,
+            lent_to: None,
             queue: Vec::new(),
-            helped: None,
             sorted: 0,
         };
         Credit {
@@ -358,17 +359,9 @@ impl HostScheduler for Credit {
 
     fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         self.sort(cpu);
-        let pcpu = &mut self.pcpus[cpu.index()];
-        let helped = pcpu.helped.take().filter(|task| pcpu.queue.contains(task));
-        // Help goes before its own class, never before a better one: two vCPUs that spin for one another and have used up
-        // their credit would keep everybody else out.
         let first = self.pcpus[cpu.index()].queue.first().copied();
-        let best = first.map(|task| self.priority(task));
-        let helped = helped.filter(|task| Some(self.priority(*task)) >= best);
-        let first = helped.or(first);
         let priority = first.map(|task| self.priority(task));
-        let takes_first = helped.is_some() || priority > Some(Priority::Over);
-        let stolen = if takes_first {
+        let stolen = if priority > Some(Priority::Over) {
             None
         } else {
             self.steal(cpu, priority)
@@ -391,7 +384,9 @@ impl HostScheduler for Credit {
         let pcpu = &mut self.pcpus[cpu.index()];
         pcpu.current = Some(task);
         pcpu.charged_ns = now_ns;
-        pcpu.slice_end_ns = now_ns + SLICE_NS;
+        if pcpu.lent_to.take() != Some(task) {
+            pcpu.slice_end_ns = now_ns + SLICE_NS;
+        }
         Some(task)
     }
 
@@ -450,8 +445,13 @@ impl HostScheduler for Credit {
         self.pcpus[from.index()]
             .queue
             .retain(|other| *other != target);
-        self.insert(cpu, target);
-        self.pcpus[cpu.index()].helped = Some(target);
+        let priority = self.priority(target);
+        let queue = &self.pcpus[cpu.index()].queue;
+        let behind = |other: &Task| self.priority(*other) <= priority;
+        let position = queue.iter().position(behind).unwrap_or(queue.len());
+        self.pcpus[cpu.index()].queue.insert(position, target);
+        self.pcpus[cpu.index()].lent_to = Some(target);
+        self.vcpus[target.index()].cpu = cpu;
         YieldTo::Yielded
     }
 
