@@ -49,6 +49,10 @@ pub struct Costs {
     pub wakeup_ns: u32,
     /// An interrupt handler of the guest, its entry and EOI included. A guess: 1,500 cycles.
     pub handler_ns: u32,
+    /// From one guest task to another: half of the host's, since there is no exit and the address space often stays. A guess.
+    pub guest_switch_ns: u32,
+    /// What the host does at a page fault before it waits, beside the exit. A guess.
+    pub page_fault_ns: u32,
     /// An access to a line that this pCPU has: L1, 4 to 5 cycles.
     pub line_hit_ns: u32,
     /// A line handed over, by distance: within the core, within a last-level cache, a socket, between sockets. Typical of
@@ -87,6 +91,8 @@ impl Default for Costs {
             halt_ns: 300,
             wakeup_ns: 500,
             handler_ns: 600,
+            guest_switch_ns: 600,
+            page_fault_ns: 1_000,
             line_hit_ns: 2,
             line_core_ns: 10,
             line_cache_ns: 45,

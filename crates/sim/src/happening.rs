@@ -102,6 +102,8 @@ pub enum ExitReason {
     Interrupt,
     /// HLT.
     Halt,
+    /// A page that the host has to fetch.
+    PageFault,
     /// A hypercall.
     Hypercall,
     /// A write to the interrupt controller: an IPI that the hardware does not deliver by itself.

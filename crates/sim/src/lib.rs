@@ -12,4 +12,6 @@ pub mod scheduler;
 pub mod topology;
 mod world;
 
-pub use world::{BuildError, LabHost, RunError, SteeringModel, TaskTimes, VcpuStatistics, World};
+pub use world::{
+    BuildError, LabHost, Paravirtual, RunError, SteeringModel, TaskTimes, VcpuStatistics, World,
+};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From a scenario to a world at time 0.
 
+use std::collections::VecDeque;
+
 use unspin_policy::{
     Apple, AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Ecs, Epoch, PauseHardware,
     Vendor, WindowRule,
@@ -11,6 +13,7 @@ use unspin_steering::{Memory as PolicyMemory, Policies};
 use super::{
     VmState, World,
     cpu::Pcpu,
+    guest_tasks::GuestTask,
     task::TaskState,
     vcpu::{Base, Marks, Pauses, Pending, Steered, Then, Vcpu, VcpuStatistics},
 };
@@ -42,15 +45,37 @@ pub struct LabHost {
     pub candidates: CandidateRule,
     /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
     pub ignore_reschedules: bool,
-    /// How long a vCPU without work polls before it sleeps, ns (`halt_poll_ns`); 0: not at all.
+    /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
     /// Threads that burn time beside the VMs.
     pub burners: u32,
+    /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns. They take turns at guest ticks.
+    pub guest_tasks: u32,
+    /// Each task touches a page that the host has to fetch every so many turns of its vCPU; 0: never.
+    pub page_fault_every_turns: u32,
+    /// How long the host fetches a page, ns.
+    pub page_fetch_ns: u64,
+    /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
+    pub async_page_faults: bool,
+    /// What paravirtual functions guests have.
+    pub paravirtual: Paravirtual,
     /// eCS's extra schedule for guests with hint pages, and whether it is given back at unlock (ours) or not (the paper's
     /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
     pub ecs: Option<bool>,
     /// Where the scheduler is `steer`.
     pub steering: SteeringModel,
+}
+
+/// What a guest has that makes its interrupts cheaper (KVM's paravirtual features, Linux 5.10 and later); by default nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paravirtual {
+    /// A shootdown leaves out descheduled vCPUs: their flush is done when they are entered (`KVM_FEATURE_PV_TLB_FLUSH`).
+    pub tlb_flush: bool,
+    /// After a function call was sent, the first receiver that is descheduled is yielded to (`KVM_FEATURE_PV_SCHED_YIELD`).
+    pub sched_yield: bool,
+    /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`), otherwise an exit for each sixteen: an
+    /// x2APIC cluster.
+    pub send_ipi: bool,
 }
 
 /// How our scheduler knows and acts: parameters measured in the testbed, and its policies.
@@ -94,6 +119,11 @@ impl LabHost {
             ignore_reschedules: false,
             halt_poll_ns: 0,
             burners: 0,
+            guest_tasks: 1,
+            page_fault_every_turns: 0,
+            page_fetch_ns: 100_000,
+            async_page_faults: true,
+            paravirtual: Paravirtual::default(),
             ecs: None,
             steering: SteeringModel::default(),
         }
@@ -208,28 +238,33 @@ impl<O: Observer> World<O> {
         let first = self.vcpus.len() as u32;
         let group = self.scheduler.add_group(Group(0), NICE_0_WEIGHT);
         for vcpu in 0..vm.vcpus {
-            let [user_work, kernel_work, hold] = &*distributions;
-            let task = raw::unspin_lab_task {
-                // SAFETY: two integers.
-                random: unsafe { raw::unspin_lab_random_start(seed, vcpu) },
-                user_work,
-                kernel_work,
-                hold,
-                memory: memory.begin(),
-                number: vcpu,
-                vcpus: vm.vcpus,
-                lock_kind: vm.lock.number(),
-                locks: shared,
-                shootdown_every_turns: vm.shootdown_every_turns,
-                wakeup_every_turns: vm.wakeup_every_turns,
-                turns,
-                asked: 0,
-                released: 0,
-            };
-            // SAFETY: the distributions and the memory are in the VM's state, whose vCPUs go before it (`Drop` of World's
-            // fields: `vcpus` stands before `vms`), and neither moves.
-            let port = unsafe { Port::new(task)? };
-            self.add_vcpu(port, number, vcpu, group, vm);
+            let mut ports = VecDeque::new();
+            for guest_task in 0..self.host.guest_tasks.max(1) {
+                let [user_work, kernel_work, hold] = &*distributions;
+                let task = raw::unspin_lab_task {
+                    // SAFETY: two integers.
+                    random: unsafe {
+                        raw::unspin_lab_random_start(seed, vcpu + guest_task * vm.vcpus)
+                    },
+                    user_work,
+                    kernel_work,
+                    hold,
+                    memory: memory.begin(),
+                    number: vcpu,
+                    vcpus: vm.vcpus,
+                    lock_kind: vm.lock.number(),
+                    locks: shared,
+                    shootdown_every_turns: vm.shootdown_every_turns,
+                    wakeup_every_turns: vm.wakeup_every_turns,
+                    turns,
+                    asked: 0,
+                    released: 0,
+                };
+                // SAFETY: the distributions and the memory are in the VM's state, whose vCPUs go before it (`Drop` of World's
+                // fields: `vcpus` stands before `vms`), and neither moves.
+                ports.push_back(unsafe { Port::new(task)? });
+            }
+            self.add_vcpu(ports, number, vcpu, group);
         }
         self.vms.push(VmState {
             first_lock: self
@@ -256,23 +291,27 @@ impl<O: Observer> World<O> {
         Ok(())
     }
 
-    fn add_vcpu(
-        &mut self,
-        port: Port,
-        vm: u32,
-        number: u32,
-        group: Group,
-        of: &unspin_scenario::Vm,
-    ) {
+    fn add_vcpu(&mut self, mut ports: VecDeque<Port>, vm: u32, number: u32, group: Group) {
         let task = self
             .scheduler
             .add_task(group, NICE_0_WEIGHT, Allowed::All, Some(vm));
         debug_assert_eq!(task.index(), self.tasks.len());
-        let _ = of;
         self.tasks
             .push(TaskState::new(Some(self.vcpus.len() as u32)));
+        let Some(port) = ports.pop_front() else {
+            return; // there is one at least
+        };
+        let waiting = ports.into_iter().map(|port| GuestTask {
+            port,
+            base: Base::Answer(0),
+            user: false,
+            debt_ns: 0,
+        });
         let vcpu = Vcpu {
             port,
+            others: waiting.collect(),
+            page_ns: NEVER_NS,
+            sleeps_until_ns: NEVER_NS,
             vm,
             number,
             task,
@@ -300,8 +339,8 @@ impl<O: Observer> World<O> {
             steered: Steered::default(),
             memory: PolicyMemory::default(),
             ecs: self.host.ecs.map(Ecs::new),
-            halt_poll_ns: self.host.halt_poll_ns,
-            halted_since_ns: 0,
+            halt_poll_ns: 0,
+            halted_since_ns: None,
             statistics: VcpuStatistics::default(),
         };
         self.vcpus.push(vcpu);

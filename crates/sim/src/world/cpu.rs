@@ -354,7 +354,7 @@ impl<O: Observer> World<O> {
                 Base::Access { access, .. } => self.access_done(cpu, vcpu, access),
                 Base::Answer(answer) => self.ask(cpu, vcpu, answer),
                 Base::Work { .. } => self.work_done(cpu, vcpu),
-                Base::Halted | Base::Done => {}
+                Base::Halted | Base::Faulted | Base::Done => {}
             }
         }
     }

@@ -10,6 +10,9 @@ use crate::{
     ids::Cpu,
 };
 
+/// Receivers that one write to the x2APIC's ICR reaches.
+const CLUSTER: u32 = 16;
+
 impl<O: Observer> World<O> {
     /// The guest is left; so much work later that follows.
     pub(super) fn exit(
@@ -49,7 +52,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Back into the guest: entry is all that is left to do.
-    fn enter_soon(&mut self, vcpu: usize) {
+    pub(super) fn enter_soon(&mut self, vcpu: usize) {
         let entry_ns = u64::from(self.costs.entry_ns);
         let vcpu = &mut self.vcpus[vcpu];
         vcpu.then = Then::Enter;
@@ -75,6 +78,10 @@ impl<O: Observer> World<O> {
                 self.enter_soon(vcpu);
                 self.give_back(cpu);
             }
+            Then::Fault(told) => {
+                self.enter_soon(vcpu);
+                self.fault(cpu, vcpu, told);
+            }
             Then::Help => {
                 self.enter_soon(vcpu);
                 self.help(cpu, vcpu);
@@ -93,48 +100,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn halt(&mut self, cpu: Cpu, vcpu: usize) {
-        let known = &mut self.vcpus[vcpu];
-        known.halted_since_ns = self.now_ns;
-        if !known.pending.is_empty() {
-            self.enter_soon(vcpu);
-        } else if known.halt_poll_ns != 0 {
-            known.then = Then::PollOver;
-            known.host_left_ns = known.halt_poll_ns.into();
-        } else {
-            self.sleep(cpu, vcpu);
-        }
-    }
-
-    fn poll_over(&mut self, cpu: Cpu, vcpu: usize) {
-        if self.vcpus[vcpu].pending.is_empty() {
-            self.sleep(cpu, vcpu);
-        } else {
-            self.enter_soon(vcpu);
-        }
-    }
-
-    fn sleep(&mut self, cpu: Cpu, vcpu: usize) {
-        self.vcpus[vcpu].statistics.halts += 1;
-        self.enter_soon(vcpu);
-        self.tell(cpu, Happening::Halted);
-        self.block(cpu);
-    }
-
     /// What the guest sends.
     fn send(&mut self, cpu: Cpu, vcpu: usize, what: Sending) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
         match what {
-            Sending::Shootdown => {
-                for other in (0..count).filter(|other| *other != number) {
-                    let receiver = (first + other) as usize;
-                    self.vcpus[receiver].senders |= 1 << number;
-                    self.record_ipi(vcpu, receiver, Vector::Shootdown);
-                    self.deliver(cpu, receiver, Vector::Shootdown);
-                }
-                self.vcpus[vcpu].statistics.shootdowns += 1;
-            }
+            Sending::Shootdown => self.send_shootdown(cpu, vcpu),
             Sending::Token => {
                 let next = (first + (number + 1) % count) as usize;
                 self.vcpus[next].tokens += 1;
@@ -145,5 +116,44 @@ impl<O: Observer> World<O> {
                 }
             }
         }
+    }
+
+    /// To all others: flush, and answer (kvm_flush_tlb_multi(), kvm_smp_send_call_func_ipi(), arch/x86/kernel/kvm.c).
+    fn send_shootdown(&mut self, cpu: Cpu, vcpu: usize) {
+        let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
+        let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
+        let paravirtual = self.host.paravirtual;
+        let (mut sent, mut left_out, mut descheduled) = (0u32, 0u32, None);
+        for receiver in (first..first + count).filter(|other| *other != vcpu) {
+            let off = self.cpu_of(self.vcpus[receiver].task).is_none();
+            if off && paravirtual.tlb_flush {
+                left_out += 1;
+                continue;
+            }
+            sent += 1;
+            descheduled = descheduled.or(off.then_some(receiver));
+            self.vcpus[receiver].senders |= 1 << number;
+            self.record_ipi(vcpu, receiver, Vector::Shootdown);
+            self.deliver(cpu, receiver, Vector::Shootdown);
+        }
+        if left_out != 0 {
+            let word = self.vms[vm].memory.unanswered(number);
+            let left = self.vms[vm].memory.get(word);
+            self.write(cpu, vcpu, word, left.wrapping_sub(left_out));
+        }
+        let mut more_ns = match paravirtual.send_ipi {
+            true => self.costs.hypercall_ns,
+            false => {
+                let one_ns = self.costs.exit_ns + self.costs.entry_ns + self.costs.ipi_send_ns;
+                sent.saturating_sub(1) / CLUSTER * one_ns
+            }
+        };
+        self.vcpus[vcpu].statistics.shootdowns += 1;
+        if let Some(receiver) = descheduled.filter(|_| paravirtual.sched_yield) {
+            more_ns += self.costs.exit_ns + self.costs.entry_ns + self.costs.hypercall_ns;
+            let target = self.vcpus[receiver].task;
+            self.yield_to(cpu, vcpu, target);
+        }
+        self.vcpus[vcpu].host_left_ns += u64::from(more_ns);
     }
 }

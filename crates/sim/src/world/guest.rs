@@ -156,27 +156,15 @@ impl<O: Observer> World<O> {
             }
             r::UNSPIN_LAB_HALT => {
                 self.vcpus[vcpu].base = Base::Halted;
-                if self.vcpus[vcpu].pending.is_empty() {
-                    let work_ns = self.costs.halt_ns;
-                    self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
-                } else {
-                    self.take_interrupt(cpu, vcpu);
-                }
+                self.guest_blocks(cpu, vcpu);
                 None
             }
             r::UNSPIN_LAB_TURNED => {
                 self.vcpus[vcpu].statistics.operations += 1;
-                Some(0)
+                (!self.touches_a_page(cpu, vcpu)).then_some(0)
             }
             r::UNSPIN_LAB_DONE => {
-                let known = &mut self.vcpus[vcpu];
-                known.base = Base::Done;
-                known.timer_ns = NEVER_NS;
-                self.unfinished -= 1;
-                let slot = self.timer_slot(vcpu);
-                self.tree.set(slot, NEVER_NS);
-                let work_ns = self.costs.halt_ns;
-                self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
+                self.guest_task_done(cpu, vcpu);
                 None
             }
             kind => unreachable!("c/lab.h has no request {kind}"),

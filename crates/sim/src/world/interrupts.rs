@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Interrupts of guests: how they get there, and what their handlers do.
 
-use super::{
-    World,
-    vcpu::{Base, Then},
-};
+use super::{World, vcpu::Then};
 use crate::{
     engine::NEVER_NS,
     happening::{ExitReason, Happening, Observer, Vector},
@@ -28,6 +25,9 @@ impl<O: Observer> World<O> {
 
     /// A vCPU with a new interrupt pending is woken, or kicked out of its guest, or will find it.
     fn notify(&mut self, from: Option<Cpu>, receiver: usize) {
+        if self.vcpus[receiver].sleeps_until_ns != NEVER_NS {
+            return; // its thread waits for a page, whatever its guest gets
+        }
         let task = self.vcpus[receiver].task;
         match self.cpu_of(task) {
             Some(there) if Some(there) == from => {}
@@ -84,14 +84,15 @@ impl<O: Observer> World<O> {
         };
         match vector {
             Vector::Shootdown => self.answer_all(cpu, vcpu),
-            Vector::Tick => self.vcpus[vcpu].statistics.ticks += 1,
+            Vector::Tick => {
+                self.vcpus[vcpu].statistics.ticks += 1;
+                self.guest_tick(cpu, vcpu);
+            }
             Vector::Reschedule => {}
         }
         self.tell(cpu, Happening::InterruptDone);
-        if self.vcpus[vcpu].base == Base::Halted {
-            // HLT returns once an interrupt has been handled.
-            self.vcpus[vcpu].base = Base::Answer(0);
-        }
+        // HLT returns once an interrupt has been handled.
+        self.unblock(vcpu);
         if !self.take_interrupt(cpu, vcpu) {
             self.go_on(cpu, vcpu);
         }
@@ -112,27 +113,40 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A guest that was entered for nothing halts again.
-    pub(super) fn halt_again(&mut self, cpu: Cpu, vcpu: usize) {
-        let work_ns = self.costs.halt_ns;
-        self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
-    }
-
     /// The slot of a vCPU's timer.
     pub(super) fn timer_slot(&self, vcpu: usize) -> u32 {
         (self.cpus.len() + vcpu) as u32
     }
 
-    /// A guest's timer fires.
-    pub(super) fn timer_event(&mut self, vcpu: usize) {
-        let period_ns = self.vms[self.vcpus[vcpu].vm as usize].tick_period_ns;
-        self.vcpus[vcpu].timer_ns = match period_ns {
-            NEVER_NS => NEVER_NS,
-            period_ns => self.now_ns + period_ns,
-        };
+    /// Plans what comes next of a vCPU's timers.
+    pub(super) fn set_timer(&mut self, vcpu: usize) {
+        let known = &self.vcpus[vcpu];
+        let at_ns = known.timer_ns.min(known.page_ns).min(known.sleeps_until_ns);
         let slot = self.timer_slot(vcpu);
-        self.tree.set(slot, self.vcpus[vcpu].timer_ns);
-        self.vcpus[vcpu].pending.add(Vector::Tick);
+        self.tree.set(slot, at_ns);
+    }
+
+    /// A timer of a vCPU is due: a page is there, or the guest's tick.
+    pub(super) fn timer_event(&mut self, vcpu: usize) {
+        let now_ns = self.now_ns;
+        let period_ns = self.vms[self.vcpus[vcpu].vm as usize].tick_period_ns;
+        let known = &mut self.vcpus[vcpu];
+        if known.sleeps_until_ns <= now_ns {
+            known.sleeps_until_ns = NEVER_NS;
+            let task = known.task;
+            self.set_timer(vcpu);
+            self.wake(task, None);
+            return;
+        }
+        let vector = if known.page_ns <= now_ns {
+            known.page_ns = NEVER_NS;
+            Vector::Reschedule
+        } else {
+            known.timer_ns = now_ns.saturating_add(period_ns).min(NEVER_NS);
+            Vector::Tick
+        };
+        known.pending.add(vector);
+        self.set_timer(vcpu);
         let task = self.vcpus[vcpu].task;
         // The host's timer interrupt comes where the vCPU runs: it need not travel.
         match self.cpu_of(task) {

@@ -10,6 +10,8 @@ mod build;
 mod cpu;
 mod exits;
 mod guest;
+mod guest_tasks;
+mod halt;
 mod interrupts;
 mod results;
 mod spin;
@@ -18,7 +20,7 @@ mod steering;
 mod task;
 mod vcpu;
 
-pub use build::{BuildError, LabHost, SteeringModel};
+pub use build::{BuildError, LabHost, Paravirtual, SteeringModel};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
 

@@ -144,7 +144,7 @@ impl<O: Observer> World<O> {
         match self.vcpus[vcpu].base {
             Base::Spin(spin) => self.look_again(cpu, vcpu, spin),
             // Nothing that it waits for: it halts again. Who is done still answers the others.
-            Base::Halted | Base::Done => self.halt_again(cpu, vcpu),
+            Base::Halted | Base::Faulted | Base::Done => self.guest_blocks(cpu, vcpu),
             _ => {}
         }
     }

@@ -102,7 +102,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Asks the scheduler; what the kernel's function returns.
-    fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
+    pub(super) fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
         if self.scheduler.steering().is_some() {
             let result = self.steered_yield(cpu, vcpu, target);
             self.tell(cpu, Happening::YieldTo { target, result });
@@ -146,6 +146,7 @@ impl<O: Observer> World<O> {
     /// A vCPU gets a pCPU: what was remembered until then is forgotten, and KVM shrinks its window.
     pub(super) fn arrives(&mut self, vcpu: usize) {
         let rule = self.host.window;
+        self.halt_over(vcpu);
         let known = &mut self.vcpus[vcpu];
         known.marks.woken = false;
         known.marks.sent_by = 0;

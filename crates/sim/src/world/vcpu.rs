@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a vCPU is doing, in layers: the host's work for it is done first, then an interrupt handler, then the guest task.
 
+use std::collections::VecDeque;
+
 use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin};
 use unspin_steering::Memory;
 
+use super::guest_tasks::GuestTask;
 use crate::{
     engine::NEVER_NS,
     guest::{
@@ -31,6 +34,8 @@ pub(super) enum Then {
     GiveBack,
     /// The hypercall that asks for help.
     Help,
+    /// The host fetches a page; whether the guest is told meanwhile.
+    Fault(bool),
 }
 
 /// To whom an inter-processor interrupt goes.
@@ -53,8 +58,10 @@ pub(super) enum Base {
     Spin(Spin),
     /// The answer to its last request is there.
     Answer(u32),
-    /// HLT.
+    /// HLT, or another guest task runs until something comes.
     Halted,
+    /// It waits for a page that the host fetches.
+    Faulted,
     /// Its turns are done: it only answers interrupts.
     Done,
 }
@@ -196,6 +203,10 @@ pub struct VcpuStatistics {
     pub wakeups: u64,
     /// Times it went to sleep in the host.
     pub halts: u64,
+    /// Pages that the host had to fetch.
+    pub page_faults: u64,
+    /// Switches between guest tasks.
+    pub guest_switches: u64,
     /// Guest ticks handled.
     pub ticks: u64,
     /// Host work done on its account: exits, entries, switches.
@@ -238,6 +249,11 @@ pub(super) struct Vcpu {
     pub tokens: u32,
     pub pauses: Pauses,
     pub marks: Marks,
+    /// Guest tasks that do not have the vCPU, in order of their turns.
+    pub others: VecDeque<GuestTask>,
+    /// When the page is there that the guest was told of, and when the thread wakes that waits for one; `NEVER_NS`: none.
+    pub page_ns: u64,
+    pub sleeps_until_ns: u64,
     /// When the guest's timer fires; `NEVER_NS`: it has none.
     pub timer_ns: u64,
     /// Lock asked for, and since when.
@@ -254,7 +270,7 @@ pub(super) struct Vcpu {
     pub ecs: Option<Ecs>,
     /// The halt polling time in force (`kvm_vcpu_halt()`).
     pub halt_poll_ns: u32,
-    pub halted_since_ns: u64,
+    pub halted_since_ns: Option<u64>,
     pub statistics: VcpuStatistics,
 }
 
@@ -277,7 +293,7 @@ impl Vcpu {
                 others.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
             }
             Base::Answer(_) => 0,
-            Base::Halted | Base::Done => NEVER_NS,
+            Base::Halted | Base::Faulted | Base::Done => NEVER_NS,
         }
     }
 
@@ -308,7 +324,7 @@ impl Vcpu {
                 }
                 self.statistics.spin_ns += elapsed_ns;
             }
-            Base::Answer(_) | Base::Halted | Base::Done => {}
+            Base::Answer(_) | Base::Halted | Base::Faulted | Base::Done => {}
         }
     }
 }

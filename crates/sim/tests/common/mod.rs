@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash};
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
 use unspin_sim::{
-    LabHost, RunError, World,
+    LabHost, Paravirtual, RunError, World,
     costs::Costs,
     happening::{Happening, Observer},
     ids::{Cpu, Task},
@@ -47,11 +47,16 @@ pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
             "preemptable_ticket",
         ]);
         let locks = random.one_of(&["locks = 1", "locks = 3", "locks = \"private\""]);
-        let hold = random.one_of(&[
+        let held_long = random.one_of(&[
             "\"300ns\"",
             "{ exponential = \"2us\" }",
             "{ uniform = [\"10ns\", \"300us\"] }",
         ]);
+        // Each look of a test-and-set waiter is an access of its own: hold those shortly.
+        let hold = match lock {
+            "test_and_set" => "\"300ns\"",
+            _ => held_long,
+        };
         let user = random.one_of(&["\"0ns\"", "\"5us\"", "{ exponential = \"100us\" }"]);
         text += &format!(
             "[[vm]]\ncount = {}\nvcpus = {}\nlock = \"{lock}\"\n{locks}\nhold = {hold}\nuser_work = {user}\n\
@@ -81,6 +86,15 @@ pub fn random_host(random: &mut Random) -> LabHost {
             // With 10, four spinners can make a fifth pCPU switch so often that nobody there ever enters its guest.
             .with_base([200, 3_000][random.below(2) as usize]),
         candidates: CandidateRule::ALL[random.below(7) as usize],
+        guest_tasks: 1 + random.below(3) as u32,
+        page_fault_every_turns: random.below(4) as u32,
+        async_page_faults: random.below(2) == 0,
+        paravirtual: Paravirtual {
+            tlb_flush: random.below(2) == 0,
+            sched_yield: random.below(2) == 0,
+            send_ipi: random.below(2) == 0,
+        },
+        ecs: [None, Some(false), Some(true)][random.below(3) as usize],
         halt_poll_ns: [0, 50_000][random.below(2) as usize],
         burners: random.below(3) as u32,
         ..LabHost::new(topology.expect("a few pCPUs"))

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The guest's own scheduler: several tasks on one vCPU take turns at guest ticks, and whoever blocks makes room. Kernel code
+//! with a lock asked for or held, or that waits for answers, is not preempted, as in a guest without preemption.
+
+use super::{
+    World,
+    vcpu::{Base, Then},
+};
+use crate::{
+    engine::NEVER_NS,
+    guest::port::Port,
+    happening::{ExitReason, Happening, Observer},
+    ids::Cpu,
+};
+
+/// A guest task that does not have its vCPU.
+pub(super) struct GuestTask {
+    pub port: Port,
+    pub base: Base,
+    pub user: bool,
+    pub debt_ns: u64,
+}
+
+impl GuestTask {
+    /// Whether it could run.
+    fn is_ready(&self) -> bool {
+        matches!(self.base, Base::Work { .. } | Base::Answer(_))
+    }
+}
+
+impl<O: Observer> World<O> {
+    /// Another task that could run gets the vCPU; whether there was one. The one that had it waits as it is.
+    pub(super) fn switch_guest_task(&mut self, cpu: Cpu, vcpu: usize) -> bool {
+        let cost_ns = u64::from(self.costs.guest_switch_ns);
+        let known = &mut self.vcpus[vcpu];
+        let Some(place) = known.others.iter().position(GuestTask::is_ready) else {
+            return false;
+        };
+        let Some(mut next) = known.others.remove(place) else {
+            return false;
+        };
+        std::mem::swap(&mut known.port, &mut next.port);
+        std::mem::swap(&mut known.base, &mut next.base);
+        std::mem::swap(&mut known.user, &mut next.user);
+        std::mem::swap(&mut known.debt_ns, &mut next.debt_ns);
+        let was_user = next.user;
+        known.others.push_back(next);
+        known.statistics.guest_switches += 1;
+        match &mut known.base {
+            Base::Work { left_ns } => *left_ns += cost_ns,
+            _ => known.debt_ns += cost_ns,
+        }
+        match (was_user, known.user) {
+            (false, true) => self.tell(cpu, Happening::User),
+            (true, false) => self.tell(cpu, Happening::Kernel),
+            _ => {}
+        }
+        true
+    }
+
+    /// At a guest tick: the next task's turn, unless this one may not be preempted.
+    pub(super) fn guest_tick(&mut self, cpu: Cpu, vcpu: usize) {
+        let known = &self.vcpus[vcpu];
+        if known.critical == 0 && matches!(known.base, Base::Work { .. }) {
+            self.switch_guest_task(cpu, vcpu);
+        }
+    }
+
+    /// Something has come that blocked tasks may wait for: they look again when it is their turn.
+    pub(super) fn unblock(&mut self, vcpu: usize) {
+        let known = &mut self.vcpus[vcpu];
+        let page_is_there = known.page_ns == NEVER_NS;
+        let others = known.others.iter_mut().map(|other| &mut other.base);
+        for base in others.chain([&mut known.base]) {
+            if *base == Base::Halted || (*base == Base::Faulted && page_is_there) {
+                *base = Base::Answer(0);
+            }
+        }
+    }
+
+    /// The current task has nothing to do until an interrupt: another runs, or the vCPU halts.
+    pub(super) fn guest_blocks(&mut self, cpu: Cpu, vcpu: usize) {
+        if !self.vcpus[vcpu].pending.is_empty() {
+            self.take_interrupt(cpu, vcpu);
+        } else if !self.switch_guest_task(cpu, vcpu) {
+            let work_ns = self.costs.halt_ns;
+            self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
+        }
+    }
+
+    /// The current task's turns are done.
+    pub(super) fn guest_task_done(&mut self, cpu: Cpu, vcpu: usize) {
+        let known = &mut self.vcpus[vcpu];
+        known.base = Base::Done;
+        if known.others.iter().all(|other| other.base == Base::Done) {
+            known.timer_ns = NEVER_NS;
+            self.unfinished -= 1;
+            self.set_timer(vcpu);
+        }
+        self.guest_blocks(cpu, vcpu);
+    }
+
+    /// A turn is done; now and then the guest touches a page that the host has to fetch. Whether it waits for it.
+    pub(super) fn touches_a_page(&mut self, cpu: Cpu, vcpu: usize) -> bool {
+        let every_turns = self.host.page_fault_every_turns;
+        let known = &mut self.vcpus[vcpu];
+        if every_turns == 0 || known.statistics.operations % u64::from(every_turns) != 0 {
+            return false;
+        }
+        known.statistics.page_faults += 1;
+        // One page at a time is told of asynchronously: a second fault waits in the host.
+        let told = self.host.async_page_faults && known.page_ns == NEVER_NS;
+        known.base = if told { Base::Faulted } else { Base::Answer(0) };
+        let work_ns = self.costs.page_fault_ns;
+        self.exit(cpu, vcpu, ExitReason::PageFault, work_ns, Then::Fault(told));
+        true
+    }
+
+    /// The host fetches the page: the vCPU's thread sleeps, or the guest is told and does something else.
+    pub(super) fn fault(&mut self, cpu: Cpu, vcpu: usize, told: bool) {
+        let at_ns = self.now_ns + self.host.page_fetch_ns;
+        let known = &mut self.vcpus[vcpu];
+        known.page_ns = if told { at_ns } else { known.page_ns };
+        known.sleeps_until_ns = if told { NEVER_NS } else { at_ns };
+        self.set_timer(vcpu);
+        if !told {
+            self.tell(cpu, Happening::Halted);
+            self.block(cpu);
+        }
+    }
+}
