@@ -6,7 +6,8 @@ mod common;
 
 use std::hash::Hasher;
 
-use common::{Random, check, random_host, random_scenario, random_scheduler};
+use common::{check, random_world};
+use unspin_sim::ids::Task;
 
 /// How many seeds; `make test-long` asks for 10,000.
 fn seeds() -> u64 {
@@ -18,19 +19,32 @@ fn seeds() -> u64 {
 
 #[test]
 fn nothing_is_lost_in_any_world() {
-    for seed in 0..seeds() {
-        let run = || {
-            let mut random = Random(seed);
-            let scenario = random_scenario(seed, &mut random);
-            let host = random_host(&mut random);
-            let scheduler = random_scheduler(host.topology, &mut random);
-            let world = check(&scenario, host, scheduler);
-            let world = world.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
-            let turns: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
-            let witness = world.into_observer();
-            assert_eq!(turns, witness.acquisitions, "seed {seed}");
-            witness.all.finish()
-        };
-        assert_eq!(run(), run(), "seed {seed} twice");
-    }
+    let seeds = seeds();
+    let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    std::thread::scope(|scope| {
+        for worker in 0..workers {
+            scope.spawn(move || (worker..seeds).step_by(workers as usize).for_each(one_seed));
+        }
+    });
+}
+
+fn one_seed(seed: u64) {
+    let run = || {
+        let (scenario, host, scheduler, charged) = random_world(seed);
+        let world = check(&scenario, host, scheduler);
+        let world = world.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let turns: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
+        let running_ns: u64 = (0..world.tasks())
+            .map(|task| world.times(Task(task)).running_ns)
+            .sum();
+        let witness = world.into_observer();
+        assert_eq!(turns, witness.acquisitions, "seed {seed}");
+        let charged_ns: u64 = charged.borrow().iter().sum();
+        assert!(
+            charged_ns <= running_ns,
+            "seed {seed}: {charged_ns} of {running_ns} ns are charged"
+        );
+        witness.all.finish()
+    };
+    assert_eq!(run(), run(), "seed {seed} twice");
 }

@@ -4,8 +4,8 @@
 //!
 //! What decides is not here: the world asks the functions of `policy/steering.h`, as the BPF programs do, and then calls
 //! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_loan`]. As there, the debt is that of the thread whose turn it is: a
-//! borrower is never charged. Left out: clocks per queue (one clock serves all here), nohz_full, isolated pCPUs, and the
-//! debit of new tasks.
+//! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
+//! bpf/steer_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
 
 use std::collections::BTreeSet;
 
@@ -21,15 +21,25 @@ const TICK_NS: u64 = 4_000_000;
 /// Bits of a flat weight's fraction.
 const FRACTION_BITS: u32 = 20;
 
-/// A virtual time, and an order among equal ones.
-type Key = (u64, u32);
+/// A virtual time, and an order among equal ones. Virtual times can be below 0: clocks are set side by side by offsets.
+type Key = (i64, u32);
+
+/// The clock of a queue: the vtime of its last task that began a turn, and what is added to its vtimes where they are compared
+/// with the shared queue's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Clock {
+    now_ns: i64,
+    offset_ns: i64,
+}
 
 #[derive(Clone, Debug)]
 struct Entity {
     group: Group,
     weight: u32,
     allowed: Allowed,
-    vtime_ns: u64,
+    vtime_ns: i64,
+    /// The queue that its vtime belongs to: a pCPU's own, or the shared one.
+    home: Option<Cpu>,
     charged_ns: u64,
     /// Where it is, while it is runnable.
     cpu: Option<Cpu>,
@@ -60,12 +70,20 @@ struct Here {
     lender: Option<Task>,
 }
 
+/// So much time at that weight, as virtual time.
+fn weighted(weight: u128, ns: u64) -> i64 {
+    let scaled = u128::from(ns) * (u128::from(NICE_0_WEIGHT) << FRACTION_BITS) / weight.max(1);
+    scaled.min(i64::MAX as u128 / 4) as i64
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Steer {
     topology: Topology,
     slice_ns: u64,
-    clock_ns: u64,
+    /// The shared queue's clock.
+    shared_now_ns: i64,
+    clocks: Vec<Clock>,
     tasks: Vec<Entity>,
     groups: Vec<GroupState>,
     shared: BTreeSet<Key>,
@@ -80,7 +98,8 @@ impl Steer {
         Steer {
             topology,
             slice_ns: slice_ns.max(1),
-            clock_ns: 0,
+            shared_now_ns: 0,
+            clocks: vec![Clock::default(); cpus],
             tasks: Vec::new(),
             groups: vec![GroupState {
                 parent: Group(0),
@@ -172,12 +191,58 @@ impl Steer {
         if queued {
             self.take_from_queue(turn);
         }
-        let entity = &mut self.tasks[turn.index()];
-        entity.charged_ns += elapsed_ns;
-        entity.vtime_ns +=
-            (u128::from(elapsed_ns) * (u128::from(NICE_0_WEIGHT) << FRACTION_BITS) / weight) as u64;
+        self.tasks[turn.index()].charged_ns += elapsed_ns;
+        self.tasks[turn.index()].vtime_ns += weighted(weight, elapsed_ns);
+        self.keep_up(turn, self.clock_ns(self.tasks[turn.index()].home));
         if let (true, Some(place)) = (queued, place) {
             self.queue(turn, place);
+        }
+    }
+
+    /// The clock of a queue.
+    fn clock_ns(&self, queue: Option<Cpu>) -> i64 {
+        queue.map_or(self.shared_now_ns, |cpu| self.clocks[cpu.index()].now_ns)
+    }
+
+    fn offset_ns(&self, queue: Option<Cpu>) -> i64 {
+        queue.map_or(0, |cpu| self.clocks[cpu.index()].offset_ns)
+    }
+
+    /// How far a task may be from others for what it has run, or not run: `reach()`.
+    fn reach_ns(&self, task: Task) -> i64 {
+        weighted(self.flat_weight(task), 2 * self.slice_ns + TICK_NS)
+    }
+
+    /// No further behind than that.
+    fn keep_up(&mut self, task: Task, now_ns: i64) {
+        let floor_ns = now_ns - self.reach_ns(task);
+        let entity = &mut self.tasks[task.index()];
+        entity.vtime_ns = entity.vtime_ns.max(floor_ns);
+    }
+
+    /// The task comes to a queue, or to it again: `arrive()`.
+    fn arrive(&mut self, task: Task, queue: Option<Cpu>) {
+        let home = self.tasks[task.index()].home;
+        if home != queue {
+            let moved_ns = self.offset_ns(home) - self.offset_ns(queue);
+            let entity = &mut self.tasks[task.index()];
+            entity.vtime_ns += moved_ns;
+            entity.home = queue;
+        }
+        let mut now_ns = self.clock_ns(queue);
+        if let Some(cpu) = queue.filter(|cpu| self.own[cpu.index()].is_empty()) {
+            // A queue of a pCPU that nobody waits in is as far as the shared one.
+            now_ns = now_ns.max(self.shared_now_ns - self.clocks[cpu.index()].offset_ns);
+        }
+        self.keep_up(task, now_ns);
+    }
+
+    /// How far the one that is ahead is beyond its reach: `beyond()`.
+    fn beyond_ns(&self, ahead: Task, by_ns: i64) -> i64 {
+        if by_ns <= TICK_NS as i64 {
+            0
+        } else {
+            (by_ns - self.reach_ns(ahead)).max(0)
         }
     }
 
@@ -205,13 +270,18 @@ impl Steer {
     }
 
     fn queue(&mut self, task: Task, cpu: Cpu) {
+        let queue = match self.tasks[task.index()].allowed {
+            Allowed::All => None,
+            Allowed::Only(_) => Some(cpu),
+        };
+        self.arrive(task, queue);
         let entity = &mut self.tasks[task.index()];
         entity.queued = true;
         entity.cpu = Some(cpu);
         let key = (entity.vtime_ns, task.0);
-        match entity.allowed {
-            Allowed::All => self.shared.insert(key),
-            Allowed::Only(_) => self.own[cpu.index()].insert(key),
+        match queue {
+            None => self.shared.insert(key),
+            Some(cpu) => self.own[cpu.index()].insert(key),
         };
     }
 
@@ -219,18 +289,28 @@ impl Steer {
         let entity = &mut self.tasks[task.index()];
         entity.queued = false;
         let key = (entity.vtime_ns, task.0);
-        let place = entity.cpu.unwrap_or(Cpu(0));
-        match entity.allowed {
-            Allowed::All => self.shared.remove(&key),
-            Allowed::Only(_) => self.own[place.index()].remove(&key),
+        match entity.home {
+            None => self.shared.remove(&key),
+            Some(cpu) => self.own[cpu.index()].remove(&key),
         };
     }
 
-    /// The earlier of the two heads that this pCPU may run.
-    fn head(&self, cpu: Cpu) -> Option<Task> {
-        let heads = [self.shared.first(), self.own[cpu.index()].first()];
-        let first = heads.into_iter().flatten().min()?;
-        Some(Task(first.1))
+    /// The earlier of the two heads that this pCPU may run; the queues are set side by side: `align()`.
+    fn head(&mut self, cpu: Cpu) -> Option<Task> {
+        let common = self.shared.first().copied();
+        let own = self.own[cpu.index()].first().copied();
+        let (Some(common), Some(own)) = (common, own) else {
+            return common.or(own).map(|first| Task(first.1));
+        };
+        let own_ns = own.0 + self.clocks[cpu.index()].offset_ns;
+        let more_ns = if own_ns < common.0 {
+            self.beyond_ns(Task(common.1), common.0 - own_ns)
+        } else {
+            -self.beyond_ns(Task(own.1), own_ns - common.0)
+        };
+        self.clocks[cpu.index()].offset_ns += more_ns;
+        let own_first = own_ns + more_ns <= common.0;
+        Some(Task(if own_first { own.1 } else { common.1 }))
     }
 
     fn leave_cpu(&mut self, task: Task, cpu: Cpu, runnable: bool) {
@@ -244,7 +324,20 @@ impl Steer {
 
     fn begin_turn(&mut self, task: Task, cpu: Cpu) {
         self.take_from_queue(task);
-        self.clock_ns = self.clock_ns.max(self.tasks[task.index()].vtime_ns);
+        let (vtime_ns, home) = (
+            self.tasks[task.index()].vtime_ns,
+            self.tasks[task.index()].home,
+        );
+        match home {
+            None => self.shared_now_ns = self.shared_now_ns.max(vtime_ns),
+            Some(cpu) => {
+                let clock = &mut self.clocks[cpu.index()];
+                clock.now_ns = clock.now_ns.max(vtime_ns);
+                if self.shared.is_empty() {
+                    clock.offset_ns = self.shared_now_ns - clock.now_ns;
+                }
+            }
+        }
         let slice_ns = self.slice_ns;
         let here = &mut self.cpus[cpu.index()];
         here.turn = Some(task);
@@ -268,6 +361,7 @@ impl HostScheduler for Steer {
             weight: weight.max(1),
             allowed,
             vtime_ns: 0,
+            home: None,
             charged_ns: 0,
             cpu: None,
             queued: false,
@@ -288,12 +382,13 @@ impl HostScheduler for Steer {
         idle.unwrap_or(near)
     }
 
-    fn enqueue(&mut self, _: u64, task: Task, cpu: Cpu, _: Enqueue) {
-        // Who slept keeps a slice's advantage at most, as in steer_time.
-        let floor_ns = self.clock_ns.saturating_sub(2 * self.slice_ns + TICK_NS);
-        let entity = &mut self.tasks[task.index()];
-        entity.vtime_ns = entity.vtime_ns.max(floor_ns);
+    fn enqueue(&mut self, _: u64, task: Task, cpu: Cpu, why: Enqueue) {
         self.activate(task, true);
+        if why == Enqueue::New {
+            // It has to wait a slice: tasks made one after another would otherwise always be first.
+            let debit_ns = weighted(self.flat_weight(task), self.slice_ns);
+            self.tasks[task.index()].vtime_ns = self.shared_now_ns + debit_ns;
+        }
         self.queue(task, cpu);
     }
 
