@@ -33,6 +33,10 @@ mod failure;
 mod guest_log_file;
 mod host_columns;
 mod interrupt;
+mod lab;
+mod lab_observers;
+mod lab_run;
+mod lab_tables;
 mod linux_run;
 mod linux_tables;
 mod observe;
@@ -105,6 +109,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Vm(VmVerb::Linux(arguments)) => linux_run::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
+        Command::Lab(verb) => lab::run(&verb).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),
         Command::Record(arguments) => record::run(&arguments),
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),

@@ -8,10 +8,12 @@
 mod distribution;
 mod error;
 mod exponential;
+mod lab;
 pub mod limits;
 mod model;
 mod overrides;
 mod parse;
+mod parse_lab;
 mod parse_vm;
 mod print;
 mod quantity;
@@ -19,6 +21,7 @@ mod schema;
 mod section;
 
 pub use error::ScenarioError;
+pub use lab::{Lab, LabGroups, LabTopology, LabVendor};
 pub use model::{
     Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
 };

@@ -27,5 +27,15 @@ pub const TICK_HZ_MAX: u32 = 10_000;
 pub const PAUSE_EVERY_MAX: u32 = 65_536;
 /// Characters of a scenario's name.
 pub const NAME_MAX: usize = 64;
+/// Characters of a name that the lab knows: schedulers, policies, costs.
+pub const WORD_MAX: usize = 128;
+/// Longest halt polling: a second. KVM's default is 200 us.
+pub const HALT_POLL_MAX_NS: u32 = 1_000_000_000;
+/// Threads of the lab that burn time.
+pub const BURNERS_MAX: u32 = 4_096;
+/// `cpu.weight` of a cgroup: `CGROUP_WEIGHT_MAX` (include/linux/cgroup.h, Linux 7.2).
+pub const WEIGHT_MAX: u32 = 10_000;
+/// A cost in the lab: a second in nanoseconds, and as much in any other unit.
+pub const COST_MAX: u32 = 1_000_000_000;
 /// Bytes of a scenario file.
 pub const FILE_MAX_BYTES: u64 = 1 << 20;

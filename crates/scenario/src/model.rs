@@ -3,6 +3,8 @@
 
 use unspin_abi::LockKind;
 
+use crate::lab::Lab;
+
 /// What runs, on what host, for how long, from which seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
@@ -16,6 +18,8 @@ pub struct Scenario {
     pub warm_up_ns: u64,
     /// The machine below the VMs.
     pub host: Host,
+    /// The host that the lab simulates; nobody else looks at it.
+    pub lab: Option<Lab>,
     /// In order of the file; `Vm::count` copies of each, numbered through.
     pub vms: Vec<Vm>,
 }

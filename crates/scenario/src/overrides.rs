@@ -5,7 +5,7 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-use crate::{parse::TOP_KEYS, parse_vm::VM_KEYS};
+use crate::{parse::TOP_KEYS, parse_lab::LAB_KEYS, parse_vm::VM_KEYS};
 
 /// Overrides in the order given; a later one wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,15 +43,17 @@ impl Overrides {
         let path: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let known = match parts[..] {
-            [top] => TOP_KEYS.contains(&top) && !matches!(top, "host" | "vm"),
+            [top] => TOP_KEYS.contains(&top) && !matches!(top, "host" | "lab" | "vm"),
             ["host", key] => crate::parse::HOST_KEYS.contains(&key),
+            ["lab", key] => LAB_KEYS.contains(&key),
+            ["lab", "costs", name] => !name.is_empty(),
             ["vm", key] => VM_KEYS.contains(&key),
             ["vm", group, key] => group.parse::<usize>().is_ok() && VM_KEYS.contains(&key),
             _ => false,
         };
         if !known {
             return Err(error(
-                "there is no such key; there are seed, duration, turns, warm_up, name, host.KEY, vm.KEY \
+                "there is no such key; there are seed, duration, turns, warm_up, name, host.KEY, lab.KEY, vm.KEY \
                  and vm.GROUP.KEY (`unspin scenario schema` lists the keys)",
             ));
         }
@@ -108,12 +110,14 @@ impl Entry {
                 }
                 top.insert(key.to_owned(), value);
             }
-            ["host", key] => {
-                let host = top
-                    .entry("host")
-                    .or_insert_with(|| Value::Table(Table::new()));
-                if let Value::Table(host) = host {
-                    host.insert(key.to_owned(), value);
+            [section @ ("host" | "lab"), key] => {
+                if let Some(section) = table(top, section) {
+                    section.insert(key.to_owned(), value);
+                }
+            }
+            ["lab", "costs", name] => {
+                if let Some(costs) = table(top, "lab").and_then(|lab| table(lab, "costs")) {
+                    costs.insert(name.to_owned(), value);
                 }
             }
             ["vm", key] => {
@@ -133,6 +137,12 @@ impl Entry {
             _ => {}
         }
     }
+}
+
+/// The table of that name, made when there is none; `None`: it is something else.
+fn table<'a>(of: &'a mut Table, name: &str) -> Option<&'a mut Table> {
+    let empty = || Value::Table(Table::new());
+    of.entry(name).or_insert_with(empty).as_table_mut()
 }
 
 fn groups(top: &mut Table) -> impl Iterator<Item = &mut Table> {

@@ -10,14 +10,15 @@ use crate::{
     limits::{CPUS_MAX, DURATION_MAX_NS, FILE_MAX_BYTES, NAME_MAX, PLE_MAX, SEED_MAX, VMS_MAX},
     model::{Host, Length, Policy, Scenario, Scheduler},
     overrides::Overrides,
-    parse_vm,
+    parse_lab, parse_vm,
     quantity::{duration, format_duration},
     section::{Found, Section, Source},
 };
 
 /// Keys at the top of the file.
-pub(crate) const TOP_KEYS: &[&str] =
-    &["name", "seed", "duration", "turns", "warm_up", "host", "vm"];
+pub(crate) const TOP_KEYS: &[&str] = &[
+    "name", "seed", "duration", "turns", "warm_up", "host", "lab", "vm",
+];
 /// Keys of `[host]`.
 pub(crate) const HOST_KEYS: &[&str] = &[
     "cpus",
@@ -136,6 +137,7 @@ fn parse_named(source: Source<'_>, default_name: &str) -> Result<Scenario, Scena
         length,
         warm_up_ns: warm_up(&top, length)?,
         host: host(source, &top)?,
+        lab: parse_lab::lab(source, &top, vms.len())?,
         vms,
     })
 }

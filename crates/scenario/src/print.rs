@@ -6,7 +6,9 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use crate::{
+    lab::{Lab, LabGroups, LabTopology, LabVendor},
     model::{Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm},
+    parse_lab::print_pins,
     quantity::{format_duration, format_work},
 };
 
@@ -41,6 +43,9 @@ impl Scenario {
             Length::Turns(turns) => writeln!(out, "turns = {turns}")?,
         }
         write_host(&self.host, out)?;
+        if let Some(lab) = &self.lab {
+            write_lab(lab, out)?;
+        }
         self.vms.iter().try_for_each(|vm| write_vm(vm, out))
     }
 }
@@ -61,6 +66,57 @@ fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
     writeln!(out, "scheduler = \"stock\"")?;
     writeln!(out, "policy = \"none\"")?;
     writeln!(out, "ple_window_fixed = {}", host.ple_window_fixed)
+}
+
+fn write_lab(lab: &Lab, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "\n[lab]")?;
+    for (key, name) in [
+        ("scheduler", &lab.scheduler),
+        ("policy", &lab.policy),
+        ("window_control", &lab.window_control),
+        ("candidates", &lab.candidates),
+    ] {
+        if let Some(name) = name {
+            writeln!(out, "{key} = \"{name}\"")?;
+        }
+    }
+    if let Some(topology) = lab.topology {
+        let LabTopology {
+            sockets,
+            caches,
+            cores,
+            threads,
+        } = topology;
+        let counts = format!("{sockets}x{caches}x{cores}x{threads}");
+        writeln!(out, "topology = \"{counts}\"")?;
+    }
+    let vendor = match lab.vendor {
+        LabVendor::Amd => "amd",
+        LabVendor::Intel => "intel",
+    };
+    let groups = match lab.groups {
+        LabGroups::Vm => "vm",
+        LabGroups::Vcpu => "vcpu",
+    };
+    writeln!(out, "vendor = \"{vendor}\"")?;
+    writeln!(out, "ignore_reschedules = {}", lab.ignore_reschedules)?;
+    let halt_poll = format_duration(lab.halt_poll_ns.into());
+    writeln!(out, "halt_poll = \"{halt_poll}\"")?;
+    writeln!(out, "burners = {}", lab.burners)?;
+    writeln!(out, "groups = \"{groups}\"")?;
+    if !lab.weights.is_empty() {
+        writeln!(out, "weights = {:?}", lab.weights)?;
+    }
+    if !lab.pins.is_empty() {
+        let pins: Vec<String> = lab.pins.iter().map(|cpus| print_pins(cpus)).collect();
+        writeln!(out, "pins = {pins:?}")?;
+    }
+    if !lab.costs.is_empty() {
+        writeln!(out, "\n[lab.costs]")?;
+    }
+    lab.costs
+        .iter()
+        .try_for_each(|(name, cost)| writeln!(out, "{name} = {cost}"))
 }
 
 fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The JSON Schema of a scenario, for editors. The parser is the law; a test holds their keys together.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, schema_for};
 use unspin_abi::LockKind;
 
@@ -14,6 +16,7 @@ pub fn json_schema() -> serde_json::Value {
 }
 
 const TIME: &str = r"^[0-9]+(\.[0-9]+)? ?(ns|us|ms|s)$";
+const WORD: &str = r"^[A-Za-z0-9._+=,/-]{1,128}$";
 const WORK: &str = r"^[0-9]+(\.[0-9]+)? ?(loops?|ns|us|ms|s)$";
 
 /// What runs, on what host, for how long, from which seed.
@@ -38,6 +41,8 @@ struct Scenario {
     warm_up: Option<String>,
     /// The machine below the VMs.
     host: Option<Host>,
+    /// The host that `unspin lab` simulates; nobody else looks at it.
+    lab: Option<Lab>,
     /// Groups of equal VMs.
     #[schemars(length(min = 1))]
     vm: Vec<Vm>,
@@ -63,6 +68,70 @@ struct Host {
     ple_gap: Option<u32>,
     /// true: KVM leaves the window as it is; false (default): KVM grows and resets it.
     ple_window_fixed: Option<bool>,
+}
+
+/// The host that `unspin lab` simulates below the VMs.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+struct Lab {
+    /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper"; "eevdf-7.2" when absent.
+    #[schemars(regex(pattern = WORD))]
+    scheduler: Option<String>,
+    /// Steering policies of the scheduler "steer", as in "loan".
+    #[schemars(regex(pattern = WORD))]
+    policy: Option<String>,
+    /// Sockets x last-level caches of each x cores of each x threads of each, as in "2x4x8x2"; host.cpus (2 when that is
+    /// absent, too) below one cache when absent.
+    #[schemars(regex(pattern = r"^[0-9]+(x[0-9]+){3}$"))]
+    topology: Option<String>,
+    /// Whose pause-loop hardware; "amd" when absent.
+    vendor: Option<Vendor>,
+    /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with host.ple_window_fixed.
+    #[schemars(regex(pattern = WORD))]
+    window_control: Option<String>,
+    /// Whom kvm_vcpu_on_spin() chooses; "kvm-7.2" when absent.
+    #[schemars(regex(pattern = WORD))]
+    candidates: Option<String>,
+    /// Strict boost: who was sent a reschedule only is no receiver; false when absent.
+    ignore_reschedules: Option<bool>,
+    /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
+    #[schemars(regex(pattern = TIME))]
+    halt_poll: Option<String>,
+    /// Threads that burn time beside the VMs; 0 when absent.
+    #[schemars(range(min = 0, max = 4096))]
+    burners: Option<u32>,
+    /// Which tasks share a group of the host scheduler: those of a "vm" (default), or each "vcpu" has one of its own in its
+    /// VM's, as libvirt does it.
+    groups: Option<Groups>,
+    /// cpu.weight (1 to 10000, 100 is usual) of the VMs of each [[vm]].
+    weights: Option<Vec<u32>>,
+    /// pCPUs of the VMs of each [[vm]], as in "0-3,6".
+    pins: Option<Vec<String>>,
+    /// Costs that differ from the lab's defaults, by name, in the unit that ends the name.
+    costs: Option<BTreeMap<String, u32>>,
+}
+
+/// Whose pause-loop hardware.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Vendor {
+    /// Windows in PAUSEs.
+    Amd,
+    /// Windows in TSC cycles.
+    Intel,
+}
+
+/// Which tasks share a group.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+#[allow(dead_code)]
+enum Groups {
+    /// All vCPUs of a VM.
+    Vm,
+    /// Each vCPU has its own.
+    Vcpu,
 }
 
 /// Host schedulers.

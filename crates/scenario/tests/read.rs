@@ -253,6 +253,12 @@ fn schema_and_parser_know_the_same_keys() {
         )
     );
     assert_eq!(
+        keys(&schema["$defs"]["Lab"]),
+        allowed(
+            "turns = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[lab]\nzzzzzz = 1"
+        )
+    );
+    assert_eq!(
         keys(&schema["$defs"]["Vm"]),
         allowed("turns = 1\n[[vm]]\nzzzzzz = 1")
     );

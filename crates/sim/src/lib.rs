@@ -7,11 +7,15 @@ pub mod engine;
 mod guest;
 pub mod happening;
 pub mod ids;
+mod laboratory;
+mod outcome;
 pub mod random;
 pub mod scheduler;
 pub mod topology;
 mod world;
 
+pub use laboratory::{DEFAULT_CPUS, DEFAULT_SCHEDULER, LabError, Laboratory};
+pub use outcome::{Counts, Outcome, VcpuOutcome, run};
 pub use world::{
     BuildError, LabHost, Paravirtual, RunError, SteeringModel, TaskTimes, VcpuStatistics, World,
 };

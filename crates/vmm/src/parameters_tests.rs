@@ -17,6 +17,7 @@ fn scenario(length: Length, vm: Vm) -> Scenario {
             ple_gap: None,
             ple_window_fixed: false,
         },
+        lab: None,
         vms: vec![vm],
     }
 }

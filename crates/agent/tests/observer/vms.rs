@@ -67,6 +67,7 @@ fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Sc
             ple_gap: None,
             ple_window_fixed: false,
         },
+        lab: None,
         vms,
     }
 }

@@ -2,6 +2,7 @@
 //! The command line.
 
 mod host;
+mod lab;
 mod linux;
 mod see;
 mod steer;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand};
 
 pub use host::*;
+pub use lab::*;
 pub use linux::*;
 pub use see::*;
 pub use steer::*;
@@ -42,6 +44,9 @@ pub enum Command {
     /// The emulated KVM host: a stock kernel in a machine with AMD SVM, on any x86-64 machine.
     #[command(subcommand)]
     Testbed(Testbed),
+    /// A simulated host of any size, in which every scheduler and policy runs on the same work, the same every time.
+    #[command(subcommand)]
+    Lab(LabVerb),
     /// Drive the locks directly.
     #[command(subcommand)]
     Bench(Bench),

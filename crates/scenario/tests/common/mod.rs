@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
-    limits::*,
+    Distribution, Host, Lab, LabGroups, LabTopology, LabVendor, Length, LockSharing, Policy,
+    Scenario, Scheduler, Shape, Vm, WorkUnit, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -80,6 +80,59 @@ fn host() -> impl Strategy<Value = Host> {
         })
 }
 
+fn lab(groups: usize) -> impl Strategy<Value = Lab> {
+    let word = || proptest::option::of("[A-Za-z0-9._+=,/-]{1,128}");
+    let topology = (1u32..=8, 1u32..=8, 1u32..=8, 1u32..=8);
+    let pins = proptest::collection::btree_set(0..CPUS_MAX, 1..20);
+    let each = move |present| if present { groups } else { 0 };
+    let lists = any::<[bool; 2]>().prop_flat_map(move |present| {
+        (
+            proptest::collection::vec(1..=WEIGHT_MAX, each(present[0])),
+            proptest::collection::vec(pins.clone(), each(present[1])),
+        )
+    });
+    (
+        (word(), word(), word(), word()),
+        proptest::option::of(topology),
+        any::<[bool; 3]>(),
+        (0..=HALT_POLL_MAX_NS, 0..=BURNERS_MAX),
+        lists,
+        proptest::collection::btree_map("[a-z0-9_]{1,30}", 0..=COST_MAX, 0..5),
+    )
+        .prop_map(|(names, topology, flags, numbers, lists, costs)| Lab {
+            scheduler: names.0,
+            policy: names.1,
+            topology: topology.map(|(sockets, caches, cores, threads)| LabTopology {
+                sockets,
+                caches,
+                cores,
+                threads,
+            }),
+            vendor: if flags[0] {
+                LabVendor::Amd
+            } else {
+                LabVendor::Intel
+            },
+            window_control: names.2,
+            candidates: names.3,
+            ignore_reschedules: flags[1],
+            halt_poll_ns: numbers.0,
+            burners: numbers.1,
+            groups: if flags[2] {
+                LabGroups::Vm
+            } else {
+                LabGroups::Vcpu
+            },
+            weights: lists.0,
+            pins: lists
+                .1
+                .into_iter()
+                .map(|cpus| cpus.into_iter().collect())
+                .collect(),
+            costs,
+        })
+}
+
 /// Any scenario that can be.
 pub fn scenario() -> impl Strategy<Value = Scenario> {
     let length = prop_oneof![
@@ -92,16 +145,20 @@ pub fn scenario() -> impl Strategy<Value = Scenario> {
         0..=SEED_MAX,
         length,
         host(),
-        proptest::collection::vec(vm(), 1..6),
+        proptest::collection::vec(vm(), 1..6)
+            .prop_flat_map(|vms| (proptest::option::of(lab(vms.len())), Just(vms))),
     )
-        .prop_map(|(name, seed, (length, warm_up_ns), host, vms)| Scenario {
-            name,
-            seed,
-            length,
-            warm_up_ns,
-            host,
-            vms,
-        })
+        .prop_map(
+            |(name, seed, (length, warm_up_ns), host, (lab, vms))| Scenario {
+                name,
+                seed,
+                length,
+                warm_up_ns,
+                host,
+                lab,
+                vms,
+            },
+        )
 }
 
 /// The key of `MINIMAL` that most tests replace.

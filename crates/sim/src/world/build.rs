@@ -14,6 +14,7 @@ use super::{
     VmState, World,
     cpu::Pcpu,
     guest_tasks::GuestTask,
+    placement::Placement,
     task::TaskState,
     vcpu::{Base, Marks, Pauses, Pending, Steered, Then, Vcpu, VcpuStatistics},
 };
@@ -197,12 +198,10 @@ impl<O: Observer> World<O> {
             host,
             random: Random::new(scenario.seed),
         };
-        let instances = scenario
-            .vms
-            .iter()
-            .flat_map(|vm| (0..vm.count).map(move |_| vm));
-        for vm in instances {
-            world.add_vm(scenario, vm)?;
+        for (group, vm) in scenario.vms.iter().enumerate() {
+            for _ in 0..vm.count {
+                world.add_vm(scenario, group, vm)?;
+            }
         }
         for _ in 0..world.host.burners {
             let task = world
@@ -215,7 +214,14 @@ impl<O: Observer> World<O> {
         Ok(world)
     }
 
-    fn add_vm(&mut self, scenario: &Scenario, vm: &unspin_scenario::Vm) -> Result<(), BuildError> {
+    /// A VM of the `[[vm]]` of that number.
+    fn add_vm(
+        &mut self,
+        scenario: &Scenario,
+        group: usize,
+        vm: &unspin_scenario::Vm,
+    ) -> Result<(), BuildError> {
+        let place = Placement::new(scenario, group);
         let number = self.vms.len() as u32;
         let table = |name, distribution| quantiles(number, name, distribution, &self.costs);
         let distributions = Box::new([
@@ -236,7 +242,7 @@ impl<O: Observer> World<O> {
             Length::DurationNs(_) => 0,
         };
         let first = self.vcpus.len() as u32;
-        let group = self.scheduler.add_group(Group(0), NICE_0_WEIGHT);
+        let groups = place.groups(&mut *self.scheduler, vm.vcpus);
         for vcpu in 0..vm.vcpus {
             let mut ports = VecDeque::new();
             for guest_task in 0..self.host.guest_tasks.max(1) {
@@ -264,7 +270,8 @@ impl<O: Observer> World<O> {
                 // fields: `vcpus` stands before `vms`), and neither moves.
                 ports.push_back(unsafe { Port::new(task)? });
             }
-            self.add_vcpu(ports, number, vcpu, group);
+            let group = groups[vcpu as usize];
+            self.add_vcpu(ports, number, vcpu, (group, &place));
         }
         self.vms.push(VmState {
             first_lock: self
@@ -291,10 +298,16 @@ impl<O: Observer> World<O> {
         Ok(())
     }
 
-    fn add_vcpu(&mut self, mut ports: VecDeque<Port>, vm: u32, number: u32, group: Group) {
+    fn add_vcpu(
+        &mut self,
+        mut ports: VecDeque<Port>,
+        vm: u32,
+        number: u32,
+        (group, place): (Group, &Placement),
+    ) {
         let task = self
             .scheduler
-            .add_task(group, NICE_0_WEIGHT, Allowed::All, Some(vm));
+            .add_task(group, NICE_0_WEIGHT, place.allowed.clone(), Some(vm));
         debug_assert_eq!(task.index(), self.tasks.len());
         self.tasks
             .push(TaskState::new(Some(self.vcpus.len() as u32)));

@@ -13,6 +13,7 @@ mod guest;
 mod guest_tasks;
 mod halt;
 mod interrupts;
+mod placement;
 mod results;
 mod spin;
 mod spinning;

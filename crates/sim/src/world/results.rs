@@ -165,6 +165,11 @@ impl<O: Observer> World<O> {
         each.map(|vcpu| (vcpu.vm, vcpu.number, vcpu.task, &vcpu.statistics))
     }
 
+    /// How many pCPUs there are.
+    pub fn cpus(&self) -> u32 {
+        self.cpus.len() as u32
+    }
+
     /// How many tasks there are.
     pub fn tasks(&self) -> u32 {
         self.tasks.len() as u32

@@ -59,6 +59,7 @@ pub fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
             ple_gap: None,
             ple_window_fixed: false,
         },
+        lab: None,
         vms,
     }
 }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin lab`: the simulated host.
+
+use unspin_scenario::Scenario;
+use unspin_sim::{LabError, Laboratory, RunError};
+
+use crate::{
+    arguments::{LabVerb, ScenarioArguments},
+    failure::Failure,
+    lab_run,
+};
+
+/// Any of its commands.
+pub fn run(verb: &LabVerb) -> Result<(), Failure> {
+    match verb {
+        LabVerb::Run(arguments) => lab_run::run(arguments),
+    }
+}
+
+/// The scenario, and the lab for it.
+///
+/// # Errors
+/// Wrong input: nothing has run yet.
+pub fn load(arguments: &ScenarioArguments) -> Result<(Scenario, Laboratory), Failure> {
+    let scenario = arguments.load()?;
+    let file = arguments.file.display();
+    let laboratory = Laboratory::new(&scenario).map_err(|error| refused(&file, &error))?;
+    Ok((scenario, laboratory))
+}
+
+/// What the lab says of wrong input.
+pub fn refused(of: &dyn std::fmt::Display, error: &LabError) -> Failure {
+    Failure::Usage(format!("{of}: {error}"))
+}
+
+/// A run that ended before its time, in the seed that repeats it.
+pub fn stuck(scenario: &Scenario, error: &RunError) -> Failure {
+    let (name, seed) = (&scenario.name, scenario.seed);
+    Failure::Failed(anyhow::anyhow!("{name}, seed {seed}: {error}"))
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who watches a run of the lab: a counter of events by kind, and the trace beside it.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter},
+    path::Path,
+};
+
+use unspin_scenario::{LockSharing, Scenario};
+use unspin_sim::{
+    LabHost,
+    happening::{ExitReason, Happening, Observer},
+    ids::{Cpu, Task, Vm},
+};
+use unspin_trace::{Cast, LockEntry, PerfettoWriter, TaskEntry, Written};
+
+/// Kinds of events, as tables name them; [`kind`] gives the index.
+pub const KINDS: [&str; 23] = [
+    "switch in",
+    "switch out",
+    "wake-up",
+    "user mode",
+    "kernel mode",
+    "lock asked",
+    "lock taken",
+    "lock released",
+    "pause exit",
+    "yield_to done",
+    "yield_to refused",
+    "exit: interrupt",
+    "exit: HLT",
+    "exit: hypercall",
+    "exit: APIC write",
+    "entry",
+    "IPI sent",
+    "interrupt taken",
+    "interrupt done",
+    "halted",
+    "resumed",
+    "borrow begins",
+    "borrow ends",
+];
+
+#[inline]
+const fn kind(what: &Happening) -> usize {
+    match what {
+        Happening::SwitchIn { .. } => 0,
+        Happening::SwitchOut { .. } => 1,
+        Happening::Wakeup { .. } => 2,
+        Happening::User => 3,
+        Happening::Kernel => 4,
+        Happening::LockAsked { .. } => 5,
+        Happening::LockTaken { .. } => 6,
+        Happening::LockReleased { .. } => 7,
+        Happening::PauseExit { .. } => 8,
+        Happening::YieldTo { result, .. } => {
+            if *result > 0 {
+                9
+            } else {
+                10
+            }
+        }
+        Happening::Exit { reason } => match reason {
+            ExitReason::Interrupt => 11,
+            ExitReason::Halt => 12,
+            ExitReason::Hypercall => 13,
+            ExitReason::Apic => 14,
+        },
+        Happening::Entry => 15,
+        Happening::IpiSent { .. } => 16,
+        Happening::InterruptTaken { .. } => 17,
+        Happening::InterruptDone => 18,
+        Happening::Halted => 19,
+        Happening::Resumed => 20,
+        Happening::BorrowBegin { .. } => 21,
+        Happening::BorrowEnd { .. } => 22,
+    }
+}
+
+/// Counts events by kind, and switches by pCPU.
+pub struct Counter {
+    /// In the order of [`KINDS`].
+    pub kinds: [u64; KINDS.len()],
+    /// Tasks that got each pCPU.
+    pub switches: Vec<u64>,
+}
+
+impl Counter {
+    /// Nothing yet.
+    pub fn new(cpus: u32) -> Counter {
+        Counter {
+            kinds: [0; KINDS.len()],
+            switches: vec![0; cpus as usize],
+        }
+    }
+}
+
+impl Observer for Counter {
+    #[inline]
+    fn happened(&mut self, _: u64, cpu: Cpu, _: Option<Task>, what: Happening) {
+        self.kinds[kind(&what)] += 1;
+        if let Happening::SwitchIn { .. } = what {
+            self.switches[cpu.index()] += 1;
+        }
+    }
+}
+
+/// A counter and, beside it, the writer of a trace.
+pub struct Traced {
+    /// The counter.
+    pub counter: Counter,
+    writer: PerfettoWriter<BufWriter<File>>,
+}
+
+impl Traced {
+    /// Begins a trace in that file, with everybody's name.
+    ///
+    /// # Errors
+    /// When the file cannot be made.
+    pub fn create(path: &Path, scenario: &Scenario, host: &LabHost) -> io::Result<Traced> {
+        let file = BufWriter::new(File::create(path)?);
+        let cpus = host.topology.cpus();
+        Ok(Traced {
+            counter: Counter::new(cpus),
+            writer: PerfettoWriter::new(file, cast(scenario, host)),
+        })
+    }
+
+    /// Ends it at that time.
+    ///
+    /// # Errors
+    /// The first that writing gave.
+    pub fn finish(self, now_ns: u64) -> io::Result<(Counter, Written)> {
+        let (file, written) = self.writer.finish(now_ns)?;
+        file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        Ok((self.counter, written))
+    }
+}
+
+impl Observer for Traced {
+    #[inline]
+    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
+        self.counter.happened(now_ns, cpu, task, what);
+        self.writer.happened(now_ns, cpu, task, what);
+    }
+}
+
+/// Everybody's name, in the order in which the lab numbers them.
+fn cast(scenario: &Scenario, host: &LabHost) -> Cast {
+    let mut cast = Cast {
+        cpus: host.topology.cpus(),
+        ..Cast::default()
+    };
+    let groups = scenario.vms.iter();
+    for of in groups.flat_map(|of| (0..of.count).map(move |_| of)) {
+        let number = cast.vms.len() as u32;
+        let vm = Some(Vm(number));
+        cast.vms.push(format!("vm{number}"));
+        cast.tasks.extend((0..of.vcpus).map(|vcpu| TaskEntry {
+            name: format!("vm{number}/vcpu{vcpu}"),
+            vm,
+        }));
+        let locks = match of.locks {
+            LockSharing::Shared(locks) => locks,
+            LockSharing::Private => of.vcpus,
+        };
+        cast.locks.extend((0..locks).map(|lock| LockEntry {
+            name: format!("vm{number}/lock{lock}"),
+            vm,
+        }));
+    }
+    cast.tasks.extend((0..host.burners).map(|burner| TaskEntry {
+        name: format!("burner{burner}"),
+        vm: None,
+    }));
+    cast
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin lab run`: one run of one scenario.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use unspin_scenario::{Length, Scenario, format_duration};
+use unspin_sim::{Laboratory, Outcome, RunError, happening::Observer, run as run_world};
+
+use crate::{
+    arguments::LabRunArguments,
+    failure::Failure,
+    lab,
+    lab_observers::{Counter, Traced},
+    lab_tables, output,
+    progress::Activity,
+};
+
+/// A run and what watched it.
+pub struct Ran {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Its events.
+    pub counter: Counter,
+    /// How long it took.
+    pub wall: Duration,
+}
+
+/// Runs and prints the tables.
+pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
+    let (scenario, laboratory) = lab::load(&arguments.scenario)?;
+    let mut notes = Vec::new();
+    let ran = match &arguments.trace {
+        None => {
+            let counter = Counter::new(laboratory.host().topology.cpus());
+            let (outcome, counter, wall) = simulate(&scenario, &laboratory, counter)?;
+            let outcome = outcome.map_err(|error| lab::stuck(&scenario, &error))?;
+            Ran {
+                outcome,
+                counter,
+                wall,
+            }
+        }
+        Some(path) => {
+            let name = || format!("writing the trace {}", path.display());
+            let traced = Traced::create(path, &scenario, laboratory.host()).with_context(name)?;
+            let (outcome, traced, wall) = simulate(&scenario, &laboratory, traced)?;
+            // A run that is stuck leaves its trace, which shows why.
+            let end_ns = match &outcome {
+                Ok(outcome) => outcome.end_ns,
+                Err(RunError::Stuck { now_ns, .. }) => *now_ns,
+                Err(RunError::InThePast) => u64::MAX >> 1,
+            };
+            let (counter, written) = traced.finish(end_ns).with_context(name)?;
+            let bytes = written.bytes;
+            notes.push(format!(
+                "trace: {} ({bytes} bytes); open it with ui.perfetto.dev",
+                path.display()
+            ));
+            let outcome = outcome.map_err(|error| lab::stuck(&scenario, &error))?;
+            Ran {
+                outcome,
+                counter,
+                wall,
+            }
+        }
+    };
+    let mut document = output::document("lab run");
+    lab_tables::add(&mut document, &scenario, &laboratory, &ran);
+    for note in notes {
+        document.note(note);
+    }
+    Ok(output::print(&document, arguments.output)?)
+}
+
+/// One run, with progress on a terminal.
+fn simulate<O: Observer>(
+    scenario: &Scenario,
+    laboratory: &Laboratory,
+    observer: O,
+) -> Result<(Result<Outcome, RunError>, O, Duration), Failure> {
+    let mut world = laboratory
+        .world(scenario, observer)
+        .map_err(|error| lab::refused(&scenario.name, &error))?;
+    let activity = Activity::start(&format!("simulating {}", scenario.name));
+    let begin = Instant::now();
+    let outcome = run_world(&mut world, scenario, |now_ns| {
+        if let Length::DurationNs(end_ns) = scenario.length {
+            let (now, end) = (format_duration(now_ns), format_duration(end_ns));
+            activity.say(&format!("simulating {}: {now} of {end}", scenario.name));
+        }
+    });
+    let wall = begin.elapsed();
+    Ok((outcome, world.into_observer(), wall))
+}

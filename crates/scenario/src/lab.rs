@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `[lab]` says: the host that the lab simulates below the VMs. Worlds with a real host ignore it.
+//!
+//! Names of schedulers, policies and costs are the lab's own: it says which there are, and refuses the others before
+//! anything runs.
+
+use std::collections::BTreeMap;
+
+/// The simulated host. `None`: the lab's default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lab {
+    /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper".
+    pub scheduler: Option<String>,
+    /// Steering policies of the scheduler "steer", as in "loan,slice=2ms".
+    pub policy: Option<String>,
+    /// Which pCPUs share what; `None`: as many as `host.cpus` says, each beside all others.
+    pub topology: Option<LabTopology>,
+    /// Whose pause-loop hardware.
+    pub vendor: LabVendor,
+    /// Who changes the window of pause-loop exits, by name.
+    pub window_control: Option<String>,
+    /// Whom `kvm_vcpu_on_spin()` chooses, by name.
+    pub candidates: Option<String>,
+    /// Strict boost: who was sent a reschedule only is no receiver.
+    pub ignore_reschedules: bool,
+    /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
+    pub halt_poll_ns: u32,
+    /// Threads that burn time beside the VMs.
+    pub burners: u32,
+    /// Which tasks share a group of the host scheduler.
+    pub groups: LabGroups,
+    /// `cpu.weight` (1 to 10,000; the kernel's default is 100) of each VM of a `[[vm]]`, in their order; empty: 100.
+    pub weights: Vec<u32>,
+    /// pCPUs, ascending, of each VM of a `[[vm]]`, in their order; empty: all.
+    pub pins: Vec<Vec<u32>>,
+    /// Costs that differ from the lab's defaults, by name, in the unit that ends the name.
+    pub costs: BTreeMap<String, u32>,
+}
+
+/// Sockets, last-level caches of each, cores of each, hardware threads of each; all 1 or more, and their product at most
+/// [`crate::limits::CPUS_MAX`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LabTopology {
+    /// Sockets.
+    pub sockets: u32,
+    /// Last-level caches of a socket.
+    pub caches: u32,
+    /// Cores below a last-level cache.
+    pub cores: u32,
+    /// Hardware threads of a core.
+    pub threads: u32,
+}
+
+impl LabTopology {
+    /// How many pCPUs.
+    pub const fn cpus(&self) -> u32 {
+        self.sockets * self.caches * self.cores * self.threads
+    }
+}
+
+/// Whose pause-loop hardware.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabVendor {
+    /// Windows in PAUSEs.
+    #[default]
+    Amd,
+    /// Windows in TSC cycles.
+    Intel,
+}
+
+/// Which tasks share a group of the host scheduler, as cgroups do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabGroups {
+    /// All vCPUs of a VM.
+    #[default]
+    Vm,
+    /// Each vCPU has one of its own, below its VM's: libvirt's layout.
+    Vcpu,
+}

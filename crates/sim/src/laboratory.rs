@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a scenario's words to a world: everything that can be wrong is found here, before anything runs.
+
+use serde::{
+    Deserialize,
+    de::value::{Error as WordError, MapDeserializer},
+};
+use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
+use unspin_scenario::{Lab, LabVendor, Scenario};
+
+use crate::{
+    BuildError, LabHost, World,
+    costs::Costs,
+    happening::Observer,
+    scheduler::{from_name, names::NameError},
+    topology::Topology,
+};
+
+/// The host scheduler of a scenario that names none: the kernel's newest.
+pub const DEFAULT_SCHEDULER: &str = "eevdf-7.2";
+/// pCPUs of a scenario that says nothing about them.
+pub const DEFAULT_CPUS: u32 = 2;
+/// The scheduler that steering policies steer.
+const STEER: &str = "steer";
+
+/// Why a scenario cannot run in the lab. Nothing has run yet.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// No such scheduler, or not with that option.
+    #[error("lab.scheduler: {0}")]
+    Scheduler(#[from] NameError),
+    /// No such word.
+    #[error("{key}: there is no `{given}`; there are {known}")]
+    Word {
+        /// Key of the scenario.
+        key: &'static str,
+        /// What was asked for.
+        given: String,
+        /// What there is.
+        known: String,
+    },
+    /// Another scheduler asks nobody.
+    #[error(
+        "lab.policy: `{policy}` steers the scheduler \"steer\" only, and {scheduler} asks nobody; set lab.scheduler = \"steer\""
+    )]
+    Policy {
+        /// What was to steer.
+        policy: String,
+        /// What was to be steered.
+        scheduler: String,
+    },
+    /// No such steering policy.
+    #[error("lab.policy: {0}")]
+    Steering(String),
+    /// No such cost.
+    #[error("lab.costs: {0}")]
+    Costs(WordError),
+    /// A cost with which time would stand still.
+    #[error("lab.costs: {name} cannot be {value}; {allowed}")]
+    Cost {
+        /// Its name.
+        name: &'static str,
+        /// What it was to be.
+        value: u32,
+        /// What it may be.
+        allowed: &'static str,
+    },
+    /// A pCPU that the host does not have.
+    #[error("lab.pins: there is no pCPU {cpu}; the host has {cpus}, from 0 on")]
+    Pin {
+        /// Which.
+        cpu: u32,
+        /// How many there are.
+        cpus: u32,
+    },
+    /// Too many pCPUs, or none.
+    #[error(
+        "lab.topology: no host of {cpus} pCPUs; 1 to {}",
+        crate::topology::CPUS_MAX
+    )]
+    Topology {
+        /// How many were asked for.
+        cpus: u32,
+    },
+    /// Too large for the engine, or for memory.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+}
+
+/// A checked lab: what a scenario says of the host, in the lab's own types.
+#[derive(Clone, Debug)]
+pub struct Laboratory {
+    host: LabHost,
+    costs: Costs,
+    scheduler: String,
+}
+
+impl Laboratory {
+    /// The lab for that scenario.
+    ///
+    /// # Errors
+    /// Whatever the scenario asks for that the lab does not have.
+    pub fn new(scenario: &Scenario) -> Result<Laboratory, LabError> {
+        let lab = scenario.lab.clone().unwrap_or_default();
+        let topology = topology(scenario, &lab)?;
+        let costs = costs(&lab)?;
+        let laboratory = Laboratory {
+            host: host(scenario, &lab, topology, &costs)?,
+            costs,
+            scheduler: lab
+                .scheduler
+                .clone()
+                .unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
+        };
+        check_policy(&lab, &laboratory.scheduler)?;
+        let cpus = topology.cpus();
+        if let Some(cpu) = lab.pins.iter().flatten().find(|cpu| **cpu >= cpus) {
+            return Err(LabError::Pin { cpu: *cpu, cpus });
+        }
+        from_name(&laboratory.scheduler, topology, scenario.seed)?;
+        Ok(laboratory)
+    }
+
+    /// A world at time 0. `scenario` is the one that the lab was made for, or the same with another seed.
+    ///
+    /// # Errors
+    /// A scenario that is too large.
+    pub fn world<O: Observer>(
+        &self,
+        scenario: &Scenario,
+        observer: O,
+    ) -> Result<World<O>, LabError> {
+        let scheduler = from_name(&self.scheduler, self.host.topology, scenario.seed)?;
+        let (host, costs) = (self.host.clone(), self.costs.clone());
+        Ok(World::new(scenario, host, costs, scheduler, observer)?)
+    }
+
+    /// The host.
+    pub fn host(&self) -> &LabHost {
+        &self.host
+    }
+
+    /// What things cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Name of the host scheduler, its version and options included.
+    pub fn scheduler(&self) -> &str {
+        &self.scheduler
+    }
+}
+
+/// `lab.topology`, or as many pCPUs as `host.cpus` says beside one another.
+fn topology(scenario: &Scenario, lab: &Lab) -> Result<Topology, LabError> {
+    let (found, cpus) = match lab.topology {
+        Some(of) => (
+            Topology::new(of.sockets, of.caches, of.cores, of.threads),
+            of.cpus(),
+        ),
+        None => {
+            let cpus = scenario.host.cpus.unwrap_or(DEFAULT_CPUS);
+            (Topology::flat(cpus), cpus)
+        }
+    };
+    found.ok_or(LabError::Topology { cpus })
+}
+
+/// The host in the lab's types; keys of `[host]` mean what they mean to a real one.
+fn host(
+    scenario: &Scenario,
+    lab: &Lab,
+    topology: Topology,
+    costs: &Costs,
+) -> Result<LabHost, LabError> {
+    let (vendor, window_unit_ps) = match lab.vendor {
+        LabVendor::Amd => (Vendor::Amd, costs.pause_ps.into()),
+        LabVendor::Intel => (Vendor::Intel, 1_000_000 / u64::from(costs.tsc_mhz)),
+    };
+    let control = match (&lab.window_control, scenario.host.ple_window_fixed) {
+        (Some(name), _) => named("lab.window_control", name, &Control::ALL, Control::name)?,
+        (None, true) => Control::Fixed,
+        (None, false) => Control::Kvm,
+    };
+    let mut window = WindowRule::new(control, vendor);
+    if let Some(base) = scenario.host.ple_window {
+        window = window.with_base(base);
+    }
+    let default = LabHost::new(topology);
+    let candidates = match &lab.candidates {
+        Some(name) => named(
+            "lab.candidates",
+            name,
+            &CandidateRule::ALL,
+            CandidateRule::name,
+        )?,
+        None => default.candidates,
+    };
+    Ok(LabHost {
+        vendor,
+        window,
+        window_unit_ps,
+        gap_cycles: scenario.host.ple_gap.unwrap_or(default.gap_cycles),
+        candidates,
+        ignore_reschedules: lab.ignore_reschedules,
+        halt_poll_ns: lab.halt_poll_ns,
+        burners: lab.burners,
+        ..default
+    })
+}
+
+/// The one of that name.
+fn named<T: Copy>(
+    key: &'static str,
+    given: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, LabError> {
+    let found = all.iter().find(|one| name(**one) == given);
+    found.copied().ok_or_else(|| LabError::Word {
+        key,
+        given: given.to_owned(),
+        known: all
+            .iter()
+            .map(|one| name(*one))
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
+/// Steering policies are for the scheduler that asks them.
+fn check_policy(lab: &Lab, scheduler: &str) -> Result<(), LabError> {
+    let Some(policy) = &lab.policy else {
+        return Ok(());
+    };
+    let steers = scheduler.split('+').next() == Some(STEER);
+    if !steers {
+        return Err(LabError::Policy {
+            policy: policy.clone(),
+            scheduler: scheduler.to_owned(),
+        });
+    }
+    let parsed = policy.parse::<unspin_steering::Policies>();
+    parsed.map(|_| ()).map_err(LabError::Steering)
+}
+
+/// The defaults, and what the scenario puts in their place.
+fn costs(lab: &Lab) -> Result<Costs, LabError> {
+    let given = lab.costs.iter().map(|(name, cost)| (name.as_str(), *cost));
+    let costs =
+        Costs::deserialize(MapDeserializer::<_, WordError>::new(given)).map_err(LabError::Costs)?;
+    // A loop of the guest or of KVM that takes no time would never end.
+    const ABOVE_0: &str = "above 0, or time would stand still";
+    for (name, value) in [
+        ("work_loop_ps", costs.work_loop_ps),
+        ("wait_turn_ps", costs.wait_turn_ps),
+        ("pause_ps", costs.pause_ps),
+        ("exit_ns", costs.exit_ns),
+        ("entry_ns", costs.entry_ns),
+        ("switch_ns", costs.switch_ns),
+        ("line_hit_ns", costs.line_hit_ns),
+        ("handler_ns", costs.handler_ns),
+    ] {
+        if value == 0 {
+            let allowed = ABOVE_0;
+            return Err(LabError::Cost {
+                name,
+                value,
+                allowed,
+            });
+        }
+    }
+    for (name, value, most, allowed) in [
+        ("tsc_mhz", costs.tsc_mhz, 100_000, "1 to 100000"),
+        ("smt_speed", costs.smt_speed, 1_024, "1 to 1024"),
+    ] {
+        if !(1..=most).contains(&value) {
+            return Err(LabError::Cost {
+                name,
+                value,
+                allowed,
+            });
+        }
+    }
+    Ok(costs)
+}
