@@ -7,13 +7,14 @@ use unspin_sim::{LabError, Laboratory, RunError};
 use crate::{
     arguments::{LabVerb, ScenarioArguments},
     failure::Failure,
-    lab_run,
+    lab_compare, lab_run,
 };
 
 /// Any of its commands.
 pub fn run(verb: &LabVerb) -> Result<(), Failure> {
     match verb {
         LabVerb::Run(arguments) => lab_run::run(arguments),
+        LabVerb::Compare(arguments) => lab_compare::run(arguments),
     }
 }
 

@@ -46,6 +46,17 @@ impl Steps {
         )
     }
 
+    /// The same with the time that is left, for many steps that take about as long each.
+    pub fn with_rest(total: usize, message: &str) -> Steps {
+        let steps = Steps::start(total, message);
+        let template = "{msg} {wide_bar} {pos}/{len} [{elapsed}, {eta} left]";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            steps.0.set_style(style);
+        }
+        steps.0.enable_steady_tick(Duration::from_millis(500));
+        steps
+    }
+
     /// So many are done.
     pub fn done(&self, steps: usize) {
         self.0.set_position(steps as u64);

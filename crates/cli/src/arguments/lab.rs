@@ -12,6 +12,8 @@ use super::{Output, ScenarioArguments};
 pub enum LabVerb {
     /// Run a scenario on a simulated host and print what each VM, vCPU and pCPU did.
     Run(LabRunArguments),
+    /// Compare policies with the scenario as it is, and with the same work where nobody is overcommitted, seed by seed.
+    Compare(LabCompareArguments),
 }
 
 /// `unspin lab run`
@@ -23,6 +25,33 @@ pub struct LabRunArguments {
     /// Write the timeline to this file, for ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab compare`
+#[derive(Args, Debug)]
+pub struct LabCompareArguments {
+    /// What to run.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// What to compare with the scenario as it is: changes apart by commas, each of words apart by colons. A word is a
+    /// host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy (loan),
+    /// or KEY=VALUE of the table [lab].
+    #[arg(
+        long = "policy",
+        value_name = "POLICIES",
+        required = true,
+        value_delimiter = ','
+    )]
+    pub policies: Vec<String>,
+    /// How many seeds, from the scenario's on.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
