@@ -20,12 +20,12 @@ const TAIL_BYTES: u64 = 1024;
 const READ_BYTES: usize = 64 << 10;
 
 /// The value to write first; [`Checked::seal`] replaces its digits.
-pub(crate) fn placeholder() -> String {
+pub fn placeholder() -> String {
     format!("{MARK}{:0DIGITS$x}", 0)
 }
 
 /// A file that is hashed while it is written.
-pub(crate) struct Checked {
+pub struct Checked {
     file: File,
     hash: XxHash64,
 }
@@ -68,7 +68,7 @@ impl Write for Checked {
 ///
 /// # Errors
 /// When it cannot be read, or holds no checksum.
-pub(crate) fn is_whole(file: &mut File) -> io::Result<bool> {
+pub fn is_whole(file: &mut File) -> io::Result<bool> {
     let at = digits_at(file)?;
     let mut digits = [0; DIGITS];
     file.seek(SeekFrom::Start(at))?;

@@ -14,6 +14,8 @@ pub enum LabVerb {
     Run(LabRunArguments),
     /// Compare policies with the scenario as it is, and with the same work where nobody is overcommitted, seed by seed.
     Compare(LabCompareArguments),
+    /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
+    Sweep(LabSweepArguments),
 }
 
 /// `unspin lab run`
@@ -48,6 +50,27 @@ pub struct LabCompareArguments {
     pub policies: Vec<String>,
     /// How many seeds, from the scenario's on.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab sweep`
+#[derive(Args, Debug)]
+pub struct LabSweepArguments {
+    /// What to run. --set takes several values here, each run with each of the others': key=x,y,z, key=a..b,
+    /// key=a..b..step and key=a..b..*factor, both ends included.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// Folder for the results: a new or an empty one, or that of the same sweep, to go on.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// How many seeds for each point of the grid, from the scenario's on.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub seeds: u32,
     /// How many runs at a time; as many as there are CPUs when absent.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
