@@ -7,13 +7,13 @@ use std::{
     path::Path,
 };
 
-use unspin_scenario::{LockSharing, Scenario};
+use unspin_scenario::Scenario;
 use unspin_sim::{
     LabHost,
     happening::{ExitReason, Happening, Observer},
-    ids::{Cpu, Task, Vm},
+    ids::{Cpu, Task},
 };
-use unspin_trace::{Cast, LockEntry, PerfettoWriter, TaskEntry, Written};
+use unspin_trace::{Cast, PerfettoWriter, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
 pub const KINDS: [&str; 23] = [
@@ -123,7 +123,7 @@ impl Traced {
         let cpus = host.topology.cpus();
         Ok(Traced {
             counter: Counter::new(cpus),
-            writer: PerfettoWriter::new(file, cast(scenario, host)),
+            writer: PerfettoWriter::new(file, Cast::of(scenario, host)),
         })
     }
 
@@ -144,35 +144,4 @@ impl Observer for Traced {
         self.counter.happened(now_ns, cpu, task, what);
         self.writer.happened(now_ns, cpu, task, what);
     }
-}
-
-/// Everybody's name, in the order in which the lab numbers them.
-fn cast(scenario: &Scenario, host: &LabHost) -> Cast {
-    let mut cast = Cast {
-        cpus: host.topology.cpus(),
-        ..Cast::default()
-    };
-    let groups = scenario.vms.iter();
-    for of in groups.flat_map(|of| (0..of.count).map(move |_| of)) {
-        let number = cast.vms.len() as u32;
-        let vm = Some(Vm(number));
-        cast.vms.push(format!("vm{number}"));
-        cast.tasks.extend((0..of.vcpus).map(|vcpu| TaskEntry {
-            name: format!("vm{number}/vcpu{vcpu}"),
-            vm,
-        }));
-        let locks = match of.locks {
-            LockSharing::Shared(locks) => locks,
-            LockSharing::Private => of.vcpus,
-        };
-        cast.locks.extend((0..locks).map(|lock| LockEntry {
-            name: format!("vm{number}/lock{lock}"),
-            vm,
-        }));
-    }
-    cast.tasks.extend((0..host.burners).map(|burner| TaskEntry {
-        name: format!("burner{burner}"),
-        vm: None,
-    }));
-    cast
 }

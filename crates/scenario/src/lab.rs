@@ -23,6 +23,16 @@ pub struct Lab {
     pub candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver.
     pub ignore_reschedules: bool,
+    /// eCS's extra schedule for guests with hint pages.
+    pub ecs: LabEcs,
+    /// How much older the facts of steering policies are than they would be at best, ns.
+    pub facts_age_ns: u32,
+    /// How often one of these facts is unknown because its event was lost, parts per million.
+    pub lost_ppm: u32,
+    /// Steering policies' extra time ends at ticks only: a kernel without `scx_bpf_kick_cpu`.
+    pub tick_only: bool,
+    /// Between two looks at a borrower that gives no hints, ns, 1 or more; `None`: as our scheduler does it.
+    pub look_period_ns: Option<u32>,
     /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
     pub halt_poll_ns: u32,
     /// Threads that burn time beside the VMs.
@@ -66,6 +76,33 @@ pub enum LabVendor {
     Amd,
     /// Windows in TSC cycles.
     Intel,
+}
+
+/// eCS's extra schedule for vCPUs that hold a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LabEcs {
+    /// None.
+    #[default]
+    Off,
+    /// As published.
+    Paper,
+    /// What is left of it is given back at unlock: ours.
+    GiveBack,
+}
+
+impl LabEcs {
+    /// All, by their words in scenarios.
+    pub const WORDS: [(&str, LabEcs); 3] = [
+        ("off", LabEcs::Off),
+        ("paper", LabEcs::Paper),
+        ("give-back", LabEcs::GiveBack),
+    ];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        let found = LabEcs::WORDS.iter().find(|(_, ecs)| *ecs == self);
+        found.map_or("off", |(name, _)| name)
+    }
 }
 
 /// Which tasks share a group of the host scheduler, as cgroups do.

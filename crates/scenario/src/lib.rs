@@ -21,7 +21,7 @@ mod schema;
 mod section;
 
 pub use error::ScenarioError;
-pub use lab::{Lab, LabGroups, LabTopology, LabVendor};
+pub use lab::{Lab, LabEcs, LabGroups, LabTopology, LabVendor};
 pub use model::{
     Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
 };

@@ -7,8 +7,11 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::{
     error::ScenarioError,
-    lab::{Lab, LabGroups, LabTopology, LabVendor},
-    limits::{BURNERS_MAX, COST_MAX, CPUS_MAX, HALT_POLL_MAX_NS, WEIGHT_MAX, WORD_MAX},
+    lab::{Lab, LabEcs, LabGroups, LabTopology, LabVendor},
+    limits::{
+        BURNERS_MAX, COST_MAX, CPUS_MAX, FACTS_AGE_MAX_NS, HALT_POLL_MAX_NS, PPM_MAX, WEIGHT_MAX,
+        WORD_MAX,
+    },
     quantity::{duration, format_duration},
     section::{Found, Section, Source},
 };
@@ -22,6 +25,11 @@ pub(crate) const LAB_KEYS: &[&str] = &[
     "window_control",
     "candidates",
     "ignore_reschedules",
+    "ecs",
+    "facts_age",
+    "lost_ppm",
+    "tick_only",
+    "look_period",
     "halt_poll",
     "burners",
     "groups",
@@ -55,7 +63,12 @@ pub(crate) fn lab(
         window_control: name(&lab, "window_control")?,
         candidates: name(&lab, "candidates")?,
         ignore_reschedules: lab.boolean("ignore_reschedules", false)?,
-        halt_poll_ns: halt_poll(&lab)?,
+        ecs: lab.word("ecs", &LabEcs::WORDS, LabEcs::default())?,
+        facts_age_ns: time(&lab, "facts_age", 0, FACTS_AGE_MAX_NS)?.unwrap_or(0),
+        lost_ppm: lab.number("lost_ppm", 0, PPM_MAX, 0)?,
+        tick_only: lab.boolean("tick_only", false)?,
+        look_period_ns: time(&lab, "look_period", 1, FACTS_AGE_MAX_NS)?,
+        halt_poll_ns: time(&lab, "halt_poll", 0, HALT_POLL_MAX_NS)?.unwrap_or(0),
         burners: lab.number("burners", 0, BURNERS_MAX, 0)?,
         groups: lab.word("groups", GROUPS, LabGroups::default())?,
         weights: each_group(&lab, "weights", groups, |found| {
@@ -117,20 +130,27 @@ fn topology(lab: &Section<'_, '_>) -> Result<Option<LabTopology>, ScenarioError>
     }
 }
 
-fn halt_poll(lab: &Section<'_, '_>) -> Result<u32, ScenarioError> {
-    let Some(found) = lab.find("halt_poll") else {
-        return Ok(0);
+/// A time between these, if it is there.
+fn time(
+    lab: &Section<'_, '_>,
+    key: &'static str,
+    least_ns: u32,
+    most_ns: u32,
+) -> Result<Option<u32>, ScenarioError> {
+    let Some(found) = lab.find(key) else {
+        return Ok(None);
     };
     let ns = found.quantity("a time such as \"50us\"", duration)?;
-    u32::try_from(ns)
+    let fits = u32::try_from(ns)
         .ok()
-        .filter(|ns| *ns <= HALT_POLL_MAX_NS)
-        .ok_or_else(|| {
-            found.refuse(
-                format!("`halt_poll` cannot be {}", format_duration(ns)),
-                format!("at most {}", format_duration(HALT_POLL_MAX_NS.into())),
-            )
-        })
+        .filter(|ns| (least_ns..=most_ns).contains(ns));
+    fits.map(Some).ok_or_else(|| {
+        let [least, most] = [least_ns, most_ns].map(|ns| format_duration(ns.into()));
+        found.refuse(
+            format!("`{key}` cannot be {}", format_duration(ns)),
+            format!("from {least} to {most}"),
+        )
+    })
 }
 
 /// An array with one value for each `[[vm]]`; empty when absent.

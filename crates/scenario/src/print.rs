@@ -100,6 +100,14 @@ fn write_lab(lab: &Lab, out: &mut String) -> std::fmt::Result {
     };
     writeln!(out, "vendor = \"{vendor}\"")?;
     writeln!(out, "ignore_reschedules = {}", lab.ignore_reschedules)?;
+    writeln!(out, "ecs = \"{}\"", lab.ecs.name())?;
+    let facts_age = format_duration(lab.facts_age_ns.into());
+    writeln!(out, "facts_age = \"{facts_age}\"")?;
+    writeln!(out, "lost_ppm = {}", lab.lost_ppm)?;
+    writeln!(out, "tick_only = {}", lab.tick_only)?;
+    if let Some(ns) = lab.look_period_ns {
+        writeln!(out, "look_period = \"{}\"", format_duration(ns.into()))?;
+    }
     let halt_poll = format_duration(lab.halt_poll_ns.into());
     writeln!(out, "halt_poll = \"{halt_poll}\"")?;
     writeln!(out, "burners = {}", lab.burners)?;

@@ -95,6 +95,19 @@ struct Lab {
     candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver; false when absent.
     ignore_reschedules: Option<bool>,
+    /// eCS's extra schedule for guests with hint pages; "off" when absent.
+    ecs: Option<Ecs>,
+    /// How much older the facts of steering policies are than they would be at best, at most "1s"; 0 when absent.
+    #[schemars(regex(pattern = TIME))]
+    facts_age: Option<String>,
+    /// How often one of these facts is unknown because its event was lost, parts per million; 0 when absent.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    lost_ppm: Option<u32>,
+    /// Steering policies' extra time ends at ticks only: a kernel without scx_bpf_kick_cpu; false when absent.
+    tick_only: Option<bool>,
+    /// Between two looks at a borrower that gives no hints; "200us" when absent.
+    #[schemars(regex(pattern = TIME))]
+    look_period: Option<String>,
     /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
     #[schemars(regex(pattern = TIME))]
     halt_poll: Option<String>,
@@ -121,6 +134,19 @@ enum Vendor {
     Amd,
     /// Windows in TSC cycles.
     Intel,
+}
+
+/// eCS's extra schedule.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[allow(dead_code)]
+enum Ecs {
+    /// None.
+    Off,
+    /// As published.
+    Paper,
+    /// What is left of it is given back at unlock.
+    GiveBack,
 }
 
 /// Which tasks share a group.

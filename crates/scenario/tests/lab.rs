@@ -5,7 +5,7 @@ mod common;
 
 use common::{MINIMAL, refused};
 use proptest::prelude::*;
-use unspin_scenario::{Lab, LabGroups, LabTopology, LabVendor, Overrides, Scenario};
+use unspin_scenario::{Lab, LabEcs, LabGroups, LabTopology, LabVendor, Overrides, Scenario};
 
 const FULL: &str = "[lab]
 scheduler = \"cfs-4.13+debooster=paper\"
@@ -15,6 +15,11 @@ vendor = \"intel\"
 window_control = \"apple\"
 candidates = \"strict\"
 ignore_reschedules = true
+ecs = \"give-back\"
+facts_age = \"3us\"
+lost_ppm = 7
+tick_only = true
+look_period = \"1us\"
 halt_poll = \"50us\"
 burners = 3
 groups = \"vcpu\"
@@ -44,6 +49,11 @@ fn every_key() {
         window_control: some("apple"),
         candidates: some("strict"),
         ignore_reschedules: true,
+        ecs: LabEcs::GiveBack,
+        facts_age_ns: 3_000,
+        lost_ppm: 7,
+        tick_only: true,
+        look_period_ns: Some(1_000),
         halt_poll_ns: 50_000,
         burners: 3,
         groups: LabGroups::Vcpu,
@@ -137,7 +147,7 @@ fn what_cannot_be() {
     lab(
         "halt_poll = \"2s\"",
         "`halt_poll` cannot be 2s",
-        "at most 1s",
+        "from 0s to 1s",
     );
     lab(
         "groups = \"vms\"",

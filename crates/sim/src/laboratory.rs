@@ -6,13 +6,14 @@ use serde::{
     de::value::{Error as WordError, MapDeserializer},
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
-use unspin_scenario::{Lab, LabVendor, Scenario};
+use unspin_scenario::{Lab, LabEcs, LabVendor, Scenario};
+use unspin_steering::Policies;
 
 use crate::{
-    BuildError, LabHost, World,
+    BuildError, LabHost, SteeringModel, World,
     costs::Costs,
     happening::Observer,
-    scheduler::{from_name, names::NameError},
+    scheduler::{HostScheduler, Steer, from_name, names::NameError},
     topology::Topology,
 };
 
@@ -49,6 +50,11 @@ pub enum LabError {
         /// What was to be steered.
         scheduler: String,
     },
+    /// Two would decide.
+    #[error(
+        "lab.ecs: not under the scheduler \"steer\", whose policies decide; take one of lab.policy"
+    )]
+    Ecs,
     /// No such steering policy.
     #[error("lab.policy: {0}")]
     Steering(String),
@@ -112,12 +118,12 @@ impl Laboratory {
                 .clone()
                 .unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         };
-        check_policy(&lab, &laboratory.scheduler)?;
+        check_policy(&lab, &laboratory)?;
         let cpus = topology.cpus();
         if let Some(cpu) = lab.pins.iter().flatten().find(|cpu| **cpu >= cpus) {
             return Err(LabError::Pin { cpu: *cpu, cpus });
         }
-        from_name(&laboratory.scheduler, topology, scenario.seed)?;
+        laboratory.host_scheduler(scenario.seed)?;
         Ok(laboratory)
     }
 
@@ -130,9 +136,17 @@ impl Laboratory {
         scenario: &Scenario,
         observer: O,
     ) -> Result<World<O>, LabError> {
-        let scheduler = from_name(&self.scheduler, self.host.topology, scenario.seed)?;
+        let scheduler = self.host_scheduler(scenario.seed)?;
         let (host, costs) = (self.host.clone(), self.costs.clone());
         Ok(World::new(scenario, host, costs, scheduler, observer)?)
+    }
+
+    /// A new one; `steer` with the slice that its policies name.
+    fn host_scheduler(&self, seed: u64) -> Result<Box<dyn HostScheduler>, NameError> {
+        match self.host.steering.policies.slice_ns() {
+            0 => from_name(&self.scheduler, self.host.topology, seed),
+            ns => Ok(Box::new(Steer::new(self.host.topology, ns.into()))),
+        }
     }
 
     /// The host.
@@ -205,6 +219,12 @@ fn host(
         ignore_reschedules: lab.ignore_reschedules,
         halt_poll_ns: lab.halt_poll_ns,
         burners: lab.burners,
+        ecs: match lab.ecs {
+            LabEcs::Off => None,
+            LabEcs::Paper => Some(false),
+            LabEcs::GiveBack => Some(true),
+        },
+        steering: steering(lab, default.steering)?,
         ..default
     })
 }
@@ -228,20 +248,33 @@ fn named<T: Copy>(
     })
 }
 
-/// Steering policies are for the scheduler that asks them.
-fn check_policy(lab: &Lab, scheduler: &str) -> Result<(), LabError> {
-    let Some(policy) = &lab.policy else {
-        return Ok(());
+/// How steering policies know and act.
+fn steering(lab: &Lab, default: SteeringModel) -> Result<SteeringModel, LabError> {
+    let policies = match &lab.policy {
+        Some(names) => names.parse::<Policies>().map_err(LabError::Steering)?,
+        None => Policies::NONE,
     };
+    Ok(SteeringModel {
+        policies,
+        facts_age_ns: lab.facts_age_ns,
+        lost_ppm: lab.lost_ppm,
+        tick_only: lab.tick_only,
+        look_period_ns: lab.look_period_ns.map_or(default.look_period_ns, u64::from),
+    })
+}
+
+/// Steering policies are for the scheduler that asks them.
+fn check_policy(lab: &Lab, laboratory: &Laboratory) -> Result<(), LabError> {
+    let scheduler = &laboratory.scheduler;
     let steers = scheduler.split('+').next() == Some(STEER);
-    if !steers {
-        return Err(LabError::Policy {
+    match &lab.policy {
+        Some(policy) if !steers => Err(LabError::Policy {
             policy: policy.clone(),
-            scheduler: scheduler.to_owned(),
-        });
+            scheduler: scheduler.clone(),
+        }),
+        _ if steers && laboratory.host.ecs.is_some() => Err(LabError::Ecs),
+        _ => Ok(()),
     }
-    let parsed = policy.parse::<unspin_steering::Policies>();
-    parsed.map(|_| ()).map_err(LabError::Steering)
 }
 
 /// The defaults, and what the scenario puts in their place.

@@ -16,6 +16,8 @@ pub enum LabVerb {
     Compare(LabCompareArguments),
     /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
     Sweep(LabSweepArguments),
+    /// Turn a recording into a scenario.
+    From(LabFromArguments),
 }
 
 /// `unspin lab run`
@@ -78,4 +80,15 @@ pub struct LabSweepArguments {
     /// How to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// `unspin lab from`
+#[derive(Args, Debug)]
+pub struct LabFromArguments {
+    /// The recording.
+    #[arg(value_name = "RECORDING")]
+    pub folder: PathBuf,
+    /// Write the scenario to this new file; to standard output when absent.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }

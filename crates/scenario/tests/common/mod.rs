@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, Host, Lab, LabGroups, LabTopology, LabVendor, Length, LockSharing, Policy,
-    Scenario, Scheduler, Shape, Vm, WorkUnit, limits::*,
+    Distribution, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor, Length, LockSharing,
+    Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -94,8 +94,15 @@ fn lab(groups: usize) -> impl Strategy<Value = Lab> {
     (
         (word(), word(), word(), word()),
         proptest::option::of(topology),
-        any::<[bool; 3]>(),
-        (0..=HALT_POLL_MAX_NS, 0..=BURNERS_MAX),
+        any::<[bool; 4]>(),
+        (
+            0..=HALT_POLL_MAX_NS,
+            0..=BURNERS_MAX,
+            0..=FACTS_AGE_MAX_NS,
+            0..=PPM_MAX,
+            proptest::option::of(1..=FACTS_AGE_MAX_NS),
+            prop::sample::select(&LabEcs::WORDS[..]),
+        ),
         lists,
         proptest::collection::btree_map("[a-z0-9_]{1,30}", 0..=COST_MAX, 0..5),
     )
@@ -116,6 +123,11 @@ fn lab(groups: usize) -> impl Strategy<Value = Lab> {
             window_control: names.2,
             candidates: names.3,
             ignore_reschedules: flags[1],
+            ecs: numbers.5.1,
+            facts_age_ns: numbers.2,
+            lost_ppm: numbers.3,
+            tick_only: flags[3],
+            look_period_ns: numbers.4,
             halt_poll_ns: numbers.0,
             burners: numbers.1,
             groups: if flags[2] {
