@@ -16,7 +16,7 @@ use unspin_sim::{
 use unspin_trace::{Cast, PerfettoWriter, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
-pub const KINDS: [&str; 23] = [
+pub const KINDS: [&str; 24] = [
     "switch in",
     "switch out",
     "wake-up",
@@ -40,6 +40,7 @@ pub const KINDS: [&str; 23] = [
     "resumed",
     "borrow begins",
     "borrow ends",
+    "exit: page fault",
 ];
 
 #[inline]
@@ -66,6 +67,7 @@ const fn kind(what: &Happening) -> usize {
             ExitReason::Halt => 12,
             ExitReason::Hypercall => 13,
             ExitReason::Apic => 14,
+            ExitReason::PageFault => 23,
         },
         Happening::Entry => 15,
         Happening::IpiSent { .. } => 16,

@@ -110,5 +110,6 @@ pub const fn exit_word(reason: ExitReason) -> &'static str {
         ExitReason::Halt => "exit: halt",
         ExitReason::Hypercall => "exit: hypercall",
         ExitReason::Apic => "exit: APIC",
+        ExitReason::PageFault => "exit: page fault",
     }
 }
