@@ -34,7 +34,7 @@ fn embedded(root: &Path) -> String {
             }
         }
     }
-    for name in ["own_test.h", "replay_own.c"] {
+    for name in ["library_own.c", "own_test.h", "replay_own.c"] {
         let path = root.join("crates/steering/native").join(name);
         files.push((format!("policy/{name}"), path));
     }

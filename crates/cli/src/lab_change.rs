@@ -71,8 +71,13 @@ enum Meaning {
 }
 
 fn meaning(word: &str) -> Result<Meaning, String> {
+    if word.ends_with(".c") {
+        return Ok(Meaning::Steering);
+    }
     if is_file(word) {
-        return Err(own(word));
+        return Err(format!(
+            "{word}: an object is for the kernel; give the policy's C file, as in ./mine.c"
+        ));
     }
     let base = word.split('+').next().unwrap_or_default();
     if base == STEER || known_names().contains(&base) {
@@ -107,20 +112,12 @@ fn unknown(word: &str) -> String {
     let policies: Vec<_> = Policies::names().collect();
     format!(
         "there is no policy `{word}`; words apart by colons are: schedulers ({}), candidates ({}), windows ({}), steering \
-         policies under the scheduler steer (none, {}), and KEY=VALUE of the table [lab] or with its section, as in \
+         policies under the scheduler steer (none, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
          halt_poll=50us or host.ple_window=200",
         known_names().join(", "),
         candidates.join(", "),
         controls.join(", "),
         policies.join(", ")
-    )
-}
-
-/// Why a C file is refused.
-fn own(file: &str) -> String {
-    format!(
-        "{file}: the lab calls the policies that are in this binary, which is one static file and cannot load another; \
-         copy the file into policy/ as a header, name it in policy/steering.h, build again and use its name"
     )
 }
 
@@ -150,6 +147,10 @@ mod tests {
             ["lab.scheduler=steer", "lab.policy=loan,slice=2ms"]
         );
         assert_eq!(
+            set("./mine.c:loan"),
+            ["lab.scheduler=steer", "lab.policy=./mine.c,loan"]
+        );
+        assert_eq!(
             set("scheduler=cfs-5.6:candidates=kvm-5.2:host.ple_window=200"),
             [
                 "lab.scheduler=cfs-5.6",
@@ -171,7 +172,7 @@ mod tests {
             ("strict:", "there is no policy ``"),
             ("lab=1", "there is no policy `lab=1`"),
             ("vm.vcpu=1", "there is no policy"),
-            ("./mine.c", "one static file"),
+            ("./mine.bpf.o", "give the policy's C file"),
         ] {
             let error = Change::parse(words).expect_err(words);
             assert!(error.contains(piece), "{error}");

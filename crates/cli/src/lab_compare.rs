@@ -289,4 +289,11 @@ fn say_what(document: &mut Document, all: &[Compared]) {
         "stock is {} as it is, under {scheduler}; seeds {} to {last}, the same for all; ratios pair by pair",
         stock.name, stock.seed
     ));
+    let rates = rates(&all[0]);
+    if rates.len() > 1 && rates.iter().all(|rate| *rate == rates[0]) {
+        document.note(
+            "every seed gave the same: this scenario draws nothing, so its intervals say nothing; draw its times, as in \
+             hold = { exponential = \"1us\" }",
+        );
+    }
 }

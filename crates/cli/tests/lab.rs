@@ -12,6 +12,11 @@ use std::{
 
 use common::{Ended, UNSPIN, folder, scenario, unspin};
 use serde_json::Value;
+use unspin_events::{
+    Event, GuestMode, What,
+    facts::{Facts, KvmFacts},
+};
+use unspin_recording::{Ended as RecordingEnded, Options, Recording};
 
 const SCENARIO: &str = "seed = 3\nduration = \"20ms\"\nwarm_up = \"5ms\"\n\n[host]\ncpus = 2\nple_gap = 65535\n\n\
     [[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = { exponential = \"500ns\" }\nuser_work = { exponential = \"3us\" }\n";
@@ -224,6 +229,25 @@ fn a_comparison_pairs_by_seed() {
         .collect();
     assert_eq!(seeds, [[3, 4, 5, 6, 7]; 4].concat());
     assert_eq!(rows(&compared("1"), "sample"), rows(&ended, "sample"));
+    let constant = unspin(&[
+        "lab",
+        "compare",
+        &file,
+        "--seeds",
+        "2",
+        "--policy",
+        "off",
+        "--set",
+        "vm.hold=1us",
+        "--set",
+        "vm.user_work=2us",
+        "--set",
+        "vm.kernel_work=0s",
+    ]);
+    assert!(
+        constant.out.contains("this scenario draws nothing"),
+        "{constant:#?}"
+    );
     for (policy, piece) in [
         ("best", "there is no policy `best`"),
         ("lag-credit=1", "there is no policy"),
@@ -232,6 +256,63 @@ fn a_comparison_pairs_by_seed() {
         let line = ["lab", "compare", &file, "--policy", policy];
         unspin(&line).refused(2, &[piece]);
     }
+}
+
+/// The policy of that answer to every question.
+fn own(answer: &str) -> String {
+    let functions = ["yield", "slice_end", "look"].map(|event| {
+        format!(
+            "UNSPIN_PURE struct unspin_decision mine_on_{event}(const struct unspin_facts *facts, struct unspin_policy_state *state)\n\
+             {{\n\treturn unspin_decide({answer}, 0);\n}}\n"
+        )
+    });
+    format!(
+        "#include <unspin/policy/contract.h>\n{}UNSPIN_PURE void mine_on_turn(const struct unspin_facts *facts, struct \
+         unspin_policy_state *state)\n{{\n}}\n",
+        functions.concat()
+    )
+}
+
+#[test]
+fn a_policy_of_a_users_own_decides() {
+    let folder = folder(SCENARIO);
+    let file = scenario(&folder);
+    let path = folder.path().join("mine.c");
+    let path = path.to_string_lossy();
+    let policies = format!("none,{path},{path}:loan");
+    let compared = |answer: &str| {
+        fs::write(&*path, own(answer)).expect("written");
+        let line = [
+            "lab", "compare", &file, "--seeds", "3", "--json", "--policy", &policies,
+        ];
+        let samples = rows(&unspin(&line), "sample");
+        let of = |policy: &str| -> Vec<f64> {
+            let ours = samples.iter().filter(|row| row["policy"] == policy);
+            ours.map(|row| row["operations_per_second"].as_f64().expect("a rate"))
+                .collect()
+        };
+        [of("none"), of(&path), of(&format!("{path}:loan"))]
+    };
+    // Who refuses everything is `none`, whatever stands behind him.
+    let [none, refuses, before_loan] = compared("UNSPIN_REFUSE");
+    assert_eq!((&refuses, &before_loan), (&none, &none));
+    // Who passes leaves it to the others.
+    let [_, passes, before_loan] = compared("UNSPIN_PASS");
+    assert_ne!(before_loan, none);
+    assert_ne!(passes, none);
+    fs::write(&*path, "no C\n").expect("written");
+    let line = ["lab", "compare", &file, "--policy", &path];
+    unspin(&line).refused(2, &["does not compile", "mine.c"]);
+    fs::write(&*path, own("getpid()")).expect("written");
+    unspin(&line).refused(2, &["does not compile"]);
+    let out = folder.path().join("out");
+    let set = format!("lab.policy={path}");
+    let refused = common::ended(&mut sweep(
+        &file,
+        &out,
+        &["--set", "lab.scheduler=steer", "--set", &set],
+    ));
+    refused.refused(2, &["`lab compare` takes such files"]);
 }
 
 fn sweep(file: &str, out: &Path, more: &[&str]) -> Command {
@@ -383,4 +464,129 @@ fn a_damaged_or_foreign_file_is_refused_before_anything_runs() {
     let foreign = common::ended(&mut sweep(&file, &out, &grid));
     foreign.refused(2, &["`notes.txt`", "name another folder"]);
     assert_eq!(fs::read(&merged).expect("still there"), whole);
+}
+
+/// Two vCPUs that take turns of a millisecond on one pCPU: 100 us of work, then waits of one window of 10 us, again and again.
+fn recording(folder: &Path) {
+    let mut events = Vec::new();
+    let mut time_ns = 1_000_000;
+    for turn in 0..100u64 {
+        let vcpu = (turn % 2) as u16;
+        let thread = 100 + turn as u32 % 2;
+        let at = |time_ns, what| Event {
+            time_ns,
+            vm: Some(0),
+            vcpu: Some(vcpu),
+            thread,
+            cpu: 3,
+            what,
+        };
+        let previous_thread = 101 - turn as u32 % 2;
+        let in_ = What::SwitchIn {
+            previous_thread,
+            previous_vm: Some(0),
+        };
+        events.push(at(time_ns, in_));
+        for _ in 0..9 {
+            time_ns += 110_000;
+            events.push(at(
+                time_ns,
+                What::PauseExit {
+                    guest_rip: Some(7),
+                    mode: Some(GuestMode::Kernel),
+                    window: Some(200),
+                    inside_ns: 110_000,
+                    other_exits: 1,
+                    interrupt_exits: 0,
+                },
+            ));
+            events.push(at(
+                time_ns,
+                What::PauseExit {
+                    guest_rip: Some(7),
+                    mode: Some(GuestMode::Kernel),
+                    window: Some(200),
+                    inside_ns: 10_000,
+                    other_exits: 0,
+                    interrupt_exits: 0,
+                },
+            ));
+        }
+        time_ns += 10_000;
+        events.push(at(
+            time_ns,
+            What::SwitchOut {
+                next_thread: previous_thread,
+                next_vm: Some(0),
+                runnable: true,
+                preempt: true,
+                mode: Some(GuestMode::User),
+                exit_code: None,
+                guest_rip: None,
+            },
+        ));
+    }
+    let parameter = |name: &str, value: &str| (name.to_owned(), Some(value.to_owned()));
+    let facts = Facts {
+        machine: "EPYC, 4 CPUs, Linux 6.12.3".into(),
+        kvm: KvmFacts {
+            module: Some("kvm_amd".into()),
+            parameters: [
+                parameter("pause_filter_count", "200"),
+                parameter("pause_filter_thresh", "65535"),
+                parameter("pause_filter_count_grow", "1"),
+                parameter("pause_filter_count_shrink", "1"),
+            ]
+            .into(),
+        },
+        ..Facts::default()
+    };
+    let mut recording =
+        Recording::create(folder, facts, Options::default()).expect("an empty folder");
+    recording.append(&events).expect("room");
+    recording
+        .finish(RecordingEnded::Finished, None)
+        .expect("room");
+}
+
+#[test]
+fn a_recording_becomes_a_scenario_that_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let recorded = folder.path().join("recorded");
+    recording(&recorded);
+    let recorded = recorded.to_string_lossy();
+    let ended = unspin(&["lab", "from", &recorded]);
+    assert_eq!(ended.status, 0, "{ended:#?}");
+    for piece in [
+        "\ncpus = 1\n",
+        "\nple_window = 200\nple_gap = 65535\nple_window_fixed = true\n",
+        "\nscheduler = \"eevdf-6.12\"\n",
+        "\nvcpus = 2\n",
+        "Assumed: every wait",
+        "duration = \"100000000ns\"",
+    ] {
+        assert!(ended.out.contains(piece), "{piece}\n{}", ended.out);
+    }
+    let file = folder.path().join("from.toml");
+    let file = file.to_string_lossy();
+    let written = unspin(&["lab", "from", &recorded, "--out", &file]);
+    assert_eq!(
+        (written.status, written.out.as_str()),
+        (0, ""),
+        "{written:#?}"
+    );
+    assert_eq!(fs::read_to_string(&*file).expect("written"), ended.out);
+    unspin(&["lab", "from", &recorded, "--out", &file]).refused(2, &["from.toml"]);
+    let run = unspin(&["lab", "run", &file, "--json", "--duration", "50ms"]);
+    assert!(
+        rows(&run, "vcpu")
+            .iter()
+            .all(|vcpu| number(vcpu, "operations") > 0)
+    );
+    let empty = folder.path().join("empty").to_string_lossy().into_owned();
+    Recording::create(Path::new(&empty), Facts::default(), Options::default())
+        .expect("an empty folder")
+        .finish(RecordingEnded::Finished, None)
+        .expect("room");
+    unspin(&["lab", "from", &empty]).refused(1, &["no vCPU appears"]);
 }

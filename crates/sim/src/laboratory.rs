@@ -7,7 +7,7 @@ use serde::{
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::{Lab, LabEcs, LabVendor, Scenario};
-use unspin_steering::Policies;
+use unspin_steering::{OwnError, OwnSource, Policies};
 
 use crate::{
     BuildError, LabHost, SteeringModel, World,
@@ -55,6 +55,9 @@ pub enum LabError {
         "lab.ecs: not under the scheduler \"steer\", whose policies decide; take one of lab.policy"
     )]
     Ecs,
+    /// A policy of the user's own does not work.
+    #[error("lab.policy: {0}")]
+    Own(#[from] OwnError),
     /// No such steering policy.
     #[error("lab.policy: {0}")]
     Steering(String),
@@ -251,7 +254,7 @@ fn named<T: Copy>(
 /// How steering policies know and act.
 fn steering(lab: &Lab, default: SteeringModel) -> Result<SteeringModel, LabError> {
     let policies = match &lab.policy {
-        Some(names) => names.parse::<Policies>().map_err(LabError::Steering)?,
+        Some(names) => self::policies(names)?,
         None => Policies::NONE,
     };
     Ok(SteeringModel {
@@ -261,6 +264,24 @@ fn steering(lab: &Lab, default: SteeringModel) -> Result<SteeringModel, LabError
         tick_only: lab.tick_only,
         look_period_ns: lab.look_period_ns.map_or(default.look_period_ns, u64::from),
     })
+}
+
+/// Names, and perhaps the C file of a user's own, which is compiled and loaded now.
+fn policies(names: &str) -> Result<Policies, LabError> {
+    let (files, names): (Vec<&str>, Vec<&str>) =
+        names.split(',').partition(|word| word.ends_with(".c"));
+    let built_in = match (&files[..], &names[..]) {
+        ([_, _, ..], _) => {
+            let one = "one file with a policy of your own, no more";
+            return Err(LabError::Steering(one.to_owned()));
+        }
+        ([_], []) => Policies::NONE,
+        _ => names.join(",").parse().map_err(LabError::Steering)?,
+    };
+    match files.first() {
+        None => Ok(built_in),
+        Some(file) => Ok(built_in.with_loaded(OwnSource::at(file.as_ref())?.load()?)),
+    }
 }
 
 /// Steering policies are for the scheduler that asks them.

@@ -6,6 +6,7 @@ mod duration;
 mod new;
 mod own;
 mod own_error;
+mod own_library;
 mod own_work;
 mod sources;
 
@@ -14,6 +15,7 @@ use std::{ffi::CStr, fmt, str::FromStr};
 pub use new::write_new_policy;
 pub use own::{OwnSource, Tested, check_name};
 pub use own_error::OwnError;
+pub use own_library::OwnNumber;
 pub use sources::SOURCES_HASH;
 
 #[allow(
@@ -41,6 +43,7 @@ pub struct Policies {
     bits: u32,
     slice_ns: u32,
     recent_ns: u32,
+    own: Option<OwnNumber>,
 }
 
 /// The policy that is a slice and nothing else (`policy/slice.h`): it is never asked.
@@ -54,12 +57,19 @@ impl Policies {
         bits: 0,
         slice_ns: 0,
         recent_ns: raw::UNSPIN_RECENT_NS,
+        own: None,
     };
 
     /// The same and a policy of a user's own, whose functions are not in this library.
     pub const fn with_own(mut self) -> Policies {
         self.bits |= raw::UNSPIN_POLICY_OWN;
         self
+    }
+
+    /// The same and that policy of a user's own, which is asked before all of them.
+    pub const fn with_loaded(mut self, own: OwnNumber) -> Policies {
+        self.own = Some(own);
+        self.with_own()
     }
 
     /// Whether a policy of a user's own is among them.
@@ -215,14 +225,22 @@ impl Policies {
     }
 
     fn decide(self, event: u32, facts: &Facts, memory: &mut Memory) -> raw::unspin_decision {
+        let own = self.own.and_then(OwnNumber::functions);
+        let decide = own.map_or(raw::steering_decide as own_library::Decide, |own| {
+            own.decide
+        });
         // SAFETY: two live references to structs of integers; the call keeps neither.
-        unsafe { raw::steering_decide(event, self.bits, facts, memory) }
+        unsafe { decide(event, self.bits, facts, memory) }
     }
 
     /// `facts.self_` begins a turn of its own.
     pub fn on_turn(self, facts: &Facts, memory: &mut Memory) {
+        let own = self.own.and_then(OwnNumber::functions);
+        let on_turn = own.map_or(raw::steering_on_turn as own_library::OnTurn, |own| {
+            own.on_turn
+        });
         // SAFETY: as in `decide`.
-        unsafe { raw::steering_on_turn(self.bits, facts, memory) }
+        unsafe { on_turn(self.bits, facts, memory) }
     }
 }
 

@@ -67,6 +67,10 @@ impl OwnSource {
         })
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// What its functions' names begin with.
     pub fn name(&self) -> &str {
         &self.name
@@ -182,7 +186,7 @@ impl OwnSource {
         Ok(program)
     }
 
-    fn compile(
+    pub(crate) fn compile(
         &self,
         work: &Work,
         compiler: &Compiler,

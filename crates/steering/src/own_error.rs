@@ -48,6 +48,17 @@ pub enum OwnError {
         /// The compiler's lines, with files named as the user did.
         said: String,
     },
+    /// What the system said of the compiled policy.
+    #[error("{path} cannot be loaded: {said}", path = path.display())]
+    Library {
+        /// The policy's file.
+        path: PathBuf,
+        /// Why not.
+        said: String,
+    },
+    /// No room for one more.
+    #[error("more than {0} policies of your own at a time")]
+    TooMany(usize),
     /// The program that takes decisions again ended early.
     #[error("taking decisions again with {0} ended in the middle")]
     Replay(PathBuf),
