@@ -590,3 +590,37 @@ fn a_recording_becomes_a_scenario_that_runs() {
         .expect("room");
     unspin(&["lab", "from", &empty]).refused(1, &["no vCPU appears"]);
 }
+
+#[test]
+fn a_model_that_cannot_go_on_ends_with_a_diagnosis() {
+    let folder = folder(SCENARIO);
+    let file = scenario(&folder);
+    // Ticks come more often than a switch takes: nobody ever gets to run.
+    let line = [
+        "lab",
+        "run",
+        &file,
+        "--set",
+        "turns=10",
+        "--set",
+        "lab.costs.switch_ns=1000000000",
+    ];
+    let pieces = [
+        "seed 3",
+        "makes no progress at",
+        "4 vCPUs are not done",
+        "VM 0 vCPU 0",
+    ];
+    unspin(&line).refused(1, &pieces);
+    let out = folder.path().join("out").to_string_lossy().into_owned();
+    let mut swept = line;
+    swept[1] = "sweep";
+    unspin(&[&swept[..], &["--out", &out]].concat()).refused(1, &pieces);
+    let trace = folder
+        .path()
+        .join("t.pftrace")
+        .to_string_lossy()
+        .into_owned();
+    unspin(&[&line[..], &["--trace", &trace]].concat()).refused(1, &pieces);
+    assert!(fs::metadata(&trace).expect("a trace").len() > 1_000);
+}
