@@ -2,6 +2,7 @@
 /* exports.h - what Rust sees. */
 #include "../../../abi/lock_kinds.h"
 #include "../../../locks/work.h"
+#include "tau.h"
 #include "lab.h"
 
 unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number);

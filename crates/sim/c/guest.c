@@ -5,7 +5,12 @@
 #include "../../../locks/all.h"
 #include "../../../locks/work.h"
 
+#include "tau.h"
+
 #define LINE_BYTES 64u
+
+_Static_assert(UNSPIN_LAB_TAU_TURNS == PREEMPTABLE_TICKET_TAU_TURNS && UNSPIN_LAB_TAU_FOREVER == PLATFORM_FOREVER,
+	       "tau.h differs from locks/");
 
 UNSPIN_ASSERT_SIZE(union any_lock, LINE_BYTES);
 
@@ -19,10 +24,14 @@ static union any_lock *lock_at(unsigned char *memory, unspin_u32 lock)
 	return (union any_lock *)(memory + (unspin_u64)lock * LINE_BYTES);
 }
 
-void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks)
+void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns)
 {
-	for (unspin_u32 i = 0; i < locks; i++)
-		lock_operations[lock_kind].init(lock_at(memory, i));
+	for (unspin_u32 i = 0; i < locks; i++) {
+		if (lock_kind == UNSPIN_LOCK_preemptable_ticket)
+			preemptable_ticket_init_tau(&lock_at(memory, i)->preemptable_ticket, tau_turns);
+		else
+			lock_operations[lock_kind].init(lock_at(memory, i));
+	}
 }
 
 struct platform_word *unspin_lab_unanswered(unsigned char *memory, unspin_u32 locks, unspin_u32 number)

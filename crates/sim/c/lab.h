@@ -53,8 +53,11 @@ struct unspin_lab_task {
 /* Bytes of a VM's memory: a cache line per lock, then one per vCPU (its word of unanswered requests). */
 unspin_u64 unspin_lab_memory_bytes(unspin_u32 locks, unspin_u32 vcpus);
 
-/* Makes the locks in it. `memory` is aligned to 64 bytes and zero; the kind is below UNSPIN_LOCK_KIND_COUNT. */
-void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks);
+/*
+ * Makes the locks in it. `memory` is aligned to 64 bytes and zero; the kind is below UNSPIN_LOCK_KIND_COUNT. `tau_turns`:
+ * of preemptable ticket locks, 0 to PLATFORM_FOREVER (ruling 12).
+ */
+void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns);
 
 /* The word of unanswered requests of a vCPU. `locks`: how many lock lines there are. */
 struct platform_word *unspin_lab_unanswered(unsigned char *memory, unspin_u32 locks, unspin_u32 number);

@@ -21,18 +21,35 @@ fn seeds() -> u64 {
 fn nothing_is_lost_in_any_world() {
     let seeds = seeds();
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
+    let worker = |first: u64| {
+        let mine = (first..seeds).step_by(workers as usize);
+        mine.filter_map(|seed| one_seed(seed).err())
+            .collect::<Vec<String>>()
+    };
+    let mut failures = Vec::new();
     std::thread::scope(|scope| {
-        for worker in 0..workers {
-            scope.spawn(move || (worker..seeds).step_by(workers as usize).for_each(one_seed));
+        let all: Vec<_> = (0..workers)
+            .map(|first| scope.spawn(move || worker(first)))
+            .collect();
+        for one in all {
+            failures.extend(one.join().expect("no assertion fails"));
         }
     });
+    assert!(
+        failures.is_empty(),
+        "{} of {seeds} worlds: {}",
+        failures.len(),
+        failures.join("\n")
+    );
 }
 
-fn one_seed(seed: u64) {
+/// The world of that seed twice. Errors say which world it was.
+fn one_seed(seed: u64) -> Result<(), String> {
     let run = || {
-        let (scenario, host, scheduler, charged) = random_world(seed);
-        let world = check(&scenario, host, scheduler);
-        let world = world.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let made = random_world(seed);
+        let (name, charged) = (made.name, made.charged);
+        let world = check(&made.scenario, made.host, Box::new(made.scheduler));
+        let world = world.map_err(|error| format!("seed {seed}, {name}: {error}"))?;
         let turns: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
         let running_ns: u64 = (0..world.tasks())
             .map(|task| world.times(Task(task)).running_ns)
@@ -42,9 +59,10 @@ fn one_seed(seed: u64) {
         let charged_ns: u64 = charged.borrow().iter().sum();
         assert!(
             charged_ns <= running_ns,
-            "seed {seed}: {charged_ns} of {running_ns} ns are charged"
+            "seed {seed}, {name}: {charged_ns} of {running_ns} ns are charged"
         );
-        witness.all.finish()
+        Ok::<u64, String>(witness.all.finish())
     };
-    assert_eq!(run(), run(), "seed {seed} twice");
+    assert_eq!(run()?, run()?, "seed {seed} twice");
+    Ok(())
 }

@@ -107,11 +107,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// With that many locks of a kind, for so many vCPUs, on a host of so many pCPUs.
+    /// With that many locks of a kind (and that tau, if they have one), for so many vCPUs, on a host of so many pCPUs.
     ///
     /// # Panics
     /// When there is no memory, or for a lock kind that does not exist.
-    pub fn new(lock_kind: u32, locks: u32, vcpus: u32, cpus: u32) -> Memory {
+    pub fn new((lock_kind, tau_turns): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
         assert!(lock_kind < raw::UNSPIN_LOCK_KIND_COUNT && cpus <= CPUS_MAX);
         // SAFETY: no pointer goes in.
         let size = unsafe { raw::unspin_lab_memory_bytes(locks, vcpus) } as usize;
@@ -122,7 +122,7 @@ impl Memory {
             handle_alloc_error(layout);
         }
         // SAFETY: so many bytes as it asked for, aligned and zero; the kind exists.
-        unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks) };
+        unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks, tau_turns) };
         let line = Line {
             owner: NOBODY,
             busy_until_ns: 0,

@@ -454,8 +454,10 @@ impl HostScheduler for Steer {
 
     fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool {
         self.charge(now_ns, cpu);
-        let used_up = self.cpus[cpu.index()].slice_left_ns == 0;
-        used_up && self.head(cpu).is_some()
+        let here = &self.cpus[cpu.index()];
+        // A lender waits in no queue.
+        let waits = here.lender.is_some() || self.head(cpu).is_some();
+        here.slice_left_ns == 0 && waits
     }
 
     fn tick_period_ns(&self) -> u64 {

@@ -48,6 +48,9 @@ pub struct LabHost {
     pub ignore_reschedules: bool,
     /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
+    /// How long a waiter for a preemptable ticket lock waits per place before it competes, turns of its loop (ruling 8);
+    /// `u32::MAX`: for ever.
+    pub tau_turns: u32,
     /// Threads that burn time beside the VMs.
     pub burners: u32,
     /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns. They take turns at guest ticks.
@@ -119,6 +122,7 @@ impl LabHost {
             candidates: CandidateRule::Kvm7_2,
             ignore_reschedules: false,
             halt_poll_ns: 0,
+            tau_turns: raw::UNSPIN_LAB_TAU_TURNS,
             burners: 0,
             guest_tasks: 1,
             page_fault_every_turns: 0,
@@ -235,7 +239,12 @@ impl<O: Observer> World<O> {
         };
         let locks = if shared == 0 { vm.vcpus } else { shared };
         let cpus = self.topology.cpus();
-        let memory = Memory::new(vm.lock.number(), locks, vm.vcpus, cpus);
+        let memory = Memory::new(
+            (vm.lock.number(), self.host.tau_turns),
+            locks,
+            vm.vcpus,
+            cpus,
+        );
         let seed = scenario.vm_seed(number);
         let turns = match scenario.length {
             Length::Turns(turns) => turns,

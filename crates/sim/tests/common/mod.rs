@@ -136,9 +136,10 @@ fn random_steering(random: &mut Random) -> SteeringModel {
     }
 }
 
-/// Other weights, a group around some VMs, and now and then some tasks pinned.
+/// Other weights, a group around some VMs, and where they can be some tasks pinned.
 pub fn random_arrangement(
     scheduler: Box<dyn HostScheduler>,
+    may_pin: bool,
     scenario: &Scenario,
     cpus: u32,
     random: &mut Random,
@@ -153,7 +154,7 @@ pub fn random_arrangement(
             _ => vec![(1_000, 2_048), (vm, weight)],
         });
     }
-    if random.below(3) == 0 {
+    if random.below(3) == 0 && may_pin {
         for _ in 0..vcpus {
             let first = random.below(cpus.into()) as u32;
             let last = first + random.below((cpus - first).into()) as u32;
@@ -165,32 +166,58 @@ pub fn random_arrangement(
     (arranged, charged)
 }
 
+/// What a world is made of.
+pub struct RandomWorld {
+    pub scenario: Scenario,
+    pub host: LabHost,
+    pub scheduler: Arranged,
+    /// Name of the scheduler.
+    pub name: String,
+    pub charged: Charged,
+}
+
 /// A whole world from a seed.
-pub fn random_world(seed: u64) -> (Scenario, LabHost, Box<dyn HostScheduler>, Charged) {
+pub fn random_world(seed: u64) -> RandomWorld {
     let mut random = Random(seed);
     let scenario = random_scenario(seed, &mut random);
     let mut host = random_host(&mut random);
-    let mut scheduler = random_scheduler(host.topology, &mut random);
+    let (name, mut scheduler) = random_scheduler(host.topology, &mut random);
     if scheduler.steering().is_some() {
         host.ecs = None;
     }
     let cpus = host.topology.cpus();
-    let (arranged, charged) = random_arrangement(scheduler, &scenario, cpus, &mut random);
-    (scenario, host, Box::new(arranged), charged)
+    // Gang has no place for who is pinned to one pCPU. The model of steer has one clock for all queues: who is pinned, weighs
+    // little and ran alone for long waits until all others have come as far, for minutes.
+    let may_pin = name != "gang" && name != "steer";
+    let (scheduler, charged) =
+        random_arrangement(scheduler, may_pin, &scenario, cpus, &mut random);
+    RandomWorld {
+        scenario,
+        host,
+        scheduler,
+        name,
+        charged,
+    }
 }
 
 /// Any scheduler there is.
-pub fn random_scheduler(topology: Topology, random: &mut Random) -> Box<dyn HostScheduler> {
-    // Not gang, which has no place for tasks that are pinned to one pCPU; not lag credit, with which two vCPUs that spin for one
-    // another keep a third out for ever: both have tests of their own.
+pub fn random_scheduler(
+    topology: Topology,
+    random: &mut Random,
+) -> (String, Box<dyn HostScheduler>) {
+    // Not lag credit, with which two vCPUs that spin for one another keep a third out for ever: it has a test of its own.
     let mut names = known_names();
-    names.retain(|name| *name != "gang");
     names.extend(["cfs-4.13+debooster=paper", "cfs-5.6+balance"]);
-    match random.below(names.len() as u64 + 1) as usize {
-        place if place < names.len() => {
-            from_name(names[place], topology, 1).expect("a name of the list")
+    match names.get(random.below(names.len() as u64 + 1) as usize) {
+        Some(name) => {
+            let scheduler = from_name(name, topology, 1).expect("a name of the list");
+            ((*name).to_owned(), scheduler)
         }
-        _ => Box::new(RoundRobin::new(topology.cpus(), 50_000 << random.below(7))),
+        None => {
+            let slice_ns = 50_000 << random.below(7);
+            let scheduler = RoundRobin::new(topology.cpus(), slice_ns);
+            (format!("round robin, {slice_ns} ns"), Box::new(scheduler))
+        }
     }
 }
 
