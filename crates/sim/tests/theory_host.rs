@@ -93,14 +93,7 @@ fn credit_follows_weights_as_far_as_debts_are_kept() {
     let two = busy("credit", 1, 1, path(&[1_024, 3_072]), Vec::new(), ());
     let worst = assert_shares("credit", two, &[1.0, 3.0]);
     println!("credit: {:.3} %", worst * 100.0);
-    let mut three = busy(
-        "credit",
-        1,
-        1,
-        path(&[512, 1_024, 3_072]),
-        Vec::new(),
-        (),
-    );
+    let mut three = busy("credit", 1, 1, path(&[512, 1_024, 3_072]), Vec::new(), ());
     three.run_until(60_000 * MILLISECOND).expect("it runs");
     let lightest = three.times(Task(0)).running_ns as f64 / 60e9;
     assert!((0.13..0.16).contains(&lightest), "{lightest}");

@@ -23,6 +23,8 @@ pub struct Arranged {
     /// By number of the task.
     pub pins: Vec<Allowed>,
     pub charged: Charged,
+    /// Where a task waits instead: a bug to be found.
+    pub misplace: Option<Box<dyn FnMut(Cpu) -> Cpu>>,
     made: Vec<(Vec<usize>, Group)>,
     asked: u32,
     tasks: u32,
@@ -35,6 +37,7 @@ impl Arranged {
             paths: Vec::new(),
             pins: Vec::new(),
             charged: Charged::default(),
+            misplace: None,
             made: Vec::new(),
             asked: 0,
             tasks: 0,
@@ -89,7 +92,10 @@ impl HostScheduler for Arranged {
         let cpu = self.inner.select_cpu(now_ns, task, waker);
         let pin = self.pins.get(task.index());
         assert!(pin.is_none_or(|pin| pin.contains(cpu)), "{task:?}, {cpu:?}");
-        cpu
+        match &mut self.misplace {
+            Some(misplace) => misplace(cpu),
+            None => cpu,
+        }
     }
 
     fn enqueue(&mut self, now_ns: u64, task: Task, cpu: Cpu, why: Enqueue) {
