@@ -118,6 +118,7 @@ fn shares_follow_nested_groups() {
 #[test]
 fn shares_of_pinned_vms_follow_their_weights() {
     for name in weighing().filter(|name| *name != "steer") {
+        // Not under ours, whose weights are flat: they do not count pCPUs.
         let on = |cpu| Allowed::Only(vec![Cpu(cpu)]);
         let pins = vec![on(0), on(1), on(0), on(1)];
         let paths = vec![vec![(0, 1_024)], vec![(1, 3_072)]];

@@ -456,8 +456,8 @@ impl HostScheduler for Steer {
         self.charge(now_ns, cpu);
         let here = &self.cpus[cpu.index()];
         // A lender waits in no queue.
-        let waits = here.lender.is_some() || self.head(cpu).is_some();
-        here.slice_left_ns == 0 && waits
+        let (used_up, lender) = (here.slice_left_ns == 0, here.lender.is_some());
+        used_up && (lender || self.head(cpu).is_some())
     }
 
     fn tick_period_ns(&self) -> u64 {

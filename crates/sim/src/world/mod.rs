@@ -123,6 +123,7 @@ impl<O: Observer> World<O> {
     /// When nothing can ever happen any more, or nothing useful does.
     pub fn run_until(&mut self, end_ns: u64) -> Result<(), RunError> {
         let mut watch = results::Progress::new(self);
+        let mut at_once = 0u32;
         while self.unfinished != 0 {
             let (time_ns, slot) = self.tree.next();
             if time_ns > end_ns {
@@ -134,6 +135,13 @@ impl<O: Observer> World<O> {
             debug_assert!(time_ns >= self.now_ns, "an event in the past");
             if time_ns < self.now_ns {
                 return Err(RunError::InThePast);
+            }
+            at_once = match time_ns == self.now_ns {
+                true => at_once + 1,
+                false => 0,
+            };
+            if at_once == results::AT_ONCE_MAX {
+                return Err(self.stuck());
             }
             self.now_ns = time_ns;
             let cpus = self.cpus.len() as u32;

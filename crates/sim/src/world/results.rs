@@ -14,6 +14,9 @@ use crate::{
 /// Simulated time without any turn done after which a run of turns is given up: longer than any wait that ends.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
+/// Events of one nanosecond after which time stands still: 64 for each pCPU and vCPU that there can be.
+pub(super) const AT_ONCE_MAX: u32 = 1 << 22;
+
 /// Why a run ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {

@@ -186,11 +186,9 @@ pub fn random_world(seed: u64) -> RandomWorld {
         host.ecs = None;
     }
     let cpus = host.topology.cpus();
-    // Gang has no place for who is pinned to one pCPU. The model of steer has one clock for all queues: who is pinned, weighs
-    // little and ran alone for long waits until all others have come as far, for minutes.
-    let may_pin = name != "gang" && name != "steer";
-    let (scheduler, charged) =
-        random_arrangement(scheduler, may_pin, &scenario, cpus, &mut random);
+    // Gang has no place for who is pinned to one pCPU.
+    let may_pin = name != "gang";
+    let (scheduler, charged) = random_arrangement(scheduler, may_pin, &scenario, cpus, &mut random);
     RandomWorld {
         scenario,
         host,
