@@ -6,20 +6,12 @@ mod common;
 
 use std::hash::Hasher;
 
-use common::{check, random_world};
+use common::{check, random_world, seeds};
 use unspin_sim::ids::Task;
-
-/// How many seeds; `make test-long` asks for 10,000.
-fn seeds() -> u64 {
-    let asked = std::env::var("UNSPIN_LAB_SEEDS").ok();
-    asked.map_or(200, |text| {
-        text.parse().expect("UNSPIN_LAB_SEEDS is a number")
-    })
-}
 
 #[test]
 fn nothing_is_lost_in_any_world() {
-    let seeds = seeds();
+    let seeds = seeds(200);
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let worker = |first: u64| {
         let mine = (first..seeds).step_by(workers as usize);

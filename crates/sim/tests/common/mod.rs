@@ -20,6 +20,14 @@ use unspin_sim::{
 };
 use unspin_steering::Policies;
 
+/// How many seeds: `UNSPIN_LAB_SEEDS` (`make test-long` sets 10,000), or so many.
+pub fn seeds(few: u64) -> u64 {
+    let asked = std::env::var("UNSPIN_LAB_SEEDS").ok();
+    asked.map_or(few, |text| {
+        text.parse().expect("UNSPIN_LAB_SEEDS is a number")
+    })
+}
+
 /// splitmix64 (locks/work.h), for choices.
 pub struct Random(pub u64);
 
