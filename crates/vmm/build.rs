@@ -39,7 +39,9 @@ fn main() {
     println!("cargo:rerun-if-changed=native");
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
     println!("cargo:rerun-if-env-changed=UNSPIN_LD");
-    build_guest(&root, &out);
+    build_image(&root, &out, &root.join("guest"), "guest.elf");
+    let calibration = root.join("crates/vmm/native/calibration");
+    build_image(&root, &out, &calibration, "calibration.elf");
     cc::Build::new()
         .file("native/work.c")
         .include(&root)
@@ -48,13 +50,12 @@ fn main() {
         .compile("unspin_vmm_work");
 }
 
-/// Compiles guest/*.c and guest/*.S and links them with guest/guest.ld into OUT_DIR/guest.elf.
-fn build_guest(root: &Path, out: &Path) {
+/// Compiles a folder's *.c and *.S and links them with guest/guest.ld into OUT_DIR.
+fn build_image(root: &Path, out: &Path, folder: &Path, image: &str) {
     let clang = first_that_runs("UNSPIN_CLANG", &["clang-19", "clang"]);
     let linker = first_that_runs("UNSPIN_LD", &["ld.lld-19", "ld"]);
-    let guest = root.join("guest");
     let mut objects = Vec::new();
-    for source in sources(&guest) {
+    for source in sources(folder) {
         let object = out
             .join(source.file_name().expect("a file"))
             .with_extension(
@@ -93,24 +94,24 @@ fn build_guest(root: &Path, out: &Path) {
             "max-page-size=4096",
         ])
         .args(["-e", "_start64", "-T"])
-        .arg(guest.join("guest.ld"))
+        .arg(root.join("guest/guest.ld"))
         .args(
             objects
                 .iter()
                 .map(|object| object.file_name().expect("a file")),
         )
-        .args(["-o", "guest.elf"]));
+        .args(["-o", image]));
 }
 
-/// guest/*.c and guest/*.S by name, so that the order of a directory listing cannot change the ELF.
-fn sources(guest: &Path) -> Vec<PathBuf> {
-    let mut sources: Vec<PathBuf> = fs::read_dir(guest)
-        .expect("guest/ can be read")
-        .map(|entry| entry.expect("guest/ can be read").path())
+/// A folder's *.c and *.S by name, so that the order of a directory listing cannot change the ELF.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut sources: Vec<PathBuf> = fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("the folder can be read").path())
         .filter(|path| path.extension().is_some_and(|e| e == "c" || e == "S"))
         .collect();
     sources.sort();
-    assert!(!sources.is_empty(), "no source in {}", guest.display());
+    assert!(!sources.is_empty(), "no source in {}", folder.display());
     sources
 }
 

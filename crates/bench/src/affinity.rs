@@ -44,6 +44,11 @@ impl Cpus {
         self.numbers.len()
     }
 
+    /// Their numbers, ascending; at least one.
+    pub fn numbers(&self) -> &[usize] {
+        &self.numbers
+    }
+
     /// Lets the calling thread run on these only.
     pub fn confine_this_thread(&self) -> Result<(), Error> {
         // SAFETY: a cpu_set_t is plain bits, all zero is the empty set.

@@ -4,6 +4,7 @@
 
 mod affinity;
 mod clock;
+pub mod costs;
 mod error;
 pub mod explore;
 mod ffi;

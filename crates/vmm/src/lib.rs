@@ -9,6 +9,7 @@ compile_error!("the micro guest is x86-64 and needs Linux's KVM");
 
 mod affinity;
 mod calibrate;
+pub mod calibration;
 mod clock;
 mod construct;
 mod cpuid;

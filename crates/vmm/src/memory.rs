@@ -10,7 +10,7 @@ use vm_memory::{Bytes, GuestAddress, GuestMemory, GuestMemoryMmap};
 use crate::{Error, page_tables};
 
 /// The micro guest, built from guest/ by build.rs.
-static GUEST_IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.elf"));
+pub static GUEST_IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.elf"));
 
 /// Words of 8 bytes in `unspin_guest_statistics`: the copy below goes word by word.
 const STATISTICS_WORDS: usize = size_of::<abi::unspin_guest_statistics>() / 8;
@@ -48,13 +48,18 @@ impl Memory {
             .cast()
     }
 
-    /// Writes page tables, the guest's image and its parameters; returns the address of the first instruction.
-    pub fn load(&self, parameters: &abi::unspin_guest_parameters) -> Result<u64, Error> {
+    /// Writes page tables, an image ([`GUEST_IMAGE`], mostly) and its parameters; returns the address of the first
+    /// instruction.
+    pub fn load(
+        &self,
+        image: &[u8],
+        parameters: &abi::unspin_guest_parameters,
+    ) -> Result<u64, Error> {
         for (address, value) in page_tables::entries() {
             self.store(value, address);
         }
         self.write_parameters(parameters);
-        let loaded = Elf::load(&self.map, None, &mut Cursor::new(GUEST_IMAGE), None)
+        let loaded = Elf::load(&self.map, None, &mut Cursor::new(image), None)
             .map_err(|error| Error::Image(error.to_string()))?;
         if loaded.kernel_end > u64::from(abi::UNSPIN_GUEST_LOG) {
             return Err(Error::Image(format!(
@@ -143,13 +148,15 @@ impl Memory {
         }
     }
 
-    fn load_word(&self, address: u64) -> u64 {
+    /// The aligned word of 8 bytes at that address inside the region.
+    pub fn load_word(&self, address: u64) -> u64 {
         self.map
             .load(GuestAddress(address), Ordering::Acquire)
             .expect("an aligned address inside the region")
     }
 
-    fn store(&self, value: u64, address: u64) {
+    /// Stores it there.
+    pub fn store(&self, value: u64, address: u64) {
         self.map
             .store(value, GuestAddress(address), Ordering::Release)
             .expect("an aligned address inside the region");
@@ -157,7 +164,7 @@ impl Memory {
 }
 
 /// Guest physical address of a vCPU's statistics.
-fn statistics_address(vcpu: u32) -> u64 {
+pub fn statistics_address(vcpu: u32) -> u64 {
     assert!(vcpu < abi::UNSPIN_GUEST_VCPUS_MAX);
     u64::from(abi::UNSPIN_GUEST_STATISTICS)
         + u64::from(vcpu) * u64::from(abi::UNSPIN_GUEST_STATISTICS_STRIDE)

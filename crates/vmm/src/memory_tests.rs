@@ -26,7 +26,9 @@ fn write_record(memory: &Memory, index: u64, begin: u64, kind: u8) {
 fn loading_touches_little_of_it() {
     let memory = memory();
     assert_eq!(memory.resident_bytes(), 0);
-    let entry = memory.load(&Default::default()).expect("the image is good");
+    let entry = memory
+        .load(GUEST_IMAGE, &Default::default())
+        .expect("the image is good");
     assert!(
         entry >= u64::from(abi::UNSPIN_GUEST_IMAGE) && entry < u64::from(abi::UNSPIN_GUEST_USER)
     );

@@ -13,7 +13,7 @@ use unspin_scenario::{Scenario, Vm};
 use crate::{
     Error,
     host::Host,
-    memory::Memory,
+    memory::{self, Memory},
     parameters::{self, Surroundings},
     vcpu,
 };
@@ -62,6 +62,17 @@ impl Machine {
         identity: Identity,
         surroundings: Surroundings,
     ) -> Result<(Machine, Vec<VcpuFd>), Error> {
+        Self::create_with(memory::GUEST_IMAGE, host, scenario, identity, surroundings)
+    }
+
+    /// The same with another guest, which keeps to abi/guest.h.
+    pub fn create_with(
+        image: &[u8],
+        host: &Host,
+        scenario: &Scenario,
+        identity: Identity,
+        surroundings: Surroundings,
+    ) -> Result<(Machine, Vec<VcpuFd>), Error> {
         let name = format!("vm{}", identity.number);
         let failed = |step, source| Error::Create {
             vm: name.clone(),
@@ -70,7 +81,7 @@ impl Machine {
         };
         let block = parameters::build(scenario, identity.vm, identity.number, surroundings)?;
         let memory = Memory::new().map_err(|error| failed("mapping its memory", error))?;
-        let entry = memory.load(&block)?;
+        let entry = memory.load(image, &block)?;
         let vm = create_vm(host, identity.vm, &memory).map_err(|(s, e)| failed(s, e))?;
         let (vcpus, tsc_offsets) = (0..identity.vm.vcpus)
             .map(|number| create_vcpu(&vm, host, entry, number, identity.vm.vcpus))

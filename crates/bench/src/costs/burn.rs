@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Threads that keep CPUs busy.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread::JoinHandle,
+};
+
+use super::pin_to;
+use crate::ffi;
+
+/// One thread on each of some CPUs, until it is dropped.
+pub struct Burners {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Burners {
+    /// On all of `cpus` but those `left_out`; returns when all run.
+    pub fn start(cpus: &[usize], left_out: &[usize]) -> Burners {
+        let stop = Arc::new(AtomicBool::new(false));
+        let running = Arc::new(AtomicUsize::new(0));
+        let wanted = cpus.iter().filter(|cpu| !left_out.contains(cpu));
+        let threads: Vec<_> = wanted
+            .map(|&cpu| {
+                let (stop, running) = (Arc::clone(&stop), Arc::clone(&running));
+                std::thread::spawn(move || {
+                    // Anywhere is better than nowhere: the CPU may have gone.
+                    let _ = pin_to(cpu);
+                    running.fetch_add(1, Ordering::Release);
+                    while !stop.load(Ordering::Relaxed) {
+                        // SAFETY: the count is not 0.
+                        unsafe { ffi::driver_time_work(10_000) };
+                    }
+                })
+            })
+            .collect();
+        while running.load(Ordering::Acquire) < threads.len() {
+            std::thread::yield_now();
+        }
+        Burners { stop, threads }
+    }
+}
+
+impl Drop for Burners {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
