@@ -5,11 +5,11 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
 use unspin_linux::Programs;
-use unspin_scenario::{Host, Scenario};
+use unspin_scenario::{Host, Overrides, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
-    arguments::{Arguments, Command, Emulator, LinuxArguments, TestbedArguments, VmVerb},
+    arguments::{Arguments, Command, Emulator, LabVerb, LinuxArguments, TestbedArguments, VmVerb},
     failure::Failure,
     testbed_policies,
 };
@@ -108,6 +108,10 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
         }
         Command::Record(arguments) => scenario_of(&arguments.command),
         Command::Steer(arguments) => scenario_of(&arguments.command),
+        Command::Lab(LabVerb::Calibrate(arguments)) => match &arguments.like {
+            Some(file) => Ok(Some(Scenario::load(file, &Overrides::default())?)),
+            None => Ok(None),
+        },
         // KVM is loaded once: runs of scenarios that want it otherwise fail, and say so.
         Command::Outcomes(arguments) => Ok(arguments.scenarios()?.into_iter().next()),
         _ => Ok(None),

@@ -50,8 +50,7 @@ pub struct ThreadCosts {
 /// # Errors
 /// When the affinity mask cannot be read or a thread cannot be pinned.
 pub fn measure() -> Result<ThreadCosts, Error> {
-    let allowed = affinity::allowed(None)?;
-    let cpus = allowed.numbers();
+    let cpus = &cpus()?[..];
     let here = cpus[0];
     let on_thread = |measure: &(dyn Fn() -> Result<ThreadCosts, Error> + Sync)| {
         // A thread of its own: its mask goes with it.
@@ -92,6 +91,14 @@ pub fn measure() -> Result<ThreadCosts, Error> {
         wakeup_ns: pairs.wakeup_ns,
         ..alone
     })
+}
+
+/// The CPUs that this process may use, ascending; at least one.
+///
+/// # Errors
+/// When the affinity mask cannot be read.
+pub fn cpus() -> Result<Vec<usize>, Error> {
+    Ok(affinity::allowed(None)?.numbers().to_vec())
 }
 
 /// So many tries.

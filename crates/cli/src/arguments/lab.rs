@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Output, ScenarioArguments};
+use super::{LabCalibrateArguments, Output, ScenarioArguments};
 
 /// `unspin lab ...`
 #[derive(Debug, Subcommand)]
@@ -18,6 +18,8 @@ pub enum LabVerb {
     Sweep(LabSweepArguments),
     /// Turn a recording into a scenario.
     From(LabFromArguments),
+    /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
+    Calibrate(LabCalibrateArguments),
 }
 
 /// `unspin lab run`

@@ -3,6 +3,7 @@
 
 mod host;
 mod lab;
+mod lab_calibrate;
 mod linux;
 mod see;
 mod steer;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub use host::*;
 pub use lab::*;
+pub use lab_calibrate::*;
 pub use linux::*;
 pub use see::*;
 pub use steer::*;

@@ -8,7 +8,7 @@ use unspin_scenario::{Overrides, Scenario};
 
 use super::LinuxArguments;
 use super::Output;
-use crate::failure::Failure;
+use crate::{failure::Failure, lab_calibrate};
 
 /// `unspin scenario ...`
 #[derive(Debug, Subcommand)]
@@ -40,6 +40,9 @@ pub struct OverrideArguments {
     /// Override any value, as in vm.vcpus=4 or vm.0.hold='{ exponential = "300 loops" }'. May be repeated.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// What things cost in the lab, as `unspin lab calibrate --out` wrote it; --set goes before it.
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
 }
 
 /// A scenario file and what overrides it.
@@ -96,7 +99,7 @@ pub struct VmRunArguments {
 }
 
 impl OverrideArguments {
-    /// The flags as overrides, in the order seed, duration, set.
+    /// The flags as overrides, in the order costs, seed, duration, set.
     pub fn overrides(&self) -> Result<Overrides, Failure> {
         let mut overrides = Overrides::default();
         let seed = self.seed.map(|seed| format!("seed={seed}"));
@@ -104,7 +107,12 @@ impl OverrideArguments {
             .duration
             .as_ref()
             .map(|time| format!("duration={time}"));
-        for given in seed.iter().chain(&duration).chain(&self.set) {
+        let costs = match &self.costs {
+            Some(file) => lab_calibrate::overrides_of(file)?,
+            None => Vec::new(),
+        };
+        let given = costs.iter().chain(&seed).chain(&duration).chain(&self.set);
+        for given in given {
             overrides
                 .set(given)
                 .map_err(|error| Failure::Usage(error.to_string()))?;
