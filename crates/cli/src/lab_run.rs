@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab run`: one run of one scenario.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use anyhow::Context;
 use unspin_scenario::{Length, Scenario, format_duration};
@@ -12,6 +15,7 @@ use crate::{
     failure::Failure,
     lab,
     lab_observers::{Counter, Traced},
+    lab_record::Recorded,
     lab_tables, output,
     progress::Activity,
 };
@@ -30,39 +34,13 @@ pub struct Ran {
 pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
     let (scenario, laboratory) = lab::load(&arguments.scenario)?;
     let mut notes = Vec::new();
-    let ran = match &arguments.trace {
-        None => {
+    let ran = match (&arguments.trace, &arguments.record) {
+        (Some(path), _) => traced(path, &scenario, &laboratory, &mut notes)?,
+        (None, Some(folder)) => recorded(folder, &scenario, &laboratory, &mut notes)?,
+        (None, None) => {
             let counter = Counter::new(laboratory.host().topology.cpus());
             let (outcome, counter, wall) = simulate(&scenario, &laboratory, counter)?;
-            let outcome = outcome.map_err(|error| lab::stuck(&scenario, &error))?;
-            Ran {
-                outcome,
-                counter,
-                wall,
-            }
-        }
-        Some(path) => {
-            let name = || format!("writing the trace {}", path.display());
-            let traced = Traced::create(path, &scenario, laboratory.host()).with_context(name)?;
-            let (outcome, traced, wall) = simulate(&scenario, &laboratory, traced)?;
-            // A run that is stuck leaves its trace, which shows why.
-            let end_ns = match &outcome {
-                Ok(outcome) => outcome.end_ns,
-                Err(RunError::Stuck { now_ns, .. }) => *now_ns,
-                Err(RunError::InThePast) => u64::MAX >> 1,
-            };
-            let (counter, written) = traced.finish(end_ns).with_context(name)?;
-            let bytes = written.bytes;
-            notes.push(format!(
-                "trace: {} ({bytes} bytes); open it with ui.perfetto.dev",
-                path.display()
-            ));
-            let outcome = outcome.map_err(|error| lab::stuck(&scenario, &error))?;
-            Ran {
-                outcome,
-                counter,
-                wall,
-            }
+            ran(&scenario, outcome, counter, wall)?
         }
     };
     let mut document = output::document("lab run");
@@ -71,6 +49,67 @@ pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
         document.note(note);
     }
     Ok(output::print(&document, arguments.output)?)
+}
+
+fn ran(
+    scenario: &Scenario,
+    outcome: Result<Outcome, RunError>,
+    counter: Counter,
+    wall: Duration,
+) -> Result<Ran, Failure> {
+    let outcome = outcome.map_err(|error| lab::stuck(scenario, &error))?;
+    Ok(Ran {
+        outcome,
+        counter,
+        wall,
+    })
+}
+
+/// When a run ended. One that is stuck leaves its trace or recording, too, which shows why.
+fn end_ns(outcome: &Result<Outcome, RunError>) -> u64 {
+    match outcome {
+        Ok(outcome) => outcome.end_ns,
+        Err(RunError::Stuck { now_ns, .. }) => *now_ns,
+        Err(RunError::InThePast) => u64::MAX >> 1,
+    }
+}
+
+fn traced(
+    path: &Path,
+    scenario: &Scenario,
+    laboratory: &Laboratory,
+    notes: &mut Vec<String>,
+) -> Result<Ran, Failure> {
+    let name = || format!("writing the trace {}", path.display());
+    let traced = Traced::create(path, scenario, laboratory.host()).with_context(name)?;
+    let (outcome, traced, wall) = simulate(scenario, laboratory, traced)?;
+    let (counter, written) = traced.finish(end_ns(&outcome)).with_context(name)?;
+    let bytes = written.bytes;
+    notes.push(format!(
+        "trace: {} ({bytes} bytes); open it with ui.perfetto.dev",
+        path.display()
+    ));
+    ran(scenario, outcome, counter, wall)
+}
+
+fn recorded(
+    folder: &Path,
+    scenario: &Scenario,
+    laboratory: &Laboratory,
+    notes: &mut Vec<String>,
+) -> Result<Ran, Failure> {
+    let name = || format!("recording into {}", folder.display());
+    let recorded = Recorded::create(folder, scenario, laboratory.host()).with_context(name)?;
+    let (outcome, recorded, wall) = simulate(scenario, laboratory, recorded)?;
+    let (counter, summary) = recorded.finish(end_ns(&outcome)).with_context(name)?;
+    if let Some(summary) = summary {
+        notes.push(format!(
+            "recording: {} ({} events); unspin outcomes, explain and threshold read it",
+            folder.display(),
+            summary.manifest.events
+        ));
+    }
+    ran(scenario, outcome, counter, wall)
 }
 
 /// One run, with progress on a terminal.

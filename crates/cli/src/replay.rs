@@ -49,6 +49,7 @@ mod tests {
                 seed: Some(7),
                 duration: Some("1s".into()),
                 set: vec!["vm.hold={ exponential = \"3us\" }".into()],
+                ..OverrideArguments::default()
             },
         };
         assert_eq!(

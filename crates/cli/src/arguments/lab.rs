@@ -31,6 +31,9 @@ pub struct LabRunArguments {
     /// Write the timeline to this file, for ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Write what a real host's observer would have seen to this folder, for `unspin outcomes`, `explain` and `threshold`.
+    #[arg(long, value_name = "DIR", conflicts_with = "trace")]
+    pub record: Option<PathBuf>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
