@@ -112,6 +112,9 @@ fn every_scheduler_and_policy_runs() {
         "lab.topology=1x2x1x2",
         "lab.window_control=off",
         "lab.ecs=paper",
+        "lab.guest_tasks=3",
+        "lab.page_fault_every_turns=20",
+        "lab.pv_tlb_flush=true",
         "lab.costs.switch_ns=5000",
     ] {
         let ended = unspin(&[

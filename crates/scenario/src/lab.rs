@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 /// The simulated host. `None`: the lab's default.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lab {
     /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper".
     pub scheduler: Option<String>,
@@ -35,6 +35,20 @@ pub struct Lab {
     pub look_period_ns: Option<u32>,
     /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
     pub halt_poll_ns: u32,
+    /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns.
+    pub guest_tasks: u32,
+    /// A page that the host has to fetch is touched every so many turns of a vCPU; 0: never.
+    pub page_fault_every_turns: u32,
+    /// How long the host fetches one, ns; `None`: the lab's default.
+    pub page_fetch_ns: Option<u32>,
+    /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
+    pub async_page_faults: bool,
+    /// Shootdowns leave out descheduled vCPUs (`KVM_FEATURE_PV_TLB_FLUSH`).
+    pub pv_tlb_flush: bool,
+    /// Whoever waits for an answer yields to a descheduled receiver (`KVM_FEATURE_PV_SCHED_YIELD`).
+    pub pv_sched_yield: bool,
+    /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`).
+    pub pv_send_ipi: bool,
     /// Threads that burn time beside the VMs.
     pub burners: u32,
     /// Which tasks share a group of the host scheduler.
@@ -45,6 +59,39 @@ pub struct Lab {
     pub pins: Vec<Vec<u32>>,
     /// Costs that differ from the lab's defaults, by name, in the unit that ends the name.
     pub costs: BTreeMap<String, u32>,
+}
+
+impl Default for Lab {
+    /// An empty table.
+    fn default() -> Lab {
+        Lab {
+            scheduler: None,
+            policy: None,
+            topology: None,
+            vendor: LabVendor::default(),
+            window_control: None,
+            candidates: None,
+            ignore_reschedules: false,
+            ecs: LabEcs::default(),
+            facts_age_ns: 0,
+            lost_ppm: 0,
+            tick_only: false,
+            look_period_ns: None,
+            halt_poll_ns: 0,
+            guest_tasks: 1,
+            page_fault_every_turns: 0,
+            page_fetch_ns: None,
+            async_page_faults: true,
+            pv_tlb_flush: false,
+            pv_sched_yield: false,
+            pv_send_ipi: false,
+            burners: 0,
+            groups: LabGroups::default(),
+            weights: Vec::new(),
+            pins: Vec::new(),
+            costs: BTreeMap::new(),
+        }
+    }
 }
 
 /// Sockets, last-level caches of each, cores of each, hardware threads of each; all 1 or more, and their product at most

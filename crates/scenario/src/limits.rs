@@ -31,10 +31,12 @@ pub const NAME_MAX: usize = 64;
 pub const WORD_MAX: usize = 128;
 /// Longest halt polling: a second. KVM's default is 200 us.
 pub const HALT_POLL_MAX_NS: u32 = 1_000_000_000;
-/// Oldest facts, and longest time between two looks: a second.
+/// Oldest facts, longest time between two looks and for a page: a second.
 pub const FACTS_AGE_MAX_NS: u32 = 1_000_000_000;
 /// All of them.
 pub const PPM_MAX: u32 = 1_000_000;
+/// Guest tasks of a vCPU in the lab.
+pub const GUEST_TASKS_MAX: u32 = 64;
 /// Threads of the lab that burn time.
 pub const BURNERS_MAX: u32 = 4_096;
 /// `cpu.weight` of a cgroup: `CGROUP_WEIGHT_MAX` (include/linux/cgroup.h, Linux 7.2).

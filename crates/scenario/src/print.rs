@@ -110,6 +110,20 @@ fn write_lab(lab: &Lab, out: &mut String) -> std::fmt::Result {
     }
     let halt_poll = format_duration(lab.halt_poll_ns.into());
     writeln!(out, "halt_poll = \"{halt_poll}\"")?;
+    writeln!(out, "guest_tasks = {}", lab.guest_tasks)?;
+    let every = lab.page_fault_every_turns;
+    writeln!(out, "page_fault_every_turns = {every}")?;
+    if let Some(ns) = lab.page_fetch_ns {
+        writeln!(out, "page_fetch = \"{}\"", format_duration(ns.into()))?;
+    }
+    for (key, value) in [
+        ("async_page_faults", lab.async_page_faults),
+        ("pv_tlb_flush", lab.pv_tlb_flush),
+        ("pv_sched_yield", lab.pv_sched_yield),
+        ("pv_send_ipi", lab.pv_send_ipi),
+    ] {
+        writeln!(out, "{key} = {value}")?;
+    }
     writeln!(out, "burners = {}", lab.burners)?;
     writeln!(out, "groups = \"{groups}\"")?;
     if !lab.weights.is_empty() {

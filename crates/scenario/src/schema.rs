@@ -111,6 +111,22 @@ struct Lab {
     /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
     #[schemars(regex(pattern = TIME))]
     halt_poll: Option<String>,
+    /// Guest tasks on each vCPU, which do the scenario's turns each; 1 when absent.
+    #[schemars(range(min = 1, max = 64))]
+    guest_tasks: Option<u32>,
+    /// A page that the host has to fetch is touched every so many turns of a vCPU; 0 or absent: never.
+    page_fault_every_turns: Option<u32>,
+    /// How long the host fetches a page, at most "1s"; "100us" when absent.
+    #[schemars(regex(pattern = TIME))]
+    page_fetch: Option<String>,
+    /// Whether the guest is told meanwhile (KVM_FEATURE_ASYNC_PF) or its vCPU sleeps; true when absent.
+    async_page_faults: Option<bool>,
+    /// Shootdowns leave out descheduled vCPUs (KVM_FEATURE_PV_TLB_FLUSH); false when absent.
+    pv_tlb_flush: Option<bool>,
+    /// Who waits for an answer yields to a descheduled receiver (KVM_FEATURE_PV_SCHED_YIELD); false when absent.
+    pv_sched_yield: Option<bool>,
+    /// Interrupts for several receivers take one hypercall (KVM_FEATURE_PV_SEND_IPI); false when absent.
+    pv_send_ipi: Option<bool>,
     /// Threads that burn time beside the VMs; 0 when absent.
     #[schemars(range(min = 0, max = 4096))]
     burners: Option<u32>,

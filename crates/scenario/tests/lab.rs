@@ -21,6 +21,13 @@ lost_ppm = 7
 tick_only = true
 look_period = \"1us\"
 halt_poll = \"50us\"
+guest_tasks = 2
+page_fault_every_turns = 9
+page_fetch = \"70us\"
+async_page_faults = false
+pv_tlb_flush = true
+pv_sched_yield = true
+pv_send_ipi = true
 burners = 3
 groups = \"vcpu\"
 weights = [200]
@@ -55,6 +62,13 @@ fn every_key() {
         tick_only: true,
         look_period_ns: Some(1_000),
         halt_poll_ns: 50_000,
+        guest_tasks: 2,
+        page_fault_every_turns: 9,
+        page_fetch_ns: Some(70_000),
+        async_page_faults: false,
+        pv_tlb_flush: true,
+        pv_sched_yield: true,
+        pv_send_ipi: true,
         burners: 3,
         groups: LabGroups::Vcpu,
         weights: vec![200],

@@ -10,7 +10,7 @@ use unspin_scenario::{Lab, LabEcs, LabVendor, Scenario};
 use unspin_steering::{OwnError, OwnSource, Policies};
 
 use crate::{
-    BuildError, LabHost, SteeringModel, World,
+    BuildError, LabHost, Paravirtual, SteeringModel, World,
     costs::Costs,
     happening::Observer,
     scheduler::{HostScheduler, Steer, from_name, names::NameError},
@@ -191,7 +191,10 @@ fn host(
     costs: &Costs,
 ) -> Result<LabHost, LabError> {
     let (vendor, window_unit_ps) = match lab.vendor {
-        LabVendor::Amd => (Vendor::Amd, costs.pause_ps.into()),
+        LabVendor::Amd => (
+            Vendor::Amd,
+            u64::from(costs.pause_ps) + u64::from(costs.wait_turn_ps),
+        ),
         LabVendor::Intel => (Vendor::Intel, 1_000_000 / u64::from(costs.tsc_mhz)),
     };
     let control = match (&lab.window_control, scenario.host.ple_window_fixed) {
@@ -222,6 +225,15 @@ fn host(
         ignore_reschedules: lab.ignore_reschedules,
         halt_poll_ns: lab.halt_poll_ns,
         burners: lab.burners,
+        guest_tasks: lab.guest_tasks,
+        page_fault_every_turns: lab.page_fault_every_turns,
+        page_fetch_ns: lab.page_fetch_ns.map_or(default.page_fetch_ns, u64::from),
+        async_page_faults: lab.async_page_faults,
+        paravirtual: Paravirtual {
+            tlb_flush: lab.pv_tlb_flush,
+            sched_yield: lab.pv_sched_yield,
+            send_ipi: lab.pv_send_ipi,
+        },
         ecs: match lab.ecs {
             LabEcs::Off => None,
             LabEcs::Paper => Some(false),
