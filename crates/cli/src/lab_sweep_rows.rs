@@ -14,7 +14,7 @@ use crate::{
 type Sum = fn(&Counts) -> u64;
 
 /// Sums over the whole run, by column.
-const SUMS: [(&str, Sum); 20] = [
+const SUMS: [(&str, Sum); 27] = [
     ("acquisitions", |counts| counts.statistics.acquisitions),
     ("lock_wait_ns", |counts| counts.statistics.lock_wait_ns),
     ("hold_ns", |counts| counts.statistics.hold_ns),
@@ -34,6 +34,15 @@ const SUMS: [(&str, Sum); 20] = [
     ("wakeups", |counts| counts.statistics.wakeups),
     ("halts", |counts| counts.statistics.halts),
     ("ticks", |counts| counts.statistics.ticks),
+    ("loans", |counts| counts.statistics.loans),
+    ("grants", |counts| counts.statistics.grants),
+    ("given_back", |counts| counts.statistics.given_back),
+    ("helped", |counts| counts.statistics.helped),
+    ("boundaries_critical", |counts| {
+        counts.statistics.boundaries_critical
+    }),
+    ("page_faults", |counts| counts.statistics.page_faults),
+    ("guest_switches", |counts| counts.statistics.guest_switches),
     ("host_ns", |counts| counts.statistics.host_ns),
     ("spin_host_ns", |counts| counts.statistics.spin_host_ns),
     ("running_ns", |counts| counts.times.running_ns),

@@ -46,6 +46,11 @@ const VM: &[Column] = &[
     Column::new("preemptions", "preempted", Unit::Count),
     Column::new("preemptions_holding", "holding", Unit::Count),
     Column::new("preemptions_waiting", "waiting", Unit::Count),
+    Column::new("loans", "loans", Unit::Count),
+    Column::new("grants", "grants", Unit::Count),
+    Column::new("given_back", "given back", Unit::Count),
+    Column::json_only("helped", Unit::Count),
+    Column::json_only("boundaries_critical", Unit::Count),
 ];
 const VCPU: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
@@ -79,6 +84,13 @@ const VCPU: &[Column] = &[
     Column::json_only("wakeups", Unit::Count),
     Column::json_only("halts", Unit::Count),
     Column::json_only("ticks", Unit::Count),
+    Column::json_only("loans", Unit::Count),
+    Column::json_only("grants", Unit::Count),
+    Column::json_only("given_back", Unit::Count),
+    Column::json_only("helped", Unit::Count),
+    Column::json_only("boundaries_critical", Unit::Count),
+    Column::json_only("page_faults", Unit::Count),
+    Column::json_only("guest_switches", Unit::Count),
 ];
 const CPU: &[Column] = &[
     Column::new("cpu", "pCPU", Unit::Count),
@@ -202,6 +214,11 @@ fn of_vms(scenario: &Scenario, ran: &Ran) -> Table {
             all(|counts| counts.statistics.preemptions),
             all(|counts| counts.statistics.preemptions_holding),
             all(|counts| counts.statistics.preemptions_waiting),
+            all(|counts| counts.statistics.loans),
+            all(|counts| counts.statistics.grants),
+            all(|counts| counts.statistics.given_back),
+            all(|counts| counts.statistics.helped),
+            all(|counts| counts.statistics.boundaries_critical),
         ]);
         table.push(row);
     }
@@ -239,6 +256,13 @@ fn of_vcpus(ran: &Ran) -> Table {
             statistics.wakeups,
             statistics.halts,
             statistics.ticks,
+            statistics.loans,
+            statistics.grants,
+            statistics.given_back,
+            statistics.helped,
+            statistics.boundaries_critical,
+            statistics.page_faults,
+            statistics.guest_switches,
         ];
         row.extend(counts.map(Cell::from));
         table.push(row);
