@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod arranged;
+pub mod scripted;
 
 use std::hash::{DefaultHasher, Hash};
 
