@@ -34,6 +34,7 @@ mod guest_log_file;
 mod host_columns;
 mod interrupt;
 mod lab;
+mod lab_axis;
 mod lab_calibrate;
 mod lab_calibrate_figures;
 mod lab_calibrate_guest;

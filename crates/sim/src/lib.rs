@@ -7,6 +7,7 @@ pub mod engine;
 mod guest;
 pub mod happening;
 pub mod ids;
+mod lab_error;
 mod laboratory;
 mod outcome;
 pub mod random;
@@ -14,7 +15,8 @@ pub mod scheduler;
 pub mod topology;
 mod world;
 
-pub use laboratory::{DEFAULT_CPUS, DEFAULT_SCHEDULER, LabError, Laboratory};
+pub use lab_error::LabError;
+pub use laboratory::{DEFAULT_CPUS, DEFAULT_SCHEDULER, Laboratory};
 pub use outcome::{Counts, Outcome, VcpuOutcome, run};
 pub use world::{
     BuildError, LabHost, Paravirtual, RunError, SteeringModel, TaskTimes, VcpuStatistics, World,

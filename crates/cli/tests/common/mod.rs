@@ -2,6 +2,8 @@
 //! What the tests of the binary share.
 #![allow(dead_code)]
 
+pub mod lab;
+
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
