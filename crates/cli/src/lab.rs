@@ -7,7 +7,7 @@ use unspin_sim::{LabError, Laboratory, RunError};
 use crate::{
     arguments::{LabVerb, ScenarioArguments},
     failure::Failure,
-    lab_calibrate, lab_compare, lab_from, lab_run, lab_sweep,
+    lab_calibrate, lab_compare, lab_conform, lab_from, lab_run, lab_sweep,
 };
 
 /// Any of its commands.
@@ -17,6 +17,7 @@ pub fn run(verb: &LabVerb) -> Result<(), Failure> {
         LabVerb::Sweep(arguments) => lab_sweep::run(arguments),
         LabVerb::From(arguments) => lab_from::run(arguments),
         LabVerb::Calibrate(arguments) => lab_calibrate::run(arguments),
+        LabVerb::Conform(arguments) => lab_conform::run(arguments),
         LabVerb::Compare(arguments) => lab_compare::run(arguments),
     }
 }

@@ -15,8 +15,8 @@ const LOOPS: u32 = 50_000;
 const EXITS: u32 = 20;
 /// Pause-loop exits of a try.
 const PAUSE_EXITS: u64 = 20;
-/// Of each of two vCPUs on one CPU.
-const PAIR_EXITS: u64 = 60;
+/// Of each of two vCPUs on one CPU: KVM chooses none that has not been preempted, so several slices (milliseconds).
+const PAIR_EXITS: u64 = 800;
 /// Looks at the TSC in a try: some 20 ms, several ticks.
 const LOOKS: u32 = 500_000;
 /// Calls of KVM_RUN that return at once.
@@ -33,8 +33,10 @@ pub struct GuestTimes {
     pub wait: Vec<f64>,
     /// See `wait`.
     pub wait_and_pause: Vec<f64>,
-    /// An atomic addition to a word of its own.
+    /// An atomic addition to a word of its own, and the loop around it alone.
     pub add: Vec<f64>,
+    /// See `add`.
+    pub nothing: Vec<f64>,
     /// Round trips to KVM and back.
     pub cpuid: Vec<f64>,
     /// See `cpuid`.
@@ -71,6 +73,7 @@ pub fn measure(host: &Host, cpu: usize, tsc_mhz: f64) -> Result<GuestTimes, Fail
     let mut loops = CalibrationVm::create(host, 1, SELDOM, false)?;
     times.work = meter.each(&mut loops, Program::Work, LOOPS)?;
     times.wait = meter.each(&mut loops, Program::Wait, LOOPS)?;
+    times.nothing = meter.each(&mut loops, Program::Nothing, LOOPS)?;
     times.add = meter.each(&mut loops, Program::Add, LOOPS)?;
     drop(loops);
     let mut pauses = CalibrationVm::create(host, 1, 1, false)?;

@@ -40,6 +40,8 @@ mod lab_calibrate_figures;
 mod lab_calibrate_guest;
 mod lab_change;
 mod lab_compare;
+mod lab_conform;
+mod lab_conform_file;
 mod lab_events;
 mod lab_from;
 mod lab_from_seen;

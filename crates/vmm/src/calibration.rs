@@ -46,6 +46,8 @@ pub enum Program {
     Halt,
     /// Atomic additions to a word of its own.
     Add,
+    /// The loop around these and nothing in it.
+    Nothing,
     /// Looks at the TSC; the time is that of gaps between two, and they are counted.
     Gaps,
 }
@@ -84,7 +86,11 @@ impl CalibrationVm {
              pause_every_turns = {pause_every_turns}\npause_exits = {pause_exits}\n"
         );
         let mut scenario = Scenario::parse(&text, "calibration").expect("it is well-formed");
-        scenario.host = host.clone();
+        // The caller pins itself where it wants to measure.
+        scenario.host = unspin_scenario::Host {
+            cpus: None,
+            ..host.clone()
+        };
         let host = Host::open(&scenario)?;
         let identity = Identity {
             vm: &scenario.vms[0],

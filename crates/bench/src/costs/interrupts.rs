@@ -9,13 +9,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{pin_to, tries};
+use super::{median, pin_to};
 use crate::{error::Error, ffi};
 
 /// linux/membarrier.h.
 const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
 const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
-const CALLS: u32 = 200;
+const CALLS: u32 = 2_000;
+const CALLS_LEAST: usize = 50;
+/// A call that sends an interrupt takes so many times one that does not, at least.
+const SENT_RATIO: f64 = 1.5;
 
 /// Ticks to be seen in all: 250 of them take a second at CONFIG_HZ=250.
 const TICKS_TIME: Duration = Duration::from_millis(200);
@@ -47,13 +50,14 @@ fn look_time() -> Duration {
     (Instant::now() - begin) / LOOKS
 }
 
-/// An expedited barrier on another CPU that runs a thread of this process (an interrupt, its handler and the news of
-/// it), less one on a CPU of none, ns. Empty where the kernel has no such barrier.
+/// Expedited barriers beside another CPU that runs a thread of this process (an interrupt, its handler and the news of
+/// it), less one beside none, ns. Calls that took no longer met the other CPU with somebody else on it and do not count.
+/// Empty where the kernel has no such barrier, or hardly a call counts.
 pub fn ipi(other: usize) -> Result<Vec<f64>, Error> {
     if membarrier(REGISTER_PRIVATE_EXPEDITED) != 0 {
         return Ok(Vec::new());
     }
-    let alone = tries(barrier_ns);
+    let alone_ns = median(barriers_ns());
     let (stop, gate) = (AtomicBool::new(false), Barrier::new(2));
     let beside = std::thread::scope(|scope| {
         let partner = scope.spawn(|| {
@@ -66,22 +70,26 @@ pub fn ipi(other: usize) -> Result<Vec<f64>, Error> {
             pinned
         });
         gate.wait();
-        let samples = tries(barrier_ns);
+        let calls = barriers_ns();
         stop.store(true, Ordering::Relaxed);
-        partner.join().expect("it does not panic").map(|()| samples)
+        partner.join().expect("it does not panic").map(|()| calls)
     })?;
-    let both = beside.into_iter().zip(alone);
-    Ok(both
-        .map(|(beside, alone)| (beside - alone).max(0.0))
-        .collect())
+    let sent = beside.into_iter().filter(|ns| *ns > SENT_RATIO * alone_ns);
+    let beyond: Vec<f64> = sent.map(|ns| ns - alone_ns).collect();
+    Ok(match beyond.len() >= CALLS_LEAST {
+        true => beyond,
+        false => Vec::new(),
+    })
 }
 
-fn barrier_ns() -> f64 {
-    let begin = Instant::now();
-    for _ in 0..CALLS {
+/// Each of many calls.
+fn barriers_ns() -> Vec<f64> {
+    let one = |_| {
+        let begin = Instant::now();
         membarrier(PRIVATE_EXPEDITED);
-    }
-    begin.elapsed().as_nanos() as f64 / f64::from(CALLS)
+        begin.elapsed().as_nanos() as f64
+    };
+    (0..CALLS).map(one).collect()
 }
 
 fn membarrier(command: libc::c_int) -> libc::c_long {

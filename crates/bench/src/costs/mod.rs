@@ -105,3 +105,9 @@ pub fn cpus() -> Result<Vec<usize>, Error> {
 fn tries(mut one: impl FnMut() -> f64) -> Vec<f64> {
     (0..SAMPLES).map(|_| one()).collect()
 }
+
+/// The middle one; 0 of none.
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples.get(samples.len() / 2).copied().unwrap_or(0.0)
+}

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use super::{SAMPLES, pin_to, tries};
+use super::{SAMPLES, median, pin_to, tries};
 use crate::{error::Error, ffi};
 
 const YIELDS: u32 = 400;
@@ -72,12 +72,6 @@ fn yields_ns() -> f64 {
         std::thread::yield_now();
     }
     begin.elapsed().as_nanos() as f64
-}
-
-/// The middle one; 0 of none.
-fn median(mut samples: Vec<f64>) -> f64 {
-    samples.sort_by(f64::total_cmp);
-    samples.get(samples.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// FUTEX_WAKE of a thread that sleeps on another CPU, less one that wakes nobody, ns of the waker.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{LabCalibrateArguments, Output, ScenarioArguments};
+use super::{LabCalibrateArguments, LabConformArguments, Output, ScenarioArguments};
 
 /// `unspin lab ...`
 #[derive(Debug, Subcommand)]
@@ -20,6 +20,8 @@ pub enum LabVerb {
     From(LabFromArguments),
     /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
     Calibrate(LabCalibrateArguments),
+    /// Predict what was measured elsewhere and print both, cell by cell.
+    Conform(LabConformArguments),
 }
 
 /// `unspin lab run`

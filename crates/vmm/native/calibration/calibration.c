@@ -27,6 +27,7 @@ enum program {
 	INTERRUPT, /* the same and its handler */
 	HALT,	   /* the same, and a HLT that it ends at once */
 	ADD,	   /* atomic additions to a word of its own */
+	NOTHING,   /* the loop around these, so that it can be taken off */
 	GAPS,	   /* looks at the TSC: time that went to gaps of at least `GAP_CYCLES` between two */
 };
 
@@ -150,6 +151,8 @@ static void step(unspin_u32 program, unspin_u64 number, _Bool by_vmmcall)
 	case HALT:
 		send_to_self(number);
 		halt_until_interrupt();
+		break;
+	case NOTHING:
 		break;
 	case ADD:
 		__atomic_fetch_add(&own, 1, __ATOMIC_RELAXED);
