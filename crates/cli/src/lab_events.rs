@@ -19,6 +19,9 @@ const EXIT_PAGE_FAULT: u32 = 0x400;
 /// Vectors of Linux guests on x86 (arch/x86/include/asm/irq_vectors.h): function call and reschedule.
 const FUNCTION_CALL: u8 = 0xfb;
 const RESCHEDULE: u8 = 0xfd;
+/// Where the lab's guests spin: one loop for locks, one for answers to a function call. There is no code behind these.
+const LOCK_LOOP: u64 = 0x1000;
+const ANSWER_LOOP: u64 = 0x2000;
 
 /// What an observer remembers of a vCPU.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +29,7 @@ struct Seen {
     vm: Option<u32>,
     vcpu: u16,
     user: bool,
+    asks: bool,
     entered_ns: Option<u64>,
     exit_ns: Option<u64>,
     exit_code: u32,
@@ -145,7 +149,7 @@ impl<F: FnMut(Event)> HostEvents<F> {
         seen.pause_exit = Some((now_ns, None));
         let inside_ns = seen.entered_ns.map_or(0, |entered_ns| now_ns - entered_ns);
         let what = What::PauseExit {
-            guest_rip: None,
+            guest_rip: Some(if seen.asks { LOCK_LOOP } else { ANSWER_LOOP }),
             mode: Some(mode(seen.user)),
             window: Some(window),
             inside_ns: inside_ns.min(u32::MAX.into()) as u32,
@@ -230,6 +234,8 @@ impl<F: FnMut(Event)> Observer for HostEvents<F> {
             }
             (Happening::User, Some(task)) => self.tasks[task.index()].user = true,
             (Happening::Kernel, Some(task)) => self.tasks[task.index()].user = false,
+            (Happening::LockAsked { .. }, Some(task)) => self.tasks[task.index()].asks = true,
+            (Happening::LockTaken { .. }, Some(task)) => self.tasks[task.index()].asks = false,
             (Happening::PauseExit { window }, Some(task)) => {
                 self.pause_exit(now_ns, cpu, task, window);
             }

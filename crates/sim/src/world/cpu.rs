@@ -10,6 +10,9 @@ use crate::{
     topology::Distance,
 };
 
+/// The speed of a pCPU whose core is its own.
+const FULL_SPEED: u64 = 1_024;
+
 /// A pCPU.
 #[derive(Clone, Debug)]
 pub(super) struct Pcpu {
@@ -97,8 +100,37 @@ impl<O: Observer> World<O> {
         pcpu.since_ns = self.now_ns;
         if elapsed_ns != 0 {
             if let Some(vcpu) = self.vcpu_on(cpu) {
-                self.vcpus[vcpu].progress(elapsed_ns);
+                let speed = u64::from(self.speed(cpu));
+                self.vcpus[vcpu].progress(elapsed_ns * speed / FULL_SPEED);
             }
+        }
+    }
+
+    /// How fast a pCPU is, in `FULL_SPEED`ths: a hardware thread shares its core with a sibling that is busy.
+    #[inline]
+    fn speed(&self, cpu: Cpu) -> u32 {
+        let threads = self.topology.threads_per_core();
+        if threads == 1 {
+            return FULL_SPEED as u32;
+        }
+        let (first, _) = self.topology.around(cpu, Distance::Core);
+        let mut siblings = (first.0..first.0 + threads).filter(|other| *other != cpu.0);
+        if siblings.any(|other| self.cpus[other as usize].current.is_some()) {
+            self.costs.smt_speed.clamp(1, FULL_SPEED as u32)
+        } else {
+            FULL_SPEED as u32
+        }
+    }
+
+    /// A pCPU has become busy or idle: what its siblings did is put down at their old speed before, and planned anew after.
+    fn siblings(&mut self, cpu: Cpu, each: fn(&mut World<O>, Cpu)) {
+        let threads = self.topology.threads_per_core();
+        if threads == 1 {
+            return;
+        }
+        let (first, _) = self.topology.around(cpu, Distance::Core);
+        for other in (first.0..first.0 + threads).filter(|other| *other != cpu.0) {
+            each(self, Cpu(other));
         }
     }
 
@@ -106,7 +138,16 @@ impl<O: Observer> World<O> {
     #[inline]
     pub(super) fn plan(&mut self, cpu: Cpu) {
         let due_ns = match self.vcpu_on(cpu) {
-            Some(vcpu) => self.now_ns.saturating_add(self.vcpus[vcpu].due_in_ns()),
+            Some(vcpu) => {
+                let in_ns = self.vcpus[vcpu].due_in_ns();
+                let speed = u64::from(self.speed(cpu));
+                let in_ns = match speed {
+                    FULL_SPEED => in_ns,
+                    // Rounded up: at that time it is done, not just before.
+                    speed => (in_ns.min(NEVER_NS / FULL_SPEED) * FULL_SPEED).div_ceil(speed),
+                };
+                self.now_ns.saturating_add(in_ns)
+            }
             None => NEVER_NS,
         };
         let pcpu = &mut self.cpus[cpu.index()];
@@ -280,6 +321,7 @@ impl<O: Observer> World<O> {
     fn arrive(&mut self, cpu: Cpu, next: Option<Task>) {
         let now_ns = self.now_ns;
         let period_ns = self.scheduler.tick_period_ns();
+        self.siblings(cpu, World::account);
         let pcpu = &mut self.cpus[cpu.index()];
         match (pcpu.current, next) {
             (Some(_), None) => {
@@ -298,6 +340,7 @@ impl<O: Observer> World<O> {
         pcpu.current = next;
         pcpu.since_ns = now_ns;
         pcpu.slice_ns = NEVER_NS;
+        self.siblings(cpu, World::plan);
         let Some(task) = next else {
             return;
         };

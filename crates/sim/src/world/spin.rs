@@ -74,20 +74,19 @@ impl<O: Observer> World<O> {
             let cycles = first_cycles - now_cycles + pause.saturating_mul(period_cycles);
             (cycles.saturating_mul(1_000) / tsc_mhz).clamp(1, NEVER_NS)
         });
-        known.pauses.stretch = Some((stretch, self.now_ns));
+        known.pauses.stretch = Some(stretch);
+        known.pauses.stretch_ns = 0;
     }
 
     /// It is over: the hardware remembers its PAUSEs.
     fn stretch_end(&mut self, vcpu: usize) {
-        let now_cycles = self.cycles(self.now_ns);
         let period_cycles = self.pause_period_cycles(vcpu);
+        let elapsed_cycles = self.cycles(self.vcpus[vcpu].pauses.stretch_ns);
         let known = &mut self.vcpus[vcpu];
         known.pauses.exit_in_ns = NEVER_NS;
-        let Some((stretch, begun_ns)) = known.pauses.stretch.take() else {
+        let Some(stretch) = known.pauses.stretch.take() else {
             return;
         };
-        let elapsed_cycles =
-            (self.now_ns - begun_ns).saturating_mul(self.costs.tsc_mhz.into()) / 1_000;
         let done = elapsed_cycles + known.pauses.phase_cycles;
         let pauses = done / period_cycles;
         known.pauses.phase_cycles = done % period_cycles;
@@ -96,7 +95,6 @@ impl<O: Observer> World<O> {
         let pauses = most.map_or(pauses, |most| pauses.min(most));
         known.pauses.memory.spun(&hardware, &stretch, pauses);
         known.statistics.pauses += pauses;
-        debug_assert!(now_cycles >= elapsed_cycles);
     }
 
     /// A wait begins with a look.

@@ -120,8 +120,9 @@ pub(super) struct Pauses {
     pub memory: PauseLoop,
     /// Since the last PAUSE, in the loop.
     pub phase_cycles: u64,
-    /// The stretch of waiting that goes on, and since when.
-    pub stretch: Option<(PauseSpin, u64)>,
+    /// The stretch of waiting that goes on, and for how long it has.
+    pub stretch: Option<PauseSpin>,
+    pub stretch_ns: u64,
     /// From now until it exits; `NEVER_NS`: it does not.
     pub exit_in_ns: u64,
 }
@@ -133,6 +134,7 @@ impl Pauses {
             memory: PauseLoop::default(),
             phase_cycles: 0,
             stretch: None,
+            stretch_ns: 0,
             exit_in_ns: NEVER_NS,
         }
     }
@@ -322,6 +324,7 @@ impl Vcpu {
                 if self.pauses.exit_in_ns != NEVER_NS {
                     self.pauses.exit_in_ns -= elapsed_ns;
                 }
+                self.pauses.stretch_ns += elapsed_ns;
                 self.statistics.spin_ns += elapsed_ns;
             }
             Base::Answer(_) | Base::Halted | Base::Faulted | Base::Done => {}
