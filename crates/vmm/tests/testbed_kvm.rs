@@ -4,6 +4,8 @@
 //!
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
 
+#[path = "kvm/calibration.rs"]
+mod calibration;
 #[path = "kvm/exits.rs"]
 mod exits;
 #[path = "kvm/failures.rs"]
@@ -24,6 +26,8 @@ macro_rules! checks {
 
 fn main() {
     let checks = checks![
+        calibration::the_calibration_guest_does_what_it_is_asked,
+        calibration::the_calibration_guest_sees_the_hosts_ticks,
         exits::without_pause_exits_spinning_stays_in_the_guest,
         exits::without_halt_exits_an_idle_vcpu_stays_in_the_guest,
         exits::shootdowns_are_answered_by_all_others_and_every_token_is_used,
