@@ -202,6 +202,7 @@ impl<O: Observer> World<O> {
         let capped = budget_ns != NEVER_NS;
         let known = &mut self.vcpus[vcpu];
         known.steered.owes_since_ns = Some(now_ns);
+        known.steered.entered_owing = false;
         // Who is let run for the rest of a slice is not told; eCS's paper gives nothing back before the time is up.
         known.borrowed = hints && capped && self.host.ecs != Some(false);
         let task = known.task;
@@ -254,6 +255,21 @@ impl<O: Observer> World<O> {
         let policies = self.host.steering.policies;
         let period_ns = self.host.steering.look_period_ns;
         self.cpus[cpu.index()].look_at_ns = self.now_ns + period_ns;
+        if policies.on_look(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
+            self.give_back(cpu);
+        }
+    }
+
+    /// A borrower that gives no hints is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/steer_kvm.bpf.h.
+    pub(super) fn look_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
+        if self.cpus[cpu.index()].look_at_ns == NEVER_NS {
+            return;
+        }
+        if !std::mem::replace(&mut self.vcpus[vcpu].steered.entered_owing, true) {
+            return;
+        }
+        let facts = self.facts(cpu, vcpu, None);
+        let policies = self.host.steering.policies;
         if policies.on_look(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
             self.give_back(cpu);
         }

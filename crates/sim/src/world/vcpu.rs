@@ -227,6 +227,8 @@ pub(super) struct Steered {
     pub spun: u32,
     pub owes_since_ns: Option<u64>,
     pub ran_on: Option<Cpu>,
+    /// It was entered on the time that it owes.
+    pub entered_owing: bool,
 }
 
 /// A vCPU.
