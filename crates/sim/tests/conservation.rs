@@ -11,7 +11,11 @@ use unspin_sim::ids::Task;
 
 #[test]
 fn nothing_is_lost_in_any_world() {
-    let seeds = seeds(200);
+    check_worlds(seeds(400));
+}
+
+/// The worlds of so many seeds, on all cores.
+pub fn check_worlds(seeds: u64) {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let worker = |first: u64| {
         let mine = (first..seeds).step_by(workers as usize);

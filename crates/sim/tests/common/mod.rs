@@ -21,7 +21,7 @@ use unspin_sim::{
 };
 use unspin_steering::Policies;
 
-/// How many seeds: `UNSPIN_LAB_SEEDS` (`make test-long` sets 10,000), or so many.
+/// How many seeds: `UNSPIN_LAB_SEEDS`, or so few. (long_worlds.rs has 10,000.)
 pub fn seeds(few: u64) -> u64 {
     let asked = std::env::var("UNSPIN_LAB_SEEDS").ok();
     asked.map_or(few, |text| {
