@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Conservation and the orders of locks on 10,000 seeds.
 #![allow(missing_docs)]
-#![allow(clippy::duplicate_mod, reason = "both files are tests of their own, too")]
+#![allow(
+    clippy::duplicate_mod,
+    reason = "both files are tests of their own, too"
+)]
 
 #[path = "conservation.rs"]
 mod conservation;
