@@ -188,6 +188,9 @@ impl<O: Observer> World<O> {
         } else if let Some(vcpu) = self.vcpu_on(cpu) {
             if !self.vcpus[vcpu].pending.is_empty() {
                 self.interrupt_arrives(cpu, vcpu);
+            } else {
+                // For nobody here, but it was sent.
+                self.interrupt_the_guest(cpu, vcpu, 0);
             }
         }
     }

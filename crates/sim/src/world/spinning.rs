@@ -105,6 +105,9 @@ impl<O: Observer> World<O> {
     pub(super) fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
         if self.scheduler.steering().is_some() {
             let result = self.steered_yield(cpu, vcpu, target);
+            if result > 0 {
+                self.disturb_where_it_ran(cpu, target);
+            }
             self.tell(cpu, Happening::YieldTo { target, result });
             let statistics = &mut self.vcpus[vcpu].statistics;
             statistics.yields += u64::from(result > 0);
@@ -130,6 +133,16 @@ impl<O: Observer> World<O> {
             self.reschedule_soon(other, Some(cpu));
         }
         result
+    }
+
+    /// yield_to() lets the target's last pCPU look again as well (kernel/sched/syscalls.c, Linux 7.2: `resched_curr(p_rq)`);
+    /// our scheduler goes on with whom it runs there, but the guest is left.
+    fn disturb_where_it_ran(&mut self, here: Cpu, target: Task) {
+        let vcpu = self.tasks[target.index()].vcpu;
+        let ran_on = vcpu.and_then(|vcpu| self.vcpus[vcpu as usize].steered.ran_on);
+        if let Some(cpu) = ran_on.filter(|cpu| *cpu != here) {
+            self.kick(cpu, self.costs.ipi_ns.into());
+        }
     }
 
     /// An IPI goes to a vCPU: what strict boost remembers of it (ruling 32).
