@@ -3,17 +3,15 @@
 
 use std::collections::VecDeque;
 
-use unspin_policy::{
-    Apple, AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Ecs, Epoch, PauseHardware,
-    Vendor, WindowRule,
-};
+use unspin_policy::{Apple, AppleRule, Ecs, Epoch, PauseHardware};
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
-use unspin_steering::{Memory as PolicyMemory, Policies};
+use unspin_steering::Memory as PolicyMemory;
 
 use super::{
     VmState, World,
-    cpu::Pcpu,
     guest_tasks::GuestTask,
+    lab_host::LabHost,
+    pcpu::Pcpu,
     placement::Placement,
     task::TaskState,
     vcpu::{Base, Marks, Pauses, Pending, Steered, Then, Vcpu, VcpuStatistics},
@@ -26,114 +24,7 @@ use crate::{
     ids::{Cpu, Group, Task},
     random::Random,
     scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
-    topology::Topology,
 };
-
-/// The host's side of a world.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LabHost {
-    /// Its pCPUs.
-    pub topology: Topology,
-    /// Whose pause-loop hardware.
-    pub vendor: Vendor,
-    /// Who changes the window of pause-loop exits, and where it begins.
-    pub window: WindowRule,
-    /// `pause_filter_thresh`, `ple_gap`, TSC cycles.
-    pub gap_cycles: u32,
-    /// One unit of the window, picoseconds, as a host would assume it for APPLE.
-    pub window_unit_ps: u64,
-    /// Whom `kvm_vcpu_on_spin()` chooses.
-    pub candidates: CandidateRule,
-    /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
-    pub ignore_reschedules: bool,
-    /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
-    pub halt_poll_ns: u32,
-    /// How long a waiter for a preemptable ticket lock waits per place before it competes, turns of its loop (ruling 8);
-    /// `u32::MAX`: for ever.
-    pub tau_turns: u32,
-    /// Threads that burn time beside the VMs.
-    pub burners: u32,
-    /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns. They take turns at guest ticks.
-    pub guest_tasks: u32,
-    /// Each task touches a page that the host has to fetch every so many turns of its vCPU; 0: never.
-    pub page_fault_every_turns: u32,
-    /// How long the host fetches a page, ns.
-    pub page_fetch_ns: u64,
-    /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
-    pub async_page_faults: bool,
-    /// What paravirtual functions guests have.
-    pub paravirtual: Paravirtual,
-    /// eCS's extra schedule for guests with hint pages, and whether it is given back at unlock (ours) or not (the paper's
-    /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
-    pub ecs: Option<bool>,
-    /// Where the scheduler is `steer`.
-    pub steering: SteeringModel,
-}
-
-/// What a guest has that makes its interrupts cheaper (KVM's paravirtual features, Linux 5.10 and later); by default nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Paravirtual {
-    /// A shootdown leaves out descheduled vCPUs: their flush is done when they are entered (`KVM_FEATURE_PV_TLB_FLUSH`).
-    pub tlb_flush: bool,
-    /// After a function call was sent, the first receiver that is descheduled is yielded to (`KVM_FEATURE_PV_SCHED_YIELD`).
-    pub sched_yield: bool,
-    /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`), otherwise an exit for each sixteen: an
-    /// x2APIC cluster.
-    pub send_ipi: bool,
-}
-
-/// How our scheduler knows and acts: parameters measured in the testbed, and its policies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SteeringModel {
-    /// Which policies are asked.
-    pub policies: Policies,
-    /// How much older facts are than they would be at best, ns.
-    pub facts_age_ns: u32,
-    /// How often a fact is unknown because its event was lost, parts per million.
-    pub lost_ppm: u32,
-    /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
-    pub tick_only: bool,
-    /// Between two looks at a borrower that gives no hints, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
-    pub look_period_ns: u64,
-}
-
-impl Default for SteeringModel {
-    fn default() -> SteeringModel {
-        SteeringModel {
-            policies: Policies::NONE,
-            facts_age_ns: 0,
-            lost_ppm: 0,
-            tick_only: false,
-            look_period_ns: 200_000,
-        }
-    }
-}
-
-impl LabHost {
-    /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (FACTS 1.2); no halt polling.
-    pub fn new(topology: Topology) -> LabHost {
-        let vendor = Vendor::Amd;
-        LabHost {
-            topology,
-            vendor,
-            window: WindowRule::new(Control::Kvm, vendor),
-            gap_cycles: DEFAULT_GAP_CYCLES,
-            window_unit_ps: 28_000,
-            candidates: CandidateRule::Kvm7_2,
-            ignore_reschedules: false,
-            halt_poll_ns: 0,
-            tau_turns: raw::UNSPIN_LAB_TAU_TURNS,
-            burners: 0,
-            guest_tasks: 1,
-            page_fault_every_turns: 0,
-            page_fetch_ns: 100_000,
-            async_page_faults: true,
-            paravirtual: Paravirtual::default(),
-            ecs: None,
-            steering: SteeringModel::default(),
-        }
-    }
-}
 
 /// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! pCPUs: what is due on one, who runs there, ticks and switches.
 
-use super::{World, task::State, vcpu::Base};
+use super::{World, pcpu::FULL_SPEED, task::State, vcpu::Base};
 use crate::{
     engine::NEVER_NS,
     happening::{Happening, Observer},
@@ -9,66 +9,6 @@ use crate::{
     scheduler::Enqueue,
     topology::Distance,
 };
-
-/// The speed of a pCPU whose core is its own.
-const FULL_SPEED: u64 = 1_024;
-
-/// A pCPU.
-#[derive(Clone, Debug)]
-pub(super) struct Pcpu {
-    pub current: Option<Task>,
-    /// Up to when what the current task does is accounted.
-    pub since_ns: u64,
-    /// When the current task's layer is done.
-    pub due_ns: u64,
-    /// When an interrupt from another pCPU arrives.
-    pub look_ns: u64,
-    pub tick_ns: u64,
-    /// When a loan or grant ends, and when it is looked at; `NEVER_NS`: there is none.
-    pub borrow_until_ns: u64,
-    pub look_at_ns: u64,
-    /// For how long the next borrower may run.
-    pub loan_ns: u64,
-    /// When the scheduler wants to look at the current task besides ticks: the end of its slice.
-    pub slice_ns: u64,
-    /// The scheduler wants another choice at the next look.
-    pub resched: bool,
-    pub busy_ns: u64,
-    pub idle_ns: u64,
-    pub idle_since_ns: u64,
-}
-
-impl Pcpu {
-    pub fn new() -> Pcpu {
-        Pcpu {
-            current: None,
-            since_ns: 0,
-            due_ns: NEVER_NS,
-            look_ns: NEVER_NS,
-            tick_ns: NEVER_NS,
-            borrow_until_ns: NEVER_NS,
-            look_at_ns: NEVER_NS,
-            loan_ns: NEVER_NS,
-            slice_ns: NEVER_NS,
-            resched: false,
-            busy_ns: 0,
-            idle_ns: 0,
-            idle_since_ns: 0,
-        }
-    }
-
-    /// When something borrowed is due there.
-    fn borrow_ns(&self) -> u64 {
-        self.borrow_until_ns.min(self.look_at_ns)
-    }
-
-    /// When anything is.
-    #[inline]
-    fn next_ns(&self) -> u64 {
-        let host_ns = self.tick_ns.min(self.borrow_ns()).min(self.slice_ns);
-        self.due_ns.min(self.look_ns).min(host_ns)
-    }
-}
 
 impl<O: Observer> World<O> {
     /// What is due on that pCPU.
@@ -103,34 +43,6 @@ impl<O: Observer> World<O> {
                 let speed = u64::from(self.speed(cpu));
                 self.vcpus[vcpu].progress(elapsed_ns * speed / FULL_SPEED);
             }
-        }
-    }
-
-    /// How fast a pCPU is, in `FULL_SPEED`ths: a hardware thread shares its core with a sibling that is busy.
-    #[inline]
-    fn speed(&self, cpu: Cpu) -> u32 {
-        let threads = self.topology.threads_per_core();
-        if threads == 1 {
-            return FULL_SPEED as u32;
-        }
-        let (first, _) = self.topology.around(cpu, Distance::Core);
-        let mut siblings = (first.0..first.0 + threads).filter(|other| *other != cpu.0);
-        if siblings.any(|other| self.cpus[other as usize].current.is_some()) {
-            self.costs.smt_speed.clamp(1, FULL_SPEED as u32)
-        } else {
-            FULL_SPEED as u32
-        }
-    }
-
-    /// A pCPU has become busy or idle: what its siblings did is put down at their old speed before, and planned anew after.
-    fn siblings(&mut self, cpu: Cpu, each: fn(&mut World<O>, Cpu)) {
-        let threads = self.topology.threads_per_core();
-        if threads == 1 {
-            return;
-        }
-        let (first, _) = self.topology.around(cpu, Distance::Core);
-        for other in (first.0..first.0 + threads).filter(|other| *other != cpu.0) {
-            each(self, Cpu(other));
         }
     }
 

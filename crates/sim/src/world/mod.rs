@@ -13,6 +13,8 @@ mod guest;
 mod guest_tasks;
 mod halt;
 mod interrupts;
+mod lab_host;
+mod pcpu;
 mod placement;
 mod results;
 mod spin;
@@ -21,7 +23,8 @@ mod steering;
 mod task;
 mod vcpu;
 
-pub use build::{BuildError, LabHost, Paravirtual, SteeringModel};
+pub use build::BuildError;
+pub use lab_host::{LabHost, Paravirtual, SteeringModel};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
 
@@ -37,7 +40,7 @@ use crate::{
     scheduler::HostScheduler,
     topology::Topology,
 };
-use cpu::Pcpu;
+use pcpu::Pcpu;
 use task::TaskState;
 use vcpu::Vcpu;
 
