@@ -37,6 +37,14 @@ pub enum LabError {
         "lab.ecs: not under the scheduler \"steer\", whose policies decide; take one of lab.policy"
     )]
     Ecs,
+    /// A VM's vCPUs have their pCPUs together, or not at all.
+    #[error("lab.{key}: not under the scheduler \"gang\", {because}; take another scheduler")]
+    Gang {
+        /// Key of the scenario.
+        key: &'static str,
+        /// Why not.
+        because: &'static str,
+    },
     /// A policy of the user's own does not work.
     #[error("lab.policy: {0}")]
     Own(#[from] OwnError),

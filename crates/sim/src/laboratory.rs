@@ -225,8 +225,29 @@ fn policies(names: &str) -> Result<Policies, LabError> {
     }
 }
 
+/// Gangs keep together: what takes one of them elsewhere, or lets it stay longer, starves another.
+fn check_gang(lab: &Lab, laboratory: &Laboratory) -> Result<(), LabError> {
+    let refused = |key, because| Err(LabError::Gang { key, because });
+    if !lab.pins.is_empty() {
+        return refused(
+            "pins",
+            "which has no place for who may not go where its gang goes",
+        );
+    }
+    if laboratory.host.ecs.is_some() {
+        return refused(
+            "ecs",
+            "where extra time is taken from the next part of the gang",
+        );
+    }
+    Ok(())
+}
+
 /// Steering policies are for the scheduler that asks them.
 fn check_policy(lab: &Lab, laboratory: &Laboratory) -> Result<(), LabError> {
+    if laboratory.scheduler.starts_with("gang") {
+        check_gang(lab, laboratory)?;
+    }
     let scheduler = &laboratory.scheduler;
     let steers = scheduler.split('+').next() == Some(STEER);
     match &lab.policy {

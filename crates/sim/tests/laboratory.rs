@@ -105,3 +105,18 @@ fn a_run_of_turns_ends_with_its_last_turn() {
     assert!((1..1_000_000_000).contains(&outcome.end_ns));
     assert_eq!(outcome.window_ns, outcome.end_ns);
 }
+
+#[test]
+fn gang_refuses_what_would_starve_a_part_of_one() {
+    for (lab, word) in [
+        ("[lab]\nscheduler = \"gang\"\npins = [\"0\"]", "lab.pins"),
+        (
+            "[lab]\nscheduler = \"gang+slot-ms=5\"\necs = \"give-back\"",
+            "lab.ecs",
+        ),
+    ] {
+        let refused = Laboratory::new(&scenario(lab)).err().expect("refused");
+        assert!(refused.to_string().starts_with(word), "{refused}");
+    }
+    ran(&scenario("[lab]\nscheduler = \"gang\""));
+}
