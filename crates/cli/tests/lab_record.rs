@@ -43,8 +43,8 @@ fn outcomes_of_a_recorded_run_are_those_that_the_lab_counted() {
     let volume = rows(&outcomes, "ple_exits");
     assert_eq!(volume.len(), 2, "{outcomes:#}");
     for (counted, seen) in vms.iter().zip(&volume) {
-        assert!(counted["ple_exits"].as_u64() > Some(100), "{counted}");
-        assert_eq!(counted["ple_exits"], seen["ple_exits"], "{counted} {seen}");
+        assert!(counted["pause_exits"].as_u64() > Some(100), "{counted}");
+        assert_eq!(counted["pause_exits"], seen["ple_exits"], "{seen}");
     }
     // A second run into the same folder is refused, and nothing is lost.
     let again = Command::new(env!("CARGO_BIN_EXE_unspin"))
