@@ -3,7 +3,11 @@
 
 mod common;
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use common::{Ended, ended, repository};
 use serde_json::Value;
@@ -76,25 +80,37 @@ fn a_deterministic_run_is_the_same_byte_for_byte() {
     assert!(first.1 != other.1, "another seed gave the same events");
 }
 
+/// The first run, of four seeds, in which the kernel left out no run of our programs: it does when an interrupt comes within
+/// the few instructions of one, and counts that. The last run, if there is none.
+fn whole<T>(run: impl Fn(&str) -> T, is_whole: impl Fn(&T) -> bool) -> T {
+    let mut ran = run("1");
+    for seed in ["2", "3", "4"] {
+        if is_whole(&ran) {
+            break;
+        }
+        ran = run(seed);
+    }
+    ran
+}
+
 #[test]
 fn every_pause_is_an_exit_on_the_stock_emulator() {
     let flags = ["--deterministic", "--qemu", "stock"];
-    let ended = testbed(
-        &flags,
-        &[
+    let run = |seed: &str| {
+        let command = [
             "vm",
             "run",
             "scenarios/smoke.toml",
             "--json",
             "--observe",
             "on",
-            // Without ticks: an interrupt within one of our programs can make the kernel leave out its next run.
-            "--set",
-            "vm.0.tick_hz=0",
-            "--set",
-            "vm.1.tick_hz=0",
-        ],
-    );
+            "--seed",
+            seed,
+        ];
+        testbed(&flags, &command)
+    };
+    let missed = |ended: &Ended| number(&self::rows(ended, "run")[0], "missed_bpf_runs");
+    let ended = whole(run, |ended| missed(ended) == 0);
     let rows = rows(&ended, "vcpu");
     assert_eq!(rows.len(), 3);
     for row in &rows {
@@ -263,19 +279,27 @@ fn vms_start_at_once() {
 fn a_recording_holds_what_the_counters_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let back = folder.path().to_string_lossy();
-    let command = [
-        "vm",
-        "run",
-        "scenarios/demo/1x4-ticket.toml",
-        "--duration=200ms",
-        "--set=warm_up=50ms",
-        "--record=/out/recording",
-        "--json",
-    ];
-    let ended = testbed(&["--deterministic", "--bring-back", &back], &command);
+    let run = |seed: &str| {
+        let recording = format!("--record=/out/{seed}");
+        let command = [
+            "vm",
+            "run",
+            "scenarios/demo/1x4-ticket.toml",
+            "--duration=200ms",
+            "--set=warm_up=50ms",
+            "--seed",
+            seed,
+            &recording,
+            "--json",
+        ];
+        let ended = testbed(&["--deterministic", "--bring-back", &back], &command);
+        let path = folder.path().join(seed);
+        let recorded = Recorded::open(&path);
+        (ended, recorded.expect("the recording came back"), path)
+    };
+    let is_whole = |ran: &(Ended, Recorded, PathBuf)| ran.1.facts().missed_runs == Some(0);
+    let (ended, recorded, path) = whole(run, is_whole);
     let vcpus = rows(&ended, "vcpu");
-    let recorded =
-        Recorded::open(&folder.path().join("recording")).expect("the recording came back");
     let mut stream = recorded.events();
     let events: Vec<Event> = stream.by_ref().collect();
     let problems = [recorded.problems(), &stream.problems()].concat();
@@ -317,11 +341,7 @@ fn a_recording_holds_what_the_counters_count() {
             .iter()
             .any(|event| matches!(event.what, What::GuestWait { .. }))
     );
-    let told = ended_ok(&[
-        "threshold",
-        &folder.path().join("recording").to_string_lossy(),
-        "--json",
-    ]);
+    let told = ended_ok(&["threshold", &path.to_string_lossy(), "--json"]);
     let seen_by: Vec<Value> = rows(&told, "interval")
         .iter()
         .map(|row| row["source"].clone())
