@@ -115,7 +115,9 @@ fn gang_refuses_what_would_starve_a_part_of_one() {
             "lab.ecs",
         ),
     ] {
-        let refused = Laboratory::new(&scenario(lab)).err().expect("refused");
+        let Err(refused) = Laboratory::new(&scenario(lab)) else {
+            panic!("{lab} is not refused");
+        };
         assert!(refused.to_string().starts_with(word), "{refused}");
     }
     ran(&scenario("[lab]\nscheduler = \"gang\""));
