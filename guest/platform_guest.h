@@ -11,6 +11,9 @@
 #include "../locks/platform_atomics.h"
 #include "vcpu.h"
 
+#define PLATFORM_WAITERS_MAX UNSPIN_GUEST_VCPUS_MAX
+#define PLATFORM_NODE_ALIGNMENT 64
+
 /* truth.c: the wait going on has just become a stall, or so long that help is asked for. */
 void wait_noticed(struct vcpu *self);
 
@@ -36,6 +39,63 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 		}
 	}
 	return seen;
+}
+
+static inline unspin_u32 platform_waiter(void)
+{
+	return this_vcpu()->number;
+}
+
+static inline unspin_u32 platform_task(void)
+{
+	return this_vcpu()->number;
+}
+
+/* A vCPU does not park yet: it goes on spinning, which the contract allows. */
+static inline void platform_park(const struct platform_word *word, unspin_u32 value)
+{
+	(void)word;
+	(void)value;
+}
+
+static inline void platform_kick(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
+{
+	platform_park(word, value);
+}
+
+static inline void platform_wake(unspin_u32 task)
+{
+	platform_kick(task);
+}
+
+static inline void platform_help(void)
+{
+}
+
+static inline void platform_help_named(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline _Bool platform_is_preempted(unspin_u32 waiter)
+{
+	(void)waiter;
+	return 0;
+}
+
+static inline _Bool platform_is_overloaded(void)
+{
+	return 0;
+}
+
+static inline unspin_u32 platform_runnable_tasks(void)
+{
+	return 1;
 }
 
 #endif

@@ -15,6 +15,13 @@
 
 #include "../abi/types.h"
 
+/*
+ * Who waits. A waiter is what spins or halts: a vCPU of the micro guest, a thread. A task is what sleeps: a guest task, a
+ * thread. Both have small numbers, 0 and up, no two alike among those that share a lock; where a world has no tasks of its
+ * own the two are the same. PLATFORM_WAITERS_MAX (1 to 64; each world says) is how many of either a lock can queue: one with a
+ * greater number takes part all the same, by spinning without a place in the queue.
+ */
+
 /* A word that several vCPUs share. Only platform calls touch `value`. */
 struct platform_word {
 	unspin_u32 value;
@@ -37,6 +44,23 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 							   unspin_u32 desired);
 
 /*
+ * The same in sequentially consistent order: none of the program's accesses moves across it in either direction. On x86 each
+ * empties the store buffer. fetch_or and fetch_and are for sets of waiters, one bit each.
+ */
+static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value);
+static inline unspin_u32 platform_fetch_add_ordered(struct platform_word *word, unspin_u32 addend);
+static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, unspin_u32 bits);
+static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits);
+static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired);
+/* Earlier stores are seen by all before any later load is made. */
+static inline void platform_fence(void);
+
+/* The number of the waiter, or of the task, that calls. It does not change while a lock is waited for or held. */
+static inline unspin_u32 platform_waiter(void);
+static inline unspin_u32 platform_task(void);
+
+/*
  * Waits while the word holds `value`, for at most `turns` turns of the loop (PLATFORM_FOREVER: no bound), and returns
  * the value seen last: `value` itself means that the turns are spent. An acquire load sees the change. One turn is one
  * look at the word and, at every k-th turn of the world's choice, one PAUSE after a look that saw no change. A turn
@@ -51,6 +75,36 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
  * loop below, which is what a world that knows no better does; the lab need not wake a waiter for each other value.
  */
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
+
+/*
+ * Parking. platform_park() gives the CPU away until this waiter is kicked; it returns at once when the word does not hold
+ * `value` or the waiter has been kicked since its last park returned, and may return at any time without cause: the caller
+ * looks again. A kick is never lost: one that comes before the park ends the park. Nothing else ends it for sure, so whoever
+ * changes the word kicks. A world that cannot park returns at once, and its kicks do nothing.
+ */
+static inline void platform_park(const struct platform_word *word, unspin_u32 value);
+static inline void platform_kick(unspin_u32 waiter);
+
+/* The same for a task, which leaves its vCPU to others of the guest. Not while spinning locks are held. */
+static inline void platform_sleep(const struct platform_word *word, unspin_u32 value);
+static inline void platform_wake(unspin_u32 task);
+
+/*
+ * Asks whoever schedules for help: "I wait unusually long" (Friebel 2008, ruling 2; threads: sched_yield), or that `waiter` run
+ * in my place (KVM_HC_SCHED_YIELD; where nobody can be named: as the first). It may do nothing.
+ */
+static inline void platform_help(void);
+static inline void platform_help_named(unspin_u32 waiter);
+
+/*
+ * What the host says; 0 where it says nothing. Hints only: any answer may be wrong at any time, and no lock may hang or let
+ * two in for that. Whether `waiter` (any number) is descheduled (eCS's vcpu_preempted); whether somebody else could run on
+ * this pCPU now (pcpu_overloaded, ruling 24).
+ */
+static inline _Bool platform_is_preempted(unspin_u32 waiter);
+static inline _Bool platform_is_overloaded(void);
+/* Tasks that could run on this vCPU, the caller included: 1 or more. */
+static inline unspin_u32 platform_runnable_tasks(void);
 
 #ifndef UNSPIN_PLATFORM_HEADER
 #error "define UNSPIN_PLATFORM_HEADER: which world these locks run in"

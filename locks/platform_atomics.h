@@ -63,4 +63,37 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 	return expected;
 }
 
+/* Sequentially consistent: one instruction with a lock prefix on x86, as the others that read and write. */
+static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
+{
+	return __atomic_exchange_n(&word->value, value, __ATOMIC_SEQ_CST);
+}
+
+static inline unspin_u32 platform_fetch_add_ordered(struct platform_word *word, unspin_u32 addend)
+{
+	return __atomic_fetch_add(&word->value, addend, __ATOMIC_SEQ_CST);
+}
+
+static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return __atomic_fetch_or(&word->value, bits, __ATOMIC_SEQ_CST);
+}
+
+static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return __atomic_fetch_and(&word->value, bits, __ATOMIC_SEQ_CST);
+}
+
+static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired)
+{
+	__atomic_compare_exchange_n(&word->value, &expected, desired, 0, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	return expected;
+}
+
+static inline void platform_fence(void)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 #endif

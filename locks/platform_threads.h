@@ -12,6 +12,10 @@
 
 #include "platform_atomics.h"
 
+#define PLATFORM_WAITERS_MAX 64u
+/* A waiter's node has a cache line of its own. */
+#define PLATFORM_NODE_ALIGNMENT 64
+
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
 #define PLATFORM_NOT_STALLED 0xffffffffu
 
@@ -25,6 +29,7 @@ struct platform_thread {
 	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
 	unspin_u32 pause_every_turns;	    /* 1 or more: PAUSE at every k-th turn */
 	unspin_u32 turns_to_pause;
+	unspin_u32 number; /* among the threads that share locks; set by platform_thread_number() */
 };
 
 /* Defined once by the program (crates/bench/c/drivers.c). */
@@ -34,11 +39,28 @@ extern _Thread_local struct platform_thread platform_self;
 static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
 {
 	platform_self = (struct platform_thread){
+		.number = platform_self.number,
 		.stall_turns = stall_turns,
 		.holder_at_stall = PLATFORM_NOT_STALLED,
 		.pause_every_turns = pause_every_turns,
 		.turns_to_pause = pause_every_turns,
 	};
+}
+
+/* Gives the calling thread its number, before it takes a lock: no two threads that share one may have the same. */
+static inline void platform_thread_number(unspin_u32 number)
+{
+	platform_self.number = number;
+}
+
+static inline unspin_u32 platform_waiter(void)
+{
+	return platform_self.number;
+}
+
+static inline unspin_u32 platform_task(void)
+{
+	return platform_self.number;
 }
 
 /* An acquisition begins: its turns count from 0, and a stall looks at `holder` (0: at nothing). */
@@ -89,6 +111,53 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 		}
 	}
 	return seen;
+}
+
+/* A thread does not park yet: it goes on spinning, which the contract allows. */
+static inline void platform_park(const struct platform_word *word, unspin_u32 value)
+{
+	(void)word;
+	(void)value;
+}
+
+static inline void platform_kick(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
+{
+	platform_park(word, value);
+}
+
+static inline void platform_wake(unspin_u32 task)
+{
+	platform_kick(task);
+}
+
+static inline void platform_help(void)
+{
+}
+
+static inline void platform_help_named(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline _Bool platform_is_preempted(unspin_u32 waiter)
+{
+	(void)waiter;
+	return 0;
+}
+
+static inline _Bool platform_is_overloaded(void)
+{
+	return 0;
+}
+
+static inline unspin_u32 platform_runnable_tasks(void)
+{
+	return 1;
 }
 
 #endif

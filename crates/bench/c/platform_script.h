@@ -16,6 +16,11 @@ enum script_kind {
 	SCRIPT_FETCH_ADD = 4,	     /* first: addend */
 	SCRIPT_COMPARE_EXCHANGE = 5, /* first: expected, second: desired */
 	SCRIPT_WAIT = 6,	     /* first: value, second: turns left */
+	SCRIPT_FETCH_OR = 12,	     /* first: bits */
+	SCRIPT_FETCH_AND = 13,	     /* first: bits */
+	SCRIPT_FENCE = 14,	     /* word is 0 */
+	SCRIPT_PARK = 15,	     /* first: value; waits for a kick */
+	SCRIPT_KICK = 16,	     /* first: waiter */
 	/* Of the program around the lock, not of the lock; word is 0. */
 	SCRIPT_ENTER = 7, /* first: 1 by lock(), 0 by trylock() */
 	SCRIPT_LEAVE = 8,
@@ -36,6 +41,13 @@ UNSPIN_ASSERT_SIZE(struct script_request, 24);
 
 /* Called on a scripted thread only. Returns what the access returns; 0 where it returns nothing. */
 unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u32 first, unspin_u32 second);
+
+/* As many as SCRIPT_THREADS_MAX; their nodes lie close together, since every word of a lock is part of a state. */
+#define PLATFORM_WAITERS_MAX 8u
+#define PLATFORM_NODE_ALIGNMENT 4
+
+/* The thread that runs now. */
+unspin_u32 script_thread(void);
 
 static inline void platform_init(struct platform_word *word, unspin_u32 value)
 {
@@ -86,6 +98,94 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
 {
 	return script_perform(SCRIPT_WAIT, (struct platform_word *)word, value, turns);
+}
+
+static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
+{
+	return script_perform(SCRIPT_EXCHANGE, word, value, 0);
+}
+
+static inline unspin_u32 platform_fetch_add_ordered(struct platform_word *word, unspin_u32 addend)
+{
+	return script_perform(SCRIPT_FETCH_ADD, word, addend, 0);
+}
+
+static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return script_perform(SCRIPT_FETCH_OR, word, bits, 0);
+}
+
+static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return script_perform(SCRIPT_FETCH_AND, word, bits, 0);
+}
+
+static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired)
+{
+	return script_perform(SCRIPT_COMPARE_EXCHANGE, word, expected, desired);
+}
+
+static inline void platform_fence(void)
+{
+	script_perform(SCRIPT_FENCE, 0, 0, 0);
+}
+
+static inline unspin_u32 platform_waiter(void)
+{
+	return script_thread();
+}
+
+static inline unspin_u32 platform_task(void)
+{
+	return script_thread();
+}
+
+/* A scripted thread does not park yet: it goes on spinning, which the contract allows. */
+static inline void platform_park(const struct platform_word *word, unspin_u32 value)
+{
+	(void)word;
+	(void)value;
+}
+
+static inline void platform_kick(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
+{
+	platform_park(word, value);
+}
+
+static inline void platform_wake(unspin_u32 task)
+{
+	platform_kick(task);
+}
+
+static inline void platform_help(void)
+{
+}
+
+static inline void platform_help_named(unspin_u32 waiter)
+{
+	(void)waiter;
+}
+
+static inline _Bool platform_is_preempted(unspin_u32 waiter)
+{
+	(void)waiter;
+	return 0;
+}
+
+static inline _Bool platform_is_overloaded(void)
+{
+	return 0;
+}
+
+static inline unspin_u32 platform_runnable_tasks(void)
+{
+	return 1;
 }
 
 #endif

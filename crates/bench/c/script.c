@@ -43,6 +43,11 @@ unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u3
 	return self->result;
 }
 
+unspin_u32 script_thread(void)
+{
+	return current->running;
+}
+
 static void critical_section(struct script_world *world, unspin_u32 by_lock)
 {
 	script_perform(SCRIPT_ENTER, 0, by_lock, 0);
@@ -152,6 +157,12 @@ static int perform(struct script_request *request, unspin_u32 *result)
 		return 1;
 	case SCRIPT_FETCH_ADD:
 		*value += request->first;
+		return 1;
+	case SCRIPT_FETCH_OR:
+		*value |= request->first;
+		return 1;
+	case SCRIPT_FETCH_AND:
+		*value &= request->first;
 		return 1;
 	case SCRIPT_COMPARE_EXCHANGE:
 		if (*value == request->first)
