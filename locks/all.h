@@ -22,6 +22,11 @@ union any_lock {
 } __attribute__((aligned(64)));
 #undef LOCK_MEMBER
 
+#define LOCK_BYTES(number, name) [number] = sizeof(struct name##_lock),
+/* Of a lock of a kind alone, by enum unspin_lock_kind. */
+static const unspin_u32 lock_bytes[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_BYTES)};
+#undef LOCK_BYTES
+
 /* What each lock header says of NAME_init, NAME_lock and so on holds here. */
 struct lock_operations {
 	void (*init)(union any_lock *lock);

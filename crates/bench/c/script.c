@@ -28,9 +28,6 @@ struct script_world {
 	struct script_thread thread[SCRIPT_THREADS_MAX];
 };
 
-#define LOCK_BYTES(number, name) [number] = sizeof(struct name##_lock),
-static const unspin_u32 lock_bytes[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_BYTES)};
-
 /* The world whose thread runs on this OS thread. */
 static _Thread_local struct script_world *current;
 

@@ -12,31 +12,37 @@
 _Static_assert(UNSPIN_LAB_TAU_TURNS == PREEMPTABLE_TICKET_TAU_TURNS && UNSPIN_LAB_TAU_FOREVER == PLATFORM_FOREVER,
 	       "tau.h differs from locks/");
 
-UNSPIN_ASSERT_SIZE(union any_lock, LINE_BYTES);
-
-unspin_u64 unspin_lab_memory_bytes(unspin_u32 locks, unspin_u32 vcpus)
+/* Bytes of a lock of that kind: whole lines, since `union any_lock` has room for the largest. */
+static unspin_u64 lock_stride(unspin_u32 lock_kind)
 {
-	return ((unspin_u64)locks + vcpus) * LINE_BYTES;
+	return (lock_bytes[lock_kind] + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
 }
 
-static union any_lock *lock_at(unsigned char *memory, unspin_u32 lock)
+unspin_u64 unspin_lab_unanswered_at(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 number)
 {
-	return (union any_lock *)(memory + (unspin_u64)lock * LINE_BYTES);
+	return locks * lock_stride(lock_kind) + (unspin_u64)number * LINE_BYTES;
+}
+
+unspin_u64 unspin_lab_memory_bytes(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 vcpus)
+{
+	return unspin_lab_unanswered_at(lock_kind, locks, vcpus);
+}
+
+static union any_lock *lock_at(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 lock)
+{
+	return (union any_lock *)(memory + lock * lock_stride(lock_kind));
 }
 
 void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns)
 {
 	for (unspin_u32 i = 0; i < locks; i++) {
-		if (lock_kind == UNSPIN_LOCK_preemptable_ticket)
-			preemptable_ticket_init_tau(&lock_at(memory, i)->preemptable_ticket, tau_turns);
-		else
-			lock_operations[lock_kind].init(lock_at(memory, i));
-	}
-}
+		union any_lock *lock = lock_at(memory, lock_kind, i);
 
-struct platform_word *unspin_lab_unanswered(unsigned char *memory, unspin_u32 locks, unspin_u32 number)
-{
-	return (struct platform_word *)(memory + ((unspin_u64)locks + number) * LINE_BYTES);
+		if (lock_kind == UNSPIN_LOCK_preemptable_ticket)
+			preemptable_ticket_init_tau(&lock->preemptable_ticket, tau_turns);
+		else
+			lock_operations[lock_kind].init(lock);
+	}
 }
 
 static unspin_u32 ask(unspin_u32 kind, unspin_u32 first, unspin_u32 second)
@@ -47,7 +53,7 @@ static unspin_u32 ask(unspin_u32 kind, unspin_u32 first, unspin_u32 second)
 static void lock_and_hold(struct unspin_lab_task *task, const struct lock_operations *operations, unspin_u32 number,
 			  unspin_u32 loops)
 {
-	union any_lock *lock = lock_at(task->memory, number);
+	union any_lock *lock = lock_at(task->memory, task->lock_kind, number);
 
 	task->asked = number + 1;
 	operations->lock(lock);
@@ -60,7 +66,8 @@ static void lock_and_hold(struct unspin_lab_task *task, const struct lock_operat
 static void shootdown(struct unspin_lab_task *task)
 {
 	unspin_u32 locks = task->locks ? task->locks : task->vcpus;
-	struct platform_word *unanswered = unspin_lab_unanswered(task->memory, locks, task->number);
+	unspin_u64 at = unspin_lab_unanswered_at(task->lock_kind, locks, task->number);
+	struct platform_word *unanswered = (struct platform_word *)(task->memory + at);
 	unspin_u32 left;
 
 	if (task->vcpus == 1)

@@ -29,6 +29,18 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_HALT = 14,	/* until an interrupt has been handled */
 	UNSPIN_LAB_TURNED = 15, /* a turn is done */
 	UNSPIN_LAB_DONE = 16,	/* no more turns; never returns */
+	/* More accesses. */
+	UNSPIN_LAB_FETCH_OR = 17,  /* first: bits */
+	UNSPIN_LAB_FETCH_AND = 18, /* first: bits */
+	/* Of the waiting contract; word is 0. */
+	UNSPIN_LAB_KICK = 19,	    /* first: vCPU of the VM, by hypercall */
+	UNSPIN_LAB_TAKE_KICK = 20,  /* a kick of one's own; returns 0 when there is none */
+	UNSPIN_LAB_HELP = 21,	    /* by hypercall */
+	UNSPIN_LAB_HELP_NAMED = 22, /* first: vCPU of the VM, by hypercall */
+	UNSPIN_LAB_PREEMPTED = 23,  /* first: vCPU of the VM; whether it is off its pCPU though it could run */
+	UNSPIN_LAB_OVERLOADED = 24, /* whether somebody else could run on this pCPU */
+	UNSPIN_LAB_RUNNABLE = 25,   /* guest tasks that could run on this vCPU, this one included */
+	UNSPIN_LAB_WAKE = 26,	    /* first: vCPU of the VM, on which a task has something to look at */
 };
 
 /* One guest task. The world fills it in before unspin_lab_run() and reads the notes at each request. */
@@ -39,6 +51,7 @@ struct unspin_lab_task {
 	const struct unspin_distribution *hold;
 	unsigned char *memory; /* unspin_lab_memory() */
 	unspin_u32 number;     /* of the vCPU in its VM */
+	unspin_u32 task;       /* of the task in its VM: number + vcpus * its place among those of its vCPU */
 	unspin_u32 vcpus;      /* of the VM */
 	unspin_u32 lock_kind;  /* enum unspin_lock_kind */
 	unspin_u32 locks;      /* shared by all vCPUs; 0: one each */
@@ -50,8 +63,8 @@ struct unspin_lab_task {
 	unspin_u32 released;
 };
 
-/* Bytes of a VM's memory: a cache line per lock, then one per vCPU (its word of unanswered requests). */
-unspin_u64 unspin_lab_memory_bytes(unspin_u32 locks, unspin_u32 vcpus);
+/* Bytes of a VM's memory: the cache lines of each lock, then one per vCPU (its word of unanswered requests). */
+unspin_u64 unspin_lab_memory_bytes(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 vcpus);
 
 /*
  * Makes the locks in it. `memory` is aligned to 64 bytes and zero; the kind is below UNSPIN_LOCK_KIND_COUNT. `tau_turns`:
@@ -59,11 +72,14 @@ unspin_u64 unspin_lab_memory_bytes(unspin_u32 locks, unspin_u32 vcpus);
  */
 void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns);
 
-/* The word of unanswered requests of a vCPU. `locks`: how many lock lines there are. */
-struct platform_word *unspin_lab_unanswered(unsigned char *memory, unspin_u32 locks, unspin_u32 number);
+/* Where in it the word of unanswered requests of a vCPU lies, in bytes. */
+unspin_u64 unspin_lab_unanswered_at(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 number);
 
 /* The turns of a task. On its own stack; each request leaves it through unspin_lab_perform(). Does not return. */
 void unspin_lab_run(struct unspin_lab_task *task);
+
+/* The world's: the task that runs now. */
+const struct unspin_lab_task *unspin_lab_self(void);
 
 /* The world's: hands a request over and returns with its answer, when the simulated time has come. */
 unspin_u32 unspin_lab_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first, unspin_u32 second);

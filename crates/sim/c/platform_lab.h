@@ -5,6 +5,9 @@
 
 #include "lab.h"
 
+#define PLATFORM_WAITERS_MAX UNSPIN_GUEST_VCPUS_MAX
+#define PLATFORM_NODE_ALIGNMENT 64
+
 static inline void platform_init(struct platform_word *word, unspin_u32 value)
 {
 	word->value = value;
@@ -60,6 +63,101 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)
 {
 	unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, 0);
+}
+
+static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
+{
+	return unspin_lab_perform(UNSPIN_LAB_EXCHANGE, word, value, 0);
+}
+
+static inline unspin_u32 platform_fetch_add_ordered(struct platform_word *word, unspin_u32 addend)
+{
+	return unspin_lab_perform(UNSPIN_LAB_FETCH_ADD, word, addend, 0);
+}
+
+static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return unspin_lab_perform(UNSPIN_LAB_FETCH_OR, word, bits, 0);
+}
+
+static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits)
+{
+	return unspin_lab_perform(UNSPIN_LAB_FETCH_AND, word, bits, 0);
+}
+
+static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
+							   unspin_u32 desired)
+{
+	return unspin_lab_perform(UNSPIN_LAB_COMPARE_EXCHANGE, word, expected, desired);
+}
+
+/* Simulated accesses take effect in order: nothing to empty, and its time is not modelled. */
+static inline void platform_fence(void)
+{
+}
+
+static inline unspin_u32 platform_waiter(void)
+{
+	return unspin_lab_self()->number;
+}
+
+static inline unspin_u32 platform_task(void)
+{
+	return unspin_lab_self()->task;
+}
+
+/*
+ * HLT, unless the word has changed or a kick is there: from that look to the halt no simulated time passes, as in a guest
+ * that looks with interrupts off.
+ */
+static inline void platform_park(const struct platform_word *word, unspin_u32 value)
+{
+	if (unspin_lab_perform(UNSPIN_LAB_TAKE_KICK, 0, 0, 0) || platform_load_acquire(word) != value)
+		return;
+	unspin_lab_perform(UNSPIN_LAB_HALT, 0, 0, 0);
+	unspin_lab_perform(UNSPIN_LAB_TAKE_KICK, 0, 0, 0);
+}
+
+static inline void platform_kick(unspin_u32 waiter)
+{
+	unspin_lab_perform(UNSPIN_LAB_KICK, 0, waiter, 0);
+}
+
+/* Every interrupt lets all tasks of a vCPU look again, so a wake-up need not be kept: the word has changed before it. */
+static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
+{
+	if (platform_load_acquire(word) == value)
+		unspin_lab_perform(UNSPIN_LAB_HALT, 0, 0, 0);
+}
+
+static inline void platform_wake(unspin_u32 task)
+{
+	unspin_lab_perform(UNSPIN_LAB_WAKE, 0, task % unspin_lab_self()->vcpus, 0);
+}
+
+static inline void platform_help(void)
+{
+	unspin_lab_perform(UNSPIN_LAB_HELP, 0, 0, 0);
+}
+
+static inline void platform_help_named(unspin_u32 waiter)
+{
+	unspin_lab_perform(UNSPIN_LAB_HELP_NAMED, 0, waiter, 0);
+}
+
+static inline _Bool platform_is_preempted(unspin_u32 waiter)
+{
+	return unspin_lab_perform(UNSPIN_LAB_PREEMPTED, 0, waiter, 0) != 0;
+}
+
+static inline _Bool platform_is_overloaded(void)
+{
+	return unspin_lab_perform(UNSPIN_LAB_OVERLOADED, 0, 0, 0) != 0;
+}
+
+static inline unspin_u32 platform_runnable_tasks(void)
+{
+	return unspin_lab_perform(UNSPIN_LAB_RUNNABLE, 0, 0, 0);
 }
 
 #endif

@@ -103,7 +103,8 @@ pub struct Memory {
     bytes: *mut u8,
     layout: Layout,
     lines: Vec<Line>,
-    locks: u32,
+    /// The first vCPU's word of unanswered requests, in words.
+    unanswered: u32,
 }
 
 impl Memory {
@@ -114,7 +115,9 @@ impl Memory {
     pub fn new((lock_kind, tau_turns): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
         assert!(lock_kind < raw::UNSPIN_LOCK_KIND_COUNT && cpus <= CPUS_MAX);
         // SAFETY: no pointer goes in.
-        let size = unsafe { raw::unspin_lab_memory_bytes(locks, vcpus) } as usize;
+        let size = unsafe { raw::unspin_lab_memory_bytes(lock_kind, locks, vcpus) } as usize;
+        // SAFETY: as above.
+        let unanswered = unsafe { raw::unspin_lab_unanswered_at(lock_kind, locks, 0) };
         let layout = Layout::from_size_align(size.max(LINE_BYTES), LINE_BYTES).expect("small");
         // SAFETY: the layout's size is not 0.
         let bytes = unsafe { alloc_zeroed(layout) };
@@ -133,7 +136,7 @@ impl Memory {
             bytes,
             layout,
             lines: vec![line; layout.size() / LINE_BYTES],
-            locks,
+            unanswered: (unanswered / WORD_BYTES as u64) as u32,
         }
     }
 
@@ -155,7 +158,7 @@ impl Memory {
 
     /// The word in which answers to a vCPU's requests are counted down.
     pub fn unanswered(&self, number: u32) -> Word {
-        Word((self.locks + number) * (LINE_BYTES / WORD_BYTES) as u32)
+        Word(self.unanswered + number * (LINE_BYTES / WORD_BYTES) as u32)
     }
 
     /// What the word holds.

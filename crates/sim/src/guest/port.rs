@@ -22,6 +22,14 @@ pub struct Request {
 thread_local! {
     /// The yielder of the coroutine that runs on this thread now; null while the world does.
     static RUNNING: Cell<*const Yielder<u32, Request>> = const { Cell::new(ptr::null()) };
+    /// The task of that coroutine.
+    static SELF: Cell<*const raw::unspin_lab_task> = const { Cell::new(ptr::null()) };
+}
+
+/// What `c/lab.h` says of it: on a guest task's stack only.
+#[unsafe(no_mangle)]
+extern "C" fn unspin_lab_self() -> *const raw::unspin_lab_task {
+    SELF.get()
 }
 
 /// What `c/lab.h` says of it: on a guest task's stack only.
@@ -78,6 +86,7 @@ impl Port {
     #[inline]
     pub fn resume(&mut self, answer: u32) -> Request {
         RUNNING.set(self.yielder.get());
+        SELF.set(&raw const *self.task);
         match self.coroutine.resume(answer) {
             CoroutineResult::Yield(request) => request,
             CoroutineResult::Return(()) => unreachable!("unspin_lab_run() does not return"),

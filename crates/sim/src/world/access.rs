@@ -75,6 +75,8 @@ impl<O: Observer> World<O> {
             }
             raw::UNSPIN_LAB_STORE | raw::UNSPIN_LAB_EXCHANGE => access.first,
             raw::UNSPIN_LAB_FETCH_ADD => before.wrapping_add(access.first),
+            raw::UNSPIN_LAB_FETCH_OR => before | access.first,
+            raw::UNSPIN_LAB_FETCH_AND => before & access.first,
             _ if before == access.first => access.second,
             _ => before,
         };

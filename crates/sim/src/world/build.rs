@@ -157,6 +157,7 @@ impl<O: Observer> World<O> {
                     hold,
                     memory: memory.begin(),
                     number: vcpu,
+                    task: vcpu + guest_task * vm.vcpus,
                     vcpus: vm.vcpus,
                     lock_kind: vm.lock.number(),
                     locks: shared,
@@ -238,6 +239,7 @@ impl<O: Observer> World<O> {
             pending: Pending::default(),
             senders: 0,
             tokens: 0,
+            kicked: false,
             pauses: Pauses::new(PauseHardware::new(
                 self.host.vendor,
                 self.host.gap_cycles,

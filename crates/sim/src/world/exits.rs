@@ -86,6 +86,10 @@ impl<O: Observer> World<O> {
                 self.enter_soon(vcpu);
                 self.help(cpu, vcpu);
             }
+            Then::HelpNamed(target) => {
+                self.enter_soon(vcpu);
+                self.help_named(cpu, vcpu, target as usize);
+            }
         }
     }
 
@@ -105,17 +109,27 @@ impl<O: Observer> World<O> {
     fn send(&mut self, cpu: Cpu, vcpu: usize, what: Sending) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
+        let receiver = match what {
+            Sending::Shootdown => return self.send_shootdown(cpu, vcpu),
+            Sending::Token => (first + (number + 1) % count) as usize,
+            Sending::Kick(other) | Sending::Wake(other) => (first + other) as usize,
+        };
         match what {
-            Sending::Shootdown => self.send_shootdown(cpu, vcpu),
             Sending::Token => {
-                let next = (first + (number + 1) % count) as usize;
-                self.vcpus[next].tokens += 1;
+                self.vcpus[receiver].tokens += 1;
                 self.vcpus[vcpu].statistics.wakeups += 1;
-                if next != vcpu {
-                    self.record_ipi(vcpu, next, Vector::Reschedule);
-                    self.deliver(cpu, next, Vector::Reschedule);
-                }
             }
+            Sending::Kick(_) => {
+                self.vcpus[receiver].kicked = true;
+                self.vcpus[vcpu].statistics.kicks += 1;
+            }
+            _ => self.vcpus[vcpu].statistics.wakeups += 1,
+        }
+        if receiver == vcpu {
+            self.unblock(vcpu);
+        } else {
+            self.record_ipi(vcpu, receiver, Vector::Reschedule);
+            self.deliver(cpu, receiver, Vector::Reschedule);
         }
     }
 

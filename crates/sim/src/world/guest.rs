@@ -3,6 +3,7 @@
 
 use super::{
     World,
+    task::State,
     vcpu::{Access, Base, Sending, Spin, Then},
 };
 use crate::{
@@ -83,6 +84,8 @@ impl<O: Observer> World<O> {
             | r::UNSPIN_LAB_STORE
             | r::UNSPIN_LAB_EXCHANGE
             | r::UNSPIN_LAB_FETCH_ADD
+            | r::UNSPIN_LAB_FETCH_OR
+            | r::UNSPIN_LAB_FETCH_AND
             | r::UNSPIN_LAB_COMPARE_EXCHANGE => {
                 let word = self.memory_of(vcpu).word(request.word);
                 let access = Access {
@@ -124,7 +127,7 @@ impl<O: Observer> World<O> {
                 self.taken(cpu, vcpu, request.second);
                 self.work(vcpu, request.first)
             }
-            _ => self.rare_request(cpu, vcpu, request.kind),
+            _ => self.rare_request(cpu, vcpu, request),
         }
     }
 
@@ -135,18 +138,47 @@ impl<O: Observer> World<O> {
         None
     }
 
-    fn rare_request(&mut self, cpu: Cpu, vcpu: usize, kind: u32) -> Option<u32> {
+    fn rare_request(&mut self, cpu: Cpu, vcpu: usize, request: Request) -> Option<u32> {
         use raw as r;
-        match kind {
-            r::UNSPIN_LAB_SEND | r::UNSPIN_LAB_PASS => {
-                let what = match kind {
+        match request.kind {
+            r::UNSPIN_LAB_SEND | r::UNSPIN_LAB_PASS | r::UNSPIN_LAB_WAKE => {
+                let what = match request.kind {
                     r::UNSPIN_LAB_SEND => Sending::Shootdown,
-                    _ => Sending::Token,
+                    r::UNSPIN_LAB_PASS => Sending::Token,
+                    _ => Sending::Wake(self.number_of_vm(vcpu, request.first)),
                 };
                 self.vcpus[vcpu].base = Base::Answer(0);
                 let work_ns = self.costs.ipi_send_ns;
                 self.exit(cpu, vcpu, ExitReason::Apic, work_ns, Then::Send(what));
                 None
+            }
+            r::UNSPIN_LAB_KICK | r::UNSPIN_LAB_HELP | r::UNSPIN_LAB_HELP_NAMED => {
+                let other = self.number_of_vm(vcpu, request.first);
+                let then = match request.kind {
+                    r::UNSPIN_LAB_KICK => Then::Send(Sending::Kick(other)),
+                    r::UNSPIN_LAB_HELP => Then::Help,
+                    _ => Then::HelpNamed(self.vms[self.vcpus[vcpu].vm as usize].first + other),
+                };
+                self.vcpus[vcpu].base = Base::Answer(0);
+                let work_ns = self.costs.hypercall_ns;
+                self.exit(cpu, vcpu, ExitReason::Hypercall, work_ns, then);
+                None
+            }
+            r::UNSPIN_LAB_TAKE_KICK => {
+                let kicked = std::mem::take(&mut self.vcpus[vcpu].kicked);
+                Some(kicked.into())
+            }
+            r::UNSPIN_LAB_PREEMPTED => {
+                let number = self.number_of_vm(vcpu, request.first);
+                let other = self.vms[self.vcpus[vcpu].vm as usize].first + number;
+                let task = self.vcpus[other as usize].task;
+                let preempted = self.tasks[task.index()].state == State::Runnable;
+                Some(preempted.into())
+            }
+            r::UNSPIN_LAB_OVERLOADED => Some((self.scheduler.runnable(cpu) > 1).into()),
+            r::UNSPIN_LAB_RUNNABLE => {
+                let others = self.vcpus[vcpu].others.iter();
+                Some(1 + others.filter(|other| other.is_ready()).count() as u32)
             }
             r::UNSPIN_LAB_TAKE => {
                 let known = &mut self.vcpus[vcpu];
@@ -169,6 +201,11 @@ impl<O: Observer> World<O> {
             }
             kind => unreachable!("c/lab.h has no request {kind}"),
         }
+    }
+
+    /// A vCPU's number as a guest gives it: within its VM.
+    fn number_of_vm(&self, vcpu: usize, number: u32) -> u32 {
+        number % self.vms[self.vcpus[vcpu].vm as usize].vcpus
     }
 
     /// Work that takes time is done.

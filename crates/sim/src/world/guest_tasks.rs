@@ -23,7 +23,7 @@ pub(super) struct GuestTask {
 
 impl GuestTask {
     /// Whether it could run.
-    fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         matches!(self.base, Base::Work { .. } | Base::Answer(_))
     }
 }

@@ -159,6 +159,15 @@ impl<O: Observer> World<O> {
         }
     }
 
+    /// A guest asks for help and says whom to run: `kvm_sched_yield()` (arch/x86/kvm/x86.c, Linux 7.2) yields to it if it is
+    /// ready, whatever `kvm_vcpu_on_spin()` would think of it.
+    pub(super) fn help_named(&mut self, cpu: Cpu, vcpu: usize, target: usize) {
+        let task = self.vcpus[target].task;
+        if target != vcpu && self.tasks[task.index()].state == State::Runnable {
+            self.yield_to(cpu, vcpu, task);
+        }
+    }
+
     /// The scheduler wants the pCPU at a tick: whether the vCPU there may go on for a while.
     pub(super) fn goes_on(&mut self, cpu: Cpu) -> bool {
         let Some(vcpu) = self.vcpu_on(cpu) else {

@@ -34,6 +34,8 @@ pub(super) enum Then {
     GiveBack,
     /// The hypercall that asks for help.
     Help,
+    /// The hypercall that asks for help and names a vCPU of the world (`kvm_sched_yield()`).
+    HelpNamed(u32),
     /// The host fetches a page; whether the guest is told meanwhile.
     Fault(bool),
 }
@@ -45,6 +47,10 @@ pub(super) enum Sending {
     Shootdown,
     /// To the next vCPU: there is a token.
     Token,
+    /// To that vCPU of the VM, by hypercall: its halt is over (`kvm_pv_kick_cpu_op()`).
+    Kick(u32),
+    /// To that vCPU of the VM: one of its tasks has something to look at.
+    Wake(u32),
 }
 
 /// What the guest task does.
@@ -203,6 +209,8 @@ pub struct VcpuStatistics {
     pub shootdowns_answered: u64,
     /// Tokens that it passed on.
     pub wakeups: u64,
+    /// Kicks of other vCPUs.
+    pub kicks: u64,
     /// Times it went to sleep in the host.
     pub halts: u64,
     /// Pages that the host had to fetch.
@@ -251,6 +259,8 @@ pub(super) struct Vcpu {
     /// Who waits for this vCPU's answer, one bit each.
     pub senders: u64,
     pub tokens: u32,
+    /// Kicked since it looked last (`pv_unhalted`).
+    pub kicked: bool,
     pub pauses: Pauses,
     pub marks: Marks,
     /// Guest tasks that do not have the vCPU, in order of their turns.
