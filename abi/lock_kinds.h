@@ -13,7 +13,15 @@
 	X(0, test_and_set)                                                                                             \
 	X(1, test_and_test_and_set)                                                                                    \
 	X(2, ticket)                                                                                                   \
-	X(3, preemptable_ticket)
+	X(3, preemptable_ticket)                                                                                       \
+	X(4, paravirtual_ticket)                                                                                       \
+	X(5, paravirtual_preemptable_ticket)                                                                           \
+	X(6, mcs)                                                                                                      \
+	X(7, clh)                                                                                                      \
+	X(8, qspinlock)                                                                                                \
+	X(9, paravirtual_qspinlock)                                                                                    \
+	X(10, helping)                                                                                                 \
+	X(11, helping_named)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),
 enum unspin_lock_kind { UNSPIN_LOCK_KINDS(UNSPIN_LOCK_ENUM) UNSPIN_LOCK_KIND_COUNT };

@@ -9,8 +9,16 @@
 #define UNSPIN_LOCKS_ALL_H
 
 #include "../abi/lock_kinds.h"
+#include "clh.h"
+#include "helping.h"
+#include "helping_named.h"
+#include "mcs.h"
+#include "paravirtual_preemptable_ticket.h"
+#include "paravirtual_qspinlock.h"
+#include "paravirtual_ticket.h"
 #include "platform.h"
 #include "preemptable_ticket.h"
+#include "qspinlock.h"
 #include "test_and_set.h"
 #include "test_and_test_and_set.h"
 #include "ticket.h"

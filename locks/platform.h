@@ -77,6 +77,12 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
 
 /*
+ * The same for at most `turns` turns in all, whatever the word holds meanwhile (PLATFORM_FOREVER: no bound). Returns whether it
+ * holds `value`; with 0 turns it looks once.
+ */
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+
+/*
  * Parking. platform_park() gives the CPU away until this waiter is kicked; it returns at once when the word does not hold
  * `value` or the waiter has been kicked since its last park returned, and may return at any time without cause: the caller
  * looks again. A kick is never lost: one that comes before the park ends the park. Nothing else ends it for sure, so whoever
@@ -118,6 +124,19 @@ static inline void platform_wait_until(const struct platform_word *word, unspin_
 
 	while (seen != value)
 		seen = platform_wait_while(word, seen, PLATFORM_FOREVER);
+}
+
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	unspin_u32 seen = platform_load_acquire(word);
+
+	if (turns == PLATFORM_FOREVER) {
+		platform_wait_until(word, value);
+		return 1;
+	}
+	while (seen != value && turns--)
+		seen = platform_wait_while(word, seen, 1);
+	return seen == value;
 }
 #endif
 

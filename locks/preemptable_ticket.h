@@ -64,8 +64,8 @@ static inline int preemptable_ticket_position(unspin_u32 ticket, unspin_u32 head
 	return (int)(ticket - head);
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
-static inline void preemptable_ticket_lock(struct preemptable_ticket_lock *lock)
+/* Draws a ticket and returns when its drawer may compete for `taken`: when it is called, passed or timed out. */
+static inline void preemptable_ticket_queue(struct preemptable_ticket_lock *lock)
 {
 	/*
 	 * Relaxed: ticket and head only decide how long to wait before competing. Whatever they say, the acquire
@@ -83,30 +83,51 @@ static inline void preemptable_ticket_lock(struct preemptable_ticket_lock *lock)
 			break; /* timed out */
 		head = seen;
 	}
+}
+
+/* Returns when the caller holds the lock. It must not hold it already. */
+static inline void preemptable_ticket_lock(struct preemptable_ticket_lock *lock)
+{
+	preemptable_ticket_queue(lock);
 	/* Figure 3 line 29: a generic spinlock for all who may compete; ours only writes when it looks free. */
 	while (platform_exchange_acquire(&lock->taken, 1) != 0)
 		platform_wait_while(&lock->taken, 1, PLATFORM_FOREVER);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it (Figure 4). */
-static inline _Bool preemptable_ticket_trylock(struct preemptable_ticket_lock *lock)
+/* What a try comes to. */
+enum preemptable_ticket_try {
+	PREEMPTABLE_TICKET_REFUSED,
+	PREEMPTABLE_TICKET_TAKEN,
+	PREEMPTABLE_TICKET_IN_VAIN, /* `taken` is the caller's, the lock is not: it must open `taken` again */
+};
+
+static inline enum preemptable_ticket_try preemptable_ticket_try(struct preemptable_ticket_lock *lock)
 {
 	unspin_u32 head = platform_load_relaxed(&lock->head);
 
 	if (platform_load_relaxed(&lock->tail) != head || platform_load_relaxed(&lock->taken) != 0)
-		return 0;
+		return PREEMPTABLE_TICKET_REFUSED;
 	/*
 	 * Figure 4 exchanges tickets and lock as one 64-bit word, for which 32-bit tickets leave no room. So first the
 	 * word that excludes: a ticket could not be handed back, the word can. While we hold it nobody counts a grant,
 	 * so the head read now stands, and the tail equals it only if nobody waits.
 	 */
 	if (platform_exchange_acquire(&lock->taken, 1) != 0)
-		return 0;
+		return PREEMPTABLE_TICKET_REFUSED;
 	head = platform_load_relaxed(&lock->head);
 	if (platform_compare_exchange_acquire(&lock->tail, head, head + 1) == head)
-		return 1;
-	platform_store_release(&lock->taken, 0);
-	return 0;
+		return PREEMPTABLE_TICKET_TAKEN;
+	return PREEMPTABLE_TICKET_IN_VAIN;
+}
+
+/* Returns whether the lock was taken: only when nobody holds it or waits for it (Figure 4). */
+static inline _Bool preemptable_ticket_trylock(struct preemptable_ticket_lock *lock)
+{
+	enum preemptable_ticket_try try = preemptable_ticket_try(lock);
+
+	if (try == PREEMPTABLE_TICKET_IN_VAIN)
+		platform_store_release(&lock->taken, 0);
+	return try == PREEMPTABLE_TICKET_TAKEN;
 }
 
 /* A glance: held, or somebody waits (Figure 4 line 3). It may be out of date when it returns, and orders nothing. */

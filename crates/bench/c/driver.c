@@ -106,6 +106,7 @@ static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin
 
 	*outcome = (struct driver_outcome){0};
 	*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
+	platform_thread_number(thread);
 	platform_thread_start(run->pause_every_turns, run->stall_turns);
 	while (go_on(run, &phase, statistics)) {
 		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
@@ -128,6 +129,7 @@ static void validate(const struct driver_run *run, unspin_u32 thread, struct dri
 	unspin_u64 random = random_start(run->seed, thread);
 
 	*validation = (struct driver_validation){0};
+	platform_thread_number(thread);
 	platform_thread_start(run->pause_every_turns, run->stall_turns);
 	for (unspin_u32 turn = 0; turn < run->turns; turn++) {
 		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);

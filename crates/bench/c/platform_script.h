@@ -46,6 +46,9 @@ unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u3
 #define PLATFORM_WAITERS_MAX 8u
 #define PLATFORM_NODE_ALIGNMENT 4
 
+/* One round of looks before a halt: the others would differ in their count only. */
+#define PARAVIRTUAL_QSPINLOCK_HALT_TURNS 256u
+
 /* The thread that runs now. */
 unspin_u32 script_thread(void);
 
@@ -186,6 +189,27 @@ static inline _Bool platform_is_overloaded(void)
 static inline unspin_u32 platform_runnable_tasks(void)
 {
 	return 1;
+}
+
+/* Here a time-out is the script's choice, at any wait: no turns need be counted from one to the next. */
+#define PLATFORM_HAS_WAIT_UNTIL
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	unspin_u32 seen = platform_load_acquire(word);
+
+	while (seen != value) {
+		unspin_u32 next = platform_wait_while(word, seen, turns);
+
+		if (next == seen)
+			return 0;
+		seen = next;
+	}
+	return 1;
+}
+
+static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)
+{
+	platform_wait_until_for(word, value, PLATFORM_FOREVER);
 }
 
 #endif

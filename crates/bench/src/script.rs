@@ -29,6 +29,12 @@ pub enum Request {
     FetchAdd(usize, u32),
     /// Writes the third if the word holds the second.
     CompareExchange(usize, u32, u32),
+    /// Sets bits and learns what was there.
+    FetchOr(usize, u32),
+    /// Keeps bits and learns what was there.
+    FetchAnd(usize, u32),
+    /// A full barrier: nothing to do in a sequentially consistent world.
+    Fence,
     /// Waits while the word holds `value`, for so many turns more ([`FOREVER`]: no bound).
     Wait {
         /// The word.
@@ -155,6 +161,9 @@ impl World {
             9 => Request::TryRefused,
             10 => Request::IsLocked(raw.first != 0),
             11 => Request::Done,
+            12 => Request::FetchOr(word(), raw.first),
+            13 => Request::FetchAnd(word(), raw.first),
+            14 => Request::Fence,
             other => unreachable!("request {other} of script.h is not known here"),
         }
     }

@@ -18,7 +18,7 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_FETCH_ADD = 4,	 /* first: addend */
 	UNSPIN_LAB_COMPARE_EXCHANGE = 5, /* first: expected, second: desired */
 	UNSPIN_LAB_WAIT_WHILE = 6,	 /* first: value, second: turns */
-	UNSPIN_LAB_WAIT_UNTIL = 7,	 /* first: value */
+	UNSPIN_LAB_WAIT_UNTIL = 7,	 /* first: value, second: turns; returns what it held last */
 	/* Of the task; word is 0. */
 	UNSPIN_LAB_USER = 8,	/* first: loops at CPL 3 */
 	UNSPIN_LAB_KERNEL = 9,	/* first: loops at CPL 0 */

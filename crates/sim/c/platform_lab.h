@@ -62,7 +62,14 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 #define PLATFORM_HAS_WAIT_UNTIL
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)
 {
-	unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, 0);
+	unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, PLATFORM_FOREVER);
+}
+
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+{
+	if (turns == 0)
+		return platform_load_acquire(word) == value;
+	return unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, turns) == value;
 }
 
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)

@@ -99,7 +99,6 @@ impl<O: Observer> World<O> {
             r::UNSPIN_LAB_WAIT_WHILE | r::UNSPIN_LAB_WAIT_UNTIL => {
                 let word = self.memory_of(vcpu).word(request.word);
                 let until = request.kind == r::UNSPIN_LAB_WAIT_UNTIL;
-                let turns = if until { u32::MAX } else { request.second };
                 let watcher = Watcher {
                     vcpu: vcpu as u32,
                     word,
@@ -109,7 +108,7 @@ impl<O: Observer> World<O> {
                 };
                 let spin = Spin {
                     watcher,
-                    limit_ns: self.turns_ns(vcpu, turns),
+                    limit_ns: self.turns_ns(vcpu, request.second),
                     spent_ns: 0,
                     seen_in_ns: NEVER_NS,
                     help_at_ns: self.help_after_ns(vcpu),

@@ -180,7 +180,12 @@ impl<O: Observer> World<O> {
                 line.set_looks(vcpu as u32, true);
             }
         } else if spin.spent_ns >= spin.limit_ns {
-            self.spin_end(cpu, vcpu, spin, spin.watcher.value);
+            let seen = if spin.watcher.until {
+                value
+            } else {
+                spin.watcher.value
+            };
+            self.spin_end(cpu, vcpu, spin, seen);
         } else if spin.spent_ns >= spin.help_at_ns {
             spin.help_at_ns = spin.spent_ns.saturating_add(self.help_after_ns(vcpu));
             self.vcpus[vcpu].base = Base::Spin(spin);

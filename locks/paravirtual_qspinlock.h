@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when it is their turn.
+ *
+ * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. Who arrives may steal the lock while somebody queues, unless the first
+ * of the queue asks to be spared (pending); a waiter halts after 2^15 turns, or as soon as the one before it is halted or
+ * preempted, looked at every 256 turns (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
+ * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
+ * Hints: a wrong one makes a waiter halt early, which costs a kick.
+ */
+#ifndef UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H
+#define UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H
+
+#include "qspinlock.h"
+
+/*
+ * SPIN_THRESHOLD (arch/x86/include/asm/spinlock.h) and PV_PREV_CHECK_MASK + 1. A checker sets the first to the second: rounds of
+ * looks that differ in nothing but their count.
+ */
+#ifndef PARAVIRTUAL_QSPINLOCK_HALT_TURNS
+#define PARAVIRTUAL_QSPINLOCK_HALT_TURNS (1u << 15)
+#endif
+#define PARAVIRTUAL_QSPINLOCK_LOOK_TURNS 256u
+/* In the lock's byte, beside QSPINLOCK_LOCKED: unlock must kick `first` (_Q_SLOW_VAL). */
+#define PARAVIRTUAL_QSPINLOCK_SLOW 0x2u
+
+enum paravirtual_qspinlock_state {
+	PARAVIRTUAL_QSPINLOCK_RUNNING = 0,
+	PARAVIRTUAL_QSPINLOCK_HALTED = 1,
+	PARAVIRTUAL_QSPINLOCK_FIRST = 2, /* first of the queue, and unlock will kick it (vcpu_hashed) */
+};
+
+struct paravirtual_qspinlock_node {
+	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */
+	struct platform_word waits;  /* 1 until it is first in the queue */
+	struct platform_word state;  /* enum paravirtual_qspinlock_state */
+	struct platform_word waiter; /* number of who queues here */
+};
+
+struct paravirtual_qspinlock_lock {
+	struct platform_word value;
+	struct platform_word shared; /* place.h */
+	struct platform_word first;  /* with SLOW: number of the waiter to kick */
+	struct paravirtual_qspinlock_node nodes[PLACES];
+};
+
+/* Before anybody else can see the lock. */
+static inline void paravirtual_qspinlock_init(struct paravirtual_qspinlock_lock *lock)
+{
+	platform_init(&lock->value, 0);
+	platform_init(&lock->shared, 0);
+	platform_init(&lock->first, 0);
+	for (unspin_u32 i = 0; i < PLACES; i++) {
+		platform_init(&lock->nodes[i].next, 0);
+		platform_init(&lock->nodes[i].waits, 0);
+		platform_init(&lock->nodes[i].state, PARAVIRTUAL_QSPINLOCK_RUNNING);
+		platform_init(&lock->nodes[i].waiter, 0);
+	}
+}
+
+/* Sets the lock's bit if it is not set and, of `not`, no bit either; clears `clear`. Whether it did; it looks once. */
+static inline _Bool paravirtual_qspinlock_try(struct paravirtual_qspinlock_lock *lock, unspin_u32 not, unspin_u32 clear)
+{
+	unspin_u32 value = platform_load_relaxed(&lock->value);
+
+	return !(value & (QSPINLOCK_LOCKED_MASK | not)) &&
+	       platform_compare_exchange_acquire(&lock->value, value, (value & ~clear) | QSPINLOCK_LOCKED) == value;
+}
+
+/* pv_hybrid_queued_unfair_trylock(): while others queue and none of them asks to be spared. */
+static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_lock *lock)
+{
+	for (;;) {
+		unspin_u32 value;
+
+		if (paravirtual_qspinlock_try(lock, QSPINLOCK_PENDING, 0))
+			return 1;
+		value = platform_load_relaxed(&lock->value);
+		if (!(value & QSPINLOCK_TAIL_MASK) || (value & QSPINLOCK_PENDING))
+			return 0;
+		platform_wait_while(&lock->value, value, 1);
+	}
+}
+
+/* pv_wait_node(), until it is first in the queue. */
+static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node *node,
+					      const struct paravirtual_qspinlock_node *before)
+{
+	for (;;) {
+		for (unspin_u32 turns = 0; turns < PARAVIRTUAL_QSPINLOCK_HALT_TURNS;
+		     turns += PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) {
+			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) == 0)
+				return;
+			if (platform_load_relaxed(&before->state) != PARAVIRTUAL_QSPINLOCK_RUNNING ||
+			    platform_is_preempted(platform_load_relaxed(&before->waiter)))
+				break;
+		}
+		/* Ordered: either we see that it is our turn, or who says so sees us halted. */
+		platform_exchange_ordered(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
+		if (platform_load_acquire(&node->waits) != 0)
+			platform_park(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
+		platform_compare_exchange_ordered(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED,
+						  PARAVIRTUAL_QSPINLOCK_RUNNING);
+	}
+}
+
+/* pv_wait_head_or_lock(): first in the queue, until it holds the lock. */
+static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock_lock *lock,
+						    struct paravirtual_qspinlock_node *node)
+{
+	for (;;) {
+		unspin_u32 value;
+
+		platform_store_relaxed(&node->state, PARAVIRTUAL_QSPINLOCK_RUNNING);
+		platform_fetch_or_ordered(&lock->value, QSPINLOCK_PENDING);
+		for (unspin_u32 turns = 0; turns < PARAVIRTUAL_QSPINLOCK_HALT_TURNS;
+		     turns += PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) {
+			if (paravirtual_qspinlock_try(lock, 0, QSPINLOCK_PENDING))
+				return;
+			value = platform_load_relaxed(&lock->value);
+			if (value & QSPINLOCK_LOCKED_MASK)
+				platform_wait_while(&lock->value, value, PARAVIRTUAL_QSPINLOCK_LOOK_TURNS);
+		}
+		platform_fetch_and_ordered(&lock->value, ~QSPINLOCK_PENDING);
+		platform_store_relaxed(&lock->first, platform_load_relaxed(&node->waiter));
+		value = platform_fetch_or_ordered(&lock->value, QSPINLOCK_LOCKED | PARAVIRTUAL_QSPINLOCK_SLOW);
+		if (!(value & QSPINLOCK_LOCKED_MASK)) { /* it was free: now it is ours, and nobody needs a kick */
+			platform_fetch_and_ordered(&lock->value, ~PARAVIRTUAL_QSPINLOCK_SLOW);
+			return;
+		}
+		platform_exchange_ordered(&node->state, PARAVIRTUAL_QSPINLOCK_FIRST);
+		value = platform_load_acquire(&lock->value);
+		if (value & PARAVIRTUAL_QSPINLOCK_SLOW)
+			platform_park(&lock->value, value);
+	}
+}
+
+/* pv_kick_node(): the one that is first now, if it has halted, is kicked by our unlock rather than at once. */
+static inline void paravirtual_qspinlock_make_first(struct paravirtual_qspinlock_lock *lock,
+						    struct paravirtual_qspinlock_node *next)
+{
+	platform_exchange_ordered(&next->waits, 0);
+	if (platform_compare_exchange_ordered(&next->state, PARAVIRTUAL_QSPINLOCK_HALTED,
+					      PARAVIRTUAL_QSPINLOCK_FIRST) != PARAVIRTUAL_QSPINLOCK_HALTED)
+		return;
+	platform_store_relaxed(&lock->first, platform_load_relaxed(&next->waiter));
+	platform_fetch_or_ordered(&lock->value, PARAVIRTUAL_QSPINLOCK_SLOW);
+}
+
+/* The caller holds the lock and is first in the queue: it leaves that. */
+static inline void paravirtual_qspinlock_leave(struct paravirtual_qspinlock_lock *lock, unspin_u32 place)
+{
+	struct paravirtual_qspinlock_node *node = &lock->nodes[place];
+	unspin_u32 value = platform_load_relaxed(&lock->value);
+
+	while (value >> QSPINLOCK_TAIL_SHIFT == place + 1) {
+		unspin_u32 seen = platform_compare_exchange_ordered(&lock->value, value, value & ~QSPINLOCK_TAIL_MASK);
+
+		if (seen == value)
+			return;
+		value = seen;
+	}
+	paravirtual_qspinlock_make_first(lock, &lock->nodes[platform_wait_while(&node->next, 0, PLATFORM_FOREVER) - 1]);
+}
+
+/* Returns when the caller holds the lock. It must not hold it already. */
+static inline void paravirtual_qspinlock_lock(struct paravirtual_qspinlock_lock *lock)
+{
+	unspin_u32 waiter = platform_waiter(), place, before;
+	struct paravirtual_qspinlock_node *node;
+
+	if (paravirtual_qspinlock_steal(lock))
+		return;
+	place = place_take(&lock->shared, waiter);
+	node = &lock->nodes[place];
+	platform_store_relaxed(&node->next, 0);
+	platform_store_relaxed(&node->waits, 1);
+	platform_store_relaxed(&node->state, PARAVIRTUAL_QSPINLOCK_RUNNING);
+	platform_store_relaxed(&node->waiter, waiter);
+	before = qspinlock_exchange_tail(&lock->value, place);
+	if (before) {
+		platform_store_release(&lock->nodes[before - 1].next, place + 1);
+		paravirtual_qspinlock_wait(node, &lock->nodes[before - 1]);
+	}
+	paravirtual_qspinlock_wait_first(lock, node);
+	paravirtual_qspinlock_leave(lock, place);
+	place_leave(&lock->shared, waiter);
+}
+
+/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+static inline _Bool paravirtual_qspinlock_trylock(struct paravirtual_qspinlock_lock *lock)
+{
+	return platform_load_relaxed(&lock->value) == 0 &&
+	       platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0;
+}
+
+/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+static inline _Bool paravirtual_qspinlock_is_locked(const struct paravirtual_qspinlock_lock *lock)
+{
+	return platform_load_relaxed(&lock->value) != 0;
+}
+
+/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+static inline void paravirtual_qspinlock_unlock(struct paravirtual_qspinlock_lock *lock)
+{
+	unspin_u32 value = platform_load_acquire(&lock->value), seen, first;
+
+	while (!(value & PARAVIRTUAL_QSPINLOCK_SLOW)) {
+		seen = platform_compare_exchange_ordered(&lock->value, value, value & ~QSPINLOCK_LOCKED);
+		if (seen == value)
+			return;
+		value = seen;
+	}
+	/* Read while we hold the lock: later it may be another's. */
+	first = platform_load_acquire(&lock->first);
+	platform_fetch_and_ordered(&lock->value, ~(QSPINLOCK_LOCKED | PARAVIRTUAL_QSPINLOCK_SLOW));
+	platform_kick(first);
+}
+
+#endif

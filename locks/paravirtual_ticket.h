@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * paravirtual_ticket.h - a ticket lock whose waiters halt when it takes long, and whose holder kicks the next.
+ *
+ * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a waiter halts
+ * after 2,048 turns, whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
+ * CPU of waiters away, and still hands the lock to a waiter that may be descheduled. Limits: as ticket.h; a waiter
+ * whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
+ */
+#ifndef UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
+#define UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
+
+#include "sleepers.h"
+#include "ticket.h"
+
+/* VEE'13 section 5.2, claim O11. */
+#define PARAVIRTUAL_TICKET_HALT_TURNS 2048u
+
+struct paravirtual_ticket_lock {
+	struct ticket_lock ticket;
+	struct sleepers sleepers;
+	struct platform_word wants[PLATFORM_WAITERS_MAX]; /* ticket of the waiter, while its bit is set */
+};
+
+/* Before anybody else can see the lock. */
+static inline void paravirtual_ticket_init(struct paravirtual_ticket_lock *lock)
+{
+	ticket_init(&lock->ticket);
+	sleepers_init(&lock->sleepers);
+	for (unspin_u32 i = 0; i < PLATFORM_WAITERS_MAX; i++)
+		platform_init(&lock->wants[i], 0);
+}
+
+/* Halts until the ticket is called, or something wakes the caller. */
+static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock, unspin_u32 waiter, unspin_u32 ticket)
+{
+	unspin_u32 head;
+
+	/* Published by the ordered operation that follows. */
+	platform_store_relaxed(&lock->wants[waiter], ticket);
+	sleepers_enter(&lock->sleepers, waiter);
+	head = platform_load_acquire(&lock->ticket.head);
+	if (head != ticket)
+		platform_park(&lock->ticket.head, head);
+	sleepers_leave(&lock->sleepers, waiter);
+}
+
+/* Returns when the caller holds the lock. It must not hold it already. */
+static inline void paravirtual_ticket_lock(struct paravirtual_ticket_lock *lock)
+{
+	unspin_u32 waiter = platform_waiter();
+	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->ticket.tail, 1);
+	unspin_u32 turns = sleepers_knows(waiter) ? PARAVIRTUAL_TICKET_HALT_TURNS : PLATFORM_FOREVER;
+
+	while (!platform_wait_until_for(&lock->ticket.head, ticket, turns))
+		paravirtual_ticket_halt(lock, waiter, ticket);
+}
+
+/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+static inline _Bool paravirtual_ticket_trylock(struct paravirtual_ticket_lock *lock)
+{
+	return ticket_trylock(&lock->ticket);
+}
+
+/* A glance: it may be out of date when it returns, and orders nothing. */
+static inline _Bool paravirtual_ticket_is_locked(const struct paravirtual_ticket_lock *lock)
+{
+	return ticket_is_locked(&lock->ticket);
+}
+
+/* Kicks the one that has halted with this ticket, if anybody. Its bit stays: it clears that itself. */
+static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock, unspin_u32 ticket)
+{
+	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {
+		unspin_u32 bits = platform_load_acquire(&lock->sleepers.bits[i]);
+
+		for (; bits; bits &= bits - 1) {
+			unspin_u32 waiter = 32 * i + (unspin_u32)__builtin_ctz(bits);
+
+			if (platform_load_relaxed(&lock->wants[waiter]) == ticket) {
+				platform_kick(waiter);
+				return;
+			}
+		}
+	}
+}
+
+/* By the holder only. Release: the critical section is visible to the ticket called. */
+static inline void paravirtual_ticket_unlock(struct paravirtual_ticket_lock *lock)
+{
+	unspin_u32 next = platform_load_relaxed(&lock->ticket.head) + 1;
+
+	/* Ordered, as sleepers.h asks: Linux's unlock had a lock prefix for this, too. */
+	platform_exchange_ordered(&lock->ticket.head, next);
+	paravirtual_ticket_kick(lock, next);
+}
+
+#endif

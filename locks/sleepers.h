@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * sleepers.h - who has parked at a lock: one bit for each of PLATFORM_WAITERS_MAX waiters.
+ *
+ * The protocol that loses no kick. A sleeper enters its bit (a full barrier), and only then looks at the word that it waits
+ * for, in platform_park(). Whoever changes that word does so by an ordered operation, and only then looks for bits. So one of the
+ * two sees the other. A bit that the waker has cleared is a kick that is on its way: it ends the park, early or late.
+ */
+#ifndef UNSPIN_LOCKS_SLEEPERS_H
+#define UNSPIN_LOCKS_SLEEPERS_H
+
+#include "platform.h"
+
+#define SLEEPERS_WORDS ((PLATFORM_WAITERS_MAX + 31) / 32)
+
+struct sleepers {
+	struct platform_word bits[SLEEPERS_WORDS];
+};
+
+static inline void sleepers_init(struct sleepers *sleepers)
+{
+	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++)
+		platform_init(&sleepers->bits[i], 0);
+}
+
+/* Whether a waiter has a bit; those that have none must not park. */
+static inline _Bool sleepers_knows(unspin_u32 waiter)
+{
+	return waiter < PLATFORM_WAITERS_MAX;
+}
+
+/* The caller is about to park. `waiter` is its number, which sleepers_knows(). */
+static inline void sleepers_enter(struct sleepers *sleepers, unspin_u32 waiter)
+{
+	platform_fetch_or_ordered(&sleepers->bits[waiter / 32], 1u << waiter % 32);
+}
+
+/* The caller is awake. Somebody may have cleared the bit. */
+static inline void sleepers_leave(struct sleepers *sleepers, unspin_u32 waiter)
+{
+	platform_fetch_and_ordered(&sleepers->bits[waiter / 32], ~(1u << waiter % 32));
+}
+
+/* After an ordered change of the word that they wait for: kicks everybody who is there. */
+static inline void sleepers_kick_all(struct sleepers *sleepers)
+{
+	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {
+		unspin_u32 bits = platform_load_relaxed(&sleepers->bits[i]);
+
+		if (bits)
+			bits = platform_exchange_ordered(&sleepers->bits[i], 0);
+		for (; bits; bits &= bits - 1)
+			platform_kick(32 * i + (unspin_u32)__builtin_ctz(bits));
+	}
+}
+
+#endif
