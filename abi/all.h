@@ -11,6 +11,9 @@
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */
 extern const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT];
 
+/* Bits of enum unspin_lock_trait in the same order; defined in names.c. */
+extern const unspin_u32 unspin_lock_traits[UNSPIN_LOCK_KIND_COUNT];
+
 /* Names and meanings of the counters of steer.h in order; defined in names.c. */
 extern const char *const unspin_steer_counter_names[UNSPIN_STEER_COUNTER_COUNT];
 extern const char *const unspin_steer_counter_meanings[UNSPIN_STEER_COUNTER_COUNT];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * hint.h - what a guest that cooperates tells its host about each vCPU: one struct in guest memory, written by that vCPU
- * alone but for `borrowed`, read by the host's BPF programs while they run on its thread.
+ * alone but for the words named below, read by the host's BPF programs while they run on its thread.
  *
  * A vCPU registers its struct by a hypercall that KVM does not know: KVM answers -KVM_ENOSYS, the guest ignores that, and
- * the tracepoint kvm_hypercall tells whoever watches. Some registrations are missed, and a watcher may come later, so the
- * guest repeats them now and then. Where nobody watches they do nothing. RAX: UNSPIN_HYPERCALL_REGISTER_HINT; RBX (KVM's
- * first argument): guest-physical address of the struct, which lies within one page.
+ * the tracepoint kvm_hypercall tells whoever watches. Some registrations are missed, so the guest repeats them until the host
+ * writes UNSPIN_HINT_MAGIC into `acknowledged`, and rarely from then on, since a watcher may be exchanged: it clears the word
+ * first. Who only observes writes nothing. Where nobody watches they do nothing. RAX: UNSPIN_HYPERCALL_REGISTER_HINT; RBX
+ * (KVM's first argument): guest-physical address of the struct, which lies within one page.
  *
- * The way back is one word: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the
+ * The way back is a word: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the
  * guest. Whoever finds it set when `critical` has become 0 clears it and says UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
  * the vCPU then leaves its CPU at once. A guest that does not is taken off when the loan's time is up, 1 ms.
  *
@@ -16,7 +17,12 @@
  * chooses whom to run instead, if anybody (Friebel 2008, "Helping locks"; policy/helping.h). It counts in the guest's kernel
  * mode only and needs no registration. A guest may say it as often as it likes: the time is its own.
  *
- * A hint is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else.
+ * eCS (Kashyap, Min and Kim, ATC 2018, Figure 2) has two counters of critical sections in this page and two words from the
+ * host; rulings 23 and 24. One further counter for each class tells whose sections they are. The preemptable ones belong to
+ * the guest task that runs: they are saved and put back when tasks are switched.
+ *
+ * A hint is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else. Nor does a guest
+ * believe what the host wrote: a lock that looks at it is right whatever stands there.
  */
 #ifndef UNSPIN_ABI_HINT_H
 #define UNSPIN_ABI_HINT_H
@@ -35,19 +41,39 @@ enum unspin_hint_waiting {
 	UNSPIN_HINT_WAITS_FOR_ANSWERS = 2, /* to an IPI that it sent */
 };
 
-struct unspin_hint {
-	unspin_u32 magic;     /* UNSPIN_HINT_MAGIC */
-	unspin_u32 critical;  /* locks asked for or held: raised before asking, lowered after unlock */
-	unspin_u32 holding;   /* of them held */
-	unspin_u32 waiting;   /* enum unspin_hint_waiting */
-	unspin_u64 lock;      /* of the lock asked for or held last: any number that names it within the VM */
-	unspin_u64 targets;   /* while waiting for answers: who was asked, one bit for each of the first 64 vCPUs */
-	unspin_u64 asked_tsc; /* when the wait began */
-	unspin_u32 borrowed;  /* written by the host: 1: give the CPU back once nothing is critical any more */
-	unspin_u32 reserved0;
-	unspin_u64 reserved[2];
+/* Kinds of critical sections that are counted each for itself (ruling 23): those of struct unspin_ecs_counters, in its order. */
+enum unspin_hint_class {
+	UNSPIN_HINT_SPIN = 0,
+	UNSPIN_HINT_RWLOCK_WRITE = 1,
+	UNSPIN_HINT_RWLOCK_READ = 2,
+	UNSPIN_HINT_RCU = 3,
+	UNSPIN_HINT_INTERRUPT = 4,
+	UNSPIN_HINT_MUTEX = 5,
+	UNSPIN_HINT_RWSEM_WRITE = 6,
+	UNSPIN_HINT_RWSEM_READ = 7,
+	UNSPIN_HINT_CLASSES = 8,
 };
-UNSPIN_ASSERT_SIZE(struct unspin_hint, 64);
+
+struct unspin_hint {
+	unspin_u32 magic;	 /* UNSPIN_HINT_MAGIC */
+	unspin_u32 critical;	 /* locks asked for or held: raised before asking, lowered after unlock */
+	unspin_u32 holding;	 /* of them held */
+	unspin_u32 waiting;	 /* enum unspin_hint_waiting */
+	unspin_u64 lock;	 /* of the lock asked for or held last: any number that names it within the VM */
+	unspin_u64 targets;	 /* while waiting for answers: who was asked, one bit for each of the first 64 vCPUs */
+	unspin_u64 asked_tsc;	 /* when the wait began */
+	unspin_u32 borrowed;	 /* written by the host: 1: give the CPU back once nothing is critical any more */
+	unspin_u32 acknowledged; /* written by the host: UNSPIN_HINT_MAGIC once it has seen the registration */
+	unspin_u32
+		non_preemptable_ecs_count; /* sections that no guest task can be switched in: spin, rwlock, RCU, interrupt */
+	unspin_u32 preemptable_ecs_count; /* mutex and rwsem sections of the task that runs */
+	unspin_u32 vcpu_preempted; /* written by the host when the vCPU's thread leaves its pCPU (1) and gets one (0) */
+	unspin_u32 pcpu_overloaded; /* written by the host: 1: another runnable task could run on this pCPU now */
+	unspin_u32 class_count[UNSPIN_HINT_CLASSES];
+	unspin_u32 reserved[8];
+};
+UNSPIN_ASSERT_SIZE(struct unspin_hint, 128);
+UNSPIN_ASSERT_OFFSET(struct unspin_hint, borrowed, 40);
 
 /*
  * Arguments of UNSPIN_EVENT_HINT. argument0: `critical` (bits 0..7), `holding` (8..15) and `waiting` (16..23), each stopping

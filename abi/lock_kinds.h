@@ -21,7 +21,40 @@
 	X(8, qspinlock)                                                                                                \
 	X(9, paravirtual_qspinlock)                                                                                    \
 	X(10, helping)                                                                                                 \
-	X(11, helping_named)
+	X(11, helping_named)                                                                                           \
+	X(12, rwlock)                                                                                                  \
+	X(13, mutex)                                                                                                   \
+	X(14, mutex_schdspin)                                                                                          \
+	X(15, mutex_eschdspin)                                                                                         \
+	X(16, rwsem)                                                                                                   \
+	X(17, rwsem_schdspin)                                                                                          \
+	X(18, rwsem_eschdspin)
+
+/* What a lock is like: bits. Every lock excludes by name_lock and has the four functions above. */
+enum unspin_lock_trait {
+	UNSPIN_LOCK_SHARES =
+		1, /* readers may be inside together: name_read_lock, name_read_trylock, name_read_unlock */
+	UNSPIN_LOCK_BLOCKS = 2,	  /* its waiters sleep as tasks: not inside a spinning lock, not in a handler */
+	UNSPIN_LOCK_IN_ORDER = 4, /* first come, first served */
+	UNSPIN_LOCK_PARKS = 8,	  /* its waiters halt their vCPU */
+};
+
+/* X(name, traits) for those that have any. */
+#define UNSPIN_LOCK_TRAITS(X)                                                                                          \
+	X(ticket, UNSPIN_LOCK_IN_ORDER)                                                                                \
+	X(paravirtual_ticket, UNSPIN_LOCK_IN_ORDER | UNSPIN_LOCK_PARKS)                                                \
+	X(paravirtual_preemptable_ticket, UNSPIN_LOCK_PARKS)                                                           \
+	X(mcs, UNSPIN_LOCK_IN_ORDER)                                                                                   \
+	X(clh, UNSPIN_LOCK_IN_ORDER)                                                                                   \
+	X(paravirtual_qspinlock, UNSPIN_LOCK_PARKS)                                                                    \
+	X(helping, UNSPIN_LOCK_IN_ORDER)                                                                               \
+	X(rwlock, UNSPIN_LOCK_SHARES)                                                                                  \
+	X(mutex, UNSPIN_LOCK_BLOCKS)                                                                                   \
+	X(mutex_schdspin, UNSPIN_LOCK_BLOCKS)                                                                          \
+	X(mutex_eschdspin, UNSPIN_LOCK_BLOCKS)                                                                         \
+	X(rwsem, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                              \
+	X(rwsem_schdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                     \
+	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),
 enum unspin_lock_kind { UNSPIN_LOCK_KINDS(UNSPIN_LOCK_ENUM) UNSPIN_LOCK_KIND_COUNT };

@@ -6,6 +6,10 @@
 const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(NAME)};
 #undef NAME
 
+#define TRAITS(name, traits) [UNSPIN_LOCK_##name] = (traits),
+const unspin_u32 unspin_lock_traits[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_TRAITS(TRAITS)};
+#undef TRAITS
+
 #define NAME(name, says) #name,
 const char *const unspin_steer_counter_names[UNSPIN_STEER_COUNTER_COUNT] = {UNSPIN_STEER_COUNTERS(NAME)};
 #undef NAME

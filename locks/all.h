@@ -10,15 +10,21 @@
 
 #include "../abi/lock_kinds.h"
 #include "clh.h"
+#include "ecs.h"
 #include "helping.h"
 #include "helping_named.h"
 #include "mcs.h"
+#include "mutex_eschdspin.h"
+#include "mutex_schdspin.h"
 #include "paravirtual_preemptable_ticket.h"
 #include "paravirtual_qspinlock.h"
 #include "paravirtual_ticket.h"
 #include "platform.h"
 #include "preemptable_ticket.h"
 #include "qspinlock.h"
+#include "rwlock.h"
+#include "rwsem_eschdspin.h"
+#include "rwsem_schdspin.h"
 #include "test_and_set.h"
 #include "test_and_test_and_set.h"
 #include "ticket.h"
@@ -35,6 +41,39 @@ union any_lock {
 static const unspin_u32 lock_bytes[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_BYTES)};
 #undef LOCK_BYTES
 
+/*
+ * NAME_read_lock() and so on, for every lock: those that do not share have their exclusive functions stand in.
+ */
+#define LOCK_EXCLUDES(name)                                                                                            \
+	static inline void name##_read_lock(struct name##_lock *lock)                                                  \
+	{                                                                                                              \
+		name##_lock(lock);                                                                                     \
+	}                                                                                                              \
+	static inline _Bool name##_read_trylock(struct name##_lock *lock)                                              \
+	{                                                                                                              \
+		return name##_trylock(lock);                                                                           \
+	}                                                                                                              \
+	static inline void name##_read_unlock(struct name##_lock *lock)                                                \
+	{                                                                                                              \
+		name##_unlock(lock);                                                                                   \
+	}
+LOCK_EXCLUDES(test_and_set)
+LOCK_EXCLUDES(test_and_test_and_set)
+LOCK_EXCLUDES(ticket)
+LOCK_EXCLUDES(preemptable_ticket)
+LOCK_EXCLUDES(paravirtual_ticket)
+LOCK_EXCLUDES(paravirtual_preemptable_ticket)
+LOCK_EXCLUDES(mcs)
+LOCK_EXCLUDES(clh)
+LOCK_EXCLUDES(qspinlock)
+LOCK_EXCLUDES(paravirtual_qspinlock)
+LOCK_EXCLUDES(helping)
+LOCK_EXCLUDES(helping_named)
+LOCK_EXCLUDES(mutex)
+LOCK_EXCLUDES(mutex_schdspin)
+LOCK_EXCLUDES(mutex_eschdspin)
+#undef LOCK_EXCLUDES
+
 /* What each lock header says of NAME_init, NAME_lock and so on holds here. */
 struct lock_operations {
 	void (*init)(union any_lock *lock);
@@ -42,6 +81,9 @@ struct lock_operations {
 	_Bool (*trylock)(union any_lock *lock);
 	_Bool (*is_locked)(const union any_lock *lock);
 	void (*unlock)(union any_lock *lock);
+	void (*read_lock)(union any_lock *lock);
+	_Bool (*read_trylock)(union any_lock *lock);
+	void (*read_unlock)(union any_lock *lock);
 };
 
 #define LOCK_CALLS(number, name)                                                                                       \
@@ -64,15 +106,65 @@ struct lock_operations {
 	static void any_##name##_unlock(union any_lock *lock)                                                          \
 	{                                                                                                              \
 		name##_unlock(&lock->name);                                                                            \
+	}                                                                                                              \
+	static void any_##name##_read_lock(union any_lock *lock)                                                       \
+	{                                                                                                              \
+		name##_read_lock(&lock->name);                                                                         \
+	}                                                                                                              \
+	static _Bool any_##name##_read_trylock(union any_lock *lock)                                                   \
+	{                                                                                                              \
+		return name##_read_trylock(&lock->name);                                                               \
+	}                                                                                                              \
+	static void any_##name##_read_unlock(union any_lock *lock)                                                     \
+	{                                                                                                              \
+		name##_read_unlock(&lock->name);                                                                       \
 	}
 UNSPIN_LOCK_KINDS(LOCK_CALLS)
 #undef LOCK_CALLS
 
 #define LOCK_ROW(number, name)                                                                                         \
-	[number] = {any_##name##_init, any_##name##_lock, any_##name##_trylock, any_##name##_is_locked,                \
-		    any_##name##_unlock},
+	[number] = {any_##name##_init,	 any_##name##_lock,	 any_##name##_trylock,	    any_##name##_is_locked,    \
+		    any_##name##_unlock, any_##name##_read_lock, any_##name##_read_trylock, any_##name##_read_unlock},
 /* By enum unspin_lock_kind; a number of UNSPIN_LOCK_KIND_COUNT or more is the caller's to refuse. */
 static const struct lock_operations lock_operations[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_ROW)};
 #undef LOCK_ROW
+
+/* The class of eCS (ruling 23) in which a lock of that kind counts, held exclusively or shared. */
+static inline enum unspin_hint_class lock_class(unspin_u32 kind, _Bool shared)
+{
+	switch (kind) {
+	case UNSPIN_LOCK_rwlock:
+		return shared ? UNSPIN_HINT_RWLOCK_READ : UNSPIN_HINT_RWLOCK_WRITE;
+	case UNSPIN_LOCK_mutex:
+	case UNSPIN_LOCK_mutex_schdspin:
+	case UNSPIN_LOCK_mutex_eschdspin:
+		return UNSPIN_HINT_MUTEX;
+	case UNSPIN_LOCK_rwsem:
+	case UNSPIN_LOCK_rwsem_schdspin:
+	case UNSPIN_LOCK_rwsem_eschdspin:
+		return shared ? UNSPIN_HINT_RWSEM_READ : UNSPIN_HINT_RWSEM_WRITE;
+	default:
+		return UNSPIN_HINT_SPIN;
+	}
+}
+
+/*
+ * A lock with its hints: asked for, then held as a section of its class. Around every lock alike, so no header repeats it.
+ * `hint` is the page of whoever calls, 0 for none.
+ */
+static inline void lock_annotated(unspin_u32 kind, union any_lock *lock, _Bool shared, struct unspin_hint *hint)
+{
+	ecs_asks(hint);
+	(shared ? lock_operations[kind].read_lock : lock_operations[kind].lock)(lock);
+	ecs_begins(hint, lock_class(kind, shared));
+}
+
+/* The same way back. Whether a borrowed CPU is to be given back now (ecs_released()). */
+static inline _Bool unlock_annotated(unspin_u32 kind, union any_lock *lock, _Bool shared, struct unspin_hint *hint)
+{
+	ecs_ends(hint, lock_class(kind, shared));
+	(shared ? lock_operations[kind].read_unlock : lock_operations[kind].unlock)(lock);
+	return ecs_released(hint);
+}
 
 #endif

@@ -111,11 +111,21 @@ static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /* Tasks that could run on this vCPU, the caller included: 1 or more. */
 static inline unspin_u32 platform_runnable_tasks(void);
+/* Whether a task is on a vCPU, and that on a pCPU. */
+static inline _Bool platform_task_runs(unspin_u32 task);
 
 #ifndef UNSPIN_PLATFORM_HEADER
 #error "define UNSPIN_PLATFORM_HEADER: which world these locks run in"
 #endif
 #include UNSPIN_PLATFORM_HEADER
+
+#ifndef PLATFORM_HAS_TASK_RUNS
+/* Where waiters and tasks are the same. */
+static inline _Bool platform_task_runs(unspin_u32 task)
+{
+	return !platform_is_preempted(task);
+}
+#endif
 
 #ifndef PLATFORM_HAS_WAIT_UNTIL
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)

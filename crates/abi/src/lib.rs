@@ -30,6 +30,31 @@ impl LockKind {
             .unwrap_or("?")
     }
 
+    fn has(self, trait_bit: unspin_lock_trait) -> bool {
+        // SAFETY: a constant array of UNSPIN_LOCK_KIND_COUNT numbers, and `self.0` is below that.
+        unsafe { unspin_lock_traits[self.0 as usize] & trait_bit != 0 }
+    }
+
+    /// Whether readers may be inside together.
+    pub fn shares(self) -> bool {
+        self.has(UNSPIN_LOCK_SHARES)
+    }
+
+    /// Whether its waiters sleep as tasks.
+    pub fn blocks(self) -> bool {
+        self.has(UNSPIN_LOCK_BLOCKS)
+    }
+
+    /// Whether its waiters halt their vCPU.
+    pub fn parks(self) -> bool {
+        self.has(UNSPIN_LOCK_PARKS)
+    }
+
+    /// Whether it promises first come, first served.
+    pub fn is_in_order(self) -> bool {
+        self.has(UNSPIN_LOCK_IN_ORDER)
+    }
+
     /// The number that goes into `unspin_guest_parameters.lock_kind`.
     pub fn number(self) -> u32 {
         self.0

@@ -48,6 +48,9 @@ unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u3
 
 /* One round of looks before a halt: the others would differ in their count only. */
 #define PARAVIRTUAL_QSPINLOCK_HALT_TURNS 256u
+#define MUTEX_SPINS_MAX 1u
+#define RWSEM_SPINS_MAX 1u
+#define WAITING_SPINS_MAX 1u
 
 /* The thread that runs now. */
 unspin_u32 script_thread(void);

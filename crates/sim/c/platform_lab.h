@@ -167,4 +167,11 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return unspin_lab_perform(UNSPIN_LAB_RUNNABLE, 0, 0, 0);
 }
 
+/* Of the vCPU only: which of its tasks has it is not asked. */
+#define PLATFORM_HAS_TASK_RUNS
+static inline _Bool platform_task_runs(unspin_u32 task)
+{
+	return !platform_is_preempted(task % unspin_lab_self()->vcpus);
+}
+
 #endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * mutex.h - a lock whose waiters sleep, after spinning for a holder that runs.
+ *
+ * Source: kernel/locking/mutex.c, Linux 7.2. Optimistic spinning: one waiter at a time spins while the holder is on its CPU; Linux
+ * queues further spinners (kernel/locking/osq_lock.c), here they contend for that one place. Everybody else sleeps in order. A free
+ * lock goes to whoever takes it first, thieves included, until the first sleeper has been woken in vain once: it then
+ * asks to be handed the lock (handoff). A holder that a wrong hint calls running is spun for at most MUTEX_SPINS_MAX looks.
+ * Fairness: a sleeper is passed only until it is first and has tried once. Limits: tasks below 2^16 - 2.
+ * A task whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
+ */
+#ifndef UNSPIN_LOCKS_MUTEX_H
+#define UNSPIN_LOCKS_MUTEX_H
+
+#include "wait_queue.h"
+
+/* Of the holder's word: its task + 1, and two flags. */
+#define MUTEX_TASK_MASK 0xffffu
+#define MUTEX_WAITERS 0x80000000u /* somebody sleeps: unlock must wake */
+#define MUTEX_HANDOFF 0x40000000u /* nobody may take it but the first sleeper */
+
+#ifndef MUTEX_SPINS_MAX
+#define MUTEX_SPINS_MAX 128u /* of WAITING_LOOK_TURNS: 2^15 turns, SPIN_THRESHOLD */
+#endif
+
+struct mutex_lock {
+	struct platform_word holder;
+	struct platform_word spinner; /* 1: somebody spins for the holder */
+	enum waiting_strategy strategy;
+	struct wait_queue queue;
+};
+
+/* Before anybody else can see the lock, with a strategy of those who queue. */
+static inline void mutex_init_strategy(struct mutex_lock *lock, enum waiting_strategy strategy)
+{
+	platform_init(&lock->holder, 0);
+	platform_init(&lock->spinner, 0);
+	lock->strategy = strategy;
+	wait_queue_init(&lock->queue);
+}
+
+/* Before anybody else can see the lock. */
+static inline void mutex_init(struct mutex_lock *lock)
+{
+	mutex_init_strategy(lock, WAITING_SLEEP);
+}
+
+/*
+ * Takes the lock if it is free, and not about to be handed to somebody. `first`: the caller is the first sleeper, to whom the
+ * hand-over would go. Whether the caller holds it now, by this or because it was handed over.
+ */
+static inline _Bool mutex_take(struct mutex_lock *lock, unspin_u32 self, _Bool first)
+{
+	unspin_u32 value = platform_load_relaxed(&lock->holder), seen;
+
+	for (;; value = seen) {
+		if (value & MUTEX_TASK_MASK)
+			/* Handed over: the ordered exchange of the one before. */
+			return (value & MUTEX_TASK_MASK) == self && platform_load_acquire(&lock->holder) != 0;
+		if ((value & MUTEX_HANDOFF) && !first)
+			return 0;
+		seen = platform_compare_exchange_ordered(&lock->holder, value, (value & ~MUTEX_HANDOFF) | self);
+		if (seen == value)
+			return 1;
+	}
+}
+
+/* Spins as the one spinner while the holder runs. Whether the caller holds the lock now. */
+static inline _Bool mutex_spin(struct mutex_lock *lock, unspin_u32 self)
+{
+	for (unspin_u32 spins = 0; spins < MUTEX_SPINS_MAX; spins++) {
+		unspin_u32 value = platform_load_relaxed(&lock->holder);
+
+		if (!(value & MUTEX_TASK_MASK)) {
+			if (mutex_take(lock, self, 0))
+				return 1;
+			if (value & MUTEX_HANDOFF)
+				return 0;
+		} else if (!platform_task_runs((value & MUTEX_TASK_MASK) - 1) || platform_runnable_tasks() > 1) {
+			return 0;
+		} else {
+			platform_wait_while(&lock->holder, value, WAITING_LOOK_TURNS);
+		}
+	}
+	return 0;
+}
+
+/* The first of those who sleep is first still, and was woken in vain: it will be handed the lock. */
+static inline _Bool mutex_is_first(struct mutex_lock *lock, unspin_u32 place)
+{
+	_Bool first;
+
+	wait_queue_guard(&lock->queue);
+	first = wait_queue_first(&lock->queue) == place;
+	wait_queue_release(&lock->queue);
+	return first;
+}
+
+static inline void mutex_lock_slow(struct mutex_lock *lock, unspin_u32 task)
+{
+	unspin_u32 place = place_take(&lock->queue.shared, task), self = task + 1;
+	struct wait_node *node = &lock->queue.nodes[place];
+	_Bool first = 0;
+
+	wait_queue_guard(&lock->queue);
+	wait_queue_add(&lock->queue, place, task, 0);
+	platform_fetch_or_ordered(&lock->holder, MUTEX_WAITERS);
+	wait_queue_release(&lock->queue);
+	while (!mutex_take(lock, self, first)) {
+		waiting_wait(lock->strategy, &node->asleep, 1);
+		/* Ordered: asleep again before it looks once more, so that no wake-up falls between. */
+		platform_exchange_ordered(&node->asleep, 1);
+		if (mutex_take(lock, self, first))
+			break;
+		first = mutex_is_first(lock, place);
+		if (first)
+			platform_fetch_or_ordered(&lock->holder, MUTEX_HANDOFF);
+	}
+	wait_queue_guard(&lock->queue);
+	wait_queue_remove(&lock->queue, place);
+	/* The flag may have been raised once more after the lock was handed over. Nobody else is first before we leave. */
+	if (first)
+		platform_fetch_and_ordered(&lock->holder, ~MUTEX_HANDOFF);
+	if (wait_queue_first(&lock->queue) == PLACES)
+		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WAITERS);
+	wait_queue_release(&lock->queue);
+	place_leave(&lock->queue.shared, task);
+}
+
+/* Returns when the caller holds the lock. It must not hold it already. */
+static inline void mutex_lock(struct mutex_lock *lock)
+{
+	unspin_u32 task = platform_task();
+	_Bool held;
+
+	if (platform_compare_exchange_acquire(&lock->holder, 0, task + 1) == 0)
+		return;
+	if (platform_exchange_acquire(&lock->spinner, 1) == 0) {
+		held = mutex_spin(lock, task + 1);
+		platform_store_release(&lock->spinner, 0);
+		if (held)
+			return;
+	}
+	mutex_lock_slow(lock, task);
+}
+
+/* Whether the lock was taken. It may be while others sleep. */
+static inline _Bool mutex_trylock(struct mutex_lock *lock)
+{
+	return !(platform_load_relaxed(&lock->holder) & MUTEX_TASK_MASK) && mutex_take(lock, platform_task() + 1, 0);
+}
+
+/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+static inline _Bool mutex_is_locked(const struct mutex_lock *lock)
+{
+	return platform_load_relaxed(&lock->holder) != 0;
+}
+
+/* Wakes the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays asks for. */
+static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
+{
+	unspin_u32 first;
+
+	wait_queue_guard(&lock->queue);
+	first = wait_queue_first(&lock->queue);
+	if (first != PLACES) {
+		unspin_u32 self = platform_load_relaxed(&lock->queue.nodes[first].task) + 1;
+
+		if (handoff)
+			platform_exchange_ordered(&lock->holder, MUTEX_WAITERS | self);
+		wait_queue_wake(&lock->queue, first);
+	}
+	wait_queue_release(&lock->queue);
+}
+
+/* By the holder only. Release: the critical section is visible to whoever holds the lock next. */
+static inline void mutex_unlock(struct mutex_lock *lock)
+{
+	unspin_u32 value = platform_load_relaxed(&lock->holder), seen;
+
+	while (!(value & MUTEX_HANDOFF)) {
+		seen = platform_compare_exchange_ordered(&lock->holder, value, value & ~MUTEX_TASK_MASK);
+		if (seen == value) {
+			if (value & MUTEX_WAITERS)
+				mutex_unlock_slow(lock, 0);
+			return;
+		}
+		value = seen;
+	}
+	mutex_unlock_slow(lock, 1);
+}
+
+#endif

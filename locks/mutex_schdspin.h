@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * mutex_schdspin.h - mutex.h with SchdSpin: those who queue spin as waiting_strategy.h says (Kashyap et al. 2018, section 4; ruling 24). Fairness
+ * and limits: as mutex.h.
+ */
+#ifndef UNSPIN_LOCKS_MUTEX_SCHDSPIN_H
+#define UNSPIN_LOCKS_MUTEX_SCHDSPIN_H
+
+#include "mutex.h"
+
+struct mutex_schdspin_lock {
+	struct mutex_lock mutex;
+};
+
+/* Before anybody else can see the lock. */
+static inline void mutex_schdspin_init(struct mutex_schdspin_lock *lock)
+{
+	mutex_init_strategy(&lock->mutex, WAITING_SCHDSPIN);
+}
+
+/* As mutex.h says of each. */
+static inline void mutex_schdspin_lock(struct mutex_schdspin_lock *lock)
+{
+	mutex_lock(&lock->mutex);
+}
+
+static inline _Bool mutex_schdspin_trylock(struct mutex_schdspin_lock *lock)
+{
+	return mutex_trylock(&lock->mutex);
+}
+
+static inline _Bool mutex_schdspin_is_locked(const struct mutex_schdspin_lock *lock)
+{
+	return mutex_is_locked(&lock->mutex);
+}
+
+static inline void mutex_schdspin_unlock(struct mutex_schdspin_lock *lock)
+{
+	mutex_unlock(&lock->mutex);
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * rwsem_schdspin.h - rwsem.h with SchdSpin: those who queue spin as waiting_strategy.h says (Kashyap et al. 2018, section 4; ruling 24). Fairness
+ * and limits: as rwsem.h.
+ */
+#ifndef UNSPIN_LOCKS_RWSEM_SCHDSPIN_H
+#define UNSPIN_LOCKS_RWSEM_SCHDSPIN_H
+
+#include "rwsem.h"
+
+struct rwsem_schdspin_lock {
+	struct rwsem_lock rwsem;
+};
+
+/* Before anybody else can see the lock. */
+static inline void rwsem_schdspin_init(struct rwsem_schdspin_lock *lock)
+{
+	rwsem_init_strategy(&lock->rwsem, WAITING_SCHDSPIN);
+}
+
+/* As rwsem.h says of each. */
+static inline void rwsem_schdspin_lock(struct rwsem_schdspin_lock *lock)
+{
+	rwsem_lock(&lock->rwsem);
+}
+
+static inline _Bool rwsem_schdspin_trylock(struct rwsem_schdspin_lock *lock)
+{
+	return rwsem_trylock(&lock->rwsem);
+}
+
+static inline _Bool rwsem_schdspin_is_locked(const struct rwsem_schdspin_lock *lock)
+{
+	return rwsem_is_locked(&lock->rwsem);
+}
+
+static inline void rwsem_schdspin_unlock(struct rwsem_schdspin_lock *lock)
+{
+	rwsem_unlock(&lock->rwsem);
+}
+
+static inline void rwsem_schdspin_read_lock(struct rwsem_schdspin_lock *lock)
+{
+	rwsem_read_lock(&lock->rwsem);
+}
+
+static inline _Bool rwsem_schdspin_read_trylock(struct rwsem_schdspin_lock *lock)
+{
+	return rwsem_read_trylock(&lock->rwsem);
+}
+
+static inline void rwsem_schdspin_read_unlock(struct rwsem_schdspin_lock *lock)
+{
+	rwsem_read_unlock(&lock->rwsem);
+}
+
+#endif
