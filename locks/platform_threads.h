@@ -2,10 +2,12 @@
 /*
  * platform_threads.h - the waiting contract (platform.h) between the threads of one process.
  *
- * Spinning is plain: no sched_yield, no futex. What a descheduled holder or waiter costs is the thing to be seen.
+ * Spinning is plain: no sched_yield, no futex; what a descheduled holder or waiter costs is the thing to be seen. Only a lock that
+ * asks to park or for help goes to the kernel (futex(2), sched_yield(2)).
  * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer knows
- * them. A thread sets its platform_thread up with platform_thread_start() before it takes a lock, and calls
- * platform_thread_begin_wait() before each acquisition that is to be counted; both only touch its own state.
+ * them. A thread joins a table (threads_table.h) under its number, sets its platform_thread up with platform_thread_start()
+ * before it takes a lock, and calls platform_thread_begin_wait() before each acquisition that is to be counted. A thread that
+ * has joined none never parks and has no hints.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
@@ -15,6 +17,9 @@
 #define PLATFORM_WAITERS_MAX 64u
 /* A waiter's node has a cache line of its own. */
 #define PLATFORM_NODE_ALIGNMENT 64
+
+#include "../abi/hint.h"
+#include "threads_table.h"
 
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
 #define PLATFORM_NOT_STALLED 0xffffffffu
@@ -29,17 +34,20 @@ struct platform_thread {
 	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
 	unspin_u32 pause_every_turns;	    /* 1 or more: PAUSE at every k-th turn */
 	unspin_u32 turns_to_pause;
-	unspin_u32 number; /* among the threads that share locks; set by platform_thread_number() */
+	unspin_u32 number;	       /* among the threads that share locks; set by platform_thread_number() */
+	struct platform_table *table; /* of those threads; 0: none */
 };
 
 /* Defined once by the program (crates/bench/c/drivers.c). */
 extern _Thread_local struct platform_thread platform_self;
+extern _Thread_local struct unspin_hint platform_own_hint;
 
 /* Clears the calling thread's counters. `pause_every_turns` is 1 or more. */
 static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
 {
 	platform_self = (struct platform_thread){
 		.number = platform_self.number,
+		.table = platform_self.table,
 		.stall_turns = stall_turns,
 		.holder_at_stall = PLATFORM_NOT_STALLED,
 		.pause_every_turns = pause_every_turns,
@@ -51,6 +59,48 @@ static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u6
 static inline void platform_thread_number(unspin_u32 number)
 {
 	platform_self.number = number;
+}
+
+/*
+ * The calling thread has that number in the table from now until it leaves. The table must outlive that. A number of
+ * PLATFORM_WAITERS_MAX or more has no seat: it never parks.
+ */
+static inline void platform_thread_join(struct platform_table *table, unspin_u32 number)
+{
+	platform_self.number = number;
+	platform_self.table = table;
+	platform_own_hint = (struct unspin_hint){.magic = UNSPIN_HINT_MAGIC};
+	if (!table || number >= PLATFORM_WAITERS_MAX)
+		return;
+	platform_exchange_ordered(&table->seats[number].permit, PLATFORM_PERMIT_NONE);
+	if (platform_load_relaxed(&table->hints) == PLATFORM_HINTS_RSEQ || platform_load_relaxed(&table->wants_slice))
+		platform_seat_register(&table->seats[number], platform_load_relaxed(&table->wants_slice));
+	platform_store_release(&table->seats[number].joined, 1);
+	for (unspin_u32 used = platform_load_relaxed(&table->seats_used); used <= number;) {
+		unspin_u32 seen = platform_compare_exchange_ordered(&table->seats_used, used, number + 1);
+
+		used = seen == used ? number + 1 : seen;
+	}
+}
+
+/* The seat of a thread of the caller's table; 0 when there is none. */
+static inline struct platform_seat *platform_thread_seat(unspin_u32 number)
+{
+	struct platform_table *table = platform_self.table;
+
+	return table && number < PLATFORM_WAITERS_MAX ? &table->seats[number] : 0;
+}
+
+/* The calling thread holds and awaits nothing, and takes no lock of its table any more. */
+static inline void platform_thread_leave(void)
+{
+	struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	if (seat) {
+		platform_store_release(&seat->joined, 0);
+		platform_seat_unregister(seat);
+	}
+	platform_self.table = 0;
 }
 
 static inline unspin_u32 platform_waiter(void)
@@ -113,18 +163,24 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return seen;
 }
 
-/* A thread does not park yet: it goes on spinning, which the contract allows. */
+/* A thread of no table, or with too great a number, goes on spinning, which the contract allows. */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
-	(void)word;
-	(void)value;
+	struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	if (seat)
+		platform_seat_park(seat, word, value);
 }
 
 static inline void platform_kick(unspin_u32 waiter)
 {
-	(void)waiter;
+	struct platform_seat *seat = platform_thread_seat(waiter);
+
+	if (seat)
+		platform_seat_kick(seat);
 }
 
+/* A thread is its own task. */
 static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
 {
 	platform_park(word, value);
@@ -135,29 +191,105 @@ static inline void platform_wake(unspin_u32 task)
 	platform_kick(task);
 }
 
+/* Between threads nobody can be named. */
 static inline void platform_help(void)
 {
+	syscall(SYS_sched_yield);
 }
 
 static inline void platform_help_named(unspin_u32 waiter)
 {
 	(void)waiter;
+	syscall(SYS_sched_yield);
 }
 
+/* From the page of the BPF program: what it wrote last. Relaxed: any value is allowed at any time. */
+static inline unspin_u32 platform_page_word(const unspin_u32 *word)
+{
+	return __atomic_load_n(word, __ATOMIC_RELAXED);
+}
+
+/*
+ * By rseq: a thread that was last on my CPU does not run while I do; what it does elsewhere is not known: no. A thread that is
+ * parked does not run either.
+ */
 static inline _Bool platform_is_preempted(unspin_u32 waiter)
 {
-	(void)waiter;
-	return 0;
+	const struct platform_table *table = platform_self.table;
+	const struct platform_seat *seat = platform_thread_seat(waiter), *own;
+	unspin_u32 cpu;
+
+	if (!seat || waiter == platform_self.number)
+		return 0;
+	switch (platform_load_relaxed(&table->hints)) {
+	case PLATFORM_HINTS_PAGE:
+		return platform_page_word(&table->page[waiter].state) != UNSPIN_THREAD_HINT_RUNS;
+	case PLATFORM_HINTS_RSEQ:
+		own = platform_thread_seat(platform_self.number);
+		cpu = own ? platform_seat_cpu(own) : PLATFORM_NO_CPU;
+		return platform_seat_parked(seat) || (cpu != PLATFORM_NO_CPU && platform_seat_cpu(seat) == cpu);
+	default:
+		return 0;
+	}
 }
 
+/* By rseq: another thread of the table was last on my CPU and is not parked. */
 static inline _Bool platform_is_overloaded(void)
 {
+	const struct platform_table *table = platform_self.table;
+	const struct platform_seat *own = platform_thread_seat(platform_self.number);
+	unspin_u32 hints = table ? platform_load_relaxed(&table->hints) : PLATFORM_HINTS_NONE, cpu, used;
+
+	if (!own || hints == PLATFORM_HINTS_NONE)
+		return 0;
+	if (hints == PLATFORM_HINTS_PAGE)
+		return platform_page_word(&table->page[platform_self.number].overloaded) != 0;
+	cpu = platform_seat_cpu(own);
+	used = cpu == PLATFORM_NO_CPU ? 0 : platform_load_relaxed(&table->seats_used);
+	for (unspin_u32 number = 0; number < used; number++) {
+		const struct platform_seat *seat = &table->seats[number]; /* in bounds: seats_used is at most their number */
+
+		if (seat != own && platform_seat_cpu(seat) == cpu && !platform_seat_parked(seat))
+			return 1;
+	}
 	return 0;
 }
 
+/* A thread is a vCPU with one task. */
 static inline unspin_u32 platform_runnable_tasks(void)
 {
 	return 1;
+}
+
+/* What the calling thread says of itself (eCS); never 0. Nobody reads it but the thread and tests. */
+static inline struct unspin_hint *platform_hint(void)
+{
+	return &platform_own_hint;
+}
+
+/*
+ * Around a critical section: please no reschedule now (Linux 7.0, Documentation/userspace-api/rseq.rst). The kernel grants some
+ * microseconds at most. Without the feature both do nothing.
+ */
+static inline void platform_slice_begin(void)
+{
+	struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	if (seat && platform_load_relaxed(&seat->has_slice))
+		__atomic_store_n(&seat->rseq[PLATFORM_RSEQ_REQUEST], 1, __ATOMIC_RELAXED);
+	__asm__ volatile("" ::: "memory");
+}
+
+static inline void platform_slice_end(void)
+{
+	struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	__asm__ volatile("" ::: "memory");
+	if (!seat || !platform_load_relaxed(&seat->has_slice))
+		return;
+	__atomic_store_n(&seat->rseq[PLATFORM_RSEQ_REQUEST], 0, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&seat->rseq[PLATFORM_RSEQ_GRANTED], __ATOMIC_RELAXED))
+		syscall(PLATFORM_SYS_RSEQ_SLICE_YIELD);
 }
 
 #endif

@@ -18,6 +18,20 @@ fn c_build(root: &Path, platform_header: &str) -> cc::Build {
     build
 }
 
+/// The rivals of `c/rivals.h` that can be built: Concurrency Kit's only where its headers are (Debian's libck-dev).
+fn rivals(c: &Path) -> Vec<&'static str> {
+    const CK_HEADER: &str = "/usr/include/ck_spinlock.h";
+    println!("cargo:rerun-if-changed={CK_HEADER}");
+    let mut rivals = vec!["glibc_mutex", "glibc_spinlock", "parking_lot"];
+    if Path::new(CK_HEADER).exists() {
+        rivals.extend(["ck_fas", "ck_ticket", "ck_mcs"]);
+    }
+    for name in &rivals {
+        assert!(c.join(format!("rivals/{name}.h")).exists(), "{name}");
+    }
+    rivals
+}
+
 fn main() {
     let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let root = manifest.join("../..");
@@ -28,21 +42,29 @@ fn main() {
     let threads = "\"platform_threads.h\"";
     let script = "\"platform_script.h\"";
 
+    let rivals = rivals(&c);
     let mut objects = c_build(&root, threads)
         .file(c.join("drivers.c"))
+        .file(c.join("table.c"))
         .compile_intermediates();
+    let mut table = c_build(&root, threads);
+    if rivals.iter().any(|name| name.starts_with("ck_")) {
+        table.define("UNSPIN_HAS_CK", None);
+    }
+    objects.extend(table.file(c.join("rivals.c")).compile_intermediates());
     objects.extend(
         c_build(&root, script)
             .file(c.join("script.c"))
             .compile_intermediates(),
     );
-    for kind in LockKind::all() {
+    let ours = LockKind::all().map(|kind| (kind.name(), "../../../locks/"));
+    for (name, folder) in ours.chain(rivals.iter().map(|name| (*name, "rivals/"))) {
         // A folder per lock: objects are named after their source alone.
-        let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join(kind.name());
-        let header = format!("\"../../../locks/{}.h\"", kind.name());
+        let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join(name);
+        let header = format!("\"{folder}{name}.h\"");
         objects.extend(
             c_build(&root, threads)
-                .define("DRIVER_LOCK", kind.name())
+                .define("DRIVER_LOCK", name)
                 .define("DRIVER_LOCK_HEADER", header.as_str())
                 .out_dir(out)
                 .file(c.join("driver.c"))

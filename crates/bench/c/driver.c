@@ -5,6 +5,8 @@
 #include DRIVER_LOCK_HEADER
 #include "../../../locks/work.h"
 
+#include <time.h>
+
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define LOCK(operation) JOIN(DRIVER_LOCK, operation)
@@ -57,9 +59,16 @@ static void account_wait(struct unspin_guest_statistics *statistics, const struc
 	}
 }
 
+static void account_acquisition(struct driver_outcome *outcome, unspin_u64 cycles)
+{
+	outcome->acquire_count[driver_acquire_bucket(cycles)]++;
+	if (cycles > outcome->longest_cycles)
+		outcome->longest_cycles = cycles;
+}
+
 /* One acquisition of `slot`, held for so many turns of the work loop; returns violations. */
 static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, unspin_u32 thread, unspin_u32 loops,
-			       struct unspin_guest_statistics *statistics)
+			       struct unspin_guest_statistics *statistics, struct driver_outcome *outcome)
 {
 	unspin_u64 begin, acquired, done;
 	unspin_u32 violations;
@@ -67,13 +76,16 @@ static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, 
 	platform_thread_begin_wait(&slot->holder);
 	begin = driver_tsc();
 	LOCK(_lock)(&slot->lock);
+	platform_slice_begin();
 	acquired = driver_tsc();
 	violations = enter(slot, thread);
 	work_loops(loops);
 	violations += leave(slot, thread);
 	LOCK(_unlock)(&slot->lock);
+	platform_slice_end();
 	done = driver_tsc();
 
+	account_acquisition(outcome, acquired - begin);
 	statistics->operations++;
 	statistics->hold_cycles += done - acquired;
 	histogram_add(&statistics->hold, done - acquired);
@@ -82,15 +94,41 @@ static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, 
 	return violations;
 }
 
-/* Follows the phase; returns 0 when the thread is done. What was counted in the warm-up is forgotten. */
-static int go_on(const struct driver_run *run, unspin_u32 *phase, struct unspin_guest_statistics *statistics)
+static unspin_u64 thread_cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (unspin_u64)now.tv_sec * 1000000000u + (unspin_u64)now.tv_nsec;
+}
+
+/* Waits in the kernel so far, in this table. */
+static unspin_u64 own_parks(void)
+{
+	const struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	return seat ? platform_load_relaxed(&seat->parks) : 0;
+}
+
+/* What was counted in the warm-up is forgotten, but for what checks exclusion. cpu_ns and parks become what to subtract. */
+static void begin_measuring(const struct driver_run *run, struct unspin_guest_statistics *statistics,
+			    struct driver_outcome *outcome)
+{
+	*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
+	*outcome = (struct driver_outcome){.entries = outcome->entries, .violations = outcome->violations};
+	platform_thread_start(run->pause_every_turns, run->stall_turns);
+	outcome->parks = own_parks();
+	outcome->cpu_ns = thread_cpu_ns();
+}
+
+/* Follows the phase; returns 0 when the thread is done. */
+static int go_on(const struct driver_run *run, unspin_u32 *phase, struct unspin_guest_statistics *statistics,
+		 struct driver_outcome *outcome)
 {
 	unspin_u32 now = platform_load_relaxed(run->phase);
 
-	if (now != *phase && now == DRIVER_MEASURE) {
-		*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
-		platform_thread_start(run->pause_every_turns, run->stall_turns);
-	}
+	if (now != *phase && now == DRIVER_MEASURE)
+		begin_measuring(run, statistics, outcome);
 	*phase = now;
 	if (now == DRIVER_STOP)
 		return 0;
@@ -105,22 +143,24 @@ static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin
 	unspin_u32 phase = DRIVER_WARM_UP;
 
 	*outcome = (struct driver_outcome){0};
-	*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
-	platform_thread_number(thread);
-	platform_thread_start(run->pause_every_turns, run->stall_turns);
-	while (go_on(run, &phase, statistics)) {
+	platform_thread_join(run->table, thread);
+	begin_measuring(run, statistics, outcome);
+	while (go_on(run, &phase, statistics, outcome)) {
 		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
 		struct slot *slot = &slots[run->locks ? draw.lock : thread];
 
 		work_loops(draw.user_loops);
 		work_loops(draw.kernel_loops);
-		outcome->violations += acquire_once(run, slot, thread, draw.hold_loops, statistics);
+		outcome->violations += acquire_once(run, slot, thread, draw.hold_loops, statistics, outcome);
 		outcome->entries++;
 	}
 	statistics->done_tsc = driver_tsc();
+	outcome->cpu_ns = thread_cpu_ns() - outcome->cpu_ns;
+	outcome->parks = own_parks() - outcome->parks;
 	statistics->spin_turns = platform_self.turns;
 	statistics->pauses = platform_self.pauses;
 	statistics->state = UNSPIN_STATE_DONE;
+	platform_thread_leave();
 }
 
 static void validate(const struct driver_run *run, unspin_u32 thread, struct driver_validation *validation)
@@ -129,7 +169,7 @@ static void validate(const struct driver_run *run, unspin_u32 thread, struct dri
 	unspin_u64 random = random_start(run->seed, thread);
 
 	*validation = (struct driver_validation){0};
-	platform_thread_number(thread);
+	platform_thread_join(run->table, thread);
 	platform_thread_start(run->pause_every_turns, run->stall_turns);
 	for (unspin_u32 turn = 0; turn < run->turns; turn++) {
 		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
@@ -151,6 +191,7 @@ static void validate(const struct driver_run *run, unspin_u32 thread, struct dri
 		validation->violations += leave(slot, thread);
 		LOCK(_unlock)(&slot->lock);
 	}
+	platform_thread_leave();
 }
 
 static unspin_u64 latency(void *slots, unspin_u32 pairs)

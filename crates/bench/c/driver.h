@@ -33,15 +33,35 @@ struct driver_run {
 	unspin_u32 turns; /* measured turns per thread, then return; 0: until DRIVER_STOP */
 	unspin_u32 pause_every_turns; /* 1..65536 */
 	unspin_u32 stall_turns;	      /* ruling 10: 2048 */
+	struct platform_table *table; /* which the threads join; 0: none, and nobody parks */
+	unspin_u64 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct driver_run, 64);
+UNSPIN_ASSERT_SIZE(struct driver_run, 80);
 
-/* What turns() saw, the warm-up included. */
+/*
+ * Buckets of the times to acquire: one for each of 0..7 cycles, then eight to a power of two, so that a percentile is at most
+ * an eighth too low.
+ */
+#define DRIVER_ACQUIRE_BUCKETS 496u
+
+/* What turns() saw: the first two with the warm-up included, the others of the measured part. */
 struct driver_outcome {
-	unspin_u64 entries;    /* into critical sections */
-	unspin_u64 violations; /* somebody else was inside */
+	unspin_u64 entries;	   /* into critical sections */
+	unspin_u64 violations;	   /* somebody else was inside */
+	unspin_u64 cpu_ns;	   /* that the thread ran (CLOCK_THREAD_CPUTIME_ID) */
+	unspin_u64 longest_cycles; /* to acquire */
+	unspin_u64 parks;	   /* waits in the kernel */
+	unspin_u64 acquire_count[DRIVER_ACQUIRE_BUCKETS]; /* all acquisitions, those that waited and those that did not */
 };
-UNSPIN_ASSERT_SIZE(struct driver_outcome, 16);
+UNSPIN_ASSERT_SIZE(struct driver_outcome, 40 + 8 * DRIVER_ACQUIRE_BUCKETS);
+
+/* The bucket of a time, 0..DRIVER_ACQUIRE_BUCKETS-1. */
+static inline unspin_u32 driver_acquire_bucket(unspin_u64 cycles)
+{
+	unspin_u32 power = 63u - (unspin_u32)__builtin_clzll(cycles | 1);
+
+	return cycles < 8 ? (unspin_u32)cycles : (power - 2) * 8 + (unspin_u32)(cycles >> (power - 3) & 7);
+}
 
 /* What validate() saw. */
 struct driver_validation {
@@ -77,6 +97,17 @@ struct driver {
 
 /* By number of lock_kinds.h; UNSPIN_LOCK_KIND_COUNT of them. */
 extern const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT];
+
+/* A table as the threads of a run need it, zeroed: no hints, nobody has joined. 0 when there is no memory. */
+struct platform_table *driver_table_new(void);
+/* Nobody has joined it any more. 0 is allowed. */
+void driver_table_free(struct platform_table *table);
+/* How threads that join from now on get their hints: enum platform_hints. `page`: PLATFORM_WAITERS_MAX structs, or 0. */
+void driver_table_hints(struct platform_table *table, unspin_u32 hints, const struct unspin_thread_hint *page);
+/* Threads that join from now on ask the kernel for time-slice extension. */
+void driver_table_wants_slice(struct platform_table *table);
+/* Whether this kernel gives the calling thread what it asks for: bit 0 rseq, bit 1 time-slice extension. */
+unspin_u32 driver_probe_rseq(void);
 
 /* platform_thread of the calling thread, as a copy: for tests. */
 void driver_thread_state(struct platform_thread *state);

@@ -26,6 +26,9 @@ pub enum Error {
     /// The system refused a thread.
     #[error("a thread cannot be made: {0}; use fewer threads or raise the limit (ulimit -u)")]
     Spawn(#[source] io::Error),
+    /// The program that writes hints cannot be told of a thread.
+    #[error("the hints' program does not take a thread: {0}")]
+    Hints(#[source] io::Error),
     /// The lock does not exclude. The run's figures mean nothing.
     #[error(
         "{lock} is broken: {violations} times two threads were inside, {lost} entries were lost, \

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use unspin_abi::{unspin_distribution, unspin_guest_statistics};
+use unspin_abi::{unspin_distribution, unspin_guest_statistics, unspin_thread_hint};
 
 pub const DRIVER_WARM_UP: u32 = 0;
 pub const DRIVER_MEASURE: u32 = 1;
@@ -23,17 +23,54 @@ pub struct DriverRun {
     pub turns: u32,
     pub pause_every_turns: u32,
     pub stall_turns: u32,
+    pub table: *mut PlatformTable,
+    pub reserved: u64,
 }
-const _: () = assert!(size_of::<DriverRun>() == 64);
+const _: () = assert!(size_of::<DriverRun>() == 80);
+
+/// `struct platform_table`, opaque.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PlatformTable {
+    _opaque: [u8; 0],
+}
+
+/// Buckets of [`DriverOutcome::acquire_count`].
+pub const DRIVER_ACQUIRE_BUCKETS: usize = 496;
+/// `PLATFORM_WAITERS_MAX` of threads.
+pub const WAITERS_MAX: u32 = 64;
+/// `enum platform_hints`.
+pub const HINTS_NONE: u32 = 0;
+pub const HINTS_RSEQ: u32 = 1;
+pub const HINTS_PAGE: u32 = 2;
+/// `RIVAL_COUNT`.
+pub const RIVAL_COUNT: usize = 6;
 
 /// `struct driver_outcome`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriverOutcome {
     pub entries: u64,
     pub violations: u64,
+    pub cpu_ns: u64,
+    pub longest_cycles: u64,
+    pub parks: u64,
+    pub acquire_count: [u64; DRIVER_ACQUIRE_BUCKETS],
 }
-const _: () = assert!(size_of::<DriverOutcome>() == 16);
+const _: () = assert!(size_of::<DriverOutcome>() == 40 + 8 * DRIVER_ACQUIRE_BUCKETS);
+
+impl Default for DriverOutcome {
+    fn default() -> Self {
+        DriverOutcome {
+            entries: 0,
+            violations: 0,
+            cpu_ns: 0,
+            longest_cycles: 0,
+            parks: 0,
+            acquire_count: [0; DRIVER_ACQUIRE_BUCKETS],
+        }
+    }
+}
 
 /// `struct driver_validation`.
 #[repr(C)]
@@ -88,6 +125,17 @@ pub struct ScriptWorld {
 
 unsafe extern "C" {
     pub static driver_table: [&'static Driver; unspin_abi::UNSPIN_LOCK_KIND_COUNT as usize];
+    pub static rival_table: [Option<&'static Driver>; RIVAL_COUNT];
+    pub static rival_names: [*const c_char; RIVAL_COUNT];
+    pub fn driver_table_new() -> *mut PlatformTable;
+    pub fn driver_table_free(table: *mut PlatformTable);
+    pub fn driver_table_hints(
+        table: *mut PlatformTable,
+        hints: u32,
+        page: *const unspin_thread_hint,
+    );
+    pub fn driver_table_wants_slice(table: *mut PlatformTable);
+    pub fn driver_probe_rseq() -> u32;
     pub fn driver_tsc() -> u64;
     pub fn driver_time_work(loops: u32) -> u64;
     pub static driver_tau_turns: u32;

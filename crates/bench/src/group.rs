@@ -8,9 +8,13 @@ use std::{
     sync::atomic::{AtomicU32, Ordering},
 };
 
-use unspin_abi::{LockKind, unspin_distribution, unspin_guest_statistics};
+use unspin_abi::{unspin_distribution, unspin_guest_statistics};
 
-use crate::ffi::{self, Driver, DriverOutcome, DriverRun, DriverValidation};
+use crate::{
+    ffi::{self, Driver, DriverOutcome, DriverRun, DriverValidation},
+    rivals::Contender,
+    table::Table,
+};
 
 /// Most threads of one group: their numbers must differ from `UNSPIN_NOBODY`, and a guest has no more vCPUs.
 pub const THREADS_MAX: u32 = unspin_abi::UNSPIN_GUEST_VCPUS_MAX;
@@ -71,6 +75,7 @@ pub struct Group {
     slots: NonNull<u8>,
     layout: Layout,
     count: u32,
+    table: Table,
 }
 
 // SAFETY: the slots are shared by design; the C drivers touch them by atomics, or under the lock they test.
@@ -83,12 +88,11 @@ impl Group {
     ///
     /// # Panics
     /// When a number is out of range.
-    pub fn new(kind: LockKind, threads: u32, locks: u32) -> Group {
+    pub fn new(lock: impl Into<Contender>, threads: u32, locks: u32) -> Group {
         assert!(
             (1..=THREADS_MAX).contains(&threads) && locks <= unspin_abi::UNSPIN_GUEST_LOCKS_MAX
         );
-        // SAFETY: constant table with one entry per kind, and kinds are below its length.
-        let driver = unsafe { ffi::driver_table[kind.number() as usize] };
+        let driver = lock.into().driver();
         let count = threads.max(locks);
         let bytes = driver.slot_bytes as usize * count as usize;
         let layout = Layout::from_size_align(bytes, driver.slot_alignment as usize)
@@ -104,7 +108,13 @@ impl Group {
             slots,
             layout,
             count,
+            table: Table::new(),
         }
+    }
+
+    /// What its threads know of each other.
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 
     /// The lock's name as its C driver was compiled for it.
@@ -128,6 +138,8 @@ impl Group {
             turns: work.turns,
             pause_every_turns: work.pause_every_turns,
             stall_turns: STALL_TURNS,
+            table: self.table.as_ptr(),
+            reserved: 0,
         }
     }
 
@@ -137,14 +149,14 @@ impl Group {
         work: &Work,
         phase: &Phase,
         thread: u32,
-    ) -> (Box<unspin_guest_statistics>, DriverOutcome) {
+    ) -> (Box<unspin_guest_statistics>, Box<DriverOutcome>) {
         assert!(thread < self.threads);
         let run = self.run(work, phase);
         let mut statistics = Box::<unspin_guest_statistics>::default();
-        let mut outcome = DriverOutcome::default();
+        let mut outcome = Box::<DriverOutcome>::default();
         // SAFETY: `run` and all it points to outlive the call, the slots are as many as it may index (thread below
         // threads, locks not above count), both results are this thread's alone.
-        unsafe { (self.driver.turns)(&run, thread, &mut *statistics, &mut outcome) };
+        unsafe { (self.driver.turns)(&run, thread, &mut *statistics, &mut *outcome) };
         (statistics, outcome)
     }
 

@@ -10,13 +10,22 @@ pub mod explore;
 mod ffi;
 mod findings;
 pub mod group;
+pub mod latency;
+mod neighbours;
 mod plan;
+pub mod points;
+pub mod rivals;
 pub mod script;
 mod summary;
+pub mod table;
 pub mod threads;
+#[cfg(test)]
+mod parking;
 #[cfg(test)]
 mod waiting;
 
 pub use error::Error;
 pub use ffi::{DriverOutcome, DriverValidation};
+pub use plan::Axes;
+pub use rivals::Contender;
 pub use summary::{Cell, Figures, Sample, ThreadsReport};

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run of threads consists of: its cells, and whether threads can do what the scenario says.
 
-use unspin_abi::LockKind;
-use unspin_scenario::{Scenario, Vm, WorkUnit};
+use unspin_scenario::{Distribution, Scenario, Vm, WorkUnit};
 
-use crate::{error::Error, group::THREADS_MAX, summary::Cell, threads::ThreadsOptions};
+use crate::{
+    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::Hints, threads::ThreadsOptions,
+};
 
-/// What one cell runs.
+/// Most neighbours.
+const NEIGHBOURS_MAX: u32 = 1_024;
+
+/// What is varied, each in the order given; what is empty is the scenario's own.
+#[derive(Clone, Debug, Default)]
+pub struct Axes {
+    /// The locks to compare.
+    pub locks: Vec<Contender>,
+    /// Threads per group.
+    pub threads: Vec<u32>,
+    /// Work inside the lock.
+    pub holds: Vec<Distribution>,
+    /// Work outside, all of it.
+    pub thinks: Vec<Distribution>,
+    /// Threads beside the groups that only burn CPU; empty: none.
+    pub neighbours: Vec<u32>,
+}
+
+/// What one cell runs. `None`: the scenario's own.
 pub struct Plan {
-    /// `None`: the scenario's own locks.
-    pub lock: Option<LockKind>,
-    /// `None`: the scenario's own numbers.
+    pub lock: Option<Contender>,
     pub threads: Option<u32>,
+    pub hold: Option<Distribution>,
+    pub think: Option<Distribution>,
+    pub neighbours: u32,
+    /// Number of the point, that is of all but the lock.
+    pub point: usize,
 }
 
 /// Whether threads can do it, and not too many of them.
@@ -33,14 +55,23 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
         return Err(Error::Unsupported("the scenario has no VM"));
     }
     let most = options
+        .axes
         .threads
         .iter()
         .copied()
         .chain(vms.iter().map(|vm| vm.vcpus))
         .max();
-    let least = options.threads.iter().copied().min().unwrap_or(1);
+    let least = options.axes.threads.iter().copied().min().unwrap_or(1);
     if least == 0 || most.is_none_or(|most| most > THREADS_MAX) {
         return Err(Error::Threads(THREADS_MAX));
+    }
+    if options.axes.neighbours.iter().any(|&count| count > NEIGHBOURS_MAX) {
+        return Err(Error::Unsupported("at most 1,024 neighbours"));
+    }
+    if let Hints::Page(page) = options.hints {
+        if groups > page.len() / crate::table::WAITERS_MAX {
+            return Err(Error::Unsupported("hints from BPF are for 16 groups at most"));
+        }
     }
     if groups.saturating_mul(most.unwrap_or(1)) > 4_096 {
         return Err(Error::Unsupported("at most 4,096 threads in all"));
@@ -49,32 +80,52 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
 }
 
 /// Whether some work is given in time.
-pub fn needs_rate(scenario: &Scenario) -> bool {
+pub fn needs_rate(options: &ThreadsOptions<'_>) -> bool {
     let works = |vm: &Vm| [vm.user_work.unit, vm.kernel_work.unit, vm.hold.unit];
-    scenario
+    let axes = options.axes.holds.iter().chain(&options.axes.thinks);
+    options
+        .scenario
         .vms
         .iter()
         .flat_map(works)
+        .chain(axes.map(|work| work.unit))
         .any(|unit| unit == WorkUnit::Nanoseconds)
 }
 
-/// The cells in the order asked for: for each lock, each number of threads.
+/// The cells in the order asked for: for each lock, all points.
 pub fn plans(options: &ThreadsOptions<'_>) -> Vec<Plan> {
+    let axes = &options.axes;
+    let neighbours: &[u32] = if axes.neighbours.is_empty() { &[0] } else { &axes.neighbours };
     let mut plans = Vec::new();
-    for lock in or_own(&options.locks) {
-        for threads in or_own(&options.threads) {
-            plans.push(Plan { lock, threads });
+    for lock in or_own(&axes.locks) {
+        let mut point = 0;
+        for &neighbours in neighbours {
+            for hold in or_own(&axes.holds) {
+                for think in or_own(&axes.thinks) {
+                    for threads in or_own(&axes.threads) {
+                        plans.push(Plan {
+                            lock,
+                            threads,
+                            hold: hold.clone(),
+                            think: think.clone(),
+                            neighbours,
+                            point,
+                        });
+                        point += 1;
+                    }
+                }
+            }
         }
     }
     plans
 }
 
 /// What is to be varied; one `None`, the scenario's own, when nothing is.
-fn or_own<T: Copy>(varied: &[T]) -> Vec<Option<T>> {
+fn or_own<T: Clone>(varied: &[T]) -> Vec<Option<T>> {
     if varied.is_empty() {
         return vec![None];
     }
-    varied.iter().copied().map(Some).collect()
+    varied.iter().cloned().map(Some).collect()
 }
 
 /// A cell's labels: locks and threads by group, as far as they differ.
@@ -82,14 +133,20 @@ pub fn describe(scenario: &Scenario, plan: &Plan) -> Cell {
     let mut locks: Vec<&str> = Vec::new();
     let mut threads = 0;
     for vm in &scenario.vms {
-        let name = plan.lock.unwrap_or(vm.lock).name();
+        let name = plan.lock.unwrap_or(vm.lock.into()).name();
         if !locks.contains(&name) {
             locks.push(name);
         }
         threads += vm.count * plan.threads.unwrap_or(vm.vcpus);
     }
+    let first = &scenario.vms[0];
     Cell {
         lock: locks.join("+"),
+        is_rival: plan.lock.is_some_and(Contender::is_rival),
+        point: plan.point,
+        hold: plan.hold.as_ref().unwrap_or(&first.hold).clone(),
+        think: plan.think.as_ref().unwrap_or(&first.user_work).clone(),
+        neighbours: plan.neighbours,
         threads,
         groups: scenario.vms.iter().map(|vm| vm.count).sum(),
         samples: Vec::new(),

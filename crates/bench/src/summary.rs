@@ -2,11 +2,14 @@
 //! What a run of threads measured, and the figures that a table shows of it.
 
 use unspin_abi::unspin_guest_statistics;
+use unspin_scenario::Distribution;
+
+use crate::latency::{Latencies, jain, median};
 
 /// All cells of a run.
 #[derive(Debug)]
 pub struct ThreadsReport {
-    /// In the order asked for: for each lock, each number of threads.
+    /// In the order asked for: for each lock, all points.
     pub cells: Vec<Cell>,
     /// CPUs that the threads shared.
     pub cpus: usize,
@@ -18,11 +21,21 @@ pub struct ThreadsReport {
     pub loops_per_ns: Option<f64>,
 }
 
-/// One lock with one number of threads.
-#[derive(Debug)]
+/// One lock at one point.
+#[derive(Clone, Debug)]
 pub struct Cell {
     /// The lock's name; several joined by "+" when the scenario's groups differ.
     pub lock: String,
+    /// Whether it is somebody else's lock.
+    pub is_rival: bool,
+    /// Number of the point: cells of one point differ in their locks alone.
+    pub point: usize,
+    /// Work inside the lock; the first group's.
+    pub hold: Distribution,
+    /// Work outside; the first group's.
+    pub think: Distribution,
+    /// Threads beside the groups that burn CPU.
+    pub neighbours: u32,
     /// Threads of all groups.
     pub threads: u32,
     /// Groups; each has its own locks.
@@ -32,7 +45,7 @@ pub struct Cell {
 }
 
 /// One repetition of one cell.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sample {
     /// From 0.
     pub repetition: u32,
@@ -42,8 +55,14 @@ pub struct Sample {
     pub fixed_turns: bool,
     /// Rate of the TSC.
     pub cycles_per_ns: f64,
-    /// TSC cycles of a lock-unlock pair by one thread alone, the least of several batches.
-    pub uncontended_cycles: f64,
+    /// TSC cycles of a lock-unlock pair by one thread alone, the least of several batches; measured in the first repetition.
+    pub uncontended_cycles: Option<f64>,
+    /// Times to acquire, of all threads.
+    pub acquire: Latencies,
+    /// CPU time of all threads.
+    pub cpu_ns: u64,
+    /// Waits in the kernel that the locks' own parking made; a rival's are not seen.
+    pub parks: u64,
     /// Per thread, group after group. Fields of other worlds (ticks, IPIs) are 0; times are TSC cycles.
     pub threads: Vec<Box<unspin_guest_statistics>>,
 }
@@ -75,6 +94,12 @@ impl Sample {
             thread.operations as f64 * 1e9 / self.measured_ns(thread).max(1.0)
         };
         self.threads.iter().map(|thread| rate(thread)).sum()
+    }
+
+    /// Which half of a comparison it belongs to: 0 or 1. Both halves have forward and backward repetitions from four on.
+    pub fn half(&self, samples: usize) -> usize {
+        let step = if samples >= 4 { 2 } else { 1 };
+        (self.repetition / step % 2) as usize
     }
 
     /// Waiting for locks, as a share of all threads' time, descheduled or not. 0 to 100.
@@ -114,7 +139,19 @@ pub struct Figures {
     /// Least divided by most acquisitions of a thread, mean of the repetitions: 1 is fair.
     pub fairness: f64,
     /// Lock-unlock pair by one thread alone, least of the repetitions.
-    pub uncontended_cycles: f64,
+    pub uncontended_cycles: Option<f64>,
+    /// Jain's index over the threads' acquisitions of all repetitions; `None` without acquisitions.
+    pub jain: Option<f64>,
+    /// Times to acquire of all acquisitions: 50, 95, 99 of 100, and the longest.
+    pub acquire_ns: [Option<f64>; 4],
+    /// CPU time burnt for an operation, work included.
+    pub cpu_ns_per_operation: Option<f64>,
+    /// Waits in the kernel per operation.
+    pub parks_per_operation: Option<f64>,
+    /// Operations per second, median of the repetitions.
+    pub median_rate: Option<f64>,
+    /// The same lock against itself: medians of the two halves of the repetitions; `None` with one.
+    pub null_ratio: Option<f64>,
 }
 
 impl Cell {
@@ -139,7 +176,11 @@ impl Cell {
             .iter()
             .map(|sample| sample.sum(|thread| thread.hold_cycles) as f64 / sample.cycles_per_ns)
             .sum();
-        let uncontended = self.samples.iter().map(|sample| sample.uncontended_cycles);
+        let uncontended = self
+            .samples
+            .iter()
+            .filter_map(|sample| sample.uncontended_cycles);
+        let mean_per_operation = |sum: u64| (acquisitions > 0).then(|| sum as f64 / acquisitions as f64);
         Figures {
             waiting_share_percent: mean(
                 self.samples
@@ -157,8 +198,60 @@ impl Cell {
             longest_wait_us: self.samples.iter().map(longest_wait_us).fold(0.0, f64::max),
             hold_mean_ns: hold_ns / acquisitions.max(1) as f64,
             fairness: mean(self.samples.iter().map(fairness).collect()),
-            uncontended_cycles: uncontended.fold(f64::INFINITY, f64::min),
+            uncontended_cycles: uncontended.reduce(f64::min),
+            jain: self.jain(|_| true),
+            acquire_ns: self.acquire_ns(),
+            cpu_ns_per_operation: mean_per_operation(self.samples.iter().map(|s| s.cpu_ns).sum()),
+            parks_per_operation: mean_per_operation(self.samples.iter().map(|s| s.parks).sum()),
+            median_rate: median(&self.operations_per_second()),
+            null_ratio: self
+                .half_rate(1)
+                .zip(self.half_rate(0))
+                .map(|(second, first)| second / first),
         }
+    }
+
+    /// Jain's index over the threads' acquisitions, each thread's summed over the samples that count. Threads have the same
+    /// numbers in all repetitions. A window that is short against the scheduler's turns looks less fair than it is.
+    pub fn jain(&self, counts: impl Fn(&Sample) -> bool) -> Option<f64> {
+        let mut shares = vec![0; self.threads as usize];
+        for sample in self.samples.iter().filter(|sample| counts(sample)) {
+            for (share, thread) in shares.iter_mut().zip(&sample.threads) {
+                *share += thread.operations;
+            }
+        }
+        jain(&shares)
+    }
+
+    /// Median rate of one half of the repetitions.
+    pub fn half_rate(&self, half: usize) -> Option<f64> {
+        let of_half = |sample: &&Sample| sample.half(self.samples.len()) == half;
+        let rates: Vec<f64> = self
+            .samples
+            .iter()
+            .filter(of_half)
+            .map(Sample::operations_per_second)
+            .collect();
+        median(&rates)
+    }
+
+    /// Jain's index over one half.
+    pub fn half_jain(&self, half: usize) -> Option<f64> {
+        self.jain(|sample| sample.half(self.samples.len()) == half)
+    }
+
+    fn acquire_ns(&self) -> [Option<f64>; 4] {
+        let mut all = Latencies::default();
+        for sample in &self.samples {
+            all.merge(&sample.acquire);
+        }
+        // The TSC's rate does not change (constant_tsc): any sample's will do.
+        let Some(rate) = self.samples.first().map(|sample| sample.cycles_per_ns) else {
+            return [None; 4];
+        };
+        let percentile = |per_mille| all.percentile_cycles(per_mille).map(|cycles| cycles / rate);
+        let longest = (all.total() > 0).then(|| all.longest_cycles() as f64 / rate);
+        [percentile(500), percentile(950), percentile(990), longest]
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use unspin_abi::{LockKind, unspin_guest_statistics};
+use unspin_abi::unspin_guest_statistics;
 use unspin_scenario::{Length, LockSharing, Scenario};
 
 use crate::{
@@ -19,7 +19,11 @@ use crate::{
     error::Error,
     ffi::DriverOutcome,
     group::{Group, Phase, Work},
-    plan::{self, Plan},
+    latency::Latencies,
+    neighbours,
+    plan::{self, Axes, Plan},
+    rivals::Contender,
+    table::{Hints, WAITERS_MAX},
     summary::{Cell, Sample, ThreadsReport},
 };
 
@@ -28,10 +32,14 @@ use crate::{
 pub struct ThreadsOptions<'a> {
     /// What runs. Its host scheduler, windows, ticks and logs do not apply to threads.
     pub scenario: &'a Scenario,
-    /// The locks to compare; empty: the scenario's own.
-    pub locks: Vec<LockKind>,
-    /// Threads per group, one cell for each; empty: the scenario's vCPUs.
-    pub threads: Vec<u32>,
+    /// What is varied.
+    pub axes: Axes,
+    /// Where the locks' hints come from.
+    pub hints: Hints<'a>,
+    /// Threads ask for time-slice extension around critical sections, of ours and of rivals alike.
+    pub slice_extension: bool,
+    /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its turns.
+    pub stretch: bool,
     /// Repetitions of each cell, 1 or more.
     pub repeat: u32,
     /// Ends the run with [`Error::Interrupted`] when it becomes true.
@@ -40,7 +48,7 @@ pub struct ThreadsOptions<'a> {
 
 /// One group of one sample.
 struct Member {
-    kind: LockKind,
+    lock: Contender,
     threads: u32,
     group: Group,
     work: Work,
@@ -55,7 +63,7 @@ pub fn run(
     mut progress: impl FnMut(usize, usize),
 ) -> Result<ThreadsReport, Error> {
     plan::check(options)?;
-    let loops_per_ns = plan::needs_rate(options.scenario).then(loops_per_ns);
+    let loops_per_ns = plan::needs_rate(options).then(loops_per_ns);
     let cpus = affinity::allowed(options.scenario.host.cpus)?;
     let plans = plan::plans(options);
     let mut cells: Vec<Cell> = plans
@@ -65,13 +73,20 @@ pub fn run(
     let total = plans.len() * options.repeat as usize;
     let mut done = 0;
     for repetition in 0..options.repeat {
+        // A point's locks one after the other: what the machine does meanwhile meets them alike.
         let mut order: Vec<usize> = (0..plans.len()).collect();
+        order.sort_by_key(|&index| plans[index].point);
         if repetition % 2 == 1 {
             order.reverse();
         }
         for index in order {
             let mut members = members(options, &plans[index], loops_per_ns.unwrap_or(0.0));
-            let sample = sample(options, &mut members, &cpus, repetition)?;
+            let run = Run {
+                repetition,
+                neighbours: plans[index].neighbours,
+                stretch: stretch(options, &members, cpus.len()),
+            };
+            let sample = sample(options, &mut members, &cpus, &run)?;
             cells[index].samples.push(sample);
             done += 1;
             progress(done, total);
@@ -94,12 +109,17 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
         .flat_map(|vm| (0..vm.count).map(move |_| vm));
     vms.enumerate()
         .map(|(number, vm)| {
-            let kind = plan.lock.unwrap_or(vm.lock);
+            let lock = plan.lock.unwrap_or(vm.lock.into());
             let threads = plan.threads.unwrap_or(vm.vcpus);
             let work = Work {
-                user_work: in_loops(&vm.user_work, loops_per_ns),
-                kernel_work: in_loops(&vm.kernel_work, loops_per_ns),
-                hold: in_loops(&vm.hold, loops_per_ns),
+                user_work: in_loops(plan.think.as_ref().unwrap_or(&vm.user_work), loops_per_ns),
+                kernel_work: match plan.think {
+                    Some(_) => unspin_abi::unspin_distribution {
+                        quantile_loops: [0; unspin_abi::UNSPIN_QUANTILES as usize],
+                    },
+                    None => in_loops(&vm.kernel_work, loops_per_ns),
+                },
+                hold: in_loops(plan.hold.as_ref().unwrap_or(&vm.hold), loops_per_ns),
                 locks: match vm.locks {
                     LockSharing::Shared(locks) => locks,
                     LockSharing::Private => 0,
@@ -111,9 +131,14 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
                 pause_every_turns: vm.pause_every_turns,
                 seed: scenario.seed.wrapping_add(number as u64),
             };
-            let group = Group::new(kind, threads, work.locks);
+            let group = Group::new(lock, threads, work.locks);
+            // SAFETY: `options` borrows the page for longer than the threads run.
+            unsafe { group.table().set_hints(options.hints, number as u32 * WAITERS_MAX) };
+            if options.slice_extension {
+                group.table().want_slice();
+            }
             Member {
-                kind,
+                lock,
                 threads,
                 group,
                 work,
@@ -122,25 +147,80 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
         .collect()
 }
 
+/// How one sample is run.
+struct Run {
+    repetition: u32,
+    neighbours: u32,
+    /// Times the scenario's duration.
+    stretch: u32,
+}
+
+fn stretch(options: &ThreadsOptions<'_>, members: &[Member], cpus: usize) -> u32 {
+    let threads: u32 = members.iter().map(|member| member.threads).sum();
+    let turns = threads.div_ceil(cpus as u32);
+    if options.stretch { turns.max(1) } else { 1 }
+}
+
+/// What one thread brings back.
+type Outcome = (Box<unspin_guest_statistics>, Box<DriverOutcome>);
+
 /// Runs all groups once.
 fn sample(
     options: &ThreadsOptions<'_>,
     members: &mut [Member],
     cpus: &affinity::Cpus,
-    repetition: u32,
+    run: &Run,
 ) -> Result<Sample, Error> {
-    let uncontended_cycles = members[0].group.uncontended_cycles_per_pair();
+    let uncontended_cycles =
+        (run.repetition == 0).then(|| members[0].group.uncontended_cycles_per_pair());
+    let clock = ClockSample::now();
+    let (window, results) = run_threads(options, members, cpus, run)?;
+    if options.interrupt.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
+    check_exclusion(members, &results)?;
+    let mut acquire = Latencies::default();
+    for (_, outcome) in &results {
+        acquire.add(outcome);
+    }
+    Ok(Sample {
+        repetition: run.repetition,
+        window_ns: window.as_nanos() as u64,
+        fixed_turns: matches!(options.scenario.length, Length::Turns(_)),
+        cycles_per_ns: clock.cycles_per_ns(ClockSample::now()),
+        uncontended_cycles,
+        acquire,
+        cpu_ns: results.iter().map(|(_, outcome)| outcome.cpu_ns).sum(),
+        parks: results.iter().map(|(_, outcome)| outcome.parks).sum(),
+        threads: results
+            .into_iter()
+            .map(|(statistics, _)| statistics)
+            .collect(),
+    })
+}
+
+/// The measured time, and what each thread brought back, in order of groups and numbers.
+fn run_threads(
+    options: &ThreadsOptions<'_>,
+    members: &[Member],
+    cpus: &affinity::Cpus,
+    run: &Run,
+) -> Result<(Duration, Vec<Outcome>), Error> {
     let warm_up = Duration::from_nanos(options.scenario.warm_up_ns);
     let phase = Phase::new(!warm_up.is_zero());
-    let clock = ClockSample::now();
-    let (begin, end, results) = thread::scope(|scope| {
+    thread::scope(|scope| {
         let mut handles = Vec::new();
         let mut refused = None;
+        let burning = neighbours::Burning::start(scope, run.neighbours, cpus);
         for (number, member) in members.iter().enumerate() {
             for thread in 0..member.threads {
                 let phase = &phase;
+                let page_number = number as u32 * WAITERS_MAX + thread;
                 let body = move || {
                     cpus.confine_this_thread()?;
+                    if let Hints::Page(page) = options.hints {
+                        page.tell_of_this_thread(page_number).map_err(Error::Hints)?;
+                    }
                     Ok(member.group.turns(&member.work, phase, thread))
                 };
                 let name = format!("group{number}/{thread}");
@@ -153,7 +233,7 @@ fn sample(
         let begin = wait_for(warm_up, &handles, options.interrupt);
         phase.measure();
         let measured = match options.scenario.length {
-            Length::DurationNs(ns) => Duration::from_nanos(ns),
+            Length::DurationNs(ns) => Duration::from_nanos(ns) * run.stretch,
             Length::Turns(_) => Duration::MAX,
         };
         let end = match refused {
@@ -165,23 +245,9 @@ fn sample(
             .into_iter()
             .map(|handle| handle.join().expect("a driver does not panic"))
             .collect();
+        burning?.stop();
         refused.map_or(Ok(()), Err)?;
-        Ok::<_, Error>((begin, end, results?))
-    })?;
-    if options.interrupt.load(Ordering::Relaxed) {
-        return Err(Error::Interrupted);
-    }
-    check_exclusion(members, &results)?;
-    Ok(Sample {
-        repetition,
-        window_ns: end.duration_since(begin).as_nanos() as u64,
-        fixed_turns: matches!(options.scenario.length, Length::Turns(_)),
-        cycles_per_ns: clock.cycles_per_ns(ClockSample::now()),
-        uncontended_cycles,
-        threads: results
-            .into_iter()
-            .map(|(statistics, _)| statistics)
-            .collect(),
+        Ok((end.duration_since(begin), results?))
     })
 }
 
@@ -206,7 +272,7 @@ fn wait_for<T>(
 /// Nobody met anybody inside, no entry was lost, and every lock is free again.
 fn check_exclusion(
     members: &mut [Member],
-    results: &[(Box<unspin_guest_statistics>, DriverOutcome)],
+    results: &[Outcome],
 ) -> Result<(), Error> {
     let mut results = results.iter().map(|(_, outcome)| outcome);
     for member in members {
@@ -217,7 +283,7 @@ fn check_exclusion(
         let still_locked = member.group.still_locked();
         if violations > 0 || counted != entries || still_locked > 0 {
             return Err(Error::Exclusion {
-                lock: member.kind.name(),
+                lock: member.lock.name(),
                 violations,
                 lost: counted.abs_diff(entries),
                 still_locked,

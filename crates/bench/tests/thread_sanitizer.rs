@@ -58,6 +58,7 @@ fn build(folder: &Path) -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut objects = vec![
         compile(&root.join("c/drivers.c"), folder.join("drivers.o"), &[]),
+        compile(&root.join("c/table.c"), folder.join("table.o"), &[]),
         compile(&root.join("tests/c/race.c"), folder.join("race.o"), &[]),
     ];
     let locks =

@@ -9,8 +9,9 @@ use std::{
 
 use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution};
 use unspin_bench::{
-    Error, ThreadsReport,
+    Axes, Contender, Error, ThreadsReport,
     group::{Group, Phase, Work},
+    table::Hints,
     threads::{self, ThreadsOptions},
 };
 use unspin_scenario::Scenario;
@@ -28,8 +29,14 @@ fn scenario(text: &str) -> Scenario {
 fn run(text: &str, locks: &[LockKind], counts: &[u32]) -> Result<ThreadsReport, Error> {
     let options = ThreadsOptions {
         scenario: &scenario(text),
-        locks: locks.to_vec(),
-        threads: counts.to_vec(),
+        axes: Axes {
+            locks: locks.iter().copied().map(Contender::from).collect(),
+            threads: counts.to_vec(),
+            ..Axes::default()
+        },
+        hints: Hints::None,
+        slice_extension: false,
+        stretch: false,
         repeat: 2,
         interrupt: &AtomicBool::new(false),
     };
@@ -129,7 +136,7 @@ fn every_turn_is_counted_once() {
         assert!(figures.stalls_unheld <= figures.stalls && figures.stalls <= figures.waits);
         assert!(figures.waits <= figures.acquisitions);
         assert!((0.0..=100.0).contains(&figures.waiting_share_percent));
-        assert!(figures.hold_mean_ns > 0.0 && figures.uncontended_cycles > 1.0);
+        assert!(figures.hold_mean_ns > 0.0 && figures.uncontended_cycles.is_some_and(|cycles| cycles > 1.0));
         for sample in &cell.samples {
             assert!(sample.operations_per_second() > 0.0);
             for one in &sample.threads {
@@ -227,8 +234,10 @@ fn an_interrupt_ends_the_run() {
     let interrupt = AtomicBool::new(true);
     let options = ThreadsOptions {
         scenario: &scenario,
-        locks: Vec::new(),
-        threads: Vec::new(),
+        axes: Axes::default(),
+        hints: Hints::None,
+        slice_extension: false,
+        stretch: false,
         repeat: 1,
         interrupt: &interrupt,
     };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * thread_hint.h - what bpf/threads.bpf.c tells a process of its threads: one struct for each, in a map that the process has
+ * mapped. Written at each switch of that thread, by the CPU on which it happens; read at any time. Hints: they may be late,
+ * and stay as they are when the program is gone.
+ */
+#ifndef UNSPIN_ABI_THREAD_HINT_H
+#define UNSPIN_ABI_THREAD_HINT_H
+
+#include "types.h"
+
+/* Threads of all processes that one loaded program can tell of. */
+#define UNSPIN_THREAD_HINTS_MAX 1024u
+
+enum unspin_thread_hint_state {
+	UNSPIN_THREAD_HINT_RUNS = 0, /* or nothing is known */
+	UNSPIN_THREAD_HINT_PREEMPTED = 1,
+	UNSPIN_THREAD_HINT_BLOCKED = 2,
+};
+
+struct unspin_thread_hint {
+	unspin_u32 state;      /* enum unspin_thread_hint_state */
+	unspin_u32 overloaded; /* 1: when it was given its CPU, somebody else could have run there */
+	unspin_u32 cpu;	       /* on which it ran last */
+	unspin_u32 switches;   /* away from a CPU, since it was told of */
+	unspin_u64 reserved[6];
+};
+UNSPIN_ASSERT_SIZE(struct unspin_thread_hint, 64);
+
+#endif

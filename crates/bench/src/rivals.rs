@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What is compared: our locks, and those that people use today (`c/rivals.h`).
+
+use std::ffi::CStr;
+
+use lock_api::RawMutex as _;
+use parking_lot::RawMutex;
+use unspin_abi::LockKind;
+
+use crate::ffi::{self, Driver};
+
+/// One lock of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contender {
+    /// One of `locks/`.
+    Ours(LockKind),
+    /// A rival, by its number in `c/rivals.h`; below `RIVAL_COUNT` and in this build.
+    Rival(usize),
+}
+
+impl From<LockKind> for Contender {
+    fn from(kind: LockKind) -> Contender {
+        Contender::Ours(kind)
+    }
+}
+
+impl Contender {
+    /// Every rival that this build has.
+    pub fn rivals() -> impl Iterator<Item = Contender> {
+        (0..ffi::RIVAL_COUNT)
+            // SAFETY: a constant table; the index is below its length.
+            .filter(|&number| unsafe { ffi::rival_table[number] }.is_some())
+            .map(Contender::Rival)
+    }
+
+    /// Names of the rivals that this build lacks.
+    pub fn missing_rivals() -> Vec<&'static str> {
+        (0..ffi::RIVAL_COUNT)
+            // SAFETY: a constant table; the index is below its length.
+            .filter(|&number| unsafe { ffi::rival_table[number] }.is_none())
+            .map(rival_name)
+            .collect()
+    }
+
+    /// The lock of that name: ours, or a rival of this build.
+    pub fn from_name(name: &str) -> Option<Contender> {
+        LockKind::from_name(name)
+            .map(Contender::Ours)
+            .or_else(|| Contender::rivals().find(|rival| rival.name() == name))
+    }
+
+    /// Its word on the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Contender::Ours(kind) => kind.name(),
+            Contender::Rival(number) => rival_name(number),
+        }
+    }
+
+    /// Whether it is not ours.
+    pub fn is_rival(self) -> bool {
+        matches!(self, Contender::Rival(_))
+    }
+
+    /// Its C drivers.
+    pub(crate) fn driver(self) -> &'static Driver {
+        match self {
+            // SAFETY: constant table with one entry per kind, and kinds are below its length.
+            Contender::Ours(kind) => unsafe { ffi::driver_table[kind.number() as usize] },
+            // SAFETY: constant table; rivals() gives numbers that are in it.
+            Contender::Rival(number) => {
+                unsafe { ffi::rival_table[number] }.expect("a rival of this build")
+            }
+        }
+    }
+}
+
+fn rival_name(number: usize) -> &'static str {
+    // SAFETY: constant C strings of ASCII; the number is below RIVAL_COUNT.
+    unsafe { CStr::from_ptr(ffi::rival_names[number]) }
+        .to_str()
+        .unwrap_or("?")
+}
+
+/// A byte of a slot as parking_lot's mutex, which is one byte, 0 when free and nobody waits.
+///
+/// # Safety
+/// `mutex` points to such a byte that only these functions touch, for as long as the reference lives.
+unsafe fn raw<'a>(mutex: *const u8) -> &'a RawMutex {
+    const _: () = assert!(size_of::<RawMutex>() == 1 && align_of::<RawMutex>() == 1);
+    // SAFETY: size and alignment are asserted; RawMutex::INIT is all zero (tested below).
+    unsafe { &*mutex.cast() }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn unspin_parking_lot_lock(mutex: *mut u8) {
+    // SAFETY: the driver's slot.
+    unsafe { raw(mutex) }.lock();
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn unspin_parking_lot_trylock(mutex: *mut u8) -> u8 {
+    // SAFETY: the driver's slot.
+    unsafe { raw(mutex) }.try_lock().into()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn unspin_parking_lot_is_locked(mutex: *const u8) -> u8 {
+    // SAFETY: the driver's slot.
+    unsafe { raw(mutex) }.is_locked().into()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn unspin_parking_lot_unlock(mutex: *mut u8) {
+    // SAFETY: the driver unlocks what it has locked.
+    unsafe { raw(mutex).unlock() };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_free_parking_lot_mutex_is_zero() {
+        let mutex = RawMutex::INIT;
+        // SAFETY: one byte, as asserted above, initialised.
+        let byte = unsafe { *(&raw const mutex).cast::<u8>() };
+        assert_eq!(byte, 0);
+    }
+
+    #[test]
+    fn names_find_what_they_name() {
+        let all = LockKind::all().map(Contender::Ours).chain(Contender::rivals());
+        for contender in all {
+            assert_eq!(Contender::from_name(contender.name()), Some(contender));
+            // SAFETY: a string literal.
+            let driver = unsafe { CStr::from_ptr(contender.driver().name) };
+            assert_eq!(driver.to_str(), Ok(contender.name()));
+        }
+        for missing in Contender::missing_rivals() {
+            assert_eq!(Contender::from_name(missing), None);
+        }
+        assert_eq!(Contender::from_name("mutexx"), None);
+    }
+}

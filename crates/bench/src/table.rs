@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the threads of a group know of each other (`locks/threads_table.h`), and where their hints come from.
+
+use std::{alloc::Layout, alloc::handle_alloc_error, io, ptr::NonNull};
+
+use unspin_abi::unspin_thread_hint;
+
+use crate::ffi::{self, PlatformTable};
+
+/// Threads of a group that can park and have hints: those with smaller numbers.
+pub const WAITERS_MAX: u32 = ffi::WAITERS_MAX;
+
+/// A page that somebody keeps up to date about threads that it has been told of.
+///
+/// # Safety
+/// `first()` points to `len()` structs that stay mapped for as long as `self` lives.
+pub unsafe trait HintPage: Sync {
+    /// The first struct.
+    fn first(&self) -> *const unspin_thread_hint;
+    /// How many there are.
+    fn len(&self) -> u32;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// The struct of that number is about the calling thread from now on.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn tell_of_this_thread(&self, number: u32) -> io::Result<()>;
+}
+
+/// Where hints come from.
+#[derive(Clone, Copy, Default)]
+pub enum Hints<'a> {
+    /// Nowhere: nobody is ever said to be preempted.
+    #[default]
+    None,
+    /// The kernel's restartable sequences: who was last on my CPU does not run.
+    Rseq,
+    /// A page that a program in the kernel writes.
+    Page(&'a dyn HintPage),
+}
+
+impl std::fmt::Debug for Hints<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl Hints<'_> {
+    /// The word on the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Hints::None => "none",
+            Hints::Rseq => "rseq",
+            Hints::Page(_) => "bpf",
+        }
+    }
+}
+
+/// What rseq offers to threads of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RseqOffers {
+    /// The area can be registered: [`Hints::Rseq`] works.
+    pub area: bool,
+    /// Time-slice extension (Linux 7.0, CONFIG_RSEQ_SLICE_EXTENSION).
+    pub slice_extension: bool,
+}
+
+/// Asks the kernel, on a thread of its own.
+pub fn rseq_offers() -> RseqOffers {
+    static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    // SAFETY: one probe at a time; the thread gets its own area back.
+    let found = std::thread::spawn(|| unsafe { ffi::driver_probe_rseq() })
+        .join()
+        .unwrap_or(0);
+    RseqOffers {
+        area: found & 1 != 0,
+        slice_extension: found & 2 != 0,
+    }
+}
+
+/// One group's table.
+#[derive(Debug)]
+pub struct Table(NonNull<PlatformTable>);
+
+// SAFETY: the C side touches it by atomics only.
+unsafe impl Send for Table {}
+// SAFETY: as above.
+unsafe impl Sync for Table {}
+
+impl Default for Table {
+    fn default() -> Self {
+        Table::new()
+    }
+}
+
+impl Table {
+    /// Without hints; nobody has joined.
+    pub fn new() -> Table {
+        // SAFETY: allocates, nothing else.
+        let table = unsafe { ffi::driver_table_new() };
+        Table(NonNull::new(table).unwrap_or_else(|| handle_alloc_error(Layout::new::<u64>())))
+    }
+
+    pub(crate) fn as_ptr(&self) -> *mut PlatformTable {
+        self.0.as_ptr()
+    }
+
+    /// Threads that join from now on have these hints; a page's structs from `first` on, one for each number.
+    ///
+    /// # Safety
+    /// A page outlives every thread that joins.
+    ///
+    /// # Panics
+    /// When the page is too short.
+    pub unsafe fn set_hints(&self, hints: Hints<'_>, first: u32) {
+        let (kind, page) = match hints {
+            Hints::None => (ffi::HINTS_NONE, std::ptr::null()),
+            Hints::Rseq => (ffi::HINTS_RSEQ, std::ptr::null()),
+            Hints::Page(page) => {
+                assert!(first + WAITERS_MAX <= page.len(), "a struct for each number");
+                // SAFETY: in bounds, as asserted.
+                (ffi::HINTS_PAGE, unsafe {
+                    page.first().add(first as usize)
+                })
+            }
+        };
+        // SAFETY: a live table; the page outlives its use, as the caller promises.
+        unsafe { ffi::driver_table_hints(self.as_ptr(), kind, page) };
+    }
+
+    /// The hints' source is gone: from now on there are none. What is mapped stays mapped.
+    pub fn drop_hints(&self) {
+        // SAFETY: a live table.
+        unsafe { ffi::driver_table_hints(self.as_ptr(), ffi::HINTS_NONE, std::ptr::null()) };
+    }
+
+    /// Threads that join from now on ask for time-slice extension.
+    pub fn want_slice(&self) {
+        // SAFETY: a live table.
+        unsafe { ffi::driver_table_wants_slice(self.as_ptr()) };
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // SAFETY: nobody has joined any more: threads borrow it while they do.
+        unsafe { ffi::driver_table_free(self.as_ptr()) };
+    }
+}

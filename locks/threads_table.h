@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * threads_table.h - what the threads that share locks know of each other: who is parked, and who is not running.
+ *
+ * A program gives each group of threads one platform_table. A thread joins it under its number, takes locks, and leaves. What
+ * the kernel says of a thread is in the thread's seat: its CPU, by restartable sequences (rseq(2)), whose area is moved from
+ * libc's place to the seat, so that it outlives the thread; or what a BPF program at sched_switch writes to `page`.
+ */
+#ifndef UNSPIN_LOCKS_THREADS_TABLE_H
+#define UNSPIN_LOCKS_THREADS_TABLE_H
+
+#include <linux/futex.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "../abi/thread_hint.h"
+
+/* Values of a seat's permit. */
+#define PLATFORM_PERMIT_NONE 0u
+#define PLATFORM_PERMIT_GIVEN 1u /* kicked: the next park ends at once */
+#define PLATFORM_PERMIT_ASKED 2u /* parked */
+
+/* Where the hints of a table come from. */
+enum platform_hints {
+	PLATFORM_HINTS_NONE = 0, /* no answer: 0 */
+	PLATFORM_HINTS_RSEQ = 1,
+	PLATFORM_HINTS_PAGE = 2,
+};
+
+/*
+ * struct rseq of the kernel's ABI (include/uapi/linux/rseq.h): cpu_id at 4; slice_ctrl, Linux 7.0, at 28: request, then
+ * granted, a byte each. The kernel writes it whenever the thread returns to user mode elsewhere than before.
+ */
+#define PLATFORM_RSEQ_BYTES 64u
+#define PLATFORM_RSEQ_CPU 4u
+#define PLATFORM_RSEQ_REQUEST 28u
+#define PLATFORM_RSEQ_GRANTED 29u
+#define PLATFORM_NO_CPU 0xffffffffu
+
+struct platform_seat {
+	unsigned char rseq[PLATFORM_RSEQ_BYTES] __attribute__((aligned(64)));
+	struct platform_word permit __attribute__((aligned(64)));
+	struct platform_word joined;	/* 1 from join to leave */
+	struct platform_word has_rseq;	/* the kernel writes to `rseq` */
+	struct platform_word has_slice; /* time-slice extension was granted to this thread (PR_RSEQ_SLICE_EXTENSION) */
+	struct platform_word parks;	/* waits in the kernel, for tests and tables */
+};
+
+/* All zero is a table without hints that nobody has joined. */
+struct platform_table {
+	struct platform_seat seats[PLATFORM_WAITERS_MAX];
+	/* One for each number, while hints is PLATFORM_HINTS_PAGE; written by others at any time, read once per question. */
+	const struct unspin_thread_hint *page;
+	struct platform_word hints;	 /* enum platform_hints */
+	struct platform_word seats_used; /* greatest number that ever joined, plus 1 */
+	struct platform_word wants_slice; /* 1: threads that join ask for time-slice extension */
+};
+
+/* Values that the kernel's headers of an older system lack (include/uapi/linux/{prctl,auxvec}.h, Linux 7.2, 6.3). */
+#define PLATFORM_PR_RSEQ_SLICE_EXTENSION 79
+#define PLATFORM_PR_RSEQ_SLICE_EXTENSION_SET 2
+#define PLATFORM_PR_RSEQ_SLICE_EXT_ENABLE 1
+#define PLATFORM_SYS_RSEQ_SLICE_YIELD 471
+#define PLATFORM_AT_RSEQ_FEATURE_SIZE 27
+#define PLATFORM_RSEQ_FIRST_BYTES 32u /* of the first version, with which libc registers */
+
+/* libc's own area of the calling thread; 0 when libc has registered none (glibc before 2.35, or told not to). */
+static inline void *platform_libc_rseq(void)
+{
+	return __rseq_size ? (char *)__builtin_thread_pointer() + __rseq_offset : 0;
+}
+
+/* Bytes to register: more than the first version's where the kernel knows more, for that is what makes it offer slices. */
+static inline unspin_u32 platform_rseq_bytes(void)
+{
+	unsigned long features = getauxval(PLATFORM_AT_RSEQ_FEATURE_SIZE);
+
+	return features > PLATFORM_RSEQ_FIRST_BYTES && features <= PLATFORM_RSEQ_BYTES ? (unspin_u32)features
+										       : PLATFORM_RSEQ_FIRST_BYTES;
+}
+
+/* Has the kernel write to the seat from now on. Without rseq nothing happens. libc then asks the kernel for its CPU. */
+static inline void platform_seat_register(struct platform_seat *seat, _Bool wants_slice)
+{
+	void *libc = platform_libc_rseq();
+	long refused;
+
+	if (libc && syscall(SYS_rseq, libc, PLATFORM_RSEQ_FIRST_BYTES, RSEQ_FLAG_UNREGISTER, RSEQ_SIG))
+		return;
+	refused = syscall(SYS_rseq, seat->rseq, platform_rseq_bytes(), 0, RSEQ_SIG);
+	if (refused && libc)
+		syscall(SYS_rseq, libc, PLATFORM_RSEQ_FIRST_BYTES, 0, RSEQ_SIG);
+	if (refused)
+		return;
+	platform_store_release(&seat->has_rseq, 1);
+	if (wants_slice && !prctl(PLATFORM_PR_RSEQ_SLICE_EXTENSION, PLATFORM_PR_RSEQ_SLICE_EXTENSION_SET,
+				  PLATFORM_PR_RSEQ_SLICE_EXT_ENABLE, 0, 0))
+		platform_store_release(&seat->has_slice, 1);
+}
+
+/* Gives libc its area back: the kernel must not write to the seat when the table is gone. */
+static inline void platform_seat_unregister(struct platform_seat *seat)
+{
+	void *libc = platform_libc_rseq();
+
+	if (!platform_load_relaxed(&seat->has_rseq))
+		return;
+	platform_store_relaxed(&seat->has_rseq, 0);
+	platform_store_relaxed(&seat->has_slice, 0);
+	syscall(SYS_rseq, seat->rseq, platform_rseq_bytes(), RSEQ_FLAG_UNREGISTER, RSEQ_SIG);
+	if (libc)
+		syscall(SYS_rseq, libc, PLATFORM_RSEQ_FIRST_BYTES, 0, RSEQ_SIG);
+}
+
+/* The CPU on which the seat's thread was when it last came back from the kernel; PLATFORM_NO_CPU: not known. */
+static inline unspin_u32 platform_seat_cpu(const struct platform_seat *seat)
+{
+	if (!platform_load_relaxed(&seat->has_rseq))
+		return PLATFORM_NO_CPU;
+	/* In bounds and aligned: `rseq` is 64 bytes on a boundary of 64. */
+	return __atomic_load_n((const unspin_u32 *)(const void *)(seat->rseq + PLATFORM_RSEQ_CPU), __ATOMIC_RELAXED);
+}
+
+/* Whether the seat's thread is parked in the kernel, or about to be. */
+static inline _Bool platform_seat_parked(const struct platform_seat *seat)
+{
+	return platform_load_relaxed(&seat->permit) == PLATFORM_PERMIT_ASKED;
+}
+
+/*
+ * Waits for a kick; see platform_park(). One wait in the kernel at most: the caller looks again. EINTR and EAGAIN, and a kernel
+ * that refuses, are returns without cause.
+ */
+static inline void platform_seat_park(struct platform_seat *seat, const struct platform_word *word, unspin_u32 value)
+{
+	if (platform_exchange_ordered(&seat->permit, PLATFORM_PERMIT_NONE) == PLATFORM_PERMIT_GIVEN)
+		return;
+	if (platform_load_acquire(word) != value)
+		return;
+	if (platform_compare_exchange_ordered(&seat->permit, PLATFORM_PERMIT_NONE, PLATFORM_PERMIT_ASKED) ==
+	    PLATFORM_PERMIT_NONE) {
+		platform_store_relaxed(&seat->parks, platform_load_relaxed(&seat->parks) + 1);
+		syscall(SYS_futex, &seat->permit.value, FUTEX_WAIT_PRIVATE, PLATFORM_PERMIT_ASKED, 0, 0, 0);
+	}
+	platform_exchange_ordered(&seat->permit, PLATFORM_PERMIT_NONE);
+}
+
+/* Gives the permit, and wakes the thread if it is in the kernel. */
+static inline void platform_seat_kick(struct platform_seat *seat)
+{
+	if (platform_exchange_ordered(&seat->permit, PLATFORM_PERMIT_GIVEN) == PLATFORM_PERMIT_ASKED)
+		syscall(SYS_futex, &seat->permit.value, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+#endif
