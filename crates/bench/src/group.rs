@@ -84,13 +84,13 @@ unsafe impl Send for Group {}
 unsafe impl Sync for Group {}
 
 impl Group {
-    /// Fresh locks for `threads` threads (1 to [`THREADS_MAX`]) and at most `locks` shared locks.
+    /// Fresh locks for `threads` threads (1 to twice [`THREADS_MAX`]: the latter half has no places in locks that queue) and at most `locks` shared locks.
     ///
     /// # Panics
     /// When a number is out of range.
     pub fn new(lock: impl Into<Contender>, threads: u32, locks: u32) -> Group {
         assert!(
-            (1..=THREADS_MAX).contains(&threads) && locks <= unspin_abi::UNSPIN_GUEST_LOCKS_MAX
+            (1..=2 * THREADS_MAX).contains(&threads) && locks <= unspin_abi::UNSPIN_GUEST_LOCKS_MAX
         );
         let driver = lock.into().driver();
         let count = threads.max(locks);
