@@ -2,7 +2,7 @@
 /*
  * steer_time.bpf.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
  *
- * A queue's clock shows the vtime of the last task of it that began a turn, which was the least then. Who comes, or goes on,
+ * A queue's clock shows the vtime of the last task of it that began a turn while none that waited had less. Who comes, or goes on,
  * is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
  * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
  * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
@@ -126,18 +126,26 @@ static __always_inline void start(struct task_context *task)
 	task->vtime_ns = shared_now_ns + weighted(effective_weight(task), options.slice_ns);
 }
 
-/* The task begins a turn. */
+/*
+ * The task begins a turn. Not always is it the least then: who becomes ours, or changes its weight, while it runs goes on
+ * where it is, and a turn is passed on to whoever was named. Those who wait in its queue must not fall behind the clock
+ * for that: it goes to the least of them at most, as min_vruntime of the fair class did (update_min_vruntime(), Linux 6.5).
+ */
 static __always_inline void set_clock(const struct task_context *task)
 {
 	struct cpu_context *there = cpu_of(task->home);
+	struct task_struct *first = scx_bpf_dsq_peek(task->home);
+	u64 least_ns = task->vtime_ns;
 
+	if (first && before(scheduled(first)->scx.dsq_vtime, least_ns))
+		least_ns = scheduled(first)->scx.dsq_vtime;
 	if (!there) {
-		if (before(shared_now_ns, task->vtime_ns))
-			shared_now_ns = task->vtime_ns;
+		if (before(shared_now_ns, least_ns))
+			shared_now_ns = least_ns;
 		return;
 	}
-	if (before(there->now_ns, task->vtime_ns))
-		there->now_ns = task->vtime_ns;
+	if (before(there->now_ns, least_ns))
+		there->now_ns = least_ns;
 	if (there->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_nr_queued(SHARED_QUEUE) == 0)
 		there->offset_ns = shared_now_ns - there->now_ns;
 }

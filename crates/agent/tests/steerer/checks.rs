@@ -179,6 +179,7 @@ fn cpu_time_follows_weights() {
     cpusets_are_kept();
     a_share_that_cannot_be_used_harms_nobody();
     hostile::a_sleeper_is_served_soon();
+    hostile::a_sleeper_is_served_soon_while_classes_change();
     still_there(&steerer);
 }
 

@@ -4,7 +4,7 @@
 use std::{
     fs,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -123,6 +123,57 @@ pub fn a_sleeper_is_served_soon() {
     });
     println!("  late by {} us at most", longest.as_micros());
     assert!(longest < Duration::from_millis(20), "{longest:?}");
+}
+
+/// The same among many, while a task turns from the real-time class into the lightest of ours again and again: it goes on
+/// where it runs then, without being the least, and may not take the clock past those who wait.
+pub fn a_sleeper_is_served_soon_while_classes_change() {
+    let _busy: Vec<Busy> = (0..24).map(|_| Busy::start(0, None)).collect();
+    let (over, changes) = (AtomicBool::new(false), AtomicU32::new(0));
+    let longest = std::thread::scope(|scope| {
+        let (say, said) = std::sync::mpsc::channel();
+        let (over, changes) = (&over, &changes);
+        scope.spawn(move || {
+            // SAFETY: takes and gives numbers only.
+            say.send(unsafe { libc::gettid() }).expect("it listens");
+            while !over.load(Ordering::Relaxed) {
+                set_class(0, libc::SCHED_IDLE, 0);
+                changes.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let changing = said.recv().expect("it says");
+        let sleeper = scope.spawn(|| {
+            // A new task waits a slice, as all of them do now.
+            for _ in 0..20 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            latest_wakeup(over)
+        });
+        for _ in 0..30 {
+            std::thread::sleep(Duration::from_millis(20));
+            set_class(changing, libc::SCHED_FIFO, 1);
+        }
+        over.store(true, Ordering::Relaxed);
+        sleeper.join().expect("it sleeps")
+    });
+    let changes = changes.into_inner();
+    println!(
+        "  late by {} us at most, {changes} changes of class",
+        longest.as_micros()
+    );
+    assert!(changes >= 15, "{changes}");
+    assert!(longest < Duration::from_millis(20), "{longest:?}");
+}
+
+/// The scheduling class of a thread; 0: of the caller.
+fn set_class(thread: i32, class: i32, priority: i32) {
+    // SAFETY: plain numbers, for which zeros are a value.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = priority;
+    // SAFETY: reads `parameters`, which lives until it returns.
+    let status = unsafe { libc::sched_setscheduler(thread, class, &parameters) };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
 /// Sleeps a millisecond again and again until `over`; by how much it was late at most.

@@ -328,6 +328,7 @@ impl Steer {
             self.tasks[task.index()].vtime_ns,
             self.tasks[task.index()].home,
         );
+        // Who begins a turn here was first in its queue: nobody waits whom the clock could leave behind (`set_clock()`).
         match home {
             None => self.shared_now_ns = self.shared_now_ns.max(vtime_ns),
             Some(cpu) => {
