@@ -2,8 +2,8 @@
 /*
  * steer_time.bpf.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
  *
- * A queue's clock shows the vtime of the last task of it that began a turn while none that waited had less. Who comes, or goes on,
- * is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
+ * A queue's clock shows the vtime of the last task of it that began a turn while none that waited had less. Who comes, or
+ * goes on, is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
  * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
  * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
  * beside it waited until all others had come that far (under stress-ng a sleeper was 677 ms late, 20 ms with the kernel's

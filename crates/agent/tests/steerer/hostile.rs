@@ -163,7 +163,8 @@ pub fn a_sleeper_is_served_soon_while_classes_change() {
         longest.as_micros()
     );
     assert!(changes >= 15, "{changes}");
-    assert!(longest < Duration::from_millis(20), "{longest:?}");
+    // 4 and 18 ms in two builds; 48 ms with a clock that goes along with it.
+    assert!(longest < Duration::from_millis(30), "{longest:?}");
 }
 
 /// The scheduling class of a thread; 0: of the caller.
