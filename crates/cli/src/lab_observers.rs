@@ -16,7 +16,7 @@ use unspin_sim::{
 use unspin_trace::{Cast, PerfettoWriter, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
-pub const KINDS: [&str; 24] = [
+pub const KINDS: [&str; 23] = [
     "switch in",
     "switch out",
     "wake-up",
@@ -37,7 +37,6 @@ pub const KINDS: [&str; 24] = [
     "interrupt taken",
     "interrupt done",
     "halted",
-    "resumed",
     "borrow begins",
     "borrow ends",
     "exit: page fault",
@@ -67,16 +66,15 @@ const fn kind(what: &Happening) -> usize {
             ExitReason::Halt => 12,
             ExitReason::Hypercall => 13,
             ExitReason::Apic => 14,
-            ExitReason::PageFault => 23,
+            ExitReason::PageFault => 22,
         },
         Happening::Entry => 15,
         Happening::IpiSent { .. } => 16,
         Happening::InterruptTaken { .. } => 17,
         Happening::InterruptDone => 18,
         Happening::Halted => 19,
-        Happening::Resumed => 20,
-        Happening::BorrowBegin { .. } => 21,
-        Happening::BorrowEnd { .. } => 22,
+        Happening::BorrowBegin { .. } => 20,
+        Happening::BorrowEnd { .. } => 21,
     }
 }
 

@@ -79,10 +79,8 @@ pub enum Happening {
     },
     /// It is done with it.
     InterruptDone,
-    /// The guest has nothing to do: HLT.
+    /// The guest has nothing to do: HLT. It ends with the next entry.
     Halted,
-    /// The guest goes on after HLT.
-    Resumed,
     /// A loan or grant begins: the task runs on time that is not its own.
     BorrowBegin {
         /// Who.

@@ -140,7 +140,6 @@ impl<W: Write> PerfettoWriter<W> {
             Happening::Exit { reason } => mode(Change::Outside(exit_word(reason))),
             Happening::Entry => mode(Change::Entered),
             Happening::Halted => mode(Change::Halts(true)),
-            Happening::Resumed => mode(Change::Halts(false)),
             Happening::PauseExit { window } => {
                 mode(Change::Outside("exit: pause"));
                 let notes = vec![note("window", window.into())];

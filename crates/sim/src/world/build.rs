@@ -91,7 +91,7 @@ impl<O: Observer> World<O> {
             happenings: 0,
             unfinished: vcpus,
             host,
-            random: Random::new(scenario.seed),
+            seed: scenario.seed,
         };
         for (group, vm) in scenario.vms.iter().enumerate() {
             for _ in 0..vm.count {
@@ -221,8 +221,13 @@ impl<O: Observer> World<O> {
             user: false,
             debt_ns: 0,
         });
+        // Guest tasks start from numbers below this bit.
+        let stream = 1 << 31 | self.vcpus.len() as u32;
+        // SAFETY: two integers.
+        let random = Random::new(unsafe { raw::unspin_lab_random_start(self.seed, stream) });
         let vcpu = Vcpu {
             port,
+            random,
             others: waiting.collect(),
             page_ns: NEVER_NS,
             sleeps_until_ns: NEVER_NS,

@@ -36,7 +36,6 @@ use crate::{
     guest::{memory::Memory, raw},
     happening::{Happening, Observer},
     ids::{Cpu, Task},
-    random::Random,
     scheduler::HostScheduler,
     topology::Topology,
 };
@@ -86,7 +85,8 @@ pub struct World<O> {
     /// vCPUs whose turns are not done.
     unfinished: u32,
     host: LabHost,
-    random: Random,
+    /// Of the scenario; every entity's generator starts from it and a number of its own.
+    seed: u64,
 }
 
 impl<O: Observer> World<O> {

@@ -22,10 +22,15 @@ const UNKNOWN: Fact = Fact {
 };
 
 impl<O: Observer> World<O> {
+    /// Whether something about that vCPU was not seen: drawn from a generator of its own.
+    fn is_lost(&mut self, vcpu: usize, lost_ppm: u32) -> bool {
+        self.vcpus[vcpu].random.below(1_000_000) < u64::from(lost_ppm)
+    }
+
     /// Something that was seen so long ago, and is told later still; now and then it was lost.
-    fn fact(&mut self, value: u32, age_ns: u64) -> Fact {
+    fn fact(&mut self, vcpu: usize, value: u32, age_ns: u64) -> Fact {
         let model = self.host.steering;
-        if model.lost_ppm != 0 && self.random.below(1_000_000) < u64::from(model.lost_ppm) {
+        if model.lost_ppm != 0 && self.is_lost(vcpu, model.lost_ppm) {
             return UNKNOWN;
         }
         let age_ns = (age_ns + u64::from(model.facts_age_ns)).min(UNSPIN_AGE_MAX.into());
@@ -54,26 +59,26 @@ impl<O: Observer> World<O> {
         };
         VcpuFacts {
             critical: if hints {
-                self.fact(critical, off_ns)
+                self.fact(vcpu, critical, off_ns)
             } else {
                 UNKNOWN
             },
-            mode: self.fact(mode, now_ns - steered.exit_ns),
+            mode: self.fact(vcpu, mode, now_ns - steered.exit_ns),
             descheduled: match state {
-                State::Runnable => self.fact(1, off_ns),
-                State::Running => self.fact(0, 0),
+                State::Runnable => self.fact(vcpu, 1, off_ns),
+                State::Running => self.fact(vcpu, 0, 0),
                 State::Sleeping => UNKNOWN,
             },
             yielded: steered
                 .yielded_ns
-                .map_or(UNKNOWN, |at_ns| self.fact(1, now_ns - at_ns)),
-            spun: self.fact(steered.spun, 0),
+                .map_or(UNKNOWN, |at_ns| self.fact(vcpu, 1, now_ns - at_ns)),
+            spun: self.fact(vcpu, steered.spun, 0),
             owes: match steered.owes_since_ns {
-                Some(at_ns) => self.fact(1, now_ns - at_ns),
-                None => self.fact(0, 0),
+                Some(at_ns) => self.fact(vcpu, 1, now_ns - at_ns),
+                None => self.fact(vcpu, 0, 0),
             },
             near: match steered.ran_on {
-                Some(cpu) => self.fact((cpu == near).into(), off_ns),
+                Some(cpu) => self.fact(vcpu, (cpu == near).into(), off_ns),
                 None => UNKNOWN,
             },
         }

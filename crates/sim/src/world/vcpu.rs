@@ -15,6 +15,7 @@ use crate::{
     },
     happening::Vector,
     ids::{Cpu, Task},
+    random::Random,
 };
 
 /// What follows when the host's work for a vCPU is done.
@@ -243,6 +244,8 @@ pub(super) struct Steered {
 pub(super) struct Vcpu {
     pub port: Port,
     pub vm: u32,
+    /// For what happens to it by chance.
+    pub random: Random,
     /// In its VM.
     pub number: u32,
     pub task: Task,

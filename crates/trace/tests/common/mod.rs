@@ -230,7 +230,7 @@ impl<W: Write> World<W> {
             }
             8 => {
                 self.tell(cpu, Happening::Halted);
-                self.tell(cpu, Happening::Resumed);
+                self.tell(cpu, Happening::Entry);
             }
             9 => {
                 player.borrows = !player.borrows;
