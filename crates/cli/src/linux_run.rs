@@ -41,7 +41,10 @@ pub struct LinuxSeen {
 /// Runs the guests and prints what they and the host say.
 pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
     let cache = unspin_testbed::cache_from_environment().unwrap_or_default();
-    let programs = Programs::find(output::in_testbed(), &cache)?;
+    let mut programs = Programs::find(output::in_testbed(), &cache)?;
+    if arguments.lock.is_some() {
+        programs = programs.with_our_kernel()?;
+    }
     let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
     PauseLoop::check(pause_loop.as_ref(), &arguments.host())?;
     let observer = attach(arguments.observe)?;
@@ -55,6 +58,7 @@ pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
         loops: arguments.loops,
         runs: arguments.runs,
         features: arguments.features,
+        ours: arguments.ours(),
         kernel_arguments: arguments.kernel_arguments.clone(),
         symbols: arguments.symbols.is_some(),
         limit: arguments.limit,

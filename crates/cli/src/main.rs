@@ -56,6 +56,7 @@ mod lab_sweep_folder;
 mod lab_sweep_rows;
 mod lab_table_file;
 mod lab_tables;
+mod linux_locks;
 mod linux_run;
 mod linux_tables;
 mod observe;
@@ -126,6 +127,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         }
         Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
         Command::Vm(VmVerb::Linux(arguments)) => linux_run::run(&arguments).map(done),
+        Command::Vm(VmVerb::LinuxLocks(arguments)) => linux_locks::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Lab(verb) => lab::run(&verb).map(done),

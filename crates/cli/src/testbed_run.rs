@@ -9,7 +9,7 @@ use unspin_scenario::{Host, Overrides, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
-    arguments::{Arguments, Command, Emulator, LabVerb, LinuxArguments, TestbedArguments, VmVerb},
+    arguments::{Arguments, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
     testbed_policies,
 };
@@ -53,9 +53,9 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
         let programs = Programs::find(false, &options.cache)?;
         options
             .inputs
-            .extend(programs.inputs(&machine, &linux.programs())?);
+            .extend(programs.inputs(&machine, &linux.programs, linux.our_kernel)?);
     }
-    let host = linux.map(|linux| linux.host());
+    let host = linux.map(|linux| linux.host);
     options.seed = scenario.as_ref().map_or(options.seed, |found| found.seed);
     if let Some(parameters) = scenario
         .map(|found| found.host)
@@ -69,21 +69,46 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
-/// `unspin vm linux ...`, also as the command of another one: QEMU and the guests' programs have to be in the testbed.
-fn linux_of(command: &[OsString]) -> Option<LinuxArguments> {
+/// What the testbed has to hold for Linux guests.
+#[derive(Debug)]
+struct LinuxGuests {
+    programs: Vec<&'static str>,
+    our_kernel: bool,
+    vms: u32,
+    memory_mib: u32,
+    host: Host,
+}
+
+/// `unspin vm linux ...` and `linux-locks`, also as the command of another one: QEMU and the guests' programs have to be in
+/// the testbed.
+fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
     let command = &command[command.iter().rposition(|word| word == "unspin")?..];
-    if command.get(1)? != "vm" || command.get(2)? != "linux" {
+    let verb = command.get(2)?;
+    if command.get(1)? != "vm" || (verb != "linux" && verb != "linux-locks") {
         return None;
     }
     match Arguments::parse_from(command).command {
-        Command::Vm(VmVerb::Linux(arguments)) => Some(arguments),
+        Command::Vm(VmVerb::Linux(arguments)) => Some(LinuxGuests {
+            programs: arguments.programs(),
+            our_kernel: arguments.lock.is_some(),
+            vms: arguments.vms,
+            memory_mib: arguments.memory_mib,
+            host: arguments.host(),
+        }),
+        Command::Vm(VmVerb::LinuxLocks(arguments)) => Some(LinuxGuests {
+            programs: arguments.programs(),
+            our_kernel: arguments.our_kernel(),
+            vms: arguments.vms.iter().copied().max().unwrap_or(1),
+            memory_mib: arguments.memory_mib,
+            host: arguments.host(),
+        }),
         _ => None,
     }
 }
 
 /// What the testbed needs beside its guests: kernel and programs take 400 MiB (the initramfs stands in memory twice
 /// while it is unpacked), and each QEMU some 50 beside its guest's memory.
-fn check_memory(memory_mib: u32, linux: &LinuxArguments) -> Result<(), Failure> {
+fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Failure> {
     let needed = 512 + u64::from(linux.vms) * (u64::from(linux.memory_mib) + 50);
     if needed <= u64::from(memory_mib) {
         return Ok(());
@@ -187,13 +212,18 @@ mod tests {
         let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
         let found = |line| linux_of(&words(line));
         let direct = found("unspin vm linux --vms 2 --ple-window 200").expect("linux");
-        assert_eq!((direct.vms, direct.host().ple_window), (2, Some(200)));
+        assert_eq!((direct.vms, direct.host.ple_window), (2, Some(200)));
         assert_eq!(
-            direct.programs(),
+            direct.programs,
             ["qemu-system-x86_64", "busybox", "hackbench"]
         );
         let behind = found("unspin record /out/r -- unspin vm linux --load idle").expect("linux");
-        assert_eq!(behind.programs(), ["qemu-system-x86_64", "busybox"]);
+        assert_eq!(behind.programs, ["qemu-system-x86_64", "busybox"]);
+        let locks = found("unspin vm linux-locks --vms 1,3 --locks stock,ticket --loads mmaps");
+        let locks = locks.expect("linux");
+        assert_eq!((locks.vms, locks.our_kernel), (3, true));
+        assert_eq!(locks.programs, ["busybox", "mmaps", "qemu-system-x86_64"]);
+        assert!(!direct.our_kernel);
         for other in ["unspin vm run s.toml", "vm linux", "unspin", "ls"] {
             assert!(found(other).is_none(), "{other}");
         }

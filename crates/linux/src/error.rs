@@ -13,6 +13,12 @@ pub enum Error {
         /// What was looked for.
         path: PathBuf,
     },
+    /// What `make setup` does not build is not there.
+    #[error("the Linux guest with our locks is not built: {path} is missing; run `make linux-guest`", path = .path.display())]
+    NotBuilt {
+        /// What was looked for.
+        path: PathBuf,
+    },
     /// A list of files names one that cannot lie below the programs' folder.
     #[error("{list} names {file:?}, which is no path below its folder; run `make clean-cache` and `make setup`", list = .list.display())]
     BadList {

@@ -54,7 +54,8 @@ pub fn run<E: From<Error>>(
     let command = options.load.command(options.groups, options.loops);
     let built = load::initramfs(&options.programs, options.load, &command)?;
     std::fs::write(&initramfs, built).map_err(Error::file("writing", &initramfs))?;
-    let mut fleet = Fleet::start(options, folder.path(), &initramfs)?;
+    let arguments = options.kernel_words();
+    let mut fleet = Fleet::start(options, &arguments, folder.path(), &initramfs)?;
     let ready = |said: &Said| said.ready_ns.is_some();
     fleet.wait("booting", ready, |count| on_phase(Phase::Booting(count)))?;
     fleet.check_features(options)?;
@@ -78,14 +79,19 @@ pub fn run<E: From<Error>>(
 }
 
 impl Fleet {
-    fn start(options: &Options, folder: &Path, initramfs: &Path) -> Result<Fleet, Error> {
+    fn start(
+        options: &Options,
+        kernel_arguments: &[String],
+        folder: &Path,
+        initramfs: &Path,
+    ) -> Result<Fleet, Error> {
         let shape = Shape {
             programs: &options.programs,
             initramfs,
             vcpus: options.vcpus,
             memory_mib: options.memory_mib,
             features: options.features,
-            kernel_arguments: &options.kernel_arguments,
+            kernel_arguments,
         };
         let (sender, heard) = mpsc::channel();
         let count = options.vms as usize;
@@ -253,6 +259,11 @@ impl Fleet {
             options
                 .features
                 .check_log(&said.log, options.vcpus)
+                .and_then(|()| {
+                    options
+                        .ours
+                        .map_or(Ok(()), |ours| ours.check_log(&said.log))
+                })
                 .map_err(|difference| Error::Features {
                     vm: machine.name.clone(),
                     wanted: options.features.to_string(),

@@ -44,6 +44,25 @@ calls() {
     echo "Time: $((end / 100)).$((end / 10 % 10))$((end % 10))"
 }
 
+# make_all JOBS UNITS: compiles so often. torture SECONDS: Linux's own lock torture, which fails when two are inside.
+make_all() {
+    $B mkdir -p /tmp/make
+    # shellcheck disable=SC2046 # one unit per word
+    $B time -f 'Time: %e' /usr/bin/make -B -s -j "$1" -f /usr/share/unspin/Makefile UNITS="$(echo $($B seq "$2"))"
+}
+
+torture() {
+    local modules=/usr/lib/modules end
+    $B insmod $modules/torture.ko || return
+    $B insmod $modules/locktorture.ko torture_type=spin_lock nwriters_stress="$($B nproc)" stat_interval=1 long_hold=20 || return
+    $B sleep "$1"
+    $B rmmod locktorture torture || return
+    end=$($B dmesg | $B grep 'End of test')
+    case $end in *SUCCESS*) ;; *) echo "$end" && return 1 ;; esac
+    $B dmesg | $B sed -n 's/.*Writes: .*Total: \([0-9]*\).*/locks taken: \1/p' | $B tail -n 1
+    echo "Time: $1"
+}
+
 load() {
     count
     while :; do
@@ -57,7 +76,7 @@ load() {
 }
 
 echo "kernel $($B uname -r)" >&3
-$B dmesg | $B grep -E 'kvm-guest: ' | $B sed 's/^/log /' >&3
+$B dmesg | $B grep -E '(kvm-guest|unspin): ' | $B sed 's/^/log /' >&3
 read -r up _ </proc/uptime
 echo "ready $up" >&3
 while read -r word <&3; do

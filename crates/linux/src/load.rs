@@ -7,7 +7,7 @@ use std::path::Path;
 use unspin_testbed::cpio::Archive;
 
 use crate::Error;
-use crate::programs::{Programs, SHELL};
+use crate::programs::{MAKE, MMAPS, Programs, SHELL, TORTURE};
 
 /// PID 1 of every guest; `LOAD` in it is the command of the load.
 const INIT: &str = include_str!("init.sh");
@@ -21,6 +21,12 @@ pub enum Load {
     Messaging,
     /// Function calls to all vCPUs, waited for, while the others run in user mode: what TLB shootdowns do, too.
     Calls,
+    /// GNU make compiling one file many times, so many at once; with `make linux-guest`.
+    Make,
+    /// Threads of one process that map, fill and unmap memory (what ebizzy does); with `make linux-guest`.
+    Mmaps,
+    /// Linux's own lock torture: fails when two are inside one spinlock. Our kernel only.
+    Torture,
     /// Sleeps of a second: what a guest costs that has nothing to do.
     Idle,
 }
@@ -32,6 +38,9 @@ impl Load {
             Self::Hackbench => "hackbench",
             Self::Messaging => "messaging",
             Self::Calls => "calls",
+            Self::Make => "make",
+            Self::Mmaps => "mmaps",
+            Self::Torture => "torture",
             Self::Idle => "idle",
         }
     }
@@ -41,6 +50,9 @@ impl Load {
         match self {
             Self::Hackbench => &[SHELL, "hackbench"],
             Self::Messaging => &[SHELL, "perf"],
+            Self::Make => &[SHELL, MAKE],
+            Self::Mmaps => &[SHELL, MMAPS],
+            Self::Torture => &[SHELL, TORTURE],
             Self::Calls | Self::Idle => &[SHELL],
         }
     }
@@ -53,6 +65,9 @@ impl Load {
                 "/usr/bin/perf bench -f simple sched messaging --group {groups} --nr_loops {loops}"
             ),
             Self::Calls => format!("calls {loops}"),
+            Self::Make => format!("make_all {groups} {loops}"),
+            Self::Mmaps => format!("/usr/bin/mmaps {groups} {loops}"),
+            Self::Torture => format!("torture {loops}"),
             Self::Idle => "sleep 1".to_owned(),
         }
     }
@@ -61,7 +76,12 @@ impl Load {
     fn timed(self, command: &str) -> String {
         match self {
             // They say it themselves.
-            Self::Hackbench | Self::Messaging | Self::Calls => command.to_owned(),
+            Self::Hackbench
+            | Self::Messaging
+            | Self::Calls
+            | Self::Make
+            | Self::Mmaps
+            | Self::Torture => command.to_owned(),
             Self::Idle => format!("$B time -f 'Time: %e' $B {command}"),
         }
     }
@@ -115,7 +135,15 @@ mod tests {
 
     #[test]
     fn pid_1_runs_the_command_and_nothing_is_left_to_fill_in() {
-        for load in [Load::Hackbench, Load::Messaging, Load::Calls, Load::Idle] {
+        for load in [
+            Load::Hackbench,
+            Load::Messaging,
+            Load::Calls,
+            Load::Make,
+            Load::Mmaps,
+            Load::Torture,
+            Load::Idle,
+        ] {
             let command = load.timed(&load.command(3, 50));
             let script = INIT.replace("LOAD", &command);
             assert!(script.contains(&format!("if ! {command} >/tmp/out")));

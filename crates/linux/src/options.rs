@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::load::Load;
-use crate::{Error, Features, Programs};
+use crate::{Error, Features, Ours, Programs};
 
 /// What to run.
 pub struct Options {
@@ -20,14 +20,17 @@ pub struct Options {
     pub memory_mib: u32,
     /// What each runs.
     pub load: Load,
-    /// Groups of 40 tasks of a messaging load, 1 to 1,000.
+    /// Groups of 40 tasks of a messaging load, jobs of `make`, threads of `mmaps`; 1 to 1,000.
     pub groups: u32,
-    /// Messages that each of its senders passes to each receiver, or how often `calls` patches; 1 to 1,000,000.
+    /// Messages that each of its senders passes to each receiver, how often `calls` patches, compilations of `make`, turns of
+    /// each thread of `mmaps`, seconds of `torture`; 1 to 1,000,000.
     pub loops: u32,
     /// Runs of the load that are waited for in each VM, 1 to 10,000.
     pub runs: u32,
     /// The guests' paravirtual features.
     pub features: Features,
+    /// What our kernel is told; `None`: the distribution's kernel runs. [`Programs::with_our_kernel`] goes with it.
+    pub ours: Option<Ours>,
     /// Appended to the guest kernel's command line.
     pub kernel_arguments: Vec<String>,
     /// Bring the symbols of the guest's kernel back from the first VM.
@@ -52,6 +55,13 @@ pub enum Phase {
 }
 
 impl Options {
+    /// Words of the guest kernel's command line beside those of its features.
+    pub(crate) fn kernel_words(&self) -> Vec<String> {
+        let mut words = self.ours.map(Ours::kernel_arguments).unwrap_or_default();
+        words.extend(self.kernel_arguments.iter().cloned());
+        words
+    }
+
     pub(crate) fn check(&self) -> Result<(), Error> {
         for (what, value, least, most) in [
             ("the number of VMs", self.vms, 1, 64),

@@ -15,13 +15,24 @@ const IN_TESTBED: &str = "/linux-guest";
 pub const QEMU: &str = "qemu-system-x86_64";
 /// The guest's shell and tools, one static file.
 pub const SHELL: &str = "busybox";
+/// GNU make and a small C compiler with something to compile, of `make linux-guest`.
+pub const MAKE: &str = "make";
+/// The memory-mapping load, of `make linux-guest`.
+pub const MMAPS: &str = "mmaps";
+/// Linux's lock torture, the modules of our kernel.
+pub const TORTURE: &str = "torture";
+const BUILT: [&str; 3] = [MAKE, MMAPS, TORTURE];
+/// The name of the kernel with the papers' locks, where `guest-linux/build` puts it and in the testbed.
+const OUR_KERNEL: &str = "vmlinuz-unspin";
 const LOADER: &str = "usr/lib64/ld-linux-x86-64.so.2";
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-/// A folder as `setup/unpack-linux-guest` makes it, and the kernel of the guests.
+/// Folders as `setup/unpack-linux-guest` and `guest-linux/build` make them, and the kernel of the guests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Programs {
     folder: PathBuf,
+    /// What `make linux-guest` has built; it need not be there.
+    built: PathBuf,
     kernel: PathBuf,
 }
 
@@ -32,14 +43,16 @@ impl Programs {
     /// # Errors
     /// [`Error::NotSetUp`] naming the first thing missing.
     pub fn find(in_testbed: bool, cache: &Path) -> Result<Programs, Error> {
-        let (folder, kernel) = if in_testbed {
+        let (folder, built, kernel) = if in_testbed {
             (
+                PathBuf::from(IN_TESTBED),
                 PathBuf::from(IN_TESTBED),
                 PathBuf::from(IN_TESTBED).join("vmlinuz"),
             )
         } else {
             (
                 cache.join("linux-guest/current"),
+                cache.join("guest-linux/current"),
                 cache.join("kernel/current/vmlinuz"),
             )
         };
@@ -48,23 +61,53 @@ impl Programs {
                 return Err(Error::NotSetUp { path: path.clone() });
             }
         }
-        Ok(Programs { folder, kernel })
+        Ok(Programs {
+            folder,
+            built,
+            kernel,
+        })
     }
 
-    /// What has to be copied into the testbed so that guests with these programs run there.
+    /// The same with the kernel that has the papers' locks.
     ///
     /// # Errors
-    /// As [`Programs::files`].
-    pub fn inputs(&self, machine: &Machine, programs: &[&str]) -> Result<Vec<Input>, Error> {
+    /// [`Error::NotBuilt`]: `make linux-guest` builds it.
+    pub fn with_our_kernel(&self) -> Result<Programs, Error> {
+        let kernel = self.built.join(OUR_KERNEL);
+        if !kernel.exists() {
+            return Err(Error::NotBuilt { path: kernel });
+        }
+        Ok(Programs {
+            kernel,
+            ..self.clone()
+        })
+    }
+
+    /// What has to be copied into the testbed so that guests with these programs run there, and our kernel, too, when
+    /// `our_kernel` says so.
+    ///
+    /// # Errors
+    /// As [`Programs::files`] and [`Programs::with_our_kernel`].
+    pub fn inputs(
+        &self,
+        machine: &Machine,
+        programs: &[&str],
+        our_kernel: bool,
+    ) -> Result<Vec<Input>, Error> {
         let input = |host: PathBuf, guest: PathBuf| Input {
             host,
             guest: Path::new(IN_TESTBED).join(guest),
             executable: true,
         };
         let mut inputs = vec![input(machine.vmlinuz.clone(), "vmlinuz".into())];
+        if our_kernel {
+            inputs.push(input(self.with_our_kernel()?.kernel, OUR_KERNEL.into()));
+        }
         for program in programs {
-            let list = format!("{program}.files");
-            inputs.push(input(self.folder.join(&list), list.into()));
+            inputs.push(input(
+                self.list(program)?,
+                format!("{program}.files").into(),
+            ));
         }
         for file in self.files(programs)? {
             inputs.push(input(self.path(&file), Path::new("tree").join(&file)));
@@ -79,10 +122,7 @@ impl Programs {
     pub fn files(&self, programs: &[&str]) -> Result<BTreeSet<String>, Error> {
         let mut files = BTreeSet::new();
         for program in programs {
-            let list = self.folder.join(format!("{program}.files"));
-            if !list.exists() {
-                return Err(Error::NotSetUp { path: list });
-            }
+            let list = self.list(program)?;
             let text = std::fs::read_to_string(&list).map_err(Error::file("reading", &list))?;
             for file in text.lines() {
                 let inside = |part| matches!(part, Component::Normal(_));
@@ -96,9 +136,27 @@ impl Programs {
         Ok(files)
     }
 
+    /// Where the list of a program's files lies.
+    fn list(&self, program: &str) -> Result<PathBuf, Error> {
+        let name = format!("{program}.files");
+        let built = self.built.join(&name);
+        let path = self.folder.join(&name);
+        match () {
+            () if path.exists() => Ok(path),
+            () if built.exists() => Ok(built),
+            () if BUILT.contains(&program) => Err(Error::NotBuilt { path: built }),
+            () => Err(Error::NotSetUp { path }),
+        }
+    }
+
     /// Where a file of a list lies here.
     pub fn path(&self, file: &str) -> PathBuf {
-        self.folder.join("tree").join(file)
+        let path = self.folder.join("tree").join(file);
+        let built = self.built.join("tree").join(file);
+        if !path.exists() && built.exists() {
+            return built;
+        }
+        path
     }
 
     /// The guests' kernel.
@@ -175,7 +233,9 @@ mod tests {
     fn what_goes_into_the_testbed_lies_there_as_here() {
         let cache = cache();
         let programs = Programs::find(false, cache.path()).expect("there");
-        let inputs = programs.inputs(&machine(), &["busybox"]).expect("listed");
+        let inputs = programs
+            .inputs(&machine(), &["busybox"], false)
+            .expect("listed");
         let places: Vec<_> = inputs
             .iter()
             .map(|input| input.guest.to_string_lossy())
@@ -190,6 +250,46 @@ mod tests {
         );
         assert_eq!(inputs[0].host, Path::new("/cache/vmlinuz"));
         assert_eq!(inputs[2].host, programs.path("usr/bin/busybox"));
+    }
+
+    #[test]
+    fn our_kernel_and_loads_come_from_their_own_folder() {
+        let cache = cache();
+        let programs = Programs::find(false, cache.path()).expect("there");
+        for missing in [
+            programs.with_our_kernel().map(drop),
+            programs.files(&[MMAPS]).map(drop),
+            programs.inputs(&machine(), &[], true).map(drop),
+        ] {
+            let said = missing.expect_err("not built").to_string();
+            assert!(said.contains("`make linux-guest`"), "{said}");
+        }
+        let built = cache.path().join("guest-linux/current");
+        std::fs::create_dir_all(built.join("tree/usr/bin")).expect("made");
+        for (file, text) in [
+            ("vmlinuz-unspin", "kernel"),
+            ("mmaps.files", "usr/bin/mmaps\n"),
+            ("tree/usr/bin/mmaps", "load"),
+        ] {
+            std::fs::write(built.join(file), text).expect("written");
+        }
+        let ours = programs.with_our_kernel().expect("built");
+        assert_eq!(ours.kernel(), built.join("vmlinuz-unspin"));
+        assert_eq!(ours.path("usr/bin/mmaps"), built.join("tree/usr/bin/mmaps"));
+        let inputs = ours.inputs(&machine(), &[MMAPS], true).expect("listed");
+        let places: Vec<_> = inputs
+            .iter()
+            .map(|input| input.guest.to_string_lossy())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                "/linux-guest/vmlinuz",
+                "/linux-guest/vmlinuz-unspin",
+                "/linux-guest/mmaps.files",
+                "/linux-guest/tree/usr/bin/mmaps"
+            ]
+        );
     }
 
     #[test]

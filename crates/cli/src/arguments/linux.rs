@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use unspin_linux::Features;
+use unspin_linux::{Features, Lock, Marks, Ours};
 use unspin_scenario::{Host, Policy, Scheduler};
 
 use crate::arguments::{Observe, Output, parse_limit};
@@ -18,6 +18,12 @@ pub enum Load {
     Messaging,
     /// Function calls to all vCPUs, waited for (the kernel patches its text), while the others run in user mode.
     Calls,
+    /// GNU make, compiling one file many times (`make linux-guest`).
+    Make,
+    /// Threads that map, fill and unmap memory, as ebizzy does (`make linux-guest`).
+    Mmaps,
+    /// Linux's own lock torture, with --lock: fails when two are inside one spinlock.
+    Torture,
     /// Sleep.
     Idle,
 }
@@ -29,9 +35,24 @@ impl Load {
             Load::Hackbench => unspin_linux::Load::Hackbench,
             Load::Messaging => unspin_linux::Load::Messaging,
             Load::Calls => unspin_linux::Load::Calls,
+            Load::Make => unspin_linux::Load::Make,
+            Load::Mmaps => unspin_linux::Load::Mmaps,
+            Load::Torture => unspin_linux::Load::Torture,
             Load::Idle => unspin_linux::Load::Idle,
         }
     }
+}
+
+/// eCS's marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ecs {
+    /// None.
+    Off,
+    /// Saved and put back when the guest switches tasks.
+    On,
+    /// They stay with the vCPU.
+    #[value(name = "no_save")]
+    NoSave,
 }
 
 /// `unspin vm linux`
@@ -49,10 +70,11 @@ pub struct LinuxArguments {
     /// What each runs, in all at once, over and over until every one has done its runs.
     #[arg(long, value_enum, default_value = "hackbench")]
     pub load: Load,
-    /// Groups of 40 tasks.
+    /// Groups of 40 tasks; jobs of make; threads of mmaps.
     #[arg(long, default_value_t = 2)]
     pub groups: u32,
-    /// Messages that each sender passes to each receiver; how often `calls` patches.
+    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; turns of a thread
+    /// of mmaps; seconds of torture.
     #[arg(long, default_value_t = 100)]
     pub loops: u32,
     /// Runs in each VM that are waited for.
@@ -63,6 +85,16 @@ pub struct LinuxArguments {
     /// Or vee21 (nopvspin,async-pf,steal-time), stock (what KVM and QEMU give).
     #[arg(long, value_name = "WORDS", default_value = "vee21")]
     pub features: Features,
+    /// Our kernel instead of the distribution's (`make linux-guest` builds it), all its spinlocks of this kind: native
+    /// (Linux's own, as --features says), ticket, preemptable, pv_ticket, pv_preemptable.
+    #[arg(long)]
+    pub lock: Option<Lock>,
+    /// The guests ask the host for help after each so many turns of a wait (Friebel 2008); 0: never.
+    #[arg(long, value_name = "TURNS", default_value_t = 0, requires = "lock")]
+    pub help_after: u32,
+    /// The guests mark what they hold in a page for the host (eCS): off, on, or no_save, an ablation.
+    #[arg(long, value_enum, default_value = "off", requires = "lock")]
+    pub ecs: Ecs,
     /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
     /// elsewhere it must be in force.
     #[arg(long, value_name = "NUMBER")]
@@ -101,6 +133,20 @@ impl LinuxArguments {
             ple_gap: self.ple_gap,
             ple_window_fixed: self.ple_window_fixed,
         }
+    }
+
+    /// What our kernel is told; `None`: the distribution's runs.
+    pub fn ours(&self) -> Option<Ours> {
+        let marks = match self.ecs {
+            Ecs::Off => Marks::Off,
+            Ecs::On => Marks::On,
+            Ecs::NoSave => Marks::NoSave,
+        };
+        self.lock.map(|lock| Ours {
+            lock,
+            help_after_turns: self.help_after,
+            marks,
+        })
     }
 
     /// The programs that have to be in the testbed.

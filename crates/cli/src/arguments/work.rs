@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use unspin_scenario::{Overrides, Scenario};
 
-use super::LinuxArguments;
 use super::Output;
+use super::{LinuxArguments, LinuxLocksArguments};
 use crate::{failure::Failure, lab_calibrate};
 
 /// `unspin scenario ...`
@@ -26,6 +26,8 @@ pub enum VmVerb {
     Run(VmRunArguments),
     /// Run unmodified Linux guests under the distribution's QEMU and print what they and the host say.
     Linux(LinuxArguments),
+    /// Run Linux guests with each of the papers' spinlocks, alternately, and print their times beside the ticket lock's.
+    LinuxLocks(LinuxLocksArguments),
 }
 
 /// Flags that override a scenario.
