@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * mmaps - the memory-mapping load of VEE'13's evaluation, after what ebizzy does with "always mmap" (its source is not used):
  * every thread maps a chunk, copies a shared one into it, looks a few keys up, unmaps it, over and over. In one address space

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin vm linux-locks`: VEE'13's cells with Linux guests, each lock's time beside that of the ticket lock.
 
+use std::path::Path;
+
 use unspin_linux::{Error, Lock, Marks, Options, Ours, Programs};
 use unspin_report::{Cell, Column, Table, Unit};
+use unspin_vmm::PauseLoop;
 
 use crate::{
     arguments::{GuestLock, LinuxLocksArguments, Load},
     failure::Failure,
-    interrupt, output,
+    host_columns, interrupt, output,
     progress::Activity,
 };
 
@@ -44,6 +47,8 @@ impl Measured {
 pub fn run(arguments: &LinuxLocksArguments) -> Result<(), Failure> {
     let cache = unspin_testbed::cache_from_environment().unwrap_or_default();
     let programs = Programs::find(output::in_testbed(), &cache)?;
+    let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
+    PauseLoop::check(pause_loop.as_ref(), &arguments.host())?;
     let activity = Activity::start("Linux guests");
     let mut cells = cells(arguments);
     for round in 0..arguments.rounds {
@@ -56,8 +61,10 @@ pub fn run(arguments: &LinuxLocksArguments) -> Result<(), Failure> {
     drop(activity);
     let mut document = output::document("vm linux-locks");
     document.note(format!(
-        "{} vCPUs in each VM, {}; x ticket: the ticket lock's mean time through this one's; paper: VEE'13, section 6.2",
-        arguments.vcpus, arguments.features
+        "{} vCPUs in each VM, {}; {}; x ticket: the ticket lock's mean time through this one's; paper: VEE'13, section 6.2",
+        arguments.vcpus,
+        arguments.features,
+        host_columns::pause_loop_words(pause_loop.as_ref())
     ));
     document.table(table(&cells));
     output::print(&document, arguments.output)?;
@@ -87,6 +94,7 @@ fn size(load: Load) -> (u32, u32) {
         Load::Make => (8, 24),
         Load::Mmaps => (16, 12),
         Load::Calls => (1, 20),
+        Load::Torture => (1, 2),
         _ => (1, 50),
     }
 }

@@ -75,6 +75,10 @@ pub struct LinuxLocksArguments {
     /// Paravirtual features of all guests, as of `vm linux`.
     #[arg(long, value_name = "WORDS", default_value = "vee21")]
     pub features: Features,
+    /// The pause-loop window, which KVM then leaves alone (as of `vm linux`); 0: no pause-loop exits, as on the hosts of 2013
+    /// that had none.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_window: Option<u32>,
     /// How long the guests of one cell may take to boot, and then to run, by this host's clock; a cell that takes longer has no
     /// time, and the next one is run.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_limit)]
@@ -85,15 +89,15 @@ pub struct LinuxLocksArguments {
 }
 
 impl LinuxLocksArguments {
-    /// What the host below the guests has to be: as it is.
+    /// What the host below the guests has to be.
     pub fn host(&self) -> Host {
         Host {
             cpus: None,
             scheduler: Scheduler::Stock,
             policy: Policy::None,
-            ple_window: None,
+            ple_window: self.ple_window,
             ple_gap: None,
-            ple_window_fixed: false,
+            ple_window_fixed: self.ple_window.is_some(),
         }
     }
 
