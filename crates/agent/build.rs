@@ -14,7 +14,14 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for name in ["observe", "empty", "synthetic", "steer", "steer_dry"] {
+    for name in [
+        "observe",
+        "empty",
+        "synthetic",
+        "steer",
+        "steer_dry",
+        "thread_hints",
+    ] {
         compile_bpf(&root, &out, name);
     }
 }

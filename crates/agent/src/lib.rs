@@ -24,6 +24,7 @@ mod recorder;
 mod slots;
 mod steer;
 pub mod synthetic;
+mod thread_hints;
 mod threads;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
@@ -40,4 +41,5 @@ pub use steer::{
     DryAnswer, DryLosses, DryRun, OwnPolicy, OwnPolicyError, SliceSource, SteerCounter, SteerEnd,
     SteerError, SteerOptions, Steerer, base_slice, running_own_policy, set_running_policies,
 };
+pub use thread_hints::ThreadHints;
 pub use threads::monotonic_ns;

@@ -121,9 +121,18 @@ mod tests {
     fn percentiles_are_near_the_values_of_that_rank() {
         let times: Vec<u64> = (1..=1_000).map(|n| n * 1_000).collect();
         let latencies = of(&times);
-        for (per_mille, exact) in [(1, 1e3), (500, 500e3), (950, 950e3), (990, 990e3), (1_000, 1e6)] {
+        for (per_mille, exact) in [
+            (1, 1e3),
+            (500, 500e3),
+            (950, 950e3),
+            (990, 990e3),
+            (1_000, 1e6),
+        ] {
             let seen = latencies.percentile_cycles(per_mille).expect("times");
-            assert!((seen / exact - 1.0).abs() < 1.0 / 15.0, "{per_mille}: {seen}");
+            assert!(
+                (seen / exact - 1.0).abs() < 1.0 / 15.0,
+                "{per_mille}: {seen}"
+            );
         }
         assert_eq!(latencies.longest_cycles(), 1_000_000);
         assert_eq!(latencies.total(), 1_000);
@@ -136,7 +145,10 @@ mod tests {
             let latencies = of(&[time]);
             for per_mille in [1, 500, 1_000] {
                 let seen = latencies.percentile_cycles(per_mille).expect("a time");
-                assert!(seen <= time as f64 && seen >= time as f64 * 0.93, "{time}: {seen}");
+                assert!(
+                    seen <= time as f64 && seen >= time as f64 * 0.93,
+                    "{time}: {seen}"
+                );
             }
         }
     }

@@ -12,6 +12,8 @@ mod findings;
 pub mod group;
 pub mod latency;
 mod neighbours;
+#[cfg(test)]
+mod parking;
 mod plan;
 pub mod points;
 pub mod rivals;
@@ -19,8 +21,6 @@ pub mod script;
 mod summary;
 pub mod table;
 pub mod threads;
-#[cfg(test)]
-mod parking;
 #[cfg(test)]
 mod waiting;
 

@@ -171,7 +171,10 @@ struct Page(Vec<[AtomicU32; 16]>);
 
 impl Page {
     fn new() -> Page {
-        assert_eq!(size_of::<unspin_thread_hint>(), size_of::<[AtomicU32; 16]>());
+        assert_eq!(
+            size_of::<unspin_thread_hint>(),
+            size_of::<[AtomicU32; 16]>()
+        );
         Page((0..WAITERS_MAX).map(|_| Default::default()).collect())
     }
 }
@@ -243,7 +246,10 @@ fn rseq_knows_who_was_last_on_my_cpu() {
             let limit = Instant::now() + Duration::from_secs(10);
             // At once unless the other has not come back from the kernel since it was confined.
             while !(joined.sees_preempted(1) && joined.sees_overload()) {
-                assert!(Instant::now() < limit, "the other is on my CPU, and never said to be");
+                assert!(
+                    Instant::now() < limit,
+                    "the other is on my CPU, and never said to be"
+                );
                 thread::yield_now();
             }
             assert!(!joined.sees_preempted(0), "I run");
@@ -319,7 +325,9 @@ fn no_lock_hangs_or_lets_two_in_because_a_hint_lies() {
                     let handles: Vec<_> = (0..THREADS)
                         .map(|number| scope.spawn(move || group.validate(work, phase, number)))
                         .collect();
-                    let seen = handles.into_iter().map(|handle| handle.join().expect("no panic"));
+                    let seen = handles
+                        .into_iter()
+                        .map(|handle| handle.join().expect("no panic"));
                     let entered = seen
                         .map(|one| {
                             assert_eq!(one.violations, 0, "{kind:?} {kind_of_lie:?}");

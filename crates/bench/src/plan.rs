@@ -4,7 +4,8 @@
 use unspin_scenario::{Distribution, Scenario, Vm, WorkUnit};
 
 use crate::{
-    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::Hints, threads::ThreadsOptions,
+    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::Hints,
+    threads::ThreadsOptions,
 };
 
 /// Most neighbours.
@@ -65,12 +66,19 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
     if least == 0 || most.is_none_or(|most| most > THREADS_MAX) {
         return Err(Error::Threads(THREADS_MAX));
     }
-    if options.axes.neighbours.iter().any(|&count| count > NEIGHBOURS_MAX) {
+    if options
+        .axes
+        .neighbours
+        .iter()
+        .any(|&count| count > NEIGHBOURS_MAX)
+    {
         return Err(Error::Unsupported("at most 1,024 neighbours"));
     }
     if let Hints::Page(page) = options.hints {
         if groups > page.len() / crate::table::WAITERS_MAX {
-            return Err(Error::Unsupported("hints from BPF are for 16 groups at most"));
+            return Err(Error::Unsupported(
+                "hints from BPF are for 16 groups at most",
+            ));
         }
     }
     if groups.saturating_mul(most.unwrap_or(1)) > 4_096 {
@@ -95,7 +103,11 @@ pub fn needs_rate(options: &ThreadsOptions<'_>) -> bool {
 /// The cells in the order asked for: for each lock, all points.
 pub fn plans(options: &ThreadsOptions<'_>) -> Vec<Plan> {
     let axes = &options.axes;
-    let neighbours: &[u32] = if axes.neighbours.is_empty() { &[0] } else { &axes.neighbours };
+    let neighbours: &[u32] = if axes.neighbours.is_empty() {
+        &[0]
+    } else {
+        &axes.neighbours
+    };
     let mut plans = Vec::new();
     for lock in or_own(&axes.locks) {
         let mut point = 0;

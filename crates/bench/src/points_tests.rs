@@ -15,25 +15,28 @@ fn work(ns: u64) -> Distribution {
 
 /// A cell of two threads that do those operations in each of four repetitions.
 fn cell(lock: &str, is_rival: bool, operations: [[u64; 2]; 4]) -> Cell {
-    let samples = operations.into_iter().enumerate().map(|(repetition, each)| {
-        let threads = each.map(|operations| {
-            let mut statistics = Box::<unspin_abi::unspin_guest_statistics>::default();
-            statistics.operations = operations;
-            statistics.done_tsc = 1_000;
-            statistics
+    let samples = operations
+        .into_iter()
+        .enumerate()
+        .map(|(repetition, each)| {
+            let threads = each.map(|operations| {
+                let mut statistics = Box::<unspin_abi::unspin_guest_statistics>::default();
+                statistics.operations = operations;
+                statistics.done_tsc = 1_000;
+                statistics
+            });
+            Sample {
+                repetition: repetition as u32,
+                window_ns: 1_000,
+                fixed_turns: false,
+                cycles_per_ns: 1.0,
+                uncontended_cycles: None,
+                acquire: Latencies::default(),
+                cpu_ns: 0,
+                parks: 0,
+                threads: threads.into(),
+            }
         });
-        Sample {
-            repetition: repetition as u32,
-            window_ns: 1_000,
-            fixed_turns: false,
-            cycles_per_ns: 1.0,
-            uncontended_cycles: None,
-            acquire: Latencies::default(),
-            cpu_ns: 0,
-            parks: 0,
-            threads: threads.into(),
-        }
-    });
     Cell {
         lock: lock.to_owned(),
         is_rival,
@@ -69,9 +72,16 @@ fn the_rival_is_chosen_on_one_half_and_judged_on_the_other() {
     let [point] = &points[..] else {
         panic!("one point: {points:?}")
     };
-    assert_eq!((point.ours.lock.as_str(), point.rival.lock.as_str()), ("ours", "lucky"));
+    assert_eq!(
+        (point.ours.lock.as_str(), point.rival.lock.as_str()),
+        ("ours", "lucky")
+    );
     assert!((point.ratio - 2.0).abs() < 1e-9, "{}", point.ratio);
-    assert!((point.null_ratio - 0.8).abs() < 1e-9, "{}", point.null_ratio);
+    assert!(
+        (point.null_ratio - 0.8).abs() < 1e-9,
+        "{}",
+        point.null_ratio
+    );
     assert_eq!(point.held_share, Some(1.0));
     assert!(point.is_contended());
 }
@@ -105,7 +115,10 @@ fn worst_points_come_first_and_rare_locks_are_not_contended() {
     }
     cells.extend(rare);
     let points = points(&report(cells));
-    assert_eq!(points.iter().map(|point| point.number).collect::<Vec<_>>(), [1, 0]);
+    assert_eq!(
+        points.iter().map(|point| point.number).collect::<Vec<_>>(),
+        [1, 0]
+    );
     assert!((points[0].ratio - 0.6).abs() < 1e-9);
     assert!(!points[0].is_contended() && points[1].is_contended());
 }

@@ -130,7 +130,9 @@ mod tests {
 
     #[test]
     fn names_find_what_they_name() {
-        let all = LockKind::all().map(Contender::Ours).chain(Contender::rivals());
+        let all = LockKind::all()
+            .map(Contender::Ours)
+            .chain(Contender::rivals());
         for contender in all {
             assert_eq!(Contender::from_name(contender.name()), Some(contender));
             // SAFETY: a string literal.

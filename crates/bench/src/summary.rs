@@ -180,7 +180,8 @@ impl Cell {
             .samples
             .iter()
             .filter_map(|sample| sample.uncontended_cycles);
-        let mean_per_operation = |sum: u64| (acquisitions > 0).then(|| sum as f64 / acquisitions as f64);
+        let mean_per_operation =
+            |sum: u64| (acquisitions > 0).then(|| sum as f64 / acquisitions as f64);
         Figures {
             waiting_share_percent: mean(
                 self.samples

@@ -121,11 +121,12 @@ impl Table {
             Hints::None => (ffi::HINTS_NONE, std::ptr::null()),
             Hints::Rseq => (ffi::HINTS_RSEQ, std::ptr::null()),
             Hints::Page(page) => {
-                assert!(first + WAITERS_MAX <= page.len(), "a struct for each number");
+                assert!(
+                    first + WAITERS_MAX <= page.len(),
+                    "a struct for each number"
+                );
                 // SAFETY: in bounds, as asserted.
-                (ffi::HINTS_PAGE, unsafe {
-                    page.first().add(first as usize)
-                })
+                (ffi::HINTS_PAGE, unsafe { page.first().add(first as usize) })
             }
         };
         // SAFETY: a live table; the page outlives its use, as the caller promises.

@@ -23,8 +23,8 @@ use crate::{
     neighbours,
     plan::{self, Axes, Plan},
     rivals::Contender,
-    table::{Hints, WAITERS_MAX},
     summary::{Cell, Sample, ThreadsReport},
+    table::{Hints, WAITERS_MAX},
 };
 
 /// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
@@ -52,6 +52,11 @@ struct Member {
     threads: u32,
     group: Group,
     work: Work,
+}
+
+/// How many samples [`run`] will take.
+pub fn samples(options: &ThreadsOptions<'_>) -> usize {
+    plan::plans(options).len() * options.repeat as usize
 }
 
 /// Runs all cells. `progress` is told after each sample how many of how many are done.
@@ -133,7 +138,11 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
             };
             let group = Group::new(lock, threads, work.locks);
             // SAFETY: `options` borrows the page for longer than the threads run.
-            unsafe { group.table().set_hints(options.hints, number as u32 * WAITERS_MAX) };
+            unsafe {
+                group
+                    .table()
+                    .set_hints(options.hints, number as u32 * WAITERS_MAX)
+            };
             if options.slice_extension {
                 group.table().want_slice();
             }
@@ -219,7 +228,8 @@ fn run_threads(
                 let body = move || {
                     cpus.confine_this_thread()?;
                     if let Hints::Page(page) = options.hints {
-                        page.tell_of_this_thread(page_number).map_err(Error::Hints)?;
+                        page.tell_of_this_thread(page_number)
+                            .map_err(Error::Hints)?;
                     }
                     Ok(member.group.turns(&member.work, phase, thread))
                 };
@@ -270,10 +280,7 @@ fn wait_for<T>(
 }
 
 /// Nobody met anybody inside, no entry was lost, and every lock is free again.
-fn check_exclusion(
-    members: &mut [Member],
-    results: &[Outcome],
-) -> Result<(), Error> {
+fn check_exclusion(members: &mut [Member], results: &[Outcome]) -> Result<(), Error> {
     let mut results = results.iter().map(|(_, outcome)| outcome);
     for member in members {
         let own: Vec<_> = results.by_ref().take(member.threads as usize).collect();

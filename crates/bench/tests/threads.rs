@@ -136,7 +136,12 @@ fn every_turn_is_counted_once() {
         assert!(figures.stalls_unheld <= figures.stalls && figures.stalls <= figures.waits);
         assert!(figures.waits <= figures.acquisitions);
         assert!((0.0..=100.0).contains(&figures.waiting_share_percent));
-        assert!(figures.hold_mean_ns > 0.0 && figures.uncontended_cycles.is_some_and(|cycles| cycles > 1.0));
+        assert!(
+            figures.hold_mean_ns > 0.0
+                && figures
+                    .uncontended_cycles
+                    .is_some_and(|cycles| cycles > 1.0)
+        );
         for sample in &cell.samples {
             assert!(sample.operations_per_second() > 0.0);
             for one in &sample.threads {

@@ -6,6 +6,8 @@ mod bench_engine;
 mod bench_engine_rivals;
 mod bench_observing;
 mod bench_threads;
+mod bench_threads_hints;
+mod bench_threads_plot;
 mod compare;
 mod compare_cells;
 mod compare_details;

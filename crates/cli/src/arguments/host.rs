@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Output, OverrideArguments, parse_limit};
+use super::{Output, ThreadsArguments, parse_limit};
 
 /// `unspin testbed ...`
 #[derive(Debug, Subcommand)]
@@ -168,29 +168,6 @@ pub struct BootsArguments {
     /// Only boots since this moment, in seconds since 1970 (date +%s).
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub since: u64,
-    /// How to print.
-    #[command(flatten)]
-    pub output: Output,
-}
-
-/// `unspin bench threads`
-#[derive(Args, Debug)]
-pub struct ThreadsArguments {
-    /// The scenario, in TOML; a ticket lock held for 300 loops in 3,000 when there is none.
-    #[arg(value_name = "SCENARIO")]
-    pub file: Option<PathBuf>,
-    /// What overrides it.
-    #[command(flatten)]
-    pub overrides: OverrideArguments,
-    /// Locks to compare, apart by commas; the scenario's own when absent.
-    #[arg(long = "lock", value_name = "LOCK", value_delimiter = ',')]
-    pub locks: Vec<String>,
-    /// Numbers of threads, apart by commas; the scenario's vCPUs when absent.
-    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
-    pub threads: Vec<u32>,
-    /// How often each lock is run with each number of threads.
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub repeat: u32,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

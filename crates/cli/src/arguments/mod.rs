@@ -8,6 +8,7 @@ mod linux;
 mod linux_locks;
 mod see;
 mod steer;
+mod threads;
 mod work;
 
 use std::time::Duration;
@@ -21,6 +22,7 @@ pub use linux::*;
 pub use linux_locks::*;
 pub use see::*;
 pub use steer::*;
+pub use threads::*;
 pub use work::*;
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.

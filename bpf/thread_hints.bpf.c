@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * thread_hints.bpf.c - tells processes which of their threads are not running, in a map that they have mapped
+ * (abi/thread_hint.h). A thread says by itself which struct is about it (BPF_PROG_RUN): the current task is its own.
+ */
+#include "kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../abi/thread_hint.h"
+
+char program_license[] SEC("license") = "GPL";
+
+#define BPF_F_MMAPABLE (1u << 10) /* include/uapi/linux/bpf.h */
+
+/* kernel/sched/sched.h: tasks that could run there, the current one included. */
+struct rq {
+	unsigned int nr_running;
+} __attribute__((preserve_access_index));
+extern const struct rq runqueues __ksym __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, UNSPIN_THREAD_HINTS_MAX);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct unspin_thread_hint);
+} hints SEC(".maps");
+
+/* A task's struct in `hints`, plus 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} hint_of_task SEC(".maps");
+
+/* What a thread passes to tell_of_this_thread(). */
+struct told {
+	u32 number;
+	u32 done;
+};
+
+/* The task's struct; NULL when nobody has told of it. */
+static __always_inline struct unspin_thread_hint *hint_of(struct task_struct *task)
+{
+	/* Most tasks have no storage at all: spares them the call. */
+	u32 *number = task->bpf_storage ? bpf_task_storage_get(&hint_of_task, task, NULL, 0) : NULL;
+	u32 index;
+
+	if (!number || !*number)
+		return NULL;
+	index = *number - 1;
+	return bpf_map_lookup_elem(&hints, &index); /* NULL when out of bounds */
+}
+
+SEC("syscall")
+int tell_of_this_thread(struct told *told)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct unspin_thread_hint *hint;
+	u32 number = told->number, *of_task;
+
+	told->done = 0;
+	hint = bpf_map_lookup_elem(&hints, &number);
+	of_task = bpf_task_storage_get(&hint_of_task, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!hint || !of_task)
+		return 0;
+	*hint = (struct unspin_thread_hint){};
+	*of_task = number + 1;
+	told->done = 1;
+	return 0;
+}
+
+/* Whether more than one task could run here; where the kernel does not show its run queues, whether `left` could. */
+static __always_inline bool others_wait_here(bool left)
+{
+	const struct rq *here;
+
+	if (!&runqueues)
+		return left;
+	here = bpf_this_cpu_ptr(&runqueues);
+	return here->nr_running > 1;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
+{
+	struct unspin_thread_hint *leaves = hint_of(previous), *comes = hint_of(next);
+	bool runnable = preempt || !previous_state;
+
+	if (leaves) {
+		leaves->state = runnable ? UNSPIN_THREAD_HINT_PREEMPTED : UNSPIN_THREAD_HINT_BLOCKED;
+		leaves->switches++;
+	}
+	if (comes) {
+		comes->cpu = bpf_get_smp_processor_id();
+		comes->overloaded = others_wait_here(runnable && previous->pid);
+		comes->state = UNSPIN_THREAD_HINT_RUNS;
+	}
+	return 0;
+}

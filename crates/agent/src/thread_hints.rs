@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `bpf/thread_hints.bpf.c`: which threads of this process are not running, in memory that the process reads by itself.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    ptr::{self, NonNull},
+};
+
+use libbpf_rs::{Link, Object, ObjectBuilder};
+use unspin_abi::{UNSPIN_THREAD_HINTS_MAX, unspin_thread_hint};
+
+use crate::{Error, load};
+
+static THREAD_HINTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/thread_hints.bpf.o"));
+
+const BYTES: usize = UNSPIN_THREAD_HINTS_MAX as usize * size_of::<unspin_thread_hint>();
+
+/// The loaded program and its mapped map. The program runs until this is dropped, or [`ThreadHints::detach`].
+#[derive(Debug)]
+pub struct ThreadHints {
+    first: NonNull<unspin_thread_hint>,
+    tell: OwnedFd,
+    links: Vec<Link>,
+    _object: Object,
+}
+
+// SAFETY: the memory is mapped read-only and its readers expect it to change; the rest is file descriptors.
+unsafe impl Send for ThreadHints {}
+// SAFETY: as above; tell_of_this_thread() is one system call.
+unsafe impl Sync for ThreadHints {}
+
+impl ThreadHints {
+    /// Loads and attaches the program, and maps what it writes.
+    ///
+    /// # Errors
+    /// When the kernel refuses: not root, no BTF, no mappable maps (before Linux 5.5).
+    pub fn attach() -> Result<ThreadHints, Error> {
+        let object = load::with_log(|| {
+            ObjectBuilder::default()
+                .name("thread_hints")
+                .and_then(|builder| builder.open_memory(THREAD_HINTS))
+                .and_then(|object| object.load())
+                .map_err(|source| {
+                    load::refused("loading the program that tells of threads", source)
+                })
+        })?;
+        let failed = |step: &str, source: io::Error| load::refused(step, source.into());
+        let missing = || io::Error::from(io::ErrorKind::NotFound);
+        let tell = object
+            .progs()
+            .find(|program| program.name() == "tell_of_this_thread")
+            .ok_or_else(missing)
+            .and_then(|program| program.as_fd().try_clone_to_owned())
+            .map_err(|source| failed("finding the program that takes threads", source))?;
+        let first = map(&load::map(&object, "hints")?)
+            .map_err(|source| failed("mapping what is told of threads", source))?;
+        // From here on a failure unmaps it again.
+        let mut hints = ThreadHints {
+            first,
+            tell,
+            links: Vec::new(),
+            _object: object,
+        };
+        hints.links = load::attach(&hints._object)?;
+        Ok(hints)
+    }
+
+    /// `UNSPIN_THREAD_HINTS_MAX` structs, which stay mapped until this is dropped.
+    pub fn first(&self) -> *const unspin_thread_hint {
+        self.first.as_ptr()
+    }
+
+    /// The struct of that number is about the calling thread from now on, until another thread takes it.
+    ///
+    /// # Errors
+    /// A number of `UNSPIN_THREAD_HINTS_MAX` or more, or a kernel that refuses.
+    pub fn tell_of_this_thread(&self, number: u32) -> io::Result<()> {
+        let mut told = [number, 0];
+        let mut options = libbpf_rs::libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_rs::libbpf_sys::bpf_test_run_opts>() as u64,
+            ctx_in: told.as_mut_ptr().cast_const().cast(),
+            ctx_size_in: size_of_val(&told) as u32,
+            ..Default::default()
+        };
+        // SAFETY: a live fd, and options whose only pointer is to `told`, writable, of the size given, which outlives the call.
+        let result = unsafe {
+            libbpf_rs::libbpf_sys::bpf_prog_test_run_opts(self.tell.as_raw_fd(), &mut options)
+        };
+        match (result, told[1]) {
+            (0, 1) => Ok(()),
+            (0, _) => Err(io::Error::from(io::ErrorKind::InvalidInput)),
+            (error, _) => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    /// The program runs no more; what it wrote stays as it is.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+}
+
+fn map(hints: &libbpf_rs::MapHandle) -> io::Result<NonNull<unspin_thread_hint>> {
+    // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (its size is asserted in abi/).
+    let address = unsafe {
+        libc::mmap(
+            ptr::null_mut(),
+            BYTES,
+            libc::PROT_READ,
+            libc::MAP_SHARED,
+            hints.as_fd().as_raw_fd(),
+            0,
+        )
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(address.cast()).ok_or_else(|| io::Error::from(io::ErrorKind::OutOfMemory))
+}
+
+impl Drop for ThreadHints {
+    fn drop(&mut self) {
+        // SAFETY: mapped in attach() with that length; nobody may use first() after this is dropped.
+        unsafe { libc::munmap(self.first.as_ptr().cast(), BYTES) };
+    }
+}
