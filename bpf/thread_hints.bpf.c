@@ -19,7 +19,7 @@ char program_license[] SEC("license") = "GPL";
 struct rq {
 	unsigned int nr_running;
 } __attribute__((preserve_access_index));
-extern const struct rq runqueues __ksym __weak;
+extern const struct rq runqueues __ksym __weak; /* no address where the kernel was built without KALLSYMS_ALL */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -74,31 +74,46 @@ int tell_of_this_thread(struct told *told)
 	return 0;
 }
 
-/* Whether more than one task could run here; where the kernel does not show its run queues, whether `left` could. */
-static __always_inline bool others_wait_here(bool left)
+static __always_inline void leave(struct task_struct *previous, bool runnable)
 {
-	const struct rq *here;
+	struct unspin_thread_hint *leaves = hint_of(previous);
 
-	if (!&runqueues)
-		return left;
-	here = bpf_this_cpu_ptr(&runqueues);
-	return here->nr_running > 1;
+	if (!leaves)
+		return;
+	leaves->state = runnable ? UNSPIN_THREAD_HINT_PREEMPTED : UNSPIN_THREAD_HINT_BLOCKED;
+	leaves->switches++;
+}
+
+static __always_inline void arrive(struct unspin_thread_hint *comes, bool overloaded)
+{
+	comes->cpu = bpf_get_smp_processor_id();
+	comes->overloaded = overloaded;
+	comes->state = UNSPIN_THREAD_HINT_RUNS;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
 {
-	struct unspin_thread_hint *leaves = hint_of(previous), *comes = hint_of(next);
+	struct unspin_thread_hint *comes = hint_of(next);
+	const struct rq *here;
+
+	leave(previous, preempt || !previous_state);
+	if (comes && &runqueues) {
+		here = bpf_this_cpu_ptr(&runqueues);
+		arrive(comes, here->nr_running > 1);
+	}
+	return 0;
+}
+
+/* The same without a look at the run queue: overloaded when the one that leaves could go on. Loaded where the other cannot be. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch_plain, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
+{
+	struct unspin_thread_hint *comes = hint_of(next);
 	bool runnable = preempt || !previous_state;
 
-	if (leaves) {
-		leaves->state = runnable ? UNSPIN_THREAD_HINT_PREEMPTED : UNSPIN_THREAD_HINT_BLOCKED;
-		leaves->switches++;
-	}
-	if (comes) {
-		comes->cpu = bpf_get_smp_processor_id();
-		comes->overloaded = others_wait_here(runnable && previous->pid);
-		comes->state = UNSPIN_THREAD_HINT_RUNS;
-	}
+	leave(previous, runnable);
+	if (comes)
+		arrive(comes, runnable && previous->pid);
 	return 0;
 }

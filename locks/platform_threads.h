@@ -34,7 +34,7 @@ struct platform_thread {
 	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
 	unspin_u32 pause_every_turns;	    /* 1 or more: PAUSE at every k-th turn */
 	unspin_u32 turns_to_pause;
-	unspin_u32 number;	       /* among the threads that share locks; set by platform_thread_number() */
+	unspin_u32 number;	      /* among the threads that share locks; set by platform_thread_number() */
 	struct platform_table *table; /* of those threads; 0: none */
 };
 
@@ -247,7 +247,8 @@ static inline _Bool platform_is_overloaded(void)
 	cpu = platform_seat_cpu(own);
 	used = cpu == PLATFORM_NO_CPU ? 0 : platform_load_relaxed(&table->seats_used);
 	for (unspin_u32 number = 0; number < used; number++) {
-		const struct platform_seat *seat = &table->seats[number]; /* in bounds: seats_used is at most their number */
+		const struct platform_seat *seat =
+			&table->seats[number]; /* in bounds: seats_used is at most their number */
 
 		if (seat != own && platform_seat_cpu(seat) == cpu && !platform_seat_parked(seat))
 			return 1;

@@ -54,8 +54,8 @@ struct platform_table {
 	struct platform_seat seats[PLATFORM_WAITERS_MAX];
 	/* One for each number, while hints is PLATFORM_HINTS_PAGE; written by others at any time, read once per question. */
 	const struct unspin_thread_hint *page;
-	struct platform_word hints;	 /* enum platform_hints */
-	struct platform_word seats_used; /* greatest number that ever joined, plus 1 */
+	struct platform_word hints;	  /* enum platform_hints */
+	struct platform_word seats_used;  /* greatest number that ever joined, plus 1 */
 	struct platform_word wants_slice; /* 1: threads that join ask for time-slice extension */
 };
 

@@ -45,6 +45,7 @@ fn main() {
     let rivals = rivals(&c);
     let mut objects = c_build(&root, threads)
         .file(c.join("drivers.c"))
+        .file(c.join("ecs.c"))
         .file(c.join("table.c"))
         .compile_intermediates();
     let mut table = c_build(&root, threads);

@@ -36,15 +36,7 @@ impl ThreadHints {
     /// # Errors
     /// When the kernel refuses: not root, no BTF, no mappable maps (before Linux 5.5).
     pub fn attach() -> Result<ThreadHints, Error> {
-        let object = load::with_log(|| {
-            ObjectBuilder::default()
-                .name("thread_hints")
-                .and_then(|builder| builder.open_memory(THREAD_HINTS))
-                .and_then(|object| object.load())
-                .map_err(|source| {
-                    load::refused("loading the program that tells of threads", source)
-                })
-        })?;
+        let object = load(true).or_else(|_| load(false))?;
         let failed = |step: &str, source: io::Error| load::refused(step, source.into());
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let tell = object
@@ -98,6 +90,28 @@ impl ThreadHints {
     pub fn detach(&mut self) {
         self.links.clear();
     }
+}
+
+/// With the program that looks at run queues, or with the one that does not: the kernel need not give their address away.
+fn load(run_queues: bool) -> Result<Object, Error> {
+    let left_out = if run_queues {
+        "on_switch_plain"
+    } else {
+        "on_switch"
+    };
+    load::with_log(|| {
+        let refused = |source| load::refused("loading the program that tells of threads", source);
+        let mut object = ObjectBuilder::default()
+            .name("thread_hints")
+            .and_then(|builder| builder.open_memory(THREAD_HINTS))
+            .map_err(refused)?;
+        for mut program in object.progs_mut() {
+            if program.name() == left_out {
+                program.set_autoload(false);
+            }
+        }
+        object.load().map_err(refused)
+    })
 }
 
 fn map(hints: &libbpf_rs::MapHandle) -> io::Result<NonNull<unspin_thread_hint>> {

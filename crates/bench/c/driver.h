@@ -51,7 +51,8 @@ struct driver_outcome {
 	unspin_u64 cpu_ns;	   /* that the thread ran (CLOCK_THREAD_CPUTIME_ID) */
 	unspin_u64 longest_cycles; /* to acquire */
 	unspin_u64 parks;	   /* waits in the kernel */
-	unspin_u64 acquire_count[DRIVER_ACQUIRE_BUCKETS]; /* all acquisitions, those that waited and those that did not */
+	unspin_u64
+		acquire_count[DRIVER_ACQUIRE_BUCKETS]; /* all acquisitions, those that waited and those that did not */
 };
 UNSPIN_ASSERT_SIZE(struct driver_outcome, 40 + 8 * DRIVER_ACQUIRE_BUCKETS);
 
@@ -108,6 +109,20 @@ void driver_table_hints(struct platform_table *table, unspin_u32 hints, const st
 void driver_table_wants_slice(struct platform_table *table);
 /* Whether this kernel gives the calling thread what it asks for: bit 0 rseq, bit 1 time-slice extension. */
 unspin_u32 driver_probe_rseq(void);
+
+/* Rows of eCS's Table 4, and their names: spinlock, rwlock_read, ...; 0 for a number that is none. */
+#define DRIVER_ECS_ROWS 7u
+const char *driver_ecs_name(unspin_u32 row);
+/* What a row's threads share, fresh; 0 when there is no memory. `row` is below DRIVER_ECS_ROWS, here and below. */
+void *driver_ecs_new(unspin_u32 row);
+void driver_ecs_free(void *object);
+/* TSC cycles of so many empty sections by the calling thread, which has joined a table; annotated or not. */
+unspin_u64 driver_ecs_cycles(unspin_u32 row, void *object, unspin_u32 annotated, unspin_u32 pairs);
+/* 0 when all of the calling thread's counters are back at 0, as they are outside of sections. */
+unspin_u32 driver_ecs_left_over(void);
+/* Joins and leaves a table (platform_threads.h); 0: a table of none. */
+void driver_join(struct platform_table *table, unspin_u32 number);
+void driver_leave(void);
 
 /* platform_thread of the calling thread, as a copy: for tests. */
 void driver_thread_state(struct platform_thread *state);

@@ -43,6 +43,8 @@ pub const WAITERS_MAX: u32 = 64;
 pub const HINTS_NONE: u32 = 0;
 pub const HINTS_RSEQ: u32 = 1;
 pub const HINTS_PAGE: u32 = 2;
+/// `DRIVER_ECS_ROWS`.
+pub const ECS_ROWS: u32 = 7;
 /// `RIVAL_COUNT`.
 pub const RIVAL_COUNT: usize = 6;
 
@@ -136,6 +138,13 @@ unsafe extern "C" {
     );
     pub fn driver_table_wants_slice(table: *mut PlatformTable);
     pub fn driver_probe_rseq() -> u32;
+    pub fn driver_ecs_name(row: u32) -> *const c_char;
+    pub fn driver_ecs_new(row: u32) -> *mut c_void;
+    pub fn driver_ecs_free(object: *mut c_void);
+    pub fn driver_ecs_cycles(row: u32, object: *mut c_void, annotated: u32, pairs: u32) -> u64;
+    pub fn driver_ecs_left_over() -> u32;
+    pub fn driver_join(table: *mut PlatformTable, number: u32);
+    pub fn driver_leave();
     pub fn driver_tsc() -> u64;
     pub fn driver_time_work(loops: u32) -> u64;
     pub static driver_tau_turns: u32;

@@ -5,6 +5,7 @@
 mod affinity;
 mod clock;
 pub mod costs;
+pub mod ecs;
 mod error;
 pub mod explore;
 mod ffi;

@@ -16,14 +16,12 @@ use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution, unspin_thread_
 
 use crate::{
     affinity,
-    ffi::PlatformTable,
+    ffi::{PlatformTable, driver_join, driver_leave},
     group::{Group, Phase, Work},
     table::{HintPage, Hints, Table, WAITERS_MAX, rseq_offers},
 };
 
 unsafe extern "C" {
-    fn driver_join(table: *mut PlatformTable, number: u32);
-    fn driver_leave();
     fn driver_park(word: *const u32, value: u32);
     fn driver_kick(waiter: u32);
     fn driver_is_preempted(waiter: u32) -> u32;

@@ -2,6 +2,7 @@
 //! `unspin`: the one binary. It runs on a host, and in the testbed also as PID 1.
 
 mod arguments;
+mod bench_ecs;
 mod bench_engine;
 mod bench_engine_rivals;
 mod bench_observing;
@@ -142,6 +143,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Policy(verb) => policy::run(&verb).map(done),
         Command::Steer(arguments) => steer::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
+        Command::Bench(Bench::Ecs(arguments)) => bench_ecs::run(&arguments).map(done),
         Command::Bench(Bench::Engine(arguments)) => bench_engine::run(&arguments).map(done),
         Command::Bench(Bench::Observing(arguments)) => bench_observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),

@@ -76,3 +76,21 @@ pub struct ThreadsArguments {
     #[command(flatten)]
     pub output: Output,
 }
+
+/// `unspin bench ecs`
+#[derive(Args, Debug)]
+pub struct EcsArguments {
+    /// Numbers of threads, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "1,2",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: Vec<u32>,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Lock-unlock pairs of each thread in each measurement.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub pairs: u32,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
