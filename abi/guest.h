@@ -13,10 +13,12 @@
 #include "types.h"
 
 #define UNSPIN_GUEST_MAGIC 0x4e505355u /* "USPN" */
-#define UNSPIN_GUEST_VERSION 2u
+#define UNSPIN_GUEST_VERSION 3u
 
 #define UNSPIN_GUEST_VCPUS_MAX 64u
 #define UNSPIN_GUEST_LOCKS_MAX 64u
+#define UNSPIN_GUEST_TASKS_MAX 64u	   /* of all vCPUs of a VM */
+#define UNSPIN_GUEST_TASKS_PER_VCPU_MAX 8u
 
 /* Memory map, guest physical addresses in bytes. */
 #define UNSPIN_GUEST_MEMORY_BYTES 0x01000000u	   /* 16 MiB in all */
@@ -42,8 +44,9 @@
  *   APIC    enabled, in xAPIC or x2APIC mode (the guest switches); MP state runnable; guest memory zero but for the
  *           image's segments (loaded at their physical addresses), the page tables and the parameters
  *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
- * The guest uses general registers only, no hypercall but those of hint.h, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's,
- * STAR, LSTAR, SFMASK, GS_BASE, KVM's steal time. It enters CPL 3 by IRET and comes back by SYSCALL.
+ * The guest uses general registers only, no hypercall but those of hint.h and, where CPUID offers them, KVM_HC_KICK_CPU and
+ * KVM_HC_SCHED_YIELD, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's, STAR, LSTAR, SFMASK, GS_BASE, KVM's steal
+ * time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
  * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
  * after all of them have finished their turns (until then they go on answering interrupts), and the vCPU need not be
@@ -64,6 +67,20 @@ enum unspin_guest_fault {
 	UNSPIN_FAULT_TRIPLE = 1,    /* vCPU 0 triple-faults once all vCPUs are up */
 	UNSPIN_FAULT_EXCEPTION = 2, /* vCPU 0 executes UD2 then: panic EXCEPTION, vector 6 */
 	UNSPIN_FAULT_EXCLUSION = 3, /* the lock lets everybody in: panic EXCLUSION soon, with 2 vCPUs or more */
+	UNSPIN_FAULT_REFUSED_KICK = 4, /* kicks by a hypercall that KVM refuses: no failure, IPIs do it */
+	UNSPIN_FAULT_HINT_GONE = 5, /* hint pages that lose their magic, and registrations of nowhere: no failure */
+	UNSPIN_FAULT_HINT_LIES = 6, /* hint pages of random words, the host's among them: no failure */
+	UNSPIN_FAULTS = 7,
+};
+
+/* What the tasks of a VM do with their turns. */
+enum unspin_guest_workload {
+	UNSPIN_WORKLOAD_TURNS = 0, /* work in user mode, work in the kernel, a lock held */
+	UNSPIN_WORKLOAD_READERS_WRITERS = 1, /* the same, the lock taken for reading by a share of the turns */
+	UNSPIN_WORKLOAD_INTERRUPTS = 2, /* the same, and after each turn an interrupt whose handler works */
+	UNSPIN_WORKLOAD_PING_PONG = 3, /* pairs of tasks on neighbouring vCPUs that wake each other, after user work */
+	UNSPIN_WORKLOAD_READ_A_FILE = 4, /* eCS, section 5.3: 4 KiB of one file: rwsem read, RCU section, page lock, copy */
+	UNSPIN_WORKLOADS = 5,
 };
 
 /* Work is a number of turns of a two-instruction loop ("loops"): it is CPU time, never wall time. */
@@ -102,8 +119,12 @@ struct unspin_guest_parameters {
 	unspin_u32 fault_injection;  /* enum unspin_guest_fault */
 	unspin_u32 hints;	     /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
 	unspin_u32 help_after_turns; /* ask for help each time it has waited so many turns for a lock; 0: never */
+	unspin_u32 tasks_per_vcpu; /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; turns are each task's */
+	unspin_u32 workload;	   /* enum unspin_guest_workload */
+	unspin_u32 reader_percent; /* 0..100: turns that take the lock for reading (readers-writers, read-a-file) */
+	unspin_u32 ecs_no_save; /* 1: the ablation: preemptable counters are not saved when tasks are switched */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 16);
+UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 32);
 
 /* What a vCPU is doing now; it is what the host cannot see and a test compares with. */
 enum unspin_guest_state {
@@ -118,6 +139,7 @@ enum unspin_guest_state {
 };
 
 #define UNSPIN_HISTOGRAM_BUCKETS 64u
+#define UNSPIN_GUEST_ECS_CLASSES 6u /* UNSPIN_ECS_CLASSES of policy/ecs_class.h; guest/ asserts it */
 
 /* Bucket b counts values v in [2^b, 2^(b+1)); bucket 0 also 0. Units: TSC cycles. */
 struct unspin_histogram {
@@ -154,6 +176,36 @@ struct unspin_guest_statistics {
 	unspin_u64 log_kept;
 	unspin_u64 log_dropped;
 	unspin_u64 steal_ns;		   /* as KVM's steal-time page says at the end */
+	unspin_u64 lock_halts;		   /* HLTs of waits for locks: a waiter parked, or a vCPU whose tasks all sleep */
+	unspin_u64 lock_parked_cycles;	   /* of lock_wait_cycles: parked or asleep, the rest it spun or was off its CPU */
+	unspin_u64 lock_parked_stolen_ns;  /* of lock_wait_stolen_ns: while parked or asleep */
+	unspin_u64 kicks;		   /* vCPUs woken, by hypercall or IPI */
+	unspin_u64 kicks_refused;	   /* of them: the host refused the hypercall */
+	unspin_u64 helps;		   /* UNSPIN_HYPERCALL_HELP */
+	unspin_u64 named_yields;	   /* KVM_HC_SCHED_YIELD */
+	unspin_u64 task_switches;	   /* from one task of this vCPU to another */
+	unspin_u64 task_sleeps;		   /* tasks that left the run queue */
+	unspin_u64 task_wakes;		   /* of this vCPU's tasks */
+	unspin_u64 interrupts_worked;	   /* handlers of the workload that worked */
+	unspin_u64 reads;		   /* of operations: the lock was taken for reading */
+	/*
+	 * Ground truth of preemptions: KVM's steal time had grown since the class counters changed last, so the vCPU was
+	 * off its CPU with them as they were. By enum unspin_ecs_class (policy/ecs_class.h): by precedence, and in every
+	 * class that applied. Time asleep in HLT, and until it runs again, is in none.
+	 */
+	unspin_u64 preempted[UNSPIN_GUEST_ECS_CLASSES];
+	unspin_u64 preempted_in[UNSPIN_GUEST_ECS_CLASSES];
+	unspin_u64 preempted_ns[UNSPIN_GUEST_ECS_CLASSES]; /* steal time by precedence */
+	/*
+	 * BWW (ruling 23): of woken tasks, from the wake-up until it runs. First until its halted vCPU was out of HLT (0 when
+	 * it was not halted): exit, IPI and the host's run queue, which is what was stolen of it. The rest: behind other tasks
+	 * of the guest, and what the host took away meanwhile.
+	 */
+	unspin_u64 bww_exit_cycles;
+	unspin_u64 bww_exit_stolen_ns;
+	unspin_u64 bww_guest_cycles;
+	unspin_u64 bww_guest_stolen_ns;
+	struct unspin_histogram bww;
 	struct unspin_histogram lock_wait; /* of lock_waits: acquisitions that found the lock free are not in it */
 	struct unspin_histogram hold;
 	struct unspin_histogram shootdown_wait;

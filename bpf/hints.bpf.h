@@ -86,7 +86,7 @@ static __always_inline bool read_hint(const struct unspin_observed_thread *threa
 
 	if (!wants(UNSPIN_EVENT_HINT) || !thread->hint_address)
 		return 0;
-	if (bpf_probe_read_user(&hint, __builtin_offsetof(struct unspin_hint, reserved),
+	if (bpf_probe_read_user(&hint, __builtin_offsetof(struct unspin_hint, borrowed),
 				(void *)thread->hint_address) ||
 	    hint.magic != UNSPIN_HINT_MAGIC)
 		return 0;

@@ -162,6 +162,21 @@ static __always_inline void tell(struct task_struct *p, struct task_context *tas
 		count(unspin_steer_hint_failures, 1);
 }
 
+/* Tells the guest that its registration has been seen (abi/hint.h). As above. */
+static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
+{
+	struct hint_words words = {};
+	u32 magic = UNSPIN_HINT_MAGIC;
+
+	task->acknowledge = 0;
+	if (!read_hint(p, task, &words))
+		return;
+	/* One aligned word inside the page whose magic was read just now; fails instead of faulting. */
+	if (bpf_probe_write_user((void *)(task->hint + __builtin_offsetof(struct unspin_hint, acknowledged)), &magic,
+				 sizeof(magic)))
+		count(unspin_steer_hint_failures, 1);
+}
+
 /* Asks the policies, and writes down what they were told and answered if somebody wants that. */
 static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
 						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)

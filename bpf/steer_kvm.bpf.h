@@ -20,6 +20,8 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		join_vm(p, vcpu);
 	}
 	end_turn_on_time(task);
+	if (task->acknowledge)
+		acknowledge(p, task);
 	if (task->asks) {
 		task->asks = 0;
 		if (help(p, task))
@@ -70,6 +72,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 	if (!task->hint)
 		count(unspin_steer_hints, 1);
 	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	task->acknowledge = 1;
 	return 0;
 }
 

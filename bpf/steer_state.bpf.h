@@ -51,6 +51,7 @@ struct task_context {
 	u32 give_back;	      /* the guest asked to, in a hypercall */
 	u32 told;	      /* the guest's `borrowed` word is set */
 	u32 asks;	      /* the guest asked for help, in a hypercall */
+	u32 acknowledge;      /* the guest has registered its page and is still to be told so */
 	u64 unheard_until_ns; /* until then it asks in vain */
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help */
 	struct unspin_policy_memory memory;

@@ -48,19 +48,24 @@ void apic_send(unspin_u32 vcpu, unspin_u32 vector)
 	icr_write((unspin_u64)vcpu << 32 | vector);
 }
 
-void handle_tick(unspin_u64 interrupted_cs)
+/* Another task gets its turn, if there is one. */
+void handle_tick(struct interrupt_frame *frame)
 {
-	struct unspin_guest_statistics *statistics = this_vcpu()->statistics;
+	struct vcpu *self = this_vcpu();
+	struct unspin_guest_statistics *statistics = self->statistics;
 
-	statistics->ticks++;
-	if ((interrupted_cs & 3) == 3)
-		statistics->ticks_in_user++;
+	interrupt_begins(self);
+	count_one(&statistics->ticks);
+	if ((frame->cs & 3) == 3)
+		count_one(&statistics->ticks_in_user);
 	wrmsr(MSR_X2APIC_EOI, 0);
+	interrupt_ends(self);
+	task_tick(self, frame);
 }
 
 /* Its whole purpose is that HLT returns; what is to be seen then, the waiter looks for itself. */
-void handle_wake(unspin_u64 interrupted_cs)
+void handle_wake(struct interrupt_frame *frame)
 {
-	(void)interrupted_cs;
+	(void)frame;
 	wrmsr(MSR_X2APIC_EOI, 0);
 }

@@ -13,7 +13,7 @@ _Static_assert(UNSPIN_GUEST_IMAGE == 0x200000 && UNSPIN_GUEST_USER == 0x400000 &
 
 /* guest.S */
 extern const unspin_u8 exception_stubs[VECTOR_EXCEPTIONS][EXCEPTION_STUB_BYTES];
-extern const unspin_u8 entry_tick[], entry_shootdown[], entry_wake[], entry_spurious[], user_return[];
+extern const unspin_u8 entry_tick[], entry_shootdown[], entry_wake[], entry_work[], entry_spurious[], user_return[];
 
 /* An interrupt gate, which enters with interrupts off, for CPL 0 and hardware. */
 static struct gate gate(const unspin_u8 *handler, enum interrupt_stack stack)
@@ -27,7 +27,7 @@ static struct gate gate(const unspin_u8 *handler, enum interrupt_stack stack)
 	};
 }
 
-/* Vectors without a gate (35 to 46) raise #NP, those beyond the table #GP: both end in panic_exception. */
+/* Vectors without a gate (36 to 46) raise #NP, those beyond the table #GP: both end in panic_exception. */
 static void fill_idt(struct vcpu *self)
 {
 	for (unsigned vector = 0; vector < VECTOR_EXCEPTIONS; vector++) {
@@ -40,6 +40,7 @@ static void fill_idt(struct vcpu *self)
 	self->idt[VECTOR_TICK] = gate(entry_tick, STACK_TICK);
 	self->idt[VECTOR_SHOOTDOWN] = gate(entry_shootdown, STACK_IPI);
 	self->idt[VECTOR_WAKE] = gate(entry_wake, STACK_IPI);
+	self->idt[VECTOR_WORK] = gate(entry_work, STACK_IPI);
 	self->idt[VECTOR_SPURIOUS] = gate(entry_spurious, STACK_IPI);
 }
 
@@ -106,7 +107,10 @@ static _Bool parameters_valid(unspin_u32 number)
 	       p->locks <= UNSPIN_GUEST_LOCKS_MAX && p->pause_every_turns >= 1 && p->pause_every_turns <= 65536 &&
 	       p->tick_hz <= 10000 && (p->tick_hz == 0 || p->apic_timer_hz >= p->tick_hz) &&
 	       (unspin_u64)p->vcpus * p->log_records * sizeof(struct unspin_guest_wait) <= UNSPIN_GUEST_LOG_BYTES &&
-	       p->fault_injection <= UNSPIN_FAULT_EXCLUSION && p->hints <= 1;
+	       p->fault_injection < UNSPIN_FAULTS && p->hints <= 1 && p->tasks_per_vcpu >= 1 &&
+	       p->tasks_per_vcpu <= UNSPIN_GUEST_TASKS_PER_VCPU_MAX &&
+	       p->vcpus * p->tasks_per_vcpu <= UNSPIN_GUEST_TASKS_MAX && p->workload < UNSPIN_WORKLOADS &&
+	       p->reader_percent <= 100;
 }
 
 static void fill_vcpu(struct vcpu *self, unspin_u32 number, unspin_u64 first_tsc)
@@ -116,10 +120,10 @@ static void fill_vcpu(struct vcpu *self, unspin_u32 number, unspin_u64 first_tsc
 	self->statistics = (struct unspin_guest_statistics *)(unspin_u64)(UNSPIN_GUEST_STATISTICS +
 									  number * UNSPIN_GUEST_STATISTICS_STRIDE);
 	self->log = (struct unspin_guest_wait *)UNSPIN_GUEST_LOG + (unspin_u64)number * PARAMETERS->log_records;
-	self->random = random_start(PARAMETERS->seed, number);
+	self->turn.random = random_start(PARAMETERS->seed, number);
 	self->turns_until_pause = PARAMETERS->pause_every_turns;
-	self->turns_until_shootdown = PARAMETERS->shootdown_every_turns;
-	self->turns_until_wakeup = PARAMETERS->wakeup_every_turns;
+	self->turn.turns_until_shootdown = PARAMETERS->shootdown_every_turns;
+	self->turn.turns_until_wakeup = PARAMETERS->wakeup_every_turns;
 	self->statistics->first_instruction_tsc = first_tsc;
 }
 
@@ -138,16 +142,20 @@ _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
 	load_tables(self);
 	load_syscall();
 	apic_start();
-	steal_time_register(self);
+	park_start(self);
+	tasks_start(self);
 	hint_start(self);
-	if (number == 0)
+	if (number == 0) {
 		locks_prepare();
+		workload_prepare();
+	}
 	barrier(self, &vcpus_up);
 
 	if (number == 0)
 		inject_fault(PARAMETERS->fault_injection);
 	apic_start_tick();
 	turns_run(self);
+	tasks_finish(self);
 	self->statistics->done_tsc = rdtsc();
 	set_state(self, UNSPIN_STATE_DONE);
 

@@ -52,7 +52,7 @@ user_return:
 	movq	%gs:VCPU_RSP0, %rsp
 	ret
 
-/* A handler in C with the interrupted code's CS as its argument; what C may clobber is saved. */
+/* A handler in C with the struct interrupt_frame as its argument, which it may change; what C may clobber is saved. */
 .macro	interrupt	entry, handler
 	.globl	\entry
 \entry:
@@ -65,7 +65,7 @@ user_return:
 	pushq	%r9
 	pushq	%r10
 	pushq	%r11
-	movq	10 * 8(%rsp), %rdi	/* 9 registers and RIP lie before CS; 14 words keep RSP aligned for the call */
+	leaq	9 * 8(%rsp), %rdi	/* behind 9 registers; 14 words in all keep RSP aligned for the call */
 	call	\handler
 	popq	%r11
 	popq	%r10
@@ -82,6 +82,32 @@ user_return:
 	interrupt	entry_tick, handle_tick
 	interrupt	entry_shootdown, handle_shootdown
 	interrupt	entry_wake, handle_wake
+	interrupt	entry_work, handle_work
+
+/* Where a tick goes back to when another task is to run (task.c): on the interrupted task's stack, whose frame lies there. */
+	interrupt	preempted, task_preempted
+
+/*
+ * void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp): returns on the other stack, to whoever called it there; a new
+ * task's stack looks as if it had (task.c, task_create).
+ */
+	.globl stack_switch
+stack_switch:
+	pushq	%rbx
+	pushq	%rbp
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+	movq	%rsp, (%rdi)
+	movq	%rsi, %rsp
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbp
+	popq	%rbx
+	ret
 
 /* A spurious interrupt wants no EOI and no notice. */
 	.globl entry_spurious

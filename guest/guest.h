@@ -10,6 +10,7 @@
 
 #define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"
 #include "../abi/lock_kinds.h"
+#include "../locks/ecs.h"
 #include "../locks/platform.h"
 #include "../locks/work.h"
 
@@ -29,12 +30,12 @@ void apic_start(void);
 void apic_start_tick(void);
 void apic_send_all_others(unspin_u32 vector);
 void apic_send(unspin_u32 vcpu, unspin_u32 vector);
-void handle_tick(unspin_u64 interrupted_cs);
-void handle_wake(unspin_u64 interrupted_cs);
+void handle_tick(struct interrupt_frame *frame);
+void handle_wake(struct interrupt_frame *frame);
 
 /* shootdown.c */
 void shootdown(struct vcpu *self);
-void handle_shootdown(unspin_u64 interrupted_cs);
+void handle_shootdown(struct interrupt_frame *frame);
 unspin_u64 shootdown_unanswered(const struct vcpu *self);
 
 /* wakeup.c */
@@ -50,18 +51,76 @@ unspin_u64 steal_time_preempted(void);
 /* truth.c: ground truth of waits. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets);
 void wait_end(struct vcpu *self);
+void wait_shift(struct vcpu *self, unspin_u64 turns);
 void wait_log(struct vcpu *self);
 void answer_log(struct vcpu *self, unspin_u32 sender);
 
 /* hint.c: what the host may read of this vCPU (abi/hint.h). */
 void hint_start(struct vcpu *self);
 void hint_register(struct vcpu *self);
-void hint_asks_for_help(struct vcpu *self);
 void hint_asks(struct vcpu *self, unspin_u32 lock);
 void hint_holds(struct vcpu *self);
 void hint_released(struct vcpu *self);
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets);
 void hint_waits_no_more(struct vcpu *self);
+
+/* park.c; platform_guest.h names what locks call. */
+void park_start(struct vcpu *self);
+void vcpu_wake(struct vcpu *self, unspin_u32 target);
+void vcpu_halt(struct vcpu *self);
+
+/* task.c */
+void tasks_start(struct vcpu *self);
+void tasks_finish(struct vcpu *self);
+void task_yield(struct vcpu *self);
+void task_tick(struct vcpu *self, struct interrupt_frame *frame);
+void task_preempted(void);
+
+/* From here to the matching call no other task runs on this vCPU. They nest. */
+static inline void preempt_disable(struct vcpu *self)
+{
+	self->preempt_count++;
+	__asm__ volatile("" : : : "memory");
+}
+
+static inline void preempt_enable(struct vcpu *self)
+{
+	__asm__ volatile("" : : : "memory");
+	if (--self->preempt_count == 0 && *(volatile unspin_u32 *)&self->need_switch)
+		task_yield(self);
+}
+
+/* preemption.c: ground truth of preemptions. */
+void preemption_count(struct vcpu *self, unspin_u64 stolen_ns);
+
+static inline void preemption_look(struct vcpu *self)
+{
+	unspin_u64 stolen_ns = *(volatile unspin_u64 *)&self->steal_time.steal_ns;
+
+	if (stolen_ns != *(volatile unspin_u64 *)&self->seen_stolen_ns)
+		preemption_count(self, stolen_ns);
+}
+
+/* section.c: critical sections by class (eCS, ruling 23). */
+struct saved_sections {
+	struct ecs_saved ecs;
+	unspin_u32 critical, holding, waiting;
+};
+void section_begins(struct vcpu *self, enum unspin_hint_class class);
+void section_ends(struct vcpu *self, enum unspin_hint_class class);
+void sections_save(struct vcpu *self, struct saved_sections *saved);
+void sections_restore(struct vcpu *self, const struct saved_sections *saved);
+void interrupt_begins(struct vcpu *self);
+void interrupt_ends(struct vcpu *self);
+
+/* workload.c */
+_Bool reads(struct vcpu *self);
+void workload_prepare(void);
+void read_page(struct vcpu *self);
+void replace_page(struct vcpu *self);
+void ping_pong(struct vcpu *self);
+void ping_pong_ends(struct vcpu *self);
+void handle_work(struct interrupt_frame *frame);
 
 /* turn.c */
 void locks_prepare(void);

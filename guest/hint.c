@@ -8,41 +8,62 @@
  */
 #include "guest.h"
 
-/* A watcher may come late or miss a registration: often enough to be soon, rare enough to cost nothing that is measured. */
-#define HINT_EVERY_TURNS 256u
+static void set32(unspin_u32 *word, unspin_u32 value)
+{
+	*(volatile unspin_u32 *)word = value;
+}
+
+/*
+ * The faults of a page: it goes away (its magic, and at every other registration its address), or lies, every word at random.
+ * Returns whether the address shall be one where nothing is.
+ */
+static _Bool hint_spoil(struct vcpu *self)
+{
+	unspin_u32 *words = (unspin_u32 *)&self->hint;
+	unspin_u64 random;
+
+	if (PARAMETERS->fault_injection == UNSPIN_FAULT_HINT_GONE) {
+		random = random_next(&self->turn.random);
+		set32(&self->hint.magic, random & 1 ? UNSPIN_HINT_MAGIC : 0);
+		return (random & 2) != 0;
+	}
+	if (PARAMETERS->fault_injection != UNSPIN_FAULT_HINT_LIES)
+		return 0;
+	for (unsigned i = 1; i < sizeof(self->hint) / sizeof(*words); i++)
+		set32(&words[i], (unspin_u32)random_next(&self->turn.random));
+	return 0;
+}
+
+/* A registration may be missed, a watcher come late or be exchanged: soon enough for the one, rare enough for the other. */
+#define UNANSWERED_EVERY_TURNS 256u
+#define ANSWERED_EVERY_TURNS 1024u
+
+/*
+ * KVM does not know the number: its answer says nothing. Whether somebody watches is what stands in `acknowledged` when the
+ * guest is entered again. Memory is mapped one to one.
+ */
+void hint_register(struct vcpu *self)
+{
+	struct unspin_hint *hint = &self->hint;
+	unspin_u64 address = (unspin_u64)hint;
+
+	if (hint_spoil(self))
+		address = UNSPIN_GUEST_MEMORY_BYTES + address;
+	set32(&hint->acknowledged, 0);
+	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, address, 0);
+	self->hint_every_turns = *(volatile unspin_u32 *)&hint->acknowledged == UNSPIN_HINT_MAGIC
+					 ? ANSWERED_EVERY_TURNS
+					 : UNANSWERED_EVERY_TURNS;
+	self->turns_until_hint = self->hint_every_turns;
+}
 
 /* Once, before the first turn. */
 void hint_start(struct vcpu *self)
 {
-	struct cpuid maker = cpuid(0);
-
-	if (!PARAMETERS->hints && !PARAMETERS->help_after_turns)
-		return;
-	/* "AuthenticAMD" and "HygonGenuine" have VMMCALL, everybody else VMCALL. */
-	self->hint_by_vmmcall = maker.ebx == 0x68747541 || maker.ebx == 0x6f677948;
 	if (!PARAMETERS->hints)
 		return;
 	self->hint.magic = UNSPIN_HINT_MAGIC;
-	self->hint_every_turns = HINT_EVERY_TURNS;
-	self->turns_until_hint = HINT_EVERY_TURNS;
 	hint_register(self);
-}
-
-/* KVM does not know the number: its answer says nothing. Memory is mapped one to one. */
-void hint_register(struct vcpu *self)
-{
-	(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, (unspin_u64)&self->hint);
-}
-
-/* Friebel 2008, "Helping locks": anonymous, the host chooses whom to run. */
-void hint_asks_for_help(struct vcpu *self)
-{
-	(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_HELP, 0);
-}
-
-static void set32(unspin_u32 *word, unspin_u32 value)
-{
-	*(volatile unspin_u32 *)word = value;
 }
 
 static void set64(unspin_u64 *word, unspin_u64 value)
@@ -54,9 +75,9 @@ void hint_asks(struct vcpu *self, unspin_u32 lock)
 {
 	struct unspin_hint *hint = &self->hint;
 
-	set32(&hint->critical, 1);
+	ecs_asks(hint);
 	set64(&hint->lock, lock);
-	set64(&hint->asked_tsc, self->wait.begin_tsc);
+	set64(&hint->asked_tsc, self->turn.wait.begin_tsc);
 	set32(&hint->waiting, UNSPIN_HINT_WAITS_FOR_LOCK);
 }
 
@@ -69,12 +90,8 @@ void hint_holds(struct vcpu *self)
 void hint_released(struct vcpu *self)
 {
 	set32(&self->hint.holding, 0);
-	set32(&self->hint.critical, 0);
-	/* The host sets it only while this vCPU is outside and still critical: looked at after that, none is missed. */
-	if (*(volatile unspin_u32 *)&self->hint.borrowed) {
-		set32(&self->hint.borrowed, 0);
-		(void)hypercall(self->hint_by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0);
-	}
+	if (ecs_released(&self->hint))
+		(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0, 0);
 }
 
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)
@@ -82,7 +99,7 @@ void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)
 	struct unspin_hint *hint = &self->hint;
 
 	set64(&hint->targets, targets);
-	set64(&hint->asked_tsc, self->wait.begin_tsc);
+	set64(&hint->asked_tsc, self->turn.wait.begin_tsc);
 	set32(&hint->waiting, UNSPIN_HINT_WAITS_FOR_ANSWERS);
 }
 

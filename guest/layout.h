@@ -16,6 +16,7 @@
 #define VECTOR_TICK 32
 #define VECTOR_SHOOTDOWN 33
 #define VECTOR_WAKE 34
+#define VECTOR_WORK 35
 #define VECTOR_SPURIOUS 47
 #define VECTORS 48
 
@@ -29,5 +30,6 @@
 #define PORT_PANIC 0x11
 #define USER_STACK 0x500000
 #define RFLAGS_USER 0x202 /* interrupts on */
+#define RFLAGS_KERNEL_OFF 0x2 /* interrupts off */
 
 #endif

@@ -17,6 +17,16 @@
 /* truth.c: the wait going on has just become a stall, or so long that help is asked for. */
 void wait_noticed(struct vcpu *self);
 
+/* park.c and task.c: the contract's calls. */
+void vcpu_park(const struct platform_word *word, unspin_u32 value);
+void vcpu_kick(unspin_u32 waiter);
+void vcpu_asks_for_help(struct vcpu *self);
+void vcpu_asks_for(unspin_u32 waiter);
+_Bool vcpu_is_preempted(unspin_u32 waiter);
+unspin_u32 task_number(const struct vcpu *self);
+void task_sleep(const struct platform_word *word, unspin_u32 value);
+void task_wake(unspin_u32 task);
+
 /* The counts go to memory at every turn: the VMM reads them while a wait lasts. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
 {
@@ -27,14 +37,15 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	while (turns) {
 		if (turns != PLATFORM_FOREVER)
 			turns--;
-		if (++statistics->spin_turns == self->notice_at_turns)
+		count_one(&statistics->spin_turns);
+		if (statistics->spin_turns == self->turn.notice_at_turns)
 			wait_noticed(self);
 		seen = platform_load_acquire(word);
 		if (seen != value)
 			break;
 		if (--self->turns_until_pause == 0) {
 			self->turns_until_pause = PARAMETERS->pause_every_turns;
-			statistics->pauses++;
+			count_one(&statistics->pauses);
 			__asm__ volatile("pause" : : : "memory");
 		}
 	}
@@ -46,56 +57,55 @@ static inline unspin_u32 platform_waiter(void)
 	return this_vcpu()->number;
 }
 
+/* With one task for each vCPU the number of its vCPU. */
 static inline unspin_u32 platform_task(void)
 {
-	return this_vcpu()->number;
+	return task_number(this_vcpu());
 }
 
-/* A vCPU does not park yet: it goes on spinning, which the contract allows. */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
-	(void)word;
-	(void)value;
+	vcpu_park(word, value);
 }
 
 static inline void platform_kick(unspin_u32 waiter)
 {
-	(void)waiter;
+	vcpu_kick(waiter);
 }
 
 static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
 {
-	platform_park(word, value);
+	task_sleep(word, value);
 }
 
 static inline void platform_wake(unspin_u32 task)
 {
-	platform_kick(task);
+	task_wake(task);
 }
 
 static inline void platform_help(void)
 {
+	vcpu_asks_for_help(this_vcpu());
 }
 
 static inline void platform_help_named(unspin_u32 waiter)
 {
-	(void)waiter;
+	vcpu_asks_for(waiter);
 }
 
 static inline _Bool platform_is_preempted(unspin_u32 waiter)
 {
-	(void)waiter;
-	return 0;
+	return vcpu_is_preempted(waiter);
 }
 
 static inline _Bool platform_is_overloaded(void)
 {
-	return 0;
+	return *(const volatile unspin_u32 *)&this_vcpu()->hint.pcpu_overloaded != 0;
 }
 
 static inline unspin_u32 platform_runnable_tasks(void)
 {
-	return 1;
+	return (unspin_u32)__builtin_popcount(__atomic_load_n(&this_vcpu()->runnable, __ATOMIC_RELAXED) | 1);
 }
 
 #endif

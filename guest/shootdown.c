@@ -7,7 +7,10 @@
  */
 #include "guest.h"
 
-/* With interrupts on, so that two senders answer each other while they wait. Nobody else there: nothing to do. */
+/*
+ * With interrupts on, so that two senders answer each other while they wait, and without another task in between: a vCPU has
+ * one shootdown at a time. Nobody else there: nothing to do.
+ */
 void shootdown(struct vcpu *self)
 {
 	unspin_u64 targets = all_vcpus() & ~(1ull << self->number);
@@ -16,6 +19,7 @@ void shootdown(struct vcpu *self)
 
 	if (targets == 0)
 		return;
+	preempt_disable(self);
 	wait_begin(self, UNSPIN_WAIT_SHOOTDOWN, 0, targets);
 	set_state(self, UNSPIN_STATE_SHOOTDOWN);
 	hint_waits_for_answers(self, targets);
@@ -33,19 +37,21 @@ void shootdown(struct vcpu *self)
 	hint_waits_no_more(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	statistics->shootdowns++;
-	statistics->shootdown_wait_cycles += self->wait.end_tsc - self->wait.begin_tsc;
-	statistics->shootdown_wait_stolen_ns += self->wait_stolen_ns;
-	histogram_add(&statistics->shootdown_wait, self->wait.end_tsc - self->wait.begin_tsc);
+	statistics->shootdown_wait_cycles += self->turn.wait.end_tsc - self->turn.wait.begin_tsc;
+	statistics->shootdown_wait_stolen_ns += self->turn.wait_stolen_ns;
+	histogram_add(&statistics->shootdown_wait, self->turn.wait.end_tsc - self->turn.wait.begin_tsc);
 	wait_log(self);
+	preempt_enable(self);
 }
 
 /* Invalidates one page for all that asked and answers each. */
-void handle_shootdown(unspin_u64 interrupted_cs)
+void handle_shootdown(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();
 	unspin_u64 senders = __atomic_exchange_n(&self->inbox, 0, __ATOMIC_ACQUIRE);
 
-	(void)interrupted_cs;
+	(void)frame;
+	interrupt_begins(self);
 	/* A page just past the end of memory: the price of the instruction, and no mapping in use is lost. */
 	__asm__ volatile("invlpg (%0)" : : "r"((unspin_u64)UNSPIN_GUEST_MEMORY_BYTES) : "memory");
 	while (senders) {
@@ -57,6 +63,7 @@ void handle_shootdown(unspin_u64 interrupted_cs)
 		self->statistics->shootdowns_answered++;
 	}
 	wrmsr(MSR_X2APIC_EOI, 0);
+	interrupt_ends(self);
 }
 
 /* Who has not picked up the request of `self` yet, one bit each; a glance. */

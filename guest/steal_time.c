@@ -2,15 +2,9 @@
 /* steal_time.c - KVM's steal-time page: what the host says about running this vCPU, and its `preempted` flag. */
 #include "guest.h"
 
-/* Registers the page of this vCPU if KVM offers one; otherwise the flags stay 0 and statistics->steal_time says so. */
+/* Registers the page of this vCPU. KVM offers one, or the flags stay 0 and statistics->steal_time says so. */
 void steal_time_register(struct vcpu *self)
 {
-	struct cpuid signature = cpuid(CPUID_KVM_SIGNATURE);
-
-	if (signature.ebx != 0x4b4d564b || signature.ecx != 0x564b4d56 || signature.edx != 0x4d) /* "KVMKVMKVM" */
-		return;
-	if ((cpuid(CPUID_KVM_FEATURES).eax & KVM_FEATURE_STEAL_TIME) == 0)
-		return;
 	wrmsr(MSR_KVM_STEAL_TIME, (unspin_u64)&self->steal_time | KVM_MSR_ENABLED);
 	self->statistics->steal_time = 1;
 }

@@ -5,28 +5,28 @@
 /* One comparison in the waiting loop serves both. */
 static void notice_next(struct vcpu *self)
 {
-	_Bool help_first = self->help_at_turns < self->stall_at_turns;
+	_Bool help_first = self->turn.help_at_turns < self->turn.stall_at_turns;
 
-	self->notice_at_turns = help_first ? self->help_at_turns : self->stall_at_turns;
+	self->turn.notice_at_turns = help_first ? self->turn.help_at_turns : self->turn.stall_at_turns;
 }
 
 /* From here on the turns of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets)
 {
-	self->wait = (struct unspin_guest_wait){
+	self->turn.wait = (struct unspin_guest_wait){
 		.targets = targets,
 		.lock = (unspin_u16)lock,
 		.kind = (unspin_u8)kind,
 		.holder_at_stall = UNSPIN_NOBODY,
 	};
-	self->wait_begin_turns = self->statistics->spin_turns;
-	self->stall_at_turns = self->wait_begin_turns + PARAMETERS->stall_turns + 1;
-	self->help_at_turns = ~0ull;
+	self->turn.wait_begin_turns = self->statistics->spin_turns;
+	self->turn.stall_at_turns = self->turn.wait_begin_turns + PARAMETERS->stall_turns + 1;
+	self->turn.help_at_turns = ~0ull;
 	if (kind == UNSPIN_WAIT_LOCK && PARAMETERS->help_after_turns)
-		self->help_at_turns = self->wait_begin_turns + PARAMETERS->help_after_turns;
+		self->turn.help_at_turns = self->turn.wait_begin_turns + PARAMETERS->help_after_turns;
 	notice_next(self);
-	self->wait_stolen_ns = steal_time_ns(self);
-	self->wait.begin_tsc = rdtsc();
+	self->turn.wait_stolen_ns = steal_time_ns(self);
+	self->turn.wait.begin_tsc = rdtsc();
 }
 
 /* Who asks for that lock now, one bit each; a glance. */
@@ -44,7 +44,7 @@ static unspin_u64 vcpus_asking(unspin_u32 lock)
 /* The wait has just passed stall_turns (ruling 10): who stands in the way is only to be seen now. */
 static void wait_stalled(struct vcpu *self)
 {
-	struct unspin_guest_wait *wait = &self->wait;
+	struct unspin_guest_wait *wait = &self->turn.wait;
 
 	wait->stall_tsc = rdtsc();
 	wait->preempted_at_stall = steal_time_preempted();
@@ -64,24 +64,35 @@ void wait_noticed(struct vcpu *self)
 {
 	unspin_u64 turns = self->statistics->spin_turns;
 
-	if (turns == self->stall_at_turns) {
-		self->stall_at_turns = ~0ull;
+	if (turns == self->turn.stall_at_turns) {
+		self->turn.stall_at_turns = ~0ull;
 		wait_stalled(self);
 	}
-	if (turns == self->help_at_turns) {
-		self->help_at_turns += PARAMETERS->help_after_turns;
-		hint_asks_for_help(self);
+	if (turns == self->turn.help_at_turns) {
+		self->turn.help_at_turns += PARAMETERS->help_after_turns;
+		vcpu_asks_for_help(self);
 	}
+	notice_next(self);
+}
+
+/* Others of this vCPU have waited for so many turns between two of the wait going on. */
+void wait_shift(struct vcpu *self, unspin_u64 turns)
+{
+	struct turn_state *turn = &self->turn;
+
+	turn->wait_begin_turns += turns;
+	turn->stall_at_turns += turn->stall_at_turns == ~0ull ? 0 : turns;
+	turn->help_at_turns += turn->help_at_turns == ~0ull ? 0 : turns;
 	notice_next(self);
 }
 
 void wait_end(struct vcpu *self)
 {
-	unspin_u64 turns = self->statistics->spin_turns - self->wait_begin_turns;
+	unspin_u64 turns = self->statistics->spin_turns - self->turn.wait_begin_turns;
 
-	self->wait.end_tsc = rdtsc();
-	self->wait_stolen_ns = steal_time_ns(self) - self->wait_stolen_ns;
-	self->wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
+	self->turn.wait.end_tsc = rdtsc();
+	self->turn.wait_stolen_ns = steal_time_ns(self) - self->turn.wait_stolen_ns;
+	self->turn.wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
 }
 
 /*
@@ -115,8 +126,8 @@ static void log_write(struct vcpu *self, const struct unspin_guest_wait *wait)
 /* Keeps the wait if it is long enough and there is room. */
 void wait_log(struct vcpu *self)
 {
-	if (self->wait.turns >= PARAMETERS->log_minimum_turns)
-		log_write(self, &self->wait);
+	if (self->turn.wait.turns >= PARAMETERS->log_minimum_turns)
+		log_write(self, &self->turn.wait);
 }
 
 /* Keeps that this vCPU has just answered vCPU `sender`: who was late with an answer is the receiver's to say. */

@@ -7,10 +7,15 @@
 struct lock_slot {
 	union any_lock lock;
 	unspin_u32 holder __attribute__((aligned(64))); /* vCPU, or UNSPIN_NOBODY; written inside only */
+	unspin_u32 readers;				/* inside */
 };
 
 static struct lock_slot lock_slots[UNSPIN_GUEST_LOCKS_MAX];
 static struct lock_operations operations;
+static _Bool blocks; /* waiters sleep: tasks may be switched in its sections */
+
+#define LOCK_TRAITS(name, traits) [UNSPIN_LOCK_##name] = (traits),
+static const unspin_u8 lock_traits[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_TRAITS(LOCK_TRAITS)};
 
 /* UNSPIN_FAULT_EXCLUSION's lock: it keeps nobody out. */
 static void let_in(union any_lock *lock)
@@ -22,8 +27,9 @@ static void let_in(union any_lock *lock)
 void locks_prepare(void)
 {
 	operations = lock_operations[PARAMETERS->lock_kind];
+	blocks = (lock_traits[PARAMETERS->lock_kind] & UNSPIN_LOCK_BLOCKS) != 0;
 	if (PARAMETERS->fault_injection == UNSPIN_FAULT_EXCLUSION)
-		operations.lock = operations.unlock = let_in;
+		operations.lock = operations.unlock = operations.read_lock = operations.read_unlock = let_in;
 	for (unspin_u32 i = 0; i < UNSPIN_GUEST_LOCKS_MAX; i++) {
 		operations.init(&lock_slots[i].lock);
 		lock_slots[i].holder = UNSPIN_NOBODY;
@@ -39,23 +45,44 @@ unspin_u32 lock_holder(unspin_u32 lock)
 /* Inside the lock for so many loops. The holder word is plain memory: two vCPUs inside are bound to see each other. */
 static void hold(struct vcpu *self, struct lock_slot *slot, unspin_u32 loops)
 {
-	volatile unspin_u32 *holder = &slot->holder;
+	volatile unspin_u32 *holder = &slot->holder, *readers = &slot->readers;
+	unspin_u32 number = self->number;
 
-	if (*holder != UNSPIN_NOBODY)
+	if (*holder != UNSPIN_NOBODY || *readers)
 		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
-	*holder = self->number;
+	*holder = number;
 	set_state(self, UNSPIN_STATE_HOLDING);
+	if (PARAMETERS->workload == UNSPIN_WORKLOAD_READ_A_FILE)
+		replace_page(self);
 	work_loops(loops);
-	if (*holder != self->number)
+	if (*holder != number || *readers)
 		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
 	*holder = UNSPIN_NOBODY;
+}
+
+/* The same with other readers, and without a writer. */
+static void hold_reading(struct vcpu *self, struct lock_slot *slot, unspin_u32 loops)
+{
+	volatile unspin_u32 *holder = &slot->holder;
+
+	__atomic_fetch_add(&slot->readers, 1, __ATOMIC_ACQ_REL);
+	if (*holder != UNSPIN_NOBODY)
+		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
+	set_state(self, UNSPIN_STATE_HOLDING);
+	if (PARAMETERS->workload == UNSPIN_WORKLOAD_READ_A_FILE)
+		read_page(self);
+	work_loops(loops);
+	if (*holder != UNSPIN_NOBODY)
+		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
+	__atomic_fetch_sub(&slot->readers, 1, __ATOMIC_ACQ_REL);
+	self->statistics->reads++;
 }
 
 /* Adds what wait_begin to unlock have shown. Outside the lock. */
 static void count_acquisition(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	const struct unspin_guest_wait *wait = &self->wait;
+	const struct unspin_guest_wait *wait = &self->turn.wait;
 	unspin_u64 wait_cycles = wait->end_tsc - wait->begin_tsc;
 	unspin_u64 hold_cycles = wait->released_tsc - wait->end_tsc;
 
@@ -65,31 +92,38 @@ static void count_acquisition(struct vcpu *self)
 		return;
 	statistics->lock_waits++;
 	statistics->lock_wait_cycles += wait_cycles;
-	statistics->lock_wait_stolen_ns += self->wait_stolen_ns;
+	statistics->lock_wait_stolen_ns += self->turn.wait_stolen_ns;
 	histogram_add(&statistics->lock_wait, wait_cycles);
 	if (wait_cycles > statistics->longest_wait_cycles)
 		statistics->longest_wait_cycles = wait_cycles;
 }
 
-static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops)
+static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops, _Bool reader)
 {
 	struct lock_slot *slot = &lock_slots[number];
+	enum unspin_hint_class class = lock_class(PARAMETERS->lock_kind, reader);
 
+	if (!blocks)
+		preempt_disable(self);
 	wait_begin(self, UNSPIN_WAIT_LOCK, number, 0);
 	hint_asks(self, number);
 	set_state(self, UNSPIN_STATE_WAITING);
 	__atomic_store_n(&self->asking, number + 1, __ATOMIC_RELAXED);
-	operations.lock(&slot->lock);
+	(reader ? operations.read_lock : operations.lock)(&slot->lock);
 	wait_end(self);
 	hint_holds(self);
+	section_begins(self, class);
 	__atomic_store_n(&self->asking, 0, __ATOMIC_RELAXED);
-	hold(self, slot, loops);
-	operations.unlock(&slot->lock);
-	self->wait.released_tsc = rdtsc();
+	(reader ? hold_reading : hold)(self, slot, loops);
+	section_ends(self, class);
+	(reader ? operations.read_unlock : operations.unlock)(&slot->lock);
+	self->turn.wait.released_tsc = rdtsc();
 	hint_released(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	count_acquisition(self);
 	wait_log(self);
+	if (!blocks)
+		preempt_enable(self);
 }
 
 /* Whether the n-th turn has come; a period of 0 never does. */
@@ -104,7 +138,7 @@ static _Bool due(unspin_u32 *turns_left, unspin_u32 every_turns)
 static void turn(struct vcpu *self)
 {
 	const struct unspin_guest_parameters *p = PARAMETERS;
-	struct turn_draw draw = turn_draw(&self->random, &p->user_work, &p->kernel_work, &p->hold, p->locks);
+	struct turn_draw draw = turn_draw(&self->turn.random, &p->user_work, &p->kernel_work, &p->hold, p->locks);
 
 	if (draw.user_loops) {
 		set_state(self, UNSPIN_STATE_USER);
@@ -112,14 +146,21 @@ static void turn(struct vcpu *self)
 	}
 	set_state(self, UNSPIN_STATE_KERNEL);
 	work_loops(draw.kernel_loops);
-	lock_and_hold(self, p->locks ? draw.lock : self->number, draw.hold_loops);
-	if (due(&self->turns_until_shootdown, p->shootdown_every_turns))
+	if (p->workload == UNSPIN_WORKLOAD_PING_PONG)
+		ping_pong(self);
+	else
+		lock_and_hold(self, p->locks ? draw.lock : self->number, draw.hold_loops, reads(self));
+	if (p->workload == UNSPIN_WORKLOAD_INTERRUPTS)
+		apic_send(self->number, VECTOR_WORK);
+	if (due(&self->turn.turns_until_shootdown, p->shootdown_every_turns))
 		shootdown(self);
-	if (due(&self->turns_until_wakeup, p->wakeup_every_turns))
+	if (due(&self->turn.turns_until_wakeup, p->wakeup_every_turns))
 		pass_token(self);
-	self->statistics->operations++;
+	count_one(&self->statistics->operations);
 	if (due(&self->turns_until_hint, self->hint_every_turns))
 		hint_register(self);
+	if (*(volatile unspin_u32 *)&self->need_switch)
+		task_yield(self);
 }
 
 /* Until the parameters' turns are done or the VMM asks to stop. */
@@ -133,4 +174,5 @@ void turns_run(struct vcpu *self)
 			return;
 	}
 	wake_all_to_stop();
+	ping_pong_ends(self);
 }

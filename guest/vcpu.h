@@ -32,6 +32,22 @@ struct gate {
 	unspin_u64 low, high;
 };
 
+/* What a task takes along when it is switched out; that of the one that runs lies in struct vcpu. */
+struct turn_state {
+	struct unspin_guest_wait wait;	  /* the one going on */
+	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
+	unspin_u64 wait_stolen_ns;	  /* steal time when it began; from wait_end on, what was stolen of it */
+	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
+	unspin_u64 help_at_turns;	  /* ... at which it asks for help; ~0: never */
+	unspin_u64 notice_at_turns;	  /* the next of the two */
+	unspin_u64 random;		  /* state of the generator */
+	unspin_u32 turns_until_shootdown; /* of work */
+	unspin_u32 turns_until_wakeup;	  /* of work */
+};
+
+/* task.c */
+struct task;
+
 struct vcpu {
 	struct vcpu *self; /* what GS:0 reads */
 	unspin_u32 number;
@@ -41,19 +57,20 @@ struct vcpu {
 
 	struct unspin_guest_statistics *statistics;
 	struct unspin_guest_wait *log;	  /* log_records of them */
-	struct unspin_guest_wait wait;	  /* the one going on */
-	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
-	unspin_u64 wait_stolen_ns;	  /* steal time when it began; from wait_end on, what was stolen of it */
-	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
-	unspin_u64 help_at_turns;	  /* ... at which it asks for help; ~0: never */
-	unspin_u64 notice_at_turns;	  /* the next of the two */
-	unspin_u64 random;		  /* state of the generator */
+	struct turn_state turn;
+	struct task *task;		  /* the one that runs */
 	unspin_u32 turns_until_pause;	  /* of waiting loops */
-	unspin_u32 turns_until_shootdown; /* of work */
-	unspin_u32 turns_until_wakeup;	  /* of work */
 	unspin_u32 turns_until_hint;	  /* until the hint is registered once more */
 	unspin_u32 hint_every_turns;	  /* 0: this guest gives no hints */
-	_Bool hint_by_vmmcall;		  /* AMD's hypercall instruction, or Intel's */
+	unspin_u32 preempt_count;	  /* above 0: no other task runs here until it is 0 again */
+	unspin_u32 tasks_left;		  /* with turns to do, the first one left out */
+	unspin_u64 seen_stolen_ns;	  /* steal time that is accounted for (preemption.c) */
+	unspin_u64 halt_cycles;		  /* of the last HLT */
+	unspin_u64 halt_stolen_ns;	  /* of it in the host's run queue */
+	unspin_u64 halt_end_tsc;	  /* when it ended */
+	_Bool by_vmmcall;		  /* AMD's hypercall instruction, or Intel's */
+	_Bool kicks_by_hypercall;	  /* KVM_HC_KICK_CPU, or an IPI */
+	_Bool yields_by_hypercall;	  /* KVM_HC_SCHED_YIELD, or nobody is named */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));
@@ -63,9 +80,16 @@ struct vcpu {
 	struct platform_word unanswered __attribute__((aligned(64)));
 	/* Raised by the predecessor: wake-ups not consumed yet. */
 	unspin_u32 tokens __attribute__((aligned(64)));
+	/* Sleeps in HLT until somebody wakes it; read by others. Kicked since its last park; written by others. */
+	unspin_u32 parked __attribute__((aligned(64)));
+	unspin_u32 kicked;
+	/* Tasks that could run, one bit each by their place on this vCPU; set by others. */
+	unspin_u32 runnable;
+	/* Another task shall run at the next chance; set by others. */
+	unspin_u32 need_switch;
 	struct kvm_steal_time steal_time;
-	/* Read by the host. */
-	struct unspin_hint hint __attribute__((aligned(64)));
+	/* Read by the host. Within one page, as the block is aligned to one. */
+	struct unspin_hint hint __attribute__((aligned(128)));
 
 	unspin_u8 interrupt_stacks[INTERRUPT_STACKS][INTERRUPT_STACK_BYTES] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
@@ -107,6 +131,12 @@ static inline unspin_u64 all_vcpus(void)
 static inline _Bool stop_asked(void)
 {
 	return __atomic_load_n(&PARAMETERS->stop, __ATOMIC_RELAXED) != 0;
+}
+
+/* One instruction, so that no other task of this vCPU counts in between. */
+static inline void count_one(unspin_u64 *counter)
+{
+	__asm__ volatile("incq %0" : "+m"(*counter) : : "cc");
 }
 
 /* Only a statement for observers, so relaxed; volatile keeps it where it stands. */

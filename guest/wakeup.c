@@ -17,7 +17,7 @@ void barrier(struct vcpu *self, unspin_u32 *arrived)
 	} else {
 		while (__atomic_load_n(arrived, __ATOMIC_ACQUIRE) != PARAMETERS->vcpus) {
 			self->statistics->halts++;
-			halt_until_interrupt();
+			vcpu_halt(self);
 		}
 	}
 	interrupts_on();
@@ -46,9 +46,8 @@ void pass_token(struct vcpu *self)
 
 	interrupts_off();
 	while (__atomic_load_n(&self->tokens, __ATOMIC_ACQUIRE) == 0 && !stop_asked()) {
-		set_state(self, UNSPIN_STATE_HALTED);
 		self->statistics->halts++;
-		halt_until_interrupt();
+		vcpu_halt(self);
 	}
 	interrupts_on();
 	set_state(self, UNSPIN_STATE_KERNEL);

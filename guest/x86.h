@@ -32,6 +32,10 @@
 #define CPUID_KVM_SIGNATURE 0x40000000u
 #define CPUID_KVM_FEATURES 0x40000001u
 #define KVM_FEATURE_STEAL_TIME 0x20u
+#define KVM_FEATURE_PV_UNHALT 0x80u
+#define KVM_FEATURE_PV_SCHED_YIELD 0x2000u
+#define KVM_HC_KICK_CPU 5u	/* RBX: flags, 0; RCX: APIC id */
+#define KVM_HC_SCHED_YIELD 11u	/* RBX: APIC id */
 #define MSR_KVM_STEAL_TIME 0x4b564d03u
 #define KVM_MSR_ENABLED 1u
 #define KVM_VCPU_PREEMPTED 1u
@@ -45,6 +49,11 @@ struct kvm_steal_time {
 	unspin_u8 padding[47];
 } __attribute__((aligned(64)));
 UNSPIN_ASSERT_SIZE(struct kvm_steal_time, 64);
+
+/* What the CPU pushes at an interrupt in 64-bit mode. */
+struct interrupt_frame {
+	unspin_u64 rip, cs, rflags, rsp, ss;
+};
 
 struct cpuid {
 	unspin_u32 eax, ebx, ecx, edx;
@@ -61,14 +70,14 @@ static inline struct cpuid cpuid(unspin_u32 leaf)
 }
 
 /* KVM's hypercall (Documentation/virt/kvm/x86/hypercalls.rst), by the CPU maker's own instruction; its answer. */
-static inline unspin_u64 hypercall(_Bool by_vmmcall, unspin_u64 number, unspin_u64 argument)
+static inline unspin_u64 hypercall(_Bool by_vmmcall, unspin_u64 number, unspin_u64 argument0, unspin_u64 argument1)
 {
 	unspin_u64 answer;
 
 	if (by_vmmcall)
-		__asm__ volatile("vmmcall" : "=a"(answer) : "a"(number), "b"(argument) : "memory");
+		__asm__ volatile("vmmcall" : "=a"(answer) : "a"(number), "b"(argument0), "c"(argument1) : "memory");
 	else
-		__asm__ volatile("vmcall" : "=a"(answer) : "a"(number), "b"(argument) : "memory");
+		__asm__ volatile("vmcall" : "=a"(answer) : "a"(number), "b"(argument0), "c"(argument1) : "memory");
 	return answer;
 }
 

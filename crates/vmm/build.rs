@@ -33,7 +33,7 @@ fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let root = root.canonicalize().expect("the workspace is two levels up");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for room in ["guest", "locks", "abi"] {
+    for room in ["guest", "locks", "abi", "policy"] {
         println!("cargo:rerun-if-changed={}", root.join(room).display());
     }
     println!("cargo:rerun-if-changed=native");

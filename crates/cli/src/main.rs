@@ -34,6 +34,7 @@ mod explain_tables;
 mod explain_words;
 mod failure;
 mod guest_log_file;
+mod guest_tables;
 mod host_columns;
 mod interrupt;
 mod lab;

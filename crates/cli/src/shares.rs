@@ -30,8 +30,13 @@ impl Shares {
         let stolen_ns = window
             .lock_wait_stolen_ns
             .saturating_add(window.shootdown_wait_stolen_ns);
-        let stolen_ns = (window.steal_time != 0).then_some(stolen_ns);
-        Shares::new(cycles, stolen_ns, cpu_time_ns, window_ns, tsc_hz)
+        // Parked or asleep is waiting, not spinning; what was stolen meanwhile is in that time already.
+        let parked_ns = window.lock_parked_cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
+        let off_ns = stolen_ns
+            .saturating_sub(window.lock_parked_stolen_ns)
+            .saturating_add(parked_ns as u64);
+        let off_ns = (window.steal_time != 0).then_some(off_ns);
+        Shares::new(cycles, off_ns, cpu_time_ns, window_ns, tsc_hz)
     }
 
     /// Of waits of so many TSC cycles, of which `stolen_ns` off the CPU. A wait that began before the window counts with

@@ -13,7 +13,7 @@ use crate::{
     arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
-    guest_log_file, interrupt,
+    guest_log_file, guest_tables, interrupt,
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
@@ -61,6 +61,7 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
     }
     let mut document = output::document("vm run");
     vm_tables::add(&mut document, &run);
+    guest_tables::add(&mut document, &run);
     if truth {
         truth_tables::add(&mut document, &run)?;
     }

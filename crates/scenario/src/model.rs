@@ -101,6 +101,72 @@ pub struct Vm {
     pub hints: bool,
     /// A vCPU asks the host to run somebody else each time it has waited so many turns for a lock; 0: never.
     pub help_after_turns: u32,
+    /// Tasks of each vCPU, 1 to 8; 64 in all.
+    pub tasks_per_vcpu: u32,
+    /// What their turns do.
+    pub workload: Workload,
+    /// Turns that take the lock for reading, percent, in the workloads that have readers.
+    pub reader_percent: u32,
+    /// What of eCS is left out.
+    pub ecs_ablation: EcsAblation,
+}
+
+/// What the tasks of a VM do with their turns (`abi/guest.h`, `enum unspin_guest_workload`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Workload {
+    /// Work in user mode, work in the kernel, a lock held.
+    #[default]
+    Turns,
+    /// The same, the lock taken for reading by a share of the turns.
+    ReadersWriters,
+    /// The same, and after each turn an interrupt whose handler works.
+    Interrupts,
+    /// Pairs of tasks on neighbouring vCPUs wake each other.
+    PingPong,
+    /// All read one page of a file (eCS, section 5.3).
+    ReadAFile,
+}
+
+impl Workload {
+    /// The words of scenarios, each with what it means.
+    pub const WORDS: [(&str, Workload); 5] = [
+        ("turns", Workload::Turns),
+        ("readers-writers", Workload::ReadersWriters),
+        ("interrupts", Workload::Interrupts),
+        ("ping-pong", Workload::PingPong),
+        ("read-a-file", Workload::ReadAFile),
+    ];
+
+    /// Its number in the guest's parameters.
+    pub fn number(self) -> u32 {
+        self as u32
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// What of eCS a guest leaves out, to show what it is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EcsAblation {
+    /// Nothing.
+    #[default]
+    None,
+    /// Preemptable counters are not saved when tasks are switched.
+    NoSave,
+}
+
+impl EcsAblation {
+    /// The words of scenarios.
+    pub const WORDS: [(&str, EcsAblation); 2] =
+        [("none", EcsAblation::None), ("no-save", EcsAblation::NoSave)];
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
 }
 
 /// Who shares locks.

@@ -7,9 +7,9 @@ use unspin_abi::{LockKind, UNSPIN_GUEST_LOG_BYTES, unspin_guest_wait};
 use crate::{
     error::ScenarioError,
     limits::{
-        LOCKS_MAX, PAUSE_EVERY_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX, WORK_MAX_LOOPS, WORK_MAX_NS,
+        LOCKS_MAX, PAUSE_EVERY_MAX, TASKS_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX, WORK_MAX_LOOPS, WORK_MAX_NS,
     },
-    model::{Distribution, LockSharing, Shape, Vm, WorkUnit},
+    model::{Distribution, EcsAblation, LockSharing, Shape, Vm, WorkUnit, Workload},
     quantity::{format_work, work},
     section::{Found, Section, Source},
 };
@@ -33,6 +33,10 @@ pub(crate) const VM_KEYS: &[&str] = &[
     "log_minimum_turns",
     "hints",
     "help_after_turns",
+    "tasks_per_vcpu",
+    "workload",
+    "reader_percent",
+    "ecs_ablation",
 ];
 /// Keys of a distribution.
 pub(crate) const DISTRIBUTION_KEYS: &[&str] = &["exponential", "uniform"];
@@ -82,7 +86,31 @@ fn group(source: Source<'_>, found: &Found<'_, '_>) -> Result<Vm, ScenarioError>
         log_minimum_turns: vm.number("log_minimum_turns", 0, u32::MAX, 0)?,
         hints: vm.boolean("hints", false)?,
         help_after_turns: vm.number("help_after_turns", 0, u32::MAX, 0)?,
+        tasks_per_vcpu: tasks(&vm, vcpus)?,
+        workload: vm.word("workload", &Workload::WORDS, Workload::Turns)?,
+        reader_percent: vm.number("reader_percent", 0, 100, 0)?,
+        ecs_ablation: vm.word("ecs_ablation", &EcsAblation::WORDS, EcsAblation::None)?,
     })
+}
+
+/// Tasks of each vCPU. A wake-up between vCPUs halts the whole vCPU until its token comes: other tasks of it might be what
+/// the sender waits for.
+fn tasks(vm: &Section<'_, '_>, vcpus: u32) -> Result<u32, ScenarioError> {
+    let most = TASKS_PER_VCPU_MAX.min(TASKS_MAX / vcpus);
+    let tasks = vm.number("tasks_per_vcpu", 1, TASKS_PER_VCPU_MAX, 1)?;
+    match vm.find("tasks_per_vcpu") {
+        Some(found) if tasks > most => Err(found.refuse(
+            format!("{tasks} tasks on each of {vcpus} vCPUs are more than {TASKS_MAX}"),
+            format!("at most {most}"),
+        )),
+        Some(found) if tasks > 1 && vm.number("wakeup_every_turns", 0, u32::MAX, 0)? > 0 => {
+            Err(found.refuse(
+                "`wakeup_every_turns` halts a vCPU, and it has other tasks",
+                "1, or `wakeup_every_turns = 0`",
+            ))
+        }
+        _ => Ok(tasks),
+    }
 }
 
 fn nothing() -> Distribution {

@@ -161,12 +161,16 @@ fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
         ("log_records", vm.log_records),
         ("log_minimum_turns", vm.log_minimum_turns),
         ("help_after_turns", vm.help_after_turns),
+        ("tasks_per_vcpu", vm.tasks_per_vcpu),
+        ("reader_percent", vm.reader_percent),
     ] {
         writeln!(out, "{key} = {value}")?;
     }
     writeln!(out, "pause_exits = {}", vm.pause_exits)?;
     writeln!(out, "halt_exits = {}", vm.halt_exits)?;
-    writeln!(out, "hints = {}", vm.hints)
+    writeln!(out, "hints = {}", vm.hints)?;
+    writeln!(out, "workload = \"{}\"", vm.workload.name())?;
+    writeln!(out, "ecs_ablation = \"{}\"", vm.ecs_ablation.name())
 }
 
 fn distribution(distribution: &Distribution) -> String {

@@ -238,6 +238,44 @@ struct Vm {
     /// A vCPU that waits for a lock asks the host to run somebody else (the policy `helping`) each time it has waited so
     /// many turns; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
     help_after_turns: Option<u32>,
+    /// Tasks of each vCPU, which take turns on it; 1 when absent, 64 in all.
+    #[schemars(range(min = 1, max = 8))]
+    tasks_per_vcpu: Option<u32>,
+    /// What their turns do; "turns" when absent.
+    workload: Option<Workload>,
+    /// Turns that take the lock for reading, percent ("readers-writers", "read-a-file"); 0 when absent.
+    #[schemars(range(min = 0, max = 100))]
+    reader_percent: Option<u32>,
+    /// What of eCS the guest leaves out; "none" when absent.
+    ecs_ablation: Option<EcsAblation>,
+}
+
+/// What tasks do.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[allow(dead_code)]
+enum Workload {
+    /// Work in user mode, work in the kernel, a lock held.
+    Turns,
+    /// The same, the lock taken for reading by a share of the turns.
+    ReadersWriters,
+    /// The same, and after each turn an interrupt whose handler works as long as the kernel.
+    Interrupts,
+    /// Pairs of tasks on neighbouring vCPUs wake each other instead of taking the lock.
+    PingPong,
+    /// All read one page of a file: the lock for reading, an RCU section, the page's lock, a copy of 4 KiB (eCS, 5.3).
+    ReadAFile,
+}
+
+/// What of eCS is left out.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[allow(dead_code)]
+enum EcsAblation {
+    /// Nothing.
+    None,
+    /// Preemptable counters are not saved when tasks are switched.
+    NoSave,
 }
 
 /// How many locks, and who shares them.

@@ -16,6 +16,7 @@ const LEAF_AMD_TOPOLOGY: u32 = 0x8000_001e;
 const FEATURE_X2APIC_ECX: u32 = 1 << 21;
 const FEATURE_HYPERVISOR_ECX: u32 = 1 << 31;
 const KVM_FEATURE_STEAL_TIME_EAX: u32 = 1 << 5;
+const KVM_FEATURE_PV_UNHALT_EAX: u32 = 1 << 7;
 
 /// What a run needs of [`crate::host`]'s CPUID, checked once.
 ///
@@ -35,10 +36,15 @@ pub fn missing(supported: &[kvm_cpuid_entry2]) -> Option<&'static str> {
 }
 
 /// The CPUID of vCPU `vcpu` of `vcpus` (1 to 64): one package of that many cores of one thread each.
-pub fn for_vcpu(supported: &CpuId, vcpu: u32, vcpus: u32) -> CpuId {
+///
+/// Without `halt_exits` a kick cannot end a HLT (KVM is not there): KVM_FEATURE_PV_UNHALT is not offered then.
+pub fn for_vcpu(supported: &CpuId, vcpu: u32, vcpus: u32, halt_exits: bool) -> CpuId {
     let mut cpuid = supported.clone();
     for entry in cpuid.as_mut_slice() {
         patch(entry, vcpu, vcpus);
+        if entry.function == LEAF_KVM_FEATURES && !halt_exits {
+            entry.eax &= !KVM_FEATURE_PV_UNHALT_EAX;
+        }
     }
     cpuid
 }
@@ -81,7 +87,12 @@ mod tests {
             entry(0x1, 0xa10f11, 0x0102_0800, FEATURE_X2APIC_ECX | 1),
             entry(0xb, 1, 4, 0x100),
             entry(LEAF_KVM_SIGNATURE, LEAF_KVM_FEATURES, 0x4b4d_564b, 0),
-            entry(LEAF_KVM_FEATURES, KVM_FEATURE_STEAL_TIME_EAX, 0, 0),
+            entry(
+                LEAF_KVM_FEATURES,
+                KVM_FEATURE_STEAL_TIME_EAX | KVM_FEATURE_PV_UNHALT_EAX,
+                0,
+                0,
+            ),
             entry(LEAF_AMD_SIZES, 0x3030, 7, 0x7007),
             entry(LEAF_AMD_TOPOLOGY, 9, 0x0109, 0x0300),
         ]
@@ -91,7 +102,7 @@ mod tests {
     fn a_vcpu_has_its_own_apic_id_in_every_leaf() {
         let supported = CpuId::from_entries(&host()).expect("six entries fit");
         for (vcpu, vcpus) in [(0, 1), (3, 4), (63, 64)] {
-            let cpuid = for_vcpu(&supported, vcpu, vcpus);
+            let cpuid = for_vcpu(&supported, vcpu, vcpus, true);
             let leaf = |f| *cpuid.as_slice().iter().find(|e| e.function == f).unwrap();
             assert_eq!(leaf(1).ebx, vcpu << 24 | vcpus << 16 | 0x0800);
             assert_eq!(leaf(1).eax, 0xa10f11);
@@ -100,6 +111,12 @@ mod tests {
             assert_eq!(leaf(LEAF_AMD_SIZES).ecx & 0xff, vcpus - 1);
             assert!(1 << (leaf(LEAF_AMD_SIZES).ecx >> 12 & 0xf) >= vcpus);
             assert_eq!(leaf(LEAF_KVM_FEATURES), host()[3]);
+            let in_guest = for_vcpu(&supported, vcpu, vcpus, false);
+            let features = in_guest.as_slice().iter();
+            let eax = features
+                .filter(|e| e.function == LEAF_KVM_FEATURES)
+                .map(|e| e.eax);
+            assert_eq!(eax.collect::<Vec<_>>(), [KVM_FEATURE_STEAL_TIME_EAX]);
         }
     }
 

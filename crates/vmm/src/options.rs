@@ -74,6 +74,12 @@ pub enum Fault {
     Exception,
     /// The lock lets everybody in.
     Exclusion,
+    /// Kicks by a hypercall that KVM refuses; the guest goes on.
+    RefusedKick,
+    /// Hint pages that lose their magic, and registrations of nowhere; the guest goes on.
+    HintGone,
+    /// Hint pages of random words; the guest goes on.
+    HintLies,
 }
 
 impl Fault {
@@ -84,6 +90,9 @@ impl Fault {
             Fault::Triple => abi::UNSPIN_FAULT_TRIPLE,
             Fault::Exception => abi::UNSPIN_FAULT_EXCEPTION,
             Fault::Exclusion => abi::UNSPIN_FAULT_EXCLUSION,
+            Fault::RefusedKick => abi::UNSPIN_FAULT_REFUSED_KICK,
+            Fault::HintGone => abi::UNSPIN_FAULT_HINT_GONE,
+            Fault::HintLies => abi::UNSPIN_FAULT_HINT_LIES,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::mem::size_of;
 
 use unspin_abi as abi;
-use unspin_scenario::{Distribution, Length, LockSharing, Scenario, Vm, WorkUnit};
+use unspin_scenario::{Distribution, EcsAblation, Length, LockSharing, Scenario, Vm, WorkUnit};
 
 use crate::{Error, calibrate::WorkRate, options::Fault};
 
@@ -62,6 +62,10 @@ pub fn build(
         fault_injection: surroundings.fault.number(),
         hints: vm.hints.into(),
         help_after_turns: vm.help_after_turns,
+        tasks_per_vcpu: vm.tasks_per_vcpu,
+        workload: vm.workload.number(),
+        reader_percent: vm.reader_percent,
+        ecs_no_save: (vm.ecs_ablation == EcsAblation::NoSave).into(),
     })
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use unspin_abi::LockKind;
-use unspin_scenario::{Host, Policy, Scheduler, Shape};
+use unspin_scenario::{Host, Policy, Scheduler, Shape, Workload};
 
 fn scenario(length: Length, vm: Vm) -> Scenario {
     Scenario {
@@ -50,6 +50,10 @@ fn vm() -> Vm {
         log_minimum_turns: 8,
         hints: false,
         help_after_turns: 400,
+        tasks_per_vcpu: 1,
+        workload: Workload::Turns,
+        reader_percent: 0,
+        ecs_ablation: EcsAblation::None,
     }
 }
 

@@ -77,9 +77,13 @@ pub fn growth(
         ($($field:ident)*) => {
             abi::unspin_guest_statistics {
                 $($field: end.$field.saturating_sub(begin.$field),)*
+                preempted: array_growth(&begin.preempted, &end.preempted),
+                preempted_in: array_growth(&begin.preempted_in, &end.preempted_in),
+                preempted_ns: array_growth(&begin.preempted_ns, &end.preempted_ns),
                 lock_wait: histogram_growth(&begin.lock_wait, &end.lock_wait),
                 hold: histogram_growth(&begin.hold, &end.hold),
                 shootdown_wait: histogram_growth(&begin.shootdown_wait, &end.shootdown_wait),
+                bww: histogram_growth(&begin.bww, &end.bww),
                 ..*end
             }
         };
@@ -87,8 +91,14 @@ pub fn growth(
     counters!(
         operations pauses spin_turns lock_waits lock_wait_cycles lock_wait_stolen_ns stalls stalls_unheld hold_cycles
         shootdowns shootdown_wait_cycles shootdown_wait_stolen_ns shootdowns_answered wakeups wakeups_received halts ticks
-        ticks_in_user log_kept log_dropped steal_ns
+        ticks_in_user log_kept log_dropped steal_ns lock_halts lock_parked_cycles lock_parked_stolen_ns kicks kicks_refused helps named_yields
+        task_switches task_sleeps task_wakes interrupts_worked reads bww_exit_cycles bww_exit_stolen_ns bww_guest_cycles
+        bww_guest_stolen_ns
     )
+}
+
+fn array_growth<const N: usize>(begin: &[u64; N], end: &[u64; N]) -> [u64; N] {
+    std::array::from_fn(|index| end[index].saturating_sub(begin[index]))
 }
 
 fn histogram_growth(

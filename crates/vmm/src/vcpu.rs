@@ -25,11 +25,16 @@ pub fn prepare(
     host: &Host,
     entry: u64,
     number: u32,
-    vcpus: u32,
+    vm: &unspin_scenario::Vm,
 ) -> Result<i64, (&'static str, io::Error)> {
     let step = |name| move |error: kvm_ioctls::Error| (name, io::Error::from(error));
     // CPUID first: KVM refuses x2APIC mode to a vCPU that does not have it.
-    vcpu.set_cpuid2(&crate::cpuid::for_vcpu(&host.cpuid, number, vcpus))
+    vcpu.set_cpuid2(&crate::cpuid::for_vcpu(
+        &host.cpuid,
+        number,
+        vm.vcpus,
+        vm.halt_exits,
+    ))
         .map_err(step("KVM_SET_CPUID2"))?;
     let reset = vcpu.get_sregs().map_err(step("KVM_GET_SREGS"))?;
     vcpu.set_sregs(&registers::system(reset, number))

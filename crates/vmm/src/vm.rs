@@ -84,7 +84,7 @@ impl Machine {
         let entry = memory.load(image, &block)?;
         let vm = create_vm(host, identity.vm, &memory).map_err(|(s, e)| failed(s, e))?;
         let (vcpus, tsc_offsets) = (0..identity.vm.vcpus)
-            .map(|number| create_vcpu(&vm, host, entry, number, identity.vm.vcpus))
+            .map(|number| create_vcpu(&vm, host, entry, number, identity.vm))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|(step, error)| failed(step, error))?
             .into_iter()
@@ -159,11 +159,11 @@ fn create_vcpu(
     host: &Host,
     entry: u64,
     number: u32,
-    vcpus: u32,
+    wanted: &Vm,
 ) -> Result<(VcpuFd, i64), Failed> {
     let vcpu = vm
         .create_vcpu(number.into())
         .map_err(|error| ("KVM_CREATE_VCPU", error.into()))?;
-    let tsc_offset = vcpu::prepare(&vcpu, host, entry, number, vcpus)?;
+    let tsc_offset = vcpu::prepare(&vcpu, host, entry, number, wanted)?;
     Ok((vcpu, tsc_offset))
 }

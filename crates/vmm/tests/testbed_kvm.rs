@@ -12,6 +12,8 @@ mod exits;
 mod failures;
 #[path = "kvm/support.rs"]
 mod support;
+#[path = "kvm/tasks.rs"]
+mod tasks;
 #[path = "kvm/work.rs"]
 mod work;
 
@@ -36,6 +38,10 @@ fn main() {
         failures::an_interrupt_ends_a_run_soon,
         failures::a_guest_that_does_not_stop_is_taken_out_and_named,
         failures::vms_that_cannot_be_created_take_down_those_that_were,
+        tasks::parked_waiters_are_kicked_also_where_the_host_refuses,
+        tasks::every_task_does_its_turns_with_every_kind_of_lock,
+        tasks::workloads_do_what_they_are_called,
+        tasks::a_page_that_goes_away_or_lies_harms_nobody,
         work::every_vcpu_does_its_turns_and_says_so,
         work::the_log_has_one_record_per_acquisition_in_order,
         work::several_vms_run_for_the_time_asked_and_rates_come_from_the_window,

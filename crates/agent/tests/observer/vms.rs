@@ -3,7 +3,8 @@
 
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
+    Distribution, EcsAblation, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm,
+    WorkUnit, Workload,
 };
 use unspin_vmm::{RunOptions, RunReport, VcpuReport, run};
 
@@ -35,6 +36,10 @@ pub fn vm(vcpus: u32) -> Vm {
         log_minimum_turns: 0,
         hints: false,
         help_after_turns: 0,
+        tasks_per_vcpu: 1,
+        workload: Workload::Turns,
+        reader_percent: 0,
+        ecs_ablation: EcsAblation::None,
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
     Distribution, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor, Length, LockSharing,
-    Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, limits::*,
+    EcsAblation, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -60,6 +60,13 @@ fn vm() -> impl Strategy<Value = Vm> {
             log_minimum_turns: rest.2,
             hints: rest.0[2],
             help_after_turns: rest.3,
+            tasks_per_vcpu: match size.1 > 1 && every.1 > 0 {
+                true => 1,
+                false => 1 + rest.1 % (64 / size.1).min(8),
+            },
+            workload: Workload::WORDS[rest.2 as usize % 5].1,
+            reader_percent: rest.3 % 101,
+            ecs_ablation: EcsAblation::WORDS[rest.3 as usize % 2].1,
         })
 }
 

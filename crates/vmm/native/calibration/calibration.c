@@ -90,7 +90,7 @@ static void set_up(unspin_u64 number)
 	__asm__ volatile("lidt %0" : : "m"(table));
 	self->self = self;
 	self->statistics = (void *)(UNSPIN_GUEST_STATISTICS + number * UNSPIN_GUEST_STATISTICS_STRIDE + 4096);
-	self->notice_at_turns = ~0ull;
+	self->turn.notice_at_turns = ~0ull;
 	wrmsr(MSR_GS_BASE, (unspin_u64)self);
 	wrmsr(MSR_X2APIC_SPURIOUS, APIC_SOFTWARE_ENABLED | VECTOR_SPURIOUS);
 	wrmsr(MSR_X2APIC_TPR, 0);
@@ -139,7 +139,7 @@ static void step(unspin_u32 program, unspin_u64 number, _Bool by_vmmcall)
 		__asm__ volatile("wbinvd" : : : "memory");
 		break;
 	case HYPERCALL:
-		hypercall(by_vmmcall, ~0u, 0);
+		hypercall(by_vmmcall, ~0u, 0, 0);
 		break;
 	case SEND:
 		send_to_self(number);

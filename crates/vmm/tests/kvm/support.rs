@@ -4,7 +4,8 @@ use std::{fs, sync::Mutex};
 
 use unspin_abi as abi;
 use unspin_scenario::{
-    Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit,
+    Distribution, EcsAblation, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm,
+    WorkUnit, Workload,
 };
 use unspin_vmm::{Error, RunOptions, RunReport, run};
 
@@ -39,6 +40,10 @@ pub fn vm(vcpus: u32) -> Vm {
         log_minimum_turns: 0,
         hints: false,
         help_after_turns: 0,
+        tasks_per_vcpu: 1,
+        workload: Workload::Turns,
+        reader_percent: 0,
+        ecs_ablation: EcsAblation::None,
     }
 }
 

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter says to the host (locks/platform.h).
+ *
+ * A kick is a word, then a wake-up: KVM_HC_KICK_CPU where CPUID offers it (kvm_pv_kick_cpu_op() of Linux 7.2 ends a HLT, also
+ * one that comes later), an IPI elsewhere and from the first refusal on. The word keeps a kick that comes before the HLT, so
+ * nothing rests on what KVM remembers; who is not parked is not woken.
+ */
+#include "guest.h"
+
+static struct cpuid kvm_features(void)
+{
+	struct cpuid signature = cpuid(CPUID_KVM_SIGNATURE);
+
+	if (signature.ebx != 0x4b4d564b || signature.ecx != 0x564b4d56 || signature.edx != 0x4d) /* "KVMKVMKVM" */
+		return (struct cpuid){0};
+	return cpuid(CPUID_KVM_FEATURES);
+}
+
+/* Once, before the first lock: which hypercalls there are, and by which instruction. */
+void park_start(struct vcpu *self)
+{
+	struct cpuid maker = cpuid(0);
+	unspin_u32 features = kvm_features().eax;
+
+	/* "AuthenticAMD" and "HygonGenuine" have VMMCALL, everybody else VMCALL. */
+	self->by_vmmcall = maker.ebx == 0x68747541 || maker.ebx == 0x6f677948;
+	self->kicks_by_hypercall = (features & KVM_FEATURE_PV_UNHALT) != 0;
+	self->yields_by_hypercall = (features & KVM_FEATURE_PV_SCHED_YIELD) != 0;
+	if (features & KVM_FEATURE_STEAL_TIME)
+		steal_time_register(self);
+}
+
+/* Ends the HLT of a vCPU (its number is its APIC id). A refusal is remembered: this host will not change its mind. */
+void vcpu_wake(struct vcpu *self, unspin_u32 target)
+{
+	unspin_u64 number = PARAMETERS->fault_injection == UNSPIN_FAULT_REFUSED_KICK ? ~0u : KVM_HC_KICK_CPU;
+
+	self->statistics->kicks++;
+	if (self->kicks_by_hypercall) {
+		if (hypercall(self->by_vmmcall, number, 0, target) == 0)
+			return;
+		self->statistics->kicks_refused++;
+		self->kicks_by_hypercall = 0;
+	}
+	apic_send(target, VECTOR_WAKE);
+}
+
+/*
+ * One HLT: called with interrupts off, returns with interrupts off. What was stolen meanwhile is no preemption: the truth of
+ * those goes on behind it.
+ */
+void vcpu_halt(struct vcpu *self)
+{
+	unspin_u32 before = self->statistics->state;
+	unspin_u64 begin = rdtsc(), stolen = steal_time_ns(self);
+
+	preemption_look(self);
+	set_state(self, UNSPIN_STATE_HALTED);
+	halt_until_interrupt();
+	set_state(self, before);
+	self->halt_end_tsc = rdtsc();
+	self->halt_cycles = self->halt_end_tsc - begin;
+	self->halt_stolen_ns = steal_time_ns(self) - stolen;
+	self->seen_stolen_ns = stolen + self->halt_stolen_ns;
+}
+
+/* Contract: locks/platform.h. The exchange is ordered: either the kick sees `parked`, or it is seen here. */
+void vcpu_park(const struct platform_word *word, unspin_u32 value)
+{
+	struct vcpu *self = this_vcpu();
+
+	interrupts_off();
+	__atomic_exchange_n(&self->parked, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&self->kicked, __ATOMIC_ACQUIRE) && platform_load_acquire(word) == value) {
+		self->statistics->lock_halts++;
+		vcpu_halt(self);
+		self->statistics->lock_parked_cycles += self->halt_cycles;
+		self->statistics->lock_parked_stolen_ns += self->halt_stolen_ns;
+	}
+	__atomic_store_n(&self->parked, 0, __ATOMIC_RELAXED);
+	__atomic_exchange_n(&self->kicked, 0, __ATOMIC_SEQ_CST);
+	interrupts_on();
+}
+
+/* Any number: what is no vCPU of this VM is nobody. */
+void vcpu_kick(unspin_u32 waiter)
+{
+	struct vcpu *target;
+
+	if (waiter >= PARAMETERS->vcpus)
+		return;
+	target = vcpu_of(waiter);
+	__atomic_exchange_n(&target->kicked, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&target->parked, __ATOMIC_ACQUIRE))
+		vcpu_wake(this_vcpu(), waiter);
+}
+
+/* Friebel 2008, "Helping locks": anonymous, the host chooses whom to run. */
+void vcpu_asks_for_help(struct vcpu *self)
+{
+	self->statistics->helps++;
+	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_HELP, 0, 0);
+}
+
+/* Ours: that vCPU in my place. Where nobody can be named, or by a number that is none, as above. */
+void vcpu_asks_for(unspin_u32 waiter)
+{
+	struct vcpu *self = this_vcpu();
+
+	if (!self->yields_by_hypercall || waiter >= PARAMETERS->vcpus) {
+		vcpu_asks_for_help(self);
+		return;
+	}
+	self->statistics->named_yields++;
+	(void)hypercall(self->by_vmmcall, KVM_HC_SCHED_YIELD, waiter, 0);
+}
+
+/* By KVM's steal-time page, or by what a host that knows better wrote into the hint page. Any number. */
+_Bool vcpu_is_preempted(unspin_u32 waiter)
+{
+	const struct vcpu *other;
+
+	if (waiter >= PARAMETERS->vcpus)
+		return 0;
+	other = vcpu_of(waiter);
+	return (*(const volatile unspin_u8 *)&other->steal_time.preempted & KVM_VCPU_PREEMPTED) != 0 ||
+	       *(const volatile unspin_u32 *)&other->hint.vcpu_preempted != 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * section.c - critical sections by class, as the host may read them (abi/hint.h; eCS, section 3) and as the ground truth of
+ * preemptions has them. Only this vCPU writes them; an interrupt leaves them as it found them.
+ */
+#include "guest.h"
+
+/* The lock is held, or the handler runs. What was stolen until now was stolen outside of it. */
+void section_begins(struct vcpu *self, enum unspin_hint_class class)
+{
+	preemption_look(self);
+	ecs_begins(&self->hint, class);
+}
+
+/* The lock is about to be given back. */
+void section_ends(struct vcpu *self, enum unspin_hint_class class)
+{
+	preemption_look(self);
+	ecs_ends(&self->hint, class);
+}
+
+void interrupt_begins(struct vcpu *self)
+{
+	section_begins(self, UNSPIN_HINT_INTERRUPT);
+}
+
+void interrupt_ends(struct vcpu *self)
+{
+	section_ends(self, UNSPIN_HINT_INTERRUPT);
+}
+
+/* A task is switched out: what it holds does not concern the host while others run. The ablation leaves that out. */
+void sections_save(struct vcpu *self, struct saved_sections *saved)
+{
+	struct unspin_hint *hint = &self->hint;
+
+	saved->critical = hint->critical;
+	saved->holding = hint->holding;
+	saved->waiting = hint->waiting;
+	if (!PARAMETERS->ecs_no_save)
+		ecs_save(hint, &saved->ecs);
+}
+
+/* A task is switched in: its sections are the vCPU's. */
+void sections_restore(struct vcpu *self, const struct saved_sections *saved)
+{
+	struct unspin_hint *hint = &self->hint;
+
+	hint->critical = saved->critical;
+	hint->holding = saved->holding;
+	hint->waiting = saved->waiting;
+	if (!PARAMETERS->ecs_no_save)
+		ecs_restore(hint, &saved->ecs);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * task.c - tasks: a run queue for each vCPU, sleep and wake, and the switch from one to the next.
+ *
+ * A vCPU's queue is a word with a bit for each of its tasks; they take turns in the order of their bits. Others only ever set
+ * bits. A tick ends a turn, wherever the task is: what it was interrupted in is copied to the task's own stack and gone on
+ * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. Nobody moves to another vCPU.
+ */
+#include "guest.h"
+
+#define TASK_STACK_BYTES 4096u
+
+struct task {
+	unspin_u64 rsp;		     /* while it is switched out */
+	unspin_u64 rsp0;	     /* where user mode comes back to */
+	unspin_u32 number, place;    /* in the VM; on its vCPU */
+	struct turn_state turn;	     /* while it is switched out, as what follows */
+	unspin_u32 state, asking;
+	struct saved_sections sections;
+	unspin_u64 out_tsc, out_stolen_ns, out_turns; /* when it was switched out */
+	/* Written by who wakes it: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
+	unspin_u32 woken __attribute__((aligned(64)));
+	unspin_u64 woken_tsc, woken_stolen_ns;
+} __attribute__((aligned(64)));
+
+static struct task tasks[UNSPIN_GUEST_TASKS_MAX];
+/* Of all but the first task of each vCPU, which runs on the vCPU's own. */
+static unspin_u8 task_stacks[UNSPIN_GUEST_TASKS_MAX][TASK_STACK_BYTES] __attribute__((aligned(4096)));
+
+/* guest.S: saves the callee's registers and goes on on another stack; where an interrupted task goes on. */
+void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp);
+extern const unspin_u8 preempted[];
+
+/* Numbers count the first tasks of all vCPUs, then the second ones. */
+static struct task *task_of(const struct vcpu *self, unspin_u32 place)
+{
+	return &tasks[place * PARAMETERS->vcpus + self->number];
+}
+
+unspin_u32 task_number(const struct vcpu *self)
+{
+	return self->task->number;
+}
+
+/* What happened to a task that had waited for a lock while it was out: it did not spin. */
+static void count_time_out(struct vcpu *self, const struct task *task)
+{
+	if (!self->asking)
+		return;
+	self->statistics->lock_parked_cycles += rdtsc() - task->out_tsc;
+	self->statistics->lock_parked_stolen_ns += steal_time_ns(self) - task->out_stolen_ns;
+}
+
+static void switch_out(struct vcpu *self, struct task *task)
+{
+	preemption_look(self);
+	task->turn = self->turn;
+	task->out_turns = self->statistics->spin_turns;
+	task->rsp0 = self->task_state.rsp[0];
+	task->state = self->statistics->state;
+	task->asking = self->asking;
+	sections_save(self, &task->sections);
+}
+
+/* Turns of waits are counted for the vCPU: what others have counted meanwhile is not this task's. */
+static void switch_in(struct vcpu *self, struct task *task)
+{
+	self->task = task;
+	self->turn = task->turn;
+	wait_shift(self, self->statistics->spin_turns - task->out_turns);
+	self->task_state.rsp[0] = task->rsp0;
+	self->asking = task->asking;
+	sections_restore(self, &task->sections);
+	set_state(self, task->state);
+}
+
+/* HLT until a task of this vCPU can run. Ordered against task_wake(): it sees `parked`, or its bit is seen here. */
+static unspin_u32 wait_for_work(struct vcpu *self)
+{
+	unspin_u32 runnable;
+
+	while ((runnable = __atomic_load_n(&self->runnable, __ATOMIC_ACQUIRE)) == 0) {
+		__atomic_exchange_n(&self->parked, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&self->runnable, __ATOMIC_ACQUIRE) == 0) {
+			self->statistics->lock_halts++;
+			vcpu_halt(self);
+		}
+		__atomic_store_n(&self->parked, 0, __ATOMIC_RELAXED);
+	}
+	return runnable;
+}
+
+/* Lets the next task run, which may be the same, and returns when it is this one's turn again. Interrupts are off. */
+static void schedule(struct vcpu *self)
+{
+	struct task *task = self->task, *next;
+	unspin_u32 runnable, after;
+
+	task->out_tsc = rdtsc();
+	task->out_stolen_ns = steal_time_ns(self);
+	self->preempt_count++;
+	runnable = wait_for_work(self);
+	__atomic_store_n(&self->need_switch, 0, __ATOMIC_RELAXED);
+	after = runnable & ~1u << task->place;
+	next = task_of(self, (unspin_u32)__builtin_ctz(after ? after : runnable));
+	if (next != task) {
+		self->statistics->task_switches++;
+		switch_out(self, task);
+		switch_in(self, next);
+		stack_switch(&task->rsp, next->rsp);
+	}
+	self->preempt_count--;
+	count_time_out(self, task);
+}
+
+/* At a place where a task may be switched. */
+void task_yield(struct vcpu *self)
+{
+	interrupts_off();
+	schedule(self);
+	interrupts_on();
+}
+
+/* From guest.S, on the stack of the task that was interrupted. Interrupts are off. */
+void task_preempted(void)
+{
+	schedule(this_vcpu());
+}
+
+/*
+ * The end of a tick: another task's turn. The frame is what the tick goes back to; its copy lies on the task's stack, below
+ * what that uses (no red zone), and behind it the registers find an aligned place (72 bytes, then a call).
+ */
+void task_tick(struct vcpu *self, struct interrupt_frame *frame)
+{
+	unspin_u64 rsp = (frame->cs & 3) ? self->task_state.rsp[0] : frame->rsp;
+	struct interrupt_frame *copy = (struct interrupt_frame *)(((rsp - sizeof(*frame)) & ~15ull) - 8);
+
+	if (!self->task || (__atomic_load_n(&self->runnable, __ATOMIC_RELAXED) & ~(1u << self->task->place)) == 0)
+		return;
+	if (self->preempt_count) {
+		__atomic_store_n(&self->need_switch, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	*copy = *frame;
+	*frame = (struct interrupt_frame){
+		.rip = (unspin_u64)preempted,
+		.cs = SELECTOR_KERNEL_CODE,
+		.rflags = RFLAGS_KERNEL_OFF,
+		.rsp = (unspin_u64)copy,
+		.ss = SELECTOR_KERNEL_DATA,
+	};
+}
+
+/* Ruling 23: of a woken task that runs now. What was stolen until the HLT ended, if there was one, is the host's queue. */
+static void count_wakeup(struct vcpu *self, const struct task *task)
+{
+	struct unspin_guest_statistics *statistics = self->statistics;
+	unspin_u64 now = rdtsc(), stolen = steal_time_ns(self) - task->woken_stolen_ns;
+	_Bool halted = self->halt_end_tsc > task->woken_tsc;
+	unspin_u64 ready = halted ? self->halt_end_tsc : task->woken_tsc;
+
+	statistics->task_wakes++;
+	histogram_add(&statistics->bww, now - task->woken_tsc);
+	statistics->bww_exit_cycles += ready - task->woken_tsc;
+	statistics->bww_exit_stolen_ns += halted ? self->halt_stolen_ns : 0;
+	statistics->bww_guest_cycles += now - ready;
+	statistics->bww_guest_stolen_ns += halted ? stolen - self->halt_stolen_ns : stolen;
+}
+
+/* Contract: locks/platform.h. After the bit is gone `woken` is looked at: a wake-up has set it before, or sets the bit again. */
+void task_sleep(const struct platform_word *word, unspin_u32 value)
+{
+	struct vcpu *self = this_vcpu();
+	struct task *task = self->task;
+	unspin_u32 bit = 1u << task->place;
+
+	interrupts_off();
+	if (!__atomic_load_n(&task->woken, __ATOMIC_ACQUIRE) && platform_load_acquire(word) == value) {
+		__atomic_fetch_and(&self->runnable, ~bit, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&task->woken, __ATOMIC_SEQ_CST)) {
+			__atomic_fetch_or(&self->runnable, bit, __ATOMIC_SEQ_CST);
+		} else {
+			self->statistics->task_sleeps++;
+			schedule(self);
+			count_wakeup(self, task);
+		}
+	}
+	__atomic_exchange_n(&task->woken, 0, __ATOMIC_SEQ_CST);
+	interrupts_on();
+}
+
+/* Any number: what is no task of this VM is nobody. */
+void task_wake(unspin_u32 number)
+{
+	unspin_u32 vcpus = PARAMETERS->vcpus;
+	struct vcpu *self = this_vcpu(), *other;
+	struct task *task;
+
+	if (number >= vcpus * PARAMETERS->tasks_per_vcpu)
+		return;
+	task = &tasks[number];
+	other = vcpu_of(number % vcpus);
+	if ((__atomic_load_n(&other->runnable, __ATOMIC_RELAXED) >> task->place & 1) == 0) {
+		task->woken_stolen_ns = *(volatile unspin_u64 *)&other->steal_time.steal_ns;
+		task->woken_tsc = rdtsc();
+	}
+	__atomic_exchange_n(&task->woken, 1, __ATOMIC_SEQ_CST);
+	if ((__atomic_fetch_or(&other->runnable, 1u << task->place, __ATOMIC_SEQ_CST) >> task->place & 1) == 0)
+		__atomic_store_n(&other->need_switch, 1, __ATOMIC_RELAXED);
+	if (other != self && __atomic_load_n(&other->parked, __ATOMIC_ACQUIRE))
+		vcpu_wake(self, other->number);
+}
+
+/* Where all but the first tasks begin, in their first turn, and end. */
+static _Noreturn void task_main(void)
+{
+	struct vcpu *self = this_vcpu();
+
+	self->preempt_count--;
+	interrupts_on();
+	turns_run(self);
+	interrupts_off();
+	self->tasks_left--;
+	task_wake(self->number);
+	__atomic_fetch_and(&self->runnable, ~(1u << self->task->place), __ATOMIC_SEQ_CST);
+	schedule(self);
+	__builtin_unreachable();
+}
+
+/* What a new task's stack and state look like: stack_switch() finds six registers and task_main to return to. */
+static void task_create(struct vcpu *self, struct task *task, unspin_u32 place)
+{
+	unspin_u64 *top = (unspin_u64 *)(task_stacks[task->number] + TASK_STACK_BYTES);
+
+	top[-2] = (unspin_u64)task_main;
+	task->rsp = (unspin_u64)&top[-8];
+	task->turn.random = random_start(PARAMETERS->seed, task->number);
+	task->turn.turns_until_shootdown = PARAMETERS->shootdown_every_turns;
+	task->turn.turns_until_wakeup = PARAMETERS->wakeup_every_turns;
+	task->state = UNSPIN_STATE_KERNEL;
+	self->runnable |= 1u << place;
+}
+
+/* Before the first turn of this vCPU, whose boot becomes its first task. */
+void tasks_start(struct vcpu *self)
+{
+	for (unspin_u32 place = 0; place < PARAMETERS->tasks_per_vcpu; place++) {
+		struct task *task = task_of(self, place);
+
+		task->number = place * PARAMETERS->vcpus + self->number;
+		task->place = place;
+		if (place)
+			task_create(self, task, place);
+	}
+	self->tasks_left = PARAMETERS->tasks_per_vcpu - 1;
+	self->task = task_of(self, 0);
+	__atomic_fetch_or(&self->runnable, 1, __ATOMIC_RELEASE);
+}
+
+/* The first task, when its turns are done: until those of the others are, too. */
+void tasks_finish(struct vcpu *self)
+{
+	static const struct platform_word nothing;
+
+	while (*(volatile unspin_u32 *)&self->tasks_left)
+		task_sleep(&nothing, 0);
+}

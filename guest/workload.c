@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * workload.c - what turns do beside or instead of holding a lock (enum unspin_guest_workload).
+ */
+#include "guest.h"
+#include "../locks/rcu.h"
+#include "../locks/test_and_test_and_set.h"
+
+#define FILE_BYTES 4096u
+
+/* eCS, section 5.3: one page of a file that all tasks read, its lock, and a buffer for each task. */
+static struct test_and_test_and_set_lock page_lock __attribute__((aligned(64)));
+static unspin_u8 pages[2][FILE_BYTES] __attribute__((aligned(64)));
+static struct platform_word page_now; /* which of the two readers copy */
+static struct rcu page_rcu;
+static unspin_u8 buffers[UNSPIN_GUEST_TASKS_MAX][FILE_BYTES] __attribute__((aligned(64)));
+
+/* Returns still to be taken, of each task. */
+static struct {
+	struct platform_word word;
+} __attribute__((aligned(64))) balls[UNSPIN_GUEST_TASKS_MAX];
+
+/* Whether this turn takes the lock for reading. One more draw, in the workloads that have readers only. */
+_Bool reads(struct vcpu *self)
+{
+	unspin_u32 workload = PARAMETERS->workload;
+
+	if (workload != UNSPIN_WORKLOAD_READERS_WRITERS && workload != UNSPIN_WORKLOAD_READ_A_FILE)
+		return 0;
+	return random_next(&self->turn.random) % 100 < PARAMETERS->reader_percent;
+}
+
+/* Inside the file's semaphore: in an RCU section the page is found, and copied under its lock. */
+void read_page(struct vcpu *self)
+{
+	const unspin_u8 *page;
+
+	preempt_disable(self);
+	rcu_read_lock(&page_rcu);
+	section_begins(self, UNSPIN_HINT_RCU);
+	page = pages[platform_load_acquire(&page_now) & 1];
+	test_and_test_and_set_lock(&page_lock);
+	section_begins(self, UNSPIN_HINT_SPIN);
+	__builtin_memcpy(buffers[task_number(self)], page, FILE_BYTES);
+	section_ends(self, UNSPIN_HINT_SPIN);
+	test_and_test_and_set_unlock(&page_lock);
+	section_ends(self, UNSPIN_HINT_RCU);
+	rcu_read_unlock(&page_rcu);
+	preempt_enable(self);
+}
+
+/* Inside the file's semaphore as a writer: the other page takes its place, and nobody reads the old one any more. */
+void replace_page(struct vcpu *self)
+{
+	unspin_u32 now = platform_load_relaxed(&page_now);
+
+	__builtin_memset(pages[(now + 1) & 1], (int)self->number, FILE_BYTES);
+	platform_exchange_ordered(&page_now, now + 1);
+	rcu_synchronize(&page_rcu);
+}
+
+/* Before the first turn of any vCPU. */
+void workload_prepare(void)
+{
+	rcu_init(&page_rcu);
+	test_and_test_and_set_init(&page_lock);
+}
+
+/* The task at the same place of the neighbouring vCPU; itself where there is none. */
+static unspin_u32 partner_of(unspin_u32 task)
+{
+	unspin_u32 vcpus = PARAMETERS->vcpus, vcpu = task % vcpus;
+
+	return (vcpu ^ 1) < vcpus ? task - vcpu + (vcpu ^ 1) : task;
+}
+
+/*
+ * Gives the partner a ball and wakes it, then sleeps until there is one to take. Both give one in every turn, before they take
+ * one, so nobody waits for ever; `stop` ends the wait.
+ */
+void ping_pong(struct vcpu *self)
+{
+	unspin_u32 task = task_number(self), partner = partner_of(task);
+	struct platform_word *own = &balls[task].word;
+
+	platform_fetch_add_ordered(&balls[partner].word, 1);
+	task_wake(partner);
+	while (platform_load_acquire(own) == 0) {
+		if (stop_asked())
+			return;
+		task_sleep(own, 0);
+	}
+	platform_fetch_add_ordered(own, -1u);
+}
+
+/* A task is done because of `stop`: its partner shall look, too. */
+void ping_pong_ends(struct vcpu *self)
+{
+	if (PARAMETERS->workload == UNSPIN_WORKLOAD_PING_PONG)
+		task_wake(partner_of(task_number(self)));
+}
+
+/* The interrupts workload: the handler works as long as the kernel does in a turn. */
+void handle_work(struct interrupt_frame *frame)
+{
+	struct vcpu *self = this_vcpu();
+	unspin_u64 random = random_start(PARAMETERS->seed, self->number) + self->statistics->interrupts_worked;
+
+	(void)frame;
+	interrupt_begins(self);
+	work_loops(PARAMETERS->kernel_work.quantile_loops[random_next(&random) & 0xff]);
+	self->statistics->interrupts_worked++;
+	wrmsr(MSR_X2APIC_EOI, 0);
+	interrupt_ends(self);
+}
