@@ -17,7 +17,7 @@
 
 #define UNSPIN_GUEST_VCPUS_MAX 64u
 #define UNSPIN_GUEST_LOCKS_MAX 64u
-#define UNSPIN_GUEST_TASKS_MAX 64u	   /* of all vCPUs of a VM */
+#define UNSPIN_GUEST_TASKS_MAX 64u /* of all vCPUs of a VM */
 #define UNSPIN_GUEST_TASKS_PER_VCPU_MAX 8u
 
 /* Memory map, guest physical addresses in bytes. */
@@ -64,22 +64,23 @@ enum unspin_guest_panic {
 /* What goes wrong on purpose, so that tests can see it reported. */
 enum unspin_guest_fault {
 	UNSPIN_FAULT_NONE = 0,
-	UNSPIN_FAULT_TRIPLE = 1,    /* vCPU 0 triple-faults once all vCPUs are up */
-	UNSPIN_FAULT_EXCEPTION = 2, /* vCPU 0 executes UD2 then: panic EXCEPTION, vector 6 */
-	UNSPIN_FAULT_EXCLUSION = 3, /* the lock lets everybody in: panic EXCLUSION soon, with 2 vCPUs or more */
+	UNSPIN_FAULT_TRIPLE = 1,       /* vCPU 0 triple-faults once all vCPUs are up */
+	UNSPIN_FAULT_EXCEPTION = 2,    /* vCPU 0 executes UD2 then: panic EXCEPTION, vector 6 */
+	UNSPIN_FAULT_EXCLUSION = 3,    /* the lock lets everybody in: panic EXCLUSION soon, with 2 vCPUs or more */
 	UNSPIN_FAULT_REFUSED_KICK = 4, /* kicks by a hypercall that KVM refuses: no failure, IPIs do it */
-	UNSPIN_FAULT_HINT_GONE = 5, /* hint pages that lose their magic, and registrations of nowhere: no failure */
-	UNSPIN_FAULT_HINT_LIES = 6, /* hint pages of random words, the host's among them: no failure */
+	UNSPIN_FAULT_HINT_GONE = 5,    /* hint pages that lose their magic, and registrations of nowhere: no failure */
+	UNSPIN_FAULT_HINT_LIES = 6,    /* hint pages of random words, the host's among them: no failure */
 	UNSPIN_FAULTS = 7,
 };
 
 /* What the tasks of a VM do with their turns. */
 enum unspin_guest_workload {
-	UNSPIN_WORKLOAD_TURNS = 0, /* work in user mode, work in the kernel, a lock held */
+	UNSPIN_WORKLOAD_TURNS = 0,	     /* work in user mode, work in the kernel, a lock held */
 	UNSPIN_WORKLOAD_READERS_WRITERS = 1, /* the same, the lock taken for reading by a share of the turns */
-	UNSPIN_WORKLOAD_INTERRUPTS = 2, /* the same, and after each turn an interrupt whose handler works */
+	UNSPIN_WORKLOAD_INTERRUPTS = 2,	     /* the same, and after each turn an interrupt whose handler works */
 	UNSPIN_WORKLOAD_PING_PONG = 3, /* pairs of tasks on neighbouring vCPUs that wake each other, after user work */
-	UNSPIN_WORKLOAD_READ_A_FILE = 4, /* eCS, section 5.3: 4 KiB of one file: rwsem read, RCU section, page lock, copy */
+	UNSPIN_WORKLOAD_READ_A_FILE =
+		4, /* eCS, section 5.3: 4 KiB of one file: rwsem read, RCU section, page lock, copy */
 	UNSPIN_WORKLOADS = 5,
 };
 
@@ -119,10 +120,10 @@ struct unspin_guest_parameters {
 	unspin_u32 fault_injection;  /* enum unspin_guest_fault */
 	unspin_u32 hints;	     /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
 	unspin_u32 help_after_turns; /* ask for help each time it has waited so many turns for a lock; 0: never */
-	unspin_u32 tasks_per_vcpu; /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; turns are each task's */
-	unspin_u32 workload;	   /* enum unspin_guest_workload */
-	unspin_u32 reader_percent; /* 0..100: turns that take the lock for reading (readers-writers, read-a-file) */
-	unspin_u32 ecs_no_save; /* 1: the ablation: preemptable counters are not saved when tasks are switched */
+	unspin_u32 tasks_per_vcpu;   /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; turns are each task's */
+	unspin_u32 workload;	     /* enum unspin_guest_workload */
+	unspin_u32 reader_percent;   /* 0..100: turns that take the lock for reading (readers-writers, read-a-file) */
+	unspin_u32 ecs_no_save;	     /* 1: the ablation: preemptable counters are not saved when tasks are switched */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 32);
 
@@ -175,19 +176,19 @@ struct unspin_guest_statistics {
 	unspin_u64 ticks_in_user; /* that interrupted CPL 3 */
 	unspin_u64 log_kept;
 	unspin_u64 log_dropped;
-	unspin_u64 steal_ns;		   /* as KVM's steal-time page says at the end */
-	unspin_u64 lock_halts;		   /* HLTs of waits for locks: a waiter parked, or a vCPU whose tasks all sleep */
-	unspin_u64 lock_parked_cycles;	   /* of lock_wait_cycles: parked or asleep, the rest it spun or was off its CPU */
-	unspin_u64 lock_parked_stolen_ns;  /* of lock_wait_stolen_ns: while parked or asleep */
-	unspin_u64 kicks;		   /* vCPUs woken, by hypercall or IPI */
-	unspin_u64 kicks_refused;	   /* of them: the host refused the hypercall */
-	unspin_u64 helps;		   /* UNSPIN_HYPERCALL_HELP */
-	unspin_u64 named_yields;	   /* KVM_HC_SCHED_YIELD */
-	unspin_u64 task_switches;	   /* from one task of this vCPU to another */
-	unspin_u64 task_sleeps;		   /* tasks that left the run queue */
-	unspin_u64 task_wakes;		   /* of this vCPU's tasks */
-	unspin_u64 interrupts_worked;	   /* handlers of the workload that worked */
-	unspin_u64 reads;		   /* of operations: the lock was taken for reading */
+	unspin_u64 steal_ns;	       /* as KVM's steal-time page says at the end */
+	unspin_u64 lock_halts;	       /* HLTs of waits for locks: a waiter parked, or a vCPU whose tasks all sleep */
+	unspin_u64 lock_parked_cycles; /* of lock_wait_cycles: parked or asleep, the rest it spun or was off its CPU */
+	unspin_u64 lock_parked_stolen_ns; /* of lock_wait_stolen_ns: while parked or asleep */
+	unspin_u64 kicks;		  /* vCPUs woken, by hypercall or IPI */
+	unspin_u64 kicks_refused;	  /* of them: the host refused the hypercall */
+	unspin_u64 helps;		  /* UNSPIN_HYPERCALL_HELP */
+	unspin_u64 named_yields;	  /* KVM_HC_SCHED_YIELD */
+	unspin_u64 task_switches;	  /* from one task of this vCPU to another */
+	unspin_u64 task_sleeps;		  /* tasks that left the run queue */
+	unspin_u64 task_wakes;		  /* of this vCPU's tasks */
+	unspin_u64 interrupts_worked;	  /* handlers of the workload that worked */
+	unspin_u64 reads;		  /* of operations: the lock was taken for reading */
 	/*
 	 * Ground truth of preemptions: KVM's steal time had grown since the class counters changed last, so the vCPU was
 	 * off its CPU with them as they were. By enum unspin_ecs_class (policy/ecs_class.h): by precedence, and in every

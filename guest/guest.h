@@ -69,6 +69,14 @@ void park_start(struct vcpu *self);
 void vcpu_wake(struct vcpu *self, unspin_u32 target);
 void vcpu_halt(struct vcpu *self);
 
+/* A look at the word before a HLT or sleep is a turn of the wait, like one of platform_wait_while(). */
+static inline void count_turn(struct vcpu *self)
+{
+	count_one(&self->statistics->spin_turns);
+	if (self->statistics->spin_turns == self->turn.notice_at_turns)
+		wait_noticed(self);
+}
+
 /* task.c */
 void tasks_start(struct vcpu *self);
 void tasks_finish(struct vcpu *self);

@@ -29,7 +29,7 @@
 #define PANIC_PARAMETERS 1
 #define PORT_PANIC 0x11
 #define USER_STACK 0x500000
-#define RFLAGS_USER 0x202 /* interrupts on */
+#define RFLAGS_USER 0x202     /* interrupts on */
 #define RFLAGS_KERNEL_OFF 0x2 /* interrupts off */
 
 #endif

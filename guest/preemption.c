@@ -9,8 +9,8 @@
 #include "guest.h"
 #include "../policy/ecs_class.h"
 
-_Static_assert(UNSPIN_GUEST_ECS_CLASSES == UNSPIN_ECS_CLASSES && sizeof(struct unspin_ecs_counters) ==
-		       sizeof(((struct unspin_hint *)0)->class_count),
+_Static_assert(UNSPIN_GUEST_ECS_CLASSES == UNSPIN_ECS_CLASSES &&
+		       sizeof(struct unspin_ecs_counters) == sizeof(((struct unspin_hint *)0)->class_count),
 	       "abi/ and policy/ecs_class.h differ");
 
 /* The steal time differs from what was accounted for. An interrupt's look may come first: then there is nothing left. */
@@ -22,7 +22,7 @@ void preemption_count(struct vcpu *self, unspin_u64 stolen_ns)
 	unspin_u32 class = unspin_ecs_class(counters), classes = unspin_ecs_classes(counters);
 
 	if (stolen_ns <= seen_ns || !__atomic_compare_exchange_n(&self->seen_stolen_ns, &seen_ns, stolen_ns, 0,
-								  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+								 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	statistics->preempted[class]++;
 	statistics->preempted_ns[class] += stolen_ns - seen_ns;

@@ -11,10 +11,10 @@
 #define TASK_STACK_BYTES 4096u
 
 struct task {
-	unspin_u64 rsp;		     /* while it is switched out */
-	unspin_u64 rsp0;	     /* where user mode comes back to */
-	unspin_u32 number, place;    /* in the VM; on its vCPU */
-	struct turn_state turn;	     /* while it is switched out, as what follows */
+	unspin_u64 rsp;		  /* while it is switched out */
+	unspin_u64 rsp0;	  /* where user mode comes back to */
+	unspin_u32 number, place; /* in the VM; on its vCPU */
+	struct turn_state turn;	  /* while it is switched out, as what follows */
 	unspin_u32 state, asking;
 	struct saved_sections sections;
 	unspin_u64 out_tsc, out_stolen_ns, out_turns; /* when it was switched out */
@@ -182,6 +182,7 @@ void task_sleep(const struct platform_word *word, unspin_u32 value)
 			__atomic_fetch_or(&self->runnable, bit, __ATOMIC_SEQ_CST);
 		} else {
 			self->statistics->task_sleeps++;
+			count_turn(self);
 			schedule(self);
 			count_wakeup(self, task);
 		}

@@ -93,6 +93,7 @@ void wait_end(struct vcpu *self)
 	self->turn.wait.end_tsc = rdtsc();
 	self->turn.wait_stolen_ns = steal_time_ns(self) - self->turn.wait_stolen_ns;
 	self->turn.wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
+	self->turn.stall_at_turns = self->turn.help_at_turns = self->turn.notice_at_turns = ~0ull;
 }
 
 /*

@@ -30,6 +30,21 @@ _Bool reads(struct vcpu *self)
 	return random_next(&self->turn.random) % 100 < PARAMETERS->reader_percent;
 }
 
+/* The page's lock, with what was waited for it added to that for the file's. */
+static void lock_page(struct vcpu *self)
+{
+	struct unspin_guest_statistics *statistics = self->statistics;
+	unspin_u64 turns = statistics->spin_turns, begin = rdtsc(), stolen_ns = steal_time_ns(self);
+
+	test_and_test_and_set_lock(&page_lock);
+	if (statistics->spin_turns == turns)
+		return;
+	statistics->lock_waits++;
+	statistics->lock_wait_cycles += rdtsc() - begin;
+	statistics->lock_wait_stolen_ns += steal_time_ns(self) - stolen_ns;
+	histogram_add(&statistics->lock_wait, rdtsc() - begin);
+}
+
 /* Inside the file's semaphore: in an RCU section the page is found, and copied under its lock. */
 void read_page(struct vcpu *self)
 {
@@ -39,7 +54,7 @@ void read_page(struct vcpu *self)
 	rcu_read_lock(&page_rcu);
 	section_begins(self, UNSPIN_HINT_RCU);
 	page = pages[platform_load_acquire(&page_now) & 1];
-	test_and_test_and_set_lock(&page_lock);
+	lock_page(self);
 	section_begins(self, UNSPIN_HINT_SPIN);
 	__builtin_memcpy(buffers[task_number(self)], page, FILE_BYTES);
 	section_ends(self, UNSPIN_HINT_SPIN);

@@ -34,8 +34,8 @@
 #define KVM_FEATURE_STEAL_TIME 0x20u
 #define KVM_FEATURE_PV_UNHALT 0x80u
 #define KVM_FEATURE_PV_SCHED_YIELD 0x2000u
-#define KVM_HC_KICK_CPU 5u	/* RBX: flags, 0; RCX: APIC id */
-#define KVM_HC_SCHED_YIELD 11u	/* RBX: APIC id */
+#define KVM_HC_KICK_CPU 5u     /* RBX: flags, 0; RCX: APIC id */
+#define KVM_HC_SCHED_YIELD 11u /* RBX: APIC id */
 #define MSR_KVM_STEAL_TIME 0x4b564d03u
 #define KVM_MSR_ENABLED 1u
 #define KVM_VCPU_PREEMPTED 1u

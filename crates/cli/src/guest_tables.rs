@@ -82,7 +82,9 @@ pub fn add(document: &mut Document, run: &Run) {
     }
     if any_preemption {
         document.table(preemptions);
-        document.note("preemptions: each once, by precedence from above; applied: in every class that held.");
+        document.note(
+            "preemptions: each once, by precedence from above; applied: in every class that held.",
+        );
     }
     if any_wakeup {
         document.table(wakeups);
@@ -100,7 +102,9 @@ fn sum(vm: &VmReport, of: impl Fn(&unspin_guest_statistics) -> u64) -> u64 {
 /// A row for each class; none where KVM tells no steal time, or nothing was stolen.
 fn preemption_rows(vm: &VmReport) -> Vec<Vec<Cell>> {
     let told = vm.vcpus.iter().all(|vcpu| vcpu.statistics.steal_time != 0);
-    let all = sum(vm, |s| s.preempted.iter().fold(0, |a, b| a.saturating_add(*b)));
+    let all = sum(vm, |s| {
+        s.preempted.iter().fold(0, |a, b| a.saturating_add(*b))
+    });
     if !told || all == 0 {
         return Vec::new();
     }

@@ -160,8 +160,10 @@ pub enum EcsAblation {
 
 impl EcsAblation {
     /// The words of scenarios.
-    pub const WORDS: [(&str, EcsAblation); 2] =
-        [("none", EcsAblation::None), ("no-save", EcsAblation::NoSave)];
+    pub const WORDS: [(&str, EcsAblation); 2] = [
+        ("none", EcsAblation::None),
+        ("no-save", EcsAblation::NoSave),
+    ];
 
     /// Its word.
     pub fn name(self) -> &'static str {

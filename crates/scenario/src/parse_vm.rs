@@ -7,7 +7,8 @@ use unspin_abi::{LockKind, UNSPIN_GUEST_LOG_BYTES, unspin_guest_wait};
 use crate::{
     error::ScenarioError,
     limits::{
-        LOCKS_MAX, PAUSE_EVERY_MAX, TASKS_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX, WORK_MAX_LOOPS, WORK_MAX_NS,
+        LOCKS_MAX, PAUSE_EVERY_MAX, TASKS_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
+        WORK_MAX_LOOPS, WORK_MAX_NS,
     },
     model::{Distribution, EcsAblation, LockSharing, Shape, Vm, WorkUnit, Workload},
     quantity::{format_work, work},

@@ -35,7 +35,7 @@ pub fn prepare(
         vm.vcpus,
         vm.halt_exits,
     ))
-        .map_err(step("KVM_SET_CPUID2"))?;
+    .map_err(step("KVM_SET_CPUID2"))?;
     let reset = vcpu.get_sregs().map_err(step("KVM_GET_SREGS"))?;
     vcpu.set_sregs(&registers::system(reset, number))
         .map_err(step("KVM_SET_SREGS"))?;

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor, Length, LockSharing,
-    EcsAblation, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
+    Distribution, EcsAblation, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor, Length,
+    LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
 };
 
 /// The shortest valid scenario.

@@ -76,11 +76,18 @@ pub fn every_task_does_its_turns_with_every_kind_of_lock() {
         };
         let report = run_with(Fault::None, many);
         let name = lock.name();
-        assert_eq!(sum(&report, |s| s.operations), 3 * 4 * u64::from(TURNS), "{name}");
+        assert_eq!(
+            sum(&report, |s| s.operations),
+            3 * 4 * u64::from(TURNS),
+            "{name}"
+        );
         assert!(sum(&report, |s| s.task_switches) > 0, "{name}");
         let reads = sum(&report, |s| s.reads);
         let turns = 3 * 4 * u64::from(TURNS);
-        assert!(reads > turns / 3 && reads < turns * 2 / 3, "{name}: {reads}");
+        assert!(
+            reads > turns / 3 && reads < turns * 2 / 3,
+            "{name}: {reads}"
+        );
     }
 }
 
@@ -100,7 +107,10 @@ pub fn workloads_do_what_they_are_called() {
         report
     };
     let report = ends(with(Workload::PingPong, "ticket", 2, EcsAblation::None));
-    let (sleeps, wakes) = (sum(&report, |s| s.task_sleeps), sum(&report, |s| s.task_wakes));
+    let (sleeps, wakes) = (
+        sum(&report, |s| s.task_sleeps),
+        sum(&report, |s| s.task_wakes),
+    );
     assert!(wakes > 0 && wakes <= sleeps, "{wakes} of {sleeps}");
     assert!(sum(&report, |s| s.bww.count.iter().sum()) == wakes);
     let report = ends(with(Workload::Interrupts, "ticket", 1, EcsAblation::None));
@@ -122,7 +132,11 @@ pub fn a_page_that_goes_away_or_lies_harms_nobody() {
                 ..vm(4)
             };
             let report = run_with(fault, hinting);
-            assert_eq!(sum(&report, |s| s.operations), 4 * 2 * u64::from(TURNS), "{lock}");
+            assert_eq!(
+                sum(&report, |s| s.operations),
+                4 * 2 * u64::from(TURNS),
+                "{lock}"
+            );
         }
     }
 }
