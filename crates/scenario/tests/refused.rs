@@ -90,6 +90,38 @@ fn vcpus() {
 }
 
 #[test]
+fn tasks() {
+    refused(
+        "hold",
+        "tasks_per_vcpu = 9\nhold",
+        (6, 18),
+        "`tasks_per_vcpu` cannot be 9",
+        "from 1 to 8",
+    );
+    refused(
+        "hold",
+        "wakeup_every_turns = 1\ntasks_per_vcpu = 2\nhold",
+        (7, 18),
+        "`wakeup_every_turns` halts a vCPU",
+        "`wakeup_every_turns = 0`",
+    );
+    refused(
+        "vcpus = 2",
+        "vcpus = 33\ntasks_per_vcpu = 2",
+        (5, 18),
+        "2 tasks on each of 33 vCPUs are more than 64",
+        "at most 1",
+    );
+    refused(
+        "hold",
+        "workload = \"chess\"\nhold",
+        (6, 12),
+        "there is no workload `chess`",
+        "`ping-pong`",
+    );
+}
+
+#[test]
 fn locks() {
     refused(
         "\"ticket\"",
@@ -106,9 +138,9 @@ fn locks() {
     ] {
         refused(
             "\"ticket\"",
-            "\"mcs\"",
+            "\"semaphore\"",
             (5, 8),
-            "there is no lock `mcs`",
+            "there is no lock `semaphore`",
             &format!("`{name}`"),
         );
     }

@@ -23,11 +23,13 @@ fn run_with(fault: Fault, vm: Vm) -> RunReport {
     run_alone(&turns(vec![vm]), &options).expect("it runs")
 }
 
-/// Holds so long that all others of 4 vCPUs park.
+/// Holds so long that others of 4 vCPUs park: some 2,048 turns; the preemptable one counts them behind 16,384 in its queue
+/// (ruling 13).
 fn parking(lock: &str) -> Vm {
+    let preemptable = lock == "paravirtual_preemptable_ticket";
     Vm {
         lock: kind(lock),
-        hold: loops(20_000),
+        hold: loops(if preemptable { 200_000 } else { 20_000 }),
         log_records: 0,
         ..vm(4)
     }
@@ -72,18 +74,18 @@ pub fn every_task_does_its_turns_with_every_kind_of_lock() {
             workload: Workload::ReadersWriters,
             reader_percent: 50,
             hold: loops(2_000),
-            ..vm(3)
+            ..vm(2)
         };
         let report = run_with(Fault::None, many);
         let name = lock.name();
         assert_eq!(
             sum(&report, |s| s.operations),
-            3 * 4 * u64::from(TURNS),
+            2 * 4 * u64::from(TURNS),
             "{name}"
         );
         assert!(sum(&report, |s| s.task_switches) > 0, "{name}");
         let reads = sum(&report, |s| s.reads);
-        let turns = 3 * 4 * u64::from(TURNS);
+        let turns = 2 * 4 * u64::from(TURNS);
         assert!(
             reads > turns / 3 && reads < turns * 2 / 3,
             "{name}: {reads}"
