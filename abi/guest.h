@@ -187,6 +187,8 @@ struct unspin_guest_statistics {
 	unspin_u64 task_switches;	  /* from one task of this vCPU to another */
 	unspin_u64 task_sleeps;		  /* tasks that left the run queue */
 	unspin_u64 task_wakes;		  /* of this vCPU's tasks */
+	unspin_u64 hint_registrations;
+	unspin_u64 hint_acknowledgements; /* of them answered by the host */
 	unspin_u64 interrupts_worked;	  /* handlers of the workload that worked */
 	unspin_u64 reads;		  /* of operations: the lock was taken for reading */
 	/*

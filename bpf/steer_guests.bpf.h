@@ -5,7 +5,7 @@
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
  * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
  * Writing is bpf_probe_write_user(), not a BPF map that the VMM maps as guest memory: so any VMM and any VM that runs
- * already can be steered, and the scheduler can come and go. It writes one word, and only where the magic stands. A
+ * already can be steered, and the scheduler can come and go. It writes two words, and only where the magic stands. A
  * kernel locked down for integrity refuses the program: then loans to guests that give hints are not to be had.
  */
 #ifndef UNSPIN_BPF_STEER_GUESTS_H

@@ -46,14 +46,16 @@ void hint_register(struct vcpu *self)
 {
 	struct unspin_hint *hint = &self->hint;
 	unspin_u64 address = (unspin_u64)hint;
+	_Bool acknowledged;
 
 	if (hint_spoil(self))
 		address = UNSPIN_GUEST_MEMORY_BYTES + address;
 	set32(&hint->acknowledged, 0);
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, address, 0);
-	self->hint_every_turns = *(volatile unspin_u32 *)&hint->acknowledged == UNSPIN_HINT_MAGIC
-					 ? ANSWERED_EVERY_TURNS
-					 : UNANSWERED_EVERY_TURNS;
+	acknowledged = *(volatile unspin_u32 *)&hint->acknowledged == UNSPIN_HINT_MAGIC;
+	self->statistics->hint_registrations++;
+	self->statistics->hint_acknowledgements += acknowledged;
+	self->hint_every_turns = acknowledged ? ANSWERED_EVERY_TURNS : UNANSWERED_EVERY_TURNS;
 	self->turns_until_hint = self->hint_every_turns;
 }
 

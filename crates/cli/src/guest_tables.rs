@@ -50,6 +50,8 @@ const CALLS: &[Column] = &[
     Column::new("task_sleeps", "sleeps", Unit::Count),
     Column::new("interrupts_worked", "interrupts", Unit::Count),
     Column::new("reads", "reads", Unit::Count),
+    Column::json_only("hint_registrations", Unit::Count),
+    Column::json_only("hint_acknowledgements", Unit::Count),
 ];
 
 /// Adds the tables that have rows.
@@ -146,7 +148,7 @@ fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<Vec<Cell>> {
 }
 
 fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
-    let of: [fn(&unspin_guest_statistics) -> u64; 9] = [
+    let of: [fn(&unspin_guest_statistics) -> u64; 11] = [
         |s| s.lock_halts,
         |s| s.kicks,
         |s| s.kicks_refused,
@@ -156,6 +158,8 @@ fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
         |s| s.task_sleeps,
         |s| s.interrupts_worked,
         |s| s.reads,
+        |s| s.hint_registrations,
+        |s| s.hint_acknowledgements,
     ];
     let sums = of.map(|of| sum(vm, of));
     if sums.iter().all(|sum| *sum == 0) {
