@@ -26,9 +26,9 @@ fn a_lock_that_does_not_exist() {
             "`preemptable_ticket`",
         ],
     );
-    unspin(&["bench", "threads", "--lock", "mcs"]).refused(
+    unspin(&["bench", "threads", "--lock", "futex"]).refused(
         2,
-        &["--lock mcs: there is no such lock", "preemptable_ticket"],
+        &["--lock futex: there is no such lock", "preemptable_ticket"],
     );
 }
 
@@ -87,6 +87,12 @@ fn wrong_command_lines() {
     unspin(&["testbed", "run"]).refused(2, &["<COMMAND>"]);
     unspin(&["testbed", "run", "--time-limit", "5", "--", "true"]).refused(2, &["has no unit"]);
     unspin(&["bench", "threads", "--repeat", "0"]).refused(2, &["--repeat"]);
+    unspin(&["bench", "threads", "--lock", "ticket", "--rivals", "futex"])
+        .refused(2, &["--rivals futex", "glibc_mutex"]);
+    unspin(&["bench", "threads", "--rivals", "all"]).refused(2, &["--lock"]);
+    unspin(&["bench", "threads", "--hold", "fast"]).refused(2, &["--hold"]);
+    unspin(&["bench", "threads", "s.toml", "--matrix", "quick"]).refused(2, &["--matrix"]);
+    unspin(&["bench", "ecs", "--threads", "65"]).refused(2, &["65"]);
     let folder = folder(SCENARIO);
     let off = ["--events", "/dev/null", "--observe", "off"];
     unspin(&[&["vm", "run", &scenario(&folder)], &off[..]].concat())

@@ -169,6 +169,89 @@ fn bench_threads_has_a_row_for_each_cell() {
 }
 
 #[test]
+fn bench_threads_measures_rivals_and_points() {
+    let ended = unspin(&[
+        "bench",
+        "threads",
+        "--lock",
+        "test_and_test_and_set",
+        "--rivals",
+        "glibc_mutex,parking_lot",
+        "--threads",
+        "2",
+        "--hold",
+        "50ns,500ns",
+        "--think",
+        "0ns",
+        "--neighbours",
+        "1",
+        "--hints",
+        "none",
+        "--duration",
+        "30ms",
+        "--set",
+        "warm_up=1ms",
+        "--repeat",
+        "2",
+        "--json",
+    ]);
+    let rows = rows(&ended, "bench threads");
+    let of_table = |name: &str| rows.iter().filter(|row| row["table"] == name).count();
+    assert_eq!(of_table("threads"), 6, "three locks, two holds");
+    assert!(of_table("points") <= 2, "none where no rival is as fair");
+    for row in rows.iter().filter(|row| row["table"] == "threads") {
+        assert_eq!(row["neighbours"], 1, "{row}");
+        let number = |key: &str| row[key].as_f64();
+        assert!(
+            number("jain_index").is_some_and(|index| (0.5..=1.0).contains(&index)),
+            "{row}"
+        );
+        assert!(
+            number("cpu_per_operation_ns").is_some_and(|ns| ns > 1.0),
+            "{row}"
+        );
+        let longest = number("acquire_longest_ns").expect("a time");
+        let percentiles = ["acquire_p50_ns", "acquire_p95_ns", "acquire_p99_ns"].map(number);
+        assert!(percentiles.is_sorted(), "{row}");
+        assert!(percentiles[2].is_some_and(|ns| ns <= longest), "{row}");
+    }
+}
+
+#[test]
+fn bench_ecs_has_a_row_for_each_class() {
+    let ended = unspin(&[
+        "bench",
+        "ecs",
+        "--threads",
+        "1",
+        "--repeat",
+        "3",
+        "--pairs",
+        "2000",
+        "--json",
+    ]);
+    let rows = rows(&ended, "bench ecs");
+    let names: Vec<_> = rows
+        .iter()
+        .filter_map(|row| row["section"].as_str())
+        .collect();
+    let expected = [
+        "spinlock",
+        "rwlock_read",
+        "rwlock_write",
+        "mutex",
+        "rwsem_read",
+        "rwsem_write",
+        "rcu",
+    ];
+    assert_eq!(names, expected);
+    assert!(
+        rows.iter()
+            .all(|row| row["on_ns"].as_f64().is_some_and(|ns| ns > 0.1))
+    );
+}
+
+#[test]
 fn the_binary_needs_no_loader() {
     // PT_INTERP (3) is what makes a program ask for a dynamic loader. ELF64: e_phoff at 32, e_phnum at 56, 56 bytes each.
     let binary = fs::read(common::UNSPIN).expect("the binary");
