@@ -16,10 +16,10 @@ fn run_with(from: &str, to: &str) -> common::Ended {
 
 #[test]
 fn a_lock_that_does_not_exist() {
-    run_with("\"ticket\"", "\"mcs\"").refused(
+    run_with("\"ticket\"", "\"futex\"").refused(
         2,
         &[
-            "s.toml:5:8: there is no lock `mcs`",
+            "s.toml:5:8: there is no lock `futex`",
             "`test_and_set`",
             "`test_and_test_and_set`",
             "`ticket`",
