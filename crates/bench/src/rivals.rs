@@ -67,9 +67,10 @@ impl Contender {
         match self {
             // SAFETY: constant table with one entry per kind, and kinds are below its length.
             Contender::Ours(kind) => unsafe { ffi::driver_table[kind.number() as usize] },
-            // SAFETY: constant table; rivals() gives numbers that are in it.
             Contender::Rival(number) => {
-                unsafe { ffi::rival_table[number] }.expect("a rival of this build")
+                // SAFETY: constant table; rivals() gives numbers that are in it.
+                let driver = unsafe { ffi::rival_table[number] };
+                driver.expect("a rival of this build")
             }
         }
     }
