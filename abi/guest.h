@@ -208,6 +208,8 @@ struct unspin_guest_statistics {
 	unspin_u64 bww_exit_stolen_ns;
 	unspin_u64 bww_guest_cycles;
 	unspin_u64 bww_guest_stolen_ns;
+	unspin_u64
+		bww_off_cycles; /* all of those whose vCPU was off its CPU, not halted, when they were woken: the host's queue */
 	struct unspin_histogram bww;
 	struct unspin_histogram lock_wait; /* of lock_waits: acquisitions that found the lock free are not in it */
 	struct unspin_histogram hold;

@@ -124,7 +124,7 @@ void interrupt_ends(struct vcpu *self);
 /* workload.c */
 _Bool reads(struct vcpu *self);
 void workload_prepare(void);
-void read_page(struct vcpu *self);
+void read_page(struct vcpu *self, unspin_u32 loops);
 void replace_page(struct vcpu *self);
 void ping_pong(struct vcpu *self);
 void ping_pong_ends(struct vcpu *self);

@@ -21,6 +21,7 @@ struct task {
 	/* Written by who wakes it: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
 	unspin_u32 woken __attribute__((aligned(64)));
 	unspin_u64 woken_tsc, woken_stolen_ns;
+	_Bool woken_off; /* its vCPU was off its CPU, and not halted */
 } __attribute__((aligned(64)));
 
 static struct task tasks[UNSPIN_GUEST_TASKS_MAX];
@@ -162,6 +163,10 @@ static void count_wakeup(struct vcpu *self, const struct task *task)
 
 	statistics->task_wakes++;
 	histogram_add(&statistics->bww, now - task->woken_tsc);
+	if (task->woken_off) {
+		statistics->bww_off_cycles += now - task->woken_tsc;
+		return;
+	}
 	statistics->bww_exit_cycles += ready - task->woken_tsc;
 	statistics->bww_exit_stolen_ns += halted ? self->halt_stolen_ns : 0;
 	statistics->bww_guest_cycles += now - ready;
@@ -204,6 +209,8 @@ void task_wake(unspin_u32 number)
 	other = vcpu_of(number % vcpus);
 	if ((__atomic_load_n(&other->runnable, __ATOMIC_RELAXED) >> task->place & 1) == 0) {
 		task->woken_stolen_ns = *(volatile unspin_u64 *)&other->steal_time.steal_ns;
+		task->woken_off =
+			vcpu_is_preempted(other->number) && !__atomic_load_n(&other->parked, __ATOMIC_RELAXED);
 		task->woken_tsc = rdtsc();
 	}
 	__atomic_exchange_n(&task->woken, 1, __ATOMIC_SEQ_CST);

@@ -70,8 +70,9 @@ static void hold_reading(struct vcpu *self, struct lock_slot *slot, unspin_u32 l
 		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
 	set_state(self, UNSPIN_STATE_HOLDING);
 	if (PARAMETERS->workload == UNSPIN_WORKLOAD_READ_A_FILE)
-		read_page(self);
-	work_loops(loops);
+		read_page(self, loops);
+	else
+		work_loops(loops);
 	if (*holder != UNSPIN_NOBODY)
 		panic(UNSPIN_PANIC_EXCLUSION, 0, 0, *holder);
 	__atomic_fetch_sub(&slot->readers, 1, __ATOMIC_ACQ_REL);

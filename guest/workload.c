@@ -45,8 +45,8 @@ static void lock_page(struct vcpu *self)
 	histogram_add(&statistics->lock_wait, rdtsc() - begin);
 }
 
-/* Inside the file's semaphore: in an RCU section the page is found, and copied under its lock. */
-void read_page(struct vcpu *self)
+/* Inside the file's semaphore: in an RCU section the page is found, which takes so many loops, and copied under its lock. */
+void read_page(struct vcpu *self, unspin_u32 loops)
 {
 	const unspin_u8 *page;
 
@@ -54,6 +54,7 @@ void read_page(struct vcpu *self)
 	rcu_read_lock(&page_rcu);
 	section_begins(self, UNSPIN_HINT_RCU);
 	page = pages[platform_load_acquire(&page_now) & 1];
+	work_loops(loops);
 	lock_page(self);
 	section_begins(self, UNSPIN_HINT_SPIN);
 	__builtin_memcpy(buffers[task_number(self)], page, FILE_BYTES);

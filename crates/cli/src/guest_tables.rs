@@ -134,15 +134,16 @@ fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<Vec<Cell>> {
     let ns = |cycles: u64| cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
     let exit_ns = ns(sum(vm, |s| s.bww_exit_cycles));
     let guest_ns = ns(sum(vm, |s| s.bww_guest_cycles));
+    let off_ns = ns(sum(vm, |s| s.bww_off_cycles));
     let exit_stolen_ns = sum(vm, |s| s.bww_exit_stolen_ns) as f64;
     let guest_stolen_ns = sum(vm, |s| s.bww_guest_stolen_ns) as f64;
     let mean = |sum_ns: f64| -> Cell { (sum_ns.max(0.0) / wakeups as f64).into() };
     Some(vec![
         vm.name.as_str().into(),
         wakeups.into(),
-        mean(exit_ns + guest_ns),
+        mean(exit_ns + guest_ns + off_ns),
         mean(exit_ns - exit_stolen_ns),
-        mean(exit_stolen_ns + guest_stolen_ns),
+        mean(exit_stolen_ns + guest_stolen_ns + off_ns),
         mean(guest_ns - guest_stolen_ns),
     ])
 }

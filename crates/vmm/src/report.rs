@@ -93,7 +93,7 @@ pub fn growth(
         shootdowns shootdown_wait_cycles shootdown_wait_stolen_ns shootdowns_answered wakeups wakeups_received halts ticks
         ticks_in_user log_kept log_dropped steal_ns lock_halts lock_parked_cycles lock_parked_stolen_ns kicks kicks_refused helps named_yields
         task_switches task_sleeps task_wakes hint_registrations hint_acknowledgements interrupts_worked reads bww_exit_cycles bww_exit_stolen_ns bww_guest_cycles
-        bww_guest_stolen_ns
+        bww_guest_stolen_ns bww_off_cycles
     )
 }
 
