@@ -58,6 +58,15 @@ fn main() {
             .file(c.join("script.c"))
             .compile_intermediates(),
     );
+    let two = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join("two");
+    objects.extend(
+        c_build(&root, script)
+            .define("SCRIPT_NAME", "script_calls_two")
+            .define("PLATFORM_WAITERS_MAX", "2u")
+            .out_dir(two)
+            .file(c.join("script.c"))
+            .compile_intermediates(),
+    );
     let ours = LockKind::all().map(|kind| (kind.name(), "../../../locks/"));
     for (name, folder) in ours.chain(rivals.iter().map(|name| (*name, "rivals/"))) {
         // A folder per lock: objects are named after their source alone.

@@ -2,9 +2,10 @@
 /*
  * platform_script.h - the waiting contract (locks/platform.h) in a scripted world: no access happens until the script
  * says so. Each call hands its request to script_perform(), which returns when the script has stepped this thread.
- * So every interleaving, time-out and change can be had exactly; script.h is the script's side.
+ * So every interleaving, time-out, late store, lie and change can be had exactly; script.h is the script's side.
  *
- * The world is sequentially consistent: it says nothing about memory orders. Threads under ThreadSanitizer do.
+ * Memory is x86's at most: a relaxed load is an acquire load, a relaxed store a release store, a read-modify-write a fence.
+ * Weaker machines are ThreadSanitizer's part.
  */
 #ifndef UNSPIN_BENCH_PLATFORM_SCRIPT_H
 #define UNSPIN_BENCH_PLATFORM_SCRIPT_H
@@ -18,32 +19,51 @@ enum script_kind {
 	SCRIPT_WAIT = 6,	     /* first: value, second: turns left */
 	SCRIPT_FETCH_OR = 12,	     /* first: bits */
 	SCRIPT_FETCH_AND = 13,	     /* first: bits */
-	SCRIPT_FENCE = 14,	     /* word is 0 */
-	SCRIPT_PARK = 15,	     /* first: value; waits for a kick */
-	SCRIPT_KICK = 16,	     /* first: waiter */
-	/* Of the program around the lock, not of the lock; word is 0. */
-	SCRIPT_ENTER = 7, /* first: 1 by lock(), 0 by trylock() */
-	SCRIPT_LEAVE = 8,
+	SCRIPT_FENCE = 14,
+	SCRIPT_PARK =
+		15, /* first: value, second: enum script_who; looks at the word, and goes to sleep if it holds the value */
+	SCRIPT_PARKED = 16, /* the same, asleep */
+	SCRIPT_KICK = 17,   /* first: thread, second: enum script_who */
+	SCRIPT_HINT = 18,   /* asks the host; 0 or 1 comes back */
+	SCRIPT_HELP = 19,   /* first: waiter + 1, or 0 */
+	/* Of the program around the lock, not of the lock. */
+	SCRIPT_ENTER = 7, /* first: enum script_entry */
+	SCRIPT_LEAVE = 8, /* first: enum script_entry */
 	SCRIPT_TRY_REFUSED = 9,
 	SCRIPT_IS_LOCKED = 10, /* first: the answer */
 	SCRIPT_DONE = 11,      /* the program has ended */
+	SCRIPT_ASK = 20,       /* first: enum script_entry; the next access is the lock's */
+	SCRIPT_WRONG = 21,     /* first: what was read inside, second: what should have been */
+	SCRIPT_ASTRAY = 22,    /* the lock has touched a word that is not its own, or kicked who does not exist */
 };
+
+/* What is parked or kicked. They are the same threads, but a kick does not end a sleep, nor a wake a park. */
+enum script_who { SCRIPT_WAITER = 1, SCRIPT_TASK = 2 };
+
+/* How somebody came in. */
+enum script_entry { SCRIPT_BY_TRY = 0, SCRIPT_BY_LOCK = 1, SCRIPT_BY_READ = 2 };
+
+/* `place` of a request that names no word; of the first word of the program around the lock. */
+#define SCRIPT_NOWHERE 0xffffffffu
+#define SCRIPT_OUTSIDE 0x10000u
 
 /* What a thread wants to do next. */
 struct script_request {
 	unspin_u32 kind; /* enum script_kind */
 	unspin_u32 first;
 	unspin_u32 second;
-	unspin_u32 reserved;
-	struct platform_word *word;
+	unspin_u32 place; /* number of the word in the lock, SCRIPT_OUTSIDE and up outside, or SCRIPT_NOWHERE */
 };
-UNSPIN_ASSERT_SIZE(struct script_request, 24);
+UNSPIN_ASSERT_SIZE(struct script_request, 16);
 
-/* Called on a scripted thread only. Returns what the access returns; 0 where it returns nothing. */
-unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u32 first, unspin_u32 second);
+/* Called on a scripted thread only. Returns what the access returns; 0 where it returns nothing. `word` may be 0. */
+static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first,
+				 unspin_u32 second);
 
-/* As many as SCRIPT_THREADS_MAX; their nodes lie close together, since every word of a lock is part of a state. */
-#define PLATFORM_WAITERS_MAX 8u
+/* As many as are ever explored at a lock with nodes; these lie close together, since every word of a lock is part of a state. */
+#ifndef PLATFORM_WAITERS_MAX
+#define PLATFORM_WAITERS_MAX 4u
+#endif
 #define PLATFORM_NODE_ALIGNMENT 4
 
 /* One round of looks before a halt: the others would differ in their count only. */
@@ -53,7 +73,7 @@ unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u3
 #define WAITING_SPINS_MAX 1u
 
 /* The thread that runs now. */
-unspin_u32 script_thread(void);
+static unspin_u32 script_thread(void);
 
 static inline void platform_init(struct platform_word *word, unspin_u32 value)
 {
@@ -62,12 +82,12 @@ static inline void platform_init(struct platform_word *word, unspin_u32 value)
 
 static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
 {
-	return script_perform(SCRIPT_LOAD, (struct platform_word *)word, 0, 0);
+	return script_perform(SCRIPT_LOAD, word, 0, 0);
 }
 
 static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
 {
-	return script_perform(SCRIPT_LOAD, (struct platform_word *)word, 0, 0);
+	return script_perform(SCRIPT_LOAD, word, 0, 0);
 }
 
 static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value)
@@ -103,7 +123,7 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
 {
-	return script_perform(SCRIPT_WAIT, (struct platform_word *)word, value, turns);
+	return script_perform(SCRIPT_WAIT, word, value, turns);
 }
 
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
@@ -147,51 +167,50 @@ static inline unspin_u32 platform_task(void)
 	return script_thread();
 }
 
-/* A scripted thread does not park yet: it goes on spinning, which the contract allows. */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
-	(void)word;
-	(void)value;
+	script_perform(SCRIPT_PARK, word, value, SCRIPT_WAITER);
 }
 
 static inline void platform_kick(unspin_u32 waiter)
 {
-	(void)waiter;
+	script_perform(SCRIPT_KICK, 0, waiter, SCRIPT_WAITER);
 }
 
 static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
 {
-	platform_park(word, value);
+	script_perform(SCRIPT_PARK, word, value, SCRIPT_TASK);
 }
 
 static inline void platform_wake(unspin_u32 task)
 {
-	platform_kick(task);
+	script_perform(SCRIPT_KICK, 0, task, SCRIPT_TASK);
 }
 
 static inline void platform_help(void)
 {
+	script_perform(SCRIPT_HELP, 0, 0, 0);
 }
 
 static inline void platform_help_named(unspin_u32 waiter)
 {
-	(void)waiter;
+	script_perform(SCRIPT_HELP, 0, waiter + 1, 0);
 }
 
 static inline _Bool platform_is_preempted(unspin_u32 waiter)
 {
 	(void)waiter;
-	return 0;
+	return script_perform(SCRIPT_HINT, 0, 0, 0) != 0;
 }
 
 static inline _Bool platform_is_overloaded(void)
 {
-	return 0;
+	return script_perform(SCRIPT_HINT, 0, 0, 0) != 0;
 }
 
 static inline unspin_u32 platform_runnable_tasks(void)
 {
-	return 1;
+	return 1 + script_perform(SCRIPT_HINT, 0, 0, 0);
 }
 
 /* Here a time-out is the script's choice, at any wait: no turns need be counted from one to the next. */

@@ -1,94 +1,43 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* script.c - the scripted world of script.h: coroutines by ucontext, one request at a time. */
-#define _GNU_SOURCE
-#include "script.h"
-
-#include "../../../locks/all.h"
+/*
+ * script.c - the scripted world of script.h, one request at a time. Compiled once for each build of the locks:
+ *   SCRIPT_NAME           the symbol of its table of calls, all that it exports
+ *   SCRIPT_LOCKS_HEADER   the locks, if not locks/all.h
+ *   SCRIPT_RCU_HEADER     the same for locks/rcu.h
+ */
+#include "script_programs.h"
+#include "script_steps.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <ucontext.h>
 
-#define STACK_BYTES 16384u
+#ifndef SCRIPT_NAME
+#define SCRIPT_NAME script_calls
+#endif
 
-struct script_thread {
-	ucontext_t context;
-	struct script_request request;
-	unspin_u32 result;
-	const char *program;
-	unsigned char stack[STACK_BYTES] __attribute__((aligned(64)));
-};
-
-struct script_world {
-	unspin_u32 kind; /* enum unspin_lock_kind */
-	unspin_u32 threads;
-	unspin_u32 running; /* number of the thread that has the CPU, while one has */
-	ucontext_t script;
-	union any_lock lock;
-	struct script_thread thread[SCRIPT_THREADS_MAX];
-};
-
-/* The world whose thread runs on this OS thread. */
-static _Thread_local struct script_world *current;
-
-unspin_u32 script_perform(unspin_u32 kind, struct platform_word *word, unspin_u32 first, unspin_u32 second)
+static void script_reset(struct script_world *world)
 {
-	struct script_thread *self = &current->thread[current->running];
-
-	self->request = (struct script_request){.kind = kind, .first = first, .second = second, .word = word};
-	swapcontext(&self->context, &current->script);
-	return self->result;
-}
-
-unspin_u32 script_thread(void)
-{
-	return current->running;
-}
-
-static void critical_section(struct script_world *world, unspin_u32 by_lock)
-{
-	script_perform(SCRIPT_ENTER, 0, by_lock, 0);
-	script_perform(SCRIPT_LEAVE, 0, 0, 0);
-	lock_operations[world->kind].unlock(&world->lock);
-}
-
-static void run_program(void)
-{
-	struct script_world *world = current;
-	const char *program = world->thread[world->running].program;
-
-	for (; *program; program++) {
-		if (*program == 'L') {
-			lock_operations[world->kind].lock(&world->lock);
-			critical_section(world, 1);
-		} else if (*program == 'T') {
-			if (lock_operations[world->kind].trylock(&world->lock))
-				critical_section(world, 0);
-			else
-				script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
-		} else if (*program == 'Q') {
-			unspin_u32 answer = (unspin_u32)lock_operations[world->kind].is_locked(&world->lock);
-
-			script_perform(SCRIPT_IS_LOCKED, 0, answer, 0);
-		}
+	memset(&world->lock, 0, sizeof(world->lock));
+	if (world->kind == SCRIPT_RCU)
+		rcu_init(&world->rcu);
+	else
+		lock_operations[world->kind].init(&world->lock);
+	memset(world->outside, 0, sizeof(world->outside));
+	world->sections = 0;
+	for (unspin_u32 i = 0; i < world->threads; i++) {
+		world->thread[i].request = (struct script_request){.kind = SCRIPT_DONE};
+		world->thread[i].stores = 0;
+		world->thread[i].kicked = 0;
 	}
-	for (;;)
-		script_perform(SCRIPT_DONE, 0, 0, 0);
 }
 
-static void resume(struct script_world *world, unspin_u32 thread)
-{
-	current = world;
-	world->running = thread;
-	swapcontext(&world->script, &world->thread[thread].context);
-	current = 0;
-}
-
-struct script_world *script_new(unspin_u32 kind, unspin_u32 threads)
+static struct script_world *script_create(unspin_u32 kind, unspin_u32 threads, unspin_u32 flags, unspin_u32 hints)
 {
 	struct script_world *world;
 
-	if (kind >= UNSPIN_LOCK_KIND_COUNT || threads == 0 || threads > SCRIPT_THREADS_MAX)
+	if (kind >= UNSPIN_LOCK_KIND_COUNT && kind != SCRIPT_RCU)
+		return 0;
+	if (threads == 0 || threads > SCRIPT_THREADS_MAX)
 		return 0;
 	world = aligned_alloc(_Alignof(struct script_world), sizeof(*world));
 	if (!world)
@@ -96,125 +45,152 @@ struct script_world *script_new(unspin_u32 kind, unspin_u32 threads)
 	memset(world, 0, sizeof(*world));
 	world->kind = kind;
 	world->threads = threads;
+	world->flags = flags;
+	world->hints = hints;
 	script_reset(world);
 	return world;
 }
 
-void script_free(struct script_world *world)
+static void script_destroy(struct script_world *world)
 {
 	free(world);
 }
 
-void script_reset(struct script_world *world)
-{
-	memset(&world->lock, 0, sizeof(world->lock));
-	lock_operations[world->kind].init(&world->lock);
-	for (unspin_u32 i = 0; i < world->threads; i++)
-		world->thread[i].request = (struct script_request){.kind = SCRIPT_DONE};
-}
-
-void script_start(struct script_world *world, const char *const *programs)
+static void script_start(struct script_world *world, const char *const *programs)
 {
 	for (unspin_u32 i = 0; i < world->threads; i++) {
-		struct script_thread *thread = &world->thread[i];
-
-		/* A fresh stack each time: what is left on it is part of script_local_state(). */
-		memset(thread->stack, 0, sizeof(thread->stack));
-		thread->program = programs[i];
-		getcontext(&thread->context);
-		thread->context.uc_stack.ss_sp = thread->stack;
-		thread->context.uc_stack.ss_size = sizeof(thread->stack);
-		thread->context.uc_link = 0; /* run_program() does not return */
-		makecontext(&thread->context, run_program, 0);
+		world->thread[i].program = programs[i];
+		prepare(&world->thread[i], run_program);
 		resume(world, i);
 	}
 }
 
-void *script_lock_memory(struct script_world *world, unspin_u32 *bytes)
+static void *script_lock_memory(struct script_world *world, unspin_u32 *bytes)
 {
-	*bytes = lock_bytes[world->kind];
+	*bytes = lock_size(world);
 	return &world->lock;
 }
 
-const struct script_request *script_pending(const struct script_world *world, unspin_u32 thread)
+static const struct script_request *script_pending(const struct script_world *world, unspin_u32 thread)
 {
 	return &world->thread[thread].request;
 }
 
-/* Does the access. Returns 0 when the thread still waits. */
-static int perform(struct script_request *request, unspin_u32 *result)
-{
-	unspin_u32 *value = request->word ? &request->word->value : 0;
+/* A copy in progress; counts on when the buffer is full. */
+struct writer {
+	unsigned char *buffer;
+	unspin_u64 capacity;
+	unspin_u64 at;
+};
 
-	*result = value ? *value : 0;
-	switch (request->kind) {
-	case SCRIPT_STORE:
-	case SCRIPT_EXCHANGE:
-		*value = request->first;
-		return 1;
-	case SCRIPT_FETCH_ADD:
-		*value += request->first;
-		return 1;
-	case SCRIPT_FETCH_OR:
-		*value |= request->first;
-		return 1;
-	case SCRIPT_FETCH_AND:
-		*value &= request->first;
-		return 1;
-	case SCRIPT_COMPARE_EXCHANGE:
-		if (*value == request->first)
-			*value = request->second;
-		return 1;
-	case SCRIPT_WAIT:
-		if (request->second == 0) {
-			*result = request->first; /* no turn, no look */
-			return 1;
-		}
-		if (*value != request->first)
-			return 1;
-		if (request->second != PLATFORM_FOREVER)
-			request->second--;
-		return request->second == 0;
-	default:
-		return 1;
+static void append(struct writer *writer, const void *bytes, unspin_u64 count)
+{
+	if (writer->at + count <= writer->capacity)
+		memcpy(writer->buffer + writer->at, bytes, count);
+	writer->at += count;
+}
+
+static const unsigned char *take(const unsigned char *from, void *bytes, unspin_u64 count)
+{
+	memcpy(bytes, from, count);
+	return from + count;
+}
+
+static void save_thread(struct writer *writer, const struct script_thread *thread)
+{
+	const unsigned char *live = thread->stack_pointer;
+	unspin_u32 bytes = (unspin_u32)(thread->stack + sizeof(thread->stack) - live);
+	unspin_u32 head[2] = {thread->stores, thread->kicked};
+
+	append(writer, &thread->request, sizeof(thread->request));
+	append(writer, head, sizeof(head));
+	append(writer, thread->store, thread->stores * sizeof(thread->store[0]));
+	/* Of a thread that has ended nothing else matters. */
+	if (thread->request.kind == SCRIPT_DONE)
+		return;
+	append(writer, &bytes, sizeof(bytes));
+	append(writer, live, bytes);
+}
+
+static const unsigned char *restore_thread(const unsigned char *from, struct script_thread *thread)
+{
+	unspin_u32 head[2];
+	unspin_u32 bytes;
+
+	from = take(from, &thread->request, sizeof(thread->request));
+	from = take(from, head, sizeof(head));
+	thread->stores = head[0];
+	thread->kicked = head[1];
+	from = take(from, thread->store, thread->stores * sizeof(thread->store[0]));
+	if (thread->request.kind == SCRIPT_DONE)
+		return from;
+	from = take(from, &bytes, sizeof(bytes));
+	thread->stack_pointer = thread->stack + sizeof(thread->stack) - bytes;
+	return take(from, thread->stack_pointer, bytes);
+}
+
+static unspin_u64 script_save(const struct script_world *world, void *buffer, unspin_u64 capacity)
+{
+	struct writer writer = {.buffer = buffer, .capacity = capacity};
+
+	append(&writer, &world->lock, lock_size(world));
+	append(&writer, world->outside, sizeof(world->outside));
+	append(&writer, &world->sections, sizeof(world->sections));
+	for (unspin_u32 i = 0; i < world->threads; i++)
+		save_thread(&writer, &world->thread[i]);
+	return writer.at;
+}
+
+static void script_restore(struct script_world *world, const void *buffer)
+{
+	const unsigned char *from = take(buffer, &world->lock, lock_size(world));
+
+	from = take(from, world->outside, sizeof(world->outside));
+	from = take(from, &world->sections, sizeof(world->sections));
+	for (unspin_u32 i = 0; i < world->threads; i++)
+		from = restore_thread(from, &world->thread[i]);
+}
+
+/* More steps than a lock that is free can need for two questions. */
+#define FINISH_STEPS 1000
+
+static unspin_u32 script_finish(struct script_world *world)
+{
+	struct script_thread *spare = &world->thread[SPARE];
+
+	if (world->kind == SCRIPT_RCU)
+		return 0;
+	spare->stores = 0;
+	spare->kicked = 0;
+	prepare(spare, ask_at_the_end);
+	resume(world, SPARE);
+	for (unspin_u32 i = 0; spare->request.kind != SCRIPT_DONE; i++) {
+		unspin_u32 choices = script_choices(world, SPARE);
+
+		if (i == FINISH_STEPS || choices & SCRIPT_CAN_WAKE)
+			return SCRIPT_STILL_STUCK;
+		if (choices & SCRIPT_CAN_FLUSH)
+			script_act(world, SPARE, SCRIPT_CAN_FLUSH);
+		else if (choices & (SCRIPT_CAN_STEP | SCRIPT_CAN_ANSWER))
+			script_act(world, SPARE, SCRIPT_CAN_STEP);
+		else
+			return SCRIPT_STILL_STUCK;
 	}
+	return spare->request.first;
 }
 
-void script_step(struct script_world *world, unspin_u32 thread)
-{
-	struct script_thread *self = &world->thread[thread];
-
-	if (self->request.kind != SCRIPT_DONE && perform(&self->request, &self->result))
-		resume(world, thread);
-}
-
-void script_time_out(struct script_world *world, unspin_u32 thread)
-{
-	struct script_thread *self = &world->thread[thread];
-
-	self->result = self->request.first;
-	resume(world, thread);
-}
-
-/* Appends to `buffer` as far as it goes; counts all the same. */
-static unspin_u64 append(unsigned char *buffer, unspin_u64 capacity, unspin_u64 at, const void *bytes, unspin_u64 count)
-{
-	if (at + count <= capacity)
-		memcpy(buffer + at, bytes, count);
-	return at + count;
-}
-
-unspin_u64 script_local_state(const struct script_world *world, unspin_u32 thread, void *buffer, unspin_u64 capacity)
-{
-	static const int registers[] = {REG_RBX, REG_RBP, REG_R12, REG_R13, REG_R14, REG_R15, REG_RSP, REG_RIP};
-	const struct script_thread *self = &world->thread[thread];
-	const unsigned char *top = self->stack + sizeof(self->stack);
-	const unsigned char *live = (const unsigned char *)self->context.uc_mcontext.gregs[REG_RSP];
-	unspin_u64 at = append(buffer, capacity, 0, &self->request, sizeof(self->request));
-
-	if (self->request.kind == SCRIPT_DONE)
-		return at;
-	for (unsigned i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
-		at = append(buffer, capacity, at, &self->context.uc_mcontext.gregs[registers[i]], sizeof(greg_t));
-	return append(buffer, capacity, at, live, (unspin_u64)(top - live));
-}
+extern const struct script_calls SCRIPT_NAME;
+const struct script_calls SCRIPT_NAME = {
+	.create = script_create,
+	.destroy = script_destroy,
+	.reset = script_reset,
+	.start = script_start,
+	.lock_memory = script_lock_memory,
+	.pending = script_pending,
+	.choices = script_choices,
+	.act = script_act,
+	.save = script_save,
+	.restore = script_restore,
+	.finish = script_finish,
+	.waiters_max = PLATFORM_WAITERS_MAX,
+};

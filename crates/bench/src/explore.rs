@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every interleaving of a scripted world: a small, exhaustive checker for the locks.
 //!
-//! Depth first, replaying from the start, and never twice through the same state: a state is the lock's memory, the
-//! live stacks and registers, and the order of entries so far. Time passes freely: a bounded wait whose word has not
-//! changed may run out at any moment; one without a bound is disabled until its word changes. The world is
-//! sequentially consistent; memory orders are ThreadSanitizer's part.
+//! Depth first, and never twice through the same state: a state is memory, the stores on their way there, the live stacks and
+//! registers, and what the monitor must remember. Scheduling choices are: which thread makes its next access; which thread's
+//! oldest store reaches memory (x86's store buffers); that a bounded wait whose word has not changed runs out, at any moment;
+//! that a sleeper comes back without cause, at any moment and any number of times; what the host answers. A wait without a
+//! bound is disabled until its word changes. Nothing is bounded but the programs.
+//!
+//! Steps that no other thread can see (a store into one's own buffer, what the program says of itself) are made at once and
+//! are no choice: they commute with everything that others do. States are told apart by 128 bits of a hash.
 
-use std::collections::HashMap;
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use unspin_abi::LockKind;
 
-pub use crate::findings::Findings;
-use crate::script::{FOREVER, Request, World};
+pub use crate::findings::{Fault, Findings};
+use crate::{
+    graph::Graph,
+    monitor::{History, Monitor},
+    request::Request,
+    schedule::{Choice, Schedule},
+    script::{Hints, Locks, Setting, World, can},
+};
 
 /// How far a thread goes before the search begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,249 +42,400 @@ pub enum Until {
 /// What to explore.
 #[derive(Clone, Debug)]
 pub struct Exploration<'a> {
-    /// The lock.
-    pub kind: LockKind,
-    /// One program per thread, letters as in [`World::new`].
-    pub programs: &'a [&'a str],
+    /// Lock, programs, memory, host.
+    pub setting: Setting<'a>,
     /// Words of the lock set at the start, by number.
     pub words: &'a [(usize, u32)],
     /// Threads that go first, one after the other, so far each.
     pub before: &'a [(usize, Until)],
     /// Whether bounded waits may run out.
     pub time_outs: bool,
+    /// Whether who waits must enter before who asks later.
+    pub is_fifo: bool,
+    /// Whether all orders are kept: more states.
+    pub keeps_orders: bool,
+    /// Faults that end the search as soon as one is seen.
+    pub stops_at: &'a [Fault],
+    /// More states than this are too many.
+    pub states_max: usize,
 }
 
 impl<'a> Exploration<'a> {
-    /// From the very start, with time-outs.
+    /// From the very start, under store buffers, with time-outs, wake-ups and a host that says anything.
     pub fn new(kind: LockKind, programs: &'a [&'a str]) -> Self {
-        Exploration {
-            kind,
+        Exploration::of(Setting {
+            locks: Locks::as_they_are(),
+            kind: kind.number(),
             programs,
+            store_buffers: true,
+            looks: true,
+            hints: Hints::Any,
+        })
+    }
+
+    /// The same of any setting.
+    pub fn of(setting: Setting<'a>) -> Self {
+        Exploration {
+            setting,
             words: &[],
             before: &[],
             time_outs: true,
+            is_fifo: false,
+            keeps_orders: false,
+            stops_at: &[],
+            states_max: 4_000_000,
+        }
+    }
+
+    fn search(&self) -> Search<'_> {
+        Search {
+            world: World::of(&self.setting),
+            monitor: Monitor::default(),
+            exploration: self,
+            seen: HashMap::default(),
+            origins: Vec::new(),
+            graph: Graph::default(),
+            findings: Findings::default(),
+            key: Vec::new(),
         }
     }
 
     /// Every interleaving.
     ///
     /// # Panics
-    /// When there are more than two million states: choose shorter programs.
-    pub fn run(self) -> Findings {
-        let mut search = Search {
-            world: World::new(self.kind, self.programs),
-            exploration: self,
-            seen: HashMap::new(),
-            edges: Vec::new(),
-            complete: Vec::new(),
-            findings: Findings::default(),
-        };
+    /// When there are more states than `states_max`: choose shorter programs.
+    pub fn run(&self) -> Findings {
+        let mut search = self.search();
         search.run();
-        search.findings.states = search.seen.len();
-        search.findings.hopeless = search.count_hopeless();
-        search.findings
+        search.conclude()
+    }
+
+    /// One interleaving: a schedule as the findings print it, request by request. Ends early where it does not apply.
+    pub fn replay(&self, schedule: &str) -> Vec<String> {
+        self.search().replay(&Schedule::parse(schedule))
     }
 }
 
-/// The part of a state that is history.
-#[derive(Clone, Debug, Default)]
-struct Progress {
-    steps: Vec<u8>,
-    requests: Vec<u8>,
-    entries: Vec<u8>,
-    inside: usize,
+/// Passes 128 bits on that are a hash already.
+#[derive(Default)]
+struct Low(u64);
+
+impl Hasher for Low {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
 }
 
-/// A way on: this thread steps, or spends its turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Choice {
-    thread: usize,
-    time_out: bool,
+/// 128 bits of `bytes`: two lanes, each a chain of steps that lose nothing (xor, odd product, shift).
+fn hash(bytes: &[u8]) -> u128 {
+    let (mut a, mut b) = (bytes.len() as u64, 0x243f_6a88_85a3_08d3_u64);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let word = u64::from_le_bytes(word);
+        a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        a ^= a >> 32;
+        b = (b ^ word.rotate_left(29)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        b ^= b >> 29;
+    }
+    u128::from(a.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ b >> 31) << 64 | u128::from(b ^ a)
 }
 
 struct Frame {
-    state: usize,
+    state: u32,
     choices: Vec<Choice>,
     next: usize,
+    /// The host is asked.
+    is_answer: bool,
+    /// Where this state's copy lies among all copies.
+    saved_at: usize,
+    monitor: Monitor,
 }
 
 /// The search: states seen, and which leads to which.
 struct Search<'a> {
     world: World,
-    exploration: Exploration<'a>,
-    seen: HashMap<Vec<u8>, usize>,
-    edges: Vec<Vec<usize>>,
-    complete: Vec<usize>,
+    monitor: Monitor,
+    exploration: &'a Exploration<'a>,
+    seen: HashMap<u128, u32, BuildHasherDefault<Low>>,
+    /// How each state was come to first.
+    origins: Vec<(u32, Choice)>,
+    graph: Graph,
     findings: Findings,
+    key: Vec<u8>,
 }
 
 impl Search<'_> {
     fn run(&mut self) {
+        let mut copies = Vec::new();
         let mut stack: Vec<Frame> = Vec::new();
-        let mut progress = self.replay(&stack);
-        loop {
-            let (state, is_new) = self.enter_state(&progress);
-            if let Some(parent) = stack.last() {
-                self.edges[parent.state].push(state);
-            }
-            let choices = if is_new {
-                self.choices(state, &progress)
-            } else {
-                Vec::new()
-            };
-            stack.push(Frame {
-                state,
-                choices,
-                next: 0,
-            });
-            while stack
-                .last()
-                .is_some_and(|frame| frame.next == frame.choices.len())
-            {
+        if let Some(fault) = self.begin() {
+            return self.findings.fault(fault, || "before the search".into());
+        }
+        let start = self.enter_state().0;
+        self.origins.push((start, Choice::default()));
+        self.push(&mut stack, &mut copies, start);
+        let mut is_there = true;
+        while let Some(frame) = stack.last_mut() {
+            let Some(&choice) = frame.choices.get(frame.next) else {
+                copies.truncate(frame.saved_at);
                 stack.pop();
-            }
-            let Some(frame) = stack.last_mut() else {
-                return;
+                is_there = false;
+                continue;
             };
             frame.next += 1;
-            // Going deeper needs one step, going back a replay.
-            progress = if is_new && frame.state == state {
-                let choice = frame.choices[frame.next - 1];
-                self.take(choice, &mut progress);
-                progress
-            } else {
-                self.replay(&stack)
-            };
-        }
-    }
-
-    fn replay(&mut self, stack: &[Frame]) -> Progress {
-        let mut progress = Progress::default();
-        self.world.start(self.exploration.words);
-        for &(thread, until) in self.exploration.before {
-            self.take_until(thread, until, &mut progress);
-        }
-        for frame in stack {
-            self.take(frame.choices[frame.next - 1], &mut progress);
-        }
-        progress
-    }
-
-    fn take_until(&mut self, thread: usize, until: Until, progress: &mut Progress) {
-        let there = |world: &World| match until {
-            Until::Waiting => world.is_waiting(thread),
-            Until::Inside => world.pending(thread) == Request::Leave,
-            Until::Refused => world.pending(thread) == Request::TryRefused,
-            Until::Answered => matches!(world.pending(thread), Request::IsLocked(_)),
-        };
-        for _ in 0..1_000 {
-            if there(&self.world) {
-                return;
+            if !is_there {
+                self.world.restore(&copies[frame.saved_at..]);
+                self.monitor = frame.monitor.clone();
             }
-            let step = Choice {
-                thread,
-                time_out: false,
+            is_there = false;
+            let from = frame.state;
+            let is_answer = frame.is_answer;
+            if let Some(fault) = self.take(choice) {
+                let path = self.path(from).then(choice);
+                self.findings.fault(fault, || path.to_string());
+                if self.has_found_enough() {
+                    return;
+                }
+                continue;
+            }
+            let (to, is_new) = self.enter_state();
+            self.graph.edges.push((from, to, choice.way(is_answer)));
+            if is_new {
+                self.origins.push((from, choice));
+                is_there = self.push(&mut stack, &mut copies, to);
+                if self.has_found_enough() {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn has_found_enough(&self) -> bool {
+        let mut wanted = self.exploration.stops_at.iter();
+        wanted.any(|fault| self.findings.faults.contains_key(fault))
+    }
+
+    /// Starts all threads, and lets some of them go ahead.
+    fn begin(&mut self) -> Option<Fault> {
+        self.world.start(self.exploration.words);
+        self.monitor = Monitor::new(self.exploration.keeps_orders);
+        for thread in 0..self.world.threads() {
+            if let Some(fault) = self.settle(thread) {
+                return Some(fault);
+            }
+        }
+        let before = self.exploration.before;
+        before
+            .iter()
+            .find_map(|&(thread, until)| self.take_until(thread, until))
+    }
+
+    fn take_until(&mut self, thread: usize, until: Until) -> Option<Fault> {
+        let answers = (
+            self.findings.try_answers.len(),
+            self.findings.is_locked_answers.len(),
+        );
+        for _ in 0..1_000 {
+            let is_there = match until {
+                Until::Waiting => self.world.is_waiting(thread),
+                Until::Inside => self.monitor.is_inside(thread),
+                Until::Refused => self.findings.try_answers.len() > answers.0,
+                Until::Answered => self.findings.is_locked_answers.len() > answers.1,
             };
-            self.take(step, progress);
+            if is_there {
+                return None;
+            }
+            let choices = self.world.choices(thread);
+            let action = if choices & can::FLUSH != 0 {
+                can::FLUSH
+            } else {
+                can::STEP
+            };
+            if let Some(fault) = self.take(Choice { thread, action }) {
+                return Some(fault);
+            }
         }
         panic!("thread {thread} never got there: {until:?}");
     }
 
-    fn enter_state(&mut self, progress: &Progress) -> (usize, bool) {
-        let mut key = Vec::with_capacity(1024);
-        self.world.append_state(&mut key);
-        key.extend_from_slice(&progress.requests);
-        key.push(0xff);
-        key.extend_from_slice(&progress.entries);
-        let next = self.seen.len();
-        assert!(next < 2_000_000, "too many states: choose shorter programs");
-        let state = *self.seen.entry(key).or_insert(next);
+    /// A new state: what can be done in it, unless nothing can. Whether it was pushed.
+    fn push(&mut self, stack: &mut Vec<Frame>, copies: &mut Vec<u8>, state: u32) -> bool {
+        let saved_at = copies.len();
+        self.world.save(copies);
+        let choices = self.choices(state);
+        if choices.is_empty() {
+            copies.truncate(saved_at);
+            return false;
+        }
+        let choices_are_answers = choices.last().is_some_and(|last| last.action == can::YES);
+        stack.push(Frame {
+            state,
+            choices,
+            next: 0,
+            is_answer: choices_are_answers,
+            saved_at,
+            monitor: self.monitor.clone(),
+        });
+        true
+    }
+
+    fn enter_state(&mut self) -> (u32, bool) {
+        self.key.clear();
+        self.world.save(&mut self.key);
+        self.monitor.append_to(&mut self.key);
+        let next = self.graph.states as u32;
+        let state = *self.seen.entry(hash(&self.key)).or_insert(next);
         if state == next {
-            self.edges.push(Vec::new());
+            self.graph.states += 1;
+            let most = self.exploration.states_max;
+            assert!(self.graph.states <= most, "more than {most} states");
         }
         (state, state == next)
     }
 
-    fn choices(&mut self, state: usize, progress: &Progress) -> Vec<Choice> {
-        let mut choices = Vec::new();
-        let mut all_done = true;
-        for thread in 0..self.world.threads() {
-            let request = self.world.pending(thread);
-            all_done &= request == Request::Done;
-            let time_out = match request {
-                Request::Done => continue,
-                Request::Wait { turns, .. } if self.world.is_waiting(thread) => {
-                    if turns == FOREVER || !self.exploration.time_outs {
-                        continue;
-                    }
-                    true
-                }
-                _ => false,
-            };
-            choices.push(Choice { thread, time_out });
+    fn choices(&mut self, state: u32) -> Vec<Choice> {
+        let threads = self.world.threads();
+        let possible: Vec<u32> = (0..threads).map(|t| self.world.choices(t)).collect();
+        // What the host answers touches nobody else: it is decided at once.
+        if let Some(thread) = possible.iter().position(|&p| p & can::ANSWER != 0) {
+            let answers = [can::STEP, can::YES];
+            return answers.map(|action| Choice { thread, action }).to_vec();
         }
-        if all_done {
-            self.complete.push(state);
-            let place = |entry: &u8| progress.requests.iter().position(|r| r == entry);
-            let by_request = progress.entries.iter().filter_map(place).map(|p| p as u8);
-            self.findings.orders_by_request.insert(by_request.collect());
-            self.findings.orders.insert(progress.entries.clone());
-        } else if choices.is_empty() {
-            self.findings.deadlocks.push(progress.steps.clone());
+        let mut choices = Vec::new();
+        for (thread, &possible) in possible.iter().enumerate() {
+            for action in [can::STEP, can::FLUSH, can::TIME_OUT, can::WAKE] {
+                let may = action != can::TIME_OUT || self.exploration.time_outs;
+                if possible & action != 0 && may {
+                    choices.push(Choice { thread, action });
+                }
+            }
+        }
+        let all_done = (0..threads).all(|t| self.world.pending(t) == Request::Done);
+        if all_done && choices.is_empty() {
+            self.complete(state);
+        } else if choices.iter().all(|choice| choice.action == can::WAKE) {
+            let path = self.path(state);
+            self.findings.fault(Fault::Deadlock, || path.to_string());
         }
         choices
     }
 
-    fn take(&mut self, choice: Choice, progress: &mut Progress) {
-        let thread = choice.thread as u8;
-        progress.steps.push(thread);
-        let request = if choice.time_out {
-            let request = self.world.pending(choice.thread);
-            self.world.time_out(choice.thread);
-            request
-        } else {
-            self.world.step(choice.thread)
-        };
-        if !progress.requests.contains(&thread) {
-            progress.requests.push(thread);
+    fn complete(&mut self, state: u32) {
+        self.graph.complete.push(state);
+        if let Some(History { requests, entries }) = &self.monitor.history {
+            let place = |entry: &u8| requests.iter().position(|r| r == entry);
+            let by_request = entries.iter().filter_map(place).map(|p| p as u8);
+            self.findings.orders_by_request.insert(by_request.collect());
+            self.findings.orders.insert(entries.clone());
         }
-        match request {
-            Request::Enter(by_lock) => {
-                progress.entries.push(thread);
-                progress.inside += 1;
-                if progress.inside > 1 {
-                    self.findings.violations.push(progress.steps.clone());
-                }
-                if !by_lock {
-                    self.findings.try_answers.insert(true);
-                }
-            }
-            Request::Leave => progress.inside -= 1,
-            Request::TryRefused => {
-                self.findings.try_answers.insert(false);
-            }
-            Request::IsLocked(answer) => {
-                self.findings.is_locked_answers.insert(answer);
-            }
-            _ => {}
+        if self.world.finish() != 0 {
+            let path = self.path(state);
+            self.findings.fault(Fault::LeftLocked, || path.to_string());
         }
     }
 
-    /// States from which no complete one can be reached.
-    fn count_hopeless(&self) -> usize {
-        let mut backwards = vec![Vec::new(); self.edges.len()];
-        for (from, targets) in self.edges.iter().enumerate() {
-            for &to in targets {
-                backwards[to].push(from);
+    /// Makes all steps of `thread` that nobody else can see.
+    fn settle(&mut self, thread: usize) -> Option<Fault> {
+        for _ in 0..10_000 {
+            let possible = self.world.choices(thread);
+            if possible & can::LOCAL == 0 || possible & can::STEP == 0 {
+                self.monitor.arrives(thread, &self.world);
+                return None;
+            }
+            let request = self.world.step(thread);
+            match request {
+                Request::Enter(false) => {
+                    self.findings.try_answers.insert(true);
+                }
+                Request::TryRefused => {
+                    self.findings.try_answers.insert(false);
+                }
+                Request::IsLocked(answer) => {
+                    self.findings.is_locked_answers.insert(answer);
+                }
+                _ => {}
+            }
+            let fault = self.monitor.says(thread, request, self.exploration.is_fifo);
+            if fault.is_some() {
+                return fault;
             }
         }
-        let mut hopeful = vec![false; self.edges.len()];
-        let mut work = self.complete.clone();
-        while let Some(state) = work.pop() {
-            if !std::mem::replace(&mut hopeful[state], true) {
-                work.extend(&backwards[state]);
+        panic!("thread {thread} goes on alone for ever");
+    }
+
+    fn take(&mut self, choice: Choice) -> Option<Fault> {
+        let Choice { thread, action } = choice;
+        let request = self.world.pending(thread);
+        if action != can::FLUSH {
+            self.monitor.accesses(thread);
+        }
+        let changes = request.modifies().filter(|_| action == can::STEP);
+        let before = changes.map(|word| self.world.word(word));
+        self.world.act(thread, action);
+        if before != changes.map(|word| self.world.word(word)) {
+            self.monitor.marks(thread);
+        }
+        self.settle(thread)
+    }
+
+    fn path(&self, state: u32) -> Schedule {
+        let mut choices = Vec::new();
+        let mut at = state as usize;
+        while at != 0 {
+            let (from, choice) = self.origins[at];
+            choices.push(choice);
+            at = from as usize;
+        }
+        choices.reverse();
+        Schedule(choices)
+    }
+
+    fn replay(&mut self, schedule: &Schedule) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(fault) = self.begin() {
+            return vec![format!("{fault:?}")];
+        }
+        for &choice in &schedule.0 {
+            let request = self.world.pending(choice.thread);
+            let line = format!("{choice:<3} {request:?}");
+            let fault = self.take(choice);
+            lines.push(format!("{line:<50} {:?}", self.world.words()));
+            if let Some(fault) = fault {
+                lines.push(format!("{fault:?}"));
+                break;
             }
         }
-        hopeful.iter().filter(|&&hopeful| !hopeful).count()
+        for thread in 0..self.world.threads() {
+            let next = self.world.pending(thread);
+            lines.push(format!("thread {thread}: {next:?}"));
+        }
+        lines
+    }
+
+    fn conclude(mut self) -> Findings {
+        self.findings.states = self.graph.states;
+        self.findings.transitions = self.graph.edges.len();
+        if self.has_found_enough() {
+            return self.findings;
+        }
+        (self.findings.executions, self.findings.circling) = self.graph.executions();
+        let hopeless = self.graph.hopeless();
+        if let Some(&first) = hopeless.iter().min() {
+            let path = self.path(first).to_string();
+            let entry = (hopeless.len(), path);
+            self.findings.faults.insert(Fault::Hopeless, entry);
+        }
+        self.findings
     }
 }

@@ -109,21 +109,41 @@ unsafe impl Sync for Driver {}
 
 /// `struct script_request`.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct ScriptRequest {
     pub kind: u32,
     pub first: u32,
     pub second: u32,
-    pub reserved: u32,
-    pub word: *mut u32,
+    pub place: u32,
 }
-const _: () = assert!(size_of::<ScriptRequest>() == 24);
+const _: () = assert!(size_of::<ScriptRequest>() == 16);
 
 /// `struct script_world`, opaque.
 #[repr(C)]
+#[derive(Debug)]
 pub struct ScriptWorld {
     _opaque: [u8; 0],
 }
+
+/// `struct script_calls`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ScriptCalls {
+    pub create: unsafe extern "C" fn(u32, u32, u32, u32) -> *mut ScriptWorld,
+    pub destroy: unsafe extern "C" fn(*mut ScriptWorld),
+    pub reset: unsafe extern "C" fn(*mut ScriptWorld),
+    pub start: unsafe extern "C" fn(*mut ScriptWorld, *const *const c_char),
+    pub lock_memory: unsafe extern "C" fn(*mut ScriptWorld, *mut u32) -> *mut c_void,
+    pub pending: unsafe extern "C" fn(*const ScriptWorld, u32) -> *const ScriptRequest,
+    pub choices: unsafe extern "C" fn(*const ScriptWorld, u32) -> u32,
+    pub act: unsafe extern "C" fn(*mut ScriptWorld, u32, u32),
+    pub save: unsafe extern "C" fn(*const ScriptWorld, *mut c_void, u64) -> u64,
+    pub restore: unsafe extern "C" fn(*mut ScriptWorld, *const c_void),
+    pub finish: unsafe extern "C" fn(*mut ScriptWorld) -> u32,
+    pub waiters_max: u32,
+    pub reserved: u32,
+}
+const _: () = assert!(size_of::<ScriptCalls>() == 96);
 
 unsafe extern "C" {
     pub static driver_table: [&'static Driver; unspin_abi::UNSPIN_LOCK_KIND_COUNT as usize];
@@ -150,18 +170,8 @@ unsafe extern "C" {
     pub static driver_tau_turns: u32;
     pub fn driver_time_wait(turns: u32, pause_every_turns: u32) -> u64;
 
-    pub fn script_new(kind: u32, threads: u32) -> *mut ScriptWorld;
-    pub fn script_free(world: *mut ScriptWorld);
-    pub fn script_reset(world: *mut ScriptWorld);
-    pub fn script_start(world: *mut ScriptWorld, programs: *const *const c_char);
-    pub fn script_lock_memory(world: *mut ScriptWorld, bytes: *mut u32) -> *mut c_void;
-    pub fn script_pending(world: *const ScriptWorld, thread: u32) -> *const ScriptRequest;
-    pub fn script_step(world: *mut ScriptWorld, thread: u32);
-    pub fn script_time_out(world: *mut ScriptWorld, thread: u32);
-    pub fn script_local_state(
-        world: *const ScriptWorld,
-        thread: u32,
-        buffer: *mut c_void,
-        capacity: u64,
-    ) -> u64;
+    /// The locks as they are.
+    pub static script_calls: ScriptCalls;
+    /// The same with room for two waiters in each queue.
+    pub static script_calls_two: ScriptCalls;
 }

@@ -10,14 +10,18 @@ mod error;
 pub mod explore;
 mod ffi;
 mod findings;
+mod graph;
 pub mod group;
 pub mod latency;
+mod monitor;
 mod neighbours;
 #[cfg(test)]
 mod parking;
 mod plan;
 pub mod points;
+mod request;
 pub mod rivals;
+mod schedule;
 pub mod script;
 mod summary;
 pub mod table;

@@ -2,63 +2,107 @@
 //! The scripted world: up to eight threads around one lock, every access made when the script says so.
 //!
 //! The locks are those of `locks/*.h`, compiled against `c/platform_script.h`. So a test can have one interleaving,
-//! one time-out, one change of a word exactly; [`crate::explore`] has them all.
+//! one time-out, one late store, one change of a word exactly; [`crate::explore`] has them all.
 
 use std::{
     ffi::{CString, c_char},
+    fmt,
     ptr::NonNull,
 };
 
 use unspin_abi::LockKind;
 
 use crate::ffi;
+pub use crate::request::{FOREVER, Request};
 
-/// `PLATFORM_FOREVER`: a wait without a bound.
-pub const FOREVER: u32 = u32::MAX;
+/// What a thread can be made to do: bits of `c/script.h`.
+pub mod can {
+    /// What it wants to do next.
+    pub const STEP: u32 = 1;
+    /// Its oldest store reaches memory.
+    pub const FLUSH: u32 = 2;
+    /// Spend all turns of its wait.
+    pub const TIME_OUT: u32 = 4;
+    /// Come back from being parked, without cause.
+    pub const WAKE: u32 = 8;
+    /// Be answered by the host: step for no, [`YES`] for yes.
+    pub const ANSWER: u32 = 16;
+    /// Its step is seen by no other thread.
+    pub const LOCAL: u32 = 32;
+    /// The other answer.
+    pub const YES: u32 = 64;
+}
 
-/// What a thread wants to do next. Words are numbered by their place in the lock's structure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Request {
-    /// Reads a word.
-    Load(usize),
-    /// Writes a word.
-    Store(usize, u32),
-    /// Writes a word and learns what was there.
-    Exchange(usize, u32),
-    /// Adds to a word and learns what was there.
-    FetchAdd(usize, u32),
-    /// Writes the third if the word holds the second.
-    CompareExchange(usize, u32, u32),
-    /// Sets bits and learns what was there.
-    FetchOr(usize, u32),
-    /// Keeps bits and learns what was there.
-    FetchAnd(usize, u32),
-    /// A full barrier: nothing to do in a sequentially consistent world.
-    Fence,
-    /// Waits while the word holds `value`, for so many turns more ([`FOREVER`]: no bound).
-    Wait {
-        /// The word.
-        word: usize,
-        /// The value that it waits to see gone.
-        value: u32,
-        /// Turns left.
-        turns: u32,
-    },
-    /// Has the lock (by `lock` when true, else by `trylock`) and goes in.
-    Enter(bool),
-    /// Comes out; `unlock` follows.
-    Leave,
-    /// `trylock` said no.
-    TryRefused,
-    /// `is_locked` said this.
-    IsLocked(bool),
-    /// The program has ended.
-    Done,
+/// A build of the locks.
+#[derive(Clone, Copy)]
+pub struct Locks(&'static ffi::ScriptCalls);
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Locks({} waiters)", self.0.waiters_max)
+    }
+}
+
+impl Locks {
+    /// As they are in `locks/`.
+    pub fn as_they_are() -> Locks {
+        // SAFETY: a constant table of script.c.
+        Locks(unsafe { &ffi::script_calls })
+    }
+
+    /// With places for two waiters in each queue.
+    pub fn with_two_places() -> Locks {
+        // SAFETY: a constant table of script.c.
+        Locks(unsafe { &ffi::script_calls_two })
+    }
+
+    /// Another build.
+    ///
+    /// # Safety
+    /// `table` is a `struct script_calls` of `c/script.c`, compiled from the same headers, and lives for ever.
+    pub unsafe fn from_table(table: NonNull<std::ffi::c_void>) -> Locks {
+        // SAFETY: the caller's promise.
+        Locks(unsafe { table.cast().as_ref() })
+    }
+}
+
+/// What the host answers when a lock asks it for a hint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hints {
+    /// Always no.
+    Never = 0,
+    /// Always yes.
+    Always = 1,
+    /// Either, at each call.
+    Any = 2,
+}
+
+/// What a world is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    /// The build.
+    pub locks: Locks,
+    /// Which lock, or [`Setting::RCU`].
+    pub kind: u32,
+    /// One program per thread, letters of `c/script.h`.
+    pub programs: &'a [&'a str],
+    /// Stores wait in buffers (x86); otherwise memory is sequentially consistent.
+    pub store_buffers: bool,
+    /// Who is inside looks at a plain word, and changes it.
+    pub looks: bool,
+    /// What the host says.
+    pub hints: Hints,
+}
+
+impl Setting<'_> {
+    /// Around `locks/rcu.h`, which is no lock.
+    pub const RCU: u32 = 1000;
 }
 
 /// Up to eight threads around one lock. Only the OS thread that made it may use it.
 #[derive(Debug)]
 pub struct World {
+    calls: &'static ffi::ScriptCalls,
     raw: NonNull<ffi::ScriptWorld>,
     lock: NonNull<u32>,
     words: usize,
@@ -68,29 +112,53 @@ pub struct World {
 }
 
 impl World {
-    /// A world whose thread `i` runs `programs[i]` (1 to 8 of them), not started yet. Letters: `L` lock, enter,
-    /// leave, unlock; `T` trylock and the same if it succeeds; `Q` is_locked.
+    /// A sequentially consistent world around a lock as it is, whose thread `i` runs `programs[i]` (1 to 8 of them), not
+    /// started yet. Letters: `L` lock, enter, leave, unlock; `T` trylock and the same if it succeeds; `Q` is_locked.
     ///
     /// # Panics
     /// When there are no programs or more than eight, or a program has another letter.
     pub fn new(kind: LockKind, programs: &[&str]) -> World {
-        let known = |program: &&str| program.chars().all(|letter| "LTQ".contains(letter));
-        assert!(programs.iter().all(known), "letters are L, T and Q");
-        // SAFETY: both arguments are checked by script_new.
-        let raw = unsafe { ffi::script_new(kind.number(), programs.len() as u32) };
-        let raw = NonNull::new(raw).expect("1 to 8 threads, and memory for them");
+        World::of(&Setting {
+            locks: Locks::as_they_are(),
+            kind: kind.number(),
+            programs,
+            store_buffers: false,
+            looks: false,
+            hints: Hints::Never,
+        })
+    }
+
+    /// A world of any setting, not started yet.
+    ///
+    /// # Panics
+    /// As [`World::new`]; when this build has no such lock.
+    pub fn of(setting: &Setting) -> World {
+        let known = |program: &&str| program.chars().all(|letter| "LTQRPUS".contains(letter));
+        let threads = setting.programs.len();
+        assert!(
+            setting.programs.iter().all(known),
+            "letters are those of script.h"
+        );
+        let calls = setting.locks.0;
+        let flags = u32::from(setting.store_buffers) | u32::from(setting.looks) << 1;
+        // SAFETY: kind and number of threads are checked by create.
+        let raw =
+            unsafe { (calls.create)(setting.kind, threads as u32, flags, setting.hints as u32) };
+        let raw = NonNull::new(raw).expect("a known lock, 1 to 8 threads, and memory for them");
         let mut bytes = 0;
-        // SAFETY: `raw` is a live world; the lock's memory lives as long and is aligned to 128 bytes.
-        let lock = unsafe { ffi::script_lock_memory(raw.as_ptr(), &mut bytes) };
-        let programs: Vec<CString> = programs
+        // SAFETY: `raw` is a live world; the lock's memory lives as long and is aligned to 64 bytes.
+        let lock = unsafe { (calls.lock_memory)(raw.as_ptr(), &mut bytes) };
+        let programs: Vec<CString> = setting
+            .programs
             .iter()
             .map(|program| CString::new(*program).expect("letters only"))
             .collect();
         World {
+            calls,
             raw,
             lock: NonNull::new(lock.cast()).expect("inside the world"),
             words: bytes as usize / size_of::<u32>(),
-            threads: programs.len(),
+            threads,
             pointers: programs.iter().map(|program| program.as_ptr()).collect(),
             programs,
         }
@@ -100,13 +168,13 @@ impl World {
     /// request.
     pub fn start(&mut self, words: &[(usize, u32)]) {
         // SAFETY: `raw` is a live world; there is one pointer per thread, to strings that `self` keeps.
-        unsafe { ffi::script_reset(self.raw.as_ptr()) };
+        unsafe { (self.calls.reset)(self.raw.as_ptr()) };
         for &(word, value) in words {
             self.set_word(word, value);
         }
         debug_assert_eq!(self.programs.len(), self.threads);
         // SAFETY: as above.
-        unsafe { ffi::script_start(self.raw.as_ptr(), self.pointers.as_ptr()) };
+        unsafe { (self.calls.start)(self.raw.as_ptr(), self.pointers.as_ptr()) };
     }
 
     /// Threads of this world.
@@ -114,10 +182,20 @@ impl World {
         self.threads
     }
 
-    /// The lock's words now.
+    /// The lock's words now, as they are in memory.
     pub fn words(&self) -> Vec<u32> {
         // SAFETY: the lock has `words` aligned words, and no thread runs while the script does.
         unsafe { std::slice::from_raw_parts(self.lock.as_ptr(), self.words) }.to_vec()
+    }
+
+    /// One word of the lock now, as it is in memory.
+    ///
+    /// # Panics
+    /// When the lock has no such word.
+    pub fn word(&self, word: usize) -> u32 {
+        assert!(word < self.words, "the lock has {} words", self.words);
+        // SAFETY: inside the lock, just checked; no thread runs while the script does.
+        unsafe { self.lock.add(word).read() }
     }
 
     /// Sets one word of the lock, as some other thread might have.
@@ -130,59 +208,62 @@ impl World {
         unsafe { self.lock.add(word).write(value) };
     }
 
-    fn raw_request(&self, thread: usize) -> ffi::ScriptRequest {
-        assert!(thread < self.threads);
-        // SAFETY: `thread` is below the world's number of threads; the request is copied before anything moves.
-        unsafe { *ffi::script_pending(self.raw.as_ptr(), thread as u32) }
-    }
-
     /// What `thread` wants to do next.
     pub fn pending(&self, thread: usize) -> Request {
-        let raw = self.raw_request(thread);
-        let word = || {
-            let offset = (raw.word as usize).wrapping_sub(self.lock.as_ptr() as usize);
-            let word = offset / size_of::<u32>();
-            assert!(word < self.words, "a lock touches its own words only");
-            word
-        };
-        match raw.kind {
-            1 => Request::Load(word()),
-            2 => Request::Store(word(), raw.first),
-            3 => Request::Exchange(word(), raw.first),
-            4 => Request::FetchAdd(word(), raw.first),
-            5 => Request::CompareExchange(word(), raw.first, raw.second),
-            6 => Request::Wait {
-                word: word(),
-                value: raw.first,
-                turns: raw.second,
-            },
-            7 => Request::Enter(raw.first != 0),
-            8 => Request::Leave,
-            9 => Request::TryRefused,
-            10 => Request::IsLocked(raw.first != 0),
-            11 => Request::Done,
-            12 => Request::FetchOr(word(), raw.first),
-            13 => Request::FetchAnd(word(), raw.first),
-            14 => Request::Fence,
-            other => unreachable!("request {other} of script.h is not known here"),
-        }
+        assert!(thread < self.threads);
+        // SAFETY: `thread` is below the world's number of threads; the request is copied before anything moves.
+        Request::from(unsafe { *(self.calls.pending)(self.raw.as_ptr(), thread as u32) })
     }
 
-    /// Lets `thread` do what it wants to, and returns what that was. A wait takes one turn.
+    /// What can be done with `thread` now: bits of [`can`].
+    pub fn choices(&self, thread: usize) -> u32 {
+        assert!(thread < self.threads);
+        // SAFETY: `thread` is below the world's number of threads.
+        unsafe { (self.calls.choices)(self.raw.as_ptr(), thread as u32) }
+    }
+
+    /// Does one of [`World::choices`].
+    ///
+    /// # Panics
+    /// When `action` is none of them.
+    pub fn act(&mut self, thread: usize, action: u32) {
+        let possible = match self.choices(thread) {
+            choices if choices & can::ANSWER != 0 => choices | can::STEP | can::YES,
+            choices => choices,
+        };
+        assert!(
+            possible & action != 0,
+            "thread {thread} cannot do {action}: {:?}",
+            self.pending(thread)
+        );
+        // SAFETY: `thread` was checked, and `action` is possible now.
+        unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, action) };
+    }
+
+    /// Lets `thread` do what it wants to, and returns what that was. A wait takes one turn, changed or not. Who has ended
+    /// stays so.
+    ///
+    /// # Panics
+    /// When it must first flush its stores, or sleeps.
     pub fn step(&mut self, thread: usize) -> Request {
         let request = self.pending(thread);
-        // SAFETY: `thread` was checked by pending().
-        unsafe { ffi::script_step(self.raw.as_ptr(), thread as u32) };
+        if request == Request::Done {
+            return request;
+        }
+        let answers = self.choices(thread) & (can::STEP | can::ANSWER) != 0;
+        assert!(
+            answers || matches!(request, Request::Wait { .. }),
+            "thread {thread} cannot step: {request:?}"
+        );
+        // SAFETY: `thread` was checked by pending(); a wait may always be looked at.
+        unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, can::STEP) };
         request
     }
 
-    /// Whether `thread` waits for a word that has not changed.
+    /// Whether `thread` waits for a word that has not changed, or sleeps.
     pub fn is_waiting(&self, thread: usize) -> bool {
-        match self.pending(thread) {
-            // SAFETY: pending() gives words inside the lock only, and no thread runs while the script does.
-            Request::Wait { word, value, .. } => value == unsafe { self.lock.add(word).read() },
-            _ => false,
-        }
+        let stuck = self.choices(thread) & can::STEP == 0;
+        stuck && matches!(self.pending(thread), Request::Wait { .. } | Request::Parked)
     }
 
     /// Spends all turns that `thread` has left.
@@ -190,12 +271,7 @@ impl World {
     /// # Panics
     /// When it does not wait, waits without a bound, or its word has changed.
     pub fn time_out(&mut self, thread: usize) {
-        match self.pending(thread) {
-            Request::Wait { turns, .. } if turns != FOREVER && self.is_waiting(thread) => {}
-            other => panic!("thread {thread} cannot time out: {other:?}"),
-        }
-        // SAFETY: `thread` was checked by pending().
-        unsafe { ffi::script_time_out(self.raw.as_ptr(), thread as u32) };
+        self.act(thread, can::TIME_OUT);
     }
 
     /// Steps `thread` until `until` holds for its next request, and returns that.
@@ -229,29 +305,38 @@ impl World {
         panic!("thread {thread} is stuck at {:?}", self.pending(thread));
     }
 
-    /// Appends everything that decides this world's future to `key`: the lock's memory and each thread's own state.
-    pub fn append_state(&self, key: &mut Vec<u8>) {
-        key.extend(self.words().iter().flat_map(|word| word.to_ne_bytes()));
-        for thread in 0..self.threads as u32 {
-            let mut buffer = [0u8; 4096];
-            // SAFETY: the buffer has the capacity that is given; `thread` is below the number of threads.
-            let bytes = unsafe {
-                ffi::script_local_state(
-                    self.raw.as_ptr(),
-                    thread,
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len() as u64,
-                )
-            };
-            let bytes = usize::try_from(bytes).expect("a stack is small");
-            key.extend_from_slice(buffer.get(..bytes).expect("a lock's stack is small"));
-        }
+    /// All have ended: asks is_locked, then trylock. 0, or the bits of `script_finish` in `c/script.h`. Changes the lock.
+    pub fn finish(&mut self) -> u32 {
+        // SAFETY: a live world.
+        unsafe { (self.calls.finish)(self.raw.as_ptr()) }
+    }
+
+    /// Everything that decides this world's future, appended to `to`.
+    pub fn save(&self, to: &mut Vec<u8>) {
+        const ROOM: usize = 1 << 14;
+        let start = to.len();
+        to.reserve(ROOM);
+        // SAFETY: there is room for so many bytes behind the vector's length; no more are written.
+        let bytes = unsafe {
+            let free = to.as_mut_ptr().add(start);
+            (self.calls.save)(self.raw.as_ptr(), free.cast(), ROOM as u64)
+        };
+        let bytes = usize::try_from(bytes).expect("a world is small");
+        assert!(bytes <= ROOM, "a lock's stack is small");
+        // SAFETY: so many bytes were written.
+        unsafe { to.set_len(start + bytes) };
+    }
+
+    /// Back to what [`World::save`] saw since the last start of this very world.
+    pub fn restore(&mut self, from: &[u8]) {
+        // SAFETY: the bytes are those that save() of this world wrote: their lengths are in them.
+        unsafe { (self.calls.restore)(self.raw.as_ptr(), from.as_ptr().cast()) };
     }
 }
 
 impl Drop for World {
     fn drop(&mut self) {
-        // SAFETY: made by script_new, freed once.
-        unsafe { ffi::script_free(self.raw.as_ptr()) };
+        // SAFETY: made by create, freed once.
+        unsafe { (self.calls.destroy)(self.raw.as_ptr()) };
     }
 }

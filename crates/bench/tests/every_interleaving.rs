@@ -28,6 +28,7 @@ const PROGRAMS: [&[&str]; 8] = [
 fn explore(name: &str, programs: &[&str], words: &[(usize, u32)]) -> Findings {
     let mut exploration = Exploration::new(kind(name), programs);
     exploration.words = words;
+    exploration.keeps_orders = true;
     exploration.run()
 }
 
@@ -129,6 +130,7 @@ fn orders_of_waiters(name: &str, words: &[(usize, u32)], time_outs: bool) -> BTr
     let mut exploration = Exploration::new(kind(name), &["L", "L", "L", "L"]);
     exploration.words = words;
     exploration.time_outs = time_outs;
+    exploration.keeps_orders = true;
     exploration.before = &[
         (0, Until::Inside),
         (1, Until::Waiting),

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* script_programs.h - what scripted threads do: the letters of script.h. A part of script.c. */
+#ifndef UNSPIN_BENCH_SCRIPT_PROGRAMS_H
+#define UNSPIN_BENCH_SCRIPT_PROGRAMS_H
+
+#include "script_world.h"
+
+/* Around locks/rcu.h: which version is current, and the value of each. */
+#define RCU_VERSION 0
+#define RCU_VALUE 1
+#define RCU_VERSIONS (OUTSIDE_WORDS - RCU_VALUE)
+#define RCU_SPOILT 0xdeadu
+
+static void ask(enum script_entry entry)
+{
+	if (current->flags & SCRIPT_LOOKS)
+		script_perform(SCRIPT_ASK, 0, entry, 0);
+}
+
+/* Inside: a plain word must hold the number of sections of writers so far; a writer counts its own. */
+static void look(enum script_entry entry)
+{
+	struct script_world *world = current;
+	unspin_u32 seen;
+
+	if (!(world->flags & SCRIPT_LOOKS))
+		return;
+	seen = platform_load_relaxed(&world->outside[0]);
+	if (seen != world->sections)
+		script_perform(SCRIPT_WRONG, 0, seen, world->sections);
+	if (entry == SCRIPT_BY_READ)
+		return;
+	platform_store_relaxed(&world->outside[0], seen + 1);
+	world->sections++;
+}
+
+static void critical_section(struct script_world *world, enum script_entry entry)
+{
+	script_perform(SCRIPT_ENTER, 0, entry, 0);
+	look(entry);
+	script_perform(SCRIPT_LEAVE, 0, entry, 0);
+	if (entry == SCRIPT_BY_READ) {
+		lock_operations[world->kind].read_unlock(&world->lock);
+		return;
+	}
+	lock_operations[world->kind].unlock(&world->lock);
+}
+
+static void lock_letter(struct script_world *world, char letter)
+{
+	const struct lock_operations *lock = &lock_operations[world->kind];
+
+	if (letter == 'L') {
+		ask(SCRIPT_BY_LOCK);
+		lock->lock(&world->lock);
+		critical_section(world, SCRIPT_BY_LOCK);
+	} else if (letter == 'R') {
+		ask(SCRIPT_BY_READ);
+		lock->read_lock(&world->lock);
+		critical_section(world, SCRIPT_BY_READ);
+	} else if (letter == 'P') {
+		ask(SCRIPT_BY_READ);
+		if (lock->read_trylock(&world->lock))
+			critical_section(world, SCRIPT_BY_READ);
+		else
+			script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
+	} else if (letter == 'T') {
+		ask(SCRIPT_BY_TRY);
+		if (lock->trylock(&world->lock))
+			critical_section(world, SCRIPT_BY_TRY);
+		else
+			script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
+	} else if (letter == 'Q') {
+		script_perform(SCRIPT_IS_LOCKED, 0, (unspin_u32)lock->is_locked(&world->lock), 0);
+	} else if (letter == 'U') {
+		lock->unlock(&world->lock);
+	}
+}
+
+static void rcu_letter(struct script_world *world, char letter)
+{
+	if (letter == 'R') {
+		rcu_read_lock(&world->rcu);
+		unspin_u32 version = platform_load_relaxed(&world->outside[RCU_VERSION]);
+		unspin_u32 seen = platform_load_relaxed(&world->outside[RCU_VALUE + version]);
+
+		if (seen == RCU_SPOILT)
+			script_perform(SCRIPT_WRONG, 0, seen, 0);
+		rcu_read_unlock(&world->rcu);
+	} else if (letter == 'S') {
+		unspin_u32 version = platform_load_relaxed(&world->outside[RCU_VERSION]);
+
+		platform_store_relaxed(&world->outside[RCU_VALUE + version + 1], version + 1);
+		platform_store_release(&world->outside[RCU_VERSION], version + 1);
+		rcu_synchronize(&world->rcu);
+		platform_store_relaxed(&world->outside[RCU_VALUE + version], RCU_SPOILT);
+	}
+}
+
+static void run_program(void)
+{
+	struct script_world *world = current;
+
+	for (const char *program = world->thread[world->running].program; *program; program++) {
+		(world->kind == SCRIPT_RCU ? rcu_letter : lock_letter)(world, *program);
+	}
+	for (;;)
+		script_perform(SCRIPT_DONE, 0, 0, 0);
+}
+
+/* When all have ended: is it free, and does it look free? */
+static void ask_at_the_end(void)
+{
+	struct script_world *world = current;
+	const struct lock_operations *lock = &lock_operations[world->kind];
+	unspin_u32 answer = 0;
+
+	if (lock->is_locked(&world->lock))
+		answer |= SCRIPT_STILL_LOCKED;
+	if (!lock->trylock(&world->lock))
+		answer |= SCRIPT_STILL_REFUSED;
+	for (;;)
+		script_perform(SCRIPT_DONE, 0, answer, 0);
+}
+
+#endif

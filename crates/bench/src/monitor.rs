@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What must hold of every run, watched step by step: who is inside, and who may not come before whom.
+
+use crate::{
+    findings::Fault,
+    request::{By, Request},
+    script::World,
+};
+
+const THREADS_MAX: usize = 8;
+
+/// Where a thread stands with the lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Outside,
+    /// It has not touched the lock for this request.
+    Asks,
+    Tries,
+    /// It has left its mark in the lock and waits: who asks from now on comes after it, if the lock promises that.
+    Queues,
+}
+
+/// History, for those who ask for it: it makes states different that are otherwise the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// Threads in order of their first access.
+    pub requests: Vec<u8>,
+    /// Threads in order of entry.
+    pub entries: Vec<u8>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Monitor {
+    writers: u8,
+    readers: u8,
+    /// Set of threads.
+    inside: u8,
+    phase: [Phase; THREADS_MAX],
+    reads: [bool; THREADS_MAX],
+    marked: [bool; THREADS_MAX],
+    /// Set of threads that must enter before this one.
+    before: [u8; THREADS_MAX],
+    pub history: Option<History>,
+}
+
+impl Monitor {
+    pub fn new(keeps_history: bool) -> Monitor {
+        Monitor {
+            history: keeps_history.then(History::default),
+            ..Monitor::default()
+        }
+    }
+
+    /// What of it decides the future.
+    pub fn append_to(&self, key: &mut Vec<u8>) {
+        key.push(self.inside);
+        for thread in 0..THREADS_MAX {
+            let flags = u8::from(self.reads[thread]) | u8::from(self.marked[thread]) << 1;
+            key.extend([self.phase[thread] as u8 | flags << 4, self.before[thread]]);
+        }
+        if let Some(history) = &self.history {
+            key.extend_from_slice(&history.requests);
+            key.push(0xff);
+            key.extend_from_slice(&history.entries);
+        }
+    }
+
+    fn note_request(&mut self, thread: usize) {
+        if let Some(history) = &mut self.history {
+            let thread = thread as u8;
+            if !history.requests.contains(&thread) {
+                history.requests.push(thread);
+            }
+        }
+    }
+
+    /// `thread` is about to access memory.
+    pub fn accesses(&mut self, thread: usize) {
+        self.note_request(thread);
+        if self.phase[thread] != Phase::Asks {
+            return;
+        }
+        self.phase[thread] = Phase::Tries;
+        self.before[thread] = (0..THREADS_MAX)
+            .filter(|&other| self.phase[other] == Phase::Queues)
+            // Readers share: which of them notices first that it may is no matter of order.
+            .filter(|&other| !(self.reads[other] && self.reads[thread]))
+            .fold(0, |set, other| set | 1 << other);
+    }
+
+    /// `thread` has changed a word by a read-modify-write.
+    pub fn marks(&mut self, thread: usize) {
+        self.marked[thread] |= self.phase[thread] == Phase::Tries;
+    }
+
+    /// `thread` has come to its next request.
+    pub fn arrives(&mut self, thread: usize, world: &World) {
+        if self.phase[thread] == Phase::Tries && self.marked[thread] && world.is_waiting(thread) {
+            self.phase[thread] = Phase::Queues;
+        }
+    }
+
+    /// Whether `thread` is inside.
+    pub fn is_inside(&self, thread: usize) -> bool {
+        self.inside & 1 << thread != 0
+    }
+
+    fn forget(&mut self, thread: usize) {
+        self.phase[thread] = Phase::Outside;
+        self.marked[thread] = false;
+        self.reads[thread] = false;
+        self.before[thread] = 0;
+        for before in &mut self.before {
+            *before &= !(1 << thread);
+        }
+    }
+
+    fn enters(&mut self, thread: usize, reads: bool, is_fifo: bool) -> Option<Fault> {
+        let overtakes = is_fifo && self.before[thread] != 0;
+        self.forget(thread);
+        if let Some(history) = &mut self.history {
+            history.entries.push(thread as u8);
+        }
+        self.inside |= 1 << thread;
+        if reads {
+            self.readers += 1;
+        } else {
+            self.writers += 1;
+        }
+        if self.writers > 1 || self.writers == 1 && self.readers > 0 {
+            return Some(Fault::TwoInside);
+        }
+        overtakes.then_some(Fault::OutOfOrder)
+    }
+
+    /// `thread` says this of itself.
+    pub fn says(&mut self, thread: usize, request: Request, is_fifo: bool) -> Option<Fault> {
+        match request {
+            Request::Ask(by) => {
+                self.phase[thread] = Phase::Asks;
+                self.reads[thread] = by == By::Read;
+            }
+            Request::Enter(_) => return self.enters(thread, false, is_fifo),
+            Request::EnterToRead => return self.enters(thread, true, is_fifo),
+            Request::Leave => {
+                self.writers -= 1;
+                self.inside &= !(1 << thread);
+            }
+            Request::LeaveFromRead => {
+                self.readers -= 1;
+                self.inside &= !(1 << thread);
+            }
+            Request::TryRefused => self.forget(thread),
+            Request::Wrong(..) => return Some(Fault::Wrong),
+            Request::Astray => return Some(Fault::Astray),
+            _ => {}
+        }
+        None
+    }
+}
