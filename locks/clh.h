@@ -98,13 +98,15 @@ static inline _Bool clh_is_locked(const struct clh_lock *lock)
 	return platform_load_relaxed(&lock->nodes[tail & CLH_NODE_MASK].taken) != 0;
 }
 
-/* By the holder only, as the waiter that it was when it took the lock. */
+/* By the holder only, as the waiter that it was when it took the lock; a lock that nobody holds stays as it is. */
 static inline void clh_unlock(struct clh_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
 	struct clh_place *place = &lock->places[place_of(waiter)];
 	unspin_u32 own = platform_load_relaxed(&place->own);
 
+	if (!clh_is_locked(lock))
+		return;
 	/* The one before has left its node for good; ours belongs to the one behind as soon as it is open. */
 	platform_store_relaxed(&place->own, platform_load_relaxed(&place->before));
 	platform_store_release(clh_taken(lock, own), 0);

@@ -49,9 +49,14 @@ static inline _Bool helping_named_is_locked(const struct helping_named_lock *loc
 	return platform_load_relaxed(&lock->holder) != 0;
 }
 
-/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+/*
+ * By the holder only; a lock that the caller does not hold stays as it is. Release: the critical section is visible to whoever
+ * takes the lock next.
+ */
 static inline void helping_named_unlock(struct helping_named_lock *lock)
 {
+	if (platform_load_relaxed(&lock->holder) != platform_waiter() + 1)
+		return;
 	platform_store_release(&lock->holder, 0);
 }
 

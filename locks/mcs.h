@@ -70,13 +70,15 @@ static inline _Bool mcs_is_locked(const struct mcs_lock *lock)
 	return platform_load_relaxed(&lock->tail) != 0;
 }
 
-/* By the holder only, as the waiter that it was when it took the lock. */
+/* By the holder only, as the waiter that it was when it took the lock; a lock that nobody holds stays as it is. */
 static inline void mcs_unlock(struct mcs_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
 	struct mcs_node *node = &lock->nodes[place_of(waiter)];
 	unspin_u32 next = platform_load_acquire(&node->next);
 
+	if (platform_load_relaxed(&lock->tail) == 0)
+		return;
 	/* Nobody behind: free, unless somebody has drawn a place and is about to say which. */
 	if (next == 0 &&
 	    platform_compare_exchange_ordered(&lock->tail, place_of(waiter) + 1, 0) != place_of(waiter) + 1)

@@ -173,11 +173,13 @@ static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 	wait_queue_release(&lock->queue);
 }
 
-/* By the holder only. Release: the critical section is visible to whoever holds the lock next. */
+/* By the holder only; a lock that the caller does not hold stays as it is. Release: the next holder sees the critical section. */
 static inline void mutex_unlock(struct mutex_lock *lock)
 {
 	unspin_u32 value = platform_load_relaxed(&lock->holder), seen;
 
+	if ((value & MUTEX_TASK_MASK) != platform_task() + 1)
+		return;
 	while (!(value & MUTEX_HANDOFF)) {
 		seen = platform_compare_exchange_ordered(&lock->holder, value, value & ~MUTEX_TASK_MASK);
 		if (seen == value) {

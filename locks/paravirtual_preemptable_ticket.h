@@ -75,9 +75,11 @@ static inline _Bool paravirtual_preemptable_ticket_is_locked(const struct paravi
 	return preemptable_ticket_is_locked(&lock->ticket);
 }
 
-/* By the holder only: call the next ticket, open the lock, wake who sleeps. */
+/* By the holder only; a lock that nobody holds stays as it is. Calls the next ticket, opens the lock, wakes who sleeps. */
 static inline void paravirtual_preemptable_ticket_unlock(struct paravirtual_preemptable_ticket_lock *lock)
 {
+	if (platform_load_relaxed(&lock->ticket.taken) == 0)
+		return;
 	platform_store_release(&lock->ticket.head, platform_load_relaxed(&lock->ticket.head) + 1);
 	paravirtual_preemptable_ticket_open(lock);
 }

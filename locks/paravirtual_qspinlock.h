@@ -200,11 +200,13 @@ static inline _Bool paravirtual_qspinlock_is_locked(const struct paravirtual_qsp
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
 static inline void paravirtual_qspinlock_unlock(struct paravirtual_qspinlock_lock *lock)
 {
 	unspin_u32 value = platform_load_acquire(&lock->value), seen, first;
 
+	if (!(value & QSPINLOCK_LOCKED))
+		return;
 	while (!(value & PARAVIRTUAL_QSPINLOCK_SLOW)) {
 		seen = platform_compare_exchange_ordered(&lock->value, value, value & ~QSPINLOCK_LOCKED);
 		if (seen == value)

@@ -85,11 +85,13 @@ static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock,
 	}
 }
 
-/* By the holder only. Release: the critical section is visible to the ticket called. */
+/* By the holder only; a lock that nobody holds stays as it is. Release: the critical section is visible to the ticket called. */
 static inline void paravirtual_ticket_unlock(struct paravirtual_ticket_lock *lock)
 {
 	unspin_u32 next = platform_load_relaxed(&lock->ticket.head) + 1;
 
+	if (platform_load_relaxed(&lock->ticket.tail) == next - 1)
+		return;
 	/* Ordered, as sleepers.h asks: Linux's unlock had a lock prefix for this, too. */
 	platform_exchange_ordered(&lock->ticket.head, next);
 	paravirtual_ticket_kick(lock, next);

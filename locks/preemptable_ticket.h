@@ -139,9 +139,14 @@ static inline _Bool preemptable_ticket_is_locked(const struct preemptable_ticket
 	return platform_load_relaxed(&lock->tail) != head || platform_load_relaxed(&lock->taken) != 0;
 }
 
-/* By the holder only: call the next ticket, then open the lock (Figure 3 lines 39 and 40). */
+/*
+ * By the holder only; a lock that nobody holds stays as it is. Calls the next ticket, then opens the lock (Figure 3 lines 39 and
+ * 40).
+ */
 static inline void preemptable_ticket_unlock(struct preemptable_ticket_lock *lock)
 {
+	if (platform_load_relaxed(&lock->taken) == 0)
+		return;
 	/*
 	 * Only the holder of `taken` writes head, so a load and a store do. That store releases for is_locked's sake
 	 * (who sees a head sees the tail that it never passes); the critical section is released by `taken`.

@@ -141,10 +141,11 @@ static inline _Bool qspinlock_is_locked(const struct qspinlock_lock *lock)
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
 static inline void qspinlock_unlock(struct qspinlock_lock *lock)
 {
-	platform_fetch_add_release(&lock->value, -QSPINLOCK_LOCKED);
+	if (platform_load_relaxed(&lock->value) & QSPINLOCK_LOCKED)
+		platform_fetch_add_release(&lock->value, -QSPINLOCK_LOCKED);
 }
 
 #endif

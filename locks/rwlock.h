@@ -54,10 +54,11 @@ static inline _Bool rwlock_trylock(struct rwlock_lock *lock)
 	       platform_compare_exchange_acquire(&lock->count, 0, RWLOCK_WRITER) == 0;
 }
 
-/* By the writer inside only. */
+/* By the writer inside only; a lock without one stays as it is. */
 static inline void rwlock_unlock(struct rwlock_lock *lock)
 {
-	platform_fetch_add_release(&lock->count, -RWLOCK_WRITER);
+	if ((platform_load_relaxed(&lock->count) & RWLOCK_WRITER) == RWLOCK_WRITER)
+		platform_fetch_add_release(&lock->count, -RWLOCK_WRITER);
 }
 
 /* Returns when the caller is inside, with no writer. */
@@ -88,10 +89,11 @@ static inline _Bool rwlock_read_trylock(struct rwlock_lock *lock)
 	return 0;
 }
 
-/* By a reader inside only. */
+/* By a reader inside only; a lock without one stays as it is. */
 static inline void rwlock_read_unlock(struct rwlock_lock *lock)
 {
-	platform_fetch_add_release(&lock->count, -RWLOCK_READER);
+	if (platform_load_relaxed(&lock->count) >= RWLOCK_READER)
+		platform_fetch_add_release(&lock->count, -RWLOCK_READER);
 }
 
 /* A glance: somebody is inside or a writer waits. It may be out of date when it returns, and orders nothing. */

@@ -147,16 +147,20 @@ static inline void rwsem_lock(struct rwsem_lock *lock)
 	platform_store_relaxed(&lock->writer, task + 1);
 }
 
-/* By the writer inside only. */
+/* By the writer inside only; a lock without one stays as it is. */
 static inline void rwsem_unlock(struct rwsem_lock *lock)
 {
+	if (!(platform_load_relaxed(&lock->count) & RWSEM_WRITER))
+		return;
 	platform_store_relaxed(&lock->writer, 0);
 	rwsem_gone(lock, platform_fetch_add_ordered(&lock->count, -RWSEM_WRITER) - RWSEM_WRITER);
 }
 
-/* By a reader inside only. */
+/* By a reader inside only; a lock without one stays as it is. */
 static inline void rwsem_read_unlock(struct rwsem_lock *lock)
 {
+	if (platform_load_relaxed(&lock->count) < RWSEM_READER)
+		return;
 	rwsem_gone(lock, platform_fetch_add_ordered(&lock->count, -RWSEM_READER) - RWSEM_READER);
 }
 

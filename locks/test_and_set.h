@@ -40,7 +40,7 @@ static inline _Bool test_and_set_is_locked(const struct test_and_set_lock *lock)
 	return platform_load_relaxed(&lock->taken) != 0;
 }
 
-/* By the holder only. Release: the critical section is visible to whoever takes the lock next. */
+/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
 static inline void test_and_set_unlock(struct test_and_set_lock *lock)
 {
 	platform_store_release(&lock->taken, 0);

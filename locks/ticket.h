@@ -55,11 +55,14 @@ static inline _Bool ticket_is_locked(const struct ticket_lock *lock)
 	return platform_load_relaxed(&lock->tail) != head;
 }
 
-/* By the holder only. Release: the critical section is visible to the ticket called. */
+/* By the holder only; a lock that nobody holds stays as it is. Release: the critical section is visible to the ticket called. */
 static inline void ticket_unlock(struct ticket_lock *lock)
 {
 	/* Only the holder writes head, so a load and a store do; relaxed, since it reads a value of its own. */
-	platform_store_release(&lock->head, platform_load_relaxed(&lock->head) + 1);
+	unspin_u32 head = platform_load_relaxed(&lock->head);
+
+	if (platform_load_relaxed(&lock->tail) != head)
+		platform_store_release(&lock->head, head + 1);
 }
 
 #endif

@@ -67,6 +67,22 @@ fn a_lock_with_more_waiters_than_places() {
     }
 }
 
+/// Unlocking what nobody holds changes nothing: the lock works as before.
+#[test]
+fn unlocking_what_nobody_holds_changes_nothing() {
+    for lock in LockKind::all() {
+        let proof = Proof::of(lock.name());
+        proof.run(&["UL"]);
+        proof.run(&["UUTQ"]);
+        proof.run(&["LULU"]);
+    }
+    // These know who holds them: a stranger's unlock changes nothing either.
+    for name in ["mutex", "helping_named"] {
+        Proof::of(name).run(&["UL", "L"]);
+        Proof::of(name).run(&["LU", "UL"]);
+    }
+}
+
 /// The same without a choice: a host that always says the wrong thing, whichever that is.
 #[test]
 fn a_host_that_always_says_the_same() {
