@@ -23,7 +23,7 @@ pub enum Testbed {
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Run the locks between threads of this process, on this machine's own CPUs.
-    Threads(ThreadsArguments),
+    Threads(Box<ThreadsArguments>),
     /// Measure what eCS's annotation of critical sections costs, between threads of this process.
     Ecs(EcsArguments),
     /// Measure the lab's engine, and other simulators on the same model: events a second.
