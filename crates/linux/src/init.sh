@@ -47,8 +47,7 @@ calls() {
 # make_all JOBS UNITS: compiles so often. torture SECONDS: Linux's own lock torture, which fails when two are inside.
 make_all() {
     $B mkdir -p /tmp/make
-    # shellcheck disable=SC2046 # one unit per word
-    $B time -f 'Time: %e' /usr/bin/make -B -s -j "$1" -f /usr/share/unspin/Makefile UNITS="$(echo $($B seq "$2"))"
+    $B time -f 'Time: %e' /usr/bin/make -B -s -j "$1" -f /usr/share/unspin/Makefile UNITS="$($B seq -s ' ' "$2")"
 }
 
 torture() {
