@@ -4,9 +4,11 @@
  *
  * Source: kernel/locking/mutex.c, Linux 7.2. Optimistic spinning: one waiter at a time spins while the holder is on its CPU; Linux
  * queues further spinners (kernel/locking/osq_lock.c), here they contend for that one place. Everybody else sleeps in order. A free
- * lock goes to whoever takes it first, thieves included, until the first sleeper has been woken in vain once: it then
- * asks to be handed the lock (handoff). A holder that a wrong hint calls running is spun for at most MUTEX_SPINS_MAX looks.
- * Fairness: a sleeper is passed only until it is first and has tried once. Limits: tasks below 2^16 - 2.
+ * lock goes to whoever takes it first, thieves included, until the first sleeper has been woken in vain MUTEX_VAIN_WAKES times
+ * (Linux: once): it then asks to be handed the lock (handoff), which costs everybody a switch. While a woken sleeper is on its
+ * way nobody else is woken (as glibc's, whose unlock clears the mark of waiters; Linux wakes at each unlock).
+ * A holder that a wrong hint calls running is spun for at most MUTEX_SPINS_MAX looks.
+ * Fairness: a sleeper is passed only until it is first and has tried that often. Limits: tasks below 2^16 - 2.
  * A task whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
  */
 #ifndef UNSPIN_LOCKS_MUTEX_H
@@ -14,13 +16,20 @@
 
 #include "wait_queue.h"
 
-/* Of the holder's word: its task + 1, and two flags. */
+/* Of the holder's word: its task + 1, and three flags. */
 #define MUTEX_TASK_MASK 0xffffu
 #define MUTEX_WAITERS 0x80000000u /* somebody sleeps: unlock must wake */
 #define MUTEX_HANDOFF 0x40000000u /* nobody may take it but the first sleeper */
 
+#define MUTEX_WOKEN 0x20000000u /* a sleeper was told and has not slept again: unlock need not wake */
+
+/* Ours, measured between threads (BENCHMARKS.md, "Locks between threads"). */
+#ifndef MUTEX_VAIN_WAKES
+#define MUTEX_VAIN_WAKES 16u
+#endif
 #ifndef MUTEX_SPINS_MAX
-#define MUTEX_SPINS_MAX 128u /* of WAITING_LOOK_TURNS: 2^15 turns, SPIN_THRESHOLD */
+#define MUTEX_SPINS_MAX                                                                                                \
+	4u /* of WAITING_LOOK_TURNS: some 10,000 cycles or more, what a sleep and a wake-up cost (E12) */
 #endif
 
 struct mutex_lock {
@@ -85,44 +94,47 @@ static inline _Bool mutex_spin(struct mutex_lock *lock, unspin_u32 self)
 	return 0;
 }
 
-/* The first of those who sleep is first still, and was woken in vain: it will be handed the lock. */
-static inline _Bool mutex_is_first(struct mutex_lock *lock, unspin_u32 place)
+/* In the queue until it holds the lock. Whether it had asked for the lock to be handed over. */
+static inline _Bool mutex_wait(struct mutex_lock *lock, struct wait_node *node, unspin_u32 self)
 {
-	_Bool first;
+	_Bool first = 0;
 
-	wait_queue_guard(&lock->queue);
-	first = wait_queue_first(&lock->queue) == place;
-	wait_queue_release(&lock->queue);
+	for (unspin_u32 vain = 0; !mutex_take(lock, self, first);) {
+		waiting_wait(lock->strategy, &node->asleep, 1);
+		if (platform_load_acquire(&node->asleep) != 0)
+			continue; /* without cause */
+		if (mutex_take(lock, self, first))
+			break;
+		/* Ordered, and before the flag falls: whoever unlocks after that finds us asleep, and we look once more. */
+		platform_exchange_ordered(&node->asleep, 1);
+		first = ++vain >= MUTEX_VAIN_WAKES; /* only the first is told */
+		if (first)
+			platform_fetch_or_ordered(&lock->holder, MUTEX_HANDOFF);
+		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
+	}
 	return first;
 }
 
 static inline void mutex_lock_slow(struct mutex_lock *lock, unspin_u32 task)
 {
-	unspin_u32 place = place_take(&lock->queue.shared, task), self = task + 1;
+	unspin_u32 place = place_take(&lock->queue.shared, task), over = 0;
 	struct wait_node *node = &lock->queue.nodes[place];
-	_Bool first = 0;
 
 	wait_queue_guard(&lock->queue);
 	wait_queue_add(&lock->queue, place, task, 0);
 	platform_fetch_or_ordered(&lock->holder, MUTEX_WAITERS);
 	wait_queue_release(&lock->queue);
-	while (!mutex_take(lock, self, first)) {
-		waiting_wait(lock->strategy, &node->asleep, 1);
-		/* Ordered: asleep again before it looks once more, so that no wake-up falls between. */
-		platform_exchange_ordered(&node->asleep, 1);
-		if (mutex_take(lock, self, first))
-			break;
-		first = mutex_is_first(lock, place);
-		if (first)
-			platform_fetch_or_ordered(&lock->holder, MUTEX_HANDOFF);
-	}
+	/* The flag may have been raised once more after the lock was handed over. Nobody else is first before we leave. */
+	if (mutex_wait(lock, node, task + 1))
+		over |= MUTEX_HANDOFF;
 	wait_queue_guard(&lock->queue);
 	wait_queue_remove(&lock->queue, place);
-	/* The flag may have been raised once more after the lock was handed over. Nobody else is first before we leave. */
-	if (first)
-		platform_fetch_and_ordered(&lock->holder, ~MUTEX_HANDOFF);
+	if (platform_load_relaxed(&node->asleep) == 0)
+		over |= MUTEX_WOKEN;
 	if (wait_queue_first(&lock->queue) == PLACES)
-		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WAITERS);
+		over |= MUTEX_WAITERS;
+	if (over)
+		platform_fetch_and_ordered(&lock->holder, ~over);
 	wait_queue_release(&lock->queue);
 	place_leave(&lock->queue.shared, task);
 }
@@ -156,9 +168,10 @@ static inline _Bool mutex_is_locked(const struct mutex_lock *lock)
 	return platform_load_relaxed(&lock->holder) != 0;
 }
 
-/* Wakes the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays asks for. */
+/* Tells the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays asks for. */
 static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 {
+	struct wait_queue_told told = {0};
 	unspin_u32 first;
 
 	wait_queue_guard(&lock->queue);
@@ -167,10 +180,13 @@ static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 		unspin_u32 self = platform_load_relaxed(&lock->queue.nodes[first].task) + 1;
 
 		if (handoff)
-			platform_exchange_ordered(&lock->holder, MUTEX_WAITERS | self);
-		wait_queue_wake(&lock->queue, first);
+			platform_exchange_ordered(&lock->holder, MUTEX_WAITERS | MUTEX_WOKEN | self);
+		wait_queue_tell(&lock->queue, first, &told);
+	} else {
+		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
 	}
 	wait_queue_release(&lock->queue);
+	wait_queue_wake(told);
 }
 
 /* By the holder only; a lock that the caller does not hold stays as it is. Release: the next holder sees the critical section. */
@@ -181,9 +197,12 @@ static inline void mutex_unlock(struct mutex_lock *lock)
 	if ((value & MUTEX_TASK_MASK) != platform_task() + 1)
 		return;
 	while (!(value & MUTEX_HANDOFF)) {
-		seen = platform_compare_exchange_ordered(&lock->holder, value, value & ~MUTEX_TASK_MASK);
+		/* Who unlocks raises the flag, and is the only one who wakes until it falls. */
+		unspin_u32 wakes = (value & (MUTEX_WAITERS | MUTEX_WOKEN)) == MUTEX_WAITERS ? MUTEX_WOKEN : 0;
+
+		seen = platform_compare_exchange_ordered(&lock->holder, value, (value & ~MUTEX_TASK_MASK) | wakes);
 		if (seen == value) {
-			if (value & MUTEX_WAITERS)
+			if (wakes)
 				mutex_unlock_slow(lock, 0);
 			return;
 		}

@@ -18,7 +18,7 @@
 #define RWSEM_READER 0x100u
 
 #ifndef RWSEM_SPINS_MAX
-#define RWSEM_SPINS_MAX 128u /* of WAITING_LOOK_TURNS: 2^15 turns, SPIN_THRESHOLD */
+#define RWSEM_SPINS_MAX 4u /* as MUTEX_SPINS_MAX */
 #endif
 
 enum rwsem_kind { RWSEM_WANTS_WRITE = 0, RWSEM_WANTS_READ = 1 };
@@ -64,7 +64,7 @@ static inline _Bool rwsem_grant_reader(struct rwsem_lock *lock)
 }
 
 /* Guarded: lets in whoever is first, as far as the lock allows. */
-static inline void rwsem_grant(struct rwsem_lock *lock)
+static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_told *told)
 {
 	for (;;) {
 		unspin_u32 first = wait_queue_first(&lock->queue);
@@ -79,7 +79,7 @@ static inline void rwsem_grant(struct rwsem_lock *lock)
 		if (!granted)
 			return;
 		wait_queue_remove(&lock->queue, first);
-		wait_queue_wake(&lock->queue, first);
+		wait_queue_tell(&lock->queue, first, told);
 	}
 }
 
@@ -88,12 +88,14 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 {
 	unspin_u32 place = place_take(&lock->queue.shared, task);
 	struct wait_node *node = &lock->queue.nodes[place];
+	struct wait_queue_told told = {0};
 
 	wait_queue_guard(&lock->queue);
 	wait_queue_add(&lock->queue, place, task, kind);
 	platform_fetch_or_ordered(&lock->count, RWSEM_WAITERS);
-	rwsem_grant(lock); /* it may have become free before anybody knew of us */
+	rwsem_grant(lock, &told); /* it may have become free before anybody knew of us */
 	wait_queue_release(&lock->queue);
+	wait_queue_wake(told);
 	while (platform_load_acquire(&node->asleep) != 0)
 		waiting_wait(lock->strategy, &node->asleep, 1);
 	place_leave(&lock->queue.shared, task);
@@ -102,11 +104,14 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 /* Somebody has gone out and the word was this afterwards: if it is free and somebody sleeps, their turn. */
 static inline void rwsem_gone(struct rwsem_lock *lock, unspin_u32 count)
 {
+	struct wait_queue_told told = {0};
+
 	if (count != RWSEM_WAITERS)
 		return;
 	wait_queue_guard(&lock->queue);
-	rwsem_grant(lock);
+	rwsem_grant(lock, &told);
 	wait_queue_release(&lock->queue);
+	wait_queue_wake(told);
 }
 
 /* Whether the caller is the only one inside now. */

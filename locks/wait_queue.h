@@ -92,15 +92,30 @@ static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 		platform_store_relaxed(&queue->last, before);
 }
 
-/* Guarded: who waits at `place` looks again. */
-static inline void wait_queue_wake(struct wait_queue *queue, unspin_u32 place)
+/* Who is to be woken once the guard is released: a woken task may take the waker's CPU, and must not find it guarded. */
+struct wait_queue_told {
+	unspin_u64 tasks; /* a bit each */
+};
+
+/* Guarded: who waits at `place` is told to look again. */
+static inline void wait_queue_tell(struct wait_queue *queue, unspin_u32 place, struct wait_queue_told *told)
 {
 	struct wait_node *node = &queue->nodes[place];
 	unspin_u32 task = platform_load_relaxed(&node->task);
 
 	/* Ordered: what we changed before is seen by whoever sees this. */
 	platform_exchange_ordered(&node->asleep, 0);
-	platform_wake(task);
+	if (task < PLATFORM_WAITERS_MAX)
+		told->tasks |= 1ull << task;
+	else
+		platform_wake(task);
+}
+
+/* Not guarded: wakes who was told. It may have seen it already: then this is a wake-up without cause. */
+static inline void wait_queue_wake(struct wait_queue_told told)
+{
+	for (; told.tasks; told.tasks &= told.tasks - 1)
+		platform_wake((unspin_u32)__builtin_ctzll(told.tasks));
 }
 
 #endif

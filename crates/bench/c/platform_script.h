@@ -69,6 +69,7 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 /* One round of looks before a halt: the others would differ in their count only. */
 #define PARAVIRTUAL_QSPINLOCK_HALT_TURNS 256u
 #define MUTEX_SPINS_MAX 1u
+#define MUTEX_VAIN_WAKES 1u
 #define RWSEM_SPINS_MAX 1u
 #define WAITING_SPINS_MAX 1u
 
