@@ -17,6 +17,8 @@ const LOW_BYTES: usize = 0x1_0000;
 const HIGH: u64 = 0x10_0000;
 const HIGH_BYTES: usize = 0x4000;
 const REGISTRATIONS: u64 = 4_000;
+/// A hint page (abi/hint.h).
+const HINT_BYTES: u64 = size_of::<abi::unspin_hint>() as u64;
 
 /// Memory of this process that a VM has as its own.
 struct Memory {
@@ -141,7 +143,7 @@ pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
     };
     let mut observer = Observer::attach(&options).expect("the testbed's kernel has all it takes");
     let mut liar = Liar::new();
-    let (first, last) = (0x2000, LOW_BYTES as u64 - 64);
+    let (first, last) = (0x2000, LOW_BYTES as u64 - HINT_BYTES);
     liar.low.write(first, &hint_bytes(u32::MAX, 7));
     liar.low.write(last, &hint_bytes(3, 8));
     liar.high.write(0x800, &hint_bytes(1, 9));
@@ -170,7 +172,7 @@ pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
         0x3fe0,
         0x5000,
         last + 1,
-        HIGH - 64,
+        HIGH - HINT_BYTES,
         HIGH + HIGH_BYTES as u64,
         0xffff_ffff,
         0,

@@ -19,7 +19,7 @@ use crate::{
     checks::{counter, still_there},
     helping,
     observer_vms::run_for,
-    raw_vm::{DATA, Program, run},
+    raw_vm::{DATA, HINT_BYTES, Program, run},
     vms::{fighting, steer},
 };
 
@@ -83,12 +83,12 @@ fn guest(kind: &str) {
             code.extend(VMMCALL);
         }
         "critical" => {
-            // Registers its page, 64 bytes for each vCPU, and spins; it never takes `critical` back.
+            // Registers a page for each vCPU, and spins; it never takes `critical` back.
             rax = abi::UNSPIN_HYPERCALL_REGISTER_HINT.into();
             for _ in 0..VCPUS {
                 let words = [abi::UNSPIN_HINT_MAGIC, 1, u32::MAX, u32::MAX];
                 data.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-                data.extend([0xff; 48]);
+                data.resize(data.len().next_multiple_of(HINT_BYTES), 0xff);
             }
             code.extend(VMMCALL);
             code.extend([0xf3, 0x90, 0xeb, 0xfc]); // pause; jmp to it

@@ -12,10 +12,12 @@ const TABLES: u64 = 0x1000;
 const CODE: u64 = 0x5000;
 /// A page for the code's own use.
 pub const DATA: u64 = 0x6000;
+/// From one vCPU's hint page to the next (abi/hint.h).
+pub const HINT_BYTES: usize = size_of::<unspin_abi::unspin_hint>();
 
 /// What its vCPUs do.
 pub struct Program {
-    /// 64-bit code without an end; RSI is `DATA` and RBX `DATA` plus 64 for each vCPU before.
+    /// 64-bit code without an end; RSI is `DATA` and RBX `DATA` plus `HINT_BYTES` for each vCPU before.
     pub code: Vec<u8>,
     /// The page at `DATA`.
     pub data: Vec<u8>,
@@ -123,7 +125,7 @@ fn prepare(vcpu: &VcpuFd, program: &Program, number: u64) {
         rip: CODE,
         rflags: 2,
         rax: program.rax,
-        rbx: DATA + 64 * number,
+        rbx: DATA + HINT_BYTES as u64 * number,
         rsi: DATA,
         ..Default::default()
     };
