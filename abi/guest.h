@@ -200,16 +200,13 @@ struct unspin_guest_statistics {
 	unspin_u64 preempted_in[UNSPIN_GUEST_ECS_CLASSES];
 	unspin_u64 preempted_ns[UNSPIN_GUEST_ECS_CLASSES]; /* steal time by precedence */
 	/*
-	 * BWW (ruling 23): of woken tasks, from the wake-up until it runs. First until its halted vCPU was out of HLT (0 when
-	 * it was not halted): exit, IPI and the host's run queue, which is what was stolen of it. The rest: behind other tasks
-	 * of the guest, and what the host took away meanwhile.
+	 * BWW (ruling 23): of woken tasks, from the wake-up until it runs, in the parts of policy/wakeup.h, which together are
+	 * the whole. Without steal time or tsc_khz the host's part is in the other two.
 	 */
 	unspin_u64 bww_exit_cycles;
-	unspin_u64 bww_exit_stolen_ns;
+	unspin_u64 bww_host_cycles;
 	unspin_u64 bww_guest_cycles;
-	unspin_u64 bww_guest_stolen_ns;
-	unspin_u64
-		bww_off_cycles; /* all of those whose vCPU was off its CPU, not halted, when they were woken: the host's queue */
+	unspin_u64 tsc_khz; /* as the guest's CPUID says; 0: not known */
 	struct unspin_histogram bww;
 	struct unspin_histogram lock_wait; /* of lock_waits: acquisitions that found the lock free are not in it */
 	struct unspin_histogram hold;

@@ -17,7 +17,7 @@ static struct cpuid kvm_features(void)
 	return cpuid(CPUID_KVM_FEATURES);
 }
 
-/* Once, before the first lock: which hypercalls there are, and by which instruction. */
+/* Once, before the first lock: which hypercalls there are, by which instruction, and how fast the TSC is. */
 void park_start(struct vcpu *self)
 {
 	struct cpuid maker = cpuid(0);
@@ -27,6 +27,8 @@ void park_start(struct vcpu *self)
 	self->by_vmmcall = maker.ebx == 0x68747541 || maker.ebx == 0x6f677948;
 	self->kicks_by_hypercall = (features & KVM_FEATURE_PV_UNHALT) != 0;
 	self->yields_by_hypercall = (features & KVM_FEATURE_PV_SCHED_YIELD) != 0;
+	if (cpuid(CPUID_KVM_SIGNATURE).eax >= CPUID_HYPERVISOR_TIMING)
+		self->statistics->tsc_khz = cpuid(CPUID_HYPERVISOR_TIMING).eax;
 	if (features & KVM_FEATURE_STEAL_TIME)
 		steal_time_register(self);
 }
@@ -62,7 +64,8 @@ void vcpu_halt(struct vcpu *self)
 	self->halt_end_tsc = rdtsc();
 	self->halt_cycles = self->halt_end_tsc - begin;
 	self->halt_stolen_ns = steal_time_ns(self) - stolen;
-	self->seen_stolen_ns = stolen + self->halt_stolen_ns;
+	self->halt_end_stolen_ns = stolen + self->halt_stolen_ns;
+	self->seen_stolen_ns = self->halt_end_stolen_ns;
 }
 
 /* Contract: locks/platform.h. The exchange is ordered: either the kick sees `parked`, or it is seen here. */

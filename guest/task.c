@@ -7,6 +7,7 @@
  * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. Nobody moves to another vCPU.
  */
 #include "guest.h"
+#include "../policy/wakeup.h"
 
 #define TASK_STACK_BYTES 4096u
 
@@ -21,7 +22,6 @@ struct task {
 	/* Written by who wakes it: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
 	unspin_u32 woken __attribute__((aligned(64)));
 	unspin_u64 woken_tsc, woken_stolen_ns;
-	_Bool woken_off; /* its vCPU was off its CPU, and not halted */
 } __attribute__((aligned(64)));
 
 static struct task tasks[UNSPIN_GUEST_TASKS_MAX];
@@ -153,24 +153,27 @@ void task_tick(struct vcpu *self, struct interrupt_frame *frame)
 	};
 }
 
-/* Ruling 23: of a woken task that runs now. What was stolen until the HLT ended, if there was one, is the host's queue. */
+/* Ruling 23: of a woken task that runs now. */
 static void count_wakeup(struct vcpu *self, const struct task *task)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	unspin_u64 now = rdtsc(), stolen = steal_time_ns(self) - task->woken_stolen_ns;
-	_Bool halted = self->halt_end_tsc > task->woken_tsc;
-	unspin_u64 ready = halted ? self->halt_end_tsc : task->woken_tsc;
+	struct unspin_wakeup wakeup = {
+		.woken_tsc = task->woken_tsc,
+		.woken_stolen_ns = task->woken_stolen_ns,
+		.halt_end_tsc = self->halt_end_tsc,
+		.halt_end_stolen_ns = self->halt_end_stolen_ns,
+		.now_tsc = rdtsc(),
+		.now_stolen_ns = steal_time_ns(self),
+		.tsc_khz = statistics->tsc_khz,
+	};
+	struct unspin_wakeup_parts parts;
 
+	unspin_wakeup_split(&wakeup, &parts);
 	statistics->task_wakes++;
-	histogram_add(&statistics->bww, now - task->woken_tsc);
-	if (task->woken_off) {
-		statistics->bww_off_cycles += now - task->woken_tsc;
-		return;
-	}
-	statistics->bww_exit_cycles += ready - task->woken_tsc;
-	statistics->bww_exit_stolen_ns += halted ? self->halt_stolen_ns : 0;
-	statistics->bww_guest_cycles += now - ready;
-	statistics->bww_guest_stolen_ns += halted ? stolen - self->halt_stolen_ns : stolen;
+	histogram_add(&statistics->bww, parts.exit + parts.host + parts.guest);
+	statistics->bww_exit_cycles += parts.exit;
+	statistics->bww_host_cycles += parts.host;
+	statistics->bww_guest_cycles += parts.guest;
 }
 
 /* Contract: locks/platform.h. After the bit is gone `woken` is looked at: a wake-up has set it before, or sets the bit again. */
@@ -209,8 +212,6 @@ void task_wake(unspin_u32 number)
 	other = vcpu_of(number % vcpus);
 	if ((__atomic_load_n(&other->runnable, __ATOMIC_RELAXED) >> task->place & 1) == 0) {
 		task->woken_stolen_ns = *(volatile unspin_u64 *)&other->steal_time.steal_ns;
-		task->woken_off =
-			vcpu_is_preempted(other->number) && !__atomic_load_n(&other->parked, __ATOMIC_RELAXED);
 		task->woken_tsc = rdtsc();
 	}
 	__atomic_exchange_n(&task->woken, 1, __ATOMIC_SEQ_CST);

@@ -58,19 +58,20 @@ struct vcpu {
 	struct unspin_guest_statistics *statistics;
 	struct unspin_guest_wait *log; /* log_records of them */
 	struct turn_state turn;
-	struct task *task;	      /* the one that runs */
-	unspin_u32 turns_until_pause; /* of waiting loops */
-	unspin_u32 turns_until_hint;  /* until the hint is registered once more */
-	unspin_u32 hint_every_turns;  /* 0: this guest gives no hints */
-	unspin_u32 preempt_count;     /* above 0: no other task runs here until it is 0 again */
-	unspin_u32 tasks_left;	      /* with turns to do, the first one left out */
-	unspin_u64 seen_stolen_ns;    /* steal time that is accounted for (preemption.c) */
-	unspin_u64 halt_cycles;	      /* of the last HLT */
-	unspin_u64 halt_stolen_ns;    /* of it in the host's run queue */
-	unspin_u64 halt_end_tsc;      /* when it ended */
-	_Bool by_vmmcall;	      /* AMD's hypercall instruction, or Intel's */
-	_Bool kicks_by_hypercall;     /* KVM_HC_KICK_CPU, or an IPI */
-	_Bool yields_by_hypercall;    /* KVM_HC_SCHED_YIELD, or nobody is named */
+	struct task *task;	       /* the one that runs */
+	unspin_u32 turns_until_pause;  /* of waiting loops */
+	unspin_u32 turns_until_hint;   /* until the hint is registered once more */
+	unspin_u32 hint_every_turns;   /* 0: this guest gives no hints */
+	unspin_u32 preempt_count;      /* above 0: no other task runs here until it is 0 again */
+	unspin_u32 tasks_left;	       /* with turns to do, the first one left out */
+	unspin_u64 seen_stolen_ns;     /* steal time that is accounted for (preemption.c) */
+	unspin_u64 halt_cycles;	       /* of the last HLT */
+	unspin_u64 halt_stolen_ns;     /* of it in the host's run queue */
+	unspin_u64 halt_end_tsc;       /* when it ended */
+	unspin_u64 halt_end_stolen_ns; /* steal time then */
+	_Bool by_vmmcall;	       /* AMD's hypercall instruction, or Intel's */
+	_Bool kicks_by_hypercall;      /* KVM_HC_KICK_CPU, or an IPI */
+	_Bool yields_by_hypercall;     /* KVM_HC_SCHED_YIELD, or nobody is named */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));

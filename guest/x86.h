@@ -31,6 +31,7 @@
 
 #define CPUID_KVM_SIGNATURE 0x40000000u
 #define CPUID_KVM_FEATURES 0x40000001u
+#define CPUID_HYPERVISOR_TIMING 0x40000010u /* EAX: TSC cycles a millisecond; VMware's leaf, which others have too */
 #define KVM_FEATURE_STEAL_TIME 0x20u
 #define KVM_FEATURE_PV_UNHALT 0x80u
 #define KVM_FEATURE_PV_SCHED_YIELD 0x2000u

@@ -23,5 +23,6 @@
 #include "ple_reason.h"
 #include "ple_run.h"
 #include "ple_window.h"
+#include "wakeup.h"
 
 #endif

@@ -131,21 +131,33 @@ fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<Vec<Cell>> {
     if wakeups == 0 {
         return None;
     }
-    let ns = |cycles: u64| cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
-    let exit_ns = ns(sum(vm, |s| s.bww_exit_cycles));
-    let guest_ns = ns(sum(vm, |s| s.bww_guest_cycles));
-    let off_ns = ns(sum(vm, |s| s.bww_off_cycles));
-    let exit_stolen_ns = sum(vm, |s| s.bww_exit_stolen_ns) as f64;
-    let guest_stolen_ns = sum(vm, |s| s.bww_guest_stolen_ns) as f64;
-    let mean = |sum_ns: f64| -> Cell { (sum_ns.max(0.0) / wakeups as f64).into() };
-    Some(vec![
-        vm.name.as_str().into(),
-        wakeups.into(),
-        mean(exit_ns + guest_ns + off_ns),
-        mean(exit_ns - exit_stolen_ns),
-        mean(exit_stolen_ns + guest_stolen_ns + off_ns),
-        mean(guest_ns - guest_stolen_ns),
-    ])
+    let mut told = vm.vcpus.iter().map(|vcpu| &vcpu.statistics);
+    let told = told.all(|statistics| statistics.steal_time != 0 && statistics.tsc_khz != 0);
+    let parts = [
+        sum(vm, |s| s.bww_exit_cycles),
+        sum(vm, |s| s.bww_host_cycles),
+        sum(vm, |s| s.bww_guest_cycles),
+    ];
+    let (mean_ns, parts_ns) = wakeup_means(parts, wakeups, tsc_hz, told);
+    let mut row = vec![vm.name.as_str().into(), wakeups.into(), mean_ns.into()];
+    row.extend(parts_ns.map(Cell::from));
+    Some(row)
+}
+
+/// The mean time of `wakeups` (above 0) and its parts, nanoseconds, which add up to it. The parts are known only where the
+/// guest was `told` its steal time and the TSC's rate; without a rate here (0) nothing is.
+fn wakeup_means(
+    parts_cycles: [u64; 3],
+    wakeups: u64,
+    tsc_hz: u64,
+    told: bool,
+) -> (Option<f64>, [Option<f64>; 3]) {
+    if tsc_hz == 0 {
+        return (None, [None; 3]);
+    }
+    let parts_ns = parts_cycles.map(|cycles| cycles as f64 * 1e9 / tsc_hz as f64 / wakeups as f64);
+    let mean_ns = parts_ns.iter().sum();
+    (Some(mean_ns), parts_ns.map(|ns| told.then_some(ns)))
 }
 
 fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
@@ -169,4 +181,20 @@ fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
     let mut row: Vec<Cell> = vec![vm.name.as_str().into()];
     row.extend(sums.map(Cell::from));
     Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_of_a_wake_up_add_up_or_are_not_known() {
+        let parts = [3_000, 50_000, 7_000];
+        let (mean, shown) = wakeup_means(parts, 10, 2_000_000_000, true);
+        assert_eq!(shown, [Some(150.0), Some(2_500.0), Some(350.0)]);
+        assert_eq!(mean, Some(3_000.0));
+        let untold = wakeup_means(parts, 10, 2_000_000_000, false);
+        assert_eq!(untold, (Some(3_000.0), [None; 3]));
+        assert_eq!(wakeup_means(parts, 10, 0, true), (None, [None; 3]));
+    }
 }

@@ -226,6 +226,11 @@ unspin_u32 unspin_export_ecs_class(const struct unspin_ecs_counters *counters)
 	return unspin_ecs_class(counters);
 }
 
+void unspin_export_wakeup_split(const struct unspin_wakeup *wakeup, struct unspin_wakeup_parts *parts)
+{
+	unspin_wakeup_split(wakeup, parts);
+}
+
 unspin_u32 unspin_export_pcpu_overloaded(unspin_u32 others)
 {
 	return unspin_pcpu_overloaded(others);

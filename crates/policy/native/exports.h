@@ -58,6 +58,7 @@ unspin_u32 unspin_export_ecs_non_preemptable(const struct unspin_ecs_counters *c
 unspin_u32 unspin_export_ecs_preemptable(const struct unspin_ecs_counters *counters);
 unspin_u32 unspin_export_ecs_classes(const struct unspin_ecs_counters *counters);
 unspin_u32 unspin_export_ecs_class(const struct unspin_ecs_counters *counters);
+void unspin_export_wakeup_split(const struct unspin_wakeup *wakeup, struct unspin_wakeup_parts *parts);
 unspin_u32 unspin_export_pcpu_overloaded(unspin_u32 others);
 _Bool unspin_export_schd_spins(unspin_u32 guest_tasks);
 _Bool unspin_export_eschd_spins(unspin_u32 guest_tasks, unspin_u32 pcpu_overloaded);

@@ -14,6 +14,7 @@ mod pause_loop;
 mod raw;
 mod reason;
 mod run;
+mod wakeup;
 mod window;
 
 pub use apple::{Apple, AppleEpoch, AppleRule};
@@ -30,6 +31,7 @@ pub use reason::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
 };
 pub use run::{Run, RunExit, RunRule, RunShares};
+pub use wakeup::{Wakeup, WakeupParts};
 pub use window::{Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
 
 /// A fact that may be unknown, as `enum unspin_known`.

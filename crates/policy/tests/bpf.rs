@@ -66,6 +66,7 @@ struct all {
     struct unspin_facts steered;
     struct unspin_policy_state state;
     struct unspin_ecs_account account;
+    struct unspin_wakeup wakeup;
     struct unspin_ecs_counters counters;
 };
 unsigned exits(struct all *all)
@@ -93,6 +94,12 @@ unsigned long yields(struct all *all)
     return unspin_candidate_verdict(&all->spinner, &all->yield) + unspin_deboosted(all->spinner.rule, &all->deboost) +
            unspin_lag_credited(&all->lag) + unspin_lag_forces(all->lag.limit_vtime, all->lag.margin_vtime);
 }
+static unsigned long woken(const struct unspin_wakeup *wakeup)
+{
+    struct unspin_wakeup_parts parts;
+    unspin_wakeup_split(wakeup, &parts);
+    return parts.exit + parts.host + parts.guest;
+}
 unsigned long sections(struct all *all)
 {
     ecs_on_turn(&all->steered, &all->state);
@@ -101,7 +108,7 @@ unsigned long sections(struct all *all)
            ecs_give_back_on_slice_end(&all->steered, &all->state).action +
            ecs_give_back_on_look(&all->steered, &all->state).action + unspin_ecs_avoided_ppm(&all->account) +
            unspin_ecs_classes(&all->counters) + unspin_ecs_class(&all->counters) +
-           unspin_eschd_spins(all->counters.spin, unspin_pcpu_overloaded(all->counters.mutex));
+           woken(&all->wakeup) + unspin_eschd_spins(all->counters.spin, unspin_pcpu_overloaded(all->counters.mutex));
 }
 ";
 

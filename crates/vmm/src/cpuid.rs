@@ -10,6 +10,8 @@ const LEAF_TOPOLOGY: u32 = 0xb;
 const LEAF_TOPOLOGY_V2: u32 = 0x1f;
 const LEAF_KVM_SIGNATURE: u32 = 0x4000_0000;
 const LEAF_KVM_FEATURES: u32 = 0x4000_0001;
+/// VMware's leaf, which KVM leaves to the VMM: EAX, the TSC's rate in kHz.
+const LEAF_TIMING: u32 = 0x4000_0010;
 const LEAF_AMD_SIZES: u32 = 0x8000_0008;
 const LEAF_AMD_TOPOLOGY: u32 = 0x8000_001e;
 
@@ -37,8 +39,15 @@ pub fn missing(supported: &[kvm_cpuid_entry2]) -> Option<&'static str> {
 
 /// The CPUID of vCPU `vcpu` of `vcpus` (1 to 64): one package of that many cores of one thread each.
 ///
-/// Without `halt_exits` a kick cannot end a HLT (KVM is not there): KVM_FEATURE_PV_UNHALT is not offered then.
-pub fn for_vcpu(supported: &CpuId, vcpu: u32, vcpus: u32, halt_exits: bool) -> CpuId {
+/// Without `halt_exits` a kick cannot end a HLT (KVM is not there): KVM_FEATURE_PV_UNHALT is not offered then. The TSC's rate
+/// is told where it is known.
+pub fn for_vcpu(
+    supported: &CpuId,
+    vcpu: u32,
+    vcpus: u32,
+    halt_exits: bool,
+    tsc_khz: Option<u32>,
+) -> CpuId {
     let mut cpuid = supported.clone();
     for entry in cpuid.as_mut_slice() {
         patch(entry, vcpu, vcpus);
@@ -46,7 +55,27 @@ pub fn for_vcpu(supported: &CpuId, vcpu: u32, vcpus: u32, halt_exits: bool) -> C
             entry.eax &= !KVM_FEATURE_PV_UNHALT_EAX;
         }
     }
+    if let Some(tsc_khz) = tsc_khz {
+        tell_tsc_rate(&mut cpuid, tsc_khz);
+    }
     cpuid
+}
+
+/// The leaf, and that there is one. A table that is full stays as it is: the rate is then not known.
+fn tell_tsc_rate(cpuid: &mut CpuId, tsc_khz: u32) {
+    let timing = kvm_cpuid_entry2 {
+        function: LEAF_TIMING,
+        eax: tsc_khz,
+        ..Default::default()
+    };
+    cpuid.retain(|entry| entry.function != LEAF_TIMING);
+    if cpuid.push(timing).is_err() {
+        return;
+    }
+    let mut entries = cpuid.as_mut_slice().iter_mut();
+    if let Some(signature) = entries.find(|entry| entry.function == LEAF_KVM_SIGNATURE) {
+        signature.eax = signature.eax.max(LEAF_TIMING);
+    }
 }
 
 fn patch(entry: &mut kvm_cpuid_entry2, vcpu: u32, vcpus: u32) {
@@ -102,7 +131,7 @@ mod tests {
     fn a_vcpu_has_its_own_apic_id_in_every_leaf() {
         let supported = CpuId::from_entries(&host()).expect("six entries fit");
         for (vcpu, vcpus) in [(0, 1), (3, 4), (63, 64)] {
-            let cpuid = for_vcpu(&supported, vcpu, vcpus, true);
+            let cpuid = for_vcpu(&supported, vcpu, vcpus, true, None);
             let leaf = |f| *cpuid.as_slice().iter().find(|e| e.function == f).unwrap();
             assert_eq!(leaf(1).ebx, vcpu << 24 | vcpus << 16 | 0x0800);
             assert_eq!(leaf(1).eax, 0xa10f11);
@@ -111,13 +140,27 @@ mod tests {
             assert_eq!(leaf(LEAF_AMD_SIZES).ecx & 0xff, vcpus - 1);
             assert!(1 << (leaf(LEAF_AMD_SIZES).ecx >> 12 & 0xf) >= vcpus);
             assert_eq!(leaf(LEAF_KVM_FEATURES), host()[3]);
-            let in_guest = for_vcpu(&supported, vcpu, vcpus, false);
+            let in_guest = for_vcpu(&supported, vcpu, vcpus, false, None);
             let features = in_guest.as_slice().iter();
             let eax = features
                 .filter(|e| e.function == LEAF_KVM_FEATURES)
                 .map(|e| e.eax);
             assert_eq!(eax.collect::<Vec<_>>(), [KVM_FEATURE_STEAL_TIME_EAX]);
         }
+    }
+
+    #[test]
+    fn the_tsc_rate_is_told_where_it_is_known() {
+        let supported = CpuId::from_entries(&host()).expect("six entries fit");
+        let eax = |tsc_khz, leaf| {
+            let cpuid = for_vcpu(&supported, 0, 1, true, tsc_khz);
+            let mut entries = cpuid.as_slice().iter();
+            entries.find(|e| e.function == leaf).map(|e| e.eax)
+        };
+        assert_eq!(eax(None, LEAF_TIMING), None);
+        assert_eq!(eax(None, LEAF_KVM_SIGNATURE), Some(LEAF_KVM_FEATURES));
+        assert_eq!(eax(Some(2_450_000), LEAF_TIMING), Some(2_450_000));
+        assert_eq!(eax(Some(2_450_000), LEAF_KVM_SIGNATURE), Some(LEAF_TIMING));
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub struct VcpuReport {
 }
 
 /// What statistics grew by: every counter and histogram bucket `end` minus `begin`, never below 0 (a guest may write
-/// anything). What is no counter (`state`, the two TSC values, `longest_wait_cycles`) is that of `end`.
+/// anything). What is no counter (`state`, the two TSC values, `tsc_khz`, `longest_wait_cycles`) is that of `end`.
 pub fn growth(
     begin: &abi::unspin_guest_statistics,
     end: &abi::unspin_guest_statistics,
@@ -92,8 +92,8 @@ pub fn growth(
         operations pauses spin_turns lock_waits lock_wait_cycles lock_wait_stolen_ns stalls stalls_unheld hold_cycles
         shootdowns shootdown_wait_cycles shootdown_wait_stolen_ns shootdowns_answered wakeups wakeups_received halts ticks
         ticks_in_user log_kept log_dropped steal_ns lock_halts lock_parked_cycles lock_parked_stolen_ns kicks kicks_refused helps named_yields
-        task_switches task_sleeps task_wakes hint_registrations hint_acknowledgements interrupts_worked reads bww_exit_cycles bww_exit_stolen_ns bww_guest_cycles
-        bww_guest_stolen_ns bww_off_cycles
+        task_switches task_sleeps task_wakes hint_registrations hint_acknowledgements interrupts_worked reads bww_exit_cycles bww_host_cycles
+        bww_guest_cycles
     )
 }
 
@@ -143,6 +143,7 @@ mod tests {
             offset_of!(abi::unspin_guest_statistics, done_tsc) / 8,
             offset_of!(abi::unspin_guest_statistics, state) / 8,
             offset_of!(abi::unspin_guest_statistics, longest_wait_cycles) / 8,
+            offset_of!(abi::unspin_guest_statistics, tsc_khz) / 8,
         ];
         for (word, grown) in grown.into_iter().enumerate() {
             let end = 5_000 + word as u64;

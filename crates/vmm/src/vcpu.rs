@@ -34,6 +34,7 @@ pub fn prepare(
         number,
         vm.vcpus,
         vm.halt_exits,
+        vcpu.get_tsc_khz().ok(),
     ))
     .map_err(step("KVM_SET_CPUID2"))?;
     let reset = vcpu.get_sregs().map_err(step("KVM_GET_SREGS"))?;

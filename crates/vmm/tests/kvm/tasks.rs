@@ -119,6 +119,11 @@ pub fn workloads_do_what_they_are_called() {
     );
     assert!(wakes > 0 && wakes <= sleeps, "{wakes} of {sleeps}");
     assert!(sum(&report, |s| s.bww.count.iter().sum()) == wakes);
+    let parts = |s: &abi::unspin_guest_statistics| {
+        s.bww_exit_cycles + s.bww_host_cycles + s.bww_guest_cycles
+    };
+    assert!(sum(&report, parts) == sum(&report, |s| s.bww.sum_cycles.iter().sum()));
+    assert!(report.vms[0].vcpus.iter().all(|v| v.statistics.tsc_khz > 0));
     let report = ends(with(Workload::Interrupts, "ticket", 1, EcsAblation::None));
     assert_eq!(sum(&report, |s| s.interrupts_worked), 4 * u64::from(TURNS));
     for ecs_ablation in [EcsAblation::None, EcsAblation::NoSave] {
