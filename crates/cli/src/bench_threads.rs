@@ -110,7 +110,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
     drop(steps);
     let points = points::points(&report);
     if let Some(file) = &arguments.plot {
-        plot::write(file, &report)?;
+        plot::write(file, &plot::marks(&report), "threads")?;
     }
     let mut document = output::document("bench threads");
     notes(&mut document, &scenario, &report, &options, &hints);
@@ -203,7 +203,8 @@ pub fn work_words(work: &Distribution) -> String {
     }
 }
 
-fn constants(times: &[u64]) -> Vec<Distribution> {
+/// Each of these times, always.
+pub fn constants(times: &[u64]) -> Vec<Distribution> {
     let constant = |&ns: &u64| Distribution {
         unit: WorkUnit::Nanoseconds,
         shape: Shape::Constant(ns),
@@ -211,12 +212,14 @@ fn constants(times: &[u64]) -> Vec<Distribution> {
     times.iter().map(constant).collect()
 }
 
+/// Times of the command line, which are below 2^64 ns.
+pub fn nanoseconds(times: &[std::time::Duration]) -> Vec<u64> {
+    times.iter().map(|time| time.as_nanos() as u64).collect()
+}
+
 /// What is given, and what the matrix gives where nothing is.
 fn axes(arguments: &ThreadsArguments) -> Result<Axes, Failure> {
-    let given = |times: &[std::time::Duration]| -> Vec<u64> {
-        times.iter().map(|time| time.as_nanos() as u64).collect()
-    };
-    let (mut holds, mut thinks) = (given(&arguments.hold), given(&arguments.think));
+    let (mut holds, mut thinks) = (nanoseconds(&arguments.hold), nanoseconds(&arguments.think));
     let mut threads = arguments.threads.clone();
     let mut neighbours = arguments.neighbours.clone();
     let (mut ours, mut rivals) = (arguments.locks.clone(), arguments.rivals.clone());
@@ -238,7 +241,7 @@ fn axes(arguments: &ThreadsArguments) -> Result<Axes, Failure> {
         or_else(&mut ours, &["all".to_owned()]);
         or_else(&mut rivals, &["all".to_owned()]);
     }
-    let mut locks = locks(&ours)?;
+    let mut locks: Vec<_> = our_locks(&ours)?.into_iter().map(Contender::Ours).collect();
     let rivals = rivals_of(&rivals)?;
     if locks.is_empty() && !rivals.is_empty() {
         return Err(Failure::Usage(
@@ -269,20 +272,19 @@ fn scenario(arguments: &ThreadsArguments) -> Result<Scenario, Failure> {
     })
 }
 
-fn locks(names: &[String]) -> Result<Vec<Contender>, Failure> {
+/// The locks of `--lock`: names, or "all".
+pub fn our_locks(names: &[String]) -> Result<Vec<LockKind>, Failure> {
     if names == ["all"] {
-        return Ok(LockKind::all().map(Contender::Ours).collect());
+        return Ok(LockKind::all().collect());
     }
     let find = |name: &String| {
-        LockKind::from_name(name)
-            .map(Contender::Ours)
-            .ok_or_else(|| {
-                let known: Vec<_> = LockKind::all().map(LockKind::name).collect();
-                Failure::Usage(format!(
-                    "--lock {name}: there is no such lock; there are {}",
-                    known.join(", ")
-                ))
-            })
+        LockKind::from_name(name).ok_or_else(|| {
+            let known: Vec<_> = LockKind::all().map(LockKind::name).collect();
+            Failure::Usage(format!(
+                "--lock {name}: there is no such lock; there are {}",
+                known.join(", ")
+            ))
+        })
     };
     names.iter().map(find).collect()
 }

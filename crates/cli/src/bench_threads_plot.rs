@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin bench threads --plot FILE`: a panel for each hold, think and number of neighbours; operations per second over the
-//! number of threads, both by powers; our locks drawn through, rivals dashed.
+//! `--plot FILE` of `unspin bench threads` and `bench vm`: a panel for each hold, think and number of neighbours; operations per
+//! second over the number of threads or VMs, both by powers; our locks drawn through, rivals dashed.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
@@ -18,12 +18,40 @@ const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999",
 ];
 
-/// Draws the medians.
+/// One lock at one point.
+pub struct Mark<'a> {
+    /// Title of the panel it belongs to.
+    pub panel: String,
+    /// Somebody else's lock: dashed.
+    pub is_rival: bool,
+    /// Its name.
+    pub lock: &'a str,
+    /// Threads or VMs.
+    pub x: u32,
+    /// Median operations per second; `None`: not drawn.
+    pub rate: Option<f64>,
+}
+
+/// What threads measured.
+pub fn marks(report: &ThreadsReport) -> Vec<Mark<'_>> {
+    let cells = report.cells.iter();
+    cells
+        .map(|cell| Mark {
+            panel: title(cell),
+            is_rival: cell.is_rival,
+            lock: &cell.lock,
+            x: cell.threads,
+            rate: cell.figures().median_rate,
+        })
+        .collect()
+}
+
+/// Draws the medians; `x_words` say what they stand over.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(path: &Path, report: &ThreadsReport) -> Result<(), Failure> {
-    fs::write(path, draw(report))
+pub fn write(path: &Path, marks: &[Mark<'_>], x_words: &str) -> Result<(), Failure> {
+    fs::write(path, draw(marks, x_words))
         .with_context(|| format!("{}: the plot cannot be written", path.display()))?;
     Ok(())
 }
@@ -31,23 +59,22 @@ pub fn write(path: &Path, report: &ThreadsReport) -> Result<(), Failure> {
 /// Threads and median rate of each lock, in order of threads.
 type Lines<'a> = BTreeMap<(bool, &'a str), Vec<(u32, f64)>>;
 
-fn draw(report: &ThreadsReport) -> String {
+fn draw(marks: &[Mark<'_>], x_words: &str) -> String {
     let mut panels: Vec<(String, Lines<'_>)> = Vec::new();
     let mut names: Vec<(bool, &str)> = Vec::new();
-    for cell in &report.cells {
-        let title = title(cell);
-        let place = panels.iter().position(|(known, _)| *known == title);
+    for mark in marks {
+        let place = panels.iter().position(|(known, _)| *known == mark.panel);
         let place = place.unwrap_or_else(|| {
-            panels.push((title, Lines::new()));
+            panels.push((mark.panel.clone(), Lines::new()));
             panels.len() - 1
         });
-        let name = (cell.is_rival, cell.lock.as_str());
+        let name = (mark.is_rival, mark.lock);
         if !names.contains(&name) {
             names.push(name);
         }
-        if let Some(rate) = cell.figures().median_rate {
+        if let Some(rate) = mark.rate {
             let line = panels[place].1.entry(name).or_default();
-            line.push((cell.threads, rate));
+            line.push((mark.x, rate));
             line.sort_by_key(|(threads, _)| *threads);
         }
     }
@@ -66,7 +93,7 @@ fn draw(report: &ThreadsReport) -> String {
         panel(&mut svg, title, lines, &names);
         svg += "</g>\n";
     }
-    legend(&mut svg, &names, bottom, columns * 2);
+    legend(&mut svg, &names, bottom, x_words, columns * 2);
     svg + "</svg>\n"
 }
 
@@ -151,10 +178,10 @@ fn panel(svg: &mut String, title: &str, lines: &Lines<'_>, names: &[(bool, &str)
     }
 }
 
-fn legend(svg: &mut String, names: &[(bool, &str)], top: f64, columns: usize) {
+fn legend(svg: &mut String, names: &[(bool, &str)], top: f64, x_words: &str, columns: usize) {
     let _ = writeln!(
         svg,
-        r#"<text x="{MARGIN}" y="{:.0}">operations per second (median) over threads; rivals dashed</text>"#,
+        r#"<text x="{MARGIN}" y="{:.0}">operations per second (median) over {x_words}; rivals dashed</text>"#,
         top + 10.0
     );
     for (number, name) in names.iter().enumerate() {

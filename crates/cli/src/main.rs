@@ -9,6 +9,9 @@ mod bench_observing;
 mod bench_threads;
 mod bench_threads_hints;
 mod bench_threads_plot;
+mod bench_vm;
+mod bench_vm_figures;
+mod bench_vm_tables;
 mod compare;
 mod compare_cells;
 mod compare_details;
@@ -148,5 +151,6 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Bench(Bench::Engine(arguments)) => bench_engine::run(&arguments).map(done),
         Command::Bench(Bench::Observing(arguments)) => bench_observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench_threads::run(&arguments).map(done),
+        Command::Bench(Bench::Vm(arguments)) => bench_vm::run(&arguments).map(done),
     }
 }

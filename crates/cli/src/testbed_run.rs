@@ -9,7 +9,7 @@ use unspin_scenario::{Host, Overrides, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
-    arguments::{Arguments, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
+    arguments::{Arguments, Bench, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
     testbed_policies,
 };
@@ -127,6 +127,7 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     // Clap prints usage errors of the inner command itself, and leaves with status 2, as the outer one would.
     match Arguments::parse_from(command).command {
         Command::Vm(VmVerb::Run(arguments)) => arguments.scenario.load().map(Some),
+        Command::Bench(Bench::Vm(arguments)) => crate::bench_vm::scenario(&arguments).map(Some),
         Command::Compare(arguments) => {
             let chosen = crate::compare::chosen(&arguments)?;
             Ok(chosen.into_iter().next().map(|chosen| chosen.scenario))

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{EcsArguments, Output, ThreadsArguments, parse_limit};
+use super::{BenchVmArguments, EcsArguments, Output, ThreadsArguments, parse_limit};
 
 /// `unspin testbed ...`
 #[derive(Debug, Subcommand)]
@@ -24,6 +24,8 @@ pub enum Testbed {
 pub enum Bench {
     /// Run the locks between threads of this process, on this machine's own CPUs.
     Threads(Box<ThreadsArguments>),
+    /// Run the locks in micro guests on this host's KVM, over numbers of VMs and vCPUs, hold and think times.
+    Vm(Box<BenchVmArguments>),
     /// Measure what eCS's annotation of critical sections costs, between threads of this process.
     Ecs(EcsArguments),
     /// Measure the lab's engine, and other simulators on the same model: events a second.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The command line.
 
+mod bench_vm;
 mod host;
 mod lab;
 mod lab_calibrate;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+pub use bench_vm::*;
 pub use host::*;
 pub use lab::*;
 pub use lab_calibrate::*;
