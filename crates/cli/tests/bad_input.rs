@@ -92,6 +92,11 @@ fn wrong_command_lines() {
     unspin(&["bench", "threads", "--rivals", "all"]).refused(2, &["--lock"]);
     unspin(&["bench", "threads", "--hold", "fast"]).refused(2, &["--hold"]);
     unspin(&["bench", "threads", "s.toml", "--matrix", "quick"]).refused(2, &["--matrix"]);
+    unspin(&["bench", "vm", "--lock", "futex"]).refused(2, &["--lock futex", "qspinlock"]);
+    unspin(&["bench", "vm", "--vms", "0"]).refused(2, &["--vms"]);
+    unspin(&["bench", "vm", "--vcpus", "65"]).refused(2, &["--vcpus"]);
+    unspin(&["bench", "vm", "--hold", "fast"]).refused(2, &["--hold"]);
+    unspin(&["bench", "vm", "--set", "turns=5"]).refused(2, &["duration, not turns"]);
     unspin(&["bench", "ecs", "--threads", "65"]).refused(2, &["65"]);
     let folder = folder(SCENARIO);
     let off = ["--events", "/dev/null", "--observe", "off"];
