@@ -188,7 +188,7 @@ fn measure(cells: &mut [Cell], scenario: &Scenario, repeat: u32) -> Result<(), F
     Ok(())
 }
 
-/// Where KVM cannot be used, the command that needs none.
+/// Where KVM cannot be used, or is one under which the guest cannot live (PVM), the command that needs neither.
 fn with_a_way(error: unspin_vmm::Error) -> Failure {
     use unspin_vmm::Error;
     let unusable = matches!(
@@ -198,13 +198,14 @@ fn with_a_way(error: unspin_vmm::Error) -> Failure {
             | Error::OpenKvm(_)
             | Error::OldKvm { .. }
             | Error::MissingCapability { .. }
+            | Error::Guest { .. }
     );
     if !unusable {
         return error.into();
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
     Failure::Failed(anyhow::Error::from(error).context(format!(
-        "KVM cannot be used here; `unspin testbed run -- unspin {}` brings its own",
+        "this host's KVM did not run the guests; `unspin testbed run -- unspin {}` brings its own",
         words.join(" ")
     )))
 }
