@@ -40,6 +40,8 @@ void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_
 
 		if (lock_kind == UNSPIN_LOCK_preemptable_ticket)
 			preemptable_ticket_init_tau(&lock->preemptable_ticket, tau_turns);
+		else if (lock_kind == UNSPIN_LOCK_paravirtual_preemptable_ticket)
+			paravirtual_preemptable_ticket_init_tau(&lock->paravirtual_preemptable_ticket, tau_turns);
 		else
 			lock_operations[lock_kind].init(lock);
 	}

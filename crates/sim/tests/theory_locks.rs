@@ -50,15 +50,22 @@ impl Parts {
     }
 
     /// One turn without any waiting, beside work and hold: the ticket's fetch-and-add fetches the line, which then
-    /// stays: a look at the head, and the unlock's load and store.
+    /// stays: a look at the head, and the unlock's two loads and its store.
     fn alone_ns(&self) -> f64 {
-        self.far_ns + 3.0 * self.here_ns
+        self.far_ns + 4.0 * self.here_ns
     }
 
     /// From one hand-over to the next, beside the hold, while others queue up: the next waiter gets its copy of the head;
-    /// during the hold somebody's fetch-and-add takes the line away, so that load and store of the unlock each fetch it.
+    /// during the hold somebody's fetch-and-add takes the line away, so that the unlock's first load and its store each fetch it; the load
+    /// between them finds it.
     fn handed_over_ns(&self) -> f64 {
-        3.0 * self.far_ns
+        3.0 * self.far_ns + self.here_ns
+    }
+
+    /// The same while nobody comes during a hold: the line is there for the unlock's first load. Which of the two a run of
+    /// constant times settles in is a matter of phases, down to a nanosecond.
+    fn handed_over_in_peace_ns(&self) -> f64 {
+        2.0 * self.far_ns + 2.0 * self.here_ns
     }
 }
 
@@ -66,7 +73,7 @@ impl Parts {
 #[test]
 fn constant_times_give_the_two_bounds() {
     let parts = Parts::new();
-    let mut worst = 0.0f64;
+    let (mut worst, mut cells, mut settled) = (0.0f64, 0, 0);
     for hold_ns in [400.0, 2_000.0, 10_000.0] {
         let served_ns = hold_ns + parts.handed_over_ns();
         for ratio in [0, 1, 2, 4, 8, 16] {
@@ -89,8 +96,17 @@ fn constant_times_give_the_two_bounds() {
                 let (user, hold) = (format!("\"{think_ns}ns\""), format!("\"{hold_ns}ns\""));
                 let window_ns = 400 * (think_ns + f64::from(vcpus) * served_ns) as u64;
                 let measured = throughput(vcpus, &user, &hold, "1", window_ns);
-                let error = (measured / expected - 1.0).abs();
+                // Busy all the time: one of the two hand-overs, or some of both.
+                let peace = 1e9 / (hold_ns + parts.handed_over_in_peace_ns());
+                let most = if vcpus > 1 {
+                    peace.min(free * 1e9).max(expected)
+                } else {
+                    expected
+                };
+                let error = (expected / measured - 1.0).max(measured / most - 1.0);
                 worst = worst.max(error);
+                cells += 1;
+                settled += u32::from((measured / expected - 1.0).abs() < 0.01);
                 assert!(
                     error < 0.01,
                     "N {vcpus}, Z {think_ns}, hold {hold_ns}: {measured:.0} of {expected:.0} per second"
@@ -98,7 +114,11 @@ fn constant_times_give_the_two_bounds() {
             }
         }
     }
-    println!("constant times: at most {:.3} % off", worst * 100.0);
+    println!(
+        "constant times: {settled} of {cells} cells at the bound, at most {:.3} % off",
+        worst * 100.0
+    );
+    assert!(settled * 10 > cells * 9, "{settled} of {cells}");
 }
 
 /// Locks of one's own: nobody waits, and vCPUs do not see one another.
