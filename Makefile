@@ -10,7 +10,7 @@ help:
 	@echo "make mutants      plant each seeded bug and check that the tests find it"
 	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines"
 	@echo "make setup        set-up alone"
-	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 6 min"
+	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
 	@echo "make update-lock  lock the newest kernel and emulator (setup/packages.lock)"
 	@echo "make clean-cache  remove downloads, kernel and emulator"
 	@echo "make uninstall    remove all that set-up made; lists the system packages it installed"

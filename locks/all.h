@@ -148,23 +148,4 @@ static inline enum unspin_hint_class lock_class(unspin_u32 kind, _Bool shared)
 	}
 }
 
-/*
- * A lock with its hints: asked for, then held as a section of its class. Around every lock alike, so no header repeats it.
- * `hint` is the page of whoever calls, 0 for none.
- */
-static inline void lock_annotated(unspin_u32 kind, union any_lock *lock, _Bool shared, struct unspin_hint *hint)
-{
-	ecs_asks(hint);
-	(shared ? lock_operations[kind].read_lock : lock_operations[kind].lock)(lock);
-	ecs_begins(hint, lock_class(kind, shared));
-}
-
-/* The same way back. Whether a borrowed CPU is to be given back now (ecs_released()). */
-static inline _Bool unlock_annotated(unspin_u32 kind, union any_lock *lock, _Bool shared, struct unspin_hint *hint)
-{
-	ecs_ends(hint, lock_class(kind, shared));
-	(shared ? lock_operations[kind].read_unlock : lock_operations[kind].unlock)(lock);
-	return ecs_released(hint);
-}
-
 #endif

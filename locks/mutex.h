@@ -23,7 +23,7 @@
 
 #define MUTEX_WOKEN 0x20000000u /* a sleeper was told and has not slept again: unlock need not wake */
 
-/* Ours, measured between threads (BENCHMARKS.md, "Locks between threads"). */
+/* Ours, and not swept: with 1, as Linux has it, every operation cost a switch once the lock was contended by threads. */
 #ifndef MUTEX_VAIN_WAKES
 #define MUTEX_VAIN_WAKES 16u
 #endif
