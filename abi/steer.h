@@ -20,10 +20,10 @@ UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 24);
 
 /* Written by user space at any time. */
 struct unspin_steer_control {
-	unspin_u32 policies;  /* bits of policy/steering.h; 0: none */
-	unspin_u32 slice_ns;  /* of steered vCPUs (policy/slice.h); 0: the kernel's */
-	unspin_u32 recent_ns; /* policy/helping.h */
-	unspin_u32 reserved;
+	unspin_u32 policies;	 /* bits of policy/steering.h; 0: none */
+	unspin_u32 slice_ns;	 /* of steered vCPUs (policy/slice.h); 0: the kernel's */
+	unspin_u32 recent_ns;	 /* policy/helping.h */
+	unspin_u32 threshold_ns; /* policy/yield_hint.h */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 16);
 

@@ -108,6 +108,8 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 	facts->slice_ns = slice_of(task);
 	facts->slice_left_ns = before(now_ns, task->turn_end_ns) ? task->turn_end_ns - now_ns : 0;
 	facts->recent_ns = control.recent_ns;
+	facts->threshold_ns = control.threshold_ns;
+	order_is_unknown(&facts->order);
 }
 
 /* Host address of a guest-physical one, by the VM's memory slots (virt/kvm/kvm_main.c, search_memslots()); 0: none. */

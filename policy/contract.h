@@ -11,6 +11,7 @@
 #define UNSPIN_POLICY_CONTRACT_H
 
 #include "../abi/types.h"
+#include "known.h"
 
 #define UNSPIN_POLICY_CONTRACT 0
 
@@ -44,14 +45,29 @@ struct unspin_vcpu_facts {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 56);
 
+/* Where self and the candidate stand in the scheduler's order. Virtual times wrap around; a smaller one runs first. */
+struct unspin_order_facts {
+	unspin_u64 self_vtime;	    /* with all that it has run up to now */
+	unspin_u64 candidate_vtime; /* in the same unit, comparable with it */
+	unspin_u64 average_vtime;   /* how far the candidate's queue has come */
+	unspin_u64 limit_vtime;	    /* how far from that the scheduler lets a task be; below 2^63 */
+	unspin_u32 runnable;	    /* tasks of the candidate's queue, the one that runs included */
+	unspin_u32 same_queue;	    /* enum unspin_known: one queue serves both; unless YES, the rest says nothing */
+	unspin_u32 same_group;	    /* enum unspin_known: both are in the same cgroup */
+	unspin_u32 unused;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_order_facts, 48);
+
 struct unspin_facts {
 	struct unspin_vcpu_facts self;	    /* the vCPU that asks or is asked about */
 	struct unspin_vcpu_facts candidate; /* of the same VM; all unknown where there is none */
 	unspin_u32 slice_ns;		    /* the scheduler's slice */
 	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
+	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
+	struct unspin_order_facts order;    /* on_yield only */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_facts, 124);
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 176);
 
 /* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
 struct unspin_policy_state {
@@ -66,18 +82,25 @@ enum unspin_action {
 	UNSPIN_LEND = 3,      /* the same for budget_ns at most, then self goes on with what is left */
 	UNSPIN_GRANT = 4,     /* self goes on for budget_ns at most after its slice; charged like any time */
 	UNSPIN_GIVE_BACK = 5, /* self leaves the CPU now: to whom it owes it, else to whose turn it is */
+	/*
+	 * self leaves the CPU; the candidate begins a turn of its own, unless its virtual time is more than budget_ns after
+	 * that of whoever would be next, self with raise_ns included. Before that, both virtual times are changed as below.
+	 */
+	UNSPIN_HINT = 6,
 };
 
 struct unspin_decision {
 	unspin_u32 action;    /* enum unspin_action */
-	unspin_u32 budget_ns; /* LEND, GRANT: 1 or more; otherwise 0 */
+	unspin_u32 budget_ns; /* LEND, GRANT: 1 or more; HINT: see there; otherwise 0 */
 	unspin_u32 rank;      /* on_help, DIRECT and LEND: 1 or more; otherwise 0 */
+	unspin_u32 raise_ns;  /* HINT: self's virtual time goes up by so much; otherwise 0 */
+	unspin_u32 credit_ns; /* HINT: the candidate's goes down by so much; otherwise 0 */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision, 12);
+UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
 
 /*
  * The events, and which answers mean something there (any other is a PASS):
- *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK
+ *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, HINT
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT
@@ -105,6 +128,19 @@ UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 	facts->near = UNSPIN_UNKNOWN_FACT;
 }
 
+/* No queue, or none known. */
+UNSPIN_PURE void order_is_unknown(struct unspin_order_facts *order)
+{
+	order->self_vtime = 0;
+	order->candidate_vtime = 0;
+	order->average_vtime = 0;
+	order->limit_vtime = 0;
+	order->runnable = 0;
+	order->same_queue = UNSPIN_NOT_KNOWN;
+	order->same_group = UNSPIN_NOT_KNOWN;
+	order->unused = 0;
+}
+
 /* Known, and that value. */
 UNSPIN_PURE _Bool fact_is(struct unspin_fact fact, unspin_u32 value)
 {
@@ -121,7 +157,7 @@ UNSPIN_PURE struct unspin_fact fact_seen(unspin_u32 value, unspin_u64 seen_ns, u
 
 UNSPIN_PURE struct unspin_decision unspin_decide(enum unspin_action action, unspin_u32 budget_ns)
 {
-	return (struct unspin_decision){action, budget_ns, 0};
+	return (struct unspin_decision){action, budget_ns, 0, 0, 0};
 }
 
 #endif

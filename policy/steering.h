@@ -13,27 +13,35 @@
 #define UNSPIN_POLICY_STEERING_H
 
 #include "contract.h"
+#include "debooster.h"
 #include "directed_yield.h"
+#include "ecs.h"
 #include "helping.h"
 #include "kernel_exit.h"
 #include "loan.h"
 #include "loan_cpl.h"
 #include "none.h"
 #include "slice.h"
+#include "yield_hint.h"
 
 #define UNSPIN_POLICIES(X)                                                                                             \
 	X(0, loan, "loan")                                                                                             \
 	X(1, loan_cpl, "loan-cpl")                                                                                     \
 	X(2, kernel_exit, "kernel-exit")                                                                               \
 	X(3, helping, "helping")                                                                                       \
-	X(4, directed_yield, "directed-yield")
+	X(4, directed_yield, "directed-yield")                                                                         \
+	X(5, ecs, "ecs")                                                                                               \
+	X(6, ecs_give_back, "ecs-give-back")                                                                           \
+	X(7, debooster, "debooster")                                                                                   \
+	X(8, debooster_ancestor, "debooster-ancestor")                                                                 \
+	X(9, yield_hint, "yield-hint")
 
 enum unspin_policy_bit {
 #define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
 	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
 #undef UNSPIN_POLICY_BIT
 };
-#define UNSPIN_POLICY_COUNT 5
+#define UNSPIN_POLICY_COUNT 10
 
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
@@ -78,8 +86,9 @@ struct unspin_decision_record {
 	struct unspin_facts facts;
 	struct unspin_policy_memory before, after;
 	struct unspin_decision decision;
+	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 256);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 400);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \
@@ -101,6 +110,9 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_ASK_OWN(on_yield)
 	UNSPIN_ASK(loan, on_yield, 0)
 	UNSPIN_ASK(loan_cpl, on_yield, 1)
+	UNSPIN_ASK(debooster, on_yield, 7)
+	UNSPIN_ASK(debooster_ancestor, on_yield, 8)
+	UNSPIN_ASK(yield_hint, on_yield, 9)
 	if (!policies)
 		return none_on_yield(facts, &memory->of[0]);
 	return directed_yield_on_yield(facts, &memory->of[4]);
@@ -141,6 +153,8 @@ UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, co
 
 	UNSPIN_ASK_OWN(on_slice_end)
 	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
+	UNSPIN_ASK(ecs, on_slice_end, 5)
+	UNSPIN_ASK(ecs_give_back, on_slice_end, 6)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 
@@ -154,6 +168,8 @@ UNSPIN_PURE struct unspin_decision policies_on_look(unspin_u32 policies, const s
 	UNSPIN_ASK(loan, on_look, 0)
 	UNSPIN_ASK(loan_cpl, on_look, 1)
 	UNSPIN_ASK(kernel_exit, on_look, 2)
+	UNSPIN_ASK(ecs, on_look, 5)
+	UNSPIN_ASK(ecs_give_back, on_look, 6)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 #undef UNSPIN_ASK
@@ -185,6 +201,10 @@ UNSPIN_PURE void policies_on_turn(unspin_u32 policies, const struct unspin_facts
 #endif
 	if (policies & unspin_policy_kernel_exit)
 		kernel_exit_on_turn(facts, &memory->of[2]);
+	if (policies & unspin_policy_ecs)
+		ecs_on_turn(facts, &memory->of[5]);
+	if (policies & unspin_policy_ecs_give_back)
+		ecs_give_back_on_turn(facts, &memory->of[6]);
 }
 
 #endif

@@ -171,6 +171,8 @@ static void facts_of_critical(struct unspin_facts *facts, _Bool known, unspin_u3
 	facts->slice_ns = 0;
 	facts->slice_left_ns = 0;
 	facts->recent_ns = 0;
+	facts->threshold_ns = 0;
+	order_is_unknown(&facts->order);
 	if (known)
 		facts->self.critical = (struct unspin_fact){critical, 0};
 }

@@ -34,7 +34,8 @@ pub use raw::{
     UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_LOOK,
     UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT, UNSPIN_REFUSE,
     unspin_decision_record as DecisionRecord, unspin_fact as Fact, unspin_facts as Facts,
-    unspin_policy_memory as Memory, unspin_vcpu_facts as VcpuFacts,
+    unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
+    unspin_vcpu_facts as VcpuFacts,
 };
 
 /// Which policies are switched on, and their parameters; none of them is the policy `none`.
@@ -43,6 +44,7 @@ pub struct Policies {
     bits: u32,
     slice_ns: u32,
     recent_ns: u32,
+    threshold_ns: u32,
     own: Option<OwnNumber>,
 }
 
@@ -57,6 +59,7 @@ impl Policies {
         bits: 0,
         slice_ns: 0,
         recent_ns: raw::UNSPIN_RECENT_NS,
+        threshold_ns: raw::UNSPIN_THRESHOLD_NS,
         own: None,
     };
 
@@ -90,6 +93,11 @@ impl Policies {
     /// Up to what age something is recent to the policy `helping`, ns.
     pub const fn recent_ns(self) -> u32 {
         self.recent_ns
+    }
+
+    /// How much further a candidate may be before a hint to run it is too unfair (`yield-hint` and the debooster), ns.
+    pub const fn threshold_ns(self) -> u32 {
+        self.threshold_ns
     }
 
     /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
@@ -186,6 +194,15 @@ pub enum Decision {
     Grant(u32),
     /// The vCPU leaves its CPU.
     GiveBack,
+    /// The vCPU leaves its CPU, and the candidate is next unless that is too unfair.
+    Hint {
+        /// What is too unfair, ns of virtual time.
+        threshold_ns: u32,
+        /// How much the vCPU's own virtual time goes up first, ns.
+        raise_ns: u32,
+        /// How much the candidate's goes down first, ns.
+        credit_ns: u32,
+    },
 }
 
 impl Decision {
@@ -196,6 +213,11 @@ impl Decision {
             raw::UNSPIN_LEND => Decision::Lend(raw.budget_ns),
             raw::UNSPIN_GRANT => Decision::Grant(raw.budget_ns),
             raw::UNSPIN_GIVE_BACK => Decision::GiveBack,
+            raw::UNSPIN_HINT => Decision::Hint {
+                threshold_ns: raw.budget_ns,
+                raise_ns: raw.raise_ns,
+                credit_ns: raw.credit_ns,
+            },
             _ => Decision::Pass,
         }
     }
@@ -242,6 +264,20 @@ impl Policies {
         // SAFETY: as in `decide`.
         unsafe { on_turn(self.bits, facts, memory) }
     }
+}
+
+impl OrderFacts {
+    /// No queue, or none known.
+    pub const UNKNOWN: OrderFacts = OrderFacts {
+        self_vtime: 0,
+        candidate_vtime: 0,
+        average_vtime: 0,
+        limit_vtime: 0,
+        runnable: 0,
+        same_queue: raw::UNSPIN_NOT_KNOWN,
+        same_group: raw::UNSPIN_NOT_KNOWN,
+        unused: 0,
+    };
 }
 
 impl DecisionRecord {

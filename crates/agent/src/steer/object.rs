@@ -187,7 +187,7 @@ pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<()
         policies: policies.bits(),
         slice_ns: policies.slice_ns(),
         recent_ns: policies.recent_ns(),
-        reserved: 0,
+        threshold_ns: policies.threshold_ns(),
     };
     Ok(load::set_value(control, 0, &value)?)
 }

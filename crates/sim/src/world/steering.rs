@@ -3,7 +3,9 @@
 //! `policy/steering.h`. eCS's extra schedule (`policy/ecs.h`) works with every scheduler.
 
 use unspin_policy::Where;
-use unspin_steering::{Decision, Fact, Facts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+use unspin_steering::{
+    Decision, Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts,
+};
 
 use super::{World, task::State, vcpu::Then};
 use crate::{
@@ -107,6 +109,8 @@ impl<O: Observer> World<O> {
             slice_ns: slice_ns.min(u32::MAX.into()) as u32,
             slice_left_ns: left_ns.min(u32::MAX.into()) as u32,
             recent_ns: self.host.steering.policies.recent_ns(),
+            threshold_ns: self.host.steering.policies.threshold_ns(),
+            order: OrderFacts::UNKNOWN,
         }
     }
 
@@ -128,7 +132,9 @@ impl<O: Observer> World<O> {
                 self.give_back(cpu);
                 return true;
             }
-            Decision::Pass | Decision::Refuse | Decision::Grant(_) => return false,
+            Decision::Pass | Decision::Refuse | Decision::Grant(_) | Decision::Hint { .. } => {
+                return false;
+            }
         };
         let steer = self.scheduler.steering();
         if !steer.is_some_and(|steer| steer.lend(cpu, target, budget_ns != NEVER_NS)) {

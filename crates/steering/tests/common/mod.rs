@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Facts to change.
 
-use unspin_steering::{Fact, Facts, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+use unspin_steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_UNKNOWN, VcpuFacts};
 
 /// Nobody knows.
 pub const UNKNOWN: Fact = Fact {
@@ -38,5 +38,7 @@ pub fn facts() -> Facts {
         slice_ns: 1_400_000,
         slice_left_ns: 700_000,
         recent_ns: 1_000_000,
+        threshold_ns: 2_000_000,
+        order: OrderFacts::UNKNOWN,
     }
 }
