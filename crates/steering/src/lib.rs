@@ -31,10 +31,10 @@ mod raw {
 
 pub use raw::{
     UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_FACT_KERNEL,
-    UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_LOOK,
+    UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO, UNSPIN_ON_LOOK,
     UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT, UNSPIN_REFUSE,
-    unspin_decision_record as DecisionRecord, unspin_fact as Fact, unspin_facts as Facts,
-    unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
+    UNSPIN_YES, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
+    unspin_facts as Facts, unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
     unspin_vcpu_facts as VcpuFacts,
 };
 
