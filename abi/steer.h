@@ -42,6 +42,10 @@ enum unspin_steer_cpu {
 	X(refused, "of them refused")                                                                                  \
 	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
 	X(lent, "of them honoured as a loan")                                                                          \
+	X(hinted, "of them taken as a hint: the target runs on a turn of its own, unless that is too unfair")            \
+	X(hint_followed, "hints followed")                                                                             \
+	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
+	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

@@ -75,7 +75,10 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (task->lender)
 			go_back(here, task, now_ns);
 	}
-	if (here->next) {
+	if (here->next && here->next_hinted) {
+		if (follow_hint(cpu, here, task, now_ns))
+			return;
+	} else if (here->next) {
 		if (run_next(cpu, here, now_ns)) {
 			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
 			return;
@@ -98,8 +101,9 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->called_until_ns = 0;
 	task->timed_turn_ns = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
+	task->charged_at_ns = bpf_ktime_get_ns();
 	if (!task->prepared)
-		begin_turn(p, task, bpf_ktime_get_ns());
+		begin_turn(p, task, task->charged_at_ns);
 	task->prepared = 0;
 	task->owed_charged_ns = task->charged_ns;
 }
@@ -143,6 +147,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	gather_candidate(&facts.candidate, to, target, now_ns);
 	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
 	facts_of_self(&facts, yielder, yielder->left_ns, now_ns);
+	gather_order(&facts.order, yielder, target, now_ns);
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
 
@@ -171,6 +176,8 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 		count(unspin_steer_given_back, 1);
 	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
 		pass_on(here, from, yielder, scheduled(to)->pid, decision, now_ns);
+	else if (decision.action == UNSPIN_HINT)
+		hint(here, yielder, scheduled(to)->pid, decision, now_ns);
 	else {
 		count(unspin_steer_refused, 1);
 		return false;

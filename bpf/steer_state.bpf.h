@@ -20,6 +20,7 @@ enum owes { OWES_NOTHING, OWES_LOAN, OWES_GRANT };
 struct task_context {
 	u64 vtime_ns;	/* weighted; what the queues are ordered by */
 	u64 charged_ns; /* sum_exec_runtime up to which it has been charged */
+	u64 charged_at_ns; /* when that was */
 	u64 debt_ns;	/* run by others at its charge, not in vtime_ns yet */
 	u64 turn_end_ns;
 	u64 timed_turn_ns; /* turn_end_ns for which a timer was set */
@@ -80,6 +81,9 @@ struct cpu_context {
 	u32 next_returns; /* it is a lender that goes on with its turn */
 	u64 next_turn_end_ns;
 	u64 next_until_ns; /* then nobody wants it any more */
+	u32 next_hinted;   /* it begins a turn of its own, unless that is too unfair (steer_hint.bpf.h) */
+	u32 next_threshold_ns;
+	u32 next_credit_ns;
 };
 
 struct {

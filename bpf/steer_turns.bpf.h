@@ -33,6 +33,7 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 	u64 ran_ns = runtime_ns - task->charged_ns;
 
 	task->charged_ns = runtime_ns;
+	task->charged_at_ns = bpf_ktime_get_ns();
 	if (task->payer) {
 		count(unspin_steer_borrowed_ns, ran_ns);
 		if (charge_payer(task->payer, ran_ns))
@@ -80,6 +81,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_lender = 0;
 	here->next_owes = OWES_NOTHING;
 	here->next_returns = 0;
+	here->next_hinted = 0;
 	here->next_turn_end_ns = yielder->turn_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 	if (decision.action == UNSPIN_LEND) {
@@ -105,6 +107,7 @@ static __always_inline void go_back(struct cpu_context *here, struct task_contex
 	here->next_lender = 0;
 	here->next_owes = OWES_NOTHING;
 	here->next_returns = 1;
+	here->next_hinted = 0;
 	here->next_turn_end_ns = borrower->turn_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 	borrower->lender = 0;

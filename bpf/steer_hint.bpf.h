@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_hint.bpf.h - a directed yield as a hint (policy/yield_hint.h): the candidate begins a turn of its own, out of the
+ * order of virtual times, unless that is too unfair.
+ *
+ * The yielder is charged for what it ran only when it leaves its CPU, so whether the hint is followed is seen there, in
+ * ops.dispatch. As on the fair class up to Linux 6.5, who yields is passed over while somebody else is not too far ahead
+ * (the "skip buddy" of pick_next_entity()), and otherwise goes on: the scheduler mismatch of VEE'21.
+ */
+#ifndef UNSPIN_BPF_STEER_HINT_H
+#define UNSPIN_BPF_STEER_HINT_H
+
+#include "steer_guests.bpf.h"
+
+/* What the task has run since it was charged; sum_exec_runtime is as old as the last tick. */
+static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now_ns)
+{
+	if (!task->on_cpu || task->payer || before(now_ns, task->charged_at_ns))
+		return 0;
+	return now_ns - task->charged_at_ns;
+}
+
+/* Where the two stand in their queue, if they are of one. */
+static __always_inline void gather_order(struct unspin_order_facts *order, const struct task_context *yielder,
+					 const struct task_context *target, u64 now_ns)
+{
+	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
+
+	order->self_vtime =
+		yielder->vtime_ns + weighted(effective_weight(yielder), uncharged_ns(yielder, now_ns) + yielder->debt_ns);
+	order->candidate_vtime = target->vtime_ns;
+	order->average_vtime = clock_of(target->home);
+	order->limit_vtime = reach(effective_weight(target));
+	order->runnable = scx_bpf_dsq_nr_queued(target->home) + 1;
+	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
+	order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
+}
+
+/* That thread shall be next here. The caller holds the lock of this CPU's run queue. */
+static __always_inline void hint(struct cpu_context *here, struct task_context *yielder, u32 to,
+				 struct unspin_decision decision, u64 now_ns)
+{
+	count(unspin_steer_hinted, 1);
+	if (decision.raise_ns)
+		count(unspin_steer_deboosted, 1);
+	yielder->vtime_ns += decision.raise_ns;
+	here->next = to;
+	here->next_owes = OWES_NOTHING;
+	here->next_returns = 0;
+	here->next_hinted = 1;
+	here->next_threshold_ns = decision.budget_ns;
+	here->next_credit_ns = decision.credit_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+}
+
+/* The least position of those who wait for this CPU, `otherwise` where nobody does. */
+static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here, u64 otherwise)
+{
+	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
+	u64 least_ns = otherwise;
+
+	if (here->flags & UNSPIN_STEER_CPU_SHARED)
+		common = scx_bpf_dsq_peek(SHARED_QUEUE);
+	if (common)
+		least_ns = scheduled(common)->scx.dsq_vtime;
+	if (own && (!common || before(scheduled(own)->scx.dsq_vtime + here->offset_ns, least_ns)))
+		least_ns = scheduled(own)->scx.dsq_vtime + here->offset_ns;
+	return least_ns;
+}
+
+/*
+ * The candidate of a hint, wherever it waits, comes to this CPU to begin a turn of its own; if that is too unfair it stays in
+ * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
+ */
+static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struct task_context *yielder, u64 now_ns)
+{
+	struct bpf_iter_scx_dsq queue;
+	struct task_context *task;
+	struct task_struct *p;
+	bool followed, moved = false;
+	u64 waits_ns, first_ns;
+
+	p = bpf_task_from_pid(here->next);
+	here->next = 0;
+	if (!p)
+		return false;
+	task = context_of(p);
+	if (task && before(now_ns, here->next_until_ns)) {
+		u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
+		u64 position_ns = vtime_ns + offset_of(task->home);
+
+		waits_ns = least_waiting(cpu, here, position_ns);
+		if (before(position_ns, waits_ns)) /* credited just now */
+			waits_ns = position_ns;
+		first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
+		followed = hint_is_followed(position_ns, first_ns, here->next_threshold_ns);
+		/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
+		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
+			if (followed) {
+				scx_bpf_dsq_move_set_slice(&queue, slice_of(task));
+				moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
+			} else if (here->next_credit_ns) {
+				scx_bpf_dsq_move_set_vtime(&queue, vtime_ns);
+				if (scx_bpf_dsq_move_vtime(&queue, p, task->queue, 0))
+					task->vtime_ns = vtime_ns;
+			}
+		}
+		bpf_iter_scx_dsq_destroy(&queue);
+		if (moved) {
+			task->vtime_ns = vtime_ns;
+			count(unspin_steer_hint_followed, 1);
+		} else if (followed) {
+			count(unspin_steer_missed, 1);
+		} else {
+			count(unspin_steer_hint_too_unfair, 1);
+			if (yielder)
+				yielder->yielding = hint_is_followed(waits_ns, first_ns, here->next_threshold_ns);
+		}
+	}
+	bpf_task_release(p);
+	return moved;
+}
+
+#endif
