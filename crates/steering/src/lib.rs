@@ -52,6 +52,8 @@ pub struct Policies {
 const SLICE: &str = "slice";
 /// The policy with a parameter: what is recent (`policy/helping.h`).
 const HELPING: &str = "helping";
+/// Policies whose hints may be too unfair (`policy/yield_hint.h`); they share one threshold.
+const HINTS: [&str; 3] = ["debooster", "debooster-ancestor", "yield-hint"];
 
 impl Policies {
     /// Every directed yield is refused.
@@ -121,7 +123,16 @@ impl Policies {
             (HELPING, Some(value)) => {
                 self.recent_ns = duration::parse(word, value, 0..=raw::UNSPIN_RECENT_MAX_NS)?;
             }
-            (_, Some(_)) => return Err(format!("`{word}`: only slice and helping take a time")),
+            (name, Some(value)) if HINTS.contains(&name) => {
+                let allowed = 0..=raw::UNSPIN_THRESHOLD_MAX_NS;
+                self.threshold_ns = duration::parse(word, value, allowed)?;
+            }
+            (_, Some(_)) => {
+                let hints = HINTS.join(", ");
+                return Err(format!(
+                    "`{word}`: only slice, helping, {hints} take a time"
+                ));
+            }
             (_, None) => {}
         }
         let bit = (0..raw::UNSPIN_POLICY_COUNT).find(|bit| self::name(*bit) == name);
@@ -168,6 +179,9 @@ impl fmt::Display for Policies {
             .filter(|bit| self.bits >> bit & 1 == 1)
             .map(|bit| match name(bit) {
                 HELPING if self.recent_ns != raw::UNSPIN_RECENT_NS => with(HELPING, self.recent_ns),
+                name if HINTS.contains(&name) && self.threshold_ns != raw::UNSPIN_THRESHOLD_NS => {
+                    with(name, self.threshold_ns)
+                }
                 name => name.to_owned(),
             });
         let mut on: Vec<String> = own.into_iter().chain(ours).collect();
@@ -264,6 +278,12 @@ impl Policies {
         // SAFETY: as in `decide`.
         unsafe { on_turn(self.bits, facts, memory) }
     }
+}
+
+/// Whether a hint is followed: the candidate's virtual time is at most so much after that of whoever would be next.
+pub fn hint_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
+    // SAFETY: three numbers.
+    unsafe { raw::steering_hint_is_followed(candidate_vtime, first_vtime, threshold_ns) }
 }
 
 impl OrderFacts {

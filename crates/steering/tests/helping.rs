@@ -158,6 +158,15 @@ fn times_are_read_and_printed() {
         assert_eq!(read.recent_ns(), recent_ns, "{text}");
         assert_eq!(read.to_string(), text);
     }
+    for (text, threshold_ns) in [
+        ("yield-hint=0ms", 0),
+        ("debooster=500us", 500_000),
+        ("loan,debooster-ancestor=1000ms", 1_000_000_000),
+        ("debooster", 2_000_000),
+    ] {
+        assert_eq!(policies(text).threshold_ns(), threshold_ns, "{text}");
+        assert_eq!(policies(text).to_string(), text);
+    }
     assert_eq!(policies("slice=1.5ms").to_string(), "slice=1500us");
     // A slice alone decides nothing: yields are refused, and this is what others are compared with.
     assert_eq!(policies("slice=1ms").bits(), 0);
@@ -177,8 +186,10 @@ fn times_that_cannot_be_are_refused() {
         ("slice=200.0000001us", "100us to 100ms"),
         ("slice=99999999999999999999ms", "100us to 100ms"),
         ("helping=2s", "0ms to 1000ms"),
-        ("loan=1ms", "only slice and helping"),
-        ("slyce=1ms", "only slice and helping"),
+        ("loan=1ms", "only slice, helping"),
+        ("slyce=1ms", "only slice, helping"),
+        ("yield-hint=1001ms", "0ms to 1000ms"),
+        ("debooster=", "0ms to 1000ms"),
     ] {
         let error = text.parse::<Policies>().expect_err(text);
         assert!(

@@ -7,8 +7,11 @@
 //! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
 //! bpf/steer_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
 
+mod hint;
+
 use std::collections::BTreeSet;
 
+use self::hint::Hint;
 use super::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT, YieldTo};
 use crate::{
     ids::{Cpu, Group, Task},
@@ -68,6 +71,8 @@ struct Here {
     returns: bool,
     /// Waits on this pCPU, in no queue, until its loan is over.
     lender: Option<Task>,
+    /// Who is to begin a turn of its own next, unless that is too unfair.
+    hint: Option<Hint>,
 }
 
 /// So much time at that weight, as virtual time.
@@ -328,12 +333,17 @@ impl Steer {
             self.tasks[task.index()].vtime_ns,
             self.tasks[task.index()].home,
         );
-        // Who begins a turn here was first in its queue: nobody waits whom the clock could leave behind (`set_clock()`).
+        // After a hint somebody may wait who has less, and must not fall behind the clock (`set_clock()`).
+        let least_ns = match home {
+            None => self.shared.first(),
+            Some(cpu) => self.own[cpu.index()].first(),
+        }
+        .map_or(vtime_ns, |first| first.0.min(vtime_ns));
         match home {
-            None => self.shared_now_ns = self.shared_now_ns.max(vtime_ns),
+            None => self.shared_now_ns = self.shared_now_ns.max(least_ns),
             Some(cpu) => {
                 let clock = &mut self.clocks[cpu.index()];
-                clock.now_ns = clock.now_ns.max(vtime_ns);
+                clock.now_ns = clock.now_ns.max(least_ns);
                 if self.shared.is_empty() {
                     clock.offset_ns = self.shared_now_ns - clock.now_ns;
                 }
@@ -399,6 +409,7 @@ impl HostScheduler for Steer {
 
     fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         self.cpus[cpu.index()].since_ns = now_ns;
+        let hint = self.cpus[cpu.index()].hint.take();
         let here = &mut self.cpus[cpu.index()];
         let next = match here.borrower.take() {
             Some(borrower) => Some(borrower),
@@ -406,7 +417,8 @@ impl HostScheduler for Steer {
                 Some(lender) => Some(lender),
                 None => {
                     here.turn = None;
-                    let head = self.head(cpu);
+                    let hinted = hint.and_then(|hint| self.follow_hint(cpu, hint));
+                    let head = hinted.or_else(|| self.head(cpu));
                     if let Some(task) = head {
                         self.begin_turn(task, cpu);
                     }

@@ -117,7 +117,11 @@ impl<O: Observer> World<O> {
     /// KVM proposes a candidate to our scheduler (`ops.yield`); what `yield_to()` returns.
     pub(super) fn steered_yield(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
         let candidate = self.tasks[target.index()].vcpu.map(|vcpu| vcpu as usize);
-        let facts = self.facts(cpu, vcpu, candidate);
+        let mut facts = self.facts(cpu, vcpu, candidate);
+        let now_ns = self.now_ns;
+        if let Some(steer) = self.scheduler.steering() {
+            facts.order = steer.order(now_ns, cpu, target);
+        }
         let policies = self.host.steering.policies;
         let decision = policies.on_yield(&facts, &mut self.vcpus[vcpu].memory);
         i32::from(self.act(cpu, vcpu, target, decision))
@@ -132,9 +136,22 @@ impl<O: Observer> World<O> {
                 self.give_back(cpu);
                 return true;
             }
-            Decision::Pass | Decision::Refuse | Decision::Grant(_) | Decision::Hint { .. } => {
-                return false;
+            Decision::Hint {
+                threshold_ns,
+                raise_ns,
+                credit_ns,
+            } => {
+                let steer = self.scheduler.steering();
+                if !steer
+                    .is_some_and(|steer| steer.hint(cpu, target, threshold_ns, raise_ns, credit_ns))
+                {
+                    return false;
+                }
+                self.vcpus[vcpu].steered.yielded_ns = Some(self.now_ns);
+                self.reschedule_soon(cpu, Some(cpu));
+                return true;
             }
+            Decision::Pass | Decision::Refuse | Decision::Grant(_) => return false,
         };
         let steer = self.scheduler.steering();
         if !steer.is_some_and(|steer| steer.lend(cpu, target, budget_ns != NEVER_NS)) {

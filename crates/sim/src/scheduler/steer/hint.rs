@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A directed yield as a hint, as bpf/steer_hint.bpf.h carries it out.
+
+use std::collections::BTreeSet;
+
+use unspin_steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, hint_is_followed};
+
+use super::{Key, Steer};
+use crate::ids::{Cpu, Task};
+
+/// A directed yield as a hint (`policy/yield_hint.h`).
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hint {
+    yielder: Task,
+    candidate: Task,
+    threshold_ns: u32,
+    credit_ns: u32,
+}
+
+impl Steer {
+    /// Where the task that runs there and another stand in their queue, if they are of one: `gather_order()`.
+    pub fn order(&mut self, now_ns: u64, cpu: Cpu, candidate: Task) -> OrderFacts {
+        self.charge(now_ns, cpu);
+        let Some(yielder) = self.cpus[cpu.index()].current else {
+            return OrderFacts::UNKNOWN;
+        };
+        let (one, other) = (&self.tasks[yielder.index()], &self.tasks[candidate.index()]);
+        let known = |yes| if yes { UNSPIN_YES } else { UNSPIN_NO };
+        let waiting = match other.home {
+            None => self.shared.len(),
+            Some(cpu) => self.own[cpu.index()].len(),
+        };
+        // Virtual times wrap around there: those below 0 are large numbers.
+        OrderFacts {
+            self_vtime: one.vtime_ns as u64,
+            candidate_vtime: other.vtime_ns as u64,
+            average_vtime: self.clock_ns(other.home) as u64,
+            limit_vtime: self.reach_ns(candidate) as u64,
+            runnable: waiting as u32 + 1,
+            same_queue: known(other.queued && one.home == other.home),
+            same_group: known(one.group == other.group),
+            unused: 0,
+        }
+    }
+
+    /// The candidate is to begin a turn of its own there next, unless it is further than the threshold from whoever would be
+    /// next otherwise; the virtual time of who runs there goes up before that, and the candidate's down.
+    pub fn hint(
+        &mut self,
+        cpu: Cpu,
+        candidate: Task,
+        threshold_ns: u32,
+        raise_ns: u32,
+        credit_ns: u32,
+    ) -> bool {
+        let Some(yielder) = self.cpus[cpu.index()].current else {
+            return false;
+        };
+        self.tasks[yielder.index()].vtime_ns += i64::from(raise_ns);
+        self.cpus[cpu.index()].hint = Some(Hint {
+            yielder,
+            candidate,
+            threshold_ns,
+            credit_ns,
+        });
+        true
+    }
+
+    /// Where the task has come, comparable with others.
+    fn position_ns(&self, task: Task) -> i64 {
+        let entity = &self.tasks[task.index()];
+        entity.vtime_ns + self.offset_ns(entity.home)
+    }
+
+    /// The first of those that wait for that pCPU, the second in case it is the one to pass over.
+    fn first_but(&self, cpu: Cpu, passed_over: Task) -> Option<Task> {
+        let but = |queue: &BTreeSet<Key>| {
+            let mut tasks = queue.iter().map(|key| Task(key.1));
+            tasks.find(|task| *task != passed_over)
+        };
+        let heads = [but(&self.shared), but(&self.own[cpu.index()])];
+        let heads = heads.into_iter().flatten();
+        heads.min_by_key(|task| self.position_ns(*task))
+    }
+
+    /// Who runs next for a hint: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a hint.
+    /// `follow_hint()` of bpf/steer_hint.bpf.h. The yielder waits in its queue by now, if it is runnable.
+    pub(super) fn follow_hint(&mut self, cpu: Cpu, hint: Hint) -> Option<Task> {
+        let candidate = &self.tasks[hint.candidate.index()];
+        if !candidate.queued || !candidate.allowed.contains(cpu) {
+            return None;
+        }
+        let home = candidate.home;
+        self.take_from_queue(hint.candidate);
+        let entity = &mut self.tasks[hint.candidate.index()];
+        entity.vtime_ns -= i64::from(hint.credit_ns);
+        entity.queued = true;
+        let key = (entity.vtime_ns, hint.candidate.0);
+        match home {
+            None => self.shared.insert(key),
+            Some(cpu) => self.own[cpu.index()].insert(key),
+        };
+        let others = self.first_but(cpu, hint.yielder)?;
+        let yielder = &self.tasks[hint.yielder.index()];
+        let goes_on = yielder.queued && self.position_ns(hint.yielder) < self.position_ns(others);
+        let first = if goes_on { hint.yielder } else { others };
+        let follows = |task| {
+            let (task_ns, first_ns) = (self.position_ns(task), self.position_ns(first));
+            hint_is_followed(task_ns as u64, first_ns as u64, hint.threshold_ns)
+        };
+        [hint.candidate, others]
+            .into_iter()
+            .find(|task| follows(*task))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        ids::Group,
+        scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
+        topology::Topology,
+    };
+
+    const CPU: Cpu = Cpu(0);
+    const MS: u64 = 1_000_000;
+
+    /// One pCPU; the first task runs and the others wait, each in a group of its own if so.
+    fn one_cpu(tasks: u32, apart: bool) -> Steer {
+        let mut steer = Steer::new(Topology::new(1, 1, 1, 1).expect("one pCPU"), 3 * MS);
+        for _ in 0..tasks {
+            let group = match apart {
+                true => steer.add_group(Group(0), NICE_0_WEIGHT),
+                false => Group(0),
+            };
+            let task = steer.add_task(group, NICE_0_WEIGHT, Allowed::All, None);
+            steer.enqueue(0, task, CPU, Enqueue::New);
+        }
+        assert_eq!(steer.pick_next(0, CPU), Some(Task(0)));
+        steer
+    }
+
+    /// Who runs after a hint at that time.
+    fn after(steer: &mut Steer, now_ns: u64) -> Option<Task> {
+        steer.put_previous(now_ns, CPU, true);
+        steer.pick_next(now_ns, CPU)
+    }
+
+    /// Task 1 has run 3 ms, task 0 has run 0.1 ms of its second turn or so: 2.9 ms apart in one group.
+    fn spinner_has_run_less() -> (Steer, u64) {
+        let mut steer = one_cpu(2, false);
+        assert_eq!(after(&mut steer, MS / 10), Some(Task(1)));
+        let now_ns = 3 * MS;
+        assert_eq!(after(&mut steer, now_ns), Some(Task(0)));
+        (steer, now_ns)
+    }
+
+    #[test]
+    fn facts_say_where_both_stand_with_what_was_run_since() {
+        let (mut steer, then_ns) = spinner_has_run_less();
+        let before = steer.order(then_ns, CPU, Task(1));
+        let now = steer.order(then_ns + MS / 2, CPU, Task(1));
+        // Two tasks of nice 0 in the root: virtual time is time.
+        assert_eq!(now.self_vtime - before.self_vtime, MS / 2);
+        assert_eq!(before.candidate_vtime - before.self_vtime, 2_800_000);
+        assert_eq!((now.same_queue, now.same_group), (UNSPIN_YES, UNSPIN_YES));
+        assert_eq!((now.runnable, now.limit_vtime), (2, 10 * MS));
+        let mut apart = one_cpu(2, true);
+        let order = apart.order(0, CPU, Task(1));
+        assert_eq!(
+            (order.same_queue, order.same_group),
+            (UNSPIN_YES, UNSPIN_NO)
+        );
+    }
+
+    #[test]
+    fn a_hint_is_followed_unless_it_is_too_unfair() {
+        // 2.8 ms ahead of a spinner that ran 0.1 ms more.
+        for (threshold_ns, next) in [(2_600_000, Task(0)), (2_700_000, Task(1))] {
+            let (mut steer, now_ns) = spinner_has_run_less();
+            assert!(steer.hint(CPU, Task(1), threshold_ns, 0, 0));
+            assert_eq!(
+                after(&mut steer, now_ns + MS / 10),
+                Some(next),
+                "{threshold_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn who_is_raised_or_whose_candidate_is_credited_is_not_next() {
+        for (raise_ns, credit_ns) in [(2_700_000, 0), (0, 2_700_000)] {
+            let (mut steer, now_ns) = spinner_has_run_less();
+            assert!(steer.hint(CPU, Task(1), 0, raise_ns, credit_ns));
+            assert_eq!(after(&mut steer, now_ns + MS / 10), Some(Task(1)));
+            let order = steer.order(now_ns + MS / 10, CPU, Task(0));
+            assert_eq!(order.candidate_vtime, order.self_vtime, "it stays so");
+        }
+    }
+
+    #[test]
+    fn a_third_who_is_near_runs_instead_of_the_spinner() {
+        let mut steer = one_cpu(3, false);
+        assert_eq!(after(&mut steer, MS), Some(Task(1)));
+        assert_eq!(after(&mut steer, 4 * MS), Some(Task(2)));
+        assert_eq!(after(&mut steer, 6 * MS), Some(Task(0)));
+        // Task 0 has run 1 ms, task 2 2 ms and the candidate 3 ms.
+        assert!(steer.hint(CPU, Task(1), 1_500_000, 0, 0));
+        assert_eq!(after(&mut steer, 6 * MS), Some(Task(2)));
+    }
+
+    #[test]
+    fn who_is_hinted_at_pays_for_its_own_turn() {
+        let mut steer = one_cpu(2, false);
+        assert!(steer.hint(CPU, Task(1), u32::MAX, 0, 0));
+        assert_eq!(after(&mut steer, MS), Some(Task(1)));
+        assert_eq!(steer.borrower_on(CPU), None);
+        assert_eq!(steer.slice_left_ns(MS, CPU), 3 * MS);
+        steer.put_previous(2 * MS, CPU, true);
+        assert_eq!(steer.charged_ns(Task(0)), MS);
+        assert_eq!(steer.charged_ns(Task(1)), MS);
+    }
+}
