@@ -4,12 +4,13 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use unspin_report::{Document, Machine};
 use unspin_scenario::{Length, Scenario};
 
 use crate::{
     arguments::{CompareArguments, Observe, ScenarioArguments},
     compare_details::{SampleRow, VmRow, sample_rows, vm_rows},
-    compare_full,
+    compare_full, compare_lab,
     compare_measure::{How, measure},
     compare_pooled,
     compare_row::{Row, rows},
@@ -32,6 +33,7 @@ pub struct Chosen {
 }
 
 /// What came of a scenario.
+#[derive(Default)]
 pub struct Compared {
     /// One for each policy.
     pub rows: Vec<Row>,
@@ -46,23 +48,74 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     if arguments.full {
         return compare_full::run(arguments);
     }
-    let (mut all, mut vms, mut samples) = (Vec::new(), Vec::new(), Vec::new());
-    for chosen in chosen(arguments)? {
-        let compared = compare(&chosen)?;
-        all.extend(compared.rows);
-        vms.extend(compared.vms);
-        samples.extend(compared.samples);
+    let in_testbed = output::in_testbed();
+    let costs = costs(arguments, in_testbed)?;
+    let all = chosen(arguments)?;
+    let mut together = Compared::default();
+    for chosen in &all {
+        let compared = compare(chosen)?;
+        together.rows.extend(compared.rows);
+        together.vms.extend(compared.vms);
+        together.samples.extend(compared.samples);
     }
-    let mut document = output::document("compare");
-    compare_table::add(&mut document, &all);
-    compare_table::add_vms(&mut document, &vms);
-    compare_table::add_samples(&mut document, &samples);
-    compare_pooled::add(&mut document, &all);
-    for row in &all {
+    let machine = Machine::here(in_testbed).to_string();
+    print(arguments, &machine, &all, &together, costs.as_deref())
+}
+
+/// What things cost, if the lab is asked for.
+///
+/// # Errors
+/// As [`compare_lab::costs`].
+pub fn costs(
+    arguments: &CompareArguments,
+    in_testbed: bool,
+) -> Result<Option<Vec<String>>, Failure> {
+    let prediction = &arguments.prediction;
+    let costs = prediction
+        .lab
+        .then(|| compare_lab::costs(prediction, in_testbed));
+    costs.transpose()
+}
+
+/// Prints what came of all scenarios together; with costs what the lab predicts for them, too.
+///
+/// # Errors
+/// When nothing can be predicted or written.
+pub fn print(
+    arguments: &CompareArguments,
+    machine: &str,
+    all: &[Chosen],
+    together: &Compared,
+    costs: Option<&[String]>,
+) -> Result<(), Failure> {
+    let mut document = Document::new("compare", machine);
+    compare_table::add(&mut document, &together.rows);
+    compare_table::add_vms(&mut document, &together.vms);
+    compare_table::add_samples(&mut document, &together.samples);
+    compare_pooled::add(&mut document, &together.rows);
+    if let Some(costs) = costs {
+        let predicted = all.iter().map(|chosen| {
+            let hash = chosen.scenario.hash();
+            let rows = together.rows.iter();
+            compare_lab::Compared {
+                scenario: &chosen.scenario,
+                how: &chosen.how,
+                rows: rows.filter(|row| row.scenario_sha256 == hash).collect(),
+            }
+        });
+        let predicted: Vec<_> = predicted.collect();
+        compare_lab::add(
+            &mut document,
+            &predicted,
+            costs,
+            arguments.prediction.lab_seeds,
+        )?;
+    }
+    for row in &together.rows {
         document.note(sentence(row));
     }
     let mut last = "";
-    for row in &all {
+    for row in &together.rows {
         if row.replay != last {
             document.note(format!("repeat it byte for byte: {}", row.replay));
             last = &row.replay;

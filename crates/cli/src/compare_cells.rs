@@ -20,7 +20,7 @@ use unspin_scenario::{Overrides, Scenario};
 use unspin_testbed::{Input, Options};
 
 use crate::{
-    compare::{self, Chosen},
+    compare::{self, Chosen, Compared},
     compare_details::{SampleRow, VmRow},
     compare_measure::How,
     compare_row::Row,
@@ -143,26 +143,14 @@ impl Cell {
 
     /// Reads what `unspin compare --json` printed.
     fn finished(&self, out: &[u8]) -> Result<Finished, Failure> {
-        let object: serde_json::Value =
-            serde_json::from_slice(out).context("reading what the testbed printed")?;
-        let machine = object["machine"].as_str().unwrap_or("testbed").to_owned();
-        let mut finished = Finished {
+        let (machine, compared) = read_compared(out)?;
+        Ok(Finished {
             cell: self.identity()?,
             machine,
-            rows: Vec::new(),
-            vms: Vec::new(),
-            samples: Vec::new(),
-        };
-        for row in object["rows"].as_array().into_iter().flatten() {
-            let of = row.clone();
-            match row["table"].as_str() {
-                Some("compare") => finished.rows.push(read(of)?),
-                Some("vm") => finished.vms.push(read(of)?),
-                Some("sample") => finished.samples.push(read(of)?),
-                _ => {}
-            }
-        }
-        Ok(finished)
+            rows: compared.rows,
+            vms: compared.vms,
+            samples: compared.samples,
+        })
     }
 
     /// Runs it on this machine's own KVM, whose pause-loop window stays as it is: the row says which one that was.
@@ -193,6 +181,27 @@ impl Cell {
     pub fn name(&self) -> String {
         [&[self.file.to_owned()], &self.set[..]].concat().join(" ")
     }
+}
+
+/// What `unspin compare --json` printed in a testbed: the machine, and all that came of it.
+///
+/// # Errors
+/// When it is not that.
+pub fn read_compared(out: &[u8]) -> Result<(String, Compared), Failure> {
+    let object: serde_json::Value =
+        serde_json::from_slice(out).context("reading what the testbed printed")?;
+    let machine = object["machine"].as_str().unwrap_or("testbed").to_owned();
+    let mut compared = Compared::default();
+    for row in object["rows"].as_array().into_iter().flatten() {
+        let of = row.clone();
+        match row["table"].as_str() {
+            Some("compare") => compared.rows.push(read(of)?),
+            Some("vm") => compared.vms.push(read(of)?),
+            Some("sample") => compared.samples.push(read(of)?),
+            _ => {}
+        }
+    }
+    Ok((machine, compared))
 }
 
 fn read<T: DeserializeOwned>(row: serde_json::Value) -> Result<T, Failure> {

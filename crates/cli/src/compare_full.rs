@@ -7,8 +7,10 @@ use unspin_report::Document;
 
 use crate::{
     arguments::CompareArguments,
+    compare,
     compare_cells::{Cell, Finished, in_testbeds},
     compare_file::RowsFile,
+    compare_lab,
     compare_matrix::{Common, cells},
     compare_pooled, compare_table,
     failure::Failure,
@@ -33,6 +35,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         discard: arguments.discard,
         observe: arguments.observe,
     };
+    let costs = compare::costs(arguments, !arguments.on_this_host)?;
     let all = named(common, arguments.on_this_host)?;
     let mut file = RowsFile::open(&arguments.out, arguments.keep)?;
     if file.others() > 0 {
@@ -70,7 +73,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
             Ok(())
         })?;
     }
-    print(arguments, &all, &file)
+    print(arguments, &all, &file, costs.as_deref())
 }
 
 fn named(common: Common, on_this_host: bool) -> Result<Vec<Named>, Failure> {
@@ -87,7 +90,12 @@ fn named(common: Common, on_this_host: bool) -> Result<Vec<Named>, Failure> {
         .collect()
 }
 
-fn print(arguments: &CompareArguments, all: &[Named], file: &RowsFile) -> Result<(), Failure> {
+fn print(
+    arguments: &CompareArguments,
+    all: &[Named],
+    file: &RowsFile,
+    costs: Option<&[String]>,
+) -> Result<(), Failure> {
     let finished: Vec<&Finished> = all
         .iter()
         .filter_map(|named| file.finished(&named.name))
@@ -113,7 +121,38 @@ fn print(arguments: &CompareArguments, all: &[Named], file: &RowsFile) -> Result
     compare_table::add_vms(&mut document, &vms);
     compare_table::add_samples(&mut document, &samples);
     compare_pooled::add(&mut document, &rows);
+    if let Some(costs) = costs {
+        predict(
+            &mut document,
+            all,
+            file,
+            costs,
+            arguments.prediction.lab_seeds,
+        )?;
+    }
     Ok(output::print(&document, arguments.output)?)
+}
+
+/// What the lab says of every cell that has been measured.
+fn predict(
+    document: &mut Document,
+    all: &[Named],
+    file: &RowsFile,
+    costs: &[String],
+    seeds: u32,
+) -> Result<(), Failure> {
+    let scenarios: Vec<_> = all
+        .iter()
+        .map(|named| named.cell.scenario())
+        .collect::<Result<_, _>>()?;
+    let cells = all.iter().zip(&scenarios).filter_map(|(named, scenario)| {
+        Some(compare_lab::Compared {
+            scenario,
+            how: &named.cell.how,
+            rows: file.finished(&named.name)?.rows.iter().collect(),
+        })
+    });
+    compare_lab::add(document, &cells.collect::<Vec<_>>(), costs, seeds)
 }
 
 /// A line for each cell, with what is left, for whoever runs this for an hour without a terminal.

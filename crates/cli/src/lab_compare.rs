@@ -149,7 +149,7 @@ fn columns(arguments: &LabCompareArguments) -> Result<(Vec<Compared>, Option<Str
 }
 
 /// The first VM with as many vCPUs as there are pCPUs, alone.
-fn ideal(stock: &Scenario, cpus: u32) -> Option<Scenario> {
+pub fn ideal(stock: &Scenario, cpus: u32) -> Option<Scenario> {
     if cpus > unspin_scenario::limits::VCPUS_MAX {
         return None;
     }

@@ -11,7 +11,7 @@ use unspin_testbed::{Input, Machine, Options, Qemu};
 use crate::{
     arguments::{Arguments, Bench, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
-    testbed_policies,
+    testbed_compare, testbed_policies,
 };
 
 /// Runs the command; the exit status is the command's own.
@@ -19,7 +19,10 @@ pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
     let mut options = options(arguments)?;
     let prepared = testbed_policies::prepare(&arguments.command)?;
     options.inputs.extend(prepared.inputs.iter().cloned());
-    let outcome = unspin_testbed::run(&options, &prepared.command).map_err(anyhow::Error::from)?;
+    let outcome = match testbed_compare::asked(&arguments.command) {
+        Some(compare) => testbed_compare::run(&compare, &options, &prepared.command)?,
+        None => unspin_testbed::run(&options, &prepared.command).map_err(anyhow::Error::from)?,
+    };
     for file in &outcome.files {
         let folder = arguments.bring_back.as_deref().unwrap_or(Path::new(""));
         eprintln!(

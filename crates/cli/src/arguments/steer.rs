@@ -53,9 +53,26 @@ pub struct CompareArguments {
     /// With --full: on this machine's own KVM, one cell after the other, with its pause-loop window as it is.
     #[arg(long, requires = "full")]
     pub on_this_host: bool,
+    /// Whether the lab predicts each cell.
+    #[command(flatten)]
+    pub prediction: PredictionArguments,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+/// What the lab predicts of a comparison.
+#[derive(Args, Clone, Debug)]
+pub struct PredictionArguments {
+    /// Print beside each measured cell what the lab predicts for it. After `unspin testbed run --` the lab runs outside.
+    #[arg(long)]
+    pub lab: bool,
+    /// What things cost where it is measured, as `unspin lab calibrate kvm --out` wrote it; the testbed's when absent.
+    #[arg(long, value_name = "FILE", requires = "lab")]
+    pub lab_costs: Option<PathBuf>,
+    /// How many seeds the lab runs, from the scenario's on.
+    #[arg(long, value_name = "SEEDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub lab_seeds: u32,
 }
 
 /// `unspin policy ...`
