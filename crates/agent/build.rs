@@ -14,16 +14,31 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for name in [
+    let names = [
         "observe",
         "empty",
         "synthetic",
         "steer",
         "steer_dry",
         "thread_hints",
-    ] {
+    ];
+    for name in names {
         compile_bpf(&root, &out, name);
     }
+    write_list(&out, &names);
+}
+
+/// `OUT/objects.rs`: all of them by name, for `src/kernel_fit`.
+fn write_list(out: &Path, names: &[&str]) {
+    let rows = names.iter().map(|name| {
+        format!("(\"{name}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.bpf.o\"))),\n")
+    });
+    let list = format!(
+        "static OBJECTS: [(&str, &[u8]); {}] = [\n{}];\n",
+        names.len(),
+        rows.collect::<String>()
+    );
+    std::fs::write(out.join("objects.rs"), list).expect("cargo's folder");
 }
 
 /// `bpf/NAME.bpf.c` to `OUT/NAME.bpf.o`.

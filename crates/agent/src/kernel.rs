@@ -6,6 +6,7 @@ use std::{
     fs,
     path::Path,
     ptr::NonNull,
+    rc::Rc,
 };
 
 use libbpf_rs::libbpf_sys;
@@ -22,7 +23,7 @@ pub(crate) fn release() -> String {
 pub(crate) struct KernelBtf {
     btf: NonNull<libbpf_sys::btf>,
     /// What a module's types refer to: must live as long.
-    _base: Option<Box<KernelBtf>>,
+    _base: Option<Rc<KernelBtf>>,
 }
 
 /// A kind of BTF entry, numbered as in `include/uapi/linux/btf.h`.
@@ -33,6 +34,9 @@ pub(crate) enum Kind {
     /// `BTF_KIND_FUNC`.
     Function = 12,
 }
+
+/// `BTF_KIND_STRUCT`.
+pub(crate) const KIND_STRUCT: u32 = 4;
 
 impl KernelBtf {
     /// The kernel's own; `None` when it has none. Anybody may read it.
@@ -56,8 +60,81 @@ impl KernelBtf {
         let btf = unsafe { libbpf_sys::btf__load_module_btf(name.as_ptr(), base.btf.as_ptr()) };
         NonNull::new(btf).map(|btf| KernelBtf {
             btf,
-            _base: Some(Box::new(base)),
+            _base: Some(Rc::new(base)),
         })
+    }
+
+    /// From the section `.BTF` of a file, a module's with its kernel's as the base; `None`: libbpf does not take it.
+    pub(crate) fn from_bytes(bytes: &[u8], base: Option<&Rc<KernelBtf>>) -> Option<KernelBtf> {
+        let size = u32::try_from(bytes.len()).ok()?;
+        let base_btf = base.map_or(std::ptr::null_mut(), |base| base.btf.as_ptr());
+        // SAFETY: so many bytes, which libbpf copies and checks, and a live base or none; returns a new object or NULL.
+        let btf = unsafe { libbpf_sys::btf__new_split(bytes.as_ptr().cast(), size, base_btf) };
+        NonNull::new(btf).map(|btf| KernelBtf {
+            btf,
+            _base: base.cloned(),
+        })
+    }
+
+    /// Types are numbered from 1 to below this, those of the base first.
+    pub(crate) fn count(&self) -> u32 {
+        // SAFETY: a live object; the call only reads.
+        unsafe { libbpf_sys::btf__type_cnt(self.btf.as_ptr()) }
+    }
+
+    /// For libbpf's own functions, as long as `self` lives.
+    pub(crate) fn raw(&self) -> *const libbpf_sys::btf {
+        self.btf.as_ptr()
+    }
+
+    fn entry(&self, id: u32) -> Option<&libbpf_sys::btf_type> {
+        // SAFETY: a live object and any number: NULL for a wrong one; what it points to lives as long as `self`.
+        unsafe { libbpf_sys::btf__type_by_id(self.btf.as_ptr(), id).as_ref() }
+    }
+
+    fn text(&self, offset: u32) -> Option<&str> {
+        // SAFETY: a live object and any offset: NULL for a wrong one, else a C string that lives as long as `self`.
+        let text = unsafe {
+            let text = libbpf_sys::btf__name_by_offset(self.btf.as_ptr(), offset);
+            (!text.is_null()).then(|| CStr::from_ptr(text))?
+        };
+        text.to_str().ok().filter(|text| !text.is_empty())
+    }
+
+    /// Name of a type; `None`: it has none, or there is no such type.
+    pub(crate) fn name(&self, id: u32) -> Option<&str> {
+        self.text(self.entry(id)?.name_off)
+    }
+
+    /// `BTF_KIND_...` of a type; 0: there is none.
+    pub(crate) fn kind(&self, id: u32) -> u32 {
+        self.entry(id).map_or(0, |entry| entry.info >> 24 & 0x1f)
+    }
+
+    /// The prototype of a function.
+    pub(crate) fn prototype(&self, function: u32) -> Option<u32> {
+        // SAFETY: every member of the union is a number of 32 bits.
+        Some(unsafe { self.entry(function)?.__bindgen_anon_1.type_ })
+    }
+
+    /// Names of a struct's members.
+    pub(crate) fn members(&self, id: u32) -> Vec<&str> {
+        let Some(entry) = self.entry(id) else {
+            return Vec::new();
+        };
+        if self.kind(id) != KIND_STRUCT {
+            return Vec::new();
+        }
+        let first = std::ptr::from_ref(entry).wrapping_add(1);
+        // SAFETY: libbpf has checked on loading that so many members as a struct's `info` says (16 bits) follow it.
+        let members = unsafe {
+            let first = first.cast::<libbpf_sys::btf_member>();
+            std::slice::from_raw_parts(first, (entry.info & 0xffff) as usize)
+        };
+        let names = members
+            .iter()
+            .filter_map(|member| self.text(member.name_off));
+        names.collect()
     }
 
     /// Whether there is an entry of that name and kind, here or in the base.
@@ -73,7 +150,7 @@ impl KernelBtf {
             .is_some_and(|function| self.last_parameter(function) != Some("aux"))
     }
 
-    fn find(&self, name: &str, kind: Kind) -> Option<u32> {
+    pub(crate) fn find(&self, name: &str, kind: Kind) -> Option<u32> {
         let name = CString::new(name).ok()?;
         // SAFETY: a live object and a C string; the call only reads.
         let id = unsafe {

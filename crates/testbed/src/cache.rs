@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::options::Qemu;
+use crate::{kernel_image, unpacked};
 
 /// The oldest kernel the testbed accepts: the first with `CONFIG_SCHED_CLASS_EXT`.
 pub const MINIMUM_KERNEL: (u32, u32) = (6, 12);
@@ -67,7 +68,16 @@ impl Machine {
     /// # Errors
     /// [`Error::NotSetUp`] naming the first thing missing, [`Error::KernelTooOld`].
     pub fn find(cache: &Path, qemu: Qemu) -> Result<Self, Error> {
-        let kernel = existing(cache.join("kernel/current"), "the kernel")?;
+        Self::with_kernel(cache, qemu, &cache.join("kernel/current"))
+    }
+
+    /// The same with the kernel of another folder, laid out as set-up does it: `vmlinuz` and `modules/`, in a folder
+    /// called after its release.
+    ///
+    /// # Errors
+    /// As [`Machine::find`].
+    pub fn with_kernel(cache: &Path, qemu: Qemu, kernel: &Path) -> Result<Self, Error> {
+        let kernel = existing(kernel.into(), "the kernel")?;
         let kernel = kernel.canonicalize().map_err(|source| Error::File {
             doing: "resolving",
             path: kernel,
@@ -118,6 +128,40 @@ fn check_version(version: &str) -> Result<(), Error> {
     Err(Error::KernelTooOld {
         found: version.into(),
         minimum,
+    })
+}
+
+/// A kernel's files as they are to be read: nothing in them is compressed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnpackedKernel {
+    /// The ELF file inside vmlinuz.
+    pub vmlinux: PathBuf,
+    /// KVM's modules, those that there are.
+    pub modules: Vec<ModuleFile>,
+}
+
+/// Unpacks the kernel of a folder laid out as set-up does it, beside the packed files.
+///
+/// # Errors
+/// [`Error::NotSetUp`] without a vmlinuz, [`Error::File`] when something cannot be read, written or unpacked.
+pub fn unpacked_kernel(folder: &Path) -> Result<UnpackedKernel, Error> {
+    let vmlinuz = existing(folder.join("vmlinuz"), "the kernel's image")?;
+    let mut files = Vec::new();
+    collect(&folder.join("modules"), &mut files);
+    let mut modules = Vec::new();
+    for name in ["kvm", "kvm-amd", "kvm-intel"] {
+        let wanted = [format!("{name}.ko.xz"), format!("{name}.ko")];
+        let named = |wanted: &String| files.iter().find(|file| file.ends_with(wanted));
+        if let Some(path) = wanted.iter().find_map(named) {
+            modules.push(ModuleFile {
+                name: name.replace('-', "_"),
+                path: unpacked::module(path)?,
+            });
+        }
+    }
+    Ok(UnpackedKernel {
+        vmlinux: kernel_image::bootable(&vmlinuz)?,
+        modules,
     })
 }
 

@@ -25,7 +25,9 @@ mod run;
 pub mod self_test;
 mod unpacked;
 
-pub use cache::{MINIMUM_KERNEL, Machine, cache_from_environment};
+pub use cache::{
+    MINIMUM_KERNEL, Machine, ModuleFile, UnpackedKernel, cache_from_environment, unpacked_kernel,
+};
 pub use error::Error;
 pub use guest::init_main;
 pub use options::{Input, Options, Qemu};

@@ -42,6 +42,8 @@ pub struct Input {
 pub struct Options {
     /// The cache folder that `make setup` filled; see `cache_from_environment`.
     pub cache: PathBuf,
+    /// Folder of the kernel to boot, with `vmlinuz` and `modules/`; the cache's when `None`.
+    pub kernel: Option<PathBuf>,
     /// Emulated CPUs, 1 to 64. Timed figures want no more than the host has.
     pub cpus: u32,
     /// Memory of the emulated machine, 512 to 65,536 MiB.
@@ -84,6 +86,7 @@ impl Options {
     pub fn new(cache: PathBuf) -> Self {
         Self {
             cache,
+            kernel: None,
             cpus: 2,
             memory_mib: 2048,
             deterministic: false,

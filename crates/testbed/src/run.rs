@@ -73,7 +73,10 @@ pub fn run_with(
     if command.is_empty() {
         return Err(Error::Option("the testbed needs a command to run".into()));
     }
-    let machine = Machine::find(&options.cache, options.qemu)?;
+    let machine = match &options.kernel {
+        Some(kernel) => Machine::with_kernel(&options.cache, options.qemu, kernel)?,
+        None => Machine::find(&options.cache, options.qemu)?,
+    };
     let kernel = kernel_image::bootable(&machine.vmlinuz)?;
     let initramfs = memory_file::create(c"unspin-initramfs")?;
     let built = initramfs::build(&machine, options, command)?;

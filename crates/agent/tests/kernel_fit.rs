@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Every program finds what it needs in the kernel that the testbed boots: in its files, without booting it. Needs that
+//! kernel in the cache, where `make setup` puts it.
+
+#[path = "kernels/fit.rs"]
+#[allow(dead_code, reason = "each test uses a part")]
+mod fit;
+
+#[test]
+fn every_program_fits_the_testbeds_kernel() {
+    let kernel = fit::cache().join("kernel/current");
+    for vendor in ["kvm_amd", "kvm_intel"] {
+        let fits = fit::fits(&kernel, vendor);
+        fit::print("current", vendor, &fits);
+        let missing: Vec<_> = fits.iter().filter(|fit| !fit.missing.is_empty()).collect();
+        assert!(missing.is_empty(), "{vendor}: {missing:#?}");
+        // Each object is there, and relocations were looked at: an empty list would fit any kernel.
+        for object in ["observe", "steer", "steer_dry", "thread_hints"] {
+            let of = fits.iter().filter(|fit| fit.object == object);
+            let relocations: usize = of.map(|fit| fit.relocations).sum();
+            assert!(relocations > 0, "{vendor}: {object}");
+        }
+    }
+}
