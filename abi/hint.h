@@ -10,7 +10,8 @@
  * (KVM's first argument): guest-physical address of the struct, which lies within one page.
  *
  * The way back is a word: a host that lets this vCPU run on time that is not its own sets `borrowed` before it enters the
- * guest. Whoever finds it set when `critical` has become 0 clears it and says UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
+ * guest. Whoever finds it set when `critical` and eCS's two counters have become 0 clears it and says
+ * UNSPIN_HYPERCALL_GIVE_BACK (RAX; no argument):
  * the vCPU then leaves its CPU at once. A guest that does not is taken off when the loan's time is up, 1 ms.
  *
  * UNSPIN_HYPERCALL_HELP (RAX; no argument) says that this vCPU waits unusually long for a lock, and nothing else: the host

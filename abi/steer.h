@@ -14,9 +14,16 @@ struct unspin_steer_options {
 	unspin_u32 cpus;	  /* possible CPUs: numbers 0 to cpus - 1 */
 	unspin_u32 everyone;	  /* 1: policies touch every vCPU; 0: those of steered processes and cgroups */
 	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
-	unspin_u32 reserved;
+	unspin_u32 tell;	  /* enum unspin_steer_tell, of guests for which nothing else was said */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 24);
+
+/* How much guests are told in their hint pages; what each level means for them stands in hint.h. */
+enum unspin_steer_tell {
+	UNSPIN_STEER_TELL_NOTHING = 0,
+	UNSPIN_STEER_TELL_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
+	UNSPIN_STEER_TELL_ALL = 2, /* `pcpu_overloaded`, too */
+};
 
 /* Written by user space at any time. */
 struct unspin_steer_control {
@@ -56,6 +63,10 @@ enum unspin_steer_cpu {
 	X(granted, "slices that were prolonged")                                                                       \
 	X(borrowed_ns, "time run on loans and directed yields, ns")                                                    \
 	X(granted_ns, "time run on grants, ns")                                                                        \
+	X(ended, "vCPUs that lost their CPU because their slice or extra time was over")                                \
+	X(critical_ends, "ends of vCPUs' slices and extra times in a critical section while somebody waited")           \
+	X(critical_lost, "of them those at which the vCPU lost its CPU")                                                \
+	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                            \
 	X(hints, "hint pages registered")                                                                              \
 	X(hint_failures, "hint pages that could not be read or written")                                               \
 	X(unlogged, "decisions that found no room in the log")                                                         \

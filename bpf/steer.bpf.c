@@ -105,6 +105,9 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	if (!task->prepared)
 		begin_turn(p, task, task->charged_at_ns);
 	task->prepared = 0;
+	task->boundary = 0;
+	if (is_told(task))
+		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	task->owed_charged_ns = task->charged_ns;
 }
 
@@ -121,8 +124,11 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	charge(p, task);
 	task->on_cpu = 0;
 	task->left_ns = now_ns;
-	if (task->vcpu)
+	if (task->vcpu) {
 		remember(p, task);
+		if (runnable)
+			count_preemption(task, scheduled(p)->scx.slice != 0);
+	}
 	/* Pushed aside by a real-time task: it goes on where it was. */
 	if (runnable && scheduled(p)->scx.slice) {
 		task->prepared = 1;

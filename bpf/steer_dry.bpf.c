@@ -83,6 +83,8 @@ static __always_inline void learn(struct dry_thread *thread, struct kvm_vcpu *vc
 	task->vm_generation = destroyed;
 	task->hint = 0;
 	task->critical = UNSPIN_UNKNOWN_FACT;
+	task->sections = UNSPIN_UNKNOWN_FACT;
+	task->by_class = 0;
 	task->mode = UNSPIN_UNKNOWN_FACT;
 	task->steered =
 		options.everyone || bpf_map_lookup_elem(&steered_processes, &thread->process) || in_steered_cgroup();

@@ -4,9 +4,9 @@
  *
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
  * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
- * Writing is bpf_probe_write_user(), not a BPF map that the VMM maps as guest memory: so any VMM and any VM that runs
- * already can be steered, and the scheduler can come and go. It writes two words, and only where the magic stands. A
- * kernel locked down for integrity refuses the program: then loans to guests that give hints are not to be had.
+ * Writing (steer_told.bpf.h) is bpf_probe_write_user(), not a BPF map that the VMM maps as guest memory: so any VMM and any
+ * VM that runs already can be steered, and the scheduler can come and go. A kernel locked down for integrity refuses the
+ * program: then loans to guests that give hints are not to be had.
  */
 #ifndef UNSPIN_BPF_STEER_GUESTS_H
 #define UNSPIN_BPF_STEER_GUESTS_H
@@ -32,11 +32,18 @@ static __always_inline u32 mode_of(const struct task_context *task)
 	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
 }
 
-/* The words of the guest's page that are read; the order is that of struct unspin_hint. */
+/* The guest's page up to the host's words about it; the order is that of struct unspin_hint. */
 struct hint_words {
 	u32 magic;
 	u32 critical;
+	u32 others[10];
+	u32 non_preemptable;
+	u32 preemptable;
 };
+_Static_assert(sizeof(struct hint_words) == __builtin_offsetof(struct unspin_hint, vcpu_preempted) &&
+		       __builtin_offsetof(struct hint_words, non_preemptable) ==
+			       __builtin_offsetof(struct unspin_hint, non_preemptable_ecs_count),
+	       "as in abi/hint.h");
 
 /* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
 static __always_inline bool read_hint(struct task_struct *p, const struct task_context *task, struct hint_words *words)
@@ -55,21 +62,47 @@ static __always_inline bool read_hint(struct task_struct *p, const struct task_c
 static __always_inline void look_at(struct task_struct *p, struct task_context *task)
 {
 	struct hint_words words = {};
-	u32 mode = mode_of(task);
+	u32 mode = mode_of(task), sections;
 
 	task->mode = mode == UNSPIN_MODE_UNKNOWN ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){mode, 0};
-	task->critical = read_hint(p, task, &words) ? (struct unspin_fact){words.critical, 0} : UNSPIN_UNKNOWN_FACT;
+	task->critical = UNSPIN_UNKNOWN_FACT;
+	task->sections = UNSPIN_UNKNOWN_FACT;
+	if (!read_hint(p, task, &words))
+		return;
+	task->critical = (struct unspin_fact){words.critical, 0};
+	sections = unspin_ecs_sections(words.non_preemptable, words.preemptable);
+	task->by_class |= sections != 0;
+	if (task->by_class)
+		task->sections = (struct unspin_fact){sections, 0};
 }
 
-/* The same when it leaves its CPU, for as long as it is off it; nobody looks while no policy is on. */
+/*
+ * The same when it leaves its CPU, for as long as it is off it; while no policy is on, nobody looks but for the account of
+ * those whose guests give hints.
+ */
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {
-	if (control.policies) {
+	if (control.policies || task->hint) {
 		look_at(p, task);
 	} else {
 		task->mode = UNSPIN_UNKNOWN_FACT;
 		task->critical = UNSPIN_UNKNOWN_FACT;
+		task->sections = UNSPIN_UNKNOWN_FACT;
 	}
+}
+
+/* In a critical section when it was looked at, as eCS counts them. */
+static __always_inline bool is_critical(const struct task_context *task)
+{
+	struct unspin_vcpu_facts self = {.critical = task->critical, .sections = task->sections};
+
+	return unspin_ecs_is_critical(&self);
+}
+
+/* Whether its guest is told anything at all. */
+static __always_inline bool is_told(const struct task_context *task)
+{
+	return task->hint && task->tell != UNSPIN_STEER_TELL_NOTHING;
 }
 
 static __always_inline struct unspin_fact aged(struct unspin_fact fact, u64 seen_ns, u64 now_ns)
@@ -82,6 +115,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 				   u64 now_ns)
 {
 	facts->critical = aged(task->critical, seen_ns, now_ns);
+	facts->sections = aged(task->sections, seen_ns, now_ns);
 	facts->mode = aged(task->mode, seen_ns, now_ns);
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
@@ -146,37 +180,9 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->vm_generation = destroyed;
 	task->hint = 0;
 	task->told = 0;
+	task->by_class = 0;
 	task->steered = options.everyone || (group && group->steered) ||
 			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
-}
-
-/* Sets or clears the guest's `borrowed` word. Current is the vCPU's thread, interrupts are off. */
-static __always_inline void tell(struct task_struct *p, struct task_context *task, u32 borrowed)
-{
-	struct hint_words words = {};
-
-	task->told = borrowed;
-	if (!read_hint(p, task, &words))
-		return;
-	/* One aligned word inside the page whose magic was read just now; fails instead of faulting. */
-	if (bpf_probe_write_user((void *)(task->hint + __builtin_offsetof(struct unspin_hint, borrowed)), &borrowed,
-				 sizeof(borrowed)))
-		count(unspin_steer_hint_failures, 1);
-}
-
-/* Tells the guest that its registration has been seen (abi/hint.h). As above. */
-static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
-{
-	struct hint_words words = {};
-	u32 magic = UNSPIN_HINT_MAGIC;
-
-	task->acknowledge = 0;
-	if (!read_hint(p, task, &words))
-		return;
-	/* One aligned word inside the page whose magic was read just now; fails instead of faulting. */
-	if (bpf_probe_write_user((void *)(task->hint + __builtin_offsetof(struct unspin_hint, acknowledged)), &magic,
-				 sizeof(magic)))
-		count(unspin_steer_hint_failures, 1);
 }
 
 /* Asks the policies, and writes down what they were told and answered if somebody wants that. */
@@ -228,6 +234,42 @@ static __always_inline void leave(struct task_struct *p, struct task_context *ta
 }
 
 #ifndef UNSPIN_STEER_DRY /* what follows acts */
+/* Tasks that wait and may run on this CPU. A queue of a CPU has those that may run on it, but for a mask that changes. */
+static __always_inline u32 others_waiting(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	struct cpu_context *here = cpu_of(cpu);
+	u32 others = scx_bpf_dsq_nr_queued(cpu) + scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL);
+
+	if (here && here->flags & UNSPIN_STEER_CPU_SHARED)
+		others += scx_bpf_dsq_nr_queued(SHARED_QUEUE);
+	return others;
+}
+
+/* p, a vCPU that runs here, has used up its slice or its extra time. What it did is looked at (ruling 22). */
+static __always_inline void reach_boundary(struct task_struct *p, struct task_context *task)
+{
+	task->boundary = BOUNDARY_REACHED;
+	remember(p, task);
+	if (!is_critical(task) || !others_waiting())
+		return;
+	count(unspin_steer_critical_ends, 1);
+	task->boundary |= BOUNDARY_CRITICAL;
+}
+
+/* A vCPU that could go on loses its CPU: eCS's account (ruling 22). It has been looked at just now. */
+static __always_inline void count_preemption(const struct task_context *task, bool pushed_aside)
+{
+	if (pushed_aside) {
+		if (is_critical(task))
+			count(unspin_steer_critical_pushed, 1);
+	} else if (task->boundary) {
+		count(unspin_steer_ended, 1);
+		if (task->boundary & BOUNDARY_CRITICAL)
+			count(unspin_steer_critical_lost, 1);
+	}
+}
+
 /* The first look at a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
 static int look(void *map, u32 *cpu, struct cpu_context *here)
 {
@@ -241,8 +283,10 @@ static int look(void *map, u32 *cpu, struct cpu_context *here)
 	owed_ns = now_ns - task->owes_since_ns;
 	if (owed_ns >= task->budget_ns) {
 		count(unspin_steer_capped, 1);
+		if (task->owes == OWES_GRANT)
+			reach_boundary(p, task);
 		leave(p, task);
-	} else if (done_with_it(p, task, now_ns)) {
+	} else if (!task->silent && done_with_it(p, task, now_ns)) {
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	} else {
@@ -253,16 +297,18 @@ static int look(void *map, u32 *cpu, struct cpu_context *here)
 	return 0;
 }
 
-/* A guest that gives hints ends its loan itself: only the cap is watched. Others are looked at now and then. */
-static __always_inline void watch(const struct task_context *task)
+/* A guest that is told ends its loan itself: only the cap is watched, as that of silent time. Others are looked at now and then. */
+static __always_inline void watch(struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
 
 	if (!here)
 		return;
+	task->watched_ns = task->owes_since_ns;
 	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, look);
-	bpf_timer_start(&here->timer, task->hint ? task->budget_ns : LOOK_NS, STEER_TIMER_ON_THIS_CPU);
+	bpf_timer_start(&here->timer, is_told(task) || task->silent ? task->budget_ns : LOOK_NS,
+			STEER_TIMER_ON_THIS_CPU);
 }
 
 #endif

@@ -6,6 +6,7 @@
 #define UNSPIN_BPF_STEER_KVM_H
 
 #include "steer_slice.bpf.h"
+#include "steer_told.bpf.h"
 
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
@@ -17,11 +18,15 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed) {
 		learn_vcpu(task, vcpu);
+		task->tell = tell_level(task);
 		join_vm(p, vcpu);
 	}
 	end_turn_on_time(task);
-	if (task->acknowledge)
-		acknowledge(p, task);
+	if (is_told(task)) {
+		if (task->acknowledge)
+			acknowledge(p, task);
+		publish(p, task, 0, task->overloaded);
+	}
 	if (task->asks) {
 		task->asks = 0;
 		if (help(p, task))
@@ -33,11 +38,15 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 			tell(p, task, 0);
 		return 0;
 	}
-	if (!task->told) {
-		tell(p, task, 1);
-		watch(task);
-	} else if (task->give_back || (!task->hint && done_with_it(p, task, bpf_ktime_get_ns()))) {
+	if (task->watched_ns != task->owes_since_ns) {
 		task->give_back = 0;
+		if (is_told(task) && !task->silent && !task->told)
+			tell(p, task, 1);
+		watch(task);
+	} else if (task->give_back ||
+		   (!is_told(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
+		task->give_back = 0;
+		task->told = 0; /* who gives back has cleared the word before (abi/hint.h) */
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	}
@@ -72,6 +81,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 	if (!task->hint)
 		count(unspin_steer_hints, 1);
 	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	task->published = 0;
 	task->acknowledge = 1;
 	return 0;
 }

@@ -50,6 +50,7 @@ s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *
 	task->group = index_of(args->cgroup);
 	task->queue = NO_QUEUE;
 	task->critical = UNSPIN_UNKNOWN_FACT;
+	task->sections = UNSPIN_UNKNOWN_FACT;
 	task->mode = UNSPIN_UNKNOWN_FACT;
 	return 0;
 }
@@ -73,7 +74,7 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
 	struct group_of_cgroup found = {ROOT_GROUP, 0};
 	struct group *group, *above;
-	u32 parent;
+	u32 parent, *level;
 
 	/* User space has looked before and named them: this one is new. */
 	if (args->bw_quota_us != STEER_NO_QUOTA)
@@ -96,6 +97,8 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 			group->sum = 0;
 			group->depth = above->depth + 1;
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
+			level = bpf_map_lookup_elem(&told_cgroups, &id);
+			group->tells = level ? *level + 1 : above->tells;
 		}
 	}
 	return bpf_map_update_elem(&group_of_cgroup, &id, &found, 0) ? -ENOSPC : 0;

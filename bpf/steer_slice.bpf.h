@@ -19,20 +19,21 @@ struct {
 	__type(value, struct slice_timer);
 } slice_timers SEC(".maps");
 
-/* A vCPU's own slice is used up and it runs: whether a policy prolongs it. */
+/* A vCPU's own slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. */
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
 {
 	struct unspin_facts facts = {};
 	struct unspin_decision decision;
 	u64 now_ns = bpf_ktime_get_ns();
 
-	look_at(p, task);
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
-	if (decision.action != UNSPIN_GRANT)
+	if (decision.action != UNSPIN_GRANT && decision.action != UNSPIN_EXTEND)
 		return false;
 	count(unspin_steer_granted, 1);
+	task->boundary = 0;
+	task->silent = decision.action == UNSPIN_EXTEND;
 	task->owes = OWES_GRANT;
 	task->owes_since_ns = now_ns;
 	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
@@ -52,10 +53,15 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 {
 	struct task_context *task;
 
-	if (scheduled(p)->scx.slice || !control.policies)
-		return;
 	task = context_of(p);
-	if (task && is_on_own_turn(task))
+	if (!task || !task->vcpu)
+		return;
+	if (is_told(task))
+		task->overloaded = unspin_pcpu_overloaded(others_waiting());
+	if (scheduled(p)->scx.slice)
+		return;
+	reach_boundary(p, task);
+	if (control.policies && is_on_own_turn(task))
 		prolong(p, task);
 }
 
@@ -68,6 +74,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->owes == OWES_GRANT ||
 	    before(bpf_ktime_get_ns(), task->turn_end_ns))
 		return 0;
+	reach_boundary(p, task);
 	if (control.policies && is_on_own_turn(task) && prolong(p, task))
 		return 0;
 	scx_bpf_task_set_slice(p, 0);

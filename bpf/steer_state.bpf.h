@@ -16,6 +16,14 @@
 /* Why a task runs on time that is not its own turn's. */
 enum owes { OWES_NOTHING, OWES_LOAN, OWES_GRANT };
 
+#define PUBLISHED 1u
+
+/* A vCPU's slice, or its extra time, is over. */
+enum boundary {
+	BOUNDARY_REACHED = 1,
+	BOUNDARY_CRITICAL = 2, /* in a critical section, and somebody waits (ruling 22) */
+};
+
 /* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
 struct task_context {
 	u64 vtime_ns;	/* weighted; what the queues are ordered by */
@@ -46,11 +54,18 @@ struct task_context {
 	u64 hint;			   /* host address of its struct unspin_hint; 0: none registered */
 	u64 left_ns;			   /* when it left its CPU */
 	u64 yielded_ns;			   /* when it last gave its CPU away; 0: never */
-	struct unspin_fact critical, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
+	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
 	u32 give_back;	      /* the guest asked to, in a hypercall */
 	u32 told;	      /* the guest's `borrowed` word is set */
+	u32 tell;	      /* enum unspin_steer_tell: how much the guest is told */
+	u32 published;	      /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
+	u32 overloaded;	      /* somebody waits who could run on its CPU, as of its turn's beginning or the last tick */
+	u32 by_class;	      /* the guest counts sections by eCS's counters: one was seen above 0 */
+	u32 boundary;	      /* bits of enum boundary */
+	u32 silent;	      /* what it owes is the time only: the guest is not told, and nobody looks */
+	u64 watched_ns;	      /* owes_since_ns for which the timer was set */
 	u32 asks;	      /* the guest asked for help, in a hypercall */
 	u32 acknowledge;      /* the guest has registered its page and is still to be told so */
 	u64 unheard_until_ns; /* until then it asks in vain */

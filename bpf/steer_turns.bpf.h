@@ -64,6 +64,8 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->payer = 0;
 	task->lender = 0;
 	task->yielding = 0;
+	task->boundary = 0;
+	task->silent = 0;
 	task->spun = 0;
 	if (task->vcpu)
 		policies_on_turn(control.policies, &nothing, &task->memory);
@@ -125,6 +127,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	task->turn_end_ns = here->next_turn_end_ns;
 	task->prepared = 1;
 	task->yielding = 0;
+	task->silent = 0;
 	if (!here->next_returns)
 		task->spun = 0;
 }

@@ -29,6 +29,7 @@ struct group {
 	u32 contribution; /* of it in the parent's sum now: weight or 0 */
 	u32 depth;	  /* 0 at the root */
 	u32 steered;
+	u32 tells; /* enum unspin_steer_tell + 1; 0: not said */
 };
 
 struct {
@@ -65,6 +66,14 @@ struct {
 	__type(key, u64);
 	__type(value, u32);
 } steered_cgroups SEC(".maps");
+
+/* What their guests are told, with those of all below them: enum unspin_steer_tell by inode number. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u32);
+} told_cgroups SEC(".maps");
 
 static __always_inline struct group *group_at(u32 index)
 {

@@ -61,6 +61,7 @@ void hint_register(struct vcpu *self);
 void hint_asks(struct vcpu *self, unspin_u32 lock);
 void hint_holds(struct vcpu *self);
 void hint_released(struct vcpu *self);
+void hint_gives_back(struct vcpu *self);
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets);
 void hint_waits_no_more(struct vcpu *self);
 

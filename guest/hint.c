@@ -51,6 +51,9 @@ void hint_register(struct vcpu *self)
 	if (hint_spoil(self))
 		address = UNSPIN_GUEST_MEMORY_BYTES + address;
 	set32(&hint->acknowledged, 0);
+	/* What a host that has gone said last; one that is there says it anew. */
+	set32(&hint->vcpu_preempted, 0);
+	set32(&hint->pcpu_overloaded, 0);
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, address, 0);
 	acknowledged = *(volatile unspin_u32 *)&hint->acknowledged == UNSPIN_HINT_MAGIC;
 	self->statistics->hint_registrations++;
@@ -89,11 +92,17 @@ void hint_holds(struct vcpu *self)
 	set32(&self->hint.waiting, UNSPIN_HINT_NOT_WAITING);
 }
 
+/* What was borrowed. In any context: the host does not come back before the vCPU runs again. */
+void hint_gives_back(struct vcpu *self)
+{
+	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0, 0);
+}
+
 void hint_released(struct vcpu *self)
 {
 	set32(&self->hint.holding, 0);
 	if (ecs_released(&self->hint))
-		(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0, 0);
+		hint_gives_back(self);
 }
 
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)

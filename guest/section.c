@@ -17,6 +17,8 @@ void section_ends(struct vcpu *self, enum unspin_hint_class class)
 {
 	preemption_look(self);
 	ecs_ends(&self->hint, class);
+	if (ecs_gives_back(&self->hint))
+		hint_gives_back(self);
 }
 
 void interrupt_begins(struct vcpu *self)

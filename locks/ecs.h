@@ -86,18 +86,27 @@ static inline void ecs_asks(struct unspin_hint *hint)
 }
 
 /*
- * It has been opened. Whether this CPU is borrowed and to be given back now, by UNSPIN_HYPERCALL_GIVE_BACK: the host sets the flag
- * only while we are outside and still critical, so a look after that misses none. The flag is cleared.
+ * After the end of a section that no lock stands for: whether this CPU is borrowed and to be given back now, by
+ * UNSPIN_HYPERCALL_GIVE_BACK. The host sets the flag only while we are outside and still critical, so a look after that misses
+ * none. The flag is cleared.
  */
+static inline _Bool ecs_gives_back(struct unspin_hint *hint)
+{
+	if (!hint || !*(volatile unspin_u32 *)&hint->borrowed || *(volatile unspin_u32 *)&hint->critical != 0 ||
+	    *(volatile unspin_u32 *)&hint->non_preemptable_ecs_count != 0 ||
+	    *(volatile unspin_u32 *)&hint->preemptable_ecs_count != 0)
+		return 0;
+	*(volatile unspin_u32 *)&hint->borrowed = 0;
+	return 1;
+}
+
+/* It has been opened. Answers as above. */
 static inline _Bool ecs_released(struct unspin_hint *hint)
 {
 	if (!hint)
 		return 0;
 	ecs_add(&hint->critical, -1u);
-	if (*(volatile unspin_u32 *)&hint->critical != 0 || !*(volatile unspin_u32 *)&hint->borrowed)
-		return 0;
-	*(volatile unspin_u32 *)&hint->borrowed = 0;
-	return 1;
+	return ecs_gives_back(hint);
 }
 
 /* The preemptable sections of a task that does not run (eCS section 3.2). */

@@ -42,8 +42,9 @@ struct unspin_vcpu_facts {
 	struct unspin_fact spun;	/* times it spun since its turn began */
 	struct unspin_fact owes;	/* 1: runs on time that is not its own, for so long; 0: on its own */
 	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
+	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 56);
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 64);
 
 /* Where self and the candidate stand in the scheduler's order. Virtual times wrap around; a smaller one runs first. */
 struct unspin_order_facts {
@@ -67,7 +68,7 @@ struct unspin_facts {
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
 	struct unspin_order_facts order;    /* on_yield only */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_facts, 176);
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 192);
 
 /* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
 struct unspin_policy_state {
@@ -87,11 +88,12 @@ enum unspin_action {
 	 * that of whoever would be next, self with raise_ns included. Before that, both virtual times are changed as below.
 	 */
 	UNSPIN_HINT = 6,
+	UNSPIN_EXTEND = 7, /* as GRANT, but the guest is not told, and nobody looks before the time is up */
 };
 
 struct unspin_decision {
 	unspin_u32 action;    /* enum unspin_action */
-	unspin_u32 budget_ns; /* LEND, GRANT: 1 or more; HINT: see there; otherwise 0 */
+	unspin_u32 budget_ns; /* LEND, GRANT, EXTEND: 1 or more; HINT: see there; otherwise 0 */
 	unspin_u32 rank;      /* on_help, DIRECT and LEND: 1 or more; otherwise 0 */
 	unspin_u32 raise_ns;  /* HINT: self's virtual time goes up by so much; otherwise 0 */
 	unspin_u32 credit_ns; /* HINT: the candidate's goes down by so much; otherwise 0 */
@@ -103,7 +105,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, HINT
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
- *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT
+ *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
  *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
  *   on_turn       self begins a turn of its own: the state is made ready;  no answer
  */
@@ -126,6 +128,7 @@ UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 	facts->spun = UNSPIN_UNKNOWN_FACT;
 	facts->owes = UNSPIN_UNKNOWN_FACT;
 	facts->near = UNSPIN_UNKNOWN_FACT;
+	facts->sections = UNSPIN_UNKNOWN_FACT;
 }
 
 /* No queue, or none known. */

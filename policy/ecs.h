@@ -7,15 +7,38 @@
  * counters say. "Never twice in a row": the next one may come in its next turn. The penalty is local: the extra time is
  * charged to the vCPU like any other, so the fair scheduler runs others for longer afterwards.
  *
- * The paper's form (`ecs`) looks at nothing but the counters, protects waiters and holders alike, ends at the first tick or
- * timer after 1 ms, and does not protect a vCPU that a wake-up preempts. `ecs_give_back` is ours: the vCPU leaves at the
- * unlock that brings its counters to 0; its rows are separate. Unknown counters: PASS.
+ * The paper's form (`ecs`) looks at nothing but the counters, ends at the first tick or timer after 1 ms, and does not
+ * protect a vCPU that a wake-up preempts. Nothing is given back, so the guest is not told. `ecs_give_back` is ours: the guest
+ * is told, and the vCPU leaves when its counters come to 0; its rows are separate. Unknown counters: PASS.
+ *
+ * Which counters: the paper's two sums (Figure 2) where the guest counts by them, which is who is inside of something. A guest
+ * that never did, and keeps the loan's `critical` only, is taken by that word: there who waits for a lock is protected, too.
  */
 #ifndef UNSPIN_POLICY_ECS_H
 #define UNSPIN_POLICY_ECS_H
 
 #include "contract.h"
 #include "inefficiency.h"
+
+/* The paper's two sums together; a guest may say anything. */
+UNSPIN_PURE unspin_u32 unspin_ecs_sections(unspin_u32 non_preemptable, unspin_u32 preemptable)
+{
+	return non_preemptable > ~preemptable ? ~0u : non_preemptable + preemptable;
+}
+
+/* Critical sections as eCS counts them. */
+UNSPIN_PURE struct unspin_fact unspin_ecs_counted(const struct unspin_vcpu_facts *self)
+{
+	return fact_known(self->sections) ? self->sections : self->critical;
+}
+
+/* Known to be in one. */
+UNSPIN_PURE _Bool unspin_ecs_is_critical(const struct unspin_vcpu_facts *self)
+{
+	struct unspin_fact counted = unspin_ecs_counted(self);
+
+	return fact_known(counted) && counted.value != 0;
+}
 
 /* state->words[0]: extra schedules in this turn. */
 UNSPIN_PURE void ecs_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
@@ -26,10 +49,10 @@ UNSPIN_PURE void ecs_on_turn(const struct unspin_facts *facts, struct unspin_pol
 
 UNSPIN_PURE struct unspin_decision ecs_on_slice_end(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
-	if (state->words[0] || !fact_known(facts->self.critical) || facts->self.critical.value == 0)
+	if (state->words[0] || !unspin_ecs_is_critical(&facts->self))
 		return unspin_decide(UNSPIN_PASS, 0);
 	state->words[0] = 1;
-	return unspin_decide(UNSPIN_GRANT, UNSPIN_BUDGET_NS);
+	return unspin_decide(UNSPIN_EXTEND, UNSPIN_BUDGET_NS);
 }
 
 UNSPIN_PURE struct unspin_decision ecs_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
@@ -47,14 +70,18 @@ UNSPIN_PURE void ecs_give_back_on_turn(const struct unspin_facts *facts, struct 
 UNSPIN_PURE struct unspin_decision ecs_give_back_on_slice_end(const struct unspin_facts *facts,
 							      struct unspin_policy_state *state)
 {
-	return ecs_on_slice_end(facts, state);
+	struct unspin_decision decision = ecs_on_slice_end(facts, state);
+
+	if (decision.action == UNSPIN_EXTEND)
+		decision.action = UNSPIN_GRANT;
+	return decision;
 }
 
 UNSPIN_PURE struct unspin_decision ecs_give_back_on_look(const struct unspin_facts *facts,
 							 struct unspin_policy_state *state)
 {
 	(void)state;
-	return unspin_decide(fact_is(facts->self.critical, 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);
+	return unspin_decide(fact_is(unspin_ecs_counted(&facts->self), 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);
 }
 
 /* How well it did (ruling 22), of one VM or vCPU. Zeroes to begin with. */

@@ -88,7 +88,7 @@ struct unspin_decision_record {
 	struct unspin_decision decision;
 	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 400);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 416);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \

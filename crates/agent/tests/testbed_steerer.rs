@@ -13,6 +13,8 @@ mod checks;
 mod costs;
 #[path = "steerer/dry.rs"]
 mod dry;
+#[path = "steerer/ecs.rs"]
+mod ecs;
 #[path = "steerer/four_cpus.rs"]
 mod four_cpus;
 #[path = "steerer/helping.rs"]
@@ -69,6 +71,12 @@ const GUESTS: Checks = Checks {
     ..TWO_CPUS
 };
 
+/// Guests that say when they are in critical sections.
+const SECTIONS: Checks = Checks {
+    checks: &ecs::CHECKS,
+    ..TWO_CPUS
+};
+
 fn main() {
     let all = [
         TWO_CPUS.checks,
@@ -76,6 +84,7 @@ fn main() {
         ISOLATED.checks,
         ISOLATED_AT_BOOT.checks,
         GUESTS.checks,
+        SECTIONS.checks,
     ]
     .concat();
     Checks {
@@ -85,7 +94,7 @@ fn main() {
     .enter();
     checks::child();
     hostile_guests::child();
-    let boots: [(&str, Checks, u32, &[&str]); 5] = [
+    let boots: [(&str, Checks, u32, &[&str]); 6] = [
         ("every_check_passes_in_the_testbed", TWO_CPUS, 2, &[]),
         ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4, &[]),
         ("and_of_an_isolated_one", ISOLATED, 2, &["nohz_full=1"]),
@@ -96,6 +105,7 @@ fn main() {
             &["isolcpus=1"],
         ),
         ("and_of_guests", GUESTS, 2, &[]),
+        ("and_of_sections", SECTIONS, 2, &[]),
     ];
     let trials = boots.map(|(name, checks, cpus, arguments)| {
         let boot = Trial::test(name, move || {

@@ -89,6 +89,7 @@ mod shares;
 mod steer;
 mod steer_dry;
 mod steer_wait;
+mod tell_choice;
 mod testbed_boots;
 mod testbed_compare;
 mod testbed_policies;

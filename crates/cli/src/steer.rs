@@ -3,7 +3,8 @@
 
 use std::{os::unix::fs::MetadataExt, path::Path, process::ExitCode};
 
-use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, base_slice};
+use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, Told, base_slice};
+use unspin_policy::EcsAccount;
 use unspin_report::{Column, Document, Table, Unit};
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     policy_choice::ChosenPolicies,
     steer_dry,
     steer_wait::{Wait, print},
+    tell_choice::{TellChoice, Whom},
 };
 
 /// Room for some 80,000 decisions between two looks.
@@ -23,6 +25,14 @@ const COUNTER: &[Column] = &[
     Column::new("counter", "counter", Unit::Text),
     Column::new("value", "since attach", Unit::Count),
     Column::new("says", "what it counts", Unit::Text),
+];
+
+const ACCOUNT: &[Column] = &[
+    Column::new("boundaries", "ends of slices in one", Unit::Count),
+    Column::new("descheduled", "CPU lost there", Unit::Count),
+    Column::new("by_wakeup", "pushed aside in one", Unit::Count),
+    Column::new("avoided", "avoided", Unit::Percent),
+    Column::new("preempted_critical", "of all preemptions", Unit::Percent),
 ];
 
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
@@ -54,6 +64,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let status = wait.finish()?;
     let mut document = output::document("steer");
     add_counters(&mut document, &counters);
+    add_account(&mut document, &counters);
     print(&document, arguments)?;
     if let Some(end) = end {
         return Err(anyhow::anyhow!(
@@ -114,12 +125,26 @@ pub fn options(
         slice_ns: None,
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,
+        told: told(&arguments.tell)?,
         decision_log_bytes: match arguments.log_decisions {
             Some(_) => LOG_BYTES,
             None => 0,
         },
         ..SteerOptions::default()
     })
+}
+
+/// What `--tell` says; of two for the same, the later.
+fn told(choices: &[TellChoice]) -> Result<Told, Failure> {
+    let mut told = Told::default();
+    for choice in choices {
+        match &choice.whom {
+            Whom::Everyone => told.everyone = choice.level,
+            Whom::Process(process) => told.processes.push((*process, choice.level)),
+            Whom::Cgroup(folder) => told.cgroups.push((inode(folder)?, choice.level)),
+        }
+    }
+    Ok(told)
 }
 
 /// The number that the kernel knows a cgroup by.
@@ -142,5 +167,30 @@ fn add_counters(document: &mut Document, counters: &[SteerCounter]) {
             counter.says.into(),
         ]);
     }
+    document.table(table);
+}
+
+/// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
+fn add_account(document: &mut Document, counters: &[SteerCounter]) {
+    let value = |name: &str| {
+        let found = counters.iter().find(|counter| counter.name == name);
+        found.map_or(0, |counter| counter.value)
+    };
+    let account = EcsAccount {
+        boundaries: value("critical_ends"),
+        descheduled: value("critical_lost"),
+        by_wakeup: value("critical_pushed"),
+    };
+    let ended = value("ended");
+    let mut table = Table::new("ecs", "Preemptions in critical sections", ACCOUNT);
+    table.push(vec![
+        account.boundaries.into(),
+        account.descheduled.into(),
+        account.by_wakeup.into(),
+        account.avoided_ppm().map(|ppm| ppm as f64 / 1e4).into(),
+        (ended > 0)
+            .then(|| 100.0 * account.descheduled as f64 / ended as f64)
+            .into(),
+    ]);
     document.table(table);
 }

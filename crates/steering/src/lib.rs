@@ -30,10 +30,10 @@ mod raw {
 }
 
 pub use raw::{
-    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_FACT_KERNEL,
-    UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO, UNSPIN_ON_LOOK,
-    UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT, UNSPIN_REFUSE,
-    UNSPIN_YES, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
+    UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_EXTEND,
+    UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO,
+    UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT,
+    UNSPIN_REFUSE, UNSPIN_YES, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
     unspin_facts as Facts, unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
     unspin_vcpu_facts as VcpuFacts,
 };
@@ -206,6 +206,8 @@ pub enum Decision {
     Lend(u32),
     /// The vCPU goes on for so many nanoseconds at most.
     Grant(u32),
+    /// The same, but its guest is not told, and nobody looks before the time is up.
+    Extend(u32),
     /// The vCPU leaves its CPU.
     GiveBack,
     /// The vCPU leaves its CPU, and the candidate is next unless that is too unfair.
@@ -226,6 +228,7 @@ impl Decision {
             raw::UNSPIN_DIRECT => Decision::Direct,
             raw::UNSPIN_LEND => Decision::Lend(raw.budget_ns),
             raw::UNSPIN_GRANT => Decision::Grant(raw.budget_ns),
+            raw::UNSPIN_EXTEND => Decision::Extend(raw.budget_ns),
             raw::UNSPIN_GIVE_BACK => Decision::GiveBack,
             raw::UNSPIN_HINT => Decision::Hint {
                 threshold_ns: raw.budget_ns,

@@ -24,7 +24,8 @@ use crate::{
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer_dry.bpf.o"));
 
 /// Maps of the scheduler that its headers declare and nothing here uses.
-const UNUSED: [&str; 6] = [
+const UNUSED: [&str; 7] = [
+    "told_cgroups",
     "tasks",
     "cpus",
     "groups",

@@ -12,6 +12,7 @@ mod own;
 mod quotas;
 mod requirements;
 mod slice;
+mod tell;
 
 use std::os::fd::OwnedFd;
 
@@ -27,6 +28,7 @@ pub use dry_answers::DryAnswer;
 pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub use slice::{SliceSource, base_slice};
+pub use tell::{Tell, Told};
 
 /// How to steer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,9 +43,11 @@ pub struct SteerOptions {
     pub processes: Vec<u32>,
     /// Cgroups (inode numbers) whose vCPUs policies touch, with all below them.
     pub cgroups: Vec<u64>,
+    /// How much guests are told in their hint pages.
+    pub told: Told,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
-    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 264 each; 0: none are kept.
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 424 each; 0: none are kept.
     pub decision_log_bytes: u32,
 }
 
@@ -56,6 +60,7 @@ impl Default for SteerOptions {
             slice_ns: None,
             processes: Vec::new(),
             cgroups: Vec::new(),
+            told: Told::default(),
             run_statistics: false,
             decision_log_bytes: 0,
         }

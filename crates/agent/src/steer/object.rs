@@ -12,7 +12,7 @@ use unspin_abi as abi;
 use unspin_steering::Policies;
 
 use super::{
-    SteerError, SteerOptions, Steerer, cpus::Cpus, decisions::DecisionLog, own, requirements,
+    SteerError, SteerOptions, Steerer, Told, cpus::Cpus, decisions::DecisionLog, own, requirements,
 };
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
@@ -79,7 +79,7 @@ pub(super) fn settings(
         cpus,
         everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
         log_decisions: (options.decision_log_bytes > 0).into(),
-        reserved: 0,
+        tell: options.told.everyone.number(),
     }
 }
 
@@ -128,7 +128,23 @@ fn fill(
     for cpu in 0..cpus.count {
         set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
     }
+    choose_told(object, &options.told)?;
     choose_steered(object, options)
+}
+
+/// Whom is told another measure than everyone.
+fn choose_told(object: &Object, told: &Told) -> Result<(), Error> {
+    let processes = load::map(object, "told_processes")?;
+    for (process, tell) in &told.processes {
+        let tell = tell.number().to_ne_bytes();
+        update(&processes, &process.to_ne_bytes(), &tell)?;
+    }
+    let cgroups = load::map(object, "told_cgroups")?;
+    for (cgroup, tell) in &told.cgroups {
+        let tell = tell.number().to_ne_bytes();
+        update(&cgroups, &cgroup.to_ne_bytes(), &tell)?;
+    }
+    Ok(())
 }
 
 /// Whom policies touch, when not everyone.

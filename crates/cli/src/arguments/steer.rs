@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{Args, Subcommand};
 
 use super::{Observe, Output, OverrideArguments, parse_limit, parse_time};
-use crate::policy_choice::PolicyChoice;
+use crate::{policy_choice::PolicyChoice, tell_choice::TellChoice};
 
 /// `unspin compare`
 #[derive(Args, Debug)]
@@ -158,6 +158,10 @@ pub struct SteerArguments {
     /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
     #[arg(long = "cgroup", value_name = "FOLDER")]
     pub cgroups: Vec<PathBuf>,
+    /// How much guests are told in their hint pages: nothing, own (the default: what concerns the vCPU itself), or all (also
+    /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
+    #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
+    pub tell: Vec<TellChoice>,
     /// Detach after so long, as in 30s; until Ctrl-C when absent, or until COMMAND ends.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub duration: Option<Duration>,

@@ -79,6 +79,7 @@ impl<O: Observer> World<O> {
                 Some(at_ns) => self.fact(vcpu, 1, now_ns - at_ns),
                 None => self.fact(vcpu, 0, 0),
             },
+            sections: UNKNOWN,
             near: match steered.ran_on {
                 Some(cpu) => self.fact(vcpu, (cpu == near).into(), off_ns),
                 None => UNKNOWN,
@@ -95,6 +96,7 @@ impl<O: Observer> World<O> {
             spun: UNKNOWN,
             owes: UNKNOWN,
             near: UNKNOWN,
+            sections: UNKNOWN,
         };
         let now_ns = self.now_ns;
         let self_ = self.vcpu_facts(vcpu, cpu);
@@ -151,7 +153,9 @@ impl<O: Observer> World<O> {
                 self.reschedule_soon(cpu, Some(cpu));
                 return true;
             }
-            Decision::Pass | Decision::Refuse | Decision::Grant(_) => return false,
+            Decision::Pass | Decision::Refuse | Decision::Grant(_) | Decision::Extend(_) => {
+                return false;
+            }
         };
         let steer = self.scheduler.steering();
         if !steer.is_some_and(|steer| steer.lend(cpu, target, budget_ns != NEVER_NS)) {
@@ -208,31 +212,35 @@ impl<O: Observer> World<O> {
         if critical != 0 {
             self.vcpus[vcpu].statistics.boundaries_critical += 1;
         }
-        let budget_ns = if self.scheduler.steering().is_some() {
+        let granted = if self.scheduler.steering().is_some() {
             let facts = self.facts(cpu, vcpu, None);
             let policies = self.host.steering.policies;
             match policies.on_slice_end(&facts, &mut self.vcpus[vcpu].memory) {
-                Decision::Grant(budget_ns) => Some(u64::from(budget_ns)),
+                Decision::Grant(budget_ns) => Some((budget_ns.into(), true)),
+                Decision::Extend(budget_ns) => Some((budget_ns.into(), false)),
                 _ => None,
             }
         } else {
             let hints = self.vms[self.vcpus[vcpu].vm as usize].hints;
             let ecs = self.vcpus[vcpu].ecs.as_mut();
-            ecs.and_then(|ecs| ecs.on_slice_end(hints.then_some(critical)))
+            let budget_ns = ecs.and_then(|ecs| ecs.on_slice_end(hints.then_some(critical)));
+            // eCS's paper gives nothing back before the time is up.
+            budget_ns.map(|budget_ns| (budget_ns, self.host.ecs == Some(true)))
         };
-        let Some(budget_ns) = budget_ns else {
+        let Some((budget_ns, told)) = granted else {
             return false;
         };
         if let Some(steer) = self.scheduler.steering() {
             steer.grant(self.now_ns, cpu, budget_ns);
         }
         self.vcpus[vcpu].statistics.grants += 1;
-        self.borrow_begin(cpu, vcpu, budget_ns);
+        self.borrow_begin(cpu, vcpu, budget_ns, told);
         true
     }
 
-    /// From now on the vCPU there runs on time that is not its own.
-    pub(super) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64) {
+    /// From now on the vCPU there runs on time that is not its own; `told`: its guest hears of it, if it gives hints, and may
+    /// give it back before.
+    pub(super) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, told: bool) {
         let now_ns = self.now_ns;
         let hints = self.vms[self.vcpus[vcpu].vm as usize].hints;
         let model = self.host.steering;
@@ -240,8 +248,8 @@ impl<O: Observer> World<O> {
         let known = &mut self.vcpus[vcpu];
         known.steered.owes_since_ns = Some(now_ns);
         known.steered.entered_owing = false;
-        // Who is let run for the rest of a slice is not told; eCS's paper gives nothing back before the time is up.
-        known.borrowed = hints && capped && self.host.ecs != Some(false);
+        // Who is let run for the rest of a slice is not told.
+        known.borrowed = hints && capped && told;
         let task = known.task;
         let pcpu = &mut self.cpus[cpu.index()];
         let until_ns = now_ns.saturating_add(budget_ns).min(NEVER_NS - 1);
@@ -250,7 +258,7 @@ impl<O: Observer> World<O> {
         } else {
             until_ns
         };
-        pcpu.look_at_ns = if hints || !capped || self.host.ecs.is_some() {
+        pcpu.look_at_ns = if hints || !capped || !told || self.host.ecs.is_some() {
             NEVER_NS
         } else {
             now_ns + model.look_period_ns
@@ -347,7 +355,7 @@ impl<O: Observer> World<O> {
         {
             Some(Some(borrower)) if borrower == task => {
                 self.vcpus[vcpu].statistics.loans += 1;
-                self.borrow_begin(cpu, vcpu, budget_ns);
+                self.borrow_begin(cpu, vcpu, budget_ns, true);
             }
             Some(_) => {
                 self.vcpus[vcpu].steered.spun = 0;

@@ -27,6 +27,7 @@ pub fn vcpu(descheduled: bool) -> VcpuFacts {
         spun: seen(0),
         owes: seen(0),
         near: UNKNOWN,
+        sections: UNKNOWN,
     }
 }
 
