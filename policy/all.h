@@ -12,6 +12,8 @@
 #include "apple.h"
 #include "candidate.h"
 #include "candidate_walk.h"
+#include "counts.h"
+#include "critical_functions.h"
 #include "deboost.h"
 #include "ecs.h"
 #include "ecs_class.h"

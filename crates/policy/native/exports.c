@@ -153,6 +153,16 @@ unspin_u64 unspin_export_deboosted(unspin_u32 form, const struct unspin_deboost_
 	return unspin_deboosted(form, facts);
 }
 
+unspin_u32 unspin_export_counts_critical(const struct unspin_counts_seen *seen)
+{
+	return unspin_counts_critical(seen);
+}
+
+unspin_u32 unspin_export_critical_function(const char *symbol)
+{
+	return unspin_critical_function(symbol);
+}
+
 unspin_u64 unspin_export_lag_credited(const struct unspin_lag_facts *facts)
 {
 	return unspin_lag_credited(facts);

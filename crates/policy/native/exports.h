@@ -46,6 +46,8 @@ unspin_u32 unspin_export_walk_next(struct unspin_walk *walk);
 void unspin_export_walk_tried(struct unspin_walk *walk, unspin_u32 vcpu, int result);
 
 unspin_u64 unspin_export_deboosted(unspin_u32 form, const struct unspin_deboost_facts *facts);
+unspin_u32 unspin_export_counts_critical(const struct unspin_counts_seen *seen);
+unspin_u32 unspin_export_critical_function(const char *symbol);
 unspin_u64 unspin_export_lag_credited(const struct unspin_lag_facts *facts);
 _Bool unspin_export_lag_forces(unspin_u64 now_ns, unspin_u64 last_ns);
 

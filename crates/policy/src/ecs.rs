@@ -101,6 +101,12 @@ impl EcsClass {
         EcsClass::None,
     ];
 
+    /// `enum unspin_ecs_class`; `None`: in no critical section.
+    pub(crate) fn of(number: u32) -> Option<EcsClass> {
+        let class = EcsClass::ALL.get(number as usize).copied();
+        class.filter(|class| *class != EcsClass::None)
+    }
+
     /// The paper's abbreviation.
     pub fn name(self) -> &'static str {
         match self {

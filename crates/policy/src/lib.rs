@@ -5,6 +5,7 @@
 
 mod apple;
 mod candidate;
+mod critical;
 mod deboost;
 mod ecs;
 mod inefficiency;
@@ -19,6 +20,7 @@ mod window;
 
 pub use apple::{Apple, AppleEpoch, AppleRule};
 pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, verdict};
+pub use critical::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
 pub use deboost::{Deboost, DeboostPair};
 pub use ecs::{
     ECS_EXTRA_NS, Ecs, EcsAccount, EcsClass, EcsCounters, eschd_spins, pcpu_overloaded, schd_spins,
