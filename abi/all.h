@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /* all.h - every header of abi/, for the generator of the Rust bindings. */
+#include "counts.h"
 #include "events.h"
 #include "guest.h"
 #include "hint.h"

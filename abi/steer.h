@@ -49,7 +49,7 @@ enum unspin_steer_cpu {
 	X(refused, "of them refused")                                                                                  \
 	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
 	X(lent, "of them honoured as a loan")                                                                          \
-	X(hinted, "of them taken as a hint: the target runs on a turn of its own, unless that is too unfair")            \
+	X(hinted, "of them taken as a hint: the target runs on a turn of its own, unless that is too unfair")          \
 	X(hint_followed, "hints followed")                                                                             \
 	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
 	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
@@ -63,11 +63,12 @@ enum unspin_steer_cpu {
 	X(granted, "slices that were prolonged")                                                                       \
 	X(borrowed_ns, "time run on loans and directed yields, ns")                                                    \
 	X(granted_ns, "time run on grants, ns")                                                                        \
-	X(ended, "vCPUs that lost their CPU because their slice or extra time was over")                                \
-	X(critical_ends, "ends of vCPUs' slices and extra times in a critical section while somebody waited")           \
-	X(critical_lost, "of them those at which the vCPU lost its CPU")                                                \
-	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                            \
+	X(ended, "vCPUs that lost their CPU because their slice or extra time was over")                               \
+	X(critical_ends, "ends of vCPUs' slices and extra times in a critical section while somebody waited")          \
+	X(critical_lost, "of them those at which the vCPU lost its CPU")                                               \
+	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                           \
 	X(hints, "hint pages registered")                                                                              \
+	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
 	X(hint_failures, "hint pages that could not be read or written")                                               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

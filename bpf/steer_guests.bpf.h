@@ -58,6 +58,9 @@ static __always_inline bool read_hint(struct task_struct *p, const struct task_c
 	return true;
 }
 
+/* The same of a guest without such a page: steer_unhinted.bpf.h. */
+static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task);
+
 /* Refreshes what is known of p, which runs or has just been running. */
 static __always_inline void look_at(struct task_struct *p, struct task_context *task)
 {
@@ -65,10 +68,11 @@ static __always_inline void look_at(struct task_struct *p, struct task_context *
 	u32 mode = mode_of(task), sections;
 
 	task->mode = mode == UNSPIN_MODE_UNKNOWN ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){mode, 0};
-	task->critical = UNSPIN_UNKNOWN_FACT;
 	task->sections = UNSPIN_UNKNOWN_FACT;
-	if (!read_hint(p, task, &words))
+	if (!read_hint(p, task, &words)) {
+		task->critical = critical_unhinted(p, task);
 		return;
+	}
 	task->critical = (struct unspin_fact){words.critical, 0};
 	sections = unspin_ecs_sections(words.non_preemptable, words.preemptable);
 	task->by_class |= sections != 0;
@@ -169,6 +173,8 @@ static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 guest_physica
 	}
 	return 0;
 }
+
+#include "steer_unhinted.bpf.h"
 
 static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcpu *vcpu)
 {

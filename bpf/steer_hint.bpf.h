@@ -26,8 +26,8 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 {
 	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
 
-	order->self_vtime =
-		yielder->vtime_ns + weighted(effective_weight(yielder), uncharged_ns(yielder, now_ns) + yielder->debt_ns);
+	order->self_vtime = yielder->vtime_ns +
+			    weighted(effective_weight(yielder), uncharged_ns(yielder, now_ns) + yielder->debt_ns);
 	order->candidate_vtime = target->vtime_ns;
 	order->average_vtime = clock_of(target->home);
 	order->limit_vtime = reach(effective_weight(target));

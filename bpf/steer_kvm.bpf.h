@@ -27,6 +27,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 			acknowledge(p, task);
 		publish(p, task, 0, task->overloaded);
 	}
+	acknowledge_counts(p, vcpu);
 	if (task->asks) {
 		task->asks = 0;
 		if (help(p, task))
@@ -43,8 +44,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		if (is_told(task) && !task->silent && !task->told)
 			tell(p, task, 1);
 		watch(task);
-	} else if (task->give_back ||
-		   (!is_told(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
+	} else if (task->give_back || (!is_told(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
 		task->give_back = 0;
 		task->told = 0; /* who gives back has cleared the word before (abi/hint.h) */
 		count(unspin_steer_given_back, 1);
@@ -59,7 +59,8 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 {
 	struct task_context *task;
 
-	if (number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP)
+	if ((number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP) &&
+	    number != UNSPIN_HYPERCALL_REGISTER_COUNTS)
 		return 0;
 	task = context_of(bpf_get_current_task_btf());
 	if (!task || !task->vcpu || task->vm_generation != destroyed)
@@ -73,6 +74,10 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 		return 0;
 	if (number == UNSPIN_HYPERCALL_HELP) {
 		task->asks = 1;
+		return 0;
+	}
+	if (number == UNSPIN_HYPERCALL_REGISTER_COUNTS) {
+		count(unspin_steer_counts, learn_counts((struct kvm_vcpu *)task->vcpu, argument));
 		return 0;
 	}
 	/* Inside one page and aligned, or it is no hint. */

@@ -26,10 +26,10 @@ enum boundary {
 
 /* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
 struct task_context {
-	u64 vtime_ns;	/* weighted; what the queues are ordered by */
-	u64 charged_ns; /* sum_exec_runtime up to which it has been charged */
+	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
+	u64 charged_ns;	   /* sum_exec_runtime up to which it has been charged */
 	u64 charged_at_ns; /* when that was */
-	u64 debt_ns;	/* run by others at its charge, not in vtime_ns yet */
+	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
 	u64 turn_end_ns;
 	u64 timed_turn_ns; /* turn_end_ns for which a timer was set */
 	u64 queue;	   /* where it was inserted last */
@@ -47,13 +47,13 @@ struct task_context {
 	u32 yielding;	     /* gives its CPU to whoever is next */
 	u32 alone;	     /* runs until somebody else comes: no tick ends its turn */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
-	u32 steered;			   /* policies may touch it */
-	u64 vcpu;			   /* struct kvm_vcpu *, followed by safe reads only */
-	u64 vm;				   /* struct kvm *: a number here */
-	u64 vm_generation;		   /* `destroyed` when vcpu was learned */
-	u64 hint;			   /* host address of its struct unspin_hint; 0: none registered */
-	u64 left_ns;			   /* when it left its CPU */
-	u64 yielded_ns;			   /* when it last gave its CPU away; 0: never */
+	u32 steered;				     /* policies may touch it */
+	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
+	u64 vm;					     /* struct kvm *: a number here */
+	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
+	u64 hint;				     /* host address of its struct unspin_hint; 0: none registered */
+	u64 left_ns;				     /* when it left its CPU */
+	u64 yielded_ns;				     /* when it last gave its CPU away; 0: never */
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;

@@ -128,6 +128,7 @@ fn measure(
         runs: arguments.runs,
         features: arguments.features,
         ours,
+        counts: unspin_linux::CountsModule::Off,
         kernel_arguments: Vec::new(),
         symbols: false,
         limit: arguments.limit,

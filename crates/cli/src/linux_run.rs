@@ -59,6 +59,7 @@ pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
         runs: arguments.runs,
         features: arguments.features,
         ours: arguments.ours(),
+        counts: arguments.counts,
         kernel_arguments: arguments.kernel_arguments.clone(),
         symbols: arguments.symbols.is_some(),
         limit: arguments.limit,

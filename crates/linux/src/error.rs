@@ -19,6 +19,12 @@ pub enum Error {
         /// What was looked for.
         path: PathBuf,
     },
+    /// Nor is this.
+    #[error("the module for unmodified Linux guests is not built: {path} is missing; run `make linux-module`", path = .path.display())]
+    NoModule {
+        /// What was looked for.
+        path: PathBuf,
+    },
     /// A list of files names one that cannot lie below the programs' folder.
     #[error("{list} names {file:?}, which is no path below its folder; run `make clean-cache` and `make setup`", list = .list.display())]
     BadList {

@@ -52,7 +52,7 @@ pub fn run<E: From<Error>>(
     let folder = tempfile::tempdir().map_err(Error::system("making a temporary folder"))?;
     let initramfs = folder.path().join("initramfs");
     let command = options.load.command(options.groups, options.loops);
-    let built = load::initramfs(&options.programs, options.load, &command)?;
+    let built = load::initramfs(&options.programs, options.load, options.counts, &command)?;
     std::fs::write(&initramfs, built).map_err(Error::file("writing", &initramfs))?;
     let arguments = options.kernel_words();
     let mut fleet = Fleet::start(options, &arguments, folder.path(), &initramfs)?;

@@ -75,7 +75,13 @@ load() {
 }
 
 echo "kernel $($B uname -r)" >&3
-$B dmesg | $B grep -E '(kvm-guest|unspin): ' | $B sed 's/^/log /' >&3
+COUNTS=/usr/lib/modules/unspin_counts.ko
+if [ -e $COUNTS ]; then
+    # Its parameters stand on the kernel's command line, as a built-in module's do.
+    # shellcheck disable=SC2046 # one word, or none
+    $B insmod $COUNTS $($B grep -o 'unspin_counts[.]hooks=1' /proc/cmdline | $B cut -d . -f 2) 2>&1 | $B sed 's/^/failed /' >&3
+fi
+$B dmesg | $B grep -E '(kvm-guest|unspin|unspin_counts): ' | $B sed 's/^/log /' >&3
 read -r up _ </proc/uptime
 echo "ready $up" >&3
 while read -r word <&3; do

@@ -6,6 +6,7 @@
 //! QEMU, its libraries and the loads are packages that `make setup` fetches, verifies and unpacks into the cache; in the
 //! testbed they are copies of those.
 
+mod counts;
 mod error;
 mod features;
 mod fleet;
@@ -17,6 +18,7 @@ mod programs;
 mod report;
 mod talk;
 
+pub use counts::CountsModule;
 pub use error::Error;
 pub use features::{Features, Spinlocks};
 pub use fleet::run;

@@ -7,6 +7,7 @@ use std::path::Path;
 use unspin_testbed::cpio::Archive;
 
 use crate::Error;
+use crate::counts::CountsModule;
 use crate::programs::{MAKE, MMAPS, Programs, SHELL, TORTURE};
 
 /// PID 1 of every guest; `LOAD` in it is the command of the load.
@@ -91,8 +92,15 @@ impl Load {
 ///
 /// # Errors
 /// When a program is missing or cannot be read.
-pub fn initramfs(programs: &Programs, load: Load, command: &str) -> Result<Vec<u8>, Error> {
-    let files = programs.files(load.programs())?;
+pub fn initramfs(
+    programs: &Programs,
+    load: Load,
+    counts: CountsModule,
+    command: &str,
+) -> Result<Vec<u8>, Error> {
+    let mut wanted = load.programs().to_vec();
+    wanted.extend(counts.programs());
+    let files = programs.files(&wanted)?;
     let mut archive = Archive::new();
     let mut folders = BTreeSet::new();
     for folder in ["dev", "proc", "sys", "tmp", "usr/lib64"] {

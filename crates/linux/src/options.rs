@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::load::Load;
-use crate::{Error, Features, Ours, Programs};
+use crate::{CountsModule, Error, Features, Ours, Programs};
 
 /// What to run.
 pub struct Options {
@@ -31,6 +31,8 @@ pub struct Options {
     pub features: Features,
     /// What our kernel is told; `None`: the distribution's kernel runs. [`Programs::with_our_kernel`] goes with it.
     pub ours: Option<Ours>,
+    /// Whether the guests' module tells the host of the kernel's own counts.
+    pub counts: CountsModule,
     /// Appended to the guest kernel's command line.
     pub kernel_arguments: Vec<String>,
     /// Bring the symbols of the guest's kernel back from the first VM.
@@ -58,6 +60,7 @@ impl Options {
     /// Words of the guest kernel's command line beside those of its features.
     pub(crate) fn kernel_words(&self) -> Vec<String> {
         let mut words = self.ours.map(Ours::kernel_arguments).unwrap_or_default();
+        words.extend(self.counts.kernel_argument().map(str::to_owned));
         words.extend(self.kernel_arguments.iter().cloned());
         words
     }

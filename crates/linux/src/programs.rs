@@ -21,6 +21,8 @@ pub const MAKE: &str = "make";
 pub const MMAPS: &str = "mmaps";
 /// Linux's lock torture, the modules of our kernel.
 pub const TORTURE: &str = "torture";
+/// The module that tells the host of the kernel's own counts (abi/counts.h), of `make linux-module`.
+pub const COUNTS: &str = "counts";
 const BUILT: [&str; 3] = [MAKE, MMAPS, TORTURE];
 /// The name of the kernel with the papers' locks, where `guest-linux/build` puts it and in the testbed.
 const OUR_KERNEL: &str = "vmlinuz-unspin";
@@ -33,6 +35,8 @@ pub struct Programs {
     folder: PathBuf,
     /// What `make linux-guest` has built; it need not be there.
     built: PathBuf,
+    /// What `make linux-module` has built; nor need this.
+    module: PathBuf,
     kernel: PathBuf,
 }
 
@@ -43,8 +47,9 @@ impl Programs {
     /// # Errors
     /// [`Error::NotSetUp`] naming the first thing missing.
     pub fn find(in_testbed: bool, cache: &Path) -> Result<Programs, Error> {
-        let (folder, built, kernel) = if in_testbed {
+        let (folder, built, module, kernel) = if in_testbed {
             (
+                PathBuf::from(IN_TESTBED),
                 PathBuf::from(IN_TESTBED),
                 PathBuf::from(IN_TESTBED),
                 PathBuf::from(IN_TESTBED).join("vmlinuz"),
@@ -53,6 +58,7 @@ impl Programs {
             (
                 cache.join("linux-guest/current"),
                 cache.join("guest-linux/current"),
+                cache.join("guest-module/current"),
                 cache.join("kernel/current/vmlinuz"),
             )
         };
@@ -64,6 +70,7 @@ impl Programs {
         Ok(Programs {
             folder,
             built,
+            module,
             kernel,
         })
     }
@@ -140,10 +147,13 @@ impl Programs {
     fn list(&self, program: &str) -> Result<PathBuf, Error> {
         let name = format!("{program}.files");
         let built = self.built.join(&name);
+        let module = self.module.join(&name);
         let path = self.folder.join(&name);
         match () {
             () if path.exists() => Ok(path),
             () if built.exists() => Ok(built),
+            () if module.exists() => Ok(module),
+            () if program == COUNTS => Err(Error::NoModule { path: module }),
             () if BUILT.contains(&program) => Err(Error::NotBuilt { path: built }),
             () => Err(Error::NotSetUp { path }),
         }
@@ -152,11 +162,14 @@ impl Programs {
     /// Where a file of a list lies here.
     pub fn path(&self, file: &str) -> PathBuf {
         let path = self.folder.join("tree").join(file);
-        let built = self.built.join("tree").join(file);
-        if !path.exists() && built.exists() {
-            return built;
+        let elsewhere = [&self.built, &self.module].map(|folder| folder.join("tree").join(file));
+        if path.exists() {
+            return path;
         }
-        path
+        elsewhere
+            .into_iter()
+            .find(|path| path.exists())
+            .unwrap_or(path)
     }
 
     /// The guests' kernel.

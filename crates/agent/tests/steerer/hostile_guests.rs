@@ -56,8 +56,9 @@ pub fn child() {
 }
 
 /// What a guest does wrong, and the counter that shows that it did.
-static KINDS: [(&str, &str); 4] = [
+static KINDS: [(&str, &str); 5] = [
     ("hypercalls", "hint_failures"),
+    ("counts", "counts"),
     ("help", "helped"),
     ("critical", "lent"),
     ("yields", "directed"),
@@ -74,6 +75,16 @@ fn guest(kind: &str) {
             code.extend([0x48, 0x8b, 0x5e, 0x08]); // mov rbx, [rsi + 8]
             code.extend([0x48, 0x83, 0xc6, 0x10]); // add rsi, 16
             code.extend([0x81, 0xe6, 0xf0, 0x0f, 0, 0]); // and esi, 0xff0
+            code.extend([0x81, 0xce, 0x00, 0x60, 0, 0]); // or esi, DATA
+            code.extend(VMMCALL);
+        }
+        "counts" => {
+            data = counts();
+            code.extend([0x48, 0xc7, 0xc0]); // mov rax, ...
+            code.extend(abi::UNSPIN_HYPERCALL_REGISTER_COUNTS.to_le_bytes());
+            code.extend([0x48, 0x8b, 0x1e]); // mov rbx, [rsi]
+            code.extend([0x48, 0x83, 0xc6, 0x08]); // add rsi, 8
+            code.extend([0x81, 0xe6, 0xf8, 0x03, 0, 0]); // and esi, 0x3f8
             code.extend([0x81, 0xce, 0x00, 0x60, 0, 0]); // or esi, DATA
             code.extend(VMMCALL);
         }
@@ -105,6 +116,7 @@ fn guest(kind: &str) {
         vcpus: VCPUS,
         // Processes in the guest may not say anything: half of them try.
         in_user_mode: if kind == "hypercalls" { VCPUS / 2 } else { 0 },
+        ballooned: kind == "counts",
     });
 }
 
@@ -139,6 +151,79 @@ fn garbage() -> Vec<u8> {
         [number, addresses[at as usize % addresses.len()]]
     });
     pairs.flatten().flat_map(u64::to_le_bytes).collect()
+}
+
+/// 128 addresses of structs that say where counts lie, then the structs: one that always claims a critical section and a task
+/// at the very end of memory, and some in which nothing is where it can be.
+fn counts() -> Vec<u8> {
+    const STRUCTS: u64 = DATA + 0x400;
+    const MEMORY_END: u64 = 0x1_0000;
+    let right = abi::unspin_counts {
+        magic: abi::UNSPIN_COUNTS_MAGIC,
+        preempt_count: DATA,
+        current_task: STRUCTS + 0x38,
+        direct_map_bytes: u64::MAX,
+        rcu_nesting: abi::UNSPIN_COUNTS_OFFSET_MAX,
+        task_flags: abi::UNSPIN_COUNTS_OFFSET_MAX - 1,
+        sleeping: u32::MAX,
+        hooks: 1,
+        ..Default::default()
+    };
+    let mut structs = vec![right];
+    for wrong in [
+        0,
+        1,
+        MEMORY_END,
+        MEMORY_END - 2,
+        1 << 63,
+        u64::MAX,
+        0xffff_8880_0000_0000,
+    ] {
+        structs.push(abi::unspin_counts {
+            preempt_count: wrong,
+            ..right
+        });
+        structs.push(abi::unspin_counts {
+            current_task: wrong,
+            ..right
+        });
+        structs.push(abi::unspin_counts {
+            direct_map: wrong,
+            ..right
+        });
+        structs.push(abi::unspin_counts {
+            direct_map_bytes: wrong,
+            ..right
+        });
+    }
+    structs.push(abi::unspin_counts {
+        rcu_nesting: u32::MAX,
+        ..right
+    });
+    structs.push(abi::unspin_counts { magic: 0, ..right });
+    let mut addresses: Vec<u64> = (0..structs.len() as u64)
+        .map(|at| STRUCTS + 64 * at)
+        .collect();
+    addresses.extend([
+        STRUCTS + 4,
+        DATA + 0xfd0,
+        MEMORY_END,
+        0,
+        u64::MAX - 7,
+        1 << 63,
+    ]);
+    let mut data: Vec<u8> = (0..128)
+        .flat_map(|at| addresses[at % addresses.len()].to_le_bytes())
+        .collect();
+    for one in structs {
+        // SAFETY: integers in a struct without a gap (abi/counts.h asserts its size).
+        data.extend(unsafe {
+            std::mem::transmute::<abi::unspin_counts, [u8; size_of::<abi::unspin_counts>()]>(one)
+        });
+        // The pointer to the task that the structs name: the last word of memory.
+        data.extend((MEMORY_END - 8).to_le_bytes());
+    }
+    data
 }
 
 /// A process with such a guest, killed (SIGKILL) when dropped.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A VM of a few instructions, in kernel or user mode, that never ends: what no honest guest does.
 
-use std::{io, ptr, thread};
+use std::{io, ptr, thread, time::Duration};
 
 use kvm_bindings::{kvm_regs, kvm_segment, kvm_sregs, kvm_userspace_memory_region};
 use kvm_ioctls::{Kvm, VcpuFd};
@@ -27,6 +27,8 @@ pub struct Program {
     pub vcpus: u64,
     /// So many of them in CPL 3 instead of 0.
     pub in_user_mode: u64,
+    /// The host takes the page at `DATA` away and gives it back all the time, as a balloon does.
+    pub ballooned: bool,
 }
 
 /// Runs it until the process is killed; an exit to user space that is none of a signal panics.
@@ -35,7 +37,7 @@ pub fn run(program: &Program) {
     let vm = kvm.create_vm().expect("a VM");
     let entries = kvm_bindings::KVM_MAX_CPUID_ENTRIES;
     let cpuid = kvm.get_supported_cpuid(entries).expect("CPUID");
-    let memory = memory(program);
+    let memory: &[u8] = memory(program);
     let region = kvm_userspace_memory_region {
         slot: 0,
         flags: 0,
@@ -54,6 +56,9 @@ pub fn run(program: &Program) {
     });
     let vcpus: Vec<VcpuFd> = vcpus.collect();
     thread::scope(|scope| {
+        if program.ballooned {
+            scope.spawn(|| balloon(program, memory));
+        }
         for mut vcpu in vcpus {
             scope.spawn(move || {
                 loop {
@@ -66,6 +71,21 @@ pub fn run(program: &Program) {
             });
         }
     });
+}
+
+/// Takes the data's page away, so that what was registered there is neither mapped nor what it was, and puts it back.
+fn balloon(program: &Program, memory: &[u8]) {
+    let page = memory[DATA as usize..].as_ptr().cast_mut();
+    loop {
+        // SAFETY: one page inside the mapping, which is never taken away; Rust looks at none of it after the start, the
+        // guest at its own risk.
+        unsafe {
+            assert_eq!(libc::madvise(page.cast(), 4096, libc::MADV_DONTNEED), 0);
+            thread::sleep(Duration::from_micros(200));
+            ptr::copy_nonoverlapping(program.data.as_ptr(), page, program.data.len().min(4096));
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Guest memory: four levels of page tables that map the first 2 MiB one to one, the code, the data.

@@ -4,7 +4,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
-use unspin_linux::{Features, Lock, Marks, Ours};
+use unspin_linux::{CountsModule, Features, Lock, Marks, Ours};
 use unspin_scenario::{Host, Policy, Scheduler};
 
 use crate::arguments::{Observe, Output, parse_limit};
@@ -95,6 +95,15 @@ pub struct LinuxArguments {
     /// The guests mark what they hold in a page for the host (eCS): off, on, or no_save, an ablation.
     #[arg(long, value_enum, default_value = "off", requires = "lock")]
     pub ecs: Ecs,
+    /// The guests load a module that tells the host where their kernel's own counts of critical sections lie: off, on, or
+    /// hooks, which counts mutexes and reader-writer semaphores, too (`make linux-module` builds it; not with --lock).
+    #[arg(
+        long,
+        value_name = "WORD",
+        default_value = "off",
+        conflicts_with = "lock"
+    )]
+    pub counts: CountsModule,
     /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
     /// elsewhere it must be in force.
     #[arg(long, value_name = "NUMBER")]
@@ -153,6 +162,7 @@ impl LinuxArguments {
     pub fn programs(&self) -> Vec<&'static str> {
         let mut programs = vec![unspin_linux::QEMU];
         programs.extend(self.load.load().programs());
+        programs.extend(self.counts.programs());
         programs
     }
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_unhinted.bpf.h - the fact `critical` of a guest that writes no hint page: by its kernel's own counts.
+ */
+#ifndef UNSPIN_BPF_STEER_UNHINTED_H
+#define UNSPIN_BPF_STEER_UNHINTED_H
+
+#include "steer_counts.bpf.h"
+
+/* Counts are read while the vCPU's thread is current only: then their addresses mean what its VMM's process has there. */
+static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task)
+{
+	s64 critical;
+
+	if (!task->vcpu || task->vm_generation != destroyed || bpf_get_current_task_btf() != p ||
+	    scheduled(p)->flags & PF_EXITING)
+		return UNSPIN_UNKNOWN_FACT;
+	critical = critical_by_counts(p, (struct kvm_vcpu *)task->vcpu);
+	return critical < 0 ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){critical, 0};
+}
+
+#endif
