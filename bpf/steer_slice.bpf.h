@@ -19,7 +19,10 @@ struct {
 	__type(value, struct slice_timer);
 } slice_timers SEC(".maps");
 
-/* A vCPU's own slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. */
+/*
+ * A vCPU's slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. The turn may be another's,
+ * passed on for good: that one pays up to here, and for the grant who runs.
+ */
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
 {
 	struct unspin_facts facts = {};
@@ -32,6 +35,10 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	if (decision.action != UNSPIN_GRANT && decision.action != UNSPIN_EXTEND)
 		return false;
 	count(unspin_steer_granted, 1);
+	if (task->payer) {
+		charge(p, task);
+		task->payer = 0;
+	}
 	task->boundary = 0;
 	task->silent = decision.action == UNSPIN_EXTEND;
 	task->owes = OWES_GRANT;
@@ -43,9 +50,9 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 }
 
 /* Whether policies may be asked about the end of its slice at all. */
-static __always_inline bool is_on_own_turn(const struct task_context *task)
+static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
-	return task->vcpu && task->steered && !task->payer && task->owes == OWES_NOTHING && !task->yielding;
+	return task->vcpu && task->steered && task->owes == OWES_NOTHING && !task->yielding;
 }
 
 SEC("struct_ops/tick")
@@ -61,7 +68,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	if (scheduled(p)->scx.slice)
 		return;
 	reach_boundary(p, task);
-	if (control.policies && is_on_own_turn(task))
+	if (control.policies && may_be_prolonged(task))
 		prolong(p, task);
 }
 
@@ -75,7 +82,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	    before(bpf_ktime_get_ns(), task->turn_end_ns))
 		return 0;
 	reach_boundary(p, task);
-	if (control.policies && is_on_own_turn(task) && prolong(p, task))
+	if (control.policies && may_be_prolonged(task) && prolong(p, task))
 		return 0;
 	scx_bpf_task_set_slice(p, 0);
 	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);

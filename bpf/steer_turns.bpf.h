@@ -119,6 +119,8 @@ static __always_inline void go_back(struct cpu_context *here, struct task_contex
 static __always_inline void take_over(struct cpu_context *here, struct task_struct *p, struct task_context *task,
 				      u64 now_ns)
 {
+	struct unspin_facts nothing = {};
+
 	task->payer = here->next_payer;
 	task->lender = here->next_lender;
 	task->owes = here->next_owes;
@@ -128,8 +130,11 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	task->prepared = 1;
 	task->yielding = 0;
 	task->silent = 0;
-	if (!here->next_returns)
-		task->spun = 0;
+	if (here->next_returns)
+		return;
+	task->spun = 0;
+	if (task->owes == OWES_NOTHING)
+		policies_on_turn(control.policies, &nothing, &task->memory);
 }
 
 /*

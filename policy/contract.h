@@ -107,7 +107,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
  *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
- *   on_turn       self begins a turn of its own: the state is made ready;  no answer
+ *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer
  */
 
 /* No loan or grant lasts longer (issue of both: 1 ms; eCS section 4, ruling 22). */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What takes too long for every change: the scheduler for half a minute of VMs from each of five seeds, for ten minutes
-//! of stress-ng, and attached 200 times. Each in a boot of its own.
+//! of stress-ng, and attached 200 times; what eCS's extra schedules cost others. Each in a boot of its own.
 
 use std::time::Duration;
 
@@ -16,6 +16,8 @@ mod costs;
 #[path = "steerer/dry.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod dry;
+#[path = "steerer/ecs_fairness.rs"]
+mod ecs_fairness;
 #[path = "steerer/host.rs"]
 mod host;
 #[path = "steerer/hostile.rs"]
@@ -35,7 +37,7 @@ mod vms;
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod watchdog;
 
-static CHECKS: [(&str, fn()); 3] = [
+static CHECKS: [(&str, fn()); 5] = [
     (
         "vms_keep_to_their_weights",
         shares::vms_keep_to_their_weights,
@@ -45,6 +47,14 @@ static CHECKS: [(&str, fn()); 3] = [
         hostile::attached_200_times_under_load,
     ),
     ("stressed_for_minutes", stress::stressed_for_minutes),
+    (
+        "annotation_buys_no_share",
+        ecs_fairness::annotation_buys_no_share,
+    ),
+    (
+        "extra_time_delays_others_by_1_ms_at_most",
+        ecs_fairness::extra_time_delays_others_by_1_ms_at_most,
+    ),
 ];
 
 fn main() {

@@ -15,6 +15,9 @@ mod costs;
 mod dry;
 #[path = "steerer/ecs.rs"]
 mod ecs;
+#[path = "steerer/ecs_fairness.rs"]
+#[allow(dead_code, reason = "the long checks use the rest")]
+mod ecs_fairness;
 #[path = "steerer/four_cpus.rs"]
 mod four_cpus;
 #[path = "steerer/helping.rs"]
@@ -65,15 +68,9 @@ const ISOLATED_AT_BOOT: Checks = Checks {
     ..TWO_CPUS
 };
 
-/// Guests that ask for help, and guests that do worse.
+/// Guests that say when they are in critical sections, guests that ask for help, and guests that do worse.
 const GUESTS: Checks = Checks {
     checks: &hostile_guests::CHECKS,
-    ..TWO_CPUS
-};
-
-/// Guests that say when they are in critical sections.
-const SECTIONS: Checks = Checks {
-    checks: &ecs::CHECKS,
     ..TWO_CPUS
 };
 
@@ -84,7 +81,6 @@ fn main() {
         ISOLATED.checks,
         ISOLATED_AT_BOOT.checks,
         GUESTS.checks,
-        SECTIONS.checks,
     ]
     .concat();
     Checks {
@@ -94,7 +90,7 @@ fn main() {
     .enter();
     checks::child();
     hostile_guests::child();
-    let boots: [(&str, Checks, u32, &[&str]); 6] = [
+    let boots: [(&str, Checks, u32, &[&str]); 5] = [
         ("every_check_passes_in_the_testbed", TWO_CPUS, 2, &[]),
         ("so_does_every_one_of_four_cpus", FOUR_CPUS, 4, &[]),
         ("and_of_an_isolated_one", ISOLATED, 2, &["nohz_full=1"]),
@@ -105,7 +101,6 @@ fn main() {
             &["isolcpus=1"],
         ),
         ("and_of_guests", GUESTS, 2, &[]),
-        ("and_of_sections", SECTIONS, 2, &[]),
     ];
     let trials = boots.map(|(name, checks, cpus, arguments)| {
         let boot = Trial::test(name, move || {

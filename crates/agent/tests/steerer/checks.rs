@@ -11,7 +11,7 @@ use std::{
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use crate::{
-    costs, dry,
+    costs, dry, ecs_fairness,
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
     observer_vms::run_from,
@@ -96,6 +96,9 @@ pub fn child() {
             let seed = word(3).map_or(7, |word| word.parse().expect("a number"));
             let vm = match word(2).as_deref() {
                 Some("peaceful") => vms::peaceful(4),
+                Some("reading") => ecs_fairness::reading(true),
+                Some("reading-silently") => ecs_fairness::reading(false),
+                Some("critical") => ecs_fairness::always_critical(),
                 _ => vms::fighting(4),
             };
             run_from(seed, 600_000, vec![vm]);

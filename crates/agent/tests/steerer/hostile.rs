@@ -168,7 +168,7 @@ pub fn a_sleeper_is_served_soon_while_classes_change() {
 }
 
 /// The scheduling class of a thread; 0: of the caller.
-fn set_class(thread: i32, class: i32, priority: i32) {
+pub fn set_class(thread: i32, class: i32, priority: i32) {
     // SAFETY: plain numbers, for which zeros are a value.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;

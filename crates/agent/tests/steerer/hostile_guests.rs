@@ -17,7 +17,7 @@ use unspin_agent::Steerer;
 
 use crate::{
     checks::{counter, still_there},
-    helping,
+    ecs, helping,
     observer_vms::run_for,
     raw_vm::{DATA, HINT_BYTES, Program, run},
     vms::{fighting, steer},
@@ -30,7 +30,10 @@ const MEASURED: Duration = Duration::from_millis(1_800);
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// What runs in a boot of its own.
-pub static CHECKS: [(&str, fn()); 3] = [
+pub static CHECKS: [(&str, fn()); 6] = [
+    ecs::CHECKS[0],
+    ecs::CHECKS[1],
+    ecs::CHECKS[2],
     (
         "help_drains_what_kvm_cannot",
         helping::help_drains_what_kvm_cannot,

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What an extra schedule costs others: a VM that does not annotate (eCS, Figure 7; ruling 25), a real-time task, a task of more
+//! weight. Long checks: seconds of the testbed's time each.
+
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use unspin_abi::LockKind;
+use unspin_agent::Steerer;
+use unspin_scenario::{LockSharing, Vm, Workload};
+
+use crate::{
+    checks::{counter, still_there},
+    host::pin,
+    hostile::{Killed, set_class},
+    observer_vms::loops,
+    vms::{fighting, steer},
+};
+
+const PAPER: &str = "ecs";
+const OURS: &str = "ecs-give-back";
+
+/// eCS, section 5.3: tasks that read a file, with their sections counted or not.
+pub fn reading(hints: bool) -> Vm {
+    Vm {
+        lock: LockKind::from_name("rwsem").expect("there is one"),
+        workload: Workload::ReadAFile,
+        hold: loops(5_000),
+        reader_percent: 99,
+        tasks_per_vcpu: 2,
+        hints,
+        ..fighting(2)
+    }
+}
+
+/// In critical sections all the time: whatever the moment, it gets its extra schedule.
+pub fn always_critical() -> Vm {
+    Vm {
+        locks: LockSharing::Private,
+        user_work: loops(1),
+        kernel_work: loops(1),
+        hold: loops(50_000),
+        ..fighting(4)
+    }
+}
+
+/// A vCPU's thread.
+struct Thread(String);
+
+impl Thread {
+    /// All vCPUs of a process with one VM, by number; each alone on the CPU of its number.
+    fn pinned(process: u32) -> Vec<Thread> {
+        let folder = format!("/proc/{process}/task");
+        let tasks = fs::read_dir(folder).expect("it runs");
+        let mut vcpus = Vec::new();
+        for task in tasks {
+            let path = task.expect("a thread").path();
+            let name = fs::read_to_string(path.join("comm")).expect("it runs");
+            let Some(number) = name.trim().strip_prefix("vm0/vcpu") else {
+                continue;
+            };
+            let id = path.file_name().and_then(|id| id.to_str()?.parse().ok());
+            pin(id.expect("a number"), &[number.parse().expect("a number")]);
+            vcpus.push(Thread(path.display().to_string()));
+        }
+        assert_eq!(vcpus.len(), 2, "vCPUs of {process}");
+        vcpus
+    }
+
+    fn cpu_time(&self) -> Duration {
+        let text = fs::read_to_string(format!("{}/schedstat", self.0)).expect("it runs");
+        let ns = text.split(' ').next().and_then(|word| word.parse().ok());
+        Duration::from_nanos(ns.expect("a number"))
+    }
+
+    fn preemptions(&self) -> u64 {
+        let text = fs::read_to_string(format!("{}/status", self.0)).expect("it runs");
+        let mut lines = text.lines();
+        let line = lines.find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"));
+        line.and_then(|count| count.trim().parse().ok())
+            .expect("a number")
+    }
+}
+
+fn cpu_time(vcpus: &[Thread]) -> Duration {
+    vcpus.iter().map(Thread::cpu_time).sum()
+}
+
+fn preemptions(vcpus: &[Thread]) -> u64 {
+    vcpus.iter().map(Thread::preemptions).sum()
+}
+
+fn set(steerer: &Steerer, policies: &str) {
+    let policies = policies.parse().expect("policies");
+    steerer.set_policies(policies).expect("at any time");
+}
+
+/// Figure 7 (ruling 25): 10 s, an annotated VM against one that is not, each of two CPUs shared by one vCPU of each.
+pub fn annotation_buys_no_share() {
+    let steerer = steer("none", |_| ());
+    let kinds = ["reading", "reading-silently"];
+    let vms = kinds.map(|kind| Killed::vm(kind, 7));
+    std::thread::sleep(Duration::from_millis(300));
+    let threads = [0, 1].map(|vm: usize| Thread::pinned(vms[vm].id()));
+    for policies in [PAPER, OURS] {
+        set(&steerer, policies);
+        std::thread::sleep(Duration::from_millis(250));
+        let granted = counter(&steerer, "granted");
+        let switched = [0, 1].map(|vm: usize| preemptions(&threads[vm]));
+        let before = [0, 1].map(|vm: usize| cpu_time(&threads[vm]));
+        let (mut last, mut widest) = (before, 0.0f64);
+        for _ in 0..100 {
+            std::thread::sleep(Duration::from_millis(100));
+            let now = [0, 1].map(|vm: usize| cpu_time(&threads[vm]));
+            let ran = [0, 1].map(|vm: usize| (now[vm] - last[vm]).as_secs_f64() * 1e3);
+            widest = widest.max((ran[0] - ran[1]).abs());
+            last = now;
+        }
+        still_there(&steerer);
+        let ran = [0, 1].map(|vm: usize| (last[vm] - before[vm]).as_secs_f64());
+        let each =
+            [0, 1].map(|vm: usize| (preemptions(&threads[vm]) - switched[vm]) as f64 / 100.0);
+        let half = (ran[0] + ran[1]) / 2.0;
+        println!(
+            "  {policies}: {:.3} s annotated, {:.3} s not, of {half:.3} s; apart by {widest:.1} ms of 200 in 100 ms at most; {:.2} and {:.2} preemptions in 100 ms; {} extra schedules",
+            ran[0],
+            ran[1],
+            each[0],
+            each[1],
+            counter(&steerer, "granted") - granted
+        );
+        assert!(counter(&steerer, "granted") > granted, "{policies}");
+        for ran in ran {
+            assert!(
+                (ran / half - 1.0).abs() < 0.01,
+                "{policies}: {ran} of {half}"
+            );
+        }
+    }
+}
+
+/// By how much a thread that sleeps 1 ms again and again was late: in the mean, and at most.
+fn lateness(time: Duration, prepare: fn()) -> (Duration, Duration) {
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| {
+            prepare();
+            let asked = Duration::from_millis(1);
+            let (mut sum, mut count, mut longest) = (Duration::ZERO, 0, Duration::ZERO);
+            while !over.load(Ordering::Relaxed) {
+                let began = Instant::now();
+                std::thread::sleep(asked);
+                let late = began.elapsed() - asked;
+                (sum, count, longest) = (sum + late, count + 1, longest.max(late));
+            }
+            (sum / count, longest)
+        });
+        std::thread::sleep(time);
+        over.store(true, Ordering::Relaxed);
+        sleeper.join().expect("it sleeps")
+    })
+}
+
+fn real_time() {
+    set_class(0, libc::SCHED_FIFO, 1);
+}
+
+/// The weight of some nine tasks.
+fn heavy() {
+    // SAFETY: takes numbers only; 0 is the calling thread.
+    let status = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
+    assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
+}
+
+/// Beside vCPUs that always get their extra schedule, with eCS and without.
+pub fn extra_time_delays_others_by_1_ms_at_most() {
+    const TIME: Duration = Duration::from_secs(2);
+    let steerer = steer("none", |_| ());
+    let _vm = Killed::vm("critical", 7);
+    std::thread::sleep(Duration::from_millis(300));
+    for (who, prepare, may_ms) in [
+        ("a real-time task", real_time as fn(), 0.1),
+        ("a task of nice -10", heavy as fn(), 1.1),
+    ] {
+        set(&steerer, "none");
+        let none = lateness(TIME, prepare);
+        for policies in [PAPER, OURS] {
+            set(&steerer, policies);
+            let granted = counter(&steerer, "granted");
+            let late = lateness(TIME, prepare);
+            let granted = counter(&steerer, "granted") - granted;
+            still_there(&steerer);
+            println!(
+                "  {who}, {policies}: late by {:?} in the mean, {:?} at most; without {:?} and {:?}; {granted} extra schedules",
+                late.0, late.1, none.0, none.1
+            );
+            assert!(granted > 50, "{granted}");
+            let more_ms = (late.1.as_secs_f64() - none.1.as_secs_f64()) * 1e3;
+            assert!(more_ms < may_ms, "{who}, {policies}: {more_ms} ms more");
+        }
+    }
+}
