@@ -84,6 +84,18 @@ struct unspin_steer_counters {
 	unspin_u64 of[UNSPIN_STEER_COUNTER_COUNT];
 };
 
+/* What the guest of one VM claimed and asked for since attach (bpf/steer_conduct.bpf.h, policy/conduct.h). */
+struct unspin_steer_conduct {
+	unspin_u64 boundaries;	  /* ends of slices at which its page was read */
+	unspin_u64 claimed;	  /* of them with `critical` above 0 */
+	unspin_u64 borrowed;	  /* loans and grants it was told of */
+	unspin_u64 overrun;	  /* of them ended by the clock */
+	unspin_u64 page_failures; /* its page could not be read, or had no magic */
+	unspin_u64 bad_addresses; /* registrations of what is no page of its memory, or not aligned */
+	unspin_u64 idle_calls;	  /* gave back without owing anything */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_conduct, 56);
+
 /* What an object with a policy of a user's own says of itself (section .rodata.own), looked at before it is loaded. */
 struct unspin_own_policy {
 	unspin_u32 contract; /* UNSPIN_POLICY_CONTRACT, policy/contract.h */

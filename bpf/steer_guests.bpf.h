@@ -11,6 +11,7 @@
 #ifndef UNSPIN_BPF_STEER_GUESTS_H
 #define UNSPIN_BPF_STEER_GUESTS_H
 
+#include "steer_conduct.bpf.h"
 #include "steer_turns.bpf.h"
 
 #include "../abi/events.h"
@@ -53,6 +54,7 @@ static __always_inline bool read_hint(struct task_struct *p, const struct task_c
 	/* A safe read: it fails instead of faulting. */
 	if (bpf_probe_read_user(words, sizeof(*words), (void *)task->hint) || words->magic != UNSPIN_HINT_MAGIC) {
 		count(unspin_steer_hint_failures, 1);
+		note_conduct(page_failures);
 		return false;
 	}
 	return true;
@@ -181,6 +183,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	struct group *group = group_at(task->group);
 
+	begin_conduct();
 	task->vcpu = (u64)vcpu;
 	task->vm = (u64)vcpu->kvm;
 	task->vm_generation = destroyed;
@@ -291,6 +294,7 @@ static int look(void *map, u32 *cpu, struct cpu_context *here)
 		count(unspin_steer_capped, 1);
 		if (task->owes == OWES_GRANT)
 			reach_boundary(p, task);
+		note_conduct(overrun);
 		leave(p, task);
 	} else if (!task->silent && done_with_it(p, task, now_ns)) {
 		count(unspin_steer_given_back, 1);

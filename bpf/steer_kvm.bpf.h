@@ -40,6 +40,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	}
 	if (task->watched_ns != task->owes_since_ns) {
+		note_conduct(borrowed);
 		task->give_back = 0;
 		if (is_told(task) && !task->silent && !task->told)
 			tell(p, task, 1);
@@ -66,6 +67,8 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 	if (!task || !task->vcpu || task->vm_generation != destroyed)
 		return 0;
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
+		if (task->owes == OWES_NOTHING)
+			note_conduct(idle_calls);
 		task->give_back = 1;
 		return 0;
 	}
@@ -81,12 +84,16 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
 		return 0;
 	}
 	/* Inside one page and aligned, or it is no hint. */
-	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32))
+	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32)) {
+		note_conduct(bad_addresses);
 		return 0;
+	}
 	if (!task->hint)
 		count(unspin_steer_hints, 1);
 	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
 	task->published = 0;
+	if (!task->hint)
+		note_conduct(bad_addresses);
 	task->acknowledge = 1;
 	return 0;
 }

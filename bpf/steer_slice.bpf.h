@@ -29,6 +29,11 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	struct unspin_decision decision;
 	u64 now_ns = bpf_ktime_get_ns();
 
+	if (fact_known(task->critical)) {
+		note_conduct(boundaries);
+		if (task->critical.value)
+			note_conduct(claimed);
+	}
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);

@@ -26,6 +26,8 @@ unsafe impl Plain for abi::unspin_steer_options {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_control {}
 // SAFETY: as above.
+unsafe impl Plain for abi::unspin_steer_conduct {}
+// SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_own_policy {}

@@ -3,7 +3,7 @@
 
 use unspin_report::{Cell, Column, Table, Unit};
 
-use crate::{arguments::DoctorArguments, doctor_checks, failure::Failure, output};
+use crate::{arguments::DoctorArguments, doctor_checks, doctor_kernel, failure::Failure, output};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +87,9 @@ const COLUMNS: &[Column] = &[
 
 /// Prints every check. Something missing is a finding, not a failure: the exit status is 0 when all were made.
 pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
+    if let Some(kernel) = &arguments.kernel {
+        return doctor_kernel::run(kernel, arguments.output);
+    }
     let checks = doctor_checks::all();
     let mut document = output::document("doctor");
     let mut table = Table::new("doctor", "", COLUMNS);

@@ -30,6 +30,7 @@ mod decision_log;
 mod demo;
 mod doctor;
 mod doctor_checks;
+mod doctor_kernel;
 mod doctor_tools;
 mod event_file;
 mod exit_cost_tables;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
-use std::{os::unix::fs::MetadataExt, path::Path, process::ExitCode};
+use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode};
 
 use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, Told, base_slice};
 use unspin_policy::EcsAccount;
 use unspin_report::{Column, Document, Table, Unit};
+use unspin_steering::Conduct;
 
 use crate::{
     arguments::SteerArguments,
@@ -20,6 +21,18 @@ use crate::{
 
 /// Room for some 80,000 decisions between two looks.
 const LOG_BYTES: u32 = 16 << 20;
+
+const CONDUCT: &[Column] = &[
+    Column::new("process", "VM process", Unit::Text),
+    Column::new("boundaries", "slice ends", Unit::Count),
+    Column::new("claimed", "claimed", Unit::Count),
+    Column::new("borrowed", "loans, grants", Unit::Count),
+    Column::new("overrun", "overrun", Unit::Count),
+    Column::new("page_failures", "page failures", Unit::Count),
+    Column::new("bad_addresses", "bad addresses", Unit::Count),
+    Column::new("idle_calls", "idle calls", Unit::Count),
+    Column::new("says", "what no honest guest does", Unit::Text),
+];
 
 const COUNTER: &[Column] = &[
     Column::new("counter", "counter", Unit::Text),
@@ -45,12 +58,14 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let options = options(arguments, &chosen)?;
     let log = arguments.log_decisions.as_deref();
     let mut log = log.map(DecisionFile::create).transpose()?;
+    let mut named = BTreeSet::new();
     let steerer = Steerer::attach(&options).map_err(anyhow::Error::from)?;
     say(&chosen, &steerer)?;
     wait.start(&arguments.command)?;
     let end = loop {
         let goes_on = wait.goes_on()?;
         write_decisions(&steerer, log.as_mut())?;
+        name_who_lies(&steerer, &mut named)?;
         let ended = steerer.ended().map_err(anyhow::Error::from)?;
         if ended.is_some() || !goes_on {
             break ended;
@@ -58,6 +73,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     };
     write_decisions(&steerer, log.as_mut())?;
     log.map(DecisionFile::finish).transpose()?;
+    let conduct = name_who_lies(&steerer, &mut named)?;
     let counters = steerer.counters().map_err(anyhow::Error::from)?;
     drop(steerer);
     // A command outlives its scheduler: what it did after that is its own.
@@ -65,6 +81,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let mut document = output::document("steer");
     add_counters(&mut document, &counters);
     add_account(&mut document, &counters);
+    add_conduct(&mut document, &conduct);
     print(&document, arguments)?;
     if let Some(end) = end {
         return Err(anyhow::anyhow!(
@@ -90,6 +107,24 @@ fn write_decisions(steerer: &Steerer, log: Option<&mut DecisionFile>) -> Result<
     });
     drained.map_err(anyhow::Error::from)?;
     Ok(written?)
+}
+
+/// Warns once of each VM whose guest does what no honest one does (policy/conduct.h); what all of them did.
+fn name_who_lies(
+    steerer: &Steerer,
+    named: &mut BTreeSet<u32>,
+) -> Result<Vec<(u32, Conduct)>, Failure> {
+    let all = steerer.conduct().map_err(anyhow::Error::from)?;
+    for (process, conduct) in &all {
+        let says = conduct.says();
+        if !says.is_empty() && named.insert(*process) {
+            eprintln!(
+                "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
+                says.join("; it ")
+            );
+        }
+    }
+    Ok(all)
 }
 
 /// What is attached, in one line on standard error.
@@ -192,5 +227,23 @@ fn add_account(document: &mut Document, counters: &[SteerCounter]) {
             .then(|| 100.0 * account.descheduled as f64 / ended as f64)
             .into(),
     ]);
+    document.table(table);
+}
+
+fn add_conduct(document: &mut Document, conduct: &[(u32, Conduct)]) {
+    let mut table = Table::new("conduct", "What guests claimed", CONDUCT);
+    for (process, of) in conduct {
+        table.push(vec![
+            process.to_string().into(),
+            of.boundaries.into(),
+            of.claimed.into(),
+            of.borrowed.into(),
+            of.overrun.into(),
+            of.page_failures.into(),
+            of.bad_addresses.into(),
+            of.idle_calls.into(),
+            of.says().join("; ").into(),
+        ]);
+    }
     document.table(table);
 }

@@ -39,6 +39,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     let scenario = scenario_of(&arguments.command)?;
     let linux = linux_of(&arguments.command);
     let mut options = Options::new(cache);
+    options.kernel = arguments.kernel.clone();
     options.cpus = arguments.cpus;
     options.memory_mib = arguments.memory_mib;
     options.deterministic = arguments.deterministic;

@@ -17,6 +17,11 @@ _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vti
 	return hint_is_followed(candidate_vtime, first_vtime, threshold_ns);
 }
 
+unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts)
+{
+	return unspin_conduct_of(counts);
+}
+
 const char *const steering_names[UNSPIN_POLICY_COUNT] = {
 #define NAME(bit, prefix, name) [bit] = name,
 	UNSPIN_POLICIES(NAME)

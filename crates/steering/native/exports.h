@@ -3,12 +3,15 @@
 #ifndef UNSPIN_STEERING_EXPORTS_H
 #define UNSPIN_STEERING_EXPORTS_H
 
+#include "../../../policy/conduct.h"
 #include "../../../policy/steering.h"
 
 struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, const struct unspin_facts *facts,
 				       struct unspin_policy_memory *memory);
 void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, struct unspin_policy_memory *memory);
 _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns);
+
+unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts);
 
 /* By bit: the policies' names. */
 extern const char *const steering_names[UNSPIN_POLICY_COUNT];

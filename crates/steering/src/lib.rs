@@ -2,6 +2,7 @@
 //! The steering policies of `policy/` for user space: their names, and the very C functions that the host's BPF programs
 //! call, so that a decision taken there can be taken again here.
 
+mod conduct;
 mod duration;
 mod new;
 mod own;
@@ -12,6 +13,7 @@ mod sources;
 
 use std::{ffi::CStr, fmt, str::FromStr};
 
+pub use conduct::Conduct;
 pub use new::write_new_policy;
 pub use own::{OwnSource, Tested, check_name};
 pub use own_error::OwnError;

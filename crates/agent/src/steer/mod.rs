@@ -18,7 +18,7 @@ use std::os::fd::OwnedFd;
 
 use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
-use unspin_steering::{DecisionRecord, Policies};
+use unspin_steering::{Conduct, DecisionRecord, Policies};
 
 use crate::load;
 use decisions::DecisionLog;
@@ -104,6 +104,7 @@ pub struct Steerer {
     control: MapHandle,
     ended: MapHandle,
     counters: MapHandle,
+    conduct: MapHandle,
     decisions: DecisionLog,
     object: Object,
     slice_ns: u64,
@@ -149,6 +150,14 @@ impl Steerer {
             .zip(sums.of)
             .map(|((name, says), value)| SteerCounter { name, says, value })
             .collect())
+    }
+
+    /// What each VM's guest claimed and asked for, by process, in the order of their numbers.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the map.
+    pub fn conduct(&self) -> Result<Vec<(u32, Conduct)>, SteerError> {
+        object::read_conduct(&self.conduct)
     }
 
     /// Why the kernel has sent the scheduler away; `None` while it is attached.

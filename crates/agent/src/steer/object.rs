@@ -9,7 +9,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
 use unspin_abi as abi;
-use unspin_steering::Policies;
+use unspin_steering::{Conduct, Policies};
 
 use super::{
     SteerError, SteerOptions, Steerer, Told, cpus::Cpus, decisions::DecisionLog, own, requirements,
@@ -61,6 +61,7 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
         control,
         ended: load::map(&object, ".data.ended")?,
         counters: load::map(&object, "counters")?,
+        conduct: load::map(&object, "conduct")?,
         decisions,
         object,
         slice_ns,
@@ -240,6 +241,33 @@ pub(super) fn read_counters(
         }
     }
     Ok(sums)
+}
+
+/// What each VM's guest did, by process.
+pub(super) fn read_conduct(map: &MapHandle) -> Result<Vec<(u32, Conduct)>, SteerError> {
+    let mut all = Vec::new();
+    for key in map.keys() {
+        let value = map
+            .lookup(&key, MapFlags::ANY)
+            .map_err(|source| load::refused("reading the BPF map conduct", source))?;
+        // Another VM has taken its room in between.
+        let (Some(value), Ok(process)) = (value, <[u8; 4]>::try_from(key)) else {
+            continue;
+        };
+        let of: abi::unspin_steer_conduct = bytes::read("conduct", &value)?;
+        let conduct = Conduct {
+            boundaries: of.boundaries,
+            claimed: of.claimed,
+            borrowed: of.borrowed,
+            overrun: of.overrun,
+            page_failures: of.page_failures,
+            bad_addresses: of.bad_addresses,
+            idle_calls: of.idle_calls,
+        };
+        all.push((u32::from_ne_bytes(process), conduct));
+    }
+    all.sort_by_key(|(process, _)| *process);
+    Ok(all)
 }
 
 /// Name and meaning of each counter, in order.

@@ -66,8 +66,8 @@ pub fn attached_and_detached_under_load() {
     attached_under_load(2);
 }
 
-pub fn attached_200_times_under_load() {
-    attached_under_load(200);
+pub fn attached_1000_times_under_load() {
+    attached_under_load(1_000);
 }
 
 /// Again and again, with tasks running and a VM in the middle of its loans.

@@ -123,6 +123,10 @@ pub struct EngineArguments {
 /// `unspin doctor`
 #[derive(Args, Debug)]
 pub struct DoctorArguments {
+    /// Instead of this machine: whether every BPF program of ours finds what it needs in that kernel, without booting it.
+    /// A folder with `vmlinuz` and `modules/`, as set-up's cache has them; what is packed is unpacked beside it.
+    #[arg(long, value_name = "FOLDER")]
+    pub kernel: Option<PathBuf>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -146,6 +150,10 @@ pub struct TestbedArguments {
     /// Memory of the emulated machine.
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     pub memory_mib: u32,
+    /// Boot another kernel than the cache's: a folder with `vmlinuz` and `modules/`, called after its release
+    /// (setup/kernels makes some).
+    #[arg(long, value_name = "FOLDER")]
+    pub kernel: Option<PathBuf>,
     /// Virtual time on one thread: the same output, byte for byte, for the same scenario, seed and binary.
     #[arg(long)]
     pub deterministic: bool,

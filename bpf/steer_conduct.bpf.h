@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_conduct.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
+ * (policy/conduct.h says what is one). Counted on the vCPU's own thread only.
+ */
+#ifndef UNSPIN_BPF_STEER_CONDUCT_H
+#define UNSPIN_BPF_STEER_CONDUCT_H
+
+#include "steer_state.bpf.h"
+
+/* By process; those not heard of for longest make room. Preallocated: entries are made with interrupts off. */
+struct {
+	__uint(type, STEER_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, struct unspin_steer_conduct);
+} conduct SEC(".maps");
+
+static struct unspin_steer_conduct no_conduct;
+
+/* The current thread is a vCPU's from now on. */
+static __always_inline void begin_conduct(void)
+{
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+
+	bpf_map_update_elem(&conduct, &process, &no_conduct, BPF_NOEXIST);
+}
+
+/* One more of what stands at that offset of struct unspin_steer_conduct: a constant of the caller. */
+static __always_inline void note_conduct_at(u32 offset)
+{
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct unspin_steer_conduct *of = bpf_map_lookup_elem(&conduct, &process);
+
+	/* In bounds: every offset is that of a field of 8 bytes. */
+	if (of)
+		__sync_fetch_and_add((u64 *)((void *)of + offset), 1);
+}
+
+#define note_conduct(field) note_conduct_at(__builtin_offsetof(struct unspin_steer_conduct, field))
+
+#endif
