@@ -15,8 +15,10 @@ struct unspin_steer_options {
 	unspin_u32 everyone;	  /* 1: policies touch every vCPU; 0: those of steered processes and cgroups */
 	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
 	unspin_u32 tell;	  /* enum unspin_steer_tell, of guests for which nothing else was said */
+	unspin_u32 sections;	  /* functions in the map `sections`, at most UNSPIN_STEER_SECTIONS_MAX; 0: none */
+	unspin_u32 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 24);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 32);
 
 /* How much guests are told in their hint pages; what each level means for them stands in hint.h. */
 enum unspin_steer_tell {
@@ -24,6 +26,14 @@ enum unspin_steer_tell {
 	UNSPIN_STEER_TELL_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
 	UNSPIN_STEER_TELL_ALL = 2, /* `pcpu_overloaded`, too */
 };
+
+/* A piece of a guest kernel's text that only runs inside critical sections; guest-virtual, `end` is the first beyond it. */
+struct unspin_steer_section {
+	unspin_u64 first;
+	unspin_u64 end;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_section, 16);
+#define UNSPIN_STEER_SECTIONS_MAX 4096u
 
 /* Written by user space at any time. */
 struct unspin_steer_control {
@@ -69,6 +79,7 @@ enum unspin_steer_cpu {
 	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                           \
 	X(hints, "hint pages registered")                                                                              \
 	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
+	X(in_sections, "looks that found a guest in a function of --sections")                                         \
 	X(hint_failures, "hint pages that could not be read or written")                                               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

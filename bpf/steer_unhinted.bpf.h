@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_unhinted.bpf.h - the fact `critical` of a guest that writes no hint page: by its kernel's own counts.
+ * steer_unhinted.bpf.h - the fact `critical` of a guest that registered no hint page: by its kernel's own counts, or
+ * else by its instruction pointer.
  */
 #ifndef UNSPIN_BPF_STEER_UNHINTED_H
 #define UNSPIN_BPF_STEER_UNHINTED_H
 
 #include "steer_counts.bpf.h"
+#include "steer_sections.bpf.h"
 
 /* Counts are read while the vCPU's thread is current only: then their addresses mean what its VMM's process has there. */
 static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task)
@@ -16,7 +18,7 @@ static __always_inline struct unspin_fact critical_unhinted(struct task_struct *
 	    scheduled(p)->flags & PF_EXITING)
 		return UNSPIN_UNKNOWN_FACT;
 	critical = critical_by_counts(p, (struct kvm_vcpu *)task->vcpu);
-	return critical < 0 ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){critical, 0};
+	return critical < 0 ? critical_by_address(task) : (struct unspin_fact){critical, 0};
 }
 
 #endif

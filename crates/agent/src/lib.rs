@@ -40,9 +40,9 @@ pub use observer::Observer;
 pub use options::{EventMask, ObserveOptions};
 pub use recorder::{Recorded, Recorder};
 pub use steer::{
-    DryAnswer, DryLosses, DryRun, OwnPolicy, OwnPolicyError, SliceSource, SteerCounter, SteerEnd,
-    SteerError, SteerOptions, Steerer, Tell, Told, base_slice, running_own_policy,
-    set_running_policies,
+    DryAnswer, DryLosses, DryRun, OwnPolicy, OwnPolicyError, SECTIONS_MAX, SliceSource,
+    SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Tell, Told, base_slice,
+    running_own_policy, set_running_policies,
 };
 pub use thread_hints::ThreadHints;
 pub use threads::monotonic_ns;

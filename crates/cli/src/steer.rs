@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
-use std::{collections::BTreeSet, os::unix::fs::MetadataExt, path::Path, process::ExitCode};
+use std::{
+    collections::BTreeSet, fmt::Display, ops::Range, os::unix::fs::MetadataExt, path::Path,
+    process::ExitCode,
+};
 
-use unspin_agent::{SliceSource, SteerCounter, SteerOptions, Steerer, Told, base_slice};
-use unspin_policy::EcsAccount;
+use unspin_agent::{
+    SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, Told, base_slice,
+};
+use unspin_policy::{EcsAccount, critical_function};
 use unspin_report::{Column, Document, Table, Unit};
 use unspin_steering::Conduct;
 
@@ -12,6 +17,7 @@ use crate::{
     arguments::SteerArguments,
     decision_log::DecisionFile,
     failure::Failure,
+    outcomes::read_symbols,
     output,
     policy_choice::ChosenPolicies,
     steer_dry,
@@ -161,6 +167,10 @@ pub fn options(
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,
         told: told(&arguments.tell)?,
+        sections: arguments
+            .sections
+            .as_deref()
+            .map_or(Ok(Vec::new()), sections)?,
         decision_log_bytes: match arguments.log_decisions {
             Some(_) => LOG_BYTES,
             None => 0,
@@ -180,6 +190,22 @@ fn told(choices: &[TellChoice]) -> Result<Told, Failure> {
         }
     }
     Ok(told)
+}
+
+/// The pieces of the guests' kernel that only run inside critical sections.
+fn sections(file: &Path) -> Result<Vec<Range<u64>>, Failure> {
+    let wrong = |error: &dyn Display| Failure::Usage(format!("{}: {error}", file.display()));
+    let symbols = read_symbols(file)?;
+    let pieces = symbols.pieces(|name| critical_function(name).is_some());
+    match pieces.len() {
+        0 => Err(wrong(
+            &"no function in it is one that only runs inside critical sections; is it a Linux kernel's?",
+        )),
+        1..=SECTIONS_MAX => Ok(pieces),
+        many => Err(wrong(&format!(
+            "{many} such functions, {SECTIONS_MAX} are the most"
+        ))),
+    }
 }
 
 /// The number that the kernel knows a cgroup by.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A guest kernel's symbols: `System.map` or `/proc/kallsyms`.
 
+use std::ops::Range;
+
 use unspin_policy::{Symbol, symbol_of};
 
 /// Bytes after the last symbol that still belong to it.
@@ -86,6 +88,23 @@ impl Symbols {
         (!last || offset < LAST_BYTES).then_some((name, offset))
     }
 
+    /// The functions that `wanted` says yes to, in order of addresses; neighbours are one piece.
+    pub fn pieces(&self, wanted: impl Fn(&str) -> bool) -> Vec<Range<u64>> {
+        let mut pieces: Vec<Range<u64>> = Vec::new();
+        for (index, (first, name)) in self.functions.iter().enumerate() {
+            if !wanted(name) {
+                continue;
+            }
+            let next = self.functions.get(index + 1);
+            let end = next.map_or(first.saturating_add(LAST_BYTES), |(next, _)| *next);
+            match pieces.last_mut() {
+                Some(last) if last.end == *first => last.end = end,
+                _ => pieces.push(*first..end),
+            }
+        }
+        pieces
+    }
+
     /// What the function at that address waits for.
     pub fn purpose_at(&self, address: u64) -> Option<Symbol> {
         self.function_at(address).map(|(name, _)| symbol_of(name))
@@ -118,6 +137,20 @@ ffffffff81000300 T delay_tsc
         assert_eq!(purpose(0x120), Some(Symbol::Spinlock));
         assert_eq!(purpose(0x220), Some(Symbol::FunctionCall));
         assert_eq!(purpose(0x10), Some(Symbol::Other));
+    }
+
+    #[test]
+    fn neighbours_are_one_piece() {
+        let symbols = Symbols::parse(MAP).expect("a table");
+        let at = |offset: u64| 0xffff_ffff_8100_0000 + offset;
+        let pieces = symbols.pieces(|name| name.contains("spin") || name.starts_with("smp"));
+        assert_eq!(pieces, [at(0x100)..at(0x300)]);
+        let apart = symbols.pieces(|name| name.contains("spin") || name == "delay_tsc");
+        assert_eq!(
+            apart,
+            [at(0x100)..at(0x200), at(0x300)..at(0x300) + LAST_BYTES]
+        );
+        assert_eq!(symbols.pieces(|_| false), []);
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod requirements;
 mod slice;
 mod tell;
 
-use std::os::fd::OwnedFd;
+use std::{ops::Range, os::fd::OwnedFd};
 
 use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
@@ -29,6 +29,9 @@ pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub use slice::{SliceSource, base_slice};
 pub use tell::{Tell, Told};
+
+/// Sections that there is room for.
+pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;
 
 /// How to steer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +48,9 @@ pub struct SteerOptions {
     pub cgroups: Vec<u64>,
     /// How much guests are told in their hint pages.
     pub told: Told,
+    /// Pieces of the guests' kernel that only run inside critical sections, in order of addresses, none overlapping: at
+    /// most [`SECTIONS_MAX`].
+    pub sections: Vec<Range<u64>>,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
     /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 424 each; 0: none are kept.
@@ -61,6 +67,7 @@ impl Default for SteerOptions {
             processes: Vec::new(),
             cgroups: Vec::new(),
             told: Told::default(),
+            sections: Vec::new(),
             run_statistics: false,
             decision_log_bytes: 0,
         }

@@ -81,6 +81,8 @@ pub(super) fn settings(
         everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
         log_decisions: (options.decision_log_bytes > 0).into(),
         tell: options.told.everyone.number(),
+        sections: options.sections.len() as u32,
+        reserved: 0,
     }
 }
 
@@ -95,6 +97,7 @@ fn open(
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
+            "sections" => map.set_max_entries(options.sections.len().max(1) as u32),
             "cpus" | "slice_timers" => map.set_max_entries(cpus.count),
             "decisions" if options.decision_log_bytes > 0 => {
                 map.set_max_entries(options.decision_log_bytes)
@@ -130,6 +133,12 @@ fn fill(
         set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
     }
     choose_told(object, &options.told)?;
+    let sections = load::map(object, "sections")?;
+    for (index, section) in options.sections.iter().enumerate() {
+        // struct unspin_steer_section
+        let value = [section.start.to_ne_bytes(), section.end.to_ne_bytes()].concat();
+        update(&sections, &(index as u32).to_ne_bytes(), &value)?;
+    }
     choose_steered(object, options)
 }
 

@@ -162,6 +162,10 @@ pub struct SteerArguments {
     /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
     pub tell: Vec<TellChoice>,
+    /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in
+    /// a function that only runs inside critical sections counts as in one (AMD only). For all that are steered.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub sections: Option<PathBuf>,
     /// Detach after so long, as in 30s; until Ctrl-C when absent, or until COMMAND ends.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub duration: Option<Duration>,
