@@ -63,6 +63,7 @@ enum unspin_steer_cpu {
 	X(hint_followed, "hints followed")                                                                             \
 	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
 	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
+	X(called, "vCPUs called to another CPU for a sibling's turn (gang)")                                           \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

@@ -12,17 +12,20 @@
  * KVM says goes through safe reads.
  */
 #include "steer_cpus.bpf.h"
+#include "steer_gang.bpf.h"
 #include "steer_kvm.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
 /* prev goes on with a turn of its own. */
-static __always_inline void keep(struct task_struct *prev, struct task_context *task, const struct cpu_context *here,
+static __always_inline void keep(struct task_struct *prev, struct task_context *task, struct cpu_context *here,
 				 bool alone, u64 now_ns)
 {
 	begin_turn(prev, task, now_ns);
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
+	occupy(here, task);
+	gang(prev, task, now_ns);
 }
 
 /* The least vtime of this CPU's queue, the shared queue and prev. */
@@ -64,6 +67,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	struct cpu_context *here = cpu_of(cpu);
 	struct task_context *task = NULL;
 	u64 now_ns = bpf_ktime_get_ns();
+	bool called;
 
 	if (!here)
 		return;
@@ -75,9 +79,14 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (task->lender)
 			go_back(here, task, now_ns);
 	}
+	called = take_call(here);
 	if (here->next && here->next_hinted) {
+		u32 yielding = task ? task->yielding : 0;
+
 		if (follow_hint(cpu, here, task, now_ns))
 			return;
+		if (called && task) /* it has asked for nothing */
+			task->yielding = yielding;
 	} else if (here->next) {
 		if (run_next(cpu, here, now_ns)) {
 			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
@@ -92,23 +101,29 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 SEC("struct_ops/running")
 void BPF_PROG(steer_running, struct task_struct *p)
 {
+	struct cpu_context *here = cpu_of(scx_bpf_task_cpu(p));
 	struct task_context *task = context_of(p);
+	bool own;
 
-	if (!task)
+	if (!task || !here)
 		return;
+	own = !task->prepared;
 	count(unspin_steer_switches, 1);
 	task->on_cpu = 1;
 	task->called_until_ns = 0;
 	task->timed_turn_ns = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->charged_at_ns = bpf_ktime_get_ns();
-	if (!task->prepared)
+	if (own)
 		begin_turn(p, task, task->charged_at_ns);
 	task->prepared = 0;
 	task->boundary = 0;
 	if (is_told(task))
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	task->owed_charged_ns = task->charged_ns;
+	occupy(here, task);
+	if (own)
+		gang(p, task, task->charged_at_ns);
 }
 
 SEC("struct_ops/stopping")
@@ -121,6 +136,9 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	if (!task)
 		return;
 	now_ns = bpf_ktime_get_ns();
+	here = cpu_of(scx_bpf_task_cpu(p));
+	if (here)
+		here->runs_vm = 0;
 	charge(p, task);
 	task->on_cpu = 0;
 	task->left_ns = now_ns;
@@ -134,7 +152,6 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		task->prepared = 1;
 		return;
 	}
-	here = cpu_of(scx_bpf_task_cpu(p));
 	if (task->lender && here)
 		go_back(here, task, now_ns);
 	settle(p, task);

@@ -99,6 +99,12 @@ struct cpu_context {
 	u32 next_hinted;   /* it begins a turn of its own, unless that is too unfair (steer_hint.bpf.h) */
 	u32 next_threshold_ns;
 	u32 next_credit_ns;
+	/* Who runs here and who is called here, for gangs (steer_gang.bpf.h): other CPUs read the first and write the second. */
+	u64 runs_vm;	   /* a number: the VM whose vCPU runs here; 0: it is somebody else, or not to be cut */
+	u64 runs_since_ns; /* when the turn began that it runs in, its own or not */
+	u64 called_until_ns;
+	u32 called; /* thread; 0: nobody */
+	u32 called_threshold_ns;
 };
 
 struct {

@@ -66,7 +66,7 @@ struct unspin_facts {
 	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
-	struct unspin_order_facts order;    /* on_yield only */
+	struct unspin_order_facts order;    /* on_yield and on_call only */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_facts, 192);
 
@@ -107,6 +107,8 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
  *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
+ *   on_call       self has begun a turn of its own, once for each
+ *                 sibling that waits:                             REFUSE, HINT: that one is called to another CPU
  *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer
  */
 

@@ -7,7 +7,7 @@
  *
  * A policy of a user's own (`unspin policy new`) is one more, asked before all of these. UNSPIN_OWN_POLICY is its file,
  * which defines the four functions declared below under its own name (-Down_on_yield=NAME_on_yield and so on). It has no say
- * in on_help.
+ * in on_help and on_call.
  */
 #ifndef UNSPIN_POLICY_STEERING_H
 #define UNSPIN_POLICY_STEERING_H
@@ -16,8 +16,10 @@
 #include "debooster.h"
 #include "directed_yield.h"
 #include "ecs.h"
+#include "gang.h"
 #include "helping.h"
 #include "kernel_exit.h"
+#include "lag_credit_hint.h"
 #include "loan.h"
 #include "loan_cpl.h"
 #include "none.h"
@@ -34,14 +36,16 @@
 	X(6, ecs_give_back, "ecs-give-back")                                                                           \
 	X(7, debooster, "debooster")                                                                                   \
 	X(8, debooster_ancestor, "debooster-ancestor")                                                                 \
-	X(9, yield_hint, "yield-hint")
+	X(9, yield_hint, "yield-hint")                                                                                 \
+	X(10, lag_credit, "lag-credit")                                                                                \
+	X(11, gang, "gang")
 
 enum unspin_policy_bit {
 #define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
 	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
 #undef UNSPIN_POLICY_BIT
 };
-#define UNSPIN_POLICY_COUNT 10
+#define UNSPIN_POLICY_COUNT 12
 
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
@@ -74,6 +78,7 @@ enum unspin_policy_event {
 	UNSPIN_ON_SLICE_END = 2,
 	UNSPIN_ON_LOOK = 3,
 	UNSPIN_ON_HELP = 4,
+	UNSPIN_ON_CALL = 5,
 };
 
 /* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
@@ -88,7 +93,7 @@ struct unspin_decision_record {
 	struct unspin_decision decision;
 	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 416);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 448);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \
@@ -112,6 +117,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_ASK(loan_cpl, on_yield, 1)
 	UNSPIN_ASK(debooster, on_yield, 7)
 	UNSPIN_ASK(debooster_ancestor, on_yield, 8)
+	UNSPIN_ASK(lag_credit, on_yield, 10)
 	UNSPIN_ASK(yield_hint, on_yield, 9)
 	if (!policies)
 		return none_on_yield(facts, &memory->of[0]);
@@ -143,6 +149,15 @@ UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const s
 		chosen.budget_ns = UNSPIN_BUDGET_NS;
 	}
 	return chosen;
+}
+
+/* self has begun a turn of its own, and the candidate, of its VM, waits. Nobody but gang calls anybody. */
+UNSPIN_PURE struct unspin_decision policies_on_call(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	if (!(policies & unspin_policy_gang))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	return gang_on_call(facts, &memory->of[11]);
 }
 
 /* self's slice is used up at a tick. */
@@ -188,6 +203,8 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 		return policies_on_look(policies, facts, memory);
 	if (event == UNSPIN_ON_HELP)
 		return policies_on_help(policies, facts, memory);
+	if (event == UNSPIN_ON_CALL)
+		return policies_on_call(policies, facts, memory);
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 

@@ -12,6 +12,11 @@ void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, str
 	policies_on_turn(policies, facts, memory);
 }
 
+_Bool steering_gang_cuts(unspin_u64 ran_ns)
+{
+	return gang_cuts(ran_ns);
+}
+
 _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns)
 {
 	return hint_is_followed(candidate_vtime, first_vtime, threshold_ns);

@@ -12,6 +12,7 @@ void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, str
 _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns);
 
 unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts);
+_Bool steering_gang_cuts(unspin_u64 ran_ns);
 
 /* By bit: the policies' names. */
 extern const char *const steering_names[UNSPIN_POLICY_COUNT];

@@ -84,6 +84,11 @@ impl Policies {
         self.bits & raw::UNSPIN_POLICY_OWN != 0
     }
 
+    /// Whether a vCPU that begins a turn calls its siblings.
+    pub const fn calls_siblings(self) -> bool {
+        self.bits & raw::unspin_policy_gang != 0
+    }
+
     /// The bits of `enum unspin_policy_bit`.
     pub const fn bits(self) -> u32 {
         self.bits
@@ -265,6 +270,12 @@ impl Policies {
         (Decision::from_raw(raw), raw.rank)
     }
 
+    /// `facts.self_` has begun a turn of its own, and `facts.candidate`, of its VM, waits: [`Decision::Hint`] calls it to
+    /// another CPU.
+    pub fn on_call(self, facts: &Facts, memory: &mut Memory) -> Decision {
+        Decision::from_raw(self.decide(raw::UNSPIN_ON_CALL, facts, memory))
+    }
+
     fn decide(self, event: u32, facts: &Facts, memory: &mut Memory) -> raw::unspin_decision {
         let own = self.own.and_then(OwnNumber::functions);
         let decide = own.map_or(raw::steering_decide as own_library::Decide, |own| {
@@ -283,6 +294,12 @@ impl Policies {
         // SAFETY: as in `decide`.
         unsafe { on_turn(self.bits, facts, memory) }
     }
+}
+
+/// Whether the turn of another VM's vCPU may be cut for a gang that has run for so long.
+pub fn gang_cuts(ran_ns: u64) -> bool {
+    // SAFETY: a function of a number.
+    unsafe { raw::steering_gang_cuts(ran_ns) }
 }
 
 /// Whether a hint is followed: the candidate's virtual time is at most so much after that of whoever would be next.

@@ -53,7 +53,7 @@ pub struct SteerOptions {
     pub sections: Vec<Range<u64>>,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
-    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 424 each; 0: none are kept.
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 456 each; 0: none are kept.
     pub decision_log_bytes: u32,
 }
 
