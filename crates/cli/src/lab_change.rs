@@ -39,7 +39,13 @@ impl Change {
         let mut steering: Vec<&str> = Vec::new();
         let mut scheduler = false;
         for word in words.split(':') {
-            match meaning(word)? {
+            // The name of a policy, and of the lab's own gang scheduler.
+            let policy = set.iter().any(|given| given == "lab.scheduler=steer");
+            let meaning = match policy && word.parse::<Policies>().is_ok() {
+                true => Meaning::Steering,
+                false => meaning(word)?,
+            };
+            match meaning {
                 Meaning::Steering => steering.push(word),
                 Meaning::Scheduler => {
                     scheduler = true;
@@ -145,6 +151,11 @@ mod tests {
         assert_eq!(
             set("steer:loan:slice=2ms"),
             ["lab.scheduler=steer", "lab.policy=loan,slice=2ms"]
+        );
+        assert_eq!(set("gang"), ["lab.scheduler=gang"]);
+        assert_eq!(
+            set("steer:gang:loan"),
+            ["lab.scheduler=steer", "lab.policy=gang,loan"]
         );
         assert_eq!(
             set("./mine.c:loan"),

@@ -7,11 +7,12 @@
 //! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
 //! bpf/steer_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
 
+mod gang;
 mod hint;
 
 use std::collections::BTreeSet;
 
-use self::hint::Hint;
+use self::{gang::Call, hint::Hint};
 use super::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT, YieldTo};
 use crate::{
     ids::{Cpu, Group, Task},
@@ -48,6 +49,8 @@ struct Entity {
     cpu: Option<Cpu>,
     /// It waits in a queue.
     queued: bool,
+    /// Until then it is about to run elsewhere, for a gang.
+    called_until_ns: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +76,10 @@ struct Here {
     lender: Option<Task>,
     /// Who is to begin a turn of its own next, unless that is too unfair.
     hint: Option<Hint>,
+    /// When the turn began that runs here.
+    began_ns: u64,
+    /// Who is called here for a gang.
+    call: Option<Call>,
 }
 
 /// So much time at that weight, as virtual time.
@@ -376,6 +383,7 @@ impl HostScheduler for Steer {
             charged_ns: 0,
             cpu: None,
             queued: false,
+            called_until_ns: 0,
         });
         Task(self.tasks.len() as u32 - 1)
     }
@@ -417,10 +425,15 @@ impl HostScheduler for Steer {
                 Some(lender) => Some(lender),
                 None => {
                     here.turn = None;
-                    let hinted = hint.and_then(|hint| self.follow_hint(cpu, hint));
+                    let hinted = match hint {
+                        Some(hint) => self.follow_hint(cpu, hint),
+                        None => self.take_call(now_ns, cpu),
+                    };
                     let head = hinted.or_else(|| self.head(cpu));
                     if let Some(task) = head {
                         self.begin_turn(task, cpu);
+                        self.cpus[cpu.index()].began_ns = now_ns;
+                        self.tasks[task.index()].called_until_ns = 0;
                     }
                     head
                 }

@@ -9,6 +9,7 @@ mod access;
 mod build;
 mod cpu;
 mod exits;
+mod gang;
 mod guest;
 mod guest_tasks;
 mod halt;

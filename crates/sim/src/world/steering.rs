@@ -87,7 +87,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    fn facts(&mut self, cpu: Cpu, vcpu: usize, candidate: Option<usize>) -> Facts {
+    pub(super) fn facts(&mut self, cpu: Cpu, vcpu: usize, candidate: Option<usize>) -> Facts {
         let nobody = VcpuFacts {
             critical: UNKNOWN,
             mode: UNKNOWN,
@@ -362,6 +362,7 @@ impl<O: Observer> World<O> {
                 let facts = self.facts(cpu, vcpu, None);
                 let policies = self.host.steering.policies;
                 policies.on_turn(&facts, &mut self.vcpus[vcpu].memory);
+                self.call_siblings(cpu, vcpu);
             }
             None => {
                 if let Some(ecs) = self.vcpus[vcpu].ecs.as_mut() {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A vCPU begins a turn and its siblings are called to other pCPUs (`policy/gang.h`), as in bpf/steer_gang.bpf.h.
+
+use unspin_steering::Decision;
+
+use super::World;
+use crate::{
+    happening::Observer,
+    ids::{Cpu, Task},
+};
+
+impl<O: Observer> World<O> {
+    /// A turn begins there: each pCPU whose turn may be cut gets one sibling. `call_siblings()`.
+    pub(super) fn call_siblings(&mut self, cpu: Cpu, vcpu: usize) {
+        let policies = self.host.steering.policies;
+        let now_ns = self.now_ns;
+        let begins = |steer: &crate::scheduler::Steer| steer.turn_begins_now(now_ns, cpu);
+        if !policies.calls_siblings()
+            || !self.scheduler.steering().is_some_and(|steer| begins(steer))
+        {
+            return;
+        }
+        let vm = self.vcpus[vcpu].vm as usize;
+        let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
+        let mut cut = self.find_cut(0, vm as u32);
+        for other in (first..first + count).filter(|other| *other != vcpu) {
+            let Some(there) = cut else {
+                return;
+            };
+            if self.calls(cpu, vcpu, other, there) {
+                cut = self.find_cut(there.0 + 1, vm as u32);
+            }
+        }
+    }
+
+    fn find_cut(&mut self, from: u32, vm: u32) -> Option<Cpu> {
+        let (tasks, vcpus) = (&self.tasks, &self.vcpus);
+        let vm_of = |task: Task| {
+            let vcpu = tasks[task.index()].vcpu?;
+            Some(vcpus[vcpu as usize].vm as u32)
+        };
+        let steer = self.scheduler.steering()?;
+        steer.find_cut(self.now_ns, from, vm, vm_of)
+    }
+
+    /// Calls a sibling to that pCPU, if the policies say so. `call_to()`.
+    fn calls(&mut self, cpu: Cpu, vcpu: usize, other: usize, there: Cpu) -> bool {
+        let now_ns = self.now_ns;
+        let task = self.vcpus[other].task;
+        let Some(steer) = self.scheduler.steering() else {
+            return false;
+        };
+        if !steer.may_be_called(now_ns, task, there) {
+            return false;
+        }
+        let order = steer.order(now_ns, cpu, task);
+        let mut facts = self.facts(cpu, vcpu, Some(other));
+        facts.order = order;
+        let policies = self.host.steering.policies;
+        let decision = policies.on_call(&facts, &mut self.vcpus[vcpu].memory);
+        let Decision::Hint { threshold_ns, .. } = decision else {
+            return false;
+        };
+        if let Some(steer) = self.scheduler.steering() {
+            steer.call(now_ns, there, task, threshold_ns);
+        }
+        self.reschedule_soon(there, None);
+        true
+    }
+}
