@@ -22,6 +22,11 @@
  * host; rulings 23 and 24. One further counter for each class tells whose sections they are. The preemptable ones belong to
  * the guest task that runs: they are saved and put back when tasks are switched.
  *
+ * What a guest is told of all this its host chooses for each VM (`unspin steer --tell`): nothing; what concerns the vCPU
+ * itself (`acknowledged`, `borrowed`, `vcpu_preempted`), which is the default; or all. `pcpu_overloaded` tells a guest about
+ * its neighbours, also while they take nothing from it, as steal time does not: a host gives it to those only that it trusts.
+ * Where it is not told it stays 0.
+ *
  * A hint is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else. Nor does a guest
  * believe what the host wrote: a lock that looks at it is right whatever stands there.
  */
