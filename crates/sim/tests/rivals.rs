@@ -85,6 +85,19 @@ fn lag_credit_does_nothing_across_run_queues() {
     assert_eq!(credited.operations, stock.operations);
 }
 
+/// Four vCPUs that yield to one another beside two busy threads: a third of two pCPUs is theirs, and no more. Credit that
+/// nobody pays for gave them all.
+#[test]
+fn lag_credit_buys_no_share() {
+    let vms = FITS.replacen("count = 2\nvcpus = 2", "vcpus = 4", 1);
+    let ours = play(
+        "scheduler = \"steer\"\npolicy = \"lag-credit\"\nburners = 2",
+        &vms,
+    );
+    let share = ours.vms_ns[0] as f64 / (3.0 * 2.0 * 0.9e9);
+    assert!((0.31..0.37).contains(&share), "{share}");
+}
+
 /// Who is scheduled together does not wait for anybody who is not: spinning falls, without any pause-loop exit.
 #[test]
 fn a_gang_spins_less_where_it_fits() {
