@@ -104,25 +104,28 @@ fn a_gang_spins_less_where_it_fits() {
     let no_exits = |lab: &str| play(&format!("{lab}\nwindow_control = \"off\""), FITS);
     let stock = no_exits("scheduler = \"eevdf-7.2\"");
     let strict = no_exits("scheduler = \"gang\"");
-    assert!(strict.operations * 100 > stock.operations * 104);
-    assert!(strict.spin_ns * 10 < stock.spin_ns * 9);
+    assert!(strict.operations * 100 > stock.operations * 102);
+    assert!(strict.spin_ns * 3 < stock.spin_ns * 2);
     let apart = no_exits("scheduler = \"steer\"");
     let relaxed = no_exits("scheduler = \"steer\"\npolicy = \"gang\"");
     assert!(relaxed.operations > apart.operations);
     assert!(relaxed.spin_ns < apart.spin_ns);
 }
 
-/// The price of the strict form: a VM that does not fill its row leaves pCPUs idle or to others; the relaxed one's does not.
+/// A VM that waits for itself beside one that never does: called or cut, each has its half, and no pCPU is idle for it.
 #[test]
 fn gangs_buy_no_share() {
     let vms = format!(
-        "{FITS}[[vm]]\nvcpus = 1\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = \"1ms\"\nhold = \"1us\"\n"
+        "{FITS}[[vm]]\nvcpus = 2\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = \"1ms\"\nhold = \"1us\"\n"
     );
     let vms = vms.replacen("count = 2", "count = 1", 1);
-    // Three vCPUs on two pCPUs: a third of the time each, whoever calls whom.
+    // Each VM is a cgroup of the same weight, whoever calls whom.
     let relaxed = play("scheduler = \"steer\"\npolicy = \"gang\"", &vms);
     let [gang_ns, other_ns] = relaxed.vms_ns;
     let share = gang_ns as f64 / (gang_ns + other_ns) as f64;
-    assert!((0.655..0.68).contains(&share), "{share}");
-    assert_eq!(relaxed.idle_ns, 0);
+    assert!((0.49..0.51).contains(&share), "{share}");
+    assert!(
+        relaxed.idle_ns < 1_000_000,
+        "they are idle before they start, no more"
+    );
 }

@@ -14,21 +14,21 @@ impl<O: Observer> World<O> {
     pub(super) fn call_siblings(&mut self, cpu: Cpu, vcpu: usize) {
         let policies = self.host.steering.policies;
         let now_ns = self.now_ns;
-        let begins = |steer: &crate::scheduler::Steer| steer.turn_begins_now(now_ns, cpu);
-        if !policies.calls_siblings()
-            || !self.scheduler.steering().is_some_and(|steer| begins(steer))
-        {
+        let steer = self.scheduler.steering();
+        let begins = steer.is_some_and(|steer| steer.turn_begins_now(now_ns, cpu));
+        if !begins || !policies.calls_siblings() {
             return;
         }
-        let vm = self.vcpus[vcpu].vm as usize;
-        let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
-        let mut cut = self.find_cut(0, vm as u32);
+        let vm = self.vcpus[vcpu].vm;
+        let known = &self.vms[vm as usize];
+        let (first, count) = (known.first as usize, known.vcpus as usize);
+        let mut cut = self.find_cut(0, vm);
         for other in (first..first + count).filter(|other| *other != vcpu) {
             let Some(there) = cut else {
                 return;
             };
             if self.calls(cpu, vcpu, other, there) {
-                cut = self.find_cut(there.0 + 1, vm as u32);
+                cut = self.find_cut(there.0 + 1, vm);
             }
         }
     }
@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         let (tasks, vcpus) = (&self.tasks, &self.vcpus);
         let vm_of = |task: Task| {
             let vcpu = tasks[task.index()].vcpu?;
-            Some(vcpus[vcpu as usize].vm as u32)
+            Some(vcpus[vcpu as usize].vm)
         };
         let steer = self.scheduler.steering()?;
         steer.find_cut(self.now_ns, from, vm, vm_of)
