@@ -26,6 +26,7 @@ test:
 
 test-long:
 	@setup/run test
+	@setup/kernels
 	@setup/test-long
 
 mutants:
