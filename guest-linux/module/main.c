@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * unspin_counts.c - tells the host where an unmodified Linux guest keeps its own counts of critical sections
+ * main.c - tells the host where an unmodified Linux guest keeps its own counts of critical sections
  * (abi/counts.h): of each CPU its __preempt_count and its current task, in whose task_struct RCU's nesting stands.
  *
- * It changes nothing in the kernel, and costs a hypercall a second on each CPU. Where nobody listens it does nothing.
+ * It changes nothing in the kernel, and costs a hypercall a second on each CPU; with hooks=1 it also counts mutexes and
+ * reader-writer semaphores (hooks.c). Where nobody listens it does nothing.
  */
 #include <linux/io.h>
 #include <linux/kvm_para.h>
@@ -14,12 +15,16 @@
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#include "counts.h"
+#include "hooks.h"
 
 #define REPEAT_TICKS (HZ / 16) /* until the host has acknowledged */
 #define REFRESH_TICKS (1 * HZ) /* from then on: a watcher may be exchanged */
 
-static DEFINE_PER_CPU(struct unspin_counts *, counts);
+DEFINE_PER_CPU(struct unspin_counts *, unspin_counts_of);
+
+static bool hooks;
+module_param(hooks, bool, 0444);
+MODULE_PARM_DESC(hooks, "count mutexes and reader-writer semaphores, too");
 
 /* Guest-physical address of a per-CPU variable of the kernel's: in the direct map, or page by page elsewhere. */
 static phys_addr_t physical(void *address)
@@ -45,6 +50,7 @@ static struct unspin_counts *describe(int cpu)
 	told->rcu_nesting = offsetof(struct task_struct, rcu_read_lock_nesting);
 #endif
 	told->task_flags = offsetof(struct task_struct, flags);
+	told->hooks = hooks;
 	told->magic = UNSPIN_COUNTS_MAGIC;
 	return told;
 }
@@ -52,7 +58,7 @@ static struct unspin_counts *describe(int cpu)
 /* On each CPU: the host reads while that vCPU's thread is current, so it must be this one that registers. */
 static void register_here(void *unused)
 {
-	struct unspin_counts *told = this_cpu_read(counts);
+	struct unspin_counts *told = this_cpu_read(unspin_counts_of);
 
 	WRITE_ONCE(told->acknowledged, 0);
 	kvm_hypercall1(UNSPIN_HYPERCALL_REGISTER_COUNTS, virt_to_phys(told));
@@ -62,7 +68,8 @@ static bool all_acknowledged(void)
 {
 	int cpu;
 
-	for_each_online_cpu(cpu) if (READ_ONCE(per_cpu(counts, cpu)->acknowledged) != UNSPIN_COUNTS_MAGIC) return false;
+	for_each_online_cpu(cpu) if (READ_ONCE(per_cpu(unspin_counts_of, cpu)->acknowledged) !=
+				     UNSPIN_COUNTS_MAGIC) return false;
 	return true;
 }
 
@@ -80,13 +87,13 @@ static void forget(void)
 
 	for_each_possible_cpu(cpu)
 	{
-		struct unspin_counts *told = per_cpu(counts, cpu);
+		struct unspin_counts *told = per_cpu(unspin_counts_of, cpu);
 
 		if (!told)
 			continue;
 		/* The host reads the magic each time: after this it knows nothing, and the words may go. */
 		WRITE_ONCE(told->magic, 0);
-		per_cpu(counts, cpu) = NULL;
+		per_cpu(unspin_counts_of, cpu) = NULL;
 		kfree(told);
 	}
 }
@@ -99,14 +106,22 @@ static int __init start(void)
 		return -ENODEV;
 	for_each_possible_cpu(cpu)
 	{
-		per_cpu(counts, cpu) = describe(cpu);
-		if (!per_cpu(counts, cpu)) {
+		per_cpu(unspin_counts_of, cpu) = describe(cpu);
+		if (!per_cpu(unspin_counts_of, cpu)) {
 			forget();
 			return -ENOMEM;
 		}
 	}
-	pr_info("preempt count and current task of %u CPUs told to the host; RCU nesting %s\n", num_online_cpus(),
-		IS_ENABLED(CONFIG_PREEMPT_RCU) ? "too" : "is in the count");
+	if (hooks) {
+		int refused = start_hooks();
+
+		if (refused) {
+			forget();
+			return refused;
+		}
+	}
+	pr_info("unspin_counts: preempt count and current task of %u CPUs told to the host; RCU nesting %s\n",
+		num_online_cpus(), IS_ENABLED(CONFIG_PREEMPT_RCU) ? "too" : "is in the count");
 	schedule_delayed_work(&registration, 0);
 	return 0;
 }
@@ -114,6 +129,8 @@ static int __init start(void)
 static void __exit stop(void)
 {
 	cancel_delayed_work_sync(&registration);
+	if (hooks)
+		stop_hooks();
 	forget();
 }
 
