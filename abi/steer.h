@@ -81,6 +81,7 @@ enum unspin_steer_cpu {
 	X(hints, "hint pages registered")                                                                              \
 	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
 	X(in_sections, "looks that found a guest in a function of --sections")                                         \
+	X(threads, "threads that took a page to count their critical sections in")                                     \
 	X(hint_failures, "hint pages that could not be read or written")                                               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

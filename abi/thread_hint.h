@@ -3,6 +3,12 @@
  * thread_hint.h - what bpf/threads.bpf.c tells a process of its threads: one struct for each, in a map that the process has
  * mapped. Written at each switch of that thread, by the CPU on which it happens; read at any time. Hints: they may be late,
  * and stay as they are when the program is gone.
+ *
+ * The other way round a thread tells steer's scheduler of its critical sections, as a vCPU does: in a struct unspin_hint
+ * (abi/hint.h) of the scheduler's map `thread_pages`, which its process has mapped. It takes one by prctl() with an option that
+ * the kernel does not know, which answers EINVAL; `acknowledged` says whether it has it. `critical` is raised before a lock is
+ * asked for and lowered after unlock; whoever then finds `borrowed` set clears it and calls sched_yield(). Who can map the map
+ * can write all pages of it: its processes trust one another. A page of a thread that has ended may be taken by the next.
  */
 #ifndef UNSPIN_ABI_THREAD_HINT_H
 #define UNSPIN_ABI_THREAD_HINT_H
@@ -11,6 +17,9 @@
 
 /* Threads of all processes that one loaded program can tell of. */
 #define UNSPIN_THREAD_HINTS_MAX 1024u
+
+/* First argument of that prctl(); the second: number of the page, below UNSPIN_THREAD_HINTS_MAX. */
+#define UNSPIN_PRCTL_REGISTER_THREAD 0x554e0001u
 
 enum unspin_thread_hint_state {
 	UNSPIN_THREAD_HINT_RUNS = 0, /* or nothing is known */

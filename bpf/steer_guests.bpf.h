@@ -185,6 +185,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 
 	begin_conduct();
 	task->vcpu = (u64)vcpu;
+	task->page = 0;
 	task->vm = (u64)vcpu->kvm;
 	task->vm_generation = destroyed;
 	task->hint = 0;

@@ -51,13 +51,14 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->budget_ns = decision.budget_ns;
 	scx_bpf_task_set_slice(p, decision.budget_ns);
+	tell_thread(p, task, 1);
 	return true;
 }
 
 /* Whether policies may be asked about the end of its slice at all. */
 static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
-	return task->vcpu && task->steered && task->owes == OWES_NOTHING && !task->yielding;
+	return (task->vcpu || task->page) && task->steered && task->owes == OWES_NOTHING && !task->yielding;
 }
 
 SEC("struct_ops/tick")

@@ -9,6 +9,7 @@
 #ifndef UNSPIN_BPF_STEER_TURNS_H
 #define UNSPIN_BPF_STEER_TURNS_H
 
+#include "steer_threads.bpf.h"
 #include "steer_time.bpf.h"
 
 /* A debt to a thread that no longer exists is the borrower's own. */
@@ -49,8 +50,10 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 /* What it owed is over: the grant's time is counted. */
 static __always_inline void settle(struct task_struct *p, struct task_context *task)
 {
-	if (task->owes == OWES_GRANT)
+	if (task->owes == OWES_GRANT) {
 		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->owed_charged_ns);
+		tell_thread(p, task, 0);
+	}
 	task->owes = OWES_NOTHING;
 }
 
@@ -67,7 +70,7 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->boundary = 0;
 	task->silent = 0;
 	task->spun = 0;
-	if (task->vcpu)
+	if (task->vcpu || task->page)
 		policies_on_turn(control.policies, &nothing, &task->memory);
 	set_clock(task);
 }

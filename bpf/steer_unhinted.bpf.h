@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * steer_unhinted.bpf.h - the fact `critical` of a guest that registered no hint page: by its kernel's own counts, or
- * else by its instruction pointer.
+ * else by its instruction pointer. And of a thread that counts in a page of its own.
  */
 #ifndef UNSPIN_BPF_STEER_UNHINTED_H
 #define UNSPIN_BPF_STEER_UNHINTED_H
@@ -12,8 +12,11 @@
 /* Counts are read while the vCPU's thread is current only: then their addresses mean what its VMM's process has there. */
 static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task)
 {
+	struct unspin_hint *page = page_of(p, task);
 	s64 critical;
 
+	if (page)
+		return (struct unspin_fact){page->critical, 0};
 	if (!task->vcpu || task->vm_generation != destroyed || bpf_get_current_task_btf() != p ||
 	    scheduled(p)->flags & PF_EXITING)
 		return UNSPIN_UNKNOWN_FACT;

@@ -26,6 +26,7 @@ mod slots;
 mod steer;
 pub mod synthetic;
 mod thread_hints;
+mod thread_pages;
 mod threads;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
@@ -45,4 +46,5 @@ pub use steer::{
     running_own_policy, set_running_policies,
 };
 pub use thread_hints::ThreadHints;
+pub use thread_pages::ThreadPages;
 pub use threads::monotonic_ns;

@@ -3,8 +3,10 @@
 #include "driver.h"
 
 #include DRIVER_LOCK_HEADER
+#include "../../../locks/ecs.h"
 #include "../../../locks/work.h"
 
+#include <sched.h>
 #include <time.h>
 
 #define JOIN_(a, b) a##b
@@ -75,6 +77,7 @@ static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, 
 
 	platform_thread_begin_wait(&slot->holder);
 	begin = driver_tsc();
+	ecs_asks(driver_page);
 	LOCK(_lock)(&slot->lock);
 	platform_slice_begin();
 	acquired = driver_tsc();
@@ -83,6 +86,8 @@ static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, 
 	violations += leave(slot, thread);
 	LOCK(_unlock)(&slot->lock);
 	platform_slice_end();
+	if (ecs_released(driver_page))
+		sched_yield();
 	done = driver_tsc();
 
 	account_acquisition(outcome, acquired - begin);

@@ -120,6 +120,10 @@ void driver_ecs_free(void *object);
 unspin_u64 driver_ecs_cycles(unspin_u32 row, void *object, unspin_u32 annotated, unspin_u32 pairs);
 /* 0 when all of the calling thread's counters are back at 0, as they are outside of sections. */
 unspin_u32 driver_ecs_left_over(void);
+/* The calling thread counts its critical sections in this page of the scheduler's from now on; whether it was given it. */
+_Bool driver_take_page(struct unspin_hint *page, unspin_u32 number);
+/* The page of the calling thread; 0: none. */
+extern _Thread_local struct unspin_hint *driver_page;
 /* Joins and leaves a table (platform_threads.h); 0: a table of none. */
 void driver_join(struct platform_table *table, unspin_u32 number);
 void driver_leave(void);

@@ -46,6 +46,18 @@ unspin_u32 driver_probe_rseq(void)
 	return found;
 }
 
+_Thread_local struct unspin_hint *driver_page;
+
+_Bool driver_take_page(struct unspin_hint *page, unspin_u32 number)
+{
+	*(volatile unspin_u32 *)&page->critical = 0;
+	*(volatile unspin_u32 *)&page->acknowledged = 0;
+	/* The kernel does not know it; the scheduler, if there is one, answers in the page. */
+	prctl((int)UNSPIN_PRCTL_REGISTER_THREAD, (unsigned long)number, 0, 0, 0);
+	driver_page = *(volatile unspin_u32 *)&page->acknowledged == UNSPIN_HINT_MAGIC ? page : 0;
+	return driver_page != 0;
+}
+
 /* platform_threads.h as functions, so that tests can park, kick and ask. */
 void driver_join(struct platform_table *table, unspin_u32 number)
 {

@@ -26,6 +26,9 @@ pub enum Error {
     /// The system refused a thread.
     #[error("a thread cannot be made: {0}; use fewer threads or raise the limit (ulimit -u)")]
     Spawn(#[source] io::Error),
+    /// The host's scheduler does not hear of a thread's critical sections.
+    #[error("the scheduler gives no page to a thread (is `unspin steer` running?): {0}")]
+    Grants(#[source] std::io::Error),
     /// The program that writes hints cannot be told of a thread.
     #[error("the hints' program does not take a thread: {0}")]
     Hints(#[source] io::Error),

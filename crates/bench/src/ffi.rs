@@ -163,6 +163,7 @@ unsafe extern "C" {
     pub fn driver_ecs_free(object: *mut c_void);
     pub fn driver_ecs_cycles(row: u32, object: *mut c_void, annotated: u32, pairs: u32) -> u64;
     pub fn driver_ecs_left_over() -> u32;
+    pub fn driver_take_page(page: *mut unspin_abi::unspin_hint, number: u32) -> bool;
     pub fn driver_join(table: *mut PlatformTable, number: u32);
     pub fn driver_leave();
     pub fn driver_tsc() -> u64;

@@ -82,6 +82,30 @@ pub fn rseq_offers() -> RseqOffers {
     }
 }
 
+/// Pages in which threads tell the host's scheduler of their critical sections (`abi/thread_hint.h`).
+///
+/// # Safety
+/// `first` is valid for reads and writes of `UNSPIN_THREAD_HINTS_MAX` structs for as long as the value lives.
+pub unsafe trait GrantPages: Sync + std::fmt::Debug {
+    /// The first of them.
+    fn first(&self) -> *mut unspin_abi::unspin_hint;
+}
+
+/// The calling thread counts in that page from now on.
+///
+/// # Errors
+/// No such page, no scheduler of ours, or another thread's.
+pub(crate) fn take_page(pages: &dyn GrantPages, number: u32) -> std::io::Result<()> {
+    if number >= unspin_abi::UNSPIN_THREAD_HINTS_MAX {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: in bounds, as just checked, of memory that the trait's promise covers.
+    let taken = unsafe { ffi::driver_take_page(pages.first().add(number as usize), number) };
+    taken
+        .then_some(())
+        .ok_or_else(|| std::io::ErrorKind::NotConnected.into())
+}
+
 /// One group's table.
 #[derive(Debug)]
 pub struct Table(NonNull<PlatformTable>);

@@ -24,7 +24,7 @@ use crate::{
     plan::{self, Axes, Plan},
     rivals::Contender,
     summary::{Cell, Sample, ThreadsReport},
-    table::{Hints, WAITERS_MAX},
+    table::{GrantPages, Hints, WAITERS_MAX, take_page},
 };
 
 /// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
@@ -38,6 +38,8 @@ pub struct ThreadsOptions<'a> {
     pub hints: Hints<'a>,
     /// Threads ask for time-slice extension around critical sections, of ours and of rivals alike.
     pub slice_extension: bool,
+    /// Threads tell the host's scheduler of their critical sections here.
+    pub grants: Option<&'a dyn GrantPages>,
     /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its turns.
     pub stretch: bool,
     /// Repetitions of each cell, 1 or more.
@@ -230,6 +232,9 @@ fn run_threads(
                     if let Hints::Page(page) = options.hints {
                         page.tell_of_this_thread(page_number)
                             .map_err(Error::Hints)?;
+                    }
+                    if let Some(pages) = options.grants {
+                        take_page(pages, page_number).map_err(Error::Grants)?;
                     }
                     Ok(member.group.turns(&member.work, phase, thread))
                 };

@@ -5,6 +5,7 @@ use unspin_abi::LockKind;
 use unspin_bench::{
     Axes, Cell, Contender, ThreadsReport,
     points::{self, Point},
+    table::GrantPages,
     threads::{self, ThreadsOptions},
 };
 use unspin_report::{Column, Document, Summary, Table, Unit};
@@ -12,7 +13,7 @@ use unspin_scenario::{Distribution, Length, Scenario, Shape, WorkUnit};
 
 use crate::{
     arguments::{Matrix, ThreadsArguments},
-    bench_threads_hints::HintChoice,
+    bench_threads_hints::{Grants, HintChoice},
     bench_threads_plot as plot,
     failure::Failure,
     interrupt, output,
@@ -89,6 +90,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
     }
     let axes = axes(arguments)?;
     let hints = HintChoice::make(arguments.hints)?;
+    let grants = arguments.grants.then(Grants::make).transpose()?;
     let slices = hints.offers.slice_extension;
     if arguments.slice_extension && !slices {
         return Err(Failure::Usage(
@@ -101,6 +103,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
         axes,
         hints: hints.hints(),
         slice_extension: arguments.slice_extension,
+        grants: grants.as_ref().map(|pages| pages as &dyn GrantPages),
         stretch: arguments.matrix.is_some(),
         repeat: arguments.repeat,
         interrupt: &interrupt,

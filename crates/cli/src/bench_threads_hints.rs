@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where the hints of `unspin bench threads` come from: the best that this host allows, or what was asked for.
 
-use unspin_agent::ThreadHints;
-use unspin_bench::table::{HintPage, Hints, RseqOffers, rseq_offers};
+use unspin_agent::{ThreadHints, ThreadPages};
+use unspin_bench::table::{GrantPages, HintPage, Hints, RseqOffers, rseq_offers};
 
 use crate::{arguments::HintSource, failure::Failure};
 
@@ -21,6 +21,29 @@ unsafe impl HintPage for Page {
 
     fn tell_of_this_thread(&self, number: u32) -> std::io::Result<()> {
         self.0.tell_of_this_thread(number)
+    }
+}
+
+/// The scheduler's pages of threads.
+#[derive(Debug)]
+pub struct Grants(ThreadPages);
+
+// SAFETY: the map stays mapped, at one place and length, until ThreadPages is dropped.
+unsafe impl GrantPages for Grants {
+    fn first(&self) -> *mut unspin_abi::unspin_hint {
+        self.0.first()
+    }
+}
+
+impl Grants {
+    /// Those of the running `unspin steer`.
+    ///
+    /// # Errors
+    /// When there is none, or the kernel refuses.
+    pub fn make() -> Result<Grants, Failure> {
+        let pages = ThreadPages::of_running();
+        let pages = pages.map_err(|error| anyhow::Error::new(error).context("--grants"))?;
+        Ok(Grants(pages))
     }
 }
 

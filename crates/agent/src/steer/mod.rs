@@ -23,6 +23,8 @@ use unspin_steering::{Conduct, DecisionRecord, Policies};
 use crate::load;
 use decisions::DecisionLog;
 
+pub(crate) use object::running_maps;
+
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;

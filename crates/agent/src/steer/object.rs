@@ -112,7 +112,8 @@ fn open(
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
         // Without KVM there is no vCPU, and its tracepoints are not there.
-        program.set_autoload(kvm || section.starts_with("struct_ops"));
+        let without = section.starts_with("struct_ops") || section.ends_with("sys_prctl");
+        program.set_autoload(kvm || without);
     }
     Ok(object)
 }
@@ -225,7 +226,7 @@ pub(super) fn control_of_running() -> Option<MapHandle> {
 
 /// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
 /// scheduler of ours is attached.
-pub(super) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
+pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
     if !requirements::ours_is_attached() {
         return Vec::new();
     }

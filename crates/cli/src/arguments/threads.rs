@@ -63,6 +63,10 @@ pub struct ThreadsArguments {
     /// Where the locks' hints come from.
     #[arg(long, value_enum, default_value = "best")]
     pub hints: HintSource,
+    /// Tell the running `unspin steer` of critical sections, from before a lock is asked for until after its unlock, so that
+    /// its policies ecs and ecs-give-back prolong slices that end in one; needs root.
+    #[arg(long)]
+    pub grants: bool,
     /// Ask the kernel for time-slice extension around critical sections, ours and rivals' alike (Linux 7.0).
     #[arg(long)]
     pub slice_extension: bool,

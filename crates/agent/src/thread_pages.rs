@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pages in which threads tell the running scheduler of their critical sections (`abi/thread_hint.h`).
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+    ptr::{self, NonNull},
+};
+
+use unspin_abi::{UNSPIN_THREAD_HINTS_MAX, unspin_hint};
+
+use crate::{load, steer};
+
+const BYTES: usize = UNSPIN_THREAD_HINTS_MAX as usize * size_of::<unspin_hint>();
+
+/// The map of the scheduler that some process of ours has attached, mapped here; it stays when the scheduler goes.
+#[derive(Debug)]
+pub struct ThreadPages(NonNull<unspin_hint>);
+
+// SAFETY: shared memory that the scheduler and other processes change at any time; who uses it expects that.
+unsafe impl Send for ThreadPages {}
+// SAFETY: as above.
+unsafe impl Sync for ThreadPages {}
+
+impl ThreadPages {
+    /// # Errors
+    /// [`crate::SteerError::NotRunning`], or when the kernel refuses.
+    pub fn of_running() -> Result<ThreadPages, crate::SteerError> {
+        let maps = steer::running_maps("thread_pages", size_of::<unspin_hint>());
+        let map = maps.last().ok_or(crate::SteerError::NotRunning)?;
+        // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (bpf/steer_threads.bpf.h).
+        let address = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                map.as_fd().as_raw_fd(),
+                0,
+            )
+        };
+        match NonNull::new(address.cast()) {
+            Some(first) if address != libc::MAP_FAILED => Ok(ThreadPages(first)),
+            _ => {
+                let source = io::Error::last_os_error();
+                Err(load::refused("mapping the scheduler's pages of threads", source.into()).into())
+            }
+        }
+    }
+
+    /// `UNSPIN_THREAD_HINTS_MAX` structs, mapped until this is dropped.
+    pub fn first(&self) -> *mut unspin_hint {
+        self.0.as_ptr()
+    }
+}
+
+impl Drop for ThreadPages {
+    fn drop(&mut self) {
+        // SAFETY: mapped in of_running() with that length; nobody may use first() after this is dropped.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), BYTES) };
+    }
+}
