@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Thin: every target calls a script. "make" alone lists them.
 
-.PHONY: help demo test test-long mutants lint setup linux-guest linux-module update-lock clean-cache uninstall
+.PHONY: help demo test test-long mutants lint setup linux-guest linux-module ple-module update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
@@ -12,6 +12,7 @@ help:
 	@echo "make setup        set-up alone"
 	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
 	@echo "make linux-module build the module for unmodified Linux guests (guest-linux/module/), seconds"
+	@echo "make ple-module   build the kernel module that sets pause-loop windows (kmod/) for the testbed's kernel, half a minute"
 	@echo "make update-lock  lock the newest kernel and emulator (setup/packages.lock)"
 	@echo "make clean-cache  remove downloads, kernel and emulator"
 	@echo "make uninstall    remove all that set-up made; lists the system packages it installed"
@@ -46,6 +47,10 @@ linux-guest:
 linux-module:
 	@setup/run demo
 	@guest-linux/module/build
+
+ple-module:
+	@setup/run demo
+	@kmod/build
 
 update-lock:
 	@setup/update-lock
