@@ -9,6 +9,7 @@
 #include "steer.h"
 #include "steer_dry.h"
 #include "thread_hint.h"
+#include "window.h"
 
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */
 extern const char *const unspin_lock_names[UNSPIN_LOCK_KIND_COUNT];

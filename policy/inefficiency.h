@@ -37,7 +37,11 @@ static inline _Bool unspin_epoch_add_exit(struct unspin_epoch *epoch, unspin_u32
 /* a * b / c with c above 0, or UNSPIN_UNKNOWN where a * b does not fit. */
 static inline unspin_u64 unspin_scale(unspin_u64 a, unspin_u64 b, unspin_u64 c)
 {
-	if (b != 0 && a > UNSPIN_UNKNOWN / b)
+	unspin_u64 most = b != 0 ? UNSPIN_UNKNOWN / b : UNSPIN_UNKNOWN;
+
+	/* Nothing happens here: else clang makes the next lines one multiplication of 128 bits, which BPF does not have. */
+	__asm__("" : "+r"(most));
+	if (a > most)
 		return UNSPIN_UNKNOWN;
 	return a * b / c;
 }
@@ -73,5 +77,16 @@ static inline _Bool unspin_window_is_honoured(unspin_u64 inside_ns, unspin_u64 u
 
 /* The least time of one PAUSE in a waiting loop, picoseconds: see unspin_window_is_honoured(). */
 #define UNSPIN_PAUSE_LEAST_PS 1000u
+
+/*
+ * The mean time of one unit, picoseconds, in exits that spun through a whole window: their time in the guest and the sum of
+ * their windows. UNSPIN_UNKNOWN: there was none, or windows are ignored.
+ */
+static inline unspin_u64 unspin_window_unit_ps(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps)
+{
+	if (units == 0 || !unspin_window_is_honoured(inside_ns, units, least_unit_ps))
+		return UNSPIN_UNKNOWN;
+	return unspin_scale(inside_ns, 1000, units);
+}
 
 #endif

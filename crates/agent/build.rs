@@ -21,6 +21,7 @@ fn main() {
         "steer",
         "steer_dry",
         "thread_hints",
+        "window",
     ];
     for name in names {
         compile_bpf(&root, &out, name);

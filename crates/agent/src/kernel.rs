@@ -21,7 +21,7 @@ pub(crate) fn release() -> String {
 
 /// Types of the kernel or of one module.
 pub(crate) struct KernelBtf {
-    btf: NonNull<libbpf_sys::btf>,
+    pub(crate) btf: NonNull<libbpf_sys::btf>,
     /// What a module's types refer to: must live as long.
     _base: Option<Rc<KernelBtf>>,
 }
@@ -29,6 +29,8 @@ pub(crate) struct KernelBtf {
 /// A kind of BTF entry, numbered as in `include/uapi/linux/btf.h`.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
+    /// `BTF_KIND_STRUCT`.
+    Struct = 4,
     /// `BTF_KIND_TYPEDEF`: tracepoints are `btf_trace_<name>`.
     Typedef = 8,
     /// `BTF_KIND_FUNC`.
@@ -244,6 +246,14 @@ const NEEDED: [Need; 9] = [
     (Kind::Typedef, "sched_process_exit", "vmlinux"),
 ];
 
+/// Windows of pause-loop exits.
+const NEEDED_FOR_WINDOWS: [Need; 4] = [
+    (Kind::Typedef, "kvm_exit", "kvm"),
+    (Kind::Typedef, "kvm_entry", "kvm"),
+    (Kind::Function, "kvm_destroy_vm", "kvm"),
+    (Kind::Typedef, "sched_switch", "vmlinux"),
+];
+
 /// A dry run; without function tracing it does not see yields, and that is said.
 const NEEDED_FOR_DRY_RUN: [Need; 4] = [
     (Kind::Typedef, "kvm_entry", "kvm"),
@@ -263,6 +273,11 @@ pub(crate) fn check() -> Result<(), Error> {
 /// The same for those of a dry run.
 pub(crate) fn check_for_dry_run() -> Result<(), Error> {
     check_for(&NEEDED_FOR_DRY_RUN)
+}
+
+/// The same for those that set windows.
+pub(crate) fn check_for_windows() -> Result<(), Error> {
+    check_for(&NEEDED_FOR_WINDOWS)
 }
 
 fn check_for(needed: &[Need]) -> Result<(), Error> {
@@ -303,6 +318,7 @@ fn find_missing(
         let (what, there) = match kind {
             Kind::Typedef => ("tracepoint", has(&format!("btf_trace_{name}"), kind)),
             Kind::Function => ("function", has(name, kind)),
+            Kind::Struct => ("struct", has(name, kind)),
         };
         if !there {
             return Err(Error::Missing {
@@ -371,7 +387,7 @@ mod tests {
         for (kind, name, module) in NEEDED {
             let wanted = match kind {
                 Kind::Typedef => format!("btf_trace_{name}"),
-                Kind::Function => name.to_owned(),
+                Kind::Function | Kind::Struct => name.to_owned(),
             };
             let lacking = |asked: &str, _| asked != wanted;
             let result = match module {

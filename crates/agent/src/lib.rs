@@ -16,6 +16,7 @@ mod host_facts;
 mod ipi_visibility;
 mod kernel;
 mod kernel_fit;
+mod kernel_layout;
 mod load;
 mod names;
 mod observer;
@@ -28,6 +29,7 @@ pub mod synthetic;
 mod thread_hints;
 mod thread_pages;
 mod threads;
+mod window;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
 pub use cost::{EmptyPrograms, ProgramCost};
@@ -48,3 +50,7 @@ pub use steer::{
 pub use thread_hints::ThreadHints;
 pub use thread_pages::ThreadPages;
 pub use threads::monotonic_ns;
+pub use window::{
+    Vendor as WindowVendor, WindowEpoch, WindowError, WindowOptions, WindowSteerer, WindowTotals,
+    module_path as ple_module_path,
+};

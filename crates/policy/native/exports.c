@@ -68,6 +68,11 @@ _Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, u
 	return unspin_window_is_honoured(inside_ns, units, least_unit_ps);
 }
 
+unspin_u64 unspin_export_window_unit_ps(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps)
+{
+	return unspin_window_unit_ps(inside_ns, units, least_unit_ps);
+}
+
 unspin_u32 unspin_export_window_after_exit(const struct unspin_window_rule *rule, unspin_u32 window, unspin_u32 desired)
 {
 	return unspin_window_after_exit(rule, window, desired);

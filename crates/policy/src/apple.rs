@@ -57,6 +57,11 @@ impl AppleRule {
         self.0.lower
     }
 
+    /// The first window.
+    pub fn initial(&self) -> u32 {
+        self.0.initial
+    }
+
     /// The upper bound.
     pub fn upper(&self) -> u32 {
         self.0.upper

@@ -74,3 +74,11 @@ pub fn window_is_honoured(inside_ns: u64, units: u64, least_unit_ps: u64) -> boo
     // SAFETY: a function of numbers alone.
     unsafe { raw::unspin_export_window_is_honoured(inside_ns, units, least_unit_ps) }
 }
+
+/// The mean time of one unit of the window, picoseconds, in exits that spun through a whole one; `None`: there was none, or
+/// windows are ignored.
+pub fn window_unit_ps(inside_ns: u64, units: u64, least_unit_ps: u64) -> Option<u64> {
+    // SAFETY: a function of numbers alone.
+    let unit_ps = unsafe { raw::unspin_export_window_unit_ps(inside_ns, units, least_unit_ps) };
+    (unit_ps != raw::UNSPIN_UNKNOWN as u64).then_some(unit_ps)
+}

@@ -51,7 +51,8 @@ impl Control {
         }
     }
 
-    fn raw(self) -> u32 {
+    /// `enum unspin_window_control`.
+    pub fn raw(self) -> u32 {
         match self {
             Control::Off => raw::UNSPIN_WINDOW_OFF,
             Control::Fixed => raw::UNSPIN_WINDOW_FIXED,
@@ -101,6 +102,11 @@ impl WindowRule {
     pub fn with_steps(mut self, grow: u32, shrink: u32, max: u32) -> Self {
         (self.raw.grow, self.raw.shrink, self.raw.max) = (grow, shrink, max);
         self
+    }
+
+    /// Grow, shrink and the widest window.
+    pub fn steps(&self) -> (u32, u32, u32) {
+        (self.raw.grow, self.raw.shrink, self.raw.max)
     }
 
     /// Who changes the window.

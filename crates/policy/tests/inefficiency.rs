@@ -2,7 +2,7 @@
 //! Ruling 17 in integers: APPLE's sums, and what is not known.
 
 use proptest::prelude::*;
-use unspin_policy::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured};
+use unspin_policy::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_unit_ps};
 
 fn epoch(window: Option<u32>, handling_ns: u64, cpu_ns: u64) -> Epoch {
     let mut epoch = Epoch::default();
@@ -48,6 +48,29 @@ fn a_window_that_is_ignored() {
     assert!(window_is_honoured(3_000, 3_000, PAUSE_LEAST_PS));
     assert!(window_is_honoured(0, 0, PAUSE_LEAST_PS));
     assert!(!window_is_honoured(u64::MAX, u64::MAX, PAUSE_LEAST_PS));
+}
+
+#[test]
+fn the_time_of_a_unit_is_measured_where_windows_are_honoured() {
+    assert_eq!(
+        window_unit_ps(390_000, 3_000, PAUSE_LEAST_PS),
+        Some(130_000)
+    );
+    assert_eq!(
+        window_unit_ps(3_000, 3_000, PAUSE_LEAST_PS),
+        Some(PAUSE_LEAST_PS)
+    );
+    assert_eq!(
+        window_unit_ps(2_999, 3_000, PAUSE_LEAST_PS),
+        None,
+        "ignored"
+    );
+    assert_eq!(window_unit_ps(0, 0, PAUSE_LEAST_PS), None, "nothing seen");
+    assert_eq!(
+        window_unit_ps(u64::MAX, 1, PAUSE_LEAST_PS),
+        None,
+        "does not fit"
+    );
 }
 
 proptest! {

@@ -10,6 +10,7 @@ mod own_error;
 mod own_library;
 mod own_work;
 mod sources;
+mod window;
 
 use std::{ffi::CStr, fmt, str::FromStr};
 
@@ -19,6 +20,7 @@ pub use own::{OwnSource, Tested, check_name};
 pub use own_error::OwnError;
 pub use own_library::OwnNumber;
 pub use sources::SOURCES_HASH;
+pub use window::{AppleNumbers, WindowPolicy};
 
 #[allow(
     non_upper_case_globals,

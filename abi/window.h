@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * window.h - what bpf/window.bpf.c and crates/agent share: options set before the load, and an epoch of a VM, as it ends.
+ *
+ * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel).
+ */
+#ifndef UNSPIN_ABI_WINDOW_H
+#define UNSPIN_ABI_WINDOW_H
+
+#include "types.h"
+
+/* Constant while the programs are loaded. */
+struct unspin_window_options {
+	unspin_u32 control; /* enum unspin_window_control of policy/ple_window.h: fixed, kvm or apple */
+	unspin_u32 base;    /* struct unspin_window_rule */
+	unspin_u32 grow;
+	unspin_u32 shrink;
+	unspin_u32 max;
+	unspin_u32 initial; /* struct unspin_apple_rule */
+	unspin_u32 lower;
+	unspin_u32 upper;
+	unspin_u32 delta;
+	unspin_u32 everyone; /* 1: every VM; 0: those of the processes named */
+	unspin_u64 cycle_ps; /* Intel: time of a TSC cycle; 0: a unit's time is measured */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_window_options, 48);
+
+/* 1,000 pause-loop exits of a VM (rulings 17 to 19). */
+struct unspin_window_epoch {
+	unspin_u32 vm;	    /* number in order of appearance */
+	unspin_u32 process; /* of its VMM */
+	unspin_u64 begin_ns, end_ns;
+	unspin_u64 exits;
+	unspin_u64 window_units; /* sum of the windows in force at the exits */
+	unspin_u64 mean_units;	 /* sum, over the exits, of the mean window of the VM's vCPUs: ruling 19's window */
+	unspin_u64 handling_ns;
+	unspin_u64 cpu_ns;
+	unspin_u64 unit_ps;	     /* time of one unit, as known by then, or UNSPIN_UNKNOWN */
+	unspin_u64 inefficiency_ppm; /* or UNSPIN_UNKNOWN */
+	unspin_u32 window;	     /* that the VM was to have; the control kvm: 0, each vCPU has its own */
+	unspin_u32 vcpus;	     /* seen so far */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_window_epoch, 88);
+
+struct unspin_window_globals {
+	unspin_u64 vms;		/* numbers given so far */
+	unspin_u64 destroyed;	/* VMs that are gone */
+	unspin_u64 exits;	/* pause-loop exits of these VMs */
+	unspin_u64 changes;	/* windows that were changed */
+	unspin_u64 refusals;	/* windows that the module would not change */
+	unspin_u64 lost_epochs; /* no room in the ring */
+	unspin_u64 left_alone;	/* exits of vCPUs for which there was no memory */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_window_globals, 56);
+
+#endif

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Pause-loop windows by policy: `bpf/window.bpf.c` from attach until the value is dropped, beside any scheduler. vCPUs keep
+//! the window that they had last.
+
+mod error;
+mod host;
+mod layout;
+mod module;
+
+use std::{
+    cell::RefCell,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use libbpf_rs::{
+    Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
+};
+use unspin_abi as abi;
+use unspin_policy::{AppleRule, Control, WindowRule};
+use unspin_steering::{AppleNumbers, WindowPolicy};
+
+use crate::{Error, bytes, kernel, load};
+use host::KvmWindow;
+use layout::Layout;
+use module::PleModule;
+
+pub use abi::{unspin_window_epoch as WindowEpoch, unspin_window_globals as WindowTotals};
+pub use error::WindowError;
+pub use layout::Vendor;
+pub use module::module_path;
+
+static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/window.bpf.o"));
+
+/// How to set windows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WindowOptions {
+    /// What decides.
+    pub policy: WindowPolicy,
+    /// Processes whose VMs it is for; none: everyone's.
+    pub processes: Vec<u32>,
+    /// The module's file; `None`: [`module_path`].
+    pub module: Option<PathBuf>,
+}
+
+/// The programs while they are attached.
+pub struct WindowSteerer {
+    // Dropped in this order: the programs, what they used, and then the module that they held.
+    _links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    ended: Rc<RefCell<Vec<WindowEpoch>>>,
+    globals: MapHandle,
+    _object: Object,
+    _module: PleModule,
+    vendor: Vendor,
+}
+
+impl WindowSteerer {
+    /// Loads the module and the programs; from each vCPU's next exit on its window is the policy's.
+    ///
+    /// # Errors
+    /// Says what is missing or in the way, or what the kernel refused; then nothing has changed.
+    pub fn attach(options: &WindowOptions) -> Result<WindowSteerer, WindowError> {
+        let kvm = KvmWindow::of(Path::new("/sys/module"))?;
+        let settings = settings(options, &kvm)?;
+        kernel::check_for_windows()?;
+        let layout = Layout::read(kvm.vendor)?;
+        let file = options.module.clone().unwrap_or_else(module_path);
+        let module = PleModule::load(&file, &layout)?;
+        let object = load::with_log(|| open(&settings))?;
+        let processes = load::map(&object, "processes")?;
+        for process in &options.processes {
+            let added = processes.update(&process.to_ne_bytes(), &[1, 0, 0, 0], MapFlags::ANY);
+            added.map_err(|source| load::refused("naming the VMs' processes", source))?;
+        }
+        let ended = Rc::new(RefCell::new(Vec::new()));
+        Ok(WindowSteerer {
+            ring: ring(&object, &ended)?,
+            ended,
+            globals: load::map(&object, ".data.globals")?,
+            _links: load::attach(&object)?,
+            _object: object,
+            _module: module,
+            vendor: kvm.vendor,
+        })
+    }
+
+    /// Whose unit windows are in.
+    pub fn vendor(&self) -> Vendor {
+        self.vendor
+    }
+
+    /// The epochs that have ended since the last call.
+    ///
+    /// # Errors
+    /// When libbpf cannot read the ring.
+    pub fn drain(&self) -> Result<Vec<WindowEpoch>, WindowError> {
+        let read = self.ring.consume();
+        read.map_err(|source| load::refused("reading epochs", source))?;
+        Ok(self.ended.take())
+    }
+
+    /// Sums since attach.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read the map.
+    pub fn totals(&self) -> Result<WindowTotals, WindowError> {
+        Ok(load::value(&self.globals, "globals", 0)?)
+    }
+}
+
+fn open(settings: &abi::unspin_window_options) -> Result<Object, Error> {
+    let refused = |source| load::refused("loading the programs that set windows", source);
+    let mut object = ObjectBuilder::default()
+        .name("window")
+        .and_then(|builder| builder.open_memory(OBJECT))
+        .map_err(refused)?;
+    for mut map in object.maps_mut() {
+        if map.name().to_string_lossy().ends_with(".rodata") {
+            map.set_initial_value(bytes::bytes_of(settings))
+                .map_err(refused)?;
+        }
+    }
+    object.load().map_err(refused)
+}
+
+fn ring(
+    object: &Object,
+    ended: &Rc<RefCell<Vec<WindowEpoch>>>,
+) -> Result<RingBuffer<'static>, Error> {
+    let epochs = load::map(object, "epochs")?;
+    let mut builder = RingBufferBuilder::new();
+    let into = Rc::clone(ended);
+    let keep = move |record: &[u8]| {
+        // Records are of that size: whatever else there might be is left out.
+        into.borrow_mut()
+            .extend(bytes::read::<WindowEpoch>("epochs", record));
+        0
+    };
+    let refused = |source| load::refused("opening the ring of epochs", source);
+    builder.add(&epochs, keep).map_err(refused)?;
+    builder.build().map_err(refused)
+}
+
+/// What the programs are told: the policy's parameters on this host.
+fn settings(
+    options: &WindowOptions,
+    kvm: &KvmWindow,
+) -> Result<abi::unspin_window_options, WindowError> {
+    let vendor = match kvm.vendor {
+        Vendor::Amd => unspin_policy::Vendor::Amd,
+        Vendor::Intel => unspin_policy::Vendor::Intel,
+    };
+    let apple = AppleRule::new(vendor);
+    let numbers = match options.policy {
+        WindowPolicy::Apple(Some(numbers)) => numbers,
+        _ => AppleNumbers {
+            delta: apple.delta(),
+            lower: apple.lower(),
+            initial: apple.initial(),
+            upper: apple.upper(),
+        },
+    };
+    let (control, base, highest) = match options.policy {
+        WindowPolicy::Fixed(window) => (Control::Fixed, window, window),
+        WindowPolicy::Kvm => (Control::Kvm, kvm.base, kvm.base),
+        WindowPolicy::Apple(_) => (Control::Apple, numbers.lower, numbers.upper),
+    };
+    kvm.check(base, highest)?;
+    let rule = WindowRule::new(control, vendor).with_base(base);
+    let (grow, shrink, max) = rule.steps();
+    Ok(abi::unspin_window_options {
+        control: control.raw(),
+        base,
+        grow,
+        shrink,
+        max,
+        initial: numbers.initial,
+        lower: numbers.lower,
+        upper: numbers.upper,
+        delta: numbers.delta,
+        everyone: options.processes.is_empty().into(),
+        cycle_ps: 0,
+    })
+}
