@@ -182,6 +182,9 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
             scenario.name
         )));
     };
+    for policy in &arguments.policies {
+        policy.without_window("compare")?;
+    }
     if arguments
         .policies
         .iter()

@@ -90,6 +90,7 @@ mod shares;
 mod steer;
 mod steer_dry;
 mod steer_wait;
+mod steer_windows;
 mod tell_choice;
 mod testbed_boots;
 mod testbed_compare;

@@ -8,7 +8,9 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use unspin_agent::set_running_policies;
-use unspin_steering::{DecisionRecord, OwnError, OwnSource, Policies, write_new_policy};
+use unspin_steering::{
+    DecisionRecord, OwnError, OwnSource, Policies, WindowPolicy, write_new_policy,
+};
 
 use crate::{
     arguments::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
@@ -23,6 +25,9 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
         PolicyVerb::List => {
             println!("none");
             Policies::names().for_each(|name| println!("{name}"));
+            WindowPolicy::WORDS
+                .iter()
+                .for_each(|word| println!("{word}"));
             Ok(())
         }
         PolicyVerb::Set(arguments) => {

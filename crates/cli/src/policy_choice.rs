@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use unspin_agent::{OwnPolicy, running_own_policy};
-use unspin_steering::Policies;
+use unspin_steering::{Policies, WindowPolicy};
 
 use crate::failure::Failure;
 
@@ -19,6 +19,9 @@ use crate::failure::Failure;
 pub struct PolicyChoice {
     built_in: Policies,
     own: Option<PathBuf>,
+    window: Option<WindowPolicy>,
+    /// Nothing but a policy for windows: the host's scheduler stays.
+    window_alone: bool,
 }
 
 /// The same, compiled and checked.
@@ -28,6 +31,10 @@ pub struct ChosenPolicies {
     pub policies: Policies,
     /// The user's own.
     pub own: Option<OwnPolicy>,
+    /// Who sets the pause-loop window.
+    pub window: Option<WindowPolicy>,
+    /// Whether our scheduler is wanted.
+    pub steers: bool,
 }
 
 /// Whether a word of a list of policies is a file's name: a C file or an object.
@@ -39,8 +46,22 @@ impl FromStr for PolicyChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PolicyChoice, String> {
+        let (windows, others): (Vec<&str>, Vec<&str>) =
+            text.split(',').partition(|word| WindowPolicy::is_one(word));
+        let window = match windows[..] {
+            [] => None,
+            [word] => Some(word.parse()?),
+            _ => return Err("one policy for the window, no more".into()),
+        };
+        if others.is_empty() {
+            return Ok(PolicyChoice {
+                window,
+                window_alone: true,
+                ..PolicyChoice::default()
+            });
+        }
         let (files, names): (Vec<&str>, Vec<&str>) =
-            text.split(',').partition(|word| is_file(word));
+            others.into_iter().partition(|word| is_file(word));
         let built_in = match (&files[..], &names[..]) {
             ([_, _, ..], _) => return Err("one file with a policy of your own, no more".into()),
             ([_], []) => Policies::NONE,
@@ -48,12 +69,15 @@ impl FromStr for PolicyChoice {
                 return Err("none is no policy beside others".into());
             }
             _ => names.join(",").parse().map_err(|error| {
-                format!("{error}; or a file with one of your own, as in ./mine.c,loan")
+                let windows = WindowPolicy::WORDS.join(", ");
+                format!("{error}; for the pause-loop window {windows}; or a file with one of your own, as in ./mine.c,loan")
             })?,
         };
         Ok(PolicyChoice {
             built_in,
             own: files.first().map(PathBuf::from),
+            window,
+            window_alone: false,
         })
     }
 }
@@ -62,11 +86,30 @@ impl fmt::Display for PolicyChoice {
     /// In a form that can be read again.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = self.own.as_ref().map(|path| path.display().to_string());
-        out.write_str(&with_name(self.policies(), own.as_deref()))
+        let names = with_name(self.policies(), own.as_deref());
+        out.write_str(&with_window(names, self.window, !self.window_alone))
     }
 }
 
 impl PolicyChoice {
+    /// Who sets the pause-loop window, if anybody.
+    pub fn window(&self) -> Option<WindowPolicy> {
+        self.window
+    }
+
+    /// For those who cannot set windows.
+    ///
+    /// # Errors
+    /// When a policy for windows is among them.
+    pub fn without_window(&self, who: &str) -> Result<(), Failure> {
+        match self.window {
+            None => Ok(()),
+            Some(window) => Err(Failure::Usage(format!(
+                "{who} does not set pause-loop windows: leave `{window}` to `unspin steer`"
+            ))),
+        }
+    }
+
     fn policies(&self) -> Policies {
         match self.own {
             None => self.built_in,
@@ -84,7 +127,8 @@ impl PolicyChoice {
         let file = self.own.as_ref().and_then(|path| path.file_name());
         let file = file.map(|file| file.to_string_lossy().into_owned());
         let own = file.as_ref().and_then(|file| file.split('.').next());
-        with_name(self.policies(), own)
+        let names = with_name(self.policies(), own);
+        with_window(names, self.window, !self.window_alone)
     }
 
     /// Compiles the C file, or reads the object; `dry_run`: for a dry run.
@@ -96,6 +140,8 @@ impl PolicyChoice {
         Ok(ChosenPolicies {
             policies: self.policies(),
             own: own.transpose()?,
+            window: self.window,
+            steers: !self.window_alone,
         })
     }
 }
@@ -113,10 +159,17 @@ pub fn load(path: &Path, dry_run: bool) -> Result<OwnPolicy, Failure> {
 
 impl fmt::Display for ChosenPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&with_name(
-            self.policies,
-            self.own.as_ref().map(OwnPolicy::name),
-        ))
+        let names = with_name(self.policies, self.own.as_ref().map(OwnPolicy::name));
+        out.write_str(&with_window(names, self.window, self.steers))
+    }
+}
+
+/// The names and the policy for windows, in a form that can be read again.
+fn with_window(names: String, window: Option<WindowPolicy>, steers: bool) -> String {
+    match window {
+        None => names,
+        Some(window) if steers => format!("{names},{window}"),
+        Some(window) => window.to_string(),
     }
 }
 
@@ -188,6 +241,40 @@ mod tests {
             error.contains("`mine`") && error.contains("./mine.c"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_policy_for_windows_goes_alone_or_beside_others() {
+        for (text, window, alone) in [
+            ("apple", "apple", true),
+            ("window=200", "window=200", true),
+            ("loan,window=kvm", "window=kvm", false),
+            ("none,apple=8/64/64/512", "apple=8/64/64/512", false),
+        ] {
+            let choice = choice(text);
+            assert_eq!(
+                choice.window.map(|window| window.to_string()).as_deref(),
+                Some(window)
+            );
+            assert_eq!(
+                (choice.window_alone, choice.to_string().as_str()),
+                (alone, text)
+            );
+            assert!(choice.without_window("compare").is_err());
+        }
+        assert_eq!(choice("apple,loan").to_string(), "loan,apple");
+        assert!(choice("loan").without_window("compare").is_ok());
+        for wrong in [
+            "window=0",
+            "window",
+            "apple,window=kvm",
+            "apple,",
+            "apple,mine",
+        ] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+        let set = of_running("apple").expect_err("not while it runs");
+        assert!(matches!(set, Failure::Usage(_) | Failure::Failed(_)));
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::{
     policy_choice::ChosenPolicies,
     steer_dry,
     steer_wait::{Wait, print},
+    steer_windows::Windows,
     tell_choice::{TellChoice, Whom},
 };
 
@@ -57,6 +58,7 @@ const ACCOUNT: &[Column] = &[
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     if arguments.dry_run {
+        arguments.policy.without_window("a dry run")?;
         return steer_dry::run(arguments);
     }
     let mut wait = Wait::new(arguments)?;
@@ -65,29 +67,51 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let log = arguments.log_decisions.as_deref();
     let mut log = log.map(DecisionFile::create).transpose()?;
     let mut named = BTreeSet::new();
-    let steerer = Steerer::attach(&options).map_err(anyhow::Error::from)?;
-    say(&chosen, &steerer)?;
+    // Windows first: where they cannot be set, the scheduler need not come and go for nothing.
+    let mut windows = Windows::attach(arguments, chosen.window)?;
+    let steerer = chosen.steers.then(|| Steerer::attach(&options));
+    let steerer = steerer.transpose().map_err(anyhow::Error::from)?;
+    match &steerer {
+        Some(steerer) => say(&chosen, steerer)?,
+        None => eprintln!("unspin: setting windows by policy {chosen}; the host's scheduler stays"),
+    }
     wait.start(&arguments.command)?;
     let end = loop {
         let goes_on = wait.goes_on()?;
-        write_decisions(&steerer, log.as_mut())?;
-        name_who_lies(&steerer, &mut named)?;
-        let ended = steerer.ended().map_err(anyhow::Error::from)?;
+        windows.look()?;
+        let ended = match &steerer {
+            Some(steerer) => {
+                write_decisions(steerer, log.as_mut())?;
+                name_who_lies(steerer, &mut named)?;
+                steerer.ended().map_err(anyhow::Error::from)?
+            }
+            None => None,
+        };
         if ended.is_some() || !goes_on {
             break ended;
         }
     };
-    write_decisions(&steerer, log.as_mut())?;
+    if let Some(steerer) = &steerer {
+        write_decisions(steerer, log.as_mut())?;
+    }
     log.map(DecisionFile::finish).transpose()?;
-    let conduct = name_who_lies(&steerer, &mut named)?;
-    let counters = steerer.counters().map_err(anyhow::Error::from)?;
+    let conduct = steerer.as_ref().map(|steerer| name_who_lies(steerer, &mut named));
+    let conduct = conduct.transpose()?;
+    let counters = steerer.as_ref().map(Steerer::counters).transpose();
+    let counters = counters.map_err(anyhow::Error::from)?;
     drop(steerer);
+    let windows = windows.detach()?;
     // A command outlives its scheduler: what it did after that is its own.
     let status = wait.finish()?;
     let mut document = output::document("steer");
-    add_counters(&mut document, &counters);
-    add_account(&mut document, &counters);
-    add_conduct(&mut document, &conduct);
+    if let Some(counters) = &counters {
+        add_counters(&mut document, counters);
+        add_account(&mut document, counters);
+    }
+    if let Some(conduct) = &conduct {
+        add_conduct(&mut document, conduct);
+    }
+    windows.add_tables(&mut document, arguments.output.json);
     print(&document, arguments)?;
     if let Some(end) = end {
         return Err(anyhow::anyhow!(

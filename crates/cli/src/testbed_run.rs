@@ -5,7 +5,9 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
 use unspin_linux::Programs;
+use unspin_policy::{AppleRule, Vendor};
 use unspin_scenario::{Host, Overrides, Scenario};
+use unspin_steering::WindowPolicy;
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
@@ -60,11 +62,19 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
             .extend(programs.inputs(&machine, &linux.programs, linux.our_kernel)?);
     }
     let host = linux.map(|linux| linux.host);
+    let window = window_of(&arguments.command);
+    if window.is_some() {
+        let machine = Machine::find(&options.cache, options.qemu).map_err(anyhow::Error::from)?;
+        options
+            .inputs
+            .push(ple_module(&options.cache, &machine.kernel_version)?);
+    }
     options.seed = scenario.as_ref().map_or(options.seed, |found| found.seed);
     if let Some(parameters) = scenario
         .map(|found| found.host)
         .or(host)
         .and_then(|host| kvm_amd_parameters(&host))
+        .or_else(|| window.map(kvm_amd_for))
     {
         options
             .module_parameters
@@ -121,6 +131,48 @@ fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Failure> {
         "{} guests of {} MiB need a testbed with --memory-mib {needed}; it has {memory_mib}",
         linux.vms, linux.memory_mib
     )))
+}
+
+/// Who sets pause-loop windows, when the command is `unspin steer` or records it.
+fn window_of(command: &[OsString]) -> Option<WindowPolicy> {
+    if command.first().is_none_or(|name| name != "unspin") {
+        return None;
+    }
+    match Arguments::parse_from(command).command {
+        Command::Steer(arguments) => arguments.policy.window(),
+        Command::Record(arguments) => window_of(&arguments.command),
+        _ => None,
+    }
+}
+
+/// What sets windows, where `unspin steer` looks for it.
+fn ple_module(cache: &Path, kernel: &str) -> Result<Input, Failure> {
+    let host = cache.join("kmod").join(kernel).join("unspin_ple.ko");
+    if !host.is_file() {
+        return Err(Failure::Usage(format!(
+            "windows are set by a kernel module, and {} is missing: `make ple-module` builds it",
+            host.display()
+        )));
+    }
+    Ok(Input {
+        host,
+        guest: format!("/lib/modules/{kernel}/extra/unspin_ple.ko").into(),
+        executable: false,
+    })
+}
+
+/// A KVM that leaves windows alone and begins with the policy's lowest; of a scenario that says nothing of windows.
+fn kvm_amd_for(window: WindowPolicy) -> String {
+    let lowest = match window {
+        WindowPolicy::Fixed(window) => Some(window),
+        WindowPolicy::Apple(Some(numbers)) => Some(numbers.lower),
+        WindowPolicy::Apple(None) => Some(AppleRule::new(Vendor::Amd).lower()),
+        WindowPolicy::Kvm => None,
+    };
+    let count = lowest.map_or(String::new(), |lowest| {
+        format!("pause_filter_count={lowest} ")
+    });
+    format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1")
 }
 
 /// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
@@ -210,6 +262,35 @@ mod tests {
                     .into()
             )
         );
+    }
+
+    #[test]
+    fn a_policy_for_windows_brings_its_module_and_a_kvm_that_leaves_them_alone() {
+        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
+        let window = |line| window_of(&words(line)).map(kvm_amd_for);
+        let fixed = "pause_filter_count_grow=1 pause_filter_count_shrink=1";
+        for (line, count) in [
+            (
+                "unspin steer --policy window=200",
+                "pause_filter_count=200 ",
+            ),
+            (
+                "unspin steer --policy loan,apple",
+                "pause_filter_count=3000 ",
+            ),
+            (
+                "unspin record /out/r -- unspin steer --policy apple=8/64/64/512",
+                "pause_filter_count=64 ",
+            ),
+            ("unspin steer --policy window=kvm", ""),
+        ] {
+            assert_eq!(window(line), Some(format!("{count}{fixed}")), "{line}");
+        }
+        assert_eq!(window("unspin steer --policy loan"), None);
+        let Err(Failure::Usage(said)) = ple_module(Path::new("/no"), "7.2") else {
+            panic!("it is there")
+        };
+        assert!(said.contains("/no/kmod/7.2/unspin_ple.ko") && said.contains("make ple-module"));
     }
 
     #[test]

@@ -145,9 +145,13 @@ pub struct PolicyReplayArguments {
 #[derive(Args, Debug)]
 pub struct SteerArguments {
     /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a policy of your own,
-    /// ./NAME.c or what `unspin policy build` made of it, which is asked first.
+    /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
+    /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
     #[arg(long, value_name = "POLICY", default_value = "none")]
     pub policy: PolicyChoice,
+    /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent.
+    #[arg(long, value_name = "FILE")]
+    pub ple_module: Option<PathBuf>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
     /// have been chosen. Also works where there is no sched_ext.
     #[arg(long)]
