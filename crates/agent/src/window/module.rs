@@ -7,6 +7,7 @@ use std::{
     io,
     os::fd::AsRawFd,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{WindowError, layout::Layout};
@@ -14,6 +15,8 @@ use crate::kernel;
 
 const NAME: &str = "unspin_ple";
 const C_NAME: &CStr = c"unspin_ple";
+/// 20 ms apart.
+const REMOVAL_TRIES: u32 = 50;
 
 /// The module, loaded. Who loaded it takes it out.
 #[derive(Debug)]
@@ -72,11 +75,18 @@ fn agrees(parameters: &Path, layout: &Layout) -> bool {
 }
 
 impl Drop for PleModule {
-    /// After the programs that call it; a failure (another's programs use it too) leaves it loaded, which harms nobody.
+    /// After the programs that call it. The kernel lets go of their hold a moment after their last descriptor is closed; a
+    /// failure (another's programs use it too) leaves it loaded, which harms nobody.
     fn drop(&mut self) {
-        if self.ours {
+        for _ in 0..if self.ours { REMOVAL_TRIES } else { 0 } {
             // SAFETY: a terminated string and a flag.
-            unsafe { libc::syscall(libc::SYS_delete_module, C_NAME.as_ptr(), libc::O_NONBLOCK) };
+            let result = unsafe {
+                libc::syscall(libc::SYS_delete_module, C_NAME.as_ptr(), libc::O_NONBLOCK)
+            };
+            if result == 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
