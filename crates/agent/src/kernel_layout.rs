@@ -33,7 +33,7 @@ impl KernelBtf {
 
     /// A member of a struct or union, itself or in one without a name: its place in bits, and its type.
     fn member(&self, id: u32, name: &str, deepest: u32) -> Option<(u32, u32)> {
-        for (at, own_name, of) in self.members(id)? {
+        for (at, own_name, of) in self.members_at(id)? {
             if own_name == name {
                 return Some((at, of));
             }
@@ -49,7 +49,7 @@ impl KernelBtf {
     }
 
     /// Place in bits, name and type of each member that is no bit field; `None`: neither struct nor union.
-    fn members(&self, id: u32) -> Option<Vec<(u32, &str, u32)>> {
+    fn members_at(&self, id: u32) -> Option<Vec<(u32, &str, u32)>> {
         const STRUCT: u32 = 4;
         const UNION: u32 = 5;
         let btf = self.btf.as_ptr();

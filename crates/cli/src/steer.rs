@@ -95,7 +95,9 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         write_decisions(steerer, log.as_mut())?;
     }
     log.map(DecisionFile::finish).transpose()?;
-    let conduct = steerer.as_ref().map(|steerer| name_who_lies(steerer, &mut named));
+    let conduct = steerer
+        .as_ref()
+        .map(|steerer| name_who_lies(steerer, &mut named));
     let conduct = conduct.transpose()?;
     let counters = steerer.as_ref().map(Steerer::counters).transpose();
     let counters = counters.map_err(anyhow::Error::from)?;
