@@ -27,6 +27,20 @@ enum unspin_thread_state {
 /* Receivers of one interrupt that KVM's fast path may name before it says that it was an IPI (bpf/ipi.bpf.h). */
 #define UNSPIN_UNCLAIMED_RECEIVERS 16
 
+/* What a vCPU sends: its interrupt command of the exit that is being handled, and receivers that no command has claimed. */
+struct unspin_ipi_sender {
+	unspin_u64 destination;	   /* as in UNSPIN_EVENT_IPI */
+	unspin_u64 exit;	   /* number of the exit in which it was sent: 0 for none, exits are counted from 1 */
+	unspin_u64 unclaimed_exit; /* the same for receivers that no IPI has claimed yet */
+	unspin_u64 unclaimed_ns;   /* when the first of them came */
+	unspin_u32 how;		   /* as in UNSPIN_EVENT_IPI */
+	unspin_u32 unclaimed_how;  /* vector and delivery mode, likewise */
+	unspin_u32 unclaimed_count;
+	unspin_u32 reserved;
+	unspin_u32 unclaimed[UNSPIN_UNCLAIMED_RECEIVERS]; /* their vCPU numbers */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_ipi_sender, 48 + 4 * UNSPIN_UNCLAIMED_RECEIVERS);
+
 /*
  * One vCPU thread. Each field has one writer at a time: the thread itself, or the scheduler under its run queue's lock.
  * `sequence` is odd while state, since_ns and the three times are being changed: a reader that finds it odd, or changed,
@@ -53,17 +67,9 @@ struct unspin_observed_thread {
 	unspin_u32 on_spin_yields; /* calls of yield_to() that returned since */
 	unspin_u64
 		yield_to_target; /* struct task_struct * of the yield_to() under way, never followed without a safe read */
-	unspin_u64 hint_address;    /* of the vCPU's struct unspin_hint in its VMM; 0: none registered */
-	unspin_u64 ipi_destination; /* of the IPI that the vCPU has sent, as in UNSPIN_EVENT_IPI */
-	unspin_u64 ipi_exit; /* counters.exits at that time: the IPI is of the exit being handled if they are equal */
-	unspin_u64 unclaimed_exit; /* the same for receivers that no IPI has claimed yet */
-	unspin_u64 unclaimed_ns;   /* when the first of them came */
-	unspin_u32 ipi_how;	   /* as in UNSPIN_EVENT_IPI */
-	unspin_u32 unclaimed_how;  /* vector and delivery mode, likewise */
-	unspin_u32 unclaimed_count;
-	unspin_u32 reserved1;
-	unspin_u32 unclaimed[UNSPIN_UNCLAIMED_RECEIVERS]; /* their vCPU numbers */
-	struct unspin_vcpu_counters counters;		  /* wall_ns is left to the reader */
+	unspin_u64 hint_address;	      /* of the vCPU's struct unspin_hint in its VMM; 0: none registered */
+	struct unspin_ipi_sender ipi;	      /* exits are those of counters.exits */
+	struct unspin_vcpu_counters counters; /* wall_ns is left to the reader */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_observed_thread, 232 + sizeof(struct unspin_vcpu_counters));
 

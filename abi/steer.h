@@ -16,7 +16,7 @@ struct unspin_steer_options {
 	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
 	unspin_u32 tell;	  /* enum unspin_steer_tell, of guests for which nothing else was said */
 	unspin_u32 sections;	  /* functions in the map `sections`, at most UNSPIN_STEER_SECTIONS_MAX; 0: none */
-	unspin_u32 reserved;
+	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/steer_spin.bpf.h) */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 32);
 
@@ -41,8 +41,11 @@ struct unspin_steer_control {
 	unspin_u32 slice_ns;	 /* of steered vCPUs (policy/slice.h); 0: the kernel's */
 	unspin_u32 recent_ns;	 /* policy/helping.h */
 	unspin_u32 threshold_ns; /* policy/yield_hint.h */
+	unspin_u32 candidates;	 /* with UNSPIN_POLICY_CANDIDATES: enum unspin_candidate_rule (policy/candidate.h) */
+	unspin_u32 candidate_options; /* UNSPIN_CANDIDATES_* */
+	unspin_u32 chooses;	      /* as in the options: written once, at attach */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 16);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 28);
 
 /* What is said of a CPU before the scheduler is attached. */
 enum unspin_steer_cpu {
@@ -64,6 +67,10 @@ enum unspin_steer_cpu {
 	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
 	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
 	X(called, "vCPUs called to another CPU for a sibling's turn (gang)")                                           \
+	X(superseded, "of them refused for a rule of candidates, which chooses itself")                                \
+	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
+	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
+	X(unnamed, "of them whom KVM had not asked for at that exit: a lost opportunity, served")                      \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

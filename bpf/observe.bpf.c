@@ -231,7 +231,7 @@ int BPF_PROG(on_kvm_apic_ipi, u32 icr_low, u32 destination)
 	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (thread)
-		ipi_sent(thread, icr_low, destination);
+		ipi_sent(thread, &thread->ipi, thread->counters.exits, icr_low, destination);
 	return 0;
 }
 
@@ -241,7 +241,8 @@ int BPF_PROG(on_kvm_apic_accept_irq, u32 receiver, u16 delivery_mode, u16 trigge
 	struct unspin_observed_thread *thread = thread_of_running(bpf_get_current_task_btf());
 
 	if (thread)
-		interrupt_accepted(thread, receiver, delivery_mode, vector);
+		interrupt_accepted(thread, &thread->ipi, thread->counters.exits, thread->counters.vcpu, receiver,
+				   delivery_mode, vector);
 	return 0;
 }
 
@@ -254,7 +255,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned 
 	if (!thread)
 		return 0;
 	if (wants(UNSPIN_EVENT_IPI) && (u32)number == KVM_HC_SEND_IPI)
-		announce_ipi(thread, a3, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
+		announce_ipi(&thread->ipi, thread->counters.exits, a3, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
 	else if (wants(UNSPIN_EVENT_HINT) && (u32)number == UNSPIN_HYPERCALL_REGISTER_HINT)
 		register_hint(thread, a0);
 	return 0;

@@ -110,6 +110,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	own = !task->prepared;
 	count(unspin_steer_switches, 1);
 	task->on_cpu = 1;
+	task->halted = 0;
 	task->called_until_ns = 0;
 	task->timed_turn_ns = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
@@ -141,6 +142,7 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		here->runs_vm = 0;
 	charge(p, task);
 	task->on_cpu = 0;
+	task->halted = !runnable;
 	task->left_ns = now_ns;
 	if (task->vcpu) {
 		remember(p, task);
@@ -174,6 +176,13 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
 
+/* KVM asks for that one in the exit that is being handled. */
+static __always_inline void name(struct task_context *yielder, const struct task_context *target)
+{
+	if (target && target->number < VM_VCPUS)
+		yielder->named |= 1ull << target->number;
+}
+
 /* Returns whether the yield is honoured: then yield_to() (kernel/sched/syscalls.c) calls the scheduler. */
 SEC("struct_ops/yield")
 bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
@@ -194,6 +203,12 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	}
 	count(unspin_steer_directed, 1);
+	/* KVM asks inside a pause-loop exit, after which the rule chooses (steer_spin.bpf.h). */
+	if (yielder->on_spin && yielder->steered && control.policies & UNSPIN_POLICY_CANDIDATES) {
+		count(unspin_steer_superseded, 1);
+		name(yielder, context_of(to));
+		return false;
+	}
 	yielder->spun++;
 	now_ns = bpf_ktime_get_ns();
 	decision = ask(from, yielder, to, now_ns);

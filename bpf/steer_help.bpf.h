@@ -15,9 +15,14 @@
 /* 64 looks are some 10 us: this bounds them to a tenth of the asker's time. */
 #define UNHEARD_NS 100000ull
 
+/* KVM's numbers of vCPUs (APIC ids) that are looked up; receivers of IPIs above are not known. */
+#define VM_IDS 256u
+
 /* One VM: the thread that ran each vCPU last; 0: none yet. A slot is written by that vCPU's thread only. */
 struct vm {
 	u32 threads[VM_VCPUS];
+	u32 last_boosted;   /* candidate_walk.h */
+	u8 numbers[VM_IDS]; /* by vcpu_id: its place in `threads`, plus 1 */
 };
 
 /* By struct kvm *, a number here. */
@@ -32,10 +37,10 @@ struct {
 static struct vm no_threads;
 
 /* The current thread enters that vCPU's guest. */
-static __always_inline void join_vm(struct task_struct *p, struct kvm_vcpu *vcpu)
+static __always_inline void join_vm(struct task_struct *p, struct task_context *task, struct kvm_vcpu *vcpu)
 {
 	u64 vm = (u64)vcpu->kvm;
-	u32 number = BPF_CORE_READ(vcpu, vcpu_idx);
+	u32 number = BPF_CORE_READ(vcpu, vcpu_idx), id = BPF_CORE_READ(vcpu, vcpu_id);
 	struct vm *all = bpf_map_lookup_elem(&vms, &vm);
 
 	if (!all) {
@@ -43,8 +48,12 @@ static __always_inline void join_vm(struct task_struct *p, struct kvm_vcpu *vcpu
 		bpf_map_update_elem(&vms, &vm, &no_threads, BPF_NOEXIST);
 		all = bpf_map_lookup_elem(&vms, &vm);
 	}
-	if (all && number < VM_VCPUS)
-		all->threads[number] = scheduled(p)->pid; /* in bounds: tested just now */
+	task->number = number;
+	if (!all || number >= VM_VCPUS)
+		return;
+	all->threads[number] = scheduled(p)->pid; /* in bounds: tested just now */
+	if (id < VM_IDS)
+		all->numbers[id] = number + 1; /* as above */
 }
 
 /*

@@ -7,6 +7,7 @@
 
 #include "steer_slice.bpf.h"
 #include "steer_told.bpf.h"
+#include "steer_spin.bpf.h"
 
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
@@ -19,8 +20,10 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed) {
 		learn_vcpu(task, vcpu);
 		task->tell = tell_level(task);
-		join_vm(p, vcpu);
+		join_vm(p, task, vcpu);
 	}
+	if (options.chooses)
+		count_entry(p, task);
 	end_turn_on_time(task);
 	if (is_told(task)) {
 		if (task->acknowledge)
@@ -31,6 +34,11 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	if (task->asks) {
 		task->asks = 0;
 		if (help(p, task))
+			return 0;
+	}
+	if (options.chooses && task->on_spin) {
+		task->on_spin = 0;
+		if (spin(p, task))
 			return 0;
 	}
 	if (task->owes == OWES_NOTHING) {
@@ -56,10 +64,15 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 
 /* Fires whether KVM knows the number or not. Preemptible: it only leaves word for kvm_entry, which is not. */
 SEC("tp_btf/kvm_hypercall")
-int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument)
+int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, unsigned long a1, unsigned long a2,
+	     unsigned long a3)
 {
 	struct task_context *task;
 
+	if (options.chooses && (u32)number == KVM_HC_SEND_IPI) {
+		announce_multicast(a3);
+		return 0;
+	}
 	if ((number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP) &&
 	    number != UNSPIN_HYPERCALL_REGISTER_COUNTS)
 		return 0;

@@ -24,6 +24,19 @@ enum boundary {
 	BOUNDARY_CRITICAL = 2, /* in a critical section, and somebody waits (ruling 22) */
 };
 
+/*
+ * What spinners of its VM remember of a vCPU while it is off its CPU (policy/candidate.h), by number of the vCPU; changed by
+ * any of them. It holds while left_ns is the vCPU's: who has run since is marked by nobody.
+ */
+struct spin_marks {
+	u64 left_ns;
+	u64 sent_by;   /* that sent it an IPI since */
+	u64 sent_ns;   /* the last of these */
+	u64 passed_by; /* strict: that passed it over */
+	u32 vector;    /* of that IPI */
+	u32 eligible;  /* passed over as a lock waiter */
+};
+
 /* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
 struct task_context {
 	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
@@ -70,7 +83,13 @@ struct task_context {
 	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
 	u32 acknowledge;      /* the guest has registered its page and is still to be told so */
 	u64 unheard_until_ns; /* until then it asks in vain */
-	u64 called_until_ns;  /* until then it is about to run for one that asked for help */
+	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
+	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
+	u32 on_spin;	      /* KVM handles a pause-loop exit of it */
+	u64 named;	      /* vCPUs, by number, that KVM has asked for at that exit */
+	u32 spins;	      /* it left its CPU for one: a lock waiter */
+	u32 halted;	      /* it left its CPU asleep */
+	struct spin_marks marks;
 	struct unspin_policy_memory memory;
 };
 

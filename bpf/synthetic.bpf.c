@@ -77,13 +77,15 @@ int synthetic_send(struct unspin_synthetic *context)
 		return 0;
 	thread->counters.exits++;
 	if (!context->fast)
-		ipi_sent(thread, icr_low, context->destination);
+		ipi_sent(thread, &thread->ipi, thread->counters.exits, icr_low, context->destination);
 	for (u32 i = 0; i < RECEIVERS_MAX && i < receivers; i++)
-		interrupt_accepted(thread, i, icr_low & 0x700, icr_low);
+		interrupt_accepted(thread, &thread->ipi, thread->counters.exits, thread->counters.vcpu, i,
+				   icr_low & 0x700, icr_low);
 	if (context->fast)
-		ipi_sent(thread, icr_low, context->destination);
+		ipi_sent(thread, &thread->ipi, thread->counters.exits, icr_low, context->destination);
 	if (context->own_vector)
-		interrupt_accepted(thread, thread->counters.vcpu, 0, context->own_vector);
+		interrupt_accepted(thread, &thread->ipi, thread->counters.exits, thread->counters.vcpu,
+				   thread->counters.vcpu, 0, context->own_vector);
 	context->done = 1;
 	return 0;
 }

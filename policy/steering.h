@@ -12,6 +12,7 @@
 #ifndef UNSPIN_POLICY_STEERING_H
 #define UNSPIN_POLICY_STEERING_H
 
+#include "candidate.h"
 #include "contract.h"
 #include "debooster.h"
 #include "directed_yield.h"
@@ -47,6 +48,12 @@ enum unspin_policy_bit {
 };
 #define UNSPIN_POLICY_COUNT 12
 
+/*
+ * A rule of candidate.h is on, too: who spins is offered another vCPU by that rule instead of KVM's, and then the policies are
+ * asked about that one (on_yield). It has no answers of its own.
+ */
+#define UNSPIN_POLICY_CANDIDATES 0x1000u
+
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
 /* One vCPU's memory, a part for each policy. */
@@ -79,6 +86,7 @@ enum unspin_policy_event {
 	UNSPIN_ON_LOOK = 3,
 	UNSPIN_ON_HELP = 4,
 	UNSPIN_ON_CALL = 5,
+	UNSPIN_ON_SPIN = 6, /* which candidate: unspin_candidate_verdict() */
 };
 
 /* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
@@ -91,9 +99,12 @@ struct unspin_decision_record {
 	struct unspin_facts facts;
 	struct unspin_policy_memory before, after;
 	struct unspin_decision decision;
+	unspin_u32 verdict; /* on_spin: UNSPIN_CANDIDATE_*, and what it followed from; otherwise 0 */
+	struct unspin_spinner spinner;
+	struct unspin_yield_facts seen;
 	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 448);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 512);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \
@@ -206,6 +217,15 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 	if (event == UNSPIN_ON_CALL)
 		return policies_on_call(policies, facts, memory);
 	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* Whether what a record says followed from what it says it followed from; `memory`: what is left of the record's `before`. */
+static inline _Bool policies_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
+				    struct unspin_decision *decision)
+{
+	*decision = policies_decide(record->event, record->policies, &record->facts, memory);
+	return record->verdict ==
+	       (record->event == UNSPIN_ON_SPIN ? unspin_candidate_verdict(&record->spinner, &record->seen) : 0);
 }
 
 /* self begins a turn of its own. */

@@ -26,7 +26,10 @@ fn embedded(root: &Path) -> String {
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let wanted = match folder {
-                "bpf" => name.starts_with("steer") || name == "kernel_types.h",
+                "bpf" => {
+                    name.starts_with("steer")
+                        || ["kernel_types.h", "ipi_match.bpf.h"].contains(&&*name)
+                }
                 _ => name.ends_with(".h"),
             };
             if wanted {

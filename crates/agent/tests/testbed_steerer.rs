@@ -7,10 +7,14 @@
 use libtest_mimic::{Arguments, Trial};
 use unspin_testbed::{Qemu, self_test::Checks};
 
+#[path = "steerer/candidates.rs"]
+mod candidates;
 #[path = "steerer/checks.rs"]
 mod checks;
 #[path = "steerer/costs.rs"]
 mod costs;
+#[path = "steerer/debooster.rs"]
+mod debooster;
 #[path = "steerer/dry.rs"]
 mod dry;
 #[path = "steerer/ecs.rs"]

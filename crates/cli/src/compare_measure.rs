@@ -181,6 +181,10 @@ impl World<'_> {
                 policies,
                 // Policies of one comparison have one of the user's own between them.
                 own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
+                candidates: self
+                    .chosen
+                    .iter()
+                    .any(|chosen| chosen.policies.candidates().is_some()),
                 ..SteerOptions::default()
             })
             .map(|steerer| self.steerer = Some(steerer)),

@@ -188,6 +188,7 @@ pub fn options(
     let cgroups = arguments.cgroups.iter().map(|folder| inode(folder));
     Ok(SteerOptions {
         policies: chosen.policies,
+        candidates: false,
         own: chosen.own.clone(),
         slice_ns: None,
         processes: arguments.vms.clone(),

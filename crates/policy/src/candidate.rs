@@ -49,7 +49,18 @@ impl CandidateRule {
         }
     }
 
+    /// The rule of that name.
+    pub fn from_name(name: &str) -> Option<CandidateRule> {
+        CandidateRule::ALL
+            .into_iter()
+            .find(|rule| rule.name() == name)
+    }
+
     /// The number of the C enum.
+    pub fn number(self) -> u32 {
+        self.raw()
+    }
+
     fn raw(self) -> u32 {
         match self {
             CandidateRule::Kvm5_2 => raw::UNSPIN_CANDIDATES_KVM_5_2,

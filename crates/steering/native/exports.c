@@ -27,6 +27,12 @@ unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts)
 	return unspin_conduct_of(counts);
 }
 
+_Bool steering_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
+		      struct unspin_decision *decision)
+{
+	return policies_replay(record, memory, decision);
+}
+
 const char *const steering_names[UNSPIN_POLICY_COUNT] = {
 #define NAME(bit, prefix, name) [bit] = name,
 	UNSPIN_POLICIES(NAME)

@@ -11,9 +11,9 @@
 static int is_same(const struct unspin_decision_record *record)
 {
 	struct unspin_policy_memory memory = record->before;
-	struct unspin_decision decision = policies_decide(record->event, record->policies, &record->facts, &memory);
+	struct unspin_decision decision;
 
-	return !memcmp(&decision, &record->decision, sizeof(decision)) &&
+	return policies_replay(record, &memory, &decision) && !memcmp(&decision, &record->decision, sizeof(decision)) &&
 	       !memcmp(&memory, &record->after, sizeof(memory));
 }
 

@@ -2,6 +2,7 @@
 //! The steering policies of `policy/` for user space: their names, and the very C functions that the host's BPF programs
 //! call, so that a decision taken there can be taken again here.
 
+mod candidates;
 mod conduct;
 mod duration;
 mod new;
@@ -14,12 +15,15 @@ mod window;
 
 use std::{ffi::CStr, fmt, str::FromStr};
 
+use candidates::{CANDIDATES, IGNORE_VECTORS};
 pub use conduct::Conduct;
+
 pub use new::write_new_policy;
 pub use own::{OwnSource, Tested, check_name};
 pub use own_error::OwnError;
 pub use own_library::OwnNumber;
 pub use sources::SOURCES_HASH;
+pub use unspin_policy::CandidateRule;
 pub use window::{AppleNumbers, WindowPolicy};
 
 #[allow(
@@ -36,10 +40,10 @@ mod raw {
 pub use raw::{
     UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS, UNSPIN_DIRECT, UNSPIN_EXTEND,
     UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, UNSPIN_GIVE_BACK, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_NO,
-    UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_PASS, UNSPIN_POLICY_CONTRACT,
-    UNSPIN_REFUSE, UNSPIN_YES, unspin_decision_record as DecisionRecord, unspin_fact as Fact,
-    unspin_facts as Facts, unspin_order_facts as OrderFacts, unspin_policy_memory as Memory,
-    unspin_vcpu_facts as VcpuFacts,
+    UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END, UNSPIN_ON_SPIN, UNSPIN_ON_YIELD, UNSPIN_PASS,
+    UNSPIN_POLICY_CONTRACT, UNSPIN_REFUSE, UNSPIN_YES, unspin_decision_record as DecisionRecord,
+    unspin_fact as Fact, unspin_facts as Facts, unspin_order_facts as OrderFacts,
+    unspin_policy_memory as Memory, unspin_vcpu_facts as VcpuFacts,
 };
 
 /// Which policies are switched on, and their parameters; none of them is the policy `none`.
@@ -49,6 +53,8 @@ pub struct Policies {
     slice_ns: u32,
     recent_ns: u32,
     threshold_ns: u32,
+    candidates: Option<CandidateRule>,
+    ignore_vectors: bool,
     own: Option<OwnNumber>,
 }
 
@@ -66,6 +72,8 @@ impl Policies {
         slice_ns: 0,
         recent_ns: raw::UNSPIN_RECENT_NS,
         threshold_ns: raw::UNSPIN_THRESHOLD_NS,
+        candidates: None,
+        ignore_vectors: false,
         own: None,
     };
 
@@ -122,6 +130,9 @@ impl Policies {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
+        if let Some(changed) = self.with_candidates(name, value) {
+            return changed;
+        }
         match (name, value) {
             (SLICE, None) => return Err("`slice` needs a time, as in slice=500us".to_owned()),
             (SLICE, Some(value)) => {
@@ -176,7 +187,8 @@ impl FromStr for Policies {
         if text == "none" {
             return Ok(Policies::NONE);
         }
-        text.split(',').try_fold(Policies::NONE, Policies::with)
+        let policies = text.split(',').try_fold(Policies::NONE, Policies::with)?;
+        policies.check_candidates()
     }
 }
 
@@ -194,6 +206,12 @@ impl fmt::Display for Policies {
                 name => name.to_owned(),
             });
         let mut on: Vec<String> = own.into_iter().chain(ours).collect();
+        if let Some(rule) = self.candidates {
+            on.push(format!("{CANDIDATES}={}", rule.name()));
+        }
+        if self.ignore_vectors {
+            on.push(IGNORE_VECTORS.to_owned());
+        }
         if self.slice_ns != 0 {
             on.push(with(SLICE, self.slice_ns));
         }
@@ -354,11 +372,9 @@ impl DecisionRecord {
     /// Without the user's own policy, if there was one.
     pub fn replays(&self) -> bool {
         let mut memory = self.before;
-        let policies = Policies {
-            bits: self.policies,
-            ..Policies::NONE
-        };
-        let decision = policies.decide(self.event, &self.facts, &mut memory);
-        decision == self.decision && memory == self.after
+        let mut decision = raw::unspin_decision::default();
+        // SAFETY: three live references to structs of integers; the call keeps none.
+        let follows = unsafe { raw::steering_replay(self, &mut memory, &mut decision) };
+        follows && decision == self.decision && memory == self.after
     }
 }

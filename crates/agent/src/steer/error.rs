@@ -63,6 +63,11 @@ pub enum SteerError {
     /// There is nothing to change.
     #[error("no `unspin steer` runs on this host, or without root it cannot be found")]
     NotRunning,
+    /// A rule of candidates was asked for, and its programs are not loaded.
+    #[error(
+        "a rule of candidates needs programs that are loaded with the scheduler only: start `unspin steer` with one, as in --policy candidates=kvm-7.2; a dry run has none"
+    )]
+    NoCandidates,
     /// A file of the kernel that must be there cannot be read or understood.
     #[error("{path}: {source}")]
     File {

@@ -40,6 +40,8 @@ pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;
 pub struct SteerOptions {
     /// What decides; can be changed at any time.
     pub policies: Policies,
+    /// Load what rules of candidates need although `policies` have none now.
+    pub candidates: bool,
     /// A policy of a user's own, which is on if `policies` say so.
     pub own: Option<OwnPolicy>,
     /// A task's slice, ns; `None`: the kernel's own, [`base_slice`].
@@ -55,7 +57,7 @@ pub struct SteerOptions {
     pub sections: Vec<Range<u64>>,
     /// Count runs and time of each program (`BPF_STATS_RUN_TIME`, for every BPF program of the host).
     pub run_statistics: bool,
-    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 456 each; 0: none are kept.
+    /// Room for decisions that nobody has drained yet, bytes: a power of two from 4096, 520 each; 0: none are kept.
     pub decision_log_bytes: u32,
 }
 
@@ -64,6 +66,7 @@ impl Default for SteerOptions {
     fn default() -> SteerOptions {
         SteerOptions {
             policies: Policies::NONE,
+            candidates: false,
             own: None,
             slice_ns: None,
             processes: Vec::new(),

@@ -9,7 +9,7 @@ use std::{
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
 use unspin_abi as abi;
-use unspin_steering::{Conduct, Policies};
+use unspin_steering::{CandidateRule, Conduct, Policies};
 
 use super::{
     SteerError, SteerOptions, Steerer, Told, cpus::Cpus, decisions::DecisionLog, own, requirements,
@@ -25,6 +25,9 @@ const FIRST_FREE_GROUP: u32 = 1;
 
 /// The map that holds `struct unspin_steer_control`: libbpf calls it after its section, as a whole.
 const CONTROL: &str = ".data.unspin";
+
+/// Programs that only a rule of candidates needs (`bpf/steer_spin.bpf.h`).
+const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
 
 /// Loads, sets up, attaches.
 pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, SteerError> {
@@ -43,7 +46,7 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
     })?;
     fill(&object, options, &cpus, groups)?;
     let control = load::map(&object, CONTROL)?;
-    set_policies(&control, options.policies)?;
+    write_control(&control, options.policies, chooses(options))?;
     let decisions = DecisionLog::new(&object)?;
     // First the scheduler, which makes every task's context: the other programs do nothing without.
     let scheduler = load::with_log(|| {
@@ -69,6 +72,11 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
     })
 }
 
+/// Whether programs for rules of candidates are to be loaded: 1 or 0.
+fn chooses(options: &SteerOptions) -> u32 {
+    (options.candidates || options.policies.candidates().is_some()).into()
+}
+
 /// What the programs are told once for all.
 pub(super) fn settings(
     options: &SteerOptions,
@@ -82,7 +90,7 @@ pub(super) fn settings(
         log_decisions: (options.decision_log_bytes > 0).into(),
         tell: options.told.everyone.number(),
         sections: options.sections.len() as u32,
-        reserved: 0,
+        chooses: chooses(options),
     }
 }
 
@@ -111,9 +119,10 @@ fn open(
     let kvm = Path::new("/sys/module/kvm").exists();
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
+        let idle = settings.chooses == 0 && CHOOSING.contains(&&*program.name().to_string_lossy());
         // Without KVM there is no vCPU, and its tracepoints are not there.
         let without = section.starts_with("struct_ops") || section.ends_with("sys_prctl");
-        program.set_autoload(kvm || without);
+        program.set_autoload(!idle && (kvm || without));
     }
     Ok(object)
 }
@@ -208,13 +217,24 @@ fn attach_programs(object: &mut Object) -> Result<Vec<libbpf_rs::Link>, Error> {
         .collect()
 }
 
-/// Writes which policies are on.
+/// Writes which policies are on, if what they need is loaded.
 pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<(), SteerError> {
+    let before: abi::unspin_steer_control = load::value(control, CONTROL, 0)?;
+    if policies.candidates().is_some() && before.chooses == 0 {
+        return Err(SteerError::NoCandidates);
+    }
+    write_control(control, policies, before.chooses)
+}
+
+fn write_control(control: &MapHandle, policies: Policies, chooses: u32) -> Result<(), SteerError> {
     let value = abi::unspin_steer_control {
         policies: policies.bits(),
         slice_ns: policies.slice_ns(),
         recent_ns: policies.recent_ns(),
         threshold_ns: policies.threshold_ns(),
+        candidates: policies.candidates().map_or(0, CandidateRule::number),
+        candidate_options: policies.candidate_options(),
+        chooses,
     };
     Ok(load::set_value(control, 0, &value)?)
 }

@@ -19,11 +19,16 @@ impl<O: Observer> World<O> {
     pub(super) fn on_spin(&mut self, cpu: Cpu, vcpu: usize) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
-        let rule = self.host.candidates;
+        // Under our scheduler a rule of candidates takes the place of KVM's.
+        let steered = self.scheduler.steering().is_some();
+        let policies = Some(self.host.steering.policies).filter(|_| steered);
+        let own_rule = policies.and_then(|policies| policies.candidates());
+        let rule = own_rule.unwrap_or(self.host.candidates);
         self.vcpus[vcpu].marks.spins = true;
         self.vcpus[vcpu].steered.spun += 1;
         let mut spinner = Spinner::new(rule, Some(self.mode(vcpu)));
-        if self.host.ignore_reschedules {
+        let ignores = policies.is_some_and(|policies| policies.ignores_vectors());
+        if ignores || (own_rule.is_none() && self.host.ignore_reschedules) {
             spinner = spinner.ignoring_reschedules();
         }
         let mut cost_ns = 0u64;

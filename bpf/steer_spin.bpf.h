@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * steer_spin.bpf.h - a pause-loop exit under a rule of candidates of ours: whom of its VM to run instead (policy/candidate.h),
+ * whether KVM would have asked for anybody or not.
+ *
+ * kvm_vcpu_on_spin() is preemptible: its program only leaves word. The walk (policy/candidate_walk.h) is done where the guest
+ * is entered again, with interrupts off and on the spinner's own time: VM_VCPUS looks at most. Who is taken goes through the
+ * policies as if KVM had named it. KVM's own proposals of the same exit are refused meanwhile (ops.yield).
+ *
+ * The programs here are loaded only where a rule of candidates is on at attach.
+ */
+#ifndef UNSPIN_BPF_STEER_SPIN_H
+#define UNSPIN_BPF_STEER_SPIN_H
+
+#include "steer_help.bpf.h"
+
+#include "../abi/observe.h"
+#include "../policy/candidate_walk.h"
+
+/* What a vCPU's thread sends. Used by that thread only, with interrupts off but in programs of KVM's tracepoints. */
+struct spin_sender {
+	u64 entries;
+	struct unspin_ipi_sender ipi;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct spin_sender);
+} senders SEC(".maps");
+
+/* One walk, by CPU: interrupts are off from its beginning to its end. */
+struct spin_walk {
+	struct unspin_walk walk;
+	struct unspin_spinner spinner;
+	struct unspin_yield_facts seen;
+	struct unspin_facts facts;
+	struct unspin_decision decision;
+	u32 taken;	  /* thread; 0: nobody */
+	u32 taken_number; /* of its vCPU, below VM_VCPUS */
+	int result;
+};
+
+struct {
+	__uint(type, STEER_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct spin_walk);
+} spin_walks SEC(".maps");
+
+/* The marks of a vCPU that is off its CPU; those from before it last ran are gone. */
+static __always_inline struct spin_marks *marks_of(struct task_context *task)
+{
+	struct spin_marks *marks = &task->marks;
+
+	if (marks->left_ns != task->left_ns) {
+		marks->sent_by = 0;
+		marks->passed_by = 0;
+		marks->eligible = 0;
+		marks->left_ns = task->left_ns;
+	}
+	return marks;
+}
+
+#define IPI_CONTEXT struct task_context
+
+/* The current vCPU's IPI has reached the vCPU with that number of KVM's: if it is off its CPU, it is a receiver (ruling 32). */
+static __always_inline void ipi_reaches(struct task_context *task, const struct unspin_ipi_sender *sender, u64 now_ns,
+					u32 receiver)
+{
+	struct vm *all = bpf_map_lookup_elem(&vms, &task->vm);
+	struct task_context *other;
+	struct task_struct *p;
+	u32 number;
+
+	if (!all || receiver >= VM_IDS)
+		return;
+	number = all->numbers[receiver] - 1; /* in bounds: tested just now; 0 becomes a large number */
+	if (number >= VM_VCPUS || task->number >= VM_VCPUS)
+		return;
+	p = bpf_task_from_pid(all->threads[number]); /* as above */
+	if (!p)
+		return;
+	other = context_of(p);
+	if (other && other->vm == task->vm && !other->on_cpu) {
+		struct spin_marks *marks = marks_of(other);
+
+		__sync_fetch_and_or(&marks->sent_by, 1ull << task->number);
+		marks->sent_ns = now_ns;
+		marks->vector = sender->how & 0xff;
+	}
+	bpf_task_release(p);
+}
+
+#include "ipi_match.bpf.h"
+
+/* The current thread enters its guest: what it sent is of the exit before. */
+static __always_inline void count_entry(struct task_struct *p, struct task_context *task)
+{
+	struct spin_sender *sender = bpf_task_storage_get(&senders, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (sender)
+		sender->entries++;
+	task->spins = 0;
+}
+
+/* The vCPU of the current thread, if it is one, and what it sends. */
+static __always_inline struct task_context *sending(struct spin_sender **sender)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+
+	if (!task || !task->vcpu || task->vm_generation != destroyed)
+		return NULL;
+	*sender = bpf_task_storage_get(&senders, p, NULL, 0);
+	return *sender ? task : NULL;
+}
+
+SEC("tp_btf/kvm_apic_ipi")
+int BPF_PROG(on_spin_apic_ipi, u32 icr_low, u32 destination)
+{
+	struct spin_sender *sender;
+	struct task_context *task = sending(&sender);
+
+	if (task)
+		ipi_sent(task, &sender->ipi, sender->entries, icr_low, destination);
+	return 0;
+}
+
+SEC("tp_btf/kvm_apic_accept_irq")
+int BPF_PROG(on_spin_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
+{
+	struct spin_sender *sender;
+	struct task_context *task = sending(&sender);
+
+	/* Its own number, as KVM says it, is of interest only where it is the receiver: then it runs, and is none. */
+	if (task)
+		interrupt_accepted(task, &sender->ipi, sender->entries, VM_IDS, receiver, delivery_mode, vector);
+	return 0;
+}
+
+/* KVM_HC_SEND_IPI: the receivers follow. */
+static __always_inline void announce_multicast(u64 icr)
+{
+	struct spin_sender *sender;
+
+	if (sending(&sender))
+		announce_ipi(&sender->ipi, sender->entries, icr, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
+}
+
+/* Preemptible: it only leaves word for kvm_entry, which is not. */
+SEC("fentry/kvm_vcpu_on_spin")
+int BPF_PROG(on_spin_begins)
+{
+	struct task_context *task = context_of(bpf_get_current_task_btf());
+
+	if (task && task->vcpu) {
+		task->named = 0;
+		task->on_spin = 1;
+	}
+	return 0;
+}
+
+/* What is known of a vCPU of the spinner's VM, which may have been halted, or preempted. */
+static __always_inline void gather_seen(struct unspin_yield_facts *seen, const struct task_context *spinner,
+					struct task_context *other, u64 now_ns)
+{
+	struct spin_marks *marks = marks_of(other);
+	u64 bit = 1ull << (spinner->number & (VM_VCPUS - 1));
+	bool receiver = marks->sent_by & bit, waits = other->counted && !other->on_cpu;
+
+	if (other->on_cpu || before(now_ns, other->called_until_ns))
+		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: whoever called it */
+	else if (!waits)
+		seen->state = UNSPIN_CANDIDATE_HALTED;
+	else
+		seen->state = other->halted ? UNSPIN_CANDIDATE_WOKEN : UNSPIN_CANDIDATE_PREEMPTED;
+	seen->mode = fact_known(other->mode) ? other->mode.value : UNSPIN_MODE_UNKNOWN;
+	seen->pending = waits && other->halted ? UNSPIN_YES : UNSPIN_NOT_KNOWN;
+	seen->posted = UNSPIN_NOT_KNOWN;
+	seen->spins = other->spins;
+	seen->eligible = marks->eligible;
+	seen->receiver = receiver ? UNSPIN_YES : UNSPIN_NO;
+	seen->vector = receiver ? unspin_linux_vector(marks->vector) : UNSPIN_VECTOR_NOT_KNOWN;
+	seen->passed = (marks->passed_by & bit) != 0;
+	seen->ipi_age_ns = receiver ? fact_seen(1, marks->sent_ns, now_ns).age_ns : UNSPIN_AGE_UNKNOWN;
+}
+
+/* The verdict on it, written down if somebody wants that. */
+static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinner, u32 candidate, u64 now_ns)
+{
+	u32 verdict = unspin_candidate_verdict(&of->spinner, &of->seen);
+	struct unspin_decision_record *record;
+
+	if (!options.log_decisions)
+		return verdict;
+	record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);
+	if (!record) {
+		count(unspin_steer_unlogged, 1);
+		return verdict;
+	}
+	__builtin_memset(record, 0, sizeof(*record));
+	record->time_ns = now_ns;
+	record->thread = spinner;
+	record->candidate = candidate;
+	record->event = UNSPIN_ON_SPIN;
+	record->policies = control.policies;
+	record->verdict = verdict;
+	record->spinner = of->spinner;
+	record->seen = of->seen;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return verdict;
+}
+
+/*
+ * Looks at that thread's vCPU; `of->result` is what yield_to() would have returned for it, `of->taken` says that it is taken.
+ * Not inlined, and not static: the verifier then looks at it once, and not for each turn of the loop.
+ */
+__attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now_ns)
+{
+	struct task_struct *asks = bpf_get_current_task_btf(), *p;
+	struct task_context *task = context_of(asks), *other;
+
+	if (!of)
+		return 0;
+	of->result = 0;
+	p = bpf_task_from_pid(thread);
+	if (!p)
+		return 0;
+	other = context_of(p);
+	if (task && other && other->vm == task->vm && other->steered) {
+		u32 verdict;
+
+		gather_seen(&of->seen, task, other, now_ns);
+		verdict = judge_candidate(of, scheduled(asks)->pid, thread, now_ns);
+		if (verdict & UNSPIN_CANDIDATE_TOGGLE)
+			other->marks.eligible ^= 1;
+		if (verdict & UNSPIN_CANDIDATE_MARK)
+			__sync_fetch_and_or(&other->marks.passed_by, 1ull << (task->number & (VM_VCPUS - 1)));
+		if (verdict & UNSPIN_CANDIDATE_TAKE && may_run_on(p, bpf_get_smp_processor_id())) {
+			gather_candidate(&of->facts.candidate, p, other, now_ns);
+			gather_order(&of->facts.order, task, other, now_ns);
+			of->decision = decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns);
+			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
+				of->result = 1;
+				of->taken = thread;
+				of->taken_number = other->number;
+				other->called_until_ns =
+					now_ns + UNSPIN_BUDGET_NS; /* as long as the turn waits for it */
+			}
+		}
+	}
+	bpf_task_release(p);
+	return 0;
+}
+
+/* One walk round the VM. */
+static __always_inline void walk_round(struct spin_walk *of, struct vm *all, u32 vcpus, u64 now_ns)
+{
+	u32 turn;
+
+	bpf_for(turn, 0, VM_VCPUS)
+	{
+		u32 number = unspin_walk_next(&of->walk);
+
+		if (number >= VM_VCPUS) /* UNSPIN_WALK_NOBODY, too */
+			break;
+		if (!all->threads[number]) /* in bounds: tested just now */
+			continue;
+		consider(of, all->threads[number], now_ns);
+		unspin_walk_tried(&of->walk, number, of->result);
+	}
+	if (of->walk.boosted < vcpus)
+		all->last_boosted = of->walk.boosted;
+}
+
+/* The current thread's vCPU has spun, and is about to enter its guest; interrupts are off. Whether p leaves instead. */
+static __always_inline bool spin(struct task_struct *p, struct task_context *task)
+{
+	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
+	struct vm *all = bpf_map_lookup_elem(&vms, &task->vm);
+	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)task->vcpu;
+	u32 vcpus = BPF_CORE_READ(vcpu, kvm, created_vcpus);
+	u64 now_ns = bpf_ktime_get_ns();
+	struct spin_walk *of;
+	u32 zero = 0, round;
+
+	of = bpf_map_lookup_elem(&spin_walks, &zero);
+	if (!of || !here || !all || !task->steered || !(control.policies & UNSPIN_POLICY_CANDIDATES))
+		return false;
+	count(unspin_steer_spins, 1);
+	task->spun++;
+	if (vcpus > VM_VCPUS)
+		vcpus = VM_VCPUS;
+	look_at(p, task);
+	facts_of_self(&of->facts, task, now_ns, now_ns);
+	of->taken = 0;
+	of->spinner.rule = control.candidates;
+	of->spinner.options = control.candidate_options;
+	of->spinner.mode = fact_known(task->mode) ? task->mode.value : UNSPIN_MODE_UNKNOWN;
+	of->spinner.awaits = UNSPIN_NOT_KNOWN;
+	for (round = 1; round <= 2; round++) {
+		if (of->taken || (round == 2 && of->spinner.rule != UNSPIN_CANDIDATES_PROPOSED_2026))
+			break;
+		of->spinner.round = round;
+		unspin_walk_begin(&of->walk, of->spinner.rule, task->number,
+				  all->last_boosted < vcpus ? all->last_boosted : 0, vcpus);
+		walk_round(of, all, vcpus, now_ns);
+	}
+	if (!of->taken)
+		return false;
+	count(unspin_steer_chosen, 1);
+	if (!(task->named >> (of->taken_number & (VM_VCPUS - 1)) & 1))
+		count(unspin_steer_unnamed, 1);
+	if (of->decision.action == UNSPIN_GIVE_BACK)
+		count(unspin_steer_given_back, 1);
+	else if (of->decision.action == UNSPIN_HINT)
+		hint(here, task, of->taken, of->decision, now_ns);
+	else
+		pass_on(here, p, task, of->taken, of->decision, now_ns);
+	task->spins = 1;
+	task->yielded_ns = now_ns;
+	leave(p, task);
+	return true;
+}
+
+#endif

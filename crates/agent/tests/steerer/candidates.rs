@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Rules of candidates: whom of its VM a spinner lets run, whether KVM named anybody or not.
+
+use unspin_agent::{SteerError, Steerer};
+use unspin_scenario::{LockSharing, Vm};
+use unspin_vmm::RunReport;
+
+use crate::{
+    checks::{counter, still_there},
+    observer_vms::{loops, run_for},
+    vms::{fighting, operations, steer},
+};
+
+/// As in scenarios/outcomes/lost_opportunity.toml: vCPUs that are preempted in user mode, nearly all the time, and for whose
+/// answers to a shootdown others wait in the kernel. KVM passes them over.
+fn shooting() -> Vm {
+    Vm {
+        locks: LockSharing::Private,
+        hints: false,
+        user_work: loops(3_000),
+        hold: loops(300),
+        shootdown_every_turns: 50,
+        ..fighting(4)
+    }
+}
+
+/// What the scheduler counted in a run, by name.
+fn grown(steerer: &Steerer, names: [&str; 4], report: impl FnOnce() -> RunReport) -> [u64; 4] {
+    let before = names.map(|name| counter(steerer, name));
+    let done = operations(&report());
+    let now = names.map(|name| counter(steerer, name));
+    let grown = [0, 1, 2, 3].map(|at| now[at] - before[at]);
+    println!("  {names:?}: {grown:?}, {done} operations");
+    grown
+}
+
+/// Receivers of a shootdown that KVM passes over are served, and who is not its candidate is not.
+pub fn strict_serves_whom_kvm_passes_over() {
+    let steerer = steer("strict", |options| options.decision_log_bytes = 16 << 20);
+    let names = ["directed", "superseded", "spins", "chosen"];
+    let [directed, superseded, spins, chosen] =
+        grown(&steerer, names, || run_for(300, vec![shooting()]));
+    assert!(spins > 100 && chosen > 20, "{chosen} served of {spins}");
+    // Nobody was run at KVM's word, which names one vCPU after another when each is refused.
+    assert_eq!(superseded, directed);
+    // Receivers preempted in user mode, whom KVM did not ask for in that exit: lost opportunities, served.
+    let unnamed = counter(&steerer, "unnamed");
+    let from_user = verdicts_replay(&steerer);
+    println!("  {unnamed} served whom KVM had not named, {from_user} taken from user mode");
+    assert!(
+        unnamed > 20 && from_user > 20,
+        "{unnamed} unnamed, {from_user} in user mode"
+    );
+    // By KVM's own rule nobody is taken from there for a spinner in the kernel.
+    steerer
+        .set_policies("candidates=kvm-5.3".parse().expect("a rule"))
+        .expect("the programs are loaded");
+    let [_, _, all, _] = grown(&steerer, names, || run_for(300, vec![shooting()]));
+    assert!(all > 100, "it spins");
+    assert_eq!(verdicts_replay(&steerer), 0);
+    still_there(&steerer);
+}
+
+/// As in `struct unspin_yield_facts` and `struct unspin_spinner`: `enum unspin_guest_mode` (abi/events.h).
+const USER: u32 = unspin_abi::UNSPIN_MODE_USER;
+const KERNEL: u32 = unspin_abi::UNSPIN_MODE_KERNEL;
+
+/// Every verdict is taken again natively, to the bit. How many took a vCPU that was in user mode for a spinner in the kernel.
+fn verdicts_replay(steerer: &Steerer) -> u64 {
+    let (mut verdicts, mut taken, mut from_user) = (0, 0, 0);
+    let drained = steerer.drain_decisions(&mut |record| {
+        assert!(record.replays(), "{record:?}");
+        if record.event == unspin_steering::UNSPIN_ON_SPIN {
+            verdicts += 1;
+            let takes = record.verdict & 1 == 1;
+            taken += u32::from(takes);
+            let apart = record.seen.mode == USER && record.spinner.mode == KERNEL;
+            from_user += u64::from(takes && apart);
+            let mut other = record;
+            other.verdict ^= 1;
+            assert!(!other.replays(), "a verdict follows from what was seen");
+        }
+    });
+    drained.expect("the kernel tells");
+    assert_eq!(counter(steerer, "unlogged"), 0);
+    println!("  {verdicts} verdicts, {taken} taken");
+    assert!(verdicts > taken && taken > 0);
+    from_user
+}
+
+/// A lock waiter's candidates go through the policies that are on: loans to them end early, and hints are hints.
+pub fn rules_and_policies_compose() {
+    let steerer = steer("loan,usermode", |_| ());
+    let names = ["chosen", "lent", "hinted", "superseded"];
+    let [chosen, lent, ..] = grown(&steerer, names, || run_for(200, vec![fighting(4)]));
+    assert!(
+        chosen > 0 && lent == chosen,
+        "{lent} of {chosen} were lent to"
+    );
+    let policies = "debooster-ancestor=0ms,strict".parse().expect("policies");
+    steerer.set_policies(policies).expect("at any time");
+    let [chosen, lent, hinted, _] = grown(&steerer, names, || run_for(200, vec![fighting(4)]));
+    assert!(chosen > 0 && hinted == chosen && lent == 0);
+    steerer
+        .set_policies("loan".parse().expect("a policy"))
+        .expect("at any time");
+    let [chosen, lent, ..] = grown(&steerer, names, || run_for(100, vec![fighting(4)]));
+    assert!(chosen == 0 && lent > 0, "KVM's own candidates again");
+    still_there(&steerer);
+    drop(steerer);
+    // Programs that nobody asked for are not loaded: what would need them is refused.
+    let without = steer("loan", |_| ());
+    let refused = without.set_policies("loan,strict".parse().expect("policies"));
+    assert!(
+        matches!(refused, Err(SteerError::NoCandidates)),
+        "{refused:?}"
+    );
+    still_there(&without);
+}
