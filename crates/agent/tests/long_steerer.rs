@@ -11,6 +11,15 @@ use unspin_testbed::{Qemu, self_test::Checks};
 #[path = "steerer/checks.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod checks;
+#[path = "steerer/candidates.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod candidates;
+#[path = "steerer/debooster.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod debooster;
+#[path = "steerer/ecs.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod ecs;
 #[path = "steerer/costs.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod costs;
