@@ -6,15 +6,24 @@ use libtest_mimic::{Arguments, Trial};
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 use unspin_testbed::{Qemu, cache_from_environment, self_test::Checks};
 
+#[path = "steerer/candidates.rs"]
+#[allow(dead_code, reason = "the checks are other tests'")]
+mod candidates;
 #[path = "steerer/checks.rs"]
 #[allow(dead_code, reason = "the checks are testbed_steerer's")]
 mod checks;
 #[path = "steerer/costs.rs"]
 #[allow(dead_code, reason = "the checks are testbed_steerer's")]
 mod costs;
+#[path = "steerer/debooster.rs"]
+#[allow(dead_code, reason = "the checks are other tests'")]
+mod debooster;
 #[path = "steerer/dry.rs"]
 #[allow(dead_code, reason = "the checks are testbed_steerer's")]
 mod dry;
+#[path = "steerer/ecs_fairness.rs"]
+#[allow(dead_code, reason = "the checks are other tests'")]
+mod ecs_fairness;
 #[path = "steerer/host.rs"]
 #[allow(dead_code, reason = "the checks are testbed_steerer's")]
 mod host;

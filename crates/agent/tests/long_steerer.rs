@@ -8,24 +8,24 @@ use std::time::Duration;
 use libtest_mimic::{Arguments, Trial};
 use unspin_testbed::{Qemu, self_test::Checks};
 
-#[path = "steerer/checks.rs"]
-#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
-mod checks;
 #[path = "steerer/candidates.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod candidates;
-#[path = "steerer/debooster.rs"]
+#[path = "steerer/checks.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
-mod debooster;
-#[path = "steerer/ecs.rs"]
-#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
-mod ecs;
+mod checks;
 #[path = "steerer/costs.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod costs;
+#[path = "steerer/debooster.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod debooster;
 #[path = "steerer/dry.rs"]
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod dry;
+#[path = "steerer/ecs.rs"]
+#[allow(dead_code, reason = "the short checks are testbed_steerer's")]
+mod ecs;
 #[path = "steerer/ecs_fairness.rs"]
 mod ecs_fairness;
 #[path = "steerer/helping.rs"]
