@@ -181,7 +181,7 @@ mod tests {
             std::fs::write(path, text).expect("written");
         }
         let programs = Programs::find(false, cache.path()).expect("there");
-        let bytes = initramfs(&programs, Load::Idle, "true").expect("built");
+        let bytes = initramfs(&programs, Load::Idle, CountsModule::Off, "true").expect("built");
         let text = String::from_utf8_lossy(&bytes);
         let names: Vec<_> = text
             .split('\0')
