@@ -95,7 +95,8 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     if Control::ALL.iter().any(|control| control.name() == word) {
         return Ok(Meaning::Set(format!("lab.window_control={word}")));
     }
-    if word.parse::<Policies>().is_ok() {
+    // A key of [lab], too: there it is a rule for every scheduler.
+    if !word.starts_with("candidates=") && word.parse::<Policies>().is_ok() {
         return Ok(Meaning::Steering);
     }
     if let Some((key, value)) = word.split_once('=') {

@@ -117,20 +117,20 @@ fn a_loan_decides_before_the_debooster() {
 
 #[test]
 fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
-    for (names, at_unlock) in [
-        ("ecs", Decision::Pass),
-        ("ecs-give-back", Decision::GiveBack),
+    for (names, extra, at_unlock) in [
+        ("ecs", Decision::Extend(UNSPIN_BUDGET_NS), Decision::Pass),
+        (
+            "ecs-give-back",
+            Decision::Grant(UNSPIN_BUDGET_NS),
+            Decision::GiveBack,
+        ),
     ] {
         let policies = policies(names);
         let mut memory = Memory::default();
         let mut facts = facts();
         facts.self_.critical = seen(2);
         let end = |facts: &Facts, memory: &mut Memory| policies.on_slice_end(facts, memory);
-        assert_eq!(
-            end(&facts, &mut memory),
-            Decision::Grant(UNSPIN_BUDGET_NS),
-            "{names}"
-        );
+        assert_eq!(end(&facts, &mut memory), extra, "{names}");
         assert_eq!(
             policies.on_look(&facts, &mut memory),
             Decision::Pass,
@@ -138,7 +138,7 @@ fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
         );
         assert_eq!(end(&facts, &mut memory), Decision::Pass, "twice in a row");
         policies.on_turn(&facts, &mut memory);
-        assert_eq!(end(&facts, &mut memory), Decision::Grant(UNSPIN_BUDGET_NS));
+        assert_eq!(end(&facts, &mut memory), extra);
         facts.self_.critical = seen(0);
         assert_eq!(policies.on_look(&facts, &mut memory), at_unlock, "{names}");
         policies.on_turn(&facts, &mut memory);

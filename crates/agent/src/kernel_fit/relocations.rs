@@ -251,6 +251,10 @@ fn kernel_function(
         };
         return;
     }
+    // Our own module's (kmod/): it is no kernel's, and is looked for when it is loaded.
+    if symbol.name.starts_with("unspin_") {
+        return;
+    }
     needs.functions.insert(place, symbol.name.to_owned());
     if let Some(wrong) = wrong {
         needs.missing.insert(place, wrong);
