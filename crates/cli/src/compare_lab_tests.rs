@@ -102,8 +102,8 @@ fn gaps_are_of_the_labs_own_columns() {
     let gap = (rate(3) - rate(1)) / (rate(0) - rate(1));
     assert!((number(&all[3], "predicted_gap_closed") - gap).abs() < 1e-6);
     assert_eq!(number(&all[3], "measured_gap_closed"), 0.95);
-    for at in 0..3 {
-        assert!(all[at]["predicted_gap_closed"].is_null());
+    for column in &all[..3] {
+        assert!(column["predicted_gap_closed"].is_null());
     }
 }
 
