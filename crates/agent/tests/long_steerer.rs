@@ -55,7 +55,22 @@ mod vms;
 #[allow(dead_code, reason = "the short checks are testbed_steerer's")]
 mod watchdog;
 
-static CHECKS: [(&str, fn()); 6] = [
+static CHECKS: [(&str, fn()); 12] = [
+    (
+        "the_papers_debooster_ends_at_cgroups",
+        debooster::the_papers_debooster_ends_at_cgroups,
+    ),
+    (
+        "strict_serves_whom_kvm_passes_over",
+        candidates::strict_serves_whom_kvm_passes_over,
+    ),
+    (
+        "rules_and_policies_compose",
+        candidates::rules_and_policies_compose,
+    ),
+    ecs::CHECKS[0],
+    ecs::CHECKS[1],
+    ecs::CHECKS[2],
     (
         "vms_keep_to_their_weights",
         shares::vms_keep_to_their_weights,

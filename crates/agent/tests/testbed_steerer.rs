@@ -8,16 +8,19 @@ use libtest_mimic::{Arguments, Trial};
 use unspin_testbed::{Qemu, self_test::Checks};
 
 #[path = "steerer/candidates.rs"]
+#[allow(dead_code, reason = "these checks are long_steerer's")]
 mod candidates;
 #[path = "steerer/checks.rs"]
 mod checks;
 #[path = "steerer/costs.rs"]
 mod costs;
 #[path = "steerer/debooster.rs"]
+#[allow(dead_code, reason = "these checks are long_steerer's")]
 mod debooster;
 #[path = "steerer/dry.rs"]
 mod dry;
 #[path = "steerer/ecs.rs"]
+#[allow(dead_code, reason = "these checks are long_steerer's")]
 mod ecs;
 #[path = "steerer/ecs_fairness.rs"]
 #[allow(dead_code, reason = "the long checks use the rest")]

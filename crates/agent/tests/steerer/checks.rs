@@ -11,7 +11,7 @@ use std::{
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use crate::{
-    candidates, costs, debooster, dry, ecs_fairness,
+    costs, dry, ecs_fairness,
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
     observer_vms::run_from,
@@ -22,7 +22,7 @@ use crate::{
 type Check = (&'static str, fn());
 
 /// All of them, in the order in which they run.
-pub const ALL: [Check; 23] = [
+pub const ALL: [Check; 20] = [
     ("it_comes_and_goes", it_comes_and_goes),
     ("cpu_time_follows_weights", cpu_time_follows_weights),
     ("quotas_are_named", quotas_are_named),
@@ -36,18 +36,6 @@ pub const ALL: [Check; 23] = [
     (
         "only_chosen_processes_are_steered",
         vms::only_chosen_processes_are_steered,
-    ),
-    (
-        "the_papers_debooster_ends_at_cgroups",
-        debooster::the_papers_debooster_ends_at_cgroups,
-    ),
-    (
-        "strict_serves_whom_kvm_passes_over",
-        candidates::strict_serves_whom_kvm_passes_over,
-    ),
-    (
-        "rules_and_policies_compose",
-        candidates::rules_and_policies_compose,
     ),
     (
         "decisions_replay_to_the_bit",

