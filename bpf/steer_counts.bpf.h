@@ -32,14 +32,14 @@ struct {
 } counted_tasks SEC(".maps");
 
 /* The host address of a word of `bytes` at that guest-physical one; 0: misaligned, or no memory of the VM. */
-static __always_inline u64 word_at(struct kvm_vcpu *vcpu, u64 guest_physical, u32 bytes)
+static __always_inline u64 word_at(u64 vcpu, u64 guest_physical, u32 bytes)
 {
 	return guest_physical % bytes ? 0 : host_address(vcpu, guest_physical);
 }
 
 #ifndef UNSPIN_STEER_DRY /* a dry run hears no registration */
-/* The current thread's guest registers its counts; it is in kernel mode. Not inlined: the walks are long. */
-static __noinline int learn_counts(struct kvm_vcpu *vcpu, u64 guest_physical)
+/* The current thread's guest registers its counts; it is in kernel mode. Not inlined, as host_address(). */
+__attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 {
 	struct unspin_counts told = {};
 	struct counted *counted;
@@ -71,7 +71,7 @@ static __noinline int learn_counts(struct kvm_vcpu *vcpu, u64 guest_physical)
 	counted->task = 0;
 	counted->task_at = 0;
 	counted->acknowledge = 1;
-	counted->vcpu = (u64)vcpu;
+	counted->vcpu = vcpu;
 	return 1;
 }
 #endif
@@ -80,7 +80,7 @@ static __noinline int learn_counts(struct kvm_vcpu *vcpu, u64 guest_physical)
  * The task that runs in the guest. Outside the direct map there is one task, the idle one of the first CPU (init_task, in the
  * kernel's image); of a task that cannot be read nothing is known.
  */
-static __always_inline void look_at_task(struct kvm_vcpu *vcpu, struct counted *counted,
+static __always_inline void look_at_task(u64 vcpu, struct counted *counted,
 					 struct unspin_counts_seen *seen)
 {
 	u64 task = 0;
@@ -104,13 +104,13 @@ static __always_inline void look_at_task(struct kvm_vcpu *vcpu, struct counted *
 }
 
 /* The fact `critical` of the current thread's guest by its counts; -1: unknown. Its context says it is this vCPU's. */
-static __noinline s64 critical_by_counts(struct task_struct *p, struct kvm_vcpu *vcpu)
+__attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 {
-	struct counted *counted = bpf_task_storage_get(&counted_tasks, p, NULL, 0);
+	struct counted *counted = bpf_task_storage_get(&counted_tasks, bpf_get_current_task_btf(), NULL, 0);
 	struct unspin_counts_seen seen = {};
 	struct unspin_counts told = {};
 
-	if (!counted || counted->vcpu != (u64)vcpu)
+	if (!counted || counted->vcpu != vcpu)
 		return -1;
 	/* Safe reads: they fail instead of faulting. */
 	if (bpf_probe_read_user(&told, sizeof(told), (void *)counted->page) || told.magic != UNSPIN_COUNTS_MAGIC ||

@@ -92,14 +92,12 @@ static __always_inline void learn(struct dry_thread *thread, struct kvm_vcpu *vc
 
 static __always_inline void begin_dry_turn(struct task_context *task, u64 now_ns)
 {
-	struct unspin_facts nothing = {};
-
 	task->on_cpu = 1;
 	task->counted = 1;
 	task->turn_end_ns = now_ns + slice_of(task);
 	task->spun = 0;
 	task->yielding = 0;
-	policies_on_turn(control.policies, &nothing, &task->memory);
+	tell_of_turn(control.policies, &task->memory);
 }
 
 SEC("tp_btf/kvm_entry")
@@ -145,7 +143,7 @@ int BPF_PROG(dry_kvm_hypercall, unsigned long number, unsigned long argument)
 		return 0;
 	if (!task->hint)
 		count(unspin_steer_hints, 1);
-	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	task->hint = host_address(task->vcpu, argument);
 	return 0;
 }
 

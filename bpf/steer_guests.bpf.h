@@ -152,10 +152,13 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 	order_is_unknown(&facts->order);
 }
 
-/* Host address of a guest-physical one, by the VM's memory slots (virt/kvm/kvm_main.c, search_memslots()); 0: none. */
-static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 guest_physical)
+/*
+ * Host address of a guest-physical one, by the memory slots of that struct kvm_vcpu's VM (virt/kvm/kvm_main.c,
+ * search_memslots()); 0: none. Not inlined, and not static: the verifier walks the tree once.
+ */
+__attribute__((noinline)) u64 host_address(u64 vcpu, u64 guest_physical)
 {
-	struct kvm_memslots *slots = BPF_CORE_READ(vcpu, kvm, memslots[0]); /* 0: not the SMM's */
+	struct kvm_memslots *slots = BPF_CORE_READ((struct kvm_vcpu *)vcpu, kvm, memslots[0]); /* 0: not the SMM's */
 	u32 tree = BPF_CORE_READ(slots, node_idx) & 1;
 	struct rb_node *node = BPF_CORE_READ(slots, gfn_tree.rb_node);
 	u64 page = guest_physical / PAGE_BYTES;
@@ -193,35 +196,6 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->by_class = 0;
 	task->steered = options.everyone || (group && group->steered) ||
 			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
-}
-
-/* Asks the policies, and writes down what they were told and answered if somebody wants that. */
-static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
-						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
-{
-	struct unspin_decision_record *record = NULL;
-	struct unspin_decision decision;
-	u32 policies = control.policies;
-
-	if (options.log_decisions) {
-		record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);
-		if (!record)
-			count(unspin_steer_unlogged, 1);
-	}
-	if (!record)
-		return policies_decide(event, policies, facts, &task->memory);
-	record->time_ns = now_ns;
-	record->thread = scheduled(p)->pid;
-	record->candidate = candidate;
-	record->event = event;
-	record->policies = policies;
-	record->facts = *facts;
-	record->before = task->memory;
-	decision = policies_decide(event, policies, facts, &task->memory);
-	record->after = task->memory;
-	record->decision = decision;
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
-	return decision;
 }
 
 /* Whether the task that runs here shall leave now. It owes. */

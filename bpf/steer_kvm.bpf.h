@@ -93,7 +93,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		return 0;
 	}
 	if (number == UNSPIN_HYPERCALL_REGISTER_COUNTS) {
-		count(unspin_steer_counts, learn_counts((struct kvm_vcpu *)task->vcpu, argument));
+		count(unspin_steer_counts, learn_counts(task->vcpu, argument));
 		return 0;
 	}
 	/* Inside one page and aligned, or it is no hint. */
@@ -103,7 +103,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	}
 	if (!task->hint)
 		count(unspin_steer_hints, 1);
-	task->hint = host_address((struct kvm_vcpu *)task->vcpu, argument);
+	task->hint = host_address(task->vcpu, argument);
 	task->published = 0;
 	if (!task->hint)
 		note_conduct(bad_addresses);

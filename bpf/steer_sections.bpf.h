@@ -18,8 +18,8 @@ struct {
 	__type(value, struct unspin_steer_section);
 } sections SEC(".maps");
 
-/* Whether the address lies in one of them. Not inlined: a loop with a map in it. */
-static __noinline int in_section(u64 address)
+/* Whether the address lies in one of them. Not inlined, as host_address(). */
+__attribute__((noinline)) int in_section(u64 address)
 {
 	u32 first = 0, end = options.sections;
 

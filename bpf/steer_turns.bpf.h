@@ -9,6 +9,7 @@
 #ifndef UNSPIN_BPF_STEER_TURNS_H
 #define UNSPIN_BPF_STEER_TURNS_H
 
+#include "steer_ask.bpf.h"
 #include "steer_threads.bpf.h"
 #include "steer_time.bpf.h"
 
@@ -60,8 +61,6 @@ static __always_inline void settle(struct task_struct *p, struct task_context *t
 /* A turn of its own begins now. */
 static __always_inline void begin_turn(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
-	struct unspin_facts nothing = {};
-
 	settle(p, task);
 	task->turn_end_ns = now_ns + slice_of(task);
 	task->payer = 0;
@@ -71,7 +70,7 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->silent = 0;
 	task->spun = 0;
 	if (task->vcpu || task->page)
-		policies_on_turn(control.policies, &nothing, &task->memory);
+		tell_of_turn(control.policies, &task->memory);
 	set_clock(task);
 }
 
@@ -122,8 +121,6 @@ static __always_inline void go_back(struct cpu_context *here, struct task_contex
 static __always_inline void take_over(struct cpu_context *here, struct task_struct *p, struct task_context *task,
 				      u64 now_ns)
 {
-	struct unspin_facts nothing = {};
-
 	task->payer = here->next_payer;
 	task->lender = here->next_lender;
 	task->owes = here->next_owes;
@@ -137,7 +134,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 		return;
 	task->spun = 0;
 	if (task->owes == OWES_NOTHING)
-		policies_on_turn(control.policies, &nothing, &task->memory);
+		tell_of_turn(control.policies, &task->memory);
 }
 
 /*

@@ -20,7 +20,7 @@ static __always_inline struct unspin_fact critical_unhinted(struct task_struct *
 	if (!task->vcpu || task->vm_generation != destroyed || bpf_get_current_task_btf() != p ||
 	    scheduled(p)->flags & PF_EXITING)
 		return UNSPIN_UNKNOWN_FACT;
-	critical = critical_by_counts(p, (struct kvm_vcpu *)task->vcpu);
+	critical = critical_by_counts(task->vcpu);
 	return critical < 0 ? critical_by_address(task) : (struct unspin_fact){critical, 0};
 }
 

@@ -66,7 +66,7 @@ struct unspin_facts {
 	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
-	struct unspin_order_facts order;    /* on_yield and on_call only */
+	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on looks at it */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_facts, 192);
 

@@ -56,6 +56,14 @@ enum unspin_policy_bit {
 
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
+/*
+ * Those that look at facts.order, and of these those that look at its average_vtime, limit_vtime and runnable: while none of
+ * them is on, the world may leave it unknown, or these 0.
+ */
+#define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_OWN)
+#define UNSPIN_POLICIES_OF_ORDER                                                                                       \
+	(UNSPIN_POLICIES_OF_QUEUE | unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang)
+
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {
 	struct unspin_policy_state of[UNSPIN_POLICY_COUNT];

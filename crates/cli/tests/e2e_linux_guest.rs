@@ -47,10 +47,14 @@ fn a_stock_guest_runs_hackbench_and_is_seen_through_kvm() {
         "{run}"
     );
     assert_eq!(number(run, "unobserved_exits"), 0.0, "{run}");
-    // A program that interrupts itself on its CPU is not run: one to eight times were seen in these runs, of more
-    // than 10,000.
+    // A program that interrupts itself on its CPU is not run. How often is chance: 0 to 36 times were seen in these runs of
+    // some 5,400 exits, of which each takes two programs or more.
     let missed = number(run, "missed_bpf_runs");
-    assert!(missed <= 30.0, "{run}");
+    let exits: f64 = rows(&object, "vcpu")
+        .iter()
+        .map(|vcpu| number(vcpu, "exits"))
+        .sum();
+    assert!(missed <= exits / 100.0, "{exits} exits, {run}");
     let vm = rows(&object, "vm")[0];
     // The guest's kernel is the testbed's, whose release stands in the machine's line.
     let kernel = vm["kernel"].as_str().expect("a kernel");

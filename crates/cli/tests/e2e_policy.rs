@@ -92,7 +92,7 @@ fn a_users_own_policy_steers_and_its_decisions_replay() {
     );
     unspin(&["policy", "replay", &log]).refused(1, &["--with ./NAME.c"]);
     // One that counts otherwise would have decided otherwise.
-    change(&policy, "#define FOUR 4", "#define FOUR 3");
+    change(&policy, "#define TWO 2", "#define TWO 3");
     let replayed = unspin(&["policy", "replay", &log, "--with", &file]);
     replayed.refused(1, &["decisions come out otherwise here"]);
 }

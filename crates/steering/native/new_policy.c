@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * NAME.c - a policy: whom a spinning vCPU's time goes to. This one honours KVM's request like `directed-yield`, but not when
- * the candidate has itself given its CPU away a moment ago, and at most FOUR times a turn.
+ * the candidate has itself given its CPU away a moment ago, and not the first TWO requests of a turn: a wait may be short.
  *
  *   unspin policy test ./NAME.c                      tries it here, by NAME_test.c
  *   sudo unspin steer --dry-run --policy ./NAME.c    asks it on a live host, and does nothing
@@ -20,7 +20,7 @@
  */
 #include <unspin/policy/contract.h>
 
-#define FOUR 4
+#define TWO 2
 #define A_MOMENT_NS 100000u
 
 /*
@@ -39,9 +39,10 @@ UNSPIN_PURE struct unspin_decision NAME_on_yield(const struct unspin_facts *fact
 	/* It spun, too: it would most likely do that again. */
 	if (fact_is(candidate->yielded, 1) && candidate->yielded.age_ns < A_MOMENT_NS)
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	if (state->words[0] >= FOUR)
+	if (state->words[0] < TWO) {
+		state->words[0]++;
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	state->words[0]++;
+	}
 	return unspin_decide(UNSPIN_DIRECT, 0);
 }
 

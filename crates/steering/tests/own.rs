@@ -36,16 +36,16 @@ fn a_new_policy_passes_its_test_and_a_wrong_one_does_not() {
     assert!(tested.passed && tested.output.is_empty(), "{tested:?}");
     change(
         &folder.path().join("mine.c"),
-        "#define FOUR 4",
-        "#define FOUR 4\n#define FIVE 5",
+        "#define TWO 2",
+        "#define TWO 2\n#define THREE 3",
     );
-    change(&folder.path().join("mine.c"), ">= FOUR", ">= FIVE");
+    change(&folder.path().join("mine.c"), "< TWO", "< THREE");
     let tested = source.test().expect("it compiles");
     assert!(!tested.passed, "{tested:?}");
     let test = folder.path().join("mine_test.c");
     let place = format!(
         "mine_test.c:{}: does not hold: ",
-        line(&test, "UNSPIN_REFUSE")
+        line(&test, "UNSPIN_DIRECT")
     );
     assert!(tested.output.contains(&place), "{}", tested.output);
 }
@@ -117,7 +117,7 @@ const SEEN: Fact = Fact {
     age_ns: 7,
 };
 
-/// Decisions as the new policy takes them: the first is honoured, the fifth refused.
+/// Decisions as the new policy takes them: the first request is refused, the third honoured.
 fn records(source: &OwnSource) -> Vec<DecisionRecord> {
     let mut record = DecisionRecord {
         event: 1,
@@ -127,13 +127,13 @@ fn records(source: &OwnSource) -> Vec<DecisionRecord> {
     record.facts.candidate.descheduled = SEEN;
     record.facts.candidate.yielded.age_ns = UNSPIN_AGE_UNKNOWN;
     record.after.own.words[0] = 1;
-    record.decision.action = 2;
-    let mut fifth = record;
-    fifth.before.own.words[0] = 4;
-    fifth.after.own.words[0] = 4;
-    fifth.decision.action = 1;
+    record.decision.action = 1;
+    let mut third = record;
+    third.before.own.words[0] = 2;
+    third.after.own.words[0] = 2;
+    third.decision.action = 2;
     assert_eq!(source.name(), "mine");
-    vec![record, fifth]
+    vec![record, third]
 }
 
 #[test]
@@ -189,6 +189,7 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
     assert_eq!(source.replay(&[record]).expect("it compiles"), [true]);
     record.facts.candidate.yielded.age_ns = UNSPIN_AGE_UNKNOWN;
     record.decision.action = 2;
-    record.after.own.words[0] = 1;
+    record.before.own.words[0] = 2;
+    record.after.own.words[0] = 2;
     assert_eq!(source.replay(&[record]).expect("it compiles"), [true]);
 }

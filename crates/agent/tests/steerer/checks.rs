@@ -21,6 +21,9 @@ use crate::{
 /// A check and its name.
 type Check = (&'static str, fn());
 
+/// Instructions that the verifier may walk for all programs of the scheduler.
+const WALKED_MAX: u32 = 130_000;
+
 /// All of them, in the order in which they run.
 pub const ALL: [Check; 20] = [
     ("it_comes_and_goes", it_comes_and_goes),
@@ -159,6 +162,7 @@ pub fn are_close(measured: &[f64], weights: &[f64]) {
 fn it_comes_and_goes() {
     assert_eq!(state(), "disabled");
     let steerer = attach();
+    what_the_verifier_walked();
     std::thread::sleep(Duration::from_millis(100));
     still_there(&steerer);
     let error = Steerer::attach(&SteerOptions::default())
@@ -171,6 +175,24 @@ fn it_comes_and_goes() {
     still_there(&steerer);
     drop(steerer);
     assert_eq!(state(), "disabled");
+}
+
+/// Attaching takes as long as the verifier does: 10 s of emulated time at 305,000 instructions.
+fn what_the_verifier_walked() {
+    let walked: Vec<(u32, String)> = libbpf_rs::query::ProgInfoIter::default()
+        .map(|program| {
+            (
+                program.verified_insns,
+                program.name.to_string_lossy().into_owned(),
+            )
+        })
+        .collect();
+    let sum: u32 = walked.iter().map(|(instructions, _)| instructions).sum();
+    println!(
+        "  the verifier walked {sum} instructions, most of them in {:?}",
+        walked.iter().max()
+    );
+    assert!(sum < WALKED_MAX, "{walked:?}");
 }
 
 /// One attach for all that weights, places and sleepers are about.

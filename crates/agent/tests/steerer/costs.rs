@@ -79,7 +79,7 @@ const YIELD_BUDGET: f64 = 600.0;
 const TICK_BUDGET: f64 = 150.0;
 
 /// Alone, and the combinations that ask most at one place.
-const COSTED: [&str; 8] = [
+const COSTED: [&str; 10] = [
     "directed-yield",
     "loan",
     "loan-cpl,kernel-exit",
@@ -87,6 +87,8 @@ const COSTED: [&str; 8] = [
     "ecs-give-back",
     "debooster",
     "debooster-ancestor",
+    "lag-credit",
+    "gang",
     "loan,loan-cpl,kernel-exit,helping,ecs-give-back,debooster-ancestor",
 ];
 
@@ -108,6 +110,7 @@ pub fn a_policy_costs_little() {
         instructions(picked),
         instructions(ticked)
     );
+    let mut over = Vec::new();
     for policies in COSTED {
         steerer
             .set_policies(policies.parse().expect("policies"))
@@ -115,7 +118,9 @@ pub fn a_policy_costs_little() {
         let ask = instructions(yields("/yield") - asked);
         let tick = instructions(ticks() - ticked);
         println!("  {policies}: ops.yield {ask:.0}, ops.tick {tick:.0}");
-        assert!(ask < YIELD_BUDGET, "{policies}: {ask} instructions");
-        assert!(tick < TICK_BUDGET, "{policies}: {tick} instructions");
+        if ask >= YIELD_BUDGET || tick >= TICK_BUDGET {
+            over.push(policies);
+        }
     }
+    assert!(over.is_empty(), "over the budget: {over:?}");
 }

@@ -411,7 +411,7 @@ fn each_kind(kinds: &[Kind], time: Duration, tolerance: f64) {
     assert_eq!(own.says(), Vec::<String>::new(), "{own:?}");
 }
 
-/// Who lies is named, by the number of its process; where nothing is expected, nothing is asked.
+/// Who lies is named, by the number of its process; where nothing is expected, nothing is said.
 fn is_named(steerer: &Steerer, kind: &Kind, process: u32) {
     let conduct = steerer.conduct().expect("the kernel tells");
     let found = conduct.iter().find(|(of, _)| *of == process);
@@ -419,6 +419,12 @@ fn is_named(steerer: &Steerer, kind: &Kind, process: u32) {
     let says = of.says().join("; ");
     println!("  {} ({}): named: {says}; {of:?}", kind.name, kind.policies);
     assert!(says.contains(kind.named), "{}: {of:?}", kind.name);
+    assert_eq!(
+        says.is_empty(),
+        kind.named.is_empty(),
+        "{}: {of:?}",
+        kind.name
+    );
 }
 
 fn check(steerer: &Steerer, kind: &Kind, before: u64, measured: &Measured, tolerance: f64) {
