@@ -108,19 +108,23 @@ static __always_inline s64 add_to_group(struct group *group, s64 change)
 	return carried;
 }
 
-/* The weights that want to run in that group change by so much. */
-static __always_inline void change_sums(u32 index, s64 change)
+/*
+ * The weights that want to run in that group change by so much. Returns 0. This walk and the other are not inlined, and not
+ * static: the verifier goes through them once.
+ */
+__attribute__((noinline)) int change_sums(u32 index, s64 change)
 {
 	for (u32 depth = 0; depth <= DEEPEST_GROUP && change; depth++) {
 		struct group *group = group_at(index);
 
 		if (!group)
-			return;
+			return 0;
 		change = add_to_group(group, change);
 		if (index == ROOT_GROUP)
-			return;
+			return 0;
 		index = group->parent;
 	}
+	return 0;
 }
 
 /* A task begins (weight above 0) or ceases (0) to want a CPU. */
@@ -133,11 +137,10 @@ static __always_inline void count_weight(struct task_context *task, u32 weight)
 		change_sums(task->group, change);
 }
 
-/* The task's weight among all, NICE_0_WEIGHT << WEIGHT_SHIFT for nice 0 without cgroups; at least 1. */
-static __always_inline u64 effective_weight(const struct task_context *task)
+/* What a task of that weight in that group weighs among all, NICE_0_WEIGHT << WEIGHT_SHIFT for nice 0 at the root; at least 1. */
+__attribute__((noinline)) u64 weight_among_all(u32 own_weight, u32 index)
 {
-	u64 weight = (u64)task->weight << WEIGHT_SHIFT; /* 10,000 << 20, times 10,000: below 2^47 */
-	u32 index = task->group;
+	u64 weight = (u64)own_weight << WEIGHT_SHIFT; /* 10,000 << 20, times 10,000: below 2^47 */
 
 	for (u32 depth = 0; depth <= DEEPEST_GROUP && index != ROOT_GROUP; depth++) {
 		struct group *group = group_at(index);
@@ -151,6 +154,11 @@ static __always_inline u64 effective_weight(const struct task_context *task)
 		index = group->parent;
 	}
 	return weight ? weight : 1;
+}
+
+static __always_inline u64 effective_weight(const struct task_context *task)
+{
+	return weight_among_all(task->weight, task->group);
 }
 
 /* What so much time on a CPU costs a task of that effective weight, in weighted ns. */

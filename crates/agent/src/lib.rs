@@ -13,6 +13,7 @@ mod error;
 mod guest_features;
 mod health;
 mod host_facts;
+mod hurry;
 mod ipi_visibility;
 mod kernel;
 mod kernel_fit;

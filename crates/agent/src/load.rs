@@ -10,6 +10,7 @@ use unspin_abi as abi;
 
 use crate::{
     Error, ObserveOptions, bytes,
+    hurry::Hurry,
     ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
 };
 
@@ -79,11 +80,12 @@ fn load_as_told(
     })
 }
 
-/// Does `work` with libbpf's lines kept for [`refused`].
+/// Does `work` with libbpf's lines kept for [`refused`], before other threads' work.
 pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     let _alone = LOADING
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _hurry = Hurry::begin();
     PRINTED
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

@@ -26,9 +26,28 @@ const SHAPES: [(u32, u32); 4] = [(1, 2), (2, 2), (1, 4), (2, 4)];
 /// PAUSEs until an exit: a short window, and KVM's default.
 const WINDOWS: [u32; 2] = [200, 3_000];
 /// For guests that register a hint page.
-const COOPERATING: [&str; 4] = ["directed-yield", "kernel-exit", "loan", "loan,kernel-exit"];
+const COOPERATING: [&str; 9] = [
+    "directed-yield",
+    "kernel-exit",
+    "loan",
+    "loan,kernel-exit",
+    "debooster,candidates=strict",
+    "lag-credit",
+    "loan,lag-credit",
+    "gang",
+    "loan,gang",
+];
 /// For guests that do not.
-const OTHERS: [&str; 3] = ["kernel-exit", "loan-cpl", "loan-cpl,kernel-exit"];
+const OTHERS: [&str; 8] = [
+    "kernel-exit",
+    "loan-cpl",
+    "loan-cpl,kernel-exit",
+    "debooster,candidates=strict",
+    "lag-credit",
+    "loan-cpl,lag-credit",
+    "gang",
+    "loan-cpl,gang",
+];
 
 /// What is the same in all cells.
 #[derive(Clone, Copy, Debug)]

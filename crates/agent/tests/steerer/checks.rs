@@ -22,7 +22,7 @@ use crate::{
 type Check = (&'static str, fn());
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
-const WALKED_MAX: u32 = 130_000;
+const WALKED_MAX: u32 = 90_000;
 
 /// All of them, in the order in which they run.
 pub const ALL: [Check; 20] = [
