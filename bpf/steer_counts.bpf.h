@@ -80,8 +80,7 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
  * The task that runs in the guest. Outside the direct map there is one task, the idle one of the first CPU (init_task, in the
  * kernel's image); of a task that cannot be read nothing is known.
  */
-static __always_inline void look_at_task(u64 vcpu, struct counted *counted,
-					 struct unspin_counts_seen *seen)
+static __always_inline void look_at_task(u64 vcpu, struct counted *counted, struct unspin_counts_seen *seen)
 {
 	u64 task = 0;
 

@@ -5,6 +5,7 @@
 #ifndef UNSPIN_BPF_STEER_SLICE_H
 #define UNSPIN_BPF_STEER_SLICE_H
 
+#include "steer_boundary.bpf.h"
 #include "steer_help.bpf.h"
 
 /* One CPU. Apart from struct cpu_context: a map value holds one timer. */

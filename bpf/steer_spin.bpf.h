@@ -12,23 +12,9 @@
 #ifndef UNSPIN_BPF_STEER_SPIN_H
 #define UNSPIN_BPF_STEER_SPIN_H
 
-#include "steer_help.bpf.h"
+#include "steer_marks.bpf.h"
 
-#include "../abi/observe.h"
 #include "../policy/candidate_walk.h"
-
-/* What a vCPU's thread sends. Used by that thread only, with interrupts off but in programs of KVM's tracepoints. */
-struct spin_sender {
-	u64 entries;
-	struct unspin_ipi_sender ipi;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct spin_sender);
-} senders SEC(".maps");
 
 /* One walk, by CPU: interrupts are off from its beginning to its end. */
 struct spin_walk {
@@ -48,106 +34,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct spin_walk);
 } spin_walks SEC(".maps");
-
-/* The marks of a vCPU that is off its CPU; those from before it last ran are gone. */
-static __always_inline struct spin_marks *marks_of(struct task_context *task)
-{
-	struct spin_marks *marks = &task->marks;
-
-	if (marks->left_ns != task->left_ns) {
-		marks->sent_by = 0;
-		marks->passed_by = 0;
-		marks->eligible = 0;
-		marks->left_ns = task->left_ns;
-	}
-	return marks;
-}
-
-#define IPI_CONTEXT struct task_context
-
-/* The current vCPU's IPI has reached the vCPU with that number of KVM's: if it is off its CPU, it is a receiver (ruling 32). */
-static __always_inline void ipi_reaches(struct task_context *task, const struct unspin_ipi_sender *sender, u64 now_ns,
-					u32 receiver)
-{
-	struct vm *all = bpf_map_lookup_elem(&vms, &task->vm);
-	struct task_context *other;
-	struct task_struct *p;
-	u32 number;
-
-	if (!all || receiver >= VM_IDS)
-		return;
-	number = all->numbers[receiver] - 1; /* in bounds: tested just now; 0 becomes a large number */
-	if (number >= VM_VCPUS || task->number >= VM_VCPUS)
-		return;
-	p = bpf_task_from_pid(all->threads[number]); /* as above */
-	if (!p)
-		return;
-	other = context_of(p);
-	if (other && other->vm == task->vm && !other->on_cpu) {
-		struct spin_marks *marks = marks_of(other);
-
-		__sync_fetch_and_or(&marks->sent_by, 1ull << task->number);
-		marks->sent_ns = now_ns;
-		marks->vector = sender->how & 0xff;
-	}
-	bpf_task_release(p);
-}
-
-#include "ipi_match.bpf.h"
-
-/* The current thread enters its guest: what it sent is of the exit before. */
-static __always_inline void count_entry(struct task_struct *p, struct task_context *task)
-{
-	struct spin_sender *sender = bpf_task_storage_get(&senders, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-
-	if (sender)
-		sender->entries++;
-	task->spins = 0;
-}
-
-/* The vCPU of the current thread, if it is one, and what it sends. */
-static __always_inline struct task_context *sending(struct spin_sender **sender)
-{
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct task_context *task = context_of(p);
-
-	if (!task || !task->vcpu || task->vm_generation != destroyed)
-		return NULL;
-	*sender = bpf_task_storage_get(&senders, p, NULL, 0);
-	return *sender ? task : NULL;
-}
-
-SEC("tp_btf/kvm_apic_ipi")
-int BPF_PROG(on_spin_apic_ipi, u32 icr_low, u32 destination)
-{
-	struct spin_sender *sender;
-	struct task_context *task = sending(&sender);
-
-	if (task)
-		ipi_sent(task, &sender->ipi, sender->entries, icr_low, destination);
-	return 0;
-}
-
-SEC("tp_btf/kvm_apic_accept_irq")
-int BPF_PROG(on_spin_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mode, u8 vector)
-{
-	struct spin_sender *sender;
-	struct task_context *task = sending(&sender);
-
-	/* Its own number, as KVM says it, is of interest only where it is the receiver: then it runs, and is none. */
-	if (task)
-		interrupt_accepted(task, &sender->ipi, sender->entries, VM_IDS, receiver, delivery_mode, vector);
-	return 0;
-}
-
-/* KVM_HC_SEND_IPI: the receivers follow. */
-static __always_inline void announce_multicast(u64 icr)
-{
-	struct spin_sender *sender;
-
-	if (sending(&sender))
-		announce_ipi(&sender->ipi, sender->entries, icr, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
-}
 
 /* Preemptible: it only leaves word for kvm_entry, which is not. */
 SEC("fentry/kvm_vcpu_on_spin")
