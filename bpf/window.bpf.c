@@ -10,14 +10,7 @@
  * Every read: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked for NULL; what lies
  * behind it is read through bpf_probe_read_kernel(), which fails instead of faulting and leaves zeroes.
  */
-#include "kernel_types.h"
-
-#include <bpf/bpf_core_read.h>
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_tracing.h>
-
-#include "../abi/window.h"
-#include "../policy/apple.h"
+#include "window_epoch.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
@@ -28,87 +21,14 @@ char program_license[] SEC("license") = "GPL";
 /* CPU time that may stand uncounted while a vCPU runs on without pause-loop exits: a fraction of any epoch. */
 #define COUNT_CPU_EVERY_NS 1000000ull
 
-/* include/linux/bpf.h; a map's value is known to have one by this name. */
-struct bpf_spin_lock {
-	u32 val;
-};
-
 /* kmod/unspin_ple.c */
 extern int unspin_ple_set(struct kvm_vcpu *vcpu, u32 window) __ksym;
-
-struct vm_state {
-	struct bpf_spin_lock lock;
-	u32 number;
-	u32 process;
-	u32 vcpus;
-	u32 wanted; /* fixed and apple: the window of all its vCPUs */
-	u32 unused;
-	u64 windows;	/* sum of its vCPUs' windows */
-	u64 mean_units; /* struct unspin_window_epoch */
-	u64 begin_ns;
-	u64 spun_ns; /* exits that spun through a whole window: their time in the guest, and their windows */
-	u64 spun_units;
-	struct unspin_epoch epoch;
-	struct unspin_apple apple;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u64); /* struct kvm * */
-	__type(value, struct vm_state);
-} vms SEC(".maps");
-
-struct vcpu_state {
-	u64 vcpu; /* struct kvm_vcpu *, only compared */
-	u64 vm;	  /* struct kvm *, likewise */
-	u64 destroyed;
-	u64 counted_ns; /* CPU time is counted up to here; 0: off its CPU */
-	u64 left_ns;	/* when the pause-loop exit came that is being handled; 0: none */
-	u64 entered_ns;
-	u64 rip;     /* of the last exit, if it was a pause-loop exit; 0: it was another */
-	u32 window;  /* in force from the next entry on */
-	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct vcpu_state);
-} vcpus SEC(".maps");
-
-/* Processes whose VMs these are, unless they are everybody's. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u32);
-	__type(value, u32);
-} processes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 1 << 20);
-} epochs SEC(".maps");
-
-const volatile struct unspin_window_options options;
-struct unspin_window_globals globals SEC(".data.globals");
 
 struct guest_exit {
 	bool pause;
 	u32 window;
 	u64 rip; /* Intel: 1, since it is where only hardware reads it */
 };
-
-static __always_inline struct unspin_window_rule window_rule(void)
-{
-	return (struct unspin_window_rule){options.control, options.base, options.grow, options.shrink, options.max};
-}
-
-static __always_inline struct unspin_apple_rule apple_rule(void)
-{
-	return (struct unspin_apple_rule){options.initial, options.lower, options.upper, options.delta};
-}
 
 static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
@@ -141,86 +61,6 @@ static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct gue
 		read_vmx(vcpu, exit);
 }
 
-static __always_inline struct vm_state *vm_at(u64 kvm)
-{
-	return bpf_map_lookup_elem(&vms, &kvm);
-}
-
-/* The VM's state, made when it is seen for the first time. */
-static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
-{
-	struct unspin_apple_rule apple = apple_rule();
-	struct vm_state *vm = vm_at(kvm), fresh = {};
-
-	if (vm)
-		return vm;
-	fresh.number = __sync_fetch_and_add(&globals.vms, 1);
-	fresh.process = bpf_get_current_pid_tgid() >> 32;
-	fresh.begin_ns = now_ns;
-	unspin_apple_start(&apple, &fresh.apple);
-	fresh.wanted =
-		options.control == UNSPIN_WINDOW_APPLE ? unspin_apple_window(&apple, &fresh.apple) : options.base;
-	/* Of two vCPUs that come at once one makes it; the other's number stays unused. */
-	bpf_map_update_elem(&vms, &kvm, &fresh, BPF_NOEXIST);
-	return vm_at(kvm);
-}
-
-/* The state of the current thread, which serves `vcpu`; NULL where it is not to be touched. */
-static __always_inline struct vcpu_state *serving(struct kvm_vcpu *vcpu, u64 now_ns, bool make)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	u32 process = bpf_get_current_pid_tgid() >> 32;
-	struct vcpu_state *self = bpf_task_storage_get(&vcpus, task, NULL, 0);
-	struct vm_state *vm;
-
-	if (self && self->vcpu == (u64)vcpu && self->destroyed == globals.destroyed)
-		return self;
-	if (!make || (!options.everyone && !bpf_map_lookup_elem(&processes, &process)))
-		return NULL;
-	vm = vm_of((u64)vcpu->kvm, now_ns);
-	if (!self)
-		self = bpf_task_storage_get(&vcpus, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!vm || !self) {
-		__sync_fetch_and_add(&globals.left_alone, 1);
-		return NULL;
-	}
-	/* Some VM has gone, and it was not this one's. */
-	if (self->vcpu == (u64)vcpu && self->vm == (u64)vcpu->kvm && self->window) {
-		self->destroyed = globals.destroyed;
-		return self;
-	}
-	*self = (struct vcpu_state){
-		.vcpu = (u64)vcpu, .vm = (u64)vcpu->kvm, .destroyed = globals.destroyed, .counted_ns = now_ns};
-	__sync_fetch_and_add(&vm->vcpus, 1);
-	return self;
-}
-
-/* The CPU time of the current thread since it was counted last. */
-static __always_inline u64 cpu_time(struct vcpu_state *self, u64 now_ns)
-{
-	u64 since_ns = self->counted_ns;
-
-	self->counted_ns = now_ns;
-	return since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
-}
-
-/* Adds what passed to the epoch that runs: CPU time, and of it the handling of a pause-loop exit that is over (ruling 17). */
-static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
-{
-	u64 cpu_ns = cpu_time(self, now_ns), handling_ns = 0;
-	struct vm_state *vm = vm_at(self->vm);
-
-	if (self->left_ns && now_ns > self->left_ns)
-		handling_ns = now_ns - self->left_ns;
-	self->left_ns = 0;
-	if (!vm)
-		return;
-	bpf_spin_lock(&vm->lock);
-	vm->epoch.cpu_ns += cpu_ns;
-	vm->epoch.handling_ns += handling_ns;
-	bpf_spin_unlock(&vm->lock);
-}
-
 /* Sets the window and the sum that the VM's mean is made of. */
 static __always_inline void set_window(struct kvm_vcpu *vcpu, struct vcpu_state *self, struct vm_state *vm, u32 window)
 {
@@ -242,46 +82,6 @@ static __always_inline void see_window(struct vcpu_state *self, struct vm_state 
 		return;
 	__sync_fetch_and_add(&vm->windows, (u64)window - self->window);
 	self->window = window;
-}
-
-/* The time of one unit of the window, picoseconds, or UNSPIN_UNKNOWN. Under the lock. */
-static __always_inline u64 unit_ps(const struct vm_state *vm)
-{
-	return options.cycle_ps ? options.cycle_ps
-				: unspin_window_unit_ps(vm->spun_ns, vm->spun_units, UNSPIN_PAUSE_LEAST_PS);
-}
-
-/* The epoch is over: what it was, and what follows from it. Under the lock. */
-static __always_inline void end_epoch(struct vm_state *vm, struct unspin_window_epoch *ended, u64 now_ns)
-{
-	struct unspin_apple_rule apple = apple_rule();
-
-	ended->vm = vm->number;
-	ended->process = vm->process;
-	ended->begin_ns = vm->begin_ns;
-	ended->end_ns = now_ns;
-	ended->exits = vm->epoch.exits;
-	ended->window_units = vm->epoch.window_units;
-	ended->mean_units = vm->mean_units;
-	ended->handling_ns = vm->epoch.handling_ns;
-	ended->cpu_ns = vm->epoch.cpu_ns;
-	ended->unit_ps = unit_ps(vm);
-	ended->inefficiency_ppm = unspin_inefficiency_ppm(&vm->epoch, ended->unit_ps);
-	ended->window = options.control == UNSPIN_WINDOW_KVM ? 0 : vm->wanted;
-	ended->vcpus = vm->vcpus;
-	if (options.control == UNSPIN_WINDOW_APPLE) {
-		unspin_apple_epoch_over(&apple, &vm->apple, ended->inefficiency_ppm);
-		vm->wanted = unspin_apple_window(&apple, &vm->apple);
-	}
-	vm->epoch = (struct unspin_epoch){};
-	vm->mean_units = 0;
-	vm->begin_ns = now_ns;
-}
-
-static __always_inline void write_epoch(const struct unspin_window_epoch *ended)
-{
-	if (bpf_ringbuf_output(&epochs, (void *)ended, sizeof(*ended), BPF_RB_NO_WAKEUP))
-		__sync_fetch_and_add(&globals.lost_epochs, 1);
 }
 
 /* A pause-loop exit: into the VM's epoch, which may be over with it. The window that the vCPU is to have from now on. */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * window_epoch.bpf.h - a VM's epochs of pause-loop exits: the time that goes into one, and what follows from one that is over
+ * (rulings 17 to 19).
+ */
+#ifndef UNSPIN_BPF_WINDOW_EPOCH_H
+#define UNSPIN_BPF_WINDOW_EPOCH_H
+
+#include "window_state.bpf.h"
+
+/* The CPU time of the current thread since it was counted last. */
+static __always_inline u64 cpu_time(struct vcpu_state *self, u64 now_ns)
+{
+	u64 since_ns = self->counted_ns;
+
+	self->counted_ns = now_ns;
+	return since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+/* Adds what passed to the epoch that runs: CPU time, and of it the handling of a pause-loop exit that is over (ruling 17). */
+static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
+{
+	u64 cpu_ns = cpu_time(self, now_ns), handling_ns = 0;
+	struct vm_state *vm = vm_at(self->vm);
+
+	if (self->left_ns && now_ns > self->left_ns)
+		handling_ns = now_ns - self->left_ns;
+	self->left_ns = 0;
+	if (!vm)
+		return;
+	bpf_spin_lock(&vm->lock);
+	vm->epoch.cpu_ns += cpu_ns;
+	vm->epoch.handling_ns += handling_ns;
+	bpf_spin_unlock(&vm->lock);
+}
+
+/* The time of one unit of the window, picoseconds, or UNSPIN_UNKNOWN. Under the lock. */
+static __always_inline u64 unit_ps(const struct vm_state *vm)
+{
+	return options.cycle_ps ? options.cycle_ps
+				: unspin_window_unit_ps(vm->spun_ns, vm->spun_units, UNSPIN_PAUSE_LEAST_PS);
+}
+
+/* The epoch is over: what it was, and what follows from it. Under the lock. */
+static __always_inline void end_epoch(struct vm_state *vm, struct unspin_window_epoch *ended, u64 now_ns)
+{
+	struct unspin_apple_rule apple = apple_rule();
+
+	ended->vm = vm->number;
+	ended->process = vm->process;
+	ended->begin_ns = vm->begin_ns;
+	ended->end_ns = now_ns;
+	ended->exits = vm->epoch.exits;
+	ended->window_units = vm->epoch.window_units;
+	ended->mean_units = vm->mean_units;
+	ended->handling_ns = vm->epoch.handling_ns;
+	ended->cpu_ns = vm->epoch.cpu_ns;
+	ended->unit_ps = unit_ps(vm);
+	ended->inefficiency_ppm = unspin_inefficiency_ppm(&vm->epoch, ended->unit_ps);
+	ended->window = options.control == UNSPIN_WINDOW_KVM ? 0 : vm->wanted;
+	ended->vcpus = vm->vcpus;
+	if (options.control == UNSPIN_WINDOW_APPLE) {
+		unspin_apple_epoch_over(&apple, &vm->apple, ended->inefficiency_ppm);
+		vm->wanted = unspin_apple_window(&apple, &vm->apple);
+	}
+	vm->epoch = (struct unspin_epoch){};
+	vm->mean_units = 0;
+	vm->begin_ns = now_ns;
+}
+
+static __always_inline void write_epoch(const struct unspin_window_epoch *ended)
+{
+	if (bpf_ringbuf_output(&epochs, (void *)ended, sizeof(*ended), BPF_RB_NO_WAKEUP))
+		__sync_fetch_and_add(&globals.lost_epochs, 1);
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * window_state.bpf.h - what is kept of each VM and of each vCPU whose pause-loop window is ours, and how it is found.
+ */
+#ifndef UNSPIN_BPF_WINDOW_STATE_H
+#define UNSPIN_BPF_WINDOW_STATE_H
+
+#include "kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../abi/window.h"
+#include "../policy/apple.h"
+
+/* include/linux/bpf.h; a map's value is known to have one by this name. */
+struct bpf_spin_lock {
+	u32 val;
+};
+
+struct vm_state {
+	struct bpf_spin_lock lock;
+	u32 number;
+	u32 process;
+	u32 vcpus;
+	u32 wanted; /* fixed and apple: the window of all its vCPUs */
+	u32 unused;
+	u64 windows;	/* sum of its vCPUs' windows */
+	u64 mean_units; /* struct unspin_window_epoch */
+	u64 begin_ns;
+	u64 spun_ns; /* exits that spun through a whole window: their time in the guest, and their windows */
+	u64 spun_units;
+	struct unspin_epoch epoch;
+	struct unspin_apple apple;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64); /* struct kvm * */
+	__type(value, struct vm_state);
+} vms SEC(".maps");
+
+struct vcpu_state {
+	u64 vcpu; /* struct kvm_vcpu *, only compared */
+	u64 vm;	  /* struct kvm *, likewise */
+	u64 destroyed;
+	u64 counted_ns; /* CPU time is counted up to here; 0: off its CPU */
+	u64 left_ns;	/* when the pause-loop exit came that is being handled; 0: none */
+	u64 entered_ns;
+	u64 rip;     /* of the last exit, if it was a pause-loop exit; 0: it was another */
+	u32 window;  /* in force from the next entry on */
+	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct vcpu_state);
+} vcpus SEC(".maps");
+
+/* Processes whose VMs these are, unless they are everybody's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} epochs SEC(".maps");
+
+const volatile struct unspin_window_options options;
+struct unspin_window_globals globals SEC(".data.globals");
+
+static __always_inline struct unspin_window_rule window_rule(void)
+{
+	return (struct unspin_window_rule){options.control, options.base, options.grow, options.shrink, options.max};
+}
+
+static __always_inline struct unspin_apple_rule apple_rule(void)
+{
+	return (struct unspin_apple_rule){options.initial, options.lower, options.upper, options.delta};
+}
+
+static __always_inline struct vm_state *vm_at(u64 kvm)
+{
+	return bpf_map_lookup_elem(&vms, &kvm);
+}
+
+/* The VM's state, made when it is seen for the first time. */
+static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
+{
+	struct unspin_apple_rule apple = apple_rule();
+	struct vm_state *vm = vm_at(kvm), fresh = {};
+
+	if (vm)
+		return vm;
+	fresh.number = __sync_fetch_and_add(&globals.vms, 1);
+	fresh.process = bpf_get_current_pid_tgid() >> 32;
+	fresh.begin_ns = now_ns;
+	unspin_apple_start(&apple, &fresh.apple);
+	fresh.wanted =
+		options.control == UNSPIN_WINDOW_APPLE ? unspin_apple_window(&apple, &fresh.apple) : options.base;
+	/* Of two vCPUs that come at once one makes it; the other's number stays unused. */
+	bpf_map_update_elem(&vms, &kvm, &fresh, BPF_NOEXIST);
+	return vm_at(kvm);
+}
+
+/* The state of the current thread, which serves `vcpu`; NULL where it is not to be touched. */
+static __always_inline struct vcpu_state *serving(struct kvm_vcpu *vcpu, u64 now_ns, bool make)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct vcpu_state *self = bpf_task_storage_get(&vcpus, task, NULL, 0);
+	struct vm_state *vm;
+
+	if (self && self->vcpu == (u64)vcpu && self->destroyed == globals.destroyed)
+		return self;
+	if (!make || (!options.everyone && !bpf_map_lookup_elem(&processes, &process)))
+		return NULL;
+	vm = vm_of((u64)vcpu->kvm, now_ns);
+	if (!self)
+		self = bpf_task_storage_get(&vcpus, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!vm || !self) {
+		__sync_fetch_and_add(&globals.left_alone, 1);
+		return NULL;
+	}
+	/* Some VM has gone, and it was not this one's. */
+	if (self->vcpu == (u64)vcpu && self->vm == (u64)vcpu->kvm && self->window) {
+		self->destroyed = globals.destroyed;
+		return self;
+	}
+	*self = (struct vcpu_state){
+		.vcpu = (u64)vcpu, .vm = (u64)vcpu->kvm, .destroyed = globals.destroyed, .counted_ns = now_ns};
+	__sync_fetch_and_add(&vm->vcpus, 1);
+	return self;
+}
+
+#endif
