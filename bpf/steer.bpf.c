@@ -61,6 +61,27 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 		keep(prev, task, here, false, now_ns);
 }
 
+/*
+ * Whoever is to be next here comes, wherever it waits, unless the time for it has passed; false: nobody came. `yielder`: prev,
+ * charged; NULL if it is not runnable.
+ */
+static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct task_context *yielder, u64 now_ns)
+{
+	struct task_struct *p = bpf_task_from_pid(here->next);
+	struct task_context *task;
+	bool came = false;
+
+	here->next = 0;
+	if (!p)
+		return false;
+	task = context_of(p);
+	if (task && before(now_ns, here->next_until_ns))
+		came = here->next_hinted ? follow_hint(cpu, here, p, task, yielder)
+					 : run_next(cpu, here, p, task, now_ns);
+	bpf_task_release(p);
+	return came;
+}
+
 SEC("struct_ops/dispatch")
 void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -80,19 +101,17 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 			go_back(here, task, now_ns);
 	}
 	called = take_call(here);
-	if (here->next && here->next_hinted) {
+	if (here->next) {
 		u32 yielding = task ? task->yielding : 0;
+		bool came = serve_next(cpu, here, task, now_ns);
 
-		if (follow_hint(cpu, here, task, now_ns))
+		if (came && !here->next_hinted)
+			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
+		if (came)
 			return;
 		if (called && task) /* it has asked for nothing */
 			task->yielding = yielding;
-	} else if (here->next) {
-		if (run_next(cpu, here, now_ns)) {
-			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
-			return;
-		}
-		if (!here->next_returns)
+		if (!here->next_hinted && !here->next_returns)
 			count(unspin_steer_missed, 1);
 	}
 	run_least(cpu, here, prev, task, now_ns);

@@ -72,57 +72,49 @@ static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here
 	return least_ns;
 }
 
+/* p has that virtual time from now on, in the queue where it waits, if it still does. */
+static __always_inline void place(s32 cpu, struct task_struct *p, struct task_context *task, u64 vtime_ns)
+{
+	struct bpf_iter_scx_dsq queue;
+
+	/* As in fetch(). */
+	if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
+		scx_bpf_dsq_move_set_vtime(&queue, vtime_ns);
+		if (scx_bpf_dsq_move_vtime(&queue, p, task->queue, 0))
+			task->vtime_ns = vtime_ns;
+	}
+	bpf_iter_scx_dsq_destroy(&queue);
+}
+
 /*
  * The candidate of a hint, wherever it waits, comes to this CPU to begin a turn of its own; if that is too unfair it stays in
  * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
  */
-static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struct task_context *yielder, u64 now_ns)
+static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struct task_struct *p,
+					struct task_context *task, struct task_context *yielder)
 {
-	struct bpf_iter_scx_dsq queue;
-	struct task_context *task;
-	struct task_struct *p;
-	bool followed, moved = false;
-	u64 waits_ns, first_ns;
+	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
+	u64 position_ns = vtime_ns + offset_of(task->home);
+	u64 waits_ns = least_waiting(cpu, here, position_ns), first_ns;
 
-	p = bpf_task_from_pid(here->next);
-	here->next = 0;
-	if (!p)
+	if (before(position_ns, waits_ns)) /* credited just now */
+		waits_ns = position_ns;
+	first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
+	if (!hint_is_followed(position_ns, first_ns, here->next_threshold_ns)) {
+		if (here->next_credit_ns)
+			place(cpu, p, task, vtime_ns);
+		count(unspin_steer_hint_too_unfair, 1);
+		if (yielder)
+			yielder->yielding = hint_is_followed(waits_ns, first_ns, here->next_threshold_ns);
 		return false;
-	task = context_of(p);
-	if (task && before(now_ns, here->next_until_ns)) {
-		u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
-		u64 position_ns = vtime_ns + offset_of(task->home);
-
-		waits_ns = least_waiting(cpu, here, position_ns);
-		if (before(position_ns, waits_ns)) /* credited just now */
-			waits_ns = position_ns;
-		first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
-		followed = hint_is_followed(position_ns, first_ns, here->next_threshold_ns);
-		/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
-		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
-			if (followed) {
-				scx_bpf_dsq_move_set_slice(&queue, slice_of(task));
-				moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
-			} else if (here->next_credit_ns) {
-				scx_bpf_dsq_move_set_vtime(&queue, vtime_ns);
-				if (scx_bpf_dsq_move_vtime(&queue, p, task->queue, 0))
-					task->vtime_ns = vtime_ns;
-			}
-		}
-		bpf_iter_scx_dsq_destroy(&queue);
-		if (moved) {
-			task->vtime_ns = vtime_ns;
-			count(unspin_steer_hint_followed, 1);
-		} else if (followed) {
-			count(unspin_steer_missed, 1);
-		} else {
-			count(unspin_steer_hint_too_unfair, 1);
-			if (yielder)
-				yielder->yielding = hint_is_followed(waits_ns, first_ns, here->next_threshold_ns);
-		}
 	}
-	bpf_task_release(p);
-	return moved;
+	if (!fetch(cpu, p, task, slice_of(task))) {
+		count(unspin_steer_missed, 1);
+		return false;
+	}
+	task->vtime_ns = vtime_ns;
+	count(unspin_steer_hint_followed, 1);
+	return true;
 }
 
 #endif

@@ -149,37 +149,35 @@ static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
 }
 
 /*
- * Moves the thread that a turn was passed on to from its queue to this CPU, wherever it waits; false if it does not wait
- * any more, may not run here, or its time has passed. From ops.dispatch only.
+ * Moves p, for so long, from the queue where it waits to this CPU; false if it does not wait any more, or may not run here.
+ * From ops.dispatch only.
  */
-static __always_inline bool run_next(s32 cpu, struct cpu_context *here, u64 now_ns)
+static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct task_context *task, u64 slice_ns)
 {
 	struct bpf_iter_scx_dsq queue;
-	struct task_context *task;
-	struct task_struct *p;
 	bool moved = false;
-	u64 slice_ns;
 
-	p = bpf_task_from_pid(here->next);
-	here->next = 0;
-	if (!p)
-		return false;
-	task = context_of(p);
-	if (task && before(now_ns, here->next_until_ns)) {
-		slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
-		if (here->next_owes == OWES_LOAN && slice_ns > here->next_budget_ns)
-			slice_ns = here->next_budget_ns;
-		/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
-		if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
-			scx_bpf_dsq_move_set_slice(&queue, slice_ns);
-			moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
-		}
-		bpf_iter_scx_dsq_destroy(&queue);
-		if (moved)
-			take_over(here, p, task, now_ns);
+	/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
+	if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
+		scx_bpf_dsq_move_set_slice(&queue, slice_ns);
+		moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
 	}
-	bpf_task_release(p);
+	bpf_iter_scx_dsq_destroy(&queue);
 	return moved;
+}
+
+/* The thread that a turn was passed on to comes to this CPU, for the rest of it; false: it did not come. */
+static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct task_struct *p,
+				     struct task_context *task, u64 now_ns)
+{
+	u64 slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
+
+	if (here->next_owes == OWES_LOAN && slice_ns > here->next_budget_ns)
+		slice_ns = here->next_budget_ns;
+	if (!fetch(cpu, p, task, slice_ns))
+		return false;
+	take_over(here, p, task, now_ns);
+	return true;
 }
 
 #endif
