@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 
 use libbpf_rs::ProgramType;
 
-use crate::kernel::{self, KernelBtf, Kind};
+use crate::{
+    kernel,
+    kernel_btf::{KernelBtf, Kind},
+};
 
 /// Kernel functions that `bpf/steer.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
 /// sched_ext, but no BPF program can call several.

@@ -16,6 +16,7 @@ mod host_facts;
 mod hurry;
 mod ipi_visibility;
 mod kernel;
+mod kernel_btf;
 mod kernel_fit;
 mod kernel_layout;
 mod load;

@@ -10,8 +10,8 @@ type Registers = [Option<u64>; 11];
 
 pub(super) const INSTRUCTION_BYTES: usize = 8;
 /// `include/uapi/linux/bpf.h`: opcodes and their parts.
-const LOAD_64_BITS: u8 = 0x18;
-const CALL: u8 = 0x85;
+pub(super) const LOAD_64_BITS: u8 = 0x18;
+pub(super) const CALL: u8 = 0x85;
 const EXIT: u8 = 0x95;
 const JUMP: u8 = 0x05;
 const JUMP_FAR: u8 = 0x06;

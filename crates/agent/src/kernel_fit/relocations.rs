@@ -9,17 +9,15 @@ use super::{
     ProgramFit,
     btf::{Resolved, Types},
     elf::{Elf, Symbol, number, text},
-    reach::{Facts, INSTRUCTION_BYTES, Place, reach},
+    reach::{CALL, Facts, INSTRUCTION_BYTES, LOAD_64_BITS, Place, reach},
 };
-use crate::kernel::{KernelBtf, Kind};
+use crate::kernel_btf::{KernelBtf, Kind};
 
 /// `struct btf_ext_header` (libbpf, btf.h): where the offsets of CO-RE relocations stand, and the size of one.
 const CORE_AT: usize = 24;
 const CORE_BYTES: usize = 16;
-/// Instructions that name another function or a callback: src_reg of `include/uapi/linux/bpf.h`.
-const CALL: u8 = 0x85;
+/// `src_reg` of a call of a function of ours (`include/uapi/linux/bpf.h`, BPF_PSEUDO_CALL).
 const CALLS_OURS: u8 = 1;
-const LOAD_64_BITS: u8 = 0x18;
 
 /// An object against a kernel: what its instructions come to.
 #[derive(Default)]

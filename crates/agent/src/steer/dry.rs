@@ -11,12 +11,13 @@ use super::{
     SteerError, SteerOptions, base_slice,
     decisions::DecisionLog,
     dry_answers::{DryAnswer, typed},
-    object::{choose_steered, read_counters, set_policies, settings},
+    figures::read_counters,
+    object::{choose_steered, set_policies, settings},
     own,
 };
 use crate::{
-    Error, ProgramHealth, bytes,
-    kernel::{self, KernelBtf, Kind},
+    Error, ProgramHealth, bytes, kernel,
+    kernel_btf::{KernelBtf, Kind},
     load,
     observer::enable_run_statistics,
 };

@@ -7,6 +7,7 @@ mod decisions;
 mod dry;
 mod dry_answers;
 mod error;
+mod figures;
 mod object;
 mod own;
 mod quotas;
@@ -157,8 +158,8 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to read the map.
     pub fn counters(&self) -> Result<Vec<SteerCounter>, SteerError> {
-        let sums = object::read_counters(&self.counters)?;
-        Ok(object::names()
+        let sums = figures::read_counters(&self.counters)?;
+        Ok(figures::names()
             .zip(sums.of)
             .map(|((name, says), value)| SteerCounter { name, says, value })
             .collect())
@@ -169,7 +170,7 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to read the map.
     pub fn conduct(&self) -> Result<Vec<(u32, Conduct)>, SteerError> {
-        object::read_conduct(&self.conduct)
+        figures::read_conduct(&self.conduct)
     }
 
     /// Why the kernel has sent the scheduler away; `None` while it is attached.
@@ -179,8 +180,8 @@ impl Steerer {
     pub fn ended(&self) -> Result<Option<SteerEnd>, SteerError> {
         let ended: abi::unspin_steer_exit = load::value(&self.ended, "ended", 0)?;
         Ok((ended.kind != 0).then(|| SteerEnd {
-            reason: object::text(&ended.reason),
-            message: object::text(&ended.message),
+            reason: figures::text(&ended.reason),
+            message: figures::text(&ended.message),
         }))
     }
 

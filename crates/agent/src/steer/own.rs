@@ -9,7 +9,8 @@ use unspin_steering::{OwnError, OwnSource, SOURCES_HASH, UNSPIN_POLICY_CONTRACT}
 
 use super::{
     SteerError,
-    object::{control_of_running, running_maps, text},
+    figures::text,
+    object::{control_of_running, running_maps},
 };
 use crate::{Error, bytes, load};
 

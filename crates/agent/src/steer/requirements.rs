@@ -6,7 +6,8 @@ use std::fs;
 use super::SteerError;
 use crate::{
     SCHED_EXT_FUNCTIONS,
-    kernel::{self, Capabilities, KernelBtf},
+    kernel::{self, Capabilities},
+    kernel_btf::KernelBtf,
 };
 
 const STATE: &str = "/sys/kernel/sched_ext/state";

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the scheduler's maps say, as values: its counters with their names, what guests did, why it ended.
+
+use std::ffi::{CStr, c_char};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use unspin_abi as abi;
+use unspin_steering::Conduct;
+
+use super::SteerError;
+use crate::{bytes, load};
+
+/// The counters, summed over all CPUs.
+pub(super) fn read_counters(
+    counters: &MapHandle,
+) -> Result<abi::unspin_steer_counters, SteerError> {
+    let per_cpu = counters
+        .lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|source| load::refused("reading the BPF map counters", source))?;
+    let mut sums = abi::unspin_steer_counters::default();
+    for raw in per_cpu.unwrap_or_default() {
+        let one: abi::unspin_steer_counters = bytes::read("counters", &raw)?;
+        for (sum, value) in sums.of.iter_mut().zip(one.of) {
+            *sum += value;
+        }
+    }
+    Ok(sums)
+}
+
+/// What each VM's guest did, by process.
+pub(super) fn read_conduct(map: &MapHandle) -> Result<Vec<(u32, Conduct)>, SteerError> {
+    let mut all = Vec::new();
+    for key in map.keys() {
+        let value = map
+            .lookup(&key, MapFlags::ANY)
+            .map_err(|source| load::refused("reading the BPF map conduct", source))?;
+        // Another VM has taken its room in between.
+        let (Some(value), Ok(process)) = (value, <[u8; 4]>::try_from(key)) else {
+            continue;
+        };
+        let of: abi::unspin_steer_conduct = bytes::read("conduct", &value)?;
+        let conduct = Conduct {
+            boundaries: of.boundaries,
+            claimed: of.claimed,
+            borrowed: of.borrowed,
+            overrun: of.overrun,
+            page_failures: of.page_failures,
+            bad_addresses: of.bad_addresses,
+            idle_calls: of.idle_calls,
+        };
+        all.push((u32::from_ne_bytes(process), conduct));
+    }
+    all.sort_by_key(|(process, _)| *process);
+    Ok(all)
+}
+
+/// Name and meaning of each counter, in order.
+pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let text = |at: *const c_char| {
+        // SAFETY: abi/names.c: constant C strings of ASCII.
+        unsafe { CStr::from_ptr(at) }.to_str().unwrap_or("?")
+    };
+    (0..abi::UNSPIN_STEER_COUNTER_COUNT as usize).map(move |index| {
+        // SAFETY: two arrays of just that many constant strings.
+        unsafe {
+            (
+                text(abi::unspin_steer_counter_names[index]),
+                text(abi::unspin_steer_counter_meanings[index]),
+            )
+        }
+    })
+}
+
+/// A C string in an array; all of it when it has no end.
+pub(super) fn text(characters: &[c_char]) -> String {
+    let bytes: Vec<u8> = characters
+        .iter()
+        .map(|character| *character as u8)
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_have_names_and_meanings() {
+        let names: Vec<(&str, &str)> = names().collect();
+        assert_eq!(names.len(), abi::UNSPIN_STEER_COUNTER_COUNT as usize);
+        assert_eq!(names[0].0, "dispatches");
+        assert!(
+            names
+                .iter()
+                .all(|(name, says)| !name.is_empty() && says.len() > 10)
+        );
+    }
+
+    #[test]
+    fn texts_end_at_zero_or_at_the_end() {
+        let characters = |text: &[u8]| text.iter().map(|byte| *byte as c_char).collect::<Vec<_>>();
+        assert_eq!(text(&characters(b"stall\0rest")), "stall");
+        assert_eq!(text(&characters(b"full")), "full");
+        assert_eq!(text(&[]), "");
+    }
+}
