@@ -27,7 +27,7 @@ use crate::{
     failure::Failure,
     interrupt, output,
     progress::Steps,
-    testbed_run::kvm_amd_parameters,
+    testbed_kvm::kvm_amd_parameters,
 };
 
 /// How soon Ctrl-C is noticed.

@@ -94,6 +94,7 @@ mod steer_windows;
 mod tell_choice;
 mod testbed_boots;
 mod testbed_compare;
+mod testbed_kvm;
 mod testbed_policies;
 mod testbed_run;
 mod threshold;

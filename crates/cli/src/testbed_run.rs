@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin testbed run`: what goes into the testbed, and how KVM is loaded there for the scenario that runs.
+//! `unspin testbed run`: what goes into the testbed for the command that runs there.
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
 use unspin_linux::Programs;
-use unspin_policy::{AppleRule, Vendor};
 use unspin_scenario::{Host, Overrides, Scenario};
-use unspin_steering::WindowPolicy;
 use unspin_testbed::{Input, Machine, Options, Qemu};
 
 use crate::{
     arguments::{Arguments, Bench, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
-    testbed_compare, testbed_policies,
+    testbed_compare,
+    testbed_kvm::{kvm_amd_for, kvm_amd_parameters, ple_module, window_of},
+    testbed_policies,
 };
 
 /// Runs the command; the exit status is the command's own.
@@ -133,48 +133,6 @@ fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Failure> {
     )))
 }
 
-/// Who sets pause-loop windows, when the command is `unspin steer` or records it.
-fn window_of(command: &[OsString]) -> Option<WindowPolicy> {
-    if command.first().is_none_or(|name| name != "unspin") {
-        return None;
-    }
-    match Arguments::parse_from(command).command {
-        Command::Steer(arguments) => arguments.policy.window(),
-        Command::Record(arguments) => window_of(&arguments.command),
-        _ => None,
-    }
-}
-
-/// What sets windows, where `unspin steer` looks for it.
-fn ple_module(cache: &Path, kernel: &str) -> Result<Input, Failure> {
-    let host = cache.join("kmod").join(kernel).join("unspin_ple.ko");
-    if !host.is_file() {
-        return Err(Failure::Usage(format!(
-            "windows are set by a kernel module, and {} is missing: `make ple-module` builds it",
-            host.display()
-        )));
-    }
-    Ok(Input {
-        host,
-        guest: format!("/lib/modules/{kernel}/extra/unspin_ple.ko").into(),
-        executable: false,
-    })
-}
-
-/// A KVM that leaves windows alone and begins with the policy's lowest; of a scenario that says nothing of windows.
-fn kvm_amd_for(window: WindowPolicy) -> String {
-    let lowest = match window {
-        WindowPolicy::Fixed(window) => Some(window),
-        WindowPolicy::Apple(Some(numbers)) => Some(numbers.lower),
-        WindowPolicy::Apple(None) => Some(AppleRule::new(Vendor::Amd).lower()),
-        WindowPolicy::Kvm => None,
-    };
-    let count = lowest.map_or(String::new(), |lowest| {
-        format!("pause_filter_count={lowest} ")
-    });
-    format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1")
-}
-
 /// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
 fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     if command.first().is_none_or(|name| name != "unspin") {
@@ -221,77 +179,9 @@ fn is_executable(metadata: &std::fs::Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
-///
-/// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.
-pub fn kvm_amd_parameters(host: &Host) -> Option<String> {
-    let mut words = Vec::new();
-    if let Some(window) = host.ple_window {
-        words.push(format!("pause_filter_count={window}"));
-    }
-    if let Some(gap) = host.ple_gap {
-        words.push(format!("pause_filter_thresh={gap}"));
-    }
-    if host.ple_window_fixed {
-        words.push("pause_filter_count_grow=1 pause_filter_count_shrink=1".into());
-    }
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn host(text: &str) -> Host {
-        let text = format!(
-            "turns = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
-        );
-        Scenario::parse(&text, "s").expect("valid").host
-    }
-
-    #[test]
-    fn the_window_of_the_scenario_is_the_modules() {
-        assert_eq!(kvm_amd_parameters(&host("")), None);
-        assert_eq!(
-            kvm_amd_parameters(&host(
-                "ple_window = 200\nple_gap = 64\nple_window_fixed = true"
-            )),
-            Some(
-                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 \
-                 pause_filter_count_shrink=1"
-                    .into()
-            )
-        );
-    }
-
-    #[test]
-    fn a_policy_for_windows_brings_its_module_and_a_kvm_that_leaves_them_alone() {
-        let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
-        let window = |line| window_of(&words(line)).map(kvm_amd_for);
-        let fixed = "pause_filter_count_grow=1 pause_filter_count_shrink=1";
-        for (line, count) in [
-            (
-                "unspin steer --policy window=200",
-                "pause_filter_count=200 ",
-            ),
-            (
-                "unspin steer --policy loan,apple",
-                "pause_filter_count=3000 ",
-            ),
-            (
-                "unspin record /out/r -- unspin steer --policy apple=8/64/64/512",
-                "pause_filter_count=64 ",
-            ),
-            ("unspin steer --policy window=kvm", ""),
-        ] {
-            assert_eq!(window(line), Some(format!("{count}{fixed}")), "{line}");
-        }
-        assert_eq!(window("unspin steer --policy loan"), None);
-        let Err(Failure::Usage(said)) = ple_module(Path::new("/no"), "7.2") else {
-            panic!("it is there")
-        };
-        assert!(said.contains("/no/kmod/7.2/unspin_ple.ko") && said.contains("make ple-module"));
-    }
 
     #[test]
     fn linux_guests_are_found_behind_another_command() {
