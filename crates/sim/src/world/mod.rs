@@ -6,9 +6,11 @@
 //! does to other pCPUs is done at once, in order of their numbers or of arrival at a lock, as said there.
 
 mod access;
+mod borrowing;
 mod build;
 mod cpu;
 mod exits;
+mod facts;
 mod gang;
 mod guest;
 mod guest_tasks;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the world calls: the model of the hooks in bpf/steer.bpf.c.
+
+use super::{Entity, GroupState, Steer, TICK_NS, time::weighted};
+use crate::{
+    ids::{Cpu, Group, Task},
+    scheduler::{Allowed, Enqueue, HostScheduler, YieldTo},
+};
+
+impl HostScheduler for Steer {
+    fn add_group(&mut self, parent: Group, weight: u32) -> Group {
+        self.groups.push(GroupState {
+            parent,
+            weight: weight.max(1),
+            active: 0,
+        });
+        Group(self.groups.len() as u32 - 1)
+    }
+
+    fn add_task(&mut self, group: Group, weight: u32, allowed: Allowed, _: Option<u32>) -> Task {
+        self.tasks.push(Entity {
+            group,
+            weight: weight.max(1),
+            allowed,
+            vtime_ns: 0,
+            home: None,
+            charged_ns: 0,
+            cpu: None,
+            queued: false,
+            called_until_ns: 0,
+        });
+        Task(self.tasks.len() as u32 - 1)
+    }
+
+    fn select_cpu(&mut self, _: u64, task: Task, waker: Option<Cpu>) -> Cpu {
+        let allowed = &self.tasks[task.index()].allowed;
+        let near = match allowed {
+            Allowed::Only(cpus) => cpus[0],
+            Allowed::All => waker.unwrap_or(Cpu(task.0 % self.topology.cpus())),
+        };
+        let count = self.topology.cpus();
+        let mut around = (0..count).map(|step| Cpu((near.0 + step) % count));
+        let idle =
+            around.find(|cpu| allowed.contains(*cpu) && self.cpus[cpu.index()].current.is_none());
+        idle.unwrap_or(near)
+    }
+
+    fn enqueue(&mut self, _: u64, task: Task, cpu: Cpu, why: Enqueue) {
+        self.activate(task, true);
+        if why == Enqueue::New {
+            // It has to wait a slice: tasks made one after another would otherwise always be first.
+            let debit_ns = weighted(self.flat_weight(task), self.slice_ns);
+            self.tasks[task.index()].vtime_ns = self.shared_now_ns + debit_ns;
+        }
+        self.queue(task, cpu);
+    }
+
+    fn wakeup_preempts(&mut self, _: u64, _: Cpu, _: Task) -> bool {
+        false
+    }
+
+    fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
+        self.cpus[cpu.index()].since_ns = now_ns;
+        let hint = self.cpus[cpu.index()].hint.take();
+        let here = &mut self.cpus[cpu.index()];
+        let next = match here.borrower.take() {
+            Some(borrower) => Some(borrower),
+            None => match here.lender.take().filter(|_| here.slice_left_ns != 0) {
+                Some(lender) => Some(lender),
+                None => {
+                    here.turn = None;
+                    let hinted = match hint {
+                        Some(hint) => self.follow_hint(cpu, hint),
+                        None => self.take_call(now_ns, cpu),
+                    };
+                    let head = hinted.or_else(|| self.head(cpu));
+                    if let Some(task) = head {
+                        self.begin_turn(task, cpu);
+                        self.cpus[cpu.index()].began_ns = now_ns;
+                        self.tasks[task.index()].called_until_ns = 0;
+                    }
+                    head
+                }
+            },
+        };
+        self.cpus[cpu.index()].current = next;
+        if let Some(task) = next {
+            self.tasks[task.index()].cpu = Some(cpu);
+        }
+        next
+    }
+
+    fn put_previous(&mut self, now_ns: u64, cpu: Cpu, runnable: bool) {
+        self.charge(now_ns, cpu);
+        let here = &mut self.cpus[cpu.index()];
+        let Some(task) = here.current.take() else {
+            return;
+        };
+        let own = here.turn == Some(task);
+        if own && here.borrower.is_some() && here.slice_left_ns != 0 {
+            if runnable && here.returns {
+                here.lender = Some(task);
+                return;
+            }
+            // It waits like others, and its turn, for which it pays, goes on without it.
+            self.leave_cpu(task, cpu, runnable);
+            return;
+        }
+        if !own {
+            // The loan is over; the lender goes on if its turn is not used up.
+            if here.slice_left_ns == 0 {
+                if let Some(lender) = here.lender.take() {
+                    self.queue(lender, cpu);
+                }
+            }
+        } else {
+            here.turn = None;
+            if let Some(borrower) = here.borrower.take() {
+                self.queue(borrower, cpu);
+            }
+        }
+        self.leave_cpu(task, cpu, runnable);
+    }
+
+    fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool {
+        self.charge(now_ns, cpu);
+        let here = &self.cpus[cpu.index()];
+        // A lender waits in no queue.
+        let (used_up, lender) = (here.slice_left_ns == 0, here.lender.is_some());
+        used_up && (lender || self.head(cpu).is_some())
+    }
+
+    fn tick_period_ns(&self) -> u64 {
+        TICK_NS
+    }
+
+    fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
+        self.end_turn(now_ns, cpu);
+    }
+
+    /// What sched_ext does with a scheduler that has no opinion; the world asks the policies instead.
+    fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
+        YieldTo::Refused
+    }
+
+    fn charged_ns(&self, task: Task) -> u64 {
+        self.tasks[task.index()].charged_ns
+    }
+
+    fn runnable(&self, cpu: Cpu) -> u32 {
+        let here = &self.cpus[cpu.index()];
+        let held = [here.current, here.lender, here.borrower];
+        let held = held.iter().flatten().count();
+        (held + self.shared.len() + self.own[cpu.index()].len()) as u32
+    }
+
+    fn cpu_of(&self, task: Task) -> Option<Cpu> {
+        self.tasks[task.index()].cpu
+    }
+
+    fn steering(&mut self) -> Option<&mut Steer> {
+        Some(self)
+    }
+}
