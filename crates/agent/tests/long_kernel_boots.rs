@@ -2,46 +2,12 @@
 //! Other kernels than the testbed's own, booted (`setup/kernels` fetches them): the scheduler steers there, or says exactly why
 //! not and leaves the host alone.
 
-use libtest_mimic::{Arguments, Trial};
-use unspin_agent::{SteerError, SteerOptions, Steerer};
-use unspin_testbed::{Qemu, cache_from_environment, self_test::Checks};
+#[allow(dead_code, reason = "other tests run the other checks")]
+mod steerer;
 
-#[path = "steerer/candidates.rs"]
-#[allow(dead_code, reason = "the checks are other tests'")]
-mod candidates;
-#[path = "steerer/checks.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod checks;
-#[path = "steerer/costs.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod costs;
-#[path = "steerer/debooster.rs"]
-#[allow(dead_code, reason = "the checks are other tests'")]
-mod debooster;
-#[path = "steerer/dry.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod dry;
-#[path = "steerer/ecs_fairness.rs"]
-#[allow(dead_code, reason = "the checks are other tests'")]
-mod ecs_fairness;
-#[path = "steerer/host.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod host;
-#[path = "steerer/hostile.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod hostile;
-#[path = "observer/vms.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod observer_vms;
-#[path = "steerer/stress.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod stress;
-#[path = "steerer/vms.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod vms;
-#[path = "steerer/watchdog.rs"]
-#[allow(dead_code, reason = "the checks are testbed_steerer's")]
-mod watchdog;
+use libtest_mimic::Arguments;
+use steerer::{boot, enter, host, vms, where_every_pause_exits};
+use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 static CHECKS: [(&str, fn()); 3] = [
     ("a_loan_drains_the_convoy", vms::a_loan_drains_the_convoy),
@@ -88,27 +54,12 @@ fn it_says_that_sched_ext_lacks() {
 }
 
 fn main() {
-    let all = Checks {
-        checks: &CHECKS,
-        qemu: Qemu::Stock,
-        kvm_amd: "",
-    };
-    all.enter();
-    checks::child();
+    enter(where_every_pause_exits(&CHECKS));
     let trials = BOOTS.iter().map(|(kernel, check)| {
-        let checks = Checks {
-            checks: &CHECKS[*check..=*check],
-            ..all
-        };
-        let boot = Trial::test(*kernel, move || {
-            let cache = cache_from_environment().map_err(|error| error.to_string())?;
-            let said = checks.boot_with(|options| {
-                options.kernel = Some(cache.join("kernels").join(kernel));
-            });
-            print!("{}", said?);
-            Ok(())
-        });
-        boot.with_ignored_flag(!Checks::wanted())
+        let checks = where_every_pause_exits(&CHECKS[*check..=*check]);
+        boot(*kernel, checks, move |options| {
+            options.kernel = Some(options.cache.join("kernels").join(kernel));
+        })
     });
     libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
 }

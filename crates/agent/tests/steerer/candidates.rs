@@ -5,7 +5,7 @@ use unspin_agent::{SteerError, Steerer};
 use unspin_scenario::{LockSharing, Vm};
 use unspin_vmm::RunReport;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     observer_vms::{loops, run_for},
     vms::{fighting, operations, steer},

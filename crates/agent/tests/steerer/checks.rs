@@ -10,7 +10,7 @@ use std::{
 
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
-use crate::{
+use super::{
     costs, dry, ecs_fairness,
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,

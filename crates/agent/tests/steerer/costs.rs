@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use unspin_agent::Steerer;
 
-use crate::{
+use super::{
     checks::still_there,
     host::Busy,
     observer_vms::run_for,

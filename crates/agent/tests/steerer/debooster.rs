@@ -9,7 +9,7 @@ use std::{
 
 use unspin_agent::Steerer;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     host::Cgroup,
     vms::steer,

@@ -11,7 +11,7 @@ use unspin_steering::{
     UNSPIN_ON_YIELD,
 };
 
-use crate::{
+use super::{
     host::state,
     observer_vms::{loops, run_for},
     vms::{fighting, operations},

@@ -6,7 +6,7 @@ use unspin_agent::{Steerer, Tell};
 use unspin_scenario::{Distribution, LockSharing, Shape, Vm, WorkUnit};
 use unspin_vmm::RunReport;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     observer_vms::{loops, run_for},
     vms::{fighting, steer},

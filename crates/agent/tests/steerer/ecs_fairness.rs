@@ -12,7 +12,7 @@ use unspin_abi::LockKind;
 use unspin_agent::Steerer;
 use unspin_scenario::{LockSharing, Vm, Workload};
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     host::pin,
     hostile::{Killed, set_class},

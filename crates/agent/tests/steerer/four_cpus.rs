@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::{
+use super::{
     checks::{are_close, counter, still_there},
     host::{Busy, pin, set_online, shares},
     observer_vms::run_for,

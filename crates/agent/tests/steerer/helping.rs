@@ -7,7 +7,7 @@ use unspin_agent::Steerer;
 use unspin_scenario::Vm;
 use unspin_vmm::RunReport;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     observer_vms::run_for,
     vms::{fighting, steer},

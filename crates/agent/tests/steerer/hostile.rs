@@ -10,7 +10,7 @@ use std::{
 
 use unspin_agent::Steerer;
 
-use crate::{
+use super::{
     checks::{counter, still_there, wait_for},
     host::{Busy, shares, state},
     vms::steer,

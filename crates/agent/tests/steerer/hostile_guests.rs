@@ -15,7 +15,7 @@ use std::{
 use unspin_abi as abi;
 use unspin_agent::Steerer;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     helping,
     observer_vms::run_for,
@@ -229,6 +229,12 @@ fn counts() -> Vec<u8> {
         hooks: 1,
         ..Default::default()
     };
+    let places: [fn(&mut abi::unspin_counts, u64); 4] = [
+        |counts, at| counts.preempt_count = at,
+        |counts, at| counts.current_task = at,
+        |counts, at| counts.direct_map = at,
+        |counts, bytes| counts.direct_map_bytes = bytes,
+    ];
     let mut structs = vec![right];
     for wrong in [
         0,
@@ -239,22 +245,11 @@ fn counts() -> Vec<u8> {
         u64::MAX,
         0xffff_8880_0000_0000,
     ] {
-        structs.push(abi::unspin_counts {
-            preempt_count: wrong,
-            ..right
-        });
-        structs.push(abi::unspin_counts {
-            current_task: wrong,
-            ..right
-        });
-        structs.push(abi::unspin_counts {
-            direct_map: wrong,
-            ..right
-        });
-        structs.push(abi::unspin_counts {
-            direct_map_bytes: wrong,
-            ..right
-        });
+        structs.extend(places.map(|set| {
+            let mut counts = right;
+            set(&mut counts, wrong);
+            counts
+        }));
     }
     structs.push(abi::unspin_counts {
         rcu_nesting: u32::MAX,

@@ -6,7 +6,7 @@ use std::{fs, time::Duration};
 
 use unspin_agent::{SteerOptions, Steerer};
 
-use crate::{
+use super::{
     checks::{are_close, still_there},
     host::{Busy, Cgroup, shares, state},
     vms::steer,

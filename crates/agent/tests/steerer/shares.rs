@@ -3,7 +3,7 @@
 
 use std::{fs, time::Duration};
 
-use crate::{
+use super::{
     checks::{are_close, counter, still_there},
     host::Cgroup,
     hostile::Killed,

@@ -11,7 +11,7 @@ use std::{
 
 use unspin_testbed::{Input, Options};
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     host::set_online,
     hostile::{Killed, latest_wakeup},

@@ -8,7 +8,7 @@ use unspin_scenario::{LockSharing, Vm};
 use unspin_steering::Policies;
 use unspin_vmm::RunReport;
 
-use crate::{
+use super::{
     checks::{counter, still_there},
     observer_vms::{run_for, vm},
 };

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
+use super::{
     checks::wait_for,
     host::{Busy, pin, shares, state},
     hostile::Killed,
