@@ -10,11 +10,17 @@ use std::time::Duration;
 
 use libtest_mimic::Arguments;
 use steerer::{
-    boot, candidates, debooster, ecs, ecs_fairness, enter, hostile, hostile_guests, shares, stress,
-    where_every_pause_exits,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hostile, hostile_guests, shares,
+    stress, where_every_pause_exits,
 };
 
-static CHECKS: [(&str, fn()); 12] = [
+static CHECKS: [(&str, fn()); 18] = [
+    checks::LONG[0],
+    checks::LONG[1],
+    checks::LONG[2],
+    checks::LONG[3],
+    checks::LONG[4],
+    checks::LONG[5],
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
