@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * window.h - what bpf/window.bpf.c and crates/agent share: options set before the load, and an epoch of a VM, as it ends.
+ * window.h - what bpf/window.bpf.c and crates/agent share: options set before the load, an epoch of a VM, as it ends, and
+ * sums that need no epoch to end.
  *
  * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel).
  */
@@ -41,6 +42,18 @@ struct unspin_window_epoch {
 	unspin_u32 vcpus;	     /* seen so far */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_window_epoch, 88);
+
+/* One VM since it was seen first. */
+struct unspin_window_sums {
+	unspin_u64 exits;	 /* pause-loop exits */
+	unspin_u64 window_units; /* sum of the windows in force at them */
+	unspin_u64 mean_units;	 /* as in struct unspin_window_epoch */
+	unspin_u64 handling_ns;
+	unspin_u64 cpu_ns;
+	unspin_u64 spun_ns; /* the window that was spun through quickest: the guest's time from entry to exit, and the window */
+	unspin_u64 spun_units;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_window_sums, 56);
 
 struct unspin_window_globals {
 	unspin_u64 vms;		/* numbers given so far */

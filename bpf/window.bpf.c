@@ -27,7 +27,6 @@ extern int unspin_ple_set(struct kvm_vcpu *vcpu, u32 window) __ksym;
 struct guest_exit {
 	bool pause;
 	u32 window;
-	u64 rip; /* Intel: 1, since it is where only hardware reads it */
 };
 
 static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *exit)
@@ -36,7 +35,6 @@ static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *e
 
 	exit->pause = BPF_CORE_READ(vmcb, control.exit_code) == SVM_EXIT_PAUSE;
 	exit->window = BPF_CORE_READ(vmcb, control.pause_filter_count);
-	exit->rip = exit->pause ? BPF_CORE_READ(vmcb, save.rip) : 0;
 }
 
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *exit)
@@ -49,7 +47,6 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *e
 		reason = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
 	exit->pause = (u16)reason == EXIT_REASON_PAUSE_INSTRUCTION;
 	exit->window = BPF_CORE_READ((struct vcpu_vmx *)vcpu, ple_window);
-	exit->rip = exit->pause;
 }
 
 static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit)
@@ -90,20 +87,21 @@ static __always_inline u32 pause_exit(struct vcpu_state *self, struct vm_state *
 {
 	struct unspin_window_rule rule = window_rule();
 	struct unspin_window_epoch ended = {};
-	u64 cpu_ns = cpu_time(self, now_ns), inside_ns = now_ns - self->entered_ns;
-	/* An exit where the last one was: entered within the waiting loop, it has spun through a whole window. */
-	bool whole = self->rip == exit->rip && self->entered_ns && now_ns > self->entered_ns;
+	u64 cpu_ns = cpu_time(self, now_ns), inside_ns = now_ns - self->entered_ns, mean;
+	bool entered = self->entered_ns && now_ns > self->entered_ns;
 	u32 desired;
 
 	__sync_fetch_and_add(&globals.exits, 1);
 	self->left_ns = now_ns;
 	bpf_spin_lock(&vm->lock);
-	vm->epoch.cpu_ns += cpu_ns;
-	vm->mean_units += vm->vcpus ? vm->windows / vm->vcpus : 0;
-	if (whole) {
-		vm->spun_ns += inside_ns;
-		vm->spun_units += exit->window;
-	}
+	add_times(vm, cpu_ns, 0);
+	mean = vm->vcpus ? vm->windows / vm->vcpus : 0;
+	vm->mean_units += mean;
+	vm->sums.mean_units += mean;
+	vm->sums.window_units += exit->window;
+	vm->sums.exits++;
+	if (entered && exit->window)
+		add_spun(&vm->sums, inside_ns, exit->window);
 	if (unspin_epoch_add_exit(&vm->epoch, exit->window))
 		end_epoch(vm, &ended, now_ns);
 	desired = vm->wanted;
@@ -138,7 +136,6 @@ int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 		window = options.control == UNSPIN_WINDOW_KVM ? exit.window : vm->wanted;
 	if (now_ns - self->counted_ns > COUNT_CPU_EVERY_NS)
 		count_time(self, now_ns);
-	self->rip = exit.rip;
 	/* 0: the vCPU has no pause-loop exits, and gets none. */
 	if (exit.window)
 		set_window(vcpu, self, vm, window);

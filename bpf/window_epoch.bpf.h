@@ -17,6 +17,15 @@ static __always_inline u64 cpu_time(struct vcpu_state *self, u64 now_ns)
 	return since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
+/* Into the epoch that runs and into the sums. Under the lock. */
+static __always_inline void add_times(struct vm_state *vm, u64 cpu_ns, u64 handling_ns)
+{
+	vm->epoch.cpu_ns += cpu_ns;
+	vm->epoch.handling_ns += handling_ns;
+	vm->sums.cpu_ns += cpu_ns;
+	vm->sums.handling_ns += handling_ns;
+}
+
 /* Adds what passed to the epoch that runs: CPU time, and of it the handling of a pause-loop exit that is over (ruling 17). */
 static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 {
@@ -29,16 +38,30 @@ static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 	if (!vm)
 		return;
 	bpf_spin_lock(&vm->lock);
-	vm->epoch.cpu_ns += cpu_ns;
-	vm->epoch.handling_ns += handling_ns;
+	add_times(vm, cpu_ns, handling_ns);
 	bpf_spin_unlock(&vm->lock);
+}
+
+/*
+ * A window was spun through. Every exit means that so many units passed since the entry, and often the guest did other work
+ * between waits; the quickest, by the unit, did the least of it. Neither product leaves 64 bits: a window that took longer than
+ * 4 s is left out, and windows have 32 bits.
+ */
+static __always_inline void add_spun(struct unspin_window_sums *sums, u64 inside_ns, u32 window)
+{
+	if (inside_ns > 0xffffffffull)
+		return;
+	if (sums->spun_units && inside_ns * sums->spun_units >= sums->spun_ns * window)
+		return;
+	sums->spun_ns = inside_ns;
+	sums->spun_units = window;
 }
 
 /* The time of one unit of the window, picoseconds, or UNSPIN_UNKNOWN. Under the lock. */
 static __always_inline u64 unit_ps(const struct vm_state *vm)
 {
 	return options.cycle_ps ? options.cycle_ps
-				: unspin_window_unit_ps(vm->spun_ns, vm->spun_units, UNSPIN_PAUSE_LEAST_PS);
+				: unspin_window_unit_ps(vm->sums.spun_ns, vm->sums.spun_units, UNSPIN_PAUSE_LEAST_PS);
 }
 
 /* The epoch is over: what it was, and what follows from it. Under the lock. */

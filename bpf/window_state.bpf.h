@@ -29,11 +29,13 @@ struct vm_state {
 	u64 windows;	/* sum of its vCPUs' windows */
 	u64 mean_units; /* struct unspin_window_epoch */
 	u64 begin_ns;
-	u64 spun_ns; /* exits that spun through a whole window: their time in the guest, and their windows */
-	u64 spun_units;
 	struct unspin_epoch epoch;
 	struct unspin_apple apple;
+	/* Last: user space finds them at the value's end. */
+	struct unspin_window_sums sums;
 };
+_Static_assert(sizeof(struct vm_state) - __builtin_offsetof(struct vm_state, sums) == sizeof(struct unspin_window_sums),
+	       "the sums end with the value");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -49,7 +51,6 @@ struct vcpu_state {
 	u64 counted_ns; /* CPU time is counted up to here; 0: off its CPU */
 	u64 left_ns;	/* when the pause-loop exit came that is being handled; 0: none */
 	u64 entered_ns;
-	u64 rip;     /* of the last exit, if it was a pause-loop exit; 0: it was another */
 	u32 window;  /* in force from the next entry on */
 	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
 };

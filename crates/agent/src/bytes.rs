@@ -37,12 +37,14 @@ unsafe impl Plain for abi::unspin_dry_key {}
 unsafe impl Plain for abi::unspin_dry_count {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_dry_losses {}
-// SAFETY: abi/window.h asserts the sizes of these three, the sums of their fields: integers only.
+// SAFETY: abi/window.h asserts the sizes of these four, the sums of their fields: integers only.
 unsafe impl Plain for abi::unspin_window_options {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_window_epoch {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_window_globals {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_window_sums {}
 // SAFETY: an array of 8-byte integers.
 unsafe impl Plain for abi::unspin_steer_counters {}
 // SAFETY: policy/steering.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.

@@ -13,6 +13,17 @@ pub const PAUSE_LEAST_PS: u64 = raw::UNSPIN_PAUSE_LEAST_PS as u64;
 pub struct Epoch(raw::unspin_epoch);
 
 impl Epoch {
+    /// Of exits whose windows are all known, from their sums.
+    pub fn of_sums(exits: u64, window_units: u64, handling_ns: u64, cpu_ns: u64) -> Epoch {
+        Epoch(raw::unspin_epoch {
+            exits,
+            window_units,
+            windows_unknown: 0,
+            handling_ns,
+            cpu_ns,
+        })
+    }
+
     /// Adds an exit with the window in force (AMD: PAUSEs; Intel: TSC cycles). Returns whether the epoch is complete.
     pub fn add_exit(&mut self, window: Option<u32>) -> bool {
         // A window of that very number is 2 s of TSC cycles: it cannot be told from "unknown", and is taken for it.

@@ -23,6 +23,8 @@ fn windows_and_handling_by_cpu_time() {
     assert!((99_900..=100_100).contains(&ppm), "{ppm}");
     assert_eq!(epoch.mean_window(), Some(8192.0));
     assert_eq!(epoch.window_units(), Some(8_192_000));
+    let of_sums = Epoch::of_sums(1_000, 8_192_000, 2_000_000, 54_100_000);
+    assert_eq!(of_sums, epoch);
 }
 
 #[test]

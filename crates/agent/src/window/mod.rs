@@ -25,7 +25,10 @@ use host::KvmWindow;
 use layout::Layout;
 use module::PleModule;
 
-pub use abi::{unspin_window_epoch as WindowEpoch, unspin_window_globals as WindowTotals};
+pub use abi::{
+    unspin_window_epoch as WindowEpoch, unspin_window_globals as WindowTotals,
+    unspin_window_sums as WindowSums,
+};
 pub use error::WindowError;
 pub use layout::Vendor;
 pub use module::module_path;
@@ -50,6 +53,7 @@ pub struct WindowSteerer {
     ring: RingBuffer<'static>,
     ended: Rc<RefCell<Vec<WindowEpoch>>>,
     globals: MapHandle,
+    vms: MapHandle,
     _object: Object,
     _module: PleModule,
     vendor: Vendor,
@@ -78,6 +82,7 @@ impl WindowSteerer {
             ring: ring(&object, &ended)?,
             ended,
             globals: load::map(&object, ".data.globals")?,
+            vms: load::map(&object, "vms")?,
             _links: load::attach(&object)?,
             _object: object,
             _module: module,
@@ -106,6 +111,42 @@ impl WindowSteerer {
     /// When the kernel refuses to read the map.
     pub fn totals(&self) -> Result<WindowTotals, WindowError> {
         Ok(load::value(&self.globals, "globals", 0)?)
+    }
+
+    /// Sums of the VMs that there are, all together.
+    ///
+    /// # Errors
+    /// As [`WindowSteerer::totals`].
+    pub fn sums(&self) -> Result<WindowSums, WindowError> {
+        let mut all = WindowSums::default();
+        for key in self.vms.keys() {
+            let value = self.vms.lookup(&key, MapFlags::ANY);
+            let value = value.map_err(|source| load::refused("reading the BPF map vms", source))?;
+            // That VM is gone in between.
+            let Some(value) = value else { continue };
+            add(&mut all, &sums_of(&value)?);
+        }
+        Ok(all)
+    }
+}
+
+/// They end a VM's state (`struct vm_state`, `bpf/window.bpf.c`).
+fn sums_of(state: &[u8]) -> Result<WindowSums, Error> {
+    let begin = state.len().saturating_sub(size_of::<WindowSums>());
+    bytes::read("vms", &state[begin..])
+}
+
+fn add(all: &mut WindowSums, one: &WindowSums) {
+    all.exits += one.exits;
+    all.window_units += one.window_units;
+    all.mean_units += one.mean_units;
+    all.handling_ns += one.handling_ns;
+    all.cpu_ns += one.cpu_ns;
+    // The quicker of two: guests may wait in different loops, and the least has the least else in it.
+    let products =
+        |a: &WindowSums, b: &WindowSums| u128::from(a.spun_ns) * u128::from(b.spun_units);
+    if all.spun_units == 0 || (one.spun_units > 0 && products(one, all) < products(all, one)) {
+        (all.spun_ns, all.spun_units) = (one.spun_ns, one.spun_units);
     }
 }
 
@@ -182,4 +223,39 @@ fn settings(
         everyone: options.processes.is_empty().into(),
         cycle_ps: 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_the_end_of_a_vms_state() {
+        let one = WindowSums {
+            exits: 1,
+            window_units: 2,
+            mean_units: 3,
+            handling_ns: 4,
+            cpu_ns: 5,
+            spun_ns: 6,
+            spun_units: 7,
+        };
+        let state = [&[0xff; 24][..], bytes::bytes_of(&one)].concat();
+        let mut all = sums_of(&state).expect("they are there");
+        assert_eq!(all, one);
+        assert!(sums_of(&state[..40]).is_err(), "another struct");
+        add(&mut all, &one);
+        assert_eq!((all.exits, all.cpu_ns, all.handling_ns), (2, 10, 8));
+        assert_eq!((all.window_units, all.mean_units), (4, 6));
+        assert_eq!((all.spun_ns, all.spun_units), (6, 7), "the quickest window");
+        let quicker = WindowSums {
+            spun_ns: 5,
+            spun_units: 7,
+            ..WindowSums::default()
+        };
+        add(&mut all, &quicker);
+        add(&mut all, &one);
+        add(&mut all, &WindowSums::default());
+        assert_eq!((all.spun_ns, all.spun_units), (5, 7));
+    }
 }
