@@ -15,6 +15,7 @@ use crate::{
     compare_pooled,
     compare_row::{Row, rows},
     compare_table,
+    compare_windows::{self, WindowRow, window_rows},
     compare_words::sentence,
     failure::Failure,
     output,
@@ -41,6 +42,8 @@ pub struct Compared {
     pub vms: Vec<VmRow>,
     /// One for each sample.
     pub samples: Vec<SampleRow>,
+    /// One for each column, where windows were compared.
+    pub windows: Vec<WindowRow>,
 }
 
 /// Compares and prints the tables.
@@ -57,6 +60,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         together.rows.extend(compared.rows);
         together.vms.extend(compared.vms);
         together.samples.extend(compared.samples);
+        together.windows.extend(compared.windows);
     }
     let machine = Machine::here(in_testbed).to_string();
     print(arguments, &machine, &all, &together, costs.as_deref())
@@ -91,6 +95,7 @@ pub fn print(
     let mut document = Document::new("compare", machine);
     compare_table::add(&mut document, &together.rows);
     compare_table::add_vms(&mut document, &together.vms);
+    compare_windows::add(&mut document, &together.windows);
     compare_table::add_samples(&mut document, &together.samples);
     compare_pooled::add(&mut document, &together.rows);
     if let Some(costs) = costs {
@@ -182,9 +187,6 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
             scenario.name
         )));
     };
-    for policy in &arguments.policies {
-        policy.without_window("compare")?;
-    }
     if arguments
         .policies
         .iter()
@@ -246,6 +248,7 @@ pub fn compare(chosen: &Chosen) -> Result<Compared, Failure> {
         rows: rows(scenario, how, &measured, replay)?,
         vms: vm_rows(scenario, how, &measured),
         samples: sample_rows(scenario, how, &measured),
+        windows: window_rows(scenario, how, &measured),
     })
 }
 

@@ -24,6 +24,7 @@ use crate::{
     compare_details::{SampleRow, VmRow},
     compare_measure::How,
     compare_row::Row,
+    compare_windows::WindowRow,
     failure::Failure,
     interrupt, output,
     progress::Steps,
@@ -59,6 +60,9 @@ pub struct Finished {
     pub vms: Vec<VmRow>,
     /// One for each sample.
     pub samples: Vec<SampleRow>,
+    /// One for each column, where windows were compared.
+    #[serde(default)]
+    pub windows: Vec<WindowRow>,
 }
 
 impl Cell {
@@ -150,6 +154,7 @@ impl Cell {
             rows: compared.rows,
             vms: compared.vms,
             samples: compared.samples,
+            windows: compared.windows,
         })
     }
 
@@ -174,6 +179,7 @@ impl Cell {
             rows: compared.rows,
             vms: compared.vms,
             samples: compared.samples,
+            windows: compared.windows,
         })
     }
 
@@ -198,6 +204,7 @@ pub fn read_compared(out: &[u8]) -> Result<(String, Compared), Failure> {
             Some("compare") => compared.rows.push(read(of)?),
             Some("vm") => compared.vms.push(read(of)?),
             Some("sample") => compared.samples.push(read(of)?),
+            Some("windows") => compared.windows.push(read(of)?),
             _ => {}
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     compare_measure::{How, Measured, VmSample},
     compare_order::Column,
     compare_row::{Samples, lock, shape},
+    compare_windows::WindowSample,
 };
 
 /// One VM in one column: who gets what.
@@ -47,27 +48,40 @@ pub struct SampleRow {
     pub pair: u64,
     /// Acquisitions per second of all VMs together.
     pub operations_per_s: f64,
+    /// APPLE's inefficiency in it (ruling 17); none where windows were not compared.
+    pub inefficiency_percent: Option<f64>,
+    /// The mean window at its pause-loop exits (ruling 19).
+    pub window_mean: Option<f64>,
     /// Of the scenario's canonical text.
     pub scenario_sha256: String,
 }
 
-/// Every sample, column by column.
-pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
-    let name = |column| match column {
+/// A column's name.
+pub fn column_name(how: &How, column: Column) -> String {
+    match column {
         Column::Ideal => "ideal".to_owned(),
         Column::Stock => "stock".to_owned(),
         Column::StockAgain => "stock again".to_owned(),
         Column::None => "none".to_owned(),
         Column::Policy(at) => how.policies[at].names(),
-    };
+    }
+}
+
+/// Every sample, column by column.
+pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
     let samples = measured.samples.iter();
     samples
         .map(|((column, pair), sample)| SampleRow {
             shape: shape(scenario),
             lock: lock(scenario),
-            column: name(*column),
+            column: column_name(how, *column),
             pair: *pair as u64,
             operations_per_s: sample.operations_per_s(),
+            inefficiency_percent: sample
+                .windows
+                .as_ref()
+                .and_then(WindowSample::inefficiency_percent),
+            window_mean: sample.windows.as_ref().and_then(WindowSample::mean_window),
             scenario_sha256: scenario.hash(),
         })
         .collect()

@@ -183,6 +183,7 @@ mod tests {
             rows: Vec::new(),
             vms: Vec::new(),
             samples: Vec::new(),
+            windows: Vec::new(),
         }
     }
 

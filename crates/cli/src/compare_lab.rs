@@ -4,8 +4,10 @@
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
 //! host's own scheduler for *stock*, the model of ours for *none* and for each policy, whose functions are the same C.
 
+use unspin_policy::Control;
 use unspin_report::{Cell, Column, Document, GapClosed, Summary, Table, Unit};
 use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED_MAX};
+use unspin_steering::WindowPolicy;
 
 use crate::{
     arguments::PredictionArguments, compare_measure::How, compare_row::Row, failure::Failure,
@@ -151,8 +153,8 @@ fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>,
         line("ideal".into(), Some(first.ideal_per_s), None, ideal),
         line("stock".into(), Some(first.stock_per_s), None, stock),
     ];
-    if !how.policies.is_empty() {
-        let none = changed(&steered(&PolicyChoice::default()));
+    if how.steers() {
+        let none = steered(&PolicyChoice::default()).and_then(|none| changed(&none));
         lines.push(line("none".into(), first.none_per_s, None, none));
     }
     for policy in &how.policies {
@@ -162,14 +164,33 @@ fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>,
             .find(|row| row.policy.as_deref() == Some(&*name));
         let measured = row.and_then(|row| row.steer_per_s);
         let gap_closed = row.and_then(|row| row.gap_closed);
-        lines.push(line(name, measured, gap_closed, changed(&steered(policy))));
+        let predicted = steered(policy).and_then(|steered| changed(&steered));
+        lines.push(line(name, measured, gap_closed, predicted));
     }
     Ok(lines)
 }
 
-/// Under the model of our scheduler.
-fn steered(policy: &PolicyChoice) -> [String; 2] {
-    ["lab.scheduler=steer".into(), format!("lab.policy={policy}")]
+/// The policy in the lab's words: under the model of our scheduler, if it steers.
+fn steered(policy: &PolicyChoice) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    if policy.steers() {
+        words.push("lab.scheduler=steer".into());
+        words.push(format!("lab.policy={}", policy.without_its_window()));
+    }
+    let control = match policy.window() {
+        None => return Ok(words),
+        Some(WindowPolicy::Fixed(window)) => {
+            words.push(format!("host.ple_window={window}"));
+            Control::Fixed
+        }
+        Some(WindowPolicy::Kvm) => Control::Kvm,
+        Some(WindowPolicy::Apple(None)) => Control::Apple,
+        Some(WindowPolicy::Apple(Some(_))) => {
+            return Err("the lab's APPLE has the paper's numbers".into());
+        }
+    };
+    words.push(format!("lab.window_control={}", control.name()));
+    Ok(words)
 }
 
 /// The scenario with overrides, if the lab can run it.
@@ -230,7 +251,9 @@ fn close(lines: &mut [Line]) {
         lines[0].predicted_per_s.clone(),
         lines[1].predicted_per_s.clone(),
     );
-    for line in lines.iter_mut().skip(3) {
+    // Behind ideal and stock, and none where there is one.
+    let none = lines.get(2).is_some_and(|line| line.column == "none");
+    for line in lines.iter_mut().skip(2 + usize::from(none)) {
         let gap = GapClosed::of(&ideal, &stock, &line.predicted_per_s);
         line.predicted_gap_closed = gap.map(|gap| gap.share);
     }

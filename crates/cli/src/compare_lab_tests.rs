@@ -131,3 +131,35 @@ fn costs_are_those_of_the_machine() {
     let path = file.path().to_string_lossy().into_owned();
     assert!(refused(Some(&path), true).contains("exit_us"));
 }
+
+/// A window's policy leaves the scheduler to the host, or stands beside one that steers; in a comparison of windows alone
+/// there is no `none`.
+#[test]
+fn windows_are_the_labs_windows() {
+    let words = |text: &str| {
+        let policy: PolicyChoice = text.parse().expect("a policy");
+        steered(&policy)
+    };
+    let control = |name: &str| format!("lab.window_control={name}");
+    let fixed = vec!["host.ple_window=750".to_owned(), control("fixed")];
+    assert_eq!(words("window=750"), Ok(fixed));
+    assert_eq!(words("window=kvm"), Ok(vec![control("kvm")]));
+    let both = ["lab.scheduler=steer", "lab.policy=loan"].map(str::to_owned);
+    assert_eq!(
+        words("apple,loan"),
+        Ok([&both[..], &[control("apple")]].concat())
+    );
+    assert!(words("apple=8/64/64/512").is_err());
+    let all = predicted(&["window=500", "window=20000"]);
+    let columns: Vec<_> = all
+        .iter()
+        .filter_map(|row| row["column"].as_str())
+        .collect();
+    assert_eq!(columns, ["ideal", "stock", "window=500", "window=20000"]);
+    let exits = |row: &serde_json::Value| number(row, "predicted_per_s");
+    assert!(
+        exits(&all[2]) != exits(&all[3]),
+        "another window, another run"
+    );
+    assert!(all[2]["predicted_gap_closed"].is_number() && all[1]["predicted_gap_closed"].is_null());
+}

@@ -11,8 +11,9 @@ use unspin_vmm::{RunOptions, Running, VmGrowth};
 
 use crate::{
     arguments::Observe,
-    compare_order::{Column, Steered, Step, Vms, steps},
+    compare_order::{self, Column, Steered, Step, Vms, steps},
     compare_why::{self, Why},
+    compare_windows::{WindowSample, Windows},
     failure::Failure,
     interrupt,
     policy_choice::{ChosenPolicies, PolicyChoice},
@@ -51,6 +52,27 @@ pub struct Sample {
     pub vms: Vec<VmSample>,
     /// Share of the vCPUs' CPU time that the guests spent spinning, percent; not finite where KVM keeps no steal time.
     pub spin_share_percent: f64,
+    /// Of the loaded VMs, where windows are compared.
+    pub windows: Option<WindowSample>,
+}
+
+impl How {
+    /// Whether windows are set by any of the policies.
+    pub fn sets_windows(&self) -> bool {
+        self.policies.iter().any(|policy| policy.window().is_some())
+    }
+
+    /// Whether our scheduler is wanted.
+    pub fn steers(&self) -> bool {
+        self.policies.iter().any(PolicyChoice::steers)
+    }
+
+    fn order(&self) -> compare_order::Policies {
+        compare_order::Policies {
+            count: self.policies.len(),
+            steer: self.steers(),
+        }
+    }
 }
 
 impl Sample {
@@ -99,13 +121,14 @@ pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
         ideal: ideal_of(scenario, cpus),
         running: None,
         steerer: None,
+        windows: Windows::new(how.sets_windows()),
         activity: Activity::start("comparing"),
         measured: Measured {
             cpus,
             ..Measured::default()
         },
     };
-    for step in steps(how.pairs as usize, how.policies.len()) {
+    for step in steps(how.pairs as usize, how.order()) {
         world.take(step)?;
     }
     Ok(world.measured)
@@ -120,6 +143,7 @@ struct World<'a> {
     // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
     running: Option<Running>,
     steerer: Option<Steerer>,
+    windows: Windows,
     activity: Activity,
     measured: Measured,
 }
@@ -146,9 +170,15 @@ impl World<'_> {
             interrupt: interrupt::flag()?,
             ..RunOptions::default()
         };
+        // The programs of the VMs before know nothing of these.
+        self.windows.stop();
         let running = Running::start(&scenario, &options)?;
-        self.measured.ple_window = running.pause_loop().map(|control| control.window.into());
+        let window = running.pause_loop().map(|control| control.window);
+        self.measured.ple_window = window.map(Into::into);
         self.running = Some(running);
+        if vms == Vms::Loaded {
+            self.windows.start(window)?;
+        }
         // A new set of VMs is a change like any other, once it is warm.
         self.wait(Duration::from_nanos(scenario.warm_up_ns) + self.how.discard)
     }
@@ -166,14 +196,22 @@ impl World<'_> {
     }
 
     fn steer(&mut self, to: Steered) -> Result<(), Failure> {
+        self.schedule(to)?;
+        self.windows.set(match to {
+            Steered::Not | Steered::None => None,
+            Steered::Policy(policy) => self.chosen[policy].window,
+        })
+    }
+
+    fn schedule(&mut self, to: Steered) -> Result<(), Failure> {
         let policies = match to {
-            Steered::Not => {
+            Steered::None => Policies::NONE,
+            Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
+            Steered::Not | Steered::Policy(_) => {
                 self.still_attached()?;
                 self.steerer = None;
                 return Ok(());
             }
-            Steered::None => Policies::NONE,
-            Steered::Policy(policy) => self.chosen[policy].policies,
         };
         match &self.steerer {
             Some(steerer) => steerer.set_policies(policies),
@@ -211,11 +249,15 @@ impl World<'_> {
         self.activity
             .say(&format!("pair {} of {}", pair + 1, self.how.pairs));
         let window = self.how.window;
+        let windows = self.windows.begin()?;
         let begin = self.running().snapshot();
         self.wait(window)?;
         let running = self.running();
         let grown = running.snapshot().since(&begin);
-        let sample = sample(&grown, running.clock()?.tsc_hz());
+        let mut sample = sample(&grown, running.clock()?.tsc_hz());
+        if let Some(begin) = windows {
+            sample.windows = self.windows.end(&begin)?;
+        }
         self.still_attached()?;
         self.measured.samples.insert((column, pair), sample);
         Ok(())
@@ -245,6 +287,7 @@ fn sample(grown: &[VmGrowth], tsc_hz: u64) -> Sample {
     Sample {
         vms: grown.iter().map(vm).collect(),
         spin_share_percent: shares.spin_percent().unwrap_or(f64::NAN),
+        windows: None,
     }
 }
 

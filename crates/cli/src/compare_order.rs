@@ -36,7 +36,7 @@ pub enum Steered {
     Not,
     /// Ours without a policy.
     None,
-    /// Ours with the policy of that index.
+    /// The policy of that index: ours, or the host's where it is for windows alone.
     Policy(usize),
 }
 
@@ -57,8 +57,28 @@ pub enum Step {
     Stop,
 }
 
-/// All steps of so many pairs with so many policies.
-pub fn steps(pairs: usize, policies: usize) -> Vec<Step> {
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Policies {
+    /// How many policies there are.
+    pub count: usize,
+    /// Whether our scheduler is wanted for any of them: then there is `none`, too.
+    pub steer: bool,
+}
+
+impl Policies {
+    /// Who schedules while nobody decides.
+    fn neutral(self) -> Steered {
+        if self.steer {
+            Steered::None
+        } else {
+            Steered::Not
+        }
+    }
+}
+
+/// All steps of so many pairs with these policies.
+pub fn steps(pairs: usize, policies: Policies) -> Vec<Step> {
     let mut steps = Vec::new();
     for (block, first) in (0..pairs).step_by(2).enumerate() {
         let of_block: Vec<usize> = (first..pairs.min(first + 2)).collect();
@@ -81,23 +101,23 @@ fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
     steps.push(Step::Stop);
 }
 
-fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: usize, explain: bool) {
+fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies, explain: bool) {
     let mut columns = vec![Column::Stock, Column::StockAgain];
-    if policies > 0 {
+    if policies.steer {
         columns.push(Column::None);
-        columns.extend((0..policies).map(Column::Policy));
     }
+    columns.extend((0..policies.count).map(Column::Policy));
     steps.push(Step::Start(Vms::Loaded, seed));
     let mut now = Steered::Not;
     for &pair in pairs {
         for &column in &columns {
-            steer(steps, &mut now, steered(column));
+            steer(steps, &mut now, steered(column), policies);
             steps.push(Step::Measure(column, pair));
         }
         columns.reverse();
     }
     // Guests finish their turns under the host's own scheduler; a convoy under `none` would take long.
-    steer(steps, &mut now, Steered::Not);
+    steer(steps, &mut now, Steered::Not, policies);
     if explain {
         steps.push(Step::Explain);
     }
@@ -106,10 +126,10 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: usize, ex
 
 /// Changes who schedules, if it is another one. Between two policies nobody decides for a while: what one of them leaves
 /// behind, a lock with a convoy or without, must not be the next one's beginning.
-fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered) {
+fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, policies: Policies) {
     if let (Steered::Policy(from), Steered::Policy(next)) = (*now, to) {
         if from != next {
-            steer(steps, now, Steered::None);
+            steer(steps, now, policies.neutral(), policies);
         }
     }
     if *now != to {
@@ -131,8 +151,16 @@ fn steered(column: Column) -> Steered {
 mod tests {
     use super::*;
 
+    /// Policies of our scheduler.
+    fn of(count: usize) -> Policies {
+        Policies {
+            count,
+            steer: count > 0,
+        }
+    }
+
     /// The steps as a machine would see them: which VMs run, who schedules, since what nothing was left out.
-    fn follow(steps: &[Step], mut measured: impl FnMut(Column, usize, u64)) {
+    fn follow(steps: &[Step], policies: Policies, mut measured: impl FnMut(Column, usize, u64)) {
         let (mut vms, mut now, mut fresh) = (None, Steered::Not, false);
         for &step in steps {
             match step {
@@ -142,7 +170,7 @@ mod tests {
                 }
                 Step::Steer(to) => {
                     if let Steered::Policy(_) = to {
-                        assert_eq!(now, Steered::None, "a policy inherits: {steps:?}");
+                        assert_eq!(now, policies.neutral(), "a policy inherits: {steps:?}");
                     }
                     assert!(to != now && vms.is_some_and(|(vms, _)| vms == Vms::Loaded));
                     (now, fresh) = (to, true);
@@ -167,29 +195,34 @@ mod tests {
 
     #[test]
     fn every_pair_has_every_column_once_under_its_own_scheduler() {
-        for (pairs, policies) in [(1, 0), (1, 1), (2, 1), (3, 2), (4, 3), (7, 5)] {
+        let windows = Policies {
+            count: 3,
+            steer: false,
+        };
+        let some = [(1, of(0)), (1, of(1)), (2, of(1)), (3, of(2)), (7, of(5))];
+        for (pairs, policies) in some.into_iter().chain([(1, windows), (4, windows)]) {
             let mut seen = Vec::new();
-            follow(&steps(pairs, policies), |column, pair, seed| {
+            follow(&steps(pairs, policies), policies, |column, pair, seed| {
                 assert_eq!(seed, pair as u64 / 2);
                 seen.push((pair, column));
             });
             seen.sort();
             let mut expected = vec![Column::Ideal, Column::Stock, Column::StockAgain];
-            if policies > 0 {
+            if policies.steer {
                 expected.push(Column::None);
-                expected.extend((0..policies).map(Column::Policy));
             }
+            expected.extend((0..policies.count).map(Column::Policy));
             let expected: Vec<_> = (0..pairs)
                 .flat_map(|pair| expected.iter().map(move |&column| (pair, column)))
                 .collect();
-            assert_eq!(seen, expected, "{pairs} pairs, {policies} policies");
+            assert_eq!(seen, expected, "{pairs} pairs, {policies:?}");
         }
     }
 
     #[test]
     fn the_second_pair_of_a_block_goes_back() {
         let mut order = Vec::new();
-        follow(&steps(2, 1), |column, _, _| order.push(column));
+        follow(&steps(2, of(1)), of(1), |column, _, _| order.push(column));
         use Column::{Ideal, None, Policy, Stock, StockAgain};
         let forth = [Stock, StockAgain, None, Policy(0)];
         let back = [Policy(0), None, StockAgain, Stock];
@@ -198,7 +231,7 @@ mod tests {
 
     #[test]
     fn vms_keep_running_and_one_attach_serves_a_block() {
-        let steps = steps(4, 2);
+        let steps = steps(4, of(2));
         let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Loaded, _))), 2);
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Ideal, _))), 2);

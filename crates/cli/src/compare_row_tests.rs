@@ -38,6 +38,7 @@ pub fn measured(columns: &[(Column, [f64; 4])]) -> Measured {
             let sample = Sample {
                 vms: vec![vm(0.25), vm(0.75)],
                 spin_share_percent: f64::NAN,
+                windows: None,
             };
             measured.samples.insert((*column, pair), sample);
         }

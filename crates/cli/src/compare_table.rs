@@ -119,6 +119,8 @@ const SAMPLES: &[Column] = &[
     Column::json_only("column", Unit::Text),
     Column::json_only("pair", Unit::Count),
     Column::json_only("operations_per_s", Unit::Count),
+    Column::json_only("inefficiency_percent", Unit::Percent),
+    Column::json_only("window_mean", Unit::Count),
     Column::json_only("scenario_sha256", Unit::Text),
 ];
 
@@ -173,7 +175,7 @@ pub fn add_vms(document: &mut Document, rows: &[VmRow]) {
 }
 
 /// The fields that the columns name.
-fn cells(row: &impl Serialize, columns: &[Column]) -> Vec<Cell> {
+pub fn cells(row: &impl Serialize, columns: &[Column]) -> Vec<Cell> {
     let object = serde_json::to_value(row).expect("a struct of plain fields");
     columns
         .iter()
@@ -228,6 +230,8 @@ mod tests {
             column: "stock".into(),
             pair: 0,
             operations_per_s: 1.0,
+            inefficiency_percent: None,
+            window_mean: None,
             scenario_sha256: String::new(),
         };
         assert_eq!(keys_of(SAMPLES), fields_of(&sample));

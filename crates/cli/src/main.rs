@@ -25,6 +25,7 @@ mod compare_pooled;
 mod compare_row;
 mod compare_table;
 mod compare_why;
+mod compare_windows;
 mod compare_words;
 mod decision_log;
 mod demo;

@@ -97,6 +97,19 @@ impl PolicyChoice {
         self.window
     }
 
+    /// Whether our scheduler is wanted.
+    pub fn steers(&self) -> bool {
+        !self.window_alone
+    }
+
+    /// The same, the window left to whoever sets it.
+    pub fn without_its_window(&self) -> PolicyChoice {
+        PolicyChoice {
+            window: None,
+            ..self.clone()
+        }
+    }
+
     /// For those who cannot set windows.
     ///
     /// # Errors
@@ -260,10 +273,12 @@ mod tests {
                 (choice.window_alone, choice.to_string().as_str()),
                 (alone, text)
             );
-            assert!(choice.without_window("compare").is_err());
+            assert!(choice.without_window("a dry run").is_err());
+            assert_eq!(choice.steers(), !alone);
         }
         assert_eq!(choice("apple,loan").to_string(), "loan,apple");
-        assert!(choice("loan").without_window("compare").is_ok());
+        assert!(choice("loan").without_window("a dry run").is_ok());
+        assert_eq!(choice("apple,loan").without_its_window(), choice("loan"));
         for wrong in [
             "window=0",
             "window",

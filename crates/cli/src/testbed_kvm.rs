@@ -12,17 +12,22 @@ use unspin_testbed::Input;
 use crate::{
     arguments::{Arguments, Command},
     failure::Failure,
+    policy_choice::PolicyChoice,
 };
 
-/// Who sets pause-loop windows, when the command is `unspin steer` or records it.
-pub fn window_of(command: &[OsString]) -> Option<WindowPolicy> {
+/// Who sets pause-loop windows, when the command is `unspin steer`, records it, or compares.
+pub fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
     if command.first().is_none_or(|name| name != "unspin") {
-        return None;
+        return Vec::new();
     }
     match Arguments::parse_from(command).command {
-        Command::Steer(arguments) => arguments.policy.window(),
-        Command::Record(arguments) => window_of(&arguments.command),
-        _ => None,
+        Command::Steer(arguments) => arguments.policy.window().into_iter().collect(),
+        Command::Compare(arguments) => {
+            let windows = arguments.policies.iter().map(PolicyChoice::window);
+            windows.flatten().collect()
+        }
+        Command::Record(arguments) => windows_of(&arguments.command),
+        _ => Vec::new(),
     }
 }
 
@@ -42,18 +47,20 @@ pub fn ple_module(cache: &Path, kernel: &str) -> Result<Input, Failure> {
     })
 }
 
-/// A KVM that leaves windows alone and begins with the policy's lowest; of a scenario that says nothing of windows.
-pub fn kvm_amd_for(window: WindowPolicy) -> String {
-    let lowest = match window {
-        WindowPolicy::Fixed(window) => Some(window),
+/// A KVM that leaves windows alone and begins with the policies' lowest; of a scenario that says nothing of windows. `None`:
+/// no policy sets any.
+pub fn kvm_amd_for(windows: &[WindowPolicy]) -> Option<String> {
+    let lowest = windows.iter().filter_map(|window| match window {
+        WindowPolicy::Fixed(window) => Some(*window),
         WindowPolicy::Apple(Some(numbers)) => Some(numbers.lower),
         WindowPolicy::Apple(None) => Some(AppleRule::new(Vendor::Amd).lower()),
         WindowPolicy::Kvm => None,
-    };
-    let count = lowest.map_or(String::new(), |lowest| {
+    });
+    let count = lowest.min().map_or(String::new(), |lowest| {
         format!("pause_filter_count={lowest} ")
     });
-    format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1")
+    (!windows.is_empty())
+        .then(|| format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1"))
 }
 
 /// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
@@ -104,7 +111,7 @@ mod tests {
     #[test]
     fn a_policy_for_windows_brings_its_module_and_a_kvm_that_leaves_them_alone() {
         let words = |line: &str| -> Vec<OsString> { line.split(' ').map(Into::into).collect() };
-        let window = |line| window_of(&words(line)).map(kvm_amd_for);
+        let window = |line| kvm_amd_for(&windows_of(&words(line)));
         let fixed = "pause_filter_count_grow=1 pause_filter_count_shrink=1";
         for (line, count) in [
             (
@@ -120,10 +127,19 @@ mod tests {
                 "pause_filter_count=64 ",
             ),
             ("unspin steer --policy window=kvm", ""),
+            (
+                "unspin compare s.toml --policy apple --policy loan --policy window=500,loan",
+                "pause_filter_count=500 ",
+            ),
         ] {
             assert_eq!(window(line), Some(format!("{count}{fixed}")), "{line}");
         }
-        assert_eq!(window("unspin steer --policy loan"), None);
+        for none in [
+            "unspin steer --policy loan",
+            "unspin compare s.toml --policy loan",
+        ] {
+            assert_eq!(window(none), None);
+        }
         let Err(Failure::Usage(said)) = ple_module(Path::new("/no"), "7.2") else {
             panic!("it is there")
         };

@@ -11,8 +11,9 @@ use unspin_testbed::{Input, Machine, Options, Qemu};
 use crate::{
     arguments::{Arguments, Bench, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
+    policy_choice::PolicyChoice,
     testbed_compare,
-    testbed_kvm::{kvm_amd_for, kvm_amd_parameters, ple_module, window_of},
+    testbed_kvm::{kvm_amd_for, kvm_amd_parameters, ple_module, windows_of},
     testbed_policies,
 };
 
@@ -62,8 +63,8 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
             .extend(programs.inputs(&machine, &linux.programs, linux.our_kernel)?);
     }
     let host = linux.map(|linux| linux.host);
-    let window = window_of(&arguments.command);
-    if window.is_some() {
+    let windows = windows_of(&arguments.command);
+    if !windows.is_empty() {
         let machine = Machine::find(&options.cache, options.qemu).map_err(anyhow::Error::from)?;
         options
             .inputs
@@ -74,7 +75,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
         .map(|found| found.host)
         .or(host)
         .and_then(|host| kvm_amd_parameters(&host))
-        .or_else(|| window.map(kvm_amd_for))
+        .or_else(|| kvm_amd_for(&windows))
     {
         options
             .module_parameters
