@@ -20,7 +20,7 @@ static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now
 	return now_ns - task->charged_at_ns;
 }
 
-/* Where the two stand in their queue, if they are of one and somebody asks: two walks up the cgroups. It is unknown so far. */
+/* Where the two stand in their queue, if they are of one and somebody asks. It is unknown so far. */
 static __always_inline void gather_order(struct unspin_order_facts *order, const struct task_context *yielder,
 					 const struct task_context *target, u64 now_ns)
 {
@@ -29,7 +29,7 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 	if (!(control.policies & UNSPIN_POLICIES_OF_ORDER))
 		return;
 	order->self_vtime = yielder->vtime_ns +
-			    weighted(effective_weight(yielder), uncharged_ns(yielder, now_ns) + yielder->debt_ns);
+			    weighted(yielder->effective, uncharged_ns(yielder, now_ns) + yielder->debt_ns);
 	order->candidate_vtime = target->vtime_ns;
 	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
 	order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;

@@ -42,6 +42,7 @@ struct task_context {
 	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
 	u64 charged_ns;	   /* sum_exec_runtime up to which it has been charged */
 	u64 charged_at_ns; /* when that was */
+	u64 effective;	   /* its weight among all, as of then (steer_weights.bpf.h); 1 or more */
 	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
 	u64 turn_end_ns;
 	u64 timed_turn_ns; /* turn_end_ns for which a timer was set */

@@ -89,6 +89,7 @@ static __always_inline void come_along(struct task_context *task, u64 ran_ns)
 {
 	u64 weight = effective_weight(task);
 
+	task->effective = weight;
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
 	task->vtime_ns += weighted(weight, ran_ns);
 	keep_up(task, weight, clock_of(task->home));
@@ -123,7 +124,8 @@ static __always_inline u64 align(struct cpu_context *here, struct task_struct *o
 static __always_inline void start(struct task_context *task)
 {
 	task->home = SHARED_QUEUE;
-	task->vtime_ns = shared_now_ns + weighted(effective_weight(task), options.slice_ns);
+	task->effective = effective_weight(task);
+	task->vtime_ns = shared_now_ns + weighted(task->effective, options.slice_ns);
 }
 
 /*

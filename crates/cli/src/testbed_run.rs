@@ -11,7 +11,6 @@ use unspin_testbed::{Input, Machine, Options, Qemu};
 use crate::{
     arguments::{Arguments, Bench, Command, Emulator, LabVerb, TestbedArguments, VmVerb},
     failure::Failure,
-    policy_choice::PolicyChoice,
     testbed_compare,
     testbed_kvm::{kvm_amd_for, kvm_amd_parameters, ple_module, windows_of},
     testbed_policies,

@@ -53,17 +53,18 @@ pub fn operations(report: &RunReport) -> u64 {
     vcpus.map(|vcpu| vcpu.statistics.operations).sum()
 }
 
-/// 1 VM x 4 vCPUs on 2 CPUs: refusing leaves a convoy of descheduled tickets, lending drains it.
+/// 1 VM x 4 vCPUs on 2 CPUs: refusing leaves a convoy of descheduled tickets, lending drains it. Long enough that it does not
+/// matter when the first convoy forms: in 300 ms, 324 to 2,135 operations were done without loans.
 pub fn a_loan_drains_the_convoy() {
     let none = steer("none", |_| ());
-    let without = operations(&run_for(300, vec![fighting(4)]));
+    let without = operations(&run_for(600, vec![fighting(4)]));
     still_there(&none);
     assert!(counter(&none, "directed") > 100);
     assert_eq!(counter(&none, "refused"), counter(&none, "directed"));
     let loan = none;
     loan.set_policies("loan".parse().expect("a policy"))
         .expect("at any time");
-    let with = operations(&run_for(300, vec![fighting(4)]));
+    let with = operations(&run_for(600, vec![fighting(4)]));
     still_there(&loan);
     println!("  {without} operations without loans, {with} with");
     assert!(with > 5 * without, "{with} with loans, {without} without");
