@@ -35,9 +35,12 @@ struct {
 	__type(value, struct spin_walk);
 } spin_walks SEC(".maps");
 
-/* Preemptible: it only leaves word for kvm_entry, which is not. */
-SEC("fentry/kvm_vcpu_on_spin")
-int BPF_PROG(on_spin_begins)
+/*
+ * It only leaves word for kvm_entry. Not fentry: such a program is preemptible, and another vCPU's that preempts it on its CPU
+ * is kept out of it (observe.bpf.c); then KVM's own word counted for that exit.
+ */
+SEC("kprobe.multi/kvm_vcpu_on_spin")
+int on_spin_begins(struct pt_regs *registers)
 {
 	struct task_context *task = context_of(bpf_get_current_task_btf());
 

@@ -96,11 +96,18 @@ pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, 
     done
 }
 
-/// Attaches every program that was loaded and has a place; all of them run until the links are dropped.
+/// Attaches every program that was loaded and has a place of its own: a scheduler's come with their map. All of them run
+/// until the links are dropped.
 pub(crate) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
     object
         .progs_mut()
         .filter(|program| program.autoload() && program.section() != RUN_BY_USER_SPACE)
+        .filter(|program| {
+            !program
+                .section()
+                .to_string_lossy()
+                .starts_with("struct_ops")
+        })
         .map(|program| {
             let section = program.section().to_string_lossy();
             // By name: libbpf's own way would read tracefs, which need not be mounted.

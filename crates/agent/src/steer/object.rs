@@ -53,7 +53,7 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
         ops.attach_struct_ops()
             .map_err(|source| load::refused("attaching the scheduler", source))
     })?;
-    let programs = attach_programs(&mut object)?;
+    let programs = load::attach(&object)?;
     Ok(Steerer {
         _programs: programs,
         _scheduler: scheduler,
@@ -192,25 +192,6 @@ fn update(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
             source,
         )
     })
-}
-
-fn attach_programs(object: &mut Object) -> Result<Vec<libbpf_rs::Link>, Error> {
-    object
-        .progs_mut()
-        .filter(|program| program.autoload())
-        .filter(|program| {
-            !program
-                .section()
-                .to_string_lossy()
-                .starts_with("struct_ops")
-        })
-        .map(|program| {
-            let section = program.section().to_string_lossy().into_owned();
-            program
-                .attach()
-                .map_err(|source| load::refused(&format!("attaching {section}"), source))
-        })
-        .collect()
 }
 
 /// Writes which policies are on, if what they need is loaded.
