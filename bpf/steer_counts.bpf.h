@@ -43,12 +43,13 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 {
 	struct unspin_counts told = {};
 	struct counted *counted;
-	u64 page;
+	u64 page = 0;
 
 	/* Inside one page and aligned, or it is none. */
-	if (guest_physical % PAGE_BYTES > PAGE_BYTES - sizeof(told) || guest_physical % sizeof(u64))
-		return 0;
-	page = host_address(vcpu, guest_physical);
+	if (guest_physical % PAGE_BYTES <= PAGE_BYTES - sizeof(told))
+		page = word_at(vcpu, guest_physical, sizeof(u64));
+	if (!page)
+		note_conduct(bad_addresses);
 	/* A safe read: it fails instead of faulting. */
 	if (!page || bpf_probe_read_user(&told, sizeof(told), (void *)page) || told.magic != UNSPIN_COUNTS_MAGIC)
 		return 0;
@@ -61,8 +62,10 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 	counted->vcpu = 0;
 	counted->page = page;
 	counted->preempt_count = word_at(vcpu, told.preempt_count, sizeof(u32));
-	if (!counted->preempt_count)
+	if (!counted->preempt_count) {
+		note_conduct(bad_addresses);
 		return 0;
+	}
 	counted->current_task = word_at(vcpu, told.current_task, sizeof(u64));
 	counted->direct_map = told.direct_map;
 	counted->direct_map_bytes = told.direct_map_bytes;

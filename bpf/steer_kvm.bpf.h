@@ -68,6 +68,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	     unsigned long a3)
 {
 	struct task_context *task;
+	u64 had;
 
 	if (options.chooses && (u32)number == KVM_HC_SEND_IPI) {
 		announce_multicast(a3);
@@ -101,12 +102,13 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		note_conduct(bad_addresses);
 		return 0;
 	}
-	if (!task->hint)
-		count(unspin_steer_hints, 1);
+	had = task->hint;
 	task->hint = host_address(task->vcpu, argument);
 	task->published = 0;
 	if (!task->hint)
 		note_conduct(bad_addresses);
+	else if (!had)
+		count(unspin_steer_hints, 1);
 	task->acknowledge = 1;
 	return 0;
 }
