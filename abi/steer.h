@@ -113,8 +113,12 @@ struct unspin_steer_conduct {
 	unspin_u64 page_failures; /* its page could not be read, or had no magic */
 	unspin_u64 bad_addresses; /* registrations of what is no page of its memory, or not aligned */
 	unspin_u64 idle_calls;	  /* gave back without owing anything */
+	/* Where rules of candidates are loaded: */
+	unspin_u64 sent;       /* interrupts to vCPUs, each once for all its receivers */
+	unspin_u64 unanswered; /* receivers off their CPU that had the last of that vCPU and vector still before them */
+	unspin_u64 ran_ns;     /* CPU time of its vCPUs */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_conduct, 56);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_conduct, 80);
 
 /* What an object with a policy of a user's own says of itself (section .rodata.own), looked at before it is loaded. */
 struct unspin_own_policy {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * steer_conduct.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
- * (policy/conduct.h says what is one). Counted on the vCPU's own thread only.
+ * (policy/conduct.h says what is one). Counted on the vCPU's own thread, but for what it sent, which is added up where the
+ * thread is charged.
  */
 #ifndef UNSPIN_BPF_STEER_CONDUCT_H
 #define UNSPIN_BPF_STEER_CONDUCT_H
@@ -38,5 +39,19 @@ static __always_inline void note_conduct_at(u32 offset)
 }
 
 #define note_conduct(field) note_conduct_at(__builtin_offsetof(struct unspin_steer_conduct, field))
+
+/* That vCPU's thread has run for so long since it was charged last, and has sent what stands in its context. */
+static __always_inline void note_sent(struct task_struct *p, struct task_context *task, u64 ran_ns)
+{
+	u32 process = scheduled(p)->tgid; /* current may be whoever changes its class */
+	struct unspin_steer_conduct *of = bpf_map_lookup_elem(&conduct, &process);
+
+	if (!of)
+		return;
+	/* Sending counts with interrupts on: what is taken here is taken once. */
+	__sync_fetch_and_add(&of->sent, __sync_lock_test_and_set(&task->sent, 0));
+	__sync_fetch_and_add(&of->unanswered, __sync_lock_test_and_set(&task->unanswered, 0));
+	__sync_fetch_and_add(&of->ran_ns, ran_ns);
+}
 
 #endif

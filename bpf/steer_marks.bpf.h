@@ -64,10 +64,13 @@ static __always_inline void ipi_reaches(struct task_context *task, const struct 
 	other = context_of(p);
 	if (other && other->vm == task->vm && !other->on_cpu) {
 		struct spin_marks *marks = marks_of(other);
+		u64 bit = 1ull << task->number;
+		u32 vector = sender->how & 0xff;
 
-		__sync_fetch_and_or(&marks->sent_by, 1ull << task->number);
+		if (__sync_fetch_and_or(&marks->sent_by, bit) & bit && marks->vector == vector)
+			__sync_fetch_and_add(&task->unanswered, 1);
 		marks->sent_ns = now_ns;
-		marks->vector = sender->how & 0xff;
+		marks->vector = vector;
 	}
 	bpf_task_release(p);
 }
@@ -102,8 +105,10 @@ int BPF_PROG(on_spin_apic_ipi, u32 icr_low, u32 destination)
 	struct spin_sender *sender;
 	struct task_context *task = sending(&sender);
 
-	if (task)
+	if (task) {
+		__sync_fetch_and_add(&task->sent, 1);
 		ipi_sent(task, &sender->ipi, sender->entries, icr_low, destination);
+	}
 	return 0;
 }
 
@@ -123,9 +128,12 @@ int BPF_PROG(on_spin_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mo
 static __always_inline void announce_multicast(u64 icr)
 {
 	struct spin_sender *sender;
+	struct task_context *task = sending(&sender);
 
-	if (sending(&sender))
-		announce_ipi(&sender->ipi, sender->entries, icr, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
+	if (!task)
+		return;
+	__sync_fetch_and_add(&task->sent, 1);
+	announce_ipi(&sender->ipi, sender->entries, icr, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
 }
 
 #endif

@@ -90,6 +90,7 @@ struct task_context {
 	u64 named;	      /* vCPUs, by number, that KVM has asked for at that exit */
 	u32 spins;	      /* it left its CPU for one: a lock waiter */
 	u32 halted;	      /* it left its CPU asleep */
+	u64 sent, unanswered; /* of struct unspin_steer_conduct, since it was charged last */
 	struct spin_marks marks;
 	struct unspin_policy_memory memory;
 };

@@ -10,6 +10,7 @@
 #define UNSPIN_BPF_STEER_TURNS_H
 
 #include "steer_ask.bpf.h"
+#include "steer_conduct.bpf.h"
 #include "steer_threads.bpf.h"
 #include "steer_time.bpf.h"
 
@@ -36,6 +37,8 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 
 	task->charged_ns = runtime_ns;
 	task->charged_at_ns = bpf_ktime_get_ns();
+	if (options.chooses && task->vcpu)
+		note_sent(p, task, ran_ns);
 	if (task->payer) {
 		count(unspin_steer_borrowed_ns, ran_ns);
 		if (charge_payer(task->payer, ran_ns))

@@ -17,12 +17,20 @@
 #define UNSPIN_CONDUCT_PERCENT 95u
 /* Calls without effect for each that had one. A guest gives back at most once too often for each loan. */
 #define UNSPIN_CONDUCT_IDLE_CALLS 8u
+/*
+ * Interrupts to a vCPU that has not run since the last one of the same kind. Whoever waits for answers sends none before it has
+ * them, and Linux none while the one before is pending (resched_curr(), __smp_call_single_queue()). What is sent without
+ * asking, and seldom, is left out by the rate: CPU time for each of them.
+ */
+#define UNSPIN_CONDUCT_UNANSWERED 1000u
+#define UNSPIN_CONDUCT_UNANSWERED_EVERY_NS 200000u
 
 enum unspin_conduct {
 	UNSPIN_CONDUCT_CLAIMS = 1,    /* in a critical section at every slice end, and never out of one in time */
 	UNSPIN_CONDUCT_PAGE = 2,      /* its hint page has gone, or has no magic */
 	UNSPIN_CONDUCT_ADDRESSES = 4, /* registers what is no page of its memory */
 	UNSPIN_CONDUCT_CALLS = 8,     /* gives back what it never had */
+	UNSPIN_CONDUCT_FLOODS = 16,   /* interrupts its own vCPUs again and again, whether they answer or not */
 };
 
 static inline _Bool unspin_most_of(unspin_u64 part, unspin_u64 all)
@@ -46,6 +54,9 @@ static inline unspin_u32 unspin_conduct_of(const struct unspin_steer_conduct *co
 	if (counts->idle_calls >= UNSPIN_CONDUCT_EVENTS &&
 	    counts->idle_calls > UNSPIN_CONDUCT_IDLE_CALLS * counts->borrowed)
 		said |= UNSPIN_CONDUCT_CALLS;
+	if (counts->unanswered >= UNSPIN_CONDUCT_UNANSWERED &&
+	    counts->ran_ns / counts->unanswered < UNSPIN_CONDUCT_UNANSWERED_EVERY_NS)
+		said |= UNSPIN_CONDUCT_FLOODS;
 	return said;
 }
 

@@ -38,6 +38,9 @@ const CONDUCT: &[Column] = &[
     Column::new("page_failures", "page failures", Unit::Count),
     Column::new("bad_addresses", "bad addresses", Unit::Count),
     Column::new("idle_calls", "idle calls", Unit::Count),
+    Column::new("sent", "IPIs sent", Unit::Count),
+    Column::new("unanswered", "unanswered", Unit::Count),
+    Column::new("ran_ns", "CPU time", Unit::Nanoseconds),
     Column::new("says", "what no honest guest does", Unit::Text),
 ];
 
@@ -295,6 +298,9 @@ fn add_conduct(document: &mut Document, conduct: &[(u32, Conduct)]) {
             of.page_failures.into(),
             of.bad_addresses.into(),
             of.idle_calls.into(),
+            of.sent.into(),
+            of.unanswered.into(),
+            of.ran_ns.into(),
             of.says().join("; ").into(),
         ]);
     }

@@ -20,6 +20,12 @@ pub struct Conduct {
     pub bad_addresses: u64,
     /// It gave back without owing anything.
     pub idle_calls: u64,
+    /// Where rules of candidates are loaded: interrupts that its vCPUs sent one another, each once for all its receivers.
+    pub sent: u64,
+    /// Likewise receivers that were off their CPU and had not answered the last one yet.
+    pub unanswered: u64,
+    /// Likewise the CPU time of its vCPUs.
+    pub ran_ns: u64,
 }
 
 impl Conduct {
@@ -33,6 +39,9 @@ impl Conduct {
             page_failures: self.page_failures,
             bad_addresses: self.bad_addresses,
             idle_calls: self.idle_calls,
+            sent: self.sent,
+            unanswered: self.unanswered,
+            ran_ns: self.ran_ns,
         };
         // SAFETY: reads a valid struct for the length of the call.
         let said = unsafe { raw::steering_conduct(&counts) };
@@ -63,6 +72,15 @@ impl Conduct {
                 format!(
                     "gave back {} times what it did not have, and had something {} times",
                     self.idle_calls, self.borrowed
+                ),
+            ),
+            (
+                raw::UNSPIN_CONDUCT_FLOODS,
+                format!(
+                    "sent its own vCPUs {} interrupts, and one that had not answered the last {} times, every {} ns of its CPU time",
+                    self.sent,
+                    self.unanswered,
+                    self.ran_ns / self.unanswered.max(1)
                 ),
             ),
         ];

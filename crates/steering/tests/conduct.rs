@@ -12,6 +12,9 @@ const HONEST: Conduct = Conduct {
     page_failures: 3,
     bad_addresses: 0,
     idle_calls: 4_000,
+    sent: 1_000_000,
+    unanswered: 10_000,
+    ran_ns: 10_000_000_000,
 };
 
 fn named(change: impl FnOnce(&mut Conduct)) -> String {
@@ -71,4 +74,31 @@ fn giving_back_what_one_never_had_is_named() {
     };
     assert_eq!(nothing(63).says().len(), 0);
     assert_eq!(nothing(64).says().len(), 1);
+}
+
+/// Not by how much it sends, but by how often it sends what has not been answered.
+#[test]
+fn who_floods_its_own_vcpus_is_named() {
+    let said = |unanswered, ran_ns| {
+        let conduct = Conduct {
+            sent: 1_000_000,
+            unanswered,
+            ran_ns,
+            ..Conduct::default()
+        };
+        conduct.says().join("; ")
+    };
+    let flood = said(500_000, 20_000_000_000);
+    assert!(
+        flood.contains("1000000 interrupts") && flood.contains("500000 times, every 40000 ns"),
+        "{flood}"
+    );
+    assert_eq!(said(0, 20_000_000_000), "");
+    assert_eq!(said(0, 0), "");
+    const EVERY_NS: u64 = 200_000;
+    assert_eq!(said(1_000, 1_000 * EVERY_NS), "");
+    assert_ne!(said(1_000, 1_000 * EVERY_NS - 1), "");
+    assert_eq!(said(999, 0), "");
+    // Whatever the sums are.
+    assert_ne!(said(u64::MAX, u64::MAX), "");
 }

@@ -47,6 +47,9 @@ pub(super) fn read_conduct(map: &MapHandle) -> Result<Vec<(u32, Conduct)>, Steer
             page_failures: of.page_failures,
             bad_addresses: of.bad_addresses,
             idle_calls: of.idle_calls,
+            sent: of.sent,
+            unanswered: of.unanswered,
+            ran_ns: of.ran_ns,
         };
         all.push((u32::from_ne_bytes(process), conduct));
     }
