@@ -14,7 +14,7 @@ use steerer::{
     stress, where_every_pause_exits,
 };
 
-static CHECKS: [(&str, fn()); 18] = [
+static CHECKS: [(&str, fn()); 19] = [
     checks::LONG[0],
     checks::LONG[1],
     checks::LONG[2],
@@ -57,17 +57,22 @@ static CHECKS: [(&str, fn()); 18] = [
         "nobody_loses_in_the_long_run",
         hostile_guests::nobody_loses_in_the_long_run,
     ),
+    (
+        "nobody_loses_beside_a_liar",
+        hostile_guests::nobody_loses_beside_a_liar,
+    ),
 ];
 
-/// The last of them begins from so many seeds of the machine.
+/// The last so many of them begin from so many seeds of the machine.
+const SEEDED: usize = 2;
 const SEEDS: u64 = 5;
 
 fn main() {
     enter(where_every_pause_exits(&CHECKS));
-    let last = CHECKS.len() - 1;
+    let first_seeded = CHECKS.len() - SEEDED;
     let boots = (0..CHECKS.len())
         .map(|at| (at, 1))
-        .chain((2..=SEEDS).map(|seed| (last, seed)));
+        .chain((first_seeded..CHECKS.len()).flat_map(|at| (2..=SEEDS).map(move |seed| (at, seed))));
     let trials = boots.map(|(at, seed)| {
         let name = format!("{}_from_seed_{seed}", CHECKS[at].0);
         let one = where_every_pause_exits(&CHECKS[at..=at]);

@@ -13,7 +13,9 @@ pub mod four_cpus;
 pub mod helping;
 pub mod host;
 pub mod hostile;
+pub mod hostile_code;
 pub mod hostile_guests;
+pub mod hostile_kinds;
 pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
