@@ -26,10 +26,11 @@
 #define UNSPIN_GUEST_PARAMETERS 0x00010000u	   /* struct unspin_guest_parameters */
 #define UNSPIN_GUEST_STATISTICS 0x00020000u	   /* struct unspin_guest_statistics per vCPU, one stride each */
 #define UNSPIN_GUEST_STATISTICS_STRIDE 0x00002000u /* 8 KiB; 64 of them end at 0x000a0000 */
-#define UNSPIN_GUEST_IMAGE 0x00200000u		   /* kernel: text, data, stacks; supervisor pages */
-#define UNSPIN_GUEST_USER 0x00400000u		   /* user text and stacks: the only pages open to CPL 3 */
-#define UNSPIN_GUEST_LOG 0x00600000u		   /* struct unspin_guest_wait, log_records of them per vCPU */
-#define UNSPIN_GUEST_LOG_BYTES 0x00a00000u	   /* 10 MiB, up to the end of memory */
+#define UNSPIN_GUEST_HINTS 0x000a0000u	   /* struct unspin_hint per vCPU: two pages, of the host's if it likes */
+#define UNSPIN_GUEST_IMAGE 0x00200000u	   /* kernel: text, data, stacks; supervisor pages */
+#define UNSPIN_GUEST_USER 0x00400000u	   /* user text and stacks: the only pages open to CPL 3 */
+#define UNSPIN_GUEST_LOG 0x00600000u	   /* struct unspin_guest_wait, log_records of them per vCPU */
+#define UNSPIN_GUEST_LOG_BYTES 0x00a00000u /* 10 MiB, up to the end of memory */
 
 /*
  * State of every vCPU before its first instruction, set by the VMM; there is no boot processor and no INIT/SIPI:

@@ -19,17 +19,17 @@ static void set32(unspin_u32 *word, unspin_u32 value)
  */
 static _Bool hint_spoil(struct vcpu *self)
 {
-	unspin_u32 *words = (unspin_u32 *)&self->hint;
+	unspin_u32 *words = (unspin_u32 *)hint_of(self->number);
 	unspin_u64 random;
 
 	if (PARAMETERS->fault_injection == UNSPIN_FAULT_HINT_GONE) {
 		random = random_next(&self->turn.random);
-		set32(&self->hint.magic, random & 1 ? UNSPIN_HINT_MAGIC : 0);
+		set32(&hint_of(self->number)->magic, random & 1 ? UNSPIN_HINT_MAGIC : 0);
 		return (random & 2) != 0;
 	}
 	if (PARAMETERS->fault_injection != UNSPIN_FAULT_HINT_LIES)
 		return 0;
-	for (unsigned i = 1; i < sizeof(self->hint) / sizeof(*words); i++)
+	for (unsigned i = 1; i < sizeof(struct unspin_hint) / sizeof(*words); i++)
 		set32(&words[i], (unspin_u32)random_next(&self->turn.random));
 	return 0;
 }
@@ -44,7 +44,7 @@ static _Bool hint_spoil(struct vcpu *self)
  */
 void hint_register(struct vcpu *self)
 {
-	struct unspin_hint *hint = &self->hint;
+	struct unspin_hint *hint = hint_of(self->number);
 	unspin_u64 address = (unspin_u64)hint;
 	_Bool acknowledged;
 
@@ -67,7 +67,7 @@ void hint_start(struct vcpu *self)
 {
 	if (!PARAMETERS->hints)
 		return;
-	self->hint.magic = UNSPIN_HINT_MAGIC;
+	hint_of(self->number)->magic = UNSPIN_HINT_MAGIC;
 	hint_register(self);
 }
 
@@ -78,7 +78,7 @@ static void set64(unspin_u64 *word, unspin_u64 value)
 
 void hint_asks(struct vcpu *self, unspin_u32 lock)
 {
-	struct unspin_hint *hint = &self->hint;
+	struct unspin_hint *hint = hint_of(self->number);
 
 	ecs_asks(hint);
 	set64(&hint->lock, lock);
@@ -88,8 +88,8 @@ void hint_asks(struct vcpu *self, unspin_u32 lock)
 
 void hint_holds(struct vcpu *self)
 {
-	set32(&self->hint.holding, 1);
-	set32(&self->hint.waiting, UNSPIN_HINT_NOT_WAITING);
+	set32(&hint_of(self->number)->holding, 1);
+	set32(&hint_of(self->number)->waiting, UNSPIN_HINT_NOT_WAITING);
 }
 
 /* What was borrowed. In any context: the host does not come back before the vCPU runs again. */
@@ -100,14 +100,14 @@ void hint_gives_back(struct vcpu *self)
 
 void hint_released(struct vcpu *self)
 {
-	set32(&self->hint.holding, 0);
-	if (ecs_released(&self->hint))
+	set32(&hint_of(self->number)->holding, 0);
+	if (ecs_released(hint_of(self->number)))
 		hint_gives_back(self);
 }
 
 void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)
 {
-	struct unspin_hint *hint = &self->hint;
+	struct unspin_hint *hint = hint_of(self->number);
 
 	set64(&hint->targets, targets);
 	set64(&hint->asked_tsc, self->turn.wait.begin_tsc);
@@ -116,5 +116,5 @@ void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets)
 
 void hint_waits_no_more(struct vcpu *self)
 {
-	set32(&self->hint.waiting, UNSPIN_HINT_NOT_WAITING);
+	set32(&hint_of(self->number)->waiting, UNSPIN_HINT_NOT_WAITING);
 }

@@ -129,5 +129,5 @@ _Bool vcpu_is_preempted(unspin_u32 waiter)
 		return 0;
 	other = vcpu_of(waiter);
 	return (*(const volatile unspin_u8 *)&other->steal_time.preempted & KVM_VCPU_PREEMPTED) != 0 ||
-	       *(const volatile unspin_u32 *)&other->hint.vcpu_preempted != 0;
+	       *(const volatile unspin_u32 *)&hint_of(waiter)->vcpu_preempted != 0;
 }

@@ -100,7 +100,7 @@ static inline _Bool platform_is_preempted(unspin_u32 waiter)
 
 static inline _Bool platform_is_overloaded(void)
 {
-	return *(const volatile unspin_u32 *)&this_vcpu()->hint.pcpu_overloaded != 0;
+	return *(const volatile unspin_u32 *)&hint_of(this_vcpu()->number)->pcpu_overloaded != 0;
 }
 
 static inline unspin_u32 platform_runnable_tasks(void)

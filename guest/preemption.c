@@ -17,7 +17,8 @@ _Static_assert(UNSPIN_GUEST_ECS_CLASSES == UNSPIN_ECS_CLASSES &&
 void preemption_count(struct vcpu *self, unspin_u64 stolen_ns)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	const struct unspin_ecs_counters *counters = (const struct unspin_ecs_counters *)self->hint.class_count;
+	const struct unspin_ecs_counters *counters =
+		(const struct unspin_ecs_counters *)hint_of(self->number)->class_count;
 	unspin_u64 seen_ns = __atomic_load_n(&self->seen_stolen_ns, __ATOMIC_RELAXED);
 	unspin_u32 class = unspin_ecs_class(counters), classes = unspin_ecs_classes(counters);
 

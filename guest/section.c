@@ -9,15 +9,15 @@
 void section_begins(struct vcpu *self, enum unspin_hint_class class)
 {
 	preemption_look(self);
-	ecs_begins(&self->hint, class);
+	ecs_begins(hint_of(self->number), class);
 }
 
 /* The lock is about to be given back. */
 void section_ends(struct vcpu *self, enum unspin_hint_class class)
 {
 	preemption_look(self);
-	ecs_ends(&self->hint, class);
-	if (ecs_gives_back(&self->hint))
+	ecs_ends(hint_of(self->number), class);
+	if (ecs_gives_back(hint_of(self->number)))
 		hint_gives_back(self);
 }
 
@@ -34,7 +34,7 @@ void interrupt_ends(struct vcpu *self)
 /* A task is switched out: what it holds does not concern the host while others run. The ablation leaves that out. */
 void sections_save(struct vcpu *self, struct saved_sections *saved)
 {
-	struct unspin_hint *hint = &self->hint;
+	struct unspin_hint *hint = hint_of(self->number);
 
 	saved->critical = hint->critical;
 	saved->holding = hint->holding;
@@ -46,7 +46,7 @@ void sections_save(struct vcpu *self, struct saved_sections *saved)
 /* A task is switched in: its sections are the vCPU's. */
 void sections_restore(struct vcpu *self, const struct saved_sections *saved)
 {
-	struct unspin_hint *hint = &self->hint;
+	struct unspin_hint *hint = hint_of(self->number);
 
 	hint->critical = saved->critical;
 	hint->holding = saved->holding;

@@ -89,8 +89,6 @@ struct vcpu {
 	/* Another task shall run at the next chance; set by others. */
 	unspin_u32 need_switch;
 	struct kvm_steal_time steal_time;
-	/* Read by the host. Within one page, as the block is aligned to one. */
-	struct unspin_hint hint __attribute__((aligned(128)));
 
 	unspin_u8 interrupt_stacks[INTERRUPT_STACKS][INTERRUPT_STACK_BYTES] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
@@ -108,6 +106,12 @@ extern union vcpu_block vcpu_blocks[UNSPIN_GUEST_VCPUS_MAX];
 static inline struct vcpu *vcpu_of(unspin_u32 number)
 {
 	return &vcpu_blocks[number].vcpu;
+}
+
+/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/hint_pages.h). */
+static inline struct unspin_hint *hint_of(unspin_u32 number)
+{
+	return (struct unspin_hint *)UNSPIN_GUEST_HINTS + number;
 }
 
 /* The vCPU that runs this; valid once boot has loaded GS. Not volatile: it never changes. */
