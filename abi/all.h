@@ -4,6 +4,7 @@
 #include "events.h"
 #include "guest.h"
 #include "hint.h"
+#include "hint_pages.h"
 #include "lock_kinds.h"
 #include "observe.h"
 #include "steer.h"

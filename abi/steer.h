@@ -17,8 +17,11 @@ struct unspin_steer_options {
 	unspin_u32 tell;	  /* enum unspin_steer_tell, of guests for which nothing else was said */
 	unspin_u32 sections;	  /* functions in the map `sections`, at most UNSPIN_STEER_SECTIONS_MAX; 0: none */
 	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/steer_spin.bpf.h) */
+	unspin_u32
+		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
+	unspin_u32 reserved;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
 
 /* How much guests are told in their hint pages; what each level means for them stands in hint.h. */
 enum unspin_steer_tell {
@@ -86,6 +89,7 @@ enum unspin_steer_cpu {
 	X(critical_lost, "of them those at which the vCPU lost its CPU")                                               \
 	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                           \
 	X(hints, "hint pages registered")                                                                              \
+	X(hints_in_map, "of them in pages of our map, which the guest's VMM has put into its memory")                  \
 	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
 	X(in_sections, "looks that found a guest in a function of --sections")                                         \
 	X(threads, "threads that took a page to count their critical sections in")                                     \

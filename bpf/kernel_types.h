@@ -47,7 +47,9 @@ enum {
 
 /* arch/x86/include/asm/ptrace.h */
 struct pt_regs {
+	unsigned long r10;
 	unsigned long ax;
+	unsigned long dx;
 	unsigned long si;
 	unsigned long di;
 };

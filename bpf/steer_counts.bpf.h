@@ -137,7 +137,8 @@ static __always_inline void acknowledge_counts(struct task_struct *p, struct kvm
 	if (bpf_probe_read_user(&magic, sizeof(magic), (void *)counted->page) || magic != UNSPIN_COUNTS_MAGIC)
 		return;
 	/* One aligned word inside the page whose magic was read just now; fails instead of faulting. */
-	if (bpf_probe_write_user((void *)(counted->page + __builtin_offsetof(struct unspin_counts, acknowledged)),
+	if (options.writes_memory &&
+	    bpf_probe_write_user((void *)(counted->page + __builtin_offsetof(struct unspin_counts, acknowledged)),
 				 &magic, sizeof(magic)))
 		count(unspin_steer_hint_failures, 1);
 }

@@ -4,14 +4,15 @@
  *
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
  * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
- * Writing (steer_told.bpf.h) is bpf_probe_write_user(), not a BPF map that the VMM maps as guest memory: so any VMM and any
- * VM that runs already can be steered, and the scheduler can come and go. A kernel locked down for integrity refuses the
- * program: then loans to guests that give hints are not to be had.
+ * Writing (steer_told.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
+ * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
+ * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (steer_pages.bpf.h).
  */
 #ifndef UNSPIN_BPF_STEER_GUESTS_H
 #define UNSPIN_BPF_STEER_GUESTS_H
 
 #include "steer_conduct.bpf.h"
+#include "steer_pages.bpf.h"
 #include "steer_turns.bpf.h"
 
 #include "../abi/events.h"
@@ -45,18 +46,32 @@ _Static_assert(sizeof(struct hint_words) == __builtin_offsetof(struct unspin_hin
 			       __builtin_offsetof(struct unspin_hint, non_preemptable_ecs_count),
 	       "as in abi/hint.h");
 
+/* Only what anybody asks for. */
+static __always_inline void copy_hint(struct hint_words *words, const volatile struct unspin_hint *hint)
+{
+	words->magic = hint->magic;
+	words->critical = hint->critical;
+	words->non_preemptable = hint->non_preemptable_ecs_count;
+	words->preemptable = hint->preemptable_ecs_count;
+}
+
 /* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
 static __always_inline bool read_hint(struct task_struct *p, const struct task_context *task, struct hint_words *words)
 {
+	const struct unspin_hint *mapped;
+
 	if (!task->hint || bpf_get_current_task_btf() != p || scheduled(p)->flags & PF_EXITING)
 		return false;
-	/* A safe read: it fails instead of faulting. */
-	if (bpf_probe_read_user(words, sizeof(*words), (void *)task->hint) || words->magic != UNSPIN_HINT_MAGIC) {
-		count(unspin_steer_hint_failures, 1);
-		note_conduct(page_failures);
-		return false;
-	}
-	return true;
+	mapped = hint_in_map(task);
+	if (mapped)
+		copy_hint(words, mapped);
+	else if (bpf_probe_read_user(words, sizeof(*words), (void *)task->hint)) /* fails instead of faulting */
+		words->magic = 0;
+	if (words->magic == UNSPIN_HINT_MAGIC)
+		return true;
+	count(unspin_steer_hint_failures, 1);
+	note_conduct(page_failures);
+	return false;
 }
 
 /* The same of a guest without such a page: steer_unhinted.bpf.h. */
@@ -107,7 +122,7 @@ static __always_inline bool is_critical(const struct task_context *task)
 /* Whether its guest is told anything at all. */
 static __always_inline bool is_told(const struct task_context *task)
 {
-	return task->hint && task->tell != UNSPIN_STEER_TELL_NOTHING;
+	return task->hint && task->tell != UNSPIN_STEER_TELL_NOTHING && (options.writes_memory || task->offer);
 }
 
 static __always_inline struct unspin_fact aged(struct unspin_fact fact, u64 seen_ns, u64 now_ns)
@@ -191,6 +206,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->vm = (u64)vcpu->kvm;
 	task->vm_generation = destroyed;
 	task->hint = 0;
+	task->offer = 0;
 	task->told = 0;
 	task->by_class = 0;
 	task->steered = options.everyone || (group && group->steered) ||

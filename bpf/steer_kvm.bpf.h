@@ -104,6 +104,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	}
 	had = task->hint;
 	task->hint = host_address(task->vcpu, argument);
+	find_offer(task);
 	task->published = 0;
 	if (!task->hint)
 		note_conduct(bad_addresses);

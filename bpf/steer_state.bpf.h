@@ -66,6 +66,8 @@ struct task_context {
 	u64 vm;					     /* struct kvm *: a number here */
 	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
 	u64 hint;				     /* host address of its struct unspin_hint; 0: none registered */
+	u64 offer;				     /* by which that lies in `guest_pages`, too; 0: it does not */
+	u32 slot;				     /* where in there */
 	u64 left_ns;				     /* when it left its CPU */
 	u64 yielded_ns;				     /* when it last gave its CPU away; 0: never */
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */

@@ -5,7 +5,8 @@
  * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
  * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
  * Programs of a scheduler may not call bpf_probe_write_user() (bpf_tracing_func_proto(), kernel/trace/bpf_trace.c), so these
- * do. Only where the magic stands, only words that change. A page that cannot be read or written is counted and left alone.
+ * do, where the kernel lets them; a page that is our map's (steer_pages.bpf.h) is simply written. Only where the magic stands, only
+ * words that change. A page that cannot be read or written is counted and left alone.
  *
  * How much: enum unspin_steer_tell, for everyone and for single processes and cgroups; a process's own word comes first.
  */
@@ -44,16 +45,28 @@ static __always_inline u32 tell_level(const struct task_context *task)
 	return group && group->tells ? group->tells - 1 : options.tell;
 }
 
-/* So many bytes into the guest's page, if p is current, its page is one, and it may be told that much. */
-static __always_inline void write_hint(struct task_struct *p, struct task_context *task, u32 offset, const void *from,
-				       u32 bytes)
+/* One or two words into the guest's page, if p is current, its page is one, and it may be told that much. */
+static __always_inline void write_hint(struct task_struct *p, struct task_context *task, u32 offset, const u32 *from,
+				       u32 count_of_words)
 {
 	struct hint_words words = {};
+	struct unspin_hint *mapped;
+	volatile u32 *to;
 
 	if (!read_hint(p, task, &words))
 		return;
-	/* Inside the struct whose magic was read just now: callers name its members. Fails instead of faulting. */
-	if (bpf_probe_write_user((void *)(task->hint + offset), from, bytes))
+	/* Inside the struct whose magic was read just now: callers name its members. */
+	mapped = hint_in_map(task);
+	if (mapped) {
+		to = (void *)mapped + offset;
+		to[0] = from[0];
+		if (count_of_words > 1)
+			to[1] = from[1];
+		return;
+	}
+	/* Where it is 0 the verifier sees no call. Fails instead of faulting. */
+	if (options.writes_memory &&
+	    bpf_probe_write_user((void *)(task->hint + offset), from, count_of_words * sizeof(*from)))
 		count(unspin_steer_hint_failures, 1);
 }
 
@@ -61,7 +74,7 @@ static __always_inline void write_hint(struct task_struct *p, struct task_contex
 static __always_inline void tell(struct task_struct *p, struct task_context *task, u32 borrowed)
 {
 	task->told = borrowed;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), &borrowed, sizeof(borrowed));
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), &borrowed, 1);
 }
 
 /* Tells the guest that its registration has been seen (abi/hint.h). */
@@ -70,7 +83,7 @@ static __always_inline void acknowledge(struct task_struct *p, struct task_conte
 	u32 magic = UNSPIN_HINT_MAGIC;
 
 	task->acknowledge = 0;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, acknowledged), &magic, sizeof(magic));
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, acknowledged), &magic, 1);
 }
 
 /* eCS's two words (ruling 24), as far as this guest may know them. */
@@ -82,8 +95,8 @@ static __always_inline void publish(struct task_struct *p, struct task_context *
 	if (task->published == published)
 		return;
 	task->published = published;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), &words,
-		   task->tell == UNSPIN_STEER_TELL_ALL ? sizeof(words) : sizeof(words.vcpu_preempted));
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), (const u32 *)&words,
+		   task->tell == UNSPIN_STEER_TELL_ALL ? 2 : 1);
 }
 
 /* The vCPU's thread leaves its pCPU. Not idle: somebody else has it now, so others can run on it. */

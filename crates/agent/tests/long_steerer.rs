@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use libtest_mimic::Arguments;
 use steerer::{
-    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hostile, hostile_guests, shares,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hint_pages, hostile, hostile_guests, shares,
     stress, where_every_pause_exits,
 };
 
-static CHECKS: [(&str, fn()); 19] = [
+static CHECKS: [(&str, fn()); 21] = [
     checks::LONG[0],
     checks::LONG[1],
     checks::LONG[2],
@@ -32,6 +32,14 @@ static CHECKS: [(&str, fn()); 19] = [
     (
         "rules_and_policies_compose",
         candidates::rules_and_policies_compose,
+    ),
+    (
+        "pages_outlive_their_scheduler",
+        hint_pages::pages_outlive_their_scheduler,
+    ),
+    (
+        "a_locked_down_host_tells_guests_in_the_map",
+        hint_pages::a_locked_down_host_tells_guests_in_the_map,
     ),
     ecs::CHECKS[0],
     ecs::CHECKS[1],

@@ -15,7 +15,7 @@ use crate::{
     bench_vm_figures::{Cell, Sample},
     bench_vm_tables as tables,
     failure::Failure,
-    interrupt, output,
+    hint_pages, interrupt, output,
     progress::Steps,
 };
 
@@ -151,6 +151,7 @@ fn neighbour(group: &Vm, count: u32) -> Vm {
         wakeup_every_turns: 0,
         log_records: 0,
         hints: false,
+        hint_pages: Default::default(),
         help_after_turns: 0,
         tasks_per_vcpu: 1,
         workload: Default::default(),
@@ -174,11 +175,12 @@ fn measure(cells: &mut [Cell], scenario: &Scenario, repeat: u32) -> Result<(), F
             if interrupt.load(Ordering::Relaxed) {
                 return Err(Failure::Interrupted);
             }
+            let runs = cells[number].scenario(scenario, repetition);
             let options = RunOptions {
                 interrupt: interrupt.clone(),
+                hint_pages: hint_pages::of_running(&runs)?,
                 ..RunOptions::default()
             };
-            let runs = cells[number].scenario(scenario, repetition);
             let report = unspin_vmm::run(&runs, &options).map_err(with_a_way)?;
             cells[number].samples.push(Sample::of(&report));
             done += 1;

@@ -15,7 +15,7 @@ use crate::{
     compare_why::{self, Why},
     compare_windows::{WindowSample, Windows},
     failure::Failure,
-    interrupt,
+    hint_pages, interrupt,
     policy_choice::{ChosenPolicies, PolicyChoice},
     progress::Activity,
     shares::Shares,
@@ -168,6 +168,7 @@ impl World<'_> {
         scenario.seed = scenario.seed.wrapping_add(seed);
         let options = RunOptions {
             interrupt: interrupt::flag()?,
+            hint_pages: hint_pages::of_running(&scenario)?,
             ..RunOptions::default()
         };
         // The programs of the VMs before know nothing of these.

@@ -41,6 +41,7 @@ mod explain_words;
 mod failure;
 mod guest_log_file;
 mod guest_tables;
+mod hint_pages;
 mod host_columns;
 mod interrupt;
 mod lab;

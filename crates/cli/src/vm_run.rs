@@ -13,7 +13,7 @@ use crate::{
     arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
-    guest_log_file, guest_tables, interrupt,
+    guest_log_file, guest_tables, hint_pages, interrupt,
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
@@ -74,8 +74,10 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
 pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure> {
     let activity = Arc::new(Activity::start("creating VMs"));
     let shown = Arc::clone(&activity);
+    let pages = hint_pages::of_running(&scenario)?;
     let options = RunOptions {
         interrupt: interrupt::flag()?,
+        hint_pages: pages.clone(),
         on_phase: Some(Box::new(move |phase| {
             shown.say(match phase {
                 Phase::Created => "starting vCPUs",
@@ -88,6 +90,7 @@ pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure>
         ..RunOptions::default()
     };
     let report = unspin_vmm::run(&scenario, &options);
+    hint_pages::say_missed(pages.as_ref());
     let ended = match report {
         Ok(_) => Ended::Finished,
         Err(_) => Ended::Interrupted,

@@ -23,8 +23,8 @@ mod section;
 pub use error::ScenarioError;
 pub use lab::{Lab, LabEcs, LabGroups, LabTopology, LabVendor};
 pub use model::{
-    Distribution, EcsAblation, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm,
-    WorkUnit, Workload,
+    Distribution, EcsAblation, HintPages, Host, Length, LockSharing, Policy, Scenario, Scheduler,
+    Shape, Vm, WorkUnit, Workload,
 };
 pub use overrides::{OverrideError, Overrides};
 pub use quantity::{format_duration, parse_duration};

@@ -99,6 +99,8 @@ pub struct Vm {
     pub log_minimum_turns: u32,
     /// Whether the guest tells the host what it asks for, holds and waits for (`abi/hint.h`).
     pub hints: bool,
+    /// In whose pages these hints lie.
+    pub hint_pages: HintPages,
     /// A vCPU asks the host to run somebody else each time it has waited so many turns for a lock; 0: never.
     pub help_after_turns: u32,
     /// Tasks of each vCPU, 1 to 8; 64 in all.
@@ -141,6 +143,27 @@ impl Workload {
     pub fn number(self) -> u32 {
         self as u32
     }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        Self::WORDS[self as usize].0
+    }
+}
+
+/// In whose pages a guest's hints lie; the guest cannot tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HintPages {
+    /// The guest's memory, like all else.
+    #[default]
+    Guest,
+    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/hint_pages.h`).
+    Map,
+}
+
+impl HintPages {
+    /// The words of scenarios.
+    pub const WORDS: [(&str, HintPages); 2] =
+        [("guest", HintPages::Guest), ("map", HintPages::Map)];
 
     /// Its word.
     pub fn name(self) -> &'static str {

@@ -10,7 +10,7 @@ use crate::{
         LOCKS_MAX, PAUSE_EVERY_MAX, TASKS_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
         WORK_MAX_LOOPS, WORK_MAX_NS,
     },
-    model::{Distribution, EcsAblation, LockSharing, Shape, Vm, WorkUnit, Workload},
+    model::{Distribution, EcsAblation, HintPages, LockSharing, Shape, Vm, WorkUnit, Workload},
     quantity::{format_work, work},
     section::{Found, Section, Source},
 };
@@ -33,6 +33,7 @@ pub(crate) const VM_KEYS: &[&str] = &[
     "log_records",
     "log_minimum_turns",
     "hints",
+    "hint_pages",
     "help_after_turns",
     "tasks_per_vcpu",
     "workload",
@@ -86,6 +87,7 @@ fn group(source: Source<'_>, found: &Found<'_, '_>) -> Result<Vm, ScenarioError>
         log_records: log_records(&vm, vcpus)?,
         log_minimum_turns: vm.number("log_minimum_turns", 0, u32::MAX, 0)?,
         hints: vm.boolean("hints", false)?,
+        hint_pages: hint_pages(&vm)?,
         help_after_turns: vm.number("help_after_turns", 0, u32::MAX, 0)?,
         tasks_per_vcpu: tasks(&vm, vcpus)?,
         workload: vm.word("workload", &Workload::WORDS, Workload::Turns)?,
@@ -111,6 +113,19 @@ fn tasks(vm: &Section<'_, '_>, vcpus: u32) -> Result<u32, ScenarioError> {
             ))
         }
         _ => Ok(tasks),
+    }
+}
+
+/// Pages of the host's are for hints, and there must be some.
+fn hint_pages(vm: &Section<'_, '_>) -> Result<HintPages, ScenarioError> {
+    let pages = vm.word("hint_pages", &HintPages::WORDS, HintPages::Guest)?;
+    match vm.find("hint_pages") {
+        Some(found) if pages == HintPages::Map && !vm.boolean("hints", false)? => Err(found
+            .refuse(
+                "`hint_pages` says where hints lie, and this guest gives none",
+                "\"guest\", or `hints = true`",
+            )),
+        _ => Ok(pages),
     }
 }
 

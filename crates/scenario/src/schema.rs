@@ -235,6 +235,8 @@ struct Vm {
     log_minimum_turns: Option<u32>,
     /// Whether the guest tells the host what it asks for, holds and waits for; false when absent.
     hints: Option<bool>,
+    /// In whose pages these hints lie; "guest" when absent.
+    hint_pages: Option<HintPages>,
     /// A vCPU that waits for a lock asks the host to run somebody else (the policy `helping`) each time it has waited so
     /// many turns; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
     help_after_turns: Option<u32>,
@@ -265,6 +267,18 @@ enum Workload {
     PingPong,
     /// All read one page of a file: the lock for reading, an RCU section, the page's lock, a copy of 4 KiB (eCS, 5.3).
     ReadAFile,
+}
+
+/// In whose pages hints lie. The guest cannot tell.
+#[derive(JsonSchema)]
+#[schemars(rename_all = "kebab-case")]
+#[allow(dead_code)]
+enum HintPages {
+    /// In the guest's memory, like all else.
+    Guest,
+    /// In those of our scheduler's BPF map, which the VMM puts into the guest's memory; "guest" where none of ours runs when
+    /// the VMs start.
+    Map,
 }
 
 /// What of eCS is left out.

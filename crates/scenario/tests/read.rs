@@ -7,7 +7,8 @@ use std::{fs, path::Path};
 
 use proptest::prelude::*;
 use unspin_scenario::{
-    Distribution, Length, LockSharing, Overrides, Policy, Scenario, Scheduler, Shape, WorkUnit,
+    Distribution, HintPages, Length, LockSharing, Overrides, Policy, Scenario, Scheduler, Shape,
+    WorkUnit,
 };
 
 fn parse(text: &str) -> Scenario {
@@ -51,6 +52,7 @@ fn defaults() {
     assert!(vm.pause_exits && vm.halt_exits);
     assert_eq!((vm.log_records, vm.log_minimum_turns), (0, 0));
     assert!(!vm.hints);
+    assert_eq!(vm.hint_pages, HintPages::Guest);
     assert_eq!(vm.help_after_turns, 0);
 }
 
@@ -86,6 +88,7 @@ halt_exits = false
 log_records = 2560
 log_minimum_turns = 2048
 hints = true
+hint_pages = "map"
 help_after_turns = 65536
 [[vm]]
 vcpus = 1
@@ -113,6 +116,7 @@ hold = "0ns"
     assert_eq!((first.log_records, first.log_minimum_turns), (2_560, 2_048));
     assert!(!first.pause_exits && !first.halt_exits);
     assert!(first.hints);
+    assert_eq!(first.hint_pages, HintPages::Map);
     assert_eq!(first.help_after_turns, 65_536);
     assert_eq!(second.locks, LockSharing::Shared(64));
     assert_eq!(second.hold.unit, WorkUnit::Nanoseconds);

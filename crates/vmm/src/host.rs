@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use.
-use std::{ffi::CStr, fs, io, path::Path};
+use std::{ffi::CStr, fs, io, path::Path, sync::Arc};
 
 use kvm_bindings::{
     CpuId, KVM_CAP_VCPU_ATTRIBUTES, KVM_CAP_X86_APIC_BUS_CYCLES_NS, KVM_CAP_X86_DISABLE_EXITS,
@@ -9,7 +9,7 @@ use kvm_bindings::{
 use kvm_ioctls::{Cap, Kvm};
 use unspin_scenario::Scenario;
 
-use crate::{Error, cpuid, pause_loop::PauseLoop};
+use crate::{Error, cpuid, hint_pages::HintPages, pause_loop::PauseLoop};
 
 /// KVM's only API version since 2.6.22 (Documentation/virt/kvm/api.rst, 4.1).
 const KVM_API_VERSION: i32 = 12;
@@ -30,6 +30,8 @@ pub struct Host {
     pub pause_loop: Option<PauseLoop>,
     /// Whether a vCPU's TSC offset can be set.
     pub tsc_offset: bool,
+    /// Where hints may lie instead of in guests' own memory.
+    pub hint_pages: Option<Arc<HintPages>>,
 }
 
 impl Host {
@@ -64,6 +66,7 @@ impl Host {
             kvm,
             cpuid,
             pause_loop,
+            hint_pages: None,
         })
     }
 }

@@ -15,6 +15,7 @@ mod construct;
 mod cpuid;
 mod error;
 mod fleet;
+mod hint_pages;
 mod host;
 mod kick;
 mod limits;
@@ -34,6 +35,7 @@ mod vm;
 
 pub use calibrate::WorkRate;
 pub use error::{Error, GuestFailure};
+pub use hint_pages::HintPages;
 pub use options::{Fault, Phase, RunOptions};
 pub use parameters::STALL_TURNS;
 pub use pause_loop::PauseLoop;

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of one VM: one anonymous region, touched as little as possible, and bounds-checked views of what the
 //! guest keeps in it (abi/guest.h). Nothing that the guest writes is trusted.
-use std::{io, io::Cursor, mem::size_of, sync::atomic::Ordering};
+use std::{
+    io,
+    io::Cursor,
+    mem::size_of,
+    sync::{Arc, atomic::Ordering},
+};
 
 use linux_loader::loader::{KernelLoader, elf::Elf};
 use unspin_abi as abi;
 use vm_memory::{Bytes, GuestAddress, GuestMemory, GuestMemoryMmap};
 
-use crate::{Error, page_tables};
+use crate::{
+    Error,
+    hint_pages::{self, HintPages},
+    page_tables,
+};
 
 /// The micro guest, built from guest/ by build.rs.
 pub static GUEST_IMAGE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.elf"));
@@ -20,6 +29,8 @@ const _: () = assert!(size_of::<abi::unspin_guest_wait>() % 8 == 0);
 
 /// The memory of one VM.
 pub struct Memory {
+    /// Dropped before the region that they are a part of.
+    hint_pages: Vec<hint_pages::Page>,
     map: GuestMemoryMmap<()>,
 }
 
@@ -30,7 +41,10 @@ impl Memory {
         let bytes = abi::UNSPIN_GUEST_MEMORY_BYTES as usize;
         let map = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)])
             .map_err(|error| io::Error::other(error.to_string()))?;
-        let memory = Memory { map };
+        let memory = Memory {
+            hint_pages: Vec::new(),
+            map,
+        };
         // SAFETY: the range is exactly our own mapping; advice changes no contents.
         let advised = unsafe { libc::madvise(memory.host_address(), bytes, libc::MADV_NOHUGEPAGE) };
         // EINVAL: a kernel without huge pages has nothing to switch off.
@@ -46,6 +60,17 @@ impl Memory {
             .get_host_address(GuestAddress(0))
             .expect("the region begins at 0")
             .cast()
+    }
+
+    /// Puts pages of the host's where the hints of that many vCPUs lie, if it has some left. Before KVM knows the region.
+    pub fn take_hint_pages(&mut self, of: &Arc<HintPages>, vcpus: u32) -> io::Result<()> {
+        let first = GuestAddress(abi::UNSPIN_GUEST_HINTS.into());
+        let address = self.map.get_host_address(first).expect("inside the region");
+        // SAFETY: pages of the region, which is private anonymous memory; they are the vCPUs' hints and nothing else
+        // (abi/guest.h), no guest runs yet, and the pages are dropped before the region.
+        let taken = unsafe { of.put(address.cast(), hint_pages::pages_of(vcpus)) };
+        self.hint_pages = taken?.unwrap_or_default();
+        Ok(())
     }
 
     /// Writes page tables, an image ([`GUEST_IMAGE`], mostly) and its parameters; returns the address of the first

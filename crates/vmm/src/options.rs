@@ -8,12 +8,16 @@ use std::{
 
 use unspin_abi as abi;
 
+use crate::hint_pages::HintPages;
+
 /// What a caller may ask of a run beside its scenario.
 pub struct RunOptions {
     /// Set it (from a signal handler, say) and the run ends with `Error::Interrupted` within some 50 ms.
     pub interrupt: Arc<AtomicBool>,
     /// Called on the thread that called `run()`, at each phase.
     pub on_phase: Option<Box<dyn Fn(Phase) + Send + Sync>>,
+    /// For VMs whose scenario wants their hints in a map of the scheduler's; `None`: they keep them in their own memory.
+    pub hint_pages: Option<Arc<HintPages>>,
     /// What every guest does wrong on purpose, for tests of what is then reported.
     pub fault: Fault,
     /// Until every vCPU must have executed its first instruction; 120 s. Emulated, hundreds of VMs take seconds.
@@ -28,6 +32,7 @@ impl Default for RunOptions {
         RunOptions {
             interrupt: Arc::default(),
             on_phase: None,
+            hint_pages: None,
             fault: Fault::None,
             start_limit: Duration::from_secs(120),
             stop_limit: Duration::from_secs(60),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use unspin_abi::LockKind;
-use unspin_scenario::{Host, Policy, Scheduler, Shape, Workload};
+use unspin_scenario::{HintPages, Host, Policy, Scheduler, Shape, Workload};
 
 fn scenario(length: Length, vm: Vm) -> Scenario {
     Scenario {
@@ -49,6 +49,7 @@ fn vm() -> Vm {
         log_records: 1000,
         log_minimum_turns: 8,
         hints: false,
+        hint_pages: HintPages::Guest,
         help_after_turns: 400,
         tasks_per_vcpu: 1,
         workload: Workload::Turns,

@@ -39,7 +39,8 @@ impl Running {
     pub fn start(scenario: &Scenario, options: &RunOptions) -> Result<Running, Error> {
         let begin = clock::sample();
         let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
-        let host = Host::open(scenario)?;
+        let mut host = Host::open(scenario)?;
+        host.hint_pages = options.hint_pages.clone();
         let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
         limits::allow_open_files(scenario);
         let mut fleet = Fleet::new(options.interrupt.clone())?;

@@ -8,7 +8,7 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{VcpuFd, VmFd};
 use unspin_abi as abi;
-use unspin_scenario::{Scenario, Vm};
+use unspin_scenario::{HintPages, Scenario, Vm};
 
 use crate::{
     Error,
@@ -80,7 +80,11 @@ impl Machine {
             source,
         };
         let block = parameters::build(scenario, identity.vm, identity.number, surroundings)?;
-        let memory = Memory::new().map_err(|error| failed("mapping its memory", error))?;
+        let mut memory = Memory::new().map_err(|error| failed("mapping its memory", error))?;
+        if let (HintPages::Map, Some(pages)) = (identity.vm.hint_pages, &host.hint_pages) {
+            let taken = memory.take_hint_pages(pages, identity.vm.vcpus);
+            taken.map_err(|error| failed("mapping the host's hint pages", error))?;
+        }
         let entry = memory.load(image, &block)?;
         let vm = create_vm(host, identity.vm, &memory).map_err(|(s, e)| failed(s, e))?;
         let (vcpus, tsc_offsets) = (0..identity.vm.vcpus)

@@ -87,6 +87,8 @@ pub(super) fn settings(
         tell: options.told.everyone.number(),
         sections: options.sections.len() as u32,
         chooses: chooses(options),
+        writes_memory: requirements::writes_memory().into(),
+        reserved: 0,
     }
 }
 

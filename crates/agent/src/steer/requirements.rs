@@ -3,6 +3,8 @@
 
 use std::fs;
 
+use libbpf_rs::{ProgramType, libbpf_sys};
+
 use super::SteerError;
 use crate::{
     SCHED_EXT_FUNCTIONS,
@@ -49,6 +51,15 @@ pub(super) fn check() -> Result<(), SteerError> {
 pub(super) fn ours_is_attached() -> bool {
     let name = fs::read_to_string(NAME).unwrap_or_default();
     name.starts_with("unspin")
+}
+
+/// Whether BPF may write into processes, as it does to tell guests: not where the kernel is locked down for integrity
+/// (LOCKDOWN_BPF_WRITE_USER, kernel/trace/bpf_trace.c, Linux 7.2). In doubt, it may: then the kernel refuses the programs.
+pub(super) fn writes_memory() -> bool {
+    // Of a type that has the same helpers as our programs, but can be tried.
+    ProgramType::RawTracepoint
+        .is_helper_supported(libbpf_sys::BPF_FUNC_probe_write_user)
+        .unwrap_or(true)
 }
 
 /// The argument by which the kernel takes CPUs out of its scheduling domains (kernel/sched/isolation.c, Linux 7.2: flags

@@ -3,8 +3,8 @@
 
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm,
-    WorkUnit, Workload,
+    Distribution, EcsAblation, HintPages, Host, Length, LockSharing, Policy, Scenario, Scheduler,
+    Shape, Vm, WorkUnit, Workload,
 };
 use unspin_vmm::{RunOptions, RunReport, VcpuReport, run};
 
@@ -35,6 +35,7 @@ pub fn vm(vcpus: u32) -> Vm {
         log_records: 10_000,
         log_minimum_turns: 0,
         hints: false,
+        hint_pages: HintPages::Guest,
         help_after_turns: 0,
         tasks_per_vcpu: 1,
         workload: Workload::Turns,
@@ -79,6 +80,11 @@ fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Sc
 
 fn execute(scenario: Scenario) -> RunReport {
     run(&scenario, &RunOptions::default()).expect("the VMs run")
+}
+
+/// As `run_for`, watched or equipped.
+pub fn run_with(options: &RunOptions, milliseconds: u64, vms: Vec<Vm>) -> RunReport {
+    run(&scenario(7, None, milliseconds, vms), options).expect("the VMs run")
 }
 
 /// All vCPUs of a run, with the number of their VM.

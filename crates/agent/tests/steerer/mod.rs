@@ -11,6 +11,7 @@ pub mod ecs;
 pub mod ecs_fairness;
 pub mod four_cpus;
 pub mod helping;
+pub mod hint_pages;
 pub mod host;
 pub mod hostile;
 pub mod hostile_code;

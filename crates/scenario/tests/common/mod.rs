@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor, Length,
-    LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
+    Distribution, EcsAblation, HintPages, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor,
+    Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -59,6 +59,7 @@ fn vm() -> impl Strategy<Value = Vm> {
             log_records: rest.1,
             log_minimum_turns: rest.2,
             hints: rest.0[2],
+            hint_pages: HintPages::WORDS[(rest.0[2] && rest.1 % 2 == 1) as usize].1,
             help_after_turns: rest.3,
             tasks_per_vcpu: match size.1 > 1 && every.1 > 0 {
                 true => 1,
