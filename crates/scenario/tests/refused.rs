@@ -122,6 +122,24 @@ fn tasks() {
 }
 
 #[test]
+fn hint_pages() {
+    refused(
+        "hold",
+        "hint_pages = \"map\"\nhold",
+        (6, 14),
+        "`hint_pages` says where hints lie, and this guest gives none",
+        "`hints = true`",
+    );
+    refused(
+        "hold",
+        "hints = true\nhint_pages = \"host\"\nhold",
+        (7, 14),
+        "there is no hint_pages `host`",
+        "`map`",
+    );
+}
+
+#[test]
 fn locks() {
     refused(
         "\"ticket\"",
