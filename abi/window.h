@@ -50,8 +50,7 @@ struct unspin_window_sums {
 	unspin_u64 mean_units;	 /* as in struct unspin_window_epoch */
 	unspin_u64 handling_ns;
 	unspin_u64 cpu_ns;
-	unspin_u64
-		spun_ns; /* the window that was spun through quickest: the guest's time from entry to exit, and the window */
+	unspin_u64 spun_ns; /* of the window spun through quickest: the guest's time, and that window */
 	unspin_u64 spun_units;
 };
 UNSPIN_ASSERT_SIZE(struct unspin_window_sums, 56);
