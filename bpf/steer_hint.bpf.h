@@ -28,8 +28,8 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 
 	if (!(control.policies & UNSPIN_POLICIES_OF_ORDER))
 		return;
-	order->self_vtime = yielder->vtime_ns +
-			    weighted(yielder->effective, uncharged_ns(yielder, now_ns) + yielder->debt_ns);
+	order->self_vtime =
+		yielder->vtime_ns + weighted(yielder->effective, uncharged_ns(yielder, now_ns) + yielder->debt_ns);
 	order->candidate_vtime = target->vtime_ns;
 	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
 	order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use libtest_mimic::Arguments;
 use steerer::{
-    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hint_pages, hostile, hostile_guests, shares,
-    stress, where_every_pause_exits,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hint_pages, hostile,
+    hostile_guests, shares, stress, where_every_pause_exits,
 };
 
 static CHECKS: [(&str, fn()); 21] = [

@@ -9,7 +9,8 @@ mod steerer;
 
 use libtest_mimic::Arguments;
 use steerer::{
-    boot, checks, enter, four_cpus, hint_pages, hostile_guests, isolated, stress, where_every_pause_exits,
+    boot, checks, enter, four_cpus, hint_pages, hostile_guests, isolated, stress,
+    where_every_pause_exits,
 };
 use unspin_testbed::self_test::Checks;
 
