@@ -36,7 +36,7 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 	if (!(control.policies & UNSPIN_POLICIES_OF_QUEUE))
 		return;
 	order->average_vtime = clock_of(target->home);
-	order->limit_vtime = reach(effective_weight(target));
+	order->limit_vtime = reach(target->effective);
 	order->runnable = scx_bpf_dsq_nr_queued(target->home) + 1;
 }
 
