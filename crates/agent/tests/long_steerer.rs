@@ -14,13 +14,18 @@ use steerer::{
     hostile_guests, shares, stress, where_every_pause_exits,
 };
 
-static CHECKS: [(&str, fn()); 21] = [
+static CHECKS: [(&str, fn()); 26] = [
     checks::LONG[0],
     checks::LONG[1],
     checks::LONG[2],
     checks::LONG[3],
     checks::LONG[4],
     checks::LONG[5],
+    checks::LONG[6],
+    checks::LONG[7],
+    checks::LONG[8],
+    checks::LONG[9],
+    hint_pages::CHECKS[0],
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,

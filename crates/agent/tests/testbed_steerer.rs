@@ -9,8 +9,7 @@ mod steerer;
 
 use libtest_mimic::Arguments;
 use steerer::{
-    boot, checks, enter, four_cpus, hint_pages, hostile_guests, isolated, stress,
-    where_every_pause_exits,
+    boot, checks, enter, four_cpus, hostile_guests, isolated, stress, where_every_pause_exits,
 };
 use unspin_testbed::self_test::Checks;
 
@@ -24,8 +23,7 @@ fn main() {
     // The same by an argument that no sched_ext scheduler gets along with.
     let isolated_at_boot = where_every_pause_exits(&isolated::AT_BOOT);
     // Guests that say when they are in critical sections, guests that ask for help, and guests that do worse.
-    let guests = [&hint_pages::CHECKS[..], &hostile_guests::CHECKS].concat();
-    let guests = where_every_pause_exits(guests.leak());
+    let guests = where_every_pause_exits(&hostile_guests::CHECKS);
     let boots: [(&str, Checks, u32, &[&str]); 5] = [
         ("every_check_passes_in_the_testbed", two_cpus, 2, &[]),
         ("so_does_every_one_of_four_cpus", four_cpus, 4, &[]),

@@ -41,11 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(100);
 const SHOOTDOWNS: &str = include_str!("../../../../scenarios/vee21/shootdown-4.toml");
 
 /// What runs in a boot of its own.
-pub static CHECKS: [(&str, fn()); 3] = [
-    (
-        "help_drains_what_kvm_cannot",
-        helping::help_drains_what_kvm_cannot,
-    ),
+pub static CHECKS: [(&str, fn()); 2] = [
     (
         "a_slice_lasts_what_it_says",
         helping::a_slice_lasts_what_it_says,
