@@ -10,7 +10,7 @@ use crate::cache::Machine;
 use crate::cpio::{Archive, MAXIMUM_FILE_BYTES};
 use crate::error::Error;
 use crate::job::{JOB_PATH, Job, Module};
-use crate::{options::Options, unpacked};
+use crate::{executable, options::Options, unpacked};
 
 const DIRECTORIES: [&str; 11] = [
     "bin", "dev", "etc", "job", "modules", "out", "proc", "root", "run", "sys", "tmp",
@@ -25,10 +25,9 @@ pub fn build(machine: &Machine, options: &Options, command: &[OsString]) -> Resu
         .init_binary
         .clone()
         .map_or_else(running_binary, Ok)?;
-    let binary = read(&binary_path)?;
-    if needs_loader(&binary) {
+    let Some(binary) = executable::loaded_part(read(&binary_path)?) else {
         return Err(Error::NotStatic(binary_path));
-    }
+    };
     let (modules, module_files) = modules(machine, options)?;
     let job = Job {
         command: command.iter().map(text).collect::<Result<_, _>>()?,
@@ -87,25 +86,6 @@ fn text(argument: &OsString) -> Result<String, Error> {
         .filter(|text| !text.contains('\0'))
         .map(str::to_string)
         .ok_or_else(refused)
-}
-
-/// Whether an ELF file names a program interpreter (PT_INTERP), or is no 64-bit little-endian ELF file at all.
-fn needs_loader(binary: &[u8]) -> bool {
-    const PT_INTERP: u32 = 3;
-    let number = |at: usize, bytes: usize| -> Option<u64> {
-        let mut value = [0; 8];
-        value[..bytes].copy_from_slice(binary.get(at..at.checked_add(bytes)?)?);
-        Some(u64::from_le_bytes(value))
-    };
-    let types = || -> Option<Vec<u64>> {
-        let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-        let entry = |index| number(usize::try_from(table.checked_add(index * size)?).ok()?, 4);
-        (0..count).map(entry).collect()
-    };
-    if binary.get(..6) != Some(b"\x7fELF\x02\x01") {
-        return true;
-    }
-    types().is_none_or(|types| types.contains(&u64::from(PT_INTERP)))
 }
 
 fn modules(machine: &Machine, options: &Options) -> Result<(Vec<Module>, Vec<Vec<u8>>), Error> {

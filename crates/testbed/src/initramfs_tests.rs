@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::cache::ModuleFile;
+use crate::executable::tests::elf;
 use crate::options::Input;
 
 struct Fixture {
@@ -54,20 +55,6 @@ impl Fixture {
             &["unspin".into(), "doctor".into()],
         )
     }
-}
-
-/// The smallest ELF file whose program headers have the given types.
-fn elf(types: &[u32]) -> Vec<u8> {
-    let mut bytes = vec![0; 64];
-    bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-    bytes[32] = 64; // The program headers follow the file header,
-    bytes[54] = 56; // 56 bytes each.
-    bytes[56] = types.len() as u8;
-    for kind in types {
-        bytes.extend_from_slice(&kind.to_le_bytes());
-        bytes.extend_from_slice(&[0; 52]);
-    }
-    bytes
 }
 
 fn names(archive: &[u8]) -> Vec<String> {
@@ -150,18 +137,6 @@ fn a_dynamic_binary_is_refused() {
         message.contains("dynamic is not static") && message.contains("crt-static"),
         "{message}"
     );
-}
-
-#[test]
-fn what_is_no_elf_file_or_a_broken_one_counts_as_not_static() {
-    assert!(!needs_loader(&elf(&[1, 2])));
-    assert!(needs_loader(&elf(&[3])));
-    assert!(needs_loader(b"#!/bin/sh\n"));
-    assert!(needs_loader(b""));
-    let mut broken = elf(&[1]);
-    broken[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
-    assert!(needs_loader(&broken));
-    assert!(needs_loader(&elf(&[1, 1])[..100]));
 }
 
 #[test]

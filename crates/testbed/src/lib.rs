@@ -11,6 +11,7 @@ mod channel;
 mod command_line;
 pub mod cpio;
 mod error;
+mod executable;
 mod guest;
 mod host_clock;
 mod initramfs;
