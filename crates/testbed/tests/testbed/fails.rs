@@ -56,13 +56,13 @@ fn own_record() -> Result<(tempfile::TempDir, Options), Failed> {
 
 pub fn a_command_over_its_limit_is_ended() -> Result<(), Failed> {
     let (_folder, mut options) = own_record()?;
-    options.time_limit = Duration::from_secs(40);
+    options.time_limit = Duration::from_secs(30);
     options.echo_console = false;
     let (error, stdout, _) = refused(&options, &["speak-and-sleep"])?;
     assert!(
         error
             .to_string()
-            .contains("did not end within its limit of 40s"),
+            .contains("did not end within its limit of 30s"),
         "{error}"
     );
     assert_eq!(stdout, b"spoken\n");

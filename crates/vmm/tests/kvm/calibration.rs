@@ -14,7 +14,11 @@ const HOST: Host = Host {
 
 pub fn the_calibration_guest_does_what_it_is_asked() {
     let mut vm = CalibrationVm::create(&HOST, 2, 1, true).expect("it can be created");
-    let mut cycles = |program, count| vm.time(program, count).expect("it runs").cycles;
+    // The least of three: a tick of the host within a run of 20 exits is half of it.
+    let mut cycles = |program, count| {
+        let mut once = || vm.time(program, count).expect("it runs").cycles;
+        once().min(once()).min(once())
+    };
     for (program, few, many) in [
         (Program::Work, 20_000, 80_000),
         (Program::Add, 10_000, 40_000),
