@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What runs of `unspin bench vm` measured, and the figures that its table shows of them.
 
-use unspin_abi::{LockKind, unspin_guest_statistics, unspin_histogram};
+use unspin_abi::{LockKind, unspin_guest_statistics};
 use unspin_bench::latency::jain;
 use unspin_scenario::Distribution;
 use unspin_vmm::{RunReport, VcpuReport};
 
-use crate::vm_tables::operations_per_second;
+use crate::{
+    vm_tables::operations_per_second,
+    vm_waits::{add_buckets, percentile_cycles},
+};
 
 /// One lock at one point.
 #[derive(Clone, Debug)]
@@ -94,11 +97,9 @@ impl Cell {
     /// The upper bound of the bucket that holds the wait of this rank, of the acquisitions that found the lock taken;
     /// `None` when none did.
     pub fn wait_ns(&self, per_mille: u32) -> Option<f64> {
-        let mut counts = unspin_histogram::default().count;
+        let mut counts = Vec::new();
         for vcpu in self.samples.iter().flat_map(|sample| &sample.vcpus) {
-            for (sum, count) in counts.iter_mut().zip(vcpu.window.lock_wait.count) {
-                *sum = sum.saturating_add(count);
-            }
+            add_buckets(&mut counts, &vcpu.window.lock_wait.count);
         }
         let cycles = percentile_cycles(&counts, per_mille)?;
         Some(cycles * 1e9 / self.tsc_hz()?)
@@ -118,42 +119,5 @@ impl Cell {
     fn tsc_hz(&self) -> Option<f64> {
         let hz = self.samples.first()?.tsc_hz;
         (hz > 0).then_some(hz as f64)
-    }
-}
-
-/// Bucket b holds 2^b to 2^(b+1) cycles (`abi/guest.h`): the upper bound of the one with this rank.
-fn percentile_cycles(counts: &[u64], per_mille: u32) -> Option<f64> {
-    let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
-    let rank = (total * u128::from(per_mille)).div_ceil(1_000).max(1);
-    let mut below = 0;
-    for (bucket, &count) in counts.iter().enumerate() {
-        below += u128::from(count);
-        if below >= rank {
-            return Some(2f64.powi(bucket as i32 + 1));
-        }
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_percentile_is_the_upper_bound_of_its_bucket() {
-        let mut counts = [0; 64];
-        assert_eq!(percentile_cycles(&counts, 500), None);
-        (counts[10], counts[20], counts[63]) = (94, 5, 1);
-        for (per_mille, power) in [
-            (1, 11),
-            (500, 11),
-            (940, 11),
-            (941, 21),
-            (990, 21),
-            (1_000, 64),
-        ] {
-            let seen = percentile_cycles(&counts, per_mille);
-            assert_eq!(seen, Some(2f64.powi(power)), "{per_mille}");
-        }
     }
 }

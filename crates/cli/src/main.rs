@@ -106,6 +106,7 @@ mod truth_check;
 mod truth_tables;
 mod vm_run;
 mod vm_tables;
+mod vm_waits;
 
 use std::process::ExitCode;
 

@@ -9,7 +9,7 @@ use unspin_events::VcpuCounters;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_vmm::{RunReport, VcpuReport, VmReport};
 
-use crate::{host_columns, shares::Shares, vm_run::Run};
+use crate::{host_columns, shares::Shares, vm_run::Run, vm_waits};
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),
@@ -90,6 +90,7 @@ pub fn add(document: &mut Document, run: &Run) {
         "waiting: share of all time; spinning: share of CPU time.\n\
          Rates and shares: of the window. Counters: of the whole run.",
     );
+    vm_waits::add(document, &run.report);
 }
 
 /// Operations per second in the window.

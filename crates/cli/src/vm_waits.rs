@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each VM waited for in the window, as its guest saw it: spinlocks and TLB shootdowns, in all, in the mean, and the
+//! wait that 95 of 100 do not exceed (VEE'21, Figures 5 and 6, has these of Linux guests).
+
+use unspin_abi::unspin_guest_statistics;
+use unspin_report::{Column, Document, Table, Unit};
+use unspin_vmm::{RunReport, VmReport};
+
+const COLUMNS: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("kind", "for", Unit::Text),
+    Column::new("waits", "waits", Unit::Count),
+    Column::new("wait_total_ns", "total", Unit::Nanoseconds),
+    Column::new("wait_stolen_ns", "of that off its CPU", Unit::Nanoseconds),
+    Column::new("wait_mean_ns", "mean", Unit::Nanoseconds),
+    Column::new("wait_p95_ns", "p95", Unit::Nanoseconds),
+];
+
+/// Waits of one kind, of all vCPUs of a VM.
+#[derive(Debug, Default)]
+struct Waits {
+    count: u64,
+    cycles: u64,
+    stolen_ns: u64,
+    buckets: Vec<u64>,
+}
+
+impl Waits {
+    fn add(&mut self, count: u64, cycles: u64, stolen_ns: u64, buckets: &[u64]) {
+        self.count = self.count.saturating_add(count);
+        self.cycles = self.cycles.saturating_add(cycles);
+        self.stolen_ns = self.stolen_ns.saturating_add(stolen_ns);
+        add_buckets(&mut self.buckets, buckets);
+    }
+}
+
+/// Adds a table with a row for each VM and kind of wait; nothing when nobody waited.
+pub fn add(document: &mut Document, report: &RunReport) {
+    let tsc_hz = report.clock.tsc_hz().max(1) as f64;
+    let ns = |cycles: f64| cycles * 1e9 / tsc_hz;
+    let mut table = Table::new("waits", "Waits", COLUMNS);
+    for vm in &report.vms {
+        for (kind, waits) in [("spinlock", locks(vm)), ("shootdown", shootdowns(vm))] {
+            if waits.count > 0 {
+                table.push(vec![
+                    vm.name.as_str().into(),
+                    kind.into(),
+                    waits.count.into(),
+                    ns(waits.cycles as f64).into(),
+                    waits.stolen_ns.into(),
+                    ns(waits.cycles as f64 / waits.count as f64).into(),
+                    percentile_cycles(&waits.buckets, 950).map(ns).into(),
+                ]);
+            }
+        }
+    }
+    if !table.is_empty() {
+        document.table(table);
+        document.note(
+            "Waits: those that ended in the window, of acquisitions that found the lock taken and of shootdowns sent.\n\
+             p95: the upper bound of a bucket by powers of two.",
+        );
+    }
+}
+
+fn locks(vm: &VmReport) -> Waits {
+    summed(vm, |window, waits| {
+        waits.add(
+            window.lock_waits,
+            window.lock_wait_cycles,
+            window.lock_wait_stolen_ns,
+            &window.lock_wait.count,
+        );
+    })
+}
+
+fn shootdowns(vm: &VmReport) -> Waits {
+    summed(vm, |window, waits| {
+        waits.add(
+            window.shootdowns,
+            window.shootdown_wait_cycles,
+            window.shootdown_wait_stolen_ns,
+            &window.shootdown_wait.count,
+        );
+    })
+}
+
+fn summed(vm: &VmReport, add: impl Fn(&unspin_guest_statistics, &mut Waits)) -> Waits {
+    let mut waits = Waits::default();
+    for vcpu in &vm.vcpus {
+        add(&vcpu.window, &mut waits);
+    }
+    waits
+}
+
+/// Adds the counts of one histogram to those of others.
+pub fn add_buckets(sums: &mut Vec<u64>, counts: &[u64]) {
+    sums.resize(sums.len().max(counts.len()), 0);
+    for (sum, count) in sums.iter_mut().zip(counts) {
+        *sum = sum.saturating_add(*count);
+    }
+}
+
+/// Bucket b holds 2^b to 2^(b+1) cycles (`abi/guest.h`): the upper bound of the one with this rank; `None` when all are
+/// empty.
+pub fn percentile_cycles(counts: &[u64], per_mille: u32) -> Option<f64> {
+    let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+    let rank = (total * u128::from(per_mille)).div_ceil(1_000).max(1);
+    let mut below = 0;
+    for (bucket, &count) in counts.iter().enumerate() {
+        below += u128::from(count);
+        if below >= rank {
+            return Some(2f64.powi(bucket as i32 + 1));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_is_the_upper_bound_of_its_bucket() {
+        let mut counts = [0; 64];
+        assert_eq!(percentile_cycles(&counts, 500), None);
+        (counts[10], counts[20], counts[63]) = (94, 5, 1);
+        for (per_mille, power) in [
+            (1, 11),
+            (500, 11),
+            (940, 11),
+            (941, 21),
+            (990, 21),
+            (1_000, 64),
+        ] {
+            let seen = percentile_cycles(&counts, per_mille);
+            assert_eq!(seen, Some(2f64.powi(power)), "{per_mille}");
+        }
+    }
+
+    #[test]
+    fn vcpus_waits_add_up_and_never_wrap() {
+        let mut waits = Waits::default();
+        waits.add(2, 100, 10, &[0, 2]);
+        waits.add(1, u64::MAX, 5, &[1, 0, 7]);
+        assert_eq!(
+            (waits.count, waits.cycles, waits.stolen_ns),
+            (3, u64::MAX, 15)
+        );
+        assert_eq!(waits.buckets, [1, 2, 7]);
+    }
+}
