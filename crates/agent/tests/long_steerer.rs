@@ -8,24 +8,14 @@ mod steerer;
 
 use std::time::Duration;
 
-use libtest_mimic::Arguments;
+use libtest_mimic::{Arguments, Trial};
 use steerer::{
-    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, hint_pages, hostile,
-    hostile_guests, shares, stress, where_every_pause_exits,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, four_cpus, hint_pages, hostile,
+    hostile_guests, isolated, shares, stress, where_every_pause_exits,
 };
 
-static CHECKS: [(&str, fn()); 26] = [
-    checks::LONG[0],
-    checks::LONG[1],
-    checks::LONG[2],
-    checks::LONG[3],
-    checks::LONG[4],
-    checks::LONG[5],
-    checks::LONG[6],
-    checks::LONG[7],
-    checks::LONG[8],
-    checks::LONG[9],
-    hint_pages::CHECKS[0],
+/// Those beside the ones that `make test` has no time for.
+static OTHERS: [(&str, fn()); 12] = [
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
@@ -46,9 +36,6 @@ static CHECKS: [(&str, fn()); 26] = [
         "a_locked_down_host_tells_guests_in_the_map",
         hint_pages::a_locked_down_host_tells_guests_in_the_map,
     ),
-    ecs::CHECKS[0],
-    ecs::CHECKS[1],
-    ecs::CHECKS[2],
     (
         "vms_keep_to_their_weights",
         shares::vms_keep_to_their_weights,
@@ -80,20 +67,51 @@ static CHECKS: [(&str, fn()); 26] = [
 const SEEDED: usize = 2;
 const SEEDS: u64 = 5;
 
+/// Those that need another machine than two CPUs, both for everybody.
+fn other_machines() -> impl Iterator<Item = Trial> {
+    let machines: [(_, &'static [(_, _)], u32, &[&str]); 3] = [
+        ("four_cpus", &four_cpus::CHECKS, 4, &[]),
+        // One of two CPUs is not for everybody.
+        ("an_isolated_cpu", &isolated::CHECKS, 2, &["nohz_full=1"]),
+        // The same by an argument that no sched_ext scheduler gets along with.
+        ("isolated_at_boot", &isolated::AT_BOOT, 2, &["isolcpus=1"]),
+    ];
+    machines.into_iter().map(|(name, checks, cpus, arguments)| {
+        boot(name, where_every_pause_exits(checks), move |options| {
+            options.cpus = cpus;
+            options.kernel_arguments = arguments.iter().map(|word| (*word).to_owned()).collect();
+        })
+    })
+}
+
 fn main() {
-    enter(where_every_pause_exits(&CHECKS));
-    let first_seeded = CHECKS.len() - SEEDED;
-    let boots = (0..CHECKS.len())
+    let checks = [
+        &checks::LONG[..],
+        &hint_pages::CHECKS[..1],
+        &ecs::CHECKS,
+        &OTHERS,
+    ];
+    let checks: &'static [(&str, fn())] = checks.concat().leak();
+    let elsewhere = [
+        &four_cpus::CHECKS[..],
+        &isolated::CHECKS,
+        &isolated::AT_BOOT,
+    ];
+    let all = [checks, &elsewhere.concat()].concat();
+    enter(where_every_pause_exits(all.leak()));
+    let first_seeded = checks.len() - SEEDED;
+    let boots = (0..checks.len())
         .map(|at| (at, 1))
-        .chain((first_seeded..CHECKS.len()).flat_map(|at| (2..=SEEDS).map(move |seed| (at, seed))));
+        .chain((first_seeded..checks.len()).flat_map(|at| (2..=SEEDS).map(move |seed| (at, seed))));
     let trials = boots.map(|(at, seed)| {
-        let name = format!("{}_from_seed_{seed}", CHECKS[at].0);
-        let one = where_every_pause_exits(&CHECKS[at..=at]);
+        let name = format!("{}_from_seed_{seed}", checks[at].0);
+        let one = where_every_pause_exits(&checks[at..=at]);
         boot(name, one, move |options| {
             stress::bring(options);
             options.seed = seed;
             options.time_limit = Duration::from_secs(3 * 3600);
         })
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit();
+    let trials = trials.chain(other_machines()).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
