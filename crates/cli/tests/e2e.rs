@@ -52,7 +52,7 @@ fn events(folder: &Path) -> Vec<u8> {
 #[test]
 fn a_deterministic_run_is_the_same_byte_for_byte() {
     let folder = tempfile::tempdir().expect("a folder");
-    let run = |name: &str, seed: &str| {
+    let run = |name: &str| {
         let back = folder.path().join(name);
         let command = [
             "vm",
@@ -61,23 +61,23 @@ fn a_deterministic_run_is_the_same_byte_for_byte() {
             "--events",
             "/out/smoke.events",
             "--json",
-            "--seed",
-            seed,
         ];
         let flags = ["--deterministic", "--bring-back", &back.to_string_lossy()];
         let ended = testbed(&flags, &command);
         assert_eq!(ended.status, 0, "{ended:#?}");
-        (ended.out, events(&back))
+        (ended, events(&back))
     };
-    let (first, again, other) = (run("first", "1"), run("again", "1"), run("other", "2"));
+    let (first, again) = (run("first"), run("again"));
     assert!(first.1.len() > 48 * 30, "{} bytes of events", first.1.len());
     assert!(
-        first == again,
+        (&first.0.out, &first.1) == (&again.0.out, &again.1),
         "the same seed gave another run:\n{}\n{}",
-        first.0,
-        again.0
+        first.0.out,
+        again.0.out
     );
-    assert!(first.1 != other.1, "another seed gave the same events");
+    for row in rows(&first.0, "vm") {
+        assert!(number(&row, "start_ns") < 50_000_000, "{row}");
+    }
 }
 
 /// The first run, of four seeds, in which the kernel left out no run of our programs: it does when an interrupt comes within
@@ -143,38 +143,37 @@ fn every_pause_is_an_exit_on_the_stock_emulator() {
 /// the window when anything else does.
 #[test]
 fn the_pause_filter_counts_on_our_emulator() {
-    for window in [100, 1000] {
-        let set = format!("host.ple_window={window}");
-        let command = [
-            "vm",
-            "run",
-            "scenarios/demo/1x4-ticket.toml",
-            "--duration=150ms",
-            "--set=warm_up=50ms",
-            "--set",
-            &set,
-            "--json",
-            "--observe=on",
-        ];
-        let ended = testbed(&["--deterministic"], &command);
-        let rows = rows(&ended, "vcpu");
-        let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<i64>();
-        for row in &rows {
-            let (pauses, by_pause) = (number(row, "pauses"), number(row, "ple_exits"));
-            let otherwise = number(row, "exits") - by_pause;
-            let counted = by_pause * (window + 1);
-            assert!(
-                counted <= pauses && pauses <= counted + otherwise * window,
-                "window {window}: {row}"
-            );
-        }
-        let (pauses, by_pause) = (sum("pauses"), sum("ple_exits"));
-        let share = by_pause as f64 * (window + 1) as f64 / pauses as f64;
-        eprintln!(
-            "window {window}: {by_pause} exits, {pauses} PAUSEs, {share:.3} of PAUSEs / (window + 1)"
+    let window = 300;
+    let set = format!("host.ple_window={window}");
+    let command = [
+        "vm",
+        "run",
+        "scenarios/demo/1x4-ticket.toml",
+        "--duration=60ms",
+        "--set=warm_up=20ms",
+        "--set",
+        &set,
+        "--json",
+        "--observe=on",
+    ];
+    let ended = testbed(&["--deterministic"], &command);
+    let rows = rows(&ended, "vcpu");
+    let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<i64>();
+    for row in &rows {
+        let (pauses, by_pause) = (number(row, "pauses"), number(row, "ple_exits"));
+        let otherwise = number(row, "exits") - by_pause;
+        let counted = by_pause * (window + 1);
+        assert!(
+            counted <= pauses && pauses <= counted + otherwise * window,
+            "window {window}: {row}"
         );
-        assert!(by_pause > 100 && share > 0.5, "window {window}: {rows:#?}");
     }
+    let (pauses, by_pause) = (sum("pauses"), sum("ple_exits"));
+    let share = by_pause as f64 * (window + 1) as f64 / pauses as f64;
+    eprintln!(
+        "window {window}: {by_pause} exits, {pauses} PAUSEs, {share:.3} of PAUSEs / (window + 1)"
+    );
+    assert!(by_pause > 100 && share > 0.5, "window {window}: {rows:#?}");
 }
 
 #[test]
@@ -252,26 +251,6 @@ fn stalls_have_a_ground_truth() {
         preempted > 0,
         "4 vCPUs on 2 CPUs and nobody was descheduled: {truth}"
     );
-}
-
-/// In virtual time (2 ns an instruction), so that what else this machine does is not in it.
-#[test]
-fn vms_start_at_once() {
-    let run = |scenario: &str, duration: &[&str]| {
-        let command = [&["vm", "run", scenario, "--json"], duration].concat();
-        testbed(&["--deterministic"], &command)
-    };
-    for row in rows(&run("scenarios/smoke.toml", &[]), "vm") {
-        assert!(number(&row, "start_ns") < 50_000_000, "{row}");
-    }
-    let hundred = run("scenarios/hundred.toml", &["--duration", "300ms"]);
-    let run = &rows(&hundred, "run")[0];
-    assert_eq!(number(run, "vms"), 100);
-    assert!(number(run, "all_started_ns") < 3_000_000_000, "{run}");
-    for row in rows(&hundred, "vm") {
-        assert!(number(&row, "operations_per_second") > 0, "{row}");
-        assert!(number(&row, "resident_bytes") <= 16 << 20, "{row}");
-    }
 }
 
 /// One run, watched three ways at once: the programs' counters, the recording, and the guests themselves.
