@@ -77,8 +77,11 @@ static __always_inline bool read_hint(struct task_struct *p, const struct task_c
 /* The same of a guest without such a page: steer_unhinted.bpf.h. */
 static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task);
 
-/* Refreshes what is known of p, which runs or has just been running. */
-static __always_inline void look_at(struct task_struct *p, struct task_context *task)
+/*
+ * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
+ * then looks at it once, and not at each place that calls it.
+ */
+__attribute__((noinline)) int look_at(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull)
 {
 	struct hint_words words = {};
 	u32 mode = mode_of(task), sections;
@@ -87,13 +90,14 @@ static __always_inline void look_at(struct task_struct *p, struct task_context *
 	task->sections = UNSPIN_UNKNOWN_FACT;
 	if (!read_hint(p, task, &words)) {
 		task->critical = critical_unhinted(p, task);
-		return;
+		return 0;
 	}
 	task->critical = (struct unspin_fact){words.critical, 0};
 	sections = unspin_ecs_sections(words.non_preemptable, words.preemptable);
 	task->by_class |= sections != 0;
 	if (task->by_class)
 		task->sections = (struct unspin_fact){sections, 0};
+	return 0;
 }
 
 /*

@@ -129,8 +129,11 @@ static __always_inline void call(u32 thread, u64 now_ns)
 	bpf_task_release(p);
 }
 
-/* The current thread's guest has asked for help, and is about to be entered; interrupts are off. Whether p leaves instead. */
-static __always_inline bool help(struct task_struct *p, struct task_context *task)
+/*
+ * The current thread's guest has asked for help, and is about to be entered; interrupts are off. 1: p leaves instead, or 0.
+ * Not inlined, and not static: as judge().
+ */
+__attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
 	struct unspin_decision best = unspin_decide(UNSPIN_REFUSE, 0);
@@ -140,25 +143,25 @@ static __always_inline bool help(struct task_struct *p, struct task_context *tas
 
 	count(unspin_steer_asked, 1);
 	if (!here || !(control.policies & unspin_policy_helping) || !task->steered)
-		return false;
+		return 0;
 	task->spun++;
 	if (before(now_ns, task->unheard_until_ns)) {
 		count(unspin_steer_unheard, 1);
-		return false;
+		return 0;
 	}
 	look_at(p, task);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	thread = choose(p, task, &facts, &best, now_ns);
 	if (!thread) {
 		task->unheard_until_ns = now_ns + UNHEARD_NS;
-		return false;
+		return 0;
 	}
 	count(unspin_steer_helped, 1);
 	call(thread, now_ns);
 	pass_on(here, p, task, thread, best, now_ns);
 	task->yielded_ns = now_ns;
 	leave(p, task);
-	return true;
+	return 1;
 }
 
 #endif

@@ -23,11 +23,7 @@ struct {
 	__type(value, u32);
 } told_processes SEC(".maps");
 
-/* The two words of struct unspin_hint that follow the vCPU and its pCPU, as they lie there. */
-struct state_words {
-	u32 vcpu_preempted;
-	u32 pcpu_overloaded;
-};
+/* The two words of struct unspin_hint that follow the vCPU and its pCPU. */
 _Static_assert(__builtin_offsetof(struct unspin_hint, pcpu_overloaded) ==
 		       __builtin_offsetof(struct unspin_hint, vcpu_preempted) + 4,
 	       "written at once");
@@ -45,57 +41,61 @@ static __always_inline u32 tell_level(const struct task_context *task)
 	return group && group->tells ? group->tells - 1 : options.tell;
 }
 
-/* One or two words into the guest's page, if p is current, its page is one, and it may be told that much. */
-static __always_inline void write_hint(struct task_struct *p, struct task_context *task, u32 offset, const u32 *from,
-				       u32 count_of_words)
+/*
+ * One or two words into the guest's page, if p is current, its page is one, and it may be told that much; `words`: the first
+ * in the lower half. Returns 0. Not inlined, and not static: as look_at().
+ */
+__attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull,
+					 u32 offset, u64 words, u32 count_of_words)
 {
-	struct hint_words words = {};
+	struct hint_words seen = {};
 	struct unspin_hint *mapped;
 	volatile u32 *to;
 
-	if (!read_hint(p, task, &words))
-		return;
-	/* Inside the struct whose magic was read just now: callers name its members. */
+	/* In bounds, as callers name members: said for the verifier. */
+	if (offset > sizeof(struct unspin_hint) - sizeof(words) || !read_hint(p, task, &seen))
+		return 0;
+	/* Inside the struct whose magic was read just now. */
 	mapped = hint_in_map(task);
 	if (mapped) {
 		to = (void *)mapped + offset;
-		to[0] = from[0];
+		to[0] = words;
 		if (count_of_words > 1)
-			to[1] = from[1];
-		return;
+			to[1] = words >> 32;
+		return 0;
 	}
 	/* Where it is 0 the verifier sees no call. Fails instead of faulting. */
-	if (options.writes_memory &&
-	    bpf_probe_write_user((void *)(task->hint + offset), from, count_of_words * sizeof(*from)))
+	if (options.writes_memory && bpf_probe_write_user((void *)(task->hint + offset), &words,
+							  count_of_words > 1 ? sizeof(words) : sizeof(u32)))
 		count(unspin_steer_hint_failures, 1);
+	return 0;
 }
 
 /* Sets or clears the guest's `borrowed` word. */
 static __always_inline void tell(struct task_struct *p, struct task_context *task, u32 borrowed)
 {
 	task->told = borrowed;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), &borrowed, 1);
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), borrowed, 1);
 }
 
 /* Tells the guest that its registration has been seen (abi/hint.h). */
 static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
 {
-	u32 magic = UNSPIN_HINT_MAGIC;
-
 	task->acknowledge = 0;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, acknowledged), &magic, 1);
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, acknowledged), UNSPIN_HINT_MAGIC, 1);
 }
 
 /* eCS's two words (ruling 24), as far as this guest may know them. */
 static __always_inline void publish(struct task_struct *p, struct task_context *task, bool preempted, bool overloaded)
 {
-	struct state_words words = {preempted, overloaded && task->tell == UNSPIN_STEER_TELL_ALL};
-	u32 published = PUBLISHED | words.vcpu_preempted << 1 | words.pcpu_overloaded << 2;
+	u64 tells = overloaded && task->tell == UNSPIN_STEER_TELL_ALL;
+	u32 published = PUBLISHED | preempted << 1 | (u32)tells << 2;
 
 	if (task->published == published)
 		return;
 	task->published = published;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), (const u32 *)&words,
+	/* The two words lie side by side (abi/hint.h). */
+	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), tells << 32 | preempted,
 		   task->tell == UNSPIN_STEER_TELL_ALL ? 2 : 1);
 }
 
