@@ -87,12 +87,13 @@ static __always_inline u32 pause_exit(struct vcpu_state *self, struct vm_state *
 {
 	struct unspin_window_rule rule = window_rule();
 	struct unspin_window_epoch ended = {};
-	u64 cpu_ns = cpu_time(self, now_ns), inside_ns = now_ns - self->entered_ns, mean;
-	bool entered = self->entered_ns && now_ns > self->entered_ns;
+	u64 cpu_ns = cpu_time(self, now_ns), inside_ns = 0, mean;
 	u32 desired;
 
 	__sync_fetch_and_add(&globals.exits, 1);
 	self->left_ns = now_ns;
+	if (self->entered_ns && now_ns > self->entered_ns)
+		inside_ns = now_ns - self->entered_ns;
 	bpf_spin_lock(&vm->lock);
 	add_times(vm, cpu_ns, 0);
 	mean = vm->vcpus ? vm->windows / vm->vcpus : 0;
@@ -100,8 +101,7 @@ static __always_inline u32 pause_exit(struct vcpu_state *self, struct vm_state *
 	vm->sums.mean_units += mean;
 	vm->sums.window_units += exit->window;
 	vm->sums.exits++;
-	if (entered && exit->window)
-		add_spun(&vm->sums, inside_ns, exit->window);
+	add_spun(&vm->sums, inside_ns, exit->window);
 	if (unspin_epoch_add_exit(&vm->epoch, exit->window))
 		end_epoch(vm, &ended, now_ns);
 	desired = vm->wanted;

@@ -42,16 +42,10 @@ static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 	bpf_spin_unlock(&vm->lock);
 }
 
-/*
- * A window was spun through. Every exit means that so many units passed since the entry, and often the guest did other work
- * between waits; the quickest, by the unit, did the least of it. Neither product leaves 64 bits: a window that took longer than
- * 4 s is left out, and windows have 32 bits.
- */
+/* A window was spun through. Under the lock. */
 static __always_inline void add_spun(struct unspin_window_sums *sums, u64 inside_ns, u32 window)
 {
-	if (inside_ns > 0xffffffffull)
-		return;
-	if (sums->spun_units && inside_ns * sums->spun_units >= sums->spun_ns * window)
+	if (!unspin_window_is_quicker(inside_ns, window, sums->spun_ns, sums->spun_units))
 		return;
 	sums->spun_ns = inside_ns;
 	sums->spun_units = window;

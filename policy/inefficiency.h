@@ -79,8 +79,22 @@ static inline _Bool unspin_window_is_honoured(unspin_u64 inside_ns, unspin_u64 u
 #define UNSPIN_PAUSE_LEAST_PS 1000u
 
 /*
- * The mean time of one unit, picoseconds, in exits that spun through a whole window: their time in the guest and the sum of
- * their windows. UNSPIN_UNKNOWN: there was none, or windows are ignored.
+ * Whether a window of so many units, after so long in the guest, was spun through quicker by the unit than the quickest so far
+ * (of 0 units: there is none yet). Every exit means that so many units passed since the entry, and often the guest did other
+ * work between waits; the quickest did the least of it. Neither product leaves 64 bits: what took 4 s or longer, or is
+ * unknown, is left out.
+ */
+static inline _Bool unspin_window_is_quicker(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 quickest_ns,
+					     unspin_u64 quickest_units)
+{
+	if (inside_ns == 0 || inside_ns >= UNSPIN_UNKNOWN_HALF || units == 0 || units >= UNSPIN_UNKNOWN_HALF)
+		return 0;
+	return quickest_units == 0 || inside_ns * quickest_units < quickest_ns * units;
+}
+
+/*
+ * The time of one unit, picoseconds, by a window that was spun through: its time in the guest, and its units.
+ * UNSPIN_UNKNOWN: there was none, or windows are ignored.
  */
 static inline unspin_u64 unspin_window_unit_ps(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps)
 {

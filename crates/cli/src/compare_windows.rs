@@ -42,8 +42,8 @@ const COLUMNS: &[Column] = &[
 /// Who sets the windows of the VMs that run.
 pub struct Windows {
     wanted: bool,
-    /// What KVM was loaded with.
-    base: u32,
+    /// What KVM was loaded with; `None`: not known.
+    base: Option<u32>,
     steerer: Option<WindowSteerer>,
 }
 
@@ -52,7 +52,7 @@ impl Windows {
     pub fn new(wanted: bool) -> Windows {
         Windows {
             wanted,
-            base: 0,
+            base: None,
             steerer: None,
         }
     }
@@ -62,7 +62,7 @@ impl Windows {
     /// # Errors
     /// As [`WindowSteerer::attach`].
     pub fn start(&mut self, base: Option<u32>) -> Result<(), Failure> {
-        self.base = base.unwrap_or(0);
+        self.base = base;
         self.set(None)
     }
 
@@ -74,15 +74,16 @@ impl Windows {
     /// From now on windows are that policy's; `None`: KVM's own.
     ///
     /// # Errors
-    /// As [`WindowSteerer::attach`].
+    /// As [`WindowSteerer::attach`]; when KVM's own is not known, and so could not be told from what a policy left behind.
     pub fn set(&mut self, policy: Option<WindowPolicy>) -> Result<(), Failure> {
         if !self.wanted {
             return Ok(());
         }
         // One at a time: who comes takes the module that who goes has taken out.
         self.stop();
+        let kvms_own = self.base.map(WindowPolicy::Fixed);
         let options = WindowOptions {
-            policy: policy.unwrap_or(WindowPolicy::Fixed(self.base)),
+            policy: policy.or(kvms_own).ok_or_else(no_window)?,
             processes: vec![std::process::id()],
             module: None,
         };
@@ -123,6 +124,14 @@ impl Windows {
             epochs: epochs.iter().map(mean_of).collect(),
         }))
     }
+}
+
+fn no_window() -> Failure {
+    Failure::Usage(
+        "windows cannot be compared: KVM does not say which window it was loaded with. Load kvm_amd or kvm_intel with \
+         pause-loop exits (`unspin doctor` says whether this CPU has them)"
+            .into(),
+    )
 }
 
 fn since(begin: &WindowSums, end: &WindowSums) -> WindowSums {

@@ -42,6 +42,14 @@ fn a_sample_costs_its_windows_and_their_handling() {
     assert_eq!(between.spun_units, 3_000);
 }
 
+/// No window of 0, and none of the policy before: columns of KVM's own are refused where it is not known.
+#[test]
+fn a_window_that_is_not_known_is_not_set() {
+    let refused = Windows::new(true).start(None).expect_err("not known");
+    assert!(matches!(&refused, Failure::Usage(says) if says.contains("kvm_amd")));
+    assert!(Windows::new(false).start(None).is_ok(), "nobody sets any");
+}
+
 #[test]
 fn columns_have_rows_where_their_windows_were_set() {
     let windows = (Of::Policy(0), [960.0; 4]);

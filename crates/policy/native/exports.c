@@ -68,6 +68,12 @@ _Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, u
 	return unspin_window_is_honoured(inside_ns, units, least_unit_ps);
 }
 
+_Bool unspin_export_window_is_quicker(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 quickest_ns,
+				      unspin_u64 quickest_units)
+{
+	return unspin_window_is_quicker(inside_ns, units, quickest_ns, quickest_units);
+}
+
 unspin_u64 unspin_export_window_unit_ps(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps)
 {
 	return unspin_window_unit_ps(inside_ns, units, least_unit_ps);

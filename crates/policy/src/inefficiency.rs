@@ -86,8 +86,20 @@ pub fn window_is_honoured(inside_ns: u64, units: u64, least_unit_ps: u64) -> boo
     unsafe { raw::unspin_export_window_is_honoured(inside_ns, units, least_unit_ps) }
 }
 
-/// The mean time of one unit of the window, picoseconds, in exits that spun through a whole one; `None`: there was none, or
-/// windows are ignored.
+/// Whether a window of so many units was spun through quicker, by the unit, than the quickest so far; `quickest_units` is 0 where
+/// there is none yet. What took 4 s or longer, or is 0, never is.
+pub fn window_is_quicker(
+    inside_ns: u64,
+    units: u64,
+    quickest_ns: u64,
+    quickest_units: u64,
+) -> bool {
+    // SAFETY: a function of numbers alone.
+    unsafe { raw::unspin_export_window_is_quicker(inside_ns, units, quickest_ns, quickest_units) }
+}
+
+/// The time of one unit of the window, picoseconds, by one that was spun through; `None`: there was none, or windows are
+/// ignored.
 pub fn window_unit_ps(inside_ns: u64, units: u64, least_unit_ps: u64) -> Option<u64> {
     // SAFETY: a function of numbers alone.
     let unit_ps = unsafe { raw::unspin_export_window_unit_ps(inside_ns, units, least_unit_ps) };

@@ -25,7 +25,9 @@ pub use deboost::{Deboost, DeboostPair};
 pub use ecs::{
     ECS_EXTRA_NS, Ecs, EcsAccount, EcsClass, EcsCounters, eschd_spins, pcpu_overloaded, schd_spins,
 };
-pub use inefficiency::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_unit_ps};
+pub use inefficiency::{
+    EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_is_quicker, window_unit_ps,
+};
 pub use lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
 pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
 pub use pause_loop::{Pace, PauseHardware, PauseLoop, Spin};

@@ -2,7 +2,9 @@
 //! Ruling 17 in integers: APPLE's sums, and what is not known.
 
 use proptest::prelude::*;
-use unspin_policy::{EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_unit_ps};
+use unspin_policy::{
+    EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_is_quicker, window_unit_ps,
+};
 
 fn epoch(window: Option<u32>, handling_ns: u64, cpu_ns: u64) -> Epoch {
     let mut epoch = Epoch::default();
@@ -73,6 +75,38 @@ fn the_time_of_a_unit_is_measured_where_windows_are_honoured() {
         None,
         "does not fit"
     );
+}
+
+/// 100 PAUSEs after 10 us in the guest are quicker, by the PAUSE, than 200 after 30 us, and neither is after work of 1 ms.
+#[test]
+fn the_window_that_was_spun_through_quickest() {
+    let mut quickest = (0, 0);
+    let mut see = |inside_ns, units| {
+        if window_is_quicker(inside_ns, units, quickest.0, quickest.1) {
+            quickest = (inside_ns, units);
+        }
+        quickest
+    };
+    assert_eq!(see(0, 100), (0, 0), "not measured");
+    assert_eq!(see(1_000, 0), (0, 0), "no window");
+    assert_eq!(see(30_000, 200), (30_000, 200), "the first");
+    assert_eq!(see(1_000_000, 100), (30_000, 200));
+    assert_eq!(see(10_000, 100), (10_000, 100));
+    assert_eq!(see(20_000, 200), (10_000, 100), "a tie keeps it");
+    assert_eq!(see(19_999, 200), (19_999, 200));
+    // What is unknown, or took 4 s, is no measurement, whatever its window.
+    let most = u64::from(u32::MAX);
+    for unknown in [
+        (most, most),
+        (1, most),
+        (most, 1),
+        (u64::MAX, 1),
+        (1, u64::MAX),
+    ] {
+        assert_eq!(see(unknown.0, unknown.1), (19_999, 200), "{unknown:?}");
+    }
+    assert!(window_is_quicker(most - 1, 1, 0, 0));
+    assert!(window_is_quicker(most - 2, most - 1, most - 1, most - 1));
 }
 
 proptest! {

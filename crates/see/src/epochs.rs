@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Inefficiency by epoch: `policy/inefficiency.h` over a stream of events (rulings 17, 18, 19).
 
-use unspin_policy::{Epoch, PAUSE_LEAST_PS, Run, window_is_honoured};
+use unspin_policy::{Epoch, PAUSE_LEAST_PS, Run, window_is_honoured, window_is_quicker};
 
 /// Epochs kept of one VM; later ones are counted and left out.
 const EPOCHS_MAX: usize = 65_536;
@@ -42,7 +42,7 @@ pub struct Epochs {
     begin_ns: Option<u64>,
     epoch: Epoch,
     broken: bool,
-    /// Exits that spun through a whole window, by what they took: the sums of both.
+    /// Of the window that was spun through quickest: its time in the guest, and the window.
     spun_ns: u64,
     spun_units: u64,
 }
@@ -74,10 +74,10 @@ impl Epochs {
     /// end, so its time in the guest is that of one whole window. `run` is the run that it belongs to by now, which host
     /// interrupts end.
     pub fn add_time(&mut self, run: &Run, window: Option<u32>, inside_ns: u32) {
-        // A time that has reached its largest value is not known.
-        if let (true, Some(window), true) = (run.exits() > 1, window, inside_ns != u32::MAX) {
-            self.spun_ns = self.spun_ns.saturating_add(inside_ns.into());
-            self.spun_units = self.spun_units.saturating_add(window.into());
+        let (inside_ns, units) = (u64::from(inside_ns), u64::from(window.unwrap_or(0)));
+        let quicker = window_is_quicker(inside_ns, units, self.spun_ns, self.spun_units);
+        if run.exits() > 1 && quicker {
+            (self.spun_ns, self.spun_units) = (inside_ns, units);
         }
     }
 
@@ -122,7 +122,7 @@ impl Epochs {
         }
     }
 
-    /// Mean time of one unit in exits that spun through a whole window, picoseconds; `None` without any.
+    /// Time of one unit of the window that was spun through quickest, picoseconds; `None` without any.
     pub fn measured_ps(&self) -> Option<u64> {
         let ps = u128::from(self.spun_ns) * 1000;
         u64::try_from(ps.checked_div(self.spun_units.into())?).ok()

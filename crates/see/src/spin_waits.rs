@@ -14,6 +14,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use unspin_events::{Event, What};
+use unspin_policy::window_is_quicker;
 
 use crate::histogram::WaitHistogram;
 
@@ -31,8 +32,9 @@ pub struct WindowTimes(BTreeMap<u32, WindowTime>);
 /// Of one VM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct WindowTime {
-    /// Picoseconds of one unit of the window (a PAUSE, or a TSC cycle).
-    unit_ps: Option<u64>,
+    /// Of the window that was spun through quickest: its time in the guest, and the window.
+    spun_ns: u64,
+    spun_units: u64,
     /// The smallest window that was seen.
     smallest: Option<u32>,
     /// The soonest exit of those whose window is not known, nanoseconds.
@@ -55,16 +57,19 @@ impl WindowTimes {
             return;
         }
         let inside_ns = u64::from(inside_ns);
-        let lower = |known: &mut Option<u64>, new: u64| {
-            *known = Some(known.map_or(new, |known| known.min(new)));
-        };
         let time = self.0.entry(vm).or_default();
         match window.filter(|&window| window > 0) {
             Some(window) => {
-                lower(&mut time.unit_ps, inside_ns * 1_000 / u64::from(window));
+                let units = u64::from(window);
+                if window_is_quicker(inside_ns, units, time.spun_ns, time.spun_units) {
+                    (time.spun_ns, time.spun_units) = (inside_ns, units);
+                }
                 time.smallest = Some(time.smallest.map_or(window, |known| known.min(window)));
             }
-            None => lower(&mut time.unknown_ns, inside_ns),
+            None => {
+                let soonest_ns = time.unknown_ns.unwrap_or(inside_ns);
+                time.unknown_ns = Some(soonest_ns.min(inside_ns));
+            }
         }
     }
 
@@ -77,7 +82,8 @@ impl WindowTimes {
     fn window_ns(&self, vm: u32, window: Option<u32>) -> Option<u64> {
         let time = self.0.get(&vm)?;
         match window.filter(|&window| window > 0) {
-            Some(window) => Some(time.unit_ps?.saturating_mul(window.into()) / 1_000),
+            // Both are below 2^32.
+            Some(window) => (time.spun_ns * u64::from(window)).checked_div(time.spun_units),
             None => time.unknown_ns,
         }
     }

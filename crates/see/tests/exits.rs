@@ -375,6 +375,26 @@ fn the_record_of_ipis() {
     assert_eq!(longest.delay_ns, Some(100_000));
 }
 
+/// An exit that came after work as well does not make the window longer: the unit is that of the quickest.
+#[test]
+fn the_quickest_window_says_how_long_a_unit_takes() {
+    let mut stream = two_running();
+    for _ in 0..3 {
+        stream.exit(0, 0, LOCK).entry(0, 0);
+    }
+    let slow = stream.events.len();
+    for _ in 0..3 {
+        stream.exit(0, 0, LOCK).entry(0, 0);
+    }
+    for event in &mut stream.events[slow..] {
+        if let What::PauseExit { inside_ns, .. } = &mut event.what {
+            *inside_ns *= 7;
+        }
+    }
+    let unit_ps = vm0(&stream).epochs.unit_ps(WindowUnit::Pauses);
+    assert_eq!(unit_ps, Some(100_000));
+}
+
 #[test]
 fn runs_and_epochs() {
     let mut stream = two_running();

@@ -17,7 +17,7 @@ use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use unspin_abi as abi;
-use unspin_policy::{AppleRule, Control, WindowRule};
+use unspin_policy::{AppleRule, Control, WindowRule, window_is_quicker};
 use unspin_steering::{AppleNumbers, WindowPolicy};
 
 use crate::{Error, bytes, kernel, load};
@@ -142,10 +142,8 @@ fn add(all: &mut WindowSums, one: &WindowSums) {
     all.mean_units += one.mean_units;
     all.handling_ns += one.handling_ns;
     all.cpu_ns += one.cpu_ns;
-    // The quicker of two: guests may wait in different loops, and the least has the least else in it.
-    let products =
-        |a: &WindowSums, b: &WindowSums| u128::from(a.spun_ns) * u128::from(b.spun_units);
-    if all.spun_units == 0 || (one.spun_units > 0 && products(one, all) < products(all, one)) {
+    // Guests may wait in different loops, and the least has the least else in it.
+    if window_is_quicker(one.spun_ns, one.spun_units, all.spun_ns, all.spun_units) {
         (all.spun_ns, all.spun_units) = (one.spun_ns, one.spun_units);
     }
 }
