@@ -3,7 +3,7 @@
  * window.h - what bpf/window.bpf.c and crates/agent share: options set before the load, an epoch of a VM, as it ends, and
  * sums that need no epoch to end.
  *
- * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel).
+ * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel); thresholds in turns of waiting loops.
  */
 #ifndef UNSPIN_ABI_WINDOW_H
 #define UNSPIN_ABI_WINDOW_H
@@ -22,11 +22,17 @@ struct unspin_window_options {
 	unspin_u32 upper;
 	unspin_u32 delta;
 	unspin_u32 everyone; /* 1: every VM; 0: those of the processes named */
+	unspin_u32 bound;    /* enum unspin_spin_bound of policy/spin_threshold.h */
+	unspin_u32
+		tells; /* bound by threshold: 1: guests are told, but for processes of which something else is said */
 	unspin_u64 cycle_ps; /* Intel: time of a TSC cycle; 0: a unit's time is measured */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_window_options, 48);
+UNSPIN_ASSERT_SIZE(struct unspin_window_options, 56);
 
-/* 1,000 pause-loop exits of a VM (rulings 17 to 19). */
+/*
+ * 1,000 pause-loop exits of a VM (rulings 17 to 19). Where the guests' thresholds are set instead of windows these are the exits
+ * that policy/spin_threshold.h counts, and a window is a threshold, in turns.
+ */
 struct unspin_window_epoch {
 	unspin_u32 vm;	    /* number in order of appearance */
 	unspin_u32 process; /* of its VMM */
@@ -63,7 +69,9 @@ struct unspin_window_globals {
 	unspin_u64 refusals;	/* windows that the module would not change */
 	unspin_u64 lost_epochs; /* no room in the ring */
 	unspin_u64 left_alone;	/* exits of vCPUs for which there was no memory */
+	unspin_u64 hints;	/* vCPUs whose guests have a page to be told in */
+	unspin_u64 lost_hints;	/* pages that could not be read or written, or lacked the magic */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_window_globals, 56);
+UNSPIN_ASSERT_SIZE(struct unspin_window_globals, 72);
 
 #endif

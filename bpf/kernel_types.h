@@ -85,10 +85,14 @@ struct kvm {
 	struct kvm_memslots *memslots[2];
 	int created_vcpus;
 };
+struct kvm_vcpu_arch {
+	unsigned long regs[17]; /* arch/x86/include/asm/kvm_host.h: enum kvm_reg, RAX first */
+};
 struct kvm_vcpu {
 	struct kvm *kvm;
 	int vcpu_id;
 	int vcpu_idx; /* below created_vcpus */
+	struct kvm_vcpu_arch arch;
 };
 
 /* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */
@@ -99,6 +103,7 @@ struct vmcb_control_area {
 struct vmcb_save_area {
 	u8 cpl;
 	u64 rip;
+	u64 rax;
 };
 struct vmcb {
 	struct vmcb_control_area control;

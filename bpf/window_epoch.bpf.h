@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * window_epoch.bpf.h - a VM's epochs of pause-loop exits: the time that goes into one, and what follows from one that is over
+ * window_epoch.bpf.h - a VM's epochs of exits: the time that goes into one, and what follows from one that is over
  * (rulings 17 to 19).
  */
 #ifndef UNSPIN_BPF_WINDOW_EPOCH_H
@@ -89,6 +89,36 @@ static __always_inline void write_epoch(const struct unspin_window_epoch *ended)
 {
 	if (bpf_ringbuf_output(&epochs, (void *)ended, sizeof(*ended), BPF_RB_NO_WAKEUP))
 		__sync_fetch_and_add(&globals.lost_epochs, 1);
+}
+
+/*
+ * An exit that counts, with the window in force at it and the time in the guest that this window passed in (0: not known): into
+ * the VM's epoch, which may be over with it. The VM's window from now on.
+ */
+static __always_inline u32 count_exit(struct vcpu_state *self, struct vm_state *vm, u32 window, u64 inside_ns,
+				      u64 now_ns)
+{
+	struct unspin_window_epoch ended = {};
+	u64 cpu_ns = cpu_time(self, now_ns), mean;
+	u32 desired;
+
+	__sync_fetch_and_add(&globals.exits, 1);
+	self->left_ns = now_ns;
+	bpf_spin_lock(&vm->lock);
+	add_times(vm, cpu_ns, 0);
+	mean = vm->vcpus ? vm->windows / vm->vcpus : 0;
+	vm->mean_units += mean;
+	vm->sums.mean_units += mean;
+	vm->sums.window_units += window;
+	vm->sums.exits++;
+	add_spun(&vm->sums, inside_ns, window);
+	if (unspin_epoch_add_exit(&vm->epoch, window))
+		end_epoch(vm, &ended, now_ns);
+	desired = vm->wanted;
+	bpf_spin_unlock(&vm->lock);
+	if (ended.exits)
+		write_epoch(&ended);
+	return desired;
 }
 
 #endif

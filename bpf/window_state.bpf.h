@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * window_state.bpf.h - what is kept of each VM and of each vCPU whose pause-loop window is ours, and how it is found.
+ * window_state.bpf.h - what is kept of each VM and of each vCPU whose pause-loop window or threshold is ours, and how it is found.
  */
 #ifndef UNSPIN_BPF_WINDOW_STATE_H
 #define UNSPIN_BPF_WINDOW_STATE_H
@@ -13,6 +13,7 @@
 
 #include "../abi/window.h"
 #include "../policy/apple.h"
+#include "../policy/spin_threshold.h"
 
 /* include/linux/bpf.h; a map's value is known to have one by this name. */
 struct bpf_spin_lock {
@@ -24,8 +25,8 @@ struct vm_state {
 	u32 number;
 	u32 process;
 	u32 vcpus;
-	u32 wanted; /* fixed and apple: the window of all its vCPUs */
-	u32 unused;
+	u32 wanted;	/* fixed and apple: the window of all its vCPUs */
+	u32 told;	/* 1: its guest may be told of a threshold */
 	u64 windows;	/* sum of its vCPUs' windows */
 	u64 mean_units; /* struct unspin_window_epoch */
 	u64 begin_ns;
@@ -53,6 +54,11 @@ struct vcpu_state {
 	u64 entered_ns;
 	u32 window;  /* in force from the next entry on */
 	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
+	/* window_told.bpf.h */
+	u64 hint;	 /* host address of its guest's struct unspin_hint; 0: none */
+	u64 inside_ns;	 /* in the guest since the last exit that counted */
+	u32 acknowledge; /* 1: it has registered and not been answered */
+	u32 changed;	 /* 1: its threshold has changed since the last exit that counted */
 };
 
 struct {
@@ -69,6 +75,14 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } processes SEC(".maps");
+
+/* Whether guests of a process are told of thresholds (1) or not (0), where that differs from everyone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} told_processes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -98,11 +112,14 @@ static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 {
 	struct unspin_apple_rule apple = apple_rule();
 	struct vm_state *vm = vm_at(kvm), fresh = {};
+	u32 *told;
 
 	if (vm)
 		return vm;
 	fresh.number = __sync_fetch_and_add(&globals.vms, 1);
 	fresh.process = bpf_get_current_pid_tgid() >> 32;
+	told = bpf_map_lookup_elem(&told_processes, &fresh.process);
+	fresh.told = told ? *told : options.tells;
 	fresh.begin_ns = now_ns;
 	unspin_apple_start(&apple, &fresh.apple);
 	fresh.wanted =
@@ -110,6 +127,12 @@ static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 	/* Of two vCPUs that come at once one makes it; the other's number stays unused. */
 	bpf_map_update_elem(&vms, &kvm, &fresh, BPF_NOEXIST);
 	return vm_at(kvm);
+}
+
+/* Most tasks have no storage at all: spares them the call. */
+static __always_inline struct vcpu_state *state_of(struct task_struct *task)
+{
+	return task->bpf_storage ? bpf_task_storage_get(&vcpus, task, NULL, 0) : NULL;
 }
 
 /* The state of the current thread, which serves `vcpu`; NULL where it is not to be touched. */
@@ -132,7 +155,8 @@ static __always_inline struct vcpu_state *serving(struct kvm_vcpu *vcpu, u64 now
 		return NULL;
 	}
 	/* Some VM has gone, and it was not this one's. */
-	if (self->vcpu == (u64)vcpu && self->vm == (u64)vcpu->kvm && self->window) {
+	if (self->vcpu == (u64)vcpu && self->vm == (u64)vcpu->kvm &&
+	    (self->window || options.bound == UNSPIN_BOUND_THRESHOLD)) {
 		self->destroyed = globals.destroyed;
 		return self;
 	}

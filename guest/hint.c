@@ -54,6 +54,7 @@ void hint_register(struct vcpu *self)
 	/* What a host that has gone said last; one that is there says it anew. */
 	set32(&hint->vcpu_preempted, 0);
 	set32(&hint->pcpu_overloaded, 0);
+	set32(&hint->spin_turns, 0);
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_HINT, address, 0);
 	acknowledged = *(volatile unspin_u32 *)&hint->acknowledged == UNSPIN_HINT_MAGIC;
 	self->statistics->hint_registrations++;

@@ -23,7 +23,8 @@ void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, 
 	self->turn.stall_at_turns = self->turn.wait_begin_turns + PARAMETERS->stall_turns + 1;
 	self->turn.help_at_turns = ~0ull;
 	if (kind == UNSPIN_WAIT_LOCK && PARAMETERS->help_after_turns)
-		self->turn.help_at_turns = self->turn.wait_begin_turns + PARAMETERS->help_after_turns;
+		self->turn.help_at_turns =
+			self->turn.wait_begin_turns + platform_spin_turns(PARAMETERS->help_after_turns);
 	notice_next(self);
 	self->turn.wait_stolen_ns = steal_time_ns(self);
 	self->turn.wait.begin_tsc = rdtsc();
@@ -69,7 +70,7 @@ void wait_noticed(struct vcpu *self)
 		wait_stalled(self);
 	}
 	if (turns == self->turn.help_at_turns) {
-		self->turn.help_at_turns += PARAMETERS->help_after_turns;
+		self->turn.help_at_turns += platform_spin_turns(PARAMETERS->help_after_turns);
 		vcpu_asks_for_help(self);
 	}
 	notice_next(self);

@@ -5,7 +5,8 @@
  * Source: Friebel and Biemueller 2008, "Helping locks", ruling 2: the call is anonymous, the host chooses whom to run instead.
  * His threshold lies between ordinary waits and preemption waits ("Threshold", ruling 4; `unspin threshold` finds it); ours
  * by default is the stall of VEE'13 (2,048 turns, claim O05), and the call is repeated after as many again. Threads: sched_yield.
- * Fairness: FIFO. Limits: as ticket.h.
+ * Where the host
+ * says how long (platform_spin_turns()), that is the threshold. Fairness: FIFO. Limits: as ticket.h.
  */
 #ifndef UNSPIN_LOCKS_HELPING_H
 #define UNSPIN_LOCKS_HELPING_H
@@ -16,7 +17,8 @@
 
 struct helping_lock {
 	struct ticket_lock ticket;
-	unspin_u32 after_turns; /* 1 or more; never changes after init */
+	unspin_u32
+		after_turns; /* 1 or more; never changes after init. The host may say otherwise: platform_spin_turns() */
 };
 
 /* Before anybody else can see the lock, with a threshold of one's own, 1 to PLATFORM_FOREVER (never). */
@@ -37,7 +39,7 @@ static inline void helping_lock(struct helping_lock *lock)
 {
 	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->ticket.tail, 1);
 
-	while (!platform_wait_until_for(&lock->ticket.head, ticket, lock->after_turns))
+	while (!platform_wait_until_for(&lock->ticket.head, ticket, platform_spin_turns(lock->after_turns)))
 		platform_help();
 }
 

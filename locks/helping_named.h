@@ -38,7 +38,8 @@ static inline void helping_named_lock(struct helping_named_lock *lock)
 
 	while ((holder = platform_compare_exchange_acquire(&lock->holder, 0, self)) != 0) {
 		/* The same one all the while: a word that changes is a lock that is handed on. */
-		if (platform_wait_while(&lock->holder, holder, HELPING_NAMED_AFTER_TURNS) == holder)
+		if (platform_wait_while(&lock->holder, holder, platform_spin_turns(HELPING_NAMED_AFTER_TURNS)) ==
+		    holder)
 			platform_help_named(holder - 1);
 	}
 }

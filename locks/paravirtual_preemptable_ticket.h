@@ -38,11 +38,12 @@ static inline void paravirtual_preemptable_ticket_init(struct paravirtual_preemp
 /* Returns when the caller holds the lock. It must not hold it already. */
 static inline void paravirtual_preemptable_ticket_lock(struct paravirtual_preemptable_ticket_lock *lock)
 {
-	unspin_u32 waiter = platform_waiter();
-	unspin_u32 turns = sleepers_knows(waiter) ? PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_TURNS : PLATFORM_FOREVER;
+	unspin_u32 waiter = platform_waiter(), turns = PLATFORM_FOREVER;
 
 	preemptable_ticket_queue(&lock->ticket);
 	while (platform_exchange_acquire(&lock->ticket.taken, 1) != 0) {
+		if (sleepers_knows(waiter))
+			turns = platform_spin_turns(PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_TURNS);
 		if (platform_wait_while(&lock->ticket.taken, 1, turns) == 0)
 			continue;
 		sleepers_enter(&lock->sleepers, waiter);

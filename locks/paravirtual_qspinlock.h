@@ -3,7 +3,7 @@
  * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when it is their turn.
  *
  * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. Who arrives may steal the lock while somebody queues, unless the first
- * of the queue asks to be spared (pending); a waiter halts after 2^15 turns, or as soon as the one before it is halted or
+ * of the queue asks to be spared (pending); a waiter halts after 2^15 turns (or as the host says, platform_spin_turns()), or as soon as the one before it is halted or
  * preempted, looked at every 256 turns (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
  * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
  * Hints: a wrong one makes a waiter halt early, which costs a kick.
@@ -82,13 +82,22 @@ static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_loc
 	}
 }
 
+/* Looks of a wait before it halts: each after LOOK_TURNS turns, one at least. */
+static inline unspin_u32 paravirtual_qspinlock_rounds(void)
+{
+	unspin_u32 turns = platform_spin_turns(PARAVIRTUAL_QSPINLOCK_HALT_TURNS);
+
+	return (turns - 1) / PARAVIRTUAL_QSPINLOCK_LOOK_TURNS + 1;
+}
+
 /* pv_wait_node(), until it is first in the queue. */
 static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node *node,
 					      const struct paravirtual_qspinlock_node *before)
 {
 	for (;;) {
-		for (unspin_u32 turns = 0; turns < PARAVIRTUAL_QSPINLOCK_HALT_TURNS;
-		     turns += PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) {
+		unspin_u32 rounds = paravirtual_qspinlock_rounds();
+
+		for (unspin_u32 round = 0; round < rounds; round++) {
 			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) == 0)
 				return;
 			if (platform_load_relaxed(&before->state) != PARAVIRTUAL_QSPINLOCK_RUNNING ||
@@ -109,12 +118,11 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 						    struct paravirtual_qspinlock_node *node)
 {
 	for (;;) {
-		unspin_u32 value;
+		unspin_u32 rounds = paravirtual_qspinlock_rounds(), value;
 
 		platform_store_relaxed(&node->state, PARAVIRTUAL_QSPINLOCK_RUNNING);
 		platform_fetch_or_ordered(&lock->value, QSPINLOCK_PENDING);
-		for (unspin_u32 turns = 0; turns < PARAVIRTUAL_QSPINLOCK_HALT_TURNS;
-		     turns += PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) {
+		for (unspin_u32 round = 0; round < rounds; round++) {
 			if (paravirtual_qspinlock_try(lock, 0, QSPINLOCK_PENDING))
 				return;
 			value = platform_load_relaxed(&lock->value);

@@ -3,7 +3,7 @@
  * paravirtual_ticket.h - a ticket lock whose waiters halt when it takes long, and whose holder kicks the next.
  *
  * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a waiter halts
- * after 2,048 turns, whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
+ * after 2,048 turns (or as the host says), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
  * CPU of waiters away, and still hands the lock to a waiter that may be descheduled. Limits: as ticket.h; a waiter
  * whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
  */
@@ -45,14 +45,19 @@ static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock,
 	sleepers_leave(&lock->sleepers, waiter);
 }
 
+/* How long a waiter of that number spins until it halts. */
+static inline unspin_u32 paravirtual_ticket_turns(unspin_u32 waiter)
+{
+	return sleepers_knows(waiter) ? platform_spin_turns(PARAVIRTUAL_TICKET_HALT_TURNS) : PLATFORM_FOREVER;
+}
+
 /* Returns when the caller holds the lock. It must not hold it already. */
 static inline void paravirtual_ticket_lock(struct paravirtual_ticket_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
 	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->ticket.tail, 1);
-	unspin_u32 turns = sleepers_knows(waiter) ? PARAVIRTUAL_TICKET_HALT_TURNS : PLATFORM_FOREVER;
 
-	while (!platform_wait_until_for(&lock->ticket.head, ticket, turns))
+	while (!platform_wait_until_for(&lock->ticket.head, ticket, paravirtual_ticket_turns(waiter)))
 		paravirtual_ticket_halt(lock, waiter, ticket);
 }
 

@@ -109,6 +109,12 @@ static inline void platform_help_named(unspin_u32 waiter);
  */
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
+/*
+ * How many turns a waiter spins before it halts or asks for help: what the host says (`spin_turns` of abi/hint.h), or `own`, 1 or
+ * more, where it says nothing. It may change from one call to the next; a lock asks anew for each wait, and bounds no correctness
+ * by it.
+ */
+static inline unspin_u32 platform_spin_turns(unspin_u32 own);
 /* Tasks that could run on this vCPU, the caller included: 1 or more. */
 static inline unspin_u32 platform_runnable_tasks(void);
 /* Whether a task is on a vCPU, and that on a pCPU. */

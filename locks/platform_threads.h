@@ -256,6 +256,12 @@ static inline _Bool platform_is_overloaded(void)
 	return 0;
 }
 
+/* Nobody sets it for threads. */
+static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+{
+	return own;
+}
+
 /* A thread is a vCPU with one task. */
 static inline unspin_u32 platform_runnable_tasks(void)
 {

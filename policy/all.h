@@ -26,6 +26,7 @@
 #include "ple_reason.h"
 #include "ple_run.h"
 #include "ple_window.h"
+#include "spin_threshold.h"
 #include "wakeup.h"
 
 #endif

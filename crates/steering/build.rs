@@ -28,7 +28,8 @@ fn embedded(root: &Path) -> String {
             let wanted = match folder {
                 "bpf" => {
                     name.starts_with("steer")
-                        || ["kernel_types.h", "ipi_match.bpf.h"].contains(&&*name)
+                        || ["kernel_types.h", "ipi_match.bpf.h", "guest_memory.bpf.h"]
+                            .contains(&&*name)
                 }
                 _ => name.ends_with(".h"),
             };

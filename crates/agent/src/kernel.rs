@@ -82,6 +82,15 @@ const NEEDED_FOR_WINDOWS: [Need; 4] = [
     (Kind::Typedef, "sched_switch", "vmlinux"),
 ];
 
+/// Guests' spin thresholds.
+const NEEDED_FOR_THRESHOLDS: [Need; 5] = [
+    (Kind::Typedef, "kvm_exit", "kvm"),
+    (Kind::Typedef, "kvm_entry", "kvm"),
+    (Kind::Typedef, "kvm_hypercall", "kvm"),
+    (Kind::Function, "kvm_destroy_vm", "kvm"),
+    (Kind::Typedef, "sched_switch", "vmlinux"),
+];
+
 /// A dry run; without function tracing it does not see yields, and that is said.
 const NEEDED_FOR_DRY_RUN: [Need; 4] = [
     (Kind::Typedef, "kvm_entry", "kvm"),
@@ -106,6 +115,11 @@ pub(crate) fn check_for_dry_run() -> Result<(), Error> {
 /// The same for those that set windows.
 pub(crate) fn check_for_windows() -> Result<(), Error> {
     check_for(&NEEDED_FOR_WINDOWS)
+}
+
+/// The same for those that set thresholds.
+pub(crate) fn check_for_thresholds() -> Result<(), Error> {
+    check_for(&NEEDED_FOR_THRESHOLDS)
 }
 
 fn check_for(needed: &[Need]) -> Result<(), Error> {

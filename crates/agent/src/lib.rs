@@ -55,6 +55,6 @@ pub use thread_hints::ThreadHints;
 pub use thread_pages::ThreadPages;
 pub use threads::monotonic_ns;
 pub use window::{
-    Vendor as WindowVendor, WindowEpoch, WindowError, WindowOptions, WindowSteerer, WindowSums,
-    WindowTotals, module_path as ple_module_path,
+    PleSource, Vendor as WindowVendor, WindowBound, WindowEpoch, WindowError, WindowOptions,
+    WindowSteerer, WindowSums, WindowTotals, module_path as ple_module_path,
 };

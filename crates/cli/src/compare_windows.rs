@@ -82,10 +82,10 @@ impl Windows {
         // One at a time: who comes takes the module that who goes has taken out.
         self.stop();
         let kvms_own = self.base.map(WindowPolicy::Fixed);
+        let policy = policy.or(kvms_own).ok_or_else(no_window)?;
         let options = WindowOptions {
-            policy: policy.or(kvms_own).ok_or_else(no_window)?,
             processes: vec![std::process::id()],
-            module: None,
+            ..WindowOptions::new(policy)
         };
         let steerer = WindowSteerer::attach(&options).map_err(anyhow::Error::from)?;
         self.steerer = Some(steerer);

@@ -14,7 +14,7 @@ use crate::{
 type Sum = fn(&Counts) -> u64;
 
 /// Sums over the whole run, by column.
-const SUMS: [(&str, Sum); 27] = [
+const SUMS: [(&str, Sum); 30] = [
     ("acquisitions", |counts| counts.statistics.acquisitions),
     ("lock_wait_ns", |counts| counts.statistics.lock_wait_ns),
     ("hold_ns", |counts| counts.statistics.hold_ns),
@@ -45,6 +45,9 @@ const SUMS: [(&str, Sum); 27] = [
     ("guest_switches", |counts| counts.statistics.guest_switches),
     ("host_ns", |counts| counts.statistics.host_ns),
     ("spin_host_ns", |counts| counts.statistics.spin_host_ns),
+    ("waits_ended", |counts| counts.statistics.waits_ended),
+    ("waited_turns", |counts| counts.statistics.waited_turns),
+    ("wait_host_ns", |counts| counts.statistics.wait_host_ns),
     ("running_ns", |counts| counts.times.running_ns),
     ("runnable_ns", |counts| counts.times.runnable_ns),
     ("halted_ns", |counts| counts.times.halted_ns),

@@ -51,6 +51,9 @@ const VM: &[Column] = &[
     Column::new("given_back", "given back", Unit::Count),
     Column::json_only("helped", Unit::Count),
     Column::json_only("boundaries_critical", Unit::Count),
+    Column::json_only("waits_ended", Unit::Count),
+    Column::json_only("waited_turns", Unit::Count),
+    Column::json_only("wait_host_ns", Unit::Nanoseconds),
 ];
 const VCPU: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
@@ -219,6 +222,9 @@ fn of_vms(scenario: &Scenario, ran: &Ran) -> Table {
             all(|counts| counts.statistics.given_back),
             all(|counts| counts.statistics.helped),
             all(|counts| counts.statistics.boundaries_critical),
+            all(|counts| counts.statistics.waits_ended),
+            all(|counts| counts.statistics.waited_turns),
+            all(|counts| counts.statistics.wait_host_ns),
         ]);
         table.push(row);
     }

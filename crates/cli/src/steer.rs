@@ -71,7 +71,12 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let mut log = log.map(DecisionFile::create).transpose()?;
     let mut named = BTreeSet::new();
     // Windows first: where they cannot be set, the scheduler need not come and go for nothing.
-    let mut windows = Windows::attach(arguments, chosen.window)?;
+    let mut windows = Windows::attach(arguments, chosen.window, &options.told)?;
+    if windows.sets_thresholds() {
+        eprintln!(
+            "unspin: no module that sets windows: guests with a hint page are told how long to spin (README, Steering)"
+        );
+    }
     let steerer = chosen.steers.then(|| Steerer::attach(&options));
     let steerer = steerer.transpose().map_err(anyhow::Error::from)?;
     match &steerer {

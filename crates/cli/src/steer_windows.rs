@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin steer --policy window=...` and `apple`: the windows of VMs, by epochs of 1,000 pause-loop exits.
+//! `unspin steer --policy window=...` and `apple`: the windows of VMs, by epochs of 1,000 pause-loop exits; or, without the module
+//! that sets windows, the spin thresholds of guests, by epochs of as many waits that the guest ended.
 
 use std::collections::BTreeMap;
 
-use unspin_agent::{WindowEpoch, WindowOptions, WindowSteerer, WindowTotals, WindowVendor};
+use unspin_agent::{
+    PleSource, Told, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
+    WindowVendor,
+};
 use unspin_report::{Column, Document, Table, Unit};
 use unspin_steering::WindowPolicy;
 
@@ -12,6 +16,7 @@ use crate::{arguments::SteerArguments, failure::Failure};
 const VM: &[Column] = &[
     Column::new("vm", "VM", Unit::Count),
     Column::new("process", "process", Unit::Text),
+    Column::new("sets", "sets", Unit::Text),
     Column::new("vcpus", "vCPUs", Unit::Count),
     Column::new("epochs", "epochs", Unit::Count),
     Column::new("window_mean", "window, mean", Unit::Count),
@@ -42,17 +47,18 @@ pub struct Windows {
 pub struct WindowsDone {
     epochs: Vec<WindowEpoch>,
     /// `None`: nothing set windows.
-    seen: Option<(WindowTotals, WindowVendor)>,
+    seen: Option<(WindowTotals, WindowBound)>,
 }
 
 impl Windows {
-    /// Sets windows from now on where a policy does.
+    /// Sets windows, or thresholds, from now on where a policy does.
     ///
     /// # Errors
     /// What is missing or in the way.
     pub fn attach(
         arguments: &SteerArguments,
         policy: Option<WindowPolicy>,
+        told: &Told,
     ) -> Result<Windows, Failure> {
         if policy.is_some() && !arguments.cgroups.is_empty() {
             return Err(Failure::Usage(
@@ -63,13 +69,20 @@ impl Windows {
         let options = policy.map(|policy| WindowOptions {
             policy,
             processes: arguments.vms.clone(),
-            module: arguments.ple_module.clone(),
+            module: source(arguments),
+            told: told.clone(),
         });
         let steerer = options.as_ref().map(WindowSteerer::attach).transpose();
         Ok(Windows {
             steerer: steerer.map_err(anyhow::Error::from)?,
             epochs: Vec::new(),
         })
+    }
+
+    /// Whether the thresholds of guests are set in place of windows.
+    pub fn sets_thresholds(&self) -> bool {
+        let bound = self.steerer.as_ref().map(WindowSteerer::bound);
+        bound == Some(WindowBound::Threshold)
     }
 
     /// Takes over what has ended since the last call.
@@ -92,32 +105,55 @@ impl Windows {
         self.look()?;
         let totals = self.steerer.as_ref().map(WindowSteerer::totals).transpose();
         let totals = totals.map_err(anyhow::Error::from)?;
-        let vendor = self.steerer.as_ref().map(WindowSteerer::vendor);
+        let bound = self.steerer.as_ref().map(WindowSteerer::bound);
         Ok(WindowsDone {
             epochs: self.epochs,
-            seen: totals.zip(vendor),
+            seen: totals.zip(bound),
         })
+    }
+}
+
+/// What `--ple-module` says.
+fn source(arguments: &SteerArguments) -> PleSource {
+    match &arguments.ple_module {
+        _ if arguments.sets_thresholds() => PleSource::Nowhere,
+        Some(file) => PleSource::File(file.clone()),
+        None => PleSource::Installed,
+    }
+}
+
+/// What is set, in one word, and the table's title.
+fn words(bound: WindowBound) -> (&'static str, &'static str) {
+    match bound {
+        WindowBound::Window(WindowVendor::Amd) => (
+            "window",
+            "Windows in PAUSEs, by epochs of 1,000 pause-loop exits",
+        ),
+        WindowBound::Window(WindowVendor::Intel) => (
+            "window",
+            "Windows in TSC cycles, by epochs of 1,000 pause-loop exits",
+        ),
+        WindowBound::Threshold => (
+            "threshold",
+            "Guests' spin thresholds in turns, by epochs of 1,000 waits that ended in a halt, a yield or a call for help",
+        ),
     }
 }
 
 impl WindowsDone {
     /// A row for each VM; with `each_epoch` also one for each epoch.
     pub fn add_tables(&self, document: &mut Document, each_epoch: bool) {
-        let Some((totals, vendor)) = &self.seen else {
+        let Some((totals, bound)) = &self.seen else {
             return;
         };
         let mut vms: BTreeMap<u32, Vec<&WindowEpoch>> = BTreeMap::new();
         for epoch in &self.epochs {
             vms.entry(epoch.vm).or_default().push(epoch);
         }
-        let unit = match vendor {
-            WindowVendor::Amd => "PAUSEs",
-            WindowVendor::Intel => "TSC cycles",
-        };
-        let title = format!("Windows in {unit}, by epochs of 1,000 pause-loop exits");
+        let (sets, title) = words(*bound);
         let mut table = Table::new("windows", title, VM);
         for (vm, epochs) in &vms {
-            table.push(row(*vm, epochs));
+            table.push(row(*vm, sets, epochs));
         }
         document.table(table);
         if each_epoch {
@@ -127,10 +163,22 @@ impl WindowsDone {
             }
             document.table(table);
         }
-        document.note(format!(
-            "{} pause-loop exits, {} windows changed, {} not let be changed, {} epochs lost, {} exits of unknown vCPUs",
-            totals.exits, totals.changes, totals.refusals, totals.lost_epochs, totals.left_alone
-        ));
+        document.note(match bound {
+            WindowBound::Window(_) => format!(
+                "{} pause-loop exits, {} windows changed, {} not let be changed, {} epochs lost, {} exits of unknown vCPUs",
+                totals.exits, totals.changes, totals.refusals, totals.lost_epochs, totals.left_alone
+            ),
+            WindowBound::Threshold => format!(
+                "{} waits, {} vCPUs with a page to be told in, {} times told another threshold, {} pages not to be read or written, \
+                 {} epochs lost, {} exits of unknown vCPUs",
+                totals.exits,
+                totals.hints,
+                totals.changes,
+                totals.lost_hints,
+                totals.lost_epochs,
+                totals.left_alone
+            ),
+        });
     }
 }
 
@@ -144,7 +192,7 @@ fn inefficiency_percent(epoch: &WindowEpoch) -> Option<f64> {
     known.then_some(epoch.inefficiency_ppm as f64 / 1e4)
 }
 
-fn row(vm: u32, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell> {
+fn row(vm: u32, sets: &str, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell> {
     let windows: Vec<f64> = epochs.iter().map(|epoch| mean_window(epoch)).collect();
     let known: Vec<f64> = epochs
         .iter()
@@ -155,6 +203,7 @@ fn row(vm: u32, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell> {
     vec![
         u64::from(vm).into(),
         last.process.to_string().into(),
+        sets.into(),
         u64::from(last.vcpus).into(),
         (epochs.len() as u64).into(),
         mean(&windows).into(),
@@ -208,10 +257,11 @@ mod tests {
             epoch(400, u64::MAX),
             epoch(600, 300_000),
         ];
-        let row = row(3, &epochs.iter().collect::<Vec<_>>());
+        let row = row(3, "window", &epochs.iter().collect::<Vec<_>>());
         let expected: Vec<unspin_report::Cell> = vec![
             3u64.into(),
             "0".into(),
+            "window".into(),
             4u64.into(),
             3u64.into(),
             Some(400.0).into(),

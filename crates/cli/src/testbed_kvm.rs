@@ -21,6 +21,8 @@ pub fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
         return Vec::new();
     }
     match Arguments::parse_from(command).command {
+        // Thresholds in their place need no module, nor a KVM that leaves windows alone.
+        Command::Steer(arguments) if arguments.sets_thresholds() => Vec::new(),
         Command::Steer(arguments) => arguments.policy.window().into_iter().collect(),
         Command::Compare(arguments) => {
             let windows = arguments.policies.iter().map(PolicyChoice::window);

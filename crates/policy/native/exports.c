@@ -68,6 +68,11 @@ _Bool unspin_export_window_is_honoured(unspin_u64 inside_ns, unspin_u64 units, u
 	return unspin_window_is_honoured(inside_ns, units, least_unit_ps);
 }
 
+_Bool unspin_export_exit_counts(unspin_u32 bound, unspin_u32 exit, unspin_u32 waits_for_lock)
+{
+	return unspin_exit_counts(bound, exit, waits_for_lock);
+}
+
 _Bool unspin_export_window_is_quicker(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 quickest_ns,
 				      unspin_u64 quickest_units)
 {

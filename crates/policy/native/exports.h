@@ -18,6 +18,7 @@ unspin_u64 unspin_export_run_add(struct unspin_ple_run *run, const struct unspin
 void unspin_export_run_count(struct unspin_ple_run_shares *shares, unspin_u64 exits, unspin_u64 vcpus);
 _Bool unspin_export_epoch_add_exit(struct unspin_epoch *epoch, unspin_u32 window);
 unspin_u64 unspin_export_inefficiency_ppm(const struct unspin_epoch *epoch, unspin_u64 unit_ps);
+_Bool unspin_export_exit_counts(unspin_u32 bound, unspin_u32 exit, unspin_u32 waits_for_lock);
 _Bool unspin_export_window_is_quicker(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 quickest_ns,
 				      unspin_u64 quickest_units);
 unspin_u64 unspin_export_window_unit_ps(unspin_u64 inside_ns, unspin_u64 units, unspin_u64 least_unit_ps);

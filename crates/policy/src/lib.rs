@@ -36,7 +36,7 @@ pub use reason::{
 };
 pub use run::{Run, RunExit, RunRule, RunShares};
 pub use wakeup::{Wakeup, WakeupParts};
-pub use window::{Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
+pub use window::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
 
 /// A fact that may be unknown, as `enum unspin_known`.
 fn known(fact: Option<bool>) -> u32 {

@@ -63,6 +63,54 @@ impl Control {
     }
 }
 
+/// What a policy for windows sets: `policy/spin_threshold.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpinBound {
+    /// The hardware's window.
+    Window,
+    /// The guests' own bound of their waits.
+    Threshold,
+}
+
+/// Why a vCPU has left its guest, as far as it says that a wait was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitExit {
+    /// For another reason.
+    None,
+    /// The hardware stopped it.
+    PauseLoop,
+    /// HLT.
+    Halt,
+    /// `KVM_HC_SCHED_YIELD`.
+    Yield,
+    /// It asks for help.
+    Help,
+}
+
+impl SpinBound {
+    /// `enum unspin_spin_bound`.
+    pub fn raw(self) -> u32 {
+        match self {
+            SpinBound::Window => raw::UNSPIN_BOUND_WINDOW,
+            SpinBound::Threshold => raw::UNSPIN_BOUND_THRESHOLD,
+        }
+    }
+
+    /// Whether an exit is one of an epoch's. `waits_for_lock`: what the guest says of its vCPU; `None`: nothing.
+    pub fn counts(self, exit: WaitExit, waits_for_lock: Option<bool>) -> bool {
+        let exit = match exit {
+            WaitExit::None => raw::UNSPIN_WAIT_EXIT_NONE,
+            WaitExit::PauseLoop => raw::UNSPIN_WAIT_EXIT_PAUSE_LOOP,
+            WaitExit::Halt => raw::UNSPIN_WAIT_EXIT_HALT,
+            WaitExit::Yield => raw::UNSPIN_WAIT_EXIT_YIELD,
+            WaitExit::Help => raw::UNSPIN_WAIT_EXIT_HELP,
+        };
+        let waits = waits_for_lock.map_or(raw::UNSPIN_UNKNOWN_HALF, u32::from);
+        // SAFETY: a function of numbers alone.
+        unsafe { raw::unspin_export_exit_counts(self.raw(), exit, waits) }
+    }
+}
+
 /// A host's rule, with the parameters of its KVM module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowRule {

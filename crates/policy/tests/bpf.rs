@@ -74,7 +74,8 @@ unsigned exits(struct all *all)
     unspin_ple_add_candidate(&all->facts, &all->candidate, all->candidate.mode);
     unspin_epoch_add_exit(&all->epoch, all->exit.other_exits);
     return unspin_ple_outcome(&all->facts) + unspin_ple_reason(&all->why) + unspin_ple_run_add(&all->run, &all->exit, 0) +
-           unspin_inefficiency_ppm(&all->epoch, 400) + unspin_window_is_quicker(all->epoch.cpu_ns, 7, 5, all->window.grow);
+           unspin_inefficiency_ppm(&all->epoch, 400) + unspin_window_is_quicker(all->epoch.cpu_ns, 7, 5, all->window.grow) +
+           unspin_exit_counts(all->window.grow, all->window.shrink, 1);
 }
 unsigned long windows(struct all *all)
 {

@@ -19,6 +19,9 @@ pub struct Lab {
     pub vendor: LabVendor,
     /// Who changes the window of pause-loop exits, by name.
     pub window_control: Option<String>,
+    /// How many turns the host tells guests with a hint page to spin before they halt or ask for help: a number, or "apple"
+    /// with or without its numbers; `None`: nothing.
+    pub spin_turns: Option<String>,
     /// Whom `kvm_vcpu_on_spin()` chooses, by name.
     pub candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver.
@@ -70,6 +73,7 @@ impl Default for Lab {
             topology: None,
             vendor: LabVendor::default(),
             window_control: None,
+            spin_turns: None,
             candidates: None,
             ignore_reschedules: false,
             ecs: LabEcs::default(),

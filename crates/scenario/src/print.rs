@@ -74,6 +74,7 @@ fn write_lab(lab: &Lab, out: &mut String) -> std::fmt::Result {
         ("scheduler", &lab.scheduler),
         ("policy", &lab.policy),
         ("window_control", &lab.window_control),
+        ("spin_turns", &lab.spin_turns),
         ("candidates", &lab.candidates),
     ] {
         if let Some(name) = name {

@@ -90,6 +90,10 @@ struct Lab {
     /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with host.ple_window_fixed.
     #[schemars(regex(pattern = WORD))]
     window_control: Option<String>,
+    /// How many turns the host tells guests with a hint page to spin before they halt or ask for help, as in "4096", or
+    /// "apple", or "apple=64/64/512/4096" (step, least, first, most); nothing when absent.
+    #[schemars(regex(pattern = WORD))]
+    spin_turns: Option<String>,
     /// Whom kvm_vcpu_on_spin() chooses; "kvm-7.2" when absent.
     #[schemars(regex(pattern = WORD))]
     candidates: Option<String>,

@@ -13,6 +13,7 @@ policy = \"loan,slice=2ms\"
 topology = \"2x4x5x2\"
 vendor = \"intel\"
 window_control = \"apple\"
+spin_turns = \"4096\"
 candidates = \"strict\"
 ignore_reschedules = true
 ecs = \"give-back\"
@@ -54,6 +55,7 @@ fn every_key() {
         }),
         vendor: LabVendor::Intel,
         window_control: some("apple"),
+        spin_turns: some("4096"),
         candidates: some("strict"),
         ignore_reschedules: true,
         ecs: LabEcs::GiveBack,

@@ -40,6 +40,7 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_PREEMPTED = 23,  /* first: vCPU of the VM; whether it is off its pCPU though it could run */
 	UNSPIN_LAB_OVERLOADED = 24, /* whether somebody else could run on this pCPU */
 	UNSPIN_LAB_RUNNABLE = 25,   /* guest tasks that could run on this vCPU, this one included */
+	UNSPIN_LAB_SPIN_TURNS = 27, /* first: the guest's own threshold; returns the one in force */
 	UNSPIN_LAB_WAKE = 26,	    /* first: vCPU of the VM, on which a task has something to look at */
 };
 

@@ -162,6 +162,11 @@ static inline _Bool platform_is_overloaded(void)
 	return unspin_lab_perform(UNSPIN_LAB_OVERLOADED, 0, 0, 0) != 0;
 }
 
+static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+{
+	return unspin_lab_perform(UNSPIN_LAB_SPIN_TURNS, 0, own, 0);
+}
+
 static inline unspin_u32 platform_runnable_tasks(void)
 {
 	return unspin_lab_perform(UNSPIN_LAB_RUNNABLE, 0, 0, 0);

@@ -10,7 +10,7 @@ use unspin_scenario::{Lab, LabEcs, LabVendor, Scenario};
 use unspin_steering::{OwnSource, Policies};
 
 use crate::{
-    LabHost, Paravirtual, SteeringModel, World,
+    LabHost, Paravirtual, SpinTurns, SteeringModel, World,
     costs::Costs,
     happening::Observer,
     lab_error::LabError,
@@ -136,6 +136,22 @@ fn host(
         window = window.with_base(base);
     }
     let default = LabHost::new(topology);
+    let spin_turns = match &lab.spin_turns {
+        Some(word) => SpinTurns::from_word(word).ok_or_else(|| LabError::Word {
+            key: "lab.spin_turns",
+            given: word.clone(),
+            known: "apple, apple=DELTA/LOWER/INITIAL/UPPER, or a number of turns".to_owned(),
+        })?,
+        None => default.spin_turns,
+    };
+    // One APPLE at a time: its epochs are of the one bound's exits or of the other's.
+    if control == Control::Apple && matches!(spin_turns, SpinTurns::Apple(_)) {
+        return Err(LabError::Word {
+            key: "lab.spin_turns",
+            given: lab.spin_turns.clone().unwrap_or_default(),
+            known: "a number of turns beside window_control = \"apple\"".to_owned(),
+        });
+    }
     let candidates = match &lab.candidates {
         Some(name) => named(
             "lab.candidates",
@@ -149,6 +165,7 @@ fn host(
         vendor,
         window,
         window_unit_ps,
+        spin_turns,
         gap_cycles: scenario.host.ple_gap.unwrap_or(default.gap_cycles),
         candidates,
         ignore_reschedules: lab.ignore_reschedules,

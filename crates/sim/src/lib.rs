@@ -19,5 +19,6 @@ pub use lab_error::LabError;
 pub use laboratory::{DEFAULT_CPUS, DEFAULT_SCHEDULER, Laboratory};
 pub use outcome::{Counts, Outcome, VcpuOutcome, run};
 pub use world::{
-    BuildError, LabHost, Paravirtual, RunError, SteeringModel, TaskTimes, VcpuStatistics, World,
+    BuildError, LabHost, Paravirtual, RunError, SpinTurns, SteeringModel, TaskTimes,
+    VcpuStatistics, World,
 };

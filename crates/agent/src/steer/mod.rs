@@ -30,6 +30,7 @@ pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
+pub(crate) use requirements::writes_memory;
 pub use slice::{SliceSource, base_slice};
 pub use tell::{Tell, Told};
 

@@ -55,7 +55,7 @@ pub(super) fn ours_is_attached() -> bool {
 
 /// Whether BPF may write into processes, as it does to tell guests: not where the kernel is locked down for integrity
 /// (LOCKDOWN_BPF_WRITE_USER, kernel/trace/bpf_trace.c, Linux 7.2). In doubt, it may: then the kernel refuses the programs.
-pub(super) fn writes_memory() -> bool {
+pub(crate) fn writes_memory() -> bool {
     // Of a type that has the same helpers as our programs, but can be tried.
     ProgramType::RawTracepoint
         .is_helper_supported(libbpf_sys::BPF_FUNC_probe_write_user)

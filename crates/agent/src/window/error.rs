@@ -56,6 +56,16 @@ pub enum WindowError {
         "the kernel module unspin_ple is loaded with another layout than this KVM's: `rmmod unspin_ple` first"
     )]
     OtherLayout,
+    /// Thresholds have no such policy.
+    #[error(
+        "window=kvm is KVM's rule for its own window, which the kernel module unspin_ple sets: guests' spin thresholds are set by apple and window=N"
+    )]
+    NeedsTheModule,
+    /// BPF may write no guest memory.
+    #[error(
+        "this kernel is locked down: BPF may not tell guests how long to spin (lockdown=integrity, or Secure Boot); the kernel module unspin_ple, signed for it, sets windows instead"
+    )]
+    MayNotWrite,
     /// There is no such file.
     #[error(
         "windows are set by the kernel module unspin_ple, and {}: {source}. `make ple-module` builds it for the testbed's kernel; for this one ({kernel}): `make -C /lib/modules/{kernel}/build M=<a copy of kmod/> modules`, then install it there or name it with --ple-module", path.display()

@@ -1,26 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pause-loop windows by policy: `bpf/window.bpf.c` from attach until the value is dropped, beside any scheduler. vCPUs keep
-//! the window that they had last.
+//! Pause-loop windows by policy, or the guests' spin thresholds in their place: `bpf/window.bpf.c` from attach until the value is
+//! dropped, beside any scheduler. vCPUs keep the window that they had last, and the threshold until they register their page anew.
 
 mod error;
 mod host;
 mod layout;
 mod module;
+mod options;
 
-use std::{
-    cell::RefCell,
-    path::{Path, PathBuf},
-    rc::Rc,
-};
+use std::{cell::RefCell, path::Path, rc::Rc};
 
 use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use unspin_abi as abi;
-use unspin_policy::{AppleRule, Control, WindowRule, window_is_quicker};
-use unspin_steering::{AppleNumbers, WindowPolicy};
+use unspin_policy::{SpinBound, window_is_quicker};
 
-use crate::{Error, bytes, kernel, load};
+use crate::{Error, bytes, kernel, load, steer::writes_memory};
 use host::KvmWindow;
 use layout::Layout;
 use module::PleModule;
@@ -32,19 +28,12 @@ pub use abi::{
 pub use error::WindowError;
 pub use layout::Vendor;
 pub use module::module_path;
+pub use options::{PleSource, WindowOptions};
+
+/// Only who tells guests something listens to their registrations.
+const FOR_THRESHOLDS: &str = "tp_btf/kvm_hypercall";
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/window.bpf.o"));
-
-/// How to set windows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WindowOptions {
-    /// What decides.
-    pub policy: WindowPolicy,
-    /// Processes whose VMs it is for; none: everyone's.
-    pub processes: Vec<u32>,
-    /// The module's file; `None`: [`module_path`].
-    pub module: Option<PathBuf>,
-}
 
 /// The programs while they are attached.
 pub struct WindowSteerer {
@@ -55,27 +44,54 @@ pub struct WindowSteerer {
     globals: MapHandle,
     vms: MapHandle,
     _object: Object,
-    _module: PleModule,
-    vendor: Vendor,
+    _module: Option<PleModule>,
+    bound: WindowBound,
+}
+
+/// What is set, and in which unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowBound {
+    /// The hardware's window, by the module.
+    Window(Vendor),
+    /// How many turns guests with a page (`abi/hint.h`) spin before they halt or ask for help.
+    Threshold,
 }
 
 impl WindowSteerer {
-    /// Loads the module and the programs; from each vCPU's next exit on its window is the policy's.
+    /// Loads the programs, and the module where windows are to be set; from each vCPU's next exit on its window is the policy's,
+    /// or from its next entry on its threshold.
     ///
     /// # Errors
     /// Says what is missing or in the way, or what the kernel refused; then nothing has changed.
     pub fn attach(options: &WindowOptions) -> Result<WindowSteerer, WindowError> {
-        let kvm = KvmWindow::of(Path::new("/sys/module"))?;
-        let settings = settings(options, &kvm)?;
-        kernel::check_for_windows()?;
-        let layout = Layout::read(kvm.vendor)?;
-        let file = options.module.clone().unwrap_or_else(module_path);
-        let module = PleModule::load(&file, &layout)?;
+        let (bound, module, settings) = match options.bound() {
+            SpinBound::Window => {
+                let kvm = KvmWindow::of(Path::new("/sys/module"))?;
+                let settings = options.for_windows(&kvm)?;
+                kernel::check_for_windows()?;
+                let module = PleModule::load(&options.module_file(), &Layout::read(kvm.vendor)?)?;
+                (WindowBound::Window(kvm.vendor), Some(module), settings)
+            }
+            SpinBound::Threshold => {
+                let settings = options.for_thresholds()?;
+                kernel::check_for_thresholds()?;
+                if !writes_memory() {
+                    return Err(WindowError::MayNotWrite);
+                }
+                (WindowBound::Threshold, None, settings)
+            }
+        };
         let object = load::with_log(|| open(&settings))?;
         let processes = load::map(&object, "processes")?;
         for process in &options.processes {
             let added = processes.update(&process.to_ne_bytes(), &[1, 0, 0, 0], MapFlags::ANY);
             added.map_err(|source| load::refused("naming the VMs' processes", source))?;
+        }
+        let told = load::map(&object, "told_processes")?;
+        for (process, is_told) in options.told_processes() {
+            let word = u32::from(is_told).to_ne_bytes();
+            let added = told.update(&process.to_ne_bytes(), &word, MapFlags::ANY);
+            added.map_err(|source| load::refused("naming who is told", source))?;
         }
         let ended = Rc::new(RefCell::new(Vec::new()));
         Ok(WindowSteerer {
@@ -86,13 +102,13 @@ impl WindowSteerer {
             _links: load::attach(&object)?,
             _object: object,
             _module: module,
-            vendor: kvm.vendor,
+            bound,
         })
     }
 
-    /// Whose unit windows are in.
-    pub fn vendor(&self) -> Vendor {
-        self.vendor
+    /// What is set.
+    pub fn bound(&self) -> WindowBound {
+        self.bound
     }
 
     /// The epochs that have ended since the last call.
@@ -160,6 +176,12 @@ fn open(settings: &abi::unspin_window_options) -> Result<Object, Error> {
                 .map_err(refused)?;
         }
     }
+    if settings.bound == SpinBound::Window.raw() {
+        let calls = |program: &libbpf_rs::OpenProgramMut<'_>| program.section() == FOR_THRESHOLDS;
+        for mut program in object.progs_mut().filter(calls) {
+            program.set_autoload(false);
+        }
+    }
     object.load().map_err(refused)
 }
 
@@ -179,48 +201,6 @@ fn ring(
     let refused = |source| load::refused("opening the ring of epochs", source);
     builder.add(&epochs, keep).map_err(refused)?;
     builder.build().map_err(refused)
-}
-
-/// What the programs are told: the policy's parameters on this host.
-fn settings(
-    options: &WindowOptions,
-    kvm: &KvmWindow,
-) -> Result<abi::unspin_window_options, WindowError> {
-    let vendor = match kvm.vendor {
-        Vendor::Amd => unspin_policy::Vendor::Amd,
-        Vendor::Intel => unspin_policy::Vendor::Intel,
-    };
-    let apple = AppleRule::new(vendor);
-    let numbers = match options.policy {
-        WindowPolicy::Apple(Some(numbers)) => numbers,
-        _ => AppleNumbers {
-            delta: apple.delta(),
-            lower: apple.lower(),
-            initial: apple.initial(),
-            upper: apple.upper(),
-        },
-    };
-    let (control, base, highest) = match options.policy {
-        WindowPolicy::Fixed(window) => (Control::Fixed, window, window),
-        WindowPolicy::Kvm => (Control::Kvm, kvm.base, kvm.base),
-        WindowPolicy::Apple(_) => (Control::Apple, numbers.lower, numbers.upper),
-    };
-    kvm.check(base, highest)?;
-    let rule = WindowRule::new(control, vendor).with_base(base);
-    let (grow, shrink, max) = rule.steps();
-    Ok(abi::unspin_window_options {
-        control: control.raw(),
-        base,
-        grow,
-        shrink,
-        max,
-        initial: numbers.initial,
-        lower: numbers.lower,
-        upper: numbers.upper,
-        delta: numbers.delta,
-        everyone: options.processes.is_empty().into(),
-        cycle_ps: 0,
-    })
 }
 
 #[cfg(test)]

@@ -31,6 +31,11 @@ pub fn module_path() -> PathBuf {
         .join("extra/unspin_ple.ko")
 }
 
+/// Whether it is loaded, or installed.
+pub(super) fn is_here() -> bool {
+    Path::new("/sys/module").join(NAME).is_dir() || module_path().is_file()
+}
+
 impl PleModule {
     /// Loaded from that file, unless it is there already with the same layout.
     pub(super) fn load(file: &Path, layout: &Layout) -> Result<PleModule, WindowError> {

@@ -4,7 +4,8 @@
 use std::{ffi::CString, fs::File, io, os::fd::AsRawFd, path::Path, thread, time::Duration};
 
 use unspin_agent::{
-    EventMask, ObserveOptions, Observer, WindowEpoch, WindowError, WindowOptions, WindowSteerer,
+    EventMask, ObserveOptions, Observer, PleSource, WindowEpoch, WindowError, WindowOptions,
+    WindowSteerer,
 };
 use unspin_events::What;
 use unspin_steering::{AppleNumbers, WindowPolicy};
@@ -26,9 +27,8 @@ pub const ALL: [Check; 4] = [
 
 fn options(policy: WindowPolicy) -> WindowOptions {
     WindowOptions {
-        policy,
-        processes: Vec::new(),
-        module: Some(MODULE.into()),
+        module: PleSource::File(MODULE.into()),
+        ..WindowOptions::new(policy)
     }
 }
 
@@ -186,7 +186,9 @@ fn a_fixed_window_is_in_force_and_the_module_stays() {
     );
     for (window, module) in [(15, None), (100, Some("/no/unspin_ple.ko"))] {
         let mut wrong = options(WindowPolicy::Fixed(window));
-        wrong.module = module.map(Into::into).or(wrong.module);
+        if let Some(file) = module {
+            wrong.module = PleSource::File(file.into());
+        }
         let error = WindowSteerer::attach(&wrong).err().expect("refused");
         let says = matches!(
             error,

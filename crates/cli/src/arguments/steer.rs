@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Policies: attached, switched, compared, shown.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, Subcommand};
 
@@ -149,7 +153,9 @@ pub struct SteerArguments {
     /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
     #[arg(long, value_name = "POLICY", default_value = "none")]
     pub policy: PolicyChoice,
-    /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent.
+    /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
+    /// windows, but tell guests that cooperate how many turns to spin before they halt or ask for help; apple does so by itself
+    /// where no module is installed.
     #[arg(long, value_name = "FILE")]
     pub ple_module: Option<PathBuf>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
@@ -182,6 +188,13 @@ pub struct SteerArguments {
     /// Run this meanwhile, detach when it ends, and pass its exit status on.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+impl SteerArguments {
+    /// Whether guests' thresholds are to be set in place of windows, wherever the module is.
+    pub fn sets_thresholds(&self) -> bool {
+        self.ple_module.as_deref() == Some(Path::new("none"))
+    }
 }
 
 /// `unspin demo`

@@ -100,7 +100,7 @@ fn lab(groups: usize) -> impl Strategy<Value = Lab> {
         )
     });
     (
-        (word(), word(), word(), word()),
+        (word(), word(), word(), word(), word()),
         proptest::option::of(topology),
         any::<[bool; 8]>(),
         (
@@ -134,6 +134,7 @@ fn lab(groups: usize) -> impl Strategy<Value = Lab> {
                 LabVendor::Intel
             },
             window_control: names.2,
+            spin_turns: names.4,
             candidates: names.3,
             ignore_reschedules: flags[1],
             ecs: numbers.6.1,

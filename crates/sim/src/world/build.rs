@@ -10,7 +10,7 @@ use unspin_steering::Memory as PolicyMemory;
 use super::{
     VmState, World,
     guest_tasks::GuestTask,
-    lab_host::LabHost,
+    lab_host::{LabHost, SpinTurns},
     pcpu::Pcpu,
     placement::Placement,
     task::TaskState,
@@ -191,8 +191,12 @@ impl<O: Observer> World<O> {
                 .checked_div(vm.tick_hz.into())
                 .unwrap_or(NEVER_NS),
             last_boosted: 0,
-            apple: Apple::new(AppleRule::new(self.host.vendor)),
+            apple: Apple::new(match self.host.spin_turns {
+                SpinTurns::Apple(rule) => rule,
+                _ => AppleRule::new(self.host.vendor),
+            }),
             epoch: Epoch::default(),
+            epochs: 0,
             epoch_begin: (0, 0),
             _distributions: distributions,
         });
@@ -261,6 +265,8 @@ impl<O: Observer> World<O> {
             ecs: self.host.ecs.map(Ecs::new),
             halt_poll_ns: 0,
             halted_since_ns: None,
+            told_turns: 0,
+            ends_wait: false,
             statistics: VcpuStatistics::default(),
         };
         self.vcpus.push(vcpu);

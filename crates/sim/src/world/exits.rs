@@ -96,6 +96,8 @@ impl<O: Observer> World<O> {
     fn enter(&mut self, cpu: Cpu, vcpu: usize) {
         self.tell(cpu, Happening::Entry);
         self.vcpus[vcpu].inside = true;
+        self.vcpus[vcpu].ends_wait = false;
+        self.tell_turns(vcpu);
         let marks = &mut self.vcpus[vcpu].marks;
         marks.eligible &= !std::mem::take(&mut marks.spins);
         self.pause_loop_entered(vcpu);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What guest tasks ask the world for.
 
+use unspin_policy::WaitExit;
+
 use super::{
     World,
     task::State,
@@ -159,6 +161,11 @@ impl<O: Observer> World<O> {
                     _ => Then::HelpNamed(self.vms[self.vcpus[vcpu].vm as usize].first + other),
                 };
                 self.vcpus[vcpu].base = Base::Answer(0);
+                match then {
+                    Then::Help => self.threshold_exit(vcpu, WaitExit::Help),
+                    Then::HelpNamed(_) => self.threshold_exit(vcpu, WaitExit::Yield),
+                    _ => {}
+                }
                 let work_ns = self.costs.hypercall_ns;
                 self.exit(cpu, vcpu, ExitReason::Hypercall, work_ns, then);
                 None
@@ -175,6 +182,7 @@ impl<O: Observer> World<O> {
                 Some(preempted.into())
             }
             r::UNSPIN_LAB_OVERLOADED => Some((self.scheduler.runnable(cpu) > 1).into()),
+            r::UNSPIN_LAB_SPIN_TURNS => Some(self.spin_turns(vcpu, request.first)),
             r::UNSPIN_LAB_RUNNABLE => {
                 let others = self.vcpus[vcpu].others.iter();
                 Some(1 + others.filter(|other| other.is_ready()).count() as u32)

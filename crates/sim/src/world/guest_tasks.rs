@@ -2,6 +2,8 @@
 //! The guest's own scheduler: several tasks on one vCPU take turns at guest ticks, and whoever blocks makes room. Kernel code
 //! with a lock asked for or held, or that waits for answers, is not preempted, as in a guest without preemption.
 
+use unspin_policy::WaitExit;
+
 use super::{
     World,
     vcpu::{Base, Then},
@@ -83,6 +85,7 @@ impl<O: Observer> World<O> {
         if !self.vcpus[vcpu].pending.is_empty() {
             self.take_interrupt(cpu, vcpu);
         } else if !self.switch_guest_task(cpu, vcpu) {
+            self.threshold_exit(vcpu, WaitExit::Halt);
             let work_ns = self.costs.halt_ns;
             self.exit(cpu, vcpu, ExitReason::Halt, work_ns, Then::Halt);
         }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a simulated host is: its pCPUs, its pause-loop hardware, what its hypervisor does and what it gives its guests.
 
-use unspin_policy::{CandidateRule, Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
-use unspin_steering::Policies;
+use unspin_policy::{AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
+use unspin_steering::{Policies, WindowPolicy};
 
 use crate::{guest::raw, topology::Topology};
 
@@ -19,6 +19,8 @@ pub struct LabHost {
     pub gap_cycles: u32,
     /// One unit of the window, picoseconds, as a host would assume it for APPLE.
     pub window_unit_ps: u64,
+    /// What guests with hint pages are told of their spin threshold.
+    pub spin_turns: SpinTurns,
     /// Whom `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
     /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
@@ -45,6 +47,34 @@ pub struct LabHost {
     pub ecs: Option<bool>,
     /// Where the scheduler is `steer`.
     pub steering: SteeringModel,
+}
+
+/// Turns that a waiter spins before it halts or asks for help, where its guest has a hint page (`spin_turns` of `abi/hint.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpinTurns {
+    /// The host says nothing: the guest's own.
+    #[default]
+    Own,
+    /// Always so many.
+    Fixed(u32),
+    /// APPLE's, whose epochs are of the waits that the guest ended (`policy/spin_threshold.h`).
+    Apple(AppleRule),
+}
+
+impl SpinTurns {
+    /// A number of turns, or `apple` as `unspin steer` takes it, with the paper's parameters as for AMD's window or with others.
+    pub fn from_word(word: &str) -> Option<SpinTurns> {
+        if let Ok(WindowPolicy::Apple(numbers)) = word.parse() {
+            let rule = match numbers {
+                None => Some(AppleRule::new(Vendor::Amd)),
+                Some(of) => AppleRule::with(of.initial, of.lower, of.upper, of.delta),
+            };
+            return rule.map(SpinTurns::Apple);
+        }
+        let turns = word.parse::<u32>().ok();
+        let told = turns.filter(|turns| (1..u32::MAX).contains(turns));
+        told.map(SpinTurns::Fixed)
+    }
 }
 
 /// What a guest has that makes its interrupts cheaper (KVM's paravirtual features, Linux 5.10 and later); by default nothing.
@@ -96,6 +126,7 @@ impl LabHost {
             window: WindowRule::new(Control::Kvm, vendor),
             gap_cycles: DEFAULT_GAP_CYCLES,
             window_unit_ps: 28_000,
+            spin_turns: SpinTurns::Own,
             candidates: CandidateRule::Kvm7_2,
             ignore_reschedules: false,
             halt_poll_ns: 0,

@@ -24,10 +24,11 @@ mod spin;
 mod spinning;
 mod steering;
 mod task;
+mod threshold;
 mod vcpu;
 
 pub use build::BuildError;
-pub use lab_host::{LabHost, Paravirtual, SteeringModel};
+pub use lab_host::{LabHost, Paravirtual, SpinTurns, SteeringModel};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
 
@@ -65,6 +66,8 @@ struct VmState {
     last_boosted: u32,
     apple: Apple,
     epoch: Epoch,
+    /// Epochs that are over.
+    epochs: u64,
     /// CPU time and handling time of the VM when the epoch began, ns.
     epoch_begin: (u64, u64),
     /// What its tasks point to.

@@ -2,7 +2,7 @@
 //! Waiting loops: how long so many turns take, when the hardware ends them, and what ends them otherwise. A waiter's polls
 //! are no events: the world knows when the word changes.
 
-use unspin_policy::{Control, Spin as PauseSpin};
+use unspin_policy::{Control, Spin as PauseSpin, WaitExit};
 
 use super::{
     World,
@@ -33,7 +33,7 @@ impl<O: Observer> World<O> {
         match turns {
             0 => NEVER_NS,
             _ if self.vcpus[vcpu].asks.is_none() => NEVER_NS,
-            turns => self.turns_ns(vcpu, turns).max(1),
+            turns => self.turns_ns(vcpu, self.spin_turns(vcpu, turns)).max(1),
         }
     }
 
@@ -189,6 +189,7 @@ impl<O: Observer> World<O> {
         } else if spin.spent_ns >= spin.help_at_ns {
             spin.help_at_ns = spin.spent_ns.saturating_add(self.help_after_ns(vcpu));
             self.vcpus[vcpu].base = Base::Spin(spin);
+            self.threshold_exit(vcpu, WaitExit::Help);
             let work_ns = self.costs.hypercall_ns;
             self.exit(cpu, vcpu, ExitReason::Hypercall, work_ns, Then::Help);
         } else {

@@ -3,11 +3,11 @@
 //! of `policy/`.
 
 use unspin_policy::{
-    CandidateRule, CandidateState, Control, Spinner, Vector as SeenVector, Walk, Where, YieldFacts,
-    verdict,
+    CandidateRule, CandidateState, Control, SpinBound, Spinner, Vector as SeenVector, WaitExit,
+    Walk, Where, YieldFacts, verdict,
 };
 
-use super::{World, task::State};
+use super::{World, lab_host::SpinTurns, task::State};
 use crate::{
     happening::{Happening, Observer, Vector},
     ids::{Cpu, Task},
@@ -166,6 +166,7 @@ impl<O: Observer> World<O> {
         let rule = self.host.window;
         self.halt_over(vcpu);
         let known = &mut self.vcpus[vcpu];
+        known.ends_wait = false;
         known.marks.woken = false;
         known.marks.sent_by = 0;
         known.marks.passed_by = 0;
@@ -177,8 +178,9 @@ impl<O: Observer> World<O> {
     pub(super) fn window_after_exit(&mut self, vcpu: usize, window: u32) {
         let rule = self.host.window;
         let vm = self.vcpus[vcpu].vm as usize;
-        if rule.control() == Control::Apple {
-            self.apple_exit(vcpu, vm, window);
+        let counts = SpinBound::Window.counts(WaitExit::PauseLoop, None);
+        if rule.control() == Control::Apple && counts {
+            self.apple_exit(vm, window, self.host.window_unit_ps);
         }
         let desired = self.vms[vm].apple.window();
         let hardware = &mut self.vcpus[vcpu].pauses.hardware;
@@ -186,7 +188,7 @@ impl<O: Observer> World<O> {
     }
 
     /// An exit of a VM's epoch; the VM's CPU time and handling since the epoch began are taken when it is over.
-    fn apple_exit(&mut self, _vcpu: usize, vm: usize, window: u32) {
+    pub(super) fn apple_exit(&mut self, vm: usize, window: u32, unit_ps: u64) {
         if !self.vms[vm].epoch.add_exit(Some(window)) {
             return;
         }
@@ -194,13 +196,14 @@ impl<O: Observer> World<O> {
         let state = &mut self.vms[vm];
         state.epoch.add_cpu(cpu_ns - state.epoch_begin.0);
         state.epoch.add_handling(handling_ns - state.epoch_begin.1);
-        let ppm = state.epoch.inefficiency_ppm(Some(self.host.window_unit_ps));
+        let ppm = state.epoch.inefficiency_ppm(Some(unit_ps));
         state.apple.epoch_over(ppm);
         state.epoch = Default::default();
+        state.epochs += 1;
         state.epoch_begin = (cpu_ns, handling_ns);
     }
 
-    /// CPU time of a VM's vCPUs so far, and of it what pause-loop exits took in the host, ns.
+    /// CPU time of a VM's vCPUs so far, and of it what the exits that count took in the host, ns.
     fn vm_times(&self, vm: usize) -> (u64, u64) {
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
         let vcpus = &self.vcpus[first..first + count];
@@ -214,9 +217,14 @@ impl<O: Observer> World<O> {
                     0
                 }
         };
+        let told = self.host.spin_turns != SpinTurns::Own;
+        let handling_ns = |vcpu: &super::vcpu::Vcpu| match told {
+            true => vcpu.statistics.wait_host_ns,
+            false => vcpu.statistics.spin_host_ns,
+        };
         (
             vcpus.iter().map(cpu_ns).sum(),
-            vcpus.iter().map(|vcpu| vcpu.statistics.spin_host_ns).sum(),
+            vcpus.iter().map(handling_ns).sum(),
         )
     }
 }

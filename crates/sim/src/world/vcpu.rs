@@ -224,6 +224,13 @@ pub struct VcpuStatistics {
     pub host_ns: u64,
     /// Of it what pause-loop exits took.
     pub spin_host_ns: u64,
+    /// Waits that the guest ended at the threshold that it was told, the sum of these thresholds, and of the host's time what it
+    /// took to handle them.
+    pub waits_ended: u64,
+    /// See `waits_ended`.
+    pub waited_turns: u64,
+    /// See `waits_ended`.
+    pub wait_host_ns: u64,
 }
 
 /// What our scheduler remembers of a vCPU.
@@ -288,6 +295,10 @@ pub(super) struct Vcpu {
     /// The halt polling time in force (`kvm_vcpu_halt()`).
     pub halt_poll_ns: u32,
     pub halted_since_ns: Option<u64>,
+    /// Turns that its guest's page says; 0: nothing.
+    pub told_turns: u32,
+    /// It left its guest at the end of a wait that counts, and neither entered it nor left its pCPU since.
+    pub ends_wait: bool,
     pub statistics: VcpuStatistics,
 }
 
@@ -322,6 +333,9 @@ impl Vcpu {
             self.statistics.host_ns += elapsed_ns;
             if self.then == Then::OnSpin || self.marks.spins {
                 self.statistics.spin_host_ns += elapsed_ns;
+            }
+            if self.ends_wait {
+                self.statistics.wait_host_ns += elapsed_ns;
             }
             return;
         }

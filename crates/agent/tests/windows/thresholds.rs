@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Spin thresholds in place of windows: guests are told them, spin as long, and their waits make APPLE's epochs; who lies moves
+//! nobody's but its own.
+
+use std::{thread, time::Duration};
+
+use unspin_abi::LockKind;
+use unspin_agent::{
+    PleSource, Tell, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
+};
+use unspin_scenario::Vm;
+use unspin_steering::{AppleNumbers, WindowPolicy};
+use unspin_vmm::{Fault, RunOptions, RunReport, VcpuReport};
+
+use crate::vms::{loops, run_with, vm};
+
+pub type Check = (&'static str, fn());
+
+pub const ALL: [Check; 4] = [
+    ("threshold", a_guest_spins_as_long_as_it_is_told),
+    ("threshold_apple", apple_moves_a_guests_threshold),
+    ("threshold_untold", who_may_not_be_told_is_left_alone),
+    ("threshold_lies", a_guest_that_lies_moves_nobody_elses),
+];
+
+/// Below and above every wait for a holder that runs.
+const SHORT: u32 = 8;
+const LONG: u32 = 1 << 20;
+
+/// Four vCPUs on two CPUs that halt at the end of their patience, each wait for one to three holds of some 80 turns; the hardware
+/// stops nobody.
+fn halting(hints: bool) -> Vm {
+    Vm {
+        lock: LockKind::from_name("paravirtual_ticket").expect("there is one"),
+        user_work: loops(500),
+        hold: loops(1_500),
+        wakeup_every_turns: 0,
+        pause_exits: false,
+        hints,
+        ..vm(4)
+    }
+}
+
+/// What came of it: VMs beside each other, with that policy.
+struct Seen {
+    reports: Vec<RunReport>,
+    epochs: Vec<WindowEpoch>,
+    totals: WindowTotals,
+}
+
+impl Seen {
+    fn sum(&self, vm: usize, what: fn(&VcpuReport) -> u64) -> u64 {
+        let vcpus = self.reports[vm].vms[0].vcpus.iter();
+        vcpus.map(what).sum()
+    }
+
+    /// HLTs for locks in 1,000 turns of that VM.
+    fn halts(&self, vm: usize) -> u64 {
+        let halts = self.sum(vm, |vcpu| vcpu.statistics.lock_halts);
+        halts * 1_000 / self.sum(vm, |vcpu| vcpu.statistics.operations)
+    }
+
+    /// Turns of waiting loops for each such HLT: no fewer than the threshold.
+    fn patience(&self, vm: usize) -> u64 {
+        let halts = self.sum(vm, |vcpu| vcpu.statistics.lock_halts);
+        self.sum(vm, |vcpu| vcpu.statistics.spin_turns) / halts.max(1)
+    }
+
+    fn acknowledged(&self, vm: usize) -> u64 {
+        self.sum(vm, |vcpu| vcpu.statistics.hint_acknowledgements)
+    }
+
+    fn cpu_ns(&self, vm: usize) -> u64 {
+        self.sum(vm, |vcpu| vcpu.cpu_time_ns)
+    }
+}
+
+/// Each VM has a run of its own, all at the same time.
+fn seen(policy: WindowPolicy, told: Tell, vms: Vec<(Fault, Vm)>) -> Seen {
+    let mut options = WindowOptions::new(policy);
+    options.module = PleSource::Nowhere;
+    options.told.everyone = told;
+    let steerer = WindowSteerer::attach(&options).expect("thresholds can be set");
+    assert_eq!(steerer.bound(), WindowBound::Threshold);
+    let mut epochs = Vec::new();
+    let reports = thread::scope(|scope| {
+        let start = |(fault, vm): (Fault, Vm)| {
+            let run = RunOptions {
+                fault,
+                ..RunOptions::default()
+            };
+            scope.spawn(move || run_with(&run, 300, vec![vm]))
+        };
+        let runs: Vec<_> = vms.into_iter().map(start).collect();
+        while runs.iter().any(|run| !run.is_finished()) {
+            thread::sleep(Duration::from_millis(10));
+            epochs.extend(steerer.drain().expect("a ring"));
+        }
+        let ran = runs.into_iter().map(|run| run.join().expect("the VM ran"));
+        ran.collect()
+    });
+    let totals = steerer.totals().expect("a map");
+    assert_eq!(
+        (totals.refusals, totals.lost_epochs, totals.left_alone),
+        (0, 0, 0)
+    );
+    Seen {
+        reports,
+        epochs,
+        totals,
+    }
+}
+
+/// The guest's own threshold of 2,048 turns lies between; without a page it keeps that.
+fn a_guest_spins_as_long_as_it_is_told() {
+    let fixed = |turns| {
+        seen(
+            WindowPolicy::Fixed(turns),
+            Tell::Own,
+            vec![(Fault::None, halting(true)), (Fault::None, halting(false))],
+        )
+    };
+    let (short, long) = (fixed(SHORT), fixed(LONG));
+    for (name, seen) in [("short", &short), ("long", &long)] {
+        println!(
+            "  {name}: {} halts for 1,000 turns ({} waiting turns for each), {} without a page ({}); {:?}",
+            seen.halts(0),
+            seen.patience(0),
+            seen.halts(1),
+            seen.patience(1),
+            seen.totals
+        );
+        assert_eq!((seen.totals.hints, seen.totals.lost_hints), (4, 0));
+        assert_eq!(seen.totals.changes, 4, "each vCPU once");
+        assert!(seen.acknowledged(0) >= 4 && seen.acknowledged(1) == 0);
+    }
+    assert!(short.halts(0) > 10 * (long.halts(0) + 1));
+    assert!(short.patience(0) < 1_000 && short.patience(1) >= 2_048);
+    assert!(short.totals.exits > 300, "{:?}", short.totals);
+    assert_eq!(
+        short.totals.exits,
+        short.sum(0, |vcpu| vcpu.statistics.lock_halts),
+        "the halts of who has a page, and no others"
+    );
+}
+
+fn numbers() -> AppleNumbers {
+    AppleNumbers {
+        delta: 8,
+        lower: 8,
+        initial: 16,
+        upper: 64,
+    }
+}
+
+fn apple_moves_a_guests_threshold() {
+    let seen = seen(
+        WindowPolicy::Apple(Some(numbers())),
+        Tell::Own,
+        vec![(Fault::None, halting(true))],
+    );
+    let of: Vec<u32> = seen.epochs.iter().map(|epoch| epoch.window).collect();
+    println!("  thresholds {of:?}; {:?}", seen.totals);
+    assert!(of.len() >= 4, "a round is three epochs");
+    assert_eq!(of[..3], [16, 24, 8], "desired, more, less");
+    assert!(of.iter().all(|turns| (8..=64).contains(turns)));
+    assert!(seen.totals.changes > 8, "told anew: {:?}", seen.totals);
+    for epoch in &seen.epochs {
+        let times = epoch.cpu_ns > epoch.handling_ns && epoch.end_ns > epoch.begin_ns;
+        assert!(times && epoch.inefficiency_ppm > 0, "{epoch:?}");
+        // A turn of this emulator takes some 10 ns to 1 us.
+        assert!((10_000..2_000_000).contains(&epoch.unit_ps), "{epoch:?}");
+    }
+    if let [first, second, third, fourth, ..] = &seen.epochs[..] {
+        let least = [first, second, third];
+        let least = least.iter().min_by_key(|epoch| epoch.inefficiency_ppm);
+        assert_eq!(Some(fourth.window), least.map(|epoch| epoch.window));
+    }
+}
+
+/// `--tell nothing`: its page is not touched, and its waits are nobody's epochs.
+fn who_may_not_be_told_is_left_alone() {
+    let seen = seen(
+        WindowPolicy::Fixed(SHORT),
+        Tell::Nothing,
+        vec![(Fault::None, halting(true))],
+    );
+    assert_eq!((seen.totals.changes, seen.totals.exits), (0, 0));
+    assert_eq!(seen.acknowledged(0), 0, "not acknowledged either");
+    assert!(seen.epochs.is_empty());
+}
+
+/// A guest that writes every word of its pages at random, the threshold's too, or loses them: the honest one beside it is told, halts
+/// as early as beside another honest one, and has its half of the CPUs.
+fn a_guest_that_lies_moves_nobody_elses() {
+    let beside = |fault| {
+        let vms = vec![(Fault::None, halting(true)), (fault, halting(true))];
+        let seen = seen(WindowPolicy::Fixed(SHORT), Tell::Own, vms);
+        let share = seen.cpu_ns(0) as f64 / (seen.cpu_ns(0) + seen.cpu_ns(1)) as f64;
+        println!(
+            "  beside {fault:?}: {} waiting turns for each halt (the other: {}), {share:.3} of the CPU time; {:?}",
+            seen.patience(0),
+            seen.patience(1),
+            seen.totals
+        );
+        // The guest's own threshold is 2,048.
+        assert!(
+            (SHORT.into()..1_000).contains(&seen.patience(0)),
+            "{fault:?}"
+        );
+        (seen, share)
+    };
+    let (_, fair) = beside(Fault::None);
+    for fault in [Fault::HintLies, Fault::HintGone] {
+        let (seen, share) = beside(fault);
+        // Who halts less uses more of its half; no more than that.
+        assert!(share > fair.min(0.5) - 0.1, "{fault:?}: {share} of {fair}");
+        assert!(seen.acknowledged(0) >= 4, "{fault:?}");
+        let operations = seen.sum(1, |vcpu| vcpu.statistics.operations);
+        assert!(operations > 100, "{fault:?}: the liar goes on, too");
+        let told = |epoch: &WindowEpoch| epoch.window == SHORT;
+        assert!(seen.epochs.iter().all(told), "{fault:?}");
+    }
+}

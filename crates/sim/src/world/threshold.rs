@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What guests with hint pages are told of their spin threshold, and which exits end their waits: `bpf/window_told.bpf.h` by the
+//! rules of `policy/spin_threshold.h`.
+
+use unspin_policy::{SpinBound, WaitExit};
+
+use super::{World, lab_host::SpinTurns};
+use crate::happening::Observer;
+
+impl<O: Observer> World<O> {
+    /// Turns that a waiter of that vCPU spins; `own`: its guest's.
+    pub(super) fn spin_turns(&self, vcpu: usize, own: u32) -> u32 {
+        let told = self.vcpus[vcpu].told_turns;
+        if told == 0 { own } else { told }
+    }
+
+    /// The vCPU enters its guest: what its page says from now on.
+    pub(super) fn tell_turns(&mut self, vcpu: usize) {
+        let vm = &self.vms[self.vcpus[vcpu].vm as usize];
+        self.vcpus[vcpu].told_turns = match self.host.spin_turns {
+            _ if !vm.hints => 0,
+            SpinTurns::Own => 0,
+            SpinTurns::Fixed(turns) => turns,
+            SpinTurns::Apple(_) => vm.apple.window(),
+        };
+    }
+
+    /// The vCPU leaves its guest like that; what the host does about it is handling until it enters again or leaves its pCPU.
+    pub(super) fn threshold_exit(&mut self, vcpu: usize, exit: WaitExit) {
+        let known = &mut self.vcpus[vcpu];
+        let waits = known.asks.is_some();
+        if known.told_turns == 0 || !SpinBound::Threshold.counts(exit, Some(waits)) {
+            return;
+        }
+        known.ends_wait = true;
+        known.statistics.waits_ended += 1;
+        known.statistics.waited_turns += u64::from(known.told_turns);
+        let (vm, turns) = (known.vm as usize, known.told_turns);
+        if let SpinTurns::Apple(_) = self.host.spin_turns {
+            // A turn, as the machine has it: a host would measure it by the quickest wait.
+            let unit_ps = self.turns_ns(vcpu, TURNS_TIMED) * 1_000 / u64::from(TURNS_TIMED);
+            self.apple_exit(vm, turns, unit_ps);
+        }
+    }
+
+    /// Of each VM: its threshold now, and how many epochs of APPLE are over.
+    pub fn thresholds(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let told = |vm: &super::VmState| match self.host.spin_turns {
+            SpinTurns::Own => 0,
+            SpinTurns::Fixed(turns) => turns,
+            SpinTurns::Apple(_) => vm.apple.window(),
+        };
+        self.vms.iter().map(move |vm| (told(vm), vm.epochs))
+    }
+}
+
+/// Enough for a whole number of PAUSEs and nanoseconds in any scenario.
+const TURNS_TIMED: u32 = 1 << 20;
