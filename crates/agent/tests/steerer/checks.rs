@@ -15,7 +15,7 @@ use super::{
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
     observer_vms::run_from,
-    stress, vms, watchdog,
+    stress, vms, watchdog, weights,
 };
 
 /// A check and its name.
@@ -27,7 +27,10 @@ const WALKED_MAX: u32 = 90_000;
 /// Those of `make test`, in the order in which they run.
 pub const ALL: [Check; 10] = [
     ("it_comes_and_goes", it_comes_and_goes),
-    ("cpu_time_follows_weights", cpu_time_follows_weights),
+    (
+        "cpu_time_follows_weights",
+        weights::cpu_time_follows_weights,
+    ),
     ("quotas_are_named", quotas_are_named),
     ("a_loan_drains_the_convoy", vms::a_loan_drains_the_convoy),
     (
@@ -64,7 +67,10 @@ pub const LONG: [Check; 13] = [
         "vms_are_killed_in_the_middle_of_loans",
         hostile::vms_are_killed_in_the_middle_of_loans,
     ),
-    ("places_and_sleepers_count", places_and_sleepers_count),
+    (
+        "places_and_sleepers_count",
+        weights::places_and_sleepers_count,
+    ),
     ("yielding_buys_no_share", vms::yielding_buys_no_share),
     (
         "the_watchdog_sends_it_away",
@@ -136,7 +142,7 @@ fn spin() {
     }
 }
 
-fn attach() -> Steerer {
+pub fn attach() -> Steerer {
     match Steerer::attach(&SteerOptions::default()) {
         Ok(steerer) => steerer,
         Err(error) => panic!("{error}"),
@@ -206,136 +212,6 @@ fn what_the_verifier_walked() {
         walked.iter().max()
     );
     assert!(sum < WALKED_MAX, "{walked:?}");
-}
-
-/// One attach for all that weights are about.
-fn cpu_time_follows_weights() {
-    let steerer = attach();
-    nice_counts();
-    nested_cgroups_count();
-    still_there(&steerer);
-}
-
-/// The same for what weights alone do not say.
-fn places_and_sleepers_count() {
-    let steerer = attach();
-    affinity_is_kept();
-    cpusets_are_kept();
-    a_share_that_cannot_be_used_harms_nobody();
-    hostile::a_sleeper_is_served_soon();
-    hostile::a_sleeper_is_served_soon_while_classes_change();
-    still_there(&steerer);
-}
-
-fn nice_counts() {
-    // Weights of the kernel's table for nice 0, 0, 3 and -2, sched_prio_to_weight[], over 1024; two CPUs.
-    let tasks: Vec<Busy> = [0, 0, 3, -2].map(|nice| Busy::start(nice, None)).into();
-    let measured = shares(
-        &tasks.iter().collect::<Vec<_>>(),
-        Duration::from_millis(2_500),
-    );
-    are_close(&measured, &[1024.0, 1024.0, 526.0, 1586.0]);
-}
-
-fn nested_cgroups_count() {
-    let _outer = Cgroup::new("outer", 300);
-    let light = Cgroup::new("outer/light", 100);
-    let heavy = Cgroup::new("outer/heavy", 200);
-    let other = Cgroup::new("other", 100);
-    let tasks = [
-        Busy::start(0, Some(&light)),
-        Busy::start(0, Some(&light)),
-        Busy::start(0, Some(&heavy)),
-        Busy::start(0, Some(&heavy)),
-        Busy::start(0, Some(&other)),
-        Busy::start(0, Some(&other)),
-        Busy::start(0, Some(&other)),
-    ];
-    let all: Vec<&Busy> = tasks.iter().collect();
-    let measured = shares(&all, Duration::from_millis(2_500));
-    let third = 25.0 / 3.0;
-    are_close(&measured, &[12.5, 12.5, 25.0, 25.0, third, third, third]);
-    // A weight that changes while the group is active.
-    fs::write(other.folder().join("cpu.weight"), "900").expect("a weight");
-    let measured = shares(&all, Duration::from_millis(2_500));
-    are_close(
-        &measured,
-        &[
-            25.0 / 6.0,
-            25.0 / 6.0,
-            25.0 / 3.0,
-            25.0 / 3.0,
-            25.0,
-            25.0,
-            25.0,
-        ],
-    );
-    drop(tasks);
-}
-
-fn affinity_is_kept() {
-    let tasks = [
-        Busy::start(0, None),
-        Busy::start(0, None),
-        Busy::start(0, None),
-    ];
-    for task in &tasks[..2] {
-        pin(task.id(), &[1]);
-    }
-    let measured = shares(
-        &tasks.iter().collect::<Vec<_>>(),
-        Duration::from_millis(1_500),
-    );
-    are_close(&measured, &[1.0, 1.0, 2.0]);
-    for task in &tasks[..2] {
-        let text = fs::read_to_string(format!("/proc/{}/stat", task.id())).expect("it runs");
-        // Field 39 is the CPU it ran on last; the name in field 2 has no blank.
-        assert_eq!(text.split(' ').nth(38), Some("1"));
-    }
-}
-
-/// More weight than a CPU's worth on one of them: the others' weights still count among them.
-fn a_share_that_cannot_be_used_harms_nobody() {
-    // A weight of 9548 and three of 1024 on two CPUs: it has one of them.
-    let tasks: Vec<Busy> = [-10, 0, 0, 0].map(|nice| Busy::start(nice, None)).into();
-    let all: Vec<&Busy> = tasks.iter().collect();
-    are_close(
-        &shares(&all, Duration::from_millis(1_500)),
-        &[3.0, 1.0, 1.0, 1.0],
-    );
-    drop(tasks);
-    // Six on one CPU, two of weights 1024 and 335 on the other, where they have three times as much each.
-    let tasks: Vec<Busy> = [0, 5, 0, 0, 0, 0, 0, 0]
-        .map(|nice| Busy::start(nice, None))
-        .into();
-    for (number, task) in tasks.iter().enumerate() {
-        pin(task.id(), if number < 2 { &[1] } else { &[0] });
-    }
-    let measured = shares(&[&tasks[0], &tasks[1]], Duration::from_millis(1_500));
-    are_close(&measured, &[1024.0, 335.0]);
-    // Who comes to that CPU now, and who may go anywhere, waits for nobody.
-    let late = [Busy::start(0, None), Busy::start(0, None)];
-    pin(late[0].id(), &[1]);
-    std::thread::sleep(Duration::from_millis(100));
-    assert!(
-        late.iter()
-            .all(|task| task.cpu_time() > Duration::from_millis(5))
-    );
-}
-
-fn cpusets_are_kept() {
-    fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").expect("the cpuset controller");
-    let set = Cgroup::new("set", 100);
-    fs::write(set.folder().join("cpuset.cpus"), "1").expect("a CPU");
-    let tasks = [
-        Busy::start(0, Some(&set)),
-        Busy::start(0, Some(&set)),
-        Busy::start(0, None),
-    ];
-    let all: Vec<&Busy> = tasks.iter().collect();
-    let measured = shares(&all, Duration::from_millis(800));
-    are_close(&measured, &[1.0, 1.0, 2.0]);
-    drop(tasks);
 }
 
 fn quotas_are_named() {

@@ -25,6 +25,7 @@ pub mod shares;
 pub mod stress;
 pub mod vms;
 pub mod watchdog;
+pub mod weights;
 
 use libtest_mimic::Trial;
 use unspin_testbed::{Options, Qemu, self_test::Checks};
