@@ -107,7 +107,7 @@ fn it_speaks_as_the_hint_page_does() {
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
-    assert_eq!(order(&patch).len(), 16);
+    assert_eq!(order(&patch).len(), 17);
     assert_eq!(order(&patch), order(&hint));
 }
 

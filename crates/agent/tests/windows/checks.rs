@@ -49,6 +49,19 @@ fn insert(parameters: &str) -> io::Result<()> {
     }
 }
 
+/// Out again, once the kernel has let go of the hold of programs that are gone: a moment after their last descriptor is closed.
+fn remove_when_free() {
+    for _ in 0..100 {
+        match remove() {
+            Err(error) if error.raw_os_error() == Some(libc::EWOULDBLOCK) => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            done => return done.expect("it is loaded"),
+        }
+    }
+    panic!("somebody uses it");
+}
+
 fn remove() -> io::Result<()> {
     // SAFETY: a terminated string and a flag.
     let result = unsafe {
@@ -124,7 +137,7 @@ fn a_layout_that_is_not_this_kernels_is_refused() {
     // Loaded by somebody else with the same layout: taken, and left.
     drop(attach(WindowPolicy::Fixed(64)));
     assert!(Path::new(SYSFS).exists());
-    remove().expect("nobody uses it");
+    remove_when_free();
 }
 
 /// The windows of pause-loop exits while `policy` is on, and its epochs. vCPUs keep what they had last.
@@ -243,6 +256,8 @@ fn kvms_rule_grows_and_goes_back() {
         windows.contains(&16) && windows.contains(&32) && windows.contains(&64),
         "{windows:?}"
     );
-    assert!(windows.iter().all(|window| window.is_power_of_two()));
+    // 65,535 is the most: pause_filter_count_max (arch/x86/kvm/svm/svm.c, Linux 7.2).
+    let is_kvms = |window: &u32| window.is_power_of_two() || *window == u32::from(u16::MAX);
+    assert!(windows.iter().all(is_kvms), "{windows:?}");
     assert!(epochs.iter().all(|epoch| epoch.window == 0));
 }
