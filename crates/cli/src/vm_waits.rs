@@ -40,7 +40,8 @@ pub fn add(document: &mut Document, report: &RunReport) {
     let ns = |cycles: f64| cycles * 1e9 / tsc_hz;
     let mut table = Table::new("waits", "Waits", COLUMNS);
     for vm in &report.vms {
-        for (kind, waits) in [("spinlock", locks(vm)), ("shootdown", shootdowns(vm))] {
+        for (kind, of) in KINDS {
+            let waits = waits_of(vm, of);
             if waits.count > 0 {
                 table.push(vec![
                     vm.name.as_str().into(),
@@ -63,32 +64,30 @@ pub fn add(document: &mut Document, report: &RunReport) {
     }
 }
 
-fn locks(vm: &VmReport) -> Waits {
-    summed(vm, |window, waits| {
-        waits.add(
-            window.lock_waits,
-            window.lock_wait_cycles,
-            window.lock_wait_stolen_ns,
-            &window.lock_wait.count,
-        );
-    })
-}
+/// What a vCPU's statistics say of one kind: waits, cycles, of that off its CPU (ns), histogram.
+type Kind = fn(&unspin_guest_statistics) -> (u64, u64, u64, &[u64]);
 
-fn shootdowns(vm: &VmReport) -> Waits {
-    summed(vm, |window, waits| {
-        waits.add(
-            window.shootdowns,
-            window.shootdown_wait_cycles,
-            window.shootdown_wait_stolen_ns,
-            &window.shootdown_wait.count,
-        );
-    })
-}
+const KINDS: [(&str, Kind); 2] = [
+    ("spinlock", |of| {
+        let cycles = of.lock_wait_cycles;
+        (
+            of.lock_waits,
+            cycles,
+            of.lock_wait_stolen_ns,
+            &of.lock_wait.count,
+        )
+    }),
+    ("shootdown", |of| {
+        let (cycles, stolen_ns) = (of.shootdown_wait_cycles, of.shootdown_wait_stolen_ns);
+        (of.shootdowns, cycles, stolen_ns, &of.shootdown_wait.count)
+    }),
+];
 
-fn summed(vm: &VmReport, add: impl Fn(&unspin_guest_statistics, &mut Waits)) -> Waits {
+fn waits_of(vm: &VmReport, kind: Kind) -> Waits {
     let mut waits = Waits::default();
     for vcpu in &vm.vcpus {
-        add(&vcpu.window, &mut waits);
+        let (count, cycles, stolen_ns, buckets) = kind(&vcpu.window);
+        waits.add(count, cycles, stolen_ns, buckets);
     }
     waits
 }

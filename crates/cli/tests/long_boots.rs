@@ -18,16 +18,15 @@ fn boots() -> usize {
 }
 
 fn smoke(flags: &[&str]) -> Ended {
+    vms(flags, &["scenarios/smoke.toml"])
+}
+
+/// `unspin vm run WORDS --json` in a testbed with these flags.
+fn vms(flags: &[&str], words: &[&str]) -> Ended {
     let mut line = Command::new(common::UNSPIN);
     line.args(["testbed", "run"]).args(flags);
-    line.args([
-        "--",
-        "unspin",
-        "vm",
-        "run",
-        "scenarios/smoke.toml",
-        "--json",
-    ]);
+    line.args(["--", "unspin", "vm", "run", "--json"])
+        .args(words);
     let ended = ended(line.current_dir(repository()));
     assert_eq!(ended.status, 0, "{ended:#?}");
     ended
@@ -57,16 +56,10 @@ fn timed_boots_all_do_their_work() {
 /// In virtual time (2 ns an instruction), so that what else this machine does is not in it.
 #[test]
 fn a_hundred_vms_start_within_three_seconds() {
-    let mut line = Command::new(common::UNSPIN);
-    line.args(["testbed", "run", "--deterministic", "--", "unspin", "vm"]);
-    line.args([
-        "run",
-        "scenarios/hundred.toml",
-        "--duration=300ms",
-        "--json",
-    ]);
-    let ended = ended(line.current_dir(repository()));
-    assert_eq!(ended.status, 0, "{ended:#?}");
+    let ended = vms(
+        &["--deterministic"],
+        &["scenarios/hundred.toml", "--duration=300ms"],
+    );
     let run = &rows(&ended.out, "run")[0];
     assert_eq!(run["vms"], 100);
     assert!(
