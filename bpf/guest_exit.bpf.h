@@ -8,17 +8,8 @@
 #ifndef UNSPIN_BPF_GUEST_EXIT_H
 #define UNSPIN_BPF_GUEST_EXIT_H
 
+#include "exit_codes.h"
 #include "maps.bpf.h"
-
-/* arch/x86/kvm/trace.h */
-#define KVM_ISA_VMX 1
-#define KVM_ISA_SVM 2
-/* arch/x86/include/uapi/asm/svm.h, vmx.h */
-#define SVM_EXIT_INTR 0x060
-#define SVM_EXIT_PAUSE 0x077
-#define EXIT_REASON_EXTERNAL_INTERRUPT 1
-#define EXIT_REASON_PAUSE_INSTRUCTION 40
-#define USER_CPL 3
 
 struct guest_exit {
 	u64 code; /* UNSPIN_UNKNOWN: neither SVM nor VMX */

@@ -11,14 +11,13 @@
 #ifndef UNSPIN_BPF_STEER_GUESTS_H
 #define UNSPIN_BPF_STEER_GUESTS_H
 
+#include "exit_codes.h"
 #include "guest_memory.bpf.h"
 #include "steer_conduct.bpf.h"
 #include "steer_pages.bpf.h"
 #include "steer_turns.bpf.h"
 
 #include "../abi/events.h"
-
-#define USER_CPL 3
 
 /* Where the guest was at its last exit. On AMD only: VMX keeps it where only hardware reads it. Safe reads. */
 static __always_inline u32 mode_of(const struct task_context *task)

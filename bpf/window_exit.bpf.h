@@ -6,20 +6,10 @@
 #ifndef UNSPIN_BPF_WINDOW_EXIT_H
 #define UNSPIN_BPF_WINDOW_EXIT_H
 
+#include "exit_codes.h"
 #include "window_state.bpf.h"
 
 #include "../abi/hint.h"
-
-/* arch/x86/kvm/trace.h; arch/x86/include/uapi/asm/svm.h, vmx.h, kvm_para.h */
-#define KVM_ISA_SVM 2
-#define SVM_EXIT_PAUSE 0x077
-#define SVM_EXIT_HLT 0x078
-#define SVM_EXIT_VMMCALL 0x081
-#define EXIT_REASON_HLT 12
-#define EXIT_REASON_VMCALL 18
-#define EXIT_REASON_PAUSE_INSTRUCTION 40
-#define KVM_HC_SCHED_YIELD 11
-#define USER_CPL 3
 
 struct guest_exit {
 	u32 wait; /* enum unspin_wait_exit */
