@@ -2,6 +2,7 @@
 //! Compiles `policy/steering.h` for this machine, generates the Rust view of the contract, and embeds the sources that a
 //! policy of a user's own is compiled with.
 use std::{
+    collections::BTreeSet,
     fmt::Write,
     fs,
     path::{Path, PathBuf},
@@ -21,23 +22,22 @@ fn main() {
 /// `FILES` and `SOURCES_HASH` as Rust text.
 fn embedded(root: &Path) -> String {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
-    for folder in ["abi", "policy", "bpf"] {
+    for folder in ["abi", "policy"] {
         let entries = fs::read_dir(root.join(folder)).expect("a folder of the tree");
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let wanted = match folder {
-                "bpf" => {
-                    name.starts_with("steer")
-                        || ["kernel_types.h", "ipi_match.bpf.h", "guest_memory.bpf.h"]
-                            .contains(&&*name)
-                }
-                _ => name.ends_with(".h"),
-            };
-            if wanted {
+            if name.ends_with(".h") {
                 files.push((format!("{folder}/{name}"), entry.path()));
             }
         }
     }
+    let mut programs = BTreeSet::new();
+    needed(&root.join("bpf"), "steer_own.bpf.c", &mut programs);
+    files.extend(
+        programs
+            .iter()
+            .map(|name| (format!("bpf/{name}"), root.join("bpf").join(name))),
+    );
     for name in ["library_own.c", "own_test.h", "replay_own.c"] {
         let path = root.join("crates/steering/native").join(name);
         files.push((format!("policy/{name}"), path));
@@ -62,6 +62,20 @@ fn embedded(root: &Path) -> String {
     )
     .expect("a string takes all");
     text
+}
+
+/// Adds a file of that folder and all those in it that it includes, so that none can be forgotten.
+fn needed(folder: &Path, name: &str, found: &mut BTreeSet<String>) {
+    let Ok(text) = fs::read_to_string(folder.join(name)) else {
+        return; // A system's header, or a generated one.
+    };
+    if found.insert(name.to_owned()) {
+        let included = text
+            .lines()
+            .filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
+        let own = included.filter(|name| !name.contains('/'));
+        own.for_each(|name| needed(folder, name, found));
+    }
 }
 
 /// Fowler, Noll and Vo's hash 1a: enough to tell versions apart, no protection against anybody.
