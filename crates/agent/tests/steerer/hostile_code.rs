@@ -39,6 +39,10 @@ impl Code {
         self.add(&[0x81, 0xce]).add(&page.to_le_bytes()) // or esi, page
     }
 
+    fn pauses(&mut self, count: u64) -> &mut Code {
+        (0..count).fold(self, |code, _| code.add(&PAUSE))
+    }
+
     /// Interrupts are taken from here on.
     fn take_interrupts(&mut self) -> &mut Code {
         self.write_msr(0x80f, 0x1ff); // the x2APIC is on; spurious ones are vector 255
@@ -67,13 +71,31 @@ impl Code {
 const VMMCALL: [u8; 3] = [0x0f, 0x01, 0xd9];
 const PAUSE: [u8; 2] = [0xf3, 0x90];
 
-/// The guest of that kind.
-pub fn program(kind: &str) -> Program {
+/// Steele, Lea and Flood's splitmix64 (OOPSLA'14): what differs from seed to seed.
+pub struct Draws(pub u64);
+
+impl Draws {
+    /// Any number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number of 1 to `most`.
+    pub fn up_to(&mut self, most: u64) -> u64 {
+        1 + self.next() % most
+    }
+}
+
+/// The guest of that kind: how often it does what before it begins again, and which garbage it has, are drawn.
+pub fn program(kind: &str, draws: &mut Draws) -> Program {
     let mut code = Code::default();
     let (mut data, mut others, mut begin) = (Vec::new(), Vec::new(), 0);
     match kind {
         "hypercalls" => {
-            data = garbage();
+            data = garbage(draws);
             code.call_from(DATA);
         }
         "neighbour" => {
@@ -97,23 +119,23 @@ pub fn program(kind: &str) -> Program {
             data = claims();
             code.call(abi::UNSPIN_HYPERCALL_REGISTER_HINT);
             begin = code.0.len();
-            code.add(&PAUSE);
+            code.pauses(draws.up_to(16));
         }
         "yields" => {
-            code.add(&PAUSE);
+            code.pauses(draws.up_to(16));
         }
         "floods" => {
             code.take_interrupts();
             begin = code.0.len();
-            for _ in 0..16 {
+            for _ in 0..draws.up_to(32) {
                 code.interrupt_all();
             }
             code.add(&PAUSE);
         }
         "everything" => {
-            (data, begin) = (claims(), everything(&mut code));
+            (data, begin) = (claims(), everything(&mut code, draws));
             data.resize((MORE_DATA - DATA) as usize, 0xff);
-            data.extend(garbage());
+            data.extend(garbage(draws));
         }
         _ => panic!("{kind}: no such guest"),
     }
@@ -136,18 +158,18 @@ pub fn program(kind: &str) -> Program {
 
 /// Each vCPU claims a critical section for ever and says so again and again, floods the others with interrupts, makes
 /// hypercalls of garbage, asks for help, gives back what it may have and yields. Where its loop begins.
-fn everything(code: &mut Code) -> usize {
+fn everything(code: &mut Code, draws: &mut Draws) -> usize {
     code.add(&[0x49, 0x89, 0xd8]); // mov r8, rbx
     code.take_interrupts().or_rsi(MORE_DATA);
     let begin = code.0.len();
     code.add(&[0x4c, 0x89, 0xc3]); // mov rbx, r8
     code.call(abi::UNSPIN_HYPERCALL_REGISTER_HINT);
-    for _ in 0..4 {
+    for _ in 0..draws.up_to(8) {
         code.add(&PAUSE).interrupt_all().add(&PAUSE);
     }
     code.call_from(MORE_DATA);
     code.call(abi::UNSPIN_HYPERCALL_HELP);
-    code.add(&PAUSE);
+    code.pauses(draws.up_to(4));
     code.call(abi::UNSPIN_HYPERCALL_GIVE_BACK);
     begin
 }
@@ -178,7 +200,7 @@ fn addresses_of_others() -> Vec<u8> {
 
 /// 256 hypercalls: our numbers and their neighbours, with addresses outside memory, misaligned, across a page, of the host's
 /// kernel and of other processes, of no page with a magic, and of one whose magic the guest gives.
-fn garbage() -> Vec<u8> {
+fn garbage(draws: &mut Draws) -> Vec<u8> {
     static HERE: u8 = 0;
     let mut addresses = vec![
         0,
@@ -196,8 +218,7 @@ fn garbage() -> Vec<u8> {
         0x7fff_ffff_f000,
         &raw const HERE as u64,
     ];
-    // Any others: splitmix64's increment (Steele, Lea, Flood, OOPSLA'14).
-    addresses.extend((1..50).map(|step: u64| step.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+    addresses.extend((1..50).map(|_| draws.next()));
     let first = u64::from(abi::UNSPIN_HYPERCALL_REGISTER_HINT) - 1;
     let pairs = (0..256u64).map(|at| {
         let number = if at % 64 == 63 {

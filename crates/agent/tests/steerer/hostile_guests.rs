@@ -19,7 +19,7 @@ use unspin_steering::Conduct;
 use super::{
     checks::{counter, still_there},
     helping,
-    hostile_code::{VCPUS, program},
+    hostile_code::{Draws, VCPUS, program},
     hostile_kinds::{ADDRESSES, ALL, Kind, LIARS, LOANS, LONG_ONLY, SHORT},
     observer_vms::run_for,
     raw_vm::run,
@@ -33,7 +33,9 @@ const MEASURED: Duration = Duration::from_millis(1_800);
 const SHORT_TIME: Duration = Duration::from_millis(200);
 /// Off by so much of their fair share at most.
 const TOLERANCE: f64 = 0.02;
-/// The same of the long form, five times, each from another seed of the machine's.
+/// In the kernel's command line, which no kernel knows.
+const SEED: &str = "unspin.seed=";
+/// The same of the long form, five times, each from another seed.
 const LONG: Duration = Duration::from_secs(30);
 const LONG_TOLERANCE: f64 = 0.01;
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
@@ -54,27 +56,41 @@ pub static CHECKS: [(&str, fn()); 2] = [
 
 /// What this binary does when it is started as `hostile KIND`.
 pub fn child() {
-    let words: Vec<String> = std::env::args().skip(1).take(2).collect();
-    if let [word, kind] = &words[..] {
+    let words: Vec<String> = std::env::args().skip(1).take(3).collect();
+    if let [word, kind, seed] = &words[..] {
         if word == "hostile" {
-            guest(kind);
+            let seed = seed.parse().expect("a number");
+            run(&program(kind, &mut Draws(seed)));
         }
     }
 }
 
-/// The guest of that kind, until somebody kills this process.
-fn guest(kind: &str) {
-    run(&program(kind));
+/// The kernel argument that has these guests begin from that seed: QEMU's own seed reaches nothing that they do.
+#[allow(dead_code, reason = "in make test-long only")]
+pub fn seed_argument(seed: u64) -> String {
+    format!("{SEED}{seed}")
+}
+
+/// The seed that the machine was booted with, or 1.
+fn booted_seed() -> u64 {
+    let arguments = fs::read_to_string("/proc/cmdline").expect("procfs is mounted");
+    let seed = arguments
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix(SEED));
+    seed.map_or(1, |seed| seed.parse().expect("a number"))
 }
 
 /// A process with such a guest, killed (SIGKILL) when dropped.
 struct Hostile(Child);
 
 impl Hostile {
-    fn start(kind: &str) -> Hostile {
+    /// Up to a slice from now, so that from each seed others run when it begins.
+    fn start(kind: &str, draws: &mut Draws) -> Hostile {
+        thread::sleep(Duration::from_micros(draws.up_to(10_000)));
         let own = std::env::current_exe().expect("procfs is mounted");
         let mut command = Command::new(own);
-        command.args(["hostile", kind]).stdout(Stdio::null());
+        let seed = draws.next().to_string();
+        command.args(["hostile", kind, &seed]).stdout(Stdio::null());
         Hostile(command.spawn().expect("this very binary"))
     }
 
@@ -178,11 +194,12 @@ fn attached() -> Steerer {
 }
 
 fn each_kind(steerer: &Steerer, kinds: &[Kind], time: Duration, tolerance: f64) {
+    let mut draws = Draws(booted_seed());
     for kind in kinds {
         let policies = kind.policies.parse().expect("policies");
         steerer.set_policies(policies).expect("at any time");
         let before = did(steerer, kind);
-        let mut guest = Hostile::start(kind.name);
+        let mut guest = Hostile::start(kind.name, &mut draws);
         let measured = beside(&guest, time);
         let lost = guest.0.try_wait().expect("it is ours");
         assert!(lost.is_none(), "{}: the VM is lost: {lost:?}", kind.name);
