@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 use steerer::{
-    boot, candidates, checks, debooster, ecs, ecs_fairness, enter, four_cpus, hint_pages, hostile,
-    hostile_guests, isolated, shares, stress, where_every_pause_exits,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, ecs_latency, enter, four_cpus,
+    hint_pages, hostile, hostile_guests, isolated, shares, stress, where_every_pause_exits,
 };
 
 /// Those beside the ones that `make test` has no time for.
-static OTHERS: [(&str, fn()); 12] = [
+static OTHERS: [(&str, fn()); 13] = [
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
@@ -51,7 +51,11 @@ static OTHERS: [(&str, fn()); 12] = [
     ),
     (
         "extra_time_delays_others_by_1_ms_at_most",
-        ecs_fairness::extra_time_delays_others_by_1_ms_at_most,
+        ecs_latency::extra_time_delays_others_by_1_ms_at_most,
+    ),
+    (
+        "a_heavier_vm_wakes_up_1_ms_later_at_most",
+        ecs_latency::a_heavier_vm_wakes_up_1_ms_later_at_most,
     ),
     (
         "nobody_loses_in_the_long_run",

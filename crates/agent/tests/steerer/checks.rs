@@ -11,7 +11,7 @@ use std::{
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use super::{
-    costs, dry, ecs_fairness, helping,
+    costs, dry, ecs_fairness, ecs_latency, helping,
     host::{Busy, Cgroup, pin, set_online, shares, state},
     hostile,
     observer_vms::run_from,
@@ -120,6 +120,7 @@ pub fn child() {
                 Some("peaceful") => vms::peaceful(4),
                 Some("reading") => ecs_fairness::reading(true),
                 Some("reading-silently") => ecs_fairness::reading(false),
+                Some("waking") => ecs_latency::waking(),
                 Some("critical") => ecs_fairness::always_critical(),
                 _ => vms::fighting(4),
             };

@@ -9,6 +9,7 @@ pub mod debooster;
 pub mod dry;
 pub mod ecs;
 pub mod ecs_fairness;
+pub mod ecs_latency;
 pub mod four_cpus;
 pub mod helping;
 pub mod hint_pages;
