@@ -184,14 +184,14 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 						  struct task_struct *to, u64 now_ns)
 {
 	struct task_context *target = context_of(to);
-	struct unspin_facts facts = {};
+	struct unspin_facts facts; /* all of it is gathered */
 
 	if (!target || !control.policies || !yielder->steered || !target->steered)
 		return unspin_decide(UNSPIN_REFUSE, 0);
 	gather_candidate(&facts.candidate, to, target, now_ns);
 	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
 	facts_of_self(&facts, yielder, yielder->left_ns, now_ns);
-	gather_order(&facts.order, yielder, target, now_ns);
+	gather_order(&facts.order, yielder, to, target, now_ns);
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
 

@@ -58,7 +58,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 	    !before(now_ns, other->called_until_ns) && may_run_on(p, cpu)) {
 		gather_candidate(&facts.candidate, p, other, now_ns);
 		facts_of_self(&facts, task, now_ns, now_ns);
-		gather_order(&facts.order, task, other, now_ns);
+		gather_order(&facts.order, task, p, other, now_ns);
 		decision = decide(UNSPIN_ON_CALL, self, task, &facts, thread, now_ns);
 	}
 	if (there && other && decision.action == UNSPIN_HINT) {

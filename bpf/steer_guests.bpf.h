@@ -127,18 +127,20 @@ static __always_inline bool is_told(const struct task_context *task)
 	return task->hint && task->tell != UNSPIN_STEER_TELL_NOTHING && (options.writes_memory || task->offer);
 }
 
-static __always_inline struct unspin_fact aged(struct unspin_fact fact, u64 seen_ns, u64 now_ns)
+static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_ns)
 {
-	return fact_known(fact) ? fact_seen(fact.value, seen_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
+	return fact_known(fact) ? (struct unspin_fact){fact.value, age_ns} : UNSPIN_UNKNOWN_FACT;
 }
 
 /* All that is known of one vCPU; seen_ns: when look_at() looked. */
 static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
 				   u64 now_ns)
 {
-	facts->critical = aged(task->critical, seen_ns, now_ns);
-	facts->sections = aged(task->sections, seen_ns, now_ns);
-	facts->mode = aged(task->mode, seen_ns, now_ns);
+	u32 age_ns = fact_seen(0, seen_ns, now_ns).age_ns;
+
+	facts->critical = aged(task->critical, age_ns);
+	facts->sections = aged(task->sections, age_ns);
+	facts->mode = aged(task->mode, age_ns);
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
@@ -153,7 +155,7 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 	bool near = scx_bpf_task_cpu(p) == (s32)bpf_get_smp_processor_id();
 
 	gather(facts, task, task->left_ns, now_ns);
-	facts->near = fact_seen(near, task->left_ns, now_ns);
+	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
 }
 
 /* Facts of the vCPU that runs here; seen_ns: when look_at() looked. */

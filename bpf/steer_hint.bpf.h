@@ -22,22 +22,27 @@ static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now
 
 /* Where the two stand in their queue, if they are of one and somebody asks. It is unknown so far. */
 static __always_inline void gather_order(struct unspin_order_facts *order, const struct task_context *yielder,
-					 const struct task_context *target, u64 now_ns)
+					 struct task_struct *to, const struct task_context *target, u64 now_ns)
 {
 	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
+	u32 policies = control.policies;
 
-	if (!(control.policies & UNSPIN_POLICIES_OF_ORDER))
+	if (!(policies & UNSPIN_POLICIES_OF_ORDER))
 		return;
-	order->self_vtime =
-		yielder->vtime_ns + weighted(yielder->effective, uncharged_ns(yielder, now_ns) + yielder->debt_ns);
 	order->candidate_vtime = target->vtime_ns;
 	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
-	order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
-	if (!(control.policies & UNSPIN_POLICIES_OF_QUEUE))
-		return;
-	order->average_vtime = clock_of(target->home);
-	order->limit_vtime = reach(target->effective);
-	order->runnable = scx_bpf_dsq_nr_queued(target->home) + 1;
+	if (policies & UNSPIN_POLICIES_OF_SELF) {
+		u64 ran_ns = uncharged_ns(yielder, now_ns) + yielder->debt_ns;
+
+		order->self_vtime = yielder->vtime_ns + weighted(yielder->effective, ran_ns);
+		order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
+	}
+	if (policies & UNSPIN_POLICIES_OF_QUEUE) {
+		order->average_vtime = clock_of(target->home);
+		order->limit_vtime = reach(target->effective);
+		/* Not by the queue's number, a hash table's key. It may leave its queue just now: then 0 is read. */
+		order->runnable = scheduled(to)->scx.dsq->nr + 1;
+	}
 }
 
 /* That thread shall be next here. The caller holds the lock of this CPU's run queue. */

@@ -63,7 +63,11 @@ struct bpf_cpumask {
 struct sched_entity___steer {
 	u64 sum_exec_runtime;
 };
+struct scx_dispatch_q___steer {
+	u32 nr;
+};
 struct sched_ext_entity___steer {
+	struct scx_dispatch_q___steer *dsq; /* where it waits; NULL: nowhere */
 	u32 flags;
 	u32 weight;
 	u64 slice;

@@ -129,7 +129,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			__sync_fetch_and_or(&other->marks.passed_by, 1ull << (task->number & (VM_VCPUS - 1)));
 		if (verdict & UNSPIN_CANDIDATE_TAKE && may_run_on(p, bpf_get_smp_processor_id())) {
 			gather_candidate(&of->facts.candidate, p, other, now_ns);
-			gather_order(&of->facts.order, task, other, now_ns);
+			gather_order(&of->facts.order, task, p, other, now_ns);
 			of->decision = decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns);
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;

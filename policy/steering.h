@@ -57,12 +57,13 @@ enum unspin_policy_bit {
 #define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
 
 /*
- * Those that look at facts.order, and of these those that look at its average_vtime, limit_vtime and runnable: while none of
- * them is on, the world may leave it unknown, or these 0.
+ * Those that look at facts.order: at its average_vtime, limit_vtime and runnable; at its self_vtime and same_group; at any of
+ * it. While none of them is on, the world may leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_OWN)
-#define UNSPIN_POLICIES_OF_ORDER                                                                                       \
-	(UNSPIN_POLICIES_OF_QUEUE | unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang)
+#define UNSPIN_POLICIES_OF_SELF                                                                                        \
+	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_OWN)
+#define UNSPIN_POLICIES_OF_ORDER (UNSPIN_POLICIES_OF_QUEUE | UNSPIN_POLICIES_OF_SELF)
 
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {
