@@ -18,7 +18,7 @@ fn number(row: &Value, key: &str) -> f64 {
 /// before and after is the same.
 #[test]
 fn policies_are_compared_while_their_vms_run() {
-    let line = "testbed run --deterministic -- unspin compare scenarios/compare/ticket.toml --shape 2x4 --pairs 2 --window 60ms --discard 60ms --observe on --policy loan,kernel-exit \
+    let line = "testbed run --deterministic -- unspin compare scenarios/compare/ticket.toml --shape 2x4 --pairs 2 --window 60ms --discard 120ms --observe on --policy loan,kernel-exit \
                 --policy kernel-exit --json";
     let mut command = Command::new(common::UNSPIN);
     command
