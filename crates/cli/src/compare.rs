@@ -187,18 +187,7 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
             scenario.name
         )));
     };
-    if arguments
-        .policies
-        .iter()
-        .filter_map(PolicyChoice::file)
-        .collect::<BTreeSet<_>>()
-        .len()
-        > 1
-    {
-        return Err(Failure::Usage(
-            "one comparison has room for one policy of your own: one scheduler is loaded, and policies are switched in it".into(),
-        ));
-    }
+    check_own(&arguments.policies)?;
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
     let window = arguments.window.unwrap_or_else(of_scenario);
     Ok(How {
@@ -208,6 +197,20 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
         observe: arguments.observe,
         policies: arguments.policies.clone(),
     })
+}
+
+/// One comparison has one scheduler.
+///
+/// # Errors
+/// When the policies name several files.
+pub fn check_own(policies: &[PolicyChoice]) -> Result<(), Failure> {
+    let files = policies.iter().filter_map(PolicyChoice::file);
+    if files.collect::<BTreeSet<_>>().len() <= 1 {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "one comparison has room for one policy of your own: one scheduler is loaded, and policies are switched in it".into(),
+    ))
 }
 
 /// The words that say how.

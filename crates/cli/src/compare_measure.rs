@@ -4,19 +4,18 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::anyhow;
-use unspin_agent::{SteerOptions, Steerer};
 use unspin_scenario::Scenario;
-use unspin_steering::Policies;
 use unspin_vmm::{RunOptions, Running, VmGrowth};
 
 use crate::{
     arguments::Observe,
     compare_order::{self, Column, Steered, Step, Vms, steps},
+    compare_steering::Steering,
     compare_why::{self, Why},
     compare_windows::{WindowSample, Windows},
     failure::Failure,
     hint_pages, interrupt,
-    policy_choice::{ChosenPolicies, PolicyChoice},
+    policy_choice::PolicyChoice,
     progress::Activity,
     shares::Shares,
 };
@@ -113,14 +112,12 @@ pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
 pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
     let online = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let cpus = scenario.host.cpus.unwrap_or_else(online);
-    let ready = how.policies.iter().map(|choice| choice.ready(false));
     let mut world = World {
         scenario,
         how,
-        chosen: ready.collect::<Result<_, _>>()?,
         ideal: ideal_of(scenario, cpus),
         running: None,
-        steerer: None,
+        steering: Steering::of(&how.policies)?,
         windows: Windows::new(how.sets_windows()),
         activity: Activity::start("comparing"),
         measured: Measured {
@@ -137,12 +134,10 @@ pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
 struct World<'a> {
     scenario: &'a Scenario,
     how: &'a How,
-    /// By policy; one scheduler has them all.
-    chosen: Vec<ChosenPolicies>,
     ideal: Scenario,
     // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
     running: Option<Running>,
-    steerer: Option<Steerer>,
+    steering: Steering,
     windows: Windows,
     activity: Activity,
     measured: Measured,
@@ -197,53 +192,8 @@ impl World<'_> {
     }
 
     fn steer(&mut self, to: Steered) -> Result<(), Failure> {
-        self.schedule(to)?;
-        self.windows.set(match to {
-            Steered::Not | Steered::None => None,
-            Steered::Policy(policy) => self.chosen[policy].window,
-        })
-    }
-
-    fn schedule(&mut self, to: Steered) -> Result<(), Failure> {
-        let policies = match to {
-            Steered::None => Policies::NONE,
-            Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
-            Steered::Not | Steered::Policy(_) => {
-                self.still_attached()?;
-                self.steerer = None;
-                return Ok(());
-            }
-        };
-        match &self.steerer {
-            Some(steerer) => steerer.set_policies(policies),
-            None => Steerer::attach(&SteerOptions {
-                policies,
-                // Policies of one comparison have one of the user's own between them.
-                own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
-                candidates: self
-                    .chosen
-                    .iter()
-                    .any(|chosen| chosen.policies.candidates().is_some()),
-                ..SteerOptions::default()
-            })
-            .map(|steerer| self.steerer = Some(steerer)),
-        }
-        .map_err(anyhow::Error::from)?;
-        Ok(())
-    }
-
-    /// Whoever thinks that a policy decides must not measure the host's own scheduler.
-    fn still_attached(&self) -> Result<(), Failure> {
-        let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
-        match ended.map_err(anyhow::Error::from)?.flatten() {
-            None => Ok(()),
-            Some(end) => Err(anyhow!(
-                "the kernel took its own scheduler back during a comparison: {}: {}",
-                end.reason,
-                end.message
-            )
-            .into()),
-        }
+        self.steering.to(to)?;
+        self.windows.set(self.steering.window(to))
     }
 
     fn sample(&mut self, column: Column, pair: usize) -> Result<(), Failure> {
@@ -259,7 +209,7 @@ impl World<'_> {
         if let Some(begin) = windows {
             sample.windows = self.windows.end(&begin)?;
         }
-        self.still_attached()?;
+        self.steering.still_attached()?;
         self.measured.samples.insert((column, pair), sample);
         Ok(())
     }

@@ -157,20 +157,21 @@ impl Samples<'_> {
 }
 
 /// A against B, pair by pair.
-fn ratio(a: &[f64], b: &[f64]) -> Option<Comparison> {
+pub fn ratio(a: &[f64], b: &[f64]) -> Option<Comparison> {
     let pairs: Vec<(f64, f64)> = a.iter().copied().zip(b.iter().copied()).collect();
     Comparison::of(&pairs)
 }
 
 /// A comparison's bounds, where there are several pairs.
-fn bounds(of: &Comparison) -> (Option<f64>, Option<f64>) {
+pub fn bounds(of: &Comparison) -> (Option<f64>, Option<f64>) {
     match of.pairs {
         0 | 1 => (None, None),
         _ => (Some(of.interval.low), Some(of.interval.high)),
     }
 }
 
-fn verdict(of: &Comparison) -> String {
+/// What a comparison shows; never resolved where pairs had to be left out.
+pub fn verdict(of: &Comparison) -> String {
     match of.unusable_pairs {
         0 => of.verdict.name().to_owned(),
         unusable => format!("{}, {unusable} pairs unusable", Verdict::NotResolved.name()),
@@ -178,7 +179,7 @@ fn verdict(of: &Comparison) -> String {
 }
 
 /// `includes 1` or `excludes 1`; none without an interval.
-fn null_verdict(of: &Comparison) -> Option<String> {
+pub fn null_verdict(of: &Comparison) -> Option<String> {
     let (low, high) = bounds(of);
     let (low, high) = (low?, high?);
     let includes = low <= 1.0 && 1.0 <= high;

@@ -121,7 +121,7 @@ fn execute(
 }
 
 /// The programs that count; `None` when told not to, or when this host does not allow it and need not.
-fn attach(observe: Observe) -> Result<Option<Observer>, Failure> {
+pub fn attach(observe: Observe) -> Result<Option<Observer>, Failure> {
     if observe == Observe::Off {
         return Ok(None);
     }

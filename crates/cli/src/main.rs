@@ -23,6 +23,7 @@ mod compare_measure;
 mod compare_order;
 mod compare_pooled;
 mod compare_row;
+mod compare_steering;
 mod compare_table;
 mod compare_why;
 mod compare_windows;
@@ -68,6 +69,9 @@ mod lab_sweep_rows;
 mod lab_table_file;
 mod lab_tables;
 mod linux_locks;
+mod linux_policies;
+mod linux_policies_measure;
+mod linux_policies_row;
 mod linux_run;
 mod linux_tables;
 mod observe;
@@ -144,6 +148,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Vm(VmVerb::Run(arguments)) => vm_run::run(&arguments).map(done),
         Command::Vm(VmVerb::Linux(arguments)) => linux_run::run(&arguments).map(done),
         Command::Vm(VmVerb::LinuxLocks(arguments)) => linux_locks::run(&arguments).map(done),
+        Command::Vm(VmVerb::LinuxPolicies(arguments)) => linux_policies::run(&arguments).map(done),
         Command::Testbed(Testbed::Run(arguments)) => testbed_run::run(&arguments),
         Command::Testbed(Testbed::Boots(arguments)) => testbed_boots::run(&arguments).map(done),
         Command::Lab(verb) => lab::run(&verb).map(done),

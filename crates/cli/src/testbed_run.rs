@@ -93,12 +93,13 @@ struct LinuxGuests {
     host: Host,
 }
 
-/// `unspin vm linux ...` and `linux-locks`, also as the command of another one: QEMU and the guests' programs have to be in
+/// `unspin vm linux ...`, `linux-locks` and `linux-policies`, also as the command of another one: QEMU and the guests' programs have to be in
 /// the testbed.
 fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
     let command = &command[command.iter().rposition(|word| word == "unspin")?..];
     let verb = command.get(2)?;
-    if command.get(1)? != "vm" || (verb != "linux" && verb != "linux-locks") {
+    let verbs = ["linux", "linux-locks", "linux-policies"];
+    if command.get(1)? != "vm" || !verbs.iter().any(|of_linux| verb == of_linux) {
         return None;
     }
     match Arguments::parse_from(command).command {
@@ -113,6 +114,13 @@ fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
             programs: arguments.programs(),
             our_kernel: arguments.our_kernel(),
             vms: arguments.vms.iter().copied().max().unwrap_or(1),
+            memory_mib: arguments.memory_mib,
+            host: arguments.host(),
+        }),
+        Command::Vm(VmVerb::LinuxPolicies(arguments)) => Some(LinuxGuests {
+            programs: arguments.programs(),
+            our_kernel: false,
+            vms: arguments.vms(),
             memory_mib: arguments.memory_mib,
             host: arguments.host(),
         }),
@@ -199,6 +207,12 @@ mod tests {
         let locks = locks.expect("linux");
         assert_eq!((locks.vms, locks.our_kernel), (3, true));
         assert_eq!(locks.programs, ["busybox", "mmaps", "qemu-system-x86_64"]);
+        let line =
+            "unspin vm linux-policies --shapes 1x4,3x2 --loads make --ple-gap 9 --policy gang";
+        let policies = found(line).expect("linux");
+        assert_eq!((policies.vms, policies.our_kernel), (3, false));
+        assert_eq!(policies.programs, ["busybox", "make", "qemu-system-x86_64"]);
+        assert_eq!(policies.host.ple_gap, Some(9));
         assert!(!direct.our_kernel);
         for other in ["unspin vm run s.toml", "vm linux", "unspin", "ls"] {
             assert!(found(other).is_none(), "{other}");

@@ -154,6 +154,15 @@ fn linux_guests_that_cannot_be() {
     unspin(&["vm", "linux", "--features", "nopvspin,pvspin"]).refused(2, &["exclude each other"]);
     unspin(&["vm", "linux", "--features", "vee22"]).refused(2, &["vee21, stock"]);
     unspin(&["vm", "linux", "--limit", "0s"]).refused(2, &["lets nothing run"]);
+    let policies = ["vm", "linux-policies"];
+    for (words, says) in [
+        (["--shapes", "2x"], "VMs x vCPUs"),
+        (["--loads", "torture"], "hackbench, make, mmaps"),
+        (["--policy", "lend"], "`lend`"),
+        (["--policy", "apple"], "leave `apple` to `unspin steer`"),
+    ] {
+        unspin(&[&policies[..], &words].concat()).refused(2, &[says]);
+    }
     let too_small = "testbed run --memory-mib 600 -- unspin vm linux --vms 2";
     unspin(&too_small.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1124"]);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `make test-long`, where `make linux-guest` has built the Linux guest with our locks: Linux's own lock torture finds no two
 //! inside one spinlock, with each of them, and finds it when the locks are broken on purpose; every load runs with each lock.
+//! Also what takes as long and needs no kernel of ours: policies that come and go while stock guests run.
 
 mod common;
 
@@ -103,6 +104,21 @@ fn every_load_runs_with_every_lock() {
         "{}",
         ended.out
     );
+}
+
+#[test]
+fn guests_run_on_while_policies_come_and_go() {
+    let ended = unspin(
+        "testbed run --deterministic --time-limit 900s -- unspin vm linux-policies --loads hackbench --features vee21 \
+         --shapes 1x4 --pairs 1 --runs 1 --ple-window 200 --ple-gap 65535 --ple-window-fixed --policy loan-cpl,kernel-exit \
+         --policy gang --json",
+    );
+    let ratios = column(&ended, "cell", "throughput_ratio_to_stock");
+    assert_eq!(ratios.len(), 2, "{}", ended.out);
+    assert!(ratios.iter().all(Option::is_some), "{}", ended.out);
+    // Ideal, stock twice, none and the two policies, one pair of each.
+    let rates = column(&ended, "sample", "runs_per_s");
+    assert_eq!(rates.len(), 6, "{}", ended.out);
 }
 
 #[test]

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs the guests: boots all of them, lets their loads go at once, and ends them when each has done its runs.
+//! The QEMUs of a run and the talk with their guests: started together, waited for together, killed together.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
@@ -11,9 +10,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use crate::Error;
-use crate::load;
 use crate::machine::{Machine, Shape};
-use crate::options::{Options, Phase};
+use crate::options::Options;
 use crate::report::{Report, VmReport};
 use crate::talk::{LINE_BYTES, Said};
 
@@ -24,10 +22,13 @@ const LINE_SHOWN: usize = 80;
 /// What a reader's thread hands over: which VM, and a line, or nothing when the guest has closed its port.
 type Heard = (usize, Option<String>);
 
-struct Fleet {
-    machines: Vec<Machine>,
+/// Guests of one kind.
+pub struct Fleet {
+    /// By VM.
+    pub machines: Vec<Machine>,
     ports: Vec<UnixStream>,
-    said: Vec<Said>,
+    /// By VM.
+    pub said: Vec<Said>,
     started: Vec<Instant>,
     booted: Vec<Option<Duration>>,
     heard: Receiver<Heard>,
@@ -35,51 +36,12 @@ struct Fleet {
     interrupt: Arc<AtomicBool>,
 }
 
-/// Boots the guests and runs their loads; `on_phase` is told how far it is, and stops the run with an error of its own.
-///
-/// # Errors
-/// [`Error`]; all VMs have ended then.
-pub fn run<E: From<Error>>(
-    options: &Options,
-    mut on_phase: impl FnMut(Phase) -> Result<(), E>,
-) -> Result<Report, E> {
-    options.check()?;
-    File::options()
-        .read(true)
-        .write(true)
-        .open("/dev/kvm")
-        .map_err(Error::NoKvm)?;
-    let folder = tempfile::tempdir().map_err(Error::system("making a temporary folder"))?;
-    let initramfs = folder.path().join("initramfs");
-    let command = options.load.command(options.groups, options.loops);
-    let built = load::initramfs(&options.programs, options.load, options.counts, &command)?;
-    std::fs::write(&initramfs, built).map_err(Error::file("writing", &initramfs))?;
-    let arguments = options.kernel_words();
-    let mut fleet = Fleet::start(options, &arguments, folder.path(), &initramfs)?;
-    let ready = |said: &Said| said.ready_ns.is_some();
-    fleet.wait("booting", ready, |count| on_phase(Phase::Booting(count)))?;
-    fleet.check_features(options)?;
-    if options.symbols {
-        fleet.said[0].expect_symbols();
-        fleet.order(0, "symbols\n")?;
-        let whole = |said: &Said| said.symbols.is_none() || said.symbols_whole;
-        fleet.wait("sending symbols", whole, |_| Ok::<_, E>(()))?;
-    }
-    on_phase(Phase::Ready)?;
-    let begin = Instant::now();
-    for vm in 0..fleet.machines.len() {
-        fleet.order(vm, "load\n")?;
-    }
-    let wanted = options.runs as usize;
-    let done = |said: &Said| said.runs.len() >= wanted;
-    fleet.wait("running", done, |count| on_phase(Phase::Running(count)))?;
-    let window = begin.elapsed();
-    on_phase(Phase::Done)?;
-    Ok(fleet.report(command, wanted, window))
-}
-
 impl Fleet {
-    fn start(
+    /// Starts the QEMUs, whose files lie in `folder`, and returns when all have opened their ports.
+    ///
+    /// # Errors
+    /// When one cannot be started, or has ended.
+    pub fn start(
         options: &Options,
         kernel_arguments: &[String],
         folder: &Path,
@@ -150,44 +112,75 @@ impl Fleet {
         }
     }
 
-    fn order(&mut self, vm: usize, order: &str) -> Result<(), Error> {
+    /// Tells a guest's PID 1 what to do.
+    ///
+    /// # Errors
+    /// When its port takes nothing.
+    pub fn order(&mut self, vm: usize, order: &str) -> Result<(), Error> {
         self.ports[vm]
             .write_all(order.as_bytes())
             .map_err(Error::system("talking to a guest"))
     }
 
-    /// Takes what the guests say until `done` holds for all; `progress` hears for how many it does, at each change.
-    fn wait<E: From<Error>>(
+    /// Takes what the guests say until `done` holds for all (it is asked about a VM's number and what it has said);
+    /// `progress` hears for how many it does, at each change.
+    ///
+    /// # Errors
+    /// A guest that failed, ended or took too long, and those of `progress`.
+    pub fn wait<E: From<Error>>(
         &mut self,
         doing: &'static str,
-        done: impl Fn(&Said) -> bool,
+        done: impl Fn(usize, &Said) -> bool,
         mut progress: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<(), E> {
         let begin = Instant::now();
         let mut last = None;
         let mut looked = begin;
         loop {
-            let count = self.said.iter().filter(|said| done(said)).count();
+            let said = self.said.iter().enumerate();
+            let count = said.filter(|(vm, said)| done(*vm, said)).count();
             if last.replace(count) != Some(count) {
                 progress(count)?;
             }
             if count == self.said.len() {
                 return Ok(());
             }
-            match self.heard.recv_timeout(LOOK_INTERVAL) {
-                Ok((vm, Some(line))) => self.take(vm, &line)?,
-                Ok((vm, None)) => return Err(self.gone(vm, doing)?.into()),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
-            }
+            self.hear(LOOK_INTERVAL, doing)?;
             if looked.elapsed() < LOOK_INTERVAL {
                 continue;
             }
             looked = Instant::now();
             self.look(doing)?;
-            let late = self.said.iter().position(|said| !done(said));
+            let mut said = self.said.iter().enumerate();
+            let late = said.position(|(vm, said)| !done(vm, said));
             if let Some(vm) = late.filter(|_| begin.elapsed() > self.limit) {
                 return Err(self.too_long(vm, doing).into());
             }
+        }
+    }
+
+    /// Takes what the guests say for so long, and all that they have said before.
+    ///
+    /// # Errors
+    /// A guest that failed or ended, or Ctrl-C.
+    pub fn listen_for(&mut self, time: Duration, doing: &'static str) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            let rest = time.saturating_sub(begin.elapsed());
+            let heard = self.hear(rest.min(LOOK_INTERVAL), doing)?;
+            if rest.is_zero() && !heard {
+                return Ok(());
+            }
+            self.look(doing)?;
+        }
+    }
+
+    /// Takes one line, for which it waits so long; whether there was one.
+    fn hear(&mut self, time: Duration, doing: &'static str) -> Result<bool, Error> {
+        match self.heard.recv_timeout(time) {
+            Ok((vm, Some(line))) => self.take(vm, &line).map(|()| true),
+            Ok((vm, None)) => Err(self.gone(vm, doing)?),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => Ok(false),
         }
     }
 
@@ -254,7 +247,11 @@ impl Fleet {
         })
     }
 
-    fn check_features(&self, options: &Options) -> Result<(), Error> {
+    /// Whether each guest is what was asked for.
+    ///
+    /// # Errors
+    /// When a guest's own log names other features or another lock than those asked for.
+    pub fn check_features(&self, options: &Options) -> Result<(), Error> {
         for (machine, said) in self.machines.iter().zip(&self.said) {
             options
                 .features
@@ -273,7 +270,8 @@ impl Fleet {
         Ok(())
     }
 
-    fn report(self, command: String, wanted: usize, window: Duration) -> Report {
+    /// What the first `wanted` runs of each guest brought.
+    pub fn report(self, command: String, wanted: usize, window: Duration) -> Report {
         let nanoseconds = |time: Duration| time.as_nanos() as u64;
         let vms = self.machines.iter().zip(self.said).zip(&self.booted);
         let mut symbols = None;

@@ -126,14 +126,22 @@ pub struct Steerer {
 }
 
 impl Steerer {
+    /// Whether it could be attached now, as far as can be seen without trying: for those who first do what takes long.
+    ///
+    /// # Errors
+    /// Says what is missing or in the way.
+    pub fn check() -> Result<(), SteerError> {
+        requirements::check()?;
+        quotas::check()
+    }
+
     /// Loads the scheduler and hands it every task of the host that is not real-time.
     ///
     /// # Errors
     /// Says what is missing or in the way (rights, kernel functions, another scheduler, `cpu.max`), or what the kernel
     /// refused; then the host's own scheduler has never left.
     pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
-        requirements::check()?;
-        quotas::check()?;
+        Steerer::check()?;
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
             None => base_slice()?.0,

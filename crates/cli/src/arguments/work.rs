@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use unspin_scenario::{Overrides, Scenario};
 
 use super::Output;
-use super::{LinuxArguments, LinuxLocksArguments};
+use super::{LinuxArguments, LinuxLocksArguments, LinuxPoliciesArguments};
 use crate::{failure::Failure, lab_calibrate};
 
 /// `unspin scenario ...`
@@ -28,6 +28,9 @@ pub enum VmVerb {
     Linux(LinuxArguments),
     /// Run Linux guests with each of the papers' spinlocks, alternately, and print their times beside the ticket lock's.
     LinuxLocks(LinuxLocksArguments),
+    /// Run Linux guests that keep running while policies come and go, and print their times under each beside the host's own
+    /// scheduler.
+    LinuxPolicies(LinuxPoliciesArguments),
 }
 
 /// Flags that override a scenario.
