@@ -22,7 +22,7 @@ use super::{
     hostile_code::{Draws, VCPUS, program},
     hostile_kinds::{ADDRESSES, ALL, Kind, LIARS, LOANS, LONG_ONLY, SHORT},
     observer_vms::run_for,
-    raw_vm::run,
+    raw_vm::{VCPU_THREAD, run},
     vms::{fighting, steer},
 };
 
@@ -94,12 +94,17 @@ impl Hostile {
         Hostile(command.spawn().expect("this very binary"))
     }
 
-    /// CPU time of all its threads.
+    /// CPU time of its vCPUs: the process's other threads are of the test, and have a fair share of their own.
     fn cpu_ns(&self) -> u64 {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
-        tasks
-            .map(|task| cpu_ns(&task.expect("a thread").path().display().to_string()))
-            .sum()
+        let folders = tasks.map(|task| task.expect("a thread").path().display().to_string());
+        let is_vcpu = |folder: &String| {
+            let name = fs::read_to_string(format!("{folder}/comm")).expect("it runs");
+            name.trim() == VCPU_THREAD
+        };
+        let vcpus: Vec<String> = folders.filter(is_vcpu).collect();
+        assert_eq!(vcpus.len() as u64, VCPUS);
+        vcpus.iter().map(|folder| cpu_ns(folder)).sum()
     }
 }
 

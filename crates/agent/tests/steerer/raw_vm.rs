@@ -15,6 +15,8 @@ const TABLES: u64 = 0x1000;
 const CODE: u64 = 0x5000;
 /// What answers interrupts.
 const HANDLER: u64 = 0x5800;
+/// What the threads of vCPUs are called; others of the process watch, or take memory away.
+pub const VCPU_THREAD: &str = "vcpu";
 /// Pages for the code's own use.
 pub const DATA: u64 = 0x6000;
 const DESCRIPTORS: u64 = 0x8000;
@@ -102,7 +104,8 @@ pub fn run(program: &Program) {
             scope.spawn(|| keep_watch(program, others));
         }
         for mut vcpu in vcpus {
-            scope.spawn(move || {
+            let thread = thread::Builder::new().name(VCPU_THREAD.into());
+            let vcpu_runs = move || {
                 loop {
                     match vcpu.run() {
                         Ok(exit) => panic!("{exit:?}"),
@@ -110,7 +113,8 @@ pub fn run(program: &Program) {
                         Err(error) => panic!("{error}"),
                     }
                 }
-            });
+            };
+            thread.spawn_scoped(scope, vcpu_runs).expect("a thread");
         }
     });
 }
