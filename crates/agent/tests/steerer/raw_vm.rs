@@ -9,14 +9,15 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{Kvm, VcpuFd, VmFd};
 
+/// What the threads of vCPUs are called; others of the process watch, or take memory away.
+pub const VCPU_THREAD: &str = "vcpu";
+
 const BYTES: usize = 0x1_0000;
 /// Where page tables, code and what it reads lie.
 const TABLES: u64 = 0x1000;
 const CODE: u64 = 0x5000;
 /// What answers interrupts.
 const HANDLER: u64 = 0x5800;
-/// What the threads of vCPUs are called; others of the process watch, or take memory away.
-pub const VCPU_THREAD: &str = "vcpu";
 /// Pages for the code's own use.
 pub const DATA: u64 = 0x6000;
 const DESCRIPTORS: u64 = 0x8000;

@@ -5,9 +5,9 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
 use unspin_linux::{CountsModule, Features, Lock, Marks, Ours};
-use unspin_scenario::{Host, Policy, Scheduler};
+use unspin_scenario::Host;
 
-use crate::arguments::{Observe, Output, parse_limit};
+use crate::arguments::{Observe, Output, PauseLoopArguments, parse_limit};
 
 /// What each guest runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,16 +104,9 @@ pub struct LinuxArguments {
         conflicts_with = "lock"
     )]
     pub counts: CountsModule,
-    /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
-    /// elsewhere it must be in force.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_window: Option<u32>,
-    /// pause_filter_thresh, ple_gap.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_gap: Option<u32>,
-    /// KVM leaves the window alone.
-    #[arg(long)]
-    pub ple_window_fixed: bool,
+    /// The host's window.
+    #[command(flatten)]
+    pub pause_loop: PauseLoopArguments,
     /// A word for the guest kernel's command line. May be repeated.
     #[arg(long = "kernel-argument", value_name = "WORD")]
     pub kernel_arguments: Vec<String>,
@@ -134,14 +127,7 @@ pub struct LinuxArguments {
 impl LinuxArguments {
     /// What the host below the guests has to be.
     pub fn host(&self) -> Host {
-        Host {
-            cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
-            ple_window: self.ple_window,
-            ple_gap: self.ple_gap,
-            ple_window_fixed: self.ple_window_fixed,
-        }
+        self.pause_loop.host()
     }
 
     /// What our kernel is told; `None`: the distribution's runs.

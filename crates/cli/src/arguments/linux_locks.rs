@@ -5,9 +5,9 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use clap::Args;
 use unspin_linux::{Features, Lock};
-use unspin_scenario::{Host, Policy, Scheduler};
+use unspin_scenario::Host;
 
-use crate::arguments::{Load, Output, parse_limit};
+use crate::arguments::{Load, Output, PauseLoopArguments, parse_limit};
 
 /// The kernel and lock of a guest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +91,12 @@ pub struct LinuxLocksArguments {
 impl LinuxLocksArguments {
     /// What the host below the guests has to be.
     pub fn host(&self) -> Host {
-        Host {
-            cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
+        PauseLoopArguments {
             ple_window: self.ple_window,
             ple_gap: None,
             ple_window_fixed: self.ple_window.is_some(),
         }
+        .host()
     }
 
     /// The programs that have to be in the testbed.

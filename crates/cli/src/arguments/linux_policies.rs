@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use unspin_linux::{CountsModule, Features};
-use unspin_scenario::{Host, Policy, Scheduler};
+use unspin_scenario::Host;
 
 use crate::{
-    arguments::{Load, Observe, Output, parse_limit, parse_time},
+    arguments::{Load, Observe, Output, PauseLoopArguments, parse_limit, parse_time},
     policy_choice::PolicyChoice,
 };
 
@@ -53,15 +53,9 @@ pub struct LinuxPoliciesArguments {
     /// The guests load the module that tells the host of their kernel's own counts, as of `vm linux`: off, on or hooks.
     #[arg(long, value_name = "WORD", default_value = "off")]
     pub counts: CountsModule,
-    /// The pause-loop window, as of `vm linux`.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_window: Option<u32>,
-    /// pause_filter_thresh, ple_gap.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_gap: Option<u32>,
-    /// KVM leaves the window alone.
-    #[arg(long)]
-    pub ple_window_fixed: bool,
+    /// The host's window.
+    #[command(flatten)]
+    pub pause_loop: PauseLoopArguments,
     /// How long the guests of one cell may take to boot, and then each sample, by this host's clock; a cell that takes longer
     /// says so, and the next one is run.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = parse_limit)]
@@ -103,14 +97,7 @@ impl PoliciesLoad {
 impl LinuxPoliciesArguments {
     /// What the host below the guests has to be.
     pub fn host(&self) -> Host {
-        Host {
-            cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
-            ple_window: self.ple_window,
-            ple_gap: self.ple_gap,
-            ple_window_fixed: self.ple_window_fixed,
-        }
+        self.pause_loop.host()
     }
 
     /// The most VMs that run at once.
