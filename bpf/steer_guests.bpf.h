@@ -158,16 +158,22 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
 }
 
-/* Facts of the vCPU that runs here; seen_ns: when look_at() looked. */
-static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
-					  u64 now_ns)
+/* Facts of the turn that the vCPU here has; nothing is known of anybody's place. */
+static __always_inline void facts_of_turn(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
 {
-	gather(&facts->self, task, seen_ns, now_ns);
 	facts->slice_ns = slice_of(task);
 	facts->slice_left_ns = before(now_ns, task->turn_end_ns) ? task->turn_end_ns - now_ns : 0;
 	facts->recent_ns = control.recent_ns;
 	facts->threshold_ns = control.threshold_ns;
 	order_is_unknown(&facts->order);
+}
+
+/* The same with those of the vCPU itself; seen_ns: when look_at() looked. */
+static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
+					  u64 now_ns)
+{
+	gather(&facts->self, task, seen_ns, now_ns);
+	facts_of_turn(facts, task, now_ns);
 }
 
 #include "steer_unhinted.bpf.h"
@@ -201,12 +207,18 @@ static __always_inline bool done_with_it(struct task_struct *p, struct task_cont
 	return decide(UNSPIN_ON_LOOK, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
 }
 
-/* The current task leaves its CPU as soon as interrupts are on. */
+/* The current task's turn ends as soon as interrupts are on. */
+static __always_inline void end_turn(struct task_struct *p)
+{
+	scx_bpf_task_set_slice(p, 0);
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+}
+
+/* It gives its CPU to whoever is next then. */
 static __always_inline void leave(struct task_struct *p, struct task_context *task)
 {
 	task->yielding = 1;
-	scx_bpf_task_set_slice(p, 0);
-	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+	end_turn(p);
 }
 
 #endif

@@ -24,6 +24,11 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	}
 	if (options.chooses)
 		count_entry(p, task);
+	if (task->leaves) {
+		task->leaves = 0;
+		end_turn(p);
+		return 0;
+	}
 	end_turn_on_time(task);
 	if (is_told(task)) {
 		if (task->acknowledge)

@@ -91,8 +91,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	reach_boundary(p, task);
 	if (control.policies && may_be_prolonged(task) && prolong(p, task))
 		return 0;
-	scx_bpf_task_set_slice(p, 0);
-	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+	end_turn(p);
 	return 0;
 }
 

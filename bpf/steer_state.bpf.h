@@ -60,6 +60,7 @@ struct task_context {
 	u64 owed_charged_ns; /* sum_exec_runtime when it began to owe */
 	u32 yielding;	     /* gives its CPU to whoever is next */
 	u32 alone;	     /* runs until somebody else comes: no tick ends its turn */
+	u32 leaves;	     /* its turn is over, and it goes on to the next entry to its guest */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;				     /* policies may touch it */
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */

@@ -58,12 +58,13 @@ enum unspin_policy_bit {
 
 /*
  * Those that look at facts.order: at its average_vtime, limit_vtime and runnable; at its self_vtime and same_group; at any of
- * it. While none of them is on, the world may leave that unknown, or 0.
+ * it; and in on_yield at facts.self. While none of them is on, the world may leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_OWN)
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \
 	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_OWN)
 #define UNSPIN_POLICIES_OF_ORDER (UNSPIN_POLICIES_OF_QUEUE | UNSPIN_POLICIES_OF_SELF)
+#define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_OWN)
 
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {

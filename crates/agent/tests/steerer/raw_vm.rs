@@ -79,12 +79,13 @@ pub fn run(program: &Program) {
         };
         vm.enable_cap(&apics).expect("local APICs");
     }
-    let memory = memory(program);
+    let memory = Memory::of(memory(program));
     give(&vm, 0, memory);
     // It is there, and never runs.
     let other = kvm.create_vm().expect("a VM");
     let others = mapping();
     others[..program.others.len()].copy_from_slice(&program.others);
+    let others = Memory::of(others);
     give(&other, OTHERS, others);
     let vcpus = (0..program.vcpus).map(|number| {
         let vcpu = vm.create_vcpu(number).expect("a vCPU");
@@ -94,15 +95,14 @@ pub fn run(program: &Program) {
         vcpu
     });
     let vcpus: Vec<VcpuFd> = vcpus.collect();
-    let (memory, others): (&[u8], &[u8]) = (memory, others);
     thread::scope(|scope| {
         match program.page {
             Page::Stays => {}
-            Page::Ballooned => drop(scope.spawn(|| balloon(program, memory))),
-            Page::Unmapped => drop(scope.spawn(|| unmap(memory))),
+            Page::Ballooned => drop(scope.spawn(move || balloon(program, memory))),
+            Page::Unmapped => drop(scope.spawn(move || unmap(memory))),
         }
         if !program.others.is_empty() {
-            scope.spawn(|| keep_watch(program, others));
+            scope.spawn(move || keep_watch(program, others));
         }
         for mut vcpu in vcpus {
             let thread = thread::Builder::new().name(VCPU_THREAD.into());
@@ -120,14 +120,36 @@ pub fn run(program: &Program) {
     });
 }
 
+/// A VM's memory, `BYTES` long. No reference: a guest, the host and `balloon` write to it at any time.
+#[derive(Clone, Copy)]
+struct Memory(*mut u8);
+
+// SAFETY: an address that every thread of the process may use; who does says why it may.
+unsafe impl Send for Memory {}
+
+impl Memory {
+    /// All of a mapping that nobody refers to from here on.
+    fn of(mapping: &'static mut [u8]) -> Memory {
+        assert_eq!(mapping.len(), BYTES);
+        Memory(mapping.as_mut_ptr())
+    }
+
+    /// Where its byte `at` is.
+    fn byte(self, at: usize) -> *mut u8 {
+        assert!(at < BYTES);
+        // SAFETY: in bounds, as just seen.
+        unsafe { self.0.add(at) }
+    }
+}
+
 /// A VM's memory, as its only slot.
-fn give(vm: &VmFd, at: u64, memory: &[u8]) {
+fn give(vm: &VmFd, at: u64, memory: Memory) {
     let region = kvm_userspace_memory_region {
         slot: 0,
         flags: 0,
         guest_phys_addr: at,
         memory_size: BYTES as u64,
-        userspace_addr: memory.as_ptr() as u64,
+        userspace_addr: memory.byte(0) as u64,
     };
     // SAFETY: the mapping lives until the process ends, but for a page that `unmap` takes out of it, which no guest touches
     // from then on.
@@ -135,20 +157,20 @@ fn give(vm: &VmFd, at: u64, memory: &[u8]) {
 }
 
 /// Takes the data's page away for good, once it has been registered.
-fn unmap(memory: &[u8]) {
+fn unmap(memory: Memory) {
     thread::sleep(Duration::from_millis(50));
-    let page = memory[DATA as usize..].as_ptr().cast_mut();
+    let page = memory.byte(DATA as usize);
     // SAFETY: one page inside the mapping; neither Rust nor the guest looks at it any more.
     let status = unsafe { libc::munmap(page.cast(), 4096) };
     assert_eq!(status, 0, "{}", io::Error::last_os_error());
 }
 
 /// Ends the process when anybody writes into the other VM's memory.
-fn keep_watch(program: &Program, others: &[u8]) {
+fn keep_watch(program: &Program, others: Memory) {
     loop {
         for (at, expected) in program.others.iter().enumerate() {
-            // SAFETY: in bounds, inside a mapping that stays; whoever writes to it is the failure that is looked for.
-            let found = unsafe { others.as_ptr().add(at).read_volatile() };
+            // SAFETY: inside a mapping that stays; whoever writes to it is the failure that is looked for.
+            let found = unsafe { others.byte(at).read_volatile() };
             assert_eq!(found, *expected, "byte {at} of another VM's page");
         }
         thread::sleep(Duration::from_millis(20));
@@ -156,8 +178,8 @@ fn keep_watch(program: &Program, others: &[u8]) {
 }
 
 /// Takes the data's page away, so that what was registered there is neither mapped nor what it was, and puts it back.
-fn balloon(program: &Program, memory: &[u8]) {
-    let page = memory[DATA as usize..].as_ptr().cast_mut();
+fn balloon(program: &Program, memory: Memory) {
+    let page = memory.byte(DATA as usize);
     loop {
         // SAFETY: one page inside the mapping, which is never taken away; Rust looks at none of it after the start, the
         // guest at its own risk.
