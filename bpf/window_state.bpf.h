@@ -15,6 +15,8 @@
 #include "../policy/apple.h"
 #include "../policy/spin_threshold.h"
 
+#define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in steer_weights.bpf.h */
+
 /* include/linux/bpf.h; a map's value is known to have one by this name. */
 struct bpf_spin_lock {
 	u32 val;
@@ -84,6 +86,14 @@ struct {
 	__type(value, u32);
 } told_processes SEC(".maps");
 
+/* The same of those in a cgroup, by its inode number, and below. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u32);
+} told_cgroups SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 20);
@@ -107,19 +117,30 @@ static __always_inline struct vm_state *vm_at(u64 kvm)
 	return bpf_map_lookup_elem(&vms, &kvm);
 }
 
+/* Whether the current thread's guest is told: by its process, by the deepest of its cgroups that is named, by everyone. */
+static __always_inline u32 is_told(u32 process)
+{
+	u32 *told = bpf_map_lookup_elem(&told_processes, &process);
+
+	for (int level = DEEPEST_CGROUP; level >= 0 && !told; level--) {
+		u64 id = bpf_get_current_ancestor_cgroup_id(level); /* 0, which nobody has, below its own */
+
+		told = bpf_map_lookup_elem(&told_cgroups, &id);
+	}
+	return told ? *told : options.tells;
+}
+
 /* The VM's state, made when it is seen for the first time. */
 static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 {
 	struct unspin_apple_rule apple = apple_rule();
 	struct vm_state *vm = vm_at(kvm), fresh = {};
-	u32 *told;
 
 	if (vm)
 		return vm;
 	fresh.number = __sync_fetch_and_add(&globals.vms, 1);
 	fresh.process = bpf_get_current_pid_tgid() >> 32;
-	told = bpf_map_lookup_elem(&told_processes, &fresh.process);
-	fresh.told = told ? *told : options.tells;
+	fresh.told = is_told(fresh.process);
 	fresh.begin_ns = now_ns;
 	unspin_apple_start(&apple, &fresh.apple);
 	fresh.wanted =

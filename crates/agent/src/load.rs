@@ -140,6 +140,16 @@ pub(crate) fn consume(ring: &RingBuffer, most: usize) -> Result<(), libbpf_rs::E
     }
 }
 
+/// Writes one value into a map.
+pub(crate) fn update(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
+    map.update(key, value, MapFlags::ANY).map_err(|source| {
+        refused(
+            &format!("filling the BPF map {}", map.name().to_string_lossy()),
+            source,
+        )
+    })
+}
+
 /// The error of a step, with what libbpf printed.
 pub(crate) fn refused(step: &str, source: libbpf_rs::Error) -> Error {
     let printed = std::mem::take(

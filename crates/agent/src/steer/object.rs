@@ -3,12 +3,12 @@
 
 use std::{fs, path::Path};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
 use unspin_abi as abi;
 use unspin_steering::{CandidateRule, Policies};
 
 use super::{
-    SteerError, SteerOptions, Steerer, Told, cpus::Cpus, decisions::DecisionLog, own, requirements,
+    SteerError, SteerOptions, Steerer, Tell, cpus::Cpus, decisions::DecisionLog, own, requirements,
 };
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
@@ -140,29 +140,14 @@ fn fill(
     for cpu in 0..cpus.count {
         set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
     }
-    choose_told(object, &options.told)?;
+    options.told.fill(object, Tell::number)?;
     let sections = load::map(object, "sections")?;
     for (index, section) in options.sections.iter().enumerate() {
         // struct unspin_steer_section
         let value = [section.start.to_ne_bytes(), section.end.to_ne_bytes()].concat();
-        update(&sections, &(index as u32).to_ne_bytes(), &value)?;
+        load::update(&sections, &(index as u32).to_ne_bytes(), &value)?;
     }
     choose_steered(object, options)
-}
-
-/// Whom is told another measure than everyone.
-fn choose_told(object: &Object, told: &Told) -> Result<(), Error> {
-    let processes = load::map(object, "told_processes")?;
-    for (process, tell) in &told.processes {
-        let tell = tell.number().to_ne_bytes();
-        update(&processes, &process.to_ne_bytes(), &tell)?;
-    }
-    let cgroups = load::map(object, "told_cgroups")?;
-    for (cgroup, tell) in &told.cgroups {
-        let tell = tell.number().to_ne_bytes();
-        update(&cgroups, &cgroup.to_ne_bytes(), &tell)?;
-    }
-    Ok(())
 }
 
 /// Whom policies touch, when not everyone.
@@ -170,11 +155,11 @@ pub(super) fn choose_steered(object: &Object, options: &SteerOptions) -> Result<
     let yes = 1u32.to_ne_bytes();
     let processes = load::map(object, "steered_processes")?;
     for process in &options.processes {
-        update(&processes, &process.to_ne_bytes(), &yes)?;
+        load::update(&processes, &process.to_ne_bytes(), &yes)?;
     }
     let cgroups = load::map(object, "steered_cgroups")?;
     for cgroup in &options.cgroups {
-        update(&cgroups, &cgroup.to_ne_bytes(), &yes)?;
+        load::update(&cgroups, &cgroup.to_ne_bytes(), &yes)?;
     }
     Ok(())
 }
@@ -184,16 +169,7 @@ fn set_cpu_flags(contexts: &MapHandle, cpu: u32, flags: u32) -> Result<(), Error
     const FLAGS_AT: usize = 16;
     let mut value = vec![0; contexts.value_size() as usize];
     value[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
-    update(contexts, &cpu.to_ne_bytes(), &value)
-}
-
-fn update(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Error> {
-    map.update(key, value, MapFlags::ANY).map_err(|source| {
-        load::refused(
-            &format!("filling the BPF map {}", map.name().to_string_lossy()),
-            source,
-        )
-    })
+    load::update(contexts, &cpu.to_ne_bytes(), &value)
 }
 
 /// Writes which policies are on, if what they need is loaded.

@@ -3,7 +3,10 @@
 
 use std::{fmt, str::FromStr};
 
+use libbpf_rs::Object;
 use unspin_abi as abi;
+
+use crate::{Error, load};
 
 /// What the scheduler writes into the hint pages of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,6 +29,23 @@ pub struct Told {
     pub processes: Vec<(u32, Tell)>,
     /// Those in these cgroups (inode numbers) and below; a deeper one comes first.
     pub cgroups: Vec<(u64, Tell)>,
+}
+
+impl Told {
+    /// Writes who is told another measure than everyone into the object's maps, as that number.
+    pub(crate) fn fill(&self, object: &Object, number: impl Fn(Tell) -> u32) -> Result<(), Error> {
+        let processes = load::map(object, "told_processes")?;
+        for (process, tell) in &self.processes {
+            let number = number(*tell).to_ne_bytes();
+            load::update(&processes, &process.to_ne_bytes(), &number)?;
+        }
+        let cgroups = load::map(object, "told_cgroups")?;
+        for (cgroup, tell) in &self.cgroups {
+            let number = number(*tell).to_ne_bytes();
+            load::update(&cgroups, &cgroup.to_ne_bytes(), &number)?;
+        }
+        Ok(())
+    }
 }
 
 impl Tell {

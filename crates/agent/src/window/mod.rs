@@ -84,15 +84,9 @@ impl WindowSteerer {
         let object = load::with_log(|| open(&settings))?;
         let processes = load::map(&object, "processes")?;
         for process in &options.processes {
-            let added = processes.update(&process.to_ne_bytes(), &[1, 0, 0, 0], MapFlags::ANY);
-            added.map_err(|source| load::refused("naming the VMs' processes", source))?;
+            load::update(&processes, &process.to_ne_bytes(), &1u32.to_ne_bytes())?;
         }
-        let told = load::map(&object, "told_processes")?;
-        for (process, is_told) in options.told_processes() {
-            let word = u32::from(is_told).to_ne_bytes();
-            let added = told.update(&process.to_ne_bytes(), &word, MapFlags::ANY);
-            added.map_err(|source| load::refused("naming who is told", source))?;
-        }
+        options.told.fill(&object, options::tells)?;
         let ended = Rc::new(RefCell::new(Vec::new()));
         Ok(WindowSteerer {
             ring: ring(&object, &ended)?,

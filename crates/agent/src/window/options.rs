@@ -36,7 +36,7 @@ pub struct WindowOptions {
     pub processes: Vec<u32>,
     /// The module.
     pub module: PleSource,
-    /// Which guests may be told of a threshold: all but those that are told nothing. Cgroups are not looked at.
+    /// Which guests may be told of a threshold: all but those that are told nothing. Looked up when a VM is seen first.
     pub told: Told,
 }
 
@@ -66,12 +66,6 @@ impl WindowOptions {
             PleSource::File(file) => file.clone(),
             PleSource::Installed | PleSource::Nowhere => module_path(),
         }
-    }
-
-    /// The processes of which something is said, and whether their guests are told.
-    pub(super) fn told_processes(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
-        let all = self.told.processes.iter();
-        all.map(|(process, tell)| (*process, *tell != Tell::Nothing))
     }
 
     /// On a host with that KVM.
@@ -137,10 +131,15 @@ impl WindowOptions {
             delta: numbers.delta,
             everyone: self.processes.is_empty().into(),
             bound: bound.raw(),
-            tells: (self.told.everyone != Tell::Nothing).into(),
+            tells: tells(self.told.everyone),
             cycle_ps: 0,
         }
     }
+}
+
+/// Whether a guest that is told so much is told of a threshold.
+pub(super) fn tells(tell: Tell) -> u32 {
+    (tell != Tell::Nothing).into()
 }
 
 #[cfg(test)]
@@ -185,7 +184,6 @@ mod tests {
     #[test]
     fn what_the_programs_are_told_of_thresholds() {
         let mut options = WindowOptions::new(WindowPolicy::Apple(None));
-        options.told.processes = vec![(7, Tell::Nothing), (8, Tell::All)];
         let settings = options.for_thresholds().expect("a threshold");
         assert_eq!((settings.bound, settings.tells), (1, 1));
         assert_eq!(
@@ -193,8 +191,6 @@ mod tests {
             (3_000, 6_000, 24_000)
         );
         assert_eq!(settings.delta, 750);
-        let told: Vec<_> = options.told_processes().collect();
-        assert_eq!(told, [(7, false), (8, true)]);
         options.told.everyone = Tell::Nothing;
         options.policy = WindowPolicy::Fixed(900);
         let settings = options.for_thresholds().expect("a threshold");
