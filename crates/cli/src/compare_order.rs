@@ -20,6 +20,13 @@ pub enum Column {
     Policy(usize),
 }
 
+impl Column {
+    /// Whether our scheduler schedules then.
+    pub fn steers(self) -> bool {
+        matches!(self, Column::None | Column::Policy(_))
+    }
+}
+
 /// Which VMs run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vms {

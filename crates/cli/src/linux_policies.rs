@@ -14,7 +14,7 @@ use crate::{
     compare::check_own,
     failure::Failure,
     host_columns,
-    linux_policies_measure::measure,
+    linux_policies_measure::{measure, stands_still},
     linux_policies_row::{self, Row, SampleRow, rows, sample_rows},
     output,
     policy_choice::PolicyChoice,
@@ -69,8 +69,10 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
                 table.extend(rows(&cell, arguments, &measured)?);
                 samples.extend(sample_rows(&cell, arguments, &measured));
             }
-            // A policy under which a load stands still is a result: the cell says so, and the others are run.
-            Err(Failure::Failed(error)) if stands_still(&error) => {
+            // Under the host's own scheduler: the cell says so, and the others are run.
+            Err(Failure::Failed(error))
+                if error.downcast_ref::<Error>().is_some_and(stands_still) =>
+            {
                 let text = error.to_string();
                 let why = text.lines().next().unwrap_or_default();
                 table.push(Row::not_measured(&cell, arguments, why));
@@ -98,16 +100,6 @@ fn check(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         .policies
         .iter()
         .try_for_each(|policy| policy.without_window("`vm linux-policies`"))
-}
-
-fn stands_still(error: &anyhow::Error) -> bool {
-    matches!(
-        error.downcast_ref::<Error>(),
-        Some(Error::TooLong {
-            doing: "running",
-            ..
-        })
-    )
 }
 
 /// All cells, those of a load next to one another.

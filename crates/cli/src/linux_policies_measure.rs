@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Takes a comparison's steps with Linux guests: their loads go on while our scheduler comes and goes.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 use unspin_agent::Observer;
-use unspin_linux::{Guests, Options, Programs, Run};
+use unspin_linux::{Error, Guests, Options, Programs, Run};
 
 use crate::{
     arguments::LinuxPoliciesArguments,
@@ -56,6 +59,8 @@ fn total_ns(runs: &[Run]) -> f64 {
 pub struct Measured {
     /// By column and pair.
     pub samples: BTreeMap<(Column, usize), Sample>,
+    /// Columns under which a load stood still: it took longer than the limit.
+    pub stood_still: BTreeSet<Column>,
     /// CPUs of this host.
     pub cpus: u32,
     /// What each guest repeated.
@@ -70,10 +75,32 @@ pub fn order(policies: &[PolicyChoice]) -> Policies {
     }
 }
 
+/// What rows and progress call it.
+pub fn column_name(arguments: &LinuxPoliciesArguments, column: Column) -> String {
+    match column {
+        Column::Ideal => "ideal".to_owned(),
+        Column::Stock => "stock".to_owned(),
+        Column::StockAgain => "stock again".to_owned(),
+        Column::None => "none".to_owned(),
+        Column::Policy(at) => arguments.policies[at].names(),
+    }
+}
+
+/// Whether a load took longer than its limit.
+pub fn stands_still(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::TooLong {
+            doing: "running",
+            ..
+        }
+    )
+}
+
 /// Runs a cell's guests and what they are compared with.
 ///
 /// # Errors
-/// When a guest or the scheduler cannot be had, a load takes longer than the limit, or Ctrl-C.
+/// When a guest or the scheduler cannot be had, a load takes longer than the limit under the host's own scheduler, or Ctrl-C.
 pub fn measure(
     arguments: &LinuxPoliciesArguments,
     programs: &Programs,
@@ -181,12 +208,23 @@ impl World<'_> {
     }
 
     fn sample(&mut self, column: Column, pair: usize) -> Result<(), Failure> {
-        let pairs = self.arguments.pairs;
-        let say = format!("{}: pair {} of {pairs}", self.what(), pair + 1);
+        let (pairs, name) = (self.arguments.pairs, column_name(self.arguments, column));
+        let say = format!("{}: pair {} of {pairs}, {name}", self.what(), pair + 1);
         self.activity.say(&say);
         let (begin, before) = (Instant::now(), self.ple_exits()?);
         let count = self.arguments.runs as usize;
-        let runs = self.guests().whole_runs(count)?;
+        let runs = match self.guests().whole_runs(count) {
+            Ok(runs) => runs,
+            // A policy under which a load stands still is a result; under the next one it goes on.
+            Err(error) if column.steers() && stands_still(&error) => {
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                self.activity.done(&format!("{say}: {why}"));
+                self.measured.stood_still.insert(column);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         let (time, after) = (begin.elapsed(), self.ple_exits()?);
         self.steering.still_attached()?;
         let per_s = |exits: u64| linux_run::per_second(exits, time);
@@ -197,6 +235,8 @@ impl World<'_> {
             runs,
             ple_exits_per_s,
         };
+        let run_ms = sample.run_ns() / 1e6;
+        self.activity.done(&format!("{say}: {run_ms:.0} ms a run"));
         self.measured.samples.insert((column, pair), sample);
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::{
     compare_table::cells,
     failure::Failure,
     linux_policies::Cell,
-    linux_policies_measure::{Measured, Sample},
+    linux_policies_measure::{Measured, Sample, column_name},
     policy_choice::PolicyChoice,
 };
 
@@ -195,7 +195,8 @@ fn common(cell: &Cell, arguments: &LinuxPoliciesArguments, measured: &Measured) 
     .map(|column| Samples::of(measured, column));
     let to_ideal = ratio(&stock.rates(), &ideal.rates())?;
     let null = ratio(&again.rates(), &stock.rates())?;
-    let none = ratio(&none.rates(), &stock.rates());
+    let none = ratio(&none.rates(), &stock.rates())
+        .filter(|_| !measured.stood_still.contains(&Column::None));
     Some(Row {
         overcommit: Some(f64::from(cell.vms * cell.vcpus) / f64::from(measured.cpus)),
         command: measured.command.clone(),
@@ -220,13 +221,16 @@ fn common(cell: &Cell, arguments: &LinuxPoliciesArguments, measured: &Measured) 
 fn steered(common: Row, measured: &Measured, at: usize, policy: &PolicyChoice) -> Row {
     let rates = |column| Samples::of(measured, column).rates();
     let (ideal, stock) = (rates(Column::Ideal), rates(Column::Stock));
-    let samples = Samples::of(measured, Column::Policy(at));
-    let to_stock = ratio(&samples.rates(), &stock);
-    let gap = GapClosed::of(&ideal, &stock, &samples.rates());
+    let column = Column::Policy(at);
+    let samples = Samples::of(measured, column);
+    // A mean of what did end would flatter it.
+    let stood_still = measured.stood_still.contains(&column);
+    let to_stock = ratio(&samples.rates(), &stock).filter(|_| !stood_still);
+    let gap = GapClosed::of(&ideal, &stock, &samples.rates()).filter(|_| !stood_still);
     let interval = gap.and_then(|gap| gap.interval);
     Row {
         policy: Some(policy.names()),
-        policy_run_ns: samples.run_ns(),
+        policy_run_ns: samples.run_ns().filter(|_| !stood_still),
         throughput_ratio_to_stock: to_stock.map(|ratio| ratio.ratio),
         throughput_ratio_to_stock_low: to_stock.and_then(|ratio| bounds(&ratio).0),
         throughput_ratio_to_stock_high: to_stock.and_then(|ratio| bounds(&ratio).1),
@@ -237,6 +241,7 @@ fn steered(common: Row, measured: &Measured, at: usize, policy: &PolicyChoice) -
         harm: Some(to_stock.map_or(Harm::Harm, |ratio| Harm::of(&ratio, Harm::CELL)))
             .map(|harm| harm.name()),
         policy_ple_exits_per_run: samples.ple_exits_per_run(),
+        not_measured: stood_still.then(|| format!("a load stood still under {}", policy.names())),
         ..common
     }
 }
@@ -247,20 +252,13 @@ pub fn sample_rows(
     arguments: &LinuxPoliciesArguments,
     measured: &Measured,
 ) -> Vec<SampleRow> {
-    let name = |column: Column| match column {
-        Column::Ideal => "ideal".to_owned(),
-        Column::Stock => "stock".to_owned(),
-        Column::StockAgain => "stock again".to_owned(),
-        Column::None => "none".to_owned(),
-        Column::Policy(at) => arguments.policies[at].names(),
-    };
     let samples = measured.samples.iter();
     samples
         .map(|(&(column, pair), sample)| SampleRow {
             load: cell.load.load().name(),
             features: cell.features.to_string(),
             shape: cell.shape(),
-            column: name(column),
+            column: column_name(arguments, column),
             pair,
             runs_per_s: sample.runs_per_s(),
             run_ns: sample.run_ns(),

@@ -86,6 +86,26 @@ fn policies_share_what_they_are_compared_with_and_every_sample_is_there() {
 }
 
 #[test]
+fn a_policy_under_which_a_load_stands_still_has_no_figures_and_does_harm() {
+    let once = (Column::Policy(0), 2, [200_000_000; 2]);
+    let other = (Column::Policy(1), 2, [300_000_000; 2]);
+    let mut measured = measured(&[IDEAL, STOCK, AGAIN, once, other]);
+    measured.samples.remove(&(Column::Policy(0), 1));
+    measured.stood_still = [Column::None, Column::Policy(0)].into();
+    let arguments = arguments("--policy lag-credit --policy gang");
+    let rows = rows(&CELL, &arguments, &measured).expect("rows");
+    assert_eq!((rows[0].policy_run_ns, rows[0].gap_closed), (None, None));
+    assert_eq!(rows[0].throughput_ratio_to_stock, None);
+    assert_eq!(rows[0].verdict.as_deref(), Some("lower"));
+    assert_eq!(rows[0].harm, Some("harm"));
+    let why = rows[0].not_measured.as_deref();
+    assert_eq!(why, Some("a load stood still under lag-credit"));
+    assert_eq!(rows[0].none_ratio_to_stock, None);
+    assert_eq!(rows[1].harm, Some("no harm"));
+    assert_eq!(rows[1].not_measured, None);
+}
+
+#[test]
 fn columns_are_the_fields_and_a_cell_without_figures_says_why() {
     let row = Row::not_measured(&CELL, &arguments(""), "linux0 has not done");
     let sample = SampleRow {

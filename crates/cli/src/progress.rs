@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Progress on standard error, when that is a terminal; nothing otherwise.
+//! Progress on standard error: what goes on when that is a terminal; what is done also when it is none.
 
 use std::time::Duration;
 
@@ -22,6 +22,11 @@ impl Activity {
     /// Something else is going on.
     pub fn say(&self, message: &str) {
         self.0.set_message(message.to_owned());
+    }
+
+    /// A line that stays: one step of a work of many minutes is done, and a run that is killed has shown it.
+    pub fn done(&self, message: &str) {
+        self.0.suspend(|| eprintln!("{message}"));
     }
 }
 
