@@ -12,6 +12,7 @@
  * KVM says goes through safe reads.
  */
 #include "steer_cpus.bpf.h"
+#include "steer_dump.bpf.h"
 #include "steer_gang.bpf.h"
 #include "steer_kvm.bpf.h"
 
@@ -273,6 +274,7 @@ void BPF_PROG(steer_exit, struct scx_exit_info *info)
 {
 	bpf_probe_read_kernel_str(ended.reason, sizeof(ended.reason), BPF_CORE_READ(info, reason));
 	bpf_probe_read_kernel_str(ended.message, sizeof(ended.message), BPF_CORE_READ(info, msg));
+	bpf_probe_read_kernel_str(ended.dump, sizeof(ended.dump), BPF_CORE_READ(info, dump));
 	barrier(); /* a reader that sees a kind sees the rest */
 	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
 }
@@ -299,6 +301,9 @@ struct sched_ext_ops steer = {
 	.cpu_online = (void *)steer_cpu_online,
 	.cpu_offline = (void *)steer_cpu_offline,
 	.cpu_release = (void *)steer_cpu_release,
+	.dump = (void *)steer_dump,
+	.dump_cpu = (void *)steer_dump_cpu,
+	.dump_task = (void *)steer_dump_task,
 	.init = (void *)steer_init,
 	.exit = (void *)steer_exit,
 	/* Or such tasks go to the front of their CPU for 20 ms. */

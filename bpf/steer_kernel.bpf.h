@@ -117,7 +117,9 @@ struct scx_exit_info {
 	enum scx_exit_kind kind;
 	const char *reason;
 	char *msg;
+	char *dump;
 };
+struct scx_dump_ctx;
 
 #pragma clang attribute pop
 
@@ -155,6 +157,7 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym;
+void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 data__sz) __ksym;
 
 struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
@@ -191,6 +194,9 @@ struct sched_ext_ops {
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
+	void (*dump)(struct scx_dump_ctx *context);
+	void (*dump_cpu)(struct scx_dump_ctx *context, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *context, struct task_struct *p);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;

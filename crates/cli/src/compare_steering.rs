@@ -72,9 +72,10 @@ impl Steering {
         match ended.map_err(anyhow::Error::from)?.flatten() {
             None => Ok(()),
             Some(end) => Err(anyhow!(
-                "the kernel took its own scheduler back during a comparison: {}: {}",
+                "the kernel took its own scheduler back during a comparison: {}: {}\n{}",
                 end.reason,
-                end.message
+                end.message,
+                end.dump
             )
             .into()),
         }

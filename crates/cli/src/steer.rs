@@ -125,9 +125,10 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     print(&document, arguments)?;
     if let Some(end) = end {
         return Err(anyhow::anyhow!(
-            "the kernel took its own scheduler back: {}: {}",
+            "the kernel took its own scheduler back: {}: {}\n{}",
             end.reason,
-            end.message
+            end.message,
+            end.dump
         )
         .into());
     }

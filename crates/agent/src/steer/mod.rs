@@ -99,6 +99,8 @@ pub struct SteerEnd {
     pub reason: String,
     /// More about it; may be empty.
     pub message: String,
+    /// After an error, who ran and who waited then, as the kernel and the scheduler tell it; otherwise empty.
+    pub dump: String,
 }
 
 /// Changes what decides in the scheduler that another process has attached, from the next decision on.
@@ -191,6 +193,7 @@ impl Steerer {
         Ok((ended.kind != 0).then(|| SteerEnd {
             reason: figures::text(&ended.reason),
             message: figures::text(&ended.message),
+            dump: figures::text(&ended.dump),
         }))
     }
 

@@ -124,6 +124,12 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
         "yields" => {
             code.pauses(draws.up_to(16));
         }
+        "lends" => {
+            // Every other vCPU spins, and so lends its turn to one that never does.
+            code.add(&[0xf7, 0xc3]); // test ebx, ...
+            code.add(&(HINT_BYTES as u32).to_le_bytes());
+            code.add(&[0x75, PAUSE.len() as u8]).add(&PAUSE); // jnz over the PAUSE
+        }
         "floods" => {
             code.take_interrupts();
             begin = code.0.len();

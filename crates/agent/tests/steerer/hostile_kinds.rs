@@ -52,7 +52,7 @@ const EVERYTHING: Kind = Kind {
 };
 
 /// In `make test`; the others are in the long form as well.
-pub static SHORT: [Kind; 4] = [
+pub static SHORT: [Kind; 5] = [
     Kind {
         name: "hypercalls",
         policies: LOANS,
@@ -65,6 +65,12 @@ pub static SHORT: [Kind; 4] = [
         policies: LOANS,
         shows: "counts",
         named: "no page of its memory",
+    },
+    Kind {
+        name: "lends",
+        policies: "loan-cpl,kernel-exit",
+        shows: "lent",
+        named: "",
     },
     CRITICAL,
     FLOODS,

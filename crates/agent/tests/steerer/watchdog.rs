@@ -57,6 +57,10 @@ pub fn the_watchdog_sends_it_away() {
     let end = steerer.ended().expect("the kernel tells").expect("it went");
     println!("  {}: {}", end.reason, end.message);
     assert!(end.reason.contains("stall"), "{end:?}");
+    // Who waited where, by our own words beside the kernel's.
+    for words in ["wait in the shared queue", "wait in its queue", "turn ends"] {
+        assert!(end.dump.contains(words), "{}", end.dump);
+    }
     drop(steerer);
     assert!(vm.is_running(), "the VM is lost");
     let measured = shares(&[&starved], Duration::from_millis(300));
