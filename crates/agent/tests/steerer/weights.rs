@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Shares follow weights: of nice, of nested cgroups, of tasks that may run in some places only, of those that sleep.
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use super::{
     checks::{are_close, attach, still_there},
@@ -20,6 +24,7 @@ pub fn cpu_time_follows_weights() {
 /// The same for what weights alone do not say.
 pub fn places_and_sleepers_count() {
     let steerer = attach();
+    who_waits_for_one_cpu_has_its_share();
     affinity_is_kept();
     cpusets_are_kept();
     a_share_that_cannot_be_used_harms_nobody();
@@ -122,6 +127,30 @@ fn a_share_that_cannot_be_used_harms_nobody() {
         late.iter()
             .all(|task| task.cpu_time() > Duration::from_millis(5))
     );
+}
+
+/// Three that are always busy, one of them on the first CPU only, where one of most weight wakes up every other moment: each of
+/// its turns is one of that CPU's queue, and nobody waits in the shared one.
+fn who_waits_for_one_cpu_has_its_share() {
+    let tasks = [0; 3].map(|nice| Busy::start(nice, None));
+    pin(tasks[2].id(), &[0]);
+    let over = AtomicBool::new(false);
+    let measured = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: takes and gives numbers only.
+            let thread = unsafe { libc::gettid() } as u32;
+            pin(thread, &[0]);
+            // SAFETY: plain numbers.
+            let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, -20) };
+            assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+            hostile::latest_wakeup(&over)
+        });
+        let all: Vec<&Busy> = tasks.iter().collect();
+        let measured = shares(&all, Duration::from_millis(1_500));
+        over.store(true, Ordering::Relaxed);
+        measured
+    });
+    are_close(&measured, &[1.0, 1.0, 1.0]);
 }
 
 fn cpusets_are_kept() {

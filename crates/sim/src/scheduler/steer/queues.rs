@@ -75,7 +75,7 @@ impl Steer {
             Some(cpu) => {
                 let clock = &mut self.clocks[cpu.index()];
                 clock.now_ns = clock.now_ns.max(least_ns);
-                if self.shared.is_empty() {
+                if self.shared.is_empty() && self.own[cpu.index()].is_empty() {
                     clock.offset_ns = self.shared_now_ns - clock.now_ns;
                 }
             }

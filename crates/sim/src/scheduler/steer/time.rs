@@ -119,10 +119,7 @@ impl Steer {
 
     /// How far the one that is ahead is beyond its reach: `beyond()`.
     pub(super) fn beyond_ns(&self, ahead: Task, by_ns: i64) -> i64 {
-        if by_ns <= TICK_NS as i64 {
-            0
-        } else {
-            (by_ns - self.reach_ns(ahead)).max(0)
-        }
+        let plain_ns = (2 * self.slice_ns + TICK_NS) as i64;
+        (by_ns - self.reach_ns(ahead).max(plain_ns)).max(0)
     }
 }
