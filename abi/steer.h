@@ -139,7 +139,7 @@ struct unspin_steer_exit {
 	unspin_u32 reserved;
 	char reason[64];
 	char message[192];
-	char dump[32768]; /* SCX_EXIT_DUMP_DFL_LEN, kernel/sched/ext/internal.h, Linux 7.2: what it was doing; empty where all was well */
+	char dump[32768]; /* what it was doing, empty where all was well; SCX_EXIT_DUMP_DFL_LEN of Linux 7.2 */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_exit, 33032);
 

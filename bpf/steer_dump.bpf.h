@@ -29,8 +29,8 @@ void BPF_PROG(steer_dump_cpu, struct scx_dump_ctx *context, s32 cpu, bool idle)
 
 	if (!here)
 		return;
-	dump_line("%llu wait in its queue, whose clock is %lld from the shared one; next %u, %lld", scx_bpf_dsq_nr_queued(cpu),
-		  here->now_ns + here->offset_ns - shared_now_ns, here->next,
+	dump_line("%llu wait in its queue, whose clock is %lld from the shared one; next %u, %lld",
+		  scx_bpf_dsq_nr_queued(cpu), here->now_ns + here->offset_ns - shared_now_ns, here->next,
 		  here->next_until_ns - bpf_ktime_get_ns());
 }
 
@@ -43,8 +43,8 @@ void BPF_PROG(steer_dump_task, struct scx_dump_ctx *context, struct task_struct 
 		return;
 	dump_line("queue %llx, home %x, position %lld, debt %llu, weight %llu", task->queue, task->home,
 		  position_of(task) - shared_now_ns, task->debt_ns, task->effective >> WEIGHT_SHIFT);
-	dump_line("payer %u, lender %u, owes %u, yielding %u, leaves %u, turn ends %lld", task->payer, task->lender, task->owes,
-		  task->yielding, task->leaves, task->turn_end_ns - bpf_ktime_get_ns());
+	dump_line("payer %u, lender %u, owes %u, yielding %u, leaves %u, turn ends %lld", task->payer, task->lender,
+		  task->owes, task->yielding, task->leaves, task->turn_end_ns - bpf_ktime_get_ns());
 }
 
 #endif
