@@ -15,7 +15,7 @@ use steerer::{
 };
 
 /// Those beside the ones that `make test` has no time for.
-static OTHERS: [(&str, fn()); 13] = [
+static OTHERS: [(&str, fn()); 11] = [
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
@@ -57,18 +57,9 @@ static OTHERS: [(&str, fn()); 13] = [
         "a_heavier_vm_wakes_up_1_ms_later_at_most",
         ecs_latency::a_heavier_vm_wakes_up_1_ms_later_at_most,
     ),
-    (
-        "nobody_loses_in_the_long_run",
-        hostile_guests::nobody_loses_in_the_long_run,
-    ),
-    (
-        "nobody_loses_beside_a_liar",
-        hostile_guests::nobody_loses_beside_a_liar,
-    ),
 ];
 
-/// The last so many of them, hostile guests, begin from so many seeds.
-const SEEDED: usize = 2;
+/// Hostile guests begin from each of so many seeds.
 const SEEDS: u64 = 5;
 
 /// Those that need another machine than two CPUs, both for everybody.
@@ -94,6 +85,7 @@ fn main() {
         &hint_pages::CHECKS[..1],
         &ecs::CHECKS,
         &OTHERS,
+        &hostile_guests::LONG_CHECKS,
     ];
     let checks: &'static [(&str, fn())] = checks.concat().leak();
     let elsewhere = [
@@ -103,7 +95,7 @@ fn main() {
     ];
     let all = [checks, &elsewhere.concat()].concat();
     enter(where_every_pause_exits(all.leak()));
-    let first_seeded = checks.len() - SEEDED;
+    let first_seeded = checks.len() - hostile_guests::LONG_CHECKS.len();
     let boots = (0..checks.len())
         .map(|at| (at, 1))
         .chain((first_seeded..checks.len()).flat_map(|at| (2..=SEEDS).map(move |seed| (at, seed))));

@@ -20,7 +20,7 @@ use super::{
     checks::{counter, still_there},
     helping,
     hostile_code::{Draws, VCPUS, program},
-    hostile_kinds::{ADDRESSES, ALL, Kind, LIARS, LOANS, LONG_ONLY, SHORT},
+    hostile_kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
     observer_vms::run_for,
     raw_vm::{VCPU_THREAD, run},
     vms::{fighting, steer},
@@ -35,7 +35,7 @@ const SHORT_TIME: Duration = Duration::from_millis(200);
 const TOLERANCE: f64 = 0.02;
 /// In the kernel's command line, which no kernel knows.
 const SEED: &str = "unspin.seed=";
-/// The same of the long form, five times, each from another seed.
+/// The same of the long form, from each of five seeds.
 const LONG: Duration = Duration::from_secs(30);
 const LONG_TOLERANCE: f64 = 0.01;
 /// 30 ms were seen beside all kinds; a turn that went on while it was lent and given back took 58.
@@ -53,6 +53,27 @@ pub static CHECKS: [(&str, fn()); 2] = [
         "nobody_loses_beside_a_hostile_guest",
         nobody_loses_beside_a_hostile_guest,
     ),
+];
+
+/// The kinds one by one, each in a boot of its own and from each seed: together they take hours.
+#[allow(dead_code, reason = "in make test-long only")]
+pub static LONG_CHECKS: [(&str, fn()); 16] = [
+    ("nobody_loses_beside_hypercalls", in_the_long_run::<0>),
+    ("nobody_loses_beside_counts", in_the_long_run::<1>),
+    ("nobody_loses_beside_lends", in_the_long_run::<2>),
+    ("nobody_loses_beside_critical", in_the_long_run::<3>),
+    ("nobody_loses_beside_floods", in_the_long_run::<4>),
+    ("nobody_loses_beside_unmapped", in_the_long_run::<5>),
+    ("nobody_loses_beside_neighbour", in_the_long_run::<6>),
+    ("nobody_loses_beside_help", in_the_long_run::<7>),
+    ("nobody_loses_beside_yields", in_the_long_run::<8>),
+    ("nobody_loses_beside_critical_granted", in_the_long_run::<9>),
+    ("nobody_loses_beside_ballooned", in_the_long_run::<10>),
+    ("nobody_loses_beside_floods_strict", in_the_long_run::<11>),
+    ("nobody_loses_beside_floods_usermode", in_the_long_run::<12>),
+    ("nobody_loses_beside_floods_kvm", in_the_long_run::<13>),
+    ("nobody_loses_beside_everything", in_the_long_run::<14>),
+    ("nobody_loses_beside_everything_ecs", in_the_long_run::<15>),
 ];
 
 /// What this binary does when it is started as `hostile KIND`.
@@ -180,19 +201,13 @@ fn nobody_loses_beside_a_hostile_guest() {
     honest_guests_find_all_as_it_was(&steerer);
 }
 
-/// For half a minute each.
-#[allow(dead_code, reason = "in make test-long only")]
-pub fn nobody_loses_in_the_long_run() {
+/// Beside one kind for half a minute.
+fn in_the_long_run<const AT: usize>() {
     let steerer = attached();
     let all = [&SHORT[..], &ADDRESSES[..], &LONG_ONLY[..]].concat();
-    each_kind(&steerer, &all, LONG, LONG_TOLERANCE);
+    assert_eq!(all.len(), LONG_CHECKS.len(), "a check for each kind");
+    each_kind(&steerer, &all[AT..=AT], LONG, LONG_TOLERANCE);
     honest_guests_find_all_as_it_was(&steerer);
-}
-
-/// Who lies in every way at once gains nothing.
-#[allow(dead_code, reason = "in make test-long only")]
-pub fn nobody_loses_beside_a_liar() {
-    each_kind(&attached(), &LIARS, LONG, LONG_TOLERANCE);
 }
 
 fn attached() -> Steerer {

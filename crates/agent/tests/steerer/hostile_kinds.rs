@@ -79,7 +79,8 @@ pub static SHORT: [Kind; 5] = [
 /// Addresses that are not theirs, or are no longer.
 pub static ADDRESSES: [Kind; 2] = [UNMAPPED, NEIGHBOUR];
 
-pub static LONG_ONLY: [Kind; 7] = [
+/// The last two lie in every way at once, beside all of ours and beside the paper's extra schedules (eCS).
+pub static LONG_ONLY: [Kind; 9] = [
     Kind {
         name: "help",
         policies: LOANS,
@@ -114,10 +115,6 @@ pub static LONG_ONLY: [Kind; 7] = [
         policies: "directed-yield,candidates=kvm-5.3",
         ..FLOODS
     },
-];
-
-/// Who lies in every way at once, beside all of ours and beside the paper's extra schedules (eCS).
-pub static LIARS: [Kind; 2] = [
     EVERYTHING,
     Kind {
         policies: "ecs",
