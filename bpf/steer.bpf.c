@@ -85,8 +85,8 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 
 /*
  * A vCPU that was preempted where it can be on no other CPU (is_stuck()) goes on to where it leaves by itself: the next entry
- * to its guest, microseconds away, or the next tick. In the queue of that CPU, whose clock is set to the shared one when nobody
- * waits there, guests that make hypercalls without end were given 3 % more time than was theirs.
+ * to its guest, microseconds away, or the next tick. In the queue of that CPU, which is set beside the shared one anew when
+ * nobody waits in either, guests that make hypercalls without end were given 3 % more time than was theirs.
  */
 static __always_inline bool goes_on_to_entry(struct task_struct *prev, struct task_context *task)
 {

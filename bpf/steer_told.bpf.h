@@ -15,14 +15,6 @@
 
 #include "steer_guests.bpf.h"
 
-/* What enum unspin_steer_tell says of processes. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u32);
-	__type(value, u32);
-} told_processes SEC(".maps");
-
 /* The two words of struct unspin_hint that follow the vCPU and its pCPU. */
 _Static_assert(__builtin_offsetof(struct unspin_hint, pcpu_overloaded) ==
 		       __builtin_offsetof(struct unspin_hint, vcpu_preempted) + 4,

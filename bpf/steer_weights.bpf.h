@@ -14,6 +14,7 @@
 #define UNSPIN_BPF_STEER_WEIGHTS_H
 
 #include "steer_state.bpf.h"
+#include "told_maps.bpf.h"
 
 #define ROOT_GROUP 0u
 #define DEEPEST_GROUP 15u
@@ -66,14 +67,6 @@ struct {
 	__type(key, u64);
 	__type(value, u32);
 } steered_cgroups SEC(".maps");
-
-/* What their guests are told, with those of all below them: enum unspin_steer_tell by inode number. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u64);
-	__type(value, u32);
-} told_cgroups SEC(".maps");
 
 static __always_inline struct group *group_at(u32 index)
 {

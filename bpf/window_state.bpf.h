@@ -14,6 +14,7 @@
 #include "../abi/window.h"
 #include "../policy/apple.h"
 #include "../policy/spin_threshold.h"
+#include "told_maps.bpf.h"
 
 #define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in steer_weights.bpf.h */
 
@@ -77,22 +78,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } processes SEC(".maps");
-
-/* Whether guests of a process are told of thresholds (1) or not (0), where that differs from everyone. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u32);
-	__type(value, u32);
-} told_processes SEC(".maps");
-
-/* The same of those in a cgroup, by its inode number, and below. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, u64);
-	__type(value, u32);
-} told_cgroups SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

@@ -195,5 +195,7 @@ mod tests {
         options.policy = WindowPolicy::Fixed(900);
         let settings = options.for_thresholds().expect("a threshold");
         assert_eq!((settings.base, settings.tells), (900, 0));
+        // Of single processes and cgroups (Told::fill()) the same.
+        assert_eq!([Tell::Nothing, Tell::Own, Tell::All].map(tells), [0, 1, 1]);
     }
 }

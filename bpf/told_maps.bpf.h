@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * told_maps.bpf.h - which guests are told how much, where that differs from everyone; filled before the programs run
+ * (Told::fill()). The numbers are the program's own: the scheduler's enum unspin_steer_tell, and whether guests are told of
+ * spin thresholds at all (1) or not (0).
+ */
+#ifndef UNSPIN_BPF_TOLD_MAPS_H
+#define UNSPIN_BPF_TOLD_MAPS_H
+
+/* By process; before what its cgroup says. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} told_processes SEC(".maps");
+
+/* By a cgroup's inode number, with those in all below it; the deepest one holds. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u32);
+} told_cgroups SEC(".maps");
+
+#endif
