@@ -15,6 +15,7 @@ pub mod helping;
 pub mod hint_pages;
 pub mod host;
 pub mod hostile;
+pub mod hostile_beside;
 pub mod hostile_code;
 pub mod hostile_guests;
 pub mod hostile_kinds;
@@ -44,7 +45,7 @@ pub const fn where_every_pause_exits(checks: &'static [(&'static str, fn())]) ->
 pub fn enter(all: Checks) {
     all.enter();
     checks::child();
-    hostile_guests::child();
+    hostile_beside::child();
 }
 
 /// A test that boots the testbed, changed so, and runs these checks there. Ignored unless UNSPIN_E2E=1.
