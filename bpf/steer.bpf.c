@@ -76,9 +76,12 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 	if (!p)
 		return false;
 	task = context_of(p);
-	if (task && before(now_ns, here->next_until_ns))
-		came = here->next_hinted ? follow_hint(cpu, here, p, task, yielder)
-					 : run_next(cpu, here, p, task, now_ns);
+	if (task) {
+		task->called_until_ns = 0; /* now or not at all: others may call it again */
+		if (before(now_ns, here->next_until_ns))
+			came = here->next_hinted ? follow_hint(cpu, here, p, task, yielder)
+						 : run_next(cpu, here, p, task, now_ns);
+	}
 	bpf_task_release(p);
 	return came;
 }
@@ -207,6 +210,8 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	if (!target || !control.policies || !yielder->steered || !target->steered)
 		return unspin_decide(UNSPIN_REFUSE, 0);
 	gather_candidate(&facts.candidate, to, target, now_ns);
+	if (yielder->names)
+		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
 	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
 	if (control.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);

@@ -146,6 +146,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
 	facts->owes = fact_seen(task->owes != OWES_NOTHING, task->owes_since_ns, now_ns);
 	facts->near = UNSPIN_UNKNOWN_FACT;
+	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }
 
 /* The same of p, which might run here instead of the task that does. */

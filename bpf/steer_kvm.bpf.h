@@ -30,6 +30,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	}
 	end_turn_on_time(task);
+	task->names = 0;
 	if (is_told(task)) {
 		if (task->acknowledge)
 			acknowledge(p, task);
@@ -80,11 +81,16 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		return 0;
 	}
 	if ((number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP) &&
-	    number != UNSPIN_HYPERCALL_REGISTER_COUNTS)
+	    number != UNSPIN_HYPERCALL_REGISTER_COUNTS && number != KVM_HC_SCHED_YIELD)
 		return 0;
 	task = context_of(bpf_get_current_task_btf());
 	if (!task || !task->vcpu || task->vm_generation != destroyed)
 		return 0;
+	if (number == KVM_HC_SCHED_YIELD) {
+		task->names =
+			1; /* kvm_sched_yield() (arch/x86/kvm/x86.c, Linux 7.2) calls yield_to() for it, if at all */
+		return 0;
+	}
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
 		if (task->owes == OWES_NOTHING)
 			note_conduct(idle_calls);

@@ -25,6 +25,7 @@ struct spin_walk {
 	struct unspin_decision decision;
 	u32 taken;	  /* thread; 0: nobody */
 	u32 taken_number; /* of its vCPU, below VM_VCPUS */
+	s32 taken_cpu;	  /* where it ran last */
 	int result;
 };
 
@@ -129,14 +130,18 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			__sync_fetch_and_or(&other->marks.passed_by, 1ull << (task->number & (VM_VCPUS - 1)));
 		if (verdict & UNSPIN_CANDIDATE_TAKE && may_run_on(p, bpf_get_smp_processor_id())) {
 			gather_candidate(&of->facts.candidate, p, other, now_ns);
+			of->facts.candidate.awaited =
+				(struct unspin_fact){unspin_is_receiver(&of->spinner, &of->seen), of->seen.ipi_age_ns};
 			gather_order(&of->facts.order, task, p, other, now_ns);
 			of->decision = decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns);
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;
 				of->taken = thread;
 				of->taken_number = other->number;
-				other->called_until_ns =
-					now_ns + UNSPIN_BUDGET_NS; /* as long as the turn waits for it */
+				of->taken_cpu = scx_bpf_task_cpu(p);
+				/* As long as the turn waits for it; who gives back has no use for it. */
+				if (of->decision.action != UNSPIN_GIVE_BACK)
+					other->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
 			}
 		}
 	}
@@ -208,6 +213,12 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 		hint(here, task, of->taken, of->decision, now_ns);
 	else
 		pass_on(here, p, task, of->taken, of->decision, now_ns);
+	/*
+	 * yield_to() lets that CPU look again, too (kernel/sched/syscalls.c, Linux 7.2): whoever runs there on a loan comes out of
+	 * its guest and is looked at. Without it loan-cpl drained no convoy: a borrower was back at the lock before anybody looked.
+	 */
+	if (of->taken_cpu != (s32)bpf_get_smp_processor_id())
+		scx_bpf_kick_cpu(of->taken_cpu, 0);
 	task->spins = 1;
 	task->yielded_ns = now_ns;
 	leave(p, task);

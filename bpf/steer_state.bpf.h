@@ -84,6 +84,7 @@ struct task_context {
 	u32 silent;	      /* what it owes is the time only: the guest is not told, and nobody looks */
 	u64 watched_ns;	      /* owes_since_ns for which the timer was set */
 	u32 asks;	      /* the guest asked for help, in a hypercall */
+	u32 names;	      /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
 	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
 	u32 acknowledge;      /* the guest has registered its page and is still to be told so */
 	u64 unheard_until_ns; /* until then it asks in vain */

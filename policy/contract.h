@@ -43,8 +43,13 @@ struct unspin_vcpu_facts {
 	struct unspin_fact owes;	/* 1: runs on time that is not its own, for so long; 0: on its own */
 	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
 	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
+	/*
+	 * on_yield. 1: self waits for it, for so long: it has not run since self sent it an interrupt (ruling 32; known where a
+	 * rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD).
+	 */
+	struct unspin_fact awaited;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 64);
+UNSPIN_ASSERT_SIZE(struct unspin_vcpu_facts, 72);
 
 /* Where self and the candidate stand in the scheduler's order. Virtual times wrap around; a smaller one runs first. */
 struct unspin_order_facts {
@@ -68,7 +73,7 @@ struct unspin_facts {
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
 	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on looks at it */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_facts, 192);
+UNSPIN_ASSERT_SIZE(struct unspin_facts, 208);
 
 /* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
 struct unspin_policy_state {
@@ -131,6 +136,7 @@ UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 	facts->owes = UNSPIN_UNKNOWN_FACT;
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->sections = UNSPIN_UNKNOWN_FACT;
+	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }
 
 /* No queue, or none known. */

@@ -9,15 +9,27 @@
  * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
  *
  * Unknown counter (a guest that gives no hints): PASS. A descheduled vCPU's counter cannot change, whatever its age.
+ *
+ * Who has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
+ * has taken it, and asks for no lock (VEE'21, section 4.2: lost opportunity). Where that is known it runs on what is left of
+ * the turn, and is not lent to: its own work goes on, while self would have the CPU back to wait for the other receivers.
  */
 #ifndef UNSPIN_POLICY_LOAN_H
 #define UNSPIN_POLICY_LOAN_H
 
 #include "contract.h"
 
+/* Whether self waits for that very one, which does not run. */
+UNSPIN_PURE _Bool loan_is_awaited(const struct unspin_vcpu_facts *candidate)
+{
+	return fact_is(candidate->awaited, 1) && fact_is(candidate->descheduled, 1);
+}
+
 UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)state;
+	if (loan_is_awaited(&facts->candidate))
+		return unspin_decide(UNSPIN_DIRECT, 0);
 	if (!fact_known(facts->candidate.critical))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.critical.value == 0 || !fact_is(facts->candidate.descheduled, 1))

@@ -10,7 +10,7 @@
 #ifndef UNSPIN_POLICY_LOAN_CPL_H
 #define UNSPIN_POLICY_LOAN_CPL_H
 
-#include "contract.h"
+#include "loan.h"
 
 UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *facts,
 						     struct unspin_policy_state *state)
@@ -18,6 +18,8 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	(void)state;
 	if (fact_is(facts->self.owes, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
+	if (loan_is_awaited(&facts->candidate))
+		return unspin_decide(UNSPIN_DIRECT, 0);
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1))

@@ -114,7 +114,7 @@ struct unspin_decision_record {
 	struct unspin_yield_facts seen;
 	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 512);
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 #define UNSPIN_ASK(prefix, event, bit)                                                                                 \
 	if (policies & unspin_policy_##prefix) {                                                                       \

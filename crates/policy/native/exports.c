@@ -148,6 +148,11 @@ unspin_u32 unspin_export_candidate_verdict(const struct unspin_spinner *spinner,
 	return unspin_candidate_verdict(spinner, facts);
 }
 
+unspin_u32 unspin_export_is_receiver(const struct unspin_spinner *spinner, const struct unspin_yield_facts *facts)
+{
+	return unspin_is_receiver(spinner, facts);
+}
+
 void unspin_export_walk_begin(struct unspin_walk *walk, unspin_u32 rule, unspin_u32 self, unspin_u32 last_boosted,
 			      unspin_u32 vcpus)
 {

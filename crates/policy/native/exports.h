@@ -44,6 +44,7 @@ void unspin_export_apple_epoch_over(const struct unspin_apple_rule *rule, struct
 
 unspin_u32 unspin_export_candidate_verdict(const struct unspin_spinner *spinner,
 					   const struct unspin_yield_facts *facts);
+unspin_u32 unspin_export_is_receiver(const struct unspin_spinner *spinner, const struct unspin_yield_facts *facts);
 void unspin_export_walk_begin(struct unspin_walk *walk, unspin_u32 rule, unspin_u32 self, unspin_u32 last_boosted,
 			      unspin_u32 vcpus);
 unspin_u32 unspin_export_walk_next(struct unspin_walk *walk);

@@ -190,6 +190,12 @@ pub fn verdict(spinner: &Spinner, candidate: &YieldFacts) -> Verdict {
     }
 }
 
+/// Whether the spinner has sent it an interrupt that counts, which it has not run since to take.
+pub fn is_receiver(spinner: &Spinner, candidate: &YieldFacts) -> bool {
+    // SAFETY: reads valid structs for the length of the call.
+    unsafe { raw::unspin_export_is_receiver(&spinner.0, &candidate.raw()) != 0 }
+}
+
 /// The way round a VM's vCPUs in one pause-loop exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk(raw::unspin_walk);

@@ -19,7 +19,7 @@ mod wakeup;
 mod window;
 
 pub use apple::{Apple, AppleEpoch, AppleRule};
-pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, verdict};
+pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, is_receiver, verdict};
 pub use critical::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
 pub use deboost::{Deboost, DeboostPair};
 pub use ecs::{

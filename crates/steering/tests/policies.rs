@@ -103,6 +103,45 @@ fn without_hints_the_kernel_stands_for_waiting_or_holding() {
     assert_eq!(to_yield("loan,loan-cpl", both), Decision::Refuse);
 }
 
+/// A receiver of the spinner's interrupt asks for no lock, and may have been stopped in user mode.
+#[test]
+fn who_has_not_answered_runs_wherever_it_was_stopped() {
+    let awaited = |value, mode, critical| {
+        move |facts: &mut Facts| {
+            facts.candidate.awaited = seen(value);
+            facts.candidate.mode = seen(mode);
+            facts.candidate.critical = critical;
+        }
+    };
+    for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
+        for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
+            let answer = to_yield(names, awaited(1, mode, critical));
+            assert_eq!(answer, Decision::Direct, "{names}");
+        }
+    }
+    // Not for who has answered, or does now.
+    let user = UNSPIN_FACT_USER;
+    assert_eq!(
+        to_yield("loan-cpl", awaited(0, user, UNKNOWN)),
+        Decision::Refuse
+    );
+    assert_eq!(
+        to_yield("loan", awaited(0, user, seen(0))),
+        Decision::Refuse
+    );
+    let runs = |facts: &mut Facts| {
+        awaited(1, user, UNKNOWN)(facts);
+        facts.candidate.descheduled = seen(0);
+    };
+    assert_eq!(to_yield("loan-cpl", runs), Decision::Refuse);
+    // A borrower that waits in its turn gives back all the same.
+    let owes = |facts: &mut Facts| {
+        awaited(1, user, UNKNOWN)(facts);
+        facts.self_.owes = seen(1);
+    };
+    assert_eq!(to_yield("loan-cpl", owes), Decision::GiveBack);
+}
+
 #[test]
 fn one_grace_a_turn_in_the_kernel_and_none_for_spinners() {
     let policy = policies("kernel-exit");

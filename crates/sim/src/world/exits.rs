@@ -169,7 +169,7 @@ impl<O: Observer> World<O> {
         if let Some(receiver) = descheduled.filter(|_| paravirtual.sched_yield) {
             more_ns += self.costs.exit_ns + self.costs.entry_ns + self.costs.hypercall_ns;
             let target = self.vcpus[receiver].task;
-            self.yield_to(cpu, vcpu, target);
+            self.yield_to(cpu, vcpu, target, Some(0));
         }
         self.vcpus[vcpu].host_left_ns += u64::from(more_ns);
     }

@@ -23,7 +23,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Something that was seen so long ago, and is told later still; now and then it was lost.
-    fn fact(&mut self, vcpu: usize, value: u32, age_ns: u64) -> Fact {
+    pub(super) fn fact(&mut self, vcpu: usize, value: u32, age_ns: u64) -> Fact {
         let model = self.host.steering;
         if model.lost_ppm != 0 && self.is_lost(vcpu, model.lost_ppm) {
             return UNKNOWN;
@@ -73,6 +73,7 @@ impl<O: Observer> World<O> {
                 None => self.fact(vcpu, 0, 0),
             },
             sections: UNKNOWN,
+            awaited: UNKNOWN,
             near: match steered.ran_on {
                 Some(cpu) => self.fact(vcpu, (cpu == near).into(), off_ns),
                 None => UNKNOWN,
@@ -90,6 +91,7 @@ impl<O: Observer> World<O> {
             owes: UNKNOWN,
             near: UNKNOWN,
             sections: UNKNOWN,
+            awaited: UNKNOWN,
         };
         let now_ns = self.now_ns;
         let self_ = self.vcpu_facts(vcpu, cpu);

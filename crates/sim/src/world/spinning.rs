@@ -4,7 +4,7 @@
 
 use unspin_policy::{
     CandidateRule, CandidateState, Control, SpinBound, Spinner, Vector as SeenVector, WaitExit,
-    Walk, Where, YieldFacts, verdict,
+    Walk, Where, YieldFacts, is_receiver, verdict,
 };
 
 use super::{World, lab_host::SpinTurns, task::State};
@@ -52,7 +52,10 @@ impl<O: Observer> World<O> {
                 if verdict.take {
                     cost_ns += u64::from(self.costs.yield_to_ns);
                     let target = self.vcpus[candidate].task;
-                    let result = self.yield_to(cpu, vcpu, target);
+                    // Where KVM's own rule is on nobody records that.
+                    let receives = own_rule.is_some() && is_receiver(&spinner, &facts);
+                    let awaited_ns = facts.ipi_age_ns.filter(|_| receives);
+                    let result = self.yield_to(cpu, vcpu, target, awaited_ns);
                     walk.tried(other, result);
                 }
             }
@@ -106,10 +109,17 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Asks the scheduler; what the kernel's function returns.
-    pub(super) fn yield_to(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
+    /// Asks the scheduler; what the kernel's function returns. `awaited_ns`: for how long the vCPU has waited for that very
+    /// one, where that is known.
+    pub(super) fn yield_to(
+        &mut self,
+        cpu: Cpu,
+        vcpu: usize,
+        target: Task,
+        awaited_ns: Option<u32>,
+    ) -> i32 {
         if self.scheduler.steering().is_some() {
-            let result = self.steered_yield(cpu, vcpu, target);
+            let result = self.steered_yield(cpu, vcpu, target, awaited_ns);
             if result > 0 {
                 self.disturb_where_it_ran(cpu, target);
             }

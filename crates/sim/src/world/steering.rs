@@ -13,9 +13,18 @@ use crate::{
 
 impl<O: Observer> World<O> {
     /// KVM proposes a candidate to our scheduler (`ops.yield`); what `yield_to()` returns.
-    pub(super) fn steered_yield(&mut self, cpu: Cpu, vcpu: usize, target: Task) -> i32 {
+    pub(super) fn steered_yield(
+        &mut self,
+        cpu: Cpu,
+        vcpu: usize,
+        target: Task,
+        awaited_ns: Option<u32>,
+    ) -> i32 {
         let candidate = self.tasks[target.index()].vcpu.map(|vcpu| vcpu as usize);
         let mut facts = self.facts(cpu, vcpu, candidate);
+        if let (Some(other), Some(age_ns)) = (candidate, awaited_ns) {
+            facts.candidate.awaited = self.fact(other, 1, age_ns.into());
+        }
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {
             facts.order = steer.order(now_ns, cpu, target);
@@ -92,7 +101,7 @@ impl<O: Observer> World<O> {
     pub(super) fn help_named(&mut self, cpu: Cpu, vcpu: usize, target: usize) {
         let task = self.vcpus[target].task;
         if target != vcpu && self.tasks[task.index()].state == State::Runnable {
-            self.yield_to(cpu, vcpu, task);
+            self.yield_to(cpu, vcpu, task, Some(0));
         }
     }
 

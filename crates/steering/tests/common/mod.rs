@@ -28,6 +28,7 @@ pub fn vcpu(descheduled: bool) -> VcpuFacts {
         owes: seen(0),
         near: UNKNOWN,
         sections: UNKNOWN,
+        awaited: UNKNOWN,
     }
 }
 
