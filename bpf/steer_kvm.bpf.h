@@ -86,9 +86,9 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	task = context_of(bpf_get_current_task_btf());
 	if (!task || !task->vcpu || task->vm_generation != destroyed)
 		return 0;
+	/* kvm_sched_yield() (arch/x86/kvm/x86.c, Linux 7.2) calls yield_to() for whom it names, if at all. */
 	if (number == KVM_HC_SCHED_YIELD) {
-		task->names =
-			1; /* kvm_sched_yield() (arch/x86/kvm/x86.c, Linux 7.2) calls yield_to() for it, if at all */
+		task->names = 1;
 		return 0;
 	}
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {

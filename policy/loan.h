@@ -27,14 +27,15 @@ UNSPIN_PURE _Bool loan_is_awaited(const struct unspin_vcpu_facts *candidate)
 
 UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
+	const struct unspin_vcpu_facts *candidate = &facts->candidate;
+	_Bool tells = fact_known(candidate->critical);
+
 	(void)state;
-	if (loan_is_awaited(&facts->candidate))
+	if (tells && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
+		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+	if (loan_is_awaited(candidate))
 		return unspin_decide(UNSPIN_DIRECT, 0);
-	if (!fact_known(facts->candidate.critical))
-		return unspin_decide(UNSPIN_PASS, 0);
-	if (facts->candidate.critical.value == 0 || !fact_is(facts->candidate.descheduled, 1))
-		return unspin_decide(UNSPIN_REFUSE, 0);
-	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+	return unspin_decide(tells ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
 }
 
 /* A borrower that holds nothing and asks for nothing any more has no use for the loan. */

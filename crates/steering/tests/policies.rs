@@ -119,6 +119,11 @@ fn who_has_not_answered_runs_wherever_it_was_stopped() {
             assert_eq!(answer, Decision::Direct, "{names}");
         }
     }
+    // Who waits for a lock as well is lent to: it gives back at unlock.
+    assert_eq!(
+        to_yield("loan", awaited(1, UNSPIN_FACT_KERNEL, seen(1))),
+        LENT
+    );
     // Not for who has answered, or does now.
     let user = UNSPIN_FACT_USER;
     assert_eq!(
