@@ -215,7 +215,7 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 		pass_on(here, p, task, of->taken, of->decision, now_ns);
 	/*
 	 * yield_to() lets that CPU look again, too (kernel/sched/syscalls.c, Linux 7.2): whoever runs there on a loan comes out of
-	 * its guest and is looked at. Without it loan-cpl drained no convoy: a borrower was back at the lock before anybody looked.
+	 * its guest and is looked at. Without it convoys lasted under loan-cpl (BENCHMARKS.md).
 	 */
 	if (of->taken_cpu != (s32)bpf_get_smp_processor_id())
 		scx_bpf_kick_cpu(of->taken_cpu, 0);

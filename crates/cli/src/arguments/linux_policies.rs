@@ -57,8 +57,8 @@ pub struct LinuxPoliciesArguments {
     #[command(flatten)]
     pub pause_loop: PauseLoopArguments,
     /// How long the guests of one cell may take to boot, and then each sample, by this host's clock. Under a policy that takes
-    /// longer the load stood still: its row says so; guests or another column that take longer end the
-    /// cell, and the next one is run.
+    /// longer the load stood still: its row says so; guests or another column that take longer end the cell, and the next one
+    /// is run.
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = parse_limit)]
     pub limit: Duration,
     /// Whether to count pause-loop exits with BPF programs, in every column alike.
