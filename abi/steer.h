@@ -70,10 +70,10 @@ enum unspin_steer_cpu {
 	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
 	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
 	X(called, "vCPUs called to another CPU for a sibling's turn (gang)")                                           \
-	X(superseded, "of them refused for a rule of candidates, which chooses itself")                                \
+	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
 	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
 	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
-	X(unnamed, "of them whom KVM had not asked for at that exit: a lost opportunity, served")                      \
+	X(unnamed, "of them where KVM had asked for nobody at that exit: a lost opportunity, served")                  \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

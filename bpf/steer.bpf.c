@@ -15,6 +15,7 @@
 #include "steer_dump.bpf.h"
 #include "steer_gang.bpf.h"
 #include "steer_kvm.bpf.h"
+#include "steer_yield.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
@@ -198,80 +199,6 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		go_back(here, task, now_ns);
 	settle(p, task);
 	task->payer = 0;
-}
-
-/* What the policies that are on say to KVM's request; REFUSE where none may touch these vCPUs. */
-static __always_inline struct unspin_decision ask(struct task_struct *from, struct task_context *yielder,
-						  struct task_struct *to, u64 now_ns)
-{
-	struct task_context *target = context_of(to);
-	struct unspin_facts facts; /* all of it is gathered */
-
-	if (!target || !control.policies || !yielder->steered || !target->steered)
-		return unspin_decide(UNSPIN_REFUSE, 0);
-	gather_candidate(&facts.candidate, to, target, now_ns);
-	if (yielder->names)
-		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
-	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
-	if (control.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
-		gather(&facts.self, yielder, yielder->left_ns, now_ns);
-	else
-		vcpu_is_unknown(&facts.self);
-	facts_of_turn(&facts, yielder, now_ns);
-	gather_order(&facts.order, yielder, to, target, now_ns);
-	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
-}
-
-/* KVM asks for that one in the exit that is being handled. */
-static __always_inline void name(struct task_context *yielder, const struct task_context *target)
-{
-	if (target && target->number < VM_VCPUS)
-		yielder->named |= 1ull << target->number;
-}
-
-/* Returns whether the yield is honoured: then yield_to() (kernel/sched/syscalls.c) calls the scheduler. */
-SEC("struct_ops/yield")
-bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
-{
-	struct task_context *yielder = context_of(from);
-	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
-	struct unspin_decision decision;
-	u64 now_ns;
-
-	if (!yielder || !here)
-		return false;
-	if (!to) {
-		count(unspin_steer_yields, 1);
-		/* A vCPU says it in a hypercall, a thread like this. */
-		count(unspin_steer_given_back, yielder->page && yielder->owes == OWES_GRANT);
-		yielder->yielding = 1;
-		scx_bpf_task_set_slice(from, 0);
-		return false;
-	}
-	count(unspin_steer_directed, 1);
-	/* KVM asks inside a pause-loop exit, after which the rule chooses (steer_spin.bpf.h). */
-	if (yielder->on_spin && yielder->steered && control.policies & UNSPIN_POLICY_CANDIDATES) {
-		count(unspin_steer_superseded, 1);
-		name(yielder, context_of(to));
-		return false;
-	}
-	yielder->spun++;
-	now_ns = bpf_ktime_get_ns();
-	decision = ask(from, yielder, to, now_ns);
-	if (decision.action == UNSPIN_GIVE_BACK)
-		count(unspin_steer_given_back, 1);
-	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
-		pass_on(here, from, yielder, scheduled(to)->pid, decision, now_ns);
-	else if (decision.action == UNSPIN_HINT)
-		hint(here, yielder, scheduled(to)->pid, decision, now_ns);
-	else {
-		count(unspin_steer_refused, 1);
-		return false;
-	}
-	yielder->yielding = 1;
-	yielder->yielded_ns = now_ns;
-	scx_bpf_task_set_slice(from, 0);
-	return true;
 }
 
 SEC("struct_ops.s/exit")

@@ -45,7 +45,7 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 	}
 }
 
-/* That thread shall be next here. The caller holds the lock of this CPU's run queue. */
+/* That thread shall be next here, with a turn of its own. */
 static __always_inline void hint(struct cpu_context *here, struct task_context *yielder, u32 to,
 				 struct unspin_decision decision, u64 now_ns)
 {
@@ -60,6 +60,25 @@ static __always_inline void hint(struct cpu_context *here, struct task_context *
 	here->next_threshold_ns = decision.budget_ns;
 	here->next_credit_ns = decision.credit_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+}
+
+/*
+ * That thread shall be next here, as a policy has decided when the yielder spun, or nobody in particular (GIVE_BACK). False:
+ * nothing is done. The caller holds the lock of this CPU's run queue, or runs here with interrupts off.
+ */
+static __always_inline bool make_next(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				      u32 to, struct unspin_decision decision, u64 now_ns)
+{
+	if (decision.action == UNSPIN_GIVE_BACK)
+		count(unspin_steer_given_back, 1);
+	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
+		pass_on(here, from, yielder, to, decision, now_ns);
+	else if (decision.action == UNSPIN_HINT)
+		hint(here, yielder, to, decision, now_ns);
+	else
+		return false;
+	yielder->yielded_ns = now_ns;
+	return true;
 }
 
 /* The least position of those who wait for this CPU, `otherwise` where nobody does. */

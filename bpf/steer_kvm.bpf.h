@@ -42,11 +42,8 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		if (help(p, task))
 			return 0;
 	}
-	if (options.chooses && task->on_spin) {
-		task->on_spin = 0;
-		if (spin(p, task))
-			return 0;
-	}
+	if (options.chooses && task->on_spin && spin(p, task))
+		return 0;
 	if (task->owes == OWES_NOTHING) {
 		task->give_back = 0;
 		if (task->told)

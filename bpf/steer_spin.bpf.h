@@ -3,9 +3,10 @@
  * steer_spin.bpf.h - a pause-loop exit under a rule of candidates of ours: whom of its VM to run instead (policy/candidate.h),
  * whether KVM would have asked for anybody or not.
  *
- * kvm_vcpu_on_spin() is preemptible: its program only leaves word. The walk (policy/candidate_walk.h) is done where the guest
- * is entered again, with interrupts off and on the spinner's own time: VM_VCPUS looks at most. Who is taken goes through the
- * policies as if KVM had named it. KVM's own proposals of the same exit are refused meanwhile (ops.yield).
+ * kvm_vcpu_on_spin() is preemptible: its program only leaves word. There is one walk (policy/candidate_walk.h) for an exit, with
+ * interrupts off and on the spinner's own time: VM_VCPUS looks at most. It is done where KVM asks for somebody first (ops.yield),
+ * whoever that is: then yield_to() calls the scheduler at once. Where KVM asks for nobody (lost opportunity) it is done where
+ * the guest is entered again, and costs an exit more. Who is taken goes through the policies as if KVM had named it.
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
  */
@@ -23,9 +24,8 @@ struct spin_walk {
 	struct unspin_yield_facts seen;
 	struct unspin_facts facts;
 	struct unspin_decision decision;
-	u32 taken;	  /* thread; 0: nobody */
-	u32 taken_number; /* of its vCPU, below VM_VCPUS */
-	s32 taken_cpu;	  /* where it ran last */
+	u32 taken;     /* thread; 0: nobody */
+	s32 taken_cpu; /* where it ran last */
 	int result;
 };
 
@@ -45,10 +45,8 @@ int on_spin_begins(struct pt_regs *registers)
 {
 	struct task_context *task = context_of(bpf_get_current_task_btf());
 
-	if (task && task->vcpu) {
-		task->named = 0;
-		task->on_spin = 1;
-	}
+	if (task && task->vcpu)
+		task->on_spin = ON_SPIN_BEGUN;
 	return 0;
 }
 
@@ -137,7 +135,6 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;
 				of->taken = thread;
-				of->taken_number = other->number;
 				of->taken_cpu = scx_bpf_task_cpu(p);
 				/* As long as the turn waits for it; who gives back has no use for it. */
 				if (of->decision.action != UNSPIN_GIVE_BACK)
@@ -169,8 +166,8 @@ static __always_inline void walk_round(struct spin_walk *of, struct vm *all, u32
 		all->last_boosted = of->walk.boosted;
 }
 
-/* The current thread's vCPU has spun, and is about to enter its guest; interrupts are off. Whether p leaves instead. */
-static __always_inline bool spin(struct task_struct *p, struct task_context *task)
+/* The current thread's vCPU has spun; interrupts are off. Whether somebody is next here, for whom p shall leave. */
+static __always_inline bool rule_chooses(struct task_struct *p, struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
 	struct vm *all = bpf_map_lookup_elem(&vms, &task->vm);
@@ -180,6 +177,7 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 	struct spin_walk *of;
 	u32 zero = 0, round;
 
+	task->on_spin = ON_SPIN_WALKED;
 	of = bpf_map_lookup_elem(&spin_walks, &zero);
 	if (!of || !here || !all || !task->steered || !(control.policies & UNSPIN_POLICY_CANDIDATES))
 		return false;
@@ -205,14 +203,7 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 	if (!of->taken)
 		return false;
 	count(unspin_steer_chosen, 1);
-	if (!(task->named >> (of->taken_number & (VM_VCPUS - 1)) & 1))
-		count(unspin_steer_unnamed, 1);
-	if (of->decision.action == UNSPIN_GIVE_BACK)
-		count(unspin_steer_given_back, 1);
-	else if (of->decision.action == UNSPIN_HINT)
-		hint(here, task, of->taken, of->decision, now_ns);
-	else
-		pass_on(here, p, task, of->taken, of->decision, now_ns);
+	make_next(here, p, task, of->taken, of->decision, now_ns);
 	/*
 	 * yield_to() lets that CPU look again, too (kernel/sched/syscalls.c, Linux 7.2): whoever runs there on a loan comes out of
 	 * its guest and is looked at. Without it convoys lasted under loan-cpl (BENCHMARKS.md).
@@ -220,7 +211,18 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 	if (of->taken_cpu != (s32)bpf_get_smp_processor_id())
 		scx_bpf_kick_cpu(of->taken_cpu, 0);
 	task->spins = 1;
-	task->yielded_ns = now_ns;
+	return true;
+}
+
+/* It is about to enter its guest. Whether it leaves instead, for somebody whom KVM did not ask for. */
+static __always_inline bool spin(struct task_struct *p, struct task_context *task)
+{
+	bool walked = task->on_spin == ON_SPIN_WALKED, chose = !walked && rule_chooses(p, task);
+
+	task->on_spin = ON_SPIN_OVER;
+	if (!chose)
+		return false;
+	count(unspin_steer_unnamed, 1);
 	leave(p, task);
 	return true;
 }

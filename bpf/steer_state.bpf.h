@@ -16,6 +16,9 @@
 /* Why a task runs on time that is not its own turn's. */
 enum owes { OWES_NOTHING, OWES_LOAN, OWES_GRANT };
 
+/* A pause-loop exit under a rule of candidates: the rule is asked once. */
+enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
+
 #define PUBLISHED 1u
 
 /* A vCPU's slice, or its extra time, is over. */
@@ -90,8 +93,7 @@ struct task_context {
 	u64 unheard_until_ns; /* until then it asks in vain */
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
-	u32 on_spin;	      /* KVM handles a pause-loop exit of it */
-	u64 named;	      /* vCPUs, by number, that KVM has asked for at that exit */
+	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it */
 	u32 spins;	      /* it left its CPU for one: a lock waiter */
 	u32 halted;	      /* it left its CPU asleep */
 	u64 sent, unanswered; /* of struct unspin_steer_conduct, since it was charged last */

@@ -15,7 +15,7 @@ use steerer::{
 };
 
 /// Those beside the ones that `make test` has no time for.
-static OTHERS: [(&str, fn()); 11] = [
+static OTHERS: [(&str, fn()); 12] = [
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
@@ -27,6 +27,10 @@ static OTHERS: [(&str, fn()); 11] = [
     (
         "rules_and_policies_compose",
         candidates::rules_and_policies_compose,
+    ),
+    (
+        "choices_take_effect_at_once",
+        candidates::choices_take_effect_at_once,
     ),
     (
         "pages_outlive_their_scheduler",

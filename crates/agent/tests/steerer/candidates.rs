@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Rules of candidates: whom of its VM a spinner lets run, whether KVM named anybody or not.
 
+use std::collections::BTreeMap;
+
 use unspin_agent::{SteerError, Steerer};
 use unspin_scenario::{LockSharing, Vm};
 use unspin_vmm::RunReport;
@@ -65,6 +67,9 @@ pub fn strict_serves_whom_kvm_passes_over() {
 const USER: u32 = unspin_abi::UNSPIN_MODE_USER;
 const KERNEL: u32 = unspin_abi::UNSPIN_MODE_KERNEL;
 
+/// As in `enum unspin_ple_candidate_state` (policy/ple_outcome.h).
+const PREEMPTED: u32 = 2;
+
 /// Every verdict is taken again natively, to the bit. How many took a vCPU that was in user mode for a spinner in the kernel.
 fn verdicts_replay(steerer: &Steerer) -> u64 {
     let (mut verdicts, mut taken, mut from_user) = (0, 0, 0);
@@ -86,6 +91,49 @@ fn verdicts_replay(steerer: &Steerer) -> u64 {
     println!("  {verdicts} verdicts, {taken} taken");
     assert!(verdicts > taken && taken > 0);
     from_user
+}
+
+/// A choice takes effect as a yield that KVM asks for does: in that exit, after which KVM asks for nobody else; and whoever was
+/// found when a loan ended, and is not run for that, can be chosen by others at once. Without the one and without the other
+/// convoys of silent guests stayed under loan-cpl (BENCHMARKS.md).
+pub fn choices_take_effect_at_once() {
+    let policies = "loan-cpl,kernel-exit,candidates=kvm-7.2";
+    let steerer = steer(policies, |options| options.decision_log_bytes = 16 << 20);
+    let silent = Vm {
+        hints: false,
+        ..fighting(4)
+    };
+    let names = ["superseded", "spins", "chosen", "unnamed"];
+    let [asked, spins, chosen, unnamed] = grown(&steerer, names, || run_for(300, vec![silent]));
+    assert!(chosen > 3 * unnamed, "KVM asks for somebody nearly always");
+    assert!(asked < spins, "{asked} asked for in {spins} exits");
+    let (seen, free) = seen_after_loans(&steerer);
+    println!("  {free} of {seen} free to be chosen");
+    assert!(seen > 100 && free > seen / 2, "{free} of {seen}");
+    still_there(&steerer);
+}
+
+/// Those found when a loan ended whom another spinner saw within 300 us; how many of them as waiting for a CPU, and not as
+/// about to run.
+fn seen_after_loans(steerer: &Steerer) -> (u32, u32) {
+    let (mut seen, mut free, mut found) = (0, 0, BTreeMap::new());
+    let drained = steerer.drain_decisions(&mut |record| {
+        let ends_loan = record.decision.action == unspin_steering::UNSPIN_GIVE_BACK;
+        if record.event == unspin_steering::UNSPIN_ON_YIELD && ends_loan {
+            found.insert(record.candidate, record.time_ns);
+        }
+        if record.event != unspin_steering::UNSPIN_ON_SPIN {
+            return;
+        }
+        let at_ns = found.remove(&record.candidate);
+        if at_ns.is_some_and(|at_ns| record.time_ns < at_ns + 300_000) {
+            seen += 1;
+            free += u32::from(record.seen.state == PREEMPTED);
+        }
+    });
+    drained.expect("the kernel tells");
+    assert_eq!(counter(steerer, "unlogged"), 0);
+    (seen, free)
 }
 
 /// A lock waiter's candidates go through the policies that are on: loans to them end early, and hints are hints.

@@ -56,7 +56,11 @@ impl Drop for Killed {
 fn wait_for_loans(steerer: &Steerer, loans: u64) {
     let (before, began) = (counter(steerer, "lent"), Instant::now());
     while counter(steerer, "lent") < before + loans {
-        assert!(began.elapsed() < Duration::from_secs(10), "no loans");
+        if began.elapsed() > Duration::from_secs(10) {
+            let names = ["directed", "refused", "lent", "missed", "switches"];
+            let counted = names.map(|name| (name, counter(steerer, name)));
+            panic!("no loans: {counted:?}");
+        }
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -70,16 +74,38 @@ pub fn attached_1000_times_under_load() {
     attached_under_load(1_000);
 }
 
+/// What so many attaches may leave behind, after the first fifty: 40 kB each would be a leak, what the kernel still has to
+/// free in the background is a few of the maps, of megabytes each.
+const LEAK_BYTES: u64 = 32 << 20;
+
+/// As the kernel estimates (MemAvailable).
+fn available_memory_bytes() -> u64 {
+    let info = fs::read_to_string("/proc/meminfo").expect("proc is mounted");
+    let line = info.lines().find(|line| line.starts_with("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.split_whitespace().nth(1));
+    kilobytes
+        .and_then(|word| word.parse::<u64>().ok())
+        .expect("the kernel says it")
+        << 10
+}
+
 /// Again and again, with tasks running and a VM in the middle of its loans.
 fn attached_under_load(times: u32) {
     let busy = Busy::start(0, None);
     let mut vm = Killed::start();
-    for _ in 0..times {
+    let mut settled = None;
+    for attached in 1..=times {
         let steerer = steer("loan", |_| ());
         wait_for_loans(&steerer, 3);
         still_there(&steerer);
         drop(steerer);
         assert_eq!(state(), "disabled");
+        if attached % 50 == 0 {
+            let available = available_memory_bytes();
+            println!("  {attached}: {} MiB available", available >> 20);
+            let settled = *settled.get_or_insert(available);
+            assert!(available + LEAK_BYTES > settled, "{settled} {available}");
+        }
     }
     assert!(vm.is_running(), "the VM is lost");
     let measured = shares(&[&busy], Duration::from_millis(300));
