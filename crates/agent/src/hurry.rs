@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loading BPF programs is seconds of the verifier's CPU time, and the hosts that need ours have none to spare: the thread
-//! that loads is of the highest nice value meanwhile.
+//! Reading the kernel's BTF and loading BPF programs is seconds of CPU time, and the hosts that need ours have none to spare:
+//! the thread that attaches is of the highest nice value meanwhile.
 
 use std::io;
 

@@ -177,7 +177,11 @@ fn inputs(command: &[OsString]) -> Vec<Input> {
             executable: is_executable(&metadata),
         })
     };
-    let mut inputs: Vec<Input> = command.iter().skip(1).filter_map(file).collect();
+    // Without a slash the command is looked for in PATH: `unspin` is this binary, whatever lies here under that name.
+    let has_slash = |word: &OsString| word.as_encoded_bytes().contains(&b'/');
+    let first = command.iter().take(1).filter(|word| has_slash(word));
+    let words = first.chain(command.iter().skip(1));
+    let mut inputs: Vec<Input> = words.filter_map(file).collect();
     inputs.dedup_by(|a, b| a.guest == b.guest);
     inputs
 }
@@ -190,6 +194,23 @@ fn is_executable(metadata: &std::fs::Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_itself_is_brought_where_it_is_a_path() {
+        let brought = |line: &str| -> Vec<std::path::PathBuf> {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            inputs(&words)
+                .into_iter()
+                .map(|input| input.guest)
+                .collect()
+        };
+        assert_eq!(
+            brought("./Cargo.toml ./build.rs"),
+            [Path::new("./Cargo.toml")]
+        );
+        assert_eq!(brought("Cargo.toml Cargo.toml"), [Path::new("Cargo.toml")]);
+        assert!(brought("Cargo.toml").is_empty());
+    }
 
     #[test]
     fn linux_guests_are_found_behind_another_command() {

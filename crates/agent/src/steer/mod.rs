@@ -21,7 +21,7 @@ use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
 use unspin_steering::{Conduct, DecisionRecord, Policies};
 
-use crate::load;
+use crate::{hurry::Hurry, load};
 use decisions::DecisionLog;
 
 pub(crate) use object::running_maps;
@@ -143,6 +143,7 @@ impl Steerer {
     /// Says what is missing or in the way (rights, kernel functions, another scheduler, `cpu.max`), or what the kernel
     /// refused; then the host's own scheduler has never left.
     pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
+        let _hurry = Hurry::begin();
         Steerer::check()?;
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
