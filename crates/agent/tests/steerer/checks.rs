@@ -49,7 +49,7 @@ pub const ALL: [Check; 8] = [
 ];
 
 /// Those that `make test` has no time for: of the long form.
-pub const LONG: [Check; 15] = [
+pub const LONG: [Check; 16] = [
     ("cpus_come_and_go", cpus_come_and_go),
     (
         "a_dry_run_asks_about_chosen_processes_only",
@@ -81,6 +81,7 @@ pub const LONG: [Check; 15] = [
         "a_dispatch_does_not_grow_with_the_queue",
         costs::a_dispatch_does_not_grow_with_the_queue,
     ),
+    ("a_choice_costs_little", costs::a_choice_costs_little),
     (
         "every_policy_costs_little",
         costs::every_policy_costs_little,

@@ -137,3 +137,22 @@ fn costs_of(costed: &[&str]) {
     }
     assert!(over.is_empty(), "over the budget: {over:?}");
 }
+
+/// Under a rule of candidates ops.yield looks at each other vCPU of the VM, until one is chosen: three here, each of which may
+/// cost what a directed yield may.
+pub fn a_choice_costs_little() {
+    let steerer = steer("none", |options| {
+        options.run_statistics = true;
+        options.candidates = true;
+    });
+    let yields = || cost_ns(&steerer, "/yield", || drop(run_for(60, vec![fighting(4)])));
+    let asked = yields();
+    for policies in ["directed-yield,strict", "loan-cpl,candidates=kvm-7.2"] {
+        steerer
+            .set_policies(policies.parse().expect("policies"))
+            .expect("at any time");
+        let over = (yields() - asked) / 2.0;
+        println!("  {policies}: ops.yield {over:.0} instructions over none");
+        assert!(over < 3.0 * YIELD_BUDGET, "{policies}: {over}");
+    }
+}
