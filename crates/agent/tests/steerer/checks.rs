@@ -81,7 +81,10 @@ pub const LONG: [Check; 16] = [
         "a_dispatch_does_not_grow_with_the_queue",
         costs::a_dispatch_does_not_grow_with_the_queue,
     ),
-    ("a_choice_costs_little", costs::a_choice_costs_little),
+    (
+        "a_choice_costs_what_it_did",
+        costs::a_choice_costs_what_it_did,
+    ),
     (
         "every_policy_costs_little",
         costs::every_policy_costs_little,
