@@ -73,7 +73,7 @@ enum unspin_steer_cpu {
 	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
 	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
 	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
-	X(unnamed, "of them where KVM had asked for nobody at that exit: a lost opportunity, served")                  \
+	X(unnamed, "of them where KVM had asked for nobody at that exit")                                              \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

@@ -5,8 +5,8 @@
  *
  * kvm_vcpu_on_spin() is preemptible: its program only leaves word. There is one walk (policy/candidate_walk.h) for an exit, with
  * interrupts off and on the spinner's own time: VM_VCPUS looks at most. It is done where KVM asks for somebody first (ops.yield),
- * whoever that is: then yield_to() calls the scheduler at once. Where KVM asks for nobody (lost opportunity) it is done where
- * the guest is entered again, and costs an exit more. Who is taken goes through the policies as if KVM had named it.
+ * whoever that is: then yield_to() calls the scheduler at once. Where KVM asks for nobody, as at a lost opportunity, it is done
+ * where the guest is entered again, and costs an exit more. Who is taken goes through the policies as if KVM had named it.
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
  */
