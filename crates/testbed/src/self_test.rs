@@ -4,7 +4,12 @@
 //! For integration tests with `harness = false`: `main` calls [`Checks::enter`] first, and on the host has one test,
 //! which calls [`Checks::boot`].
 
-use std::{env, ffi::OsString, process};
+use std::{
+    env,
+    ffi::OsString,
+    io::{self, Write},
+    process,
+};
 
 use crate::{Options, Qemu, cache_from_environment, init_main, run_with};
 
@@ -69,7 +74,8 @@ impl Checks {
     }
 
     /// Boots deterministically and runs these checks inside, where `enter` must know them by name; what they said.
-    /// UNSPIN_CHECKS in the environment names fewer.
+    /// UNSPIN_CHECKS in the environment names fewer; UNSPIN_CHECKS_LIVE=1 also shows on standard error what they say as it
+    /// comes, for those that take an hour.
     ///
     /// # Errors
     /// The boot's error, or what the checks said when one failed or did not run.
@@ -94,10 +100,11 @@ impl Checks {
         let names = self.chosen(env::var("UNSPIN_CHECKS").ok().as_deref());
         let words = ["unspin", "inside"].iter().chain(&names);
         let command: Vec<OsString> = words.map(OsString::from).collect();
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let live = env::var_os("UNSPIN_CHECKS_LIVE").is_some_and(|value| value == "1");
+        let (mut stdout, mut stderr) = (Kept::new(live), Kept::new(live));
         let outcome = run_with(&options, &command, &mut stdout, &mut stderr);
-        let said = String::from_utf8_lossy(&stdout).into_owned();
-        let complaints = String::from_utf8_lossy(&stderr);
+        let said = String::from_utf8_lossy(&stdout.kept).into_owned();
+        let complaints = String::from_utf8_lossy(&stderr.kept);
         match outcome {
             Err(error) => Err(format!("{error}\n{said}{complaints}")),
             Ok(outcome) if outcome.status == 0 && passed(&said) == names.len() => Ok(said),
@@ -106,6 +113,32 @@ impl Checks {
                 outcome.status
             )),
         }
+    }
+}
+
+/// What comes out of a boot, kept; `live`: shown as well.
+struct Kept {
+    kept: Vec<u8>,
+    live: bool,
+}
+
+impl Kept {
+    fn new(live: bool) -> Kept {
+        let kept = Vec::new();
+        Kept { kept, live }
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.live {
+            io::stderr().write_all(bytes)?;
+        }
+        self.kept.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -24,6 +24,9 @@ type Check = (&'static str, fn());
 /// Instructions that the verifier may walk for all programs of the scheduler.
 const WALKED_MAX: u32 = 90_000;
 
+/// How long VMs run that are killed in the end: longer than any check (200 attaches take 17 minutes of emulated time).
+const CHILD_MS: u64 = 3_600_000;
+
 /// Those of `make test`, in the order in which they run.
 pub const ALL: [Check; 8] = [
     ("it_comes_and_goes", it_comes_and_goes),
@@ -128,7 +131,7 @@ pub fn child() {
                 Some("critical") => ecs_fairness::always_critical(),
                 _ => vms::fighting(4),
             };
-            run_from(seed, 600_000, vec![vm]);
+            run_from(seed, CHILD_MS, vec![vm]);
         }
         Some("steer") => {
             let _steerer = attach();

@@ -75,7 +75,7 @@ pub fn attached_200_times_under_load() {
     attached_under_load(200);
 }
 
-/// What the attaches after the first fifty may leave behind: programs and maps of one are megabytes, and those of the last few
+/// What the attaches after the first 25 may leave behind: programs and maps of one are megabytes, and those of the last few
 /// are still to be freed.
 const LEAK_BYTES: u64 = 32 << 20;
 
@@ -95,15 +95,17 @@ fn attached_under_load(times: u32) {
     let busy = Busy::start(0, None);
     let mut vm = Killed::start();
     let mut settled = None;
+    let began = Instant::now();
     for attached in 1..=times {
         let steerer = steer("loan", |_| ());
         wait_for_loans(&steerer, 3);
         still_there(&steerer);
         drop(steerer);
         assert_eq!(state(), "disabled");
-        if attached % 50 == 0 {
+        if attached % 25 == 0 {
             let available = available_memory_bytes();
-            println!("  {attached}: {} MiB available", available >> 20);
+            let (seconds, available_mib) = (began.elapsed().as_secs(), available >> 20);
+            println!("  {attached} attaches in {seconds} s: {available_mib} MiB available");
             let settled = *settled.get_or_insert(available);
             assert!(available + LEAK_BYTES > settled, "{settled} {available}");
         }
