@@ -56,7 +56,8 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     let all = chosen(arguments)?;
     let mut together = Compared::default();
     for chosen in &all {
-        let compared = compare(chosen)?;
+        // With --json another program reads, as the demo does: it has a bar of its own.
+        let compared = compare(chosen, !arguments.output.json)?;
         together.rows.extend(compared.rows);
         together.vms.extend(compared.vms);
         together.samples.extend(compared.samples);
@@ -236,17 +237,17 @@ pub fn words(how: &How) -> Vec<String> {
     words
 }
 
-/// Runs the scenario and what it is compared with on this host.
+/// Runs the scenario and what it is compared with on this host; `tells`: each sample is a line on standard error.
 ///
 /// # Errors
 /// As [`measure`]; when stock or ideal did nothing.
-pub fn compare(chosen: &Chosen) -> Result<Compared, Failure> {
+pub fn compare(chosen: &Chosen, tells: bool) -> Result<Compared, Failure> {
     let Chosen {
         scenario,
         how,
         replay,
     } = chosen;
-    let measured = measure(scenario, how)?;
+    let measured = measure(scenario, how, tells)?;
     Ok(Compared {
         rows: rows(scenario, how, &measured, replay)?,
         vms: vm_rows(scenario, how, &measured),

@@ -9,6 +9,7 @@ use unspin_vmm::{RunOptions, Running, VmGrowth};
 
 use crate::{
     arguments::Observe,
+    compare_details::column_name,
     compare_order::{self, Column, Steered, Step, Vms, steps},
     compare_steering::Steering,
     compare_why::{self, Why},
@@ -105,11 +106,11 @@ pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
     ideal
 }
 
-/// Runs the scenario and what it is compared with on this host.
+/// Runs the scenario and what it is compared with on this host; `tells`: each sample is a line on standard error.
 ///
 /// # Errors
 /// When a VM or the scheduler cannot be had, the kernel takes its own scheduler back, or Ctrl-C.
-pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
+pub fn measure(scenario: &Scenario, how: &How, tells: bool) -> Result<Measured, Failure> {
     let online = || std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
     let cpus = scenario.host.cpus.unwrap_or_else(online);
     let mut world = World {
@@ -120,6 +121,7 @@ pub fn measure(scenario: &Scenario, how: &How) -> Result<Measured, Failure> {
         steering: Steering::of(&how.policies)?,
         windows: Windows::new(how.sets_windows()),
         activity: Activity::start("comparing"),
+        tells,
         measured: Measured {
             cpus,
             ..Measured::default()
@@ -140,6 +142,7 @@ struct World<'a> {
     steering: Steering,
     windows: Windows,
     activity: Activity,
+    tells: bool,
     measured: Measured,
 }
 
@@ -197,8 +200,8 @@ impl World<'_> {
     }
 
     fn sample(&mut self, column: Column, pair: usize) -> Result<(), Failure> {
-        self.activity
-            .say(&format!("pair {} of {}", pair + 1, self.how.pairs));
+        let say = self.what(column, pair);
+        self.activity.say(&say);
         let window = self.how.window;
         let windows = self.windows.begin()?;
         let begin = self.running().snapshot();
@@ -210,14 +213,26 @@ impl World<'_> {
             sample.windows = self.windows.end(&begin)?;
         }
         self.steering.still_attached()?;
+        if self.tells {
+            let operations_per_s = sample.operations_per_s();
+            self.activity
+                .done(&format!("{say}: {operations_per_s:.0} operations/s"));
+        }
         self.measured.samples.insert((column, pair), sample);
         Ok(())
+    }
+
+    fn what(&self, column: Column, pair: usize) -> String {
+        let (name, pairs) = (&self.scenario.name, self.how.pairs);
+        let column = column_name(self.how, column);
+        format!("{name}: pair {} of {pairs}, {column}", pair + 1)
     }
 
     fn explain(&mut self) -> Result<(), Failure> {
         self.activity.say("looking where stock's time goes");
         let observe = self.how.observe;
-        self.measured.why = compare_why::look(self.running(), observe)?;
+        let running = self.running.take().expect("VMs were started before");
+        self.measured.why = compare_why::look(running, observe)?;
         Ok(())
     }
 }

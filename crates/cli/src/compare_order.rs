@@ -58,7 +58,7 @@ pub enum Step {
     Discard,
     /// A window of that column, for that pair.
     Measure(Column, usize),
-    /// What stock burns its time for is looked at, outside of all windows.
+    /// What stock burns its time for is looked at, outside of all windows, and the VMs end.
     Explain,
     /// The VMs end.
     Stop,
@@ -125,10 +125,7 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies,
     }
     // Guests finish their turns under the host's own scheduler; a convoy under `none` would take long.
     steer(steps, &mut now, Steered::Not, policies);
-    if explain {
-        steps.push(Step::Explain);
-    }
-    steps.push(Step::Stop);
+    steps.push(if explain { Step::Explain } else { Step::Stop });
 }
 
 /// Changes who schedules, if it is another one. Between two policies nobody decides for a while: what one of them leaves
@@ -190,8 +187,7 @@ mod tests {
                     assert_eq!(now, steered(column));
                     measured(column, pair, seed);
                 }
-                Step::Explain => assert_eq!((now, fresh), (Steered::Not, false)),
-                Step::Stop => {
+                Step::Explain | Step::Stop => {
                     assert_eq!((now, fresh), (Steered::Not, false), "{steps:?}");
                     vms = None;
                 }

@@ -6,13 +6,17 @@ use crate::compare_row::Row;
 /// Of the burnt time, what a cause must have to be named, percent.
 const NAMED_PERCENT: f64 = 1.0;
 
+/// At this part of ideal and above, pairs that resolve nothing show no loss; below it they are too few.
+const AS_IDEAL: f64 = 0.9;
+
 /// What happened and why.
 pub fn sentence(row: &Row) -> String {
     let what = match row.hints || row.policy.is_none() {
         true => format!("{} with {}", row.shape, row.lock),
         false => format!("{} with {}, without hints", row.shape, row.lock),
     };
-    if row.stock_verdict != "lower" {
+    let resolved = row.stock_verdict == "lower";
+    if !resolved && row.stock_ratio_to_ideal >= AS_IDEAL {
         return format!(
             "{what}: these pairs show no loss of stock against ideal (ratio {:.3}, {}){}.",
             row.stock_ratio_to_ideal,
@@ -20,8 +24,13 @@ pub fn sentence(row: &Row) -> String {
             harm(row)
         );
     }
+    let too_few = match (resolved, row.pairs) {
+        (true, _) => String::new(),
+        (false, 1) => ", which one pair does not resolve".to_owned(),
+        (false, pairs) => format!(", which {pairs} pairs do not resolve"),
+    };
     format!(
-        "{what}: stock keeps {:.1} % of the ideal throughput{}{}.",
+        "{what}: stock keeps {:.1} % of the ideal throughput{too_few}{}{}.",
         100.0 * row.stock_ratio_to_ideal,
         why(row),
         cure(row)
@@ -142,6 +151,20 @@ mod tests {
             "1x4 with ticket: stock keeps 20.0 % of the ideal throughput: its vCPUs burnt 78 % of their CPU time in spin \
              loops, 88 % of that for a next waiter off its CPU; loan closes 95 % of that gap (4.80 of stock, 95 % from \
              4.700 to 4.900)."
+        );
+    }
+
+    #[test]
+    fn a_loss_that_few_pairs_do_not_resolve_is_no_absence_of_one() {
+        let row = row(
+            serde_json::json!({"stock_verdict": "not resolved", "stock_ratio_to_ideal": 0.214, "pairs": 2,
+            "policy": "loan", "throughput_ratio_to_stock": 4.557, "throughput_ratio_to_stock_low": 0.064,
+            "throughput_ratio_to_stock_high": 322.779, "verdict": "not resolved", "harm": "not resolved"}),
+        );
+        assert_eq!(
+            sentence(&row),
+            "1x4 with ticket: stock keeps 21.4 % of the ideal throughput, which 2 pairs do not resolve; loan gives 4.56 \
+             of stock, 95 % from 0.064 to 322.779, not resolved."
         );
     }
 

@@ -151,8 +151,7 @@ impl World<'_> {
             }
             Step::Measure(column, pair) => self.sample(column, pair),
             // `vm linux` and `record` say what stock's time goes into.
-            Step::Explain => Ok(()),
-            Step::Stop => {
+            Step::Explain | Step::Stop => {
                 self.guests = None;
                 Ok(())
             }
