@@ -36,7 +36,8 @@ pub struct Why {
     pub yields_boosted_percent: Option<f64>,
 }
 
-/// Watches the VMs for a while as `observe` says, and ends them; `None` when nobody may watch.
+/// Watches the VMs for a while as `observe` says, and ends them; `None` when nobody may watch, or events were lost (a line on
+/// standard error says so): without them waits have other causes.
 pub fn look(mut running: Running, observe: Observe) -> Result<Option<Why>, Failure> {
     let Some(watch) = Watch::start(observe, Events::Wanted)? else {
         running.stop()?;
@@ -49,6 +50,11 @@ pub fn look(mut running: Running, observe: Observe) -> Result<Option<Why>, Failu
     let ended = waited.and_then(|_| running.stop());
     let mut seen = watch.finish(Ended::Finished)?;
     ended?;
+    let lost = seen.health.lost_events + seen.dropped_events;
+    if lost > 0 {
+        eprintln!("unspin: not explained: {lost} events were lost");
+        return Ok(None);
+    }
     seen.events.retain(|event| event.time_ns < end_ns);
     let grown = end.since(&begin);
     let vcpus = grown.iter().flat_map(|vm| &vm.vcpus);
