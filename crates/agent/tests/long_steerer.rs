@@ -15,7 +15,7 @@ use steerer::{
 };
 
 /// Those beside the ones that `make test` has no time for.
-static OTHERS: [(&str, fn()); 11] = [
+static OTHERS: [(&str, fn()); 12] = [
     (
         "the_papers_debooster_ends_at_cgroups",
         debooster::the_papers_debooster_ends_at_cgroups,
@@ -31,6 +31,10 @@ static OTHERS: [(&str, fn()); 11] = [
     (
         "choices_take_effect_at_once",
         candidates::choices_take_effect_at_once,
+    ),
+    (
+        "the_chosen_ones_last_cpu_looks_again",
+        candidates::the_chosen_ones_last_cpu_looks_again,
     ),
     (
         "pages_outlive_their_scheduler",
