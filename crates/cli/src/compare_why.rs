@@ -55,14 +55,14 @@ pub fn look(mut running: Running, observe: Observe) -> Result<Option<Why>, Failu
         eprintln!("unspin: not explained: {lost} events were lost");
         return Ok(None);
     }
-    seen.events.retain(|event| event.time_ns < end_ns);
+    // Those of the window alone: before it, while one program after another was attached, what they saw had holes.
+    let window = begin_ns..end_ns;
+    seen.events.retain(|event| window.contains(&event.time_ns));
     let grown = end.since(&begin);
     let vcpus = grown.iter().flat_map(|vm| &vm.vcpus);
     let operations = vcpus.map(|vcpu| vcpu.window.operations).sum();
     let mut counts = Counts::default();
-    // Programs watch from before the window; operations are those of the window.
-    let window = seen.events.iter().filter(|event| event.time_ns >= begin_ns);
-    window.for_each(|event| counts.add(event));
+    seen.events.iter().for_each(|event| counts.add(event));
     Ok(Some(why(seen.events, counts, operations)))
 }
 
