@@ -94,6 +94,7 @@ enum unspin_steer_cpu {
 	X(in_sections, "looks that found a guest in a function of --sections")                                         \
 	X(threads, "threads that took a page to count their critical sections in")                                     \
 	X(hint_failures, "hint pages that could not be read or written")                                               \
+	X(brought_forward, "tasks that were placed nearer, or they would have waited for more than 2 s")               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")
 

@@ -15,6 +15,7 @@
 #include "steer_dump.bpf.h"
 #include "steer_gang.bpf.h"
 #include "steer_kvm.bpf.h"
+#include "steer_pace.bpf.h"
 #include "steer_yield.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -49,7 +50,10 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 	}
 	shared_first = common && (!own || before(common_ns, own_ns));
 	best_ns = shared_first ? common_ns : own_ns;
+	if (own || common)
+		here->front_ns = best_ns;
 	if (prev && task && !task->yielding && (!(own || common) || before(position_of(task), best_ns))) {
+		here->front_ns = position_of(task);
 		keep(prev, task, here, !own && !common, now_ns);
 		return;
 	}
@@ -135,6 +139,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (!here->next_hinted && !here->next_returns)
 			count(unspin_steer_missed, 1);
 	}
+	bound_waits(cpu, here, now_ns);
 	run_least(cpu, here, prev, task, now_ns);
 }
 

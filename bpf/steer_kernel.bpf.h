@@ -26,6 +26,7 @@ enum {
 };
 
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
+#define SCX_DSQ_ITER_REV (1ull << 16)
 #define SCX_SLICE_INF (~0ull)
 #define SCX_OPS_ENQ_EXITING (1ull << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED (1ull << 4)

@@ -108,6 +108,13 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
+/* How fast a clock goes: steer_pace.bpf.h. */
+struct pace {
+	u64 since_ns;	/* when it was measured last */
+	u64 from_ns;	/* where the clock was then */
+	u64 in_time_ns; /* how far it comes in the longest wait */
+};
+
 /* One CPU; used by that CPU with interrupts off, but for flags and online. */
 struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
@@ -115,6 +122,9 @@ struct cpu_context {
 	u32 offline;
 	u64 now_ns;    /* the clock of its queue: steer_time.bpf.h */
 	u64 offset_ns; /* to the shared queue's */
+	u64 front_ns;  /* the position of the last one that was first here */
+	struct pace pace;
+	u32 behind; /* who waits here is too far ahead: look again */
 	/* Whom to run next, whatever the queues say. */
 	u32 next; /* thread; 0: nobody in particular */
 	u32 next_payer;

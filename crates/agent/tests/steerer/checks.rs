@@ -52,7 +52,7 @@ pub const ALL: [Check; 8] = [
 ];
 
 /// Those that `make test` has no time for: of the long form.
-pub const LONG: [Check; 16] = [
+pub const LONG: [Check; 17] = [
     ("cpus_come_and_go", cpus_come_and_go),
     (
         "a_dry_run_asks_about_chosen_processes_only",
@@ -65,6 +65,10 @@ pub const LONG: [Check; 16] = [
     (
         "places_and_sleepers_count",
         weights::places_and_sleepers_count,
+    ),
+    (
+        "the_lightest_do_not_wait_for_ever",
+        weights::the_lightest_do_not_wait_for_ever,
     ),
     ("yielding_buys_no_share", vms::yielding_buys_no_share),
     (

@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::{
-    checks::{are_close, attach, still_there},
+    checks::{are_close, attach, counter, still_there},
     host::{Busy, Cgroup, pin, shares},
     hostile,
 };
@@ -31,6 +31,37 @@ pub fn places_and_sleepers_count() {
     hostile::a_sleeper_is_served_soon();
     hostile::a_sleeper_is_served_soon_while_classes_change();
     still_there(&steerer);
+}
+
+/// Twenty tasks of nice 0 for each CPU, and two of the least weight, one of them on the second CPU only: after a turn of 4 ms
+/// they are 400 ms ahead of clocks that come 50 ms further in a second.
+pub fn the_lightest_do_not_wait_for_ever() {
+    const LOOKS: u32 = 3;
+    let steerer = attach();
+    let light = [Busy::start(0, None), Busy::start(0, None)];
+    for task in &light {
+        hostile::set_class(task.id() as i32, libc::SCHED_IDLE, 0);
+    }
+    pin(light[1].id(), &[1]);
+    let busy = Busy::threads(40);
+    let times = || light.each_ref().map(Busy::cpu_time);
+    std::thread::sleep(Duration::from_millis(500));
+    for _ in 0..LOOKS {
+        let before = times();
+        std::thread::sleep(Duration::from_secs(3));
+        still_there(&steerer);
+        let grown = [0, 1].map(|task| times()[task] - before[task]);
+        println!("  in 3 s {grown:?}");
+        // The longest wait is 2 s. By their weight they would have a four thousandth of two CPUs: 1.5 ms.
+        for time in grown {
+            assert!(!time.is_zero(), "{grown:?}");
+            assert!(time < Duration::from_millis(20), "{grown:?}");
+        }
+    }
+    let moved = counter(&steerer, "brought_forward");
+    assert!((2..30 * u64::from(LOOKS)).contains(&moved), "{moved}");
+    println!("  brought forward {moved} times");
+    drop(busy);
 }
 
 fn nice_counts() {
