@@ -43,12 +43,12 @@ pub use host_facts::host_facts;
 pub use ipi_visibility::{IpiVisibility, ipi_visibility};
 pub use kernel_fit::{KernelFiles, KernelFilesError, ProgramFit, kernel_fit};
 pub use names::Names;
-pub use observer::Observer;
+pub use observer::{LoadedObserver, Observer};
 pub use options::{EventMask, ObserveOptions};
 pub use recorder::{Recorded, Recorder};
 pub use steer::{
-    DryAnswer, DryLosses, DryRun, OwnPolicy, OwnPolicyError, SECTIONS_MAX, SliceSource,
-    SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Tell, Told, base_slice,
+    DryAnswer, DryLosses, DryRun, LoadedSteerer, OwnPolicy, OwnPolicyError, SECTIONS_MAX,
+    SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Tell, Told, base_slice,
     running_own_policy, set_running_policies,
 };
 pub use thread_hints::ThreadHints;

@@ -40,6 +40,21 @@ pub struct Observer {
     _run_statistics: Option<OwnedFd>,
 }
 
+/// The programs in the kernel, walked through by its verifier, which is most of what an attach takes; none runs yet.
+pub struct LoadedObserver(Observer);
+
+impl LoadedObserver {
+    /// Attaches them.
+    ///
+    /// # Errors
+    /// As [`Observer::attach`].
+    pub fn attach(self) -> Result<Observer, Error> {
+        let LoadedObserver(mut observer) = self;
+        observer.links = load::attach(&observer.object)?;
+        Ok(observer)
+    }
+}
+
 /// What the kernel's counters said at the last reset.
 pub(crate) struct Baseline {
     globals: abi::unspin_observe_globals,
@@ -53,16 +68,24 @@ impl Observer {
     /// # Errors
     /// Says what is missing (root, BTF, KVM, a function) or what the kernel refused; then nothing stays attached.
     pub fn attach(options: &ObserveOptions) -> Result<Observer, Error> {
+        Observer::load(options)?.attach()
+    }
+
+    /// Loads the programs, for those who know a better time for it than when they need them.
+    ///
+    /// # Errors
+    /// As [`Observer::attach`].
+    pub fn load(options: &ObserveOptions) -> Result<LoadedObserver, Error> {
         options.check()?;
         kernel::check()?;
         Observer::from_object(options, load::OBSERVE)
     }
 
-    /// Loads and attaches another object that has the maps of `bpf/maps.bpf.h`.
+    /// Loads another object that has the maps of `bpf/maps.bpf.h`.
     pub(crate) fn from_object(
         options: &ObserveOptions,
         programs: &'static [u8],
-    ) -> Result<Observer, Error> {
+    ) -> Result<LoadedObserver, Error> {
         let run_statistics = options
             .run_statistics
             .then(enable_run_statistics)
@@ -73,7 +96,7 @@ impl Observer {
             load::return_slot(&free_slots, slot)?;
         }
         let received = Arc::new(Mutex::new(Vec::new()));
-        let mut observer = Observer {
+        Ok(LoadedObserver(Observer {
             links: Vec::new(),
             ring: ring(&object, Arc::clone(&received))?,
             ring_bytes: options.ring_bytes,
@@ -91,9 +114,7 @@ impl Observer {
             slots_returned: 0,
             object,
             _run_statistics: run_statistics,
-        };
-        observer.links = load::attach(&observer.object)?;
-        Ok(observer)
+        }))
     }
 
     /// The counters of every vCPU thread seen since the last reset, ended ones included, by VM and vCPU. While slots are

@@ -55,7 +55,7 @@ impl Synthetic {
     /// What the kernel refused: it takes root and Linux 6.10.
     pub fn attach(options: &ObserveOptions) -> Result<(Observer, Synthetic), Error> {
         options.check()?;
-        let observer = Observer::from_object(options, SYNTHETIC)?;
+        let observer = Observer::from_object(options, SYNTHETIC)?.attach()?;
         let synthetic = Synthetic {
             adopt: program(&observer.object, "synthetic_adopt")?,
             emit: program(&observer.object, "synthetic_emit")?,

@@ -10,12 +10,13 @@ use unspin_vmm::{RunOptions, Running, VmGrowth};
 use crate::{
     arguments::Observe,
     compare_details::column_name,
-    compare_order::{self, Column, Steered, Step, Vms, steps},
+    compare_order::{self, Column, Programs, Steered, Step, Vms, steps},
     compare_steering::Steering,
     compare_why::{self, Why},
     compare_windows::{WindowSample, Windows},
     failure::Failure,
     hint_pages, interrupt,
+    observe::Ready,
     policy_choice::PolicyChoice,
     progress::Activity,
     shares::Shares,
@@ -119,6 +120,7 @@ pub fn measure(scenario: &Scenario, how: &How, tells: bool) -> Result<Measured, 
         ideal: ideal_of(scenario, cpus),
         running: None,
         steering: Steering::of(&how.policies)?,
+        ready: None,
         windows: Windows::new(how.sets_windows()),
         activity: Activity::start("comparing"),
         tells,
@@ -140,6 +142,7 @@ struct World<'a> {
     // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
     running: Option<Running>,
     steering: Steering,
+    ready: Option<Ready>,
     windows: Windows,
     activity: Activity,
     tells: bool,
@@ -149,6 +152,11 @@ struct World<'a> {
 impl World<'_> {
     fn take(&mut self, step: Step) -> Result<(), Failure> {
         match step {
+            Step::Load(Programs::Scheduler) => self.steering.load(),
+            Step::Load(Programs::Observer) => {
+                self.ready = compare_why::ready(self.how.observe)?;
+                Ok(())
+            }
             Step::Start(vms, seed) => self.start(vms, seed),
             Step::Steer(to) => self.steer(to),
             Step::Discard => self.wait(self.how.discard),
@@ -230,9 +238,8 @@ impl World<'_> {
 
     fn explain(&mut self) -> Result<(), Failure> {
         self.activity.say("looking where stock's time goes");
-        let observe = self.how.observe;
         let running = self.running.take().expect("VMs were started before");
-        self.measured.why = compare_why::look(running, observe)?;
+        self.measured.why = compare_why::look(running, self.ready.take())?;
         Ok(())
     }
 }

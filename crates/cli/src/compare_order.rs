@@ -47,9 +47,20 @@ pub enum Steered {
     Policy(usize),
 }
 
+/// BPF programs that are attached later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Programs {
+    /// Our scheduler.
+    Scheduler,
+    /// Those that say what stock burns its time for.
+    Observer,
+}
+
 /// One step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
+    /// What these VMs will meet goes into the kernel, while the host is idle: beside them that takes many times as long.
+    Load(Programs),
     /// The VMs are made, from that seed beyond the scenario's, and warmed up.
     Start(Vms, u64),
     /// Another scheduler or policy, from now on.
@@ -114,6 +125,12 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies,
         columns.push(Column::None);
     }
     columns.extend((0..policies.count).map(Column::Policy));
+    if policies.steer {
+        steps.push(Step::Load(Programs::Scheduler));
+    }
+    if explain {
+        steps.push(Step::Load(Programs::Observer));
+    }
     steps.push(Step::Start(Vms::Loaded, seed));
     let mut now = Steered::Not;
     for &pair in pairs {
@@ -166,8 +183,13 @@ mod tests {
     /// The steps as a machine would see them: which VMs run, who schedules, since what nothing was left out.
     fn follow(steps: &[Step], policies: Policies, mut measured: impl FnMut(Column, usize, u64)) {
         let (mut vms, mut now, mut fresh) = (None, Steered::Not, false);
+        let mut loaded = Vec::new();
         for &step in steps {
             match step {
+                Step::Load(programs) => {
+                    assert_eq!(vms, None, "beside VMs: {steps:?}");
+                    loaded.push(programs);
+                }
                 Step::Start(which, seed) => {
                     assert_eq!((vms, now), (None, Steered::Not), "{steps:?}");
                     vms = Some((which, seed));
@@ -175,6 +197,10 @@ mod tests {
                 Step::Steer(to) => {
                     if let Steered::Policy(_) = to {
                         assert_eq!(now, policies.neutral(), "a policy inherits: {steps:?}");
+                    }
+                    if now == Steered::Not && policies.steer {
+                        assert_eq!(loaded[0], Programs::Scheduler, "{steps:?}");
+                        loaded.remove(0);
                     }
                     assert!(to != now && vms.is_some_and(|(vms, _)| vms == Vms::Loaded));
                     (now, fresh) = (to, true);
@@ -188,12 +214,15 @@ mod tests {
                     measured(column, pair, seed);
                 }
                 Step::Explain | Step::Stop => {
+                    if step == Step::Explain {
+                        assert_eq!(loaded.pop(), Some(Programs::Observer), "{steps:?}");
+                    }
                     assert_eq!((now, fresh), (Steered::Not, false), "{steps:?}");
                     vms = None;
                 }
             }
         }
-        assert_eq!(vms, None);
+        assert_eq!((vms, loaded), (None, Vec::new()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Who schedules while compared VMs keep running: our scheduler is attached, its policies are switched, and it goes.
 
 use anyhow::anyhow;
-use unspin_agent::{SteerOptions, Steerer};
+use unspin_agent::{LoadedSteerer, SteerOptions, Steerer};
 use unspin_steering::{Policies, WindowPolicy};
 
 use crate::{
@@ -15,6 +15,8 @@ use crate::{
 pub struct Steering {
     /// By policy; one scheduler has them all.
     chosen: Vec<ChosenPolicies>,
+    /// The next one.
+    loaded: Option<LoadedSteerer>,
     steerer: Option<Steerer>,
 }
 
@@ -27,8 +29,28 @@ impl Steering {
         let ready = policies.iter().map(|choice| choice.ready(false));
         Ok(Steering {
             chosen: ready.collect::<Result<_, _>>()?,
+            loaded: None,
             steerer: None,
         })
+    }
+
+    /// Loads our scheduler for when it is wanted, while nobody is in a hurry: beside VMs that fill the host it takes many times
+    /// as long.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn load(&mut self) -> Result<(), Failure> {
+        let options = SteerOptions {
+            // Policies of one comparison have one of the user's own between them.
+            own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
+            candidates: self
+                .chosen
+                .iter()
+                .any(|chosen| chosen.policies.candidates().is_some()),
+            ..SteerOptions::default()
+        };
+        self.loaded = Some(Steerer::load(&options).map_err(anyhow::Error::from)?);
+        Ok(())
     }
 
     /// From now on this one schedules.
@@ -45,22 +67,20 @@ impl Steering {
                 return Ok(());
             }
         };
-        match &self.steerer {
-            Some(steerer) => steerer.set_policies(policies),
-            None => Steerer::attach(&SteerOptions {
-                policies,
-                // Policies of one comparison have one of the user's own between them.
-                own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
-                candidates: self
-                    .chosen
-                    .iter()
-                    .any(|chosen| chosen.policies.candidates().is_some()),
-                ..SteerOptions::default()
-            })
-            .map(|steerer| self.steerer = Some(steerer)),
-        }
-        .map_err(anyhow::Error::from)?;
-        Ok(())
+        let steerer = match self.steerer.take() {
+            Some(steerer) => steerer,
+            None => {
+                let loaded = self
+                    .loaded
+                    .take()
+                    .expect("it is loaded before it is wanted");
+                loaded.attach().map_err(anyhow::Error::from)?
+            }
+        };
+        let steerer = self.steerer.insert(steerer);
+        Ok(steerer
+            .set_policies(policies)
+            .map_err(anyhow::Error::from)?)
     }
 
     /// Whoever thinks that a policy decides must not measure the host's own scheduler.

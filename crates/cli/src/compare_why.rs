@@ -17,7 +17,7 @@ use unspin_vmm::Running;
 use crate::{
     arguments::Observe,
     failure::Failure,
-    observe::{Events, Watch},
+    observe::{Events, Ready, Watch},
 };
 
 /// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
@@ -36,10 +36,16 @@ pub struct Why {
     pub yields_boosted_percent: Option<f64>,
 }
 
-/// Watches the VMs for a while as `observe` says, and ends them; `None` when nobody may watch, or events were lost (a line on
-/// standard error says so): without them waits have other causes.
-pub fn look(mut running: Running, observe: Observe) -> Result<Option<Why>, Failure> {
-    let Some(watch) = Watch::start(observe, Events::Wanted)? else {
+/// What is to watch, if `observe` and this host allow it. Before the VMs run: beside them the kernel's verifier has a share of
+/// a CPU, which took half a minute in the testbed.
+pub fn ready(observe: Observe) -> Result<Option<Ready>, Failure> {
+    Watch::ready(observe, Events::Wanted)
+}
+
+/// Watches the VMs for a while, and ends them; `None` when nobody may watch, or events were lost (a line on standard error says
+/// so): without them waits have other causes.
+pub fn look(mut running: Running, ready: Option<Ready>) -> Result<Option<Why>, Failure> {
+    let Some(watch) = ready.map_or(Ok(None), Ready::start)? else {
         running.stop()?;
         return Ok(None);
     };

@@ -11,7 +11,7 @@ use unspin_linux::{Error, Guests, Options, Programs, Run};
 
 use crate::{
     arguments::LinuxPoliciesArguments,
-    compare_order::{Column, Policies, Step, Vms, steps},
+    compare_order::{self, Column, Policies, Step, Vms, steps},
     compare_steering::Steering,
     failure::Failure,
     interrupt,
@@ -142,6 +142,9 @@ struct World<'a> {
 impl World<'_> {
     fn take(&mut self, step: Step) -> Result<(), Failure> {
         match step {
+            Step::Load(compare_order::Programs::Scheduler) => self.steering.load(),
+            // `vm linux` and `record` say what stock's time goes into.
+            Step::Load(compare_order::Programs::Observer) => Ok(()),
             // A guest has no seed: what differs from boot to boot is when the host schedules what.
             Step::Start(vms, _) => self.start(vms),
             Step::Steer(to) => self.steering.to(to),
@@ -150,7 +153,6 @@ impl World<'_> {
                 Ok(self.guests().go_on(time)?)
             }
             Step::Measure(column, pair) => self.sample(column, pair),
-            // `vm linux` and `record` say what stock's time goes into.
             Step::Explain | Step::Stop => {
                 self.guests = None;
                 Ok(())

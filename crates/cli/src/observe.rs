@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use unspin_agent::{EventMask, Health, ObserveOptions, Observer, Recorder};
+use unspin_agent::{EventMask, Health, LoadedObserver, ObserveOptions, Observer, Recorder};
 use unspin_events::{Event, VcpuCounters};
 use unspin_recording::{Ended, facts::ScenarioFacts};
 
@@ -33,6 +33,13 @@ pub enum Events {
     Required,
 }
 
+/// Programs that are loaded and see nothing yet.
+pub struct Ready {
+    observer: LoadedObserver,
+    observe: Observe,
+    events: Events,
+}
+
 /// Programs that are attached, and where their events go.
 pub enum Watch {
     /// Into memory.
@@ -57,6 +64,11 @@ impl Watch {
     /// Attaches as `observe` says. `None` when it says off, or auto and this host does not allow it (and `events` are
     /// not required): then a line on standard error says why.
     pub fn start(observe: Observe, events: Events) -> Result<Option<Watch>, Failure> {
+        Watch::ready(observe, events)?.map_or(Ok(None), Ready::start)
+    }
+
+    /// Loads what [`Watch::start`] attaches, and `None` where it would give none.
+    pub fn ready(observe: Observe, events: Events) -> Result<Option<Ready>, Failure> {
         if observe == Observe::Off {
             if events == Events::Required {
                 let message = "--events needs BPF programs, and --observe off forbids them";
@@ -76,24 +88,12 @@ impl Watch {
                 ..counts
             },
         };
-        match Observer::attach(&options) {
-            Ok(observer) => {
-                let recorder = Recorder::start(observer, DRAIN_INTERVAL, EVENTS_MAX)?;
-                Ok(Some(Watch::Kept(recorder)))
-            }
-            Err(error) if observe == Observe::Auto && events != Events::Required => {
-                // The kernel's verifier can say hundreds of lines; --observe on shows them.
-                let text = error.to_string();
-                eprintln!(
-                    "unspin: not observed: {}",
-                    text.lines().next().unwrap_or_default()
-                );
-                Ok(None)
-            }
-            Err(error) => Err(Failure::Failed(
-                anyhow::Error::from(error).context("KVM cannot be observed on this host"),
-            )),
-        }
+        let loaded = if_allowed(Observer::load(&options), observe, events)?;
+        Ok(loaded.map(|observer| Ready {
+            observer,
+            observe,
+            events,
+        }))
     }
 
     /// Attaches, and records into `folder`; with `keep` the events are kept in memory as well.
@@ -134,6 +134,40 @@ impl Watch {
             events,
             dropped_events,
         })
+    }
+}
+
+impl Ready {
+    /// Attaches them, or says why not, as [`Watch::start`].
+    pub fn start(self) -> Result<Option<Watch>, Failure> {
+        let Some(observer) = if_allowed(self.observer.attach(), self.observe, self.events)? else {
+            return Ok(None);
+        };
+        let recorder = Recorder::start(observer, DRAIN_INTERVAL, EVENTS_MAX)?;
+        Ok(Some(Watch::Kept(recorder)))
+    }
+}
+
+/// What this host gave; `None` when it did not and need not, with a line on standard error.
+fn if_allowed<T>(
+    given: Result<T, unspin_agent::Error>,
+    observe: Observe,
+    events: Events,
+) -> Result<Option<T>, Failure> {
+    match given {
+        Ok(given) => Ok(Some(given)),
+        Err(error) if observe == Observe::Auto && events != Events::Required => {
+            // The kernel's verifier can say hundreds of lines; --observe on shows them.
+            let text = error.to_string();
+            eprintln!(
+                "unspin: not observed: {}",
+                text.lines().next().unwrap_or_default()
+            );
+            Ok(None)
+        }
+        Err(error) => Err(Failure::Failed(
+            anyhow::Error::from(error).context("KVM cannot be observed on this host"),
+        )),
     }
 }
 

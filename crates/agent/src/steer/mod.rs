@@ -112,6 +112,28 @@ pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
     object::set_policies(&control, policies)
 }
 
+/// The scheduler in the kernel, walked through by its verifier, which is most of what an attach takes; the host's own still
+/// schedules. CPUs and cgroups are as they were when it was loaded.
+pub struct LoadedSteerer {
+    control: MapHandle,
+    decisions: DecisionLog,
+    object: Object,
+    slice_ns: u64,
+    run_statistics: Option<OwnedFd>,
+}
+
+impl LoadedSteerer {
+    /// Hands it every task of the host that is not real-time.
+    ///
+    /// # Errors
+    /// As [`Steerer::attach`].
+    pub fn attach(self) -> Result<Steerer, SteerError> {
+        let _hurry = Hurry::begin();
+        Steerer::check()?;
+        object::attach(self)
+    }
+}
+
 /// The scheduler while it is attached.
 pub struct Steerer {
     // Dropped in this order: first the programs that guests reach, then the scheduler, then what they used.
@@ -143,13 +165,21 @@ impl Steerer {
     /// Says what is missing or in the way (rights, kernel functions, another scheduler, `cpu.max`), or what the kernel
     /// refused; then the host's own scheduler has never left.
     pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
+        Steerer::load(options)?.attach()
+    }
+
+    /// Loads the scheduler, for those who know a better time for it than when they need it.
+    ///
+    /// # Errors
+    /// As [`Steerer::attach`].
+    pub fn load(options: &SteerOptions) -> Result<LoadedSteerer, SteerError> {
         let _hurry = Hurry::begin();
         Steerer::check()?;
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
             None => base_slice()?.0,
         };
-        object::attach(options, slice_ns)
+        object::load(options, slice_ns)
     }
 
     /// Changes what decides, from the next decision on.

@@ -8,7 +8,8 @@ use unspin_abi as abi;
 use unspin_steering::{CandidateRule, Policies};
 
 use super::{
-    SteerError, SteerOptions, Steerer, Tell, cpus::Cpus, decisions::DecisionLog, own, requirements,
+    LoadedSteerer, SteerError, SteerOptions, Steerer, Tell, cpus::Cpus, decisions::DecisionLog,
+    own, requirements,
 };
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
@@ -25,15 +26,15 @@ const CONTROL: &str = ".data.unspin";
 /// Programs that only a rule of candidates needs (`bpf/steer_spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
 
-/// Loads, sets up, attaches.
-pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, SteerError> {
+/// Loads and sets up; no program runs yet.
+pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteerer, SteerError> {
     let cpus = Cpus::here()?;
     let run_statistics = options
         .run_statistics
         .then(enable_run_statistics)
         .transpose()?;
     let groups = 2 * count_folders(Path::new("/sys/fs/cgroup")) + SPARE_GROUPS;
-    let mut object = load::with_log(|| {
+    let object = load::with_log(|| {
         open(options, slice_ns, &cpus, groups)?
             .load()
             .map_err(|source| {
@@ -43,28 +44,38 @@ pub(super) fn attach(options: &SteerOptions, slice_ns: u64) -> Result<Steerer, S
     fill(&object, options, &cpus, groups)?;
     let control = load::map(&object, CONTROL)?;
     write_control(&control, options.policies, chooses(options))?;
-    let decisions = DecisionLog::new(&object)?;
+    Ok(LoadedSteerer {
+        control,
+        decisions: DecisionLog::new(&object)?,
+        object,
+        slice_ns,
+        run_statistics,
+    })
+}
+
+/// From then on it schedules.
+pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
     // First the scheduler, which makes every task's context: the other programs do nothing without.
     let scheduler = load::with_log(|| {
-        let mut maps = object.maps_mut();
+        let mut maps = loaded.object.maps_mut();
         let mut ops = maps
             .find(|map| map.map_type() == MapType::StructOps)
             .expect("the object has one struct_ops map");
         ops.attach_struct_ops()
             .map_err(|source| load::refused("attaching the scheduler", source))
     })?;
-    let programs = load::attach(&object)?;
+    let object = &loaded.object;
     Ok(Steerer {
-        _programs: programs,
+        _programs: load::attach(object)?,
         _scheduler: scheduler,
-        control,
-        ended: load::map(&object, ".data.ended")?,
-        counters: load::map(&object, "counters")?,
-        conduct: load::map(&object, "conduct")?,
-        decisions,
-        object,
-        slice_ns,
-        _run_statistics: run_statistics,
+        ended: load::map(object, ".data.ended")?,
+        counters: load::map(object, "counters")?,
+        conduct: load::map(object, "conduct")?,
+        control: loaded.control,
+        decisions: loaded.decisions,
+        object: loaded.object,
+        slice_ns: loaded.slice_ns,
+        _run_statistics: loaded.run_statistics,
     })
 }
 
