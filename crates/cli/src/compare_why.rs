@@ -2,7 +2,7 @@
 //! Why stock is slow: a while of the running VMs, watched by BPF programs and explained (crates/see). Outside of all
 //! windows, for watching takes CPU time too.
 
-use std::time::Duration;
+use std::{ops::Range, time::Duration};
 
 use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility, monotonic_ns};
 use unspin_events::{Event, What};
@@ -17,7 +17,7 @@ use unspin_vmm::Running;
 use crate::{
     arguments::Observe,
     failure::Failure,
-    observe::{Events, Ready, Watch},
+    observe::{Events, Ready, Seen, Watch},
 };
 
 /// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
@@ -54,22 +54,27 @@ pub fn look(mut running: Running, ready: Option<Ready>) -> Result<Option<Why>, F
     let (end, end_ns) = (running.snapshot(), monotonic_ns());
     // First the VMs: beside them what was seen is read and explained with a share of a CPU, which took minutes in the testbed.
     let ended = waited.and_then(|_| running.stop());
-    let mut seen = watch.finish(Ended::Finished)?;
+    let seen = watch.finish(Ended::Finished)?;
     ended?;
-    let lost = seen.health.lost_events + seen.dropped_events;
-    if lost > 0 {
-        eprintln!("unspin: not explained: {lost} events were lost");
-        return Ok(None);
-    }
-    // Those of the window alone: before it, while one program after another was attached, what they saw had holes.
-    let window = begin_ns..end_ns;
-    seen.events.retain(|event| window.contains(&event.time_ns));
     let grown = end.since(&begin);
     let vcpus = grown.iter().flat_map(|vm| &vm.vcpus);
     let operations = vcpus.map(|vcpu| vcpu.window.operations).sum();
+    Ok(why(seen, begin_ns..end_ns, operations))
+}
+
+/// What the programs saw in that window, if they saw all of it.
+fn why(mut seen: Seen, window_ns: Range<u64>, operations: u64) -> Option<Why> {
+    let lost = seen.health.lost_events + seen.dropped_events;
+    if lost > 0 {
+        eprintln!("unspin: not explained: {lost} events were lost");
+        return None;
+    }
+    // Before it, while one program after another was attached, what they saw had holes.
+    seen.events
+        .retain(|event| window_ns.contains(&event.time_ns));
     let mut counts = Counts::default();
     seen.events.iter().for_each(|event| counts.add(event));
-    Ok(Some(why(seen.events, counts, operations)))
+    Some(sum(seen.events, counts, operations))
 }
 
 /// What is counted in the window.
@@ -93,7 +98,7 @@ impl Counts {
     }
 }
 
-fn why(events: Vec<Event>, counts: Counts, operations: u64) -> Why {
+fn sum(events: Vec<Event>, counts: Counts, operations: u64) -> Why {
     let explanation = explain(events);
     let (mut burnt, mut cpu_ns) = (CauseTimes::default(), 0);
     for vm in explanation.vms.values() {
@@ -128,4 +133,58 @@ fn explain(mut events: Vec<Event>) -> Explanation {
     events.sort_by_key(|event| event.time_ns);
     events.into_iter().for_each(|event| explainer.push(event));
     explainer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use unspin_agent::Health;
+
+    use super::*;
+
+    /// A pause-loop exit at each of these times.
+    fn seen(times_ns: &[u64]) -> Seen {
+        let exit = |&time_ns: &u64| Event {
+            time_ns,
+            vm: Some(0),
+            vcpu: Some(0),
+            thread: 1,
+            cpu: 0,
+            what: What::PauseExit {
+                guest_rip: None,
+                mode: None,
+                window: None,
+                inside_ns: 0,
+                other_exits: 0,
+                interrupt_exits: 0,
+            },
+        };
+        Seen {
+            counters: Vec::new(),
+            events: times_ns.iter().map(exit).collect(),
+            health: Health::default(),
+            dropped_events: 0,
+        }
+    }
+
+    #[test]
+    fn the_window_alone_is_explained() {
+        let why = why(seen(&[9, 10, 15, 19, 20]), 10..20, 2).expect("nothing was lost");
+        assert_eq!(why.ple_exits_per_op, Some(1.5));
+        assert_eq!(
+            (why.yields_boosted_percent, why.causes_percent),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn what_lost_events_is_not_explained() {
+        let mut lost = seen(&[10]);
+        lost.health.lost_events = 1;
+        assert!(why(lost, 10..20, 2).is_none());
+        let dropped = Seen {
+            dropped_events: 1,
+            ..seen(&[10])
+        };
+        assert!(why(dropped, 10..20, 2).is_none());
+    }
 }
