@@ -156,10 +156,12 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 		task->unheard_until_ns = now_ns + UNHEARD_NS;
 		return 0;
 	}
-	count(unspin_steer_helped, 1);
-	call(thread, now_ns);
-	pass_on(here, p, task, thread, best, now_ns);
-	task->yielded_ns = now_ns;
+	best = within_turn(task, best);
+	if (best.action != UNSPIN_GIVE_BACK) {
+		count(unspin_steer_helped, 1);
+		call(thread, now_ns);
+	}
+	make_next(here, p, task, thread, best, now_ns);
 	leave(p, task);
 	return 1;
 }

@@ -39,7 +39,7 @@ static __always_inline bool heed_kvm(struct cpu_context *here, struct task_struc
 	struct unspin_decision decision;
 
 	yielder->spun++;
-	decision = ask(from, yielder, to, now_ns);
+	decision = within_turn(yielder, ask(from, yielder, to, now_ns));
 	if (make_next(here, from, yielder, scheduled(to)->pid, decision, now_ns))
 		return true;
 	count(unspin_steer_refused, 1);

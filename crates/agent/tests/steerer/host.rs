@@ -126,7 +126,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// Lets a process of one thread run on these CPUs only.
+/// Lets a process of one thread run on these CPUs only; 0: the calling thread.
 pub fn pin(process: u32, cpus: &[usize]) {
     // SAFETY: a set of our own; the calls touch nothing else.
     unsafe {

@@ -10,6 +10,7 @@ use unspin_steering::Conduct;
 use super::{
     checks::{counter, still_there},
     helping,
+    host::pin,
     hostile_beside::{Hostile, Measured, VICTIMS, beside},
     hostile_code::{Draws, VCPUS},
     hostile_kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
@@ -47,7 +48,7 @@ pub static CHECKS: [(&str, fn()); 2] = [
 
 /// The kinds one by one, each in a boot of its own and from each seed: together they take hours.
 #[allow(dead_code, reason = "in make test-long only")]
-pub static LONG_CHECKS: [(&str, fn()); 16] = [
+pub static LONG_CHECKS: [(&str, fn()); 17] = [
     ("nobody_loses_beside_hypercalls", in_the_long_run::<0>),
     ("nobody_loses_beside_counts", in_the_long_run::<1>),
     ("nobody_loses_beside_lends", in_the_long_run::<2>),
@@ -64,6 +65,10 @@ pub static LONG_CHECKS: [(&str, fn()); 16] = [
     ("nobody_loses_beside_floods_kvm", in_the_long_run::<13>),
     ("nobody_loses_beside_everything", in_the_long_run::<14>),
     ("nobody_loses_beside_everything_ecs", in_the_long_run::<15>),
+    (
+        "nobody_loses_beside_critical_on_one_cpu",
+        nobody_loses_on_one_cpu,
+    ),
 ];
 
 /// The kernel argument that has these guests begin from that seed: QEMU's own seed reaches nothing that they do.
@@ -97,6 +102,14 @@ fn in_the_long_run<const AT: usize>() {
     assert_eq!(all.len(), LONG_CHECKS.len(), "a check for each kind");
     each_kind(&steerer, &all[AT..=AT], LONG, LONG_TOLERANCE);
     honest_guests_find_all_as_it_was(&steerer);
+}
+
+/// The last kind and all that is beside it on one CPU: there every yield has a target that waits.
+fn nobody_loses_on_one_cpu() {
+    // What this thread starts may run where it may.
+    pin(0, &[1]);
+    in_the_long_run::<16>();
+    pin(0, &[0, 1]);
 }
 
 fn attached() -> Steerer {

@@ -79,8 +79,9 @@ pub static SHORT: [Kind; 5] = [
 /// Addresses that are not theirs, or are no longer.
 pub static ADDRESSES: [Kind; 2] = [UNMAPPED, NEIGHBOUR];
 
-/// The last two lie in every way at once, beside all of ours and beside the paper's extra schedules (eCS).
-pub static LONG_ONLY: [Kind; 9] = [
+/// Two lie in every way at once, beside all of ours and beside the paper's extra schedules (eCS). The last is granted time at a
+/// tick, and spins in it.
+pub static LONG_ONLY: [Kind; 10] = [
     Kind {
         name: "help",
         policies: LOANS,
@@ -119,5 +120,10 @@ pub static LONG_ONLY: [Kind; 9] = [
     Kind {
         policies: "ecs",
         ..EVERYTHING
+    },
+    Kind {
+        policies: "directed-yield,kernel-exit",
+        shows: "granted",
+        ..CRITICAL
     },
 ];

@@ -37,6 +37,10 @@ impl<O: Observer> World<O> {
     /// Does what was decided; whether anything came of it.
     fn act(&mut self, cpu: Cpu, vcpu: usize, target: Task, decision: Decision) -> bool {
         let budget_ns = match decision {
+            Decision::Direct | Decision::Lend(_) if self.has_grant(cpu) => {
+                self.give_back(cpu);
+                return true;
+            }
             Decision::Direct => NEVER_NS,
             Decision::Lend(budget_ns) => budget_ns.into(),
             Decision::GiveBack => {
@@ -70,6 +74,13 @@ impl<O: Observer> World<O> {
         self.cpus[cpu.index()].loan_ns = budget_ns;
         self.reschedule_soon(cpu, Some(cpu));
         true
+    }
+
+    /// The turn there is over and goes on for a while: that is not passed on (`within_turn()` of bpf/steer_ask.bpf.h).
+    fn has_grant(&mut self, cpu: Cpu) -> bool {
+        let owes = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
+        let steer = self.scheduler.steering();
+        owes && steer.is_some_and(|steer| steer.borrower_on(cpu).is_none())
     }
 
     /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and lets the best run.
