@@ -113,8 +113,8 @@ fn stressed(time: Duration) {
         stock.as_millis()
     );
     assert!(counter(&steerer, "chosen") > 0);
-    // Late by 82 to 199 ms in six runs (BENCHMARKS.md): when one CPU of two is off, 25 to 30 want the other, 4 ms each. A
-    // clock that takes leave of those who wait made it up to 1.6 s.
+    // Late by 82 to 199 ms in six runs of seconds: when one CPU of two is off, 25 to 30 want the other, 4 ms each. In two of ten
+    // minutes by 1.1 s: a thousand threads that are woken at once have more credit than who slept for 1 ms (BENCHMARKS.md).
     assert!(ours < Duration::from_millis(500), "{ours:?}");
 }
 
