@@ -14,7 +14,7 @@
 
 #include "steer_time.bpf.h"
 
-/* Half of what the watchdog leaves, less than that because more tasks may come meanwhile, and slow the clocks down. */
+/* Less than half of what the watchdog leaves: more tasks may come meanwhile, and slow the clocks down. Ours. */
 #define LONGEST_WAIT_NS 2000000000ull
 /* How often paces are measured and the last of a queue is looked at: a CPU's turns are even over so many. */
 #define PACE_NS 64000000ull
