@@ -16,7 +16,7 @@
 
 /* Less than half of what the watchdog leaves: more tasks may come meanwhile, and slow the clocks down. Ours. */
 #define LONGEST_WAIT_NS 2000000000ull
-/* How often paces are measured and the last of a queue is looked at: a CPU's turns are even over so many. */
+/* How often paces are measured and the last of a queue is looked at: a CPU's turns are even over so many. Ours. */
 #define PACE_NS 64000000ull
 /* A clock that comes further than that in PACE_NS has been taken along by somebody who is alone: farther than any wait. */
 #define FARTHEST_NS (1ull << 40)
