@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Real VMs: boots the testbed with this test binary as PID 1 and runs every check of `kvm/` in one boot, on a clock
-//! that does not depend on this machine (icount).
+//! Real VMs: boots the testbed with this test binary as PID 1 and runs every check of `kvm/`, on a clock that does not
+//! depend on this machine (icount), but for those that are about a thread for each CPU.
 //!
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
 
 #[path = "kvm/calibration.rs"]
 mod calibration;
+#[path = "kvm/emulator.rs"]
+mod emulator;
 #[path = "kvm/exits.rs"]
 mod exits;
 #[path = "kvm/failures.rs"]
@@ -17,8 +19,10 @@ mod tasks;
 #[path = "kvm/work.rs"]
 mod work;
 
+use std::time::Duration;
+
 use libtest_mimic::{Arguments, Trial};
-use unspin_testbed::{Qemu, self_test::Checks};
+use unspin_testbed::{Options, Qemu, self_test::Checks};
 
 macro_rules! checks {
     ($($module:ident::$name:ident),* $(,)?) => {
@@ -27,7 +31,7 @@ macro_rules! checks {
 }
 
 fn main() {
-    let checks = checks![
+    let by_icount: &'static [(&str, fn())] = checks![
         calibration::the_calibration_guest_does_what_it_is_asked,
         calibration::the_calibration_guest_sees_the_hosts_ticks,
         exits::without_pause_exits_spinning_stays_in_the_guest,
@@ -50,16 +54,35 @@ fn main() {
         work::threads_stay_on_the_cpus_of_the_scenario,
         work::a_hundred_vms_start_and_stop,
     ];
-    let checks = Checks {
+    let by_threads: &'static [(&str, fn())] =
+        checks![emulator::what_another_cpu_restores_harms_no_vm];
+    let checks = |checks| Checks {
         checks,
         qemu: Qemu::Unspin,
         kvm_amd: "",
     };
-    checks.enter();
-    let boot = Trial::test("every_check_passes_in_the_testbed", move || {
-        print!("{}", checks.boot()?);
-        Ok(())
-    });
-    let trials = vec![boot.with_ignored_flag(!Checks::wanted())];
+    checks([by_icount, by_threads].concat().leak()).enter();
+    let boot = |name: &str, checks: Checks, change: fn(&mut Options)| {
+        let boot = Trial::test(name, move || {
+            print!("{}", checks.boot_with(change)?);
+            Ok(())
+        });
+        boot.with_ignored_flag(!Checks::wanted())
+    };
+    let trials = vec![
+        boot(
+            "every_check_passes_in_the_testbed",
+            checks(by_icount),
+            |_| (),
+        ),
+        boot(
+            "every_check_passes_with_a_thread_for_each_cpu",
+            checks(by_threads),
+            |options| {
+                options.deterministic = false;
+                options.time_limit = Duration::from_secs(60);
+            },
+        ),
+    ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
