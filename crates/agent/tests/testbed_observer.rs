@@ -30,8 +30,7 @@ mod pauses;
 #[allow(dead_code, reason = "the scheduler's checks use the rest")]
 mod vms;
 
-/// Every PAUSE exits here, so that counters can be compared with what the guests counted. Interrupts are few: this
-/// emulator may deliver an injected one twice, in the end for ever (testbed/qemu/README.md).
+/// Every PAUSE exits here, so that counters can be compared with what the guests counted.
 const COUNTED: Checks = Checks {
     checks: &checks::COUNTED,
     qemu: Qemu::Stock,
