@@ -32,7 +32,7 @@ test-long:
 
 mutants:
 	@setup/run test
-	@tests/mutants/run
+	@cargo --quiet xtask mutants
 
 lint:
 	@setup/lint

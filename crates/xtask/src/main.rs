@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What maintainers run beside the build: `cargo xtask COMMAND`.
+
+mod bugs;
+mod mutants;
+mod repository;
+mod results;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks for maintainers of unspin.
+#[derive(Parser)]
+#[command(name = "xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Plant each seeded bug of tests/mutants/ in a copy of the tree, and check that its test finds it
+    Mutants {
+        /// Names of seeded bugs; all of them when none is given
+        names: Vec<String>,
+        /// Only check that each bug can be planted: its text stands exactly once in its file
+        #[arg(long)]
+        check: bool,
+    },
+}
+
+fn main() -> anyhow::Result<()> {
+    let root = repository::root()?;
+    match Arguments::parse().task {
+        Task::Mutants { names, check: true } => mutants::check(&root, &names),
+        Task::Mutants { names, .. } => mutants::run(&root, &names),
+    }
+}

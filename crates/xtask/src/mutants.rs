@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `cargo xtask mutants`: each seeded bug is planted in a copy of the tree, and its test must fail there.
+//!
+//! Every such test must pass on the tree as it is. A bug that can no longer be planted or does not build fails the run: it
+//! tests nothing any more. The copy keeps its place below `target/`, so that a second run compiles little. Tests that boot the
+//! testbed need what `make setup` puts into the cache. Results are kept in tests/mutants/results.tsv.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    os::fd::AsRawFd,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Instant, SystemTime},
+};
+
+use anyhow::{Context, bail, ensure};
+
+use crate::{
+    bugs::{self, Bug},
+    repository,
+    results::Results,
+};
+
+/// How long a test may take to compile.
+const BUILD_LIMIT_SECONDS: u64 = 1500;
+
+const HEAD: &str =
+    "# SPDX-License-Identifier: MIT OR Apache-2.0\n# Each seeded bug's last run: `make mutants`.";
+
+/// Checks that every bug can be planted, in memory only.
+///
+/// # Errors
+/// When one cannot.
+pub fn check(root: &Path, names: &[String]) -> anyhow::Result<()> {
+    let bugs = bugs::read(root, names)?;
+    let tree = tempfile::tempdir()?;
+    let mut wrong = 0;
+    for bug in &bugs {
+        for file in bug.files() {
+            let copy = tree.path().join(file);
+            fs::create_dir_all(copy.parent().unwrap_or(tree.path()))?;
+            // An absent file is said by plant().
+            let _ = fs::copy(root.join(file), copy);
+        }
+        if let Err(error) = bug.plant(tree.path()) {
+            println!("{}: {error}", bug.name);
+            wrong += 1;
+        }
+    }
+    ensure!(wrong == 0, "{wrong} seeded bugs cannot be planted");
+    println!("{} seeded bugs can be planted", bugs.len());
+    Ok(())
+}
+
+/// Plants the bugs of those names one after another, all of them when there is no name.
+///
+/// # Errors
+/// When one survives or cannot be planted, a test fails without any, or the copy cannot be made.
+pub fn run(root: &Path, names: &[String]) -> anyhow::Result<()> {
+    let bugs = bugs::read(root, names)?;
+    let copy = Copy::make(root)?;
+    let mut results = Results::read(root.join("tests/mutants/results.tsv"), HEAD)?;
+    let all = bugs::read(root, &[])?;
+    results.retain(|name| all.iter().any(|bug| bug.name == name));
+    let commit = repository::commit(root)?;
+    let began = Instant::now();
+
+    let mut tests: BTreeMap<&str, u64> = BTreeMap::new();
+    for bug in &bugs {
+        let seconds = tests.entry(&bug.test).or_default();
+        *seconds = bug.seconds.max(*seconds);
+    }
+    for (test, seconds) in tests {
+        eprintln!("without a bug: cargo test {test}");
+        copy.passes(test, seconds)?;
+    }
+    let mut survived = 0;
+    for bug in &bugs {
+        let begin = Instant::now();
+        let outcome = copy.kills(bug)?;
+        eprintln!("{outcome:9} {}", bug.name);
+        if outcome != "killed" {
+            eprintln!("          {}", bug.rule);
+            survived += 1;
+        }
+        results.set(&bug.name, outcome, begin.elapsed().as_secs(), &commit)?;
+    }
+    println!(
+        "mutants: {} killed, {survived} survived or broken, {} s",
+        bugs.len() - survived,
+        began.elapsed().as_secs()
+    );
+    ensure!(survived == 0, "{survived} seeded bugs were not found");
+    Ok(())
+}
+
+/// A copy of the tree as it is now, uncommitted work included.
+struct Copy {
+    root: PathBuf,
+    tree: PathBuf,
+    target: PathBuf,
+    log: PathBuf,
+    // One run at a time: released when dropped.
+    _lock: File,
+}
+
+impl Copy {
+    fn make(root: &Path) -> anyhow::Result<Copy> {
+        let work = root.join("target/mutants");
+        fs::create_dir_all(&work)?;
+        let lock = File::create(work.join("lock"))?;
+        // SAFETY: the descriptor is open while `lock` lives.
+        let locked = unsafe { libc::flock(lock.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
+        ensure!(
+            locked == 0,
+            "another run uses {}; wait for it",
+            work.display()
+        );
+        let tree = work.join("tree");
+        if tree.exists() {
+            fs::remove_dir_all(&tree)?;
+        }
+        for file in repository::files(root)? {
+            let to = tree.join(&file);
+            fs::create_dir_all(to.parent().unwrap_or(&tree))?;
+            fs::copy(root.join(&file), &to)?;
+            let date = fs::metadata(root.join(&file))?.modified()?;
+            File::options().append(true).open(&to)?.set_modified(date)?;
+        }
+        // The last run's build of what bugs change may be a mutant's, and newer than the file.
+        for bug in bugs::read(root, &[])? {
+            for file in bug.files() {
+                touch(&tree.join(file));
+            }
+        }
+        Ok(Copy {
+            root: root.to_owned(),
+            target: work.join("target"),
+            log: work.join("log"),
+            tree,
+            _lock: lock,
+        })
+    }
+
+    /// The exit status of that `cargo test` in the copy; 124 and 137: it took longer.
+    fn cargo_test(&self, words: &[&str], seconds: u64) -> anyhow::Result<i32> {
+        let log = File::create(&self.log)?;
+        let status = Command::new("timeout")
+            .args(["--kill-after=10", &seconds.to_string()])
+            .arg(std::env::var_os("CARGO").unwrap_or("cargo".into()))
+            .args(["test", "--locked"])
+            .args(words)
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("CARGO_TERM_COLOR", "never")
+            .env("UNSPIN_E2E", "1")
+            // The copy is no repository, and the one around it is not meant.
+            .env(
+                "GIT_CEILING_DIRECTORIES",
+                self.tree.parent().unwrap_or(&self.tree),
+            )
+            .stdin(Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log)
+            .status()
+            .context("timeout does not run")?;
+        Ok(status.code().unwrap_or(137))
+    }
+
+    /// Compiles a test; what comes after the target's name chooses among its tests.
+    fn build(&self, test: &str) -> anyhow::Result<bool> {
+        let mut words = vec!["--no-run"];
+        let mut rest = test.split_whitespace();
+        while let Some(word) = rest.next() {
+            match word {
+                "-p" | "--test" | "--bin" => words.extend([word, rest.next().unwrap_or_default()]),
+                _ if word.starts_with("--") => words.push(word),
+                _ => {}
+            }
+        }
+        Ok(self.cargo_test(&words, BUILD_LIMIT_SECONDS)? == 0)
+    }
+
+    fn test(&self, test: &str, seconds: u64) -> anyhow::Result<bool> {
+        let words: Vec<&str> = test.split_whitespace().collect();
+        Ok(self.cargo_test(&words, seconds)? == 0)
+    }
+
+    /// A test must pass without any bug, and be one.
+    fn passes(&self, test: &str, seconds: u64) -> anyhow::Result<()> {
+        let passed = self.build(test)? && self.test(test, seconds)?;
+        let said = fs::read_to_string(&self.log)?;
+        if !passed {
+            let from = said.lines().count().saturating_sub(30);
+            let last: Vec<&str> = said.lines().skip(from).collect();
+            bail!(
+                "cargo test {test} fails without any bug planted:\n{}",
+                last.join("\n")
+            );
+        }
+        let ran = said
+            .lines()
+            .filter_map(|line| line.strip_prefix("test result: ok. "));
+        ensure!(
+            ran.into_iter().any(|line| !line.starts_with("0 ")),
+            "cargo test {test} runs no test at all"
+        );
+        Ok(())
+    }
+
+    /// `killed` when the bug's test fails with it.
+    fn kills(&self, bug: &Bug) -> anyhow::Result<&'static str> {
+        if let Err(error) = bug.plant(&self.tree) {
+            eprintln!("{}: {error}", bug.name);
+            return Ok("broken");
+        }
+        let outcome = if !self.build(&bug.test)? {
+            let said = fs::read_to_string(&self.log)?;
+            let error = said.lines().find(|line| line.contains("error"));
+            eprintln!("{} does not build: {}", bug.name, error.unwrap_or_default());
+            "broken"
+        } else if self.test(&bug.test, bug.seconds)? {
+            "SURVIVED"
+        } else {
+            "killed"
+        };
+        for file in bug.files() {
+            let planted = self.tree.join(file);
+            fs::copy(self.root.join(file), &planted)?;
+            touch(&planted);
+        }
+        Ok(outcome)
+    }
+}
+
+/// Gives a file the present date; one that is not there is said elsewhere.
+fn touch(file: &Path) {
+    if let Ok(file) = File::options().append(true).open(file) {
+        let _ = file.set_modified(SystemTime::now());
+    }
+}

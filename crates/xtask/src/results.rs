@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Last results of checks that are not part of `make test`: a table of tab-separated values in the tree, a row per check.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
+
+use anyhow::Context;
+
+/// A table of results.
+pub struct Results {
+    file: PathBuf,
+    head: &'static str,
+    rows: BTreeMap<String, String>,
+}
+
+impl Results {
+    /// Reads the table; an absent file is an empty one. `head`: comment lines above the rows.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(file: PathBuf, head: &'static str) -> anyhow::Result<Results> {
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(error) => return Err(error).with_context(|| file.display().to_string()),
+        };
+        let rows = text
+            .lines()
+            .filter(|line| !line.starts_with('#'))
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(name, rest)| (name.to_owned(), rest.to_owned()))
+            .collect();
+        Ok(Results { file, head, rows })
+    }
+
+    /// Forgets checks that no longer exist.
+    pub fn retain(&mut self, exists: impl Fn(&str) -> bool) {
+        self.rows.retain(|name, _| exists(name));
+    }
+
+    /// Sets a check's row and writes the table, so that a run that is killed keeps what it has.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set(
+        &mut self,
+        name: &str,
+        outcome: &str,
+        seconds: u64,
+        commit: &str,
+    ) -> anyhow::Result<()> {
+        let row = format!("{outcome}\t{seconds}\t{commit}\t{}", today()?);
+        self.rows.insert(name.to_owned(), row);
+        let mut text = format!("{}\n# name\toutcome\tseconds\tcommit\tdate\n", self.head);
+        for (name, row) in &self.rows {
+            text += &format!("{name}\t{row}\n");
+        }
+        fs::write(&self.file, text).with_context(|| self.file.display().to_string())
+    }
+}
+
+/// The date in UTC, as 2026-11-24.
+fn today() -> anyhow::Result<String> {
+    let output = Command::new("date").args(["-u", "+%F"]).output()?;
+    Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_kept_replaced_and_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("results.tsv");
+        let read = || Results::read(file.clone(), "# head").expect("a table");
+        read().set("b", "failed", 3, "c0").expect("written");
+        read().set("a", "passed", 1, "c1").expect("written");
+        read().set("b", "passed", 2, "c1").expect("written");
+        let text = fs::read_to_string(&file).expect("read");
+        let rows: Vec<&str> = text.lines().skip(2).collect();
+        assert!(rows[0].starts_with("a\tpassed\t1\tc1\t20"), "{text}");
+        assert!(rows[1].starts_with("b\tpassed\t2\tc1\t20"), "{text}");
+        let mut results = read();
+        results.retain(|name| name == "a");
+        results.set("a", "passed", 1, "c2").expect("written");
+        assert_eq!(fs::read_to_string(&file).expect("read").lines().count(), 3);
+    }
+}
