@@ -3,7 +3,7 @@
  * all.h - every header of policy/, for those that compile them together.
  *
  * policy/ decides and nothing else: pure functions of facts that may be unknown, in integers, without allocation, loops
- * over candidates or signed division. They compile for the host and for BPF; the world (crates/see, later the lab and
+ * over candidates or signed division. They compile for the host and for BPF; the world (crates/analysis, later the lab and
  * bpf/) gathers the facts.
  */
 #ifndef UNSPIN_POLICY_ALL_H

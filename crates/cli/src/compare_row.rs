@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
+use unspin_analysis::cause::Cause;
 use unspin_report::{Comparison, GapClosed, Harm, Summary, Verdict, collapsed_share};
 use unspin_scenario::{LockSharing, Scenario};
-use unspin_see::cause::Cause;
 
 use crate::{
     compare_measure::{How, Measured, Sample},

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Why stock is slow: a while of the running VMs, watched by BPF programs and explained (crates/see). Outside of all
+//! Why stock is slow: a while of the running VMs, watched by BPF programs and explained (crates/analysis). Outside of all
 //! windows, for watching takes CPU time too.
 
 use std::{ops::Range, time::Duration};
 
 use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility, monotonic_ns};
-use unspin_events::{Event, What};
-use unspin_recording::Ended;
-use unspin_see::{
+use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     cause::{Cause, CauseTimes},
     spin_locations::Naming,
 };
+use unspin_events::{Event, What};
+use unspin_recording::Ended;
 use unspin_vmm::Running;
 
 use crate::{

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use unspin_analysis::{Epochs, ReceiverState, WindowUnit};
 use unspin_report::{Cell, Column, Table, Unit};
-use unspin_see::{Epochs, ReceiverState, WindowUnit};
 
 use crate::outcome_tables::Workload;
 

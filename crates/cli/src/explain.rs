@@ -4,13 +4,13 @@
 use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::Context;
-use unspin_events::{Event, facts::Facts, log::EventLog};
-use unspin_recording::Recorded;
-use unspin_report::Document;
-use unspin_see::{
+use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     spin_locations::Naming,
 };
+use unspin_events::{Event, facts::Facts, log::EventLog};
+use unspin_recording::Recorded;
+use unspin_report::Document;
 
 use crate::{
     arguments::ExplainArguments, explain_tables, failure::Failure, outcomes::read_symbols, output,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin explain`.
 
-use unspin_report::{Cell, Column, Document, Table, Unit};
-use unspin_see::{
+use unspin_analysis::{
     attribution::{ExplainedWait, Explanation, VmExplanation},
     cause::{Cause, CauseTimes},
     spin_locations::Naming,
 };
+use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::{explain::Source, explain_words as words};
 
@@ -167,7 +167,7 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
     for (&vm, of) in &explanation.vms {
         for (location, sum) in &of.loops {
             let known = &sum.spin_loop;
-            let lock = known.kind == unspin_see::spin_locations::Kind::Lock;
+            let lock = known.kind == unspin_analysis::spin_locations::Kind::Lock;
             let order = known.in_order.filter(|_| lock);
             let order = order.map(|in_order| if in_order { "first come" } else { "none" });
             let held =

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words for who is who, and the sentence that sums a VM up.
 
-use unspin_events::{GuestMode, facts::Facts};
-use unspin_see::{
+use unspin_analysis::{
     attribution::{Blame, VmExplanation},
     cause::Cause,
     occupants::Occupant,
     presence::Left,
 };
+use unspin_events::{GuestMode, facts::Facts};
 
 /// Shares below that are not worth a clause, percent of burnt time.
 const CLAUSE_PERCENT: f64 = 1.0;

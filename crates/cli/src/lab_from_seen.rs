@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unspin_analysis::{CpuTimer, SpinWaits, Survey, WAIT_BUCKETS, WaitHistogram, WindowTimes};
 use unspin_events::{Event, GuestMode, What};
 use unspin_recording::Recorded;
-use unspin_see::{CpuTimer, SpinWaits, Survey, WAIT_BUCKETS, WaitHistogram, WindowTimes};
 
 /// A recording in a few numbers.
 pub struct Seen {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use unspin_analysis::{Exits, Symbols, VmExits};
 use unspin_policy::{Outcome, RunRule};
 use unspin_report::{Cell, Column, Table, Unit};
-use unspin_see::{Exits, Symbols, VmExits};
 
 use crate::reason_tables;
 

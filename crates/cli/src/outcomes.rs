@@ -5,9 +5,9 @@ use std::{collections::BTreeMap, fs, io::BufReader, path::Path};
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
+use unspin_analysis::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
 use unspin_events::{Event, What, log::EventLog};
 use unspin_report::Document;
-use unspin_see::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
 
 use crate::{
     arguments::{OutcomesArguments, WindowWord, is_scenario},

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, path::Path};
 
 use anyhow::Context;
 use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
+use unspin_analysis::Sight;
 use unspin_events::log::{EventLog, Metadata};
 use unspin_report::Machine;
 use unspin_scenario::Scenario;
-use unspin_see::Sight;
 
 use crate::{
     arguments::{Observe, OutcomesArguments},

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits waited for, and where.
 
+use unspin_analysis::{Matrix, Symbols, VmExits};
 use unspin_policy::{Reason, Symbol};
 use unspin_report::{Cell, Column, Table, Unit};
-use unspin_see::{Matrix, Symbols, VmExits};
 
 use crate::outcome_tables::{Workload, percent, vms};
 

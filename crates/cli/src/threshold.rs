@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use unspin_analysis::{CpuTimer, CpuTimes, SpinWaits, VmWaits, WaitHistogram, WindowTimes};
 use unspin_recording::{GuestStatistics, GuestVm, Recorded};
 use unspin_report::Document;
-use unspin_see::{CpuTimer, CpuTimes, SpinWaits, VmWaits, WaitHistogram, WindowTimes};
 
 use crate::{
     arguments::ThresholdArguments, failure::Failure, output, recordings, threshold_tables,

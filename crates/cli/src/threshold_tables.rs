@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin threshold`.
 
+use unspin_analysis::{Thresholds, WaitHistogram, predicted_wall_gain, thresholds};
 use unspin_recording::Recorded;
 use unspin_report::{Cell, Column, Document, Table, Unit};
-use unspin_see::{Thresholds, WaitHistogram, predicted_wall_gain, thresholds};
 
 use crate::threshold::Measured;
 

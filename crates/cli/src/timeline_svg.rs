@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::Context;
-use unspin_events::{Event, What};
-use unspin_see::{
+use unspin_analysis::{
     attribution::Explanation,
     cause::Cause,
     presence::{self, Place, Presence},
 };
+use unspin_events::{Event, What};
 
 use crate::{
     arguments::ExplainArguments, explain::Source, explain_words as words, failure::Failure,

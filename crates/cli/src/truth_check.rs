@@ -5,12 +5,7 @@
 use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::{Context, bail};
-use unspin_events::{
-    Event, TscClock, What,
-    guest_log::{GuestLog, GuestLogVm},
-};
-use unspin_report::{Cell, Column, Document, Table, Unit};
-use unspin_see::{
+use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     cause::{Cause, CauseTimes},
     evaluation::Evaluation,
@@ -18,6 +13,11 @@ use unspin_see::{
     spin_locations::Naming,
     true_causes::{self, Order},
 };
+use unspin_events::{
+    Event, TscClock, What,
+    guest_log::{GuestLog, GuestLogVm},
+};
+use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::{
     arguments::TruthArguments,

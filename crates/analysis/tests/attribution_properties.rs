@@ -2,12 +2,12 @@
 //! What holds for every stream: burnt time is CPU time, it is burnt once, and every moment of it has a cause.
 
 use proptest::prelude::*;
-use unspin_events::{Event, GuestMode, IpiForm, What};
-use unspin_see::{
+use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Options},
     presence,
     spin_locations::Naming,
 };
+use unspin_events::{Event, GuestMode, IpiForm, What};
 
 fn mode() -> impl Strategy<Value = Option<GuestMode>> {
     prop_oneof![

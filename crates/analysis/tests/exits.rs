@@ -4,9 +4,9 @@
 mod exits_common;
 
 use exits_common::{ANSWERS, LOCK, Stream};
+use unspin_analysis::{Exits, ReceiverState, Sight, VmExits, WindowUnit, analyse};
 use unspin_events::{GuestMode, IpiForm, What};
 use unspin_policy::{Outcome, Reason, RunRule};
-use unspin_see::{Exits, ReceiverState, Sight, VmExits, WindowUnit, analyse};
 
 const USER: Option<GuestMode> = Some(GuestMode::User);
 const KERNEL: Option<GuestMode> = Some(GuestMode::Kernel);

@@ -4,13 +4,13 @@
 mod stream;
 
 use stream::{CALL, ELSEWHERE, LOCK, Stream};
-use unspin_events::{Event, GuestMode, What};
-use unspin_see::{
+use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     cause::Cause,
     occupants::Occupant,
     spin_locations::Naming,
 };
+use unspin_events::{Event, GuestMode, What};
 
 const KERNEL: Result<Option<GuestMode>, ()> = Ok(Some(GuestMode::Kernel));
 const USER: Result<Option<GuestMode>, ()> = Ok(Some(GuestMode::User));

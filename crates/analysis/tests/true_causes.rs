@@ -6,13 +6,13 @@ mod stream;
 use std::collections::BTreeMap;
 
 use stream::{ELSEWHERE, Stream};
-use unspin_events::{ClockSample, GuestMode, GuestWait, TscClock, WaitKind};
-use unspin_see::{
+use unspin_analysis::{
     cause::Cause,
     evaluation::Evaluation,
     presence::{self, Presence},
     true_causes::{Order, Slice, TrueWait, true_causes},
 };
+use unspin_events::{ClockSample, GuestMode, GuestWait, TscClock, WaitKind};
 
 const KERNEL: Result<Option<GuestMode>, ()> = Ok(Some(GuestMode::Kernel));
 const USER: Result<Option<GuestMode>, ()> = Ok(Some(GuestMode::User));

@@ -6,9 +6,9 @@ mod exits_common;
 
 use exits_common::{ANSWERS, LOCK, Stream};
 use proptest::prelude::*;
+use unspin_analysis::{Exits, ReceiverState, Sight, analyse};
 use unspin_events::{Event, GuestMode, SwitchTrace, ThreadState, What};
 use unspin_policy::{Outcome, RunRule};
-use unspin_see::{Exits, ReceiverState, Sight, analyse};
 
 const VCPUS: usize = 4;
 const CPUS: usize = 2;
