@@ -48,7 +48,7 @@ void steal_time_register(struct vcpu *self);
 unspin_u64 steal_time_ns(const struct vcpu *self);
 unspin_u64 steal_time_preempted(void);
 
-/* truth.c: ground truth of waits. */
+/* ground_truth.c: ground truth of waits. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets);
 void wait_end(struct vcpu *self);
 void wait_shift(struct vcpu *self, unspin_u64 turns);

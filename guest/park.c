@@ -49,7 +49,7 @@ void vcpu_wake(struct vcpu *self, unspin_u32 target)
 }
 
 /*
- * One HLT: called with interrupts off, returns with interrupts off. What was stolen meanwhile is no preemption: the truth of
+ * One HLT: called with interrupts off, returns with interrupts off. What was stolen meanwhile is no preemption: the ground truth of
  * those goes on behind it.
  */
 void vcpu_halt(struct vcpu *self)

@@ -14,7 +14,7 @@
 #define PLATFORM_WAITERS_MAX UNSPIN_GUEST_VCPUS_MAX
 #define PLATFORM_NODE_ALIGNMENT 64
 
-/* truth.c: the wait going on has just become a stall, or so long that help is asked for. */
+/* ground_truth.c: the wait going on has just become a stall, or so long that help is asked for. */
 void wait_noticed(struct vcpu *self);
 
 /* park.c and task.c: the contract's calls. */

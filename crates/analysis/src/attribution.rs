@@ -10,11 +10,11 @@ use unspin_events::{Event, What};
 
 use crate::{
     cause::{Cause, CauseTimes},
+    ground_truth::Slice,
     host_waits::HostWait,
     occupants::{Occupant, Occupants},
     presence::Left,
     spin_locations::Naming,
-    true_causes::Slice,
     vm_record::{SpinLoop, VmRecord},
 };
 
@@ -37,7 +37,7 @@ pub struct Options {
     pub waits_max: usize,
     /// Events judged together, see [`EVENTS_MAX`].
     pub events_max: usize,
-    /// Keep every slice, for a comparison with the truth or a picture.
+    /// Keep every slice, for a comparison with the ground truth or a picture.
     pub keep_slices: bool,
 }
 

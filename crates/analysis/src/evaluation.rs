@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     cause::{Cause, CauseTimes},
-    true_causes::{Slice, TrueWait},
+    ground_truth::{Slice, TrueWait},
 };
 
 /// Explained against true.
@@ -39,14 +39,15 @@ impl Evaluation {
         }
         for wait in waits {
             evaluation.true_burnt_ns += wait.burnt.total();
-            let Some(truth) = wait.cause().filter(|_| wait.burnt.total() >= minimum_ns) else {
+            let Some(ground_truth) = wait.cause().filter(|_| wait.burnt.total() >= minimum_ns)
+            else {
                 continue;
             };
             let slices = by_vcpu.get(&wait.vcpu).map_or(&[][..], |slices| slices);
             let explained = explained(wait, slices)
                 .certain(margin_ns)
                 .unwrap_or(Cause::Unknown);
-            evaluation.confusion[truth.index()][explained.index()] += 1;
+            evaluation.confusion[ground_truth.index()][explained.index()] += 1;
         }
         evaluation
     }

@@ -12,11 +12,11 @@ use unspin_events::GuestMode;
 use crate::{
     cause::Cause,
     exponential::chance_beyond,
+    ground_truth::{Slice, call_cause},
     hints,
     host_waits::HostWait,
     presence::{Left, Place},
     spin_locations::Kind,
-    true_causes::{Slice, call_cause},
     vm_record::{End, VmRecord},
 };
 

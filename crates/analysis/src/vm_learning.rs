@@ -17,7 +17,7 @@ const CALL_OF_TEN: u64 = 9;
 /// of the queue only waits that were rebuilt wrongly can look overtaken; without an order, whoever runs overtakes whoever
 /// does not.
 const OVERTAKEN_ONE_IN: u64 = 10;
-/// Fewer occasions tell nothing: test-and-test-and-set locks overtook in one to two of four (measured over the truth loads);
+/// Fewer occasions tell nothing: test-and-test-and-set locks overtook in one to two of four (measured over the ground truth loads);
 /// where one of four is overtaken, so many pass without it once in a thousand times.
 const ORDER_SEEN_MIN: u64 = 24;
 /// Rounds until the mean stands still.

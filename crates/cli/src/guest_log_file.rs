@@ -11,7 +11,7 @@ use anyhow::Context;
 use unspin_events::guest_log::{GuestLog, GuestLogVm};
 use unspin_vmm::VmReport;
 
-use crate::{failure::Failure, truth_tables, vm_run::Run};
+use crate::{failure::Failure, ground_truth_tables, vm_run::Run};
 
 /// Writes the logs of all VMs that were observed.
 ///
@@ -38,7 +38,7 @@ fn of_vm(run: &Run, vm: &VmReport) -> Option<GuestLogVm> {
     let seen = run.seen.as_ref()?;
     let thread = |thread| seen.of_thread(thread);
     let number = vm.vcpus.iter().find_map(|vcpu| thread(vcpu.thread_id))?.vm;
-    let (waits, refused) = truth_tables::waits(vm);
+    let (waits, refused) = ground_truth_tables::waits(vm);
     let group = run.scenario.vms.get(vm.group)?;
     let dropped = vm.vcpus.iter().any(|vcpu| vcpu.statistics.log_dropped > 0);
     Some(GuestLogVm {

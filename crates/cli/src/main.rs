@@ -40,6 +40,8 @@ mod explain;
 mod explain_tables;
 mod explain_words;
 mod failure;
+mod ground_truth_check;
+mod ground_truth_tables;
 mod guest_log_file;
 mod guest_tables;
 mod hint_pages;
@@ -106,8 +108,6 @@ mod testbed_run;
 mod threshold;
 mod threshold_tables;
 mod timeline_svg;
-mod truth_check;
-mod truth_tables;
 mod vm_run;
 mod vm_tables;
 mod vm_waits;
@@ -157,7 +157,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),
         Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
         Command::Explain(arguments) => explain::run(&arguments).map(done),
-        Command::Truth(arguments) => truth_check::run(&arguments).map(done),
+        Command::GroundTruth(arguments) => ground_truth_check::run(&arguments).map(done),
         Command::Policy(verb) => policy::run(&verb).map(done),
         Command::Steer(arguments) => steer::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments).map(done),

@@ -13,11 +13,11 @@ use crate::{
     arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
-    guest_log_file, guest_tables, hint_pages, interrupt,
+    ground_truth_tables, guest_log_file, guest_tables, hint_pages, interrupt,
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
-    record_guests, replay, truth_tables, vm_tables,
+    record_guests, replay, vm_tables,
 };
 
 /// Everything that one run brought back.
@@ -33,9 +33,9 @@ pub struct Run {
 /// Runs the scenario and prints its tables.
 pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
     let scenario = arguments.scenario.load()?;
-    let truth = scenario.vms.iter().any(|vm| vm.log_records > 0);
+    let ground_truth = scenario.vms.iter().any(|vm| vm.log_records > 0);
     // Events are needed to write them, and to judge the guests' own log by them.
-    let events = match (&arguments.events, truth) {
+    let events = match (&arguments.events, ground_truth) {
         (Some(_), _) => Events::Required,
         (None, true) => Events::Wanted,
         (None, false) => Events::None,
@@ -62,8 +62,8 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
     let mut document = output::document("vm run");
     vm_tables::add(&mut document, &run);
     guest_tables::add(&mut document, &run);
-    if truth {
-        truth_tables::add(&mut document, &run)?;
+    if ground_truth {
+        ground_truth_tables::add(&mut document, &run)?;
     }
     notes(&mut document, arguments, &run);
     output::print(&document, arguments.output)?;

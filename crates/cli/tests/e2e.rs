@@ -224,14 +224,14 @@ fn stalls_have_a_ground_truth() {
         &[
             "vm",
             "run",
-            "scenarios/truth.toml",
+            "scenarios/ground-truth.toml",
             "--json",
             "--observe",
             "on",
         ],
     );
     let table1 = &rows(&ended, "table1")[0];
-    let truth = &rows(&ended, "truth")[0];
+    let ground_truth = &rows(&ended, "ground-truth")[0];
     assert!(number(table1, "stalls") > 0, "{table1}");
     assert!(
         number(table1, "stalls_unheld") <= number(table1, "stalls"),
@@ -240,16 +240,17 @@ fn stalls_have_a_ground_truth() {
     assert_eq!(number(table1, "log_refused"), 0, "{table1}");
     // The log has room for all stalls here, but for those of locks still waited for at the end.
     assert_eq!(number(table1, "log_dropped"), 0, "{table1}");
-    assert!(number(truth, "lock_stalls") > 0, "{truth}");
+    assert!(number(ground_truth, "lock_stalls") > 0, "{ground_truth}");
     assert!(
-        number(truth, "lock_stalls") <= number(table1, "stalls"),
-        "{truth}\n{table1}"
+        number(ground_truth, "lock_stalls") <= number(table1, "stalls"),
+        "{ground_truth}\n{table1}"
     );
-    assert_eq!(number(truth, "unobserved"), 0, "{truth}");
-    let preempted = number(truth, "holder_off_cpu") + number(truth, "next_waiter_off_cpu");
+    assert_eq!(number(ground_truth, "unobserved"), 0, "{ground_truth}");
+    let preempted =
+        number(ground_truth, "holder_off_cpu") + number(ground_truth, "next_waiter_off_cpu");
     assert!(
         preempted > 0,
-        "4 vCPUs on 2 CPUs and nobody was descheduled: {truth}"
+        "4 vCPUs on 2 CPUs and nobody was descheduled: {ground_truth}"
     );
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One schema of events and counters for the lab, the testbed and real hosts, and what follows from them.
 //!
-//! `abi/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, [`log`] the file, [`truth`] the
+//! `abi/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, [`log`] the file, [`ground_truth`] the
 //! join of the guest's ground truth with the host's switch trace.
 
 mod clock;
@@ -9,10 +9,10 @@ mod counters;
 mod event;
 mod event_codec;
 pub mod facts;
+pub mod ground_truth;
 pub mod guest_log;
 pub mod log;
 mod trace;
-pub mod truth;
 mod wait;
 
 pub use clock::{ClockError, ClockSample, TscClock};

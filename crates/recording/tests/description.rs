@@ -37,7 +37,7 @@ fn facts() -> Facts {
         },
         kinds: vec!["switch_in".into(), "pause_exit".into()],
         scenario: Some(ScenarioFacts {
-            name: "truth".into(),
+            name: "ground-truth".into(),
             sha256: "ab".repeat(32),
             seed: 1,
         }),
@@ -126,7 +126,7 @@ const EXPECTED: &str = r#"{
     "pause_exit"
   ],
   "scenario": {
-    "name": "truth",
+    "name": "ground-truth",
     "sha256": "abababababababababababababababababababababababababababababababab",
     "seed": 1
   },

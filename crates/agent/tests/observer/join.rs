@@ -4,7 +4,7 @@
 use unspin_agent::EventMask;
 use unspin_events::{
     Event, GuestWait, SwitchTrace, VcpuCounters,
-    truth::{self, Table1, Truth},
+    ground_truth::{self, GroundTruth, Table1},
 };
 use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport, VmReport};
@@ -14,12 +14,12 @@ use crate::{
     vms::{loops, vm},
 };
 
-fn truth_of(
+fn ground_truth_of(
     vm: &VmReport,
     report: &RunReport,
     counters: &[VcpuCounters],
     events: &[Event],
-) -> Truth {
+) -> GroundTruth {
     let mut waits = Vec::new();
     for vcpu in &vm.vcpus {
         assert_eq!(vcpu.statistics.log_dropped, 0, "the log holds every wait");
@@ -37,7 +37,7 @@ fn truth_of(
         }
     }
     let observed = counters.iter().map(|counters| counters.vcpu as u16);
-    truth::join(
+    ground_truth::join(
         &waits,
         &report.clock,
         &SwitchTrace::new(0, observed, events),
@@ -55,30 +55,30 @@ pub fn truth_agrees_with_the_guests_own_table() {
     };
     let (report, events, counters) = recorded(200, vm, EventMask::SWITCHES);
     let vm = &report.vms[0];
-    let truth = truth_of(vm, &report, &counters, &events);
+    let ground_truth = ground_truth_of(vm, &report, &counters, &events);
     let sum = |of: fn(&VcpuReport) -> u64| vm.vcpus.iter().map(of).sum();
     let table = Table1 {
         acquisitions: sum(|vcpu| vcpu.statistics.operations),
         stalls: sum(|vcpu| vcpu.statistics.stalls),
         stalls_unheld: sum(|vcpu| vcpu.statistics.stalls_unheld),
     };
-    let stalls = &truth.lock_stalls;
-    eprintln!("{table:?} {truth:?}");
+    let stalls = &ground_truth.lock_stalls;
+    eprintln!("{table:?} {ground_truth:?}");
     assert_eq!(
-        table.acquisitions, truth.waits,
+        table.acquisitions, ground_truth.waits,
         "the log holds every acquisition"
     );
     assert!(table.stalls > 0, "{table:?}");
-    assert_eq!(stalls.unobserved, 0, "{truth:?}");
+    assert_eq!(stalls.unobserved, 0, "{ground_truth:?}");
     assert_eq!(
         (stalls.total(), stalls.unheld()),
         (table.stalls, table.stalls_unheld),
-        "{truth:?}"
+        "{ground_truth:?}"
     );
-    let flag = &truth.holder_flag;
+    let flag = &ground_truth.holder_flag;
     assert_eq!(
         flag.set_and_off_cpu + flag.clear_and_running + flag.disagreements(),
         stalls.holder_off_cpu + stalls.holder_running,
-        "{truth:?}"
+        "{ground_truth:?}"
     );
 }

@@ -78,7 +78,7 @@ pub enum Command {
     /// Say of a recording who lost CPU time to spinning, for whom, and who ran instead.
     Explain(ExplainArguments),
     /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
-    Truth(TruthArguments),
+    GroundTruth(GroundTruthArguments),
     /// Show what overcommitted VMs lose, and what a policy gives back, in the testbed, for several shapes and locks.
     Demo(DemoArguments),
 }

@@ -123,9 +123,9 @@ pub struct ExplainArguments {
     pub output: Output,
 }
 
-/// `unspin truth`
+/// `unspin ground-truth`
 #[derive(Args, Debug)]
-pub struct TruthArguments {
+pub struct GroundTruthArguments {
     /// The recording, or an event log.
     #[arg(value_name = "RECORDING")]
     pub recording: PathBuf,

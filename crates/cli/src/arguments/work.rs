@@ -92,7 +92,7 @@ pub struct VmRunArguments {
     /// Record the run into this new folder, as `unspin record` does.
     #[arg(long, value_name = "FOLDER")]
     pub record: Option<PathBuf>,
-    /// Write the guests' own logs, the ground truth, to this file: `unspin truth` judges explanations by it.
+    /// Write the guests' own logs, the ground truth, to this file: `unspin ground-truth` judges explanations by it.
     #[arg(long, value_name = "FILE")]
     pub guest_log: Option<PathBuf>,
     /// Whether to watch KVM and the scheduler with BPF programs.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin truth`: what `explain` says of a recording against what the guests logged themselves. A command of its own, so
+//! `unspin ground-truth`: what `explain` says of a recording against what the guests logged themselves. A command of its own, so
 //! that `explain` can never see the answer.
 
 use std::{fs::File, io::BufReader, path::Path};
@@ -9,9 +9,9 @@ use unspin_analysis::{
     attribution::{EVENTS_MAX, Explainer, Explanation, Options},
     cause::{Cause, CauseTimes},
     evaluation::Evaluation,
+    ground_truth::{self, Order},
     presence,
     spin_locations::Naming,
-    true_causes::{self, Order},
 };
 use unspin_events::{
     Event, TscClock, What,
@@ -20,7 +20,7 @@ use unspin_events::{
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::{
-    arguments::TruthArguments,
+    arguments::GroundTruthArguments,
     explain::{Source, machine},
     explain_words as words,
     failure::Failure,
@@ -57,7 +57,7 @@ const CONFUSION: &[Column] = &[
 ];
 
 /// Judges and prints.
-pub fn run(arguments: &TruthArguments) -> Result<(), Failure> {
+pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
     let log = read(&arguments.guest_log)?;
     let mut source = Source::open(&arguments.recording)?;
     let mut events = Vec::new();
@@ -69,7 +69,7 @@ pub fn run(arguments: &TruthArguments) -> Result<(), Failure> {
     let explanation = explain(&events, source.sees_ipis());
     let clock = TscClock::new(log.clock[0], log.clock[1])
         .context("the guest log's clock cannot be joined with the recording's")?;
-    let mut document = Document::new("truth", machine(&source));
+    let mut document = Document::new("ground-truth", machine(&source));
     let mut evaluations = Table::new(
         "evaluation",
         "Explained causes of waits against true ones; a wait matters when it burnt two pause-loop windows and more",
@@ -132,7 +132,7 @@ fn judge(
         );
     }
     let presence = presence::of_vm(vm.vm, events);
-    let waits = true_causes::true_causes(&vm.waits, clock, Order::of_lock(&vm.lock), &presence);
+    let waits = ground_truth::ground_truth(&vm.waits, clock, Order::of_lock(&vm.lock), &presence);
     let Some(explained) = explanation.vms.get(&vm.vm) else {
         bail!("{}: the recording has no events of it", vm.name);
     };

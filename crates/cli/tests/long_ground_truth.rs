@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The truth loads at their full length and with other seeds: what `explain` says of each, printed and held to its floor.
+//! The ground truth loads at their full length and with other seeds: what `explain` says of each, printed and held to its floor.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn explanations_are_right_with_other_seeds() {
     for (index, load) in LOADS.iter().enumerate() {
         for seed in [index as u64 + 11, index as u64 + 21] {
             let back = folder.path().join(format!("{load}-{seed}"));
-            let scenario = format!("scenarios/truth/{load}.toml");
+            let scenario = format!("scenarios/ground-truth/{load}.toml");
             let mut line = Command::new(UNSPIN);
             line.args(["testbed", "run", "--deterministic", "--bring-back"])
                 .arg(&back)
@@ -33,13 +33,13 @@ fn explanations_are_right_with_other_seeds() {
             let run = ended(line.current_dir(repository()));
             assert_eq!(run.status, 0, "{run:#?}");
             let mut line = Command::new(UNSPIN);
-            line.arg("truth").arg(back.join("rec"));
+            line.arg("ground-truth").arg(back.join("rec"));
             line.arg("--guest-log")
                 .arg(back.join("guest.json"))
                 .arg("--json");
-            let truth = ended(&mut line);
-            assert_eq!(truth.status, 0, "{truth:#?}");
-            let object: Value = serde_json::from_str(&truth.out).expect("JSON");
+            let ground_truth = ended(&mut line);
+            assert_eq!(ground_truth.status, 0, "{ground_truth:#?}");
+            let object: Value = serde_json::from_str(&ground_truth.out).expect("JSON");
             let mut rows = object["rows"].as_array().expect("rows").iter();
             let row = rows
                 .rfind(|row| row["table"] == "evaluation")

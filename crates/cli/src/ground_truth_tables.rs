@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use unspin_abi::{UNSPIN_WAIT_LOCK, unspin_guest_statistics};
 use unspin_events::{
     GuestWait, SwitchTrace, VcpuCounters,
-    truth::{self, Table1, Truth},
+    ground_truth::{self, GroundTruth, Table1},
 };
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_vmm::VmReport;
@@ -26,7 +26,7 @@ const TABLE_1: &[Column] = &[
     Column::new("log_refused", "not believed", Unit::Count),
 ];
 
-const TRUTH: &[Column] = &[
+const GROUND_TRUTH: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
     Column::new("lock_stalls", "lock stalls", Unit::Count),
     Column::new("holder_off_cpu", "holder off CPU", Unit::Count),
@@ -71,15 +71,15 @@ pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {
         TABLE_1,
     );
     let mut truths = Table::new(
-        "truth",
+        "ground-truth",
         "Ground truth of the stalls in the log: the guest's waits joined with the host's switches",
-        TRUTH,
+        GROUND_TRUTH,
     );
     for vm in &run.report.vms {
         let (waits, refused) = waits(vm);
         table.push(table_1_row(run, vm, refused));
         if let Some(seen) = &run.seen {
-            truths.push(truth_row(vm, &join(run, seen, vm, &waits)?));
+            truths.push(ground_truth_row(vm, &join(run, seen, vm, &waits)?));
         }
     }
     document.table(table);
@@ -142,7 +142,12 @@ fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Vec<Cell> {
     ]
 }
 
-fn join(run: &Run, seen: &Seen, vm: &VmReport, waits: &[GuestWait]) -> Result<Truth, Failure> {
+fn join(
+    run: &Run,
+    seen: &Seen,
+    vm: &VmReport,
+    waits: &[GuestWait],
+) -> Result<GroundTruth, Failure> {
     let clock = &run.report.clock;
     let threads: BTreeMap<u32, &VcpuCounters> = seen
         .counters
@@ -156,15 +161,15 @@ fn join(run: &Run, seen: &Seen, vm: &VmReport, waits: &[GuestWait]) -> Result<Tr
         .collect();
     // The observer numbers VMs in the order in which it saw them, which need not be ours.
     let Some(number) = observed.first().map(|counters| counters.vm) else {
-        return Ok(truth::join(waits, clock, &SwitchTrace::default()));
+        return Ok(ground_truth::join(waits, clock, &SwitchTrace::default()));
     };
     let vcpus = observed.iter().map(|counters| counters.vcpu as u16);
     let trace = SwitchTrace::new(number, vcpus, &seen.events);
-    Ok(truth::join(waits, clock, &trace))
+    Ok(ground_truth::join(waits, clock, &trace))
 }
 
-fn truth_row(vm: &VmReport, truth: &Truth) -> Vec<Cell> {
-    let (stalls, flag) = (&truth.lock_stalls, &truth.holder_flag);
+fn ground_truth_row(vm: &VmReport, ground_truth: &GroundTruth) -> Vec<Cell> {
+    let (stalls, flag) = (&ground_truth.lock_stalls, &ground_truth.holder_flag);
     vec![
         vm.name.as_str().into(),
         stalls.total().into(),
@@ -175,14 +180,14 @@ fn truth_row(vm: &VmReport, truth: &Truth) -> Vec<Cell> {
         stalls.next_came_later.into(),
         stalls.next_unknown.into(),
         stalls.unobserved.into(),
-        truth.deeper_waiters_off_cpu.into(),
-        truth.stalls_with_deeper_waiter_off_cpu.into(),
-        truth.shootdown_stalls_receiver_off_cpu.into(),
-        truth.shootdown_stalls_receivers_running.into(),
+        ground_truth.deeper_waiters_off_cpu.into(),
+        ground_truth.stalls_with_deeper_waiter_off_cpu.into(),
+        ground_truth.shootdown_stalls_receiver_off_cpu.into(),
+        ground_truth.shootdown_stalls_receivers_running.into(),
         flag.set_and_off_cpu.into(),
         flag.clear_and_running.into(),
         flag.set_but_running.into(),
         flag.clear_but_off_cpu.into(),
-        truth.waits.into(),
+        ground_truth.waits.into(),
     ]
 }

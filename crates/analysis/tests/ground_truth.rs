@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The truth about hand-made logs, and how explanations are judged by it.
+//! The ground truth about hand-made logs, and how explanations are judged by it.
 
 mod stream;
 
@@ -9,8 +9,8 @@ use stream::{ELSEWHERE, Stream};
 use unspin_analysis::{
     cause::Cause,
     evaluation::Evaluation,
+    ground_truth::{Order, Slice, TrueWait, ground_truth},
     presence::{self, Presence},
-    true_causes::{Order, Slice, TrueWait, true_causes},
 };
 use unspin_events::{ClockSample, GuestMode, GuestWait, TscClock, WaitKind};
 
@@ -58,7 +58,7 @@ fn away(mode: Result<Option<GuestMode>, ()>) -> Stream {
 }
 
 fn of(waits: &[GuestWait], order: Order, stream: &Stream, vcpu: u16) -> TrueWait {
-    let all = true_causes(waits, &clock(), order, &presence(stream));
+    let all = ground_truth(waits, &clock(), order, &presence(stream));
     let mut own = all.into_iter().filter(|wait| wait.vcpu == vcpu);
     own.next().expect("a wait of that vCPU")
 }
@@ -67,10 +67,10 @@ fn of(waits: &[GuestWait], order: Order, stream: &Stream, vcpu: u16) -> TrueWait
 fn a_holder_off_its_cpu_is_told_from_one_that_runs() {
     // 1 has it from 20 to 180, 0 waits from 30 to 181.
     let waits = [lock(1, 20, 20, 180), lock(0, 30, 181, 190)];
-    let truth = of(&waits, Order::Fifo, &away(KERNEL), 0);
-    assert_eq!(truth.burnt.of(Cause::HolderPreempted), 100_000);
-    assert_eq!(truth.burnt.of(Cause::Contention), 51_000);
-    assert_eq!(truth.cause(), Some(Cause::HolderPreempted));
+    let ground_truth = of(&waits, Order::Fifo, &away(KERNEL), 0);
+    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 100_000);
+    assert_eq!(ground_truth.burnt.of(Cause::Contention), 51_000);
+    assert_eq!(ground_truth.cause(), Some(Cause::HolderPreempted));
 }
 
 #[test]
@@ -83,13 +83,13 @@ fn a_free_lock_waits_for_the_next_in_order() {
         lock(1, 40, 152, 160),
         lock(0, 55, 160, 170),
     ];
-    let truth = of(&waits, Order::Fifo, &stream, 0);
-    assert_eq!(truth.burnt.of(Cause::NextWaiterPreempted), 90_000);
-    assert_eq!(truth.slices[1].blamed, Some(1));
+    let ground_truth = of(&waits, Order::Fifo, &stream, 0);
+    assert_eq!(ground_truth.burnt.of(Cause::NextWaiterPreempted), 90_000);
+    assert_eq!(ground_truth.slices[1].blamed, Some(1));
     // Without an order whoever runs would have taken it: then it had been taken already.
-    let truth = of(&waits, Order::None, &stream, 0);
-    assert_eq!(truth.burnt.of(Cause::NextWaiterPreempted), 0);
-    assert_eq!(truth.burnt.of(Cause::HolderPreempted), 90_000);
+    let ground_truth = of(&waits, Order::None, &stream, 0);
+    assert_eq!(ground_truth.burnt.of(Cause::NextWaiterPreempted), 0);
+    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 90_000);
 }
 
 #[test]
@@ -102,16 +102,16 @@ fn a_release_written_down_late_does_not_make_a_holder() {
         lock(2, 30, 46, 100),
         lock(0, 40, 101, 110),
     ];
-    let truth = of(&waits, Order::Fifo, &stream, 0);
-    assert_eq!(truth.burnt.of(Cause::HolderPreempted), 0);
-    assert_eq!(truth.burnt.of(Cause::Contention), 61_000);
+    let ground_truth = of(&waits, Order::Fifo, &stream, 0);
+    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 0);
+    assert_eq!(ground_truth.burnt.of(Cause::Contention), 61_000);
 }
 
 #[test]
 fn only_time_on_a_cpu_is_burnt() {
     let waits = [lock(0, 10, 10, 200), lock(1, 30, 201, 210)];
-    let truth = of(&waits, Order::Fifo, &away(KERNEL), 1);
-    assert_eq!(truth.burnt.total(), 20_000 + 51_000);
+    let ground_truth = of(&waits, Order::Fifo, &away(KERNEL), 1);
+    assert_eq!(ground_truth.burnt.total(), 20_000 + 51_000);
 }
 
 #[test]
@@ -125,16 +125,16 @@ fn a_call_waits_for_the_last_to_answer() {
         sent.targets = 0b10;
         let mut answer = wait(WaitKind::Answer, 1, 155, 155, 0);
         answer.targets = 0b01;
-        let truth = of(&[sent, answer], Order::Fifo, &away(mode), 0);
-        assert_eq!(truth.burnt.of(cause), 90_000);
-        assert_eq!(truth.burnt.of(Cause::Contention), 10_000);
+        let ground_truth = of(&[sent, answer], Order::Fifo, &away(mode), 0);
+        assert_eq!(ground_truth.burnt.of(cause), 90_000);
+        assert_eq!(ground_truth.burnt.of(Cause::Contention), 10_000);
     }
 }
 
 #[test]
 fn an_explanation_is_judged_wait_by_wait() {
     let waits = [lock(1, 20, 20, 180), lock(0, 30, 181, 190)];
-    let truth = [of(&waits, Order::Fifo, &away(KERNEL), 0)];
+    let ground_truth = [of(&waits, Order::Fifo, &away(KERNEL), 0)];
     let said = |cause, begin_us: u64, end_us: u64| Slice {
         vcpu: 0,
         begin_ns: begin_us * 1_000,
@@ -142,7 +142,8 @@ fn an_explanation_is_judged_wait_by_wait() {
         cause,
         blamed: None,
     };
-    let judged = |slices: &[Slice], minimum_ns| Evaluation::new(&truth, slices, minimum_ns, 5_000);
+    let judged =
+        |slices: &[Slice], minimum_ns| Evaluation::new(&ground_truth, slices, minimum_ns, 5_000);
     let right = judged(&[said(Cause::HolderPreempted, 40, 140)], 0);
     assert_eq!(
         (right.waits(), right.attributed(), right.right()),

@@ -6,7 +6,7 @@ mod waits;
 use unspin_abi as abi;
 use unspin_events::{
     GuestWait, SwitchTrace, ThreadState, WaitError,
-    truth::{self, Table1},
+    ground_truth::{self, Table1},
 };
 use waits::{NOBODY, clock, event, raw_wait, switch_in, switch_out};
 
@@ -28,21 +28,22 @@ fn trace() -> SwitchTrace {
 #[test]
 fn a_preempted_holder_is_lhp() {
     let mut wait = lock_wait(0, 2_900, 4_000, 5_500, 1);
-    let truth = truth::join(&[wait], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.holder_off_cpu, 1);
-    assert_eq!(truth.lock_stalls.total(), 1);
-    assert_eq!(truth.holder_flag.clear_but_off_cpu, 1);
+    let ground_truth = ground_truth::join(&[wait], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.holder_off_cpu, 1);
+    assert_eq!(ground_truth.lock_stalls.total(), 1);
+    assert_eq!(ground_truth.holder_flag.clear_but_off_cpu, 1);
     wait.stall.as_mut().expect("it stalled").preempted = 1 << 1;
-    let truth = truth::join(&[wait], &clock(), &trace());
-    assert_eq!(truth.holder_flag.set_and_off_cpu, 1);
-    assert_eq!(truth.holder_flag.disagreements(), 0);
+    let ground_truth = ground_truth::join(&[wait], &clock(), &trace());
+    assert_eq!(ground_truth.holder_flag.set_and_off_cpu, 1);
+    assert_eq!(ground_truth.holder_flag.disagreements(), 0);
 }
 
 #[test]
 fn a_slow_holder_is_not_lhp() {
-    let truth = truth::join(&[lock_wait(0, 2_900, 4_000, 5_500, 2)], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.holder_running, 1);
-    assert_eq!(truth.holder_flag.clear_and_running, 1);
+    let ground_truth =
+        ground_truth::join(&[lock_wait(0, 2_900, 4_000, 5_500, 2)], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.holder_running, 1);
+    assert_eq!(ground_truth.holder_flag.clear_and_running, 1);
 }
 
 #[test]
@@ -51,24 +52,24 @@ fn a_preempted_next_waiter_is_lwp_and_a_deeper_one_is_apart() {
     let next = lock_wait(1, 2_500, 0, 5_100, NOBODY);
     let mut stalled = lock_wait(0, 2_900, 4_000, 5_200, NOBODY);
     stalled.stall.as_mut().expect("it stalled").waiting = 0b0111;
-    let truth = truth::join(&[stalled, next], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.next_waiter_off_cpu, 1);
-    assert_eq!(truth.lock_stalls.unheld(), 1);
-    assert_eq!(truth.deeper_waiters_off_cpu, 0);
+    let ground_truth = ground_truth::join(&[stalled, next], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.next_waiter_off_cpu, 1);
+    assert_eq!(ground_truth.lock_stalls.unheld(), 1);
+    assert_eq!(ground_truth.deeper_waiters_off_cpu, 0);
     // vCPU 2 is next instead: vCPU 1 waits deeper in the queue.
     let first = lock_wait(2, 2_400, 0, 4_100, NOBODY);
-    let truth = truth::join(&[stalled, next, first], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.next_waiter_running, 1);
-    assert_eq!(truth.deeper_waiters_off_cpu, 1);
-    assert_eq!(truth.stalls_with_deeper_waiter_off_cpu, 1);
+    let ground_truth = ground_truth::join(&[stalled, next, first], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.next_waiter_running, 1);
+    assert_eq!(ground_truth.deeper_waiters_off_cpu, 1);
+    assert_eq!(ground_truth.stalls_with_deeper_waiter_off_cpu, 1);
 }
 
 #[test]
 fn a_newcomer_who_overtakes_is_neither() {
     let stalled = lock_wait(0, 2_900, 4_000, 9_000, NOBODY);
     let newcomer = lock_wait(1, 5_000, 0, 5_001, NOBODY);
-    let truth = truth::join(&[stalled, newcomer], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.next_came_later, 1);
+    let ground_truth = ground_truth::join(&[stalled, newcomer], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.next_came_later, 1);
 }
 
 #[test]
@@ -77,12 +78,12 @@ fn the_moment_of_the_stall_itself_counts() {
     // Acquired at that very cycle: the next one, before vCPU 1, which is off its pCPU.
     let now = lock_wait(2, 2_400, 0, 4_000, NOBODY);
     let later = lock_wait(1, 2_500, 0, 5_100, NOBODY);
-    let truth = truth::join(&[stalled, now, later], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.next_waiter_running, 1);
+    let ground_truth = ground_truth::join(&[stalled, now, later], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.next_waiter_running, 1);
     // Came at that very cycle: it waits already.
     let came = lock_wait(1, 4_000, 0, 5_100, NOBODY);
-    let truth = truth::join(&[stalled, came], &clock(), &trace());
-    assert_eq!(truth.lock_stalls.next_waiter_off_cpu, 1);
+    let ground_truth = ground_truth::join(&[stalled, came], &clock(), &trace());
+    assert_eq!(ground_truth.lock_stalls.next_waiter_off_cpu, 1);
 }
 
 #[test]
@@ -110,9 +111,10 @@ fn a_trace_knows_its_vm_and_what_came_before_the_first_event() {
 #[test]
 fn unobserved_vcpus_are_said_to_be() {
     let trace = SwitchTrace::new(3, [0], &[]);
-    let truth = truth::join(&[lock_wait(0, 2_900, 4_000, 5_500, 1)], &clock(), &trace);
-    assert_eq!(truth.lock_stalls.unobserved, 1);
-    assert_eq!(truth.holder_flag, Default::default());
+    let ground_truth =
+        ground_truth::join(&[lock_wait(0, 2_900, 4_000, 5_500, 1)], &clock(), &trace);
+    assert_eq!(ground_truth.lock_stalls.unobserved, 1);
+    assert_eq!(ground_truth.holder_flag, Default::default());
 }
 
 #[test]
@@ -127,10 +129,10 @@ fn shootdowns_ask_for_their_receivers() {
     raw.targets = 0b1110;
     raw.waiting_at_stall = 0b1000;
     let answered = GuestWait::from_abi(0, 4, &raw).expect("in range");
-    let truth = truth::join(&[all, others, answered], &clock(), &trace());
-    assert_eq!(truth.shootdown_stalls_receiver_off_cpu, 1);
-    assert_eq!(truth.shootdown_stalls_receivers_running, 2);
-    assert_eq!(truth.lock_stalls.total(), 0);
+    let ground_truth = ground_truth::join(&[all, others, answered], &clock(), &trace());
+    assert_eq!(ground_truth.shootdown_stalls_receiver_off_cpu, 1);
+    assert_eq!(ground_truth.shootdown_stalls_receivers_running, 2);
+    assert_eq!(ground_truth.lock_stalls.total(), 0);
 }
 
 #[test]

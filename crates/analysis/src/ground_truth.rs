@@ -92,7 +92,7 @@ struct Answer {
 }
 
 /// Everything that the causes of one VM's waits follow from.
-struct Truth<'a> {
+struct GroundTruth<'a> {
     presence: &'a BTreeMap<u16, Presence>,
     turns: BTreeMap<u16, Vec<Turn>>,
     answers: Vec<Answer>,
@@ -100,13 +100,13 @@ struct Truth<'a> {
 }
 
 /// The causes of all waits in the log of one VM. The log must hold every acquisition, or the holder is not known.
-pub fn true_causes(
+pub fn ground_truth(
     waits: &[GuestWait],
     clock: &TscClock,
     order: Order,
     presence: &BTreeMap<u16, Presence>,
 ) -> Vec<TrueWait> {
-    let truth = Truth {
+    let ground_truth = GroundTruth {
         presence,
         turns: turns(waits, clock),
         answers: answers(waits, clock),
@@ -115,7 +115,7 @@ pub fn true_causes(
     let mut all: Vec<TrueWait> = waits
         .iter()
         .filter(|wait| wait.kind != WaitKind::Answer && wait.turns > 0)
-        .map(|wait| truth.wait(wait, clock))
+        .map(|wait| ground_truth.wait(wait, clock))
         .collect();
     all.sort_by_key(|wait| (wait.begin_ns, wait.vcpu));
     all
@@ -159,10 +159,10 @@ fn answers(waits: &[GuestWait], clock: &TscClock) -> Vec<Answer> {
     answers
 }
 
-impl Truth<'_> {
+impl GroundTruth<'_> {
     fn wait(&self, wait: &GuestWait, clock: &TscClock) -> TrueWait {
         let (begin_ns, end_ns) = (clock.ns(wait.begin_tsc), clock.ns(wait.end_tsc));
-        let mut truth = TrueWait {
+        let mut ground_truth = TrueWait {
             vcpu: wait.vcpu,
             kind: wait.kind,
             begin_ns,
@@ -171,7 +171,7 @@ impl Truth<'_> {
             slices: Vec::new(),
         };
         let Some(own) = self.presence.get(&wait.vcpu) else {
-            return truth;
+            return ground_truth;
         };
         let mut cuts: Vec<u64> = self
             .presence
@@ -187,11 +187,11 @@ impl Truth<'_> {
             let mut at_ns = from_ns;
             for &cut in cuts[first..last].iter().chain([&until_ns]) {
                 let (cause, blamed) = self.cause_at(wait, begin_ns, at_ns);
-                truth.add(at_ns, cut, cause, blamed);
+                ground_truth.add(at_ns, cut, cause, blamed);
                 at_ns = cut;
             }
         }
-        truth
+        ground_truth
     }
 
     /// Moments at which the one waited for may change, other than by switches.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* truth.c - the ground truth: what each wait was, written down by the one who waited (struct unspin_guest_wait). */
+/* ground_truth.c - the ground truth: what each wait was, written down by the one who waited (struct unspin_guest_wait). */
 #include "guest.h"
 
 /* One comparison in the waiting loop serves both. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether `explain` is right: short deterministic runs of the truth loads, judged by the guests' own logs.
+//! Whether `explain` is right: short deterministic runs of the ground truth loads, judged by the guests' own logs.
 //!
 //! The floors are what was reached (BENCHMARKS.md) less a margin: a short run has fewer waits. They are not the goals.
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 #[track_caller]
 fn judged(folder: &Path, load: &str, flags: &[&str]) -> Value {
     let back = folder.join(load);
-    let scenario = format!("scenarios/truth/{load}.toml");
+    let scenario = format!("scenarios/ground-truth/{load}.toml");
     let mut line = Command::new(UNSPIN);
     line.args(["testbed", "run", "--deterministic", "--bring-back"])
         .arg(&back)
@@ -26,14 +26,14 @@ fn judged(folder: &Path, load: &str, flags: &[&str]) -> Value {
     let run = ended(line.current_dir(repository()));
     assert_eq!(run.status, 0, "{run:#?}");
     let mut line = Command::new(UNSPIN);
-    line.arg("truth")
+    line.arg("ground-truth")
         .arg(back.join("rec"))
         .arg("--guest-log")
         .arg(back.join("guest.json"))
         .arg("--json");
-    let truth = ended(&mut line);
-    assert_eq!(truth.status, 0, "{truth:#?}");
-    let object: Value = serde_json::from_str(&truth.out).expect("JSON");
+    let ground_truth = ended(&mut line);
+    assert_eq!(ground_truth.status, 0, "{ground_truth:#?}");
+    let object: Value = serde_json::from_str(&ground_truth.out).expect("JSON");
     let rows = object["rows"].as_array().expect("rows");
     let mut rows = rows.iter().filter(|row| row["table"] == "evaluation");
     rows.next_back().expect("an evaluation").clone()

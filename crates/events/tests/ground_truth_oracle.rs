@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use unspin_abi as abi;
 use unspin_events::{
     Event, GuestWait, SwitchTrace, WaitKind, What,
-    truth::{self, Truth},
+    ground_truth::{self, GroundTruth},
 };
 use waits::{NOBODY, clock, event, raw_wait, switch_in, switch_out};
 
@@ -91,7 +91,7 @@ fn oracle_off(events: &[Event], vcpu: u16, time_ns: u64) -> bool {
     }
 }
 
-fn oracle(waits: &[GuestWait], events: &[Event]) -> Truth {
+fn oracle(waits: &[GuestWait], events: &[Event]) -> GroundTruth {
     // An answer is no wait.
     let waits: Vec<GuestWait> = waits
         .iter()
@@ -99,9 +99,9 @@ fn oracle(waits: &[GuestWait], events: &[Event]) -> Truth {
         .copied()
         .collect();
     let waits = &waits;
-    let mut truth = Truth {
+    let mut ground_truth = GroundTruth {
         waits: waits.len() as u64,
-        ..Truth::default()
+        ..GroundTruth::default()
     };
     for wait in waits {
         let Some(stall) = wait.stall else { continue };
@@ -109,9 +109,9 @@ fn oracle(waits: &[GuestWait], events: &[Event]) -> Truth {
         let off = |vcpu| oracle_off(events, vcpu, time_ns);
         if wait.kind == WaitKind::Shootdown {
             if (0..4).any(|vcpu| wait.targets & stall.waiting & (1 << vcpu) != 0 && off(vcpu)) {
-                truth.shootdown_stalls_receiver_off_cpu += 1;
+                ground_truth.shootdown_stalls_receiver_off_cpu += 1;
             } else {
-                truth.shootdown_stalls_receivers_running += 1;
+                ground_truth.shootdown_stalls_receivers_running += 1;
             }
             continue;
         }
@@ -123,14 +123,14 @@ fn oracle(waits: &[GuestWait], events: &[Event]) -> Truth {
                     && other.end_tsc >= stall.tsc
             })
             .min_by_key(|other| (other.end_tsc, other.vcpu, other.begin_tsc));
-        let causes = &mut truth.lock_stalls;
+        let causes = &mut ground_truth.lock_stalls;
         if let Some(holder) = stall.holder {
             let flag = stall.preempted & (1 << holder) != 0;
             match (flag, off(holder)) {
-                (true, true) => truth.holder_flag.set_and_off_cpu += 1,
-                (true, false) => truth.holder_flag.set_but_running += 1,
-                (false, true) => truth.holder_flag.clear_but_off_cpu += 1,
-                (false, false) => truth.holder_flag.clear_and_running += 1,
+                (true, true) => ground_truth.holder_flag.set_and_off_cpu += 1,
+                (true, false) => ground_truth.holder_flag.set_but_running += 1,
+                (false, true) => ground_truth.holder_flag.clear_but_off_cpu += 1,
+                (false, false) => ground_truth.holder_flag.clear_and_running += 1,
             }
             if off(holder) {
                 causes.holder_off_cpu += 1
@@ -156,10 +156,10 @@ fn oracle(waits: &[GuestWait], events: &[Event]) -> Truth {
                 deeper += 1;
             }
         }
-        truth.deeper_waiters_off_cpu += deeper;
-        truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
+        ground_truth.deeper_waiters_off_cpu += deeper;
+        ground_truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
     }
-    truth
+    ground_truth
 }
 
 proptest! {
@@ -168,17 +168,17 @@ proptest! {
     #[test]
     fn the_join_agrees_with_the_oracle(events in schedules(), waits in any_waits()) {
         let trace = SwitchTrace::new(3, 0..4, &events);
-        prop_assert_eq!(truth::join(&waits, &clock(), &trace), oracle(&waits, &events));
+        prop_assert_eq!(ground_truth::join(&waits, &clock(), &trace), oracle(&waits, &events));
     }
 
     #[test]
     fn every_stall_has_one_cause(events in schedules(), waits in any_waits(), observed in 0u16..5) {
         let trace = SwitchTrace::new(3, 0..observed, events.iter().filter(|event| event.vcpu < Some(observed)));
-        let truth = truth::join(&waits, &clock(), &trace);
+        let ground_truth = ground_truth::join(&waits, &clock(), &trace);
         let stalls = |kind| waits.iter().filter(|wait| wait.kind == kind && wait.stall.is_some()).count() as u64;
-        prop_assert_eq!(truth.lock_stalls.total(), stalls(WaitKind::Lock));
+        prop_assert_eq!(ground_truth.lock_stalls.total(), stalls(WaitKind::Lock));
         prop_assert_eq!(
-            truth.shootdown_stalls_receiver_off_cpu + truth.shootdown_stalls_receivers_running,
+            ground_truth.shootdown_stalls_receiver_off_cpu + ground_truth.shootdown_stalls_receivers_running,
             stalls(WaitKind::Shootdown)
         );
     }
@@ -196,8 +196,8 @@ proptest! {
             };
             GuestWait::from_abi(vcpu, vcpus, &raw).ok()
         }).collect();
-        let truth = truth::join(&waits, &clock(), &SwitchTrace::default());
+        let ground_truth = ground_truth::join(&waits, &clock(), &SwitchTrace::default());
         let answers = waits.iter().filter(|wait| wait.kind == WaitKind::Answer).count();
-        prop_assert_eq!(truth.waits, (waits.len() - answers) as u64);
+        prop_assert_eq!(ground_truth.waits, (waits.len() - answers) as u64);
     }
 }

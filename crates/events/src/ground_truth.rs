@@ -48,7 +48,7 @@ pub struct FlagAgreement {
 
 /// Ground truth of one VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Truth {
+pub struct GroundTruth {
     /// Waits that were joined.
     pub waits: u64,
     /// Lock stalls, by cause.
@@ -107,14 +107,14 @@ impl LockStalls {
 
 /// Joins the waits of one VM with its switch trace. `clock` turns the guest's TSC values into the trace's time. The waits
 /// may come in any order; "the waiter that got it next" needs a log without gaps (`log_minimum_turns = 0`).
-pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> Truth {
+pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> GroundTruth {
     let index = Index::new(waits);
-    let mut truth = Truth {
+    let mut ground_truth = GroundTruth {
         waits: waits
             .iter()
             .filter(|wait| wait.kind != WaitKind::Answer)
             .count() as u64,
-        ..Truth::default()
+        ..GroundTruth::default()
     };
     for wait in waits {
         let Some(stall) = wait.stall else { continue };
@@ -125,22 +125,22 @@ pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> Truth
                 .map(|state| state.is_off_cpu())
         };
         match wait.kind {
-            WaitKind::Lock => lock_stall(&mut truth, &index, wait, stall, &off_cpu),
-            WaitKind::Shootdown => shootdown_stall(&mut truth, wait, stall, &off_cpu),
+            WaitKind::Lock => lock_stall(&mut ground_truth, &index, wait, stall, &off_cpu),
+            WaitKind::Shootdown => shootdown_stall(&mut ground_truth, wait, stall, &off_cpu),
             WaitKind::Answer => {} // never stalls
         }
     }
-    truth
+    ground_truth
 }
 
 fn lock_stall(
-    truth: &mut Truth,
+    ground_truth: &mut GroundTruth,
     index: &Index<'_>,
     wait: &GuestWait,
     stall: Stall,
     off_cpu: &dyn Fn(u16) -> Option<bool>,
 ) {
-    let causes = &mut truth.lock_stalls;
+    let causes = &mut ground_truth.lock_stalls;
     let next = index.next_acquisition(wait.lock, stall.tsc);
     let cause = match (stall.holder, next) {
         (Some(holder), _) => match off_cpu(holder) {
@@ -163,14 +163,14 @@ fn lock_stall(
     {
         // In range: GuestWait holds no vCPU number above 63.
         let set = stall.preempted >> holder & 1 == 1;
-        *truth.holder_flag.cell(set, off) += 1;
+        *ground_truth.holder_flag.cell(set, off) += 1;
     }
     let deeper = vcpus_in(stall.waiting)
         .filter(|&vcpu| vcpu != wait.vcpu && next.is_none_or(|next| next.vcpu != vcpu))
         .filter(|&vcpu| off_cpu(vcpu) == Some(true))
         .count() as u64;
-    truth.deeper_waiters_off_cpu += deeper;
-    truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
+    ground_truth.deeper_waiters_off_cpu += deeper;
+    ground_truth.stalls_with_deeper_waiter_off_cpu += u64::from(deeper > 0);
 }
 
 /// The numbers of the bits that are set, below 64.
@@ -179,7 +179,7 @@ fn vcpus_in(mask: u64) -> impl Iterator<Item = u16> {
 }
 
 fn shootdown_stall(
-    truth: &mut Truth,
+    ground_truth: &mut GroundTruth,
     wait: &GuestWait,
     stall: Stall,
     off_cpu: &dyn Fn(u16) -> Option<bool>,
@@ -187,9 +187,9 @@ fn shootdown_stall(
     let late = wait.targets & stall.waiting;
     let receiver_off = vcpus_in(late).any(|vcpu| off_cpu(vcpu) == Some(true));
     if receiver_off {
-        truth.shootdown_stalls_receiver_off_cpu += 1;
+        ground_truth.shootdown_stalls_receiver_off_cpu += 1;
     } else {
-        truth.shootdown_stalls_receivers_running += 1;
+        ground_truth.shootdown_stalls_receivers_running += 1;
     }
 }
 
