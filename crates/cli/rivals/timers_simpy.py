@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""The model of crates/sim/src/engine/timers.rs in SimPy. Usage: timers_simpy.py TIMERS HORIZON_NS SEED
+"""The model of crates/lab/src/engine/timers.rs in SimPy. Usage: timers_simpy.py TIMERS HORIZON_NS SEED
 
 Prints events, their checksum and seconds. All delays are drawn before the clock starts: Python's integers are slow, and
 what is measured is SimPy."""

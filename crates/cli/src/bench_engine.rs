@@ -3,8 +3,8 @@
 
 use std::{sync::atomic::Ordering, time::Instant};
 
+use unspin_lab::engine::timers::{DELAY_MEAN_NS, Expiries, Timers};
 use unspin_report::{Cell, Column, Comparison, Table, Unit};
-use unspin_sim::engine::timers::{DELAY_MEAN_NS, Expiries, Timers};
 
 use crate::{
     arguments::{EngineArguments, RivalKind},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use unspin_sim::engine::timers::Expiries;
+use unspin_lab::engine::timers::Expiries;
 
 use crate::{arguments::RivalKind, failure::Failure, interrupt};
 

@@ -202,14 +202,14 @@ fn changed(scenario: &Scenario, common: &[String], more: &[String]) -> Result<Sc
     let text = scenario.to_toml();
     let changed = Scenario::parse_with(&text, &scenario.name, &scenario.name, &overrides)
         .map_err(|error| error.plain())?;
-    let laboratory = unspin_sim::Laboratory::new(&changed);
-    laboratory.map_err(|error| error.to_string())?;
+    let lab = unspin_lab::Lab::new(&changed);
+    lab.map_err(|error| error.to_string())?;
     Ok(changed)
 }
 
 fn ideal(stock: &Scenario) -> Result<Scenario, String> {
-    let laboratory = unspin_sim::Laboratory::new(stock).map_err(|error| error.to_string())?;
-    let cpus = laboratory.host().topology.cpus();
+    let lab = unspin_lab::Lab::new(stock).map_err(|error| error.to_string())?;
+    let cpus = lab.host().topology.cpus();
     lab_compare::ideal(stock, cpus).ok_or_else(|| "no VM has as many vCPUs as CPUs".to_owned())
 }
 

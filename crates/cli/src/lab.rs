@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab`: the simulated host.
 
+use unspin_lab::{Lab, LabError, RunError};
 use unspin_scenario::Scenario;
-use unspin_sim::{LabError, Laboratory, RunError};
 
 use crate::{
     arguments::{LabVerb, ScenarioArguments},
@@ -26,11 +26,11 @@ pub fn run(verb: &LabVerb) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Wrong input: nothing has run yet.
-pub fn load(arguments: &ScenarioArguments) -> Result<(Scenario, Laboratory), Failure> {
+pub fn load(arguments: &ScenarioArguments) -> Result<(Scenario, Lab), Failure> {
     let scenario = arguments.load()?;
     let file = arguments.file.display();
-    let laboratory = Laboratory::new(&scenario).map_err(|error| refused(&file, &error))?;
-    Ok((scenario, laboratory))
+    let lab = Lab::new(&scenario).map_err(|error| refused(&file, &error))?;
+    Ok((scenario, lab))
 }
 
 /// What the lab says of wrong input.

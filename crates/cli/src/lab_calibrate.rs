@@ -5,9 +5,9 @@ use std::{fmt::Write, path::Path};
 
 use anyhow::Context;
 use unspin_bench::costs::{self, Burners, pin_to};
+use unspin_lab::costs::Costs;
 use unspin_report::{COMMIT, Cell, Column, Document, Machine, Table, Unit};
 use unspin_scenario::{Host, Overrides, Policy, Scenario, Scheduler};
-use unspin_sim::costs::Costs;
 
 use crate::{
     arguments::{CalibratedWorld, LabCalibrateArguments},

@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn every_cost_of_the_lab_has_its_figure_and_no_other() {
         let figures = figures(&ThreadCosts::default(), None);
-        let costs = serde_json::to_value(unspin_sim::costs::Costs::default()).expect("integers");
+        let costs = serde_json::to_value(unspin_lab::costs::Costs::default()).expect("integers");
         let costs: Vec<&String> = costs.as_object().expect("a struct").keys().collect();
         for cost in &costs {
             assert_eq!(value(&figures, cost), None, "{cost}: nothing was measured");

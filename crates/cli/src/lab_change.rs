@@ -5,9 +5,9 @@
 
 use std::fmt;
 
+use unspin_lab::scheduler::names::known_names;
 use unspin_policy::{CandidateRule, Control};
 use unspin_scenario::Overrides;
-use unspin_sim::scheduler::names::known_names;
 use unspin_steering::Policies;
 
 use crate::policy_choice::is_file;

@@ -2,11 +2,11 @@
 //! `unspin lab compare`: the scenario as it is (*stock*), each policy, and the same work where nobody is overcommitted
 //! (*ideal*), from the same seeds.
 
+use unspin_lab::{Lab, Outcome};
 use unspin_report::{
     Cell, Column, Comparison, Document, GapClosed, Harm, Interval, Summary, Table, Unit,
 };
 use unspin_scenario::{Scenario, limits::SEED_MAX};
-use unspin_sim::{Laboratory, Outcome};
 
 use crate::{
     arguments::{LabCompareArguments, ScenarioArguments},
@@ -110,7 +110,7 @@ pub fn run(arguments: &LabCompareArguments) -> Result<(), Failure> {
 
 /// Stock, the policies, ideal; all checked. And why there is no ideal, if there is none.
 fn columns(arguments: &LabCompareArguments) -> Result<(Vec<Compared>, Option<String>), Failure> {
-    let (stock, laboratory) = lab::load(&arguments.scenario)?;
+    let (stock, lab) = lab::load(&arguments.scenario)?;
     if stock.seed > SEED_MAX - u64::from(arguments.seeds) {
         let (seed, seeds) = (stock.seed, arguments.seeds);
         return Err(Failure::Usage(format!(
@@ -131,10 +131,10 @@ fn columns(arguments: &LabCompareArguments) -> Result<(Vec<Compared>, Option<Str
         let mut given: ScenarioArguments = arguments.scenario.clone();
         given.overrides.set.extend(change.set.iter().cloned());
         let scenario = given.load()?;
-        Laboratory::new(&scenario).map_err(|error| refused(&error))?;
+        Lab::new(&scenario).map_err(|error| refused(&error))?;
         all.push(column(words, &change.set, scenario));
     }
-    let cpus = laboratory.host().topology.cpus();
+    let cpus = lab.host().topology.cpus();
     let note = match ideal(&stock, cpus) {
         Some(ideal) => {
             all.push(column("ideal", &[], ideal));
@@ -283,7 +283,7 @@ fn say_what(document: &mut Document, all: &[Compared]) {
     let scheduler = lab
         .scheduler
         .as_deref()
-        .unwrap_or(unspin_sim::DEFAULT_SCHEDULER);
+        .unwrap_or(unspin_lab::DEFAULT_SCHEDULER);
     let last = stock.seed + all[0].runs.len().saturating_sub(1) as u64;
     document.note(format!(
         "stock is {} as it is, under {scheduler}; seeds {} to {last}, the same for all; ratios pair by pair",

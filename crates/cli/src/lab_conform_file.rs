@@ -120,10 +120,9 @@ fn scenario(
             .map_err(|error| Failure::Usage(error.to_string()))?;
     }
     let scenario = Scenario::load(&folder.join(&group.scenario), &overrides)?;
-    let laboratory = unspin_sim::Laboratory::new(&scenario)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let lab = unspin_lab::Lab::new(&scenario).map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(match cell.policy.as_str() {
-        "ideal" => ideal_of(&scenario, laboratory.host().topology.cpus()),
+        "ideal" => ideal_of(&scenario, lab.host().topology.cpus()),
         _ => scenario,
     })
 }

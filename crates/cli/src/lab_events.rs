@@ -3,7 +3,7 @@
 //! `threshold` read a run of the lab like any recording: one code classifies both.
 
 use unspin_events::{Event, GuestMode, IpiForm, What};
-use unspin_sim::{
+use unspin_lab::{
     happening::{ExitReason, Happening, Observer, Vector},
     ids::{Cpu, Task},
 };

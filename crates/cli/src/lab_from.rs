@@ -5,9 +5,9 @@ use std::io::Write;
 
 use anyhow::anyhow;
 use unspin_events::facts::Facts;
+use unspin_lab::{DEFAULT_SCHEDULER, Lab, scheduler::names::known_names};
 use unspin_recording::Recorded;
 use unspin_scenario::Scenario;
-use unspin_sim::{DEFAULT_SCHEDULER, Laboratory, scheduler::names::known_names};
 
 use crate::{
     arguments::LabFromArguments,
@@ -28,7 +28,7 @@ pub fn run(arguments: &LabFromArguments) -> Result<(), Failure> {
     let text = scenario(&recorded, &seen)?;
     let parsed = Scenario::parse(&text, "the recording's scenario")
         .map_err(|error| anyhow!("a fault of this command: {}", error.plain()))?;
-    Laboratory::new(&parsed).map_err(|error| anyhow!("a fault of this command: {error}"))?;
+    Lab::new(&parsed).map_err(|error| anyhow!("a fault of this command: {error}"))?;
     match &arguments.out {
         None => std::io::stdout().write_all(text.as_bytes())?,
         Some(path) => {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
 
+use unspin_lab::Lab;
 use unspin_scenario::{Overrides, Scenario, limits::SEED_MAX};
-use unspin_sim::Laboratory;
 
 use crate::{
     arguments::ScenarioArguments,
@@ -58,7 +58,7 @@ impl Grid {
         }
         let base = plain.load()?;
         refuse_own(&base)?;
-        Laboratory::new(&base).map_err(|error| lab::refused(&plain.file.display(), &error))?;
+        Lab::new(&base).map_err(|error| lab::refused(&plain.file.display(), &error))?;
         let points = axes.iter().try_fold(1usize, |product, axis| {
             product.checked_mul(axis.values.len())
         });
@@ -103,7 +103,7 @@ impl Grid {
         }
         let scenario = Scenario::load(&arguments.file, &overrides)?;
         refuse_own(&scenario)?;
-        Laboratory::new(&scenario)
+        Lab::new(&scenario)
             .map_err(|error| lab::refused(&format!("cell {}", self.name(&values)), &error))?;
         if scenario.seed > SEED_MAX - u64::from(self.seeds) {
             let (seeds, seed) = (self.seeds, scenario.seed);

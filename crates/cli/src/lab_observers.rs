@@ -7,12 +7,12 @@ use std::{
     path::Path,
 };
 
-use unspin_scenario::Scenario;
-use unspin_sim::{
+use unspin_lab::{
     LabHost,
     happening::{ExitReason, Happening, Observer},
     ids::{Cpu, Task},
 };
+use unspin_scenario::Scenario;
 use unspin_trace::{Cast, PerfettoWriter, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.

@@ -11,8 +11,8 @@ use std::{
     thread,
 };
 
+use unspin_lab::{Lab, Outcome, run as run_world};
 use unspin_scenario::Scenario;
-use unspin_sim::{Laboratory, Outcome, run as run_world};
 
 use crate::{failure::Failure, interrupt, lab};
 
@@ -28,8 +28,8 @@ pub fn workers(wanted: Option<u32>) -> usize {
 /// A scenario that does not fit, or a model that makes no progress.
 pub fn run_one(scenario: &Scenario) -> Result<Outcome, Failure> {
     let refused = |error| lab::refused(&scenario.name, &error);
-    let laboratory = Laboratory::new(scenario).map_err(refused)?;
-    let mut world = laboratory.world(scenario, ()).map_err(refused)?;
+    let lab = Lab::new(scenario).map_err(refused)?;
+    let mut world = lab.world(scenario, ()).map_err(refused)?;
     run_world(&mut world, scenario, |_| {}).map_err(|error| lab::stuck(scenario, &error))
 }
 

@@ -7,14 +7,14 @@ use unspin_events::{
     Event, KIND_NAMES,
     facts::{BeginTime, Facts, KvmFacts, ScenarioFacts, TaskFacts, VmFacts},
 };
-use unspin_recording::{Ended, Error, Options, Recording, Summary};
-use unspin_report::COMMIT;
-use unspin_scenario::Scenario;
-use unspin_sim::{
+use unspin_lab::{
     LabHost,
     happening::{Happening, Observer},
     ids::{Cpu, Task},
 };
+use unspin_recording::{Ended, Error, Options, Recording, Summary};
+use unspin_report::COMMIT;
+use unspin_scenario::Scenario;
 use unspin_trace::Cast;
 
 use crate::{

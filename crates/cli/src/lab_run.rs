@@ -7,8 +7,8 @@ use std::{
 };
 
 use anyhow::Context;
+use unspin_lab::{Lab, Outcome, RunError, happening::Observer, run as run_world};
 use unspin_scenario::{Length, Scenario, format_duration};
-use unspin_sim::{Laboratory, Outcome, RunError, happening::Observer, run as run_world};
 
 use crate::{
     arguments::LabRunArguments,
@@ -32,19 +32,19 @@ pub struct Ran {
 
 /// Runs and prints the tables.
 pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
-    let (scenario, laboratory) = lab::load(&arguments.scenario)?;
+    let (scenario, lab) = lab::load(&arguments.scenario)?;
     let mut notes = Vec::new();
     let ran = match (&arguments.trace, &arguments.record) {
-        (Some(path), _) => traced(path, &scenario, &laboratory, &mut notes)?,
-        (None, Some(folder)) => recorded(folder, &scenario, &laboratory, &mut notes)?,
+        (Some(path), _) => traced(path, &scenario, &lab, &mut notes)?,
+        (None, Some(folder)) => recorded(folder, &scenario, &lab, &mut notes)?,
         (None, None) => {
-            let counter = Counter::new(laboratory.host().topology.cpus());
-            let (outcome, counter, wall) = simulate(&scenario, &laboratory, counter)?;
+            let counter = Counter::new(lab.host().topology.cpus());
+            let (outcome, counter, wall) = simulate(&scenario, &lab, counter)?;
             ran(&scenario, outcome, counter, wall)?
         }
     };
     let mut document = output::document("lab run");
-    lab_tables::add(&mut document, &scenario, &laboratory, &ran);
+    lab_tables::add(&mut document, &scenario, &lab, &ran);
     for note in notes {
         document.note(note);
     }
@@ -77,12 +77,12 @@ fn end_ns(outcome: &Result<Outcome, RunError>) -> u64 {
 fn traced(
     path: &Path,
     scenario: &Scenario,
-    laboratory: &Laboratory,
+    lab: &Lab,
     notes: &mut Vec<String>,
 ) -> Result<Ran, Failure> {
     let name = || format!("writing the trace {}", path.display());
-    let traced = Traced::create(path, scenario, laboratory.host()).with_context(name)?;
-    let (outcome, traced, wall) = simulate(scenario, laboratory, traced)?;
+    let traced = Traced::create(path, scenario, lab.host()).with_context(name)?;
+    let (outcome, traced, wall) = simulate(scenario, lab, traced)?;
     let (counter, written) = traced.finish(end_ns(&outcome)).with_context(name)?;
     let bytes = written.bytes;
     notes.push(format!(
@@ -95,12 +95,12 @@ fn traced(
 fn recorded(
     folder: &Path,
     scenario: &Scenario,
-    laboratory: &Laboratory,
+    lab: &Lab,
     notes: &mut Vec<String>,
 ) -> Result<Ran, Failure> {
     let name = || format!("recording into {}", folder.display());
-    let recorded = Recorded::create(folder, scenario, laboratory.host()).with_context(name)?;
-    let (outcome, recorded, wall) = simulate(scenario, laboratory, recorded)?;
+    let recorded = Recorded::create(folder, scenario, lab.host()).with_context(name)?;
+    let (outcome, recorded, wall) = simulate(scenario, lab, recorded)?;
     let (counter, summary) = recorded.finish(end_ns(&outcome)).with_context(name)?;
     if let Some(summary) = summary {
         notes.push(format!(
@@ -115,10 +115,10 @@ fn recorded(
 /// One run, with progress on a terminal.
 fn simulate<O: Observer>(
     scenario: &Scenario,
-    laboratory: &Laboratory,
+    lab: &Lab,
     observer: O,
 ) -> Result<(Result<Outcome, RunError>, O, Duration), Failure> {
-    let mut world = laboratory
+    let mut world = lab
         .world(scenario, observer)
         .map_err(|error| lab::refused(&scenario.name, &error))?;
     let activity = Activity::start(&format!("simulating {}", scenario.name));

@@ -2,7 +2,7 @@
 //! What a sweep keeps of a cell: one row for each VM, whole numbers and words only, so that the same cell gives the same
 //! bytes wherever it runs.
 
-use unspin_sim::{Counts, Laboratory, Outcome};
+use unspin_lab::{Counts, Lab, Outcome};
 
 use crate::{
     failure::Failure,
@@ -105,9 +105,8 @@ pub fn rows(
 ) -> Result<Vec<TableColumn>, Failure> {
     let mut all = columns(grid);
     let scenario = &cell.scenario;
-    let laboratory =
-        Laboratory::new(scenario).map_err(|error| crate::lab::refused(&scenario.name, &error))?;
-    let (hash, cpus) = (scenario.hash(), laboratory.host().topology.cpus());
+    let lab = Lab::new(scenario).map_err(|error| crate::lab::refused(&scenario.name, &error))?;
+    let (hash, cpus) = (scenario.hash(), lab.host().topology.cpus());
     let groups = scenario.vms.iter().enumerate();
     let instances = groups.flat_map(|(group, of)| (0..of.count).map(move |_| (group, of)));
     for (vm, (group, of)) in instances.enumerate() {
@@ -118,7 +117,7 @@ pub fn rows(
         for value in &cell.values {
             row.word(value);
         }
-        row.word(laboratory.scheduler());
+        row.word(lab.scheduler());
         row.word(of.lock.name());
         let ours = outcome.vcpus.iter();
         let ours: Vec<_> = ours.filter(|vcpu| vcpu.vm as usize == vm).collect();

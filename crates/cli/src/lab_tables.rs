@@ -3,9 +3,9 @@
 //!
 //! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, as in `vm run`.
 
+use unspin_lab::{Counts, Lab, VcpuOutcome};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_scenario::{Scenario, Vm};
-use unspin_sim::{Counts, Laboratory, VcpuOutcome};
 
 use crate::{lab_observers::KINDS, lab_run::Ran};
 
@@ -104,8 +104,8 @@ const CPU: &[Column] = &[
 ];
 
 /// All of them.
-pub fn add(document: &mut Document, scenario: &Scenario, laboratory: &Laboratory, ran: &Ran) {
-    document.table(of_run(scenario, laboratory, ran));
+pub fn add(document: &mut Document, scenario: &Scenario, lab: &Lab, ran: &Ran) {
+    document.table(of_run(scenario, lab, ran));
     document.table(of_events(ran));
     document.table(of_vms(scenario, ran));
     document.table(of_vcpus(ran));
@@ -128,7 +128,7 @@ fn share(part: u64, whole: u64) -> Cell {
     }
 }
 
-fn of_run(scenario: &Scenario, laboratory: &Laboratory, ran: &Ran) -> Table {
+fn of_run(scenario: &Scenario, lab: &Lab, ran: &Ran) -> Table {
     let mut table = Table::new("run", "", RUN);
     let outcome = &ran.outcome;
     let acquisitions = outcome.vcpus.iter();
@@ -140,8 +140,8 @@ fn of_run(scenario: &Scenario, laboratory: &Laboratory, ran: &Ran) -> Table {
         scenario.name.clone().into(),
         scenario.hash().into(),
         scenario.seed.into(),
-        laboratory.scheduler().into(),
-        laboratory.host().topology.cpus().into(),
+        lab.scheduler().into(),
+        lab.host().topology.cpus().into(),
         scenario.vms.iter().map(|vm| vm.count).sum::<u32>().into(),
         outcome.vcpus.len().into(),
         outcome.end_ns.into(),

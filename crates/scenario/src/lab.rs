@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The simulated host. `None`: the lab's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lab {
+pub struct LabSettings {
     /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper".
     pub scheduler: Option<String>,
     /// Steering policies of the scheduler "steer", as in "loan,slice=2ms".
@@ -64,10 +64,10 @@ pub struct Lab {
     pub costs: BTreeMap<String, u32>,
 }
 
-impl Default for Lab {
+impl Default for LabSettings {
     /// An empty table.
-    fn default() -> Lab {
-        Lab {
+    fn default() -> LabSettings {
+        LabSettings {
             scheduler: None,
             policy: None,
             topology: None,

@@ -21,7 +21,7 @@ mod schema;
 mod section;
 
 pub use error::ScenarioError;
-pub use lab::{Lab, LabEcs, LabGroups, LabTopology, LabVendor};
+pub use lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor};
 pub use model::{
     Distribution, EcsAblation, HintPages, Host, Length, LockSharing, Policy, Scenario, Scheduler,
     Shape, Vm, WorkUnit, Workload,

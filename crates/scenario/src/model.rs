@@ -3,7 +3,7 @@
 
 use unspin_abi::LockKind;
 
-use crate::lab::Lab;
+use crate::lab::LabSettings;
 
 /// What runs, on what host, for how long, from which seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Scenario {
     /// The machine below the VMs.
     pub host: Host,
     /// The host that the lab simulates; nobody else looks at it.
-    pub lab: Option<Lab>,
+    pub lab: Option<LabSettings>,
     /// In order of the file; `Vm::count` copies of each, numbered through.
     pub vms: Vec<Vm>,
 }

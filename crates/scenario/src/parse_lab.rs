@@ -7,7 +7,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use crate::{
     error::ScenarioError,
-    lab::{Lab, LabEcs, LabGroups, LabTopology, LabVendor},
+    lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor},
     limits::{
         BURNERS_MAX, COST_MAX, CPUS_MAX, FACTS_AGE_MAX_NS, GUEST_TASKS_MAX, HALT_POLL_MAX_NS,
         PPM_MAX, WEIGHT_MAX, WORD_MAX,
@@ -55,7 +55,7 @@ pub(crate) fn lab(
     source: Source<'_>,
     top: &Section<'_, '_>,
     groups: usize,
-) -> Result<Option<Lab>, ScenarioError> {
+) -> Result<Option<LabSettings>, ScenarioError> {
     let Some(found) = top.find("lab") else {
         return Ok(None);
     };
@@ -63,7 +63,7 @@ pub(crate) fn lab(
         return Err(found.wrong("a table: [lab]"));
     };
     let lab = Section::open(source, "[lab]", found.span.clone(), table, LAB_KEYS)?;
-    Ok(Some(Lab {
+    Ok(Some(LabSettings {
         scheduler: name(&lab, "scheduler")?,
         policy: name(&lab, "policy")?,
         topology: topology(&lab)?,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use sha2::{Digest, Sha256};
 
 use crate::{
-    lab::{Lab, LabGroups, LabTopology, LabVendor},
+    lab::{LabGroups, LabSettings, LabTopology, LabVendor},
     model::{Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm},
     parse_lab::print_pins,
     quantity::{format_duration, format_work},
@@ -68,7 +68,7 @@ fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
     writeln!(out, "ple_window_fixed = {}", host.ple_window_fixed)
 }
 
-fn write_lab(lab: &Lab, out: &mut String) -> std::fmt::Result {
+fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "\n[lab]")?;
     for (key, name) in [
         ("scheduler", &lab.scheduler),

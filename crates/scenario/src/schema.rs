@@ -42,7 +42,7 @@ struct Scenario {
     /// The machine below the VMs.
     host: Option<Host>,
     /// The host that `unspin lab` simulates; nobody else looks at it.
-    lab: Option<Lab>,
+    lab: Option<LabSettings>,
     /// Groups of equal VMs.
     #[schemars(length(min = 1))]
     vm: Vec<Vm>,
@@ -74,7 +74,7 @@ struct Host {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[allow(dead_code)]
-struct Lab {
+struct LabSettings {
     /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper"; "eevdf-7.2" when absent.
     #[schemars(regex(pattern = WORD))]
     scheduler: Option<String>,

@@ -5,7 +5,9 @@ mod common;
 
 use common::{MINIMAL, refused};
 use proptest::prelude::*;
-use unspin_scenario::{Lab, LabEcs, LabGroups, LabTopology, LabVendor, Overrides, Scenario};
+use unspin_scenario::{
+    LabEcs, LabGroups, LabSettings, LabTopology, LabVendor, Overrides, Scenario,
+};
 
 const FULL: &str = "[lab]
 scheduler = \"cfs-4.13+debooster=paper\"
@@ -44,7 +46,7 @@ fn parse(text: &str) -> Scenario {
 fn every_key() {
     let scenario = parse(&format!("{MINIMAL}{FULL}"));
     let some = |name: &str| Some(name.to_owned());
-    let expected = Lab {
+    let expected = LabSettings {
         scheduler: some("cfs-4.13+debooster=paper"),
         policy: some("loan,slice=2ms"),
         topology: Some(LabTopology {
@@ -81,7 +83,7 @@ fn every_key() {
     assert_eq!(parse(&scenario.to_toml()), scenario);
     assert_eq!(
         parse(&format!("{MINIMAL}[lab]\n")).lab,
-        Some(Lab::default())
+        Some(LabSettings::default())
     );
 }
 

@@ -257,7 +257,7 @@ fn schema_and_parser_know_the_same_keys() {
         )
     );
     assert_eq!(
-        keys(&schema["$defs"]["Lab"]),
+        keys(&schema["$defs"]["LabSettings"]),
         allowed(
             "turns = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[lab]\nzzzzzz = 1"
         )

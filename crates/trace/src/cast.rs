@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who appears in a trace, and by which process and thread numbers.
 
-use unspin_scenario::{LockSharing, Scenario};
-use unspin_sim::{
+use unspin_lab::{
     LabHost,
     ids::{Lock, Task, Vm},
 };
+use unspin_scenario::{LockSharing, Scenario};
 
 /// Who appears. Indices are those of the ids.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ pub struct LockEntry {
 }
 
 impl Cast {
-    /// Everybody of that scenario on that host, numbered as [`World::new`](unspin_sim::World::new) numbers them.
+    /// Everybody of that scenario on that host, numbered as [`World::new`](unspin_lab::World::new) numbers them.
     pub fn of(scenario: &Scenario, host: &LabHost) -> Cast {
         let mut cast = Cast {
             cpus: host.topology.cpus(),

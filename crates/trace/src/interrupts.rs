@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use unspin_sim::{
+use unspin_lab::{
     happening::Vector,
     ids::{Cpu, Task},
 };

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use unspin_sim::ids::{Cpu, Lock, Task, Vm};
+use unspin_lab::ids::{Cpu, Lock, Task, Vm};
 
 use crate::{messages::TrackDescriptor, output::Output};
 

@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use unspin_sim::ids::{Lock, Task};
+use unspin_lab::ids::{Lock, Task};
 
 use crate::{
     cast::Cast,

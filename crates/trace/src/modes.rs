@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use unspin_sim::{happening::ExitReason, ids::Task};
+use unspin_lab::{happening::ExitReason, ids::Task};
 
 use crate::{
     lanes::{Kind, OneLane},

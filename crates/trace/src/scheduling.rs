@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use unspin_sim::ids::{Cpu, Task};
+use unspin_lab::ids::{Cpu, Task};
 
 use crate::{
     cast::Cast,

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use unspin_sim::{
+use unspin_lab::{
     happening::{Happening, Observer},
     ids::{Cpu, Task},
 };
@@ -257,7 +257,7 @@ fn introduce<W: Write>(out: &mut Output<W>, cast: &Cast) {
 fn introduce_tracks<W: Write>(out: &mut Output<W>, cast: &Cast) {
     for (index, (pid, name)) in cast.processes().enumerate() {
         out.descriptor(TrackDescriptor {
-            uuid: Some(process_track(unspin_sim::ids::Vm(index as u32))),
+            uuid: Some(process_track(unspin_lab::ids::Vm(index as u32))),
             process: Some(ProcessDescriptor {
                 pid: Some(pid),
                 process_name: Some(name.to_owned()),
@@ -281,7 +281,7 @@ fn introduce_tracks<W: Write>(out: &mut Output<W>, cast: &Cast) {
         counter(out, runnable_track(cpu), name, None);
     }
     for (index, lock) in cast.locks.iter().enumerate() {
-        let track = waiters_track(unspin_sim::ids::Lock(index as u32));
+        let track = waiters_track(unspin_lab::ids::Lock(index as u32));
         let name = format!("waiters, {}", lock.name);
         counter(out, track, name, lock.vm.map(process_track));
     }

@@ -8,8 +8,7 @@ use std::io::Write;
 
 use checker::{check_all, save};
 use common::Expected;
-use unspin_scenario::Scenario;
-use unspin_sim::{
+use unspin_lab::{
     LabHost, World,
     costs::Costs,
     happening::{Happening, Observer},
@@ -17,6 +16,7 @@ use unspin_sim::{
     scheduler::RoundRobin,
     topology::Topology,
 };
+use unspin_scenario::Scenario;
 use unspin_trace::{Cast, PerfettoWriter};
 
 /// The writer, and a count of what it is told.

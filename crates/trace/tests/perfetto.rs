@@ -13,7 +13,7 @@ use proptest::{
     strategy::ValueTree,
     test_runner::{Config, TestRunner},
 };
-use unspin_sim::{
+use unspin_lab::{
     happening::{Happening, Observer, Vector},
     ids::{Cpu, Lock, Task},
 };

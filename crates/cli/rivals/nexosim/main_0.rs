@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model of crates/sim/src/engine/timers.rs in NeXosim 0.3, for compilers before 1.88. Usage: timers TIMERS HORIZON_NS SEED
+//! The model of crates/lab/src/engine/timers.rs in NeXosim 0.3, for compilers before 1.88. Usage: timers TIMERS HORIZON_NS SEED
 //! Prints events, their checksum and seconds. One thread, as in main_1.rs.
 
 use std::{

@@ -5,8 +5,9 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, HintPages, Host, Lab, LabEcs, LabGroups, LabTopology, LabVendor,
-    Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload, limits::*,
+    Distribution, EcsAblation, HintPages, Host, LabEcs, LabGroups, LabSettings, LabTopology,
+    LabVendor, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload,
+    limits::*,
 };
 
 /// The shortest valid scenario.
@@ -88,7 +89,7 @@ fn host() -> impl Strategy<Value = Host> {
         })
 }
 
-fn lab(groups: usize) -> impl Strategy<Value = Lab> {
+fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
     let word = || proptest::option::of("[A-Za-z0-9._+=,/-]{1,128}");
     let topology = (1u32..=8, 1u32..=8, 1u32..=8, 1u32..=8);
     let pins = proptest::collection::btree_set(0..CPUS_MAX, 1..20);
@@ -119,51 +120,53 @@ fn lab(groups: usize) -> impl Strategy<Value = Lab> {
         lists,
         proptest::collection::btree_map("[a-z0-9_]{1,30}", 0..=COST_MAX, 0..5),
     )
-        .prop_map(|(names, topology, flags, numbers, lists, costs)| Lab {
-            scheduler: names.0,
-            policy: names.1,
-            topology: topology.map(|(sockets, caches, cores, threads)| LabTopology {
-                sockets,
-                caches,
-                cores,
-                threads,
-            }),
-            vendor: if flags[0] {
-                LabVendor::Amd
-            } else {
-                LabVendor::Intel
+        .prop_map(
+            |(names, topology, flags, numbers, lists, costs)| LabSettings {
+                scheduler: names.0,
+                policy: names.1,
+                topology: topology.map(|(sockets, caches, cores, threads)| LabTopology {
+                    sockets,
+                    caches,
+                    cores,
+                    threads,
+                }),
+                vendor: if flags[0] {
+                    LabVendor::Amd
+                } else {
+                    LabVendor::Intel
+                },
+                window_control: names.2,
+                spin_turns: names.4,
+                candidates: names.3,
+                ignore_reschedules: flags[1],
+                ecs: numbers.6.1,
+                facts_age_ns: numbers.2,
+                lost_ppm: numbers.3,
+                tick_only: flags[3],
+                look_period_ns: numbers.4,
+                halt_poll_ns: numbers.0,
+                guest_tasks: numbers.5.0,
+                page_fault_every_turns: numbers.5.1,
+                page_fetch_ns: numbers.5.2,
+                async_page_faults: flags[4],
+                pv_tlb_flush: flags[5],
+                pv_sched_yield: flags[6],
+                pv_send_ipi: flags[7],
+                burners: numbers.1,
+                groups: if flags[2] {
+                    LabGroups::Vm
+                } else {
+                    LabGroups::Vcpu
+                },
+                weights: lists.0,
+                pins: lists
+                    .1
+                    .into_iter()
+                    .map(|cpus| cpus.into_iter().collect())
+                    .collect(),
+                costs,
             },
-            window_control: names.2,
-            spin_turns: names.4,
-            candidates: names.3,
-            ignore_reschedules: flags[1],
-            ecs: numbers.6.1,
-            facts_age_ns: numbers.2,
-            lost_ppm: numbers.3,
-            tick_only: flags[3],
-            look_period_ns: numbers.4,
-            halt_poll_ns: numbers.0,
-            guest_tasks: numbers.5.0,
-            page_fault_every_turns: numbers.5.1,
-            page_fetch_ns: numbers.5.2,
-            async_page_faults: flags[4],
-            pv_tlb_flush: flags[5],
-            pv_sched_yield: flags[6],
-            pv_send_ipi: flags[7],
-            burners: numbers.1,
-            groups: if flags[2] {
-                LabGroups::Vm
-            } else {
-                LabGroups::Vcpu
-            },
-            weights: lists.0,
-            pins: lists
-                .1
-                .into_iter()
-                .map(|cpus| cpus.into_iter().collect())
-                .collect(),
-            costs,
-        })
+        )
 }
 
 /// Any scenario that can be.

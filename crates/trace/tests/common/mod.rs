@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, io::Write};
 
-use unspin_sim::{
+use unspin_lab::{
     happening::{ExitReason, Happening, Observer, Vector},
     ids::{Cpu, Lock, Task, Vm},
 };

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! From a scenario's words to a world: everything that can be wrong is found here, before anything runs.
+
+use serde::{
+    Deserialize,
+    de::value::{Error as WordError, MapDeserializer},
+};
+use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
+use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
+use unspin_steering::{OwnSource, Policies};
+
+use crate::{
+    LabHost, Paravirtual, SpinTurns, SteeringModel, World,
+    costs::Costs,
+    error::LabError,
+    happening::Observer,
+    scheduler::{HostScheduler, Steer, from_name, names::NameError},
+    topology::Topology,
+};
+
+/// The host scheduler of a scenario that names none: the kernel's newest.
+pub const DEFAULT_SCHEDULER: &str = "eevdf-7.2";
+/// pCPUs of a scenario that says nothing about them.
+pub const DEFAULT_CPUS: u32 = 2;
+/// The scheduler that steering policies steer.
+const STEER: &str = "steer";
+
+/// A checked lab: what a scenario says of the host, in the lab's own types.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    host: LabHost,
+    costs: Costs,
+    scheduler: String,
+}
+
+impl Lab {
+    /// The lab for that scenario.
+    ///
+    /// # Errors
+    /// Whatever the scenario asks for that the lab does not have.
+    pub fn new(scenario: &Scenario) -> Result<Lab, LabError> {
+        let settings = scenario.lab.clone().unwrap_or_default();
+        let topology = topology(scenario, &settings)?;
+        let costs = costs(&settings)?;
+        let lab = Lab {
+            host: host(scenario, &settings, topology, &costs)?,
+            costs,
+            scheduler: settings
+                .scheduler
+                .clone()
+                .unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
+        };
+        check_policy(&settings, &lab)?;
+        let cpus = topology.cpus();
+        if let Some(cpu) = settings.pins.iter().flatten().find(|cpu| **cpu >= cpus) {
+            return Err(LabError::Pin { cpu: *cpu, cpus });
+        }
+        lab.host_scheduler(scenario.seed)?;
+        Ok(lab)
+    }
+
+    /// A world at time 0. `scenario` is the one that the lab was made for, or the same with another seed.
+    ///
+    /// # Errors
+    /// A scenario that is too large.
+    pub fn world<O: Observer>(
+        &self,
+        scenario: &Scenario,
+        observer: O,
+    ) -> Result<World<O>, LabError> {
+        let scheduler = self.host_scheduler(scenario.seed)?;
+        let (host, costs) = (self.host.clone(), self.costs.clone());
+        Ok(World::new(scenario, host, costs, scheduler, observer)?)
+    }
+
+    /// A new one; `steer` with the slice that its policies name.
+    fn host_scheduler(&self, seed: u64) -> Result<Box<dyn HostScheduler>, NameError> {
+        match self.host.steering.policies.slice_ns() {
+            0 => from_name(&self.scheduler, self.host.topology, seed),
+            ns => Ok(Box::new(Steer::new(self.host.topology, ns.into()))),
+        }
+    }
+
+    /// The host.
+    pub fn host(&self) -> &LabHost {
+        &self.host
+    }
+
+    /// What things cost.
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    /// Name of the host scheduler, its version and options included.
+    pub fn scheduler(&self) -> &str {
+        &self.scheduler
+    }
+}
+
+/// `lab.topology`, or as many pCPUs as `host.cpus` says beside one another.
+fn topology(scenario: &Scenario, settings: &LabSettings) -> Result<Topology, LabError> {
+    let (found, cpus) = match settings.topology {
+        Some(of) => (
+            Topology::new(of.sockets, of.caches, of.cores, of.threads),
+            of.cpus(),
+        ),
+        None => {
+            let cpus = scenario.host.cpus.unwrap_or(DEFAULT_CPUS);
+            (Topology::flat(cpus), cpus)
+        }
+    };
+    found.ok_or(LabError::Topology { cpus })
+}
+
+/// The host in the lab's types; keys of `[host]` mean what they mean to a real one.
+fn host(
+    scenario: &Scenario,
+    settings: &LabSettings,
+    topology: Topology,
+    costs: &Costs,
+) -> Result<LabHost, LabError> {
+    let (vendor, window_unit_ps) = match settings.vendor {
+        LabVendor::Amd => (
+            Vendor::Amd,
+            u64::from(costs.pause_ps) + u64::from(costs.wait_turn_ps),
+        ),
+        LabVendor::Intel => (Vendor::Intel, 1_000_000 / u64::from(costs.tsc_mhz)),
+    };
+    let control = match (&settings.window_control, scenario.host.ple_window_fixed) {
+        (Some(name), _) => named("lab.window_control", name, &Control::ALL, Control::name)?,
+        (None, true) => Control::Fixed,
+        (None, false) => Control::Kvm,
+    };
+    let mut window = WindowRule::new(control, vendor);
+    if let Some(base) = scenario.host.ple_window {
+        window = window.with_base(base);
+    }
+    let default = LabHost::new(topology);
+    let spin_turns = match &settings.spin_turns {
+        Some(word) => SpinTurns::from_word(word).ok_or_else(|| LabError::Word {
+            key: "lab.spin_turns",
+            given: word.clone(),
+            known: "apple, apple=DELTA/LOWER/INITIAL/UPPER, or a number of turns".to_owned(),
+        })?,
+        None => default.spin_turns,
+    };
+    // One APPLE at a time: its epochs are of the one bound's exits or of the other's.
+    if control == Control::Apple && matches!(spin_turns, SpinTurns::Apple(_)) {
+        return Err(LabError::Word {
+            key: "lab.spin_turns",
+            given: settings.spin_turns.clone().unwrap_or_default(),
+            known: "a number of turns beside window_control = \"apple\"".to_owned(),
+        });
+    }
+    let candidates = match &settings.candidates {
+        Some(name) => named(
+            "lab.candidates",
+            name,
+            &CandidateRule::ALL,
+            CandidateRule::name,
+        )?,
+        None => default.candidates,
+    };
+    Ok(LabHost {
+        vendor,
+        window,
+        window_unit_ps,
+        spin_turns,
+        gap_cycles: scenario.host.ple_gap.unwrap_or(default.gap_cycles),
+        candidates,
+        ignore_reschedules: settings.ignore_reschedules,
+        halt_poll_ns: settings.halt_poll_ns,
+        burners: settings.burners,
+        guest_tasks: settings.guest_tasks,
+        page_fault_every_turns: settings.page_fault_every_turns,
+        page_fetch_ns: settings
+            .page_fetch_ns
+            .map_or(default.page_fetch_ns, u64::from),
+        async_page_faults: settings.async_page_faults,
+        paravirtual: Paravirtual {
+            tlb_flush: settings.pv_tlb_flush,
+            sched_yield: settings.pv_sched_yield,
+            send_ipi: settings.pv_send_ipi,
+        },
+        ecs: match settings.ecs {
+            LabEcs::Off => None,
+            LabEcs::Paper => Some(false),
+            LabEcs::GiveBack => Some(true),
+        },
+        steering: steering(settings, default.steering)?,
+        ..default
+    })
+}
+
+/// The one of that name.
+fn named<T: Copy>(
+    key: &'static str,
+    given: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, LabError> {
+    let found = all.iter().find(|one| name(**one) == given);
+    found.copied().ok_or_else(|| LabError::Word {
+        key,
+        given: given.to_owned(),
+        known: all
+            .iter()
+            .map(|one| name(*one))
+            .collect::<Vec<_>>()
+            .join(", "),
+    })
+}
+
+/// How steering policies know and act.
+fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringModel, LabError> {
+    let policies = match &settings.policy {
+        Some(names) => self::policies(names)?,
+        None => Policies::NONE,
+    };
+    Ok(SteeringModel {
+        policies,
+        facts_age_ns: settings.facts_age_ns,
+        lost_ppm: settings.lost_ppm,
+        tick_only: settings.tick_only,
+        look_period_ns: settings
+            .look_period_ns
+            .map_or(default.look_period_ns, u64::from),
+    })
+}
+
+/// Names, and perhaps the C file of a user's own, which is compiled and loaded now.
+fn policies(names: &str) -> Result<Policies, LabError> {
+    let (files, names): (Vec<&str>, Vec<&str>) =
+        names.split(',').partition(|word| word.ends_with(".c"));
+    let built_in = match (&files[..], &names[..]) {
+        ([_, _, ..], _) => {
+            let one = "one file with a policy of your own, no more";
+            return Err(LabError::Steering(one.to_owned()));
+        }
+        ([_], []) => Policies::NONE,
+        _ => names.join(",").parse().map_err(LabError::Steering)?,
+    };
+    match files.first() {
+        None => Ok(built_in),
+        Some(file) => Ok(built_in.with_loaded(OwnSource::at(file.as_ref())?.load()?)),
+    }
+}
+
+/// Gangs keep together: what takes one of them elsewhere, or lets it stay longer, starves another.
+fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
+    let refused = |key, because| Err(LabError::Gang { key, because });
+    if !settings.pins.is_empty() {
+        return refused(
+            "pins",
+            "which has no place for who may not go where its gang goes",
+        );
+    }
+    if lab.host.ecs.is_some() {
+        return refused(
+            "ecs",
+            "where extra time is taken from the next part of the gang",
+        );
+    }
+    Ok(())
+}
+
+/// Steering policies are for the scheduler that asks them.
+fn check_policy(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
+    if lab.scheduler.starts_with("gang") {
+        check_gang(settings, lab)?;
+    }
+    let scheduler = &lab.scheduler;
+    let steers = scheduler.split('+').next() == Some(STEER);
+    match &settings.policy {
+        Some(policy) if !steers => Err(LabError::Policy {
+            policy: policy.clone(),
+            scheduler: scheduler.clone(),
+        }),
+        _ if steers && lab.host.ecs.is_some() => Err(LabError::Ecs),
+        _ => Ok(()),
+    }
+}
+
+/// The defaults, and what the scenario puts in their place.
+fn costs(settings: &LabSettings) -> Result<Costs, LabError> {
+    let given = settings
+        .costs
+        .iter()
+        .map(|(name, cost)| (name.as_str(), *cost));
+    let costs =
+        Costs::deserialize(MapDeserializer::<_, WordError>::new(given)).map_err(LabError::Costs)?;
+    // A loop of the guest or of KVM that takes no time would never end.
+    const ABOVE_0: &str = "above 0, or time would stand still";
+    for (name, value) in [
+        ("work_loop_ps", costs.work_loop_ps),
+        ("wait_turn_ps", costs.wait_turn_ps),
+        ("pause_ps", costs.pause_ps),
+        ("exit_ns", costs.exit_ns),
+        ("entry_ns", costs.entry_ns),
+        ("switch_ns", costs.switch_ns),
+        ("line_hit_ns", costs.line_hit_ns),
+        ("handler_ns", costs.handler_ns),
+    ] {
+        if value == 0 {
+            let allowed = ABOVE_0;
+            return Err(LabError::Cost {
+                name,
+                value,
+                allowed,
+            });
+        }
+    }
+    for (name, value, most, allowed) in [
+        ("tsc_mhz", costs.tsc_mhz, 100_000, "1 to 100000"),
+        ("smt_speed", costs.smt_speed, 1_024, "1 to 1024"),
+    ] {
+        if !(1..=most).contains(&value) {
+            return Err(LabError::Cost {
+                name,
+                value,
+                allowed,
+            });
+        }
+    }
+    Ok(costs)
+}

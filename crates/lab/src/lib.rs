@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, that runs the policies of
+//! `policy/` and the locks of `locks/`.
+
+pub mod costs;
+pub mod engine;
+mod error;
+mod from_scenario;
+mod guest;
+pub mod happening;
+pub mod ids;
+mod outcome;
+pub mod random;
+pub mod scheduler;
+pub mod topology;
+mod world;
+
+pub use error::LabError;
+pub use from_scenario::{DEFAULT_CPUS, DEFAULT_SCHEDULER, Lab};
+pub use outcome::{Counts, Outcome, VcpuOutcome, run};
+pub use world::{
+    BuildError, LabHost, Paravirtual, RunError, SpinTurns, SteeringModel, TaskTimes,
+    VcpuStatistics, World,
+};

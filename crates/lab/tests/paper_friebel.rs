@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Friebel 2008 in the lab: the shape of his tables. A guest that builds beside one that only burns time: generic spinlocks
+//! lose some of it to preempted holders, ticket locks nearly all, and asking the host for help gets it back. His numbers are
+//! of a kernel build on a machine that he does not state (ruling 6); only their order and size are compared.
+#![allow(missing_docs)]
+
+use unspin_lab::{
+    LabHost, SteeringModel, World, costs::Costs, scheduler::from_name, topology::Topology,
+};
+use unspin_policy::{Control, Vendor, WindowRule};
+use unspin_scenario::Scenario;
+
+const VCPUS: u32 = 8;
+
+/// A row of his tables.
+#[derive(Debug)]
+struct Row {
+    wall_ms: f64,
+    guest_ms: f64,
+    spinning_percent: f64,
+}
+
+/// So many turns each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_turns`: 0 never asks.
+fn build(lock: &str, help_after_turns: u32) -> Row {
+    let text = format!(
+        "seed = 8\nturns = 1500\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 4\nuser_work = {{ exponential = \"50us\" }}\n\
+         kernel_work = \"2us\"\nhold = {{ exponential = \"1500ns\" }}\ntick_hz = 0\nhelp_after_turns = {help_after_turns}\n"
+    );
+    let scenario = Scenario::parse(&text, "kernbench.toml").expect("a scenario");
+    let topology = Topology::flat(VCPUS).expect("pCPUs");
+    let policies = if help_after_turns == 0 {
+        "none"
+    } else {
+        "helping"
+    };
+    let host = LabHost {
+        // His hardware has no pause-loop exits.
+        window: WindowRule::new(Control::Off, Vendor::Amd),
+        burners: VCPUS,
+        steering: SteeringModel {
+            policies: policies.parse().expect("a policy"),
+            ..SteeringModel::default()
+        },
+        ..LabHost::new(topology)
+    };
+    let scheduler = from_name("steer", topology, 1).expect("a name");
+    let world = World::new(&scenario, host, Costs::default(), scheduler, ());
+    let mut world = world.expect("a world");
+    world.run_until(1 << 44).expect("it ends");
+    let (mut guest_ns, mut spin_ns) = (0, 0);
+    for (.., task, statistics) in world.vcpus() {
+        guest_ns += world.times(task).running_ns;
+        spin_ns += statistics.spin_ns;
+    }
+    Row {
+        wall_ms: world.now_ns() as f64 / 1e6,
+        guest_ms: guest_ns as f64 / 1e6,
+        spinning_percent: 100.0 * spin_ns as f64 / guest_ns as f64,
+    }
+}
+
+#[test]
+fn tickets_collapse_and_help_gets_it_back() {
+    // His "unusually long": 512 turns are 14 us, between ordinary waits and those for preempted vCPUs.
+    let generic = build("test_and_test_and_set", 0);
+    let generic_helped = build("test_and_test_and_set", 512);
+    let ticket = build("ticket", 0);
+    let ticket_helped = build("ticket", 512);
+    println!("generic         {generic:.1?}\ngeneric + help  {generic_helped:.1?}");
+    println!("ticket          {ticket:.1?}\nticket + help   {ticket_helped:.1?}");
+    // 7.6 % and 0.0 %.
+    assert!((1.0..30.0).contains(&generic.spinning_percent));
+    assert!(generic_helped.spinning_percent < generic.spinning_percent / 2.0);
+    // 99.3 %: 2,825 s instead of 35.
+    assert!(ticket.spinning_percent > 80.0);
+    assert!(ticket.wall_ms > 5.0 * generic.wall_ms);
+    // 34.1 s and 5.4 %, not quite what generic spinlocks get with help.
+    assert!(ticket_helped.spinning_percent < 20.0);
+    assert!(ticket_helped.wall_ms < 1.25 * generic.wall_ms);
+    assert!(ticket_helped.guest_ms > generic_helped.guest_ms);
+    assert!(ticket_helped.spinning_percent > generic_helped.spinning_percent);
+}

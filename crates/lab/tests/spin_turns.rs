@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Guests are told in their hint pages how many turns to spin: they do, and APPLE moves that by their waits.
+#![allow(missing_docs)]
+
+use unspin_lab::{
+    LabHost, SpinTurns, World,
+    costs::Costs,
+    happening::{Happening, Observer},
+    ids::{Cpu, Task},
+    scheduler::from_name,
+    topology::Topology,
+};
+use unspin_policy::{AppleRule, Vendor};
+use unspin_scenario::Scenario;
+
+const SECOND: u64 = 1_000_000_000;
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn happened(&mut self, _: u64, _: Cpu, _: Option<Task>, _: Happening) {}
+}
+
+/// Twice as many vCPUs as pCPUs; KVM stops nobody.
+fn world(seed: u64, lock: &str, hints: bool, spin_turns: SpinTurns) -> World<Nobody> {
+    let text = format!(
+        "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"{lock}\"\nlocks = 1\nhints = {hints}\n\
+        user_work = {{ exponential = \"60us\" }}\nhold = {{ exponential = \"10us\" }}\ntick_hz = 0\npause_exits = false\n"
+    );
+    let scenario = Scenario::parse(&text, "turns.toml").expect("a scenario");
+    let topology = Topology::flat(4).expect("pCPUs");
+    let host = LabHost {
+        spin_turns,
+        ..LabHost::new(topology)
+    };
+    let scheduler = from_name("eevdf-7.2", topology, 1).expect("a name");
+    World::new(&scenario, host, Costs::default(), scheduler, Nobody).expect("a world")
+}
+
+/// Waits that the guests ended, the mean threshold at them, and turns done, in 200 ms.
+fn ended(lock: &str, hints: bool, spin_turns: SpinTurns) -> (u64, u64, u64) {
+    let mut world = world(3, lock, hints, spin_turns);
+    world.run_until(SECOND / 5).expect("it runs");
+    let statistics: Vec<_> = world.vcpus().map(|(.., statistics)| *statistics).collect();
+    let waits: u64 = statistics.iter().map(|one| one.waits_ended).sum();
+    let turns: u64 = statistics.iter().map(|one| one.waited_turns).sum();
+    let operations = statistics.iter().map(|one| one.operations).sum();
+    (waits, turns / waits.max(1), operations)
+}
+
+#[test]
+fn locks_that_halt_or_call_for_help_spin_as_long_as_they_are_told() {
+    for lock in [
+        "paravirtual_ticket",
+        "paravirtual_preemptable_ticket",
+        "paravirtual_qspinlock",
+        "helping",
+        "helping_named",
+    ] {
+        let fixed = |turns| ended(lock, true, SpinTurns::Fixed(turns));
+        let (short, long) = (fixed(64), fixed(1 << 20));
+        assert_eq!(short.1, 64, "{lock}: {short:?}");
+        // A waiter of the preemptable lock rarely spins for the word itself, and one of Linux's halts at once behind one that has.
+        assert!(short.0 > 2 * long.0, "{lock}: {short:?} {long:?}");
+        let untold = ended(lock, false, SpinTurns::Fixed(64));
+        let own = ended(lock, false, SpinTurns::Own);
+        assert_eq!(untold, own, "{lock}: who has no page is told nothing");
+        assert_eq!(own.0, 0, "{lock}: nor are its waits counted");
+    }
+}
+
+/// A lock that neither halts nor calls has no threshold; with `help_after_turns` it has one.
+#[test]
+fn only_waits_that_end_count() {
+    assert_eq!(ended("ticket", true, SpinTurns::Fixed(64)).0, 0);
+}
+
+#[test]
+fn apple_moves_the_threshold_within_its_bounds() {
+    let rule = AppleRule::with(512, 64, 4_096, 64).expect("in order");
+    let mut world = world(3, "helping_named", true, SpinTurns::Apple(rule));
+    let mut seen = Vec::new();
+    for step in 1..=200 {
+        world.run_until(step * SECOND / 100).expect("it runs");
+        seen.push(world.thresholds().next().expect("one VM"));
+    }
+    let (_, epochs) = *seen.last().expect("some");
+    assert!(epochs >= 12, "{epochs} epochs of 1,000 waits");
+    let of: Vec<u32> = seen.iter().map(|(turns, _)| *turns).collect();
+    assert!(of.iter().all(|turns| (64..=4_096).contains(turns)));
+    assert!(of.contains(&512) && of.contains(&576) && of.contains(&448));
+    assert!(of.iter().any(|turns| turns.abs_diff(512) > 64), "{of:?}");
+}
+
+/// As `apple` of steer where no module is: the paper's numbers, a turn for each of AMD's PAUSEs.
+#[test]
+fn words() {
+    let apple = SpinTurns::Apple(AppleRule::new(Vendor::Amd));
+    assert_eq!(SpinTurns::from_word("apple"), Some(apple));
+    assert_eq!(SpinTurns::from_word("4096"), Some(SpinTurns::Fixed(4_096)));
+    let rule = AppleRule::with(512, 64, 4_096, 8).expect("in order");
+    let other = SpinTurns::from_word("apple=8/64/512/4096");
+    assert_eq!(other, Some(SpinTurns::Apple(rule)));
+    for wrong in ["", "apple=8", "window=9", "0", "-1", "4294967295", "kvm"] {
+        assert_eq!(SpinTurns::from_word(wrong), None, "{wrong}");
+    }
+}
