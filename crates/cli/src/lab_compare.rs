@@ -61,7 +61,7 @@ struct Run {
     /// Of each VM.
     each_vm: Vec<f64>,
     window_ns: u64,
-    happenings: u64,
+    trace_events: u64,
 }
 
 /// Compares and prints the tables.
@@ -180,7 +180,7 @@ fn run_of(scenario: &Scenario, outcome: &Outcome) -> Run {
             .map(|vm| per_second(outcome.operations(Some(vm))))
             .collect(),
         window_ns: outcome.window_ns,
-        happenings: outcome.happenings,
+        trace_events: outcome.trace_events,
     }
 }
 
@@ -269,7 +269,7 @@ fn samples(all: &[Compared]) -> Table {
                 run.seed.into(),
                 run.per_second.into(),
                 run.window_ns.into(),
-                run.happenings.into(),
+                run.trace_events.into(),
             ]);
         }
     }

@@ -4,10 +4,10 @@
 
 use unspin_events::{Event, GuestMode, IpiForm, What};
 use unspin_lab::{
-    happening::{ExitReason, Happening, Observer, Vector},
     ids::{Cpu, Task},
+    trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
-use unspin_trace::Cast;
+use unspin_trace::TraceIds;
 
 /// Hardware codes of AMD's exits (arch/x86/include/uapi/asm/svm.h): the words that analyses know.
 const EXIT_INTERRUPT: u32 = 0x60;
@@ -48,7 +48,7 @@ struct Left {
     preempted: bool,
 }
 
-/// Turns happenings into events; whoever it hands them to gets them in order of time.
+/// Turns trace_events into events; whoever it hands them to gets them in order of time.
 pub struct HostEvents<F> {
     tasks: Vec<Seen>,
     left: Vec<Option<Left>>,
@@ -61,9 +61,9 @@ pub const fn thread(task: Task) -> u32 {
 }
 
 impl<F: FnMut(Event)> HostEvents<F> {
-    /// For the tasks of a cast; events go to `out`.
-    pub fn new(cast: &Cast, out: F) -> HostEvents<F> {
-        let mut numbers = vec![0; cast.vms.len()];
+    /// For the tasks of a trace_ids; events go to `out`.
+    pub fn new(trace_ids: &TraceIds, out: F) -> HostEvents<F> {
+        let mut numbers = vec![0; trace_ids.vms.len()];
         let mut seen = |vm: Option<u32>| {
             let vcpu = vm.map_or(0, |vm| {
                 let number: &mut u16 = &mut numbers[vm as usize];
@@ -76,10 +76,10 @@ impl<F: FnMut(Event)> HostEvents<F> {
                 ..Seen::default()
             }
         };
-        let vms = cast.tasks.iter().map(|task| task.vm.map(|vm| vm.0));
+        let vms = trace_ids.tasks.iter().map(|task| task.vm.map(|vm| vm.0));
         HostEvents {
             tasks: vms.map(&mut seen).collect(),
-            left: vec![None; cast.cpus as usize],
+            left: vec![None; trace_ids.cpus as usize],
             out,
         }
     }
@@ -201,8 +201,8 @@ const fn mode(user: bool) -> GuestMode {
 }
 
 impl<F: FnMut(Event)> Observer for HostEvents<F> {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
-        if let Happening::SwitchIn { task } = what {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
+        if let TraceEvent::SwitchIn { task } = what {
             self.switch(now_ns, cpu, Some(task));
             return;
         }
@@ -211,7 +211,7 @@ impl<F: FnMut(Event)> Observer for HostEvents<F> {
         }
         match (what, task) {
             (
-                Happening::SwitchOut {
+                TraceEvent::SwitchOut {
                     task,
                     runnable,
                     preempted,
@@ -228,18 +228,18 @@ impl<F: FnMut(Event)> Observer for HostEvents<F> {
                     preempted,
                 });
             }
-            (Happening::Wakeup { task: woken, .. }, waker) => {
+            (TraceEvent::Wakeup { task: woken, .. }, waker) => {
                 let waker_thread = waker.map_or(0, thread);
                 self.emit(now_ns, cpu, woken, What::SchedWakeup { waker_thread });
             }
-            (Happening::User, Some(task)) => self.tasks[task.index()].user = true,
-            (Happening::Kernel, Some(task)) => self.tasks[task.index()].user = false,
-            (Happening::LockAsked { .. }, Some(task)) => self.tasks[task.index()].asks = true,
-            (Happening::LockTaken { .. }, Some(task)) => self.tasks[task.index()].asks = false,
-            (Happening::PauseExit { window }, Some(task)) => {
+            (TraceEvent::User, Some(task)) => self.tasks[task.index()].user = true,
+            (TraceEvent::Kernel, Some(task)) => self.tasks[task.index()].user = false,
+            (TraceEvent::LockAsked { .. }, Some(task)) => self.tasks[task.index()].asks = true,
+            (TraceEvent::LockTaken { .. }, Some(task)) => self.tasks[task.index()].asks = false,
+            (TraceEvent::PauseExit { window }, Some(task)) => {
                 self.pause_exit(now_ns, cpu, task, window);
             }
-            (Happening::YieldTo { target, result }, Some(task)) => {
+            (TraceEvent::YieldTo { target, result }, Some(task)) => {
                 let what = What::YieldTo {
                     result: result.into(),
                     target_vcpu: Some(self.tasks[target.index()].vcpu),
@@ -247,7 +247,7 @@ impl<F: FnMut(Event)> Observer for HostEvents<F> {
                 };
                 self.emit(now_ns, cpu, task, what);
             }
-            (Happening::Exit { reason }, Some(task)) => {
+            (TraceEvent::Exit { reason }, Some(task)) => {
                 let code = match reason {
                     ExitReason::Interrupt => EXIT_INTERRUPT,
                     ExitReason::Halt => EXIT_HALT,
@@ -257,8 +257,8 @@ impl<F: FnMut(Event)> Observer for HostEvents<F> {
                 };
                 self.exit(now_ns, cpu, task, code);
             }
-            (Happening::Entry, Some(task)) => self.entry(now_ns, cpu, task),
-            (Happening::IpiSent { receiver, vector }, Some(task)) => {
+            (TraceEvent::Entry, Some(task)) => self.entry(now_ns, cpu, task),
+            (TraceEvent::IpiSent { receiver, vector }, Some(task)) => {
                 self.ipi(now_ns, cpu, task, receiver, vector);
             }
             _ => {}

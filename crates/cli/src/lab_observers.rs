@@ -9,11 +9,11 @@ use std::{
 
 use unspin_lab::{
     LabHost,
-    happening::{ExitReason, Happening, Observer},
     ids::{Cpu, Task},
+    trace_event::{ExitReason, Observer, TraceEvent},
 };
 use unspin_scenario::Scenario;
-use unspin_trace::{Cast, PerfettoWriter, Written};
+use unspin_trace::{PerfettoWriter, TraceIds, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
 pub const KINDS: [&str; 23] = [
@@ -43,38 +43,38 @@ pub const KINDS: [&str; 23] = [
 ];
 
 #[inline]
-const fn kind(what: &Happening) -> usize {
+const fn kind(what: &TraceEvent) -> usize {
     match what {
-        Happening::SwitchIn { .. } => 0,
-        Happening::SwitchOut { .. } => 1,
-        Happening::Wakeup { .. } => 2,
-        Happening::User => 3,
-        Happening::Kernel => 4,
-        Happening::LockAsked { .. } => 5,
-        Happening::LockTaken { .. } => 6,
-        Happening::LockReleased { .. } => 7,
-        Happening::PauseExit { .. } => 8,
-        Happening::YieldTo { result, .. } => {
+        TraceEvent::SwitchIn { .. } => 0,
+        TraceEvent::SwitchOut { .. } => 1,
+        TraceEvent::Wakeup { .. } => 2,
+        TraceEvent::User => 3,
+        TraceEvent::Kernel => 4,
+        TraceEvent::LockAsked { .. } => 5,
+        TraceEvent::LockTaken { .. } => 6,
+        TraceEvent::LockReleased { .. } => 7,
+        TraceEvent::PauseExit { .. } => 8,
+        TraceEvent::YieldTo { result, .. } => {
             if *result > 0 {
                 9
             } else {
                 10
             }
         }
-        Happening::Exit { reason } => match reason {
+        TraceEvent::Exit { reason } => match reason {
             ExitReason::Interrupt => 11,
             ExitReason::Halt => 12,
             ExitReason::Hypercall => 13,
             ExitReason::Apic => 14,
             ExitReason::PageFault => 22,
         },
-        Happening::Entry => 15,
-        Happening::IpiSent { .. } => 16,
-        Happening::InterruptTaken { .. } => 17,
-        Happening::InterruptDone => 18,
-        Happening::Halted => 19,
-        Happening::BorrowBegin { .. } => 20,
-        Happening::BorrowEnd { .. } => 21,
+        TraceEvent::Entry => 15,
+        TraceEvent::IpiSent { .. } => 16,
+        TraceEvent::InterruptTaken { .. } => 17,
+        TraceEvent::InterruptDone => 18,
+        TraceEvent::Halted => 19,
+        TraceEvent::BorrowBegin { .. } => 20,
+        TraceEvent::BorrowEnd { .. } => 21,
     }
 }
 
@@ -98,9 +98,9 @@ impl Counter {
 
 impl Observer for Counter {
     #[inline]
-    fn happened(&mut self, _: u64, cpu: Cpu, _: Option<Task>, what: Happening) {
+    fn on_event(&mut self, _: u64, cpu: Cpu, _: Option<Task>, what: TraceEvent) {
         self.kinds[kind(&what)] += 1;
-        if let Happening::SwitchIn { .. } = what {
+        if let TraceEvent::SwitchIn { .. } = what {
             self.switches[cpu.index()] += 1;
         }
     }
@@ -123,7 +123,7 @@ impl Traced {
         let cpus = host.topology.cpus();
         Ok(Traced {
             counter: Counter::new(cpus),
-            writer: PerfettoWriter::new(file, Cast::of(scenario, host)),
+            writer: PerfettoWriter::new(file, TraceIds::of(scenario, host)),
         })
     }
 
@@ -140,8 +140,8 @@ impl Traced {
 
 impl Observer for Traced {
     #[inline]
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
-        self.counter.happened(now_ns, cpu, task, what);
-        self.writer.happened(now_ns, cpu, task, what);
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
+        self.counter.on_event(now_ns, cpu, task, what);
+        self.writer.on_event(now_ns, cpu, task, what);
     }
 }

@@ -9,13 +9,13 @@ use unspin_events::{
 };
 use unspin_lab::{
     LabHost,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_recording::{Ended, Error, Options, Recording, Summary};
 use unspin_report::COMMIT;
 use unspin_scenario::Scenario;
-use unspin_trace::Cast;
+use unspin_trace::TraceIds;
 
 use crate::{
     lab_events::{HostEvents, thread},
@@ -64,8 +64,8 @@ impl Recorded {
     /// # Errors
     /// When it cannot be written, or holds one already.
     pub fn create(folder: &Path, scenario: &Scenario, host: &LabHost) -> Result<Recorded, Error> {
-        let cast = Cast::of(scenario, host);
-        let facts = facts(scenario, host, &cast);
+        let trace_ids = TraceIds::of(scenario, host);
+        let facts = facts(scenario, host, &trace_ids);
         let recording = Recording::create(folder, facts, Options::default())?;
         let sink = Rc::new(RefCell::new(Sink {
             recording: Some(recording),
@@ -76,7 +76,7 @@ impl Recorded {
         let forward: Forward = Box::new(move |event| into.borrow_mut().take(event));
         Ok(Recorded {
             counter: Counter::new(host.topology.cpus()),
-            events: HostEvents::new(&cast, forward),
+            events: HostEvents::new(&trace_ids, forward),
             sink,
         })
     }
@@ -103,14 +103,14 @@ impl Recorded {
 }
 
 impl Observer for Recorded {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
-        self.counter.happened(now_ns, cpu, task, what);
-        self.events.happened(now_ns, cpu, task, what);
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
+        self.counter.on_event(now_ns, cpu, task, what);
+        self.events.on_event(now_ns, cpu, task, what);
     }
 }
 
 /// What the lab knows that an observer of a real host would have to find out. Times begin at 0.
-fn facts(scenario: &Scenario, host: &LabHost, cast: &Cast) -> Facts {
+fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds) -> Facts {
     let module = match host.vendor {
         unspin_policy::Vendor::Amd => ("kvm_amd", "pause_filter_count", "pause_filter_thresh"),
         unspin_policy::Vendor::Intel => ("kvm_intel", "ple_window", "ple_gap"),
@@ -123,7 +123,7 @@ fn facts(scenario: &Scenario, host: &LabHost, cast: &Cast) -> Facts {
     let parameters = parameters.map(|(name, value)| (name.to_owned(), Some(value)));
     Facts {
         commit: COMMIT.to_owned(),
-        machine: format!("the lab: {} pCPUs, simulated", cast.cpus),
+        machine: format!("the lab: {} pCPUs, simulated", trace_ids.cpus),
         begin: BeginTime::default(),
         kvm: KvmFacts {
             module: Some(name.to_owned()),
@@ -136,7 +136,7 @@ fn facts(scenario: &Scenario, host: &LabHost, cast: &Cast) -> Facts {
             seed: scenario.seed,
         }),
         vms: (0u32..)
-            .zip(&cast.vms)
+            .zip(&trace_ids.vms)
             .map(|(vm, name)| VmFacts {
                 vm,
                 name: Some(name.clone()),
@@ -144,7 +144,7 @@ fn facts(scenario: &Scenario, host: &LabHost, cast: &Cast) -> Facts {
             })
             .collect(),
         tasks: (0u32..)
-            .zip(&cast.tasks)
+            .zip(&trace_ids.tasks)
             .map(|(task, entry)| TaskFacts {
                 thread: thread(Task(task)),
                 comm: entry.name.clone(),

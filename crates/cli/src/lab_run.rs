@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use unspin_lab::{Lab, Outcome, RunError, happening::Observer, run as run_world};
+use unspin_lab::{Lab, Outcome, RunError, run as run_world, trace_event::Observer};
 use unspin_scenario::{Length, Scenario, format_duration};
 
 use crate::{

@@ -129,7 +129,7 @@ pub fn rows(
             cpus.into(),
             outcome.end_ns,
             outcome.window_ns,
-            outcome.happenings,
+            outcome.trace_events,
             outcome.operations(Some(vm as u32)),
             most(|counts| counts.statistics.longest_wait_ns),
             most(|counts| counts.times.longest_wait_ns),

@@ -147,8 +147,8 @@ fn of_run(scenario: &Scenario, lab: &Lab, ran: &Ran) -> Table {
         outcome.end_ns.into(),
         outcome.window_ns.into(),
         (wall_ns as f64).into(),
-        outcome.happenings.into(),
-        rate(outcome.happenings, wall_ns),
+        outcome.trace_events.into(),
+        rate(outcome.trace_events, wall_ns),
         rate(acquisitions, wall_ns),
         peak_resident_bytes().into(),
     ]);

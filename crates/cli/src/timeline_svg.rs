@@ -17,7 +17,7 @@ use crate::{
 
 const LEFT: f64 = 90.0;
 const WIDTH: f64 = 1_000.0;
-const LANE: f64 = 30.0;
+const ROW: f64 = 30.0;
 const BAR: f64 = 20.0;
 /// Before the window, so that everybody's place is known where it begins; nanoseconds.
 const LEAD_NS: u64 = 1_000_000_000;
@@ -89,12 +89,12 @@ struct Picture {
 impl Picture {
     fn draw(&self, source: &Source, explanation: &Explanation, events: &[Event]) -> String {
         let mut body = String::new();
-        let mut lane = 1.0;
+        let mut row = 1.0;
         for (&vm, of) in &explanation.vms {
             let presence: BTreeMap<u16, Presence> = presence::of_vm(vm, events);
             for (vcpu, presence) in presence {
-                let y = lane * LANE;
-                lane += 1.0;
+                let y = row * ROW;
+                row += 1.0;
                 let name = words::vm_name(&source.facts, vm);
                 let _ = writeln!(
                     body,
@@ -110,7 +110,7 @@ impl Picture {
                 }
             }
         }
-        self.frame(&body, lane)
+        self.frame(&body, row)
     }
 
     /// Light where it had a CPU, a thin dark line where it could have used one; nothing where it slept.
@@ -154,8 +154,8 @@ impl Picture {
         );
     }
 
-    fn frame(&self, body: &str, lanes: f64) -> String {
-        let (width, bottom) = (LEFT + WIDTH + 20.0, (lanes + 1.0) * LANE);
+    fn frame(&self, body: &str, rows: f64) -> String {
+        let (width, bottom) = (LEFT + WIDTH + 20.0, (rows + 1.0) * ROW);
         let height = bottom + 60.0;
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" \

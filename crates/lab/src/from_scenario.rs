@@ -13,9 +13,9 @@ use crate::{
     LabHost, Paravirtual, SpinTurns, SteeringModel, World,
     costs::Costs,
     error::LabError,
-    happening::Observer,
     scheduler::{HostScheduler, Steer, from_name, names::NameError},
     topology::Topology,
+    trace_event::Observer,
 };
 
 /// The host scheduler of a scenario that names none: the kernel's newest.

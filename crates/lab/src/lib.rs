@@ -7,12 +7,12 @@ pub mod engine;
 mod error;
 mod from_scenario;
 mod guest;
-pub mod happening;
 pub mod ids;
 mod outcome;
 pub mod random;
 pub mod scheduler;
 pub mod topology;
+pub mod trace_event;
 mod world;
 
 pub use error::LabError;

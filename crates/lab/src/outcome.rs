@@ -6,8 +6,8 @@ use unspin_scenario::{Length, Scenario};
 use crate::{
     RunError, TaskTimes, VcpuStatistics, World,
     engine::NEVER_NS,
-    happening::Observer,
     ids::{Cpu, Task},
+    trace_event::Observer,
 };
 
 /// What a run came to.
@@ -18,7 +18,7 @@ pub struct Outcome {
     /// Of it the window that rates are of: without the warm-up, ns.
     pub window_ns: u64,
     /// Changes of the state of a vCPU, pCPU, lock or timer.
-    pub happenings: u64,
+    pub trace_events: u64,
     /// All vCPUs, by VM and number.
     pub vcpus: Vec<VcpuOutcome>,
     /// Busy and idle time of each pCPU in the whole run, ns.
@@ -112,7 +112,7 @@ pub fn run<O: Observer>(
     Ok(Outcome {
         end_ns: world.now_ns(),
         window_ns: world.now_ns() - scenario.warm_up_ns,
-        happenings: world.happenings(),
+        trace_events: world.trace_events(),
         vcpus: vcpus.collect(),
         cpus: (0..world.cpus())
             .map(|cpu| world.cpu_times(Cpu(cpu)))

@@ -42,7 +42,7 @@ fn stopping_to_look_changes_nothing() {
             .map(|vcpu| (vcpu.task, vcpu.after.statistics))
             .collect();
         assert_eq!(at_once, stopped, "{table}");
-        assert_eq!(world.happenings(), outcome.happenings, "{table}");
+        assert_eq!(world.trace_events(), outcome.trace_events, "{table}");
         assert_eq!(
             (outcome.end_ns, outcome.window_ns),
             (30_000_000, 23_000_000)

@@ -7,9 +7,9 @@ use std::{cell::Cell, rc::Rc};
 
 use unspin_lab::{
     Lab, Outcome,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     run,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_scenario::Scenario;
 
@@ -68,30 +68,30 @@ struct Watcher {
 }
 
 impl Observer for Watcher {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, _: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, _: Option<Task>, what: TraceEvent) {
         let here = &mut self.cpus[cpu.index()];
         match what {
             // A grant that is passed on ends where its vCPU leaves; who goes on with a turn of its own has ended it before.
-            Happening::SwitchOut { .. } => {
+            TraceEvent::SwitchOut { .. } => {
                 here.was_granted = here.granted || here.ended_ns == Some(now_ns);
             }
-            Happening::SwitchIn { .. } => {
+            TraceEvent::SwitchIn { .. } => {
                 *here = Here {
                     began_ns: now_ns,
                     was_granted: here.was_granted,
                     ..Here::default()
                 };
             }
-            Happening::BorrowBegin { .. } if here.began_ns == now_ns => {
+            TraceEvent::BorrowBegin { .. } if here.began_ns == now_ns => {
                 let passed_on = u32::from(here.was_granted);
                 let so_far = self.counted.passed_on.get();
                 self.counted.passed_on.set(so_far + passed_on);
             }
-            Happening::BorrowBegin { .. } => {
+            TraceEvent::BorrowBegin { .. } => {
                 here.granted = true;
                 self.counted.grants.set(self.counted.grants.get() + 1);
             }
-            Happening::BorrowEnd { .. } if here.granted => {
+            TraceEvent::BorrowEnd { .. } if here.granted => {
                 here.granted = false;
                 here.ended_ns = Some(now_ns);
             }

@@ -9,10 +9,10 @@ mod common;
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Lock, Task},
     scheduler::{RoundRobin, from_name},
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -24,8 +24,8 @@ const FOREVER: u32 = u32::MAX;
 struct Order(Vec<(u64, Lock, Option<Task>)>);
 
 impl Observer for Order {
-    fn happened(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: Happening) {
-        if let Happening::LockTaken { lock } = what {
+    fn on_event(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: TraceEvent) {
+        if let TraceEvent::LockTaken { lock } = what {
             self.0.push((now_ns, lock, task));
         }
     }

@@ -6,10 +6,10 @@
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::from_name,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{AppleRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -21,8 +21,8 @@ const SECOND: u64 = 1_000_000_000;
 struct Windows(Vec<u32>);
 
 impl Observer for Windows {
-    fn happened(&mut self, _: u64, _: Cpu, _: Option<Task>, what: Happening) {
-        if let Happening::PauseExit { window } = what {
+    fn on_event(&mut self, _: u64, _: Cpu, _: Option<Task>, what: TraceEvent) {
+        if let TraceEvent::PauseExit { window } = what {
             self.0.push(window);
         }
     }

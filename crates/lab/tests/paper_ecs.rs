@@ -6,10 +6,10 @@
 use unspin_lab::{
     LabHost, VcpuStatistics, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::RoundRobin,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::ECS_EXTRA_NS;
 use unspin_scenario::Scenario;
@@ -29,18 +29,18 @@ struct Extra {
 }
 
 impl Observer for Extra {
-    fn happened(&mut self, now_ns: u64, _: Cpu, _: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, _: Cpu, _: Option<Task>, what: TraceEvent) {
         match what {
-            Happening::BorrowBegin { .. } => {
+            TraceEvent::BorrowBegin { .. } => {
                 self.begun_ns = Some(now_ns);
                 self.in_this_turn += 1;
                 self.most_in_a_turn = self.most_in_a_turn.max(self.in_this_turn);
             }
-            Happening::BorrowEnd { .. } => {
+            TraceEvent::BorrowEnd { .. } => {
                 let begun_ns = self.begun_ns.take().expect("it began");
                 self.lengths_ns.push(now_ns - begun_ns);
             }
-            Happening::SwitchIn { .. } => self.in_this_turn = 0,
+            TraceEvent::SwitchIn { .. } => self.in_this_turn = 0,
             _ => {}
         }
     }

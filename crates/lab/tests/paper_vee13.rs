@@ -8,9 +8,9 @@ use common::scripted::Scripted;
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -29,11 +29,11 @@ struct Stages {
 }
 
 impl Observer for Stages {
-    fn happened(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: TraceEvent) {
         let node = task.map_or(0, |task| task.0 + 1);
         match what {
-            Happening::LockTaken { .. } => self.taken.push((node, now_ns)),
-            Happening::LockReleased { .. } => self.released.push((node, now_ns)),
+            TraceEvent::LockTaken { .. } => self.taken.push((node, now_ns)),
+            TraceEvent::LockReleased { .. } => self.released.push((node, now_ns)),
             _ => {}
         }
     }

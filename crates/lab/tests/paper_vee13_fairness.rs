@@ -8,10 +8,10 @@ mod common;
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::{RoundRobin, from_name},
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -66,12 +66,12 @@ impl Fairness {
 }
 
 impl Observer for Fairness {
-    fn happened(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, _: Cpu, task: Option<Task>, what: TraceEvent) {
         let place = task
             .map(Task::index)
             .filter(|task| *task < self.requests.len());
         match (what, place) {
-            (Happening::LockAsked { .. }, Some(asker)) => {
+            (TraceEvent::LockAsked { .. }, Some(asker)) => {
                 self.drawn += 1;
                 self.requests[asker] = Request {
                     asked_ns: now_ns,
@@ -80,14 +80,14 @@ impl Observer for Fairness {
                     ..Request::default()
                 };
             }
-            (Happening::LockTaken { .. }, Some(taker)) => self.taken(now_ns, taker),
-            (Happening::LockReleased { .. }, _) => {
+            (TraceEvent::LockTaken { .. }, Some(taker)) => self.taken(now_ns, taker),
+            (TraceEvent::LockReleased { .. }, _) => {
                 let hold_ns = now_ns - self.held_since_ns.take().unwrap_or(now_ns);
                 for waiter in self.requests.iter_mut().filter(|one| one.waits) {
                     waiter.longest_hold_ns = waiter.longest_hold_ns.max(hold_ns);
                 }
             }
-            (Happening::SwitchIn { task }, _) => {
+            (TraceEvent::SwitchIn { task }, _) => {
                 // "While it does not run, anybody may": the count begins when it runs again.
                 if let Some(request) = self.requests.get_mut(task.index()) {
                     (request.overtaken, request.longest_hold_ns) = (0, 0);

@@ -7,10 +7,10 @@
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::from_name,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -29,27 +29,27 @@ struct Yields {
 }
 
 impl Observer for Yields {
-    fn happened(&mut self, _: u64, _: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, _: u64, _: Cpu, task: Option<Task>, what: TraceEvent) {
         match what {
-            Happening::PauseExit { .. } => {
+            TraceEvent::PauseExit { .. } => {
                 self.exits += 1;
                 self.in_a_row += 1;
                 self.longest = self.longest.max(self.in_a_row);
                 self.open = None;
                 self.without_candidate += 1;
             }
-            Happening::YieldTo { target, result } if result > 0 => {
+            TraceEvent::YieldTo { target, result } if result > 0 => {
                 self.open = task.map(|spinner| (spinner, target));
                 self.without_candidate -= 1;
             }
-            Happening::SwitchIn { task } => {
+            TraceEvent::SwitchIn { task } => {
                 self.in_a_row = 0;
                 if let Some((_, target)) = self.open.take() {
                     self.success += u32::from(task == target);
                 }
             }
             // The spinner goes on: the scheduler chose it again.
-            Happening::Entry => {
+            TraceEvent::Entry => {
                 if let Some((spinner, _)) = self.open.filter(|(spinner, _)| task == Some(*spinner))
                 {
                     debug_assert_eq!(task, Some(spinner));

@@ -5,10 +5,10 @@
 use unspin_lab::{
     LabHost, SpinTurns, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::from_name,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{AppleRule, Vendor};
 use unspin_scenario::Scenario;
@@ -18,7 +18,7 @@ const SECOND: u64 = 1_000_000_000;
 struct Nobody;
 
 impl Observer for Nobody {
-    fn happened(&mut self, _: u64, _: Cpu, _: Option<Task>, _: Happening) {}
+    fn on_event(&mut self, _: u64, _: Cpu, _: Option<Task>, _: TraceEvent) {}
 }
 
 /// Twice as many vCPUs as pCPUs; KVM stops nobody.

@@ -8,10 +8,10 @@ use common::arranged::{Arranged, Path};
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::{Allowed, from_name, names::known_names},
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_scenario::Scenario;
 
@@ -136,10 +136,10 @@ struct Stays {
 }
 
 impl Observer for Stays {
-    fn happened(&mut self, now_ns: u64, _: Cpu, _: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, _: Cpu, _: Option<Task>, what: TraceEvent) {
         match what {
-            Happening::SwitchIn { .. } => self.since_ns = now_ns,
-            Happening::SwitchOut {
+            TraceEvent::SwitchIn { .. } => self.since_ns = now_ns,
+            TraceEvent::SwitchOut {
                 preempted: true, ..
             } => self.all.push(now_ns - self.since_ns),
             _ => {}

@@ -6,7 +6,7 @@ use std::io::Write;
 
 use unspin_lab::ids::{Cpu, Task};
 
-use crate::{lanes::runnable_track, output::Output};
+use crate::{output::Output, tracks::runnable_track};
 
 /// All pCPUs.
 pub struct Runnable {

@@ -4,14 +4,14 @@
 use std::io::Write;
 
 use unspin_lab::{
-    happening::Vector,
     ids::{Cpu, Task},
+    trace_event::Vector,
 };
 
 use crate::{
-    cast::Cast,
-    lanes::{Kind, Lanes, OneLane},
     output::{Label, Output, note, note_text},
+    trace_ids::TraceIds,
+    tracks::{Kind, OneTrack, Tracks},
 };
 
 /// Arrows to one receiver for one vector that are drawn before it handles them; later ones are not: a receiver that does not
@@ -21,8 +21,8 @@ const VECTORS: usize = 3;
 
 /// All interrupts.
 pub struct Interrupts {
-    /// An interrupt that interrupts a handler has the next lane; the guest of a lane is its depth.
-    lanes: Lanes<usize>,
+    /// An interrupt that interrupts a handler has the next track; the guest of a track is its depth.
+    tracks: Tracks<usize>,
     /// By task.
     depth: Vec<usize>,
     /// By receiver and vector: arrows under way.
@@ -32,7 +32,7 @@ pub struct Interrupts {
 impl Interrupts {
     pub fn new(tasks: usize) -> Interrupts {
         Interrupts {
-            lanes: Lanes::new(Kind::Interrupts, "interrupts", tasks),
+            tracks: Tracks::new(Kind::Interrupts, "interrupts", tasks),
             depth: vec![0; tasks],
             pending: (0..tasks).map(|_| Default::default()).collect(),
         }
@@ -41,7 +41,7 @@ impl Interrupts {
     pub fn sent<W: Write>(
         &mut self,
         out: &mut Output<W>,
-        cast: &Cast,
+        trace_ids: &TraceIds,
         now_ns: u64,
         track: u64,
         receiver: Task,
@@ -58,7 +58,7 @@ impl Interrupts {
         let label = Label {
             category: "ipi",
             name: &name,
-            notes: vec![note_text("receiver", &cast.task(receiver).name)],
+            notes: vec![note_text("receiver", &trace_ids.task(receiver).name)],
             flows,
             ..Label::default()
         };
@@ -73,7 +73,7 @@ impl Interrupts {
         vector: Vector,
     ) {
         let depth = &mut self.depth[task.index()];
-        let track = self.lanes.enter(out, task, *depth);
+        let track = self.tracks.enter(out, task, *depth);
         *depth += 1;
         let label = Label {
             category: "ipi",
@@ -88,14 +88,14 @@ impl Interrupts {
     pub fn done<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64, task: Task) {
         let depth = &mut self.depth[task.index()];
         *depth = depth.saturating_sub(1);
-        if let Some(track) = self.lanes.leave(task, *depth) {
+        if let Some(track) = self.tracks.leave(task, *depth) {
             out.slice_end(now_ns, track);
         }
     }
 
     /// Ends every slice. Arrows whose interrupt was never handled end in an instant at the receiver.
-    pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64, events: &mut OneLane) {
-        for (_, _, track) in self.lanes.leave_all() {
+    pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64, events: &mut OneTrack) {
+        for (_, _, track) in self.tracks.leave_all() {
             out.slice_end(now_ns, track);
         }
         for (receiver, vectors) in self.pending.iter_mut().enumerate() {

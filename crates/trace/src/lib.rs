@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab's timeline as a Perfetto trace (perfetto.dev): an observer in, a file out that ui.perfetto.dev and its
 //! trace_processor read. VMs are processes and vCPUs their threads, scheduled by native scheduler events; locks, modes and
-//! interrupts are slices on lanes below each vCPU; arrows lead from a lock's release to who got it and from an
+//! interrupts are slices on tracks below each vCPU; arrows lead from a lock's release to who got it and from an
 //! inter-processor interrupt to its handler.
 
-mod cast;
 mod counters;
 mod interrupts;
-mod lanes;
 mod locks;
 mod messages;
 mod modes;
 mod output;
 mod scheduling;
+mod trace_ids;
+mod tracks;
 mod writer;
 
-pub use cast::{Cast, LockEntry, TaskEntry};
+pub use trace_ids::{LockEntry, TaskEntry, TraceIds};
 pub use writer::{PerfettoWriter, Written};

@@ -6,15 +6,15 @@ use std::io::Write;
 use unspin_lab::ids::{Lock, Task};
 
 use crate::{
-    cast::Cast,
-    lanes::{Kind, Lanes, waiters_track},
     output::{Label, Output},
+    trace_ids::TraceIds,
+    tracks::{Kind, Tracks, waiters_track},
 };
 
 /// All locks.
 pub struct Locks {
-    /// Each lock that a task waits for or holds has a lane of its own.
-    lanes: Lanes<Lock>,
+    /// Each lock that a task waits for or holds has a track of its own.
+    tracks: Tracks<Lock>,
     locks: Vec<OneLock>,
 }
 
@@ -27,17 +27,17 @@ struct OneLock {
 }
 
 impl Locks {
-    pub fn new(cast: &Cast) -> Locks {
+    pub fn new(trace_ids: &TraceIds) -> Locks {
         Locks {
-            lanes: Lanes::new(Kind::Locks, "locks", cast.tasks.len()),
-            locks: cast.locks.iter().map(|_| OneLock::default()).collect(),
+            tracks: Tracks::new(Kind::Locks, "locks", trace_ids.tasks.len()),
+            locks: trace_ids.locks.iter().map(|_| OneLock::default()).collect(),
         }
     }
 
     pub fn asked<W: Write>(
         &mut self,
         out: &mut Output<W>,
-        cast: &Cast,
+        trace_ids: &TraceIds,
         now_ns: u64,
         task: Task,
         lock: Lock,
@@ -48,15 +48,15 @@ impl Locks {
         }
         one.waiting.push(task);
         out.counter(now_ns, waiters_track(lock), one.waiting.len() as i64);
-        let track = self.lanes.enter(out, task, lock);
-        let name = format!("wait {}", cast.lock(lock).name);
+        let track = self.tracks.enter(out, task, lock);
+        let name = format!("wait {}", trace_ids.lock(lock).name);
         out.slice_begin(now_ns, track, label(&name));
     }
 
     pub fn taken<W: Write>(
         &mut self,
         out: &mut Output<W>,
-        cast: &Cast,
+        trace_ids: &TraceIds,
         now_ns: u64,
         task: Task,
         lock: Lock,
@@ -68,15 +68,15 @@ impl Locks {
         let track = match remove(&mut one.waiting, task) {
             true => {
                 out.counter(now_ns, waiters_track(lock), one.waiting.len() as i64);
-                let track = self.lanes.find(task, lock);
+                let track = self.tracks.find(task, lock);
                 track.inspect(|track| out.slice_end(now_ns, *track))
             }
             false => None,
         };
         one.holding.push(task);
         let handover = one.handover.take();
-        let track = track.unwrap_or_else(|| self.lanes.enter(out, task, lock));
-        let name = format!("hold {}", cast.lock(lock).name);
+        let track = track.unwrap_or_else(|| self.tracks.enter(out, task, lock));
+        let name = format!("hold {}", trace_ids.lock(lock).name);
         let label = Label {
             flows_end: handover.into_iter().collect(),
             ..label(&name)
@@ -89,7 +89,7 @@ impl Locks {
         if !remove(&mut one.holding, task) {
             return;
         }
-        let Some(track) = self.lanes.leave(task, lock) else {
+        let Some(track) = self.tracks.leave(task, lock) else {
             return;
         };
         let mut flows = Vec::new();
@@ -107,7 +107,7 @@ impl Locks {
 
     /// Ends every slice. An arrow whose lock nobody took yet ends at one who waits for it.
     pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64) {
-        for (task, lock, track) in self.lanes.leave_all() {
+        for (task, lock, track) in self.tracks.leave_all() {
             let one = &mut self.locks[lock.index()];
             let waits = one.waiting.contains(&task);
             let handover = waits.then(|| one.handover.take()).flatten();

@@ -3,16 +3,16 @@
 
 use std::io::Write;
 
-use unspin_lab::{happening::ExitReason, ids::Task};
+use unspin_lab::{ids::Task, trace_event::ExitReason};
 
 use crate::{
-    lanes::{Kind, OneLane},
     output::{Label, Output},
+    tracks::{Kind, OneTrack},
 };
 
 /// All tasks.
 pub struct Modes {
-    lane: OneLane,
+    tracks: OneTrack,
     tasks: Vec<Mode>,
 }
 
@@ -45,7 +45,7 @@ pub enum Change {
 impl Modes {
     pub fn new(tasks: usize) -> Modes {
         Modes {
-            lane: OneLane::new(Kind::Mode, "mode", tasks),
+            tracks: OneTrack::new(Kind::Mode, "mode", tasks),
             tasks: vec![Mode::default(); tasks],
         }
     }
@@ -81,7 +81,7 @@ impl Modes {
             return;
         }
         let ended = std::mem::replace(&mut mode.shown, wanted).is_some();
-        let track = self.lane.track(out, task);
+        let track = self.tracks.track(out, task);
         if ended {
             out.slice_end(now_ns, track);
         }

@@ -6,9 +6,9 @@ use std::io::Write;
 use unspin_lab::ids::{Cpu, Task};
 
 use crate::{
-    cast::Cast,
     messages::{FtraceEvent, SchedSwitch, SchedWaking},
     output::Output,
+    trace_ids::TraceIds,
 };
 
 /// Events kept back for all pCPUs together, some 3 MB, before they are written as one bundle for each.
@@ -44,8 +44,8 @@ impl Scheduling {
         }
     }
 
-    pub fn switch_in(&mut self, cast: &Cast, now_ns: u64, cpu: Cpu, task: Task) {
-        self.settle(cast, now_ns, cpu);
+    pub fn switch_in(&mut self, trace_ids: &TraceIds, now_ns: u64, cpu: Cpu, task: Task) {
+        self.settle(trace_ids, now_ns, cpu);
         let one = &mut self.cpus[cpu.index()];
         let previous = match one.leaving.take() {
             Some((_, previous, state)) => Some((previous, state)),
@@ -53,18 +53,18 @@ impl Scheduling {
             None => one.running.map(|previous| (previous, RUNNING)),
         };
         one.running = Some(task);
-        self.switch(cast, now_ns, cpu, previous, Some(task));
+        self.switch(trace_ids, now_ns, cpu, previous, Some(task));
     }
 
     pub fn switch_out(
         &mut self,
-        cast: &Cast,
+        trace_ids: &TraceIds,
         (now_ns, cpu): (u64, Cpu),
         task: Task,
         runnable: bool,
         preempted: bool,
     ) {
-        self.settle(cast, now_ns, cpu);
+        self.settle(trace_ids, now_ns, cpu);
         let state = match (runnable, preempted) {
             (true, true) => PREEMPTED,
             (true, false) => RUNNING,
@@ -76,15 +76,21 @@ impl Scheduling {
         }
     }
 
-    pub fn waking(&mut self, cast: &Cast, (now_ns, cpu): (u64, Cpu), task: Task, target: Cpu) {
-        self.settle(cast, now_ns, cpu);
+    pub fn waking(
+        &mut self,
+        trace_ids: &TraceIds,
+        (now_ns, cpu): (u64, Cpu),
+        task: Task,
+        target: Cpu,
+    ) {
+        self.settle(trace_ids, now_ns, cpu);
         let waker = self.cpus[cpu.index()].running;
         let event = FtraceEvent {
             timestamp: Some(now_ns),
-            pid: Some(waker.map_or(0, |waker| cast.thread(waker) as u32)),
+            pid: Some(waker.map_or(0, |waker| trace_ids.thread(waker) as u32)),
             sched_waking: Some(SchedWaking {
-                comm: Some(cast.task(task).name.clone()),
-                pid: Some(cast.thread(task)),
+                comm: Some(trace_ids.task(task).name.clone()),
+                pid: Some(trace_ids.thread(task)),
                 prio: Some(DEFAULT_PRIO),
                 success: Some(1),
                 target_cpu: Some(target.0 as i32),
@@ -95,23 +101,23 @@ impl Scheduling {
     }
 
     /// Who left before now left for idle.
-    fn settle(&mut self, cast: &Cast, now_ns: u64, cpu: Cpu) {
+    fn settle(&mut self, trace_ids: &TraceIds, now_ns: u64, cpu: Cpu) {
         let leaving = &mut self.cpus[cpu.index()].leaving;
         if let Some((then_ns, task, state)) = leaving.take_if(|(then_ns, ..)| *then_ns < now_ns) {
-            self.switch(cast, then_ns, cpu, Some((task, state)), None);
+            self.switch(trace_ids, then_ns, cpu, Some((task, state)), None);
         }
     }
 
     fn switch(
         &mut self,
-        cast: &Cast,
+        trace_ids: &TraceIds,
         now_ns: u64,
         cpu: Cpu,
         previous: Option<(Task, i64)>,
         next: Option<Task>,
     ) {
         let idle = || (format!("swapper/{}", cpu.0), 0);
-        let named = |task| (cast.task(task).name.clone(), cast.thread(task));
+        let named = |task| (trace_ids.task(task).name.clone(), trace_ids.thread(task));
         let (prev_comm, prev_pid) = previous.map_or_else(idle, |(task, _)| named(task));
         let (next_comm, next_pid) = next.map_or_else(idle, named);
         let event = FtraceEvent {
@@ -153,13 +159,13 @@ impl Scheduling {
     }
 
     /// Everybody leaves, still willing to run, and all is written.
-    pub fn finish<W: Write>(&mut self, cast: &Cast, now_ns: u64, out: &mut Output<W>) {
+    pub fn finish<W: Write>(&mut self, trace_ids: &TraceIds, now_ns: u64, out: &mut Output<W>) {
         for index in 0..self.cpus.len() {
             let cpu = Cpu(index as u32);
             let one = &mut self.cpus[index];
             let running = one.running.take().map(|task| (now_ns, task, RUNNING));
             if let Some((then_ns, task, state)) = one.leaving.take().or(running) {
-                self.switch(cast, then_ns, cpu, Some((task, state)), None);
+                self.switch(trace_ids, then_ns, cpu, Some((task, state)), None);
             }
         }
         self.write(out);

@@ -4,15 +4,13 @@
 use std::io::{self, Write};
 
 use unspin_lab::{
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
+    trace_event::{Observer, TraceEvent},
 };
 
 use crate::{
-    cast::Cast,
     counters::Runnable,
     interrupts::Interrupts,
-    lanes::{Kind, OneLane, process_track, runnable_track, thread_track, waiters_track},
     locks::Locks,
     messages::{
         CounterDescriptor, Process, ProcessDescriptor, ProcessTree, SEQ_INCREMENTAL_STATE_CLEARED,
@@ -21,6 +19,8 @@ use crate::{
     modes::{Change, Modes, exit_word},
     output::{Label, Output, TRACKS_SEQUENCE, note, note_text},
     scheduling::{RELEASE, Scheduling},
+    trace_ids::TraceIds,
+    tracks::{Kind, OneTrack, process_track, runnable_track, thread_track, waiters_track},
 };
 
 /// Writes what happens as a Perfetto trace, as it happens; what it keeps is bounded by who appears, a few megabytes more.
@@ -28,17 +28,17 @@ use crate::{
 /// Times must not go back. An error of the sink is kept and comes out of [`PerfettoWriter::finish`].
 ///
 /// # Panics
-/// When somebody appears who is not in the cast.
+/// When somebody appears who has no id in the trace.
 pub struct PerfettoWriter<W: Write> {
-    cast: Cast,
+    trace_ids: TraceIds,
     out: Output<W>,
     scheduling: Scheduling,
     locks: Locks,
     interrupts: Interrupts,
     modes: Modes,
-    borrowed: OneLane,
+    borrowed: OneTrack,
     borrows: Vec<bool>,
-    events: OneLane,
+    events: OneTrack,
     runnable: Runnable,
     unattributed: u64,
 }
@@ -50,27 +50,27 @@ pub struct Written {
     pub packets: u64,
     /// Size of the trace.
     pub bytes: u64,
-    /// Happenings of a vCPU that came without a current task: they are not in the trace.
+    /// Events of a vCPU that came without a current task: they are not in the trace.
     pub unattributed: u64,
 }
 
 impl<W: Write> PerfettoWriter<W> {
     /// Begins a trace with everybody's name.
-    pub fn new(sink: W, cast: Cast) -> PerfettoWriter<W> {
-        let tasks = cast.tasks.len();
+    pub fn new(sink: W, trace_ids: TraceIds) -> PerfettoWriter<W> {
+        let tasks = trace_ids.tasks.len();
         let mut out = Output::new(sink);
-        introduce(&mut out, &cast);
+        introduce(&mut out, &trace_ids);
         PerfettoWriter {
-            scheduling: Scheduling::new(cast.cpus),
-            locks: Locks::new(&cast),
+            scheduling: Scheduling::new(trace_ids.cpus),
+            locks: Locks::new(&trace_ids),
             interrupts: Interrupts::new(tasks),
             modes: Modes::new(tasks),
-            borrowed: OneLane::new(Kind::Borrowed, "borrowed time", tasks),
+            borrowed: OneTrack::new(Kind::Borrowed, "borrowed time", tasks),
             borrows: vec![false; tasks],
-            events: OneLane::new(Kind::Events, "events", tasks),
-            runnable: Runnable::new(cast.cpus, tasks),
+            events: OneTrack::new(Kind::Events, "events", tasks),
+            runnable: Runnable::new(trace_ids.cpus, tasks),
             unattributed: 0,
-            cast,
+            trace_ids,
             out,
         }
     }
@@ -87,7 +87,8 @@ impl<W: Write> PerfettoWriter<W> {
         for task in 0..self.borrows.len() {
             self.borrow(now_ns, Task(task as u32), false);
         }
-        self.scheduling.finish(&self.cast, now_ns, &mut self.out);
+        self.scheduling
+            .finish(&self.trace_ids, now_ns, &mut self.out);
         let (sink, packets, bytes) = self.out.finish()?;
         let written = Written {
             packets,
@@ -98,75 +99,76 @@ impl<W: Write> PerfettoWriter<W> {
     }
 
     /// What concerns the scheduler; false: it does not.
-    fn scheduled(&mut self, now_ns: u64, cpu: Cpu, what: Happening) -> bool {
-        let (cast, out) = (&self.cast, &mut self.out);
+    fn scheduled(&mut self, now_ns: u64, cpu: Cpu, what: TraceEvent) -> bool {
+        let (trace_ids, out) = (&self.trace_ids, &mut self.out);
         match what {
-            Happening::SwitchIn { task } => {
-                self.scheduling.switch_in(cast, now_ns, cpu, task);
+            TraceEvent::SwitchIn { task } => {
+                self.scheduling.switch_in(trace_ids, now_ns, cpu, task);
                 self.runnable.moves(out, now_ns, task, Some(cpu));
                 self.modes.change(out, now_ns, task, Change::Runs(true));
             }
-            Happening::SwitchOut {
+            TraceEvent::SwitchOut {
                 task,
                 runnable,
                 preempted,
             } => {
                 let place = (now_ns, cpu);
                 self.scheduling
-                    .switch_out(cast, place, task, runnable, preempted);
+                    .switch_out(trace_ids, place, task, runnable, preempted);
                 self.runnable
                     .moves(out, now_ns, task, runnable.then_some(cpu));
                 self.modes.change(out, now_ns, task, Change::Runs(false));
             }
-            Happening::Wakeup { task, target } => {
-                self.scheduling.waking(cast, (now_ns, cpu), task, target);
+            TraceEvent::Wakeup { task, target } => {
+                self.scheduling
+                    .waking(trace_ids, (now_ns, cpu), task, target);
                 self.runnable.moves(out, now_ns, task, Some(target));
                 self.modes.change(out, now_ns, task, Change::Halts(false));
             }
-            Happening::BorrowBegin { task } => self.borrow(now_ns, task, true),
-            Happening::BorrowEnd { task } => self.borrow(now_ns, task, false),
+            TraceEvent::BorrowBegin { task } => self.borrow(now_ns, task, true),
+            TraceEvent::BorrowEnd { task } => self.borrow(now_ns, task, false),
             _ => return false,
         }
         true
     }
 
     /// What a vCPU does.
-    fn did(&mut self, now_ns: u64, cpu: Cpu, task: Task, what: Happening) {
-        let (cast, out) = (&self.cast, &mut self.out);
+    fn did(&mut self, now_ns: u64, cpu: Cpu, task: Task, what: TraceEvent) {
+        let (trace_ids, out) = (&self.trace_ids, &mut self.out);
         let mut mode = |change| self.modes.change(out, now_ns, task, change);
         match what {
-            Happening::User => mode(Change::Inside("user")),
-            Happening::Kernel => mode(Change::Inside("kernel")),
-            Happening::Exit { reason } => mode(Change::Outside(exit_word(reason))),
-            Happening::Entry => mode(Change::Entered),
-            Happening::Halted => mode(Change::Halts(true)),
-            Happening::PauseExit { window } => {
+            TraceEvent::User => mode(Change::Inside("user")),
+            TraceEvent::Kernel => mode(Change::Inside("kernel")),
+            TraceEvent::Exit { reason } => mode(Change::Outside(exit_word(reason))),
+            TraceEvent::Entry => mode(Change::Entered),
+            TraceEvent::Halted => mode(Change::Halts(true)),
+            TraceEvent::PauseExit { window } => {
                 mode(Change::Outside("exit: pause"));
                 let notes = vec![note("window", window.into())];
                 self.event(now_ns, task, "pause-loop exit", notes);
             }
-            Happening::YieldTo { target, result } => {
-                let target = note_text("target", &cast.task(target).name);
+            TraceEvent::YieldTo { target, result } => {
+                let target = note_text("target", &trace_ids.task(target).name);
                 let notes = vec![target, note("result", result.into())];
                 self.event(now_ns, task, "yield_to", notes);
             }
-            Happening::LockAsked { lock } => self.locks.asked(out, cast, now_ns, task, lock),
-            Happening::LockTaken { lock } => self.locks.taken(out, cast, now_ns, task, lock),
-            Happening::LockReleased { lock } => self.locks.released(out, now_ns, task, lock),
-            Happening::IpiSent { receiver, vector } => {
+            TraceEvent::LockAsked { lock } => self.locks.asked(out, trace_ids, now_ns, task, lock),
+            TraceEvent::LockTaken { lock } => self.locks.taken(out, trace_ids, now_ns, task, lock),
+            TraceEvent::LockReleased { lock } => self.locks.released(out, now_ns, task, lock),
+            TraceEvent::IpiSent { receiver, vector } => {
                 let track = self.events.track(out, task);
                 self.interrupts
-                    .sent(out, cast, now_ns, track, receiver, vector);
+                    .sent(out, trace_ids, now_ns, track, receiver, vector);
             }
-            Happening::InterruptTaken { vector } => {
+            TraceEvent::InterruptTaken { vector } => {
                 self.interrupts.taken(out, (now_ns, cpu), task, vector);
             }
-            Happening::InterruptDone => self.interrupts.done(out, now_ns, task),
-            Happening::SwitchIn { .. }
-            | Happening::SwitchOut { .. }
-            | Happening::Wakeup { .. }
-            | Happening::BorrowBegin { .. }
-            | Happening::BorrowEnd { .. } => {}
+            TraceEvent::InterruptDone => self.interrupts.done(out, now_ns, task),
+            TraceEvent::SwitchIn { .. }
+            | TraceEvent::SwitchOut { .. }
+            | TraceEvent::Wakeup { .. }
+            | TraceEvent::BorrowBegin { .. }
+            | TraceEvent::BorrowEnd { .. } => {}
         }
     }
 
@@ -206,7 +208,7 @@ impl<W: Write> PerfettoWriter<W> {
 }
 
 impl<W: Write> Observer for PerfettoWriter<W> {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
         if self.scheduled(now_ns, cpu, what) {
             self.scheduling.write_some(&mut self.out);
             return;
@@ -219,13 +221,13 @@ impl<W: Write> Observer for PerfettoWriter<W> {
 }
 
 /// Names of processes, threads and counters, for the scheduler's events and for tracks.
-fn introduce<W: Write>(out: &mut Output<W>, cast: &Cast) {
-    let threads = cast.all_tasks().map(|(task, entry)| Thread {
-        tid: Some(cast.thread(task)),
+fn introduce<W: Write>(out: &mut Output<W>, trace_ids: &TraceIds) {
+    let threads = trace_ids.all_tasks().map(|(task, entry)| Thread {
+        tid: Some(trace_ids.thread(task)),
         name: Some(entry.name.clone()),
-        tgid: Some(cast.process(entry.vm)),
+        tgid: Some(trace_ids.process(entry.vm)),
     });
-    let processes = cast.processes().map(|(pid, name)| Process {
+    let processes = trace_ids.processes().map(|(pid, name)| Process {
         pid: Some(pid),
         cmdline: vec![name.to_owned()],
     });
@@ -251,11 +253,11 @@ fn introduce<W: Write>(out: &mut Output<W>, cast: &Cast) {
         trusted_packet_sequence_id: Some(TRACKS_SEQUENCE),
         ..TracePacket::default()
     });
-    introduce_tracks(out, cast);
+    introduce_tracks(out, trace_ids);
 }
 
-fn introduce_tracks<W: Write>(out: &mut Output<W>, cast: &Cast) {
-    for (index, (pid, name)) in cast.processes().enumerate() {
+fn introduce_tracks<W: Write>(out: &mut Output<W>, trace_ids: &TraceIds) {
+    for (index, (pid, name)) in trace_ids.processes().enumerate() {
         out.descriptor(TrackDescriptor {
             uuid: Some(process_track(unspin_lab::ids::Vm(index as u32))),
             process: Some(ProcessDescriptor {
@@ -265,22 +267,22 @@ fn introduce_tracks<W: Write>(out: &mut Output<W>, cast: &Cast) {
             ..TrackDescriptor::default()
         });
     }
-    for (task, entry) in cast.all_tasks() {
+    for (task, entry) in trace_ids.all_tasks() {
         out.descriptor(TrackDescriptor {
             uuid: Some(thread_track(task)),
             thread: Some(ThreadDescriptor {
-                pid: Some(cast.process(entry.vm)),
-                tid: Some(cast.thread(task).into()),
+                pid: Some(trace_ids.process(entry.vm)),
+                tid: Some(trace_ids.thread(task).into()),
                 thread_name: Some(entry.name.clone()),
             }),
             ..TrackDescriptor::default()
         });
     }
-    for cpu in (0..cast.cpus).map(Cpu) {
+    for cpu in (0..trace_ids.cpus).map(Cpu) {
         let name = format!("runnable, pCPU {}", cpu.0);
         counter(out, runnable_track(cpu), name, None);
     }
-    for (index, lock) in cast.locks.iter().enumerate() {
+    for (index, lock) in trace_ids.locks.iter().enumerate() {
         let track = waiters_track(unspin_lab::ids::Lock(index as u32));
         let name = format!("waiters, {}", lock.name);
         counter(out, track, name, lock.vm.map(process_track));

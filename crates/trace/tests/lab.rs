@@ -11,13 +11,13 @@ use common::Expected;
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::RoundRobin,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_scenario::Scenario;
-use unspin_trace::{Cast, PerfettoWriter};
+use unspin_trace::{PerfettoWriter, TraceIds};
 
 /// The writer, and a count of what it is told.
 struct Counting<W: Write> {
@@ -26,19 +26,19 @@ struct Counting<W: Write> {
 }
 
 impl<W: Write> Observer for Counting<W> {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
         let kind = match what {
-            Happening::SwitchIn { .. } => Some("switch_ins"),
-            Happening::Wakeup { .. } => Some("wakings"),
-            Happening::LockAsked { .. } => Some("waits"),
-            Happening::LockTaken { .. } => Some("holds"),
-            Happening::InterruptTaken { .. } => Some("interrupts"),
+            TraceEvent::SwitchIn { .. } => Some("switch_ins"),
+            TraceEvent::Wakeup { .. } => Some("wakings"),
+            TraceEvent::LockAsked { .. } => Some("waits"),
+            TraceEvent::LockTaken { .. } => Some("holds"),
+            TraceEvent::InterruptTaken { .. } => Some("interrupts"),
             _ => None,
         };
         if let Some(kind) = kind {
             *self.seen.entry(kind).or_default() += 1;
         }
-        self.writer.happened(now_ns, cpu, task, what);
+        self.writer.on_event(now_ns, cpu, task, what);
     }
 }
 
@@ -55,7 +55,7 @@ fn trace(lock: &str, cpus: u32, end_ns: u64) -> (Vec<u8>, Expected) {
         ..LabHost::new(Topology::flat(cpus).expect("a few pCPUs"))
     };
     let observer = Counting {
-        writer: PerfettoWriter::new(Vec::new(), Cast::of(&scenario, &host)),
+        writer: PerfettoWriter::new(Vec::new(), TraceIds::of(&scenario, &host)),
         seen: Expected::new(),
     };
     let scheduler = Box::new(RoundRobin::new(cpus, 1_000_000));

@@ -7,52 +7,52 @@ mod common;
 use std::path::PathBuf;
 
 use checker::{check, check_all, save};
-use common::{Expected, World, cast};
+use common::{Expected, World, trace_ids};
 use proptest::{
     prelude::*,
     strategy::ValueTree,
     test_runner::{Config, TestRunner},
 };
 use unspin_lab::{
-    happening::{Happening, Observer, Vector},
     ids::{Cpu, Lock, Task},
+    trace_event::{Observer, TraceEvent, Vector},
 };
 use unspin_trace::PerfettoWriter;
 
 /// Two vCPUs and a lock: the waiter is preempted, the lock handed to it, an interrupt sent, one never handled.
 fn scripted() -> (Vec<u8>, Expected) {
-    let mut writer = PerfettoWriter::new(Vec::new(), cast(2, 1, 2, 1));
+    let mut writer = PerfettoWriter::new(Vec::new(), trace_ids(2, 1, 2, 1));
     let (holder, waiter, lock) = (Task(0), Task(1), Lock(0));
     let script = [
         (
             1,
             0,
             None,
-            Happening::Wakeup {
+            TraceEvent::Wakeup {
                 task: holder,
                 target: Cpu(0),
             },
         ),
-        (1, 0, None, Happening::SwitchIn { task: holder }),
+        (1, 0, None, TraceEvent::SwitchIn { task: holder }),
         (
             2,
             1,
             None,
-            Happening::Wakeup {
+            TraceEvent::Wakeup {
                 task: waiter,
                 target: Cpu(1),
             },
         ),
-        (3, 1, None, Happening::SwitchIn { task: waiter }),
-        (3, 0, Some(holder), Happening::Kernel),
-        (4, 0, Some(holder), Happening::LockAsked { lock }),
-        (4, 0, Some(holder), Happening::LockTaken { lock }),
-        (5, 1, Some(waiter), Happening::LockAsked { lock }),
+        (3, 1, None, TraceEvent::SwitchIn { task: waiter }),
+        (3, 0, Some(holder), TraceEvent::Kernel),
+        (4, 0, Some(holder), TraceEvent::LockAsked { lock }),
+        (4, 0, Some(holder), TraceEvent::LockTaken { lock }),
+        (5, 1, Some(waiter), TraceEvent::LockAsked { lock }),
         (
             6,
             1,
             Some(waiter),
-            Happening::SwitchOut {
+            TraceEvent::SwitchOut {
                 task: waiter,
                 runnable: true,
                 preempted: true,
@@ -62,28 +62,28 @@ fn scripted() -> (Vec<u8>, Expected) {
             8,
             0,
             Some(holder),
-            Happening::IpiSent {
+            TraceEvent::IpiSent {
                 receiver: waiter,
                 vector: Vector::Shootdown,
             },
         ),
-        (9, 0, Some(holder), Happening::LockReleased { lock }),
-        (9, 1, None, Happening::SwitchIn { task: waiter }),
+        (9, 0, Some(holder), TraceEvent::LockReleased { lock }),
+        (9, 1, None, TraceEvent::SwitchIn { task: waiter }),
         (
             10,
             1,
             Some(waiter),
-            Happening::InterruptTaken {
+            TraceEvent::InterruptTaken {
                 vector: Vector::Shootdown,
             },
         ),
-        (11, 1, Some(waiter), Happening::InterruptDone),
-        (12, 1, Some(waiter), Happening::LockTaken { lock }),
+        (11, 1, Some(waiter), TraceEvent::InterruptDone),
+        (12, 1, Some(waiter), TraceEvent::LockTaken { lock }),
         (
             13,
             0,
             Some(holder),
-            Happening::IpiSent {
+            TraceEvent::IpiSent {
                 receiver: waiter,
                 vector: Vector::Reschedule,
             },
@@ -92,16 +92,16 @@ fn scripted() -> (Vec<u8>, Expected) {
             14,
             0,
             Some(holder),
-            Happening::SwitchOut {
+            TraceEvent::SwitchOut {
                 task: holder,
                 runnable: false,
                 preempted: false,
             },
         ),
-        (14, 0, None, Happening::SwitchIn { task: Task(2) }),
+        (14, 0, None, TraceEvent::SwitchIn { task: Task(2) }),
     ];
     for (now_ns, cpu, task, what) in script {
-        writer.happened(now_ns, Cpu(cpu), task, what);
+        writer.on_event(now_ns, Cpu(cpu), task, what);
     }
     let (trace, written) = writer.finish(20).expect("a Vec takes it");
     assert_eq!(written.bytes, trace.len() as u64);
@@ -142,7 +142,7 @@ fn drawn_worlds_are_decoded_as_they_happened() {
         .map(|number| {
             let tree = drawn.new_tree(&mut runner).expect("a world");
             let ((cpus, vms, vcpus, locks), choices) = tree.current();
-            let mut world = World::new(Vec::new(), cast(cpus, vms, vcpus, locks));
+            let mut world = World::new(Vec::new(), trace_ids(cpus, vms, vcpus, locks));
             choices.into_iter().for_each(|bits| world.step(bits));
             let (trace, written, expected) = world.finish();
             assert_eq!(written.unattributed, 0);
@@ -200,15 +200,15 @@ fn packet_bytes(trace: &[u8]) -> usize {
 #[test]
 fn a_receiver_that_never_runs_gets_so_many_arrows() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut writer = PerfettoWriter::new(Vec::new(), cast(1, 1, 2, 1));
+    let mut writer = PerfettoWriter::new(Vec::new(), trace_ids(1, 1, 2, 1));
     let (sender, receiver) = (Task(0), Task(1));
-    writer.happened(1, Cpu(0), None, Happening::SwitchIn { task: sender });
+    writer.on_event(1, Cpu(0), None, TraceEvent::SwitchIn { task: sender });
     for now_ns in 2..1_002 {
-        let sent = Happening::IpiSent {
+        let sent = TraceEvent::IpiSent {
             receiver,
             vector: Vector::Reschedule,
         };
-        writer.happened(now_ns, Cpu(0), Some(sender), sent);
+        writer.on_event(now_ns, Cpu(0), Some(sender), sent);
     }
     let (trace, _) = writer.finish(2_000).expect("a Vec takes it");
     let expected = Expected::from([("ipis", 64), ("instants", 1_001), ("switch_ins", 1)]);
@@ -226,8 +226,8 @@ fn an_error_of_the_sink_comes_out_at_the_end() {
             Ok(())
         }
     }
-    let mut writer = PerfettoWriter::new(Full, cast(1, 1, 1, 1));
-    writer.happened(1, Cpu(0), None, Happening::SwitchIn { task: Task(0) });
+    let mut writer = PerfettoWriter::new(Full, trace_ids(1, 1, 1, 1));
+    writer.on_event(1, Cpu(0), None, TraceEvent::SwitchIn { task: Task(0) });
     let error = writer.finish(2).err().map(|error| error.kind());
     assert_eq!(error, Some(std::io::ErrorKind::StorageFull));
 }
@@ -250,7 +250,7 @@ fn what_is_kept_is_bounded() {
             Ok(())
         }
     }
-    let mut world = World::new(Pieces::default(), cast(800, 100, 16, 4));
+    let mut world = World::new(Pieces::default(), trace_ids(800, 100, 16, 4));
     let mut bits = 0_u64;
     for _ in 0..600_000 {
         bits = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);

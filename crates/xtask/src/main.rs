@@ -6,6 +6,8 @@ mod mutants;
 mod repository;
 mod results;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Tasks for maintainers of unspin.
@@ -28,9 +30,19 @@ enum Task {
     },
 }
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> anyhow::Result<()> {
     let root = repository::root()?;
-    match Arguments::parse().task {
+    match task {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
     }

@@ -23,7 +23,7 @@ impl Hasher for Low {
     }
 }
 
-/// 128 bits of `bytes`: two lanes, each a chain of steps that lose nothing (xor, odd product, shift).
+/// 128 bits of `bytes`: two tracks, each a chain of steps that lose nothing (xor, odd product, shift).
 pub(super) fn hash(bytes: &[u8]) -> u128 {
     let (mut a, mut b) = (bytes.len() as u64, 0x243f_6a88_85a3_08d3_u64);
     for chunk in bytes.chunks(8) {

@@ -10,8 +10,8 @@ use crate::{
         memory::{Memory, Word},
         raw,
     },
-    happening::Observer,
     ids::Cpu,
+    trace_event::Observer,
 };
 
 impl<O: Observer> World<O> {

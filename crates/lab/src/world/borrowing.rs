@@ -7,8 +7,8 @@ use unspin_steering::Decision;
 use super::{World, vcpu::Then};
 use crate::{
     engine::NEVER_NS,
-    happening::{ExitReason, Happening, Observer},
     ids::Cpu,
+    trace_event::{ExitReason, Observer, TraceEvent},
 };
 
 impl<O: Observer> World<O> {
@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         } else {
             now_ns + model.look_period_ns
         };
-        self.tell(cpu, Happening::BorrowBegin { task });
+        self.tell(cpu, TraceEvent::BorrowBegin { task });
     }
 
     /// It does not any more, whoever runs next.
@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
             known.steered.owes_since_ns = None;
             known.borrowed = false;
             let task = known.task;
-            self.tell(cpu, Happening::BorrowEnd { task });
+            self.tell(cpu, TraceEvent::BorrowEnd { task });
         }
     }
 

@@ -20,10 +20,10 @@ use crate::{
     costs::Costs,
     engine::{NEVER_NS, SLOTS_MAX, WinnerTree},
     guest::{memory::Memory, port::Port, raw},
-    happening::Observer,
     ids::{Cpu, Group, Task},
     random::Random,
     scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
+    trace_event::Observer,
 };
 
 /// Why a scenario cannot be simulated.
@@ -88,7 +88,7 @@ impl<O: Observer> World<O> {
             vcpus: Vec::new(),
             vms: Vec::new(),
             observer,
-            happenings: 0,
+            trace_events: 0,
             unfinished: vcpus,
             host,
             seed: scenario.seed,

@@ -4,10 +4,10 @@
 use super::{World, pcpu::FULL_SPEED, task::State, vcpu::Base};
 use crate::{
     engine::NEVER_NS,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::Enqueue,
     topology::Distance,
+    trace_event::{Observer, TraceEvent},
 };
 
 impl<O: Observer> World<O> {
@@ -204,7 +204,7 @@ impl<O: Observer> World<O> {
 
     fn leave(&mut self, cpu: Cpu, task: Task, runnable: bool, preempted: bool) {
         self.borrow_end(cpu);
-        let what = Happening::SwitchOut {
+        let what = TraceEvent::SwitchOut {
             task,
             runnable,
             preempted,
@@ -263,7 +263,7 @@ impl<O: Observer> World<O> {
         let known = &mut self.tasks[task.index()];
         known.becomes(State::Running, now_ns);
         known.on = Some(cpu);
-        self.tell(cpu, Happening::SwitchIn { task });
+        self.tell(cpu, TraceEvent::SwitchIn { task });
         let switch_ns = u64::from(self.costs.switch_ns);
         if let Some(vcpu) = self.vcpu_on(cpu) {
             // It left its guest before it left its pCPU.
@@ -281,7 +281,7 @@ impl<O: Observer> World<O> {
         let cpu = self.scheduler.select_cpu(self.now_ns, task, waker);
         self.tasks[task.index()].becomes(State::Runnable, self.now_ns);
         let place = waker.unwrap_or(cpu);
-        self.tell(place, Happening::Wakeup { task, target: cpu });
+        self.tell(place, TraceEvent::Wakeup { task, target: cpu });
         if let Some(vcpu) = self.tasks[task.index()].vcpu {
             self.vcpus[vcpu as usize].marks.woken = true;
         }

@@ -6,8 +6,8 @@ use super::{
     vcpu::{Sending, Then},
 };
 use crate::{
-    happening::{ExitReason, Happening, Observer, Vector},
     ids::Cpu,
+    trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
 
 /// Receivers that one write to the x2APIC's ICR reaches.
@@ -23,7 +23,7 @@ impl<O: Observer> World<O> {
         work_ns: u32,
         then: Then,
     ) {
-        self.tell(cpu, Happening::Exit { reason });
+        self.tell(cpu, TraceEvent::Exit { reason });
         let exit_ns = self.costs.exit_ns;
         self.leave_guest(vcpu, exit_ns + work_ns, then);
     }
@@ -94,7 +94,7 @@ impl<O: Observer> World<O> {
     }
 
     fn enter(&mut self, cpu: Cpu, vcpu: usize) {
-        self.tell(cpu, Happening::Entry);
+        self.tell(cpu, TraceEvent::Entry);
         self.vcpus[vcpu].inside = true;
         self.vcpus[vcpu].ends_wait = false;
         self.tell_turns(vcpu);

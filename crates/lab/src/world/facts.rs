@@ -5,7 +5,7 @@ use unspin_policy::Where;
 use unspin_steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts};
 
 use super::{World, task::State};
-use crate::{happening::Observer, ids::Cpu};
+use crate::{ids::Cpu, trace_event::Observer};
 
 /// What a policy is told of modes (`policy/contract.h`).
 const USER: u32 = unspin_steering::UNSPIN_FACT_USER;

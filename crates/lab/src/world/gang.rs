@@ -5,8 +5,8 @@ use unspin_steering::Decision;
 
 use super::World;
 use crate::{
-    happening::Observer,
     ids::{Cpu, Task},
+    trace_event::Observer,
 };
 
 impl<O: Observer> World<O> {

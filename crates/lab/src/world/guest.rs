@@ -11,8 +11,8 @@ use super::{
 use crate::{
     engine::NEVER_NS,
     guest::{memory::Watcher, port::Request, raw},
-    happening::{ExitReason, Happening, Observer},
     ids::{Cpu, Lock},
+    trace_event::{ExitReason, Observer, TraceEvent},
 };
 
 impl<O: Observer> World<O> {
@@ -35,7 +35,7 @@ impl<O: Observer> World<O> {
             self.released(cpu, vcpu, lock);
         }
         if let Some(lock) = asked {
-            let what = Happening::LockAsked {
+            let what = TraceEvent::LockAsked {
                 lock: self.lock(vcpu, lock),
             };
             self.tell(cpu, what);
@@ -50,7 +50,7 @@ impl<O: Observer> World<O> {
     }
 
     fn released(&mut self, cpu: Cpu, vcpu: usize, lock: u32) {
-        let what = Happening::LockReleased {
+        let what = TraceEvent::LockReleased {
             lock: self.lock(vcpu, lock),
         };
         self.tell(cpu, what);
@@ -63,7 +63,7 @@ impl<O: Observer> World<O> {
     }
 
     fn taken(&mut self, cpu: Cpu, vcpu: usize, lock: u32) {
-        let what = Happening::LockTaken {
+        let what = TraceEvent::LockTaken {
             lock: self.lock(vcpu, lock),
         };
         self.tell(cpu, what);
@@ -119,7 +119,7 @@ impl<O: Observer> World<O> {
                 None
             }
             r::UNSPIN_LAB_USER => {
-                self.tell(cpu, Happening::User);
+                self.tell(cpu, TraceEvent::User);
                 self.vcpus[vcpu].user = true;
                 self.work(vcpu, request.first)
             }
@@ -219,7 +219,7 @@ impl<O: Observer> World<O> {
     pub(super) fn work_done(&mut self, cpu: Cpu, vcpu: usize) {
         if self.vcpus[vcpu].user {
             self.vcpus[vcpu].user = false;
-            self.tell(cpu, Happening::Kernel);
+            self.tell(cpu, TraceEvent::Kernel);
         }
         self.ask(cpu, vcpu, 0);
     }

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     engine::NEVER_NS,
     guest::port::Port,
-    happening::{ExitReason, Happening, Observer},
     ids::Cpu,
+    trace_event::{ExitReason, Observer, TraceEvent},
 };
 
 /// A guest task that does not have its vCPU.
@@ -53,8 +53,8 @@ impl<O: Observer> World<O> {
             _ => known.debt_ns += cost_ns,
         }
         match (was_user, known.user) {
-            (false, true) => self.tell(cpu, Happening::User),
-            (true, false) => self.tell(cpu, Happening::Kernel),
+            (false, true) => self.tell(cpu, TraceEvent::User),
+            (true, false) => self.tell(cpu, TraceEvent::Kernel),
             _ => {}
         }
         true
@@ -127,7 +127,7 @@ impl<O: Observer> World<O> {
         known.sleeps_until_ns = if told { NEVER_NS } else { at_ns };
         self.set_timer(vcpu);
         if !told {
-            self.tell(cpu, Happening::Halted);
+            self.tell(cpu, TraceEvent::Halted);
             self.block(cpu);
         }
     }

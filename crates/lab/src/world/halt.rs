@@ -4,8 +4,8 @@
 
 use super::{World, vcpu::Then};
 use crate::{
-    happening::{Happening, Observer},
     ids::Cpu,
+    trace_event::{Observer, TraceEvent},
 };
 
 /// `halt_poll_ns_grow_start`, and the factors `halt_poll_ns_grow` and `halt_poll_ns_shrink` (2 since 6.11), FACTS 1.4.
@@ -60,7 +60,7 @@ impl<O: Observer> World<O> {
     fn sleep(&mut self, cpu: Cpu, vcpu: usize) {
         self.vcpus[vcpu].statistics.halts += 1;
         self.enter_soon(vcpu);
-        self.tell(cpu, Happening::Halted);
+        self.tell(cpu, TraceEvent::Halted);
         self.block(cpu);
     }
 

@@ -4,8 +4,8 @@
 use super::{World, vcpu::Then};
 use crate::{
     engine::NEVER_NS,
-    happening::{ExitReason, Happening, Observer, Vector},
     ids::Cpu,
+    trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
 
 impl<O: Observer> World<O> {
@@ -13,7 +13,7 @@ impl<O: Observer> World<O> {
     pub(super) fn deliver(&mut self, from: Cpu, receiver: usize, vector: Vector) {
         let task = self.vcpus[receiver].task;
         if vector != Vector::Tick {
-            let what = Happening::IpiSent {
+            let what = TraceEvent::IpiSent {
                 receiver: task,
                 vector,
             };
@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
         let Some(vector) = self.vcpus[vcpu].pending.take() else {
             return false;
         };
-        self.tell(cpu, Happening::InterruptTaken { vector });
+        self.tell(cpu, TraceEvent::InterruptTaken { vector });
         let handler_ns = self.costs.handler_ns.into();
         self.vcpus[vcpu].handler = Some((vector, handler_ns));
         true
@@ -90,7 +90,7 @@ impl<O: Observer> World<O> {
             }
             Vector::Reschedule => {}
         }
-        self.tell(cpu, Happening::InterruptDone);
+        self.tell(cpu, TraceEvent::InterruptDone);
         // HLT returns once an interrupt has been handled.
         self.unblock(vcpu);
         if !self.take_interrupt(cpu, vcpu) {

@@ -38,10 +38,10 @@ use crate::{
     costs::Costs,
     engine::{NEVER_NS, WinnerTree},
     guest::{memory::Memory, raw},
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::HostScheduler,
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use pcpu::Pcpu;
 use task::TaskState;
@@ -87,7 +87,7 @@ pub struct World<O> {
     vms: Vec<VmState>,
     observer: O,
     /// Changes of state so far.
-    happenings: u64,
+    trace_events: u64,
     /// vCPUs whose turns are not done.
     unfinished: u32,
     host: LabHost,
@@ -102,15 +102,15 @@ impl<O: Observer> World<O> {
     }
 
     /// Changes of the state of a vCPU, pCPU, lock or timer so far.
-    pub fn happenings(&self) -> u64 {
-        self.happenings
+    pub fn trace_events(&self) -> u64 {
+        self.trace_events
     }
 
     #[inline]
-    fn tell(&mut self, cpu: Cpu, what: Happening) {
-        self.happenings += 1;
+    fn tell(&mut self, cpu: Cpu, what: TraceEvent) {
+        self.trace_events += 1;
         let task = self.cpus[cpu.index()].current;
-        self.observer.happened(self.now_ns, cpu, task, what);
+        self.observer.on_event(self.now_ns, cpu, task, what);
     }
 
     /// The vCPU that runs on that pCPU.

@@ -4,9 +4,9 @@
 use super::World;
 use crate::{
     engine::NEVER_NS,
-    happening::Observer,
     ids::{Cpu, Task},
     topology::Distance,
+    trace_event::Observer,
 };
 
 /// The speed of a pCPU whose core is its own.

@@ -7,8 +7,8 @@ use super::{
     vcpu::{Base, VcpuStatistics},
 };
 use crate::{
-    happening::Observer,
     ids::{Cpu, Task},
+    trace_event::Observer,
 };
 
 /// Simulated time without any turn done after which a run of turns is given up: longer than any wait that ends.

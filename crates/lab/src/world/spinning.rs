@@ -9,9 +9,9 @@ use unspin_policy::{
 
 use super::{World, lab_host::SpinTurns, task::State};
 use crate::{
-    happening::{Happening, Observer, Vector},
     ids::{Cpu, Task},
     scheduler::YieldTo,
+    trace_event::{Observer, TraceEvent, Vector},
 };
 
 impl<O: Observer> World<O> {
@@ -123,7 +123,7 @@ impl<O: Observer> World<O> {
             if result > 0 {
                 self.disturb_where_it_ran(cpu, target);
             }
-            self.tell(cpu, Happening::YieldTo { target, result });
+            self.tell(cpu, TraceEvent::YieldTo { target, result });
             let statistics = &mut self.vcpus[vcpu].statistics;
             statistics.yields += u64::from(result > 0);
             statistics.yields_refused += u64::from(result <= 0);
@@ -135,7 +135,7 @@ impl<O: Observer> World<O> {
             YieldTo::Refused => 0,
             YieldTo::Alone => -3, // -ESRCH
         };
-        self.tell(cpu, Happening::YieldTo { target, result });
+        self.tell(cpu, TraceEvent::YieldTo { target, result });
         let statistics = &mut self.vcpus[vcpu].statistics;
         if answer != YieldTo::Yielded {
             statistics.yields_refused += 1;

@@ -7,8 +7,8 @@ use unspin_steering::Decision;
 use super::{World, task::State};
 use crate::{
     engine::NEVER_NS,
-    happening::Observer,
     ids::{Cpu, Task},
+    trace_event::Observer,
 };
 
 impl<O: Observer> World<O> {

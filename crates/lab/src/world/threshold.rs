@@ -5,7 +5,7 @@
 use unspin_policy::{SpinBound, WaitExit};
 
 use super::{World, lab_host::SpinTurns};
-use crate::happening::Observer;
+use crate::trace_event::Observer;
 
 impl<O: Observer> World<O> {
     /// Turns that a waiter of that vCPU spins; `own`: its guest's.

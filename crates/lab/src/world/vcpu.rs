@@ -13,9 +13,9 @@ use crate::{
         memory::{Watcher, Word},
         port::Port,
     },
-    happening::Vector,
     ids::{Cpu, Task},
     random::Random,
+    trace_event::Vector,
 };
 
 /// What follows when the host's work for a vCPU is done.

@@ -12,10 +12,10 @@ use arranged::{Arranged, Charged};
 use unspin_lab::{
     LabHost, Paravirtual, RunError, SteeringModel, World,
     costs::Costs,
-    happening::{Happening, Observer},
     ids::{Cpu, Task},
     scheduler::{Allowed, HostScheduler, RoundRobin, from_name, names::known_names},
     topology::Topology,
+    trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
@@ -255,28 +255,28 @@ fn at<T: Default + Clone>(all: &mut Vec<T>, index: usize) -> &mut T {
 }
 
 impl Observer for Witness {
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening) {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
         assert!(now_ns >= self.last_ns, "time goes on");
         self.last_ns = now_ns;
         (now_ns, cpu, task, what).hash(&mut self.all);
         match what {
-            Happening::SwitchIn { task } => {
+            TraceEvent::SwitchIn { task } => {
                 let place = at(&mut self.on, cpu.index());
                 assert_eq!(place.replace(task), None, "one task on {cpu:?}");
                 let places = self.on.iter().filter(|on| **on == Some(task)).count();
                 assert_eq!(places, 1, "{task:?} on one pCPU");
             }
-            Happening::SwitchOut { task, .. } => {
+            TraceEvent::SwitchOut { task, .. } => {
                 assert_eq!(at(&mut self.on, cpu.index()).take(), Some(task));
             }
-            Happening::LockTaken { lock } => {
+            TraceEvent::LockTaken { lock } => {
                 let holder = at(&mut self.holders, lock.index());
                 assert_eq!(*holder, None, "{lock:?} is held");
                 *holder = task;
                 self.acquisitions += 1;
                 self.order.push((lock.0, task.expect("somebody").0));
             }
-            Happening::LockReleased { lock } => {
+            TraceEvent::LockReleased { lock } => {
                 let holder = at(&mut self.holders, lock.index());
                 assert_eq!(holder.take(), task, "{lock:?}");
             }

@@ -5,36 +5,36 @@
 use std::{collections::BTreeMap, io::Write};
 
 use unspin_lab::{
-    happening::{ExitReason, Happening, Observer, Vector},
     ids::{Cpu, Lock, Task, Vm},
+    trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
-use unspin_trace::{Cast, LockEntry, PerfettoWriter, TaskEntry, Written};
+use unspin_trace::{LockEntry, PerfettoWriter, TaskEntry, TraceIds, Written};
 
 /// How many things of each kind a trace must hold, by the names of `check_trace.py`.
 pub type Expected = BTreeMap<&'static str, u64>;
 
 /// So many VMs of so many vCPUs with so many locks each, and one thread of the host.
-pub fn cast(cpus: u32, vms: u32, vcpus: u32, locks: u32) -> Cast {
-    let mut cast = Cast {
+pub fn trace_ids(cpus: u32, vms: u32, vcpus: u32, locks: u32) -> TraceIds {
+    let mut trace_ids = TraceIds {
         cpus,
-        ..Cast::default()
+        ..TraceIds::default()
     };
     for vm in 0..vms {
-        cast.vms.push(format!("vm{vm}"));
-        cast.tasks.extend((0..vcpus).map(|vcpu| TaskEntry {
+        trace_ids.vms.push(format!("vm{vm}"));
+        trace_ids.tasks.extend((0..vcpus).map(|vcpu| TaskEntry {
             name: format!("vm{vm}/vcpu{vcpu}"),
             vm: Some(Vm(vm)),
         }));
-        cast.locks.extend((0..locks).map(|lock| LockEntry {
+        trace_ids.locks.extend((0..locks).map(|lock| LockEntry {
             name: format!("vm{vm}/lock{lock}"),
             vm: Some(Vm(vm)),
         }));
     }
-    cast.tasks.push(TaskEntry {
+    trace_ids.tasks.push(TaskEntry {
         name: "burner".into(),
         vm: None,
     });
-    cast
+    trace_ids
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,7 +65,7 @@ pub struct World<W: Write> {
 }
 
 impl<W: Write> World<W> {
-    pub fn new(sink: W, cast: Cast) -> World<W> {
+    pub fn new(sink: W, trace_ids: TraceIds) -> World<W> {
         let player = |_: &TaskEntry| Player {
             state: State::Asleep,
             wants: None,
@@ -74,20 +74,20 @@ impl<W: Write> World<W> {
             borrows: false,
         };
         World {
-            vcpus: cast.tasks.len() - 1,
+            vcpus: trace_ids.tasks.len() - 1,
             now_ns: 0,
-            cpus: vec![None; cast.cpus as usize],
-            players: cast.tasks.iter().map(player).collect(),
-            locks: vec![(None, 0, false); cast.locks.len()],
+            cpus: vec![None; trace_ids.cpus as usize],
+            players: trace_ids.tasks.iter().map(player).collect(),
+            locks: vec![(None, 0, false); trace_ids.locks.len()],
             expected: Expected::new(),
-            observer: PerfettoWriter::new(sink, cast),
+            observer: PerfettoWriter::new(sink, trace_ids),
         }
     }
 
-    fn tell(&mut self, cpu: usize, what: Happening) {
+    fn tell(&mut self, cpu: usize, what: TraceEvent) {
         let task = self.cpus[cpu];
         self.observer
-            .happened(self.now_ns, Cpu(cpu as u32), task, what);
+            .on_event(self.now_ns, Cpu(cpu as u32), task, what);
     }
 
     fn count(&mut self, what: &'static str) {
@@ -117,13 +117,13 @@ impl<W: Write> World<W> {
                 self.players[task.index()].state = State::Queued;
                 self.count("wakings");
                 let target = Cpu((choice >> 20) as u32 % self.cpus.len() as u32);
-                self.tell(cpu, Happening::Wakeup { task, target });
+                self.tell(cpu, TraceEvent::Wakeup { task, target });
             }
             State::Queued => {
                 self.players[task.index()].state = State::Running;
                 self.cpus[cpu] = Some(task);
                 self.count("switch_ins");
-                self.tell(cpu, Happening::SwitchIn { task });
+                self.tell(cpu, TraceEvent::SwitchIn { task });
             }
         }
     }
@@ -143,7 +143,7 @@ impl<W: Write> World<W> {
         } else {
             "slept"
         });
-        let out = Happening::SwitchOut {
+        let out = TraceEvent::SwitchOut {
             task,
             runnable,
             preempted,
@@ -160,7 +160,7 @@ impl<W: Write> World<W> {
                 player.holds.push(lock);
                 self.locks[lock.index()] = (Some(task), self.locks[lock.index()].1 - 1, false);
                 self.count("holds");
-                self.tell(cpu, Happening::LockTaken { lock });
+                self.tell(cpu, TraceEvent::LockTaken { lock });
             }
         } else if choice % 2 == 0 && !player.holds.is_empty() {
             // Any of them: locks need not nest.
@@ -171,14 +171,14 @@ impl<W: Write> World<W> {
             if waiters > 0 && !handed {
                 self.count("handovers");
             }
-            self.tell(cpu, Happening::LockReleased { lock });
+            self.tell(cpu, TraceEvent::LockReleased { lock });
         } else {
             let lock = Lock(((choice >> 1) % self.locks.len() as u64) as u32);
             if !player.holds.contains(&lock) {
                 player.wants = Some(lock);
                 self.locks[lock.index()].1 += 1;
                 self.count("waits");
-                self.tell(cpu, Happening::LockAsked { lock });
+                self.tell(cpu, TraceEvent::LockAsked { lock });
             }
         }
     }
@@ -189,23 +189,23 @@ impl<W: Write> World<W> {
         let other = Task(((choice >> 16) % self.vcpus as u64) as u32);
         let player = &mut self.players[task.index()];
         match choice % 10 {
-            0 => self.tell(cpu, Happening::User),
-            1 => self.tell(cpu, Happening::Kernel),
+            0 => self.tell(cpu, TraceEvent::User),
+            1 => self.tell(cpu, TraceEvent::Kernel),
             2 => {
-                self.tell(cpu, Happening::PauseExit { window: 4096 });
+                self.tell(cpu, TraceEvent::PauseExit { window: 4096 });
                 let result = (choice >> 8) as i32 % 3 - 1;
                 self.tell(
                     cpu,
-                    Happening::YieldTo {
+                    TraceEvent::YieldTo {
                         target: other,
                         result,
                     },
                 );
             }
-            3 => self.tell(cpu, Happening::Entry),
+            3 => self.tell(cpu, TraceEvent::Entry),
             4 => self.tell(
                 cpu,
-                Happening::Exit {
+                TraceEvent::Exit {
                     reason: ExitReason::Apic,
                 },
             ),
@@ -213,7 +213,7 @@ impl<W: Write> World<W> {
                 self.count("ipis");
                 self.tell(
                     cpu,
-                    Happening::IpiSent {
+                    TraceEvent::IpiSent {
                         receiver: other,
                         vector,
                     },
@@ -222,26 +222,26 @@ impl<W: Write> World<W> {
             6 if player.depth < 3 => {
                 player.depth += 1;
                 self.count("interrupts");
-                self.tell(cpu, Happening::InterruptTaken { vector });
+                self.tell(cpu, TraceEvent::InterruptTaken { vector });
             }
             7 if player.depth > 0 => {
                 player.depth -= 1;
-                self.tell(cpu, Happening::InterruptDone);
+                self.tell(cpu, TraceEvent::InterruptDone);
             }
             8 => {
-                self.tell(cpu, Happening::Halted);
-                self.tell(cpu, Happening::Entry);
+                self.tell(cpu, TraceEvent::Halted);
+                self.tell(cpu, TraceEvent::Entry);
             }
             9 => {
                 player.borrows = !player.borrows;
                 let borrows = player.borrows;
-                let begin = Happening::BorrowBegin { task };
+                let begin = TraceEvent::BorrowBegin { task };
                 self.tell(
                     cpu,
                     if borrows {
                         begin
                     } else {
-                        Happening::BorrowEnd { task }
+                        TraceEvent::BorrowEnd { task }
                     },
                 );
             }

@@ -9,7 +9,7 @@ use unspin_scenario::{LockSharing, Scenario};
 
 /// Who appears. Indices are those of the ids.
 #[derive(Clone, Debug, Default)]
-pub struct Cast {
+pub struct TraceIds {
     /// How many pCPUs.
     pub cpus: u32,
     /// Names of the VMs.
@@ -38,36 +38,38 @@ pub struct LockEntry {
     pub vm: Option<Vm>,
 }
 
-impl Cast {
+impl TraceIds {
     /// Everybody of that scenario on that host, numbered as [`World::new`](unspin_lab::World::new) numbers them.
-    pub fn of(scenario: &Scenario, host: &LabHost) -> Cast {
-        let mut cast = Cast {
+    pub fn of(scenario: &Scenario, host: &LabHost) -> TraceIds {
+        let mut trace_ids = TraceIds {
             cpus: host.topology.cpus(),
-            ..Cast::default()
+            ..TraceIds::default()
         };
         let vms = &scenario.vms;
         for vm in vms.iter().flat_map(|vm| (0..vm.count).map(move |_| vm)) {
-            let number = cast.vms.len();
+            let number = trace_ids.vms.len();
             let of = Some(Vm(number as u32));
             let locks = match vm.locks {
                 LockSharing::Shared(locks) if locks != 0 => locks,
                 _ => vm.vcpus,
             };
-            cast.tasks.extend((0..vm.vcpus).map(|vcpu| TaskEntry {
+            trace_ids.tasks.extend((0..vm.vcpus).map(|vcpu| TaskEntry {
                 name: format!("vm{number}/vcpu{vcpu}"),
                 vm: of,
             }));
-            cast.locks.extend((0..locks).map(|lock| LockEntry {
+            trace_ids.locks.extend((0..locks).map(|lock| LockEntry {
                 name: format!("vm{number}/lock{lock}"),
                 vm: of,
             }));
-            cast.vms.push(format!("vm{number}"));
+            trace_ids.vms.push(format!("vm{number}"));
         }
-        cast.tasks.extend((0..host.burners).map(|burner| TaskEntry {
-            name: format!("burner{burner}"),
-            vm: None,
-        }));
-        cast
+        trace_ids
+            .tasks
+            .extend((0..host.burners).map(|burner| TaskEntry {
+                name: format!("burner{burner}"),
+                vm: None,
+            }));
+        trace_ids
     }
 
     /// The process number of a VM, from 1 on; that behind the last VM is the host's. 0 is the kernel's idle task.

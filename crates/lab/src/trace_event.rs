@@ -5,7 +5,7 @@ use crate::ids::{Cpu, Lock, Task};
 
 /// A change of state. Words are the kernel's where it has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Happening {
+pub enum TraceEvent {
     /// A task got the pCPU.
     SwitchIn {
         /// Who.
@@ -122,11 +122,11 @@ pub enum Vector {
 /// Who is told of every change.
 pub trait Observer {
     /// It happened on that pCPU. `task` is the current one, if any.
-    fn happened(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: Happening);
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent);
 }
 
 /// Nobody.
 impl Observer for () {
     #[inline(always)]
-    fn happened(&mut self, _: u64, _: Cpu, _: Option<Task>, _: Happening) {}
+    fn on_event(&mut self, _: u64, _: Cpu, _: Option<Task>, _: TraceEvent) {}
 }

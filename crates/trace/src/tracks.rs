@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Lanes: tracks below a task's thread that hold one slice at a time. They are declared when they are first needed.
+//! Tracks below a task's thread that hold one slice at a time. They are declared when they are first needed.
 
 use std::io::Write;
 
@@ -22,9 +22,9 @@ pub enum Kind {
     Waiters = 9,
 }
 
-/// The id of a track: kind, lane (below 2^24) and whose it is.
-pub const fn uuid(kind: Kind, lane: u32, owner: u32) -> u64 {
-    (kind as u64) << 56 | (lane as u64) << 32 | owner as u64
+/// The id of a track: kind, index (below 2^24) and whose it is.
+pub const fn uuid(kind: Kind, track_index: u32, owner: u32) -> u64 {
+    (kind as u64) << 56 | (track_index as u64) << 32 | owner as u64
 }
 
 pub fn process_track(vm: Vm) -> u64 {
@@ -43,59 +43,59 @@ pub fn waiters_track(lock: Lock) -> u64 {
     uuid(Kind::Waiters, 0, lock.0)
 }
 
-/// Lanes of one kind, for every task: who is on which.
-pub struct Lanes<T> {
+/// Tracks of one kind, for every task: who is on which.
+pub struct Tracks<T> {
     kind: Kind,
     name: &'static str,
-    /// By task, then by lane; `None`: the lane is free.
-    lanes: Vec<Vec<Option<T>>>,
+    /// By task, then by index; `None`: the track is free.
+    tracks: Vec<Vec<Option<T>>>,
 }
 
-impl<T: PartialEq + Copy> Lanes<T> {
-    pub fn new(kind: Kind, name: &'static str, tasks: usize) -> Lanes<T> {
-        Lanes {
+impl<T: PartialEq + Copy> Tracks<T> {
+    pub fn new(kind: Kind, name: &'static str, tasks: usize) -> Tracks<T> {
+        Tracks {
             kind,
             name,
-            lanes: (0..tasks).map(|_| Vec::new()).collect(),
+            tracks: (0..tasks).map(|_| Vec::new()).collect(),
         }
     }
 
-    /// The first free lane of that task is `guest`'s from now on; its track.
+    /// The first free track of that task is `guest`'s from now on; its track.
     pub fn enter<W: Write>(&mut self, out: &mut Output<W>, task: Task, guest: T) -> u64 {
-        let lanes = &mut self.lanes[task.index()];
-        if let Some(free) = lanes.iter().position(Option::is_none) {
-            lanes[free] = Some(guest);
+        let tracks = &mut self.tracks[task.index()];
+        if let Some(free) = tracks.iter().position(Option::is_none) {
+            tracks[free] = Some(guest);
             return uuid(self.kind, free as u32, task.0);
         }
-        let track = uuid(self.kind, lanes.len() as u32, task.0);
-        declare(out, self.name, lanes.len(), track, task);
-        lanes.push(Some(guest));
+        let track = uuid(self.kind, tracks.len() as u32, task.0);
+        declare(out, self.name, tracks.len(), track, task);
+        tracks.push(Some(guest));
         track
     }
 
     /// The track that `guest` is on.
     pub fn find(&self, task: Task, guest: T) -> Option<u64> {
-        let lane = self.lanes[task.index()]
+        let track_index = self.tracks[task.index()]
             .iter()
             .position(|on| *on == Some(guest))?;
-        Some(uuid(self.kind, lane as u32, task.0))
+        Some(uuid(self.kind, track_index as u32, task.0))
     }
 
     /// `guest` leaves; the track that it was on.
     pub fn leave(&mut self, task: Task, guest: T) -> Option<u64> {
-        let lanes = &mut self.lanes[task.index()];
-        let lane = lanes.iter().position(|on| *on == Some(guest))?;
-        lanes[lane] = None;
-        Some(uuid(self.kind, lane as u32, task.0))
+        let tracks = &mut self.tracks[task.index()];
+        let track_index = tracks.iter().position(|on| *on == Some(guest))?;
+        tracks[track_index] = None;
+        Some(uuid(self.kind, track_index as u32, task.0))
     }
 
     /// Everybody leaves: their tasks, themselves, their tracks.
     pub fn leave_all(&mut self) -> Vec<(Task, T, u64)> {
         let mut left = Vec::new();
-        for (task, lanes) in self.lanes.iter_mut().enumerate() {
-            for (lane, guest) in lanes.iter_mut().enumerate() {
+        for (task, tracks) in self.tracks.iter_mut().enumerate() {
+            for (track_index, guest) in tracks.iter_mut().enumerate() {
                 if let Some(guest) = guest.take() {
-                    let track = uuid(self.kind, lane as u32, task as u32);
+                    let track = uuid(self.kind, track_index as u32, task as u32);
                     left.push((Task(task as u32), guest, track));
                 }
             }
@@ -104,16 +104,16 @@ impl<T: PartialEq + Copy> Lanes<T> {
     }
 }
 
-/// One lane for every task.
-pub struct OneLane {
+/// One track for every task.
+pub struct OneTrack {
     kind: Kind,
     name: &'static str,
     declared: Vec<bool>,
 }
 
-impl OneLane {
-    pub fn new(kind: Kind, name: &'static str, tasks: usize) -> OneLane {
-        OneLane {
+impl OneTrack {
+    pub fn new(kind: Kind, name: &'static str, tasks: usize) -> OneTrack {
+        OneTrack {
             kind,
             name,
             declared: vec![false; tasks],
@@ -130,10 +130,10 @@ impl OneLane {
     }
 }
 
-fn declare<W: Write>(out: &mut Output<W>, name: &str, lane: usize, track: u64, task: Task) {
-    let name = match lane {
+fn declare<W: Write>(out: &mut Output<W>, name: &str, track_index: usize, track: u64, task: Task) {
+    let name = match track_index {
         0 => name.to_owned(),
-        lane => format!("{name} {}", lane + 1),
+        track_index => format!("{name} {}", track_index + 1),
     };
     out.descriptor(TrackDescriptor {
         uuid: Some(track),
