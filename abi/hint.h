@@ -22,7 +22,7 @@
  * host; rulings 23 and 24. One further counter for each class tells whose sections they are. The preemptable ones belong to
  * the guest task that runs: they are saved and put back when tasks are switched.
  *
- * What a guest is told of all this its host chooses for each VM (`unspin steer --tell`): nothing; what concerns the vCPU
+ * What a guest is told of all this its host chooses for each VM (`unspin steer --disclose`): nothing; what concerns the vCPU
  * itself (`acknowledged`, `borrowed`, `vcpu_preempted`, `spin_turns`), which is the default; or all. `pcpu_overloaded` tells a guest about
  * its neighbours, also while they take nothing from it, as steal time does not: a host gives it to those only that it trusts.
  * Where it is not told it stays 0.

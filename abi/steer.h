@@ -14,7 +14,7 @@ struct unspin_steer_options {
 	unspin_u32 cpus;	  /* possible CPUs: numbers 0 to cpus - 1 */
 	unspin_u32 everyone;	  /* 1: policies touch every vCPU; 0: those of steered processes and cgroups */
 	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
-	unspin_u32 tell;	  /* enum unspin_steer_tell, of guests for which nothing else was said */
+	unspin_u32 disclosure;	  /* enum unspin_disclosure, of guests for which nothing else was said */
 	unspin_u32 sections;	  /* functions in the map `sections`, at most UNSPIN_STEER_SECTIONS_MAX; 0: none */
 	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/steer_spin.bpf.h) */
 	unspin_u32
@@ -24,10 +24,10 @@ struct unspin_steer_options {
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
 
 /* How much guests are told in their hint pages; what each level means for them stands in hint.h. */
-enum unspin_steer_tell {
-	UNSPIN_STEER_TELL_NOTHING = 0,
-	UNSPIN_STEER_TELL_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
-	UNSPIN_STEER_TELL_ALL = 2, /* `pcpu_overloaded`, too */
+enum unspin_disclosure {
+	UNSPIN_DISCLOSE_NOTHING = 0,
+	UNSPIN_DISCLOSE_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
+	UNSPIN_DISCLOSE_ALL = 2, /* `pcpu_overloaded`, too */
 };
 
 /* A piece of a guest kernel's text that only runs inside critical sections; guest-virtual, `end` is the first beyond it. */

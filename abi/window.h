@@ -24,7 +24,7 @@ struct unspin_window_options {
 	unspin_u32 everyone; /* 1: every VM; 0: those of the processes named */
 	unspin_u32 bound;    /* enum unspin_spin_bound of policy/spin_threshold.h */
 	unspin_u32
-		tells; /* bound by threshold: 1: guests are told, but for processes of which something else is said */
+		notifies; /* bound by threshold: 1: guests are told, but for processes of which something else is said */
 	unspin_u64 cycle_ps; /* Intel: time of a TSC cycle; 0: a unit's time is measured */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_window_options, 56);

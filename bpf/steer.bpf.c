@@ -165,7 +165,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 		begin_turn(p, task, task->charged_at_ns);
 	task->prepared = 0;
 	task->boundary = 0;
-	if (is_told(task))
+	if (is_notified(task))
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	task->owed_charged_ns = task->charged_ns;
 	occupy(here, task);

@@ -22,7 +22,7 @@ __attribute__((noinline)) int answer(u32 event, u32 policies, const struct unspi
 }
 
 /* A turn begins for who has that memory. */
-__attribute__((noinline)) int tell_of_turn(u32 policies, struct unspin_policy_memory *memory)
+__attribute__((noinline)) int policies_see_turn(u32 policies, struct unspin_policy_memory *memory)
 {
 	struct unspin_facts nothing = {};
 

@@ -84,7 +84,7 @@ static __always_inline void watch(struct task_context *task)
 	task->watched_ns = task->owes_since_ns;
 	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, look);
-	bpf_timer_start(&here->timer, is_told(task) || task->silent ? task->budget_ns : LOOK_NS,
+	bpf_timer_start(&here->timer, is_notified(task) || task->silent ? task->budget_ns : LOOK_NS,
 			STEER_TIMER_ON_THIS_CPU);
 }
 

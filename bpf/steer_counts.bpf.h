@@ -21,7 +21,7 @@ struct counted {
 	u64 direct_map, direct_map_bytes;
 	u64 task, task_at; /* the task looked up last, guest-virtual, and its host address; 0: none */
 	u32 rcu_nesting, task_flags;
-	u32 acknowledge; /* still to be told that it was heard */
+	u32 acknowledge; /* its registration is still to be acknowledged */
 };
 
 struct {
@@ -41,19 +41,20 @@ static __always_inline u64 word_at(u64 vcpu, u64 guest_physical, u32 bytes)
 /* The current thread's guest registers its counts; it is in kernel mode. Not inlined, as host_address(). */
 __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 {
-	struct unspin_counts told = {};
+	struct unspin_counts registered = {};
 	struct counted *counted;
 	u64 page = 0;
 
 	/* Inside one page and aligned, or it is none. */
-	if (guest_physical % PAGE_BYTES <= PAGE_BYTES - sizeof(told))
+	if (guest_physical % PAGE_BYTES <= PAGE_BYTES - sizeof(registered))
 		page = word_at(vcpu, guest_physical, sizeof(u64));
 	if (!page)
 		note_conduct(bad_addresses);
 	/* A safe read: it fails instead of faulting. */
-	if (!page || bpf_probe_read_user(&told, sizeof(told), (void *)page) || told.magic != UNSPIN_COUNTS_MAGIC)
+	if (!page || bpf_probe_read_user(&registered, sizeof(registered), (void *)page) ||
+	    registered.magic != UNSPIN_COUNTS_MAGIC)
 		return 0;
-	if (told.rcu_nesting > UNSPIN_COUNTS_OFFSET_MAX || told.task_flags > UNSPIN_COUNTS_OFFSET_MAX)
+	if (registered.rcu_nesting > UNSPIN_COUNTS_OFFSET_MAX || registered.task_flags > UNSPIN_COUNTS_OFFSET_MAX)
 		return 0;
 	counted =
 		bpf_task_storage_get(&counted_tasks, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -61,16 +62,16 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 		return 0;
 	counted->vcpu = 0;
 	counted->page = page;
-	counted->preempt_count = word_at(vcpu, told.preempt_count, sizeof(u32));
+	counted->preempt_count = word_at(vcpu, registered.preempt_count, sizeof(u32));
 	if (!counted->preempt_count) {
 		note_conduct(bad_addresses);
 		return 0;
 	}
-	counted->current_task = word_at(vcpu, told.current_task, sizeof(u64));
-	counted->direct_map = told.direct_map;
-	counted->direct_map_bytes = told.direct_map_bytes;
-	counted->rcu_nesting = told.rcu_nesting;
-	counted->task_flags = told.task_flags;
+	counted->current_task = word_at(vcpu, registered.current_task, sizeof(u64));
+	counted->direct_map = registered.direct_map;
+	counted->direct_map_bytes = registered.direct_map_bytes;
+	counted->rcu_nesting = registered.rcu_nesting;
+	counted->task_flags = registered.task_flags;
 	counted->task = 0;
 	counted->task_at = 0;
 	counted->acknowledge = 1;
@@ -110,18 +111,19 @@ __attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 {
 	struct counted *counted = bpf_task_storage_get(&counted_tasks, bpf_get_current_task_btf(), NULL, 0);
 	struct unspin_counts_seen seen = {};
-	struct unspin_counts told = {};
+	struct unspin_counts registered = {};
 
 	if (!counted || counted->vcpu != vcpu)
 		return -1;
 	/* Safe reads: they fail instead of faulting. */
-	if (bpf_probe_read_user(&told, sizeof(told), (void *)counted->page) || told.magic != UNSPIN_COUNTS_MAGIC ||
+	if (bpf_probe_read_user(&registered, sizeof(registered), (void *)counted->page) ||
+	    registered.magic != UNSPIN_COUNTS_MAGIC ||
 	    bpf_probe_read_user(&seen.preempt_count, sizeof(u32), (void *)counted->preempt_count)) {
 		count(unspin_steer_hint_failures, 1);
 		return -1;
 	}
 	look_at_task(vcpu, counted, &seen);
-	seen.sleeping = told.hooks ? told.sleeping : 0;
+	seen.sleeping = registered.hooks ? registered.sleeping : 0;
 	return unspin_counts_critical(&seen);
 }
 

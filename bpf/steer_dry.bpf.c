@@ -97,7 +97,7 @@ static __always_inline void begin_dry_turn(struct task_context *task, u64 now_ns
 	task->turn_end_ns = now_ns + slice_of(task);
 	task->spun = 0;
 	task->yielding = 0;
-	tell_of_turn(control.policies, &task->memory);
+	policies_see_turn(control.policies, &task->memory);
 }
 
 SEC("tp_btf/kvm_entry")

@@ -4,7 +4,7 @@
  *
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
  * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
- * Writing (steer_told.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
+ * Writing (guest_notify.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
  * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
  * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (steer_pages.bpf.h).
  */
@@ -122,9 +122,9 @@ static __always_inline bool is_critical(const struct task_context *task)
 }
 
 /* Whether its guest is told anything at all. */
-static __always_inline bool is_told(const struct task_context *task)
+static __always_inline bool is_notified(const struct task_context *task)
 {
-	return task->hint && task->tell != UNSPIN_STEER_TELL_NOTHING && (options.writes_memory || task->offer);
+	return task->hint && task->disclosure != UNSPIN_DISCLOSE_NOTHING && (options.writes_memory || task->offer);
 }
 
 static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_ns)
@@ -191,7 +191,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->vm_generation = destroyed;
 	task->hint = 0;
 	task->offer = 0;
-	task->told = 0;
+	task->borrowed_is_set = 0;
 	task->by_class = 0;
 	task->steered = options.everyone || (group && group->steered) ||
 			bpf_map_lookup_elem(&steered_processes, &process) != NULL;

@@ -6,7 +6,7 @@
 #define UNSPIN_BPF_STEER_KVM_H
 
 #include "steer_slice.bpf.h"
-#include "steer_told.bpf.h"
+#include "guest_notify.bpf.h"
 #include "steer_spin.bpf.h"
 
 SEC("tp_btf/kvm_entry")
@@ -19,7 +19,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed) {
 		learn_vcpu(task, vcpu);
-		task->tell = tell_level(task);
+		task->disclosure = disclosure_of(task);
 		join_vm(p, task, vcpu);
 	}
 	if (options.chooses)
@@ -31,7 +31,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	}
 	end_turn_on_time(task);
 	task->names = 0;
-	if (is_told(task)) {
+	if (is_notified(task)) {
 		if (task->acknowledge)
 			acknowledge(p, task);
 		publish(p, task, 0, task->overloaded);
@@ -46,19 +46,20 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	if (task->owes == OWES_NOTHING) {
 		task->give_back = 0;
-		if (task->told)
-			tell(p, task, 0);
+		if (task->borrowed_is_set)
+			set_borrowed_word(p, task, 0);
 		return 0;
 	}
 	if (task->watched_ns != task->owes_since_ns) {
 		note_conduct(borrowed);
 		task->give_back = 0;
-		if (is_told(task) && !task->silent && !task->told)
-			tell(p, task, 1);
+		if (is_notified(task) && !task->silent && !task->borrowed_is_set)
+			set_borrowed_word(p, task, 1);
 		watch(task);
-	} else if (task->give_back || (!is_told(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
+	} else if (task->give_back ||
+		   (!is_notified(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
 		task->give_back = 0;
-		task->told = 0; /* who gives back has cleared the word before (abi/hint.h) */
+		task->borrowed_is_set = 0; /* who gives back has cleared the word before (abi/hint.h) */
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	}

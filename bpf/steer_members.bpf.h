@@ -97,8 +97,8 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 			group->sum = 0;
 			group->depth = above->depth + 1;
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
-			level = bpf_map_lookup_elem(&told_cgroups, &id);
-			group->tells = level ? *level + 1 : above->tells;
+			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
+			group->disclosure = level ? *level + 1 : above->disclosure;
 		}
 	}
 	return bpf_map_update_elem(&group_of_cgroup, &id, &found, 0) ? -ENOSPC : 0;

@@ -52,7 +52,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->budget_ns = decision.budget_ns;
 	scx_bpf_task_set_slice(p, decision.budget_ns);
-	tell_thread(p, task, 1);
+	notify_thread(p, task, 1);
 	return true;
 }
 
@@ -70,7 +70,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	task = context_of(p);
 	if (!task || !task->vcpu)
 		return;
-	if (is_told(task))
+	if (is_notified(task))
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	if (scheduled(p)->scx.slice)
 		return;

@@ -78,8 +78,8 @@ struct task_context {
 	u32 on_cpu;
 	u32 spun;
 	u32 give_back;	      /* the guest asked to, in a hypercall */
-	u32 told;	      /* the guest's `borrowed` word is set */
-	u32 tell;	      /* enum unspin_steer_tell: how much the guest is told */
+	u32 borrowed_is_set;  /* the guest's `borrowed` word is set */
+	u32 disclosure;	      /* enum unspin_disclosure: how much the guest is told */
 	u32 published;	      /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
 	u32 overloaded;	      /* somebody waits who could run on its CPU, as of its turn's beginning or the last tick */
 	u32 by_class;	      /* the guest counts sections by eCS's counters: one was seen above 0 */

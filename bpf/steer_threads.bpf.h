@@ -41,7 +41,7 @@ static __always_inline struct unspin_hint *page_of(struct task_struct *p, const 
 }
 
 /* Tells a thread that it runs on time that is not its own, or no longer does. */
-static __always_inline void tell_thread(struct task_struct *p, const struct task_context *task, u32 borrowed)
+static __always_inline void notify_thread(struct task_struct *p, const struct task_context *task, u32 borrowed)
 {
 	struct unspin_hint *page = task->page ? page_of(p, task) : NULL;
 

@@ -56,7 +56,7 @@ static __always_inline void settle(struct task_struct *p, struct task_context *t
 {
 	if (task->owes == OWES_GRANT) {
 		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->owed_charged_ns);
-		tell_thread(p, task, 0);
+		notify_thread(p, task, 0);
 	}
 	task->owes = OWES_NOTHING;
 }
@@ -73,7 +73,7 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->silent = 0;
 	task->spun = 0;
 	if (task->vcpu || task->page)
-		tell_of_turn(control.policies, &task->memory);
+		policies_see_turn(control.policies, &task->memory);
 	set_clock(task);
 }
 
@@ -144,7 +144,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 		return;
 	task->spun = 0;
 	if (task->owes == OWES_NOTHING)
-		tell_of_turn(control.policies, &task->memory);
+		policies_see_turn(control.policies, &task->memory);
 }
 
 /*

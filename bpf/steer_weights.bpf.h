@@ -14,7 +14,7 @@
 #define UNSPIN_BPF_STEER_WEIGHTS_H
 
 #include "steer_state.bpf.h"
-#include "told_maps.bpf.h"
+#include "disclosure_maps.bpf.h"
 
 #define ROOT_GROUP 0u
 #define DEEPEST_GROUP 15u
@@ -30,7 +30,7 @@ struct group {
 	u32 contribution; /* of it in the parent's sum now: weight or 0 */
 	u32 depth;	  /* 0 at the root */
 	u32 steered;
-	u32 tells; /* enum unspin_steer_tell + 1; 0: not said */
+	u32 disclosure; /* enum unspin_disclosure + 1; 0: not said */
 };
 
 struct {

@@ -37,13 +37,13 @@ struct {
 	__type(value, u32);
 } hint_of_task SEC(".maps");
 
-/* What a thread passes to tell_of_this_thread(). */
-struct told {
+/* What a thread passes to register_this_thread(). */
+struct registration {
 	u32 number;
 	u32 done;
 };
 
-/* The task's struct; NULL when nobody has told of it. */
+/* The task's struct; NULL when it has not been registered. */
 static __always_inline struct unspin_thread_hint *hint_of(struct task_struct *task)
 {
 	/* Most tasks have no storage at all: spares them the call. */
@@ -57,20 +57,20 @@ static __always_inline struct unspin_thread_hint *hint_of(struct task_struct *ta
 }
 
 SEC("syscall")
-int tell_of_this_thread(struct told *told)
+int register_this_thread(struct registration *registered)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct unspin_thread_hint *hint;
-	u32 number = told->number, *of_task;
+	u32 number = registered->number, *of_task;
 
-	told->done = 0;
+	registered->done = 0;
 	hint = bpf_map_lookup_elem(&hints, &number);
 	of_task = bpf_task_storage_get(&hint_of_task, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!hint || !of_task)
 		return 0;
 	*hint = (struct unspin_thread_hint){};
 	*of_task = number + 1;
-	told->done = 1;
+	registered->done = 1;
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * window.bpf.c - the pause-loop window of VMs, by policy: fixed, KVM's own rule, or APPLE (rulings 16 to 20). It needs no
  * sched_ext: the host's scheduler stays, whichever it is. The window is written by kmod/unspin_ple; without it guests that
- * cooperate are told how long to spin (window_told.bpf.h).
+ * cooperate are told how long to spin (window_notify.bpf.h).
  *
  * kvm_entry and kvm_exit run on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2), so a
  * thread's own state has one writer but for sched_switch, which is on the same CPU. A VM's state is shared by its vCPUs and
@@ -12,7 +12,7 @@
  * behind it is read through bpf_probe_read_kernel(), which fails instead of faulting and leaves zeroes.
  */
 #include "window_exit.bpf.h"
-#include "window_told.bpf.h"
+#include "window_notify.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
@@ -111,7 +111,7 @@ int BPF_PROG(on_entry, struct kvm_vcpu *vcpu)
 	if (!vm)
 		return 0;
 	if (options.bound == UNSPIN_BOUND_THRESHOLD) {
-		tell_turns(self, vm);
+		notify_spin_count(self, vm);
 		return 0;
 	}
 	if (!self->arrived)

@@ -14,7 +14,7 @@
 #include "../abi/window.h"
 #include "../policy/apple.h"
 #include "../policy/spin_threshold.h"
-#include "told_maps.bpf.h"
+#include "disclosure_maps.bpf.h"
 
 #define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in steer_weights.bpf.h */
 
@@ -29,7 +29,7 @@ struct vm_state {
 	u32 process;
 	u32 vcpus;
 	u32 wanted;	/* fixed and apple: the window of all its vCPUs */
-	u32 told;	/* 1: its guest may be told of a threshold */
+	u32 notified;	/* 1: its guest may be told of a threshold */
 	u64 windows;	/* sum of its vCPUs' windows */
 	u64 mean_units; /* struct unspin_window_epoch */
 	u64 begin_ns;
@@ -57,7 +57,7 @@ struct vcpu_state {
 	u64 entered_ns;
 	u32 window;  /* in force from the next entry on */
 	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
-	/* window_told.bpf.h */
+	/* window_notify.bpf.h */
 	u64 hint;	 /* host address of its guest's struct unspin_hint; 0: none */
 	u64 inside_ns;	 /* in the guest since the last exit that counted */
 	u32 acknowledge; /* 1: it has registered and not been answered */
@@ -103,16 +103,16 @@ static __always_inline struct vm_state *vm_at(u64 kvm)
 }
 
 /* Whether the current thread's guest is told: by its process, by the deepest of its cgroups that is named, by everyone. */
-static __always_inline u32 is_told(u32 process)
+static __always_inline u32 is_notified(u32 process)
 {
-	u32 *told = bpf_map_lookup_elem(&told_processes, &process);
+	u32 *disclosure = bpf_map_lookup_elem(&disclosure_processes, &process);
 
-	for (int level = DEEPEST_CGROUP; level >= 0 && !told; level--) {
+	for (int level = DEEPEST_CGROUP; level >= 0 && !disclosure; level--) {
 		u64 id = bpf_get_current_ancestor_cgroup_id(level); /* 0, which nobody has, below its own */
 
-		told = bpf_map_lookup_elem(&told_cgroups, &id);
+		disclosure = bpf_map_lookup_elem(&disclosure_cgroups, &id);
 	}
-	return told ? *told : options.tells;
+	return disclosure ? *disclosure : options.notifies;
 }
 
 /* The VM's state, made when it is seen for the first time. */
@@ -125,7 +125,7 @@ static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 		return vm;
 	fresh.number = __sync_fetch_and_add(&globals.vms, 1);
 	fresh.process = bpf_get_current_pid_tgid() >> 32;
-	fresh.told = is_told(fresh.process);
+	fresh.notified = is_notified(fresh.process);
 	fresh.begin_ns = now_ns;
 	unspin_apple_start(&apple, &fresh.apple);
 	fresh.wanted =

@@ -171,7 +171,7 @@ static inline _Bool mutex_is_locked(const struct mutex_lock *lock)
 /* Tells the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays asks for. */
 static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 {
-	struct wait_queue_told told = {0};
+	struct wait_queue_granted told = {0};
 	unspin_u32 first;
 
 	wait_queue_guard(&lock->queue);
@@ -181,7 +181,7 @@ static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 
 		if (handoff)
 			platform_exchange_ordered(&lock->holder, MUTEX_WAITERS | MUTEX_WOKEN | self);
-		wait_queue_tell(&lock->queue, first, &told);
+		wait_queue_grant(&lock->queue, first, &told);
 	} else {
 		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
 	}

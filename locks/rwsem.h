@@ -64,7 +64,7 @@ static inline _Bool rwsem_grant_reader(struct rwsem_lock *lock)
 }
 
 /* Guarded: lets in whoever is first, as far as the lock allows. */
-static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_told *told)
+static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_granted *told)
 {
 	for (;;) {
 		unspin_u32 first = wait_queue_first(&lock->queue);
@@ -79,7 +79,7 @@ static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_told *
 		if (!granted)
 			return;
 		wait_queue_remove(&lock->queue, first);
-		wait_queue_tell(&lock->queue, first, told);
+		wait_queue_grant(&lock->queue, first, told);
 	}
 }
 
@@ -88,7 +88,7 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 {
 	unspin_u32 place = place_take(&lock->queue.shared, task);
 	struct wait_node *node = &lock->queue.nodes[place];
-	struct wait_queue_told told = {0};
+	struct wait_queue_granted told = {0};
 
 	wait_queue_guard(&lock->queue);
 	wait_queue_add(&lock->queue, place, task, kind);
@@ -104,7 +104,7 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 /* Somebody has gone out and the word was this afterwards: if it is free and somebody sleeps, their turn. */
 static inline void rwsem_gone(struct rwsem_lock *lock, unspin_u32 count)
 {
-	struct wait_queue_told told = {0};
+	struct wait_queue_granted told = {0};
 
 	if (count != RWSEM_WAITERS)
 		return;

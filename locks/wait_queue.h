@@ -93,12 +93,12 @@ static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 }
 
 /* Who is to be woken once the guard is released: a woken task may take the waker's CPU, and must not find it guarded. */
-struct wait_queue_told {
+struct wait_queue_granted {
 	unspin_u64 tasks; /* a bit each */
 };
 
 /* Guarded: who waits at `place` is told to look again. */
-static inline void wait_queue_tell(struct wait_queue *queue, unspin_u32 place, struct wait_queue_told *told)
+static inline void wait_queue_grant(struct wait_queue *queue, unspin_u32 place, struct wait_queue_granted *told)
 {
 	struct wait_node *node = &queue->nodes[place];
 	unspin_u32 task = platform_load_relaxed(&node->task);
@@ -112,7 +112,7 @@ static inline void wait_queue_tell(struct wait_queue *queue, unspin_u32 place, s
 }
 
 /* Not guarded: wakes who was told. It may have seen it already: then this is a wake-up without cause. */
-static inline void wait_queue_wake(struct wait_queue_told told)
+static inline void wait_queue_wake(struct wait_queue_granted told)
 {
 	for (; told.tasks; told.tasks &= told.tasks - 1)
 		platform_wake((unspin_u32)__builtin_ctzll(told.tasks));

@@ -27,7 +27,7 @@ pub struct ThreadHints {
 
 // SAFETY: the memory is mapped read-only and its readers expect it to change; the rest is file descriptors.
 unsafe impl Send for ThreadHints {}
-// SAFETY: as above; tell_of_this_thread() is one system call.
+// SAFETY: as above; register_this_thread() is one system call.
 unsafe impl Sync for ThreadHints {}
 
 impl ThreadHints {
@@ -41,7 +41,7 @@ impl ThreadHints {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         let tell = object
             .progs()
-            .find(|program| program.name() == "tell_of_this_thread")
+            .find(|program| program.name() == "register_this_thread")
             .ok_or_else(missing)
             .and_then(|program| program.as_fd().try_clone_to_owned())
             .map_err(|source| failed("finding the program that takes threads", source))?;
@@ -67,7 +67,7 @@ impl ThreadHints {
     ///
     /// # Errors
     /// A number of `UNSPIN_THREAD_HINTS_MAX` or more, or a kernel that refuses.
-    pub fn tell_of_this_thread(&self, number: u32) -> io::Result<()> {
+    pub fn register_this_thread(&self, number: u32) -> io::Result<()> {
         let mut told = [number, 0];
         let mut options = libbpf_rs::libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_rs::libbpf_sys::bpf_test_run_opts>() as u64,

@@ -187,7 +187,7 @@ unsafe impl HintPage for Page {
         self.0.len() as u32
     }
 
-    fn tell_of_this_thread(&self, _number: u32) -> io::Result<()> {
+    fn register_this_thread(&self, _number: u32) -> io::Result<()> {
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ pub unsafe trait HintPage: Sync {
     ///
     /// # Errors
     /// When the kernel refuses.
-    fn tell_of_this_thread(&self, number: u32) -> io::Result<()>;
+    fn register_this_thread(&self, number: u32) -> io::Result<()>;
 }
 
 /// Where hints come from.

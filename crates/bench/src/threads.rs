@@ -230,7 +230,7 @@ fn run_threads(
                 let body = move || {
                     cpus.confine_this_thread()?;
                     if let Hints::Page(page) = options.hints {
-                        page.tell_of_this_thread(page_number)
+                        page.register_this_thread(page_number)
                             .map_err(Error::Hints)?;
                     }
                     if let Some(pages) = options.grants {

@@ -19,8 +19,8 @@ unsafe impl HintPage for Page {
         unspin_abi::UNSPIN_THREAD_HINTS_MAX
     }
 
-    fn tell_of_this_thread(&self, number: u32) -> std::io::Result<()> {
-        self.0.tell_of_this_thread(number)
+    fn register_this_thread(&self, number: u32) -> std::io::Result<()> {
+        self.0.register_this_thread(number)
     }
 }
 

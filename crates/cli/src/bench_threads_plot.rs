@@ -13,7 +13,7 @@ const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 240.0;
 const MARGIN: f64 = 50.0;
 const PANELS_IN_A_ROW: usize = 3;
-/// Told apart by people who see few colours (Okabe and Ito).
+/// Disclosures apart by people who see few colours (Okabe and Ito).
 const COLOURS: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999",
 ];

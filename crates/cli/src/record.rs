@@ -91,7 +91,7 @@ pub fn start(
     facts.commit = COMMIT.to_owned();
     facts.machine = Machine::here(output::in_testbed()).to_string();
     facts.scenario = scenario;
-    // Told before anything is attached.
+    // Disclosures before anything is attached.
     Recording::may_begin(folder).map_err(anyhow::Error::from)?;
     let observer = Observer::attach(&options)
         .map_err(anyhow::Error::from)

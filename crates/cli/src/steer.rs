@@ -7,7 +7,7 @@ use std::{
 };
 
 use unspin_agent::{
-    SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, Told, base_slice,
+    Disclosures, SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, base_slice,
 };
 use unspin_policy::{EcsAccount, critical_function};
 use unspin_report::{Column, Document, Table, Unit};
@@ -16,6 +16,7 @@ use unspin_steering::Conduct;
 use crate::{
     arguments::SteerArguments,
     decision_log::DecisionFile,
+    disclosure_choice::{DisclosureChoice, Whom},
     failure::Failure,
     outcomes::read_symbols,
     output,
@@ -23,7 +24,6 @@ use crate::{
     steer_dry,
     steer_wait::{Wait, print},
     steer_windows::Windows,
-    tell_choice::{TellChoice, Whom},
 };
 
 /// Room for some 80,000 decisions between two looks.
@@ -71,7 +71,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let mut log = log.map(DecisionFile::create).transpose()?;
     let mut named = BTreeSet::new();
     // Windows first: where they cannot be set, the scheduler need not come and go for nothing.
-    let mut windows = Windows::attach(arguments, chosen.window, &options.told)?;
+    let mut windows = Windows::attach(arguments, chosen.window, &options.disclosures)?;
     if windows.sets_thresholds() {
         eprintln!(
             "unspin: no module that sets windows: guests with a hint page are told how long to spin (README, Steering)"
@@ -202,7 +202,7 @@ pub fn options(
         slice_ns: None,
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,
-        told: told(&arguments.tell)?,
+        disclosures: disclosures(&arguments.disclose)?,
         sections: arguments
             .sections
             .as_deref()
@@ -215,17 +215,17 @@ pub fn options(
     })
 }
 
-/// What `--tell` says; of two for the same, the later.
-fn told(choices: &[TellChoice]) -> Result<Told, Failure> {
-    let mut told = Told::default();
+/// What `--disclose` says; of two for the same, the later.
+fn disclosures(choices: &[DisclosureChoice]) -> Result<Disclosures, Failure> {
+    let mut disclosures = Disclosures::default();
     for choice in choices {
         match &choice.whom {
-            Whom::Everyone => told.everyone = choice.level,
-            Whom::Process(process) => told.processes.push((*process, choice.level)),
-            Whom::Cgroup(folder) => told.cgroups.push((inode(folder)?, choice.level)),
+            Whom::Everyone => disclosures.everyone = choice.level,
+            Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
+            Whom::Cgroup(folder) => disclosures.cgroups.push((inode(folder)?, choice.level)),
         }
     }
-    Ok(told)
+    Ok(disclosures)
 }
 
 /// The pieces of the guests' kernel that only run inside critical sections.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use unspin_agent::{
-    PleSource, Told, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
+    Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
     WindowVendor,
 };
 use unspin_report::{Column, Document, Table, Unit};
@@ -58,7 +58,7 @@ impl Windows {
     pub fn attach(
         arguments: &SteerArguments,
         policy: Option<WindowPolicy>,
-        told: &Told,
+        disclosures: &Disclosures,
     ) -> Result<Windows, Failure> {
         if policy.is_some() && !arguments.cgroups.is_empty() {
             return Err(Failure::Usage(
@@ -70,7 +70,7 @@ impl Windows {
             policy,
             processes: arguments.vms.clone(),
             module: source(arguments),
-            told: told.clone(),
+            disclosures: disclosures.clone(),
         });
         let steerer = options.as_ref().map(WindowSteerer::attach).transpose();
         Ok(Windows {

@@ -22,10 +22,18 @@ const VMS: &[Column] = &[
     Column::new("spinning_percent", "%", Unit::Percent),
     Column::new("others_ns", "others' time", Unit::Nanoseconds),
     Column::new("predicted_wall_gain_percent", "wall gain %", Unit::Percent),
-    Column::new("guest_told_cpu_ns", "guest tells: of", Unit::Nanoseconds),
-    Column::new("guest_told_spinning_ns", "spinning", Unit::Nanoseconds),
-    Column::new("guest_told_spinning_percent", "%", Unit::Percent),
-    Column::new("guest_told_wall_gain_percent", "wall gain %", Unit::Percent),
+    Column::new(
+        "guest_reported_cpu_ns",
+        "guest tells: of",
+        Unit::Nanoseconds,
+    ),
+    Column::new("guest_reported_spinning_ns", "spinning", Unit::Nanoseconds),
+    Column::new("guest_reported_spinning_percent", "%", Unit::Percent),
+    Column::new(
+        "guest_reported_wall_gain_percent",
+        "wall gain %",
+        Unit::Percent,
+    ),
 ];
 
 const INTERVALS: &[Column] = &[

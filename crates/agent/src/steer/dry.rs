@@ -26,7 +26,7 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer_dry.bpf.o
 
 /// Maps of the scheduler that its headers declare and nothing here uses.
 const UNUSED: [&str; 7] = [
-    "told_cgroups",
+    "disclosure_cgroups",
     "tasks",
     "cpus",
     "groups",

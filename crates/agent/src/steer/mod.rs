@@ -4,6 +4,7 @@
 
 mod cpus;
 mod decisions;
+mod disclosure;
 mod dry;
 mod dry_answers;
 mod error;
@@ -13,7 +14,6 @@ mod own;
 mod quotas;
 mod requirements;
 mod slice;
-mod tell;
 
 use std::{ops::Range, os::fd::OwnedFd};
 
@@ -26,13 +26,13 @@ use decisions::DecisionLog;
 
 pub(crate) use object::running_maps;
 
+pub use disclosure::{Disclosure, Disclosures};
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;
 pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub(crate) use requirements::writes_memory;
 pub use slice::{SliceSource, base_slice};
-pub use tell::{Tell, Told};
 
 /// Sections that there is room for.
 pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;
@@ -53,7 +53,7 @@ pub struct SteerOptions {
     /// Cgroups (inode numbers) whose vCPUs policies touch, with all below them.
     pub cgroups: Vec<u64>,
     /// How much guests are told in their hint pages.
-    pub told: Told,
+    pub disclosures: Disclosures,
     /// Pieces of the guests' kernel that only run inside critical sections, in order of addresses, none overlapping: at
     /// most [`SECTIONS_MAX`].
     pub sections: Vec<Range<u64>>,
@@ -73,7 +73,7 @@ impl Default for SteerOptions {
             slice_ns: None,
             processes: Vec::new(),
             cgroups: Vec::new(),
-            told: Told::default(),
+            disclosures: Disclosures::default(),
             sections: Vec::new(),
             run_statistics: false,
             decision_log_bytes: 0,

@@ -8,8 +8,8 @@ use unspin_abi as abi;
 use unspin_steering::{CandidateRule, Policies};
 
 use super::{
-    LoadedSteerer, SteerError, SteerOptions, Steerer, Tell, cpus::Cpus, decisions::DecisionLog,
-    own, requirements,
+    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,
+    decisions::DecisionLog, own, requirements,
 };
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
@@ -95,7 +95,7 @@ pub(super) fn settings(
         cpus,
         everyone: (options.processes.is_empty() && options.cgroups.is_empty()).into(),
         log_decisions: (options.decision_log_bytes > 0).into(),
-        tell: options.told.everyone.number(),
+        disclosure: options.disclosures.everyone.number(),
         sections: options.sections.len() as u32,
         chooses: chooses(options),
         writes_memory: requirements::writes_memory().into(),
@@ -151,7 +151,7 @@ fn fill(
     for cpu in 0..cpus.count {
         set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
     }
-    options.told.fill(object, Tell::number)?;
+    options.disclosures.fill(object, Disclosure::number)?;
     let sections = load::map(object, "sections")?;
     for (index, section) in options.sections.iter().enumerate() {
         // struct unspin_steer_section

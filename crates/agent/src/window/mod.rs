@@ -87,7 +87,7 @@ impl WindowSteerer {
         for process in &options.processes {
             load::update(&processes, &process.to_ne_bytes(), &1u32.to_ne_bytes())?;
         }
-        options.told.fill(&object, options::tells)?;
+        options.disclosures.fill(&object, options::notifies)?;
         let ended = Rc::new(RefCell::new(Vec::new()));
         Ok(WindowSteerer {
             ring: ring(&object, &ended)?,

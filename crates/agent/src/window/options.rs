@@ -13,7 +13,7 @@ use super::{
     layout::Vendor,
     module::{is_here, module_path},
 };
-use crate::{Tell, Told};
+use crate::{Disclosure, Disclosures};
 
 /// Where the module that sets windows comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct WindowOptions {
     /// The module.
     pub module: PleSource,
     /// Which guests may be told of a threshold: all but those that are told nothing. Looked up when a VM is seen first.
-    pub told: Told,
+    pub disclosures: Disclosures,
 }
 
 impl WindowOptions {
@@ -47,7 +47,7 @@ impl WindowOptions {
             policy,
             processes: Vec::new(),
             module: PleSource::default(),
-            told: Told::default(),
+            disclosures: Disclosures::default(),
         }
     }
 
@@ -131,15 +131,15 @@ impl WindowOptions {
             delta: numbers.delta,
             everyone: self.processes.is_empty().into(),
             bound: bound.raw(),
-            tells: tells(self.told.everyone),
+            notifies: notifies(self.disclosures.everyone),
             cycle_ps: 0,
         }
     }
 }
 
 /// Whether a guest that is told so much is told of a threshold.
-pub(super) fn tells(tell: Tell) -> u32 {
-    (tell != Tell::Nothing).into()
+pub(super) fn notifies(disclosure: Disclosure) -> u32 {
+    (disclosure != Disclosure::Nothing).into()
 }
 
 #[cfg(test)]
@@ -185,17 +185,20 @@ mod tests {
     fn what_the_programs_are_told_of_thresholds() {
         let mut options = WindowOptions::new(WindowPolicy::Apple(None));
         let settings = options.for_thresholds().expect("a threshold");
-        assert_eq!((settings.bound, settings.tells), (1, 1));
+        assert_eq!((settings.bound, settings.notifies), (1, 1));
         assert_eq!(
             (settings.lower, settings.initial, settings.upper),
             (3_000, 6_000, 24_000)
         );
         assert_eq!(settings.delta, 750);
-        options.told.everyone = Tell::Nothing;
+        options.disclosures.everyone = Disclosure::Nothing;
         options.policy = WindowPolicy::Fixed(900);
         let settings = options.for_thresholds().expect("a threshold");
-        assert_eq!((settings.base, settings.tells), (900, 0));
-        // Of single processes and cgroups (Told::fill()) the same.
-        assert_eq!([Tell::Nothing, Tell::Own, Tell::All].map(tells), [0, 1, 1]);
+        assert_eq!((settings.base, settings.notifies), (900, 0));
+        // Of single processes and cgroups (Disclosures::fill()) the same.
+        assert_eq!(
+            [Disclosure::Nothing, Disclosure::Own, Disclosure::All].map(notifies),
+            [0, 1, 1]
+        );
     }
 }

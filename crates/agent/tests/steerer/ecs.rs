@@ -2,7 +2,7 @@
 //! eCS on a real KVM: critical sections that are not cut (ruling 22), and what guests are told (ruling 24).
 
 use unspin_abi::LockKind;
-use unspin_agent::{Steerer, Tell};
+use unspin_agent::{Disclosure, Steerer};
 use unspin_scenario::{Distribution, LockSharing, Shape, Vm, WorkUnit};
 use unspin_vmm::RunReport;
 
@@ -141,17 +141,19 @@ fn spun_and_slept(report: &RunReport) -> (u64, u64) {
 
 /// eSchdSpin differs from SchdSpin where the host says that others wait for the CPU, and only there.
 fn who_is_told_of_neighbours_sleeps() {
-    let run = |told: Tell, lock: &str| {
-        let steerer = steer("directed-yield", |options| options.told.everyone = told);
+    let run = |told: Disclosure, lock: &str| {
+        let steerer = steer("directed-yield", |options| {
+            options.disclosures.everyone = told
+        });
         let report = run_for(150, vec![waiting(lock); 2]);
         still_there(&steerer);
         let (spun, slept) = spun_and_slept(&report);
         println!("  told {told}, {lock}: {spun} turns spun, {slept} sleeps in 1,000 operations");
         (spun, slept)
     };
-    let (spun, slept) = run(Tell::All, "mutex_schdspin");
-    let (spun_told, slept_told) = run(Tell::All, "mutex_eschdspin");
-    let (_, slept_untold) = run(Tell::Own, "mutex_eschdspin");
+    let (spun, slept) = run(Disclosure::All, "mutex_schdspin");
+    let (spun_told, slept_told) = run(Disclosure::All, "mutex_eschdspin");
+    let (_, slept_untold) = run(Disclosure::Own, "mutex_eschdspin");
     assert!(slept_told > 5 && slept_told > 4 * slept.max(slept_untold));
     assert!(spun_told < spun / 4, "{spun_told} of {spun}");
 }
@@ -160,12 +162,12 @@ fn who_is_told_of_neighbours_sleeps() {
 fn nothing_is_told_where_so_chosen() {
     let own = std::process::id();
     for (everyone, mine, told) in [
-        (Tell::Nothing, None, false),
-        (Tell::Nothing, Some(Tell::Own), true),
+        (Disclosure::Nothing, None, false),
+        (Disclosure::Nothing, Some(Disclosure::Own), true),
     ] {
         let steerer = steer("loan", |options| {
-            options.told.everyone = everyone;
-            options.told.processes = mine.map(|level| (own, level)).into_iter().collect();
+            options.disclosures.everyone = everyone;
+            options.disclosures.processes = mine.map(|level| (own, level)).into_iter().collect();
         });
         let report = run_for(100, vec![fighting(4)]);
         still_there(&steerer);

@@ -6,7 +6,8 @@ use std::{fs, os::unix::fs::MetadataExt, path::Path, thread, time::Duration};
 
 use unspin_abi::LockKind;
 use unspin_agent::{
-    PleSource, Tell, Told, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
+    Disclosure, Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer,
+    WindowTotals,
 };
 use unspin_scenario::Vm;
 use unspin_steering::{AppleNumbers, WindowPolicy};
@@ -76,10 +77,10 @@ impl Seen {
 }
 
 /// Each VM has a run of its own, all at the same time.
-fn seen(policy: WindowPolicy, told: Told, vms: Vec<(Fault, Vm)>) -> Seen {
+fn seen(policy: WindowPolicy, disclosures: Disclosures, vms: Vec<(Fault, Vm)>) -> Seen {
     let mut options = WindowOptions::new(policy);
     options.module = PleSource::Nowhere;
-    options.told = told;
+    options.disclosures = disclosures;
     let steerer = WindowSteerer::attach(&options).expect("thresholds can be set");
     assert_eq!(steerer.bound(), WindowBound::Threshold);
     let mut epochs = Vec::new();
@@ -116,7 +117,7 @@ fn a_guest_spins_as_long_as_it_is_told() {
     let fixed = |turns| {
         seen(
             WindowPolicy::Fixed(turns),
-            everyone(Tell::Own),
+            everyone(Disclosure::Own),
             vec![(Fault::None, halting(true)), (Fault::None, halting(false))],
         )
     };
@@ -156,7 +157,7 @@ fn numbers() -> AppleNumbers {
 fn apple_moves_a_guests_threshold() {
     let seen = seen(
         WindowPolicy::Apple(Some(numbers())),
-        everyone(Tell::Own),
+        everyone(Disclosure::Own),
         vec![(Fault::None, halting(true))],
     );
     let of: Vec<u32> = seen.epochs.iter().map(|epoch| epoch.window).collect();
@@ -178,29 +179,29 @@ fn apple_moves_a_guests_threshold() {
     }
 }
 
-/// `--tell nothing`, `--tell nothing=CGROUP` and `--tell nothing=PROCESS`: its page is not touched, and its waits are nobody's
+/// `--disclose nothing`, `--disclose nothing=CGROUP` and `--disclose nothing=PROCESS`: its page is not touched, and its waits are nobody's
 /// epochs; what is said of the process comes before what is said of its cgroup.
 fn who_may_not_be_told_is_left_alone() {
     let group = Path::new("/sys/fs/cgroup/threshold_untold");
     fs::create_dir(group).expect("a cgroup");
     fs::write(group.join("cgroup.procs"), "0").expect("this process moves into it");
     let inode = fs::metadata(group).expect("its folder").ino();
-    let untold = |told: Told| {
+    let untold = |disclosures: Disclosures| {
         let vms = vec![(Fault::None, halting(true))];
-        let seen = seen(WindowPolicy::Fixed(SHORT), told, vms);
+        let seen = seen(WindowPolicy::Fixed(SHORT), disclosures, vms);
         // Whether anything was counted, and acknowledged.
         let counted = (seen.totals.changes, seen.totals.exits, seen.epochs.len());
         counted == (0, 0, 0) && seen.acknowledged(0) == 0
     };
-    assert!(untold(everyone(Tell::Nothing)));
-    let cgroups = vec![(inode, Tell::Nothing)];
-    let of_group = Told {
+    assert!(untold(everyone(Disclosure::Nothing)));
+    let cgroups = vec![(inode, Disclosure::Nothing)];
+    let of_group = Disclosures {
         cgroups,
-        ..Told::default()
+        ..Disclosures::default()
     };
     assert!(untold(of_group.clone()));
-    let processes = vec![(std::process::id(), Tell::Own)];
-    assert!(!untold(Told {
+    let processes = vec![(std::process::id(), Disclosure::Own)];
+    assert!(!untold(Disclosures {
         processes,
         ..of_group
     }));
@@ -208,10 +209,10 @@ fn who_may_not_be_told_is_left_alone() {
     fs::remove_dir(group).expect("it is empty");
 }
 
-fn everyone(everyone: Tell) -> Told {
-    Told {
+fn everyone(everyone: Disclosure) -> Disclosures {
+    Disclosures {
         everyone,
-        ..Told::default()
+        ..Disclosures::default()
     }
 }
 
@@ -220,7 +221,7 @@ fn everyone(everyone: Tell) -> Told {
 fn a_guest_that_lies_moves_nobody_elses() {
     let beside = |fault| {
         let vms = vec![(Fault::None, halting(true)), (fault, halting(true))];
-        let seen = seen(WindowPolicy::Fixed(SHORT), everyone(Tell::Own), vms);
+        let seen = seen(WindowPolicy::Fixed(SHORT), everyone(Disclosure::Own), vms);
         let share = seen.cpu_ns(0) as f64 / (seen.cpu_ns(0) + seen.cpu_ns(1)) as f64;
         println!(
             "  beside {fault:?}: {} waiting turns for each halt (the other: {}), {share:.3} of the CPU time; {:?}",

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, Subcommand};
 
 use super::{Observe, Output, OverrideArguments, parse_limit, parse_time};
-use crate::{policy_choice::PolicyChoice, tell_choice::TellChoice};
+use crate::{disclosure_choice::DisclosureChoice, policy_choice::PolicyChoice};
 
 /// `unspin compare`
 #[derive(Args, Debug)]
@@ -171,7 +171,7 @@ pub struct SteerArguments {
     /// How much guests are told in their hint pages: nothing, own (the default: what concerns the vCPU itself), or all (also
     /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
-    pub tell: Vec<TellChoice>,
+    pub disclose: Vec<DisclosureChoice>,
     /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in
     /// a function that only runs inside critical sections counts as in one (AMD only). For all that are steered.
     #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]

@@ -63,7 +63,7 @@ pub struct ThreadsArguments {
     /// Where the locks' hints come from.
     #[arg(long, value_enum, default_value = "best")]
     pub hints: HintSource,
-    /// Tell the running `unspin steer` of critical sections, from before a lock is asked for until after its unlock, so that
+    /// Disclosure the running `unspin steer` of critical sections, from before a lock is asked for until after its unlock, so that
     /// its policies ecs and ecs-give-back prolong slices that end in one; needs root.
     #[arg(long)]
     pub grants: bool,

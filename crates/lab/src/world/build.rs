@@ -265,7 +265,7 @@ impl<O: Observer> World<O> {
             ecs: self.host.ecs.map(Ecs::new),
             halt_poll_ns: 0,
             halted_since_ns: None,
-            told_turns: 0,
+            notified_turns: 0,
             ends_wait: false,
             statistics: VcpuStatistics::default(),
         };

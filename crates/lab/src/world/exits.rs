@@ -97,7 +97,7 @@ impl<O: Observer> World<O> {
         self.tell(cpu, TraceEvent::Entry);
         self.vcpus[vcpu].inside = true;
         self.vcpus[vcpu].ends_wait = false;
-        self.tell_turns(vcpu);
+        self.notify_spin_count(vcpu);
         let marks = &mut self.vcpus[vcpu].marks;
         marks.eligible &= !std::mem::take(&mut marks.spins);
         self.pause_loop_entered(vcpu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests with hint pages are told of their spin threshold, and which exits end their waits: `bpf/window_told.bpf.h` by the
+//! What guests with hint pages are told of their spin threshold, and which exits end their waits: `bpf/window_notify.bpf.h` by the
 //! rules of `policy/spin_threshold.h`.
 
 use unspin_policy::{SpinBound, WaitExit};
@@ -10,14 +10,14 @@ use crate::trace_event::Observer;
 impl<O: Observer> World<O> {
     /// Turns that a waiter of that vCPU spins; `own`: its guest's.
     pub(super) fn spin_turns(&self, vcpu: usize, own: u32) -> u32 {
-        let told = self.vcpus[vcpu].told_turns;
+        let told = self.vcpus[vcpu].notified_turns;
         if told == 0 { own } else { told }
     }
 
     /// The vCPU enters its guest: what its page says from now on.
-    pub(super) fn tell_turns(&mut self, vcpu: usize) {
+    pub(super) fn notify_spin_count(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
-        self.vcpus[vcpu].told_turns = match self.host.spin_turns {
+        self.vcpus[vcpu].notified_turns = match self.host.spin_turns {
             _ if !vm.hints => 0,
             SpinTurns::Own => 0,
             SpinTurns::Fixed(turns) => turns,
@@ -29,13 +29,13 @@ impl<O: Observer> World<O> {
     pub(super) fn threshold_exit(&mut self, vcpu: usize, exit: WaitExit) {
         let known = &mut self.vcpus[vcpu];
         let waits = known.asks.is_some();
-        if known.told_turns == 0 || !SpinBound::Threshold.counts(exit, Some(waits)) {
+        if known.notified_turns == 0 || !SpinBound::Threshold.counts(exit, Some(waits)) {
             return;
         }
         known.ends_wait = true;
         known.statistics.waits_ended += 1;
-        known.statistics.waited_turns += u64::from(known.told_turns);
-        let (vm, turns) = (known.vm as usize, known.told_turns);
+        known.statistics.waited_turns += u64::from(known.notified_turns);
+        let (vm, turns) = (known.vm as usize, known.notified_turns);
         if let SpinTurns::Apple(_) = self.host.spin_turns {
             // A turn, as the machine has it: a host would measure it by the quickest wait.
             let unit_ps = self.turns_ns(vcpu, TURNS_TIMED) * 1_000 / u64::from(TURNS_TIMED);

@@ -296,7 +296,7 @@ pub(super) struct Vcpu {
     pub halt_poll_ns: u32,
     pub halted_since_ns: Option<u64>,
     /// Turns that its guest's page says; 0: nothing.
-    pub told_turns: u32,
+    pub notified_turns: u32,
     /// It left its guest at the end of a wait that counts, and neither entered it nor left its pCPU since.
     pub ends_wait: bool,
     pub statistics: VcpuStatistics,

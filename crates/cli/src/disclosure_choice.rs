@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--tell` takes: a level, for everyone or for one VM.
+//! What `--disclose` takes: a level, for everyone or for one VM.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-use unspin_agent::Tell;
+use unspin_agent::Disclosure;
 
 /// `own`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TellChoice {
+pub struct DisclosureChoice {
     /// How much.
-    pub level: Tell,
+    pub level: Disclosure,
     /// Whom.
     pub whom: Whom,
 }
@@ -25,10 +25,10 @@ pub enum Whom {
     Cgroup(PathBuf),
 }
 
-impl FromStr for TellChoice {
+impl FromStr for DisclosureChoice {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<TellChoice, String> {
+    fn from_str(text: &str) -> Result<DisclosureChoice, String> {
         let (level, whom) = match text.split_once('=') {
             None => (text, Whom::Everyone),
             Some((level, folder)) if folder.starts_with('/') => {
@@ -42,11 +42,11 @@ impl FromStr for TellChoice {
             }
         };
         let level = level.parse()?;
-        Ok(TellChoice { level, whom })
+        Ok(DisclosureChoice { level, whom })
     }
 }
 
-impl fmt::Display for TellChoice {
+impl fmt::Display for DisclosureChoice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.whom {
             Whom::Everyone => write!(out, "{}", self.level),
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn a_level_and_whom() {
         for text in ["own", "all=17", "nothing=/sys/fs/cgroup/a=b"] {
-            let choice: TellChoice = text.parse().expect("a choice");
+            let choice: DisclosureChoice = text.parse().expect("a choice");
             assert_eq!(choice.to_string(), text);
         }
         for wrong in [
@@ -75,7 +75,7 @@ mod tests {
             "all=-1",
             "all=a/b",
         ] {
-            assert!(wrong.parse::<TellChoice>().is_err(), "{wrong}");
+            assert!(wrong.parse::<DisclosureChoice>().is_err(), "{wrong}");
         }
     }
 }

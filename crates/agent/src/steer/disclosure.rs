@@ -10,7 +10,7 @@ use crate::{Error, load};
 
 /// What the scheduler writes into the hint pages of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Tell {
+pub enum Disclosure {
     /// Nothing: no page is ever written to. Loans and grants then end by looks and by the clock.
     Nothing,
     /// What concerns the vCPU itself: that its page was seen, that it runs on borrowed time, that it is off its CPU.
@@ -22,24 +22,28 @@ pub enum Tell {
 
 /// For whom a level holds, when not for everyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Disclosures {
     /// For those that nothing else is said of.
-    pub everyone: Tell,
+    pub everyone: Disclosure,
     /// The vCPUs of these processes; before what their cgroup says.
-    pub processes: Vec<(u32, Tell)>,
+    pub processes: Vec<(u32, Disclosure)>,
     /// Those in these cgroups (inode numbers) and below; a deeper one comes first.
-    pub cgroups: Vec<(u64, Tell)>,
+    pub cgroups: Vec<(u64, Disclosure)>,
 }
 
-impl Told {
+impl Disclosures {
     /// Writes who is told another measure than everyone into the object's maps, as that number.
-    pub(crate) fn fill(&self, object: &Object, number: impl Fn(Tell) -> u32) -> Result<(), Error> {
-        let processes = load::map(object, "told_processes")?;
+    pub(crate) fn fill(
+        &self,
+        object: &Object,
+        number: impl Fn(Disclosure) -> u32,
+    ) -> Result<(), Error> {
+        let processes = load::map(object, "disclosure_processes")?;
         for (process, tell) in &self.processes {
             let number = number(*tell).to_ne_bytes();
             load::update(&processes, &process.to_ne_bytes(), &number)?;
         }
-        let cgroups = load::map(object, "told_cgroups")?;
+        let cgroups = load::map(object, "disclosure_cgroups")?;
         for (cgroup, tell) in &self.cgroups {
             let number = number(*tell).to_ne_bytes();
             load::update(&cgroups, &cgroup.to_ne_bytes(), &number)?;
@@ -48,36 +52,36 @@ impl Told {
     }
 }
 
-impl Tell {
-    /// As in `enum unspin_steer_tell`.
+impl Disclosure {
+    /// As in `enum unspin_disclosure`.
     pub(super) fn number(self) -> u32 {
         match self {
-            Tell::Nothing => abi::UNSPIN_STEER_TELL_NOTHING,
-            Tell::Own => abi::UNSPIN_STEER_TELL_OWN,
-            Tell::All => abi::UNSPIN_STEER_TELL_ALL,
+            Disclosure::Nothing => abi::UNSPIN_DISCLOSE_NOTHING,
+            Disclosure::Own => abi::UNSPIN_DISCLOSE_OWN,
+            Disclosure::All => abi::UNSPIN_DISCLOSE_ALL,
         }
     }
 }
 
-impl FromStr for Tell {
+impl FromStr for Disclosure {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Tell, String> {
+    fn from_str(text: &str) -> Result<Disclosure, String> {
         match text {
-            "nothing" => Ok(Tell::Nothing),
-            "own" => Ok(Tell::Own),
-            "all" => Ok(Tell::All),
+            "nothing" => Ok(Disclosure::Nothing),
+            "own" => Ok(Disclosure::Own),
+            "all" => Ok(Disclosure::All),
             _ => Err(format!("`{text}`: nothing, own or all")),
         }
     }
 }
 
-impl fmt::Display for Tell {
+impl fmt::Display for Disclosure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
-            Tell::Nothing => "nothing",
-            Tell::Own => "own",
-            Tell::All => "all",
+            Disclosure::Nothing => "nothing",
+            Disclosure::Own => "own",
+            Disclosure::All => "all",
         })
     }
 }
@@ -88,10 +92,10 @@ mod tests {
 
     #[test]
     fn levels_are_read_as_they_are_printed() {
-        for level in [Tell::Nothing, Tell::Own, Tell::All] {
+        for level in [Disclosure::Nothing, Disclosure::Own, Disclosure::All] {
             assert_eq!(level.to_string().parse(), Ok(level));
         }
-        assert_eq!(Tell::default(), Tell::Own, "README, Steering");
-        assert!("everything".parse::<Tell>().is_err() && "".parse::<Tell>().is_err());
+        assert_eq!(Disclosure::default(), Disclosure::Own, "README, Steering");
+        assert!("everything".parse::<Disclosure>().is_err() && "".parse::<Disclosure>().is_err());
     }
 }

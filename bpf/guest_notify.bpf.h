@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_told.bpf.h - what guests are told in their hint pages (abi/hint.h), and which guests are told how much.
+ * guest_notify.bpf.h - what guests are told in their hint pages (abi/hint.h), and which guests are told how much.
  *
  * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
  * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
@@ -8,10 +8,10 @@
  * do, where the kernel lets them; a page that is our map's (steer_pages.bpf.h) is simply written. Only where the magic stands, only
  * words that change. A page that cannot be read or written is counted and left alone.
  *
- * How much: enum unspin_steer_tell, for everyone and for single processes and cgroups; a process's own word comes first.
+ * How much: enum unspin_disclosure, for everyone and for single processes and cgroups; a process's own word comes first.
  */
-#ifndef UNSPIN_BPF_STEER_TOLD_H
-#define UNSPIN_BPF_STEER_TOLD_H
+#ifndef UNSPIN_BPF_GUEST_NOTIFY_H
+#define UNSPIN_BPF_GUEST_NOTIFY_H
 
 #include "steer_guests.bpf.h"
 
@@ -21,16 +21,16 @@ _Static_assert(__builtin_offsetof(struct unspin_hint, pcpu_overloaded) ==
 	       "written at once");
 
 /* How much the current thread's guest is told. */
-static __always_inline u32 tell_level(const struct task_context *task)
+static __always_inline u32 disclosure_of(const struct task_context *task)
 {
 	u32 process = bpf_get_current_pid_tgid() >> 32;
-	u32 *own = bpf_map_lookup_elem(&told_processes, &process);
+	u32 *own = bpf_map_lookup_elem(&disclosure_processes, &process);
 	struct group *group;
 
 	if (own)
 		return *own;
 	group = group_at(task->group);
-	return group && group->tells ? group->tells - 1 : options.tell;
+	return group && group->disclosure ? group->disclosure - 1 : options.disclosure;
 }
 
 /*
@@ -64,9 +64,9 @@ __attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, st
 }
 
 /* Sets or clears the guest's `borrowed` word. */
-static __always_inline void tell(struct task_struct *p, struct task_context *task, u32 borrowed)
+static __always_inline void set_borrowed_word(struct task_struct *p, struct task_context *task, u32 borrowed)
 {
-	task->told = borrowed;
+	task->borrowed_is_set = borrowed;
 	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), borrowed, 1);
 }
 
@@ -80,7 +80,7 @@ static __always_inline void acknowledge(struct task_struct *p, struct task_conte
 /* eCS's two words (ruling 24), as far as this guest may know them. */
 static __always_inline void publish(struct task_struct *p, struct task_context *task, bool preempted, bool overloaded)
 {
-	u64 tells = overloaded && task->tell == UNSPIN_STEER_TELL_ALL;
+	u64 tells = overloaded && task->disclosure == UNSPIN_DISCLOSE_ALL;
 	u32 published = PUBLISHED | preempted << 1 | (u32)tells << 2;
 
 	if (task->published == published)
@@ -88,7 +88,7 @@ static __always_inline void publish(struct task_struct *p, struct task_context *
 	task->published = published;
 	/* The two words lie side by side (abi/hint.h). */
 	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), tells << 32 | preempted,
-		   task->tell == UNSPIN_STEER_TELL_ALL ? 2 : 1);
+		   task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
 }
 
 /* The vCPU's thread leaves its pCPU. Not idle: somebody else has it now, so others can run on it. */
@@ -100,7 +100,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 	if (!previous || !next)
 		return 0;
 	task = context_of(previous);
-	if (task && is_told(task))
+	if (task && is_notified(task))
 		publish(previous, task, 1, unspin_pcpu_overloaded(scheduled(next)->pid != 0));
 	return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * window_told.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/hint.h), are told
+ * window_notify.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/hint.h), are told
  * there how long to spin, and the exits that end their waits make their VM's epochs (policy/spin_threshold.h).
  *
  * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off: by
@@ -8,8 +8,8 @@
  * words that change. Nothing in it is believed of anybody but its own VM: who lies, or writes the word itself, moves the
  * threshold of its own guest. A guest without a page is left alone.
  */
-#ifndef UNSPIN_BPF_WINDOW_TOLD_H
-#define UNSPIN_BPF_WINDOW_TOLD_H
+#ifndef UNSPIN_BPF_WINDOW_NOTIFY_H
+#define UNSPIN_BPF_WINDOW_NOTIFY_H
 
 #include "guest_memory.bpf.h"
 #include "window_epoch.bpf.h"
@@ -42,11 +42,11 @@ static __always_inline void write_word(struct vcpu_state *self, u32 offset, u32 
 }
 
 /* The current vCPU is about to enter its guest. */
-static __always_inline void tell_turns(struct vcpu_state *self, struct vm_state *vm)
+static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm_state *vm)
 {
 	struct hint_words words;
 
-	if (!self->hint || !vm->told || (vm->wanted == self->window && !self->acknowledge))
+	if (!self->hint || !vm->notified || (vm->wanted == self->window && !self->acknowledge))
 		return;
 	if (!read_hint(self, &words))
 		return;
