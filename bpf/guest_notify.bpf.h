@@ -35,7 +35,7 @@ static __always_inline u32 disclosure_of(const struct task_context *task)
 
 /*
  * One or two words into the guest's page, if p is current, its page is one, and it may be told that much; `words`: the first
- * in the lower half. Returns 0. Not inlined, and not static: as look_at().
+ * in the lower half. Returns 0. Not inlined, and not static: as refresh_facts().
  */
 __attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull,
 					 u32 offset, u64 words, u32 count_of_words)

@@ -6,7 +6,7 @@
 #include "threads.bpf.h"
 
 /* What thread_serving() does for a thread that is new or has turned to another vCPU, and when a VM was destroyed. */
-static __noinline struct unspin_observed_thread *look_again(struct kvm_vcpu *vcpu, u64 now_ns)
+static __noinline struct unspin_observed_thread *refresh_serving(struct kvm_vcpu *vcpu, u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 *slot = bpf_task_storage_get(&slot_of_task, task, NULL, 0);
@@ -46,7 +46,7 @@ static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_
 		if (thread && thread->vcpu_pointer == (u64)vcpu && thread->vm_generation == globals.vm_generation)
 			return thread;
 	}
-	return look_again(vcpu, now_ns);
+	return refresh_serving(vcpu, now_ns);
 }
 
 #endif

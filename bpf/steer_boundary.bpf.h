@@ -8,7 +8,7 @@
 
 #include "steer_guests.bpf.h"
 
-#define LOOK_NS 200000ull /* between two looks at a borrower: as in the first trials, some 1 % of a CPU on hardware */
+#define POLL_NS 200000ull /* between two looks at a borrower: as in the first trials, some 1 % of a CPU on hardware */
 
 /* Tasks that wait and may run on this CPU. A queue of a CPU has those that may run on it, but for a mask that changes. */
 static __always_inline u32 others_waiting(void)
@@ -47,7 +47,7 @@ static __always_inline void count_preemption(const struct task_context *task, bo
 }
 
 /* The first look at a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
-static int look(void *map, u32 *cpu, struct cpu_context *here)
+static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
@@ -69,7 +69,7 @@ static int look(void *map, u32 *cpu, struct cpu_context *here)
 	} else {
 		u64 left_ns = task->budget_ns - owed_ns;
 
-		bpf_timer_start(&here->timer, left_ns < LOOK_NS ? left_ns : LOOK_NS, STEER_TIMER_ON_THIS_CPU);
+		bpf_timer_start(&here->timer, left_ns < POLL_NS ? left_ns : POLL_NS, STEER_TIMER_ON_THIS_CPU);
 	}
 	return 0;
 }
@@ -83,8 +83,8 @@ static __always_inline void watch(struct task_context *task)
 		return;
 	task->watched_ns = task->owes_since_ns;
 	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
-		bpf_timer_set_callback(&here->timer, look);
-	bpf_timer_start(&here->timer, is_notified(task) || task->silent ? task->budget_ns : LOOK_NS,
+		bpf_timer_set_callback(&here->timer, poll_borrower);
+	bpf_timer_start(&here->timer, is_notified(task) || task->silent ? task->budget_ns : POLL_NS,
 			STEER_TIMER_ON_THIS_CPU);
 }
 

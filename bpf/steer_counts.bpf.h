@@ -84,7 +84,7 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
  * The task that runs in the guest. Outside the direct map there is one task, the idle one of the first CPU (init_task, in the
  * kernel's image); of a task that cannot be read nothing is known.
  */
-static __always_inline void look_at_task(u64 vcpu, struct counted *counted, struct unspin_counts_seen *seen)
+static __always_inline void read_task_counts(u64 vcpu, struct counted *counted, struct unspin_counts_seen *seen)
 {
 	u64 task = 0;
 
@@ -122,7 +122,7 @@ __attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 		count(unspin_steer_hint_failures, 1);
 		return -1;
 	}
-	look_at_task(vcpu, counted, &seen);
+	read_task_counts(vcpu, counted, &seen);
 	seen.sleeping = registered.hooks ? registered.sleeping : 0;
 	return unspin_counts_critical(&seen);
 }

@@ -210,7 +210,7 @@ static __always_inline void ask_at_slice_end(struct dry_thread *thread, struct t
 	struct unspin_facts facts = {};
 	struct unspin_decision decision;
 
-	look_at(p, &thread->task);
+	refresh_facts(p, &thread->task);
 	facts_of_self(&facts, &thread->task, now_ns, now_ns);
 	decision = decide(UNSPIN_ON_SLICE_END, p, &thread->task, &facts, 0, now_ns);
 	note(thread, p->pid, NULL, 0, UNSPIN_ON_SLICE_END, decision.action, true);

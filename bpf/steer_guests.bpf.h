@@ -79,7 +79,8 @@ static __always_inline struct unspin_fact critical_unhinted(struct task_struct *
  * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
  * then looks at it once, and not at each place that calls it.
  */
-__attribute__((noinline)) int look_at(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull)
+__attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
+					    struct task_context *task __arg_nonnull)
 {
 	struct hint_words words = {};
 	u32 mode = mode_of(task), sections;
@@ -105,7 +106,7 @@ __attribute__((noinline)) int look_at(struct task_struct *p __arg_trusted, struc
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {
 	if (control.policies || task->hint) {
-		look_at(p, task);
+		refresh_facts(p, task);
 	} else {
 		task->mode = UNSPIN_UNKNOWN_FACT;
 		task->critical = UNSPIN_UNKNOWN_FACT;
@@ -132,7 +133,7 @@ static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_
 	return fact_known(fact) ? (struct unspin_fact){fact.value, age_ns} : UNSPIN_UNKNOWN_FACT;
 }
 
-/* All that is known of one vCPU; seen_ns: when look_at() looked. */
+/* All that is known of one vCPU; seen_ns: when refresh_facts() looked. */
 static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
 				   u64 now_ns)
 {
@@ -169,7 +170,7 @@ static __always_inline void facts_of_turn(struct unspin_facts *facts, const stru
 	order_is_unknown(&facts->order);
 }
 
-/* The same with those of the vCPU itself; seen_ns: when look_at() looked. */
+/* The same with those of the vCPU itself; seen_ns: when refresh_facts() looked. */
 static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
 					  u64 now_ns)
 {
@@ -202,10 +203,10 @@ static __always_inline bool done_with_it(struct task_struct *p, struct task_cont
 {
 	struct unspin_facts facts = {};
 
-	look_at(p, task);
+	refresh_facts(p, task);
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
-	return decide(UNSPIN_ON_LOOK, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
+	return decide(UNSPIN_ON_POLL, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
 }
 
 /* The current task's turn ends as soon as interrupts are on. */

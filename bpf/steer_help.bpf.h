@@ -149,7 +149,7 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 		count(unspin_steer_unheard, 1);
 		return 0;
 	}
-	look_at(p, task);
+	refresh_facts(p, task);
 	facts_of_self(&facts, task, now_ns, now_ns);
 	thread = choose(p, task, &facts, &best, now_ns);
 	if (!thread) {

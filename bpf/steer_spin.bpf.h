@@ -186,7 +186,7 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	task->spun++;
 	if (vcpus > VM_VCPUS)
 		vcpus = VM_VCPUS;
-	look_at(p, task);
+	refresh_facts(p, task);
 	facts_of_self(&of->facts, task, now_ns, now_ns);
 	of->taken = 0;
 	of->spinner.rule = control.candidates;

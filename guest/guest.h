@@ -102,7 +102,7 @@ static inline void preempt_enable(struct vcpu *self)
 /* preemption.c: ground truth of preemptions. */
 void preemption_count(struct vcpu *self, unspin_u64 stolen_ns);
 
-static inline void preemption_look(struct vcpu *self)
+static inline void preemption_poll(struct vcpu *self)
 {
 	unspin_u64 stolen_ns = *(volatile unspin_u64 *)&self->steal_time.steal_ns;
 

@@ -57,7 +57,7 @@ void vcpu_halt(struct vcpu *self)
 	unspin_u32 before = self->statistics->state;
 	unspin_u64 begin = rdtsc(), stolen = steal_time_ns(self);
 
-	preemption_look(self);
+	preemption_poll(self);
 	set_state(self, UNSPIN_STATE_HALTED);
 	halt_until_interrupt();
 	set_state(self, before);

@@ -8,14 +8,14 @@
 /* The lock is held, or the handler runs. What was stolen until now was stolen outside of it. */
 void section_begins(struct vcpu *self, enum unspin_hint_class class)
 {
-	preemption_look(self);
+	preemption_poll(self);
 	ecs_begins(hint_of(self->number), class);
 }
 
 /* The lock is about to be given back. */
 void section_ends(struct vcpu *self, enum unspin_hint_class class)
 {
-	preemption_look(self);
+	preemption_poll(self);
 	ecs_ends(hint_of(self->number), class);
 	if (ecs_gives_back(hint_of(self->number)))
 		hint_gives_back(self);

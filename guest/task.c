@@ -54,7 +54,7 @@ static void count_time_out(struct vcpu *self, const struct task *task)
 
 static void switch_out(struct vcpu *self, struct task *task)
 {
-	preemption_look(self);
+	preemption_poll(self);
 	task->turn = self->turn;
 	task->out_turns = self->statistics->spin_turns;
 	task->rsp0 = self->task_state.rsp[0];

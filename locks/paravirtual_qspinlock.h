@@ -20,7 +20,7 @@
 #ifndef PARAVIRTUAL_QSPINLOCK_HALT_TURNS
 #define PARAVIRTUAL_QSPINLOCK_HALT_TURNS (1u << 15)
 #endif
-#define PARAVIRTUAL_QSPINLOCK_LOOK_TURNS 256u
+#define PARAVIRTUAL_QSPINLOCK_POLL_TURNS 256u
 /* In the lock's byte, beside QSPINLOCK_LOCKED: unlock must kick `first` (_Q_SLOW_VAL). */
 #define PARAVIRTUAL_QSPINLOCK_SLOW 0x2u
 
@@ -82,12 +82,12 @@ static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_loc
 	}
 }
 
-/* Looks of a wait before it halts: each after LOOK_TURNS turns, one at least. */
+/* Looks of a wait before it halts: each after POLL_TURNS turns, one at least. */
 static inline unspin_u32 paravirtual_qspinlock_rounds(void)
 {
 	unspin_u32 turns = platform_spin_turns(PARAVIRTUAL_QSPINLOCK_HALT_TURNS);
 
-	return (turns - 1) / PARAVIRTUAL_QSPINLOCK_LOOK_TURNS + 1;
+	return (turns - 1) / PARAVIRTUAL_QSPINLOCK_POLL_TURNS + 1;
 }
 
 /* pv_wait_node(), until it is first in the queue. */
@@ -98,7 +98,7 @@ static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node 
 		unspin_u32 rounds = paravirtual_qspinlock_rounds();
 
 		for (unspin_u32 round = 0; round < rounds; round++) {
-			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_LOOK_TURNS) == 0)
+			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_POLL_TURNS) == 0)
 				return;
 			if (platform_load_relaxed(&before->state) != PARAVIRTUAL_QSPINLOCK_RUNNING ||
 			    platform_is_preempted(platform_load_relaxed(&before->waiter)))
@@ -127,7 +127,7 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 				return;
 			value = platform_load_relaxed(&lock->value);
 			if (value & QSPINLOCK_LOCKED_MASK)
-				platform_wait_while(&lock->value, value, PARAVIRTUAL_QSPINLOCK_LOOK_TURNS);
+				platform_wait_while(&lock->value, value, PARAVIRTUAL_QSPINLOCK_POLL_TURNS);
 		}
 		platform_fetch_and_ordered(&lock->value, ~QSPINLOCK_PENDING);
 		platform_store_relaxed(&lock->first, platform_load_relaxed(&node->waiter));

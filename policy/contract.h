@@ -111,7 +111,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
- *   on_look       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
+ *   on_poll       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
  *   on_call       self has begun a turn of its own, once for each
  *                 sibling that waits:                             REFUSE, HINT: that one is called to another CPU
  *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer

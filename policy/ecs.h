@@ -55,7 +55,7 @@ UNSPIN_PURE struct unspin_decision ecs_on_slice_end(const struct unspin_facts *f
 	return unspin_decide(UNSPIN_EXTEND, UNSPIN_BUDGET_NS);
 }
 
-UNSPIN_PURE struct unspin_decision ecs_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE struct unspin_decision ecs_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)facts;
 	(void)state;
@@ -77,7 +77,7 @@ UNSPIN_PURE struct unspin_decision ecs_give_back_on_slice_end(const struct unspi
 	return decision;
 }
 
-UNSPIN_PURE struct unspin_decision ecs_give_back_on_look(const struct unspin_facts *facts,
+UNSPIN_PURE struct unspin_decision ecs_give_back_on_poll(const struct unspin_facts *facts,
 							 struct unspin_policy_state *state)
 {
 	(void)state;

@@ -35,7 +35,7 @@ UNSPIN_PURE struct unspin_decision kernel_exit_on_slice_end(const struct unspin_
 	return unspin_decide(UNSPIN_GRANT, UNSPIN_BUDGET_NS);
 }
 
-UNSPIN_PURE struct unspin_decision kernel_exit_on_look(const struct unspin_facts *facts,
+UNSPIN_PURE struct unspin_decision kernel_exit_on_poll(const struct unspin_facts *facts,
 						       struct unspin_policy_state *state)
 {
 	(void)state;

@@ -39,7 +39,7 @@ UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *fact
 }
 
 /* A borrower that holds nothing and asks for nothing any more has no use for the loan. */
-UNSPIN_PURE struct unspin_decision loan_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE struct unspin_decision loan_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)state;
 	return unspin_decide(fact_is(facts->self.critical, 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);

@@ -27,7 +27,7 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 }
 
-UNSPIN_PURE struct unspin_decision loan_cpl_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE struct unspin_decision loan_cpl_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)state;
 	return unspin_decide(fact_is(facts->self.mode, UNSPIN_FACT_USER) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);

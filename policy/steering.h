@@ -76,7 +76,7 @@ struct unspin_policy_memory {
 UNSPIN_PURE struct unspin_decision own_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state);
 UNSPIN_PURE struct unspin_decision own_on_slice_end(const struct unspin_facts *facts,
 						    struct unspin_policy_state *state);
-UNSPIN_PURE struct unspin_decision own_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision own_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state);
 UNSPIN_PURE void own_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state);
 #include UNSPIN_OWN_POLICY
 #define UNSPIN_ASK_OWN(event)                                                                                          \
@@ -93,7 +93,7 @@ UNSPIN_PURE void own_on_turn(const struct unspin_facts *facts, struct unspin_pol
 enum unspin_policy_event {
 	UNSPIN_ON_YIELD = 1,
 	UNSPIN_ON_SLICE_END = 2,
-	UNSPIN_ON_LOOK = 3,
+	UNSPIN_ON_POLL = 3,
 	UNSPIN_ON_HELP = 4,
 	UNSPIN_ON_CALL = 5,
 	UNSPIN_ON_SPIN = 6, /* which candidate: unspin_candidate_verdict() */
@@ -195,17 +195,17 @@ UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, co
 }
 
 /* self runs on a loan or a grant. */
-UNSPIN_PURE struct unspin_decision policies_on_look(unspin_u32 policies, const struct unspin_facts *facts,
+UNSPIN_PURE struct unspin_decision policies_on_poll(unspin_u32 policies, const struct unspin_facts *facts,
 						    struct unspin_policy_memory *memory)
 {
 	struct unspin_decision decision;
 
-	UNSPIN_ASK_OWN(on_look)
-	UNSPIN_ASK(loan, on_look, 0)
-	UNSPIN_ASK(loan_cpl, on_look, 1)
-	UNSPIN_ASK(kernel_exit, on_look, 2)
-	UNSPIN_ASK(ecs, on_look, 5)
-	UNSPIN_ASK(ecs_give_back, on_look, 6)
+	UNSPIN_ASK_OWN(on_poll)
+	UNSPIN_ASK(loan, on_poll, 0)
+	UNSPIN_ASK(loan_cpl, on_poll, 1)
+	UNSPIN_ASK(kernel_exit, on_poll, 2)
+	UNSPIN_ASK(ecs, on_poll, 5)
+	UNSPIN_ASK(ecs_give_back, on_poll, 6)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 #undef UNSPIN_ASK
@@ -220,8 +220,8 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 		return policies_on_yield(policies, facts, memory);
 	if (event == UNSPIN_ON_SLICE_END)
 		return policies_on_slice_end(policies, facts, memory);
-	if (event == UNSPIN_ON_LOOK)
-		return policies_on_look(policies, facts, memory);
+	if (event == UNSPIN_ON_POLL)
+		return policies_on_poll(policies, facts, memory);
 	if (event == UNSPIN_ON_HELP)
 		return policies_on_help(policies, facts, memory);
 	if (event == UNSPIN_ON_CALL)

@@ -86,7 +86,7 @@ impl Names {
     }
 
     /// Looks up again what was seen since the last time, and VMs without a process. To be called every second.
-    pub fn look_again(&mut self, now_ns: u64) {
+    pub fn refresh(&mut self, now_ns: u64) {
         for thread in std::mem::take(&mut self.seen_again) {
             self.look_up(thread, now_ns);
         }

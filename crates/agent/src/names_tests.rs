@@ -79,15 +79,15 @@ fn a_reused_id_and_a_changed_name_are_new_incarnations() {
     seen.see(&switch(1_000, 0, 0, 101, 50));
     seen.look();
     seen.see(&switch(2_000, 0, 0, 101, 50));
-    seen.look_again(2_100);
+    seen.refresh(2_100);
     assert_eq!(names(seen.tasks()), [(50, "sh", 1_000)]);
     task(proc.path(), 50, 50, "make", 70); // it called execve()
     seen.see(&switch(3_000, 0, 0, 101, 50));
-    seen.look_again(3_100);
+    seen.refresh(3_100);
     task(proc.path(), 50, 50, "make", 99); // another one
-    seen.look_again(3_200); // not seen since
+    seen.refresh(3_200); // not seen since
     seen.see(&switch(4_000, 0, 0, 101, 50));
-    seen.look_again(4_100);
+    seen.refresh(4_100);
     assert_eq!(
         names(seen.tasks()),
         [(50, "sh", 1_000), (50, "make", 3_100), (50, "make", 4_100)]

@@ -194,10 +194,10 @@ mod tests {
         };
         let figures = [
             figure("exit_ns", vec![2.0, 7.4, 9.0]),
-            figure("look_ns", vec![]),
+            figure("poll_ns", vec![]),
         ];
         let text = text(CalibratedWorld::Kvm, &figures, "a machine");
-        assert!(text.contains("# look_ns: so"), "{text}");
+        assert!(text.contains("# poll_ns: so"), "{text}");
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), &text).expect("written");
         assert_eq!(

@@ -229,7 +229,7 @@ fn host(threads: &ThreadCosts, guest: Option<&Guest>) -> Vec<Figure> {
             tick,
             "gaps in a loop that looks at the TSC, less the round trip of a guest",
         ),
-        Figure::new("look_ns", Vec::new(), "not measured"),
+        Figure::new("poll_ns", Vec::new(), "not measured"),
         Figure::new("guest_switch_ns", Vec::new(), "not measured"),
         Figure::new("page_fault_ns", Vec::new(), "not measured"),
         Figure::new(

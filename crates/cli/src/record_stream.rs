@@ -291,7 +291,7 @@ impl Writer {
         let now_ns = monotonic_ns();
         if now_ns >= self.names_at_ns + NAMES_INTERVAL_NS {
             self.names_at_ns = now_ns;
-            self.names.look_again(now_ns);
+            self.names.refresh(now_ns);
             self.put_names();
         }
         let recording = &mut self.written.recording;

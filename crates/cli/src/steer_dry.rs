@@ -250,6 +250,6 @@ fn add_notes(document: &mut Document, chosen: &ChosenPolicies, sees_yields: bool
          have followed."
     ));
     document.note(
-        "Nothing was lent or granted, so nobody was asked when to end that (on_look); guests' asks for help were not looked into.",
+        "Nothing was lent or granted, so nobody was asked when to end that (on_poll); guests' asks for help were not looked into.",
     );
 }

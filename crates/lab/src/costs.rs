@@ -35,7 +35,7 @@ pub struct Costs {
     /// The host's tick, interrupt included. A guess: 5,000 cycles.
     pub tick_ns: u32,
     /// A timer of ours that looks at a borrower, interrupt included. A guess: 2,500 cycles; 70 to 100 us in the emulated testbed.
-    pub look_ns: u32,
+    pub poll_ns: u32,
     /// From sending an interrupt to another pCPU until it is handled there: a unicast IPI in guests takes 2.5 us with its two
     /// exits (FACTS 3), of which some 500 ns are the wire.
     pub ipi_ns: u32,
@@ -84,7 +84,7 @@ impl Default for Costs {
             yield_to_ns: 300,
             switch_ns: 1_200,
             tick_ns: 2_000,
-            look_ns: 1_000,
+            poll_ns: 1_000,
             ipi_ns: 500,
             ipi_send_ns: 300,
             hypercall_ns: 100,

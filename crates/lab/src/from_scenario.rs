@@ -222,9 +222,9 @@ fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringMo
         facts_age_ns: settings.facts_age_ns,
         lost_ppm: settings.lost_ppm,
         tick_only: settings.tick_only,
-        look_period_ns: settings
-            .look_period_ns
-            .map_or(default.look_period_ns, u64::from),
+        poll_period_ns: settings
+            .poll_period_ns
+            .map_or(default.poll_period_ns, u64::from),
     })
 }
 

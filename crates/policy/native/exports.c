@@ -224,13 +224,13 @@ unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, stru
 	return ecs_on_slice_end(&facts, state).budget_ns;
 }
 
-_Bool unspin_export_ecs_on_look(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state)
+_Bool unspin_export_ecs_on_poll(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state)
 {
 	struct unspin_facts facts;
 	struct unspin_decision decision;
 
 	facts_of_critical(&facts, known, critical);
-	decision = give_back ? ecs_give_back_on_look(&facts, state) : ecs_on_look(&facts, state);
+	decision = give_back ? ecs_give_back_on_poll(&facts, state) : ecs_on_poll(&facts, state);
 	return decision.action == UNSPIN_GIVE_BACK;
 }
 

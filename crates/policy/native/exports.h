@@ -59,7 +59,7 @@ _Bool unspin_export_lag_forces(unspin_u64 now_ns, unspin_u64 last_ns);
 /* eCS's decisions, with the one fact that they look at. */
 void unspin_export_ecs_on_turn(struct unspin_policy_state *state);
 unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, struct unspin_policy_state *state);
-_Bool unspin_export_ecs_on_look(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state);
+_Bool unspin_export_ecs_on_poll(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state);
 unspin_u64 unspin_export_ecs_avoided_ppm(const struct unspin_ecs_account *account);
 unspin_u32 unspin_export_ecs_non_preemptable(const struct unspin_ecs_counters *counters);
 unspin_u32 unspin_export_ecs_preemptable(const struct unspin_ecs_counters *counters);

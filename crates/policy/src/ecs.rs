@@ -37,10 +37,10 @@ impl Ecs {
     }
 
     /// It runs on its extra schedule and is looked at. Returns whether it leaves now.
-    pub fn on_look(&mut self, critical: Option<u32>) -> bool {
+    pub fn on_poll(&mut self, critical: Option<u32>) -> bool {
         let (known, value) = told(critical);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_ecs_on_look(self.give_back, known, value, &mut self.state) }
+        unsafe { raw::unspin_export_ecs_on_poll(self.give_back, known, value, &mut self.state) }
     }
 }
 

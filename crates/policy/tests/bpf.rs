@@ -105,9 +105,9 @@ unsigned long sections(struct all *all)
 {
     ecs_on_turn(&all->steered, &all->state);
     ecs_give_back_on_turn(&all->steered, &all->state);
-    return ecs_on_slice_end(&all->steered, &all->state).action + ecs_on_look(&all->steered, &all->state).action +
+    return ecs_on_slice_end(&all->steered, &all->state).action + ecs_on_poll(&all->steered, &all->state).action +
            ecs_give_back_on_slice_end(&all->steered, &all->state).action +
-           ecs_give_back_on_look(&all->steered, &all->state).action + unspin_ecs_avoided_ppm(&all->account) +
+           ecs_give_back_on_poll(&all->steered, &all->state).action + unspin_ecs_avoided_ppm(&all->account) +
            unspin_ecs_classes(&all->counters) + unspin_ecs_class(&all->counters) +
            woken(&all->wakeup) + unspin_eschd_spins(all->counters.spin, unspin_pcpu_overloaded(all->counters.mutex));
 }

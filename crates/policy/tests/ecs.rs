@@ -26,7 +26,7 @@ fn figure_2_a() {
     assert_eq!(vcpu_2.on_slice_end(critical(&counters)), Some(1_000_000));
     counters.spin -= 1;
     assert!(
-        !vcpu_2.on_look(critical(&counters)),
+        !vcpu_2.on_poll(critical(&counters)),
         "the paper's form keeps its extra schedule"
     );
     assert_eq!(vcpu_2.on_slice_end(critical(&counters)), None);
@@ -59,9 +59,9 @@ fn give_back() {
     let mut vcpu = Ecs::new(true);
     vcpu.on_turn();
     assert_eq!(vcpu.on_slice_end(Some(2)), Some(ECS_EXTRA_NS));
-    assert!(!vcpu.on_look(Some(1)));
-    assert!(!vcpu.on_look(None));
-    assert!(vcpu.on_look(Some(0)));
+    assert!(!vcpu.on_poll(Some(1)));
+    assert!(!vcpu.on_poll(None));
+    assert!(vcpu.on_poll(Some(0)));
 }
 
 /// Figure 2 (b): the hypervisor writes pcpu_overloaded at each schedule boundary (1); the waiter reads it (2) and keeps on

@@ -35,7 +35,7 @@ pub struct LabSettings {
     /// Steering policies' extra time ends at ticks only: a kernel without `scx_bpf_kick_cpu`.
     pub tick_only: bool,
     /// Between two looks at a borrower that gives no hints, ns, 1 or more; `None`: as our scheduler does it.
-    pub look_period_ns: Option<u32>,
+    pub poll_period_ns: Option<u32>,
     /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
     pub halt_poll_ns: u32,
     /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns.
@@ -80,7 +80,7 @@ impl Default for LabSettings {
             facts_age_ns: 0,
             lost_ppm: 0,
             tick_only: false,
-            look_period_ns: None,
+            poll_period_ns: None,
             halt_poll_ns: 0,
             guest_tasks: 1,
             page_fault_every_turns: 0,

@@ -106,8 +106,8 @@ fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
     writeln!(out, "facts_age = \"{facts_age}\"")?;
     writeln!(out, "lost_ppm = {}", lab.lost_ppm)?;
     writeln!(out, "tick_only = {}", lab.tick_only)?;
-    if let Some(ns) = lab.look_period_ns {
-        writeln!(out, "look_period = \"{}\"", format_duration(ns.into()))?;
+    if let Some(ns) = lab.poll_period_ns {
+        writeln!(out, "poll_period = \"{}\"", format_duration(ns.into()))?;
     }
     let halt_poll = format_duration(lab.halt_poll_ns.into());
     writeln!(out, "halt_poll = \"{halt_poll}\"")?;

@@ -111,7 +111,7 @@ struct LabSettings {
     tick_only: Option<bool>,
     /// Between two looks at a borrower that gives no hints; "200us" when absent.
     #[schemars(regex(pattern = TIME))]
-    look_period: Option<String>,
+    poll_period: Option<String>,
     /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
     #[schemars(regex(pattern = TIME))]
     halt_poll: Option<String>,

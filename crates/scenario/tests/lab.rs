@@ -22,7 +22,7 @@ ecs = \"give-back\"
 facts_age = \"3us\"
 lost_ppm = 7
 tick_only = true
-look_period = \"1us\"
+poll_period = \"1us\"
 halt_poll = \"50us\"
 guest_tasks = 2
 page_fault_every_turns = 9
@@ -64,7 +64,7 @@ fn every_key() {
         facts_age_ns: 3_000,
         lost_ppm: 7,
         tick_only: true,
-        look_period_ns: Some(1_000),
+        poll_period_ns: Some(1_000),
         halt_poll_ns: 50_000,
         guest_tasks: 2,
         page_fault_every_turns: 9,

@@ -54,7 +54,7 @@ UNSPIN_PURE struct unspin_decision NAME_on_slice_end(const struct unspin_facts *
 }
 
 /* self runs on a loan or a grant, and is looked at. Answers: UNSPIN_GIVE_BACK, it leaves its CPU; UNSPIN_PASS, it goes on. */
-UNSPIN_PURE struct unspin_decision NAME_on_look(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE struct unspin_decision NAME_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	return unspin_decide(UNSPIN_PASS, 0);
 }

@@ -66,8 +66,8 @@ impl Policies {
     }
 
     /// `facts.self_` runs on a loan or a grant.
-    pub fn on_look(self, facts: &Facts, memory: &mut Memory) -> Decision {
-        Decision::from_raw(self.decide(raw::UNSPIN_ON_LOOK, facts, memory))
+    pub fn on_poll(self, facts: &Facts, memory: &mut Memory) -> Decision {
+        Decision::from_raw(self.decide(raw::UNSPIN_ON_POLL, facts, memory))
     }
 
     /// The guest of `facts.self_` asks for help, and `facts.candidate` might give it; beside the answer its rank: the

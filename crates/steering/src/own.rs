@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy of a user's own: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_look() and NAME_on_turn()
+//! A policy of a user's own: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_turn()
 //! (`policy/contract.h`), compiled natively to be tried and to take logged decisions again, and for BPF to be loaded.
 
 use std::{
@@ -196,7 +196,7 @@ impl OwnSource {
         output: &Path,
     ) -> Result<(), OwnError> {
         let own = format!("-DUNSPIN_OWN_POLICY=\"{}\"", work.own().display());
-        let functions = ["on_yield", "on_slice_end", "on_look", "on_turn"]
+        let functions = ["on_yield", "on_slice_end", "on_poll", "on_turn"]
             .map(|event| format!("-Down_{event}={}_{event}", self.name));
         let mut command = compiler.command(what)?;
         command

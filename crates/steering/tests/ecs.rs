@@ -67,7 +67,7 @@ fn looked_at() {
         facts.self_.owes = seen(1);
         facts.self_.sections = sections;
         facts.self_.critical = critical;
-        policies(names).on_look(&facts, &mut Memory::default())
+        policies(names).on_poll(&facts, &mut Memory::default())
     };
     assert_eq!(look("ecs", seen(0), seen(0)), Decision::Pass);
     assert_eq!(look("ecs-give-back", seen(1), seen(0)), Decision::Pass);

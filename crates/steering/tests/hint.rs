@@ -132,7 +132,7 @@ fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
         let end = |facts: &Facts, memory: &mut Memory| policies.on_slice_end(facts, memory);
         assert_eq!(end(&facts, &mut memory), extra, "{names}");
         assert_eq!(
-            policies.on_look(&facts, &mut memory),
+            policies.on_poll(&facts, &mut memory),
             Decision::Pass,
             "{names}"
         );
@@ -140,7 +140,7 @@ fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
         policies.on_turn(&facts, &mut memory);
         assert_eq!(end(&facts, &mut memory), extra);
         facts.self_.critical = seen(0);
-        assert_eq!(policies.on_look(&facts, &mut memory), at_unlock, "{names}");
+        assert_eq!(policies.on_poll(&facts, &mut memory), at_unlock, "{names}");
         policies.on_turn(&facts, &mut memory);
         for critical in [seen(0), UNKNOWN] {
             facts.self_.critical = critical;

@@ -94,11 +94,11 @@ fn a_compilers_error_names_file_and_line_as_the_user_did() {
     let (folder, source) = written("mine");
     change(
         &folder.path().join("mine.c"),
-        "mine_on_look",
+        "mine_on_poll",
         "mine_on_lock",
     );
     let error = source.test().expect_err("it does not compile").to_string();
-    assert!(error.contains("mine_on_look"), "{error}");
+    assert!(error.contains("mine_on_poll"), "{error}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn who_owes_goes_on_until_it_has_left_the_lock_or_the_kernel() {
         facts.self_.owes = seen(1);
         facts.self_.critical = critical;
         facts.self_.mode = mode;
-        policies(names).on_look(&facts, &mut Memory::default())
+        policies(names).on_poll(&facts, &mut Memory::default())
     };
     let (kernel, user) = (seen(UNSPIN_FACT_KERNEL), seen(UNSPIN_FACT_USER));
     assert_eq!(look("loan", seen(1), user), Decision::Pass);

@@ -7,7 +7,7 @@ use unspin_abi::LockKind;
 use unspin_agent::{DryRun, ObserveOptions, Observer, SteerOptions};
 use unspin_scenario::Vm;
 use unspin_steering::{
-    Decision, DecisionRecord, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_LOOK, UNSPIN_ON_SLICE_END,
+    Decision, DecisionRecord, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_POLL, UNSPIN_ON_SLICE_END,
     UNSPIN_ON_YIELD,
 };
 
@@ -82,7 +82,7 @@ pub fn a_dry_run_decides_as_the_scheduler_would() {
         .sum();
     assert_eq!(asked, records.len() as u64);
     assert!(asked > 500 && records.iter().all(DecisionRecord::replays));
-    assert_eq!(times(UNSPIN_ON_LOOK), 0);
+    assert_eq!(times(UNSPIN_ON_POLL), 0);
     for (event, action) in [
         (UNSPIN_ON_YIELD, UNSPIN_LEND),
         (UNSPIN_ON_SLICE_END, UNSPIN_GRANT),

@@ -32,10 +32,10 @@ impl<O: Observer> World<O> {
         } else {
             until_ns
         };
-        pcpu.look_at_ns = if hints || !capped || !told || self.host.ecs.is_some() {
+        pcpu.poll_at_ns = if hints || !capped || !told || self.host.ecs.is_some() {
             NEVER_NS
         } else {
-            now_ns + model.look_period_ns
+            now_ns + model.poll_period_ns
         };
         self.tell(cpu, TraceEvent::BorrowBegin { task });
     }
@@ -47,7 +47,7 @@ impl<O: Observer> World<O> {
             return;
         }
         pcpu.borrow_until_ns = NEVER_NS;
-        pcpu.look_at_ns = NEVER_NS;
+        pcpu.poll_at_ns = NEVER_NS;
         if let Some(vcpu) = self.vcpu_on(cpu) {
             let known = &mut self.vcpus[vcpu];
             known.steered.owes_since_ns = None;
@@ -65,23 +65,23 @@ impl<O: Observer> World<O> {
             self.borrow_end(cpu);
             return;
         };
-        self.interrupt_the_guest(cpu, vcpu, self.costs.look_ns);
+        self.interrupt_the_guest(cpu, vcpu, self.costs.poll_ns);
         if over {
             self.give_back(cpu);
             return;
         }
         let facts = self.facts(cpu, vcpu, None);
         let policies = self.host.steering.policies;
-        let period_ns = self.host.steering.look_period_ns;
-        self.cpus[cpu.index()].look_at_ns = self.now_ns + period_ns;
-        if policies.on_look(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
+        let period_ns = self.host.steering.poll_period_ns;
+        self.cpus[cpu.index()].poll_at_ns = self.now_ns + period_ns;
+        if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
             self.give_back(cpu);
         }
     }
 
     /// A borrower that gives no hints is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/steer_kvm.bpf.h.
-    pub(super) fn look_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
-        if self.cpus[cpu.index()].look_at_ns == NEVER_NS {
+    pub(super) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
+        if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
             return;
         }
         if !std::mem::replace(&mut self.vcpus[vcpu].steered.entered_owing, true) {
@@ -89,7 +89,7 @@ impl<O: Observer> World<O> {
         }
         let facts = self.facts(cpu, vcpu, None);
         let policies = self.host.steering.policies;
-        if policies.on_look(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
+        if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
             self.give_back(cpu);
         }
     }

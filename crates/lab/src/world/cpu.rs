@@ -17,8 +17,8 @@ impl<O: Observer> World<O> {
         if pcpu.due_ns <= self.now_ns {
             self.account(cpu);
             self.layer_done(cpu);
-        } else if pcpu.look_ns <= self.now_ns {
-            pcpu.look_ns = NEVER_NS;
+        } else if pcpu.ipi_arrives_ns <= self.now_ns {
+            pcpu.ipi_arrives_ns = NEVER_NS;
             self.account(cpu);
             self.look(cpu);
         } else if pcpu.borrow_ns() <= self.now_ns {
@@ -72,8 +72,8 @@ impl<O: Observer> World<O> {
     pub(super) fn kick(&mut self, cpu: Cpu, in_ns: u64) {
         let pcpu = &mut self.cpus[cpu.index()];
         let at_ns = self.now_ns + in_ns;
-        if at_ns < pcpu.look_ns {
-            pcpu.look_ns = at_ns;
+        if at_ns < pcpu.ipi_arrives_ns {
+            pcpu.ipi_arrives_ns = at_ns;
             let next_ns = pcpu.next_ns();
             self.tree.set(cpu.0, next_ns);
         }

@@ -101,7 +101,7 @@ impl<O: Observer> World<O> {
         let marks = &mut self.vcpus[vcpu].marks;
         marks.eligible &= !std::mem::take(&mut marks.spins);
         self.pause_loop_entered(vcpu);
-        self.look_at_entry(cpu, vcpu);
+        self.poll_at_entry(cpu, vcpu);
         if !self.take_interrupt(cpu, vcpu) {
             self.go_on(cpu, vcpu);
         }

@@ -101,7 +101,7 @@ pub struct SteeringModel {
     /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
     pub tick_only: bool,
     /// Between two looks at a borrower that gives no hints, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
-    pub look_period_ns: u64,
+    pub poll_period_ns: u64,
 }
 
 impl Default for SteeringModel {
@@ -111,7 +111,7 @@ impl Default for SteeringModel {
             facts_age_ns: 0,
             lost_ppm: 0,
             tick_only: false,
-            look_period_ns: 200_000,
+            poll_period_ns: 200_000,
         }
     }
 }

@@ -21,11 +21,11 @@ pub(super) struct Pcpu {
     /// When the current task's layer is done.
     pub due_ns: u64,
     /// When an interrupt from another pCPU arrives.
-    pub look_ns: u64,
+    pub ipi_arrives_ns: u64,
     pub tick_ns: u64,
     /// When a loan or grant ends, and when it is looked at; `NEVER_NS`: there is none.
     pub borrow_until_ns: u64,
-    pub look_at_ns: u64,
+    pub poll_at_ns: u64,
     /// For how long the next borrower may run.
     pub loan_ns: u64,
     /// When the scheduler wants to look at the current task besides ticks: the end of its slice.
@@ -43,10 +43,10 @@ impl Pcpu {
             current: None,
             since_ns: 0,
             due_ns: NEVER_NS,
-            look_ns: NEVER_NS,
+            ipi_arrives_ns: NEVER_NS,
             tick_ns: NEVER_NS,
             borrow_until_ns: NEVER_NS,
-            look_at_ns: NEVER_NS,
+            poll_at_ns: NEVER_NS,
             loan_ns: NEVER_NS,
             slice_ns: NEVER_NS,
             resched: false,
@@ -58,14 +58,14 @@ impl Pcpu {
 
     /// When something borrowed is due there.
     pub(super) fn borrow_ns(&self) -> u64 {
-        self.borrow_until_ns.min(self.look_at_ns)
+        self.borrow_until_ns.min(self.poll_at_ns)
     }
 
     /// When anything is.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         let host_ns = self.tick_ns.min(self.borrow_ns()).min(self.slice_ns);
-        self.due_ns.min(self.look_ns).min(host_ns)
+        self.due_ns.min(self.ipi_arrives_ns).min(host_ns)
     }
 }
 

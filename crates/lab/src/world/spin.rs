@@ -103,7 +103,7 @@ impl<O: Observer> World<O> {
         let (word, watcher) = (spin.watcher.word, spin.watcher);
         let debt_ns = std::mem::take(&mut self.vcpus[vcpu].debt_ns);
         if watcher.is_over(self.vms[vm].memory.get(word)) {
-            spin.seen_in_ns = self.look_ns(cpu, vm, word) + debt_ns;
+            spin.seen_in_ns = self.line_read_ns(cpu, vm, word) + debt_ns;
             spin.watcher.looks = false;
         }
         let line = self.vms[vm].memory.line_mut(word);
@@ -114,7 +114,7 @@ impl<O: Observer> World<O> {
     }
 
     /// One look at a word, ns.
-    fn look_ns(&self, cpu: Cpu, vm: usize, word: Word) -> u64 {
+    fn line_read_ns(&self, cpu: Cpu, vm: usize, word: Word) -> u64 {
         let line = self.vms[vm].memory.line(word);
         let ns = match line.owner() {
             _ if line.has_copy(cpu) => self.costs.line_hit_ns,
@@ -152,7 +152,7 @@ impl<O: Observer> World<O> {
         let word = spin.watcher.word;
         let over = spin.watcher.is_over(self.vms[vm].memory.get(word));
         spin.seen_in_ns = if over {
-            self.look_ns(cpu, vm, word)
+            self.line_read_ns(cpu, vm, word)
         } else {
             NEVER_NS
         };

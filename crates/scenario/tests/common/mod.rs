@@ -143,7 +143,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 facts_age_ns: numbers.2,
                 lost_ppm: numbers.3,
                 tick_only: flags[3],
-                look_period_ns: numbers.4,
+                poll_period_ns: numbers.4,
                 halt_poll_ns: numbers.0,
                 guest_tasks: numbers.5.0,
                 page_fault_every_turns: numbers.5.1,
