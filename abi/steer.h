@@ -109,8 +109,8 @@ struct unspin_steer_counters {
 	unspin_u64 of[UNSPIN_STEER_COUNTER_COUNT];
 };
 
-/* What the guest of one VM claimed and asked for since attach (bpf/steer_conduct.bpf.h, policy/conduct.h). */
-struct unspin_steer_conduct {
+/* What the guest of one VM claimed and asked for since attach (bpf/guest_audit.bpf.h, policy/guest_audit.h). */
+struct unspin_guest_audit {
 	unspin_u64 boundaries;	  /* ends of slices at which its page was read */
 	unspin_u64 claimed;	  /* of them with `critical` above 0 */
 	unspin_u64 borrowed;	  /* loans and grants it was told of */
@@ -123,7 +123,7 @@ struct unspin_steer_conduct {
 	unspin_u64 unanswered; /* receivers off their CPU that had the last of that vCPU and vector still before them */
 	unspin_u64 ran_ns;     /* CPU time of its vCPUs */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_conduct, 80);
+UNSPIN_ASSERT_SIZE(struct unspin_guest_audit, 80);
 
 /* What an object with a policy of a user's own says of itself (section .rodata.own), looked at before it is loaded. */
 struct unspin_own_policy {

@@ -61,7 +61,7 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 		count(unspin_steer_capped, 1);
 		if (task->owes == OWES_GRANT)
 			reach_boundary(p, task);
-		note_conduct(overrun);
+		audit_count(overrun);
 		leave(p, task);
 	} else if (!task->silent && done_with_it(p, task, now_ns)) {
 		count(unspin_steer_given_back, 1);

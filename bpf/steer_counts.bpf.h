@@ -49,7 +49,7 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 	if (guest_physical % PAGE_BYTES <= PAGE_BYTES - sizeof(registered))
 		page = word_at(vcpu, guest_physical, sizeof(u64));
 	if (!page)
-		note_conduct(bad_addresses);
+		audit_count(bad_addresses);
 	/* A safe read: it fails instead of faulting. */
 	if (!page || bpf_probe_read_user(&registered, sizeof(registered), (void *)page) ||
 	    registered.magic != UNSPIN_COUNTS_MAGIC)
@@ -64,7 +64,7 @@ __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 	counted->page = page;
 	counted->preempt_count = word_at(vcpu, registered.preempt_count, sizeof(u32));
 	if (!counted->preempt_count) {
-		note_conduct(bad_addresses);
+		audit_count(bad_addresses);
 		return 0;
 	}
 	counted->current_task = word_at(vcpu, registered.current_task, sizeof(u64));

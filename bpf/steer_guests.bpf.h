@@ -13,7 +13,7 @@
 
 #include "exit_codes.h"
 #include "guest_memory.bpf.h"
-#include "steer_conduct.bpf.h"
+#include "guest_audit.bpf.h"
 #include "steer_pages.bpf.h"
 #include "steer_turns.bpf.h"
 
@@ -68,7 +68,7 @@ static __always_inline bool read_hint(struct task_struct *p, const struct task_c
 	if (words->magic == UNSPIN_HINT_MAGIC)
 		return true;
 	count(unspin_steer_hint_failures, 1);
-	note_conduct(page_failures);
+	audit_count(page_failures);
 	return false;
 }
 
@@ -185,7 +185,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	struct group *group = group_at(task->group);
 
-	begin_conduct();
+	begin_audit();
 	task->vcpu = (u64)vcpu;
 	task->page = 0;
 	task->vm = (u64)vcpu->kvm;

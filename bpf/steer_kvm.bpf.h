@@ -51,7 +51,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		return 0;
 	}
 	if (task->watched_ns != task->owes_since_ns) {
-		note_conduct(borrowed);
+		audit_count(borrowed);
 		task->give_back = 0;
 		if (is_notified(task) && !task->silent && !task->borrowed_is_set)
 			set_borrowed_word(p, task, 1);
@@ -91,7 +91,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	}
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
 		if (task->owes == OWES_NOTHING)
-			note_conduct(idle_calls);
+			audit_count(idle_calls);
 		task->give_back = 1;
 		return 0;
 	}
@@ -108,7 +108,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	}
 	/* Inside one page and aligned, or it is no hint. */
 	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32)) {
-		note_conduct(bad_addresses);
+		audit_count(bad_addresses);
 		return 0;
 	}
 	had = task->hint;
@@ -116,7 +116,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	find_offer(task);
 	task->published = 0;
 	if (!task->hint)
-		note_conduct(bad_addresses);
+		audit_count(bad_addresses);
 	else if (!had)
 		count(unspin_steer_hints, 1);
 	task->acknowledge = 1;

@@ -31,9 +31,9 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	u64 now_ns = bpf_ktime_get_ns();
 
 	if (fact_known(task->critical)) {
-		note_conduct(boundaries);
+		audit_count(boundaries);
 		if (task->critical.value)
-			note_conduct(claimed);
+			audit_count(claimed);
 	}
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);

@@ -13,7 +13,7 @@
 #ifndef UNSPIN_BPF_STEER_SPIN_H
 #define UNSPIN_BPF_STEER_SPIN_H
 
-#include "steer_marks.bpf.h"
+#include "pending_ipi.bpf.h"
 
 #include "../policy/candidate_walk.h"
 
@@ -54,9 +54,9 @@ int on_spin_begins(struct pt_regs *registers)
 static __always_inline void gather_seen(struct unspin_yield_facts *seen, const struct task_context *spinner,
 					struct task_context *other, u64 now_ns)
 {
-	struct spin_marks *marks = marks_of(other);
+	struct pending_ipi *pending = pending_ipi_of(other);
 	u64 bit = 1ull << (spinner->number & (VM_VCPUS - 1));
-	bool receiver = marks->sent_by & bit, waits = other->counted && !other->on_cpu;
+	bool receiver = pending->sent_by & bit, waits = other->counted && !other->on_cpu;
 
 	if (other->on_cpu || before(now_ns, other->called_until_ns))
 		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: whoever called it */
@@ -68,11 +68,11 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	seen->pending = waits && other->halted ? UNSPIN_YES : UNSPIN_NOT_KNOWN;
 	seen->posted = UNSPIN_NOT_KNOWN;
 	seen->spins = other->spins;
-	seen->eligible = marks->eligible;
+	seen->eligible = pending->eligible;
 	seen->receiver = receiver ? UNSPIN_YES : UNSPIN_NO;
-	seen->vector = receiver ? unspin_linux_vector(marks->vector) : UNSPIN_VECTOR_NOT_KNOWN;
-	seen->passed = (marks->passed_by & bit) != 0;
-	seen->ipi_age_ns = receiver ? fact_seen(1, marks->sent_ns, now_ns).age_ns : UNSPIN_AGE_UNKNOWN;
+	seen->vector = receiver ? unspin_linux_vector(pending->vector) : UNSPIN_VECTOR_NOT_KNOWN;
+	seen->passed = (pending->passed_by & bit) != 0;
+	seen->ipi_age_ns = receiver ? fact_seen(1, pending->sent_ns, now_ns).age_ns : UNSPIN_AGE_UNKNOWN;
 }
 
 /* The verdict on it, written down if somebody wants that. */
@@ -123,9 +123,9 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 		gather_seen(&of->seen, task, other, now_ns);
 		verdict = judge_candidate(of, scheduled(asks)->pid, thread, now_ns);
 		if (verdict & UNSPIN_CANDIDATE_TOGGLE)
-			other->marks.eligible ^= 1;
+			other->pending_ipi.eligible ^= 1;
 		if (verdict & UNSPIN_CANDIDATE_MARK)
-			__sync_fetch_and_or(&other->marks.passed_by, 1ull << (task->number & (VM_VCPUS - 1)));
+			__sync_fetch_and_or(&other->pending_ipi.passed_by, 1ull << (task->number & (VM_VCPUS - 1)));
 		if (verdict & UNSPIN_CANDIDATE_TAKE && may_run_on(p, bpf_get_smp_processor_id())) {
 			gather_candidate(&of->facts.candidate, p, other, now_ns);
 			of->facts.candidate.awaited =

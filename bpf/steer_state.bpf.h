@@ -31,7 +31,7 @@ enum boundary {
  * What spinners of its VM remember of a vCPU while it is off its CPU (policy/candidate.h), by number of the vCPU; changed by
  * any of them. It holds while left_ns is the vCPU's: who has run since is marked by nobody.
  */
-struct spin_marks {
+struct pending_ipi {
 	u64 left_ns;
 	u64 sent_by;   /* that sent it an IPI since */
 	u64 sent_ns;   /* the last of these */
@@ -96,8 +96,8 @@ struct task_context {
 	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it */
 	u32 spins;	      /* it left its CPU for one: a lock waiter */
 	u32 halted;	      /* it left its CPU asleep */
-	u64 sent, unanswered; /* of struct unspin_steer_conduct, since it was charged last */
-	struct spin_marks marks;
+	u64 sent, unanswered; /* of struct unspin_guest_audit, since it was charged last */
+	struct pending_ipi pending_ipi;
 	struct unspin_policy_memory memory;
 };
 

@@ -10,7 +10,7 @@
 #define UNSPIN_BPF_STEER_TURNS_H
 
 #include "steer_ask.bpf.h"
-#include "steer_conduct.bpf.h"
+#include "guest_audit.bpf.h"
 #include "steer_threads.bpf.h"
 #include "steer_time.bpf.h"
 

@@ -12,7 +12,7 @@
 #include "apple.h"
 #include "candidate.h"
 #include "candidate_walk.h"
-#include "conduct.h"
+#include "guest_audit.h"
 #include "counts.h"
 #include "critical_functions.h"
 #include "deboost.h"

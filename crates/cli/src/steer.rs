@@ -11,7 +11,7 @@ use unspin_agent::{
 };
 use unspin_policy::{EcsAccount, critical_function};
 use unspin_report::{Column, Document, Table, Unit};
-use unspin_steering::Conduct;
+use unspin_steering::GuestAudit;
 
 use crate::{
     arguments::SteerArguments,
@@ -29,7 +29,7 @@ use crate::{
 /// Room for some 80,000 decisions between two looks.
 const LOG_BYTES: u32 = 16 << 20;
 
-const CONDUCT: &[Column] = &[
+const GUEST_AUDIT: &[Column] = &[
     Column::new("process", "VM process", Unit::Text),
     Column::new("boundaries", "slice ends", Unit::Count),
     Column::new("claimed", "claimed", Unit::Count),
@@ -103,10 +103,10 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         write_decisions(steerer, log.as_mut())?;
     }
     log.map(DecisionFile::finish).transpose()?;
-    let conduct = steerer
+    let guest_audit = steerer
         .as_ref()
         .map(|steerer| name_who_lies(steerer, &mut named));
-    let conduct = conduct.transpose()?;
+    let guest_audit = guest_audit.transpose()?;
     let counters = steerer.as_ref().map(Steerer::counters).transpose();
     let counters = counters.map_err(anyhow::Error::from)?;
     drop(steerer);
@@ -118,8 +118,8 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         add_counters(&mut document, counters);
         add_account(&mut document, counters);
     }
-    if let Some(conduct) = &conduct {
-        add_conduct(&mut document, conduct);
+    if let Some(guest_audit) = &guest_audit {
+        add_audit(&mut document, guest_audit);
     }
     windows.add_tables(&mut document, arguments.output.json);
     print(&document, arguments)?;
@@ -150,14 +150,14 @@ fn write_decisions(steerer: &Steerer, log: Option<&mut DecisionFile>) -> Result<
     Ok(written?)
 }
 
-/// Warns once of each VM whose guest does what no honest one does (policy/conduct.h); what all of them did.
+/// Warns once of each VM whose guest does what no honest one does (policy/guest_audit.h); what all of them did.
 fn name_who_lies(
     steerer: &Steerer,
     named: &mut BTreeSet<u32>,
-) -> Result<Vec<(u32, Conduct)>, Failure> {
-    let all = steerer.conduct().map_err(anyhow::Error::from)?;
-    for (process, conduct) in &all {
-        let says = conduct.says();
+) -> Result<Vec<(u32, GuestAudit)>, Failure> {
+    let all = steerer.guest_audit().map_err(anyhow::Error::from)?;
+    for (process, guest_audit) in &all {
+        let says = guest_audit.says();
         if !says.is_empty() && named.insert(*process) {
             eprintln!(
                 "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
@@ -292,9 +292,9 @@ fn add_account(document: &mut Document, counters: &[SteerCounter]) {
     document.table(table);
 }
 
-fn add_conduct(document: &mut Document, conduct: &[(u32, Conduct)]) {
-    let mut table = Table::new("conduct", "What guests claimed", CONDUCT);
-    for (process, of) in conduct {
+fn add_audit(document: &mut Document, guest_audit: &[(u32, GuestAudit)]) {
+    let mut table = Table::new("guest_audit", "What guests claimed", GUEST_AUDIT);
+    for (process, of) in guest_audit {
         table.push(vec![
             process.to_string().into(),
             of.boundaries.into(),

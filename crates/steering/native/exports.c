@@ -22,9 +22,9 @@ _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vti
 	return hint_is_followed(candidate_vtime, first_vtime, threshold_ns);
 }
 
-unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts)
+unspin_u32 steering_audit_guest(const struct unspin_guest_audit *counts)
 {
-	return unspin_conduct_of(counts);
+	return unspin_audit_guest(counts);
 }
 
 _Bool steering_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,

@@ -3,7 +3,7 @@
 #ifndef UNSPIN_STEERING_EXPORTS_H
 #define UNSPIN_STEERING_EXPORTS_H
 
-#include "../../../policy/conduct.h"
+#include "../../../policy/guest_audit.h"
 #include "../../../policy/steering.h"
 
 struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, const struct unspin_facts *facts,
@@ -13,7 +13,7 @@ _Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vti
 _Bool steering_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
 		      struct unspin_decision *decision);
 
-unspin_u32 steering_conduct(const struct unspin_steer_conduct *counts);
+unspin_u32 steering_audit_guest(const struct unspin_guest_audit *counts);
 _Bool steering_gang_cuts(unspin_u64 ran_ns);
 
 /* By bit: the policies' names. */

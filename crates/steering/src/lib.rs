@@ -3,9 +3,9 @@
 //! call, so that a decision taken there can be taken again here.
 
 mod candidates;
-mod conduct;
 mod decision;
 mod duration;
+mod guest_audit;
 mod new;
 mod own;
 mod own_error;
@@ -15,8 +15,8 @@ mod policies;
 mod sources;
 mod window;
 
-pub use conduct::Conduct;
 pub use decision::{Decision, gang_cuts, hint_is_followed};
+pub use guest_audit::GuestAudit;
 pub use new::write_new_policy;
 pub use own::{OwnSource, Tested, check_name};
 pub use own_error::OwnError;

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use unspin_abi as abi;
-use unspin_steering::Conduct;
+use unspin_steering::GuestAudit;
 
 use super::SteerError;
 use crate::{bytes, load};
@@ -28,18 +28,18 @@ pub(super) fn read_counters(
 }
 
 /// What each VM's guest did, by process.
-pub(super) fn read_conduct(map: &MapHandle) -> Result<Vec<(u32, Conduct)>, SteerError> {
+pub(super) fn read_audit(map: &MapHandle) -> Result<Vec<(u32, GuestAudit)>, SteerError> {
     let mut all = Vec::new();
     for key in map.keys() {
         let value = map
             .lookup(&key, MapFlags::ANY)
-            .map_err(|source| load::refused("reading the BPF map conduct", source))?;
+            .map_err(|source| load::refused("reading the BPF map guest_audit", source))?;
         // Another VM has taken its room in between.
         let (Some(value), Ok(process)) = (value, <[u8; 4]>::try_from(key)) else {
             continue;
         };
-        let of: abi::unspin_steer_conduct = bytes::read("conduct", &value)?;
-        let conduct = Conduct {
+        let of: abi::unspin_guest_audit = bytes::read("guest_audit", &value)?;
+        let guest_audit = GuestAudit {
             boundaries: of.boundaries,
             claimed: of.claimed,
             borrowed: of.borrowed,
@@ -51,7 +51,7 @@ pub(super) fn read_conduct(map: &MapHandle) -> Result<Vec<(u32, Conduct)>, Steer
             unanswered: of.unanswered,
             ran_ns: of.ran_ns,
         };
-        all.push((u32::from_ne_bytes(process), conduct));
+        all.push((u32::from_ne_bytes(process), guest_audit));
     }
     all.sort_by_key(|(process, _)| *process);
     Ok(all)

@@ -19,7 +19,7 @@ use std::{ops::Range, os::fd::OwnedFd};
 
 use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
-use unspin_steering::{Conduct, DecisionRecord, Policies};
+use unspin_steering::{DecisionRecord, GuestAudit, Policies};
 
 use crate::{hurry::Hurry, load};
 use decisions::DecisionLog;
@@ -142,7 +142,7 @@ pub struct Steerer {
     control: MapHandle,
     ended: MapHandle,
     counters: MapHandle,
-    conduct: MapHandle,
+    guest_audit: MapHandle,
     decisions: DecisionLog,
     object: Object,
     slice_ns: u64,
@@ -211,8 +211,8 @@ impl Steerer {
     ///
     /// # Errors
     /// When the kernel refuses to read the map.
-    pub fn conduct(&self) -> Result<Vec<(u32, Conduct)>, SteerError> {
-        figures::read_conduct(&self.conduct)
+    pub fn guest_audit(&self) -> Result<Vec<(u32, GuestAudit)>, SteerError> {
+        figures::read_audit(&self.guest_audit)
     }
 
     /// Why the kernel has sent the scheduler away; `None` while it is attached.

@@ -70,7 +70,7 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
         _scheduler: scheduler,
         ended: load::map(object, ".data.ended")?,
         counters: load::map(object, "counters")?,
-        conduct: load::map(object, "conduct")?,
+        guest_audit: load::map(object, "guest_audit")?,
         control: loaded.control,
         decisions: loaded.decisions,
         object: loaded.object,

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 
 use unspin_agent::Steerer;
 use unspin_scenario::Scenario;
-use unspin_steering::Conduct;
+use unspin_steering::GuestAudit;
 
 use super::{
     checks::{counter, still_there},
@@ -141,17 +141,17 @@ fn honest_guests_find_all_as_it_was(steerer: &Steerer) {
     assert!(vcpus.all(|vcpu| vcpu.statistics.operations > 100));
     // Those VMs are this process's.
     let own = std::process::id();
-    let before = conduct_of(steerer, own);
+    let before = audit_of(steerer, own);
     let shooting = Scenario::parse(SHOOTDOWNS, "shootdown-4").expect("a scenario");
     run_for(300, vec![shooting.vms[0].clone()]);
     still_there(steerer);
-    let after = conduct_of(steerer, own);
+    let after = audit_of(steerer, own);
     println!("  honest guests: {after:?}, before the last {before:?}");
     assert_eq!(after.says(), Vec::<String>::new(), "{after:?}");
     // Nor if it went on for some minutes.
     let sent = after.sent - before.sent;
     assert!(sent > 20, "{sent} interrupts");
-    let longer = Conduct {
+    let longer = GuestAudit {
         sent: sent * 1_000,
         unanswered: (after.unanswered - before.unanswered) * 1_000,
         ran_ns: (after.ran_ns - before.ran_ns) * 1_000,
@@ -160,15 +160,15 @@ fn honest_guests_find_all_as_it_was(steerer: &Steerer) {
     assert_eq!(longer.says(), Vec::<String>::new(), "{longer:?}");
 }
 
-fn conduct_of(steerer: &Steerer, process: u32) -> Conduct {
-    let conduct = steerer.conduct().expect("the kernel tells");
-    let found = conduct.into_iter().find(|(of, _)| *of == process);
+fn audit_of(steerer: &Steerer, process: u32) -> GuestAudit {
+    let guest_audit = steerer.guest_audit().expect("the kernel tells");
+    let found = guest_audit.into_iter().find(|(of, _)| *of == process);
     found.expect("its vCPUs ran").1
 }
 
 /// Who lies is named, by the number of its process; where nothing is expected, nothing is said.
 fn is_named(steerer: &Steerer, kind: &Kind, process: u32) {
-    let of = conduct_of(steerer, process);
+    let of = audit_of(steerer, process);
     let says = of.says().join("; ");
     println!("  {}: named: {says}; {of:?}", kind.name);
     assert!(says.contains(kind.named), "{}: {of:?}", kind.name);

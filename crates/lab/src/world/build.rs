@@ -14,7 +14,7 @@ use super::{
     pcpu::Pcpu,
     placement::Placement,
     task::TaskState,
-    vcpu::{Base, Marks, Pauses, Pending, Steered, Then, Vcpu, VcpuStatistics},
+    vcpu::{Base, Pauses, Pending, PendingIpi, Steered, Then, Vcpu, VcpuStatistics},
 };
 use crate::{
     costs::Costs,
@@ -254,7 +254,7 @@ impl<O: Observer> World<O> {
                 self.host.gap_cycles,
                 self.host.window.at_start(),
             )),
-            marks: Marks::default(),
+            pending_ipi: PendingIpi::default(),
             timer_ns: NEVER_NS,
             asks: None,
             holds: None,

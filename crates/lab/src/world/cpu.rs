@@ -283,7 +283,7 @@ impl<O: Observer> World<O> {
         let place = waker.unwrap_or(cpu);
         self.tell(place, TraceEvent::Wakeup { task, target: cpu });
         if let Some(vcpu) = self.tasks[task.index()].vcpu {
-            self.vcpus[vcpu as usize].marks.woken = true;
+            self.vcpus[vcpu as usize].pending_ipi.woken = true;
         }
         self.scheduler
             .enqueue(self.now_ns, task, cpu, Enqueue::Wakeup);

@@ -98,8 +98,8 @@ impl<O: Observer> World<O> {
         self.vcpus[vcpu].inside = true;
         self.vcpus[vcpu].ends_wait = false;
         self.notify_spin_count(vcpu);
-        let marks = &mut self.vcpus[vcpu].marks;
-        marks.eligible &= !std::mem::take(&mut marks.spins);
+        let pending_ipi = &mut self.vcpus[vcpu].pending_ipi;
+        pending_ipi.eligible &= !std::mem::take(&mut pending_ipi.spins);
         self.pause_loop_entered(vcpu);
         self.poll_at_entry(cpu, vcpu);
         if !self.take_interrupt(cpu, vcpu) {

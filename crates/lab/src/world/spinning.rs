@@ -24,7 +24,7 @@ impl<O: Observer> World<O> {
         let policies = Some(self.host.steering.policies).filter(|_| steered);
         let own_rule = policies.and_then(|policies| policies.candidates());
         let rule = own_rule.unwrap_or(self.host.candidates);
-        self.vcpus[vcpu].marks.spins = true;
+        self.vcpus[vcpu].pending_ipi.spins = true;
         self.vcpus[vcpu].steered.spun += 1;
         let mut spinner = Spinner::new(rule, Some(self.mode(vcpu)));
         let ignores = policies.is_some_and(|policies| policies.ignores_vectors());
@@ -47,8 +47,8 @@ impl<O: Observer> World<O> {
                 let candidate = (first + other) as usize;
                 let facts = self.yield_facts(vcpu, candidate);
                 let verdict = verdict(&spinner, &facts);
-                self.vcpus[candidate].marks.eligible ^= verdict.toggle;
-                self.vcpus[candidate].marks.passed_by |= u64::from(verdict.mark) << number;
+                self.vcpus[candidate].pending_ipi.eligible ^= verdict.toggle;
+                self.vcpus[candidate].pending_ipi.passed_by |= u64::from(verdict.mark) << number;
                 if verdict.take {
                     cost_ns += u64::from(self.costs.yield_to_ns);
                     let target = self.vcpus[candidate].task;
@@ -80,29 +80,29 @@ impl<O: Observer> World<O> {
     /// What a spinner may know of another vCPU.
     fn yield_facts(&self, spinner: usize, vcpu: usize) -> YieldFacts {
         let known = &self.vcpus[vcpu];
-        let marks = known.marks;
+        let pending_ipi = known.pending_ipi;
         let state = match self.tasks[known.task.index()].state {
             State::Running => CandidateState::Running,
-            State::Runnable if marks.woken => CandidateState::Woken,
+            State::Runnable if pending_ipi.woken => CandidateState::Woken,
             State::Runnable => CandidateState::Preempted,
             State::Sleeping => CandidateState::Halted,
         };
         let by = self.vcpus[spinner].number;
-        let receiver = marks.sent_by >> by & 1 == 1;
+        let receiver = pending_ipi.sent_by >> by & 1 == 1;
         YieldFacts {
             pending: Some(!known.pending.is_empty()),
-            spins: marks.spins,
-            eligible: marks.eligible,
+            spins: pending_ipi.spins,
+            eligible: pending_ipi.eligible,
             receiver: Some(receiver),
-            vector: match marks.vector {
+            vector: match pending_ipi.vector {
                 Some(Vector::Shootdown) => SeenVector::FunctionCall,
                 Some(Vector::Reschedule) => SeenVector::Reschedule,
                 Some(Vector::Tick) => SeenVector::Other,
                 None => SeenVector::NotKnown,
             },
-            passed: marks.passed_by >> by & 1 == 1,
+            passed: pending_ipi.passed_by >> by & 1 == 1,
             ipi_age_ns: receiver.then(|| {
-                let age_ns = self.now_ns - marks.sent_ns;
+                let age_ns = self.now_ns - pending_ipi.sent_ns;
                 age_ns.min(u64::from(u32::MAX - 1)) as u32
             }),
             ..YieldFacts::new(state, Some(self.mode(vcpu)))
@@ -164,10 +164,10 @@ impl<O: Observer> World<O> {
     pub(super) fn record_ipi(&mut self, sender: usize, receiver: usize, vector: Vector) {
         if self.cpu_of(self.vcpus[receiver].task).is_none() {
             let by = self.vcpus[sender].number;
-            let marks = &mut self.vcpus[receiver].marks;
-            marks.sent_by |= 1 << by;
-            marks.vector = Some(vector);
-            marks.sent_ns = self.now_ns;
+            let pending_ipi = &mut self.vcpus[receiver].pending_ipi;
+            pending_ipi.sent_by |= 1 << by;
+            pending_ipi.vector = Some(vector);
+            pending_ipi.sent_ns = self.now_ns;
         }
     }
 
@@ -177,9 +177,9 @@ impl<O: Observer> World<O> {
         self.halt_over(vcpu);
         let known = &mut self.vcpus[vcpu];
         known.ends_wait = false;
-        known.marks.woken = false;
-        known.marks.sent_by = 0;
-        known.marks.passed_by = 0;
+        known.pending_ipi.woken = false;
+        known.pending_ipi.sent_by = 0;
+        known.pending_ipi.passed_by = 0;
         let window = known.pauses.hardware.window();
         known.pauses.hardware.set_window(rule.after_switch(window));
     }

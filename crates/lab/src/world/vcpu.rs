@@ -150,7 +150,7 @@ impl Pauses {
 /// What `kvm_vcpu_on_spin()` and its rivals remember of a vCPU (`policy/candidate.h`). One bit per vCPU of the VM where it is
 /// a mask.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct PendingIpi {
     /// It left its pCPU in a pause-loop exit.
     pub spins: bool,
     /// It was passed over as a lock waiter: `dy_eligible`.
@@ -272,7 +272,7 @@ pub(super) struct Vcpu {
     /// Kicked since it looked last (`pv_unhalted`).
     pub kicked: bool,
     pub pauses: Pauses,
-    pub marks: Marks,
+    pub pending_ipi: PendingIpi,
     /// Guest tasks that do not have the vCPU, in order of their turns.
     pub others: VecDeque<GuestTask>,
     /// When the page is there that the guest was told of, and when the thread wakes that waits for one; `NEVER_NS`: none.
@@ -331,7 +331,7 @@ impl Vcpu {
         if !self.inside {
             self.host_left_ns -= elapsed_ns;
             self.statistics.host_ns += elapsed_ns;
-            if self.then == Then::OnSpin || self.marks.spins {
+            if self.then == Then::OnSpin || self.pending_ipi.spins {
                 self.statistics.spin_host_ns += elapsed_ns;
             }
             if self.ends_wait {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_conduct.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
- * (policy/conduct.h says what is one). Counted on the vCPU's own thread, but for what it sent, which is added up where the
+ * guest_audit.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
+ * (policy/guest_audit.h says what is one). Counted on the vCPU's own thread, but for what it sent, which is added up where the
  * thread is charged.
  */
-#ifndef UNSPIN_BPF_STEER_CONDUCT_H
-#define UNSPIN_BPF_STEER_CONDUCT_H
+#ifndef UNSPIN_BPF_GUEST_AUDIT_H
+#define UNSPIN_BPF_GUEST_AUDIT_H
 
 #include "steer_state.bpf.h"
 
@@ -14,37 +14,37 @@ struct {
 	__uint(type, STEER_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
 	__type(key, u32);
-	__type(value, struct unspin_steer_conduct);
-} conduct SEC(".maps");
+	__type(value, struct unspin_guest_audit);
+} guest_audit SEC(".maps");
 
-static struct unspin_steer_conduct no_conduct;
+static struct unspin_guest_audit empty_audit;
 
 /* The current thread is a vCPU's from now on. */
-static __always_inline void begin_conduct(void)
+static __always_inline void begin_audit(void)
 {
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 
-	bpf_map_update_elem(&conduct, &process, &no_conduct, BPF_NOEXIST);
+	bpf_map_update_elem(&guest_audit, &process, &empty_audit, BPF_NOEXIST);
 }
 
-/* One more of what stands at that offset of struct unspin_steer_conduct: a constant of the caller. */
-static __always_inline void note_conduct_at(u32 offset)
+/* One more of what stands at that offset of struct unspin_guest_audit: a constant of the caller. */
+static __always_inline void audit_count_at(u32 offset)
 {
 	u32 process = bpf_get_current_pid_tgid() >> 32;
-	struct unspin_steer_conduct *of = bpf_map_lookup_elem(&conduct, &process);
+	struct unspin_guest_audit *of = bpf_map_lookup_elem(&guest_audit, &process);
 
 	/* In bounds: every offset is that of a field of 8 bytes. */
 	if (of)
 		__sync_fetch_and_add((u64 *)((void *)of + offset), 1);
 }
 
-#define note_conduct(field) note_conduct_at(__builtin_offsetof(struct unspin_steer_conduct, field))
+#define audit_count(field) audit_count_at(__builtin_offsetof(struct unspin_guest_audit, field))
 
 /* That vCPU's thread has run for so long since it was charged last, and has sent what stands in its context. */
 static __always_inline void note_sent(struct task_struct *p, struct task_context *task, u64 ran_ns)
 {
 	u32 process = scheduled(p)->tgid; /* current may be whoever changes its class */
-	struct unspin_steer_conduct *of = bpf_map_lookup_elem(&conduct, &process);
+	struct unspin_guest_audit *of = bpf_map_lookup_elem(&guest_audit, &process);
 
 	if (!of)
 		return;

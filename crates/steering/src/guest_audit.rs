@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of a guest's claims no honest guest makes: `policy/conduct.h`.
+//! Which of a guest's claims no honest guest makes: `policy/guest_audit.h`.
 
 use crate::raw;
 
 /// What the guest of one VM claimed and asked for since the scheduler was attached: `abi/steer.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Conduct {
+pub struct GuestAudit {
     /// Ends of slices at which its page was read.
     pub boundaries: u64,
     /// Of them with a critical section claimed.
@@ -28,10 +28,10 @@ pub struct Conduct {
     pub ran_ns: u64,
 }
 
-impl Conduct {
+impl GuestAudit {
     /// What there is to say of it, each with its numbers; nothing of an honest guest.
     pub fn says(&self) -> Vec<String> {
-        let counts = raw::unspin_steer_conduct {
+        let counts = raw::unspin_guest_audit {
             boundaries: self.boundaries,
             claimed: self.claimed,
             borrowed: self.borrowed,
@@ -44,38 +44,38 @@ impl Conduct {
             ran_ns: self.ran_ns,
         };
         // SAFETY: reads a valid struct for the length of the call.
-        let said = unsafe { raw::steering_conduct(&counts) };
+        let said = unsafe { raw::steering_audit_guest(&counts) };
         let each = [
             (
-                raw::UNSPIN_CONDUCT_CLAIMS,
+                raw::UNSPIN_AUDIT_CLAIMS,
                 format!(
                     "claims a critical section at {} of {} slice ends, and came out of {} of {} loans and grants by the clock alone",
                     self.claimed, self.boundaries, self.overrun, self.borrowed
                 ),
             ),
             (
-                raw::UNSPIN_CONDUCT_PAGE,
+                raw::UNSPIN_AUDIT_PAGE,
                 format!(
                     "has a hint page that could not be read, or has no magic, {} times",
                     self.page_failures
                 ),
             ),
             (
-                raw::UNSPIN_CONDUCT_ADDRESSES,
+                raw::UNSPIN_AUDIT_ADDRESSES,
                 format!(
                     "registered what is no page of its memory {} times",
                     self.bad_addresses
                 ),
             ),
             (
-                raw::UNSPIN_CONDUCT_CALLS,
+                raw::UNSPIN_AUDIT_CALLS,
                 format!(
                     "gave back {} times what it did not have, and had something {} times",
                     self.idle_calls, self.borrowed
                 ),
             ),
             (
-                raw::UNSPIN_CONDUCT_FLOODS,
+                raw::UNSPIN_AUDIT_FLOODS,
                 format!(
                     "sent its own vCPUs {} interrupts, and one that had not answered the last {} times, every {} ns of its CPU time",
                     self.sent,

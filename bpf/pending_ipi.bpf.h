@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_marks.bpf.h - which vCPUs were sent an IPI while they were off their CPU, and by whom: what VEE'21's rules of
+ * pending_ipi.bpf.h - which vCPUs were sent an IPI while they were off their CPU, and by whom: what VEE'21's rules of
  * candidates go by (policy/candidate.h, ruling 32).
  *
  * A mark lies with the receiver, who forgets it when it runs: it holds while the receiver's `left_ns` is the same. Which
@@ -8,8 +8,8 @@
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
  */
-#ifndef UNSPIN_BPF_STEER_MARKS_H
-#define UNSPIN_BPF_STEER_MARKS_H
+#ifndef UNSPIN_BPF_PENDING_IPI_H
+#define UNSPIN_BPF_PENDING_IPI_H
 
 #include "steer_help.bpf.h"
 
@@ -28,18 +28,18 @@ struct {
 	__type(value, struct spin_sender);
 } senders SEC(".maps");
 
-/* The marks of a vCPU that is off its CPU; those from before it last ran are gone. */
-static __always_inline struct spin_marks *marks_of(struct task_context *task)
+/* The interrupts and candidate marks of a vCPU that is off its CPU; those from before it last ran are gone. */
+static __always_inline struct pending_ipi *pending_ipi_of(struct task_context *task)
 {
-	struct spin_marks *marks = &task->marks;
+	struct pending_ipi *pending = &task->pending_ipi;
 
-	if (marks->left_ns != task->left_ns) {
-		marks->sent_by = 0;
-		marks->passed_by = 0;
-		marks->eligible = 0;
-		marks->left_ns = task->left_ns;
+	if (pending->left_ns != task->left_ns) {
+		pending->sent_by = 0;
+		pending->passed_by = 0;
+		pending->eligible = 0;
+		pending->left_ns = task->left_ns;
 	}
-	return marks;
+	return pending;
 }
 
 #define IPI_CONTEXT struct task_context
@@ -63,14 +63,14 @@ static __always_inline void ipi_reaches(struct task_context *task, const struct 
 		return;
 	other = context_of(p);
 	if (other && other->vm == task->vm && !other->on_cpu) {
-		struct spin_marks *marks = marks_of(other);
+		struct pending_ipi *pending = pending_ipi_of(other);
 		u64 bit = 1ull << task->number;
 		u32 vector = sender->how & 0xff;
 
-		if (__sync_fetch_and_or(&marks->sent_by, bit) & bit && marks->vector == vector)
+		if (__sync_fetch_and_or(&pending->sent_by, bit) & bit && pending->vector == vector)
 			__sync_fetch_and_add(&task->unanswered, 1);
-		marks->sent_ns = now_ns;
-		marks->vector = vector;
+		pending->sent_ns = now_ns;
+		pending->vector = vector;
 	}
 	bpf_task_release(p);
 }
