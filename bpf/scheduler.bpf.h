@@ -23,7 +23,7 @@ static __always_inline void leave_cpu(struct unspin_observed_thread *leaving, u6
 }
 
 /* The slot of the task that is about to run here, which this CPU will remember. */
-static __always_inline struct unspin_observed_thread *arrive(struct task_struct *next)
+static __always_inline struct unspin_observed_thread *place_task(struct task_struct *next)
 {
 	u32 *slot = next->bpf_storage ? bpf_task_storage_get(&slot_of_task, next, NULL, 0) : NULL;
 	struct unspin_observed_thread *thread = thread_in(slot);
@@ -122,7 +122,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 	if (!previous || !next)
 		return 0;
 	leaving = thread_of_running(previous);
-	arriving = arrive(next);
+	arriving = place_task(next);
 	if (!leaving) {
 		check_again(arriving); /* or both pointers are tested as one number */
 		if (!arriving)

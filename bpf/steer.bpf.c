@@ -15,7 +15,7 @@
 #include "steer_dump.bpf.h"
 #include "steer_gang.bpf.h"
 #include "steer_kvm.bpf.h"
-#include "steer_pace.bpf.h"
+#include "starvation_bound.bpf.h"
 #include "steer_yield.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -96,7 +96,7 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
  * to its guest, microseconds away, or the next tick. In the queue of that CPU, which is set beside the shared one anew when
  * nobody waits in either, guests that make hypercalls without end were given 3 % more time than was theirs.
  */
-static __always_inline bool goes_on_to_entry(struct task_struct *prev, struct task_context *task)
+static __always_inline bool extend_to_entry(struct task_struct *prev, struct task_context *task)
 {
 	if (!task->vcpu || task->leaves || !is_stuck(prev))
 		return false;
@@ -119,11 +119,11 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	if (prev && scheduled(prev)->scx.flags & SCX_TASK_QUEUED)
 		task = context_of(prev);
 	if (task) {
-		if (goes_on_to_entry(prev, task))
+		if (extend_to_entry(prev, task))
 			return;
 		charge(prev, task);
 		if (task->lender)
-			go_back(here, task, now_ns);
+			return_to_lender(here, task, now_ns);
 	}
 	called = take_call(here);
 	if (here->next) {
@@ -139,7 +139,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (!here->next_hinted && !here->next_returns)
 			count(unspin_steer_missed, 1);
 	}
-	bound_waits(cpu, here, now_ns);
+	bound_starvation(cpu, here, now_ns);
 	run_least(cpu, here, prev, task, now_ns);
 }
 
@@ -167,7 +167,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->boundary = 0;
 	if (is_notified(task))
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
-	task->owed_charged_ns = task->charged_ns;
+	task->borrow_charged_ns = task->charged_ns;
 	occupy(here, task);
 	if (own)
 		gang(p, task, task->charged_at_ns);
@@ -201,7 +201,7 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		return;
 	}
 	if (task->lender && here)
-		go_back(here, task, now_ns);
+		return_to_lender(here, task, now_ns);
 	settle(p, task);
 	task->payer = 0;
 }

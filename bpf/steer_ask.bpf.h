@@ -72,7 +72,7 @@ static __always_inline struct unspin_decision within_turn(const struct task_cont
 {
 	bool passes_on = decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND;
 
-	return yielder->owes == OWES_GRANT && passes_on ? unspin_decide(UNSPIN_GIVE_BACK, 0) : decision;
+	return yielder->borrow_kind == BORROWS_GRANT && passes_on ? unspin_decide(UNSPIN_GIVE_BACK, 0) : decision;
 }
 
 #endif

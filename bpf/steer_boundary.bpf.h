@@ -51,15 +51,15 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
-	u64 now_ns = bpf_ktime_get_ns(), owed_ns;
+	u64 now_ns = bpf_ktime_get_ns(), borrowed_for_ns;
 
 	/* Somebody else runs here by now: not to be cut. */
-	if (!task || task->owes == OWES_NOTHING)
+	if (!task || task->borrow_kind == BORROWS_NOTHING)
 		return 0;
-	owed_ns = now_ns - task->owes_since_ns;
-	if (owed_ns >= task->budget_ns) {
+	borrowed_for_ns = now_ns - task->borrowed_since_ns;
+	if (borrowed_for_ns >= task->budget_ns) {
 		count(unspin_steer_capped, 1);
-		if (task->owes == OWES_GRANT)
+		if (task->borrow_kind == BORROWS_GRANT)
 			reach_boundary(p, task);
 		audit_count(overrun);
 		leave(p, task);
@@ -67,7 +67,7 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	} else {
-		u64 left_ns = task->budget_ns - owed_ns;
+		u64 left_ns = task->budget_ns - borrowed_for_ns;
 
 		bpf_timer_start(&here->timer, left_ns < POLL_NS ? left_ns : POLL_NS, STEER_TIMER_ON_THIS_CPU);
 	}
@@ -81,7 +81,7 @@ static __always_inline void watch(struct task_context *task)
 
 	if (!here)
 		return;
-	task->watched_ns = task->owes_since_ns;
+	task->watched_ns = task->borrowed_since_ns;
 	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, poll_borrower);
 	bpf_timer_start(&here->timer, is_notified(task) || task->silent ? task->budget_ns : POLL_NS,

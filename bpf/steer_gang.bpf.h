@@ -15,7 +15,7 @@
 static __always_inline void occupy(struct cpu_context *here, const struct task_context *task)
 {
 	here->runs_since_ns = task->turn_end_ns - slice_of(task);
-	here->runs_vm = task->vcpu && task->owes == OWES_NOTHING ? task->vm : 0;
+	here->runs_vm = task->vcpu && task->borrow_kind == BORROWS_NOTHING ? task->vm : 0;
 }
 
 /* The first CPU from that one on where a turn may be cut for that VM; options.cpus: none. */
@@ -113,7 +113,7 @@ static __always_inline bool take_call(struct cpu_context *here)
 		return false;
 	here->called = 0;
 	here->next = thread;
-	here->next_owes = OWES_NOTHING;
+	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_hinted = 1;
 	here->next_threshold_ns = here->called_threshold_ns;

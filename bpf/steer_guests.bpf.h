@@ -145,7 +145,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
-	facts->owes = fact_seen(task->owes != OWES_NOTHING, task->owes_since_ns, now_ns);
+	facts->borrows = fact_seen(task->borrow_kind != BORROWS_NOTHING, task->borrowed_since_ns, now_ns);
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }

@@ -54,7 +54,7 @@ static __always_inline void hint(struct cpu_context *here, struct task_context *
 		count(unspin_steer_deboosted, 1);
 	yielder->vtime_ns += decision.raise_ns;
 	here->next = to;
-	here->next_owes = OWES_NOTHING;
+	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_hinted = 1;
 	here->next_threshold_ns = decision.budget_ns;

@@ -44,13 +44,13 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	}
 	if (options.chooses && task->on_spin && spin(p, task))
 		return 0;
-	if (task->owes == OWES_NOTHING) {
+	if (task->borrow_kind == BORROWS_NOTHING) {
 		task->give_back = 0;
 		if (task->borrowed_is_set)
 			set_borrowed_word(p, task, 0);
 		return 0;
 	}
-	if (task->watched_ns != task->owes_since_ns) {
+	if (task->watched_ns != task->borrowed_since_ns) {
 		audit_count(borrowed);
 		task->give_back = 0;
 		if (is_notified(task) && !task->silent && !task->borrowed_is_set)
@@ -90,7 +90,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		return 0;
 	}
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
-		if (task->owes == OWES_NOTHING)
+		if (task->borrow_kind == BORROWS_NOTHING)
 			audit_count(idle_calls);
 		task->give_back = 1;
 		return 0;

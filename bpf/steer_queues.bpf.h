@@ -37,7 +37,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 		.enq_flags = enq_flags,
 	};
 
-	arrive(task, queue);
+	place_task(task, queue);
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
 	__scx_bpf_dsq_insert_vtime(p, &args);
@@ -62,7 +62,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	}
 	if (idle && task) {
-		arrive(task, shares ? SHARED_QUEUE : cpu);
+		place_task(task, shares ? SHARED_QUEUE : cpu);
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
 	}
@@ -118,7 +118,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
-		arrive(task, cpu);
+		place_task(task, cpu);
 		if (!before(clock_of(cpu), task->vtime_ns)) {
 			task->queue = NO_QUEUE;
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);

@@ -47,9 +47,9 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	}
 	task->boundary = 0;
 	task->silent = decision.action == UNSPIN_EXTEND;
-	task->owes = OWES_GRANT;
-	task->owes_since_ns = now_ns;
-	task->owed_charged_ns = scheduled(p)->se.sum_exec_runtime;
+	task->borrow_kind = BORROWS_GRANT;
+	task->borrowed_since_ns = now_ns;
+	task->borrow_charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->budget_ns = decision.budget_ns;
 	scx_bpf_task_set_slice(p, decision.budget_ns);
 	notify_thread(p, task, 1);
@@ -59,7 +59,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 /* Whether policies may be asked about the end of its slice at all. */
 static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
-	return (task->vcpu || task->page) && task->steered && task->owes == OWES_NOTHING && !task->yielding;
+	return (task->vcpu || task->page) && task->steered && task->borrow_kind == BORROWS_NOTHING && !task->yielding;
 }
 
 SEC("struct_ops/tick")
@@ -85,7 +85,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
 
-	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->owes == OWES_GRANT ||
+	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == BORROWS_GRANT ||
 	    before(bpf_ktime_get_ns(), task->turn_end_ns))
 		return 0;
 	reach_boundary(p, task);

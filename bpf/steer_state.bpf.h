@@ -14,7 +14,7 @@
 #define barrier() asm volatile("" ::: "memory")
 
 /* Why a task runs on time that is not its own turn's. */
-enum owes { OWES_NOTHING, OWES_LOAN, OWES_GRANT };
+enum borrow_kind { BORROWS_NOTHING, BORROWS_LOAN, BORROWS_GRANT };
 
 /* A pause-loop exit under a rule of candidates: the rule is asked once. */
 enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
@@ -57,13 +57,13 @@ struct task_context {
 	u32 payer;	   /* thread that is charged for this turn; 0: itself */
 	u32 lender;	   /* thread that goes on when this one has had the loan; 0: none */
 	u32 prepared;	   /* the turn's fields above are set: running() leaves them */
-	u32 owes;	   /* enum owes */
+	u32 borrow_kind;   /* enum borrow_kind */
 	u32 budget_ns;
-	u64 owes_since_ns;
-	u64 owed_charged_ns; /* sum_exec_runtime when it began to owe */
-	u32 yielding;	     /* gives its CPU to whoever is next */
-	u32 alone;	     /* runs until somebody else comes: no tick ends its turn */
-	u32 leaves;	     /* its turn is over, and it goes on to the next entry to its guest */
+	u64 borrowed_since_ns;
+	u64 borrow_charged_ns; /* sum_exec_runtime when it began to owe */
+	u32 yielding;	       /* gives its CPU to whoever is next */
+	u32 alone;	       /* runs until somebody else comes: no tick ends its turn */
+	u32 leaves;	       /* its turn is over, and it goes on to the next entry to its guest */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;				     /* policies may touch it */
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
@@ -85,7 +85,7 @@ struct task_context {
 	u32 by_class;	      /* the guest counts sections by eCS's counters: one was seen above 0 */
 	u32 boundary;	      /* bits of enum boundary */
 	u32 silent;	      /* what it owes is the time only: the guest is not told, and nobody looks */
-	u64 watched_ns;	      /* owes_since_ns for which the timer was set */
+	u64 watched_ns;	      /* borrowed_since_ns for which the timer was set */
 	u32 asks;	      /* the guest asked for help, in a hypercall */
 	u32 names;	      /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
 	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
@@ -108,8 +108,8 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
-/* How fast a clock goes: steer_pace.bpf.h. */
-struct pace {
+/* How fast a clock goes: starvation_bound.bpf.h. */
+struct clock_rate {
 	u64 since_ns;	/* when it was measured last */
 	u64 from_ns;	/* where the clock was then */
 	u64 in_time_ns; /* how far it comes in the longest wait */
@@ -123,13 +123,13 @@ struct cpu_context {
 	u64 now_ns;    /* the clock of its queue: steer_time.bpf.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */
-	struct pace pace;
+	struct clock_rate rate;
 	u32 behind; /* who waits here is too far ahead: look again */
 	/* Whom to run next, whatever the queues say. */
 	u32 next; /* thread; 0: nobody in particular */
 	u32 next_payer;
 	u32 next_lender;
-	u32 next_owes; /* enum owes */
+	u32 next_borrow_kind; /* enum borrow_kind */
 	u32 next_budget_ns;
 	u32 next_returns; /* it is a lender that goes on with its turn */
 	u64 next_turn_end_ns;

@@ -67,7 +67,7 @@ static __always_inline u64 position_of(const struct task_context *task)
 }
 
 /* No further behind `now_ns` than that. */
-static __always_inline void keep_up(struct task_context *task, u64 weight, u64 now_ns)
+static __always_inline void clamp_vtime(struct task_context *task, u64 weight, u64 now_ns)
 {
 	u64 floor_ns = now_ns - reach(weight);
 
@@ -76,7 +76,7 @@ static __always_inline void keep_up(struct task_context *task, u64 weight, u64 n
 }
 
 /* The task comes to a queue, or to it again. A queue of a CPU that nobody waits in is as far as the shared one. */
-static __always_inline void arrive(struct task_context *task, u32 queue)
+static __always_inline void place_task(struct task_context *task, u32 queue)
 {
 	u64 weight = effective_weight(task), now_ns = clock_of(queue), abreast_ns;
 	u64 debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
@@ -89,18 +89,18 @@ static __always_inline void arrive(struct task_context *task, u32 queue)
 	abreast_ns = shared_now_ns - offset_of(queue);
 	if (before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0)
 		now_ns = abreast_ns;
-	keep_up(task, weight, now_ns);
+	clamp_vtime(task, weight, now_ns);
 }
 
 /* The task has run so much more. */
-static __always_inline void come_along(struct task_context *task, u64 ran_ns)
+static __always_inline void charge_vtime(struct task_context *task, u64 ran_ns)
 {
 	u64 weight = effective_weight(task);
 
 	task->effective = weight;
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
 	task->vtime_ns += weighted(weight, ran_ns);
-	keep_up(task, weight, clock_of(task->home));
+	clamp_vtime(task, weight, clock_of(task->home));
 }
 
 /* How far the one that is ahead is beyond its reach; one of more weight may be where another took its queue's clock. */

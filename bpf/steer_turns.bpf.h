@@ -48,17 +48,17 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 	if (task->alone && ran_ns > options.slice_ns)
 		ran_ns = options.slice_ns;
 	task->alone = 0;
-	come_along(task, ran_ns);
+	charge_vtime(task, ran_ns);
 }
 
 /* What it owed is over: the grant's time is counted. */
 static __always_inline void settle(struct task_struct *p, struct task_context *task)
 {
-	if (task->owes == OWES_GRANT) {
-		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->owed_charged_ns);
+	if (task->borrow_kind == BORROWS_GRANT) {
+		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->borrow_charged_ns);
 		notify_thread(p, task, 0);
 	}
-	task->owes = OWES_NOTHING;
+	task->borrow_kind = BORROWS_NOTHING;
 }
 
 /* A turn of its own begins now. */
@@ -86,7 +86,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next = to;
 	here->next_payer = yielder->payer ? yielder->payer : self;
 	here->next_lender = 0;
-	here->next_owes = OWES_NOTHING;
+	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_hinted = 0;
 	here->next_turn_end_ns = yielder->turn_end_ns;
@@ -94,7 +94,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
 		here->next_lender = yielder->lender ? yielder->lender : self;
-		here->next_owes = OWES_LOAN;
+		here->next_borrow_kind = BORROWS_LOAN;
 		here->next_budget_ns = decision.budget_ns;
 	}
 	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
@@ -110,7 +110,7 @@ static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)
  * The loan ends: its lender is next on this CPU while its turn lasts. Beyond, it would run to the next tick, and if it lends again
  * by then the tick comes to its borrower: such turns went on for 58 ms. The caller holds the lock of the CPU's run queue.
  */
-static __always_inline void go_back(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
+static __always_inline void return_to_lender(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
 {
 	u32 lender = borrower->lender;
 
@@ -120,7 +120,7 @@ static __always_inline void go_back(struct cpu_context *here, struct task_contex
 	here->next = lender;
 	here->next_payer = 0;
 	here->next_lender = 0;
-	here->next_owes = OWES_NOTHING;
+	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 1;
 	here->next_hinted = 0;
 	here->next_turn_end_ns = borrower->turn_end_ns;
@@ -133,9 +133,9 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 {
 	task->payer = here->next_payer;
 	task->lender = here->next_lender;
-	task->owes = here->next_owes;
+	task->borrow_kind = here->next_borrow_kind;
 	task->budget_ns = here->next_budget_ns;
-	task->owes_since_ns = now_ns;
+	task->borrowed_since_ns = now_ns;
 	task->turn_end_ns = here->next_turn_end_ns;
 	task->prepared = 1;
 	task->yielding = 0;
@@ -143,7 +143,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	if (here->next_returns)
 		return;
 	task->spun = 0;
-	if (task->owes == OWES_NOTHING)
+	if (task->borrow_kind == BORROWS_NOTHING)
 		policies_see_turn(control.policies, &task->memory);
 }
 
@@ -182,7 +182,7 @@ static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct t
 {
 	u64 slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
 
-	if (here->next_owes == OWES_LOAN && slice_ns > here->next_budget_ns)
+	if (here->next_borrow_kind == BORROWS_LOAN && slice_ns > here->next_budget_ns)
 		slice_ns = here->next_budget_ns;
 	if (!fetch(cpu, p, task, slice_ns))
 		return false;

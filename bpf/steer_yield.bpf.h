@@ -59,7 +59,7 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 	if (!to) {
 		count(unspin_steer_yields, 1);
 		/* A vCPU says it in a hypercall, a thread like this. */
-		count(unspin_steer_given_back, yielder->page && yielder->owes == OWES_GRANT);
+		count(unspin_steer_given_back, yielder->page && yielder->borrow_kind == BORROWS_GRANT);
 		yielder->yielding = 1;
 		scx_bpf_task_set_slice(from, 0);
 		return false;

@@ -84,7 +84,7 @@ static __always_inline void leave(struct task_struct *previous, bool runnable)
 	leaves->switches++;
 }
 
-static __always_inline void arrive(struct unspin_thread_hint *comes, bool overloaded)
+static __always_inline void place_task(struct unspin_thread_hint *comes, bool overloaded)
 {
 	comes->cpu = bpf_get_smp_processor_id();
 	comes->overloaded = overloaded;
@@ -100,7 +100,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 	leave(previous, preempt || !previous_state);
 	if (comes && &runqueues) {
 		here = bpf_this_cpu_ptr(&runqueues);
-		arrive(comes, here->nr_running > 1);
+		place_task(comes, here->nr_running > 1);
 	}
 	return 0;
 }
@@ -114,6 +114,6 @@ int BPF_PROG(on_switch_plain, bool preempt, struct task_struct *previous, struct
 
 	leave(previous, runnable);
 	if (comes)
-		arrive(comes, runnable && previous->pid);
+		place_task(comes, runnable && previous->pid);
 	return 0;
 }

@@ -40,7 +40,7 @@ struct unspin_vcpu_facts {
 	struct unspin_fact descheduled; /* 1: runnable, off its CPU, for so long; 0: on a CPU */
 	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
 	struct unspin_fact spun;	/* times it spun since its turn began */
-	struct unspin_fact owes;	/* 1: runs on time that is not its own, for so long; 0: on its own */
+	struct unspin_fact borrows;	/* 1: runs on time that is not its own, for so long; 0: on its own */
 	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
 	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
 	/*
@@ -111,7 +111,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
- *   on_poll       self owes (a loan or a grant) and is looked at:          GIVE_BACK; PASS goes on
+ *   on_poll       self borrows (a loan or a grant) and is polled:       GIVE_BACK; PASS goes on
  *   on_call       self has begun a turn of its own, once for each
  *                 sibling that waits:                             REFUSE, HINT: that one is called to another CPU
  *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer
@@ -133,7 +133,7 @@ UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 	facts->descheduled = UNSPIN_UNKNOWN_FACT;
 	facts->yielded = UNSPIN_UNKNOWN_FACT;
 	facts->spun = UNSPIN_UNKNOWN_FACT;
-	facts->owes = UNSPIN_UNKNOWN_FACT;
+	facts->borrows = UNSPIN_UNKNOWN_FACT;
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->sections = UNSPIN_UNKNOWN_FACT;
 	facts->awaited = UNSPIN_UNKNOWN_FACT;

@@ -16,7 +16,7 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 						     struct unspin_policy_state *state)
 {
 	(void)state;
-	if (fact_is(facts->self.owes, 1))
+	if (fact_is(facts->self.borrows, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
 	if (loan_is_awaited(&facts->candidate))
 		return unspin_decide(UNSPIN_DIRECT, 0);

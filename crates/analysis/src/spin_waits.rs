@@ -153,13 +153,13 @@ impl<'windows> SpinWaits<'windows> {
                     return;
                 };
                 let inside_ns = u64::from(inside_ns);
-                let goes_on = other_exits == 0 && inside_ns <= SLACK.saturating_mul(window_ns);
+                let continues = other_exits == 0 && inside_ns <= SLACK.saturating_mul(window_ns);
                 self.pause_exit(
                     (vm, vcpu),
                     guest_rip,
                     inside_ns.min(window_ns),
                     inside_ns,
-                    goes_on,
+                    continues,
                 );
             }
             What::PauseEntry { handling_ns, .. } => {
@@ -183,13 +183,13 @@ impl<'windows> SpinWaits<'windows> {
         location: Option<u64>,
         first_ns: u64,
         inside_ns: u64,
-        goes_on: bool,
+        continues: bool,
     ) {
         let of_vm = self.vms.entry(vcpu.0).or_default();
         of_vm.exits += 1;
         of_vm.exits_without_location += u64::from(location.is_none());
         if let Some(open) = self.open.get_mut(&vcpu) {
-            if goes_on && open.location == location {
+            if continues && open.location == location {
                 open.inside_ns = open.inside_ns.saturating_add(inside_ns);
                 return;
             }

@@ -85,7 +85,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     }
     wait.start(&arguments.command)?;
     let end = loop {
-        let goes_on = wait.goes_on()?;
+        let continues = wait.continues()?;
         windows.look()?;
         let ended = match &steerer {
             Some(steerer) => {
@@ -95,7 +95,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
             }
             None => None,
         };
-        if ended.is_some() || !goes_on {
+        if ended.is_some() || !continues {
             break ended;
         }
     };

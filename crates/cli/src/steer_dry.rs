@@ -62,9 +62,9 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     );
     wait.start(&arguments.command)?;
     loop {
-        let goes_on = wait.goes_on()?;
+        let continues = wait.continues()?;
         write_decisions(&dry_run, log.as_mut())?;
-        if !goes_on {
+        if !continues {
             break;
         }
     }

@@ -61,7 +61,7 @@ impl Wait {
     ///
     /// # Errors
     /// When the system does not say how the command does.
-    pub fn goes_on(&mut self) -> Result<bool, Failure> {
+    pub fn continues(&mut self) -> Result<bool, Failure> {
         if let Some(child) = &mut self.child {
             self.status = child.try_wait()?;
         }

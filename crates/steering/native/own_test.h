@@ -45,7 +45,7 @@ static inline struct unspin_facts little_is_known(void)
 	facts.self = an_unknown_vcpu();
 	facts.self.descheduled = seen(0);
 	facts.self.spun = seen(1);
-	facts.self.owes = seen(0);
+	facts.self.borrows = seen(0);
 	facts.candidate = an_unknown_vcpu();
 	facts.candidate.descheduled = seen(1);
 	return facts;

@@ -64,7 +64,7 @@ fn once_a_turn() {
 fn looked_at() {
     let look = |names: &str, sections, critical| {
         let mut facts = facts();
-        facts.self_.owes = seen(1);
+        facts.self_.borrows = seen(1);
         facts.self_.sections = sections;
         facts.self_.critical = critical;
         policies(names).on_poll(&facts, &mut Memory::default())

@@ -92,7 +92,7 @@ fn without_hints_the_kernel_stands_for_waiting_or_holding() {
     assert_eq!(to_yield("loan-cpl", |_| ()), Decision::Direct);
     let spins_itself = |facts: &mut Facts| {
         facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
-        facts.self_.owes = seen(1);
+        facts.self_.borrows = seen(1);
     };
     assert_eq!(to_yield("loan-cpl", spins_itself), Decision::GiveBack);
     // A guest that gives hints is asked for them first.
@@ -140,11 +140,11 @@ fn who_has_not_answered_runs_wherever_it_was_stopped() {
     };
     assert_eq!(to_yield("loan-cpl", runs), Decision::Refuse);
     // A borrower that waits in its turn gives back all the same.
-    let owes = |facts: &mut Facts| {
+    let borrows = |facts: &mut Facts| {
         awaited(1, user, UNKNOWN)(facts);
-        facts.self_.owes = seen(1);
+        facts.self_.borrows = seen(1);
     };
-    assert_eq!(to_yield("loan-cpl", owes), Decision::GiveBack);
+    assert_eq!(to_yield("loan-cpl", borrows), Decision::GiveBack);
 }
 
 #[test]
@@ -179,10 +179,10 @@ fn one_grace_a_turn_in_the_kernel_and_none_for_spinners() {
 }
 
 #[test]
-fn who_owes_goes_on_until_it_has_left_the_lock_or_the_kernel() {
+fn who_borrows_goes_on_until_it_has_left_the_lock_or_the_kernel() {
     let look = |names: &str, critical, mode| {
         let mut facts = facts();
-        facts.self_.owes = seen(1);
+        facts.self_.borrows = seen(1);
         facts.self_.critical = critical;
         facts.self_.mode = mode;
         policies(names).on_poll(&facts, &mut Memory::default())

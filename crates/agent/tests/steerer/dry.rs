@@ -110,7 +110,7 @@ fn facts_are_honest(records: &[DecisionRecord]) {
     for record in records {
         let (own, candidate) = (&record.facts.self_, &record.facts.candidate);
         assert_eq!(
-            (own.descheduled.value, own.owes.value),
+            (own.descheduled.value, own.borrows.value),
             (0, 0),
             "{record:?}"
         );

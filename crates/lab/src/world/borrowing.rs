@@ -20,7 +20,7 @@ impl<O: Observer> World<O> {
         let model = self.host.steering;
         let capped = budget_ns != NEVER_NS;
         let known = &mut self.vcpus[vcpu];
-        known.steered.owes_since_ns = Some(now_ns);
+        known.steered.borrowed_since_ns = Some(now_ns);
         known.steered.entered_owing = false;
         // Who is let run for the rest of a slice is not told.
         known.borrowed = hints && capped && told;
@@ -50,7 +50,7 @@ impl<O: Observer> World<O> {
         pcpu.poll_at_ns = NEVER_NS;
         if let Some(vcpu) = self.vcpu_on(cpu) {
             let known = &mut self.vcpus[vcpu];
-            known.steered.owes_since_ns = None;
+            known.steered.borrowed_since_ns = None;
             known.borrowed = false;
             let task = known.task;
             self.tell(cpu, TraceEvent::BorrowEnd { task });

@@ -118,7 +118,7 @@ impl<O: Observer> World<O> {
         if !self.kick_who_shall_look(cpu) {
             self.wake_an_idle_cpu(cpu);
         }
-        if again && !self.goes_on(cpu) {
+        if again && !self.extend_slice(cpu) {
             self.reschedule(cpu);
         } else {
             self.set_slice_timer(cpu);
@@ -172,7 +172,7 @@ impl<O: Observer> World<O> {
         }
         let next = self.scheduler.pick_next(self.now_ns, cpu);
         if next == before {
-            self.turn_goes_on(cpu);
+            self.continue_slice(cpu);
             self.set_slice_timer(cpu);
             return;
         }
@@ -183,7 +183,7 @@ impl<O: Observer> World<O> {
     }
 
     /// Who ran runs on: with nothing borrowed, or on a turn of its own.
-    fn turn_goes_on(&mut self, cpu: Cpu) {
+    fn continue_slice(&mut self, cpu: Cpu) {
         self.borrow_end(cpu);
         if let Some(vcpu) = self.vcpu_on(cpu) {
             self.turn_begins(cpu, vcpu);

@@ -68,7 +68,7 @@ impl<O: Observer> World<O> {
                 .yielded_ns
                 .map_or(UNKNOWN, |at_ns| self.fact(vcpu, 1, now_ns - at_ns)),
             spun: self.fact(vcpu, steered.spun, 0),
-            owes: match steered.owes_since_ns {
+            borrows: match steered.borrowed_since_ns {
                 Some(at_ns) => self.fact(vcpu, 1, now_ns - at_ns),
                 None => self.fact(vcpu, 0, 0),
             },
@@ -88,7 +88,7 @@ impl<O: Observer> World<O> {
             descheduled: UNKNOWN,
             yielded: UNKNOWN,
             spun: UNKNOWN,
-            owes: UNKNOWN,
+            borrows: UNKNOWN,
             near: UNKNOWN,
             sections: UNKNOWN,
             awaited: UNKNOWN,

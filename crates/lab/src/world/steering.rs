@@ -78,9 +78,9 @@ impl<O: Observer> World<O> {
 
     /// The turn there is over and goes on for a while: that is not passed on (`within_turn()` of bpf/steer_ask.bpf.h).
     fn has_grant(&mut self, cpu: Cpu) -> bool {
-        let owes = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
+        let borrows = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
         let steer = self.scheduler.steering();
-        owes && steer.is_some_and(|steer| steer.borrower_on(cpu).is_none())
+        borrows && steer.is_some_and(|steer| steer.borrower_on(cpu).is_none())
     }
 
     /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and lets the best run.
@@ -117,7 +117,7 @@ impl<O: Observer> World<O> {
     }
 
     /// The scheduler wants the pCPU at a tick: whether the vCPU there may go on for a while.
-    pub(super) fn goes_on(&mut self, cpu: Cpu) -> bool {
+    pub(super) fn extend_slice(&mut self, cpu: Cpu) -> bool {
         let Some(vcpu) = self.vcpu_on(cpu) else {
             return false;
         };

@@ -241,7 +241,7 @@ pub(super) struct Steered {
     pub yielded_ns: Option<u64>,
     /// Pause-loop exits since its turn began.
     pub spun: u32,
-    pub owes_since_ns: Option<u64>,
+    pub borrowed_since_ns: Option<u64>,
     pub ran_on: Option<Cpu>,
     /// It was entered on the time that it owes.
     pub entered_owing: bool,

@@ -25,7 +25,7 @@ pub fn vcpu(descheduled: bool) -> VcpuFacts {
         descheduled: seen(descheduled.into()),
         yielded: UNKNOWN,
         spun: seen(0),
-        owes: seen(0),
+        borrows: seen(0),
         near: UNKNOWN,
         sections: UNKNOWN,
         awaited: UNKNOWN,

@@ -102,8 +102,13 @@ impl Steer {
         };
         let others = self.first_but(cpu, hint.yielder)?;
         let yielder = &self.tasks[hint.yielder.index()];
-        let goes_on = yielder.queued && self.position_ns(hint.yielder) < self.position_ns(others);
-        let first = if goes_on { hint.yielder } else { others };
+        let yielder_continues =
+            yielder.queued && self.position_ns(hint.yielder) < self.position_ns(others);
+        let first = if yielder_continues {
+            hint.yielder
+        } else {
+            others
+        };
         let follows = |task| {
             let (task_ns, first_ns) = (self.position_ns(task), self.position_ns(first));
             hint_is_followed(task_ns as u64, first_ns as u64, hint.threshold_ns)

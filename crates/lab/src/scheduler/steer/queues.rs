@@ -10,7 +10,7 @@ impl Steer {
             Allowed::All => None,
             Allowed::Only(_) => Some(cpu),
         };
-        self.arrive(task, queue);
+        self.place_task(task, queue);
         let entity = &mut self.tasks[task.index()];
         entity.queued = true;
         entity.cpu = Some(cpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Virtual time by weight, and the clocks of queues: the model of bpf/steer_time.bpf.h, which says why they are as they are,
-//! and of bpf/steer_weights.bpf.h. Not modelled: the bound on waits of 2 s (bpf/steer_pace.bpf.h), for there is no watchdog here.
+//! and of bpf/steer_weights.bpf.h. Not modelled: the bound on waits of 2 s (bpf/starvation_bound.bpf.h), for there is no watchdog here.
 
 use super::{NICE_0_WEIGHT, Steer, TICK_NS};
 use crate::ids::{Cpu, Group, Task};
@@ -73,7 +73,7 @@ impl Steer {
         }
         self.tasks[turn.index()].charged_ns += elapsed_ns;
         self.tasks[turn.index()].vtime_ns += weighted(weight, elapsed_ns);
-        self.keep_up(turn, self.clock_ns(self.tasks[turn.index()].home));
+        self.clamp_vtime(turn, self.clock_ns(self.tasks[turn.index()].home));
         if let (true, Some(place)) = (queued, place) {
             self.queue(turn, place);
         }
@@ -94,14 +94,14 @@ impl Steer {
     }
 
     /// No further behind than that.
-    pub(super) fn keep_up(&mut self, task: Task, now_ns: i64) {
+    pub(super) fn clamp_vtime(&mut self, task: Task, now_ns: i64) {
         let floor_ns = now_ns - self.reach_ns(task);
         let entity = &mut self.tasks[task.index()];
         entity.vtime_ns = entity.vtime_ns.max(floor_ns);
     }
 
-    /// The task comes to a queue, or to it again: `arrive()`.
-    pub(super) fn arrive(&mut self, task: Task, queue: Option<Cpu>) {
+    /// The task comes to a queue, or to it again: `place_task()`.
+    pub(super) fn place_task(&mut self, task: Task, queue: Option<Cpu>) {
         let home = self.tasks[task.index()].home;
         if home != queue {
             let moved_ns = self.offset_ns(home) - self.offset_ns(queue);
@@ -114,7 +114,7 @@ impl Steer {
             // A queue of a pCPU that nobody waits in is as far as the shared one.
             now_ns = now_ns.max(self.shared_now_ns - self.clocks[cpu.index()].offset_ns);
         }
-        self.keep_up(task, now_ns);
+        self.clamp_vtime(task, now_ns);
     }
 
     /// How far the one that is ahead is beyond its reach: `beyond()`.
