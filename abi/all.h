@@ -3,13 +3,13 @@
 #include "counts.h"
 #include "events.h"
 #include "guest.h"
-#include "hint.h"
-#include "hint_pages.h"
+#include "pv_page.h"
+#include "pv_page_map.h"
 #include "lock_kinds.h"
 #include "observe.h"
 #include "steer.h"
 #include "steer_dry.h"
-#include "thread_hint.h"
+#include "thread_run_state.h"
 #include "window.h"
 
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */

@@ -3,9 +3,9 @@
  * counts.h - what a module in an unmodified Linux guest tells its host of each CPU: where the kernel's own counts lie. A
  * kernel with preemption counting keeps in __preempt_count what eCS counts by annotation (ruling 26): spinlocks, reader-
  * writer locks, soft and hard interrupts; readers of preemptible RCU are counted in the task. Read by the host while that
- * vCPU's thread is current, in place of struct unspin_hint (abi/hint.h), which counts where a guest has both.
+ * vCPU's thread is current, in place of struct unspin_pv_page (abi/pv_page.h), which counts where a guest has both.
  *
- * A CPU registers its struct by a hypercall that KVM does not know, as in hint.h. RAX: UNSPIN_HYPERCALL_REGISTER_COUNTS; RBX:
+ * A CPU registers its struct by a hypercall that KVM does not know, as in pv_page.h. RAX: UNSPIN_HYPERCALL_REGISTER_COUNTS; RBX:
  * guest-physical address of the struct, which lies within one page. It is repeated until the host writes UNSPIN_COUNTS_MAGIC
  * into `acknowledged`, and rarely from then on; a host that reads none in `magic` any more (the module has gone) knows nothing.
  *

@@ -86,8 +86,8 @@ enum unspin_event_kind {
 	UNSPIN_EVENT_IPI = 11,
 	/* Events are missing before this one, written by the reader of the ring. argument0: how many; argument1: their kind. */
 	UNSPIN_EVENT_LOST = 12,
-	/* What the guest's hint page said at a switch out or pause-loop exit just before. Arguments: abi/hint.h. */
-	UNSPIN_EVENT_HINT = 13,
+	/* What the guest's pv page said at a switch out or pause-loop exit just before. Arguments: abi/pv_page.h. */
+	UNSPIN_EVENT_PV_PAGE = 13,
 	UNSPIN_EVENT_KINDS = 14, /* how many numbers are taken */
 };
 

@@ -26,7 +26,7 @@
 #define UNSPIN_GUEST_PARAMETERS 0x00010000u	   /* struct unspin_guest_parameters */
 #define UNSPIN_GUEST_STATISTICS 0x00020000u	   /* struct unspin_guest_statistics per vCPU, one stride each */
 #define UNSPIN_GUEST_STATISTICS_STRIDE 0x00002000u /* 8 KiB; 64 of them end at 0x000a0000 */
-#define UNSPIN_GUEST_HINTS 0x000a0000u	   /* struct unspin_hint per vCPU: two pages, of the host's if it likes */
+#define UNSPIN_GUEST_PV_PAGE 0x000a0000u   /* struct unspin_pv_page per vCPU: two pages, of the host's if it likes */
 #define UNSPIN_GUEST_IMAGE 0x00200000u	   /* kernel: text, data, stacks; supervisor pages */
 #define UNSPIN_GUEST_USER 0x00400000u	   /* user text and stacks: the only pages open to CPL 3 */
 #define UNSPIN_GUEST_LOG 0x00600000u	   /* struct unspin_guest_wait, log_records of them per vCPU */
@@ -45,7 +45,7 @@
  *   APIC    enabled, in xAPIC or x2APIC mode (the guest switches); MP state runnable; guest memory zero but for the
  *           image's segments (loaded at their physical addresses), the page tables and the parameters
  *   CPUID   as the host supports it: x2APIC is needed, KVM's leaves with steal time are used when there
- * The guest uses general registers only, no hypercall but those of hint.h and, where CPUID offers them, KVM_HC_KICK_CPU and
+ * The guest uses general registers only, no hypercall but those of pv_page.h and, where CPUID offers them, KVM_HC_KICK_CPU and
  * KVM_HC_SCHED_YIELD, no port but these two, no MMIO; MSRs: APIC_BASE, x2APIC's, STAR, LSTAR, SFMASK, GS_BASE, KVM's steal
  * time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
@@ -69,8 +69,8 @@ enum unspin_guest_fault {
 	UNSPIN_FAULT_EXCEPTION = 2,    /* vCPU 0 executes UD2 then: panic EXCEPTION, vector 6 */
 	UNSPIN_FAULT_EXCLUSION = 3,    /* the lock lets everybody in: panic EXCLUSION soon, with 2 vCPUs or more */
 	UNSPIN_FAULT_REFUSED_KICK = 4, /* kicks by a hypercall that KVM refuses: no failure, IPIs do it */
-	UNSPIN_FAULT_HINT_GONE = 5,    /* hint pages that lose their magic, and registrations of nowhere: no failure */
-	UNSPIN_FAULT_HINT_LIES = 6,    /* hint pages of random words, the host's among them: no failure */
+	UNSPIN_FAULT_PV_PAGE_GONE = 5, /* pv pages that lose their magic, and registrations of nowhere: no failure */
+	UNSPIN_FAULT_PV_PAGE_LIES = 6, /* pv pages of random words, the host's among them: no failure */
 	UNSPIN_FAULTS = 7,
 };
 
@@ -119,7 +119,7 @@ struct unspin_guest_parameters {
 	struct unspin_distribution hold;	/* at CPL 0, inside the lock */
 	unspin_u32 stop;	     /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
 	unspin_u32 fault_injection;  /* enum unspin_guest_fault */
-	unspin_u32 hints;	     /* 1: every vCPU registers a struct unspin_hint and keeps it (hint.h) */
+	unspin_u32 pv_page;	     /* 1: every vCPU registers a struct unspin_pv_page and keeps it (pv_page.h) */
 	unspin_u32 help_after_turns; /* ask for help each time it has waited so many turns for a lock; 0: never */
 	unspin_u32 tasks_per_vcpu;   /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; turns are each task's */
 	unspin_u32 workload;	     /* enum unspin_guest_workload */
@@ -188,10 +188,10 @@ struct unspin_guest_statistics {
 	unspin_u64 task_switches;	  /* from one task of this vCPU to another */
 	unspin_u64 task_sleeps;		  /* tasks that left the run queue */
 	unspin_u64 task_wakes;		  /* of this vCPU's tasks */
-	unspin_u64 hint_registrations;
-	unspin_u64 hint_acknowledgements; /* of them answered by the host */
-	unspin_u64 interrupts_worked;	  /* handlers of the workload that worked */
-	unspin_u64 reads;		  /* of operations: the lock was taken for reading */
+	unspin_u64 pv_page_registrations;
+	unspin_u64 pv_page_acknowledgements; /* of them answered by the host */
+	unspin_u64 interrupts_worked;	     /* handlers of the workload that worked */
+	unspin_u64 reads;		     /* of operations: the lock was taken for reading */
 	/*
 	 * Ground truth of preemptions: KVM's steal time had grown since the class counters changed last, so the vCPU was
 	 * off its CPU with them as they were. By enum unspin_ecs_class (policy/ecs_class.h): by precedence, and in every

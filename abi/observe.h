@@ -67,7 +67,7 @@ struct unspin_observed_thread {
 	unspin_u32 on_spin_yields; /* calls of yield_to() that returned since */
 	unspin_u64
 		yield_to_target; /* struct task_struct * of the yield_to() under way, never followed without a safe read */
-	unspin_u64 hint_address;	      /* of the vCPU's struct unspin_hint in its VMM; 0: none registered */
+	unspin_u64 pv_page_address;	      /* of the vCPU's struct unspin_pv_page in its VMM; 0: none registered */
 	struct unspin_ipi_sender ipi;	      /* exits are those of counters.exits */
 	struct unspin_vcpu_counters counters; /* wall_ns is left to the reader */
 };

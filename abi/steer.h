@@ -23,7 +23,7 @@ struct unspin_steer_options {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
 
-/* How much guests are told in their hint pages; what each level means for them stands in hint.h. */
+/* How much guests are told in their pv pages; what each level means for them stands in pv_page.h. */
 enum unspin_disclosure {
 	UNSPIN_DISCLOSE_NOTHING = 0,
 	UNSPIN_DISCLOSE_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
@@ -43,7 +43,7 @@ struct unspin_steer_control {
 	unspin_u32 policies;	 /* bits of policy/steering.h; 0: none */
 	unspin_u32 slice_ns;	 /* of steered vCPUs (policy/slice.h); 0: the kernel's */
 	unspin_u32 recent_ns;	 /* policy/helping.h */
-	unspin_u32 threshold_ns; /* policy/yield_hint.h */
+	unspin_u32 threshold_ns; /* policy/yield_buddy.h */
 	unspin_u32 candidates;	 /* with UNSPIN_POLICY_CANDIDATES: enum unspin_candidate_rule (policy/candidate.h) */
 	unspin_u32 candidate_options; /* UNSPIN_CANDIDATES_* */
 	unspin_u32 chooses;	      /* as in the options: written once, at attach */
@@ -65,10 +65,11 @@ enum unspin_steer_cpu {
 	X(refused, "of them refused")                                                                                  \
 	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
 	X(lent, "of them honoured as a loan")                                                                          \
-	X(hinted, "of them taken as a hint: the target runs on a turn of its own, unless that is too unfair")          \
-	X(hint_followed, "hints followed")                                                                             \
-	X(hint_too_unfair, "hints not followed: the target's virtual time was too far ahead")                          \
-	X(deboosted, "yielders whose virtual time went up for a hint")                                                 \
+	X(yield_buddies,                                                                                               \
+	  "of them taken as a yield buddy: the target runs on a turn of its own, unless that is too unfair")           \
+	X(yield_buddy_followed, "yield buddy run")                                                                     \
+	X(yield_buddy_too_unfair, "yield buddy not run: the target's virtual time was too far ahead")                  \
+	X(deboosted, "yielders whose virtual time went up for a yield buddy")                                          \
 	X(called, "vCPUs called to another CPU for a sibling's turn (gang)")                                           \
 	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
 	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
@@ -88,12 +89,12 @@ enum unspin_steer_cpu {
 	X(critical_ends, "ends of vCPUs' slices and extra times in a critical section while somebody waited")          \
 	X(critical_lost, "of them those at which the vCPU lost its CPU")                                               \
 	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                           \
-	X(hints, "hint pages registered")                                                                              \
-	X(hints_in_map, "of them in pages of our map, which the guest's VMM has put into its memory")                  \
+	X(pv_pages, "pv pages registered")                                                                             \
+	X(pv_pages_in_map, "of them in pages of our map, which the guest's VMM has put into its memory")               \
 	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
 	X(in_sections, "looks that found a guest in a function of --sections")                                         \
 	X(threads, "threads that took a page to count their critical sections in")                                     \
-	X(hint_failures, "hint pages that could not be read or written")                                               \
+	X(pv_page_failures, "pv pages that could not be read or written")                                              \
 	X(brought_forward, "tasks that were placed nearer, or they would have waited for more than 2 s")               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

@@ -62,15 +62,15 @@ struct unspin_window_sums {
 UNSPIN_ASSERT_SIZE(struct unspin_window_sums, 56);
 
 struct unspin_window_globals {
-	unspin_u64 vms;		/* numbers given so far */
-	unspin_u64 destroyed;	/* VMs that are gone */
-	unspin_u64 exits;	/* pause-loop exits of these VMs */
-	unspin_u64 changes;	/* windows that were changed */
-	unspin_u64 refusals;	/* windows that the module would not change */
-	unspin_u64 lost_epochs; /* no room in the ring */
-	unspin_u64 left_alone;	/* exits of vCPUs for which there was no memory */
-	unspin_u64 hints;	/* vCPUs whose guests have a page to be told in */
-	unspin_u64 lost_hints;	/* pages that could not be read or written, or lacked the magic */
+	unspin_u64 vms;		  /* numbers given so far */
+	unspin_u64 destroyed;	  /* VMs that are gone */
+	unspin_u64 exits;	  /* pause-loop exits of these VMs */
+	unspin_u64 changes;	  /* windows that were changed */
+	unspin_u64 refusals;	  /* windows that the module would not change */
+	unspin_u64 lost_epochs;	  /* no room in the ring */
+	unspin_u64 left_alone;	  /* exits of vCPUs for which there was no memory */
+	unspin_u64 pv_page;	  /* vCPUs whose guests have a page to be told in */
+	unspin_u64 lost_pv_pages; /* pages that could not be read or written, or lacked the magic */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_window_globals, 72);
 

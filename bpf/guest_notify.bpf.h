@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * guest_notify.bpf.h - what guests are told in their hint pages (abi/hint.h), and which guests are told how much.
+ * guest_notify.bpf.h - what guests are told in their pv pages (abi/pv_page.h), and which guests are told how much.
  *
  * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
  * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
  * Programs of a scheduler may not call bpf_probe_write_user() (bpf_tracing_func_proto(), kernel/trace/bpf_trace.c), so these
- * do, where the kernel lets them; a page that is our map's (steer_pages.bpf.h) is simply written. Only where the magic stands, only
+ * do, where the kernel lets them; a page that is our map's (pv_page_map.bpf.h) is simply written. Only where the magic stands, only
  * words that change. A page that cannot be read or written is counted and left alone.
  *
  * How much: enum unspin_disclosure, for everyone and for single processes and cgroups; a process's own word comes first.
@@ -15,9 +15,9 @@
 
 #include "steer_guests.bpf.h"
 
-/* The two words of struct unspin_hint that follow the vCPU and its pCPU. */
-_Static_assert(__builtin_offsetof(struct unspin_hint, pcpu_overloaded) ==
-		       __builtin_offsetof(struct unspin_hint, vcpu_preempted) + 4,
+/* The two words of struct unspin_pv_page that follow the vCPU and its pCPU. */
+_Static_assert(__builtin_offsetof(struct unspin_pv_page, pcpu_overloaded) ==
+		       __builtin_offsetof(struct unspin_pv_page, vcpu_preempted) + 4,
 	       "written at once");
 
 /* How much the current thread's guest is told. */
@@ -37,18 +37,19 @@ static __always_inline u32 disclosure_of(const struct task_context *task)
  * One or two words into the guest's page, if p is current, its page is one, and it may be told that much; `words`: the first
  * in the lower half. Returns 0. Not inlined, and not static: as refresh_facts().
  */
-__attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull,
-					 u32 offset, u64 words, u32 count_of_words)
+__attribute__((noinline)) int write_pv_page(struct task_struct *p __arg_trusted,
+					    struct task_context *task __arg_nonnull, u32 offset, u64 words,
+					    u32 count_of_words)
 {
-	struct hint_words seen = {};
-	struct unspin_hint *mapped;
+	struct pv_page_words seen = {};
+	struct unspin_pv_page *mapped;
 	volatile u32 *to;
 
 	/* In bounds, as callers name members: said for the verifier. */
-	if (offset > sizeof(struct unspin_hint) - sizeof(words) || !read_hint(p, task, &seen))
+	if (offset > sizeof(struct unspin_pv_page) - sizeof(words) || !read_pv_page(p, task, &seen))
 		return 0;
 	/* Inside the struct whose magic was read just now. */
-	mapped = hint_in_map(task);
+	mapped = pv_page_in_map(task);
 	if (mapped) {
 		to = (void *)mapped + offset;
 		to[0] = words;
@@ -57,9 +58,9 @@ __attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, st
 		return 0;
 	}
 	/* Where it is 0 the verifier sees no call. Fails instead of faulting. */
-	if (options.writes_memory && bpf_probe_write_user((void *)(task->hint + offset), &words,
+	if (options.writes_memory && bpf_probe_write_user((void *)(task->pv_page + offset), &words,
 							  count_of_words > 1 ? sizeof(words) : sizeof(u32)))
-		count(unspin_steer_hint_failures, 1);
+		count(unspin_steer_pv_page_failures, 1);
 	return 0;
 }
 
@@ -67,14 +68,14 @@ __attribute__((noinline)) int write_hint(struct task_struct *p __arg_trusted, st
 static __always_inline void set_borrowed_word(struct task_struct *p, struct task_context *task, u32 borrowed)
 {
 	task->borrowed_is_set = borrowed;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, borrowed), borrowed, 1);
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, borrowed), borrowed, 1);
 }
 
-/* Tells the guest that its registration has been seen (abi/hint.h). */
+/* Tells the guest that its registration has been seen (abi/pv_page.h). */
 static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
 {
 	task->acknowledge = 0;
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, acknowledged), UNSPIN_HINT_MAGIC, 1);
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC, 1);
 }
 
 /* eCS's two words (ruling 24), as far as this guest may know them. */
@@ -86,9 +87,9 @@ static __always_inline void publish(struct task_struct *p, struct task_context *
 	if (task->published == published)
 		return;
 	task->published = published;
-	/* The two words lie side by side (abi/hint.h). */
-	write_hint(p, task, __builtin_offsetof(struct unspin_hint, vcpu_preempted), tells << 32 | preempted,
-		   task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
+	/* The two words lie side by side (abi/pv_page.h). */
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, vcpu_preempted), tells << 32 | preempted,
+		      task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
 }
 
 /* The vCPU's thread leaves its pCPU. Not idle: somebody else has it now, so others can run on it. */

@@ -15,7 +15,7 @@
  */
 #include "emit.bpf.h"
 #include "guest_exit.bpf.h"
-#include "hints.bpf.h"
+#include "pv_pages.bpf.h"
 #include "ipi.bpf.h"
 #include "latency.bpf.h"
 #include "scheduler.bpf.h"
@@ -49,18 +49,18 @@ static __always_inline void emit_pause_exit(struct unspin_observed_thread *threa
 					    u64 now_ns)
 {
 	struct unspin_event *record;
-	struct hint_words words;
-	bool hint;
+	struct pv_page_words words;
+	bool pv_page;
 
 	if (!wants(UNSPIN_EVENT_PAUSE_EXIT))
 		return;
-	hint = read_hint(thread, &words);
-	if (hint) {
+	pv_page = read_pv_page(thread, &words);
+	if (pv_page) {
 		record = bpf_ringbuf_reserve(&events, 2 * sizeof(*record), 0);
 		if (record)
-			fill_hint(record + 1, thread, now_ns, &words);
+			fill_pv_page(record + 1, thread, now_ns, &words);
 		else
-			count_lost(UNSPIN_EVENT_HINT);
+			count_lost(UNSPIN_EVENT_PV_PAGE);
 	} else {
 		record = bpf_ringbuf_reserve(&events, sizeof(*record), 0);
 	}
@@ -256,8 +256,8 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long a0, unsigned 
 		return 0;
 	if (wants(UNSPIN_EVENT_IPI) && (u32)number == KVM_HC_SEND_IPI)
 		announce_ipi(&thread->ipi, thread->counters.exits, a3, UNSPIN_IPI_HYPERCALL, UNSPIN_UNKNOWN);
-	else if (wants(UNSPIN_EVENT_HINT) && (u32)number == UNSPIN_HYPERCALL_REGISTER_HINT)
-		register_hint(thread, a0);
+	else if (wants(UNSPIN_EVENT_PV_PAGE) && (u32)number == UNSPIN_HYPERCALL_REGISTER_PV_PAGE)
+		register_pv_page(thread, a0);
 	return 0;
 }
 

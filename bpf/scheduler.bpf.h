@@ -8,7 +8,7 @@
 
 #include "emit.bpf.h"
 #include "guest_exit.bpf.h"
-#include "hints.bpf.h"
+#include "pv_pages.bpf.h"
 #include "threads.bpf.h"
 
 static __always_inline void leave_cpu(struct unspin_observed_thread *leaving, u64 now_ns, bool runnable)
@@ -23,7 +23,7 @@ static __always_inline void leave_cpu(struct unspin_observed_thread *leaving, u6
 }
 
 /* The slot of the task that is about to run here, which this CPU will remember. */
-static __always_inline struct unspin_observed_thread *place_task(struct task_struct *next)
+static __always_inline struct unspin_observed_thread *arrive(struct task_struct *next)
 {
 	u32 *slot = next->bpf_storage ? bpf_task_storage_get(&slot_of_task, next, NULL, 0) : NULL;
 	struct unspin_observed_thread *thread = thread_in(slot);
@@ -92,17 +92,18 @@ static __always_inline void emit_switch(const struct switch_facts *facts)
 }
 
 /* The same when a vCPU leaves that has said what it is doing. */
-static __always_inline void emit_switch_with_hint(const struct switch_facts *facts, const struct hint_words *words)
+static __always_inline void emit_switch_with_pv_page(const struct switch_facts *facts,
+						     const struct pv_page_words *words)
 {
 	struct unspin_event *record = bpf_ringbuf_reserve(&events, 3 * sizeof(*record), 0);
 
 	if (!record) {
 		count_lost_switch(facts);
-		count_lost(UNSPIN_EVENT_HINT);
+		count_lost(UNSPIN_EVENT_PV_PAGE);
 		return;
 	}
 	fill_switch_out(record, facts);
-	fill_hint(record + 1, facts->leaving, facts->now_ns, words);
+	fill_pv_page(record + 1, facts->leaving, facts->now_ns, words);
 	if (facts->arriving)
 		fill_switch_in(record + 2, facts);
 	else
@@ -117,12 +118,12 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 	/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
 	bool runnable = preempt || previous_state == 0;
 	struct switch_facts facts;
-	struct hint_words words;
+	struct pv_page_words words;
 
 	if (!previous || !next)
 		return 0;
 	leaving = thread_of_running(previous);
-	arriving = place_task(next);
+	arriving = arrive(next);
 	if (!leaving) {
 		check_again(arriving); /* or both pointers are tested as one number */
 		if (!arriving)
@@ -143,8 +144,8 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 		change_state(arriving, facts.now_ns, UNSPIN_THREAD_RUNNING);
 	}
 	/* The current task is still `previous`. */
-	if (leaving && wants(UNSPIN_EVENT_SWITCH_OUT) && read_hint(leaving, &words))
-		emit_switch_with_hint(&facts, &words);
+	if (leaving && wants(UNSPIN_EVENT_SWITCH_OUT) && read_pv_page(leaving, &words))
+		emit_switch_with_pv_page(&facts, &words);
 	else
 		emit_switch(&facts);
 	return 0;

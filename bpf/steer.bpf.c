@@ -84,8 +84,8 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 	if (task) {
 		task->called_until_ns = 0; /* now or not at all: others may call it again */
 		if (before(now_ns, here->next_until_ns))
-			came = here->next_hinted ? follow_hint(cpu, here, p, task, yielder)
-						 : run_next(cpu, here, p, task, now_ns);
+			came = here->next_is_buddy ? follow_yield_buddy(cpu, here, p, task, yielder)
+						   : run_next(cpu, here, p, task, now_ns);
 	}
 	bpf_task_release(p);
 	return came;
@@ -130,13 +130,13 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		u32 yielding = task ? task->yielding : 0;
 		bool came = serve_next(cpu, here, task, now_ns);
 
-		if (came && !here->next_hinted)
+		if (came && !here->next_is_buddy)
 			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
 		if (came)
 			return;
 		if (called && task) /* it has asked for nothing */
 			task->yielding = yielding;
-		if (!here->next_hinted && !here->next_returns)
+		if (!here->next_is_buddy && !here->next_returns)
 			count(unspin_steer_missed, 1);
 	}
 	bound_starvation(cpu, here, now_ns);

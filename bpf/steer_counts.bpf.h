@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_counts.bpf.h - the kernel's own counts of an unmodified Linux guest (abi/counts.h), in place of a hint page.
+ * steer_counts.bpf.h - the kernel's own counts of an unmodified Linux guest (abi/counts.h), in place of a pv page.
  *
  * What a guest registers is checked once and kept as addresses in the VMM's process; they are read while its thread is
  * current only, as in steer_guests.bpf.h, and nothing of it is written but `acknowledged` where the magic stands. A page
@@ -119,7 +119,7 @@ __attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 	if (bpf_probe_read_user(&registered, sizeof(registered), (void *)counted->page) ||
 	    registered.magic != UNSPIN_COUNTS_MAGIC ||
 	    bpf_probe_read_user(&seen.preempt_count, sizeof(u32), (void *)counted->preempt_count)) {
-		count(unspin_steer_hint_failures, 1);
+		count(unspin_steer_pv_page_failures, 1);
 		return -1;
 	}
 	read_task_counts(vcpu, counted, &seen);
@@ -142,7 +142,7 @@ static __always_inline void acknowledge_counts(struct task_struct *p, struct kvm
 	if (options.writes_memory &&
 	    bpf_probe_write_user((void *)(counted->page + __builtin_offsetof(struct unspin_counts, acknowledged)),
 				 &magic, sizeof(magic)))
-		count(unspin_steer_hint_failures, 1);
+		count(unspin_steer_pv_page_failures, 1);
 }
 
 #endif

@@ -81,7 +81,7 @@ static __always_inline void learn(struct dry_thread *thread, struct kvm_vcpu *vc
 	task->vcpu = (u64)vcpu;
 	task->vm = (u64)vcpu->kvm;
 	task->vm_generation = destroyed;
-	task->hint = 0;
+	task->pv_page = 0;
 	task->critical = UNSPIN_UNKNOWN_FACT;
 	task->sections = UNSPIN_UNKNOWN_FACT;
 	task->by_class = 0;
@@ -130,7 +130,7 @@ int BPF_PROG(dry_kvm_hypercall, unsigned long number, unsigned long argument)
 	struct dry_thread *thread;
 	struct task_context *task;
 
-	if (number != UNSPIN_HYPERCALL_REGISTER_HINT)
+	if (number != UNSPIN_HYPERCALL_REGISTER_PV_PAGE)
 		return 0;
 	thread = known((u32)bpf_get_current_pid_tgid());
 	if (!thread)
@@ -138,12 +138,12 @@ int BPF_PROG(dry_kvm_hypercall, unsigned long number, unsigned long argument)
 	task = &thread->task;
 	/* As the scheduler does: inside one page, aligned, and not by a process in the guest's user mode. */
 	if (!task->vcpu || task->vm_generation != destroyed ||
-	    argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32) ||
+	    argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_pv_page) || argument % sizeof(u32) ||
 	    mode_of(task) == UNSPIN_MODE_USER)
 		return 0;
-	if (!task->hint)
-		count(unspin_steer_hints, 1);
-	task->hint = host_address(task->vcpu, argument);
+	if (!task->pv_page)
+		count(unspin_steer_pv_pages, 1);
+	task->pv_page = host_address(task->vcpu, argument);
 	return 0;
 }
 

@@ -2,7 +2,7 @@
 /*
  * steer_gang.bpf.h - a vCPU begins a turn, and those of its siblings that wait are called to other CPUs (policy/gang.h).
  *
- * A call is a hint (steer_hint.bpf.h) that another CPU leaves here: the sibling begins a turn of its own, unless that is too
+ * A call is a pv page (yield_buddy.bpf.h) that another CPU leaves here: the sibling begins a turn of its own, unless that is too
  * unfair. Calls happen where turns begin, under the lock of the caller's run queue; the other CPU takes them up in its own
  * ops.dispatch. A call that is overwritten, or comes too late, is lost: the sibling still waits in its queue.
  */
@@ -61,7 +61,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 		gather_order(&facts.order, task, p, other, now_ns);
 		decision = decide(UNSPIN_ON_CALL, self, task, &facts, thread, now_ns);
 	}
-	if (there && other && decision.action == UNSPIN_HINT) {
+	if (there && other && decision.action == UNSPIN_YIELD_BUDDY) {
 		count(unspin_steer_called, 1);
 		other->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
 		there->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
@@ -72,7 +72,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 	}
 	bpf_task_release(p);
 	bpf_task_release(self);
-	return decision.action == UNSPIN_HINT;
+	return decision.action == UNSPIN_YIELD_BUDDY;
 }
 
 /* That thread has begun a turn of its own: each CPU whose turn may be cut gets one sibling. */
@@ -104,7 +104,7 @@ static __always_inline void gang(struct task_struct *p, const struct task_contex
 		call_siblings(scheduled(p)->pid, task->vm, now_ns);
 }
 
-/* Whoever was called here becomes the one that a hint is for. Returns whether anybody was. */
+/* Whoever was called here becomes the one that a pv page is for. Returns whether anybody was. */
 static __always_inline bool take_call(struct cpu_context *here)
 {
 	u32 thread = here->called;
@@ -115,7 +115,7 @@ static __always_inline bool take_call(struct cpu_context *here)
 	here->next = thread;
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
-	here->next_hinted = 1;
+	here->next_is_buddy = 1;
 	here->next_threshold_ns = here->called_threshold_ns;
 	here->next_credit_ns = 0;
 	here->next_until_ns = here->called_until_ns;

@@ -2,11 +2,11 @@
 /*
  * steer_guests.bpf.h - what is known of vCPUs, and what their guests are told.
  *
- * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's hint page
- * (abi/hint.h) is read and written only while that thread is current: then its address means what the guest registered.
+ * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's pv page
+ * (abi/pv_page.h) is read and written only while that thread is current: then its address means what the guest registered.
  * Writing (guest_notify.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
  * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
- * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (steer_pages.bpf.h).
+ * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (pv_page_map.bpf.h).
  */
 #ifndef UNSPIN_BPF_STEER_GUESTS_H
 #define UNSPIN_BPF_STEER_GUESTS_H
@@ -14,7 +14,7 @@
 #include "exit_codes.h"
 #include "guest_memory.bpf.h"
 #include "guest_audit.bpf.h"
-#include "steer_pages.bpf.h"
+#include "pv_page_map.bpf.h"
 #include "steer_turns.bpf.h"
 
 #include "../abi/events.h"
@@ -31,49 +31,50 @@ static __always_inline u32 mode_of(const struct task_context *task)
 	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
 }
 
-/* The guest's page up to the host's words about it; the order is that of struct unspin_hint. */
-struct hint_words {
+/* The guest's page up to the host's words about it; the order is that of struct unspin_pv_page. */
+struct pv_page_words {
 	u32 magic;
 	u32 critical;
 	u32 others[10];
 	u32 non_preemptable;
 	u32 preemptable;
 };
-_Static_assert(sizeof(struct hint_words) == __builtin_offsetof(struct unspin_hint, vcpu_preempted) &&
-		       __builtin_offsetof(struct hint_words, non_preemptable) ==
-			       __builtin_offsetof(struct unspin_hint, non_preemptable_ecs_count),
-	       "as in abi/hint.h");
+_Static_assert(sizeof(struct pv_page_words) == __builtin_offsetof(struct unspin_pv_page, vcpu_preempted) &&
+		       __builtin_offsetof(struct pv_page_words, non_preemptable) ==
+			       __builtin_offsetof(struct unspin_pv_page, non_preemptable_ecs_count),
+	       "as in abi/pv_page.h");
 
 /* Only what anybody asks for. */
-static __always_inline void copy_hint(struct hint_words *words, const volatile struct unspin_hint *hint)
+static __always_inline void copy_pv_page(struct pv_page_words *words, const volatile struct unspin_pv_page *pv_page)
 {
-	words->magic = hint->magic;
-	words->critical = hint->critical;
-	words->non_preemptable = hint->non_preemptable_ecs_count;
-	words->preemptable = hint->preemptable_ecs_count;
+	words->magic = pv_page->magic;
+	words->critical = pv_page->critical;
+	words->non_preemptable = pv_page->non_preemptable_ecs_count;
+	words->preemptable = pv_page->preemptable_ecs_count;
 }
 
 /* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
-static __always_inline bool read_hint(struct task_struct *p, const struct task_context *task, struct hint_words *words)
+static __always_inline bool read_pv_page(struct task_struct *p, const struct task_context *task,
+					 struct pv_page_words *words)
 {
-	const struct unspin_hint *mapped;
+	const struct unspin_pv_page *mapped;
 
-	if (!task->hint || bpf_get_current_task_btf() != p || scheduled(p)->flags & PF_EXITING)
+	if (!task->pv_page || bpf_get_current_task_btf() != p || scheduled(p)->flags & PF_EXITING)
 		return false;
-	mapped = hint_in_map(task);
+	mapped = pv_page_in_map(task);
 	if (mapped)
-		copy_hint(words, mapped);
-	else if (bpf_probe_read_user(words, sizeof(*words), (void *)task->hint)) /* fails instead of faulting */
+		copy_pv_page(words, mapped);
+	else if (bpf_probe_read_user(words, sizeof(*words), (void *)task->pv_page)) /* fails instead of faulting */
 		words->magic = 0;
-	if (words->magic == UNSPIN_HINT_MAGIC)
+	if (words->magic == UNSPIN_PV_PAGE_MAGIC)
 		return true;
-	count(unspin_steer_hint_failures, 1);
+	count(unspin_steer_pv_page_failures, 1);
 	audit_count(page_failures);
 	return false;
 }
 
-/* The same of a guest without such a page: steer_unhinted.bpf.h. */
-static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task);
+/* The same of a guest without such a page: critical_unsaid.bpf.h. */
+static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p, const struct task_context *task);
 
 /*
  * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
@@ -82,13 +83,13 @@ static __always_inline struct unspin_fact critical_unhinted(struct task_struct *
 __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
 					    struct task_context *task __arg_nonnull)
 {
-	struct hint_words words = {};
+	struct pv_page_words words = {};
 	u32 mode = mode_of(task), sections;
 
 	task->mode = mode == UNSPIN_MODE_UNKNOWN ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){mode, 0};
 	task->sections = UNSPIN_UNKNOWN_FACT;
-	if (!read_hint(p, task, &words)) {
-		task->critical = critical_unhinted(p, task);
+	if (!read_pv_page(p, task, &words)) {
+		task->critical = critical_unsaid(p, task);
 		return 0;
 	}
 	task->critical = (struct unspin_fact){words.critical, 0};
@@ -101,11 +102,11 @@ __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
 
 /*
  * The same when it leaves its CPU, for as long as it is off it; while no policy is on, nobody looks but for the account of
- * those whose guests give hints.
+ * those whose guests give pv pages.
  */
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {
-	if (control.policies || task->hint) {
+	if (control.policies || task->pv_page) {
 		refresh_facts(p, task);
 	} else {
 		task->mode = UNSPIN_UNKNOWN_FACT;
@@ -125,7 +126,7 @@ static __always_inline bool is_critical(const struct task_context *task)
 /* Whether its guest is told anything at all. */
 static __always_inline bool is_notified(const struct task_context *task)
 {
-	return task->hint && task->disclosure != UNSPIN_DISCLOSE_NOTHING && (options.writes_memory || task->offer);
+	return task->pv_page && task->disclosure != UNSPIN_DISCLOSE_NOTHING && (options.writes_memory || task->offer);
 }
 
 static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_ns)
@@ -178,7 +179,7 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 	facts_of_turn(facts, task, now_ns);
 }
 
-#include "steer_unhinted.bpf.h"
+#include "critical_unsaid.bpf.h"
 
 static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcpu *vcpu)
 {
@@ -190,7 +191,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->page = 0;
 	task->vm = (u64)vcpu->kvm;
 	task->vm_generation = destroyed;
-	task->hint = 0;
+	task->pv_page = 0;
 	task->offer = 0;
 	task->borrowed_is_set = 0;
 	task->by_class = 0;

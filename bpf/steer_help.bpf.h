@@ -9,9 +9,9 @@
 #ifndef UNSPIN_BPF_STEER_HELP_H
 #define UNSPIN_BPF_STEER_HELP_H
 
-#include "steer_hint.bpf.h"
+#include "yield_buddy.bpf.h"
 
-#define VM_VCPUS 64u /* vCPUs with higher numbers are not helped; as many as a hint's `targets` can name */
+#define VM_VCPUS 64u /* vCPUs with higher numbers are not helped; as many as a pv page's `targets` can name */
 /* 64 looks are some 10 us: this bounds them to a tenth of the asker's time. */
 #define UNHEARD_NS 100000ull
 

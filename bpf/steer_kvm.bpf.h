@@ -59,7 +59,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	} else if (task->give_back ||
 		   (!is_notified(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
 		task->give_back = 0;
-		task->borrowed_is_set = 0; /* who gives back has cleared the word before (abi/hint.h) */
+		task->borrowed_is_set = 0; /* who gives back has cleared the word before (abi/pv_page.h) */
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	}
@@ -78,7 +78,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		announce_multicast(a3);
 		return 0;
 	}
-	if ((number < UNSPIN_HYPERCALL_REGISTER_HINT || number > UNSPIN_HYPERCALL_HELP) &&
+	if ((number < UNSPIN_HYPERCALL_REGISTER_PV_PAGE || number > UNSPIN_HYPERCALL_HELP) &&
 	    number != UNSPIN_HYPERCALL_REGISTER_COUNTS && number != KVM_HC_SCHED_YIELD)
 		return 0;
 	task = context_of(bpf_get_current_task_btf());
@@ -106,19 +106,19 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		count(unspin_steer_counts, learn_counts(task->vcpu, argument));
 		return 0;
 	}
-	/* Inside one page and aligned, or it is no hint. */
-	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || argument % sizeof(u32)) {
+	/* Inside one page and aligned, or it is no pv page. */
+	if (argument % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_pv_page) || argument % sizeof(u32)) {
 		audit_count(bad_addresses);
 		return 0;
 	}
-	had = task->hint;
-	task->hint = host_address(task->vcpu, argument);
+	had = task->pv_page;
+	task->pv_page = host_address(task->vcpu, argument);
 	find_offer(task);
 	task->published = 0;
-	if (!task->hint)
+	if (!task->pv_page)
 		audit_count(bad_addresses);
 	else if (!had)
-		count(unspin_steer_hints, 1);
+		count(unspin_steer_pv_pages, 1);
 	task->acknowledge = 1;
 	return 0;
 }

@@ -7,7 +7,7 @@
 
 #include "steer_kernel.bpf.h"
 
-#include "../abi/hint.h"
+#include "../abi/pv_page.h"
 #include "../abi/steer.h"
 #include "../policy/steering.h"
 
@@ -69,7 +69,7 @@ struct task_context {
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
 	u64 vm;					     /* struct kvm *: a number here */
 	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
-	u64 hint;				     /* host address of its struct unspin_hint; 0: none registered */
+	u64 pv_page;				     /* host address of its struct unspin_pv_page; 0: none registered */
 	u64 offer;				     /* by which that lies in `guest_pages`, too; 0: it does not */
 	u32 slot;				     /* where in there */
 	u64 left_ns;				     /* when it left its CPU */
@@ -134,7 +134,7 @@ struct cpu_context {
 	u32 next_returns; /* it is a lender that goes on with its turn */
 	u64 next_turn_end_ns;
 	u64 next_until_ns; /* then nobody wants it any more */
-	u32 next_hinted;   /* it begins a turn of its own, unless that is too unfair (steer_hint.bpf.h) */
+	u32 next_is_buddy; /* it begins a turn of its own, unless that is too unfair (yield_buddy.bpf.h) */
 	u32 next_threshold_ns;
 	u32 next_credit_ns;
 	/* Who runs here and who is called here, for gangs (steer_gang.bpf.h): other CPUs read the first and write the second. */

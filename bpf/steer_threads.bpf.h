@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_threads.bpf.h - threads of processes that count their own critical sections, as guests do (abi/thread_hint.h).
+ * steer_threads.bpf.h - threads of processes that count their own critical sections, as guests do (abi/thread_run_state.h).
  *
  * Their pages lie in a map that processes map, so the scheduler reads and writes them wherever it is. A thread takes one by
  * a prctl() that the kernel does not know, which is to it what a hypercall is to a vCPU; from then on grants are for it, too.
@@ -10,28 +10,28 @@
 
 #include "steer_weights.bpf.h"
 
-#include "../abi/thread_hint.h"
+#include "../abi/thread_run_state.h"
 
 #define BPF_F_MMAPABLE (1u << 10) /* include/uapi/linux/bpf.h */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNSPIN_THREAD_HINTS_MAX);
+	__uint(max_entries, UNSPIN_THREADS_MAX);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
-	__type(value, struct unspin_hint);
+	__type(value, struct unspin_pv_page);
 } thread_pages SEC(".maps");
 
 /* The thread that a page is of; 0: nobody's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNSPIN_THREAD_HINTS_MAX);
+	__uint(max_entries, UNSPIN_THREADS_MAX);
 	__type(key, u32);
 	__type(value, u32);
 } page_owners SEC(".maps");
 
 /* The page of a thread; NULL: it has none, or another thread has it by now. */
-static __always_inline struct unspin_hint *page_of(struct task_struct *p, const struct task_context *task)
+static __always_inline struct unspin_pv_page *page_of(struct task_struct *p, const struct task_context *task)
 {
 	u32 index = task->page - 1, *owner;
 
@@ -43,7 +43,7 @@ static __always_inline struct unspin_hint *page_of(struct task_struct *p, const 
 /* Tells a thread that it runs on time that is not its own, or no longer does. */
 static __always_inline void notify_thread(struct task_struct *p, const struct task_context *task, u32 borrowed)
 {
-	struct unspin_hint *page = task->page ? page_of(p, task) : NULL;
+	struct unspin_pv_page *page = task->page ? page_of(p, task) : NULL;
 
 	if (page)
 		page->borrowed = borrowed;
@@ -63,7 +63,7 @@ static __always_inline bool is_alive(u32 thread)
 static __always_inline void take_page(struct task_struct *p, struct task_context *task, u32 index)
 {
 	u32 *owner = bpf_map_lookup_elem(&page_owners, &index);
-	struct unspin_hint *page = bpf_map_lookup_elem(&thread_pages, &index);
+	struct unspin_pv_page *page = bpf_map_lookup_elem(&thread_pages, &index);
 	u32 self = scheduled(p)->pid, had, process = bpf_get_current_pid_tgid() >> 32;
 	struct group *group = group_at(task->group);
 
@@ -78,7 +78,7 @@ static __always_inline void take_page(struct task_struct *p, struct task_context
 	task->steered = options.everyone || (group && group->steered) ||
 			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
 	page->borrowed = 0;
-	page->acknowledged = UNSPIN_HINT_MAGIC;
+	page->acknowledged = UNSPIN_PV_PAGE_MAGIC;
 	count(unspin_steer_threads, 1);
 }
 

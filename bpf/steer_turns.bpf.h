@@ -88,7 +88,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_lender = 0;
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
-	here->next_hinted = 0;
+	here->next_is_buddy = 0;
 	here->next_turn_end_ns = yielder->turn_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 	if (decision.action == UNSPIN_LEND) {
@@ -122,7 +122,7 @@ static __always_inline void return_to_lender(struct cpu_context *here, struct ta
 	here->next_lender = 0;
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 1;
-	here->next_hinted = 0;
+	here->next_is_buddy = 0;
 	here->next_turn_end_ns = borrower->turn_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 }

@@ -145,8 +145,8 @@ int BPF_PROG(on_hypercall, unsigned long number, unsigned long argument)
 {
 	struct vcpu_state *self = state_of(bpf_get_current_task_btf());
 
-	if (number == UNSPIN_HYPERCALL_REGISTER_HINT && self && self->destroyed == globals.destroyed)
-		register_hint(self, argument);
+	if (number == UNSPIN_HYPERCALL_REGISTER_PV_PAGE && self && self->destroyed == globals.destroyed)
+		register_pv_page(self, argument);
 	return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "exit_codes.h"
 #include "window_state.bpf.h"
 
-#include "../abi/hint.h"
+#include "../abi/pv_page.h"
 
 struct guest_exit {
 	u32 wait; /* enum unspin_wait_exit */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * window_notify.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/hint.h), are told
+ * window_notify.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/pv_page.h), are told
  * there how long to spin, and the exits that end their waits make their VM's epochs (policy/spin_threshold.h).
  *
  * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off: by
@@ -16,45 +16,46 @@
 #include "window_exit.bpf.h"
 
 /* The page's first words, in their order. */
-struct hint_words {
+struct pv_page_words {
 	u32 magic, critical, holding, waiting;
 };
-_Static_assert(__builtin_offsetof(struct unspin_hint, waiting) == __builtin_offsetof(struct hint_words, waiting),
-	       "as in abi/hint.h");
+_Static_assert(__builtin_offsetof(struct unspin_pv_page, waiting) == __builtin_offsetof(struct pv_page_words, waiting),
+	       "as in abi/pv_page.h");
 
 /* The current vCPU's page as it is now. One that has gone is forgotten until it is registered again. */
-static __always_inline bool read_hint(struct vcpu_state *self, struct hint_words *words)
+static __always_inline bool read_pv_page(struct vcpu_state *self, struct pv_page_words *words)
 {
-	if (!self->hint)
+	if (!self->pv_page)
 		return 0;
-	if (bpf_probe_read_user(words, sizeof(*words), (void *)self->hint) == 0 && words->magic == UNSPIN_HINT_MAGIC)
+	if (bpf_probe_read_user(words, sizeof(*words), (void *)self->pv_page) == 0 &&
+	    words->magic == UNSPIN_PV_PAGE_MAGIC)
 		return 1;
-	self->hint = 0;
-	__sync_fetch_and_add(&globals.lost_hints, 1);
+	self->pv_page = 0;
+	__sync_fetch_and_add(&globals.lost_pv_pages, 1);
 	return 0;
 }
 
 /* Inside the struct whose magic was read just now. Where options.bound is another the verifier sees no call. */
 static __always_inline void write_word(struct vcpu_state *self, u32 offset, u32 value)
 {
-	if (bpf_probe_write_user((void *)(self->hint + offset), &value, sizeof(value)))
-		__sync_fetch_and_add(&globals.lost_hints, 1);
+	if (bpf_probe_write_user((void *)(self->pv_page + offset), &value, sizeof(value)))
+		__sync_fetch_and_add(&globals.lost_pv_pages, 1);
 }
 
 /* The current vCPU is about to enter its guest. */
 static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm_state *vm)
 {
-	struct hint_words words;
+	struct pv_page_words words;
 
-	if (!self->hint || !vm->notified || (vm->wanted == self->window && !self->acknowledge))
+	if (!self->pv_page || !vm->notified || (vm->wanted == self->window && !self->acknowledge))
 		return;
-	if (!read_hint(self, &words))
+	if (!read_pv_page(self, &words))
 		return;
 	/* Whoever registers has cleared both words. */
 	if (self->acknowledge)
-		write_word(self, __builtin_offsetof(struct unspin_hint, acknowledged), UNSPIN_HINT_MAGIC);
+		write_word(self, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC);
 	self->acknowledge = 0;
-	write_word(self, __builtin_offsetof(struct unspin_hint, spin_turns), vm->wanted);
+	write_word(self, __builtin_offsetof(struct unspin_pv_page, spin_turns), vm->wanted);
 	if (vm->wanted == self->window)
 		return;
 	__sync_fetch_and_add(&globals.changes, 1);
@@ -65,9 +66,9 @@ static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm
 
 static __always_inline u32 waits_for_lock(struct vcpu_state *self)
 {
-	struct hint_words words;
+	struct pv_page_words words;
 
-	return read_hint(self, &words) ? words.waiting == UNSPIN_HINT_WAITS_FOR_LOCK : UNSPIN_UNKNOWN_HALF;
+	return read_pv_page(self, &words) ? words.waiting == UNSPIN_PV_PAGE_WAITS_FOR_LOCK : UNSPIN_UNKNOWN_HALF;
 }
 
 /*
@@ -92,17 +93,17 @@ static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_st
 }
 
 /* The current vCPU names its page: inside one page of its memory, and aligned, or it is none. */
-static __always_inline void register_hint(struct vcpu_state *self, u64 address)
+static __always_inline void register_pv_page(struct vcpu_state *self, u64 address)
 {
-	bool had = self->hint;
+	bool had = self->pv_page;
 
-	if (address % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_hint) || address % sizeof(u32) ||
+	if (address % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_pv_page) || address % sizeof(u32) ||
 	    is_in_user_mode(self->vcpu))
 		return;
-	self->hint = host_address(self->vcpu, address);
+	self->pv_page = host_address(self->vcpu, address);
 	self->acknowledge = 1;
-	if (self->hint && !had)
-		__sync_fetch_and_add(&globals.hints, 1);
+	if (self->pv_page && !had)
+		__sync_fetch_and_add(&globals.pv_page, 1);
 }
 
 #endif

@@ -58,7 +58,7 @@ struct vcpu_state {
 	u32 window;  /* in force from the next entry on */
 	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
 	/* window_notify.bpf.h */
-	u64 hint;	 /* host address of its guest's struct unspin_hint; 0: none */
+	u64 pv_page;	 /* host address of its guest's struct unspin_pv_page; 0: none */
 	u64 inside_ns;	 /* in the guest since the last exit that counted */
 	u32 acknowledge; /* 1: it has registered and not been answered */
 	u32 changed;	 /* 1: its threshold has changed since the last exit that counted */

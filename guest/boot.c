@@ -107,7 +107,7 @@ static _Bool parameters_valid(unspin_u32 number)
 	       p->locks <= UNSPIN_GUEST_LOCKS_MAX && p->pause_every_turns >= 1 && p->pause_every_turns <= 65536 &&
 	       p->tick_hz <= 10000 && (p->tick_hz == 0 || p->apic_timer_hz >= p->tick_hz) &&
 	       (unspin_u64)p->vcpus * p->log_records * sizeof(struct unspin_guest_wait) <= UNSPIN_GUEST_LOG_BYTES &&
-	       p->fault_injection < UNSPIN_FAULTS && p->hints <= 1 && p->tasks_per_vcpu >= 1 &&
+	       p->fault_injection < UNSPIN_FAULTS && p->pv_page <= 1 && p->tasks_per_vcpu >= 1 &&
 	       p->tasks_per_vcpu <= UNSPIN_GUEST_TASKS_PER_VCPU_MAX &&
 	       p->vcpus * p->tasks_per_vcpu <= UNSPIN_GUEST_TASKS_MAX && p->workload < UNSPIN_WORKLOADS &&
 	       p->reader_percent <= 100;
@@ -144,7 +144,7 @@ _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
 	apic_start();
 	park_start(self);
 	tasks_start(self);
-	hint_start(self);
+	pv_page_start(self);
 	if (number == 0) {
 		locks_prepare();
 		workload_prepare();

@@ -55,15 +55,15 @@ void wait_shift(struct vcpu *self, unspin_u64 turns);
 void wait_log(struct vcpu *self);
 void answer_log(struct vcpu *self, unspin_u32 sender);
 
-/* hint.c: what the host may read of this vCPU (abi/hint.h). */
-void hint_start(struct vcpu *self);
-void hint_register(struct vcpu *self);
-void hint_asks(struct vcpu *self, unspin_u32 lock);
-void hint_holds(struct vcpu *self);
-void hint_released(struct vcpu *self);
-void hint_gives_back(struct vcpu *self);
-void hint_waits_for_answers(struct vcpu *self, unspin_u64 targets);
-void hint_waits_no_more(struct vcpu *self);
+/* pv_page.c: what the host may read of this vCPU (abi/pv_page.h). */
+void pv_page_start(struct vcpu *self);
+void pv_page_register(struct vcpu *self);
+void pv_page_asks(struct vcpu *self, unspin_u32 lock);
+void pv_page_holds(struct vcpu *self);
+void pv_page_released(struct vcpu *self);
+void pv_page_gives_back(struct vcpu *self);
+void pv_page_waits_for_answers(struct vcpu *self, unspin_u64 targets);
+void pv_page_waits_no_more(struct vcpu *self);
 
 /* park.c; platform_guest.h names what locks call. */
 void park_start(struct vcpu *self);
@@ -115,8 +115,8 @@ struct saved_sections {
 	struct ecs_saved ecs;
 	unspin_u32 critical, holding, waiting;
 };
-void section_begins(struct vcpu *self, enum unspin_hint_class class);
-void section_ends(struct vcpu *self, enum unspin_hint_class class);
+void section_begins(struct vcpu *self, enum unspin_section_class class);
+void section_ends(struct vcpu *self, enum unspin_section_class class);
 void sections_save(struct vcpu *self, struct saved_sections *saved);
 void sections_restore(struct vcpu *self, const struct saved_sections *saved);
 void interrupt_begins(struct vcpu *self);

@@ -120,7 +120,7 @@ void vcpu_asks_for(unspin_u32 waiter)
 	(void)hypercall(self->by_vmmcall, KVM_HC_SCHED_YIELD, waiter, 0);
 }
 
-/* By KVM's steal-time page, or by what a host that knows better wrote into the hint page. Any number. */
+/* By KVM's steal-time page, or by what a host that knows better wrote into the pv page. Any number. */
 _Bool vcpu_is_preempted(unspin_u32 waiter)
 {
 	const struct vcpu *other;
@@ -129,5 +129,5 @@ _Bool vcpu_is_preempted(unspin_u32 waiter)
 		return 0;
 	other = vcpu_of(waiter);
 	return (*(const volatile unspin_u8 *)&other->steal_time.preempted & KVM_VCPU_PREEMPTED) != 0 ||
-	       *(const volatile unspin_u32 *)&hint_of(waiter)->vcpu_preempted != 0;
+	       *(const volatile unspin_u32 *)&pv_page_of(waiter)->vcpu_preempted != 0;
 }

@@ -100,13 +100,13 @@ static inline _Bool platform_is_preempted(unspin_u32 waiter)
 
 static inline _Bool platform_is_overloaded(void)
 {
-	return *(const volatile unspin_u32 *)&hint_of(this_vcpu()->number)->pcpu_overloaded != 0;
+	return *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->pcpu_overloaded != 0;
 }
 
 /* One look: the host may write it whenever this vCPU is not in its guest. */
 static inline unspin_u32 platform_spin_turns(unspin_u32 own)
 {
-	unspin_u32 told = *(const volatile unspin_u32 *)&hint_of(this_vcpu()->number)->spin_turns;
+	unspin_u32 told = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_turns;
 
 	return told ? told : own;
 }

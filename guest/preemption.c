@@ -10,7 +10,7 @@
 #include "../policy/ecs_class.h"
 
 _Static_assert(UNSPIN_GUEST_ECS_CLASSES == UNSPIN_ECS_CLASSES &&
-		       sizeof(struct unspin_ecs_counters) == sizeof(((struct unspin_hint *)0)->class_count),
+		       sizeof(struct unspin_ecs_counters) == sizeof(((struct unspin_pv_page *)0)->class_count),
 	       "abi/ and policy/ecs_class.h differ");
 
 /* The steal time differs from what was accounted for. An interrupt's look may come first: then there is nothing left. */
@@ -18,7 +18,7 @@ void preemption_count(struct vcpu *self, unspin_u64 stolen_ns)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
 	const struct unspin_ecs_counters *counters =
-		(const struct unspin_ecs_counters *)hint_of(self->number)->class_count;
+		(const struct unspin_ecs_counters *)pv_page_of(self->number)->class_count;
 	unspin_u64 seen_ns = __atomic_load_n(&self->seen_stolen_ns, __ATOMIC_RELAXED);
 	unspin_u32 class = unspin_ecs_class(counters), classes = unspin_ecs_classes(counters);
 

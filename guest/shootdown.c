@@ -22,7 +22,7 @@ void shootdown(struct vcpu *self)
 	preempt_disable(self);
 	wait_begin(self, UNSPIN_WAIT_SHOOTDOWN, 0, targets);
 	set_state(self, UNSPIN_STATE_SHOOTDOWN);
-	hint_waits_for_answers(self, targets);
+	pv_page_waits_for_answers(self, targets);
 	platform_store_relaxed(&self->unanswered, PARAMETERS->vcpus - 1);
 	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
 		if (i != self->number) /* release: who takes the bit sees `unanswered` */
@@ -34,7 +34,7 @@ void shootdown(struct vcpu *self)
 	while (left)
 		left = platform_wait_while(&self->unanswered, left, PLATFORM_FOREVER);
 	wait_end(self);
-	hint_waits_no_more(self);
+	pv_page_waits_no_more(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	statistics->shootdowns++;
 	statistics->shootdown_wait_cycles += self->turn.wait.end_tsc - self->turn.wait.begin_tsc;

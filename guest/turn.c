@@ -102,24 +102,24 @@ static void count_acquisition(struct vcpu *self)
 static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops, _Bool reader)
 {
 	struct lock_slot *slot = &lock_slots[number];
-	enum unspin_hint_class class = lock_class(PARAMETERS->lock_kind, reader);
+	enum unspin_section_class class = lock_class(PARAMETERS->lock_kind, reader);
 
 	if (!blocks)
 		preempt_disable(self);
 	wait_begin(self, UNSPIN_WAIT_LOCK, number, 0);
-	hint_asks(self, number);
+	pv_page_asks(self, number);
 	set_state(self, UNSPIN_STATE_WAITING);
 	__atomic_store_n(&self->asking, number + 1, __ATOMIC_RELAXED);
 	(reader ? operations.read_lock : operations.lock)(&slot->lock);
 	wait_end(self);
-	hint_holds(self);
+	pv_page_holds(self);
 	section_begins(self, class);
 	__atomic_store_n(&self->asking, 0, __ATOMIC_RELAXED);
 	(reader ? hold_reading : hold)(self, slot, loops);
 	section_ends(self, class);
 	(reader ? operations.read_unlock : operations.unlock)(&slot->lock);
 	self->turn.wait.released_tsc = rdtsc();
-	hint_released(self);
+	pv_page_released(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	count_acquisition(self);
 	wait_log(self);
@@ -158,8 +158,8 @@ static void turn(struct vcpu *self)
 	if (due(&self->turn.turns_until_wakeup, p->wakeup_every_turns))
 		pass_token(self);
 	count_one(&self->statistics->operations);
-	if (due(&self->turns_until_hint, self->hint_every_turns))
-		hint_register(self);
+	if (due(&self->turns_until_pv_page, self->pv_page_every_turns))
+		pv_page_register(self);
 	if (*(volatile unspin_u32 *)&self->need_switch)
 		task_yield(self);
 }

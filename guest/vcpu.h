@@ -9,7 +9,7 @@
 #define UNSPIN_GUEST_VCPU_H
 
 #include "../abi/guest.h"
-#include "../abi/hint.h"
+#include "../abi/pv_page.h"
 #include "layout.h"
 #include "x86.h"
 
@@ -58,20 +58,20 @@ struct vcpu {
 	struct unspin_guest_statistics *statistics;
 	struct unspin_guest_wait *log; /* log_records of them */
 	struct turn_state turn;
-	struct task *task;	       /* the one that runs */
-	unspin_u32 turns_until_pause;  /* of waiting loops */
-	unspin_u32 turns_until_hint;   /* until the hint is registered once more */
-	unspin_u32 hint_every_turns;   /* 0: this guest gives no hints */
-	unspin_u32 preempt_count;      /* above 0: no other task runs here until it is 0 again */
-	unspin_u32 tasks_left;	       /* with turns to do, the first one left out */
-	unspin_u64 seen_stolen_ns;     /* steal time that is accounted for (preemption.c) */
-	unspin_u64 halt_cycles;	       /* of the last HLT */
-	unspin_u64 halt_stolen_ns;     /* of it in the host's run queue */
-	unspin_u64 halt_end_tsc;       /* when it ended */
-	unspin_u64 halt_end_stolen_ns; /* steal time then */
-	_Bool by_vmmcall;	       /* AMD's hypercall instruction, or Intel's */
-	_Bool kicks_by_hypercall;      /* KVM_HC_KICK_CPU, or an IPI */
-	_Bool yields_by_hypercall;     /* KVM_HC_SCHED_YIELD, or nobody is named */
+	struct task *task;		/* the one that runs */
+	unspin_u32 turns_until_pause;	/* of waiting loops */
+	unspin_u32 turns_until_pv_page; /* until the pv page is registered once more */
+	unspin_u32 pv_page_every_turns; /* 0: this guest gives no pv pages */
+	unspin_u32 preempt_count;	/* above 0: no other task runs here until it is 0 again */
+	unspin_u32 tasks_left;		/* with turns to do, the first one left out */
+	unspin_u64 seen_stolen_ns;	/* steal time that is accounted for (preemption.c) */
+	unspin_u64 halt_cycles;		/* of the last HLT */
+	unspin_u64 halt_stolen_ns;	/* of it in the host's run queue */
+	unspin_u64 halt_end_tsc;	/* when it ended */
+	unspin_u64 halt_end_stolen_ns;	/* steal time then */
+	_Bool by_vmmcall;		/* AMD's hypercall instruction, or Intel's */
+	_Bool kicks_by_hypercall;	/* KVM_HC_KICK_CPU, or an IPI */
+	_Bool yields_by_hypercall;	/* KVM_HC_SCHED_YIELD, or nobody is named */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));
@@ -108,10 +108,10 @@ static inline struct vcpu *vcpu_of(unspin_u32 number)
 	return &vcpu_blocks[number].vcpu;
 }
 
-/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/hint_pages.h). */
-static inline struct unspin_hint *hint_of(unspin_u32 number)
+/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/pv_page_map.h). */
+static inline struct unspin_pv_page *pv_page_of(unspin_u32 number)
 {
-	return (struct unspin_hint *)UNSPIN_GUEST_HINTS + number;
+	return (struct unspin_pv_page *)UNSPIN_GUEST_PV_PAGE + number;
 }
 
 /* The vCPU that runs this; valid once boot has loaded GS. Not volatile: it never changes. */

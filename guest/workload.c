@@ -52,15 +52,15 @@ void read_page(struct vcpu *self, unspin_u32 loops)
 
 	preempt_disable(self);
 	rcu_read_lock(&page_rcu);
-	section_begins(self, UNSPIN_HINT_RCU);
+	section_begins(self, UNSPIN_SECTION_RCU);
 	page = pages[platform_load_acquire(&page_now) & 1];
 	work_loops(loops);
 	lock_page(self);
-	section_begins(self, UNSPIN_HINT_SPIN);
+	section_begins(self, UNSPIN_SECTION_SPIN);
 	__builtin_memcpy(buffers[task_number(self)], page, FILE_BYTES);
-	section_ends(self, UNSPIN_HINT_SPIN);
+	section_ends(self, UNSPIN_SECTION_SPIN);
 	test_and_test_and_set_unlock(&page_lock);
-	section_ends(self, UNSPIN_HINT_RCU);
+	section_ends(self, UNSPIN_SECTION_RCU);
 	rcu_read_unlock(&page_rcu);
 	preempt_enable(self);
 }

@@ -130,21 +130,21 @@ static const struct lock_operations lock_operations[UNSPIN_LOCK_KIND_COUNT] = {U
 #undef LOCK_ROW
 
 /* The class of eCS (ruling 23) in which a lock of that kind counts, held exclusively or shared. */
-static inline enum unspin_hint_class lock_class(unspin_u32 kind, _Bool shared)
+static inline enum unspin_section_class lock_class(unspin_u32 kind, _Bool shared)
 {
 	switch (kind) {
 	case UNSPIN_LOCK_rwlock:
-		return shared ? UNSPIN_HINT_RWLOCK_READ : UNSPIN_HINT_RWLOCK_WRITE;
+		return shared ? UNSPIN_SECTION_RWLOCK_READ : UNSPIN_SECTION_RWLOCK_WRITE;
 	case UNSPIN_LOCK_mutex:
 	case UNSPIN_LOCK_mutex_schdspin:
 	case UNSPIN_LOCK_mutex_eschdspin:
-		return UNSPIN_HINT_MUTEX;
+		return UNSPIN_SECTION_MUTEX;
 	case UNSPIN_LOCK_rwsem:
 	case UNSPIN_LOCK_rwsem_schdspin:
 	case UNSPIN_LOCK_rwsem_eschdspin:
-		return shared ? UNSPIN_HINT_RWSEM_READ : UNSPIN_HINT_RWSEM_WRITE;
+		return shared ? UNSPIN_SECTION_RWSEM_READ : UNSPIN_SECTION_RWSEM_WRITE;
 	default:
-		return UNSPIN_HINT_SPIN;
+		return UNSPIN_SECTION_SPIN;
 	}
 }
 

@@ -7,7 +7,7 @@
  * lock goes to whoever takes it first, thieves included, until the first sleeper has been woken in vain MUTEX_VAIN_WAKES times
  * (Linux: once): it then asks to be handed the lock (handoff), which costs everybody a switch. While a woken sleeper is on its
  * way nobody else is woken (as glibc's, whose unlock clears the mark of waiters; Linux wakes at each unlock).
- * A holder that a wrong hint calls running is spun for at most MUTEX_SPINS_MAX looks.
+ * A holder that a wrong pv page calls running is spun for at most MUTEX_SPINS_MAX looks.
  * Fairness: a sleeper is passed only until it is first and has tried that often. Limits: tasks below 2^16 - 2.
  * A task whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
  */

@@ -6,7 +6,7 @@
  * of the queue asks to be spared (pending); a waiter halts after 2^15 turns (or as the host says, platform_spin_turns()), or as soon as the one before it is halted or
  * preempted, looked at every 256 turns (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
  * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
- * Hints: a wrong one makes a waiter halt early, which costs a kick.
+ * Pv pages: a wrong one makes a waiter halt early, which costs a kick.
  */
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H
 #define UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H

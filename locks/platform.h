@@ -103,14 +103,14 @@ static inline void platform_help(void);
 static inline void platform_help_named(unspin_u32 waiter);
 
 /*
- * What the host says; 0 where it says nothing. Hints only: any answer may be wrong at any time, and no lock may hang or let
+ * What the host says; 0 where it says nothing. A claim only: any answer may be wrong at any time, and no lock may hang or let
  * two in for that. Whether `waiter` (any number) is descheduled (eCS's vcpu_preempted); whether somebody else could run on
  * this pCPU now (pcpu_overloaded, ruling 24).
  */
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /*
- * How many turns a waiter spins before it halts or asks for help: what the host says (`spin_turns` of abi/hint.h), or `own`, 1 or
+ * How many turns a waiter spins before it halts or asks for help: what the host says (`spin_turns` of abi/pv_page.h), or `own`, 1 or
  * more, where it says nothing. It may change from one call to the next; a lock asks anew for each wait, and bounds no correctness
  * by it.
  */

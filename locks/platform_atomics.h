@@ -13,7 +13,7 @@ static inline void platform_init(struct platform_word *word, unspin_u32 value)
 	word->value = value;
 }
 
-/* Relaxed: the value is a hint, or an atomic operation that follows decides. */
+/* Relaxed: the value is a pv page, or an atomic operation that follows decides. */
 static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
 {
 	return __atomic_load_n(&word->value, __ATOMIC_RELAXED);

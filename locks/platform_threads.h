@@ -7,7 +7,7 @@
  * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer knows
  * them. A thread joins a table (threads_table.h) under its number, sets its platform_thread up with platform_thread_start()
  * before it takes a lock, and calls platform_thread_begin_wait() before each acquisition that is to be counted. A thread that
- * has joined none never parks and has no hints.
+ * has joined none never parks and has no run states.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
@@ -18,7 +18,7 @@
 /* A waiter's node has a cache line of its own. */
 #define PLATFORM_NODE_ALIGNMENT 64
 
-#include "../abi/hint.h"
+#include "../abi/pv_page.h"
 #include "threads_table.h"
 
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
@@ -40,7 +40,7 @@ struct platform_thread {
 
 /* Defined once by the program (crates/bench/c/drivers.c). */
 extern _Thread_local struct platform_thread platform_self;
-extern _Thread_local struct unspin_hint platform_own_hint;
+extern _Thread_local struct unspin_pv_page platform_own_pv_page;
 
 /* Clears the calling thread's counters. `pause_every_turns` is 1 or more. */
 static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
@@ -69,11 +69,12 @@ static inline void platform_thread_join(struct platform_table *table, unspin_u32
 {
 	platform_self.number = number;
 	platform_self.table = table;
-	platform_own_hint = (struct unspin_hint){.magic = UNSPIN_HINT_MAGIC};
+	platform_own_pv_page = (struct unspin_pv_page){.magic = UNSPIN_PV_PAGE_MAGIC};
 	if (!table || number >= PLATFORM_WAITERS_MAX)
 		return;
 	platform_exchange_ordered(&table->seats[number].permit, PLATFORM_PERMIT_NONE);
-	if (platform_load_relaxed(&table->hints) == PLATFORM_HINTS_RSEQ || platform_load_relaxed(&table->wants_slice))
+	if (platform_load_relaxed(&table->run_states) == PLATFORM_RUN_STATES_RSEQ ||
+	    platform_load_relaxed(&table->wants_slice))
 		platform_seat_register(&table->seats[number], platform_load_relaxed(&table->wants_slice));
 	platform_store_release(&table->seats[number].joined, 1);
 	for (unspin_u32 used = platform_load_relaxed(&table->seats_used); used <= number;) {
@@ -221,10 +222,10 @@ static inline _Bool platform_is_preempted(unspin_u32 waiter)
 
 	if (!seat || waiter == platform_self.number)
 		return 0;
-	switch (platform_load_relaxed(&table->hints)) {
-	case PLATFORM_HINTS_PAGE:
-		return platform_page_word(&table->page[waiter].state) != UNSPIN_THREAD_HINT_RUNS;
-	case PLATFORM_HINTS_RSEQ:
+	switch (platform_load_relaxed(&table->run_states)) {
+	case PLATFORM_RUN_STATES_PAGE:
+		return platform_page_word(&table->page[waiter].state) != UNSPIN_THREAD_RUNS;
+	case PLATFORM_RUN_STATES_RSEQ:
 		own = platform_thread_seat(platform_self.number);
 		cpu = own ? platform_seat_cpu(own) : PLATFORM_NO_CPU;
 		return platform_seat_parked(seat) || (cpu != PLATFORM_NO_CPU && platform_seat_cpu(seat) == cpu);
@@ -238,11 +239,11 @@ static inline _Bool platform_is_overloaded(void)
 {
 	const struct platform_table *table = platform_self.table;
 	const struct platform_seat *own = platform_thread_seat(platform_self.number);
-	unspin_u32 hints = table ? platform_load_relaxed(&table->hints) : PLATFORM_HINTS_NONE, cpu, used;
+	unspin_u32 states = table ? platform_load_relaxed(&table->run_states) : PLATFORM_RUN_STATES_NONE, cpu, used;
 
-	if (!own || hints == PLATFORM_HINTS_NONE)
+	if (!own || states == PLATFORM_RUN_STATES_NONE)
 		return 0;
-	if (hints == PLATFORM_HINTS_PAGE)
+	if (states == PLATFORM_RUN_STATES_PAGE)
 		return platform_page_word(&table->page[platform_self.number].overloaded) != 0;
 	cpu = platform_seat_cpu(own);
 	used = cpu == PLATFORM_NO_CPU ? 0 : platform_load_relaxed(&table->seats_used);
@@ -269,9 +270,9 @@ static inline unspin_u32 platform_runnable_tasks(void)
 }
 
 /* What the calling thread says of itself (eCS); never 0. Nobody reads it but the thread and tests. */
-static inline struct unspin_hint *platform_hint(void)
+static inline struct unspin_pv_page *platform_pv_page(void)
 {
-	return &platform_own_hint;
+	return &platform_own_pv_page;
 }
 
 /*

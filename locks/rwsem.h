@@ -5,7 +5,7 @@
  * Source: kernel/locking/rwsem.c, Linux 7.2, with one rule of our own: as soon as somebody sleeps, the lock is handed on in order (a
  * writer, or all readers up to the next writer), where Linux lets thieves in for a while and then does the same (handoff). So no
  * wake-up is in vain and nobody starves, at the price of a switch at each hand-over. The word counts readers from bit 8 up.
- * A holder that a wrong hint calls running is spun for at most RWSEM_SPINS_MAX looks. Limits: fewer than 2^24 readers; a task
+ * A holder that a wrong pv page calls running is spun for at most RWSEM_SPINS_MAX looks. Limits: fewer than 2^24 readers; a task
  * whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_H
@@ -25,7 +25,7 @@ enum rwsem_kind { RWSEM_WANTS_WRITE = 0, RWSEM_WANTS_READ = 1 };
 
 struct rwsem_lock {
 	struct platform_word count;
-	struct platform_word writer; /* task + 1 of the writer inside, a hint for spinners; 0: none */
+	struct platform_word writer; /* task + 1 of the writer inside, a pv page for spinners; 0: none */
 	enum waiting_strategy strategy;
 	struct wait_queue queue;
 };

@@ -16,18 +16,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../abi/thread_hint.h"
+#include "../abi/thread_run_state.h"
 
 /* Values of a seat's permit. */
 #define PLATFORM_PERMIT_NONE 0u
 #define PLATFORM_PERMIT_GIVEN 1u /* kicked: the next park ends at once */
 #define PLATFORM_PERMIT_ASKED 2u /* parked */
 
-/* Where the hints of a table come from. */
-enum platform_hints {
-	PLATFORM_HINTS_NONE = 0, /* no answer: 0 */
-	PLATFORM_HINTS_RSEQ = 1,
-	PLATFORM_HINTS_PAGE = 2,
+/* Where the run states of a table come from. */
+enum platform_run_states {
+	PLATFORM_RUN_STATES_NONE = 0, /* no answer: 0 */
+	PLATFORM_RUN_STATES_RSEQ = 1,
+	PLATFORM_RUN_STATES_PAGE = 2,
 };
 
 /*
@@ -49,12 +49,12 @@ struct platform_seat {
 	struct platform_word parks;	/* waits in the kernel, for tests and tables */
 };
 
-/* All zero is a table without hints that nobody has joined. */
+/* All zero is a table without run states that nobody has joined. */
 struct platform_table {
 	struct platform_seat seats[PLATFORM_WAITERS_MAX];
-	/* One for each number, while hints is PLATFORM_HINTS_PAGE; written by others at any time, read once per question. */
-	const struct unspin_thread_hint *page;
-	struct platform_word hints;	  /* enum platform_hints */
+	/* One for each number, while run_states is PLATFORM_RUN_STATES_PAGE; written by others at any time, read once per question. */
+	const struct unspin_thread_run_state *page;
+	struct platform_word run_states;  /* enum platform_run_states */
 	struct platform_word seats_used;  /* greatest number that ever joined, plus 1 */
 	struct platform_word wants_slice; /* 1: threads that join ask for time-slice extension */
 };

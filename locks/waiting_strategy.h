@@ -4,7 +4,7 @@
  *
  * Source: Kashyap et al. 2018 (eCS), section 4; ruling 24. SchdSpin: a waiter spins while its guest's run queue holds one
  * task, and otherwise sleeps in the guest. eSchdSpin: only while, besides, nobody else could run on its pCPU. What they ask is a
- * hint that may be wrong: then a waiter spins where it should sleep, for at most WAITING_SPINS_MAX looks, or the reverse.
+ * pv page that may be wrong: then a waiter spins where it should sleep, for at most WAITING_SPINS_MAX looks, or the reverse.
  */
 #ifndef UNSPIN_LOCKS_WAITING_STRATEGY_H
 #define UNSPIN_LOCKS_WAITING_STRATEGY_H

@@ -35,7 +35,7 @@ struct unspin_fact {
 
 /* What is known of one vCPU. */
 struct unspin_vcpu_facts {
-	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/hint.h) */
+	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/pv_page.h) */
 	struct unspin_fact mode;	/* where the guest was at its last exit */
 	struct unspin_fact descheduled; /* 1: runnable, off its CPU, for so long; 0: on a CPU */
 	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
@@ -70,7 +70,7 @@ struct unspin_facts {
 	unspin_u32 slice_ns;		    /* the scheduler's slice */
 	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
-	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_hint.h */
+	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_buddy.h */
 	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on looks at it */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_facts, 208);
@@ -92,28 +92,28 @@ enum unspin_action {
 	 * self leaves the CPU; the candidate begins a turn of its own, unless its virtual time is more than budget_ns after
 	 * that of whoever would be next, self with raise_ns included. Before that, both virtual times are changed as below.
 	 */
-	UNSPIN_HINT = 6,
+	UNSPIN_YIELD_BUDDY = 6,
 	UNSPIN_EXTEND = 7, /* as GRANT, but the guest is not told, and nobody looks before the time is up */
 };
 
 struct unspin_decision {
 	unspin_u32 action;    /* enum unspin_action */
-	unspin_u32 budget_ns; /* LEND, GRANT, EXTEND: 1 or more; HINT: see there; otherwise 0 */
+	unspin_u32 budget_ns; /* LEND, GRANT, EXTEND: 1 or more; YIELD_BUDDY: see there; otherwise 0 */
 	unspin_u32 rank;      /* on_help, DIRECT and LEND: 1 or more; otherwise 0 */
-	unspin_u32 raise_ns;  /* HINT: self's virtual time goes up by so much; otherwise 0 */
-	unspin_u32 credit_ns; /* HINT: the candidate's goes down by so much; otherwise 0 */
+	unspin_u32 raise_ns;  /* YIELD_BUDDY: self's virtual time goes up by so much; otherwise 0 */
+	unspin_u32 credit_ns; /* YIELD_BUDDY: the candidate's goes down by so much; otherwise 0 */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
 
 /*
  * The events, and which answers mean something there (any other is a PASS):
- *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, HINT
+ *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, YIELD_BUDDY
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
  *   on_poll       self borrows (a loan or a grant) and is polled:       GIVE_BACK; PASS goes on
  *   on_call       self has begun a turn of its own, once for each
- *                 sibling that waits:                             REFUSE, HINT: that one is called to another CPU
+ *                 sibling that waits:                             REFUSE, YIELD_BUDDY: that one is called to another CPU
  *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer
  */
 

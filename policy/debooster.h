@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * debooster.h - VEE'21's debooster (deboost.h) as a policy that steers: the hint of yield_hint.h, and before it the
+ * debooster.h - VEE'21's debooster (deboost.h) as a policy that steers: the yield buddy of yield_buddy.h, and before it the
  * spinner's virtual time goes up, so that it is not the one that runs next.
  *
- * `debooster` is the paper's form and does nothing more than the hint where the two are in different cgroups (libvirt's
+ * `debooster` is the paper's form and does nothing more than the yield buddy where the two are in different cgroups (libvirt's
  * layout: one for each vCPU). `debooster_ancestor` is ours: our scheduler's virtual times are flattened (steer_weights.bpf.h),
  * so those of two tasks in one queue compare as their ancestors at the common one would.
  */
@@ -11,11 +11,11 @@
 #define UNSPIN_POLICY_DEBOOSTER_H
 
 #include "deboost.h"
-#include "yield_hint.h"
+#include "yield_buddy.h"
 
-UNSPIN_PURE struct unspin_decision debooster_hint(const struct unspin_facts *facts, enum unspin_deboost_form form)
+UNSPIN_PURE struct unspin_decision debooster_buddy(const struct unspin_facts *facts, enum unspin_deboost_form form)
 {
-	struct unspin_decision decision = yield_hint_on_yield(facts, 0);
+	struct unspin_decision decision = yield_buddy_on_yield(facts, 0);
 	struct unspin_deboost_facts pair = {
 		.yielder_vtime = facts->order.self_vtime,
 		.target_vtime = facts->order.candidate_vtime,
@@ -25,7 +25,7 @@ UNSPIN_PURE struct unspin_decision debooster_hint(const struct unspin_facts *fac
 	};
 	unspin_u64 raised;
 
-	if (decision.action != UNSPIN_HINT)
+	if (decision.action != UNSPIN_YIELD_BUDDY)
 		return decision;
 	/* Never below 0: nobody's virtual time is lowered (ruling 30). */
 	raised = unspin_deboosted(form, &pair) - pair.yielder_vtime;
@@ -37,14 +37,14 @@ UNSPIN_PURE struct unspin_decision debooster_on_yield(const struct unspin_facts 
 						      struct unspin_policy_state *state)
 {
 	(void)state;
-	return debooster_hint(facts, UNSPIN_DEBOOST_PAPER);
+	return debooster_buddy(facts, UNSPIN_DEBOOST_PAPER);
 }
 
 UNSPIN_PURE struct unspin_decision debooster_ancestor_on_yield(const struct unspin_facts *facts,
 							       struct unspin_policy_state *state)
 {
 	(void)state;
-	return debooster_hint(facts, UNSPIN_DEBOOST_ANCESTOR);
+	return debooster_buddy(facts, UNSPIN_DEBOOST_ANCESTOR);
 }
 
 #endif

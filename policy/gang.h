@@ -15,7 +15,7 @@
 #ifndef UNSPIN_POLICY_GANG_H
 #define UNSPIN_POLICY_GANG_H
 
-#include "yield_hint.h"
+#include "yield_buddy.h"
 
 /*
  * How long a turn goes on before it may be cut; ours. A VM whose vCPUs sleep and wake often begins turns often: no CPU
@@ -29,7 +29,7 @@ UNSPIN_PURE unspin_u32 gang_skew_ns(const struct unspin_facts *facts)
 	return facts->slice_ns < UNSPIN_AGE_MAX / 2 ? 2 * facts->slice_ns : UNSPIN_AGE_MAX;
 }
 
-/* self begins a turn, the candidate is of its VM: HINT calls it to another CPU. */
+/* self begins a turn, the candidate is of its VM: YIELD_BUDDY calls it to another CPU. */
 UNSPIN_PURE struct unspin_decision gang_on_call(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	const struct unspin_order_facts *order = &facts->order;
@@ -38,9 +38,9 @@ UNSPIN_PURE struct unspin_decision gang_on_call(const struct unspin_facts *facts
 	(void)state;
 	if (!fact_is(facts->candidate.descheduled, 1) || order->same_queue != UNSPIN_YES)
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	if (!hint_is_followed(order->candidate_vtime, order->self_vtime, skew_ns))
+	if (!yield_buddy_is_followed(order->candidate_vtime, order->self_vtime, skew_ns))
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	return unspin_decide(UNSPIN_HINT, skew_ns);
+	return unspin_decide(UNSPIN_YIELD_BUDDY, skew_ns);
 }
 
 /* Whether the turn of another VM's vCPU may be cut that has run for so long. */

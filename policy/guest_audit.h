@@ -27,7 +27,7 @@
 
 enum unspin_audit_finding {
 	UNSPIN_AUDIT_CLAIMS = 1,    /* in a critical section at every slice end, and never out of one in time */
-	UNSPIN_AUDIT_PAGE = 2,	    /* its hint page has gone, or has no magic */
+	UNSPIN_AUDIT_PAGE = 2,	    /* its pv page has gone, or has no magic */
 	UNSPIN_AUDIT_ADDRESSES = 4, /* registers what is no page of its memory */
 	UNSPIN_AUDIT_CALLS = 8,	    /* gives back what it never had */
 	UNSPIN_AUDIT_FLOODS = 16,   /* interrupts its own vCPUs again and again, whether they answer or not */

@@ -2,7 +2,7 @@
 /*
  * helping.h - Friebel 2008's helping locks: a guest says "I wait unusually long", the host runs somebody else instead.
  *
- * The hypercall (abi/hint.h) is anonymous (ruling 2); the host chooses among the descheduled vCPUs of the same VM, with or
+ * The hypercall (abi/pv_page.h) is anonymous (ruling 2); the host chooses among the descheduled vCPUs of the same VM, with or
  * without a pause-loop exit and whether KVM found a candidate or not. Ruling 3: *good* was in kernel mode when it left its
  * CPU, *neutral* in user mode, *bad* gave its CPU away recently: it waits, too, and is asked last. A mode that is not known
  * (Intel, or not seen yet) is neutral: it may hold a lock, and nothing says so.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * lag_credit.h - the upstream proposal of June 2026 (Wanpeng Li, "Semantics-aware directed yield for oversubscribed KVM",
- * third version, patches 1 to 5; not merged): whom a spinner yields to is made eligible, so that EEVDF follows the hint.
+ * third version, patches 1 to 5; not merged): whom a spinner yields to is made eligible, so that EEVDF follows the pv page.
  *
  * EEVDF runs the next buddy only when it is eligible: its virtual time not after the queue's average, at its own level and at
  * that of each ancestor. So each level that is not gets lag: a small positive margin, growing with the depth of the queue,

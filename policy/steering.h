@@ -20,12 +20,12 @@
 #include "gang.h"
 #include "helping.h"
 #include "kernel_exit.h"
-#include "lag_credit_hint.h"
+#include "lag_credit_buddy.h"
 #include "loan.h"
 #include "loan_cpl.h"
 #include "none.h"
 #include "slice.h"
-#include "yield_hint.h"
+#include "yield_buddy.h"
 
 #define UNSPIN_POLICIES(X)                                                                                             \
 	X(0, loan, "loan")                                                                                             \
@@ -37,7 +37,7 @@
 	X(6, ecs_give_back, "ecs-give-back")                                                                           \
 	X(7, debooster, "debooster")                                                                                   \
 	X(8, debooster_ancestor, "debooster-ancestor")                                                                 \
-	X(9, yield_hint, "yield-hint")                                                                                 \
+	X(9, yield_buddy, "yield-buddy")                                                                               \
 	X(10, lag_credit, "lag-credit")                                                                                \
 	X(11, gang, "gang")
 
@@ -125,7 +125,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 /*
  * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `none`. Where none of those
- * that are on has an opinion (a guest without hints, say), KVM's request is honoured as by directed_yield: refusing it
+ * that are on has an opinion (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
  * would do that guest worse than the kernel's own scheduler does.
  */
 UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
@@ -139,7 +139,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_ASK(debooster, on_yield, 7)
 	UNSPIN_ASK(debooster_ancestor, on_yield, 8)
 	UNSPIN_ASK(lag_credit, on_yield, 10)
-	UNSPIN_ASK(yield_hint, on_yield, 9)
+	UNSPIN_ASK(yield_buddy, on_yield, 9)
 	if (!policies)
 		return none_on_yield(facts, &memory->of[0]);
 	return directed_yield_on_yield(facts, &memory->of[4]);

@@ -20,7 +20,7 @@ fn main() {
         "synthetic",
         "steer",
         "steer_dry",
-        "thread_hints",
+        "thread_run_states",
         "window",
     ];
     for name in names {

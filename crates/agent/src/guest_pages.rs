@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maps of the running scheduler of which a VMM can make guest memory (`abi/hint_pages.h`).
+//! The maps of the running scheduler of which a VMM can make guest memory (`abi/pv_page_map.h`).
 
 use std::os::fd::{AsFd, OwnedFd};
 
-use unspin_abi::unspin_hint;
+use unspin_abi::unspin_pv_page;
 
 use crate::{Error, SteerError, load, steer};
 
@@ -23,7 +23,7 @@ impl GuestPages {
     /// [`SteerError::NotRunning`], or when the kernel has no descriptor left.
     pub fn of_running() -> Result<GuestPages, SteerError> {
         Ok(GuestPages {
-            pages: youngest("guest_pages", size_of::<unspin_hint>())?,
+            pages: youngest("guest_pages", size_of::<unspin_pv_page>())?,
             owners: youngest("guest_owners", size_of::<u64>())?,
         })
     }

@@ -29,8 +29,8 @@ mod recorder;
 mod slots;
 mod steer;
 pub mod synthetic;
-mod thread_hints;
 mod thread_pages;
+mod thread_run_states;
 mod threads;
 mod window;
 
@@ -51,8 +51,8 @@ pub use steer::{
     OwnPolicyError, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions,
     Steerer, base_slice, running_own_policy, set_running_policies,
 };
-pub use thread_hints::ThreadHints;
 pub use thread_pages::ThreadPages;
+pub use thread_run_states::ThreadRunStates;
 pub use threads::monotonic_ns;
 pub use window::{
     PleSource, Vendor as WindowVendor, WindowBound, WindowEpoch, WindowError, WindowOptions,

@@ -27,7 +27,7 @@ const FOR_EVENTS: [(&str, &[u32]); 4] = [
     ("tp_btf/kvm_apic_accept_irq", &[abi::UNSPIN_EVENT_IPI]),
     (
         "tp_btf/kvm_hypercall",
-        &[abi::UNSPIN_EVENT_IPI, abi::UNSPIN_EVENT_HINT],
+        &[abi::UNSPIN_EVENT_IPI, abi::UNSPIN_EVENT_PV_PAGE],
     ),
 ];
 

@@ -31,8 +31,8 @@ impl EventMask {
 
     /// Inter-processor interrupts, one event per receiver; without it the programs that see them are not loaded.
     pub const IPIS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_IPI);
-    /// What guests say in their hint pages (`abi/hint.h`), after switches and pause-loop exits.
-    pub const HINTS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_HINT);
+    /// What guests say in their pv pages (`abi/pv_page.h`), after switches and pause-loop exits.
+    pub const PV_PAGES: EventMask = EventMask(1 << abi::UNSPIN_EVENT_PV_PAGE);
 
     /// Both.
     #[must_use]
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(kinds(EventMask::PAUSE_LOOPS), [4, 5, 6, 10]);
         assert_eq!(kinds(EventMask::EXITS), [7, 8]);
         assert_eq!(kinds(EventMask::IPIS), [11]);
-        assert_eq!(kinds(EventMask::HINTS), [13]);
+        assert_eq!(kinds(EventMask::PV_PAGES), [13]);
         let both = EventMask::SWITCHES.and(EventMask::EXITS);
         assert_eq!(kinds(both), [1, 2, 3, 7, 8]);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages in which threads tell the running scheduler of their critical sections (`abi/thread_hint.h`).
+//! The pages in which threads tell the running scheduler of their critical sections (`abi/thread_run_state.h`).
 
 use std::{
     io,
@@ -7,15 +7,15 @@ use std::{
     ptr::{self, NonNull},
 };
 
-use unspin_abi::{UNSPIN_THREAD_HINTS_MAX, unspin_hint};
+use unspin_abi::{UNSPIN_THREADS_MAX, unspin_pv_page};
 
 use crate::{load, steer};
 
-const BYTES: usize = UNSPIN_THREAD_HINTS_MAX as usize * size_of::<unspin_hint>();
+const BYTES: usize = UNSPIN_THREADS_MAX as usize * size_of::<unspin_pv_page>();
 
 /// The map of the scheduler that some process of ours has attached, mapped here; it stays when the scheduler goes.
 #[derive(Debug)]
-pub struct ThreadPages(NonNull<unspin_hint>);
+pub struct ThreadPages(NonNull<unspin_pv_page>);
 
 // SAFETY: shared memory that the scheduler and other processes change at any time; who uses it expects that.
 unsafe impl Send for ThreadPages {}
@@ -26,7 +26,7 @@ impl ThreadPages {
     /// # Errors
     /// [`crate::SteerError::NotRunning`], or when the kernel refuses.
     pub fn of_running() -> Result<ThreadPages, crate::SteerError> {
-        let maps = steer::running_maps("thread_pages", size_of::<unspin_hint>());
+        let maps = steer::running_maps("thread_pages", size_of::<unspin_pv_page>());
         let map = maps.last().ok_or(crate::SteerError::NotRunning)?;
         // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (bpf/steer_threads.bpf.h).
         let address = unsafe {
@@ -48,8 +48,8 @@ impl ThreadPages {
         }
     }
 
-    /// `UNSPIN_THREAD_HINTS_MAX` structs, mapped until this is dropped.
-    pub fn first(&self) -> *mut unspin_hint {
+    /// `UNSPIN_THREADS_MAX` structs, mapped until this is dropped.
+    pub fn first(&self) -> *mut unspin_pv_page {
         self.0.as_ptr()
     }
 }

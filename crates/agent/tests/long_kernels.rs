@@ -34,7 +34,7 @@ fn every_kernel_is_as_the_table_says() {
     for (kernel, said) in &said {
         let fits = fit::fits(&folder.join(kernel), "kvm_amd");
         fit::print(kernel, "kvm_amd", &fits);
-        for object in ["observe", "steer", "steer_dry", "thread_hints"] {
+        for object in ["observe", "steer", "steer_dry", "thread_run_states"] {
             let missing = fit::missing_of(&fits, object).join(", ");
             let found = if missing.is_empty() { "-" } else { &missing };
             let expected = said.get(object).map_or("no row", String::as_str);

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
 use steerer::{
-    boot, candidates, checks, debooster, ecs, ecs_fairness, ecs_latency, enter, four_cpus,
-    hint_pages, hostile, hostile_guests, isolated, shares, stress, where_every_pause_exits,
+    boot, candidates, checks, debooster, ecs, ecs_fairness, ecs_latency, enter, four_cpus, hostile,
+    hostile_guests, isolated, pv_pages, shares, stress, where_every_pause_exits,
 };
 
 /// Those beside the ones that `make test` has no time for.
@@ -38,11 +38,11 @@ static OTHERS: [(&str, fn()); 12] = [
     ),
     (
         "pages_outlive_their_scheduler",
-        hint_pages::pages_outlive_their_scheduler,
+        pv_pages::pages_outlive_their_scheduler,
     ),
     (
         "a_locked_down_host_tells_guests_in_the_map",
-        hint_pages::a_locked_down_host_tells_guests_in_the_map,
+        pv_pages::a_locked_down_host_tells_guests_in_the_map,
     ),
     (
         "vms_keep_to_their_weights",
@@ -92,7 +92,7 @@ fn other_machines() -> impl Iterator<Item = Trial> {
 fn main() {
     let checks = [
         &checks::LONG[..],
-        &hint_pages::CHECKS[..1],
+        &pv_pages::CHECKS[..1],
         &ecs::CHECKS,
         &OTHERS,
         &SEEDED,

@@ -14,8 +14,6 @@ mod checks;
 mod churn;
 #[path = "observer/costs.rs"]
 mod costs;
-#[path = "observer/hints.rs"]
-mod hints;
 #[path = "observer/ipis.rs"]
 mod ipis;
 #[path = "observer/join.rs"]
@@ -26,6 +24,8 @@ mod liar;
 mod losses;
 #[path = "observer/pauses.rs"]
 mod pauses;
+#[path = "observer/pv_pages.rs"]
+mod pv_pages;
 #[path = "observer/vms.rs"]
 #[allow(dead_code, reason = "the scheduler's checks use the rest")]
 mod vms;

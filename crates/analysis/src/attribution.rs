@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attribution: who burnt CPU time, for whom, and who ran instead of that one. From what the host saw, and hints where a
+//! Attribution: who burnt CPU time, for whom, and who ran instead of that one. From what the host saw, and pv pages where a
 //! guest gives them; the guests' own logs never come in here.
 //!
 //! Memory: [`EVENTS_MAX`] events at a time. A longer stream is judged in parts; a wait that spans two parts counts as two.

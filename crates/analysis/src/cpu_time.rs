@@ -52,7 +52,7 @@ impl CpuTimer {
                 next_vm,
                 ..
             } => self.switch_out(event, next_thread, next_vm),
-            What::SchedWakeup { .. } | What::GuestWait { .. } | What::Hint { .. } => {}
+            What::SchedWakeup { .. } | What::GuestWait { .. } | What::PvPage { .. } => {}
             // All others happen on the vCPU's thread: it runs.
             _ => self.on_cpu(event),
         }

@@ -4,9 +4,9 @@
 use unspin_events::{Event, GuestMode, What};
 
 use crate::{
-    hints::Hint,
     host_waits::{HostWait, RESUMPTIONS, Sent, resumption},
     presence::Left,
+    pv_pages::PvPage,
     spin_locations::{Locations, WindowTime},
 };
 
@@ -15,7 +15,7 @@ use crate::{
 pub struct Follower {
     vcpu: u16,
     /// What the guest said with the event at hand.
-    hint: Option<Hint>,
+    pv_page: Option<PvPage>,
     open: Option<HostWait>,
     /// Since when it is in the guest, as far as that is known.
     entered_ns: u64,
@@ -59,10 +59,10 @@ impl Follower {
         &mut self,
         event: &Event,
         locations: &Locations,
-        hint: Option<Hint>,
+        pv_page: Option<PvPage>,
         done: &mut Vec<HostWait>,
     ) {
-        self.hint = hint;
+        self.pv_page = pv_page;
         let now_ns = event.time_ns;
         match event.what {
             What::SwitchIn { .. } => {
@@ -197,10 +197,10 @@ impl Follower {
 
     /// Whether the guest says that the wait under way goes on; `None`: it does not say.
     fn told_to_be_the_same(&self) -> Option<bool> {
-        let hint = self.hint?;
-        let (asked_tsc, answers) = self.open.as_ref()?.hinted?;
-        let same = hint.waits() && hint.asked_tsc == asked_tsc;
-        Some(same && hint.waits_for_answers() == answers)
+        let pv_page = self.pv_page?;
+        let (asked_tsc, answers) = self.open.as_ref()?.has_pv_page?;
+        let same = pv_page.waits() && pv_page.asked_tsc == asked_tsc;
+        Some(same && pv_page.waits_for_answers() == answers)
     }
 
     /// Opens a wait that is seen at `now_ns` and began at `begin_ns`, or with the interrupts sent less than `straight_ns` ago.
@@ -222,10 +222,10 @@ impl Follower {
             end_ns: now_ns,
             end_not_before_ns: now_ns,
             end_not_after_ns: u64::MAX,
-            hinted: self
-                .hint
-                .filter(Hint::waits)
-                .map(|hint| (hint.asked_tsc, hint.waits_for_answers())),
+            has_pv_page: self
+                .pv_page
+                .filter(PvPage::waits)
+                .map(|pv_page| (pv_page.asked_tsc, pv_page.waits_for_answers())),
             seen_over: false,
             seen_ns: 0,
             exits: 0,
@@ -248,8 +248,8 @@ impl Follower {
             .filter(|_| !user)
             .and_then(|rip| locations.near(rip));
         let told = self.told_to_be_the_same();
-        let spins_at = match (self.hint, told) {
-            (Some(hint), _) if !hint.waits() => None,
+        let spins_at = match (self.pv_page, told) {
+            (Some(pv_page), _) if !pv_page.waits() => None,
             // In an interrupt's handler, say: it waits all the same.
             (_, Some(true)) => self.open.as_ref().and_then(|wait| wait.location),
             _ => spins_at,

@@ -25,8 +25,8 @@ pub struct HostWait {
     pub seen_over: bool,
     /// Its last pause-loop exit: until then, a whole window had passed in the guest without what it waited for. 0: none.
     pub seen_ns: u64,
-    /// The guest's name for it: when it asked, by its own clock, and whether for answers; where it gives hints.
-    pub hinted: Option<(u64, bool)>,
+    /// The guest's name for it: when it asked, by its own clock, and whether for answers; where it gives pv pages.
+    pub has_pv_page: Option<(u64, bool)>,
     /// Pause-loop exits.
     pub exits: u32,
     /// How it went on for the last time, see [`RESUMPTIONS`].

@@ -13,9 +13,9 @@ use crate::{
     cause::Cause,
     exponential::chance_beyond,
     ground_truth::{Slice, call_cause},
-    hints,
     host_waits::HostWait,
     presence::{Left, Place},
+    pv_pages,
     spin_locations::Kind,
     vm_record::{End, VmRecord},
 };
@@ -104,7 +104,7 @@ impl VmRecord {
     /// What it waits for: as the guest says, else as its spin loop tells.
     pub(crate) fn kind_of(&self, wait: &HostWait) -> Kind {
         let spin_loop = self.loops.get(&wait.location);
-        match (wait.hinted, spin_loop) {
+        match (wait.has_pv_page, spin_loop) {
             (Some((_, true)), _) => Kind::Call,
             (Some((_, false)), _) => Kind::Lock,
             (None, spin_loop) => spin_loop.map_or(Kind::Unknown, |spin_loop| spin_loop.kind),
@@ -243,8 +243,8 @@ impl VmRecord {
         waits: Option<&HostWait>,
         left_ns: u64,
     ) -> Option<bool> {
-        if let Some(hint) = hints::at(self.hints.get(&vcpu), left_ns) {
-            return Some(hint.holding);
+        if let Some(pv_page) = pv_pages::at(self.pv_page.get(&vcpu), left_ns) {
+            return Some(pv_page.holding);
         }
         if !left.runnable || waits.is_some() {
             return Some(false);

@@ -171,7 +171,7 @@ impl VmRecord {
         while index < waits.len() {
             let wait = &mut waits[index];
             index += 1;
-            if wait.location != location || wait.hinted.is_some() {
+            if wait.location != location || wait.has_pv_page.is_some() {
                 continue; // hinted: told apart already
             }
             let first = served.partition_point(|&(end_ns, _, _)| end_ns <= wait.begin_ns);

@@ -8,9 +8,9 @@ use unspin_events::{Event, What};
 use crate::{
     follower::Follower,
     guest_times::GuestTimes,
-    hints,
     host_waits::{HostWait, RESUMPTIONS},
     presence::{self, Presence},
+    pv_pages,
     spin_locations::{Kind, Locations, Naming},
 };
 
@@ -22,8 +22,8 @@ pub struct VmRecord {
     pub(crate) waits: BTreeMap<u16, Vec<HostWait>>,
     pub(crate) loops: BTreeMap<Option<u64>, SpinLoop>,
     pub(crate) times: Times,
-    /// The VM's hints, by vCPU, in order of time.
-    pub(crate) hints: BTreeMap<u16, Vec<(u64, [u64; 3])>>,
+    /// The VM's pv pages, by vCPU, in order of time.
+    pub(crate) pv_page: BTreeMap<u16, Vec<(u64, [u64; 3])>>,
 }
 
 /// What a spin loop is, learnt from its waits.
@@ -85,12 +85,12 @@ impl VmRecord {
         let mut locations = Locations::new(naming.clone());
         own().for_each(|event| locations.learn(event));
         locations.settle();
-        let hints = hints_of(own());
-        let (mut followers, mut waits) = followed(own(), &locations, &hints);
+        let pv_page = pv_pages_of(own());
+        let (mut followers, mut waits) = followed(own(), &locations, &pv_page);
         let mut record = VmRecord {
             presence: presence::of_vm(vm, own()),
             times: times(&followers, &locations, &waits),
-            hints,
+            pv_page,
             ..VmRecord::default()
         };
         followers
@@ -210,25 +210,25 @@ impl VmRecord {
     }
 }
 
-/// The hints of each vCPU.
-fn hints_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<u16, Vec<(u64, [u64; 3])>> {
-    let mut hints: BTreeMap<u16, Vec<(u64, [u64; 3])>> = BTreeMap::new();
+/// The pv pages of each vCPU.
+fn pv_pages_of<'a>(events: impl Iterator<Item = &'a Event>) -> BTreeMap<u16, Vec<(u64, [u64; 3])>> {
+    let mut pv_page: BTreeMap<u16, Vec<(u64, [u64; 3])>> = BTreeMap::new();
     for event in events {
-        if let (Some(vcpu), What::Hint { arguments }) = (event.vcpu, event.what) {
-            hints
+        if let (Some(vcpu), What::PvPage { arguments }) = (event.vcpu, event.what) {
+            pv_page
                 .entry(vcpu)
                 .or_default()
                 .push((event.time_ns, arguments));
         }
     }
-    hints
+    pv_page
 }
 
 /// Follows every vCPU; the waits that are over, and the followers for those that are not.
 fn followed<'a>(
     events: impl Iterator<Item = &'a Event>,
     locations: &Locations,
-    hints: &BTreeMap<u16, Vec<(u64, [u64; 3])>>,
+    pv_page: &BTreeMap<u16, Vec<(u64, [u64; 3])>>,
 ) -> (BTreeMap<u16, Follower>, Vec<HostWait>) {
     let mut followers: BTreeMap<u16, Follower> = BTreeMap::new();
     let mut waits = Vec::new();
@@ -236,8 +236,8 @@ fn followed<'a>(
         let Some(vcpu) = event.vcpu else { continue };
         let follower = followers.entry(vcpu);
         let follower = follower.or_insert_with(|| Follower::new(vcpu));
-        let hint = hints::at(hints.get(&vcpu), event.time_ns);
-        follower.follow(event, locations, hint, &mut waits);
+        let pv_page = pv_pages::at(pv_page.get(&vcpu), event.time_ns);
+        follower.follow(event, locations, pv_page, &mut waits);
         if let What::Ipi { receiver_vcpu, .. } = event.what {
             let receiver = followers.get_mut(&receiver_vcpu);
             if let Some(receiver) = receiver.filter(|_| receiver_vcpu != vcpu) {

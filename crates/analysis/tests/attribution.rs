@@ -250,16 +250,16 @@ fn what_was_burnt_before_a_loss_is_unknown() {
 }
 
 #[test]
-fn a_hint_says_who_holds_nothing() {
+fn a_pv_page_says_who_holds_nothing() {
     let mut stream = absence(KERNEL);
-    let hint = |flags| What::Hint {
+    let pv_page = |flags| What::PvPage {
         arguments: [flags, 0, 5],
     };
-    stream.push(50, 1, 1, hint(0));
+    stream.push(50, 1, 1, pv_page(0));
     assert_eq!(burnt(&explain(&stream.events), 0, Cause::Contention), 65);
     stream.events.pop();
     // critical and holding
-    stream.push(50, 1, 1, hint(1 | 1 << 8));
+    stream.push(50, 1, 1, pv_page(1 | 1 << 8));
     assert_eq!(
         burnt(&explain(&stream.events), 0, Cause::HolderPreempted),
         50

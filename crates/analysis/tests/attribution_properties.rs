@@ -43,7 +43,7 @@ fn what() -> impl Strategy<Value = What> {
         2 => (0u16..4).prop_map(|receiver_vcpu| What::Ipi {
             receiver_vcpu, vector: 0x21, delivery_mode: 0, form: IpiForm::Physical, destination: None,
         }),
-        1 => (any::<[u64; 3]>()).prop_map(|arguments| What::Hint { arguments }),
+        1 => (any::<[u64; 3]>()).prop_map(|arguments| What::PvPage { arguments }),
     ]
 }
 

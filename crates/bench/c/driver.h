@@ -99,12 +99,13 @@ struct driver {
 /* By number of lock_kinds.h; UNSPIN_LOCK_KIND_COUNT of them. */
 extern const struct driver *const driver_table[UNSPIN_LOCK_KIND_COUNT];
 
-/* A table as the threads of a run need it, zeroed: no hints, nobody has joined. 0 when there is no memory. */
+/* A table as the threads of a run need it, zeroed: no run_states, nobody has joined. 0 when there is no memory. */
 struct platform_table *driver_table_new(void);
 /* Nobody has joined it any more. 0 is allowed. */
 void driver_table_free(struct platform_table *table);
-/* How threads that join from now on get their hints: enum platform_hints. `page`: PLATFORM_WAITERS_MAX structs, or 0. */
-void driver_table_hints(struct platform_table *table, unspin_u32 hints, const struct unspin_thread_hint *page);
+/* How threads that join from now on get their run_states: enum platform_run_states. `page`: PLATFORM_WAITERS_MAX structs, or 0. */
+void driver_table_run_states(struct platform_table *table, unspin_u32 run_states,
+			     const struct unspin_thread_run_state *page);
 /* Threads that join from now on ask the kernel for time-slice extension. */
 void driver_table_wants_slice(struct platform_table *table);
 /* Whether this kernel gives the calling thread what it asks for: bit 0 rseq, bit 1 time-slice extension. */
@@ -121,9 +122,9 @@ unspin_u64 driver_ecs_cycles(unspin_u32 row, void *object, unspin_u32 annotated,
 /* 0 when all of the calling thread's counters are back at 0, as they are outside of sections. */
 unspin_u32 driver_ecs_left_over(void);
 /* The calling thread counts its critical sections in this page of the scheduler's from now on; whether it was given it. */
-_Bool driver_take_page(struct unspin_hint *page, unspin_u32 number);
+_Bool driver_take_page(struct unspin_pv_page *page, unspin_u32 number);
 /* The page of the calling thread; 0: none. */
-extern _Thread_local struct unspin_hint *driver_page;
+extern _Thread_local struct unspin_pv_page *driver_page;
 /* Joins and leaves a table (platform_threads.h); 0: a table of none. */
 void driver_join(struct platform_table *table, unspin_u32 number);
 void driver_leave(void);

@@ -6,7 +6,7 @@
 #include "../../../locks/work.h"
 
 _Thread_local struct platform_thread platform_self = {.pause_every_turns = 1, .turns_to_pause = 1};
-_Thread_local struct unspin_hint platform_own_hint;
+_Thread_local struct unspin_pv_page platform_own_pv_page;
 
 #define DECLARE(number, name) extern const struct driver driver_##name;
 UNSPIN_LOCK_KINDS(DECLARE)

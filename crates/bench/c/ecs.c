@@ -38,28 +38,28 @@ union ecs_object {
 	}                                                                                                              \
 	static void ecs_##row##_annotated(union ecs_object *all, unspin_u32 pairs)                                     \
 	{                                                                                                              \
-		struct unspin_hint *hint = platform_hint();                                                            \
+		struct unspin_pv_page *pv_page = platform_pv_page();                                                   \
                                                                                                                        \
 		/* As where it is a variable: the compiler must not know that it is not null. */                       \
-		__asm__ volatile("" : "+r"(hint));                                                                     \
+		__asm__ volatile("" : "+r"(pv_page));                                                                  \
 		while (pairs--) {                                                                                      \
-			ecs_asks(hint);                                                                                \
+			ecs_asks(pv_page);                                                                             \
 			lock_call(&all->object);                                                                       \
-			ecs_begins(hint, class);                                                                       \
-			ecs_ends(hint, class);                                                                         \
+			ecs_begins(pv_page, class);                                                                    \
+			ecs_ends(pv_page, class);                                                                      \
 			unlock_call(&all->object);                                                                     \
-			if (ecs_released(hint))                                                                        \
+			if (ecs_released(pv_page))                                                                     \
 				platform_help();                                                                       \
 		}                                                                                                      \
 	}
 
-ECS_ROW(spinlock, UNSPIN_HINT_SPIN, spinlock, qspinlock_init, qspinlock_lock, qspinlock_unlock)
-ECS_ROW(rwlock_read, UNSPIN_HINT_RWLOCK_READ, rwlock, rwlock_init, rwlock_read_lock, rwlock_read_unlock)
-ECS_ROW(rwlock_write, UNSPIN_HINT_RWLOCK_WRITE, rwlock, rwlock_init, rwlock_lock, rwlock_unlock)
-ECS_ROW(mutex, UNSPIN_HINT_MUTEX, mutex, mutex_init, mutex_lock, mutex_unlock)
-ECS_ROW(rwsem_read, UNSPIN_HINT_RWSEM_READ, rwsem, rwsem_init, rwsem_read_lock, rwsem_read_unlock)
-ECS_ROW(rwsem_write, UNSPIN_HINT_RWSEM_WRITE, rwsem, rwsem_init, rwsem_lock, rwsem_unlock)
-ECS_ROW(rcu, UNSPIN_HINT_RCU, rcu, rcu_init, rcu_read_lock, rcu_read_unlock)
+ECS_ROW(spinlock, UNSPIN_SECTION_SPIN, spinlock, qspinlock_init, qspinlock_lock, qspinlock_unlock)
+ECS_ROW(rwlock_read, UNSPIN_SECTION_RWLOCK_READ, rwlock, rwlock_init, rwlock_read_lock, rwlock_read_unlock)
+ECS_ROW(rwlock_write, UNSPIN_SECTION_RWLOCK_WRITE, rwlock, rwlock_init, rwlock_lock, rwlock_unlock)
+ECS_ROW(mutex, UNSPIN_SECTION_MUTEX, mutex, mutex_init, mutex_lock, mutex_unlock)
+ECS_ROW(rwsem_read, UNSPIN_SECTION_RWSEM_READ, rwsem, rwsem_init, rwsem_read_lock, rwsem_read_unlock)
+ECS_ROW(rwsem_write, UNSPIN_SECTION_RWSEM_WRITE, rwsem, rwsem_init, rwsem_lock, rwsem_unlock)
+ECS_ROW(rcu, UNSPIN_SECTION_RCU, rcu, rcu_init, rcu_read_lock, rcu_read_unlock)
 
 #define ECS_ENTRY(row) {#row, ecs_##row##_init, ecs_##row##_plain, ecs_##row##_annotated}
 static const struct {
@@ -102,10 +102,10 @@ unspin_u64 driver_ecs_cycles(unspin_u32 row, void *object, unspin_u32 annotated,
 
 unspin_u32 driver_ecs_left_over(void)
 {
-	const struct unspin_hint *hint = platform_hint();
-	unspin_u32 sum = hint->critical | hint->non_preemptable_ecs_count | hint->preemptable_ecs_count;
+	const struct unspin_pv_page *pv_page = platform_pv_page();
+	unspin_u32 sum = pv_page->critical | pv_page->non_preemptable_ecs_count | pv_page->preemptable_ecs_count;
 
-	for (unspin_u32 i = 0; i < UNSPIN_HINT_CLASSES; i++)
-		sum |= hint->class_count[i];
+	for (unspin_u32 i = 0; i < UNSPIN_SECTION_CLASSES; i++)
+		sum |= pv_page->class_count[i];
 	return sum;
 }

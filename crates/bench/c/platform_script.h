@@ -22,10 +22,10 @@ enum script_kind {
 	SCRIPT_FENCE = 14,
 	SCRIPT_PARK =
 		15, /* first: value, second: enum script_who; looks at the word, and goes to sleep if it holds the value */
-	SCRIPT_PARKED = 16, /* the same, asleep */
-	SCRIPT_KICK = 17,   /* first: thread, second: enum script_who */
-	SCRIPT_HINT = 18,   /* asks the host; 0 or 1 comes back */
-	SCRIPT_HELP = 19,   /* first: waiter + 1, or 0 */
+	SCRIPT_PARKED = 16,    /* the same, asleep */
+	SCRIPT_KICK = 17,      /* first: thread, second: enum script_who */
+	SCRIPT_RUN_STATE = 18, /* asks the host; 0 or 1 comes back */
+	SCRIPT_HELP = 19,      /* first: waiter + 1, or 0 */
 	/* Of the program around the lock, not of the lock. */
 	SCRIPT_ENTER = 7, /* first: enum script_entry */
 	SCRIPT_LEAVE = 8, /* first: enum script_entry */
@@ -201,12 +201,12 @@ static inline void platform_help_named(unspin_u32 waiter)
 static inline _Bool platform_is_preempted(unspin_u32 waiter)
 {
 	(void)waiter;
-	return script_perform(SCRIPT_HINT, 0, 0, 0) != 0;
+	return script_perform(SCRIPT_RUN_STATE, 0, 0, 0) != 0;
 }
 
 static inline _Bool platform_is_overloaded(void)
 {
-	return script_perform(SCRIPT_HINT, 0, 0, 0) != 0;
+	return script_perform(SCRIPT_RUN_STATE, 0, 0, 0) != 0;
 }
 
 /* A bounded wait ends at any moment here, so every threshold is tried already. */
@@ -217,7 +217,7 @@ static inline unspin_u32 platform_spin_turns(unspin_u32 own)
 
 static inline unspin_u32 platform_runnable_tasks(void)
 {
-	return 1 + script_perform(SCRIPT_HINT, 0, 0, 0);
+	return 1 + script_perform(SCRIPT_RUN_STATE, 0, 0, 0);
 }
 
 /* Here a time-out is the script's choice, at any wait: no turns need be counted from one to the next. */

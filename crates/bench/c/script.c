@@ -31,7 +31,7 @@ static void script_reset(struct script_world *world)
 	}
 }
 
-static struct script_world *script_create(unspin_u32 kind, unspin_u32 threads, unspin_u32 flags, unspin_u32 hints)
+static struct script_world *script_create(unspin_u32 kind, unspin_u32 threads, unspin_u32 flags, unspin_u32 run_states)
 {
 	struct script_world *world;
 
@@ -46,7 +46,7 @@ static struct script_world *script_create(unspin_u32 kind, unspin_u32 threads, u
 	world->kind = kind;
 	world->threads = threads;
 	world->flags = flags;
-	world->hints = hints;
+	world->run_states = run_states;
 	script_reset(world);
 	return world;
 }

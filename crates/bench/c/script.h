@@ -33,10 +33,10 @@
 #define SCRIPT_LOOKS 2u
 
 /* What the host answers, whatever is asked (is_preempted, is_overloaded, runnable_tasks). */
-enum script_hints {
-	SCRIPT_HINTS_NEVER = 0,
-	SCRIPT_HINTS_ALWAYS = 1,
-	SCRIPT_HINTS_ANY = 2, /* either, by the script's choice, at each call */
+enum script_run_states {
+	SCRIPT_RUN_STATES_NEVER = 0,
+	SCRIPT_RUN_STATES_ALWAYS = 1,
+	SCRIPT_RUN_STATES_ANY = 2, /* either, by the script's choice, at each call */
 };
 
 /* What the script can do with a thread: a set of these. */
@@ -58,7 +58,7 @@ struct script_world;
 /* One table for each build of the locks: as they are, with room for two waiters, with a bug planted. */
 struct script_calls {
 	/* Returns 0 when out of memory, or when `kind` (lock_kinds.h, SCRIPT_RCU) or `threads` (1..8) is out of range. */
-	struct script_world *(*create)(unspin_u32 kind, unspin_u32 threads, unspin_u32 flags, unspin_u32 hints);
+	struct script_world *(*create)(unspin_u32 kind, unspin_u32 threads, unspin_u32 flags, unspin_u32 run_states);
 	void (*destroy)(struct script_world *world);
 
 	/* Back to the beginning: the lock as init() leaves it, no program begun. Programs of earlier starts are forgotten. */

@@ -46,8 +46,9 @@ static unspin_u32 choices_of_request(const struct script_world *world, const str
 		if (!(world->flags & SCRIPT_STORE_BUFFERS))
 			return SCRIPT_CAN_STEP;
 		return self->stores < SCRIPT_BUFFER_MAX ? SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL : 0;
-	case SCRIPT_HINT:
-		return SCRIPT_IS_LOCAL | (world->hints == SCRIPT_HINTS_ANY ? SCRIPT_CAN_ANSWER : SCRIPT_CAN_STEP);
+	case SCRIPT_RUN_STATE:
+		return SCRIPT_IS_LOCAL |
+		       (world->run_states == SCRIPT_RUN_STATES_ANY ? SCRIPT_CAN_ANSWER : SCRIPT_CAN_STEP);
 	case SCRIPT_PARKED:
 		return self->kicked & self->request.second ? SCRIPT_CAN_STEP : SCRIPT_CAN_WAKE;
 	case SCRIPT_FENCE:
@@ -153,8 +154,8 @@ static int perform(struct script_world *world, struct script_thread *self)
 	case SCRIPT_KICK:
 		kick(world, request);
 		return 1;
-	case SCRIPT_HINT:
-		self->result = world->hints == SCRIPT_HINTS_ALWAYS;
+	case SCRIPT_RUN_STATE:
+		self->result = world->run_states == SCRIPT_RUN_STATES_ALWAYS;
 		return 1;
 	default:
 		return request->kind != SCRIPT_DONE;

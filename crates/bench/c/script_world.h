@@ -47,9 +47,9 @@ struct script_world {
 	unspin_u32 kind; /* enum unspin_lock_kind or SCRIPT_RCU */
 	unspin_u32 threads;
 	unspin_u32 flags;
-	unspin_u32 hints;    /* enum script_hints */
-	unspin_u32 running;  /* number of the thread that has the CPU, while one has */
-	unspin_u32 sections; /* of writers, ended: what the word of the program inside must hold */
+	unspin_u32 run_states; /* enum script_run_states */
+	unspin_u32 running;    /* number of the thread that has the CPU, while one has */
+	unspin_u32 sections;   /* of writers, ended: what the word of the program inside must hold */
 	void *script_stack_pointer;
 	struct platform_word outside[OUTSIDE_WORDS];
 	union {

@@ -19,15 +19,16 @@ void driver_table_free(struct platform_table *table)
 	free(table);
 }
 
-void driver_table_hints(struct platform_table *table, unspin_u32 hints, const struct unspin_thread_hint *page)
+void driver_table_run_states(struct platform_table *table, unspin_u32 run_states,
+			     const struct unspin_thread_run_state *page)
 {
 	if (page)
 		table->page = page;
 	/* Without a page there is nothing to read. */
-	if (hints == PLATFORM_HINTS_PAGE && !table->page)
-		hints = PLATFORM_HINTS_NONE;
+	if (run_states == PLATFORM_RUN_STATES_PAGE && !table->page)
+		run_states = PLATFORM_RUN_STATES_NONE;
 	/* Release: whoever sees the value sees the page. It stays in `page`, for those that have just looked. */
-	platform_store_release(&table->hints, hints);
+	platform_store_release(&table->run_states, run_states);
 }
 
 void driver_table_wants_slice(struct platform_table *table)
@@ -46,15 +47,15 @@ unspin_u32 driver_probe_rseq(void)
 	return found;
 }
 
-_Thread_local struct unspin_hint *driver_page;
+_Thread_local struct unspin_pv_page *driver_page;
 
-_Bool driver_take_page(struct unspin_hint *page, unspin_u32 number)
+_Bool driver_take_page(struct unspin_pv_page *page, unspin_u32 number)
 {
 	*(volatile unspin_u32 *)&page->critical = 0;
 	*(volatile unspin_u32 *)&page->acknowledged = 0;
 	/* The kernel does not know it; the scheduler, if there is one, answers in the page. */
 	prctl((int)UNSPIN_PRCTL_REGISTER_THREAD, (unsigned long)number, 0, 0, 0);
-	driver_page = *(volatile unspin_u32 *)&page->acknowledged == UNSPIN_HINT_MAGIC ? page : 0;
+	driver_page = *(volatile unspin_u32 *)&page->acknowledged == UNSPIN_PV_PAGE_MAGIC ? page : 0;
 	return driver_page != 0;
 }
 

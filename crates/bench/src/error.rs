@@ -29,9 +29,9 @@ pub enum Error {
     /// The host's scheduler does not hear of a thread's critical sections.
     #[error("the scheduler gives no page to a thread (is `unspin steer` running?): {0}")]
     Grants(#[source] std::io::Error),
-    /// The program that writes hints cannot be told of a thread.
-    #[error("the hints' program does not take a thread: {0}")]
-    Hints(#[source] io::Error),
+    /// The program that writes run_states cannot be told of a thread.
+    #[error("the run_states' program does not take a thread: {0}")]
+    RunStates(#[source] io::Error),
     /// The lock does not exclude. The run's figures mean nothing.
     #[error(
         "{lock} is broken: {violations} times two threads were inside, {lost} entries were lost, \

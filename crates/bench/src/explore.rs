@@ -19,7 +19,7 @@ use unspin_abi::LockKind;
 pub use crate::findings::{Fault, Findings};
 use crate::{
     schedule::Schedule,
-    script::{Hints, Locks, Setting},
+    script::{Locks, RunStates, Setting},
 };
 use search::Search;
 
@@ -66,7 +66,7 @@ impl<'a> Exploration<'a> {
             programs,
             store_buffers: true,
             looks: true,
-            hints: Hints::Any,
+            run_states: RunStates::Any,
         })
     }
 

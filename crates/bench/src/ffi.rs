@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use unspin_abi::{unspin_distribution, unspin_guest_statistics, unspin_thread_hint};
+use unspin_abi::{unspin_distribution, unspin_guest_statistics, unspin_thread_run_state};
 
 pub const DRIVER_WARM_UP: u32 = 0;
 pub const DRIVER_MEASURE: u32 = 1;
@@ -39,10 +39,10 @@ pub struct PlatformTable {
 pub const DRIVER_ACQUIRE_BUCKETS: usize = 496;
 /// `PLATFORM_WAITERS_MAX` of threads.
 pub const WAITERS_MAX: u32 = 64;
-/// `enum platform_hints`.
-pub const HINTS_NONE: u32 = 0;
-pub const HINTS_RSEQ: u32 = 1;
-pub const HINTS_PAGE: u32 = 2;
+/// `enum platform_run_states`.
+pub const RUN_STATES_NONE: u32 = 0;
+pub const RUN_STATES_RSEQ: u32 = 1;
+pub const RUN_STATES_PAGE: u32 = 2;
 /// `DRIVER_ECS_ROWS`.
 pub const ECS_ROWS: u32 = 7;
 /// `RIVAL_COUNT`.
@@ -151,10 +151,10 @@ unsafe extern "C" {
     pub static rival_names: [*const c_char; RIVAL_COUNT];
     pub fn driver_table_new() -> *mut PlatformTable;
     pub fn driver_table_free(table: *mut PlatformTable);
-    pub fn driver_table_hints(
+    pub fn driver_table_run_states(
         table: *mut PlatformTable,
-        hints: u32,
-        page: *const unspin_thread_hint,
+        run_states: u32,
+        page: *const unspin_thread_run_state,
     );
     pub fn driver_table_wants_slice(table: *mut PlatformTable);
     pub fn driver_probe_rseq() -> u32;
@@ -163,7 +163,7 @@ unsafe extern "C" {
     pub fn driver_ecs_free(object: *mut c_void);
     pub fn driver_ecs_cycles(row: u32, object: *mut c_void, annotated: u32, pairs: u32) -> u64;
     pub fn driver_ecs_left_over() -> u32;
-    pub fn driver_take_page(page: *mut unspin_abi::unspin_hint, number: u32) -> bool;
+    pub fn driver_take_page(page: *mut unspin_abi::unspin_pv_page, number: u32) -> bool;
     pub fn driver_join(table: *mut PlatformTable, number: u32);
     pub fn driver_leave();
     pub fn driver_tsc() -> u64;

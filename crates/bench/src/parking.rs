@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `locks/platform_threads.h`: parking loses no kick, and hints are what their source says and no more.
+//! Tests of `locks/platform_threads.h`: parking loses no kick, and run_states are what their source says and no more.
 
 use std::{
     io,
@@ -12,13 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution, unspin_thread_hint};
+use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution, unspin_thread_run_state};
 
 use crate::{
     affinity,
     ffi::{PlatformTable, driver_join, driver_leave},
     group::{Group, Phase, Work},
-    table::{HintPage, Hints, Table, WAITERS_MAX, rseq_offers},
+    table::{RunStatePage, RunStates, Table, WAITERS_MAX, rseq_offers},
 };
 
 unsafe extern "C" {
@@ -170,7 +170,7 @@ struct Page(Vec<[AtomicU32; 16]>);
 impl Page {
     fn new() -> Page {
         assert_eq!(
-            size_of::<unspin_thread_hint>(),
+            size_of::<unspin_thread_run_state>(),
             size_of::<[AtomicU32; 16]>()
         );
         Page((0..WAITERS_MAX).map(|_| Default::default()).collect())
@@ -178,8 +178,8 @@ impl Page {
 }
 
 // SAFETY: the vector never changes its length; atomics may be written while others read them.
-unsafe impl HintPage for Page {
-    fn first(&self) -> *const unspin_thread_hint {
+unsafe impl RunStatePage for Page {
+    fn first(&self) -> *const unspin_thread_run_state {
         self.0.as_ptr().cast()
     }
 
@@ -192,15 +192,15 @@ unsafe impl HintPage for Page {
     }
 }
 
-fn with_hints(table: &Table, hints: Hints<'_>) {
+fn with_run_states(table: &Table, run_states: RunStates<'_>) {
     // SAFETY: tests keep their pages until their threads have ended.
-    unsafe { table.set_hints(hints, 0) };
+    unsafe { table.set_run_states(run_states, 0) };
 }
 
 #[test]
 fn the_page_is_believed_until_it_goes_away() {
     let (table, page) = (Table::new(), Page::new());
-    with_hints(&table, Hints::Page(&page));
+    with_run_states(&table, RunStates::Page(&page));
     let joined = Joined::new(&table, 0);
     assert!(!joined.sees_preempted(5) && !joined.sees_overload());
     page.0[5][0].store(1, Ordering::Relaxed);
@@ -208,7 +208,7 @@ fn the_page_is_believed_until_it_goes_away() {
     page.0[0][1].store(1, Ordering::Relaxed);
     assert!(joined.sees_preempted(5) && joined.sees_preempted(6) && joined.sees_overload());
     assert!(!joined.sees_preempted(7));
-    table.drop_hints();
+    table.drop_run_states();
     assert!(!joined.sees_preempted(5) && !joined.sees_overload());
     drop(joined);
 }
@@ -222,7 +222,7 @@ fn rseq_knows_who_was_last_on_my_cpu() {
     }
     let cpus = affinity::allowed(None).expect("an affinity mask");
     let (table, together, done) = (Table::new(), Barrier::new(2), AtomicBool::new(false));
-    with_hints(&table, Hints::Rseq);
+    with_run_states(&table, RunStates::Rseq);
     thread::scope(|scope| {
         scope.spawn(|| {
             affinity::allowed(Some(1))
@@ -259,7 +259,7 @@ fn rseq_knows_who_was_last_on_my_cpu() {
     assert!(cpus.len() > 0);
 }
 
-/// What a liar does to the table's source of hints while locks are taken.
+/// What a liar does to the table's source of run_states while locks are taken.
 #[derive(Clone, Copy, Debug)]
 enum Lie {
     /// All bits of the page at random, all the time.
@@ -288,17 +288,17 @@ fn lie(page: &Page, table: &Table, lie: Lie, stop: &AtomicBool) {
             word.store(value, Ordering::Relaxed);
         }
         if matches!(lie, Lie::GoesAway) {
-            table.drop_hints();
+            table.drop_run_states();
             thread::sleep(Duration::from_micros(200));
-            with_hints(table, Hints::Page(page));
+            with_run_states(table, RunStates::Page(page));
         }
         thread::sleep(Duration::from_micros(200));
     }
 }
 
-/// Every lock excludes, loses nothing and comes to its end, whatever the hints say.
+/// Every lock excludes, loses nothing and comes to its end, whatever the run_states say.
 #[test]
-fn no_lock_hangs_or_lets_two_in_because_a_hint_lies() {
+fn no_lock_hangs_or_lets_two_in_because_a_run_state_lies() {
     const THREADS: u32 = 5;
     const TURNS: u32 = 400;
     for kind in LockKind::all() {
@@ -306,7 +306,7 @@ fn no_lock_hangs_or_lets_two_in_because_a_hint_lies() {
             within(Duration::from_secs(60), move || {
                 let page = Page::new();
                 let mut group = Group::new(kind, THREADS, 1);
-                with_hints(group.table(), Hints::Page(&page));
+                with_run_states(group.table(), RunStates::Page(&page));
                 let work = Work {
                     user_work: constant(0),
                     kernel_work: constant(0),

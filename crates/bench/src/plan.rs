@@ -4,7 +4,7 @@
 use unspin_scenario::{Distribution, Scenario, Vm, WorkUnit};
 
 use crate::{
-    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::Hints,
+    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::RunStates,
     threads::ThreadsOptions,
 };
 
@@ -74,10 +74,10 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
     {
         return Err(Error::Unsupported("at most 1,024 neighbours"));
     }
-    if let Hints::Page(page) = options.hints {
+    if let RunStates::Page(page) = options.run_states {
         if groups > page.len() / crate::table::WAITERS_MAX {
             return Err(Error::Unsupported(
-                "hints from BPF are for 16 groups at most",
+                "run_states from BPF are for 16 groups at most",
             ));
         }
     }

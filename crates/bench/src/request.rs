@@ -62,7 +62,7 @@ pub enum Request {
     /// Ends another's sleep.
     Kick(usize),
     /// Asks the host whether somebody is preempted, somebody else could run, or more tasks could.
-    Hint,
+    PvPage,
     /// Asks the host for help.
     Help,
     /// Has the lock and goes in: by `lock` or `read_lock` when true, else by `trylock`.
@@ -128,7 +128,7 @@ impl From<ffi::ScriptRequest> for Request {
             15 => Request::Park(word, raw.first),
             16 => Request::Parked,
             17 => Request::Kick(raw.first as usize),
-            18 => Request::Hint,
+            18 => Request::PvPage,
             19 => Request::Help,
             20 => Request::Ask(By::from_number(raw.first)),
             21 => Request::Wrong(raw.first, raw.second),

@@ -66,9 +66,9 @@ impl Locks {
     }
 }
 
-/// What the host answers when a lock asks it for a hint.
+/// What the host answers when a lock asks it for a pv page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hints {
+pub enum RunStates {
     /// Always no.
     Never = 0,
     /// Always yes.
@@ -91,7 +91,7 @@ pub struct Setting<'a> {
     /// Who is inside looks at a plain word, and changes it.
     pub looks: bool,
     /// What the host says.
-    pub hints: Hints,
+    pub run_states: RunStates,
 }
 
 impl Setting<'_> {
@@ -124,7 +124,7 @@ impl World {
             programs,
             store_buffers: false,
             looks: false,
-            hints: Hints::Never,
+            run_states: RunStates::Never,
         })
     }
 
@@ -142,8 +142,14 @@ impl World {
         let calls = setting.locks.0;
         let flags = u32::from(setting.store_buffers) | u32::from(setting.looks) << 1;
         // SAFETY: kind and number of threads are checked by create.
-        let raw =
-            unsafe { (calls.create)(setting.kind, threads as u32, flags, setting.hints as u32) };
+        let raw = unsafe {
+            (calls.create)(
+                setting.kind,
+                threads as u32,
+                flags,
+                setting.run_states as u32,
+            )
+        };
         let raw = NonNull::new(raw).expect("a known lock, 1 to 8 threads, and memory for them");
         let mut bytes = 0;
         // SAFETY: `raw` is a live world; the lock's memory lives as long and is aligned to 64 bytes.

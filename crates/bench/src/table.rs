@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the threads of a group know of each other (`locks/threads_table.h`), and where their hints come from.
+//! What the threads of a group know of each other (`locks/threads_table.h`), and where their run_states come from.
 
 use std::{alloc::Layout, alloc::handle_alloc_error, io, ptr::NonNull};
 
-use unspin_abi::unspin_thread_hint;
+use unspin_abi::unspin_thread_run_state;
 
 use crate::ffi::{self, PlatformTable};
 
-/// Threads of a group that can park and have hints: those with smaller numbers.
+/// Threads of a group that can park and have run_states: those with smaller numbers.
 pub const WAITERS_MAX: u32 = ffi::WAITERS_MAX;
 
 /// A page that somebody keeps up to date about threads that it has been told of.
 ///
 /// # Safety
 /// `first()` points to `len()` structs that stay mapped for as long as `self` lives.
-pub unsafe trait HintPage: Sync {
+pub unsafe trait RunStatePage: Sync {
     /// The first struct.
-    fn first(&self) -> *const unspin_thread_hint;
+    fn first(&self) -> *const unspin_thread_run_state;
     /// How many there are.
     fn len(&self) -> u32;
     /// Whether there are none.
@@ -30,31 +30,31 @@ pub unsafe trait HintPage: Sync {
     fn register_this_thread(&self, number: u32) -> io::Result<()>;
 }
 
-/// Where hints come from.
+/// Where run_states come from.
 #[derive(Clone, Copy, Default)]
-pub enum Hints<'a> {
+pub enum RunStates<'a> {
     /// Nowhere: nobody is ever said to be preempted.
     #[default]
     None,
     /// The kernel's restartable sequences: who was last on my CPU does not run.
     Rseq,
     /// A page that a program in the kernel writes.
-    Page(&'a dyn HintPage),
+    Page(&'a dyn RunStatePage),
 }
 
-impl std::fmt::Debug for Hints<'_> {
+impl std::fmt::Debug for RunStates<'_> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str(self.name())
     }
 }
 
-impl Hints<'_> {
+impl RunStates<'_> {
     /// The word on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
-            Hints::None => "none",
-            Hints::Rseq => "rseq",
-            Hints::Page(_) => "bpf",
+            RunStates::None => "none",
+            RunStates::Rseq => "rseq",
+            RunStates::Page(_) => "bpf",
         }
     }
 }
@@ -62,7 +62,7 @@ impl Hints<'_> {
 /// What rseq offers to threads of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RseqOffers {
-    /// The area can be registered: [`Hints::Rseq`] works.
+    /// The area can be registered: [`RunStates::Rseq`] works.
     pub area: bool,
     /// Time-slice extension (Linux 7.0, CONFIG_RSEQ_SLICE_EXTENSION).
     pub slice_extension: bool,
@@ -82,13 +82,13 @@ pub fn rseq_offers() -> RseqOffers {
     }
 }
 
-/// Pages in which threads tell the host's scheduler of their critical sections (`abi/thread_hint.h`).
+/// Pages in which threads tell the host's scheduler of their critical sections (`abi/thread_run_state.h`).
 ///
 /// # Safety
-/// `first` is valid for reads and writes of `UNSPIN_THREAD_HINTS_MAX` structs for as long as the value lives.
+/// `first` is valid for reads and writes of `UNSPIN_THREADS_MAX` structs for as long as the value lives.
 pub unsafe trait GrantPages: Sync + std::fmt::Debug {
     /// The first of them.
-    fn first(&self) -> *mut unspin_abi::unspin_hint;
+    fn first(&self) -> *mut unspin_abi::unspin_pv_page;
 }
 
 /// The calling thread counts in that page from now on.
@@ -96,7 +96,7 @@ pub unsafe trait GrantPages: Sync + std::fmt::Debug {
 /// # Errors
 /// No such page, no scheduler of ours, or another thread's.
 pub(crate) fn take_page(pages: &dyn GrantPages, number: u32) -> std::io::Result<()> {
-    if number >= unspin_abi::UNSPIN_THREAD_HINTS_MAX {
+    if number >= unspin_abi::UNSPIN_THREADS_MAX {
         return Err(std::io::ErrorKind::InvalidInput.into());
     }
     // SAFETY: in bounds, as just checked, of memory that the trait's promise covers.
@@ -122,7 +122,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Without hints; nobody has joined.
+    /// Without run_states; nobody has joined.
     pub fn new() -> Table {
         // SAFETY: allocates, nothing else.
         let table = unsafe { ffi::driver_table_new() };
@@ -133,34 +133,38 @@ impl Table {
         self.0.as_ptr()
     }
 
-    /// Threads that join from now on have these hints; a page's structs from `first` on, one for each number.
+    /// Threads that join from now on have these run_states; a page's structs from `first` on, one for each number.
     ///
     /// # Safety
     /// A page outlives every thread that joins.
     ///
     /// # Panics
     /// When the page is too short.
-    pub unsafe fn set_hints(&self, hints: Hints<'_>, first: u32) {
-        let (kind, page) = match hints {
-            Hints::None => (ffi::HINTS_NONE, std::ptr::null()),
-            Hints::Rseq => (ffi::HINTS_RSEQ, std::ptr::null()),
-            Hints::Page(page) => {
+    pub unsafe fn set_run_states(&self, run_states: RunStates<'_>, first: u32) {
+        let (kind, page) = match run_states {
+            RunStates::None => (ffi::RUN_STATES_NONE, std::ptr::null()),
+            RunStates::Rseq => (ffi::RUN_STATES_RSEQ, std::ptr::null()),
+            RunStates::Page(page) => {
                 assert!(
                     first + WAITERS_MAX <= page.len(),
                     "a struct for each number"
                 );
                 // SAFETY: in bounds, as asserted.
-                (ffi::HINTS_PAGE, unsafe { page.first().add(first as usize) })
+                (ffi::RUN_STATES_PAGE, unsafe {
+                    page.first().add(first as usize)
+                })
             }
         };
         // SAFETY: a live table; the page outlives its use, as the caller promises.
-        unsafe { ffi::driver_table_hints(self.as_ptr(), kind, page) };
+        unsafe { ffi::driver_table_run_states(self.as_ptr(), kind, page) };
     }
 
-    /// The hints' source is gone: from now on there are none. What is mapped stays mapped.
-    pub fn drop_hints(&self) {
+    /// The run_states' source is gone: from now on there are none. What is mapped stays mapped.
+    pub fn drop_run_states(&self) {
         // SAFETY: a live table.
-        unsafe { ffi::driver_table_hints(self.as_ptr(), ffi::HINTS_NONE, std::ptr::null()) };
+        unsafe {
+            ffi::driver_table_run_states(self.as_ptr(), ffi::RUN_STATES_NONE, std::ptr::null())
+        };
     }
 
     /// Threads that join from now on ask for time-slice extension.

@@ -24,7 +24,7 @@ use crate::{
     plan::{self, Axes, Plan},
     rivals::Contender,
     summary::{Cell, Sample, ThreadsReport},
-    table::{GrantPages, Hints, WAITERS_MAX, take_page},
+    table::{GrantPages, RunStates, WAITERS_MAX, take_page},
 };
 
 /// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
@@ -34,8 +34,8 @@ pub struct ThreadsOptions<'a> {
     pub scenario: &'a Scenario,
     /// What is varied.
     pub axes: Axes,
-    /// Where the locks' hints come from.
-    pub hints: Hints<'a>,
+    /// Where the locks' run_states come from.
+    pub run_states: RunStates<'a>,
     /// Threads ask for time-slice extension around critical sections, of ours and of rivals alike.
     pub slice_extension: bool,
     /// Threads tell the host's scheduler of their critical sections here.
@@ -143,7 +143,7 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
             unsafe {
                 group
                     .table()
-                    .set_hints(options.hints, number as u32 * WAITERS_MAX)
+                    .set_run_states(options.run_states, number as u32 * WAITERS_MAX)
             };
             if options.slice_extension {
                 group.table().want_slice();
@@ -229,9 +229,9 @@ fn run_threads(
                 let page_number = number as u32 * WAITERS_MAX + thread;
                 let body = move || {
                     cpus.confine_this_thread()?;
-                    if let Hints::Page(page) = options.hints {
+                    if let RunStates::Page(page) = options.run_states {
                         page.register_this_thread(page_number)
-                            .map_err(Error::Hints)?;
+                            .map_err(Error::RunStates)?;
                     }
                     if let Some(pages) = options.grants {
                         take_page(pages, page_number).map_err(Error::Grants)?;

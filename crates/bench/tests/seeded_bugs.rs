@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Instant};
 use unspin_abi::LockKind;
 use unspin_bench::{
     explore::{Exploration, Fault, Findings},
-    script::{Hints, Locks, Setting},
+    script::{Locks, RunStates, Setting},
 };
 use unspin_bench_bugs::Bug;
 
@@ -23,7 +23,7 @@ fn exploration(bug: &Bug, locks: Locks) -> Exploration<'static> {
         programs: bug.programs,
         store_buffers: true,
         looks: true,
-        hints: Hints::Any,
+        run_states: RunStates::Any,
     });
     exploration.is_fifo = bug.is_fifo;
     exploration

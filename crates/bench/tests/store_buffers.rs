@@ -9,7 +9,7 @@ mod proof;
 
 use proof::Proof;
 use unspin_abi::LockKind;
-use unspin_bench::script::{Hints, Locks};
+use unspin_bench::script::{Locks, RunStates};
 
 /// Two threads, two acquisitions each; three threads, one each.
 #[test]
@@ -87,9 +87,9 @@ fn unlocking_what_nobody_holds_changes_nothing() {
 #[test]
 fn a_host_that_always_says_the_same() {
     for lock in LockKind::all() {
-        for hints in [Hints::Never, Hints::Always] {
+        for run_states in [RunStates::Never, RunStates::Always] {
             let proof = Proof {
-                hints,
+                run_states,
                 ..Proof::of(lock.name())
             };
             proof.run(&["L", "L"]);

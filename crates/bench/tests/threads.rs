@@ -11,7 +11,7 @@ use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution};
 use unspin_bench::{
     Axes, Contender, Error, ThreadsReport,
     group::{Group, Phase, Work},
-    table::Hints,
+    table::RunStates,
     threads::{self, ThreadsOptions},
 };
 use unspin_scenario::Scenario;
@@ -34,7 +34,7 @@ fn run(text: &str, locks: &[LockKind], counts: &[u32]) -> Result<ThreadsReport, 
             threads: counts.to_vec(),
             ..Axes::default()
         },
-        hints: Hints::None,
+        run_states: RunStates::None,
         slice_extension: false,
         grants: None,
         stretch: false,
@@ -241,7 +241,7 @@ fn an_interrupt_ends_the_run() {
     let options = ThreadsOptions {
         scenario: &scenario,
         axes: Axes::default(),
-        hints: Hints::None,
+        run_states: RunStates::None,
         slice_extension: false,
         grants: None,
         stretch: false,

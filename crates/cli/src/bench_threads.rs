@@ -13,8 +13,8 @@ use unspin_scenario::{Distribution, Length, Scenario, Shape, WorkUnit};
 
 use crate::{
     arguments::{Matrix, ThreadsArguments},
-    bench_threads_hints::{Grants, HintChoice},
     bench_threads_plot as plot,
+    bench_threads_run_states::{Grants, RunStateChoice},
     failure::Failure,
     interrupt, output,
     progress::Steps,
@@ -89,9 +89,9 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
         scenario.warm_up_ns = MATRIX_WARM_UP_NS;
     }
     let axes = axes(arguments)?;
-    let hints = HintChoice::make(arguments.hints)?;
+    let run_states = RunStateChoice::make(arguments.run_states)?;
     let grants = arguments.grants.then(Grants::make).transpose()?;
-    let slices = hints.offers.slice_extension;
+    let slices = run_states.offers.slice_extension;
     if arguments.slice_extension && !slices {
         return Err(Failure::Usage(
             "--slice-extension: this kernel has no time-slice extension (Linux 7.0, CONFIG_RSEQ_SLICE_EXTENSION)".into(),
@@ -101,7 +101,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
     let options = ThreadsOptions {
         scenario: &scenario,
         axes,
-        hints: hints.hints(),
+        run_states: run_states.run_states(),
         slice_extension: arguments.slice_extension,
         grants: grants.as_ref().map(|pages| pages as &dyn GrantPages),
         stretch: arguments.matrix.is_some(),
@@ -116,7 +116,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
         plot::write(file, &plot::marks(&report), "threads")?;
     }
     let mut document = output::document("bench threads");
-    notes(&mut document, &scenario, &report, &options, &hints);
+    notes(&mut document, &scenario, &report, &options, &run_states);
     let mut table = Table::new("threads", "", COLUMNS);
     for cell in &report.cells {
         table.push(row(cell, &report));
@@ -134,7 +134,7 @@ fn notes(
     scenario: &Scenario,
     report: &ThreadsReport,
     options: &ThreadsOptions<'_>,
-    hints: &HintChoice,
+    run_states: &RunStateChoice,
 ) {
     document.note(format!(
         "{}: {} CPUs, seed {}, scenario {}",
@@ -148,8 +148,8 @@ fn notes(
         report.tau_turns,
         report.tau_ns / 1e3
     ));
-    document.note(format!("hints: {}", hints.said()));
-    let slices = match (options.slice_extension, hints.offers.slice_extension) {
+    document.note(format!("run_states: {}", run_states.said()));
+    let slices = match (options.slice_extension, run_states.offers.slice_extension) {
         (true, _) => "asked for around critical sections",
         (false, true) => "there, not asked for",
         (false, false) => "this kernel has none",

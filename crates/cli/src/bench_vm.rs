@@ -15,8 +15,9 @@ use crate::{
     bench_vm_figures::{Cell, Sample},
     bench_vm_tables as tables,
     failure::Failure,
-    hint_pages, interrupt, output,
+    interrupt, output,
     progress::Steps,
+    pv_pages,
 };
 
 /// What runs when no scenario is given.
@@ -150,8 +151,8 @@ fn neighbour(group: &Vm, count: u32) -> Vm {
         shootdown_every_turns: 0,
         wakeup_every_turns: 0,
         log_records: 0,
-        hints: false,
-        hint_pages: Default::default(),
+        pv_page: false,
+        pv_page_memory: Default::default(),
         help_after_turns: 0,
         tasks_per_vcpu: 1,
         workload: Default::default(),
@@ -178,7 +179,7 @@ fn measure(cells: &mut [Cell], scenario: &Scenario, repeat: u32) -> Result<(), F
             let runs = cells[number].scenario(scenario, repetition);
             let options = RunOptions {
                 interrupt: interrupt.clone(),
-                hint_pages: hint_pages::of_running(&runs)?,
+                pv_pages: pv_pages::of_running(&runs)?,
                 ..RunOptions::default()
             };
             let report = unspin_vmm::run(&runs, &options).map_err(with_a_way)?;

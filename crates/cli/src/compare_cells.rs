@@ -279,7 +279,7 @@ mod tests {
         Cell {
             file: "scenarios/x.toml",
             text: "duration = \"1s\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n",
-            set: vec!["vm.hints=true".into()],
+            set: vec!["vm.pv_page=true".into()],
             how: How {
                 pairs: 2,
                 window: Duration::from_millis(500),
@@ -295,7 +295,7 @@ mod tests {
         let cell = cell();
         assert_eq!(
             cell.words().join(" "),
-            "compare scenarios/x.toml --set vm.hints=true --pairs 2 \
+            "compare scenarios/x.toml --set vm.pv_page=true --pairs 2 \
              --window 500ms --discard 250ms --observe on --policy loan"
         );
         let identity = |cell: &Cell| cell.identity().expect("valid");
@@ -303,7 +303,7 @@ mod tests {
         other.how.pairs = 4;
         assert_ne!(identity(&cell), identity(&other));
         let mut other = cell.clone();
-        other.set = vec!["vm.hints=false".into()];
+        other.set = vec!["vm.pv_page=false".into()];
         assert_ne!(identity(&cell), identity(&other));
         assert_eq!(identity(&cell), identity(&cell.clone()));
     }

@@ -105,7 +105,7 @@ fn print(
     rows.sort_by(|a, b| {
         let key = |row: &crate::compare_row::Row| {
             (
-                row.hints,
+                row.pv_page,
                 row.ple_window,
                 row.shape.clone(),
                 row.lock.clone(),

@@ -26,7 +26,7 @@ const HIT_RATIO: f64 = 1.5;
 const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
-    Column::new("hints", "hints", Unit::Text),
+    Column::new("pv_page", "pv_page", Unit::Text),
     Column::new("ple_window", "PLE window", Unit::Count),
     Column::new("column", "scheduled by", Unit::Text),
     Column::new("measured_per_s", "measured ops/s", Unit::Count),
@@ -275,7 +275,7 @@ fn table(lines: &[Line]) -> Table {
     };
     for column in &mut columns {
         column.json_only |= match column.key {
-            "hints" => !differs(|one, other| one.hints != other.hints),
+            "pv_page" => !differs(|one, other| one.pv_page != other.pv_page),
             "ple_window" => !differs(|one, other| one.ple_window != other.ple_window),
             "not_predicted" => lines.iter().all(|line| line.scenario.is_ok()),
             _ => false,
@@ -288,7 +288,7 @@ fn table(lines: &[Line]) -> Table {
         table.push(vec![
             line.of.shape.clone().into(),
             line.of.lock.clone().into(),
-            line.of.hints.into(),
+            line.of.pv_page.into(),
             line.of.ple_window.map_or(Cell::Unknown, Cell::Integer),
             line.column.clone().into(),
             line.measured_per_s.into(),

@@ -12,7 +12,7 @@ use crate::{
 
 /// What is said of it and what the lab says follow from one text: no seed, no cost and no lock's code may change unseen.
 const TEXT: &str = "duration = \"30ms\"\nwarm_up = \"10ms\"\nseed = 5\n[host]\ncpus = 2\n[[vm]]\nvcpus = 4\n\
-                    lock = \"ticket\"\nhold = \"10us\"\nuser_work = \"100us\"\nhints = true\n";
+                    lock = \"ticket\"\nhold = \"10us\"\nuser_work = \"100us\"\npv_page = true\n";
 
 fn arguments(lab_costs: Option<&str>) -> PredictionArguments {
     PredictionArguments {

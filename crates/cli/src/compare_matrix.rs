@@ -25,7 +25,7 @@ scenarios!("ticket", "preemptable_ticket", "test_and_test_and_set");
 const SHAPES: [(u32, u32); 4] = [(1, 2), (2, 2), (1, 4), (2, 4)];
 /// PAUSEs until an exit: a short window, and KVM's default.
 const WINDOWS: [u32; 2] = [200, 3_000];
-/// For guests that register a hint page.
+/// For guests that register a pv page.
 const COOPERATING: [&str; 9] = [
     "directed-yield",
     "kernel-exit",
@@ -73,12 +73,12 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
     for (count, vcpus) in SHAPES.into_iter().rev() {
         for window in windows {
             for (file, text) in SCENARIOS {
-                for (hints, names) in [(true, &COOPERATING[..]), (false, &OTHERS[..])] {
+                for (pv_page, names) in [(true, &COOPERATING[..]), (false, &OTHERS[..])] {
                     let mut set = set_shape(count, vcpus).to_vec();
                     if !own_window {
                         set.push(format!("host.ple_window={window}"));
                     }
-                    set.push(format!("vm.hints={hints}"));
+                    set.push(format!("vm.pv_page={pv_page}"));
                     cells.push(Cell {
                         file,
                         text,
@@ -126,9 +126,14 @@ mod tests {
         assert_eq!(cells(common, true).len(), 3 * 4 * 2);
         for cell in &all {
             let scenario = cell.scenario().expect("valid");
-            let hints = scenario.vms[0].hints;
+            let pv_page = scenario.vms[0].pv_page;
             let names: Vec<String> = cell.how.policies.iter().map(ToString::to_string).collect();
-            assert_eq!(names.contains(&"loan".to_owned()), hints, "{}", cell.name());
+            assert_eq!(
+                names.contains(&"loan".to_owned()),
+                pv_page,
+                "{}",
+                cell.name()
+            );
             assert!(scenario.host.ple_window_fixed);
         }
     }

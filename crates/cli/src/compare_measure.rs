@@ -15,10 +15,11 @@ use crate::{
     compare_why::{self, Why},
     compare_windows::{WindowSample, Windows},
     failure::Failure,
-    hint_pages, interrupt,
+    interrupt,
     observe::Ready,
     policy_choice::PolicyChoice,
     progress::Activity,
+    pv_pages,
     shares::Shares,
 };
 
@@ -174,7 +175,7 @@ impl World<'_> {
         scenario.seed = scenario.seed.wrapping_add(seed);
         let options = RunOptions {
             interrupt: interrupt::flag()?,
-            hint_pages: hint_pages::of_running(&scenario)?,
+            pv_pages: pv_pages::of_running(&scenario)?,
             ..RunOptions::default()
         };
         // The programs of the VMs before know nothing of these.

@@ -10,7 +10,7 @@ const LITTLE_TO_GAIN: f64 = 0.8;
 
 const COLUMNS: &[Column] = &[
     Column::new("policy", "policy", Unit::Text),
-    Column::new("hints", "hints", Unit::Text),
+    Column::new("pv_page", "pv_page", Unit::Text),
     Column::new("cells", "cells", Unit::Count),
     Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
     Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
 pub fn add(document: &mut Document, rows: &[Row]) {
     let mut groups: Vec<(&str, bool)> = Vec::new();
     for row in rows {
-        let group = (row.policy.as_deref().unwrap_or("stock"), row.hints);
+        let group = (row.policy.as_deref().unwrap_or("stock"), row.pv_page);
         if !groups.contains(&group) {
             groups.push(group);
         }
@@ -42,11 +42,11 @@ pub fn add(document: &mut Document, rows: &[Row]) {
     }
     let title = "All cells of a policy; harm: lower bound of policy / stock not above 0.90 in a cell, 0.97 in all together";
     let mut table = Table::new("pooled", title, COLUMNS);
-    for (policy, hints) in groups.iter().filter(|(policy, _)| *policy != "stock") {
-        let of = |row: &&Row| row.policy.as_deref() == Some(policy) && row.hints == *hints;
+    for (policy, pv_page) in groups.iter().filter(|(policy, _)| *policy != "stock") {
+        let of = |row: &&Row| row.policy.as_deref() == Some(policy) && row.pv_page == *pv_page;
         table.push(cells(
             policy,
-            *hints,
+            *pv_page,
             &rows.iter().filter(of).collect::<Vec<_>>(),
         ));
     }
@@ -54,7 +54,7 @@ pub fn add(document: &mut Document, rows: &[Row]) {
     document.table(null(rows));
 }
 
-fn cells(policy: &str, hints: bool, rows: &[&Row]) -> Vec<Cell> {
+fn cells(policy: &str, pv_page: bool, rows: &[&Row]) -> Vec<Cell> {
     let little = |row: &&&Row| row.stock_ratio_to_ideal >= LITTLE_TO_GAIN;
     let (little, gaps): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(|row| little(row));
     let harmed = |word: &str| {
@@ -64,7 +64,7 @@ fn cells(policy: &str, hints: bool, rows: &[&Row]) -> Vec<Cell> {
     let closed: Vec<f64> = gaps.iter().filter_map(|row| row.gap_closed).collect();
     let least = closed.iter().copied().reduce(f64::min);
     let mean = (!closed.is_empty()).then(|| closed.iter().sum::<f64>() / closed.len() as f64);
-    let mut cells: Vec<Cell> = vec![policy.into(), hints.into(), rows.len().into()];
+    let mut cells: Vec<Cell> = vec![policy.into(), pv_page.into(), rows.len().into()];
     cells.extend(judged(rows));
     cells.push(harmed(Harm::Harm.name()).into());
     cells.push(harmed(Harm::NotResolved.name()).into());
@@ -165,7 +165,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn row(shape: &str, policy: &str, stock: f64, (ratio, low, high): (f64, f64, f64)) -> Row {
-        let row = json!({"shape": shape, "lock": "ticket", "overcommit": 2.0, "hints": true, "ideal_per_s": 1000.0,
+        let row = json!({"shape": shape, "lock": "ticket", "overcommit": 2.0, "pv_page": true, "ideal_per_s": 1000.0,
             "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
             "stock_ratio_to_ideal": stock, "stock_verdict": "lower", "stock_ratio_to_stock": 1.001,
             "stock_ratio_to_stock_high": 1.02, "null_verdict": "includes 1", "stock_collapsed_share_percent": 100.0,

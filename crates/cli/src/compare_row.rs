@@ -29,7 +29,7 @@ pub struct Row {
     /// vCPUs per CPU.
     pub overcommit: f64,
     /// Whether all guests say what they hold and wait for.
-    pub hints: bool,
+    pub pv_page: bool,
     /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel); none where KVM has no such exits.
     pub ple_window: Option<u64>,
     /// The policy that steered; none when nobody did.
@@ -250,7 +250,7 @@ fn common(scenario: &Scenario, how: &How, measured: &Measured, replay: &str) -> 
         shape: shape(scenario),
         lock: lock(scenario),
         overcommit: f64::from(vcpus) / f64::from(measured.cpus),
-        hints: scenario.vms.iter().all(|vm| vm.hints),
+        pv_page: scenario.vms.iter().all(|vm| vm.pv_page),
         ple_window: measured.ple_window,
         policy: None,
         ideal_per_s: ideal_sum.mean,

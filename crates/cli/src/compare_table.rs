@@ -15,7 +15,7 @@ const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
     Column::json_only("overcommit", Unit::Ratio),
-    Column::json_only("hints", Unit::Text),
+    Column::json_only("pv_page", Unit::Text),
     Column::json_only("ple_window", Unit::Count),
     Column::new("ideal_per_s", "ideal ops/s", Unit::Count),
     Column::json_only("ideal_deviation_per_s", Unit::Count),
@@ -97,7 +97,7 @@ const WITHOUT_POLICY: [&str; 5] = [
 ];
 
 /// Of them, what people see only where rows differ in it, before the other columns.
-const WHERE_DIFFERENT: [&str; 2] = ["hints", "ple_window"];
+const WHERE_DIFFERENT: [&str; 2] = ["pv_page", "ple_window"];
 
 /// Keys are the fields of [`VmRow`].
 const VMS: &[Column] = &[
@@ -136,7 +136,7 @@ pub fn add_samples(document: &mut Document, rows: &[SampleRow]) {
 /// Adds the table of these rows.
 pub fn add(document: &mut Document, rows: &[Row]) {
     let steered = rows.iter().any(|row| row.policy.is_some());
-    let hints = rows.iter().any(|row| row.hints != rows[0].hints);
+    let pv_page = rows.iter().any(|row| row.pv_page != rows[0].pv_page);
     let windows = rows.iter().any(|row| row.ple_window != rows[0].ple_window);
     let mut columns = COLUMNS.to_vec();
     for column in &mut columns {
@@ -145,7 +145,7 @@ pub fn add(document: &mut Document, rows: &[Row]) {
             false => STEERED.contains(&column.key),
         };
         for (key, header, shown) in [
-            (WHERE_DIFFERENT[0], "hints", hints),
+            (WHERE_DIFFERENT[0], "pv_page", pv_page),
             (WHERE_DIFFERENT[1], "PLE window", windows),
         ] {
             if column.key == key && shown {
@@ -246,7 +246,7 @@ mod tests {
 
     /// The least that makes a row.
     fn compared() -> Value {
-        serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "hints": true, "ideal_per_s": 1000.0,
+        serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "pv_page": true, "ideal_per_s": 1000.0,
             "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
             "stock_ratio_to_ideal": 0.2, "stock_verdict": "lower", "stock_ratio_to_stock": 1.0,
             "stock_collapsed_share_percent": 100.0, "pairs": 4, "unusable_pairs": 0, "window_ns": 500,

@@ -11,9 +11,9 @@ const AS_IDEAL: f64 = 0.9;
 
 /// What happened and why.
 pub fn sentence(row: &Row) -> String {
-    let what = match row.hints || row.policy.is_none() {
+    let what = match row.pv_page || row.policy.is_none() {
         true => format!("{} with {}", row.shape, row.lock),
-        false => format!("{} with {}, without hints", row.shape, row.lock),
+        false => format!("{} with {}, without pv_page", row.shape, row.lock),
     };
     let resolved = row.stock_verdict == "lower";
     if !resolved && row.stock_ratio_to_ideal >= AS_IDEAL {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     fn row(changes: serde_json::Value) -> Row {
-        let mut row = serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "hints": true,
+        let mut row = serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "pv_page": true,
             "ideal_per_s": 1000.0, "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
             "stock_ratio_to_ideal": 0.2, "stock_verdict": "lower", "stock_ratio_to_stock": 1.0,
             "stock_collapsed_share_percent": 100.0, "pairs": 4, "unusable_pairs": 0, "window_ns": 500,
@@ -177,11 +177,11 @@ mod tests {
         let fits = row(
             serde_json::json!({"stock_verdict": "not resolved", "stock_ratio_to_ideal": 1.0004,
             "policy": "loan", "throughput_ratio_to_stock": 0.998, "verdict": "not resolved", "harm": "no harm",
-            "hints": false}),
+            "pv_page": false}),
         );
         assert_eq!(
             sentence(&fits),
-            "1x4 with ticket, without hints: these pairs show no loss of stock against ideal (ratio 1.000, not \
+            "1x4 with ticket, without pv_page: these pairs show no loss of stock against ideal (ratio 1.000, not \
              resolved); loan gives 0.998 of stock, not resolved: no harm."
         );
     }

@@ -62,7 +62,7 @@ pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
     let mut source = Source::open(&arguments.recording)?;
     let mut events = Vec::new();
     source.each(|event| {
-        if !(arguments.no_hints && matches!(event.what, What::Hint { .. })) {
+        if !(arguments.no_pv_pages && matches!(event.what, What::PvPage { .. })) {
             events.push(event);
         }
     });

@@ -50,8 +50,8 @@ const CALLS: &[Column] = &[
     Column::new("task_sleeps", "sleeps", Unit::Count),
     Column::new("interrupts_worked", "interrupts", Unit::Count),
     Column::new("reads", "reads", Unit::Count),
-    Column::json_only("hint_registrations", Unit::Count),
-    Column::json_only("hint_acknowledgements", Unit::Count),
+    Column::json_only("pv_page_registrations", Unit::Count),
+    Column::json_only("pv_page_acknowledgements", Unit::Count),
 ];
 
 /// Adds the tables that have rows.
@@ -171,8 +171,8 @@ fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
         |s| s.task_sleeps,
         |s| s.interrupts_worked,
         |s| s.reads,
-        |s| s.hint_registrations,
-        |s| s.hint_acknowledgements,
+        |s| s.pv_page_registrations,
+        |s| s.pv_page_acknowledgements,
     ];
     let sums = of.map(|of| sum(vm, of));
     if sums.iter().all(|sum| *sum == 0) {

@@ -176,7 +176,7 @@ fn every_event() -> EventMask {
     EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
         .and(EventMask::IPIS)
-        .and(EventMask::HINTS)
+        .and(EventMask::PV_PAGES)
 }
 
 impl Seen {

@@ -33,7 +33,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
     let interrupted = interrupt::flag()?;
     let mut mask = EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
-        .and(EventMask::HINTS);
+        .and(EventMask::PV_PAGES);
     if arguments.ipi == Switch::On {
         mask = mask.and(EventMask::IPIS);
     }

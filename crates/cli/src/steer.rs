@@ -74,7 +74,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let mut windows = Windows::attach(arguments, chosen.window, &options.disclosures)?;
     if windows.sets_thresholds() {
         eprintln!(
-            "unspin: no module that sets windows: guests with a hint page are told how long to spin (README, Steering)"
+            "unspin: no module that sets windows: guests with a pv page are told how long to spin (README, Steering)"
         );
     }
     let steerer = chosen.steers.then(|| Steerer::attach(&options));

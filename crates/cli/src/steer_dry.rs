@@ -70,14 +70,14 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     }
     let answers = dry_run.answers().map_err(anyhow::Error::from)?;
     let sees_yields = dry_run.sees_yields();
-    let (hints, losses) = dry_run.losses().map_err(anyhow::Error::from)?;
+    let (pv_page, losses) = dry_run.losses().map_err(anyhow::Error::from)?;
     // Nothing is decided any more, but what was is still to be written.
     write_decisions(&dry_run, log.as_mut())?;
     drop(dry_run);
     log.map(DecisionFile::finish).transpose()?;
     let status = wait.finish()?;
     let mut document = output::document("steer");
-    add_counters(&mut document, &answers, sees_yields, hints, losses);
+    add_counters(&mut document, &answers, sees_yields, pv_page, losses);
     add_choices(&mut document, &answers);
     add_notes(&mut document, &chosen, sees_yields);
     print(&document, arguments)?;
@@ -110,7 +110,7 @@ fn add_counters(
     document: &mut Document,
     answers: &[DryAnswer],
     sees_yields: bool,
-    hints: u64,
+    pv_page: u64,
     losses: DryLosses,
 ) {
     let of = |event, action| {
@@ -160,11 +160,11 @@ fn add_counters(
             of(UNSPIN_ON_SLICE_END, UNSPIN_GRANT),
             "of them it would have gone on for a while",
         ),
-        ("hints", hints, "hint pages registered"),
+        ("pv_pages", pv_page, "pv pages registered"),
         (
-            "hint_failures",
-            losses.hint_failures,
-            "hint pages that could not be read",
+            "pv_page_failures",
+            losses.pv_page_failures,
+            "pv pages that could not be read",
         ),
         (
             "unlogged",

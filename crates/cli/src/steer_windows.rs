@@ -172,9 +172,9 @@ impl WindowsDone {
                 "{} waits, {} vCPUs with a page to be told in, {} times told another threshold, {} pages not to be read or written, \
                  {} epochs lost, {} exits of unknown vCPUs",
                 totals.exits,
-                totals.hints,
+                totals.pv_page,
                 totals.changes,
-                totals.lost_hints,
+                totals.lost_pv_pages,
                 totals.lost_epochs,
                 totals.left_alone
             ),

@@ -13,11 +13,11 @@ use crate::{
     arguments::{Observe, VmRunArguments},
     event_file::EventFile,
     failure::Failure,
-    ground_truth_tables, guest_log_file, guest_tables, hint_pages, interrupt,
+    ground_truth_tables, guest_log_file, guest_tables, interrupt,
     observe::{Events, Seen, Watch},
     output,
     progress::Activity,
-    record_guests, replay, vm_tables,
+    pv_pages, record_guests, replay, vm_tables,
 };
 
 /// Everything that one run brought back.
@@ -74,10 +74,10 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
 pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure> {
     let activity = Arc::new(Activity::start("creating VMs"));
     let shown = Arc::clone(&activity);
-    let pages = hint_pages::of_running(&scenario)?;
+    let pages = pv_pages::of_running(&scenario)?;
     let options = RunOptions {
         interrupt: interrupt::flag()?,
-        hint_pages: pages.clone(),
+        pv_pages: pages.clone(),
         on_phase: Some(Box::new(move |phase| {
             shown.say(match phase {
                 Phase::Created => "starting vCPUs",
@@ -90,7 +90,7 @@ pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure>
         ..RunOptions::default()
     };
     let report = unspin_vmm::run(&scenario, &options);
-    hint_pages::say_missed(pages.as_ref());
+    pv_pages::say_missed(pages.as_ref());
     let ended = match report {
         Ok(_) => Ended::Finished,
         Err(_) => Ended::Interrupted,

@@ -188,7 +188,7 @@ fn bench_threads_measures_rivals_and_points() {
         "0ns",
         "--neighbours",
         "1",
-        "--hints",
+        "--run-states",
         "none",
         "--duration",
         "30ms",

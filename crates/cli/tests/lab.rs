@@ -100,7 +100,7 @@ fn every_scheduler_and_policy_runs() {
             "--set",
             set,
             "--set",
-            "vm.hints=true",
+            "vm.pv_page=true",
         ]);
         let done: u64 = rows(&ended, "vcpu")
             .iter()

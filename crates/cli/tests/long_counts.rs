@@ -57,7 +57,7 @@ fn a_stock_guest_with_the_module_is_granted_time() {
             counter(&object, "counts") >= 4,
             "{guest}: each vCPU: {object}"
         );
-        assert_eq!(counter(&object, "hint_failures"), 0, "{guest}: {object}");
+        assert_eq!(counter(&object, "pv_page_failures"), 0, "{guest}: {object}");
         assert!(counter(&object, "granted") > 0, "{guest}: {object}");
     }
     let object = counters("", "");

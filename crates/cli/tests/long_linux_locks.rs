@@ -144,6 +144,6 @@ fn a_waiter_asks_for_help_and_marks_reach_the_host() {
     };
     assert!(steered("--help-after 512", "asked") > 0);
     assert_eq!(steered("", "asked"), 0);
-    // A loan is ended by its borrower only where a guest keeps a hint page.
+    // A loan is ended by its borrower only where a guest keeps a pv page.
     assert!(steered("--ecs on", "given_back") > 0);
 }

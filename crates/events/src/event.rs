@@ -129,8 +129,8 @@ pub enum What {
         /// `enum unspin_event_kind` of them.
         lost_kind: u32,
     },
-    /// What the guest's hint page said (abi/hint.h).
-    Hint {
+    /// What the guest's pv page said (abi/pv_page.h).
+    PvPage {
         /// The three arguments.
         arguments: [u64; 3],
     },

@@ -20,7 +20,7 @@ pub const KIND_NAMES: [&str; abi::UNSPIN_EVENT_KINDS as usize] = [
     "pause_entry",
     "ipi",
     "lost",
-    "hint",
+    "pv_page",
 ];
 
 const NO_HALF: u32 = abi::UNSPIN_UNKNOWN_HALF;
@@ -73,7 +73,7 @@ impl What {
                 events: raw.argument0,
                 lost_kind: arguments.narrow(1)?,
             },
-            abi::UNSPIN_EVENT_HINT => What::Hint {
+            abi::UNSPIN_EVENT_PV_PAGE => What::PvPage {
                 arguments: [raw.argument0, raw.argument1, raw.argument2],
             },
             other => return Err(DecodeError::Kind(other)),
@@ -178,7 +178,7 @@ impl What {
             What::Lost { events, lost_kind } => {
                 (abi::UNSPIN_EVENT_LOST, [events, lost_kind.into(), 0])
             }
-            What::Hint { arguments } => (abi::UNSPIN_EVENT_HINT, arguments),
+            What::PvPage { arguments } => (abi::UNSPIN_EVENT_PV_PAGE, arguments),
         }
     }
 }

@@ -6,7 +6,7 @@ use unspin_scenario::Scenario;
 
 const SCENARIO: &str = "seed = 5\nduration = \"30ms\"\nwarm_up = \"7ms\"\n[host]\ncpus = 2\nple_gap = 65535\n\
     ple_window = 200\n[[vm]]\nvcpus = 5\nlock = \"ticket\"\nhold = { exponential = \"1us\" }\n\
-    user_work = { exponential = \"5us\" }\nshootdown_every_turns = 9\nwakeup_every_turns = 7\nhints = true\n";
+    user_work = { exponential = \"5us\" }\nshootdown_every_turns = 9\nwakeup_every_turns = 7\npv_page = true\n";
 
 fn scenario(lab: &str) -> Scenario {
     let text = SCENARIO.replacen("[[vm]]", &format!("{lab}\n[[vm]]"), 1);

@@ -13,7 +13,7 @@ use unspin_lab::{
 };
 use unspin_scenario::Scenario;
 
-/// VMs that wait for the answers to TLB shootdowns, beside one that only computes; its guests give no hints.
+/// VMs that wait for the answers to TLB shootdowns, beside one that only computes; its guests give no pv pages.
 const SHOOTDOWNS: &str = include_str!("../../../scenarios/vee21/shootdown-2.toml");
 
 /// Exits and switches that cost something: those of the testbed.

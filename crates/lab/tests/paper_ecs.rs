@@ -53,12 +53,12 @@ struct Played {
     extra: Extra,
 }
 
-/// Two VMs of one vCPU on one pCPU, the first one with hints.
+/// Two VMs of one vCPU on one pCPU, the first one with pv pages.
 fn play(ecs: Option<bool>, hold_ns: u64) -> Played {
-    let vm = |hints, hold_ns| {
+    let vm = |pv_page, hold_ns| {
         format!(
             "[[vm]]\nvcpus = 1\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = {{ exponential = \"900us\" }}\n\
-             hold = \"{hold_ns}ns\"\ntick_hz = 0\nhints = {hints}\n"
+             hold = \"{hold_ns}ns\"\ntick_hz = 0\npv_page = {pv_page}\n"
         )
     };
     let text = format!(

@@ -70,11 +70,11 @@ fn lag_credit_helps_within_a_run_queue() {
         credited.yields * stock.operations < stock.yields * credited.operations,
         "with fewer yields for each"
     );
-    // Our adaptation, beside a hint that is followed only when it is fair.
-    let hint = play("scheduler = \"steer\"\npolicy = \"yield-hint\"", ONE_QUEUE);
+    // Our adaptation, beside a pv page that is followed only when it is fair.
+    let pv_page = play("scheduler = \"steer\"\npolicy = \"yield-buddy\"", ONE_QUEUE);
     let ours = play("scheduler = \"steer\"\npolicy = \"lag-credit\"", ONE_QUEUE);
-    assert!(ours.operations * 100 > hint.operations * 110);
-    assert!(ours.yields * hint.operations < hint.yields * ours.operations);
+    assert!(ours.operations * 100 > pv_page.operations * 110);
+    assert!(ours.yields * pv_page.operations < pv_page.yields * ours.operations);
 }
 
 /// Where waiter and target never share a run queue there is nothing to credit.

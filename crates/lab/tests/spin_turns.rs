@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests are told in their hint pages how many turns to spin: they do, and APPLE moves that by their waits.
+//! Guests are told in their pv pages how many turns to spin: they do, and APPLE moves that by their waits.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -22,9 +22,9 @@ impl Observer for Nobody {
 }
 
 /// Twice as many vCPUs as pCPUs; KVM stops nobody.
-fn world(seed: u64, lock: &str, hints: bool, spin_turns: SpinTurns) -> World<Nobody> {
+fn world(seed: u64, lock: &str, pv_page: bool, spin_turns: SpinTurns) -> World<Nobody> {
     let text = format!(
-        "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"{lock}\"\nlocks = 1\nhints = {hints}\n\
+        "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"{lock}\"\nlocks = 1\npv_page = {pv_page}\n\
         user_work = {{ exponential = \"60us\" }}\nhold = {{ exponential = \"10us\" }}\ntick_hz = 0\npause_exits = false\n"
     );
     let scenario = Scenario::parse(&text, "turns.toml").expect("a scenario");
@@ -38,8 +38,8 @@ fn world(seed: u64, lock: &str, hints: bool, spin_turns: SpinTurns) -> World<Nob
 }
 
 /// Waits that the guests ended, the mean threshold at them, and turns done, in 200 ms.
-fn ended(lock: &str, hints: bool, spin_turns: SpinTurns) -> (u64, u64, u64) {
-    let mut world = world(3, lock, hints, spin_turns);
+fn ended(lock: &str, pv_page: bool, spin_turns: SpinTurns) -> (u64, u64, u64) {
+    let mut world = world(3, lock, pv_page, spin_turns);
     world.run_until(SECOND / 5).expect("it runs");
     let statistics: Vec<_> = world.vcpus().map(|(.., statistics)| *statistics).collect();
     let waits: u64 = statistics.iter().map(|one| one.waits_ended).sum();

@@ -74,7 +74,7 @@ fn exits_come_as_often_as_the_window_says() {
 #[test]
 fn who_lends_pays() {
     let text = "seed = 4\nduration = \"100s\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nlocks = 1\nuser_work = { exponential = \"100us\" }\n\
-        hold = { exponential = \"50us\" }\ntick_hz = 0\nhints = true\npause_every_turns = 1\n";
+        hold = { exponential = \"50us\" }\ntick_hz = 0\npv_page = true\npause_every_turns = 1\n";
     let scenario = Scenario::parse(text, "loans.toml").expect("a scenario");
     let topology = Topology::flat(2).expect("pCPUs");
     let difference = |policies: &str| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The change to the guest's Linux (`guest-linux/patch`): its size, its licence, the numbers that it shares with `abi/hint.h`,
+//! The change to the guest's Linux (`guest-linux/patch`): its size, its licence, the numbers that it shares with `abi/pv_page.h`,
 //! and that it applies, where `make linux-guest` has fetched the source.
 
 use std::collections::BTreeSet;
@@ -54,15 +54,18 @@ fn it_is_small_and_says_its_licence() {
     );
 }
 
-/// The kernel cannot include abi/hint.h: numbers and the order of the fields stand in the patch once more.
+/// The kernel cannot include abi/pv_page.h: numbers and the order of the fields stand in the patch once more.
 #[test]
-fn it_speaks_as_the_hint_page_does() {
-    let (patch, hint) = (patch(), read("abi/hint.h"));
+fn it_speaks_as_the_pv_page_page_does() {
+    let (patch, pv_page) = (patch(), read("abi/pv_page.h"));
     for (ours, theirs) in [
-        ("HYPERCALL_REGISTER_HINT", "UNSPIN_HYPERCALL_REGISTER_HINT"),
+        (
+            "HYPERCALL_REGISTER_PV_PAGE",
+            "UNSPIN_HYPERCALL_REGISTER_PV_PAGE",
+        ),
         ("HYPERCALL_GIVE_BACK", "UNSPIN_HYPERCALL_GIVE_BACK"),
         ("HYPERCALL_HELP", "UNSPIN_HYPERCALL_HELP"),
-        ("HINT_MAGIC", "UNSPIN_HINT_MAGIC"),
+        ("PV_PAGE_MAGIC", "UNSPIN_PV_PAGE_MAGIC"),
     ] {
         let number = |text: &str, start: &str| {
             let line = text.lines().find(|line| line.starts_with(start));
@@ -72,16 +75,16 @@ fn it_speaks_as_the_hint_page_does() {
         };
         assert_eq!(
             number(&patch, &format!("+#define {ours}")),
-            number(&hint, &format!("#define {theirs}")),
+            number(&pv_page, &format!("#define {theirs}")),
             "{ours}"
         );
     }
     let body = |text: &str| {
-        let start = text.find("struct unspin_hint {").expect("the struct");
+        let start = text.find("struct unspin_pv_page {").expect("the struct");
         let end = text[start..].find("};").expect("its end") + start;
         text[start..end].to_owned()
     };
-    let (patch, hint) = (body(&patch), body(&hint));
+    let (patch, pv_page) = (body(&patch), body(&pv_page));
     // Where each field stands among the others is where the host looks for it.
     let order = |text: &str| {
         let code = text
@@ -96,7 +99,7 @@ fn it_speaks_as_the_hint_page_does() {
         let skipped = [
             "",
             "struct",
-            "unspin_hint",
+            "unspin_pv_page",
             "u32",
             "u64",
             "unspin_u32",
@@ -108,7 +111,7 @@ fn it_speaks_as_the_hint_page_does() {
             .collect::<Vec<_>>()
     };
     assert_eq!(order(&patch).len(), 17);
-    assert_eq!(order(&patch), order(&hint));
+    assert_eq!(order(&patch), order(&pv_page));
 }
 
 /// Takes some ten seconds, and only where the source is: it is unpacked as a stream for the files that the patch touches.

@@ -19,14 +19,14 @@ pub struct LabSettings {
     pub vendor: LabVendor,
     /// Who changes the window of pause-loop exits, by name.
     pub window_control: Option<String>,
-    /// How many turns the host tells guests with a hint page to spin before they halt or ask for help: a number, or "apple"
+    /// How many turns the host tells guests with a pv page to spin before they halt or ask for help: a number, or "apple"
     /// with or without its numbers; `None`: nothing.
     pub spin_turns: Option<String>,
     /// Whom `kvm_vcpu_on_spin()` chooses, by name.
     pub candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver.
     pub ignore_reschedules: bool,
-    /// eCS's extra schedule for guests with hint pages.
+    /// eCS's extra schedule for guests with pv pages.
     pub ecs: LabEcs,
     /// How much older the facts of steering policies are than they would be at best, ns.
     pub facts_age_ns: u32,
@@ -34,7 +34,7 @@ pub struct LabSettings {
     pub lost_ppm: u32,
     /// Steering policies' extra time ends at ticks only: a kernel without `scx_bpf_kick_cpu`.
     pub tick_only: bool,
-    /// Between two looks at a borrower that gives no hints, ns, 1 or more; `None`: as our scheduler does it.
+    /// Between two looks at a borrower that gives no pv pages, ns, 1 or more; `None`: as our scheduler does it.
     pub poll_period_ns: Option<u32>,
     /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
     pub halt_poll_ns: u32,

@@ -23,8 +23,8 @@ mod section;
 pub use error::ScenarioError;
 pub use lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor};
 pub use model::{
-    Distribution, EcsAblation, HintPages, Host, Length, LockSharing, Policy, Scenario, Scheduler,
-    Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, Length, LockSharing, Policy, PvPageMemory, Scenario,
+    Scheduler, Shape, Vm, WorkUnit, Workload,
 };
 pub use overrides::{OverrideError, Overrides};
 pub use quantity::{format_duration, parse_duration};

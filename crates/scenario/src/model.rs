@@ -97,10 +97,10 @@ pub struct Vm {
     pub log_records: u32,
     /// Waits shorter than this many turns are left out of the log.
     pub log_minimum_turns: u32,
-    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/hint.h`).
-    pub hints: bool,
-    /// In whose pages these hints lie.
-    pub hint_pages: HintPages,
+    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/pv_page.h`).
+    pub pv_page: bool,
+    /// In whose pages these pv pages lie.
+    pub pv_page_memory: PvPageMemory,
     /// A vCPU asks the host to run somebody else each time it has waited so many turns for a lock; 0: never.
     pub help_after_turns: u32,
     /// Tasks of each vCPU, 1 to 8; 64 in all.
@@ -150,20 +150,20 @@ impl Workload {
     }
 }
 
-/// In whose pages a guest's hints lie; the guest cannot tell.
+/// In whose pages a guest's pv pages lie; the guest cannot tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HintPages {
+pub enum PvPageMemory {
     /// The guest's memory, like all else.
     #[default]
     Guest,
-    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/hint_pages.h`).
+    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/pv_page_map.h`).
     Map,
 }
 
-impl HintPages {
+impl PvPageMemory {
     /// The words of scenarios.
-    pub const WORDS: [(&str, HintPages); 2] =
-        [("guest", HintPages::Guest), ("map", HintPages::Map)];
+    pub const WORDS: [(&str, PvPageMemory); 2] =
+        [("guest", PvPageMemory::Guest), ("map", PvPageMemory::Map)];
 
     /// Its word.
     pub fn name(self) -> &'static str {

@@ -10,7 +10,7 @@ use crate::{
         LOCKS_MAX, PAUSE_EVERY_MAX, TASKS_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
         WORK_MAX_LOOPS, WORK_MAX_NS,
     },
-    model::{Distribution, EcsAblation, HintPages, LockSharing, Shape, Vm, WorkUnit, Workload},
+    model::{Distribution, EcsAblation, LockSharing, PvPageMemory, Shape, Vm, WorkUnit, Workload},
     quantity::{format_work, work},
     section::{Found, Section, Source},
 };
@@ -32,8 +32,8 @@ pub(crate) const VM_KEYS: &[&str] = &[
     "halt_exits",
     "log_records",
     "log_minimum_turns",
-    "hints",
-    "hint_pages",
+    "pv_page",
+    "pv_page_memory",
     "help_after_turns",
     "tasks_per_vcpu",
     "workload",
@@ -86,8 +86,8 @@ fn group(source: Source<'_>, found: &Found<'_, '_>) -> Result<Vm, ScenarioError>
         halt_exits: vm.boolean("halt_exits", true)?,
         log_records: log_records(&vm, vcpus)?,
         log_minimum_turns: vm.number("log_minimum_turns", 0, u32::MAX, 0)?,
-        hints: vm.boolean("hints", false)?,
-        hint_pages: hint_pages(&vm)?,
+        pv_page: vm.boolean("pv_page", false)?,
+        pv_page_memory: pv_page_memory(&vm)?,
         help_after_turns: vm.number("help_after_turns", 0, u32::MAX, 0)?,
         tasks_per_vcpu: tasks(&vm, vcpus)?,
         workload: vm.word("workload", &Workload::WORDS, Workload::Turns)?,
@@ -116,14 +116,14 @@ fn tasks(vm: &Section<'_, '_>, vcpus: u32) -> Result<u32, ScenarioError> {
     }
 }
 
-/// Pages of the host's are for hints, and there must be some.
-fn hint_pages(vm: &Section<'_, '_>) -> Result<HintPages, ScenarioError> {
-    let pages = vm.word("hint_pages", &HintPages::WORDS, HintPages::Guest)?;
-    match vm.find("hint_pages") {
-        Some(found) if pages == HintPages::Map && !vm.boolean("hints", false)? => Err(found
+/// Pages of the host's are for pv pages, and there must be some.
+fn pv_page_memory(vm: &Section<'_, '_>) -> Result<PvPageMemory, ScenarioError> {
+    let pages = vm.word("pv_page_memory", &PvPageMemory::WORDS, PvPageMemory::Guest)?;
+    match vm.find("pv_page_memory") {
+        Some(found) if pages == PvPageMemory::Map && !vm.boolean("pv_page", false)? => Err(found
             .refuse(
-                "`hint_pages` says where hints lie, and this guest gives none",
-                "\"guest\", or `hints = true`",
+                "`pv_page_memory` says where the pv page lies, and this guest has none",
+                "\"guest\", or `pv_page = true`",
             )),
         _ => Ok(pages),
     }

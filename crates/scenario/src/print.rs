@@ -169,8 +169,8 @@ fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
     }
     writeln!(out, "pause_exits = {}", vm.pause_exits)?;
     writeln!(out, "halt_exits = {}", vm.halt_exits)?;
-    writeln!(out, "hints = {}", vm.hints)?;
-    writeln!(out, "hint_pages = \"{}\"", vm.hint_pages.name())?;
+    writeln!(out, "pv_page = {}", vm.pv_page)?;
+    writeln!(out, "pv_page_memory = \"{}\"", vm.pv_page_memory.name())?;
     writeln!(out, "workload = \"{}\"", vm.workload.name())?;
     writeln!(out, "ecs_ablation = \"{}\"", vm.ecs_ablation.name())
 }

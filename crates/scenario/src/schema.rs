@@ -90,7 +90,7 @@ struct LabSettings {
     /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with host.ple_window_fixed.
     #[schemars(regex(pattern = WORD))]
     window_control: Option<String>,
-    /// How many turns the host tells guests with a hint page to spin before they halt or ask for help, as in "4096", or
+    /// How many turns the host tells guests with a pv page to spin before they halt or ask for help, as in "4096", or
     /// "apple", or "apple=64/64/512/4096" (step, least, first, most); nothing when absent.
     #[schemars(regex(pattern = WORD))]
     spin_turns: Option<String>,
@@ -99,7 +99,7 @@ struct LabSettings {
     candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver; false when absent.
     ignore_reschedules: Option<bool>,
-    /// eCS's extra schedule for guests with hint pages; "off" when absent.
+    /// eCS's extra schedule for guests with pv pages; "off" when absent.
     ecs: Option<Ecs>,
     /// How much older the facts of steering policies are than they would be at best, at most "1s"; 0 when absent.
     #[schemars(regex(pattern = TIME))]
@@ -109,7 +109,7 @@ struct LabSettings {
     lost_ppm: Option<u32>,
     /// Steering policies' extra time ends at ticks only: a kernel without scx_bpf_kick_cpu; false when absent.
     tick_only: Option<bool>,
-    /// Between two looks at a borrower that gives no hints; "200us" when absent.
+    /// Between two looks at a borrower that gives no pv pages; "200us" when absent.
     #[schemars(regex(pattern = TIME))]
     poll_period: Option<String>,
     /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
@@ -238,9 +238,9 @@ struct Vm {
     /// Waits of fewer turns are left out of the log; 0 when absent.
     log_minimum_turns: Option<u32>,
     /// Whether the guest tells the host what it asks for, holds and waits for; false when absent.
-    hints: Option<bool>,
-    /// In whose pages these hints lie; "guest" when absent.
-    hint_pages: Option<HintPages>,
+    pv_page: Option<bool>,
+    /// In whose pages these pv pages lie; "guest" when absent.
+    pv_page_memory: Option<PvPageMemory>,
     /// A vCPU that waits for a lock asks the host to run somebody else (the policy `helping`) each time it has waited so
     /// many turns; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
     help_after_turns: Option<u32>,
@@ -273,11 +273,11 @@ enum Workload {
     ReadAFile,
 }
 
-/// In whose pages hints lie. The guest cannot tell.
+/// In whose pages pv pages lie. The guest cannot tell.
 #[derive(JsonSchema)]
 #[schemars(rename_all = "kebab-case")]
 #[allow(dead_code)]
-enum HintPages {
+enum PvPageMemory {
     /// In the guest's memory, like all else.
     Guest,
     /// In those of our scheduler's BPF map, which the VMM puts into the guest's memory; "guest" where none of ours runs when

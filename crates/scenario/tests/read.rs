@@ -7,7 +7,7 @@ use std::{fs, path::Path};
 
 use proptest::prelude::*;
 use unspin_scenario::{
-    Distribution, HintPages, Length, LockSharing, Overrides, Policy, Scenario, Scheduler, Shape,
+    Distribution, Length, LockSharing, Overrides, Policy, PvPageMemory, Scenario, Scheduler, Shape,
     WorkUnit,
 };
 
@@ -51,8 +51,8 @@ fn defaults() {
     assert_eq!((vm.tick_hz, vm.pause_every_turns), (250, 1));
     assert!(vm.pause_exits && vm.halt_exits);
     assert_eq!((vm.log_records, vm.log_minimum_turns), (0, 0));
-    assert!(!vm.hints);
-    assert_eq!(vm.hint_pages, HintPages::Guest);
+    assert!(!vm.pv_page);
+    assert_eq!(vm.pv_page_memory, PvPageMemory::Guest);
     assert_eq!(vm.help_after_turns, 0);
 }
 
@@ -87,8 +87,8 @@ pause_exits = false
 halt_exits = false
 log_records = 2560
 log_minimum_turns = 2048
-hints = true
-hint_pages = "map"
+pv_page = true
+pv_page_memory = "map"
 help_after_turns = 65536
 [[vm]]
 vcpus = 1
@@ -115,8 +115,8 @@ hold = "0ns"
     );
     assert_eq!((first.log_records, first.log_minimum_turns), (2_560, 2_048));
     assert!(!first.pause_exits && !first.halt_exits);
-    assert!(first.hints);
-    assert_eq!(first.hint_pages, HintPages::Map);
+    assert!(first.pv_page);
+    assert_eq!(first.pv_page_memory, PvPageMemory::Map);
     assert_eq!(first.help_after_turns, 65_536);
     assert_eq!(second.locks, LockSharing::Shared(64));
     assert_eq!(second.hold.unit, WorkUnit::Nanoseconds);

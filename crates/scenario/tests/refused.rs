@@ -122,19 +122,19 @@ fn tasks() {
 }
 
 #[test]
-fn hint_pages() {
+fn pv_page_memory() {
     refused(
         "hold",
-        "hint_pages = \"map\"\nhold",
+        "pv_page_memory = \"map\"\nhold",
         (6, 14),
-        "`hint_pages` says where hints lie, and this guest gives none",
-        "`hints = true`",
+        "`pv_page_memory` says where the pv page lies, and this guest has none",
+        "`pv_page = true`",
     );
     refused(
         "hold",
-        "hints = true\nhint_pages = \"host\"\nhold",
+        "pv_page = true\npv_page_memory = \"host\"\nhold",
         (7, 14),
-        "there is no hint_pages `host`",
+        "there is no pv_page_memory `host`",
         "`map`",
     );
 }

@@ -17,9 +17,9 @@ _Bool steering_gang_cuts(unspin_u64 ran_ns)
 	return gang_cuts(ran_ns);
 }
 
-_Bool steering_hint_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns)
+_Bool steering_yield_buddy_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns)
 {
-	return hint_is_followed(candidate_vtime, first_vtime, threshold_ns);
+	return yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns);
 }
 
 unspin_u32 steering_audit_guest(const struct unspin_guest_audit *counts)

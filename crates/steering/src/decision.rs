@@ -25,7 +25,7 @@ pub enum Decision {
     /// The vCPU leaves its CPU.
     GiveBack,
     /// The vCPU leaves its CPU, and the candidate is next unless that is too unfair.
-    Hint {
+    YieldBuddy {
         /// What is too unfair, ns of virtual time.
         threshold_ns: u32,
         /// How much the vCPU's own virtual time goes up first, ns.
@@ -44,7 +44,7 @@ impl Decision {
             raw::UNSPIN_GRANT => Decision::Grant(raw.budget_ns),
             raw::UNSPIN_EXTEND => Decision::Extend(raw.budget_ns),
             raw::UNSPIN_GIVE_BACK => Decision::GiveBack,
-            raw::UNSPIN_HINT => Decision::Hint {
+            raw::UNSPIN_YIELD_BUDDY => Decision::YieldBuddy {
                 threshold_ns: raw.budget_ns,
                 raise_ns: raw.raise_ns,
                 credit_ns: raw.credit_ns,
@@ -77,7 +77,7 @@ impl Policies {
         (Decision::from_raw(raw), raw.rank)
     }
 
-    /// `facts.self_` has begun a turn of its own, and `facts.candidate`, of its VM, waits: [`Decision::Hint`] calls it to
+    /// `facts.self_` has begun a turn of its own, and `facts.candidate`, of its VM, waits: [`Decision::YieldBuddy`] calls it to
     /// another CPU.
     pub fn on_call(self, facts: &Facts, memory: &mut Memory) -> Decision {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_CALL, facts, memory))
@@ -105,10 +105,10 @@ pub fn gang_cuts(ran_ns: u64) -> bool {
     unsafe { raw::steering_gang_cuts(ran_ns) }
 }
 
-/// Whether a hint is followed: the candidate's virtual time is at most so much after that of whoever would be next.
-pub fn hint_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
+/// Whether a pv page is followed: the candidate's virtual time is at most so much after that of whoever would be next.
+pub fn yield_buddy_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
     // SAFETY: three numbers.
-    unsafe { raw::steering_hint_is_followed(candidate_vtime, first_vtime, threshold_ns) }
+    unsafe { raw::steering_yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns) }
 }
 
 impl OrderFacts {

@@ -56,7 +56,7 @@ impl GuestAudit {
             (
                 raw::UNSPIN_AUDIT_PAGE,
                 format!(
-                    "has a hint page that could not be read, or has no magic, {} times",
+                    "has a pv page that could not be read, or has no magic, {} times",
                     self.page_failures
                 ),
             ),

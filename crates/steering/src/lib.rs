@@ -15,7 +15,7 @@ mod policies;
 mod sources;
 mod window;
 
-pub use decision::{Decision, gang_cuts, hint_is_followed};
+pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
 pub use guest_audit::GuestAudit;
 pub use new::write_new_policy;
 pub use own::{OwnSource, Tested, check_name};

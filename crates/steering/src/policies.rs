@@ -25,8 +25,8 @@ pub struct Policies {
 const SLICE: &str = "slice";
 /// The policy with a parameter: what is recent (`policy/helping.h`).
 const HELPING: &str = "helping";
-/// Policies whose hints may be too unfair (`policy/yield_hint.h`); they share one threshold.
-const HINTS: [&str; 3] = ["debooster", "debooster-ancestor", "yield-hint"];
+/// Policies whose pv pages may be too unfair (`policy/yield_buddy.h`); they share one threshold.
+const YIELD_BUDDIES: [&str; 3] = ["debooster", "debooster-ancestor", "yield-buddy"];
 
 impl Policies {
     /// Every directed yield is refused.
@@ -77,7 +77,7 @@ impl Policies {
         self.recent_ns
     }
 
-    /// How much further a candidate may be before a hint to run it is too unfair (`yield-hint` and the debooster), ns.
+    /// How much further a candidate may be before a pv page to run it is too unfair (`yield-buddy` and the debooster), ns.
     pub const fn threshold_ns(self) -> u32 {
         self.threshold_ns
     }
@@ -106,14 +106,14 @@ impl Policies {
             (HELPING, Some(value)) => {
                 self.recent_ns = duration::parse(word, value, 0..=raw::UNSPIN_RECENT_MAX_NS)?;
             }
-            (name, Some(value)) if HINTS.contains(&name) => {
+            (name, Some(value)) if YIELD_BUDDIES.contains(&name) => {
                 let allowed = 0..=raw::UNSPIN_THRESHOLD_MAX_NS;
                 self.threshold_ns = duration::parse(word, value, allowed)?;
             }
             (_, Some(_)) => {
-                let hints = HINTS.join(", ");
+                let buddies = YIELD_BUDDIES.join(", ");
                 return Err(format!(
-                    "`{word}`: only slice, helping, {hints} take a time"
+                    "`{word}`: only slice, helping, {buddies} take a time"
                 ));
             }
             (_, None) => {}
@@ -163,7 +163,9 @@ impl fmt::Display for Policies {
             .filter(|bit| self.bits >> bit & 1 == 1)
             .map(|bit| match name(bit) {
                 HELPING if self.recent_ns != raw::UNSPIN_RECENT_NS => with(HELPING, self.recent_ns),
-                name if HINTS.contains(&name) && self.threshold_ns != raw::UNSPIN_THRESHOLD_NS => {
+                name if YIELD_BUDDIES.contains(&name)
+                    && self.threshold_ns != raw::UNSPIN_THRESHOLD_NS =>
+                {
                     with(name, self.threshold_ns)
                 }
                 name => name.to_owned(),

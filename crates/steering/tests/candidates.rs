@@ -65,7 +65,7 @@ fn a_rule_alone_is_no_other_answer() {
     let answer = |names| policies(names).on_yield(&facts(), &mut Memory::default());
     assert_eq!(answer("strict"), Decision::Direct);
     assert_eq!(answer("loan,strict"), answer("loan"));
-    assert_eq!(answer("yield-hint,strict"), answer("yield-hint"));
+    assert_eq!(answer("yield-buddy,strict"), answer("yield-buddy"));
 }
 
 #[test]

@@ -108,14 +108,14 @@ fn nobody_is_helped_who_runs_or_of_whom_nobody_knows() {
 }
 
 #[test]
-fn with_loan_who_gives_hints_is_lent_to() {
+fn with_loan_who_gives_pv_pages_is_lent_to() {
     let critical = |locks| move |facts: &mut Facts| facts.candidate.critical = seen(locks);
     let alone = to_help("helping", critical(0));
-    assert_eq!(alone.0, Decision::Direct, "hints are no affair of its");
+    assert_eq!(alone.0, Decision::Direct, "pv_page are no affair of its");
     assert_eq!(to_help("loan,helping", critical(0)), (Decision::Refuse, 0));
     let lent = Decision::Lend(UNSPIN_BUDGET_NS);
     assert_eq!(to_help("loan,helping", critical(1)), (lent, alone.1));
-    // Without hints as without loan.
+    // Without pv pages as without loan.
     assert_eq!(to_help("loan,helping", |_| ()), to_help("helping", |_| ()));
 }
 
@@ -159,7 +159,7 @@ fn times_are_read_and_printed() {
         assert_eq!(read.to_string(), text);
     }
     for (text, threshold_ns) in [
-        ("yield-hint=0ms", 0),
+        ("yield-buddy=0ms", 0),
         ("debooster=500us", 500_000),
         ("loan,debooster-ancestor=1000ms", 1_000_000_000),
         ("debooster", 2_000_000),
@@ -188,7 +188,7 @@ fn times_that_cannot_be_are_refused() {
         ("helping=2s", "0ms to 1000ms"),
         ("loan=1ms", "only slice, helping"),
         ("slyce=1ms", "only slice, helping"),
-        ("yield-hint=1001ms", "0ms to 1000ms"),
+        ("yield-buddy=1001ms", "0ms to 1000ms"),
         ("debooster=", "0ms to 1000ms"),
     ] {
         let error = text.parse::<Policies>().expect_err(text);

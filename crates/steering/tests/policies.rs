@@ -59,7 +59,7 @@ fn a_loan_goes_to_who_waits_or_holds_and_to_nobody_else() {
     assert_eq!(to_yield("loan", critical(0)), Decision::Refuse);
     assert_eq!(to_yield("loan", critical(1)), LENT);
     assert_eq!(to_yield("loan", critical(u32::MAX)), LENT);
-    // It gives no hints: no worse for it than KVM alone.
+    // It gives no pv pages: no worse for it than KVM alone.
     assert_eq!(to_yield("loan", |_| ()), Decision::Direct);
     assert_eq!(to_yield("loan,directed-yield", |_| ()), Decision::Direct);
     assert_eq!(
@@ -82,7 +82,7 @@ fn a_loan_goes_to_who_waits_or_holds_and_to_nobody_else() {
 }
 
 #[test]
-fn without_hints_the_kernel_stands_for_waiting_or_holding() {
+fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
     let mode = |mode| move |facts: &mut Facts| facts.candidate.mode = seen(mode);
     assert_eq!(to_yield("loan-cpl", mode(UNSPIN_FACT_KERNEL)), LENT);
     assert_eq!(
@@ -95,7 +95,7 @@ fn without_hints_the_kernel_stands_for_waiting_or_holding() {
         facts.self_.borrows = seen(1);
     };
     assert_eq!(to_yield("loan-cpl", spins_itself), Decision::GiveBack);
-    // A guest that gives hints is asked for them first.
+    // A guest that gives pv pages is asked for them first.
     let both = |facts: &mut Facts| {
         facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
         facts.candidate.critical = seen(0);

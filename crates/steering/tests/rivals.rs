@@ -39,8 +39,8 @@ fn called(facts: &Facts) -> Decision {
 }
 
 /// What the candidate is given the yielder pays.
-fn hint(threshold_ns: u32, credit_ns: u32) -> Decision {
-    Decision::Hint {
+fn pv_page(threshold_ns: u32, credit_ns: u32) -> Decision {
+    Decision::YieldBuddy {
         threshold_ns,
         raise_ns: credit_ns,
         credit_ns,
@@ -51,41 +51,45 @@ fn hint(threshold_ns: u32, credit_ns: u32) -> Decision {
 #[test]
 fn who_is_not_eligible_gets_lag() {
     let credit = |vtime| credited(&ordered(100 * MS, vtime));
-    assert_eq!(credit(103 * MS), hint(10_000_000, 3_400_000));
-    assert_eq!(credit(100 * MS + 1), hint(10_000_000, 400_001));
+    assert_eq!(credit(103 * MS), pv_page(10_000_000, 3_400_000));
+    assert_eq!(credit(100 * MS + 1), pv_page(10_000_000, 400_001));
     // Eligible: nothing is given, and it runs whoever has run less.
-    assert_eq!(credit(100 * MS), hint(10_000_000, 0));
-    assert_eq!(credit(92 * MS), hint(10_000_000, 0));
+    assert_eq!(credit(100 * MS), pv_page(10_000_000, 0));
+    assert_eq!(credit(92 * MS), pv_page(10_000_000, 0));
 }
 
 #[test]
 fn lag_credit_knows_its_bounds() {
     let mut deep = ordered(100 * MS, 103 * MS);
     deep.order.runnable = 1_000;
-    assert_eq!(credited(&deep), hint(10_000_000, 10_000_000), "the limit");
+    assert_eq!(
+        credited(&deep),
+        pv_page(10_000_000, 10_000_000),
+        "the limit"
+    );
     // Further ahead than it can be given at once: not eligible, so it runs only if it is first anyway.
     assert_eq!(
         credited(&ordered(100 * MS, 110 * MS)),
-        hint(10_000_000, 10_000_000)
+        pv_page(10_000_000, 10_000_000)
     );
     let late = ordered(100 * MS, 110 * MS + 1);
-    assert_eq!(credited(&late), hint(0, 10_000_000));
+    assert_eq!(credited(&late), pv_page(0, 10_000_000));
     let mut far = ordered(100 * MS, 101 * MS + (1 << 40));
     far.order.limit_vtime = 1 << 40;
-    let Decision::Hint { credit_ns, .. } = credited(&far) else {
-        panic!("no hint")
+    let Decision::YieldBuddy { credit_ns, .. } = credited(&far) else {
+        panic!("no pv_page")
     };
     assert!(credit_ns > 4_000_000_000, "as much as there is room for");
 }
 
 #[test]
-fn without_one_queue_a_yield_is_a_plain_hint() {
+fn without_one_queue_it_is_a_plain_yield_buddy() {
     let mut apart = ordered(100 * MS, 103 * MS);
     apart.order.same_queue = UNSPIN_NO;
-    assert_eq!(credited(&apart), hint(apart.threshold_ns, 0));
+    assert_eq!(credited(&apart), pv_page(apart.threshold_ns, 0));
     assert_eq!(
         credited(&facts()),
-        hint(facts().threshold_ns, 0),
+        pv_page(facts().threshold_ns, 0),
         "nobody knows"
     );
     let mut runs = ordered(100 * MS, 103 * MS);
@@ -97,13 +101,13 @@ fn without_one_queue_a_yield_is_a_plain_hint() {
 #[test]
 fn siblings_whose_turn_is_near_are_called() {
     let call = |later: u64| called(&ordered(100 * MS, 100 * MS + later));
-    assert_eq!(call(0), hint(2_800_000, 0));
-    assert_eq!(call(2_800_000), hint(2_800_000, 0));
+    assert_eq!(call(0), pv_page(2_800_000, 0));
+    assert_eq!(call(2_800_000), pv_page(2_800_000, 0));
     assert_eq!(call(2_800_001), Decision::Refuse);
     let behind = ordered(100 * MS, 90 * MS);
-    assert_eq!(called(&behind), hint(2_800_000, 0));
+    assert_eq!(called(&behind), pv_page(2_800_000, 0));
     // Virtual times wrap around.
-    assert_eq!(called(&ordered(u64::MAX, MS)), hint(2_800_000, 0));
+    assert_eq!(called(&ordered(u64::MAX, MS)), pv_page(2_800_000, 0));
     assert_eq!(called(&ordered(u64::MAX, 3 * MS)), Decision::Refuse);
 }
 
@@ -121,7 +125,7 @@ fn who_runs_or_is_not_known_to_wait_is_not_called() {
     // A slice beyond all bounds: no overflow.
     let mut long = ordered(0, 4_000_000_000);
     long.slice_ns = u32::MAX;
-    assert!(matches!(called(&long), Decision::Hint { .. }));
+    assert!(matches!(called(&long), Decision::YieldBuddy { .. }));
 }
 
 #[test]
@@ -147,7 +151,7 @@ fn rivals_combine_with_a_loan() {
     assert!(matches!(yields("loan,lag-credit"), Decision::Lend(_)));
     let silent = ordered(100 * MS, 103 * MS);
     let decision = policies("loan,lag-credit").on_yield(&silent, &mut Memory::default());
-    assert_eq!(decision, hint(10_000_000, 3_400_000));
+    assert_eq!(decision, pv_page(10_000_000, 3_400_000));
     assert_eq!(
         policies("gang,loan,lag-credit").to_string(),
         "loan,lag-credit,gang"

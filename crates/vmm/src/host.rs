@@ -9,7 +9,7 @@ use kvm_bindings::{
 use kvm_ioctls::{Cap, Kvm};
 use unspin_scenario::Scenario;
 
-use crate::{Error, cpuid, hint_pages::HintPages, pause_loop::PauseLoop};
+use crate::{Error, cpuid, pause_loop::PauseLoop, pv_pages::PvPages};
 
 /// KVM's only API version since 2.6.22 (Documentation/virt/kvm/api.rst, 4.1).
 const KVM_API_VERSION: i32 = 12;
@@ -30,8 +30,8 @@ pub struct Host {
     pub pause_loop: Option<PauseLoop>,
     /// Whether a vCPU's TSC offset can be set.
     pub tsc_offset: bool,
-    /// Where hints may lie instead of in guests' own memory.
-    pub hint_pages: Option<Arc<HintPages>>,
+    /// Where pv pages may lie instead of in guests' own memory.
+    pub pv_pages: Option<Arc<PvPages>>,
 }
 
 impl Host {
@@ -66,7 +66,7 @@ impl Host {
             kvm,
             cpuid,
             pause_loop,
-            hint_pages: None,
+            pv_pages: None,
         })
     }
 }

@@ -13,9 +13,8 @@ use unspin_abi as abi;
 use vm_memory::{Bytes, GuestAddress, GuestMemory, GuestMemoryMmap};
 
 use crate::{
-    Error,
-    hint_pages::{self, HintPages},
-    page_tables,
+    Error, page_tables,
+    pv_pages::{self, PvPages},
 };
 
 /// The micro guest, built from guest/ by build.rs.
@@ -30,7 +29,7 @@ const _: () = assert!(size_of::<abi::unspin_guest_wait>() % 8 == 0);
 /// The memory of one VM.
 pub struct Memory {
     /// Dropped before the region that they are a part of.
-    hint_pages: Vec<hint_pages::Page>,
+    pv_pages: Vec<pv_pages::Page>,
     map: GuestMemoryMmap<()>,
 }
 
@@ -42,7 +41,7 @@ impl Memory {
         let map = GuestMemoryMmap::from_ranges(&[(GuestAddress(0), bytes)])
             .map_err(|error| io::Error::other(error.to_string()))?;
         let memory = Memory {
-            hint_pages: Vec::new(),
+            pv_pages: Vec::new(),
             map,
         };
         // SAFETY: the range is exactly our own mapping; advice changes no contents.
@@ -62,14 +61,14 @@ impl Memory {
             .cast()
     }
 
-    /// Puts pages of the host's where the hints of that many vCPUs lie, if it has some left. Before KVM knows the region.
-    pub fn take_hint_pages(&mut self, of: &Arc<HintPages>, vcpus: u32) -> io::Result<()> {
-        let first = GuestAddress(abi::UNSPIN_GUEST_HINTS.into());
+    /// Puts pages of the host's where the pv pages of that many vCPUs lie, if it has some left. Before KVM knows the region.
+    pub fn take_pv_pages(&mut self, of: &Arc<PvPages>, vcpus: u32) -> io::Result<()> {
+        let first = GuestAddress(abi::UNSPIN_GUEST_PV_PAGE.into());
         let address = self.map.get_host_address(first).expect("inside the region");
-        // SAFETY: pages of the region, which is private anonymous memory; they are the vCPUs' hints and nothing else
+        // SAFETY: pages of the region, which is private anonymous memory; they are the vCPUs' pv pages and nothing else
         // (abi/guest.h), no guest runs yet, and the pages are dropped before the region.
-        let taken = unsafe { of.put(address.cast(), hint_pages::pages_of(vcpus)) };
-        self.hint_pages = taken?.unwrap_or_default();
+        let taken = unsafe { of.put(address.cast(), pv_pages::pages_of(vcpus)) };
+        self.pv_pages = taken?.unwrap_or_default();
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use unspin_abi as abi;
 
-use crate::hint_pages::HintPages;
+use crate::pv_pages::PvPages;
 
 /// What a caller may ask of a run beside its scenario.
 pub struct RunOptions {
@@ -16,8 +16,8 @@ pub struct RunOptions {
     pub interrupt: Arc<AtomicBool>,
     /// Called on the thread that called `run()`, at each phase.
     pub on_phase: Option<Box<dyn Fn(Phase) + Send + Sync>>,
-    /// For VMs whose scenario wants their hints in a map of the scheduler's; `None`: they keep them in their own memory.
-    pub hint_pages: Option<Arc<HintPages>>,
+    /// For VMs whose scenario wants their pv pages in a map of the scheduler's; `None`: they keep them in their own memory.
+    pub pv_pages: Option<Arc<PvPages>>,
     /// What every guest does wrong on purpose, for tests of what is then reported.
     pub fault: Fault,
     /// Until every vCPU must have executed its first instruction; 120 s. Emulated, hundreds of VMs take seconds.
@@ -32,7 +32,7 @@ impl Default for RunOptions {
         RunOptions {
             interrupt: Arc::default(),
             on_phase: None,
-            hint_pages: None,
+            pv_pages: None,
             fault: Fault::None,
             start_limit: Duration::from_secs(120),
             stop_limit: Duration::from_secs(60),
@@ -81,10 +81,10 @@ pub enum Fault {
     Exclusion,
     /// Kicks by a hypercall that KVM refuses; the guest goes on.
     RefusedKick,
-    /// Hint pages that lose their magic, and registrations of nowhere; the guest goes on.
-    HintGone,
-    /// Hint pages of random words; the guest goes on.
-    HintLies,
+    /// Pv pages that lose their magic, and registrations of nowhere; the guest goes on.
+    PvPageGone,
+    /// Pv pages of random words; the guest goes on.
+    PvPageLies,
 }
 
 impl Fault {
@@ -96,8 +96,8 @@ impl Fault {
             Fault::Exception => abi::UNSPIN_FAULT_EXCEPTION,
             Fault::Exclusion => abi::UNSPIN_FAULT_EXCLUSION,
             Fault::RefusedKick => abi::UNSPIN_FAULT_REFUSED_KICK,
-            Fault::HintGone => abi::UNSPIN_FAULT_HINT_GONE,
-            Fault::HintLies => abi::UNSPIN_FAULT_HINT_LIES,
+            Fault::PvPageGone => abi::UNSPIN_FAULT_PV_PAGE_GONE,
+            Fault::PvPageLies => abi::UNSPIN_FAULT_PV_PAGE_LIES,
         }
     }
 }

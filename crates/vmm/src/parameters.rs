@@ -60,7 +60,7 @@ pub fn build(
         hold: loops("hold", &vm.hold)?,
         stop: 0,
         fault_injection: surroundings.fault.number(),
-        hints: vm.hints.into(),
+        pv_page: vm.pv_page.into(),
         help_after_turns: vm.help_after_turns,
         tasks_per_vcpu: vm.tasks_per_vcpu,
         workload: vm.workload.number(),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use unspin_abi::LockKind;
-use unspin_scenario::{HintPages, Host, Policy, Scheduler, Shape, Workload};
+use unspin_scenario::{Host, Policy, PvPageMemory, Scheduler, Shape, Workload};
 
 fn scenario(length: Length, vm: Vm) -> Scenario {
     Scenario {
@@ -48,8 +48,8 @@ fn vm() -> Vm {
         halt_exits: true,
         log_records: 1000,
         log_minimum_turns: 8,
-        hints: false,
-        hint_pages: HintPages::Guest,
+        pv_page: false,
+        pv_page_memory: PvPageMemory::Guest,
         help_after_turns: 400,
         tasks_per_vcpu: 1,
         workload: Workload::Turns,
@@ -85,7 +85,7 @@ fn the_block_says_what_the_scenario_says() {
     );
     assert_eq!((block.pause_every_turns, block.tick_hz), (16, 250));
     assert_eq!((block.log_records, block.log_minimum_turns), (1000, 8));
-    assert_eq!((block.hints, block.help_after_turns), (0, 400));
+    assert_eq!((block.pv_page, block.help_after_turns), (0, 400));
     assert_eq!(block.apic_timer_hz, 1_000_000_000);
     assert_eq!(block.user_work.quantile_loops, [3000; 256]);
     let uniform = block.kernel_work.quantile_loops;

@@ -40,7 +40,7 @@ impl Running {
         let begin = clock::sample();
         let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
         let mut host = Host::open(scenario)?;
-        host.hint_pages = options.hint_pages.clone();
+        host.pv_pages = options.pv_pages.clone();
         let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
         limits::allow_open_files(scenario);
         let mut fleet = Fleet::new(options.interrupt.clone())?;

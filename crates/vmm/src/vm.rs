@@ -8,7 +8,7 @@ use kvm_bindings::{
 };
 use kvm_ioctls::{VcpuFd, VmFd};
 use unspin_abi as abi;
-use unspin_scenario::{HintPages, Scenario, Vm};
+use unspin_scenario::{PvPageMemory, Scenario, Vm};
 
 use crate::{
     Error,
@@ -81,9 +81,9 @@ impl Machine {
         };
         let block = parameters::build(scenario, identity.vm, identity.number, surroundings)?;
         let mut memory = Memory::new().map_err(|error| failed("mapping its memory", error))?;
-        if let (HintPages::Map, Some(pages)) = (identity.vm.hint_pages, &host.hint_pages) {
-            let taken = memory.take_hint_pages(pages, identity.vm.vcpus);
-            taken.map_err(|error| failed("mapping the host's hint pages", error))?;
+        if let (PvPageMemory::Map, Some(pages)) = (identity.vm.pv_page_memory, &host.pv_pages) {
+            let taken = memory.take_pv_pages(pages, identity.vm.vcpus);
+            taken.map_err(|error| failed("mapping the host's pv pages", error))?;
         }
         let entry = memory.load(image, &block)?;
         let vm = create_vm(host, identity.vm, &memory).map_err(|(s, e)| failed(s, e))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much guests are told in their hint pages (`abi/hint.h`).
+//! How much guests are told in their pv pages (`abi/pv_page.h`).
 
 use std::{fmt, str::FromStr};
 
@@ -8,7 +8,7 @@ use unspin_abi as abi;
 
 use crate::{Error, load};
 
-/// What the scheduler writes into the hint pages of a VM.
+/// What the scheduler writes into the pv pages of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Disclosure {
     /// Nothing: no page is ever written to. Loans and grants then end by looks and by the clock.

@@ -49,8 +49,8 @@ pub struct DryLosses {
     pub answers: u64,
     /// Decisions that are not in the log.
     pub unlogged: u64,
-    /// Hint pages that could not be read.
-    pub hint_failures: u64,
+    /// Pv pages that could not be read.
+    pub pv_page_failures: u64,
     /// Runs of our programs that did not take place.
     pub missed_runs: u64,
 }
@@ -148,7 +148,7 @@ impl DryRun {
         Ok(self.decisions.drain(each)?)
     }
 
-    /// Hint pages that guests have registered, and what was lost.
+    /// Pv pages that guests have registered, and what was lost.
     ///
     /// # Errors
     /// When the kernel refuses to tell.
@@ -158,12 +158,12 @@ impl DryRun {
         let counter = |which: u32| counters.of[which as usize];
         let programs = self.programs()?;
         Ok((
-            counter(abi::unspin_steer_hints),
+            counter(abi::unspin_steer_pv_pages),
             DryLosses {
                 threads: losses.threads,
                 answers: losses.answers,
                 unlogged: counter(abi::unspin_steer_unlogged),
-                hint_failures: counter(abi::unspin_steer_hint_failures),
+                pv_page_failures: counter(abi::unspin_steer_pv_page_failures),
                 missed_runs: programs.iter().map(|it| it.recursion_misses).sum(),
             },
         ))

@@ -52,7 +52,7 @@ pub struct SteerOptions {
     pub processes: Vec<u32>,
     /// Cgroups (inode numbers) whose vCPUs policies touch, with all below them.
     pub cgroups: Vec<u64>,
-    /// How much guests are told in their hint pages.
+    /// How much guests are told in their pv pages.
     pub disclosures: Disclosures,
     /// Pieces of the guests' kernel that only run inside critical sections, in order of addresses, none overlapping: at
     /// most [`SECTIONS_MAX`].

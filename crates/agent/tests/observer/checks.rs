@@ -11,7 +11,7 @@ use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
 use crate::{
-    churn, costs, hints, ipis, join, liar, losses, pauses,
+    churn, costs, ipis, join, liar, losses, pauses, pv_pages,
     vms::{run_for, run_from, vcpus, vm},
 };
 
@@ -59,12 +59,12 @@ pub const INTERRUPTED: [Check; 9] = [
         ipis::without_their_programs_ipis_are_blind,
     ),
     (
-        "hints_say_what_the_vcpu_was_doing",
-        hints::hints_say_what_the_vcpu_was_doing,
+        "pv_pages_say_what_the_vcpu_was_doing",
+        pv_pages::pv_pages_say_what_the_vcpu_was_doing,
     ),
     (
-        "a_lying_guest_gets_wrong_hints_and_nothing_else",
-        liar::a_lying_guest_gets_wrong_hints_and_nothing_else,
+        "a_lying_guest_gets_wrong_pv_pages_and_nothing_else",
+        liar::a_lying_guest_gets_wrong_pv_pages_and_nothing_else,
     ),
     (
         "pause_exits_say_what_happened",

@@ -68,7 +68,7 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
         wakeup_every_turns: 7,
         user_work: loops(1_000),
         tick_hz: 500,
-        hints: true,
+        pv_page: true,
         ..vm(4)
     };
     run_on(Some(1), 100, vec![busy]);
@@ -99,10 +99,10 @@ pub fn costs_are_as_recorded() {
                 .and(EventMask::IPIS),
         ),
         (
-            "hints",
+            "pv_page",
             EventMask::SWITCHES
                 .and(EventMask::PAUSE_LOOPS)
-                .and(EventMask::HINTS),
+                .and(EventMask::PV_PAGES),
         ),
     ] {
         let costs = measure(events);

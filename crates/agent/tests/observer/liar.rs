@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A guest that registers hint pages as no honest one does: 3 bytes of code in real mode, its registers set from here.
+//! A guest that registers pv pages as no honest one does: 3 bytes of code in real mode, its registers set from here.
 
 use std::{ptr, thread, time::Duration};
 
@@ -17,8 +17,8 @@ const LOW_BYTES: usize = 0x1_0000;
 const HIGH: u64 = 0x10_0000;
 const HIGH_BYTES: usize = 0x4000;
 const REGISTRATIONS: u64 = 4_000;
-/// A hint page (abi/hint.h).
-const HINT_BYTES: u64 = size_of::<abi::unspin_hint>() as u64;
+/// A pv page (abi/pv_page.h).
+const PV_PAGE_BYTES: u64 = size_of::<abi::unspin_pv_page>() as u64;
 
 /// Memory of this process that a VM has as its own.
 struct Memory {
@@ -98,7 +98,7 @@ impl Liar {
         let registers = kvm_regs {
             rip: CODE,
             rflags: 2,
-            rax: u64::from(abi::UNSPIN_HYPERCALL_REGISTER_HINT),
+            rax: u64::from(abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE),
             rbx: address,
             ..Default::default()
         };
@@ -111,9 +111,9 @@ impl Liar {
     }
 }
 
-fn hint_bytes(critical: u32, lock: u64) -> Vec<u8> {
+fn pv_page_bytes(critical: u32, lock: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for word in [abi::UNSPIN_HINT_MAGIC, critical, critical, u32::MAX] {
+    for word in [abi::UNSPIN_PV_PAGE_MAGIC, critical, critical, u32::MAX] {
         bytes.extend(word.to_le_bytes());
     }
     for word in [lock, u64::MAX, u64::MAX, 0, 0, 0] {
@@ -122,37 +122,37 @@ fn hint_bytes(critical: u32, lock: u64) -> Vec<u8> {
     bytes
 }
 
-/// Hints since the last look: their arguments.
-fn hints(observer: &mut Observer) -> Vec<[u64; 3]> {
-    let mut hints = Vec::new();
+/// Pv pages since the last look: their arguments.
+fn pv_page(observer: &mut Observer) -> Vec<[u64; 3]> {
+    let mut pv_page = Vec::new();
     let undecodable = observer.drain(&mut |event| {
-        if let What::Hint { arguments } = event.what {
-            hints.push(arguments);
+        if let What::PvPage { arguments } = event.what {
+            pv_page.push(arguments);
         }
     });
     assert_eq!(undecodable.expect("the ring"), 0);
-    hints
+    pv_page
 }
 
 /// Whatever is registered, the host reads that VM's memory or nothing, and pays little.
-pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
+pub fn a_lying_guest_gets_wrong_pv_pages_and_nothing_else() {
     let options = ObserveOptions {
-        events: EventMask::SWITCHES.and(EventMask::HINTS),
+        events: EventMask::SWITCHES.and(EventMask::PV_PAGES),
         run_statistics: true,
         ..ObserveOptions::default()
     };
     let mut observer = Observer::attach(&options).expect("the testbed's kernel has all it takes");
     let mut liar = Liar::new();
-    let (first, last) = (0x2000, LOW_BYTES as u64 - HINT_BYTES);
-    liar.low.write(first, &hint_bytes(u32::MAX, 7));
-    liar.low.write(last, &hint_bytes(3, 8));
-    liar.high.write(0x800, &hint_bytes(1, 9));
+    let (first, last) = (0x2000, LOW_BYTES as u64 - PV_PAGE_BYTES);
+    liar.low.write(first, &pv_page_bytes(u32::MAX, 7));
+    liar.low.write(last, &pv_page_bytes(3, 8));
+    liar.high.write(0x800, &pv_page_bytes(1, 9));
     // Across two pages: whole in memory, and still refused.
-    liar.low.write(0x3fe0, &hint_bytes(1, 10));
+    liar.low.write(0x3fe0, &pv_page_bytes(1, 10));
 
     for (address, lock) in [(first, 7), (last, 8), (HIGH + 0x800, 9)] {
         liar.register(address, true);
-        let said = hints(&mut observer);
+        let said = pv_page(&mut observer);
         assert!(!said.is_empty(), "{address:#x}");
         assert!(
             said.iter()
@@ -163,7 +163,7 @@ pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
     // 255 and no more; 3 is 3.
     liar.register(first, true);
     assert!(
-        hints(&mut observer)
+        pv_page(&mut observer)
             .iter()
             .all(|said| said[0] == 0xff_ff_ff)
     );
@@ -172,25 +172,25 @@ pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
         0x3fe0,
         0x5000,
         last + 1,
-        HIGH - HINT_BYTES,
+        HIGH - PV_PAGE_BYTES,
         HIGH + HIGH_BYTES as u64,
         0xffff_ffff,
         0,
     ];
     for address in nowhere {
         liar.register(address, false);
-        hints(&mut observer); // of the place before, if the thread was preempted meanwhile
+        pv_page(&mut observer); // of the place before, if the thread was preempted meanwhile
         liar.register(address, true);
-        assert_eq!(hints(&mut observer), [[0; 3]; 0], "{address:#x}");
+        assert_eq!(pv_page(&mut observer), [[0; 3]; 0], "{address:#x}");
     }
 
     // What was there is there no more.
     liar.register(HIGH + 0x800, true);
-    assert!(!hints(&mut observer).is_empty());
+    assert!(!pv_page(&mut observer).is_empty());
     liar.high.vanish();
-    hints(&mut observer);
+    pv_page(&mut observer);
     thread::sleep(Duration::from_millis(2));
-    assert_eq!(hints(&mut observer), [[0; 3]; 0]);
+    assert_eq!(pv_page(&mut observer), [[0; 3]; 0]);
 
     let mut address = 0_u64;
     for _ in 0..REGISTRATIONS {
@@ -202,7 +202,7 @@ pub fn a_lying_guest_gets_wrong_hints_and_nothing_else() {
         .programs
         .iter()
         .find(|program| program.name == "tp_btf/kvm_hypercall")
-        .expect("it is loaded for hints");
+        .expect("it is loaded for pv_page");
     assert!(program.run_count >= REGISTRATIONS, "{program:?}");
     let mean_ns = program.run_time_ns / program.run_count;
     println!("a registration by a liar takes {mean_ns} ns in the mean");

@@ -3,8 +3,8 @@
 
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, HintPages, Host, Length, LockSharing, Policy, Scenario, Scheduler,
-    Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, Length, LockSharing, Policy, PvPageMemory, Scenario,
+    Scheduler, Shape, Vm, WorkUnit, Workload,
 };
 use unspin_vmm::{RunOptions, RunReport, VcpuReport, run};
 
@@ -34,8 +34,8 @@ pub fn vm(vcpus: u32) -> Vm {
         halt_exits: true,
         log_records: 10_000,
         log_minimum_turns: 0,
-        hints: false,
-        hint_pages: HintPages::Guest,
+        pv_page: false,
+        pv_page_memory: PvPageMemory::Guest,
         help_after_turns: 0,
         tasks_per_vcpu: 1,
         workload: Workload::Turns,

@@ -18,7 +18,7 @@ use super::{
 fn shooting() -> Vm {
     Vm {
         locks: LockSharing::Private,
-        hints: false,
+        pv_page: false,
         user_work: loops(3_000),
         hold: loops(300),
         shootdown_every_turns: 50,
@@ -100,7 +100,7 @@ pub fn choices_take_effect_at_once() {
     let policies = "loan-cpl,kernel-exit,candidates=kvm-7.2";
     let steerer = steer(policies, |options| options.decision_log_bytes = 16 << 20);
     let silent = Vm {
-        hints: false,
+        pv_page: false,
         ..fighting(4)
     };
     let names = ["superseded", "spins", "chosen", "unnamed"];
@@ -122,7 +122,7 @@ pub fn the_chosen_ones_last_cpu_looks_again() {
     };
     let silent = Vm {
         count: 2,
-        hints: false,
+        pv_page: false,
         user_work: random(3_000),
         hold: random(300),
         ..fighting(4)
@@ -160,10 +160,10 @@ fn seen_after_loans(steerer: &Steerer) -> (u32, u32) {
     (seen, free)
 }
 
-/// A lock waiter's candidates go through the policies that are on: loans to them end early, and hints are hints.
+/// A lock waiter's candidates go through the policies that are on: loans to them end early, and pv pages are pv pages.
 pub fn rules_and_policies_compose() {
     let steerer = steer("loan,usermode", |_| ());
-    let names = ["chosen", "lent", "hinted", "superseded"];
+    let names = ["chosen", "lent", "yield_buddies", "superseded"];
     let [chosen, lent, ..] = grown(&steerer, names, || run_for(200, vec![fighting(4)]));
     assert!(
         chosen > 0 && lent == chosen,
@@ -171,8 +171,9 @@ pub fn rules_and_policies_compose() {
     );
     let policies = "debooster-ancestor=0ms,strict".parse().expect("policies");
     steerer.set_policies(policies).expect("at any time");
-    let [chosen, lent, hinted, _] = grown(&steerer, names, || run_for(200, vec![fighting(4)]));
-    assert!(chosen > 0 && hinted == chosen && lent == 0);
+    let [chosen, lent, yield_buddies, _] =
+        grown(&steerer, names, || run_for(200, vec![fighting(4)]));
+    assert!(chosen > 0 && yield_buddies == chosen && lent == 0);
     steerer
         .set_policies("loan".parse().expect("a policy"))
         .expect("at any time");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directed yields as hints, and VEE'21's debooster where vCPUs are in cgroups of their own (ruling 30).
+//! Directed yields as pv pages, and VEE'21's debooster where vCPUs are in cgroups of their own (ruling 30).
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ const TIME: Duration = Duration::from_millis(200);
 /// With any threshold of 0 a candidate that is ahead at all is one for the debooster.
 const PAPER: &str = "debooster=0ms";
 const ANCESTOR: &str = "debooster-ancestor=0ms";
-const HINT: &str = "yield-hint=0ms";
+const PV_PAGE: &str = "yield-buddy=0ms";
 
 /// A process of one VM whose vCPUs fight for a lock, until it is dropped.
 struct FightingVm(Child);
@@ -62,9 +62,14 @@ impl Drop for FightingVm {
     }
 }
 
-/// Hints, those followed, those that were not, and yielders that were deboosted, in that time under that policy.
+/// Pv pages, those followed, those that were not, and yielders that were deboosted, in that time under that policy.
 fn under(steerer: &Steerer, policy: &str) -> [u64; 4] {
-    let names = ["hinted", "hint_followed", "hint_too_unfair", "deboosted"];
+    let names = [
+        "yield_buddies",
+        "yield_buddy_followed",
+        "yield_buddy_too_unfair",
+        "deboosted",
+    ];
     let all = || names.map(|name| counter(steerer, name));
     steerer
         .set_policies(policy.parse().expect("a policy"))
@@ -73,19 +78,19 @@ fn under(steerer: &Steerer, policy: &str) -> [u64; 4] {
     std::thread::sleep(TIME);
     let now = all();
     let grown = [0, 1, 2, 3].map(|at| now[at] - before[at]);
-    println!("  {policy}: hinted, followed, too unfair, deboosted: {grown:?}");
+    println!("  {policy}: yield buddies, followed, too unfair, deboosted: {grown:?}");
     assert!(grown[0] > 50, "{policy}: {grown:?}");
     grown
 }
 
-/// Without cgroups both forms raise spinners and so are followed where the hint alone is not; in libvirt's layout, a cgroup for
+/// Without cgroups both forms raise spinners and so are followed where the pv page alone is not; in libvirt's layout, a cgroup for
 /// each vCPU, only the one that compares ancestors does.
 pub fn the_papers_debooster_ends_at_cgroups() {
     let steerer = steer("none", |_| ());
     let vm = FightingVm::start();
     let threads = vm.vcpu_threads();
-    let alone = under(&steerer, HINT);
-    assert_eq!(alone[3], 0, "a hint alone raises nobody");
+    let alone = under(&steerer, PV_PAGE);
+    assert_eq!(alone[3], 0, "a yield buddy alone raises nobody");
     // What is left: a third vCPU, not the spinner, is before the candidate.
     let fewer_are_unfair = |now: [u64; 4]| 3 * now[2] * alone[0] < 2 * alone[2] * now[0];
     for policy in [PAPER, ANCESTOR] {

@@ -48,11 +48,11 @@ pub fn a_dry_run_decides_as_the_scheduler_would() {
     assert_eq!(state(), "disabled");
     let records = decisions(&dry_run);
     let answers = dry_run.answers().expect("the kernel tells");
-    let (hints, losses) = dry_run.losses().expect("the kernel tells");
-    assert_eq!(hints, 4);
+    let (pv_page, losses) = dry_run.losses().expect("the kernel tells");
+    assert_eq!(pv_page, 4);
     assert_eq!((losses.threads, losses.answers), (0, 0), "{losses:?}");
     assert_eq!(
-        (losses.unlogged, losses.hint_failures),
+        (losses.unlogged, losses.pv_page_failures),
         (0, 0),
         "{losses:?}"
     );

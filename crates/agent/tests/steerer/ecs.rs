@@ -173,7 +173,7 @@ fn nothing_is_told_where_so_chosen() {
         still_there(&steerer);
         let vcpus = report.vms.iter().flat_map(|vm| &vm.vcpus);
         let answers: u64 = vcpus
-            .map(|vcpu| vcpu.statistics.hint_acknowledgements)
+            .map(|vcpu| vcpu.statistics.pv_page_acknowledgements)
             .sum();
         println!("  {everyone}, this process {mine:?}: {answers} registrations answered");
         assert_eq!(answers > 0, told, "{answers}");

@@ -19,13 +19,13 @@ use super::{
 pub const PAPER: &str = "ecs";
 pub const OURS: &str = "ecs-give-back";
 /// eCS, section 5.3: tasks that read a file and never sleep, with their sections counted or not.
-pub fn reading(hints: bool) -> Vm {
+pub fn reading(pv_page: bool) -> Vm {
     Vm {
         lock: LockKind::from_name("rwsem").expect("there is one"),
         workload: Workload::ReadAFile,
         hold: loops(5_000),
         reader_percent: 100,
-        hints,
+        pv_page,
         ..fighting(2)
     }
 }

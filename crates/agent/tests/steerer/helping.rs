@@ -18,11 +18,11 @@ use super::{
 const HELP_AFTER_TURNS: u32 = 400;
 
 /// A VM that asks for help itself: KVM sees no PAUSE and yields nothing.
-fn asking(vcpus: u32, hints: bool) -> Vm {
+fn asking(vcpus: u32, pv_page: bool) -> Vm {
     Vm {
         pause_exits: false,
         help_after_turns: HELP_AFTER_TURNS,
-        hints,
+        pv_page,
         ..fighting(vcpus)
     }
 }

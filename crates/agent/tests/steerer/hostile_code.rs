@@ -3,7 +3,7 @@
 
 use unspin_abi as abi;
 
-use super::raw_vm::{DATA, HINT_BYTES, OTHERS, Page, Program, VECTOR};
+use super::raw_vm::{DATA, OTHERS, PV_PAGE_BYTES, Page, Program, VECTOR};
 
 pub const VCPUS: u64 = 4;
 /// The second page of data.
@@ -117,7 +117,7 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
         "critical" | "ballooned" | "unmapped" => {
             // Registers a page for each vCPU, and spins; it never takes `critical` back.
             data = claims();
-            code.call(abi::UNSPIN_HYPERCALL_REGISTER_HINT);
+            code.call(abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE);
             begin = code.0.len();
             code.pauses(draws.up_to(16));
         }
@@ -127,7 +127,7 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
         "lends" => {
             // Every other vCPU spins, and so lends its turn to one that never does.
             code.add(&[0xf7, 0xc3]); // test ebx, ...
-            code.add(&(HINT_BYTES as u32).to_le_bytes());
+            code.add(&(PV_PAGE_BYTES as u32).to_le_bytes());
             code.add(&[0x75, PAUSE.len() as u8]).add(&PAUSE); // jnz over the PAUSE
         }
         "floods" => {
@@ -169,7 +169,7 @@ fn everything(code: &mut Code, draws: &mut Draws) -> usize {
     code.take_interrupts().or_rsi(MORE_DATA);
     let begin = code.0.len();
     code.add(&[0x4c, 0x89, 0xc3]); // mov rbx, r8
-    code.call(abi::UNSPIN_HYPERCALL_REGISTER_HINT);
+    code.call(abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE);
     for _ in 0..draws.up_to(8) {
         code.add(&PAUSE).interrupt_all().add(&PAUSE);
     }
@@ -180,26 +180,26 @@ fn everything(code: &mut Code, draws: &mut Draws) -> usize {
     begin
 }
 
-/// A hint page for each vCPU, in which all that can be claimed is.
+/// A pv page for each vCPU, in which all that can be claimed is.
 fn claims() -> Vec<u8> {
     let mut pages = Vec::new();
     for _ in 0..VCPUS {
-        let words = [abi::UNSPIN_HINT_MAGIC, 1, u32::MAX, u32::MAX];
+        let words = [abi::UNSPIN_PV_PAGE_MAGIC, 1, u32::MAX, u32::MAX];
         pages.extend(words.iter().flat_map(|word| word.to_le_bytes()));
-        pages.resize(pages.len().next_multiple_of(HINT_BYTES), 0xff);
+        pages.resize(pages.len().next_multiple_of(PV_PAGE_BYTES), 0xff);
     }
     pages
 }
 
-/// 256 registrations, as a hint page and as counts, of what another VM has in its memory, and of what follows it.
+/// 256 registrations, as a pv page and as counts, of what another VM has in its memory, and of what follows it.
 fn addresses_of_others() -> Vec<u8> {
     let numbers = [
-        abi::UNSPIN_HYPERCALL_REGISTER_HINT,
+        abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE,
         abi::UNSPIN_HYPERCALL_REGISTER_COUNTS,
     ];
     let calls = (0..256u64).map(|at| {
         let number = numbers[at as usize % numbers.len()];
-        [u64::from(number), OTHERS + at / 2 * HINT_BYTES as u64]
+        [u64::from(number), OTHERS + at / 2 * PV_PAGE_BYTES as u64]
     });
     calls.flatten().flat_map(u64::to_le_bytes).collect()
 }
@@ -225,7 +225,7 @@ fn garbage(draws: &mut Draws) -> Vec<u8> {
         &raw const HERE as u64,
     ];
     addresses.extend((1..50).map(|_| draws.next()));
-    let first = u64::from(abi::UNSPIN_HYPERCALL_REGISTER_HINT) - 1;
+    let first = u64::from(abi::UNSPIN_HYPERCALL_REGISTER_PV_PAGE) - 1;
     let pairs = (0..256u64).map(|at| {
         let number = if at % 64 == 63 {
             u64::MAX

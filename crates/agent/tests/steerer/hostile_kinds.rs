@@ -28,7 +28,7 @@ const FLOODS: Kind = Kind {
 const UNMAPPED: Kind = Kind {
     name: "unmapped",
     policies: GRANTS,
-    shows: "hint_failures",
+    shows: "pv_page_failures",
     named: "could not be read",
 };
 const NEIGHBOUR: Kind = Kind {
@@ -56,7 +56,7 @@ pub static SHORT: [Kind; 5] = [
     Kind {
         name: "hypercalls",
         policies: LOANS,
-        shows: "hint_failures",
+        shows: "pv_page_failures",
         named: "no page of its memory",
     },
     // It is preempted inside our programs more often than elsewhere.
@@ -101,7 +101,7 @@ pub static LONG_ONLY: [Kind; 10] = [
     Kind {
         name: "ballooned",
         policies: GRANTS,
-        shows: "hint_failures",
+        shows: "pv_page_failures",
         named: "has no magic",
     },
     Kind {

@@ -12,7 +12,6 @@ pub mod ecs_fairness;
 pub mod ecs_latency;
 pub mod four_cpus;
 pub mod helping;
-pub mod hint_pages;
 pub mod host;
 pub mod hostile;
 pub mod hostile_beside;
@@ -22,6 +21,7 @@ pub mod hostile_kinds;
 pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
+pub mod pv_pages;
 pub mod raw_vm;
 pub mod shares;
 pub mod stress;

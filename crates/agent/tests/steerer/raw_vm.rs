@@ -29,12 +29,12 @@ const STACK_BYTES: u64 = 0x400;
 pub const OTHERS: u64 = 0x10_0000;
 /// The vector that is answered: CALL_FUNCTION_VECTOR (arch/x86/include/asm/irq_vectors.h), as of a shootdown.
 pub const VECTOR: u8 = 0xfc;
-/// From one vCPU's hint page to the next (abi/hint.h).
-pub const HINT_BYTES: usize = size_of::<unspin_abi::unspin_hint>();
+/// From one vCPU's pv page to the next (abi/pv_page.h).
+pub const PV_PAGE_BYTES: usize = size_of::<unspin_abi::unspin_pv_page>();
 
 /// What its vCPUs do.
 pub struct Program {
-    /// 64-bit code without an end; RSI is `DATA` and RBX `DATA` plus `HINT_BYTES` for each vCPU before.
+    /// 64-bit code without an end; RSI is `DATA` and RBX `DATA` plus `PV_PAGE_BYTES` for each vCPU before.
     pub code: Vec<u8>,
     /// The pages at `DATA`, two at most.
     pub data: Vec<u8>,
@@ -285,7 +285,7 @@ fn prepare(vcpu: &VcpuFd, program: &Program, number: u64) {
     let registers = kvm_regs {
         rip: CODE,
         rflags: 2,
-        rbx: DATA + HINT_BYTES as u64 * number,
+        rbx: DATA + PV_PAGE_BYTES as u64 * number,
         rsi: DATA,
         rsp: STACKS + STACK_BYTES * (number + 1),
         ..Default::default()

@@ -21,7 +21,7 @@ pub fn fighting(vcpus: u32) -> Vm {
     Vm {
         wakeup_every_turns: 0,
         log_records: 0,
-        hints: true,
+        pv_page: true,
         pause_every_turns: WINDOW_TURNS,
         ..vm(vcpus)
     }
@@ -68,7 +68,7 @@ pub fn a_loan_drains_the_convoy() {
     still_there(&loan);
     println!("  {without} operations without loans, {with} with");
     assert!(with > 5 * without, "{with} with loans, {without} without");
-    for name in ["lent", "given_back", "returned", "hints"] {
+    for name in ["lent", "given_back", "returned", "pv_pages"] {
         assert!(counter(&loan, name) > 0, "{name}");
     }
     // A loan ends by the borrower's word long before its 1 ms.
@@ -157,7 +157,7 @@ pub fn decisions_replay_to_the_bit() {
     });
     run_for(200, vec![fighting(4)]);
     let silent = Vm {
-        hints: false,
+        pv_page: false,
         ..fighting(3)
     };
     run_for(200, vec![silent, fighting(2)]);

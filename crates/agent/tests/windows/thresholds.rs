@@ -30,14 +30,14 @@ const LONG: u32 = 1 << 20;
 
 /// Four vCPUs on two CPUs that halt at the end of their patience, each wait for one to three holds of some 80 turns; the hardware
 /// stops nobody.
-fn halting(hints: bool) -> Vm {
+fn halting(pv_page: bool) -> Vm {
     Vm {
         lock: LockKind::from_name("paravirtual_ticket").expect("there is one"),
         user_work: loops(500),
         hold: loops(1_500),
         wakeup_every_turns: 0,
         pause_exits: false,
-        hints,
+        pv_page,
         ..vm(4)
     }
 }
@@ -68,7 +68,7 @@ impl Seen {
     }
 
     fn acknowledged(&self, vm: usize) -> u64 {
-        self.sum(vm, |vcpu| vcpu.statistics.hint_acknowledgements)
+        self.sum(vm, |vcpu| vcpu.statistics.pv_page_acknowledgements)
     }
 
     fn cpu_ns(&self, vm: usize) -> u64 {
@@ -131,7 +131,7 @@ fn a_guest_spins_as_long_as_it_is_told() {
             seen.patience(1),
             seen.totals
         );
-        assert_eq!((seen.totals.hints, seen.totals.lost_hints), (4, 0));
+        assert_eq!((seen.totals.pv_page, seen.totals.lost_pv_pages), (4, 0));
         assert_eq!(seen.totals.changes, 4, "each vCPU once");
         assert!(seen.acknowledged(0) >= 4 && seen.acknowledged(1) == 0);
     }
@@ -237,7 +237,7 @@ fn a_guest_that_lies_moves_nobody_elses() {
         (seen, share)
     };
     let (_, fair) = beside(Fault::None);
-    for fault in [Fault::HintLies, Fault::HintGone] {
+    for fault in [Fault::PvPageLies, Fault::PvPageGone] {
         let (seen, share) = beside(fault);
         // Who halts less uses more of its half; no more than that.
         assert!(share > fair.min(0.5) - 0.1, "{fault:?}: {share} of {fair}");

@@ -7,7 +7,7 @@ use std::time::Instant;
 use unspin_abi::LockKind;
 use unspin_bench::{
     explore::{Exploration, Findings},
-    script::{Hints, Locks, Setting},
+    script::{Locks, RunStates, Setting},
 };
 
 /// What is explored: a lock by name or `rcu`, and how.
@@ -18,7 +18,7 @@ pub struct Proof {
     /// Its word in `abi/lock_kinds.h`, or `rcu`.
     pub name: &'static str,
     /// What the host says.
-    pub hints: Hints,
+    pub run_states: RunStates,
     /// Whether order is checked where the lock promises it.
     pub in_order: bool,
 }
@@ -29,7 +29,7 @@ impl Proof {
         Proof {
             locks: Locks::as_they_are(),
             name,
-            hints: Hints::Any,
+            run_states: RunStates::Any,
             in_order: true,
         }
     }
@@ -46,7 +46,7 @@ impl Proof {
             programs,
             store_buffers: true,
             looks: true,
-            hints: self.hints,
+            run_states: self.run_states,
         });
         exploration.is_fifo = self.in_order && kind.is_some_and(LockKind::is_in_order);
         let start = Instant::now();
@@ -57,11 +57,11 @@ impl Proof {
             count => count.to_string(),
         };
         println!(
-            "| {} | {} | {:?}, hints {:?} | {} | {} | {executions} | {} | {:.2?} |",
+            "| {} | {} | {:?}, run_states {:?} | {} | {} | {executions} | {} | {:.2?} |",
             self.name,
             programs.join(" "),
             self.locks,
-            self.hints,
+            self.run_states,
             findings.states,
             findings.transitions,
             findings.circling,

@@ -132,9 +132,9 @@ pub struct GroundTruthArguments {
     /// What `vm run --guest-log` wrote in the same run.
     #[arg(long, value_name = "FILE")]
     pub guest_log: PathBuf,
-    /// Leave the guests' hints out: host knowledge alone.
+    /// Leave the guests' pv pages out: host knowledge alone.
     #[arg(long)]
-    pub no_hints: bool,
+    pub no_pv_pages: bool,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

@@ -168,7 +168,7 @@ pub struct SteerArguments {
     /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
     #[arg(long = "cgroup", value_name = "FOLDER")]
     pub cgroups: Vec<PathBuf>,
-    /// How much guests are told in their hint pages: nothing, own (the default: what concerns the vCPU itself), or all (also
+    /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
     /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
     pub disclose: Vec<DisclosureChoice>,

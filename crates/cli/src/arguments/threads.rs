@@ -16,9 +16,9 @@ pub enum Matrix {
     Full,
 }
 
-/// Where the locks' hints come from.
+/// Where the locks' run_states come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum HintSource {
+pub enum RunStateSource {
     /// bpf, else rseq, else none.
     Best,
     /// A BPF program at every switch of the scheduler; needs root.
@@ -60,9 +60,9 @@ pub struct ThreadsArguments {
     /// Axes that were chosen once; those given by themselves go before it. Runs of 20 ms, longer with more threads.
     #[arg(long, value_enum, conflicts_with = "file")]
     pub matrix: Option<Matrix>,
-    /// Where the locks' hints come from.
+    /// Where the locks' run_states come from.
     #[arg(long, value_enum, default_value = "best")]
-    pub hints: HintSource,
+    pub run_states: RunStateSource,
     /// Disclosure the running `unspin steer` of critical sections, from before a lock is asked for until after its unlock, so that
     /// its policies ecs and ecs-give-back prolong slices that end in one; needs root.
     #[arg(long)]

@@ -57,7 +57,7 @@ fn what() -> impl Strategy<Value = What> {
         ipi(),
         (any::<u64>(), any::<u32>())
             .prop_map(|(events, lost_kind)| What::Lost { events, lost_kind }),
-        any::<[u64; 3]>().prop_map(|arguments| What::Hint { arguments }),
+        any::<[u64; 3]>().prop_map(|arguments| What::PvPage { arguments }),
     ]
 }
 

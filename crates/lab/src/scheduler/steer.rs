@@ -9,13 +9,13 @@
 
 mod callbacks;
 mod gang;
-mod hint;
 mod queues;
 mod time;
+mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use self::{gang::Call, hint::Hint};
+use self::{gang::Call, yield_buddy::YieldBuddy};
 use super::{Allowed, NICE_0_WEIGHT};
 use crate::{
     ids::{Cpu, Group, Task},
@@ -75,7 +75,7 @@ struct Here {
     /// Waits on this pCPU, in no queue, until its loan is over.
     lender: Option<Task>,
     /// Who is to begin a turn of its own next, unless that is too unfair.
-    hint: Option<Hint>,
+    yield_buddy: Option<YieldBuddy>,
     /// When the turn began that runs here.
     began_ns: u64,
     /// Who is called here for a gang.

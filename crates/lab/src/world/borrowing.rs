@@ -12,18 +12,18 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// From now on the vCPU there runs on time that is not its own; `told`: its guest hears of it, if it gives hints, and may
+    /// From now on the vCPU there runs on time that is not its own; `told`: its guest hears of it, if it gives pv pages, and may
     /// give it back before.
     pub(super) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, told: bool) {
         let now_ns = self.now_ns;
-        let hints = self.vms[self.vcpus[vcpu].vm as usize].hints;
+        let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
         let model = self.host.steering;
         let capped = budget_ns != NEVER_NS;
         let known = &mut self.vcpus[vcpu];
         known.steered.borrowed_since_ns = Some(now_ns);
         known.steered.entered_owing = false;
         // Who is let run for the rest of a slice is not told.
-        known.borrowed = hints && capped && told;
+        known.borrowed = pv_page && capped && told;
         let task = known.task;
         let pcpu = &mut self.cpus[cpu.index()];
         let until_ns = now_ns.saturating_add(budget_ns).min(NEVER_NS - 1);
@@ -32,7 +32,7 @@ impl<O: Observer> World<O> {
         } else {
             until_ns
         };
-        pcpu.poll_at_ns = if hints || !capped || !told || self.host.ecs.is_some() {
+        pcpu.poll_at_ns = if pv_page || !capped || !told || self.host.ecs.is_some() {
             NEVER_NS
         } else {
             now_ns + model.poll_period_ns
@@ -79,7 +79,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A borrower that gives no hints is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/steer_kvm.bpf.h.
+    /// A borrower that gives no pv pages is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/steer_kvm.bpf.h.
     pub(super) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
         if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
             return;
@@ -106,7 +106,7 @@ impl<O: Observer> World<O> {
         self.kick(cpu, 0);
     }
 
-    /// A guest with a hint page has let go of its last lock: on borrowed time it says so.
+    /// A guest with a pv page has let go of its last lock: on borrowed time it says so.
     pub(super) fn says_give_back(&mut self, cpu: Cpu, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         if known.borrowed && known.critical == 0 && known.inside {

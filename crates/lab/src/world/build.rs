@@ -185,7 +185,7 @@ impl<O: Observer> World<O> {
             vcpus: vm.vcpus,
             pause_every_turns: vm.pause_every_turns,
             pause_exits: vm.pause_exits,
-            hints: vm.hints,
+            pv_page: vm.pv_page,
             help_after_turns: vm.help_after_turns,
             tick_period_ns: 1_000_000_000u64
                 .checked_div(vm.tick_hz.into())

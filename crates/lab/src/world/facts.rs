@@ -41,7 +41,7 @@ impl<O: Observer> World<O> {
         let known = &self.vcpus[vcpu];
         let task = &self.tasks[known.task.index()];
         let (state, since_ns) = (task.state, task.since_ns);
-        let hints = self.vms[known.vm as usize].hints;
+        let pv_page = self.vms[known.vm as usize].pv_page;
         let (critical, steered) = (known.critical, known.steered);
         let mode = match self.mode(vcpu) {
             Where::User => USER,
@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
             now_ns - since_ns
         };
         VcpuFacts {
-            critical: if hints {
+            critical: if pv_page {
                 self.fact(vcpu, critical, off_ns)
             } else {
                 UNKNOWN

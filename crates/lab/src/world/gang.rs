@@ -58,7 +58,7 @@ impl<O: Observer> World<O> {
         facts.order = order;
         let policies = self.host.steering.policies;
         let decision = policies.on_call(&facts, &mut self.vcpus[vcpu].memory);
-        let Decision::Hint { threshold_ns, .. } = decision else {
+        let Decision::YieldBuddy { threshold_ns, .. } = decision else {
             return false;
         };
         if let Some(steer) = self.scheduler.steering() {

@@ -19,7 +19,7 @@ pub struct LabHost {
     pub gap_cycles: u32,
     /// One unit of the window, picoseconds, as a host would assume it for APPLE.
     pub window_unit_ps: u64,
-    /// What guests with hint pages are told of their spin threshold.
+    /// What guests with pv pages are told of their spin threshold.
     pub spin_turns: SpinTurns,
     /// Whom `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
@@ -42,14 +42,14 @@ pub struct LabHost {
     pub async_page_faults: bool,
     /// What paravirtual functions guests have.
     pub paravirtual: Paravirtual,
-    /// eCS's extra schedule for guests with hint pages, and whether it is given back at unlock (ours) or not (the paper's
+    /// eCS's extra schedule for guests with pv pages, and whether it is given back at unlock (ours) or not (the paper's
     /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
     pub ecs: Option<bool>,
     /// Where the scheduler is `steer`.
     pub steering: SteeringModel,
 }
 
-/// Turns that a waiter spins before it halts or asks for help, where its guest has a hint page (`spin_turns` of `abi/hint.h`).
+/// Turns that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_turns` of `abi/pv_page.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpinTurns {
     /// The host says nothing: the guest's own.
@@ -100,7 +100,7 @@ pub struct SteeringModel {
     pub lost_ppm: u32,
     /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
     pub tick_only: bool,
-    /// Between two looks at a borrower that gives no hints, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
+    /// Between two looks at a borrower that gives no pv pages, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
     pub poll_period_ns: u64,
 }
 

@@ -58,8 +58,8 @@ struct VmState {
     locks: u32,
     pause_every_turns: u32,
     pause_exits: bool,
-    /// Its vCPUs tell the host what they ask for and hold (`abi/hint.h`).
-    hints: bool,
+    /// Its vCPUs tell the host what they ask for and hold (`abi/pv_page.h`).
+    pv_page: bool,
     help_after_turns: u32,
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.

@@ -47,15 +47,15 @@ impl<O: Observer> World<O> {
                 self.give_back(cpu);
                 return true;
             }
-            Decision::Hint {
+            Decision::YieldBuddy {
                 threshold_ns,
                 raise_ns,
                 credit_ns,
             } => {
                 let steer = self.scheduler.steering();
-                if !steer
-                    .is_some_and(|steer| steer.hint(cpu, target, threshold_ns, raise_ns, credit_ns))
-                {
+                if !steer.is_some_and(|steer| {
+                    steer.yield_buddy(cpu, target, threshold_ns, raise_ns, credit_ns)
+                }) {
                     return false;
                 }
                 self.vcpus[vcpu].steered.yielded_ns = Some(self.now_ns);
@@ -137,9 +137,9 @@ impl<O: Observer> World<O> {
                 _ => None,
             }
         } else {
-            let hints = self.vms[self.vcpus[vcpu].vm as usize].hints;
+            let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
             let ecs = self.vcpus[vcpu].ecs.as_mut();
-            let budget_ns = ecs.and_then(|ecs| ecs.on_slice_end(hints.then_some(critical)));
+            let budget_ns = ecs.and_then(|ecs| ecs.on_slice_end(pv_page.then_some(critical)));
             // eCS's paper gives nothing back before the time is up.
             budget_ns.map(|budget_ns| (budget_ns, self.host.ecs == Some(true)))
         };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests with hint pages are told of their spin threshold, and which exits end their waits: `bpf/window_notify.bpf.h` by the
+//! What guests with pv pages are told of their spin threshold, and which exits end their waits: `bpf/window_notify.bpf.h` by the
 //! rules of `policy/spin_threshold.h`.
 
 use unspin_policy::{SpinBound, WaitExit};
@@ -18,7 +18,7 @@ impl<O: Observer> World<O> {
     pub(super) fn notify_spin_count(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
         self.vcpus[vcpu].notified_turns = match self.host.spin_turns {
-            _ if !vm.hints => 0,
+            _ if !vm.pv_page => 0,
             SpinTurns::Own => 0,
             SpinTurns::Fixed(turns) => turns,
             SpinTurns::Apple(_) => vm.apple.window(),

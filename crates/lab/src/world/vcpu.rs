@@ -284,9 +284,9 @@ pub(super) struct Vcpu {
     pub asks: Option<(u32, u64)>,
     /// Lock held, and since when.
     pub holds: Option<(u32, u64)>,
-    /// Locks asked for and held: what its hint page says.
+    /// Locks asked for and held: what its pv page says.
     pub critical: u32,
-    /// The flag in its hint page: it runs on time that is not its own.
+    /// The flag in its pv page: it runs on time that is not its own.
     pub borrowed: bool,
     pub steered: Steered,
     pub memory: Memory,

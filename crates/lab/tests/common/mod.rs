@@ -75,7 +75,7 @@ pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
         text += &format!(
             "[[vm]]\ncount = {}\nvcpus = {}\nlock = \"{lock}\"\n{locks}\nhold = {hold}\nuser_work = {user}\n\
              kernel_work = \"1us\"\nshootdown_every_turns = {}\nwakeup_every_turns = {}\ntick_hz = {}\n\
-             pause_every_turns = {}\npause_exits = {}\nhints = {}\nhelp_after_turns = {}\n",
+             pause_every_turns = {}\npause_exits = {}\npv_page = {}\nhelp_after_turns = {}\n",
             1 + random.below(2),
             2 + random.below(5),
             random.below(4),

@@ -5,8 +5,8 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, HintPages, Host, LabEcs, LabGroups, LabSettings, LabTopology,
-    LabVendor, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, LabEcs, LabGroups, LabSettings, LabTopology, LabVendor,
+    Length, LockSharing, Policy, PvPageMemory, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload,
     limits::*,
 };
 
@@ -59,8 +59,8 @@ fn vm() -> impl Strategy<Value = Vm> {
             halt_exits: rest.0[1],
             log_records: rest.1,
             log_minimum_turns: rest.2,
-            hints: rest.0[2],
-            hint_pages: HintPages::WORDS[(rest.0[2] && rest.1 % 2 == 1) as usize].1,
+            pv_page: rest.0[2],
+            pv_page_memory: PvPageMemory::WORDS[(rest.0[2] && rest.1 % 2 == 1) as usize].1,
             help_after_turns: rest.3,
             tasks_per_vcpu: match size.1 > 1 && every.1 > 0 {
                 true => 1,

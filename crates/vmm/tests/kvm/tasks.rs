@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Parking, kicks, tasks and hints of the micro guest: nothing hangs, nobody is let in, whatever the host says.
+//! Parking, kicks, tasks and pv pages of the micro guest: nothing hangs, nobody is let in, whatever the host says.
 use unspin_abi as abi;
 use unspin_scenario::{EcsAblation, Vm, Workload};
 use unspin_vmm::{Fault, RunOptions, RunReport};
@@ -133,16 +133,16 @@ pub fn workloads_do_what_they_are_called() {
 }
 
 pub fn a_page_that_goes_away_or_lies_harms_nobody() {
-    for fault in [Fault::HintGone, Fault::HintLies] {
+    for fault in [Fault::PvPageGone, Fault::PvPageLies] {
         for lock in ["ticket", "paravirtual_qspinlock", "rwsem_eschdspin"] {
-            let hinting = Vm {
+            let with_pv_page = Vm {
                 lock: kind(lock),
-                hints: true,
+                pv_page: true,
                 hold: loops(2_000),
                 tasks_per_vcpu: 2,
                 ..vm(4)
             };
-            let report = run_with(fault, hinting);
+            let report = run_with(fault, with_pv_page);
             assert_eq!(
                 sum(&report, |s| s.operations),
                 4 * 2 * u64::from(TURNS),

@@ -61,7 +61,7 @@ impl HostScheduler for Steer {
 
     fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         self.cpus[cpu.index()].since_ns = now_ns;
-        let hint = self.cpus[cpu.index()].hint.take();
+        let yield_buddy = self.cpus[cpu.index()].yield_buddy.take();
         let here = &mut self.cpus[cpu.index()];
         let next = match here.borrower.take() {
             Some(borrower) => Some(borrower),
@@ -69,11 +69,11 @@ impl HostScheduler for Steer {
                 Some(lender) => Some(lender),
                 None => {
                     here.turn = None;
-                    let hinted = match hint {
-                        Some(hint) => self.follow_hint(cpu, hint),
+                    let has_pv_page = match yield_buddy {
+                        Some(yield_buddy) => self.follow_yield_buddy(cpu, yield_buddy),
                         None => self.take_call(now_ns, cpu),
                     };
-                    let head = hinted.or_else(|| self.head(cpu));
+                    let head = has_pv_page.or_else(|| self.head(cpu));
                     if let Some(task) = head {
                         self.begin_turn(task, cpu);
                         self.cpus[cpu.index()].began_ns = now_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls for gangs (`policy/gang.h`), as bpf/steer_gang.bpf.h carries them out.
 
-use unspin_steering::{UNSPIN_BUDGET_NS, gang_cuts, hint_is_followed};
+use unspin_steering::{UNSPIN_BUDGET_NS, gang_cuts, yield_buddy_is_followed};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
@@ -70,7 +70,7 @@ impl Steer {
             let entity = &self.tasks[task.index()];
             (entity.vtime_ns + self.offset_ns(entity.home)) as u64
         };
-        let followed = hint_is_followed(
+        let followed = yield_buddy_is_followed(
             position_ns(call.task),
             position_ns(first),
             call.threshold_ns,

@@ -64,7 +64,7 @@ impl Steer {
             self.tasks[task.index()].vtime_ns,
             self.tasks[task.index()].home,
         );
-        // After a hint somebody may wait who has less, and must not fall behind the clock (`set_clock()`).
+        // After a yield_buddy somebody may wait who has less, and must not fall behind the clock (`set_clock()`).
         let least_ns = match home {
             None => self.shared.first(),
             Some(cpu) => self.own[cpu.index()].first(),

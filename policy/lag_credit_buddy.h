@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * lag_credit_hint.h - the upstream proposal of June 2026 (lag_credit.h) as a policy that steers, adapted to sched_ext: the
+ * lag_credit_buddy.h - the upstream proposal of June 2026 (lag_credit.h) as a policy that steers, adapted to sched_ext: the
  * candidate of a directed yield is made eligible, and whoever is eligible runs next.
  *
  * What is not as in the proposal's cover letter:
@@ -14,13 +14,13 @@
  *   fair class's model they keep their two thirds);
  * - there a reschedule is forced once per 6 ms and run queue, for who yields may be protected until its slice ends; here
  *   who yields leaves its CPU each time, so there is nothing to force (unspin_lag_forces() is not asked).
- * Where the two are not of one queue it does nothing, and the yield is a plain hint (yield_hint.h).
+ * Where the two are not of one queue it does nothing, and the yield is a plain yield buddy (yield_buddy.h).
  */
-#ifndef UNSPIN_POLICY_LAG_CREDIT_HINT_H
-#define UNSPIN_POLICY_LAG_CREDIT_HINT_H
+#ifndef UNSPIN_POLICY_LAG_CREDIT_BUDDY_H
+#define UNSPIN_POLICY_LAG_CREDIT_BUDDY_H
 
 #include "lag_credit.h"
-#include "yield_hint.h"
+#include "yield_buddy.h"
 
 UNSPIN_PURE unspin_u32 lag_credit_bounded(unspin_u64 time_ns)
 {
@@ -30,7 +30,7 @@ UNSPIN_PURE unspin_u32 lag_credit_bounded(unspin_u64 time_ns)
 UNSPIN_PURE struct unspin_decision lag_credit_on_yield(const struct unspin_facts *facts,
 						       struct unspin_policy_state *state)
 {
-	struct unspin_decision decision = yield_hint_on_yield(facts, state);
+	struct unspin_decision decision = yield_buddy_on_yield(facts, state);
 	struct unspin_lag_facts level = {
 		.average_vtime = facts->order.average_vtime,
 		.target_vtime = facts->order.candidate_vtime,
@@ -40,7 +40,7 @@ UNSPIN_PURE struct unspin_decision lag_credit_on_yield(const struct unspin_facts
 	};
 	unspin_u64 credit, late;
 
-	if (decision.action != UNSPIN_HINT || facts->order.same_queue != UNSPIN_YES)
+	if (decision.action != UNSPIN_YIELD_BUDDY || facts->order.same_queue != UNSPIN_YES)
 		return decision;
 	/* Never below 0: credit only ever makes it earlier. */
 	credit = level.target_vtime - unspin_lag_credited(&level);

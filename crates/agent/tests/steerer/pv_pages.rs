@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Hints in the scheduler's own map (abi/hint_pages.h): as good as those in guests' memory, nobody else's, and there also where
+//! Pv pages in the scheduler's own map (abi/pv_page_map.h): as good as those in guests' memory, nobody else's, and there also where
 //! BPF may write no memory.
 
 use std::{
@@ -13,8 +13,8 @@ use std::{
 use libbpf_rs::{MapCore, MapFlags, MapHandle, query::MapInfoIter};
 use unspin_abi as abi;
 use unspin_agent::{GuestPages, Steerer};
-use unspin_scenario::{HintPages as Lie, Vm};
-use unspin_vmm::{HintPages, Phase, RunOptions, RunReport};
+use unspin_scenario::{PvPageMemory as Lie, Vm};
+use unspin_vmm::{Phase, PvPages, RunOptions, RunReport};
 
 use super::{
     checks::{counter, still_there},
@@ -23,12 +23,12 @@ use super::{
 };
 
 /// What runs in the boot of the guests.
-pub const CHECKS: [(&str, fn()); 1] = [("hints_lie_in_the_map", hints_lie_in_the_map)];
+pub const CHECKS: [(&str, fn()); 1] = [("pv_pages_lie_in_the_map", pv_pages_lie_in_the_map)];
 
-/// A VM whose vCPUs fight, with its hints in the map.
+/// A VM whose vCPUs fight, with its pv pages in the map.
 fn mapped(vcpus: u32) -> Vm {
     Vm {
-        hint_pages: Lie::Map,
+        pv_page_memory: Lie::Map,
         ..fighting(vcpus)
     }
 }
@@ -36,9 +36,9 @@ fn mapped(vcpus: u32) -> Vm {
 /// What a run needs for that.
 fn with_pages() -> RunOptions {
     let maps = GuestPages::of_running().expect("one of ours runs");
-    let pages = HintPages::new(maps.pages, &maps.owners).expect("it can be mapped");
+    let pages = PvPages::new(maps.pages, &maps.owners).expect("it can be mapped");
     RunOptions {
-        hint_pages: Some(Arc::new(pages)),
+        pv_pages: Some(Arc::new(pages)),
         ..RunOptions::default()
     }
 }
@@ -48,8 +48,8 @@ fn registered(report: &RunReport) -> (u64, u64) {
     vcpus(report).fold((0, 0), |(registered, answered), (_, vcpu)| {
         let of = &vcpu.statistics;
         (
-            registered + of.hint_registrations,
-            answered + of.hint_acknowledgements,
+            registered + of.pv_page_registrations,
+            answered + of.pv_page_acknowledgements,
         )
     })
 }
@@ -66,7 +66,7 @@ fn owners() -> Vec<u64> {
         let value = value.expect("the kernel tells").expect("an array is full");
         u64::from_ne_bytes(value.try_into().expect("8 bytes"))
     };
-    (0..abi::UNSPIN_HINT_PAGES_MAX).map(owner).collect()
+    (0..abi::UNSPIN_PV_PAGES_MAX).map(owner).collect()
 }
 
 /// Runs of one program and the instructions they took: under icount a nanosecond is half a one.
@@ -81,7 +81,7 @@ fn cost(steerer: &Steerer, place: &str) -> (u64, u64) {
 
 /// Loans drain the convoy as they do with the guest's own page; every registration is answered; where the guest is entered and
 /// left, less is to be done; each VM has a page of its own, while it runs.
-fn hints_lie_in_the_map() {
+fn pv_pages_lie_in_the_map() {
     const PLACES: [&str; 2] = ["/kvm_entry", "/sched_switch"];
     let steerer = steer("loan", |options| options.run_statistics = true);
     let run = |vm: Vm| {
@@ -95,18 +95,18 @@ fn hints_lie_in_the_map() {
         (operations(&report), registered(&report), costs)
     };
     let (own, _, costs_own) = run(fighting(4));
-    assert_eq!(counter(&steerer, "hints_in_map"), 0);
+    assert_eq!(counter(&steerer, "pv_pages_in_map"), 0);
     let (lent, failures) = (
         counter(&steerer, "lent"),
-        counter(&steerer, "hint_failures"),
+        counter(&steerer, "pv_page_failures"),
     );
     let (map, (registered, answered), costs_map) = run(mapped(4));
     println!("  {own} operations with the guest's page, {map} with the map's");
     println!("  {PLACES:?}: {costs_own:?} instructions, {costs_map:?}");
     assert!(map * 10 > own * 9, "{map} of {own}");
-    assert_eq!(counter(&steerer, "hints_in_map"), 4);
+    assert_eq!(counter(&steerer, "pv_pages_in_map"), 4);
     assert!(counter(&steerer, "lent") > lent + 10);
-    assert_eq!(counter(&steerer, "hint_failures"), failures);
+    assert_eq!(counter(&steerer, "pv_page_failures"), failures);
     assert!(
         registered >= 4 && answered == registered,
         "{registered}, {answered}"
@@ -170,7 +170,7 @@ fn offers_are_kept_apart() {
     // A page that is misaligned, an offer that says nothing, pages that there are none of.
     say(OFFER, 0, at + 128, 1);
     say(OFFER, 0, at, 0);
-    for page in [abi::UNSPIN_HINT_PAGES_MAX.into(), u64::from(u32::MAX)] {
+    for page in [abi::UNSPIN_PV_PAGES_MAX.into(), u64::from(u32::MAX)] {
         say(OFFER, page, at, 1);
         say(RETURN, page, at, 1);
     }
@@ -194,14 +194,14 @@ fn offers_are_kept_apart() {
     assert!(owners().iter().all(|owner| *owner == 0));
 }
 
-/// Who takes every page harms nobody: the next VM's hints lie where they always have.
+/// Who takes every page harms nobody: the next VM's pv pages lie where they always have.
 fn all_taken_leaves_guests_their_own() {
-    for page in 0..u64::from(abi::UNSPIN_HINT_PAGES_MAX) {
+    for page in 0..u64::from(abi::UNSPIN_PV_PAGES_MAX) {
         say(abi::UNSPIN_PRCTL_OFFER_PAGE, page, 4096 * (page + 1), 1);
     }
     let options = with_pages();
     let report = run_with(&options, 20, vec![mapped(2)]);
-    let pages = options.hint_pages.expect("set above");
+    let pages = options.pv_pages.expect("set above");
     let (registered, answered) = registered(&report);
     assert!(pages.missed() == 1 && answered == registered && answered >= 2);
 }
@@ -213,26 +213,29 @@ pub fn pages_outlive_their_scheduler() {
     thread::scope(|scope| {
         let run = scope.spawn(|| run_with(&options, 12_000, vec![mapped(4)]));
         thread::sleep(Duration::from_millis(300));
-        assert_eq!(counter(&first, "hints_in_map"), 4);
+        assert_eq!(counter(&first, "pv_pages_in_map"), 4);
         drop(first);
         thread::sleep(Duration::from_millis(100));
         let second = steer("loan", |_| ());
         thread::sleep(Duration::from_millis(2_000));
         assert_eq!(
-            (counter(&second, "hints"), counter(&second, "hints_in_map")),
+            (
+                counter(&second, "pv_pages"),
+                counter(&second, "pv_pages_in_map")
+            ),
             (4, 0)
         );
         assert!(counter(&second, "given_back") > 0);
         let other = run_with(&with_pages(), 100, vec![mapped(2)]);
         let (registered, answered) = registered(&other);
-        assert!(answered == registered && counter(&second, "hints_in_map") == 2);
+        assert!(answered == registered && counter(&second, "pv_pages_in_map") == 2);
         run.join().expect("the VM runs to its end");
         still_there(&second);
-        assert_eq!(counter(&second, "hint_failures"), 0);
+        assert_eq!(counter(&second, "pv_page_failures"), 0);
     });
 }
 
-/// Where BPF may write no memory, guests whose hints lie in the map are told, others are not and are steered by looks.
+/// Where BPF may write no memory, guests whose pv pages lie in the map are told, others are not and are steered by looks.
 pub fn a_locked_down_host_tells_guests_in_the_map() {
     const SECURITY: &str = "/sys/kernel/security";
     // SAFETY: constant terminated strings; no data.

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_pages.bpf.h - hints of guests that lie in a map of ours, because their VMM has put pages of it into guest memory
- * (abi/hint_pages.h). No read of them can fail, and no write needs bpf_probe_write_user().
+ * pv_page_map.bpf.h - pv pages of guests that lie in a map of ours, because their VMM has put pages of it into guest memory
+ * (abi/pv_page_map.h). No read of them can fail, and no write needs bpf_probe_write_user().
  *
- * An offer says which page lies at which address of the VMM's process. It is used when the guest registers hints there, and
- * only as long as its page is still that offer's. Whatever becomes of an offer, the hints are also at that address: a guest
+ * An offer says which page lies at which address of the VMM's process. It is used when the guest registers pv pages there, and
+ * only as long as its page is still that offer's. Whatever becomes of an offer, the pv pages are also at that address: a guest
  * whose offer is lost, or was made to a scheduler that has gone, is read and written as any other.
  */
-#ifndef UNSPIN_BPF_STEER_PAGES_H
-#define UNSPIN_BPF_STEER_PAGES_H
+#ifndef UNSPIN_BPF_PV_PAGE_MAP_H
+#define UNSPIN_BPF_PV_PAGE_MAP_H
 
 #include "steer_threads.bpf.h"
 
-#include "../abi/hint_pages.h"
+#include "../abi/pv_page_map.h"
 
 #ifdef UNSPIN_STEER_DRY
-/* A dry run takes no offers: hints are read where the guest has them. */
-static __always_inline struct unspin_hint *hint_in_map(const struct task_context *task)
+/* A dry run takes no offers: pv pages are read where the guest has them. */
+static __always_inline struct unspin_pv_page *pv_page_in_map(const struct task_context *task)
 {
 	return NULL;
 }
@@ -24,16 +24,16 @@ static __always_inline struct unspin_hint *hint_in_map(const struct task_context
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNSPIN_HINT_PAGES_MAX *UNSPIN_HINTS_PER_PAGE);
+	__uint(max_entries, UNSPIN_PV_PAGES_MAX *UNSPIN_PV_STRUCTS_PER_PAGE);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
-	__type(value, struct unspin_hint);
+	__type(value, struct unspin_pv_page);
 } guest_pages SEC(".maps");
 
 /* By page: the offer that has it, its process in the upper half and its nonce in the lower; 0: nobody's. VMMs read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, UNSPIN_HINT_PAGES_MAX);
+	__uint(max_entries, UNSPIN_PV_PAGES_MAX);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, u64);
@@ -52,19 +52,19 @@ struct offer {
 
 /*
  * Those of processes that have ended stay until they make room: should a process get such a one's number and address and offer
- * nothing itself, its guest's hints are looked for in a page that nobody has, and found without a magic.
+ * nothing itself, its guest's pv pages are looked for in a page that nobody has, and found without a magic.
  */
 struct {
 	__uint(type, STEER_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4 * UNSPIN_HINT_PAGES_MAX);
+	__uint(max_entries, 4 * UNSPIN_PV_PAGES_MAX);
 	__type(key, struct offer_place);
 	__type(value, struct offer);
 } offers SEC(".maps");
 
-/* The hints of a vCPU's guest, if they are in the map; NULL: they are not, or the page was returned. */
-static __always_inline struct unspin_hint *hint_in_map(const struct task_context *task)
+/* The pv pages of a vCPU's guest, if they are in the map; NULL: they are not, or the page was returned. */
+static __always_inline struct unspin_pv_page *pv_page_in_map(const struct task_context *task)
 {
-	u32 slot = task->slot, page = slot / UNSPIN_HINTS_PER_PAGE;
+	u32 slot = task->slot, page = slot / UNSPIN_PV_STRUCTS_PER_PAGE;
 	u64 *owner;
 
 	if (!task->offer)
@@ -76,11 +76,11 @@ static __always_inline struct unspin_hint *hint_in_map(const struct task_context
 
 static __always_inline void place_of(struct offer_place *place, u64 host_address)
 {
-	place->host_page = host_address / UNSPIN_HINT_PAGE_BYTES;
+	place->host_page = host_address / UNSPIN_PV_PAGE_BYTES;
 	place->process = bpf_get_current_pid_tgid() >> 32;
 }
 
-/* The current thread's guest has registered its hints, which lie at task->hint: in the map, if its VMM says so. */
+/* The current thread's guest has registered its pv pages, which lie at task->pv page: in the map, if its VMM says so. */
 static __always_inline void find_offer(struct task_context *task)
 {
 	struct offer_place place;
@@ -89,16 +89,16 @@ static __always_inline void find_offer(struct task_context *task)
 
 	task->offer = 0;
 	/* A struct that does not lie where the map has one cannot be the map's. */
-	if (!task->hint || task->hint % sizeof(struct unspin_hint))
+	if (!task->pv_page || task->pv_page % sizeof(struct unspin_pv_page))
 		return;
-	place_of(&place, task->hint);
+	place_of(&place, task->pv_page);
 	offer = bpf_map_lookup_elem(&offers, &place);
 	if (!offer)
 		return;
-	task->slot =
-		offer->page * UNSPIN_HINTS_PER_PAGE + task->hint % UNSPIN_HINT_PAGE_BYTES / sizeof(struct unspin_hint);
+	task->slot = offer->page * UNSPIN_PV_STRUCTS_PER_PAGE +
+		     task->pv_page % UNSPIN_PV_PAGE_BYTES / sizeof(struct unspin_pv_page);
 	task->offer = offer->owner;
-	count(unspin_steer_hints_in_map, !had);
+	count(unspin_steer_pv_pages_in_map, !had);
 }
 
 /* The current process has that page from now on, and says that it lies at that address, unless a process that exists has it. */
@@ -108,7 +108,7 @@ static __always_inline void offer_page(u32 page, u64 host_address, u32 nonce)
 	struct offer_place place;
 	struct offer offer;
 
-	if (!owner || !nonce || host_address % UNSPIN_HINT_PAGE_BYTES)
+	if (!owner || !nonce || host_address % UNSPIN_PV_PAGE_BYTES)
 		return;
 	had = *owner;
 	if (had && is_alive(had >> 32))
@@ -135,7 +135,7 @@ static __always_inline void return_page(u32 page, u64 host_address)
 }
 
 /*
- * Any process may: a page that it cannot map is of no use to it, and if it takes them all the VMs that come next have their hints
+ * Any process may: a page that it cannot map is of no use to it, and if it takes them all the VMs that come next have their pv pages
  * in memory of their own.
  */
 SEC("fentry/__x64_sys_prctl")

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_unhinted.bpf.h - the fact `critical` of a guest that registered no hint page: by its kernel's own counts, or
+ * critical_unsaid.bpf.h - the fact `critical` of a guest that registered no pv page: by its kernel's own counts, or
  * else by its instruction pointer. And of a thread that counts in a page of its own.
  */
-#ifndef UNSPIN_BPF_STEER_UNHINTED_H
-#define UNSPIN_BPF_STEER_UNHINTED_H
+#ifndef UNSPIN_BPF_CRITICAL_UNSAID_H
+#define UNSPIN_BPF_CRITICAL_UNSAID_H
 
 #include "steer_counts.bpf.h"
 #include "steer_sections.bpf.h"
 
 /* Counts are read while the vCPU's thread is current only: then their addresses mean what its VMM's process has there. */
-static __always_inline struct unspin_fact critical_unhinted(struct task_struct *p, const struct task_context *task)
+static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p, const struct task_context *task)
 {
-	struct unspin_hint *page = page_of(p, task);
+	struct unspin_pv_page *page = page_of(p, task);
 	s64 critical;
 
 	if (page)

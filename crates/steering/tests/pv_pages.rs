@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a directed yield as a hint is followed, and what the debooster adds.
+//! When a directed yield as a pv page is followed, and what the debooster adds.
 
 mod common;
 
 use common::{facts, seen};
-use unspin_steering::{Decision, Facts, Memory, Policies, UNSPIN_NO, UNSPIN_YES, hint_is_followed};
+use unspin_steering::{
+    Decision, Facts, Memory, Policies, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed,
+};
 
 /// The answer when the candidate is so far ahead of a spinner of its queue, and of its cgroup or not.
 fn ahead(names: &str, ahead_ns: u64, same_group: u32) -> Decision {
@@ -20,7 +22,7 @@ fn ahead(names: &str, ahead_ns: u64, same_group: u32) -> Decision {
 }
 
 fn raised(decision: Decision) -> u32 {
-    let Decision::Hint {
+    let Decision::YieldBuddy {
         raise_ns,
         credit_ns: 0,
         ..
@@ -43,12 +45,12 @@ fn up_to_the_threshold_and_from_before_the_first() {
         (1_000, u64::MAX, false),
     ] {
         assert_eq!(
-            hint_is_followed(candidate, first, 1_000),
+            yield_buddy_is_followed(candidate, first, 1_000),
             followed,
             "{candidate}, {first}"
         );
     }
-    assert!(hint_is_followed(5, 5, 0) && !hint_is_followed(6, 5, 0));
+    assert!(yield_buddy_is_followed(5, 5, 0) && !yield_buddy_is_followed(6, 5, 0));
 }
 
 #[test]
@@ -63,12 +65,12 @@ fn the_debooster_takes_a_spinner_to_the_threshold_and_no_further() {
     assert_eq!(raised(ahead("debooster=1ms", 4_000_000, UNSPIN_NO)), 0);
     let ancestor = ahead("debooster-ancestor=1ms", 4_000_000, UNSPIN_NO);
     assert_eq!(raised(ancestor), 3_000_000);
-    assert_eq!(raised(ahead("yield-hint=1ms", 4_000_000, UNSPIN_YES)), 0);
+    assert_eq!(raised(ahead("yield-buddy=1ms", 4_000_000, UNSPIN_YES)), 0);
 }
 
 #[test]
-fn nobody_is_hinted_at_who_runs() {
-    for name in ["yield-hint", "debooster", "debooster-ancestor"] {
+fn a_running_vcpu_is_no_yield_buddy() {
+    for name in ["yield-buddy", "debooster", "debooster-ancestor"] {
         let mut facts = facts();
         facts.candidate.descheduled = seen(0);
         let policies: Policies = name.parse().expect("a policy");

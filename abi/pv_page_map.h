@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * hint_pages.h - how a VMM gives its guest pages of steer's map `guest_pages` as memory, for the hints of hint.h to lie in: then
+ * pv_pages.h - how a VMM gives its guest pages of steer's map `guest_pages` as memory, for the pv pages of pv_page.h to lie in: then
  * the scheduler reads and writes them as memory of its own, also where a kernel that is locked down lets BPF write no other.
  *
- * The guest knows nothing of it, and registers its hints as ever. The VMM, before the guest runs:
+ * The guest knows nothing of it, and registers its pv pages as ever. The VMM, before the guest runs:
  *  1. offers a page to one of its own addresses by prctl(UNSPIN_PRCTL_OFFER_PAGE, number, address, nonce), an option that the
  *     kernel does not know, which answers EINVAL;
  *  2. has it if the lower half of `guest_owners`[number] is the nonce, a random number above 0; else it tries the next number;
@@ -15,17 +15,18 @@
  * Who can open the map can write all pages: the host's VMMs trust one another, and guests see the page of their own VM only. An
  * address is a claim: a VMM that has mapped something else there misleads the scheduler about its own VM, and about no other.
  */
-#ifndef UNSPIN_ABI_HINT_PAGES_H
-#define UNSPIN_ABI_HINT_PAGES_H
+#ifndef UNSPIN_ABI_PV_PAGE_MAP_H
+#define UNSPIN_ABI_PV_PAGE_MAP_H
 
-#include "hint.h"
+#include "pv_page.h"
 
-#define UNSPIN_HINT_PAGE_BYTES 4096u
-#define UNSPIN_HINTS_PER_PAGE 32u
-_Static_assert(UNSPIN_HINTS_PER_PAGE * sizeof(struct unspin_hint) == UNSPIN_HINT_PAGE_BYTES, "hints fill their page");
+#define UNSPIN_PV_PAGE_BYTES 4096u
+#define UNSPIN_PV_STRUCTS_PER_PAGE 32u
+_Static_assert(UNSPIN_PV_STRUCTS_PER_PAGE * sizeof(struct unspin_pv_page) == UNSPIN_PV_PAGE_BYTES,
+	       "pv_page fill their page");
 
 /* Pages of `guest_pages`, and so VMs of 32 vCPUs: 1 MiB. */
-#define UNSPIN_HINT_PAGES_MAX 256u
+#define UNSPIN_PV_PAGES_MAX 256u
 
 #define UNSPIN_PRCTL_OFFER_PAGE 0x554e0002u
 #define UNSPIN_PRCTL_RETURN_PAGE 0x554e0003u

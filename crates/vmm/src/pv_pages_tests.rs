@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Files in memory stand for the maps. Who answers offers is a scheduler: crates/agent/tests/steerer/hint_pages.rs.
+//! Files in memory stand for the maps. Who answers offers is a scheduler: crates/agent/tests/steerer/pv_pages.rs.
 use std::{
     fs::File,
     os::{fd::FromRawFd, unix::fs::FileExt},
@@ -18,11 +18,11 @@ fn file(bytes: usize) -> File {
     file
 }
 
-fn maps() -> (Arc<HintPages>, File) {
+fn maps() -> (Arc<PvPages>, File) {
     let pages = file(OWNERS * PAGE_BYTES);
     let copy = pages.try_clone().expect("a descriptor is left");
     let owners = file(OWNERS * size_of::<u64>()).into();
-    let of = HintPages::new(pages.into(), &owners).expect("it can be mapped");
+    let of = PvPages::new(pages.into(), &owners).expect("it can be mapped");
     (Arc::new(of), copy)
 }
 
@@ -49,13 +49,13 @@ fn read(at: *mut libc::c_void) -> u8 {
 }
 
 #[test]
-fn every_vcpu_has_its_hint_in_a_page() {
+fn every_vcpu_has_its_pv_page_in_a_page() {
     assert_eq!([1, 32, 33, 64].map(pages_of), [1, 1, 2, 2]);
     let bytes = pages_of(abi::UNSPIN_GUEST_VCPUS_MAX) * PAGE_BYTES;
     // Nothing else lies there (abi/guest.h).
-    assert!(abi::UNSPIN_GUEST_HINTS as usize + bytes <= abi::UNSPIN_GUEST_IMAGE as usize);
+    assert!(abi::UNSPIN_GUEST_PV_PAGE as usize + bytes <= abi::UNSPIN_GUEST_IMAGE as usize);
     let statistics = abi::UNSPIN_GUEST_VCPUS_MAX * abi::UNSPIN_GUEST_STATISTICS_STRIDE;
-    assert!(abi::UNSPIN_GUEST_HINTS >= abi::UNSPIN_GUEST_STATISTICS + statistics);
+    assert!(abi::UNSPIN_GUEST_PV_PAGE >= abi::UNSPIN_GUEST_STATISTICS + statistics);
 }
 
 #[test]

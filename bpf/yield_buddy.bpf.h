@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_hint.bpf.h - a directed yield as a hint (policy/yield_hint.h): the candidate begins a turn of its own, out of the
+ * yield_buddy.bpf.h - a directed yield as a pv page (policy/yield_buddy.h): the candidate begins a turn of its own, out of the
  * order of virtual times, unless that is too unfair.
  *
- * The yielder is charged for what it ran only when it leaves its CPU, so whether the hint is followed is seen there, in
+ * The yielder is charged for what it ran only when it leaves its CPU, so whether the pv page is followed is seen there, in
  * ops.dispatch. As on the fair class up to Linux 6.5, who yields is passed over while somebody else is not too far ahead
  * (the "skip buddy" of pick_next_entity()), and otherwise goes on: the scheduler mismatch of VEE'21.
  */
-#ifndef UNSPIN_BPF_STEER_HINT_H
-#define UNSPIN_BPF_STEER_HINT_H
+#ifndef UNSPIN_BPF_YIELD_BUDDY_H
+#define UNSPIN_BPF_YIELD_BUDDY_H
 
 #include "steer_guests.bpf.h"
 
@@ -46,17 +46,17 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 }
 
 /* That thread shall be next here, with a turn of its own. */
-static __always_inline void hint(struct cpu_context *here, struct task_context *yielder, u32 to,
-				 struct unspin_decision decision, u64 now_ns)
+static __always_inline void pv_page(struct cpu_context *here, struct task_context *yielder, u32 to,
+				    struct unspin_decision decision, u64 now_ns)
 {
-	count(unspin_steer_hinted, 1);
+	count(unspin_steer_yield_buddies, 1);
 	if (decision.raise_ns)
 		count(unspin_steer_deboosted, 1);
 	yielder->vtime_ns += decision.raise_ns;
 	here->next = to;
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
-	here->next_hinted = 1;
+	here->next_is_buddy = 1;
 	here->next_threshold_ns = decision.budget_ns;
 	here->next_credit_ns = decision.credit_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
@@ -73,8 +73,8 @@ static __always_inline bool make_next(struct cpu_context *here, struct task_stru
 		count(unspin_steer_given_back, 1);
 	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
 		pass_on(here, from, yielder, to, decision, now_ns);
-	else if (decision.action == UNSPIN_HINT)
-		hint(here, yielder, to, decision, now_ns);
+	else if (decision.action == UNSPIN_YIELD_BUDDY)
+		pv_page(here, yielder, to, decision, now_ns);
 	else
 		return false;
 	yielder->yielded_ns = now_ns;
@@ -111,11 +111,11 @@ static __always_inline void place(s32 cpu, struct task_struct *p, struct task_co
 }
 
 /*
- * The candidate of a hint, wherever it waits, comes to this CPU to begin a turn of its own; if that is too unfair it stays in
+ * The candidate of a pv page, wherever it waits, comes to this CPU to begin a turn of its own; if that is too unfair it stays in
  * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
  */
-static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struct task_struct *p,
-					struct task_context *task, struct task_context *yielder)
+static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here, struct task_struct *p,
+					       struct task_context *task, struct task_context *yielder)
 {
 	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
 	u64 position_ns = vtime_ns + offset_of(task->home);
@@ -124,12 +124,12 @@ static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struc
 	if (before(position_ns, waits_ns)) /* credited just now */
 		waits_ns = position_ns;
 	first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
-	if (!hint_is_followed(position_ns, first_ns, here->next_threshold_ns)) {
+	if (!yield_buddy_is_followed(position_ns, first_ns, here->next_threshold_ns)) {
 		if (here->next_credit_ns)
 			place(cpu, p, task, vtime_ns);
-		count(unspin_steer_hint_too_unfair, 1);
+		count(unspin_steer_yield_buddy_too_unfair, 1);
 		if (yielder)
-			yielder->yielding = hint_is_followed(waits_ns, first_ns, here->next_threshold_ns);
+			yielder->yielding = yield_buddy_is_followed(waits_ns, first_ns, here->next_threshold_ns);
 		return false;
 	}
 	if (!fetch(cpu, p, task, slice_of(task))) {
@@ -137,7 +137,7 @@ static __always_inline bool follow_hint(s32 cpu, struct cpu_context *here, struc
 		return false;
 	}
 	task->vtime_ns = vtime_ns;
-	count(unspin_steer_hint_followed, 1);
+	count(unspin_steer_yield_buddy_followed, 1);
 	return true;
 }
 

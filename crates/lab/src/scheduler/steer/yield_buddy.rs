@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A directed yield as a hint, as bpf/steer_hint.bpf.h carries it out.
+//! A directed yield as a yield_buddy, as bpf/yield_buddy.bpf.h carries it out.
 
 use std::collections::BTreeSet;
 
-use unspin_steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, hint_is_followed};
+use unspin_steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed};
 
 use super::{Key, Steer};
 use crate::ids::{Cpu, Task};
 
-/// A directed yield as a hint (`policy/yield_hint.h`).
+/// A directed yield as a yield_buddy (`policy/yield_buddy.h`).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Hint {
+pub(super) struct YieldBuddy {
     yielder: Task,
     candidate: Task,
     threshold_ns: u32,
@@ -45,7 +45,7 @@ impl Steer {
 
     /// The candidate is to begin a turn of its own there next, unless it is further than the threshold from whoever would be
     /// next otherwise; the virtual time of who runs there goes up before that, and the candidate's down.
-    pub fn hint(
+    pub fn yield_buddy(
         &mut self,
         cpu: Cpu,
         candidate: Task,
@@ -57,7 +57,7 @@ impl Steer {
             return false;
         };
         self.tasks[yielder.index()].vtime_ns += i64::from(raise_ns);
-        self.cpus[cpu.index()].hint = Some(Hint {
+        self.cpus[cpu.index()].yield_buddy = Some(YieldBuddy {
             yielder,
             candidate,
             threshold_ns,
@@ -83,37 +83,37 @@ impl Steer {
         heads.min_by_key(|task| self.position_ns(*task))
     }
 
-    /// Who runs next for a hint: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a hint.
-    /// `follow_hint()` of bpf/steer_hint.bpf.h. The yielder waits in its queue by now, if it is runnable.
-    pub(super) fn follow_hint(&mut self, cpu: Cpu, hint: Hint) -> Option<Task> {
-        let candidate = &self.tasks[hint.candidate.index()];
+    /// Who runs next for a yield_buddy: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a yield_buddy.
+    /// `follow_yield_buddy()` of bpf/yield_buddy.bpf.h. The yielder waits in its queue by now, if it is runnable.
+    pub(super) fn follow_yield_buddy(&mut self, cpu: Cpu, yield_buddy: YieldBuddy) -> Option<Task> {
+        let candidate = &self.tasks[yield_buddy.candidate.index()];
         if !candidate.queued || !candidate.allowed.contains(cpu) {
             return None;
         }
         let home = candidate.home;
-        self.take_from_queue(hint.candidate);
-        let entity = &mut self.tasks[hint.candidate.index()];
-        entity.vtime_ns -= i64::from(hint.credit_ns);
+        self.take_from_queue(yield_buddy.candidate);
+        let entity = &mut self.tasks[yield_buddy.candidate.index()];
+        entity.vtime_ns -= i64::from(yield_buddy.credit_ns);
         entity.queued = true;
-        let key = (entity.vtime_ns, hint.candidate.0);
+        let key = (entity.vtime_ns, yield_buddy.candidate.0);
         match home {
             None => self.shared.insert(key),
             Some(cpu) => self.own[cpu.index()].insert(key),
         };
-        let others = self.first_but(cpu, hint.yielder)?;
-        let yielder = &self.tasks[hint.yielder.index()];
+        let others = self.first_but(cpu, yield_buddy.yielder)?;
+        let yielder = &self.tasks[yield_buddy.yielder.index()];
         let yielder_continues =
-            yielder.queued && self.position_ns(hint.yielder) < self.position_ns(others);
+            yielder.queued && self.position_ns(yield_buddy.yielder) < self.position_ns(others);
         let first = if yielder_continues {
-            hint.yielder
+            yield_buddy.yielder
         } else {
             others
         };
         let follows = |task| {
             let (task_ns, first_ns) = (self.position_ns(task), self.position_ns(first));
-            hint_is_followed(task_ns as u64, first_ns as u64, hint.threshold_ns)
+            yield_buddy_is_followed(task_ns as u64, first_ns as u64, yield_buddy.threshold_ns)
         };
-        [hint.candidate, others]
+        [yield_buddy.candidate, others]
             .into_iter()
             .find(|task| follows(*task))
     }
@@ -146,7 +146,7 @@ mod tests {
         steer
     }
 
-    /// Who runs after a hint at that time.
+    /// Who runs after a yield_buddy at that time.
     fn after(steer: &mut Steer, now_ns: u64) -> Option<Task> {
         steer.put_previous(now_ns, CPU, true);
         steer.pick_next(now_ns, CPU)
@@ -180,11 +180,11 @@ mod tests {
     }
 
     #[test]
-    fn a_hint_is_followed_unless_it_is_too_unfair() {
+    fn a_yield_buddy_runs_unless_it_is_too_unfair() {
         // 2.8 ms ahead of a spinner that ran 0.1 ms more.
         for (threshold_ns, next) in [(2_600_000, Task(0)), (2_700_000, Task(1))] {
             let (mut steer, now_ns) = spinner_has_run_less();
-            assert!(steer.hint(CPU, Task(1), threshold_ns, 0, 0));
+            assert!(steer.yield_buddy(CPU, Task(1), threshold_ns, 0, 0));
             assert_eq!(
                 after(&mut steer, now_ns + MS / 10),
                 Some(next),
@@ -197,7 +197,7 @@ mod tests {
     fn who_is_raised_or_whose_candidate_is_credited_is_not_next() {
         for (raise_ns, credit_ns) in [(2_700_000, 0), (0, 2_700_000)] {
             let (mut steer, now_ns) = spinner_has_run_less();
-            assert!(steer.hint(CPU, Task(1), 0, raise_ns, credit_ns));
+            assert!(steer.yield_buddy(CPU, Task(1), 0, raise_ns, credit_ns));
             assert_eq!(after(&mut steer, now_ns + MS / 10), Some(Task(1)));
             let order = steer.order(now_ns + MS / 10, CPU, Task(0));
             assert_eq!(order.candidate_vtime, order.self_vtime, "it stays so");
@@ -211,14 +211,14 @@ mod tests {
         assert_eq!(after(&mut steer, 4 * MS), Some(Task(2)));
         assert_eq!(after(&mut steer, 6 * MS), Some(Task(0)));
         // Task 0 has run 1 ms, task 2 2 ms and the candidate 3 ms.
-        assert!(steer.hint(CPU, Task(1), 1_500_000, 0, 0));
+        assert!(steer.yield_buddy(CPU, Task(1), 1_500_000, 0, 0));
         assert_eq!(after(&mut steer, 6 * MS), Some(Task(2)));
     }
 
     #[test]
-    fn who_is_hinted_at_pays_for_its_own_turn() {
+    fn a_yield_buddy_pays_for_its_own_turn() {
         let mut steer = one_cpu(2, false);
-        assert!(steer.hint(CPU, Task(1), u32::MAX, 0, 0));
+        assert!(steer.yield_buddy(CPU, Task(1), u32::MAX, 0, 0));
         assert_eq!(after(&mut steer, MS), Some(Task(1)));
         assert_eq!(steer.borrower_on(CPU), None);
         assert_eq!(steer.slice_left_ns(MS, CPU), 3 * MS);

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the hints of `unspin bench threads` come from: the best that this host allows, or what was asked for.
+//! Where the run_states of `unspin bench threads` come from: the best that this host allows, or what was asked for.
 
-use unspin_agent::{ThreadHints, ThreadPages};
-use unspin_bench::table::{GrantPages, HintPage, Hints, RseqOffers, rseq_offers};
+use unspin_agent::{ThreadPages, ThreadRunStates};
+use unspin_bench::table::{GrantPages, RseqOffers, RunStatePage, RunStates, rseq_offers};
 
-use crate::{arguments::HintSource, failure::Failure};
+use crate::{arguments::RunStateSource, failure::Failure};
 
 /// The page of the BPF program, as the locks see it.
-struct Page(ThreadHints);
+struct Page(ThreadRunStates);
 
-// SAFETY: the map stays mapped, at one place and length, until ThreadHints is dropped.
-unsafe impl HintPage for Page {
-    fn first(&self) -> *const unspin_abi::unspin_thread_hint {
+// SAFETY: the map stays mapped, at one place and length, until ThreadRunStates is dropped.
+unsafe impl RunStatePage for Page {
+    fn first(&self) -> *const unspin_abi::unspin_thread_run_state {
         self.0.first()
     }
 
     fn len(&self) -> u32 {
-        unspin_abi::UNSPIN_THREAD_HINTS_MAX
+        unspin_abi::UNSPIN_THREADS_MAX
     }
 
     fn register_this_thread(&self, number: u32) -> std::io::Result<()> {
@@ -30,7 +30,7 @@ pub struct Grants(ThreadPages);
 
 // SAFETY: the map stays mapped, at one place and length, until ThreadPages is dropped.
 unsafe impl GrantPages for Grants {
-    fn first(&self) -> *mut unspin_abi::unspin_hint {
+    fn first(&self) -> *mut unspin_abi::unspin_pv_page {
         self.0.first()
     }
 }
@@ -48,7 +48,7 @@ impl Grants {
 }
 
 /// What was chosen.
-pub struct HintChoice {
+pub struct RunStateChoice {
     /// What rseq offers here.
     pub offers: RseqOffers,
     page: Option<Page>,
@@ -57,54 +57,55 @@ pub struct HintChoice {
     refused: Option<String>,
 }
 
-impl HintChoice {
+impl RunStateChoice {
     /// Takes what is asked for.
     ///
     /// # Errors
     /// When that is not to be had.
-    pub fn make(source: HintSource) -> Result<HintChoice, Failure> {
+    pub fn make(source: RunStateSource) -> Result<RunStateChoice, Failure> {
         let offers = rseq_offers();
-        let mut choice = HintChoice {
+        let mut choice = RunStateChoice {
             offers,
             page: None,
             rseq: false,
             refused: None,
         };
-        if matches!(source, HintSource::Best | HintSource::Bpf) {
-            match ThreadHints::attach() {
-                Ok(hints) => choice.page = Some(Page(hints)),
-                Err(error) if source == HintSource::Bpf => {
+        if matches!(source, RunStateSource::Best | RunStateSource::Bpf) {
+            match ThreadRunStates::attach() {
+                Ok(run_states) => choice.page = Some(Page(run_states)),
+                Err(error) if source == RunStateSource::Bpf => {
                     return Err(Failure::Failed(
-                        anyhow::Error::new(error).context("--hints bpf"),
+                        anyhow::Error::new(error).context("--run_states bpf"),
                     ));
                 }
                 Err(error) => choice.refused = Some(first_line(&error.to_string())),
             }
         }
         choice.rseq = offers.area
-            && (source == HintSource::Rseq
-                || (source == HintSource::Best && choice.page.is_none()));
-        if source == HintSource::Rseq && !offers.area {
-            let message = "--hints rseq: this kernel or C library has no restartable sequences";
+            && (source == RunStateSource::Rseq
+                || (source == RunStateSource::Best && choice.page.is_none()));
+        if source == RunStateSource::Rseq && !offers.area {
+            let message =
+                "--run_states rseq: this kernel or C library has no restartable sequences";
             return Err(Failure::Usage(message.into()));
         }
         Ok(choice)
     }
 
     /// As the locks take it.
-    pub fn hints(&self) -> Hints<'_> {
+    pub fn run_states(&self) -> RunStates<'_> {
         match &self.page {
-            Some(page) => Hints::Page(page),
-            None if self.rseq => Hints::Rseq,
-            None => Hints::None,
+            Some(page) => RunStates::Page(page),
+            None if self.rseq => RunStates::Rseq,
+            None => RunStates::None,
         }
     }
 
     /// For the output.
     pub fn said(&self) -> String {
         match &self.refused {
-            Some(why) => format!("{} (no BPF: {why})", self.hints().name()),
-            None => self.hints().name().to_owned(),
+            Some(why) => format!("{} (no BPF: {why})", self.run_states().name()),
+            None => self.run_states().name().to_owned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hints.bpf.h - what a guest that cooperates says in its hint page (abi/hint.h).
+ * pv_pages.bpf.h - what a guest that cooperates says in its pv page (abi/pv_page.h).
  *
  * A vCPU names a guest-physical address once; KVM's memory slots say where that lies in the VMM's address space, and there it
  * is read while the vCPU's thread is current, with page faults off.
@@ -13,13 +13,13 @@
  * Reads: slots through READ(), which leaves zeroes where it fails, on the vCPU's thread and below kvm->srcu (vcpu_run()), so
  * they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
  */
-#ifndef UNSPIN_BPF_HINTS_H
-#define UNSPIN_BPF_HINTS_H
+#ifndef UNSPIN_BPF_PV_PAGES_H
+#define UNSPIN_BPF_PV_PAGES_H
 
 #include "emit.bpf.h"
 #include "guest_exit.bpf.h"
 
-#include "../abi/hint.h"
+#include "../abi/pv_page.h"
 
 #define GUEST_PAGE_SHIFT 12
 #define GUEST_PAGE_BYTES (1ull << GUEST_PAGE_SHIFT)
@@ -60,7 +60,7 @@ static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 address)
 }
 
 /* The current vCPU has asked for the struct at that guest-physical address to be read from now on. */
-static __always_inline void register_hint(struct unspin_observed_thread *thread, u64 address)
+static __always_inline void register_pv_page(struct unspin_observed_thread *thread, u64 address)
 {
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)thread->vcpu_pointer;
 	u64 rip;
@@ -69,39 +69,39 @@ static __always_inline void register_hint(struct unspin_observed_thread *thread,
 		return;
 	if (read_place(vcpu, thread->isa, &rip) == UNSPIN_MODE_USER)
 		return;
-	thread->hint_address = 0; /* what cannot be read takes the place of what could */
-	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_hint))
-		thread->hint_address = host_address(vcpu, address);
+	thread->pv_page_address = 0; /* what cannot be read takes the place of what could */
+	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_pv_page))
+		thread->pv_page_address = host_address(vcpu, address);
 }
 
-/* The arguments of a hint's event. */
-struct hint_words {
+/* The arguments of a pv page's event. */
+struct pv_page_words {
 	u64 what, about, asked_tsc;
 };
 
 /* What the page says now, if it can be read. `thread` is the current task's, or its memory would be another's. */
-static __always_inline bool read_hint(const struct unspin_observed_thread *thread, struct hint_words *words)
+static __always_inline bool read_pv_page(const struct unspin_observed_thread *thread, struct pv_page_words *words)
 {
-	struct unspin_hint hint;
+	struct unspin_pv_page pv_page;
 
-	if (!wants(UNSPIN_EVENT_HINT) || !thread->hint_address)
+	if (!wants(UNSPIN_EVENT_PV_PAGE) || !thread->pv_page_address)
 		return 0;
-	if (bpf_probe_read_user(&hint, __builtin_offsetof(struct unspin_hint, borrowed),
-				(void *)thread->hint_address) ||
-	    hint.magic != UNSPIN_HINT_MAGIC)
+	if (bpf_probe_read_user(&pv_page, __builtin_offsetof(struct unspin_pv_page, borrowed),
+				(void *)thread->pv_page_address) ||
+	    pv_page.magic != UNSPIN_PV_PAGE_MAGIC)
 		return 0;
-	words->what = at_most(hint.critical, 255) << UNSPIN_HINT_CRITICAL_SHIFT |
-		      at_most(hint.holding, 255) << UNSPIN_HINT_HOLDING_SHIFT |
-		      at_most(hint.waiting, 255) << UNSPIN_HINT_WAITING_SHIFT;
-	words->about = hint.waiting == UNSPIN_HINT_WAITS_FOR_ANSWERS ? hint.targets : hint.lock;
-	words->asked_tsc = hint.asked_tsc;
+	words->what = at_most(pv_page.critical, 255) << UNSPIN_PV_PAGE_CRITICAL_SHIFT |
+		      at_most(pv_page.holding, 255) << UNSPIN_PV_PAGE_HOLDING_SHIFT |
+		      at_most(pv_page.waiting, 255) << UNSPIN_PV_PAGE_WAITING_SHIFT;
+	words->about = pv_page.waiting == UNSPIN_PV_PAGE_WAITS_FOR_ANSWERS ? pv_page.targets : pv_page.lock;
+	words->asked_tsc = pv_page.asked_tsc;
 	return 1;
 }
 
-static __always_inline void fill_hint(struct unspin_event *event, const struct unspin_observed_thread *thread,
-				      u64 now_ns, const struct hint_words *words)
+static __always_inline void fill_pv_page(struct unspin_event *event, const struct unspin_observed_thread *thread,
+					 u64 now_ns, const struct pv_page_words *words)
 {
-	fill(event, thread, UNSPIN_EVENT_HINT, now_ns, words->what, words->about, words->asked_tsc);
+	fill(event, thread, UNSPIN_EVENT_PV_PAGE, now_ns, words->what, words->about, words->asked_tsc);
 }
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests say in their hint pages, against what they must have been doing.
+//! What guests say in their pv pages, against what they must have been doing.
 
 use std::collections::BTreeMap;
 
@@ -19,29 +19,29 @@ const VCPUS: u32 = 4;
 fn said(arguments: [u64; 3]) -> (u64, u64, u32) {
     let at = |shift| arguments[0] >> shift & 255;
     (
-        at(abi::UNSPIN_HINT_CRITICAL_SHIFT),
-        at(abi::UNSPIN_HINT_HOLDING_SHIFT),
-        at(abi::UNSPIN_HINT_WAITING_SHIFT) as u32,
+        at(abi::UNSPIN_PV_PAGE_CRITICAL_SHIFT),
+        at(abi::UNSPIN_PV_PAGE_HOLDING_SHIFT),
+        at(abi::UNSPIN_PV_PAGE_WAITING_SHIFT) as u32,
     )
 }
 
-/// A hint comes right after its event and fits it.
-pub fn hints_say_what_the_vcpu_was_doing() {
+/// A pv page comes right after its event and fits it.
+pub fn pv_pages_say_what_the_vcpu_was_doing() {
     let talks = Vm {
         shootdown_every_turns: 5,
         user_work: loops(20_000),
         tick_hz: 500,
-        hints: true,
+        pv_page: true,
         ..vm(VCPUS)
     };
     let events = EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
-        .and(EventMask::HINTS);
+        .and(EventMask::PV_PAGES);
     let (report, events, _) = recorded(100, talks, events);
     let (mut at_pause, mut at_switch, mut in_user, mut for_answers) = (0, 0, 0, 0);
     let mut before: BTreeMap<u32, &Event> = BTreeMap::new();
     for event in &events {
-        let What::Hint { arguments } = event.what else {
+        let What::PvPage { arguments } = event.what else {
             before.insert(event.thread, event);
             continue;
         };
@@ -52,7 +52,7 @@ pub fn hints_say_what_the_vcpu_was_doing() {
         match previous.what {
             What::PauseExit { .. } => {
                 at_pause += 1;
-                assert_ne!(waiting, abi::UNSPIN_HINT_NOT_WAITING, "{event:?}");
+                assert_ne!(waiting, abi::UNSPIN_PV_PAGE_NOT_WAITING, "{event:?}");
             }
             What::SwitchOut { mode, .. } => {
                 at_switch += 1;
@@ -61,9 +61,9 @@ pub fn hints_say_what_the_vcpu_was_doing() {
                     assert_eq!((critical, holding, waiting), (0, 0, 0), "{event:?}");
                 }
             }
-            _ => panic!("a hint after {previous:?}"),
+            _ => panic!("a pv_page after {previous:?}"),
         }
-        if waiting == abi::UNSPIN_HINT_WAITS_FOR_ANSWERS {
+        if waiting == abi::UNSPIN_PV_PAGE_WAITS_FOR_ANSWERS {
             for_answers += 1;
             let own = 1 << event.vcpu.expect("a vCPU's");
             assert_eq!(arguments[1], ((1 << VCPUS) - 1) & !own, "{event:?}");

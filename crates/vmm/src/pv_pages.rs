@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages of a scheduler's BPF map in guest memory, for the guest's hints to lie in: the VMM's side of `abi/hint_pages.h`.
+//! Pages of a scheduler's BPF map in guest memory, for the guest's pv pages to lie in: the VMM's side of `abi/pv_page_map.h`.
 use std::{
     io,
     os::fd::{AsRawFd, OwnedFd},
@@ -12,39 +12,39 @@ use std::{
 
 use unspin_abi as abi;
 
-const PAGE_BYTES: usize = abi::UNSPIN_HINT_PAGE_BYTES as usize;
-const OWNERS: usize = abi::UNSPIN_HINT_PAGES_MAX as usize;
+const PAGE_BYTES: usize = abi::UNSPIN_PV_PAGE_BYTES as usize;
+const OWNERS: usize = abi::UNSPIN_PV_PAGES_MAX as usize;
 
-/// What a VM has where its vCPUs' hints lie: so many pages from `UNSPIN_GUEST_HINTS` on.
+/// What a VM has where its vCPUs' pv pages lie: so many pages from `UNSPIN_GUEST_PV_PAGE` on.
 pub fn pages_of(vcpus: u32) -> usize {
-    vcpus.div_ceil(abi::UNSPIN_HINTS_PER_PAGE) as usize
+    vcpus.div_ceil(abi::UNSPIN_PV_STRUCTS_PER_PAGE) as usize
 }
 
 /// The two maps of a running scheduler, open in this process.
 #[derive(Debug)]
-pub struct HintPages {
+pub struct PvPages {
     pages: OwnedFd,
     owners: NonNull<AtomicU64>,
     missed: AtomicU32,
 }
 
 // SAFETY: `owners` is shared memory that is only read, atomically, and mapped until this is dropped.
-unsafe impl Send for HintPages {}
+unsafe impl Send for PvPages {}
 // SAFETY: as above.
-unsafe impl Sync for HintPages {}
+unsafe impl Sync for PvPages {}
 
-impl HintPages {
+impl PvPages {
     /// Of the maps `guest_pages` and `guest_owners`.
     ///
     /// # Errors
     /// When `guest_owners` cannot be mapped.
-    pub fn new(pages: OwnedFd, owners: &OwnedFd) -> io::Result<HintPages> {
+    pub fn new(pages: OwnedFd, owners: &OwnedFd) -> io::Result<PvPages> {
         let (bytes, shared) = (OWNERS * size_of::<u64>(), libc::MAP_SHARED);
         let (owners, read) = (owners.as_raw_fd(), libc::PROT_READ);
         // SAFETY: a new mapping at an address that the kernel chooses.
         let address = unsafe { libc::mmap(ptr::null_mut(), bytes, read, shared, owners, 0) };
         match NonNull::new(address.cast()) {
-            Some(owners) if address != libc::MAP_FAILED => Ok(HintPages {
+            Some(owners) if address != libc::MAP_FAILED => Ok(PvPages {
                 pages,
                 owners,
                 missed: AtomicU32::new(0),
@@ -53,7 +53,7 @@ impl HintPages {
         }
     }
 
-    /// VMs so far whose hints stay in their own memory, because no page was left or the scheduler has gone.
+    /// VMs so far whose pv pages stay in their own memory, because no page was left or the scheduler has gone.
     pub fn missed(&self) -> u32 {
         self.missed.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl HintPages {
     }
 }
 
-impl Drop for HintPages {
+impl Drop for PvPages {
     fn drop(&mut self) {
         // SAFETY: mapped in new() with that length; no reference into it outlives owner().
         unsafe { libc::munmap(self.owners.as_ptr().cast(), OWNERS * size_of::<u64>()) };
@@ -113,7 +113,7 @@ impl Drop for HintPages {
 /// A page of the map that is this process's. Dropped, its place is ordinary memory again and the page anybody's.
 #[derive(Debug)]
 pub struct Page {
-    of: Arc<HintPages>,
+    of: Arc<PvPages>,
     number: usize,
     address: *mut libc::c_void,
 }
@@ -128,7 +128,7 @@ impl Page {
     fn map(&self) -> io::Result<()> {
         let (pages, offset) = (self.of.pages.as_raw_fd(), self.number * PAGE_BYTES);
         self.replace(libc::MAP_SHARED, pages, offset as libc::off_t)?;
-        // SAFETY: the page mapped just now, writable; nobody else uses it (abi/hint_pages.h).
+        // SAFETY: the page mapped just now, writable; nobody else uses it (abi/pv_page_map.h).
         unsafe { ptr::write_bytes(self.address.cast::<u8>(), 0, PAGE_BYTES) };
         Ok(())
     }
@@ -181,5 +181,5 @@ fn nonce() -> io::Result<u32> {
 }
 
 #[cfg(test)]
-#[path = "hint_pages_tests.rs"]
+#[path = "pv_pages_tests.rs"]
 mod tests;

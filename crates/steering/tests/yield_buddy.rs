@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A yield as a hint, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as policies that steer.
+//! A yield as a pv page, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as policies that steer.
 
 mod common;
 
@@ -33,7 +33,7 @@ fn to_yield(names: &str, order: OrderFacts) -> Decision {
 
 fn raised(names: &str, order: OrderFacts) -> u32 {
     match to_yield(names, order) {
-        Decision::Hint {
+        Decision::YieldBuddy {
             threshold_ns: THRESHOLD_NS,
             raise_ns,
             credit_ns: 0,
@@ -43,12 +43,12 @@ fn raised(names: &str, order: OrderFacts) -> u32 {
 }
 
 #[test]
-fn a_hint_changes_no_virtual_time_and_needs_somebody_who_waits() {
+fn a_yield_buddy_changes_no_virtual_time_and_needs_somebody_who_waits() {
     for ahead_ns in [-5_000_000, 0, 5_000_000] {
-        assert_eq!(raised("yield-hint", apart(ahead_ns, UNSPIN_YES)), 0);
+        assert_eq!(raised("yield-buddy", apart(ahead_ns, UNSPIN_YES)), 0);
     }
     for descheduled in [seen(0), UNKNOWN] {
-        for names in ["yield-hint", "debooster", "debooster-ancestor"] {
+        for names in ["yield-buddy", "debooster", "debooster-ancestor"] {
             let mut facts = facts();
             facts.candidate.descheduled = descheduled;
             let decision = policies(names).on_yield(&facts, &mut Memory::default());
@@ -73,7 +73,7 @@ fn the_debooster_raises_the_spinner_to_a_threshold_below_the_target() {
 }
 
 #[test]
-fn across_groups_the_papers_form_is_a_hint_and_ours_is_not() {
+fn across_groups_the_papers_form_is_a_yield_buddy_and_ours_is_not() {
     for group in [UNSPIN_NO, OrderFacts::UNKNOWN.same_group] {
         assert_eq!(raised("debooster", apart(9_000_000, group)), 0);
         let ours = raised("debooster-ancestor", apart(9_000_000, group));
@@ -108,7 +108,7 @@ fn a_loan_decides_before_the_debooster() {
     let decision = both.on_yield(&facts, &mut Memory::default());
     assert!(matches!(
         decision,
-        Decision::Hint {
+        Decision::YieldBuddy {
             raise_ns: 7_000_000,
             ..
         }

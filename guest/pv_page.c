@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT OR Apache-2.0 */
+/*
+ * pv_page.c - what this vCPU tells the host while it asks for, holds and waits, and how it gives a borrowed CPU back
+ * (abi/pv_page.h).
+ *
+ * The host reads it on this vCPU's own thread only, so program order is enough: volatile stores keep it. `critical` goes up
+ * before a lock is asked for and down after unlock, so the host never sees a holder without it.
+ */
+#include "guest.h"
+
+static void set32(unspin_u32 *word, unspin_u32 value)
+{
+	*(volatile unspin_u32 *)word = value;
+}
+
+/*
+ * The faults of a page: it goes away (its magic, and at every other registration its address), or lies, every word at random.
+ * Returns whether the address shall be one where nothing is.
+ */
+static _Bool pv_page_spoil(struct vcpu *self)
+{
+	unspin_u32 *words = (unspin_u32 *)pv_page_of(self->number);
+	unspin_u64 random;
+
+	if (PARAMETERS->fault_injection == UNSPIN_FAULT_PV_PAGE_GONE) {
+		random = random_next(&self->turn.random);
+		set32(&pv_page_of(self->number)->magic, random & 1 ? UNSPIN_PV_PAGE_MAGIC : 0);
+		return (random & 2) != 0;
+	}
+	if (PARAMETERS->fault_injection != UNSPIN_FAULT_PV_PAGE_LIES)
+		return 0;
+	for (unsigned i = 1; i < sizeof(struct unspin_pv_page) / sizeof(*words); i++)
+		set32(&words[i], (unspin_u32)random_next(&self->turn.random));
+	return 0;
+}
+
+/* A registration may be missed, a watcher come late or be exchanged: soon enough for the one, rare enough for the other. */
+#define UNANSWERED_EVERY_TURNS 256u
+#define ANSWERED_EVERY_TURNS 1024u
+
+/*
+ * KVM does not know the number: its answer says nothing. Whether somebody watches is what stands in `acknowledged` when the
+ * guest is entered again. Memory is mapped one to one.
+ */
+void pv_page_register(struct vcpu *self)
+{
+	struct unspin_pv_page *pv_page = pv_page_of(self->number);
+	unspin_u64 address = (unspin_u64)pv_page;
+	_Bool acknowledged;
+
+	if (pv_page_spoil(self))
+		address = UNSPIN_GUEST_MEMORY_BYTES + address;
+	set32(&pv_page->acknowledged, 0);
+	/* What a host that has gone said last; one that is there says it anew. */
+	set32(&pv_page->vcpu_preempted, 0);
+	set32(&pv_page->pcpu_overloaded, 0);
+	set32(&pv_page->spin_turns, 0);
+	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_PV_PAGE, address, 0);
+	acknowledged = *(volatile unspin_u32 *)&pv_page->acknowledged == UNSPIN_PV_PAGE_MAGIC;
+	self->statistics->pv_page_registrations++;
+	self->statistics->pv_page_acknowledgements += acknowledged;
+	self->pv_page_every_turns = acknowledged ? ANSWERED_EVERY_TURNS : UNANSWERED_EVERY_TURNS;
+	self->turns_until_pv_page = self->pv_page_every_turns;
+}
+
+/* Once, before the first turn. */
+void pv_page_start(struct vcpu *self)
+{
+	if (!PARAMETERS->pv_page)
+		return;
+	pv_page_of(self->number)->magic = UNSPIN_PV_PAGE_MAGIC;
+	pv_page_register(self);
+}
+
+static void set64(unspin_u64 *word, unspin_u64 value)
+{
+	*(volatile unspin_u64 *)word = value;
+}
+
+void pv_page_asks(struct vcpu *self, unspin_u32 lock)
+{
+	struct unspin_pv_page *pv_page = pv_page_of(self->number);
+
+	ecs_asks(pv_page);
+	set64(&pv_page->lock, lock);
+	set64(&pv_page->asked_tsc, self->turn.wait.begin_tsc);
+	set32(&pv_page->waiting, UNSPIN_PV_PAGE_WAITS_FOR_LOCK);
+}
+
+void pv_page_holds(struct vcpu *self)
+{
+	set32(&pv_page_of(self->number)->holding, 1);
+	set32(&pv_page_of(self->number)->waiting, UNSPIN_PV_PAGE_NOT_WAITING);
+}
+
+/* What was borrowed. In any context: the host does not come back before the vCPU runs again. */
+void pv_page_gives_back(struct vcpu *self)
+{
+	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0, 0);
+}
+
+void pv_page_released(struct vcpu *self)
+{
+	set32(&pv_page_of(self->number)->holding, 0);
+	if (ecs_released(pv_page_of(self->number)))
+		pv_page_gives_back(self);
+}
+
+void pv_page_waits_for_answers(struct vcpu *self, unspin_u64 targets)
+{
+	struct unspin_pv_page *pv_page = pv_page_of(self->number);
+
+	set64(&pv_page->targets, targets);
+	set64(&pv_page->asked_tsc, self->turn.wait.begin_tsc);
+	set32(&pv_page->waiting, UNSPIN_PV_PAGE_WAITS_FOR_ANSWERS);
+}
+
+void pv_page_waits_no_more(struct vcpu *self)
+{
+	set32(&pv_page_of(self->number)->waiting, UNSPIN_PV_PAGE_NOT_WAITING);
+}
