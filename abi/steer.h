@@ -126,14 +126,14 @@ struct unspin_guest_audit {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_audit, 80);
 
-/* What an object with a policy of a user's own says of itself (section .rodata.own), looked at before it is loaded. */
-struct unspin_own_policy {
+/* What an object with a user policy says of itself (section .rodata.user), looked at before it is loaded. */
+struct unspin_user_policy {
 	unspin_u32 contract; /* UNSPIN_POLICY_CONTRACT, policy/contract.h */
 	unspin_u32 dry_run;  /* 1: made for a dry run, bpf/steer_dry.bpf.c; 0: the scheduler */
 	char sources[24];    /* hash of the sources that it was compiled with; ends in 0, as the name does */
 	char name[32];
 };
-UNSPIN_ASSERT_SIZE(struct unspin_own_policy, 64);
+UNSPIN_ASSERT_SIZE(struct unspin_user_policy, 64);
 
 /* Why the scheduler ended, as the kernel says; kind 0: it has not. */
 struct unspin_steer_exit {

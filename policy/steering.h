@@ -5,8 +5,8 @@
  * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines. Policies are asked in this order, those
  * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
  *
- * A policy of a user's own (`unspin policy new`) is one more, asked before all of these. UNSPIN_OWN_POLICY is its file,
- * which defines the four functions declared below under its own name (-Down_on_yield=NAME_on_yield and so on). It has no say
+ * A user policy (`unspin policy new`) is one more, asked before all of these. UNSPIN_USER_POLICY is its file,
+ * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It has no say
  * in on_help and on_call.
  */
 #ifndef UNSPIN_POLICY_STEERING_H
@@ -54,39 +54,39 @@ enum unspin_policy_bit {
  */
 #define UNSPIN_POLICY_CANDIDATES 0x1000u
 
-#define UNSPIN_POLICY_OWN 0x80000000u /* the bit of a user's own */
+#define UNSPIN_POLICY_USER 0x80000000u /* the bit of a user's own */
 
 /*
  * Those that look at facts.order: at its average_vtime, limit_vtime and runnable; at its self_vtime and same_group; at any of
  * it; and in on_yield at facts.self. While none of them is on, the world may leave that unknown, or 0.
  */
-#define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_OWN)
+#define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \
-	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_OWN)
+	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_ORDER (UNSPIN_POLICIES_OF_QUEUE | UNSPIN_POLICIES_OF_SELF)
-#define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_OWN)
+#define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
 
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {
 	struct unspin_policy_state of[UNSPIN_POLICY_COUNT];
-	struct unspin_policy_state own;
+	struct unspin_policy_state user;
 };
 
-#ifdef UNSPIN_OWN_POLICY
-UNSPIN_PURE struct unspin_decision own_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state);
-UNSPIN_PURE struct unspin_decision own_on_slice_end(const struct unspin_facts *facts,
-						    struct unspin_policy_state *state);
-UNSPIN_PURE struct unspin_decision own_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state);
-UNSPIN_PURE void own_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state);
-#include UNSPIN_OWN_POLICY
-#define UNSPIN_ASK_OWN(event)                                                                                          \
-	if (policies & UNSPIN_POLICY_OWN) {                                                                            \
-		decision = own_##event(facts, &memory->own);                                                           \
+#ifdef UNSPIN_USER_POLICY
+UNSPIN_PURE struct unspin_decision user_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision user_on_slice_end(const struct unspin_facts *facts,
+						     struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision user_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE void user_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state);
+#include UNSPIN_USER_POLICY
+#define UNSPIN_ASK_USER(event)                                                                                         \
+	if (policies & UNSPIN_POLICY_USER) {                                                                           \
+		decision = user_##event(facts, &memory->user);                                                         \
 		if (decision.action != UNSPIN_PASS)                                                                    \
 			return decision;                                                                               \
 	}
 #else
-#define UNSPIN_ASK_OWN(event)
+#define UNSPIN_ASK_USER(event)
 #endif
 
 /* What was asked; numbers stand in logs. */
@@ -133,7 +133,7 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 {
 	struct unspin_decision decision;
 
-	UNSPIN_ASK_OWN(on_yield)
+	UNSPIN_ASK_USER(on_yield)
 	UNSPIN_ASK(loan, on_yield, 0)
 	UNSPIN_ASK(loan_cpl, on_yield, 1)
 	UNSPIN_ASK(debooster, on_yield, 7)
@@ -187,7 +187,7 @@ UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, co
 {
 	struct unspin_decision decision;
 
-	UNSPIN_ASK_OWN(on_slice_end)
+	UNSPIN_ASK_USER(on_slice_end)
 	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
 	UNSPIN_ASK(ecs, on_slice_end, 5)
 	UNSPIN_ASK(ecs_give_back, on_slice_end, 6)
@@ -200,7 +200,7 @@ UNSPIN_PURE struct unspin_decision policies_on_poll(unspin_u32 policies, const s
 {
 	struct unspin_decision decision;
 
-	UNSPIN_ASK_OWN(on_poll)
+	UNSPIN_ASK_USER(on_poll)
 	UNSPIN_ASK(loan, on_poll, 0)
 	UNSPIN_ASK(loan_cpl, on_poll, 1)
 	UNSPIN_ASK(kernel_exit, on_poll, 2)
@@ -209,7 +209,7 @@ UNSPIN_PURE struct unspin_decision policies_on_poll(unspin_u32 policies, const s
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 #undef UNSPIN_ASK
-#undef UNSPIN_ASK_OWN
+#undef UNSPIN_ASK_USER
 
 /* Any of the above by its number; another number is a PASS. */
 UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 policies,
@@ -242,9 +242,9 @@ static inline _Bool policies_replay(const struct unspin_decision_record *record,
 UNSPIN_PURE void policies_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
 				  struct unspin_policy_memory *memory)
 {
-#ifdef UNSPIN_OWN_POLICY
-	if (policies & UNSPIN_POLICY_OWN)
-		own_on_turn(facts, &memory->own);
+#ifdef UNSPIN_USER_POLICY
+	if (policies & UNSPIN_POLICY_USER)
+		user_on_turn(facts, &memory->user);
 #endif
 	if (policies & unspin_policy_kernel_exit)
 		kernel_exit_on_turn(facts, &memory->of[2]);

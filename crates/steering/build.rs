@@ -32,13 +32,13 @@ fn embedded(root: &Path) -> String {
         }
     }
     let mut programs = BTreeSet::new();
-    needed(&root.join("bpf"), "steer_own.bpf.c", &mut programs);
+    needed(&root.join("bpf"), "user_policy.bpf.c", &mut programs);
     files.extend(
         programs
             .iter()
             .map(|name| (format!("bpf/{name}"), root.join("bpf").join(name))),
     );
-    for name in ["library_own.c", "own_test.h", "replay_own.c"] {
+    for name in ["user_library.c", "user_test.h", "user_replay.c"] {
         let path = root.join("crates/steering/native").join(name);
         files.push((format!("policy/{name}"), path));
     }

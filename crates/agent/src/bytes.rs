@@ -30,7 +30,7 @@ unsafe impl Plain for abi::unspin_guest_audit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.
-unsafe impl Plain for abi::unspin_own_policy {}
+unsafe impl Plain for abi::unspin_user_policy {}
 // SAFETY: abi/steer_dry.h asserts the sizes of these three, the sums of their fields: integers only.
 unsafe impl Plain for abi::unspin_dry_key {}
 // SAFETY: as above.

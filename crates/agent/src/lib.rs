@@ -47,9 +47,9 @@ pub use observer::{LoadedObserver, Observer};
 pub use options::{EventMask, ObserveOptions};
 pub use recorder::{Recorded, Recorder};
 pub use steer::{
-    Disclosure, Disclosures, DryAnswer, DryLosses, DryRun, LoadedSteerer, OwnPolicy,
-    OwnPolicyError, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions,
-    Steerer, base_slice, running_own_policy, set_running_policies,
+    Disclosure, Disclosures, DryAnswer, DryLosses, DryRun, LoadedSteerer, SECTIONS_MAX,
+    SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, UserPolicy,
+    UserPolicyError, base_slice, running_user_policy, set_running_policies,
 };
 pub use thread_pages::ThreadPages;
 pub use thread_run_states::ThreadRunStates;

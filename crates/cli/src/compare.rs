@@ -188,7 +188,7 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
             scenario.name
         )));
     };
-    check_own(&arguments.policies)?;
+    check_user_policies(&arguments.policies)?;
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
     let window = arguments.window.unwrap_or_else(of_scenario);
     Ok(How {
@@ -204,13 +204,13 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
 ///
 /// # Errors
 /// When the policies name several files.
-pub fn check_own(policies: &[PolicyChoice]) -> Result<(), Failure> {
+pub fn check_user_policies(policies: &[PolicyChoice]) -> Result<(), Failure> {
     let files = policies.iter().filter_map(PolicyChoice::file);
     if files.collect::<BTreeSet<_>>().len() <= 1 {
         return Ok(());
     }
     Err(Failure::Usage(
-        "one comparison has room for one policy of your own: one scheduler is loaded, and policies are switched in it".into(),
+        "one comparison has room for one user policy: one scheduler is loaded, and policies are switched in it".into(),
     ))
 }
 

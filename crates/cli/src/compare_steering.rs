@@ -24,7 +24,7 @@ impl Steering {
     /// The host's own, until told otherwise.
     ///
     /// # Errors
-    /// When a policy of the user's own cannot be had.
+    /// When a user policy cannot be had.
     pub fn of(policies: &[PolicyChoice]) -> Result<Steering, Failure> {
         let ready = policies.iter().map(|choice| choice.ready(false));
         Ok(Steering {
@@ -41,8 +41,11 @@ impl Steering {
     /// When it cannot be had.
     pub fn load(&mut self) -> Result<(), Failure> {
         let options = SteerOptions {
-            // Policies of one comparison have one of the user's own between them.
-            own: self.chosen.iter().find_map(|chosen| chosen.own.clone()),
+            // Policies of one comparison have a user policy between them.
+            user_policy: self
+                .chosen
+                .iter()
+                .find_map(|chosen| chosen.user_policy.clone()),
             candidates: self
                 .chosen
                 .iter()

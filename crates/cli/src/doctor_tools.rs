@@ -60,7 +60,7 @@ pub fn clang() -> Check {
         None => Check::limited(
             NAME,
             "not found",
-            "only needed to build unspin and for policies of your own (steer --policy ./NAME.c): \
+            "only needed to build unspin and for user policies (steer --policy ./NAME.c): \
              `apt-get install clang-19`, or `make setup`",
         ),
     }

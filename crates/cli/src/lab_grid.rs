@@ -57,7 +57,7 @@ impl Grid {
             }
         }
         let base = plain.load()?;
-        refuse_own(&base)?;
+        refuse_user_policy(&base)?;
         Lab::new(&base).map_err(|error| lab::refused(&plain.file.display(), &error))?;
         let points = axes.iter().try_fold(1usize, |product, axis| {
             product.checked_mul(axis.values.len())
@@ -102,7 +102,7 @@ impl Grid {
                 .map_err(|error| Failure::Usage(error.to_string()))?;
         }
         let scenario = Scenario::load(&arguments.file, &overrides)?;
-        refuse_own(&scenario)?;
+        refuse_user_policy(&scenario)?;
         Lab::new(&scenario)
             .map_err(|error| lab::refused(&format!("cell {}", self.name(&values)), &error))?;
         if scenario.seed > SEED_MAX - u64::from(self.seeds) {
@@ -142,13 +142,13 @@ impl Grid {
 }
 
 /// A file may say something else when the sweep is gone on with.
-fn refuse_own(scenario: &Scenario) -> Result<(), Failure> {
+fn refuse_user_policy(scenario: &Scenario) -> Result<(), Failure> {
     let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
     let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
     match own {
         false => Ok(()),
         true => Err(Failure::Usage(
-            "a sweep may be gone on with later, when a file with a policy of your own says something else: `lab compare` \
+            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
              takes such files"
                 .to_owned(),
         )),

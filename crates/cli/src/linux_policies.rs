@@ -11,7 +11,7 @@ use unspin_vmm::PauseLoop;
 
 use crate::{
     arguments::{LinuxPoliciesArguments, PoliciesLoad},
-    compare::check_own,
+    compare::check_user_policies,
     failure::Failure,
     host_columns,
     linux_policies_measure::{measure, stands_still},
@@ -95,7 +95,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
 }
 
 fn check(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
-    check_own(&arguments.policies)?;
+    check_user_policies(&arguments.policies)?;
     arguments
         .policies
         .iter()

@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context, anyhow};
 use unspin_agent::set_running_policies;
 use unspin_steering::{
-    DecisionRecord, OwnError, OwnSource, Policies, WindowPolicy, write_new_policy,
+    DecisionRecord, Policies, UserPolicySource, UserPolicySourceError, WindowPolicy,
+    write_new_policy,
 };
 
 use crate::{
@@ -43,9 +44,11 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
 }
 
 /// Whose fault it is: a name or a path that cannot be is the command line's.
-fn failure(error: OwnError) -> Failure {
+fn failure(error: UserPolicySourceError) -> Failure {
     match error {
-        OwnError::Name(_) | OwnError::Path(_) => Failure::Usage(error.to_string()),
+        UserPolicySourceError::Name(_) | UserPolicySourceError::Path(_) => {
+            Failure::Usage(error.to_string())
+        }
         error => Failure::Failed(error.into()),
     }
 }
@@ -66,7 +69,7 @@ fn new(name: &str) -> Result<(), Failure> {
 }
 
 fn test(file: &Path) -> Result<(), Failure> {
-    let tested = OwnSource::at(file)
+    let tested = UserPolicySource::at(file)
         .and_then(|source| source.test())
         .map_err(failure)?;
     if !tested.output.is_empty() {
@@ -93,12 +96,12 @@ fn build(arguments: &PolicyBuildArguments) -> Result<(), Failure> {
 fn replay(arguments: &PolicyReplayArguments) -> Result<(), Failure> {
     let records = decision_log::read(&arguments.file)?;
     let same: Vec<bool> = match &arguments.with {
-        Some(own) => OwnSource::at(own)
+        Some(own) => UserPolicySource::at(own)
             .and_then(|source| source.replay(&records))
             .map_err(failure)?,
         None if records.iter().any(DecisionRecord::asked_own) => {
             return Err(anyhow!(
-                "{}: a policy of a user's own was asked: say --with ./NAME.c, with the file that it was compiled from",
+                "{}: a user policy was asked: say --with ./NAME.c, with the file that it was compiled from",
                 arguments.file.display()
             )
             .into());

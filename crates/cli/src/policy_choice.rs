@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--policy` takes: names, and a file with a policy of the user's own.
+//! What `--policy` takes: names, and a file with a user policy.
 
 use std::{
     fmt,
@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::Context;
-use unspin_agent::{OwnPolicy, running_own_policy};
+use unspin_agent::{UserPolicy, running_user_policy};
 use unspin_steering::{Policies, WindowPolicy};
 
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PolicyChoice {
     built_in: Policies,
-    own: Option<PathBuf>,
+    user_policy: Option<PathBuf>,
     window: Option<WindowPolicy>,
     /// Nothing but a policy for windows: the host's scheduler stays.
     window_alone: bool,
@@ -30,7 +30,7 @@ pub struct ChosenPolicies {
     /// What is on.
     pub policies: Policies,
     /// The user's own.
-    pub own: Option<OwnPolicy>,
+    pub user_policy: Option<UserPolicy>,
     /// Who sets the pause-loop window.
     pub window: Option<WindowPolicy>,
     /// Whether our scheduler is wanted.
@@ -63,7 +63,7 @@ impl FromStr for PolicyChoice {
         let (files, names): (Vec<&str>, Vec<&str>) =
             others.into_iter().partition(|word| is_file(word));
         let built_in = match (&files[..], &names[..]) {
-            ([_, _, ..], _) => return Err("one file with a policy of your own, no more".into()),
+            ([_, _, ..], _) => return Err("one file with a user policy, no more".into()),
             ([_], []) => Policies::NONE,
             ([_], names) if names.contains(&"none") => {
                 return Err("none is no policy beside others".into());
@@ -75,7 +75,7 @@ impl FromStr for PolicyChoice {
         };
         Ok(PolicyChoice {
             built_in,
-            own: files.first().map(PathBuf::from),
+            user_policy: files.first().map(PathBuf::from),
             window,
             window_alone: false,
         })
@@ -85,7 +85,10 @@ impl FromStr for PolicyChoice {
 impl fmt::Display for PolicyChoice {
     /// In a form that can be read again.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let own = self.own.as_ref().map(|path| path.display().to_string());
+        let own = self
+            .user_policy
+            .as_ref()
+            .map(|path| path.display().to_string());
         let names = with_name(self.policies(), own.as_deref());
         out.write_str(&with_window(names, self.window, !self.window_alone))
     }
@@ -124,20 +127,20 @@ impl PolicyChoice {
     }
 
     fn policies(&self) -> Policies {
-        match self.own {
+        match self.user_policy {
             None => self.built_in,
-            Some(_) => self.built_in.with_own(),
+            Some(_) => self.built_in.with_user_policy(),
         }
     }
 
     /// The file of the user's own.
     pub fn file(&self) -> Option<&Path> {
-        self.own.as_deref()
+        self.user_policy.as_deref()
     }
 
     /// The same with the user's own by its name: that of its file up to the first point.
     pub fn names(&self) -> String {
-        let file = self.own.as_ref().and_then(|path| path.file_name());
+        let file = self.user_policy.as_ref().and_then(|path| path.file_name());
         let file = file.map(|file| file.to_string_lossy().into_owned());
         let own = file.as_ref().and_then(|file| file.split('.').next());
         let names = with_name(self.policies(), own);
@@ -149,10 +152,10 @@ impl PolicyChoice {
     /// # Errors
     /// When there is no such file or no compiler, it does not compile, or was built by another version or for another use.
     pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, Failure> {
-        let own = self.own.as_deref().map(|path| load(path, dry_run));
+        let own = self.user_policy.as_deref().map(|path| load(path, dry_run));
         Ok(ChosenPolicies {
             policies: self.policies(),
-            own: own.transpose()?,
+            user_policy: own.transpose()?,
             window: self.window,
             steers: !self.window_alone,
         })
@@ -160,19 +163,22 @@ impl PolicyChoice {
 }
 
 /// From C or from an object.
-pub fn load(path: &Path, dry_run: bool) -> Result<OwnPolicy, Failure> {
+pub fn load(path: &Path, dry_run: bool) -> Result<UserPolicy, Failure> {
     let own = if path.extension().is_some_and(|end| end == "c") {
-        OwnPolicy::compile(path, dry_run)
+        UserPolicy::compile(path, dry_run)
     } else {
         let object = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        OwnPolicy::from_object(path, object, dry_run)
+        UserPolicy::from_object(path, object, dry_run)
     };
     Ok(own.map_err(anyhow::Error::from)?)
 }
 
 impl fmt::Display for ChosenPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = with_name(self.policies, self.own.as_ref().map(OwnPolicy::name));
+        let names = with_name(
+            self.policies,
+            self.user_policy.as_ref().map(UserPolicy::name),
+        );
         out.write_str(&with_window(names, self.window, self.steers))
     }
 }
@@ -187,10 +193,10 @@ fn with_window(names: String, window: Option<WindowPolicy>, steers: bool) -> Str
 }
 
 /// The policies' names, and the user's own by that.
-fn with_name(policies: Policies, own: Option<&str>) -> String {
+fn with_name(policies: Policies, user_policy: Option<&str>) -> String {
     let names = policies.to_string();
-    match own {
-        Some(own) => names.replacen("own", own, 1),
+    match user_policy {
+        Some(name) => names.replacen("user-policy", name, 1),
         None => names,
     }
 }
@@ -207,17 +213,17 @@ pub fn of_running(text: &str) -> Result<Policies, Failure> {
     if let Ok(policies) = text.parse() {
         return Ok(policies);
     }
-    let own = running_own_policy().map_err(anyhow::Error::from)?;
-    with_own(text, own.as_deref()).map_err(Failure::Usage)
+    let own = running_user_policy().map_err(anyhow::Error::from)?;
+    with_user_policy(text, own.as_deref()).map_err(Failure::Usage)
 }
 
-fn with_own(text: &str, own: Option<&str>) -> Result<Policies, String> {
+fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
     let (mine, others): (Vec<&str>, Vec<&str>) =
-        text.split(',').partition(|word| Some(*word) == own);
+        text.split(',').partition(|word| Some(*word) == user_policy);
     match (mine.is_empty(), &others[..]) {
-        (false, []) => Ok(Policies::NONE.with_own()),
+        (false, []) => Ok(Policies::NONE.with_user_policy()),
         (false, others) if !others.contains(&"none") => {
-            Ok(others.join(",").parse::<Policies>()?.with_own())
+            Ok(others.join(",").parse::<Policies>()?.with_user_policy())
         }
         _ => text.parse(),
     }
@@ -238,7 +244,7 @@ mod tests {
         assert_eq!(choice("loan").built_in, loan);
         for both in ["./a/mine.c,loan", "loan,./a/mine.c"] {
             assert_eq!(choice(both).built_in, loan);
-            assert_eq!(choice(both).own, Some("./a/mine.c".into()));
+            assert_eq!(choice(both).user_policy, Some("./a/mine.c".into()));
         }
         let both = choice("loan,./a/mine.bpf.o");
         assert_eq!(both.to_string(), "./a/mine.bpf.o,loan");
@@ -295,13 +301,13 @@ mod tests {
     #[test]
     fn a_running_policy_is_set_by_its_name() {
         let loan: Policies = "loan".parse().expect("a policy");
-        let set = |text| with_own(text, Some("mine"));
-        assert_eq!(set("mine"), Ok(Policies::NONE.with_own()));
-        assert_eq!(set("loan,mine"), Ok(loan.with_own()));
-        for wrong in ["none,mine", "mine,other", "other", "own"] {
+        let set = |text| with_user_policy(text, Some("mine"));
+        assert_eq!(set("mine"), Ok(Policies::NONE.with_user_policy()));
+        assert_eq!(set("loan,mine"), Ok(loan.with_user_policy()));
+        for wrong in ["none,mine", "mine,other", "other", "user-policy"] {
             assert!(set(wrong).is_err(), "{wrong}");
         }
-        assert!(with_own("mine", None).is_err());
+        assert!(with_user_policy("mine", None).is_err());
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub fn options(
     Ok(SteerOptions {
         policies: chosen.policies,
         candidates: false,
-        own: chosen.own.clone(),
+        user_policy: chosen.user_policy.clone(),
         slice_ns: None,
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,

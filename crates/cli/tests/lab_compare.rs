@@ -77,7 +77,7 @@ fn a_comparison_pairs_by_seed() {
 
 /// The policy of that answer to every question.
 fn own(answer: &str) -> String {
-    let functions = ["yield", "slice_end", "look"].map(|event| {
+    let functions = ["yield", "slice_end", "poll"].map(|event| {
         format!(
             "UNSPIN_PURE struct unspin_decision mine_on_{event}(const struct unspin_facts *facts, struct unspin_policy_state *state)\n\
              {{\n\treturn unspin_decide({answer}, 0);\n}}\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy of a user's own, from its first line to a kernel that runs it: written, compiled outside, loaded in the
+//! A user policy, from its first line to a kernel that runs it: written, compiled outside, loaded in the
 //! testbed with no change to the tool, and taken again from its log. Needs what `make setup` puts into the cache.
 
 mod common;

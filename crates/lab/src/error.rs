@@ -2,7 +2,7 @@
 //! What can be wrong with a scenario for the lab.
 
 use serde::de::value::Error as WordError;
-use unspin_steering::OwnError;
+use unspin_steering::UserPolicySourceError;
 
 use crate::{BuildError, scheduler::names::NameError};
 
@@ -47,7 +47,7 @@ pub enum LabError {
     },
     /// A policy of the user's own does not work.
     #[error("lab.policy: {0}")]
-    Own(#[from] OwnError),
+    Own(#[from] UserPolicySourceError),
     /// No such steering policy.
     #[error("lab.policy: {0}")]
     Steering(String),

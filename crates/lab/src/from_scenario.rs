@@ -7,7 +7,7 @@ use serde::{
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
-use unspin_steering::{OwnSource, Policies};
+use unspin_steering::{Policies, UserPolicySource};
 
 use crate::{
     LabHost, Paravirtual, SpinTurns, SteeringModel, World,
@@ -234,7 +234,7 @@ fn policies(names: &str) -> Result<Policies, LabError> {
         names.split(',').partition(|word| word.ends_with(".c"));
     let built_in = match (&files[..], &names[..]) {
         ([_, _, ..], _) => {
-            let one = "one file with a policy of your own, no more";
+            let one = "one file with a user policy, no more";
             return Err(LabError::Steering(one.to_owned()));
         }
         ([_], []) => Policies::NONE,
@@ -242,7 +242,7 @@ fn policies(names: &str) -> Result<Policies, LabError> {
     };
     match files.first() {
         None => Ok(built_in),
-        Some(file) => Ok(built_in.with_loaded(OwnSource::at(file.as_ref())?.load()?)),
+        Some(file) => Ok(built_in.with_loaded(UserPolicySource::at(file.as_ref())?.load()?)),
     }
 }
 

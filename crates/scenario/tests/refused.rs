@@ -126,7 +126,7 @@ fn pv_page_memory() {
     refused(
         "hold",
         "pv_page_memory = \"map\"\nhold",
-        (6, 14),
+        (6, 18),
         "`pv_page_memory` says where the pv page lies, and this guest has none",
         "`pv_page = true`",
     );

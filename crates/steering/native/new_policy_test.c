@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * NAME_test.c - tries the policy of NAME.c: `unspin policy test ./NAME.c` compiles both for this machine and runs this.
- * CHECK() says what does not hold; little_is_known() and seen() make facts (<unspin/policy/own_test.h>).
+ * CHECK() says what does not hold; little_is_known() and seen() make facts (<unspin/policy/user_test.h>).
  */
-#include <unspin/policy/own_test.h>
+#include <unspin/policy/user_test.h>
 
 static unsigned yield(struct unspin_facts facts, struct unspin_policy_state *state)
 {

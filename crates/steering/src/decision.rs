@@ -2,9 +2,8 @@
 //! Policies asked, and what they answer; logged answers taken again.
 
 use crate::{
-    DecisionRecord, Facts, Memory, OrderFacts, OwnNumber, Policies,
-    own_library::{Decide, OnTurn},
-    raw,
+    DecisionRecord, Facts, Memory, OrderFacts, Policies, UserPolicyNumber, raw,
+    user_library::{Decide, OnTurn},
 };
 
 /// What a policy answered.
@@ -84,7 +83,7 @@ impl Policies {
     }
 
     fn decide(self, event: u32, facts: &Facts, memory: &mut Memory) -> raw::unspin_decision {
-        let own = self.own.and_then(OwnNumber::functions);
+        let own = self.own.and_then(UserPolicyNumber::functions);
         let decide = own.map_or(raw::steering_decide as Decide, |own| own.decide);
         // SAFETY: two live references to structs of integers; the call keeps neither.
         unsafe { decide(event, self.bits, facts, memory) }
@@ -92,7 +91,7 @@ impl Policies {
 
     /// `facts.self_` begins a turn of its own.
     pub fn on_turn(self, facts: &Facts, memory: &mut Memory) {
-        let own = self.own.and_then(OwnNumber::functions);
+        let own = self.own.and_then(UserPolicyNumber::functions);
         let on_turn = own.map_or(raw::steering_on_turn as OnTurn, |own| own.on_turn);
         // SAFETY: as in `decide`.
         unsafe { on_turn(self.bits, facts, memory) }
@@ -141,9 +140,9 @@ impl DecisionRecord {
         })
     }
 
-    /// Whether a policy of a user's own was asked, too: [`OwnSource::replay`] takes such a decision again.
+    /// Whether a user policy was asked, too: [`UserPolicySource::replay`] takes such a decision again.
     pub fn asked_own(&self) -> bool {
-        self.policies & raw::UNSPIN_POLICY_OWN != 0
+        self.policies & raw::UNSPIN_POLICY_USER != 0
     }
 
     /// What was decided.

@@ -7,23 +7,23 @@ mod decision;
 mod duration;
 mod guest_audit;
 mod new;
-mod own;
-mod own_error;
-mod own_library;
-mod own_work;
 mod policies;
 mod sources;
+mod user_error;
+mod user_library;
+mod user_policy;
+mod user_work;
 mod window;
 
 pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
 pub use guest_audit::GuestAudit;
 pub use new::write_new_policy;
-pub use own::{OwnSource, Tested, check_name};
-pub use own_error::OwnError;
-pub use own_library::OwnNumber;
 pub use policies::Policies;
 pub use sources::SOURCES_HASH;
 pub use unspin_policy::CandidateRule;
+pub use user_error::UserPolicySourceError;
+pub use user_library::UserPolicyNumber;
+pub use user_policy::{Tested, UserPolicySource, check_name};
 pub use window::{AppleNumbers, WindowPolicy};
 
 #[allow(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The first version of a policy of a user's own, and its test.
+//! The first version of a user policy, and its test.
 
 use std::{
     fs::OpenOptions,
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{OwnError, own::check_name};
+use crate::{UserPolicySourceError, user_policy::check_name};
 
 const POLICY: &str = include_str!("../native/new_policy.c");
 const TEST: &str = include_str!("../native/new_policy_test.c");
@@ -16,7 +16,7 @@ const TEST: &str = include_str!("../native/new_policy_test.c");
 ///
 /// # Errors
 /// When no policy can be called so, or one of the files is there already (then neither is written) or cannot be written.
-pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], OwnError> {
+pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], UserPolicySourceError> {
     check_name(name)?;
     let paths = ["", "_test"].map(|end| folder.join(format!("{name}{end}.c")));
     // Both are opened before one is written.
@@ -28,7 +28,7 @@ pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], OwnEr
                 // Empty files of ours; if one stays, the next try names it.
                 made.iter()
                     .for_each(|path| drop(std::fs::remove_file(path)));
-                return Err(OwnError::file(path, source));
+                return Err(UserPolicySourceError::file(path, source));
             }
         }
     }
@@ -37,7 +37,7 @@ pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], OwnEr
             .write(true)
             .open(path)
             .and_then(|mut file| file.write_all(text.replace("NAME", name).as_bytes()));
-        written.map_err(|source| OwnError::file(path, source))?;
+        written.map_err(|source| UserPolicySourceError::file(path, source))?;
     }
     Ok(paths)
 }

@@ -4,7 +4,7 @@
 use std::{ffi::CStr, fmt, str::FromStr};
 
 use crate::{
-    CandidateRule, OwnNumber,
+    CandidateRule, UserPolicyNumber,
     candidates::{CANDIDATES, IGNORE_VECTORS},
     duration, raw,
 };
@@ -18,7 +18,7 @@ pub struct Policies {
     threshold_ns: u32,
     pub(crate) candidates: Option<CandidateRule>,
     pub(crate) ignore_vectors: bool,
-    pub(crate) own: Option<OwnNumber>,
+    pub(crate) own: Option<UserPolicyNumber>,
 }
 
 /// The policy that is a slice and nothing else (`policy/slice.h`): it is never asked.
@@ -40,21 +40,21 @@ impl Policies {
         own: None,
     };
 
-    /// The same and a policy of a user's own, whose functions are not in this library.
-    pub const fn with_own(mut self) -> Policies {
-        self.bits |= raw::UNSPIN_POLICY_OWN;
+    /// The same and a user policy, whose functions are not in this library.
+    pub const fn with_user_policy(mut self) -> Policies {
+        self.bits |= raw::UNSPIN_POLICY_USER;
         self
     }
 
     /// The same and that policy of a user's own, which is asked before all of them.
-    pub const fn with_loaded(mut self, own: OwnNumber) -> Policies {
+    pub const fn with_loaded(mut self, own: UserPolicyNumber) -> Policies {
         self.own = Some(own);
-        self.with_own()
+        self.with_user_policy()
     }
 
-    /// Whether a policy of a user's own is among them.
-    pub const fn has_own(self) -> bool {
-        self.bits & raw::UNSPIN_POLICY_OWN != 0
+    /// Whether a user policy is among them.
+    pub const fn has_user_policy(self) -> bool {
+        self.bits & raw::UNSPIN_POLICY_USER != 0
     }
 
     /// Whether a vCPU that begins a turn calls its siblings.
@@ -158,7 +158,7 @@ impl FromStr for Policies {
 impl fmt::Display for Policies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = |name, value_ns| format!("{name}={}", duration::format(value_ns));
-        let own = self.has_own().then(|| "own".to_owned());
+        let own = self.has_user_policy().then(|| "user-policy".to_owned());
         let ours = (0..raw::UNSPIN_POLICY_COUNT)
             .filter(|bit| self.bits >> bit & 1 == 1)
             .map(|bit| match name(bit) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C sources that a policy of a user's own is compiled with: those that this very binary was built from.
+//! The C sources that a user policy is compiled with: those that this very binary was built from.
 
 use std::{fs, io, path::Path};
 
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn names_of_our_policies_are_taken() {
-        for name in ["loan", "loan_cpl", "policies", "own", "none"] {
+        for name in ["loan", "loan_cpl", "policies", "user", "none"] {
             assert!(is_taken(name), "{name}");
         }
         for name in ["cpl", "mine", "oan"] {
@@ -52,10 +52,10 @@ mod tests {
         for name in [
             "policy/steering.h",
             "policy/contract.h",
-            "policy/own_test.h",
+            "policy/user_test.h",
             "abi/types.h",
             "bpf/steer.bpf.c",
-            "bpf/steer_own.bpf.c",
+            "bpf/user_policy.bpf.c",
         ] {
             assert!(folder.path().join("unspin").join(name).is_file(), "{name}");
         }

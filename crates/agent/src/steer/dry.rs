@@ -13,7 +13,7 @@ use super::{
     dry_answers::{DryAnswer, typed},
     figures::read_counters,
     object::{choose_steered, set_policies, settings},
-    own,
+    user_policy,
 };
 use crate::{
     Error, ProgramHealth, bytes, kernel,
@@ -89,7 +89,10 @@ impl DryRun {
             open(options, slice_ns, sees_yields)?
                 .load()
                 .map_err(|source| {
-                    load::refused(&own::loading("the dry run", options.own.as_ref()), source)
+                    load::refused(
+                        &user_policy::loading("the dry run", options.user_policy.as_ref()),
+                        source,
+                    )
                 })
         })?;
         choose_steered(&object, options)?;
@@ -179,7 +182,7 @@ impl DryRun {
 }
 
 fn open(options: &SteerOptions, slice_ns: u64, traced: bool) -> Result<OpenObject, Error> {
-    let mut object = own::open(options.own.as_ref(), OBJECT, "dry")?;
+    let mut object = user_policy::open(options.user_policy.as_ref(), OBJECT, "dry")?;
     let settings = settings(options, slice_ns, 0);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();

@@ -10,10 +10,10 @@ mod dry_answers;
 mod error;
 mod figures;
 mod object;
-mod own;
 mod quotas;
 mod requirements;
 mod slice;
+mod user_policy;
 
 use std::{ops::Range, os::fd::OwnedFd};
 
@@ -30,9 +30,9 @@ pub use disclosure::{Disclosure, Disclosures};
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;
-pub use own::{OwnPolicy, OwnPolicyError, running_own_policy};
 pub(crate) use requirements::writes_memory;
 pub use slice::{SliceSource, base_slice};
+pub use user_policy::{UserPolicy, UserPolicyError, running_user_policy};
 
 /// Sections that there is room for.
 pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;
@@ -44,8 +44,8 @@ pub struct SteerOptions {
     pub policies: Policies,
     /// Load what rules of candidates need although `policies` have none now.
     pub candidates: bool,
-    /// A policy of a user's own, which is on if `policies` say so.
-    pub own: Option<OwnPolicy>,
+    /// A user policy, which is on if `policies` say so.
+    pub user_policy: Option<UserPolicy>,
     /// A task's slice, ns; `None`: the kernel's own, [`base_slice`].
     pub slice_ns: Option<u64>,
     /// Processes whose vCPUs policies touch; with `cgroups` empty too: everyone's.
@@ -69,7 +69,7 @@ impl Default for SteerOptions {
         SteerOptions {
             policies: Policies::NONE,
             candidates: false,
-            own: None,
+            user_policy: None,
             slice_ns: None,
             processes: Vec::new(),
             cgroups: Vec::new(),

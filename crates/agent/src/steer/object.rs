@@ -9,7 +9,7 @@ use unspin_steering::{CandidateRule, Policies};
 
 use super::{
     Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,
-    decisions::DecisionLog, own, requirements,
+    decisions::DecisionLog, requirements, user_policy,
 };
 use crate::{Error, bytes, load, observer::enable_run_statistics};
 
@@ -38,7 +38,10 @@ pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteere
         open(options, slice_ns, &cpus, groups)?
             .load()
             .map_err(|source| {
-                load::refused(&own::loading("the scheduler", options.own.as_ref()), source)
+                load::refused(
+                    &user_policy::loading("the scheduler", options.user_policy.as_ref()),
+                    source,
+                )
             })
     })?;
     fill(&object, options, &cpus, groups)?;
@@ -109,7 +112,7 @@ fn open(
     cpus: &Cpus,
     groups: u32,
 ) -> Result<OpenObject, Error> {
-    let mut object = own::open(options.own.as_ref(), OBJECT, "steer")?;
+    let mut object = user_policy::open(options.user_policy.as_ref(), OBJECT, "steer")?;
     let settings = settings(options, slice_ns, cpus.count);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();

@@ -86,11 +86,11 @@ pub enum PolicyVerb {
     List,
     /// Change what the running `unspin steer` decides by, from the next decision on.
     Set(PolicySetArguments),
-    /// Write a policy of your own, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
+    /// Write a user policy, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
     New(PolicyNewArguments),
-    /// Compile a policy of your own and its test for this machine, and run the test.
+    /// Compile a user policy and its test for this machine, and run the test.
     Test(PolicyFileArguments),
-    /// Compile a policy of your own into an object file, to be loaded where there is no compiler.
+    /// Compile a user policy into an object file, to be loaded where there is no compiler.
     Build(PolicyBuildArguments),
     /// Take the decisions of a log again, on this machine, and fail unless all are the same to the bit.
     Replay(PolicyReplayArguments),
@@ -99,7 +99,7 @@ pub enum PolicyVerb {
 /// `unspin policy set`
 #[derive(Args, Debug)]
 pub struct PolicySetArguments {
-    /// none, or some of the others apart by commas; a policy of your own, if it runs, by its name.
+    /// none, or some of the others apart by commas; a user policy, if it runs, by its name.
     #[arg(value_name = "POLICY")]
     pub policy: String,
 }
@@ -148,7 +148,7 @@ pub struct PolicyReplayArguments {
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
-    /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a policy of your own,
+    /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
     /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
     /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
     #[arg(long, value_name = "POLICY", default_value = "none")]

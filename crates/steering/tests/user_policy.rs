@@ -4,14 +4,14 @@
 use std::{fs, path::Path};
 
 use unspin_steering::{
-    DecisionRecord, Fact, OwnError, OwnSource, Policies, UNSPIN_AGE_UNKNOWN, check_name,
-    write_new_policy,
+    DecisionRecord, Fact, Policies, UNSPIN_AGE_UNKNOWN, UserPolicySource, UserPolicySourceError,
+    check_name, write_new_policy,
 };
 
-fn written(name: &str) -> (tempfile::TempDir, OwnSource) {
+fn written(name: &str) -> (tempfile::TempDir, UserPolicySource) {
     let folder = tempfile::tempdir().expect("a folder");
     let [policy, _] = write_new_policy(folder.path(), name).expect("a new policy");
-    let source = OwnSource::at(&policy).expect("it is there");
+    let source = UserPolicySource::at(&policy).expect("it is there");
     (folder, source)
 }
 
@@ -71,10 +71,10 @@ fn names_are_those_of_c_functions_and_nobody_elses() {
     let long = "a".repeat(32);
     for name in [
         "", "Mine", "2x", "_x", "a-b", "a.b", "../a", "a b", "ä", "loan", "loan_cpl", "none",
-        "own", "policies", &long,
+        "user", "policies", &long,
     ] {
         let error = check_name(name).expect_err("no name");
-        assert!(matches!(error, OwnError::Name(_)), "{error}");
+        assert!(matches!(error, UserPolicySourceError::Name(_)), "{error}");
     }
 }
 
@@ -104,8 +104,11 @@ fn a_compilers_error_names_file_and_line_as_the_user_did() {
 #[test]
 fn what_is_not_there_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
-    let error = OwnSource::at(&folder.path().join("mine.c")).expect_err("no file");
-    assert!(matches!(error, OwnError::File { .. }), "{error}");
+    let error = UserPolicySource::at(&folder.path().join("mine.c")).expect_err("no file");
+    assert!(
+        matches!(error, UserPolicySourceError::File { .. }),
+        "{error}"
+    );
     let (folder, source) = written("mine");
     fs::remove_file(folder.path().join("mine_test.c")).expect("it was there");
     let error = source.test().expect_err("no test").to_string();
@@ -118,19 +121,19 @@ const SEEN: Fact = Fact {
 };
 
 /// Decisions as the new policy takes them: the first request is refused, the third honoured.
-fn records(source: &OwnSource) -> Vec<DecisionRecord> {
+fn records(source: &UserPolicySource) -> Vec<DecisionRecord> {
     let mut record = DecisionRecord {
         event: 1,
-        policies: Policies::NONE.with_own().bits(),
+        policies: Policies::NONE.with_user_policy().bits(),
         ..DecisionRecord::default()
     };
     record.facts.candidate.descheduled = SEEN;
     record.facts.candidate.yielded.age_ns = UNSPIN_AGE_UNKNOWN;
-    record.after.own.words[0] = 1;
+    record.after.user.words[0] = 1;
     record.decision.action = 1;
     let mut third = record;
-    third.before.own.words[0] = 2;
-    third.after.own.words[0] = 2;
+    third.before.user.words[0] = 2;
+    third.after.user.words[0] = 2;
     third.decision.action = 2;
     assert_eq!(source.name(), "mine");
     vec![record, third]
@@ -148,7 +151,7 @@ fn its_decisions_are_taken_again_with_it() {
     for spoil in [
         |record: &mut DecisionRecord| record.decision.action = 3,
         |record: &mut DecisionRecord| record.decision.budget_ns = 1,
-        |record: &mut DecisionRecord| record.after.own.words[1] = 1,
+        |record: &mut DecisionRecord| record.after.user.words[1] = 1,
         |record: &mut DecisionRecord| record.after.of[0].words[0] = 1,
     ] {
         let mut bad = good.clone();
@@ -172,7 +175,7 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
     let loan: Policies = "loan".parse().expect("a policy");
     let mut record = DecisionRecord {
         event: 1,
-        policies: loan.with_own().bits(),
+        policies: loan.with_user_policy().bits(),
         ..DecisionRecord::default()
     };
     // Loan refuses who neither waits nor holds; the user's own would honour it.
@@ -189,7 +192,7 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
     assert_eq!(source.replay(&[record]).expect("it compiles"), [true]);
     record.facts.candidate.yielded.age_ns = UNSPIN_AGE_UNKNOWN;
     record.decision.action = 2;
-    record.before.own.words[0] = 2;
-    record.after.own.words[0] = 2;
+    record.before.user.words[0] = 2;
+    record.after.user.words[0] = 2;
     assert_eq!(source.replay(&[record]).expect("it compiles"), [true]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy of a user's own: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_turn()
+//! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_turn()
 //! (`policy/contract.h`), compiled natively to be tried and to take logged decisions again, and for BPF to be loaded.
 
 use std::{
@@ -10,12 +10,11 @@ use std::{
 };
 
 use crate::{
-    DecisionRecord, OwnError,
-    own_work::{CC, CLANG, Compiler, Work, absolute},
-    sources,
+    DecisionRecord, UserPolicySourceError, sources,
+    user_work::{CC, CLANG, Compiler, Work, absolute},
 };
 
-/// Longer names do not fit into `struct unspin_own_policy` (abi/steer.h).
+/// Longer names do not fit into `struct unspin_user_policy` (abi/steer.h).
 const NAME_MAX: usize = 31;
 
 /// What a test printed, and whether it passed.
@@ -29,7 +28,7 @@ pub struct Tested {
 
 /// The C file of a policy, which is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnSource {
+pub struct UserPolicySource {
     path: PathBuf,
     name: String,
 }
@@ -37,31 +36,31 @@ pub struct OwnSource {
 /// Whether a policy can be called so: its functions are C names that no policy of ours has.
 ///
 /// # Errors
-/// [`OwnError::Name`].
-pub fn check_name(name: &str) -> Result<(), OwnError> {
+/// [`UserPolicySourceError::Name`].
+pub fn check_name(name: &str) -> Result<(), UserPolicySourceError> {
     let mut characters = name.chars();
     let first = characters.next().is_some_and(|it| it.is_ascii_lowercase());
     let rest = characters.all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '_');
     if first && rest && name.len() <= NAME_MAX && !sources::is_taken(name) {
         return Ok(());
     }
-    Err(OwnError::Name(name.to_owned()))
+    Err(UserPolicySourceError::Name(name.to_owned()))
 }
 
-impl OwnSource {
+impl UserPolicySource {
     /// The policy in that file, which is called as the file without `.c`.
     ///
     /// # Errors
     /// When it is not there or its name cannot be a policy's.
-    pub fn at(path: &Path) -> Result<OwnSource, OwnError> {
+    pub fn at(path: &Path) -> Result<UserPolicySource, UserPolicySourceError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         check_name(&name)?;
         let found = fs::metadata(path).and_then(|metadata| match metadata.is_file() {
             true => Ok(()),
             false => Err(io::Error::other("no file")),
         });
-        found.map_err(|source| OwnError::file(path, source))?;
-        Ok(OwnSource {
+        found.map_err(|source| UserPolicySourceError::file(path, source))?;
+        Ok(UserPolicySource {
             path: path.to_owned(),
             name: name.into_owned(),
         })
@@ -80,10 +79,10 @@ impl OwnSource {
     ///
     /// # Errors
     /// When there is no such file or no compiler, or it does not compile.
-    pub fn test(&self) -> Result<Tested, OwnError> {
+    pub fn test(&self) -> Result<Tested, UserPolicySourceError> {
         let test = self.path.with_file_name(format!("{}_test.c", self.name));
         if let Err(source) = fs::metadata(&test) {
-            return Err(OwnError::file(&test, source));
+            return Err(UserPolicySourceError::file(&test, source));
         }
         let work = Work::new(&self.path)?;
         let program = self.compile_native(&work, &absolute(&test)?, "testing a policy")?;
@@ -98,9 +97,9 @@ impl OwnSource {
     ///
     /// # Errors
     /// When there is no compiler, or it does not compile, or ends early.
-    pub fn replay(&self, records: &[DecisionRecord]) -> Result<Vec<bool>, OwnError> {
+    pub fn replay(&self, records: &[DecisionRecord]) -> Result<Vec<bool>, UserPolicySourceError> {
         let work = Work::new(&self.path)?;
-        let main = work.folder().join("unspin/policy/replay_own.c");
+        let main = work.folder().join("unspin/policy/user_replay.c");
         let program = self.compile_native(&work, &main, "taking decisions again")?;
         let mut child = Command::new(program)
             .stdin(Stdio::piped())
@@ -121,12 +120,12 @@ impl OwnSource {
             child.wait_with_output()
         })?;
         if !output.status.success() || output.stdout.len() != records.len() {
-            return Err(OwnError::Replay(self.path.clone()));
+            return Err(UserPolicySourceError::Replay(self.path.clone()));
         }
         Ok(output.stdout.iter().map(|byte| *byte == b'=').collect())
     }
 
-    /// Compiles `unspin/bpf/steer_own.bpf.c` with the policy for BPF; `dry_run`: what `steer --dry-run` loads. `headers` are
+    /// Compiles `unspin/bpf/user_policy.bpf.c` with the policy for BPF; `dry_run`: what `steer --dry-run` loads. `headers` are
     /// libbpf's for BPF programs, by name.
     ///
     /// # Errors
@@ -135,7 +134,7 @@ impl OwnSource {
         &self,
         dry_run: bool,
         headers: &[(&str, &str)],
-    ) -> Result<Vec<u8>, OwnError> {
+    ) -> Result<Vec<u8>, UserPolicySourceError> {
         let work = Work::new(&self.path)?;
         let libbpf = work.folder().join("bpf");
         fs::create_dir(&libbpf)?;
@@ -154,15 +153,15 @@ impl OwnSource {
         ]
         .map(str::to_owned)
         .into();
-        arguments.push(format!("-DUNSPIN_OWN_NAME=\"{}\"", self.name));
+        arguments.push(format!("-DUNSPIN_USER_NAME=\"{}\"", self.name));
         arguments.push(format!(
-            "-DUNSPIN_OWN_SOURCES=\"{}\"",
+            "-DUNSPIN_USER_SOURCES=\"{}\"",
             sources::SOURCES_HASH
         ));
         if dry_run {
-            arguments.push("-DUNSPIN_OWN_DRY_RUN".to_owned());
+            arguments.push("-DUNSPIN_USER_DRY_RUN".to_owned());
         }
-        let main = work.folder().join("unspin/bpf/steer_own.bpf.c");
+        let main = work.folder().join("unspin/bpf/user_policy.bpf.c");
         self.compile(
             &work,
             &CLANG,
@@ -179,7 +178,7 @@ impl OwnSource {
         work: &Work,
         main: &Path,
         what: &'static str,
-    ) -> Result<PathBuf, OwnError> {
+    ) -> Result<PathBuf, UserPolicySourceError> {
         let program = work.folder().join("program");
         let arguments = ["-std=c11", "-O1", "-g"].map(str::to_owned).into();
         self.compile(work, &CC, what, arguments, main, &program)?;
@@ -194,10 +193,10 @@ impl OwnSource {
         arguments: Vec<String>,
         main: &Path,
         output: &Path,
-    ) -> Result<(), OwnError> {
-        let own = format!("-DUNSPIN_OWN_POLICY=\"{}\"", work.own().display());
+    ) -> Result<(), UserPolicySourceError> {
+        let own = format!("-DUNSPIN_USER_POLICY=\"{}\"", work.own().display());
         let functions = ["on_yield", "on_slice_end", "on_poll", "on_turn"]
-            .map(|event| format!("-Down_{event}={}_{event}", self.name));
+            .map(|event| format!("-Duser_{event}={}_{event}", self.name));
         let mut command = compiler.command(what)?;
         command
             .args(arguments)
@@ -213,7 +212,7 @@ impl OwnSource {
         if output.status.success() {
             return Ok(());
         }
-        Err(OwnError::Compiler {
+        Err(UserPolicySourceError::Compiler {
             path: self.path.clone(),
             said: work.readable(&output),
         })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A policy of a user's own in this very process: compiled as a library that needs no other, which even a static binary
+//! A user policy in this very process: compiled as a library that needs no other, which even a static binary
 //! can load. For the lab only: what BPF's verifier refuses (a loop without end, a wild pointer) takes this process down.
 
 use std::{
@@ -11,9 +11,8 @@ use std::{
 };
 
 use crate::{
-    OwnError, OwnSource,
-    own_work::{CC, Work, absolute},
-    raw,
+    UserPolicySource, UserPolicySourceError, raw,
+    user_work::{CC, Work, absolute},
 };
 
 /// Policies of a user's own that a process may load.
@@ -28,25 +27,26 @@ pub(crate) type Decide = unsafe extern "C" fn(
 pub(crate) type OnTurn =
     unsafe extern "C" fn(u32, *const raw::unspin_facts, *mut raw::unspin_policy_memory);
 
-/// The functions of `native/library_own.c`: those of `native/exports.h` with the user's own policy among the others.
+/// The functions of `native/user_library.c`: those of `native/exports.h` with the user's own policy among the others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OwnFunctions {
+pub(crate) struct UserFunctions {
     pub decide: Decide,
     pub on_turn: OnTurn,
 }
 
 /// Loaded libraries; they stay.
-static LOADED: [OnceLock<OwnFunctions>; LIBRARIES_MAX] = [const { OnceLock::new() }; LIBRARIES_MAX];
+static LOADED: [OnceLock<UserFunctions>; LIBRARIES_MAX] =
+    [const { OnceLock::new() }; LIBRARIES_MAX];
 /// Where each came from.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A loaded policy of a user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnNumber(NonZero<u8>);
+pub struct UserPolicyNumber(NonZero<u8>);
 
-impl OwnNumber {
+impl UserPolicyNumber {
     #[inline]
-    pub(crate) fn functions(self) -> Option<&'static OwnFunctions> {
+    pub(crate) fn functions(self) -> Option<&'static UserFunctions> {
         LOADED[usize::from(self.0.get()) - 1].get()
     }
 }
@@ -60,17 +60,19 @@ unsafe extern "C" {
 /// Everything is bound at once (bits/dlfcn.h).
 const RTLD_NOW: c_int = 2;
 
-impl OwnSource {
+impl UserPolicySource {
     /// Compiles the policy and loads it, once for each file: what is changed afterwards is not seen.
     ///
     /// # Errors
     /// When there is no compiler, it does not compile or calls what is not there, or there are too many.
-    pub fn load(&self) -> Result<OwnNumber, OwnError> {
+    pub fn load(&self) -> Result<UserPolicyNumber, UserPolicySourceError> {
         let path = absolute(self.path())?;
         let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
         let place = match paths.iter().position(|other| *other == path) {
             Some(place) => place,
-            None if paths.len() == LIBRARIES_MAX => return Err(OwnError::TooMany(LIBRARIES_MAX)),
+            None if paths.len() == LIBRARIES_MAX => {
+                return Err(UserPolicySourceError::TooMany(LIBRARIES_MAX));
+            }
             None => {
                 let functions = self.compile_and_open()?;
                 // Nobody else sets it: the lock is held, and the place is new.
@@ -82,11 +84,11 @@ impl OwnSource {
         // Below LIBRARIES_MAX, so it fits.
         let number = NonZero::new(place as u8 + 1);
         number
-            .map(OwnNumber)
-            .ok_or(OwnError::TooMany(LIBRARIES_MAX))
+            .map(UserPolicyNumber)
+            .ok_or(UserPolicySourceError::TooMany(LIBRARIES_MAX))
     }
 
-    fn compile_and_open(&self) -> Result<OwnFunctions, OwnError> {
+    fn compile_and_open(&self) -> Result<UserFunctions, UserPolicySourceError> {
         let work = Work::new(self.path())?;
         let library = work.folder().join("policy.so");
         let arguments = [
@@ -102,7 +104,7 @@ impl OwnSource {
             "-nostdlib",
             "-Wl,--no-undefined",
         ];
-        let main = work.folder().join("unspin/policy/library_own.c");
+        let main = work.folder().join("unspin/policy/user_library.c");
         let arguments = arguments.map(str::to_owned).into();
         self.compile(
             &work,
@@ -113,14 +115,14 @@ impl OwnSource {
             &library,
         )?;
         // The file may go when this returns: it is mapped.
-        open(&library).map_err(|said| OwnError::Library {
+        open(&library).map_err(|said| UserPolicySourceError::Library {
             path: self.path().to_owned(),
             said,
         })
     }
 }
 
-fn open(library: &Path) -> Result<OwnFunctions, String> {
+fn open(library: &Path) -> Result<UserFunctions, String> {
     let said = || {
         // SAFETY: of this thread's last failure; null or a string that lives until the next call, and is copied here.
         let text = unsafe { dlerror().as_ref().map(|first| CStr::from_ptr(first)) };
@@ -140,12 +142,12 @@ fn open(library: &Path) -> Result<OwnFunctions, String> {
         (!found.is_null()).then_some(found).ok_or_else(said)
     };
     let (decide, on_turn) = (
-        symbol(c"own_library_decide")?,
-        symbol(c"own_library_on_turn")?,
+        symbol(c"user_library_decide")?,
+        symbol(c"user_library_on_turn")?,
     );
-    // SAFETY: functions of those types (native/library_own.c, the same headers as `raw`), in a library that stays.
+    // SAFETY: functions of those types (native/user_library.c, the same headers as `raw`), in a library that stays.
     Ok(unsafe {
-        OwnFunctions {
+        UserFunctions {
             decide: std::mem::transmute::<*mut c_void, Decide>(decide),
             on_turn: std::mem::transmute::<*mut c_void, OnTurn>(on_turn),
         }

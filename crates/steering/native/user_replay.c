@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * replay_own.c - takes logged decisions again with a user's own policy: records of struct unspin_decision_record come on
+ * user_replay.c - takes logged decisions again with a user's own policy: records of struct unspin_decision_record come on
  * standard input; for each, '=' goes out if answer and memory are the same to the bit, else '!'. Ends with 1 if it was cut.
  */
 #include <stdio.h>

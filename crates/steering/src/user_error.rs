@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may go wrong with a policy of a user's own.
+//! What may go wrong with a user policy.
 
 use std::{
     io,
     path::{Path, PathBuf},
 };
 
-/// Why a policy of a user's own could not be compiled or run.
+/// Why a user policy could not be compiled or run.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnError {
+pub enum UserPolicySourceError {
     /// Its file's name does not say how its functions are called.
     #[error(
         "`{0}` is no name for a policy: letters a to z, digits and `_`, a letter first, 31 at most, and no policy's of unspin"
@@ -57,7 +57,7 @@ pub enum OwnError {
         said: String,
     },
     /// No room for one more.
-    #[error("more than {0} policies of your own at a time")]
+    #[error("more than {0} user policies at a time")]
     TooMany(usize),
     /// The program that takes decisions again ended early.
     #[error("taking decisions again with {0} ended in the middle")]
@@ -67,9 +67,9 @@ pub enum OwnError {
     Work(#[from] io::Error),
 }
 
-impl OwnError {
-    pub(crate) fn file(path: &Path, source: io::Error) -> OwnError {
-        OwnError::File {
+impl UserPolicySourceError {
+    pub(crate) fn file(path: &Path, source: io::Error) -> UserPolicySourceError {
+        UserPolicySourceError::File {
             path: path.to_owned(),
             source,
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a policy of a user's own is compiled, and by what.
+//! Where a user policy is compiled, and by what.
 
 use std::{
     env, fs,
@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use crate::{OwnError, sources};
+use crate::{UserPolicySourceError, sources};
 
 /// A folder with the sources, gone when dropped.
 pub(crate) struct Work {
@@ -19,11 +19,11 @@ pub(crate) struct Work {
 
 impl Work {
     /// For the policy in that file.
-    pub(crate) fn new(policy: &Path) -> Result<Work, OwnError> {
+    pub(crate) fn new(policy: &Path) -> Result<Work, UserPolicySourceError> {
         let own = absolute(policy)?;
         let odd = |character: char| "\"\\\n\r".contains(character);
         if own.to_str().is_none_or(|path| path.contains(odd)) {
-            return Err(OwnError::Path(policy.to_owned()));
+            return Err(UserPolicySourceError::Path(policy.to_owned()));
         }
         let folder = tempfile::Builder::new()
             .prefix("unspin-policy-")
@@ -95,7 +95,7 @@ pub(crate) const CC: Compiler = Compiler {
 
 impl Compiler {
     /// The first that runs: the one that the environment names alone, or else one of ours.
-    pub(crate) fn command(&self, what: &'static str) -> Result<Command, OwnError> {
+    pub(crate) fn command(&self, what: &'static str) -> Result<Command, UserPolicySourceError> {
         let tried: Vec<String> = match env::var(self.variable) {
             Ok(name) if !name.is_empty() => vec![name],
             _ => self.names.iter().map(|name| (*name).to_owned()).collect(),
@@ -105,7 +105,7 @@ impl Compiler {
             version.is_ok_and(|output| output.status.success())
         };
         let found = tried.iter().find(runs).map(Command::new);
-        found.ok_or(OwnError::NoCompiler {
+        found.ok_or(UserPolicySourceError::NoCompiler {
             what,
             compiler: self.what,
             tried,
@@ -115,6 +115,6 @@ impl Compiler {
 }
 
 /// The path from the root.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, OwnError> {
-    fs::canonicalize(path).map_err(|source| OwnError::file(path, source))
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, UserPolicySourceError> {
+    fs::canonicalize(path).map_err(|source| UserPolicySourceError::file(path, source))
 }

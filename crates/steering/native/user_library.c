@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * library_own.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports what exports.h
+ * user_library.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports what exports.h
  * declares, under names of its own.
  */
 #include "steering.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 
-EXPORTED struct unspin_decision own_library_decide(unspin_u32 event, unspin_u32 policies,
-						   const struct unspin_facts *facts,
-						   struct unspin_policy_memory *memory)
+EXPORTED struct unspin_decision user_library_decide(unspin_u32 event, unspin_u32 policies,
+						    const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
 {
 	return policies_decide(event, policies, facts, memory);
 }
 
-EXPORTED void own_library_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
-				  struct unspin_policy_memory *memory)
+EXPORTED void user_library_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
+				   struct unspin_policy_memory *memory)
 {
 	policies_on_turn(policies, facts, memory);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* own_test.h - what the test of a user's own policy includes: the contract, the policy itself, and CHECK(). */
-#ifndef UNSPIN_OWN_TEST_H
-#define UNSPIN_OWN_TEST_H
+/* user_test.h - what the test of a user's own policy includes: the contract, the policy itself, and CHECK(). */
+#ifndef UNSPIN_USER_TEST_H
+#define UNSPIN_USER_TEST_H
 
 #include <stdio.h>
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler, or the dry run, with a policy of a user's own compiled into it.
+//! The scheduler, or the dry run, with a user policy compiled into it.
 
 use std::{path::Path, sync::Arc};
 
 use libbpf_rs::{ObjectBuilder, OpenObject, libbpf_sys};
 use unspin_abi as abi;
-use unspin_steering::{OwnError, OwnSource, SOURCES_HASH, UNSPIN_POLICY_CONTRACT};
+use unspin_steering::{
+    SOURCES_HASH, UNSPIN_POLICY_CONTRACT, UserPolicySource, UserPolicySourceError,
+};
 
 use super::{
     SteerError,
@@ -14,15 +16,15 @@ use super::{
 };
 use crate::{Error, bytes, load};
 
-/// Where an object says what it is: `struct unspin_own_policy`.
-const ABOUT: &str = ".rodata.own";
+/// Where an object says what it is: `struct unspin_user_policy`.
+const ABOUT: &str = ".rodata.user";
 
-/// Why an object with a policy of a user's own was not taken.
+/// Why an object with a user policy was not taken.
 #[derive(Debug, thiserror::Error)]
-pub enum OwnPolicyError {
+pub enum UserPolicyError {
     /// It could not be compiled.
     #[error(transparent)]
-    Source(#[from] OwnError),
+    Source(#[from] UserPolicySourceError),
     /// It is something else.
     #[error("{0} is no policy that `unspin policy build` has made")]
     NoPolicy(String),
@@ -54,32 +56,32 @@ pub enum OwnPolicyError {
     },
 }
 
-/// A policy of a user's own, ready to be loaded.
+/// A user policy, ready to be loaded.
 #[derive(Clone, PartialEq, Eq)]
-pub struct OwnPolicy {
+pub struct UserPolicy {
     name: String,
     dry_run: bool,
     object: Arc<[u8]>,
 }
 
-impl std::fmt::Debug for OwnPolicy {
+impl std::fmt::Debug for UserPolicy {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(out, "OwnPolicy({})", self.name)
+        write!(out, "UserPolicy({})", self.name)
     }
 }
 
-impl OwnPolicy {
+impl UserPolicy {
     /// Compiles a policy's C file into the scheduler, or into what a dry run loads.
     ///
     /// # Errors
     /// When the file is not there, there is no clang, or it does not compile.
-    pub fn compile(path: &Path, dry_run: bool) -> Result<OwnPolicy, OwnPolicyError> {
-        let source = OwnSource::at(path)?;
+    pub fn compile(path: &Path, dry_run: bool) -> Result<UserPolicy, UserPolicyError> {
+        let source = UserPolicySource::at(path)?;
         let object = source.compile_bpf(dry_run, &libbpf_sys::API_HEADERS)?;
-        OwnPolicy::from_object(path, object, dry_run)
+        UserPolicy::from_object(path, object, dry_run)
     }
 
-    /// Takes what [`OwnPolicy::object`] gave, perhaps on another machine. `path` is for errors.
+    /// Takes what [`UserPolicy::object`] gave, perhaps on another machine. `path` is for errors.
     ///
     /// # Errors
     /// When it is no such object, of another version, or was made for the other use.
@@ -87,14 +89,14 @@ impl OwnPolicy {
         path: &Path,
         object: Vec<u8>,
         dry_run: bool,
-    ) -> Result<OwnPolicy, OwnPolicyError> {
+    ) -> Result<UserPolicy, UserPolicyError> {
         let path = path.display().to_string();
         let Some(about) = about(&object) else {
-            return Err(OwnPolicyError::NoPolicy(path));
+            return Err(UserPolicyError::NoPolicy(path));
         };
         let sources = text(&about.sources);
         if about.contract != UNSPIN_POLICY_CONTRACT || sources != SOURCES_HASH {
-            return Err(OwnPolicyError::OtherVersion {
+            return Err(UserPolicyError::OtherVersion {
                 path,
                 contract: about.contract,
                 sources,
@@ -102,9 +104,9 @@ impl OwnPolicy {
         }
         let for_dry_run = about.dry_run != 0;
         if for_dry_run != dry_run {
-            return Err(OwnPolicyError::OtherUse { path, for_dry_run });
+            return Err(UserPolicyError::OtherUse { path, for_dry_run });
         }
-        Ok(OwnPolicy {
+        Ok(UserPolicy {
             name: text(&about.name),
             dry_run,
             object: object.into(),
@@ -126,10 +128,10 @@ impl OwnPolicy {
 ///
 /// # Errors
 /// When no scheduler of ours is attached, or its policy cannot be read.
-pub fn running_own_policy() -> Result<Option<String>, SteerError> {
+pub fn running_user_policy() -> Result<Option<String>, SteerError> {
     control_of_running().ok_or(SteerError::NotRunning)?;
-    for map in running_maps(ABOUT, size_of::<abi::unspin_own_policy>()) {
-        let about: abi::unspin_own_policy = load::value(&map, "own_policy", 0)?;
+    for map in running_maps(ABOUT, size_of::<abi::unspin_user_policy>()) {
+        let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
         if about.dry_run == 0 {
             return Ok(Some(text(&about.name)));
         }
@@ -138,7 +140,7 @@ pub fn running_own_policy() -> Result<Option<String>, SteerError> {
 }
 
 /// What is being loaded, in words for an error.
-pub(super) fn loading(what: &str, own: Option<&OwnPolicy>) -> String {
+pub(super) fn loading(what: &str, own: Option<&UserPolicy>) -> String {
     match own {
         None => format!("loading {what}"),
         Some(own) => format!(
@@ -150,11 +152,11 @@ pub(super) fn loading(what: &str, own: Option<&OwnPolicy>) -> String {
 
 /// The object to load: the user's, or the embedded one.
 pub(super) fn open(
-    own: Option<&OwnPolicy>,
+    own: Option<&UserPolicy>,
     embedded: &[u8],
     name: &str,
 ) -> Result<OpenObject, Error> {
-    let bytes = own.map_or(embedded, OwnPolicy::object);
+    let bytes = own.map_or(embedded, UserPolicy::object);
     ObjectBuilder::default()
         .name(name)
         .and_then(|builder| builder.open_memory(bytes))
@@ -162,7 +164,7 @@ pub(super) fn open(
 }
 
 /// What the object says of itself; nothing in it is loaded.
-fn about(object: &[u8]) -> Option<abi::unspin_own_policy> {
+fn about(object: &[u8]) -> Option<abi::unspin_user_policy> {
     let opened = load::with_log(|| {
         ObjectBuilder::default()
             .open_memory(object)
@@ -170,7 +172,7 @@ fn about(object: &[u8]) -> Option<abi::unspin_own_policy> {
     });
     let opened = opened.ok()?;
     let map = opened.maps().find(|map| map.name() == ABOUT)?;
-    bytes::read("own_policy", map.initial_value()?).ok()
+    bytes::read("user_policy", map.initial_value()?).ok()
 }
 
 #[cfg(test)]
@@ -181,7 +183,7 @@ mod tests {
     fn something_else_is_no_policy() {
         let path = Path::new("p.bpf.o");
         for object in [&b"text"[..], b"", super::super::object::OBJECT] {
-            let error = OwnPolicy::from_object(path, object.to_vec(), false).expect_err("none");
+            let error = UserPolicy::from_object(path, object.to_vec(), false).expect_err("none");
             assert!(
                 error.to_string().starts_with("p.bpf.o is no policy"),
                 "{error}"
