@@ -29,7 +29,7 @@ fn main() {
     write_list(&out, &names);
 }
 
-/// `OUT/objects.rs`: all of them by name, for `src/kernel_fit`.
+/// `OUT/objects.rs`: all of them by name, for `src/core_compat`.
 fn write_list(out: &Path, names: &[&str]) {
     let rows = names.iter().map(|name| {
         format!("(\"{name}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.bpf.o\"))),\n")

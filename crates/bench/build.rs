@@ -18,18 +18,18 @@ fn c_build(root: &Path, platform_header: &str) -> cc::Build {
     build
 }
 
-/// The rivals of `c/rivals.h` that can be built: Concurrency Kit's only where its headers are (Debian's libck-dev).
-fn rivals(c: &Path) -> Vec<&'static str> {
+/// The baselines of `c/baselines.h` that can be built: Concurrency Kit's only where its headers are (Debian's libck-dev).
+fn baselines(c: &Path) -> Vec<&'static str> {
     const CK_HEADER: &str = "/usr/include/ck_spinlock.h";
     println!("cargo:rerun-if-changed={CK_HEADER}");
-    let mut rivals = vec!["glibc_mutex", "glibc_spinlock", "parking_lot"];
+    let mut baselines = vec!["glibc_mutex", "glibc_spinlock", "parking_lot"];
     if Path::new(CK_HEADER).exists() {
-        rivals.extend(["ck_fas", "ck_ticket", "ck_mcs"]);
+        baselines.extend(["ck_fas", "ck_ticket", "ck_mcs"]);
     }
-    for name in &rivals {
-        assert!(c.join(format!("rivals/{name}.h")).exists(), "{name}");
+    for name in &baselines {
+        assert!(c.join(format!("baselines/{name}.h")).exists(), "{name}");
     }
-    rivals
+    baselines
 }
 
 fn main() {
@@ -42,17 +42,17 @@ fn main() {
     let threads = "\"platform_threads.h\"";
     let script = "\"platform_script.h\"";
 
-    let rivals = rivals(&c);
+    let baselines = baselines(&c);
     let mut objects = c_build(&root, threads)
         .file(c.join("drivers.c"))
         .file(c.join("ecs.c"))
         .file(c.join("table.c"))
         .compile_intermediates();
     let mut table = c_build(&root, threads);
-    if rivals.iter().any(|name| name.starts_with("ck_")) {
+    if baselines.iter().any(|name| name.starts_with("ck_")) {
         table.define("UNSPIN_HAS_CK", None);
     }
-    objects.extend(table.file(c.join("rivals.c")).compile_intermediates());
+    objects.extend(table.file(c.join("baselines.c")).compile_intermediates());
     objects.extend(
         c_build(&root, script)
             .file(c.join("script.c"))
@@ -68,7 +68,7 @@ fn main() {
             .compile_intermediates(),
     );
     let ours = LockKind::all().map(|kind| (kind.name(), "../../../locks/"));
-    for (name, folder) in ours.chain(rivals.iter().map(|name| (*name, "rivals/"))) {
+    for (name, folder) in ours.chain(baselines.iter().map(|name| (*name, "baselines/"))) {
         // A folder per lock: objects are named after their source alone.
         let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it")).join(name);
         let header = format!("\"{folder}{name}.h\"");

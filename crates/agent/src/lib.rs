@@ -8,20 +8,20 @@
 
 mod bytes;
 mod capabilities;
+mod core_compat;
 mod cost;
 mod error;
 mod guest_features;
 mod guest_pages;
 mod health;
 mod host_facts;
-mod hurry;
 mod ipi_visibility;
 mod kernel;
 mod kernel_btf;
-mod kernel_fit;
 mod kernel_layout;
 mod load;
 mod names;
+mod niceness_guard;
 mod observer;
 mod options;
 mod process;
@@ -35,13 +35,13 @@ mod threads;
 mod window;
 
 pub use capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
+pub use core_compat::{KernelFiles, KernelFilesError, ProgramFit, core_compat};
 pub use cost::{EmptyPrograms, ProgramCost};
 pub use error::Error;
 pub use guest_pages::GuestPages;
 pub use health::{Health, ProgramHealth};
 pub use host_facts::host_facts;
 pub use ipi_visibility::{IpiVisibility, ipi_visibility};
-pub use kernel_fit::{KernelFiles, KernelFilesError, ProgramFit, kernel_fit};
 pub use names::Names;
 pub use observer::{LoadedObserver, Observer};
 pub use options::{EventMask, ObserveOptions};

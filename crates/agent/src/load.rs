@@ -10,8 +10,8 @@ use unspin_abi as abi;
 
 use crate::{
     Error, ObserveOptions, bytes,
-    hurry::Hurry,
     ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
+    niceness_guard::NicenessGuard,
 };
 
 /// What observes: `bpf/observe.bpf.c`.
@@ -85,7 +85,7 @@ pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, 
     let _alone = LOADING
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let _hurry = Hurry::begin();
+    let _niceness = NicenessGuard::begin();
     PRINTED
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner())

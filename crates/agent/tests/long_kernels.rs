@@ -4,9 +4,9 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-#[path = "kernels/fit.rs"]
+#[path = "kernels/compat.rs"]
 #[allow(dead_code, reason = "each test uses a part")]
-mod fit;
+mod compat;
 
 /// Rows of the table that name a folder: kernel, object, what it lacks ("-": nothing; `a, b`).
 fn table() -> Vec<(String, String, String)> {
@@ -25,17 +25,17 @@ fn table() -> Vec<(String, String, String)> {
 
 #[test]
 fn every_kernel_is_as_the_table_says() {
-    let folder = fit::cache().join("kernels");
+    let folder = compat::cache().join("kernels");
     let mut said: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     for (kernel, object, lacks) in table() {
         said.entry(kernel).or_default().insert(object, lacks);
     }
     let mut wrong = Vec::new();
     for (kernel, said) in &said {
-        let fits = fit::fits(&folder.join(kernel), "kvm_amd");
-        fit::print(kernel, "kvm_amd", &fits);
+        let fits = compat::check(&folder.join(kernel), "kvm_amd");
+        compat::print(kernel, "kvm_amd", &fits);
         for object in ["observe", "steer", "steer_dry", "thread_run_states"] {
-            let missing = fit::missing_of(&fits, object).join(", ");
+            let missing = compat::missing_of(&fits, object).join(", ");
             let found = if missing.is_empty() { "-" } else { &missing };
             let expected = said.get(object).map_or("no row", String::as_str);
             if found != expected {
@@ -43,8 +43,8 @@ fn every_kernel_is_as_the_table_says() {
             }
         }
         // Intel's module lacks nothing that AMD's has: all that is AMD's alone is asked for first.
-        let intel = fit::fits(&folder.join(kernel), "kvm_intel");
-        fit::print(kernel, "kvm_intel", &intel);
+        let intel = compat::check(&folder.join(kernel), "kvm_intel");
+        compat::print(kernel, "kvm_intel", &intel);
         for (one, other) in fits.iter().zip(&intel) {
             assert_eq!(one.missing, other.missing, "{kernel}: {}", one.program);
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Attribution: who burnt CPU time, for whom, and who ran instead of that one. From what the host saw, and pv pages where a
+//! Attribution: who spent CPU time spinning, for whom, and who ran instead of that one. From what the host saw, and pv pages where a
 //! guest gives them; the guests' own logs never come in here.
 //!
 //! Memory: [`EVENTS_MAX`] events at a time. A longer stream is judged in parts; a wait that spans two parts counts as two.
@@ -31,7 +31,7 @@ pub struct Options {
     pub naming: Naming,
     /// Whether the host saw IPIs; without them lock and function call are told apart by symbols only.
     pub ipis_seen: bool,
-    /// Waits that burnt less are not listed one by one; nanoseconds.
+    /// Waits that spun for less are not listed one by one; nanoseconds.
     pub minimum_wait_ns: u64,
     /// The longest so many are listed.
     pub waits_max: usize,
@@ -57,9 +57,9 @@ pub struct Explanation {
 pub struct VmExplanation {
     /// CPU time of its vCPUs.
     pub cpu_ns: u64,
-    /// Of it, burnt, by cause.
-    pub burnt: CauseTimes,
-    /// Burnt for which vCPU, while who ran instead of that one; nanoseconds.
+    /// Of it, spent spinning, by cause.
+    pub spin_time: CauseTimes,
+    /// SpinTime for which vCPU, while who ran instead of that one; nanoseconds.
     pub blame: BTreeMap<Blame, u64>,
     /// Waits rebuilt.
     pub waits: u64,
@@ -73,7 +73,7 @@ pub struct VmExplanation {
     pub slices: Vec<Slice>,
 }
 
-/// Who is to blame for burnt time.
+/// Who is to blame for spin time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Blame {
     /// Why.
@@ -89,8 +89,8 @@ pub struct Blame {
 pub struct ExplainedWait {
     /// As the host rebuilt it.
     pub wait: HostWait,
-    /// Burnt time by cause.
-    pub burnt: CauseTimes,
+    /// SpinTime time by cause.
+    pub spin_time: CauseTimes,
     /// The cause of most of it, if it is certain.
     pub cause: Cause,
     /// Who was waited for longest for that cause, and its absence.
@@ -110,13 +110,13 @@ pub struct Absence {
     pub left: Left,
 }
 
-/// A spin loop and what was burnt there.
+/// A spin loop and the CPU time spent in it.
 #[derive(Clone, Debug)]
 pub struct LoopSum {
     /// What it is; its counts are those of all parts.
     pub spin_loop: SpinLoop,
-    /// Burnt time by cause.
-    pub burnt: CauseTimes,
+    /// SpinTime time by cause.
+    pub spin_time: CauseTimes,
 }
 
 /// Takes events in order of time, and explains.
@@ -243,7 +243,7 @@ impl Part<'_> {
                     exits: 0,
                     ..spin_loop.clone()
                 },
-                burnt: CauseTimes::default(),
+                spin_time: CauseTimes::default(),
             });
             let (waits, exits) = (known.spin_loop.waits, known.spin_loop.exits);
             known.spin_loop = spin_loop.clone();
@@ -255,36 +255,36 @@ impl Part<'_> {
             self.add_wait(sum, wait, options);
         }
         sum.longest
-            .sort_by_key(|wait| std::cmp::Reverse(wait.burnt.total()));
+            .sort_by_key(|wait| std::cmp::Reverse(wait.spin_time.total()));
         sum.longest.truncate(options.waits_max);
     }
 
     fn add_wait(&self, sum: &mut VmExplanation, wait: &HostWait, options: &Options) {
         let mut slices = Vec::new();
         self.record.explain_wait(wait, &mut slices);
-        let mut burnt = CauseTimes::default();
+        let mut spin_time = CauseTimes::default();
         let mut blames: BTreeMap<Blame, u64> = BTreeMap::new();
         for slice in &mut slices {
             if slice.end_ns > self.shadow_ns {
                 (slice.cause, slice.blamed) = (Cause::Unknown, None);
             }
-            burnt.add(slice.cause, slice.end_ns - slice.begin_ns);
+            spin_time.add(slice.cause, slice.end_ns - slice.begin_ns);
             self.blame(slice, &mut blames);
         }
         for (blame, ns) in &blames {
             *sum.blame.entry(*blame).or_default() += ns;
         }
-        sum.burnt.merge(&burnt);
+        sum.spin_time.merge(&spin_time);
         sum.waits += 1;
         if let Some(known) = sum.loops.get_mut(&wait.location) {
-            known.burnt.merge(&burnt);
+            known.spin_time.merge(&spin_time);
         }
-        if burnt.total() >= options.minimum_wait_ns.max(1) {
+        if spin_time.total() >= options.minimum_wait_ns.max(1) {
             sum.longest
-                .push(self.explained(wait, burnt, &blames, &slices));
+                .push(self.explained(wait, spin_time, &blames, &slices));
             if sum.longest.len() > 4 * options.waits_max.max(1) {
                 sum.longest
-                    .sort_by_key(|wait| std::cmp::Reverse(wait.burnt.total()));
+                    .sort_by_key(|wait| std::cmp::Reverse(wait.spin_time.total()));
                 sum.longest.truncate(options.waits_max);
             }
         }
@@ -308,7 +308,7 @@ impl Part<'_> {
             .occupants
             .between(absence.left.cpu, slice.begin_ns, slice.end_ns);
         for (ns, instead) in pieces {
-            // One's own vCPUs are told apart, another VM is one rival.
+            // One's own vCPUs are told apart, another VM is one VM.
             let instead = instead.map(|who| match who {
                 Occupant::Vcpu { vm, .. } if vm != self.vm => Occupant::Vcpu { vm, vcpu: 0 },
                 who => who,
@@ -335,12 +335,12 @@ impl Part<'_> {
     fn explained(
         &self,
         wait: &HostWait,
-        burnt: CauseTimes,
+        spin_time: CauseTimes,
         blames: &BTreeMap<Blame, u64>,
         slices: &[Slice],
     ) -> ExplainedWait {
         let margin_ns = CauseTimes::margin_ns(self.record.times().window_ns);
-        let cause = burnt.certain(margin_ns).unwrap_or(Cause::Unknown);
+        let cause = spin_time.certain(margin_ns).unwrap_or(Cause::Unknown);
         let most = blames
             .iter()
             .filter(|(blame, _)| blame.cause == cause)
@@ -353,7 +353,7 @@ impl Part<'_> {
         let absence = slice.and_then(|slice| self.absence(vcpu, slice.begin_ns));
         ExplainedWait {
             wait: wait.clone(),
-            burnt,
+            spin_time,
             cause,
             blamed: vcpu.map(|vcpu| (vcpu, absence)),
             instead: most.and_then(|blame| blame.instead),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For whom a vCPU burnt its time: the words that explanation and ground truth share.
+//! For whom a vCPU spun: the words that explanation and ground truth share.
 
 use serde::Serialize;
 
@@ -104,10 +104,10 @@ impl CauseTimes {
     pub fn certain(&self, margin_ns: u64) -> Option<Cause> {
         let first = self.majority()?;
         let unknown = self.of(Cause::Unknown);
-        let rivals = Cause::ALL
+        let baselines = Cause::ALL
             .into_iter()
             .filter(|&cause| cause != first && cause != Cause::Unknown);
-        let second = rivals.map(|cause| self.of(cause)).max().unwrap_or(0);
+        let second = baselines.map(|cause| self.of(cause)).max().unwrap_or(0);
         let safe = first != Cause::Unknown && self.of(first) >= second + unknown + margin_ns;
         Some(if safe { first } else { Cause::Unknown })
     }

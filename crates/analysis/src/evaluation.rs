@@ -13,14 +13,14 @@ use crate::{
 pub struct Evaluation {
     /// `[true][explained]`, waits; nothing explained counts as unknown.
     pub confusion: [[u64; Cause::ALL.len()]; Cause::ALL.len()],
-    /// Burnt time of all waits, truly.
-    pub true_burnt_ns: u64,
+    /// SpinTime time of all waits, truly.
+    pub true_spin_ns: u64,
     /// And as explained.
-    pub explained_burnt_ns: u64,
+    pub explained_spin_ns: u64,
 }
 
 impl Evaluation {
-    /// Compares; waits that burnt less than `minimum_ns` do not count, but for the sums of burnt time. A lead of less than
+    /// Compares; waits that spun for less than `minimum_ns` do not count, but for the sums of spin time. A lead of less than
     /// `margin_ns` leaves a wait unexplained.
     pub fn new(
         waits: &[TrueWait],
@@ -31,15 +31,17 @@ impl Evaluation {
         let mut evaluation = Evaluation::default();
         let mut by_vcpu: BTreeMap<u16, Vec<&Slice>> = BTreeMap::new();
         for slice in slices {
-            evaluation.explained_burnt_ns += slice.end_ns - slice.begin_ns;
+            evaluation.explained_spin_ns += slice.end_ns - slice.begin_ns;
             by_vcpu.entry(slice.vcpu).or_default().push(slice);
         }
         for slices in by_vcpu.values_mut() {
             slices.sort_by_key(|slice| slice.begin_ns);
         }
         for wait in waits {
-            evaluation.true_burnt_ns += wait.burnt.total();
-            let Some(ground_truth) = wait.cause().filter(|_| wait.burnt.total() >= minimum_ns)
+            evaluation.true_spin_ns += wait.spin_time.total();
+            let Some(ground_truth) = wait
+                .cause()
+                .filter(|_| wait.spin_time.total() >= minimum_ns)
             else {
                 continue;
             };
@@ -58,8 +60,8 @@ impl Evaluation {
         for (mine, theirs) in mine.zip(other.confusion.iter().flatten()) {
             *mine += theirs;
         }
-        self.true_burnt_ns += other.true_burnt_ns;
-        self.explained_burnt_ns += other.explained_burnt_ns;
+        self.true_spin_ns += other.true_spin_ns;
+        self.explained_spin_ns += other.explained_spin_ns;
     }
 
     /// All waits that count.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ground truth of burnt time: the guest's log of waits joined with the raw switch trace.
+//! Ground truth of spin time: the guest's log of waits joined with the raw switch trace.
 //!
-//! A wait burns time while its vCPU is on a CPU between asking and having. At each such moment the log says who held the
+//! A wait spins while its vCPU is on a CPU between asking and having. At each such moment the log says who held the
 //! lock or who got it next, or which receivers had not answered, and the trace says whether that one was on a CPU.
 
 use std::collections::BTreeMap;
@@ -35,10 +35,10 @@ impl Order {
     }
 }
 
-/// Some burnt time of one vCPU with one cause.
+/// Some spin time of one vCPU with one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slice {
-    /// Who burnt it.
+    /// Who spun.
     pub vcpu: u16,
     /// From.
     pub begin_ns: u64,
@@ -62,15 +62,15 @@ pub struct TrueWait {
     /// Had it.
     pub end_ns: u64,
     /// Time on a CPU between the two, by cause.
-    pub burnt: CauseTimes,
+    pub spin_time: CauseTimes,
     /// The same in order of time; neighbours differ.
     pub slices: Vec<Slice>,
 }
 
 impl TrueWait {
-    /// What covers most of the burnt time; `None` when nothing was burnt.
+    /// What covers most of the spin time; `None` when nobody spun.
     pub fn cause(&self) -> Option<Cause> {
-        self.burnt.majority()
+        self.spin_time.majority()
     }
 }
 
@@ -167,7 +167,7 @@ impl GroundTruth<'_> {
             kind: wait.kind,
             begin_ns,
             end_ns,
-            burnt: CauseTimes::default(),
+            spin_time: CauseTimes::default(),
             slices: Vec::new(),
         };
         let Some(own) = self.presence.get(&wait.vcpu) else {
@@ -293,7 +293,7 @@ impl GroundTruth<'_> {
 
 impl TrueWait {
     fn add(&mut self, begin_ns: u64, end_ns: u64, cause: Cause, blamed: Option<u16>) {
-        self.burnt.add(cause, end_ns - begin_ns);
+        self.spin_time.add(cause, end_ns - begin_ns);
         match self.slices.last_mut() {
             Some(last) if (last.end_ns, last.cause, last.blamed) == (begin_ns, cause, blamed) => {
                 last.end_ns = end_ns;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What each choice of the threshold costs: from how long a wait on a guest calls the host.
 //!
-//! Too short a threshold and ordinary waits exit for nothing; too long a one and preemption waits burn their time before
+//! Too short a threshold and ordinary waits exit for nothing; too long a one and preemption waits spin until
 //! they do. Waits stand in buckets of powers of two, so thresholds at the buckets' limits are exact, and others are not
 //! offered.
 
@@ -20,9 +20,9 @@ pub struct Choice {
     /// Share of the ordinary waits that exit needlessly; `None` where nobody can tell which are ordinary.
     pub needless_share: Option<f64>,
     /// Spinning of the preemption waits before they exit, nanoseconds; of all waits where nobody can tell which they are.
-    pub burnt_ns: f64,
+    pub spin_ns: f64,
     /// The same as a share of the guest's time; `None` where that is not known.
-    pub burnt_of_guest: Option<f64>,
+    pub spin_of_guest: Option<f64>,
     /// How many waits exit, of either kind.
     pub exits: u64,
 }
@@ -66,7 +66,7 @@ fn choice(
         let ordinary = waits(first, split);
         waits(bucket.min(split), split) as f64 / ordinary as f64
     });
-    let burnt_ns = (split.unwrap_or(first)..=last)
+    let spin_ns = (split.unwrap_or(first)..=last)
         .map(|b| match b < bucket {
             true => histogram.time_ns(b),
             false => histogram.count(b) as f64 * threshold_ns,
@@ -76,8 +76,8 @@ fn choice(
         threshold_ns,
         in_valley: valley.map(|valley| (valley.first..=valley.last + 1).contains(&bucket)),
         needless_share,
-        burnt_ns,
-        burnt_of_guest: guest_ns.filter(|&ns| ns > 0.0).map(|ns| burnt_ns / ns),
+        spin_ns,
+        spin_of_guest: guest_ns.filter(|&ns| ns > 0.0).map(|ns| spin_ns / ns),
         exits: waits(bucket, last + 1),
     }
 }
@@ -109,15 +109,15 @@ mod tests {
             (shortest.needless_share, shortest.exits),
             (Some(1.0), 1_100)
         );
-        assert_eq!(shortest.burnt_ns, 102_400.0);
+        assert_eq!(shortest.spin_ns, 102_400.0);
         let good = at(2048.0);
         assert_eq!((good.needless_share, good.exits), (Some(0.0), 100));
-        assert_eq!((good.in_valley, good.burnt_ns), (Some(true), 204_800.0));
-        assert!((good.burnt_of_guest.expect("known") - 0.000_204_8).abs() < 1e-12);
+        assert_eq!((good.in_valley, good.spin_ns), (Some(true), 204_800.0));
+        assert!((good.spin_of_guest.expect("known") - 0.000_204_8).abs() < 1e-12);
         let late = at(2_097_152.0);
-        assert_eq!((late.in_valley, late.burnt_ns), (Some(true), 209_715_200.0));
+        assert_eq!((late.in_valley, late.spin_ns), (Some(true), 209_715_200.0));
         let never = at(4_194_304.0);
-        assert_eq!((never.exits, never.burnt_ns), (0, 300_000_000.0));
+        assert_eq!((never.exits, never.spin_ns), (0, 300_000_000.0));
         assert_eq!(never.in_valley, Some(false));
     }
 
@@ -130,7 +130,7 @@ mod tests {
         assert!(!found.choices.is_empty());
         for choice in &found.choices {
             assert_eq!((choice.needless_share, choice.in_valley), (None, None));
-            assert_eq!(choice.burnt_of_guest, None);
+            assert_eq!(choice.spin_of_guest, None);
         }
         assert!(
             thresholds(&WaitHistogram::default(), None)

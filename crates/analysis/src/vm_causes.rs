@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! For whom a VM's burnt time was burnt, moment by moment.
+//! For whom a VM spun, moment by moment.
 //!
 //! A function call waits for the receiver that takes the interrupt last. A lock in order is handed from one waiter to the
 //! next, so the ends of its waits are its history: until the next one was seen without it somebody held it, then the last
@@ -22,7 +22,7 @@ use crate::{
 
 /// What is likelier than four in five is said, the rest is unknown.
 const SURE: f64 = 0.8;
-/// Moments looked at in a piece of burnt time without events: one in each quarter of a window, but no more than so many.
+/// Moments looked at in a piece of spin time without events: one in each quarter of a window, but no more than so many.
 const MOMENTS_MAX: u64 = 64;
 
 /// Who is waited for at a lock at some moment.
@@ -38,7 +38,7 @@ struct Around {
 }
 
 impl VmRecord {
-    /// Burnt time of all waits, by vCPU and time; neighbours differ.
+    /// SpinTime time of all waits, by vCPU and time; neighbours differ.
     pub fn explain(&self) -> Vec<Slice> {
         let mut slices = Vec::new();
         for wait in self.waits() {
@@ -47,7 +47,7 @@ impl VmRecord {
         slices
     }
 
-    /// Burnt time of one wait, added to `slices`.
+    /// SpinTime time of one wait, added to `slices`.
     pub fn explain_wait(&self, wait: &HostWait, slices: &mut Vec<Slice>) {
         let Some(presence) = self.presence.get(&wait.vcpu) else {
             return;

@@ -38,9 +38,9 @@ fn explain_with(events: &[Event], options: Options) -> Explanation {
     explainer.finish()
 }
 
-/// Burnt for that cause by that vCPU, microseconds.
+/// SpinTime for that cause by that vCPU, microseconds.
 #[track_caller]
-fn burnt(explanation: &Explanation, vcpu: u16, cause: Cause) -> u64 {
+fn spin_ns(explanation: &Explanation, vcpu: u16, cause: Cause) -> u64 {
     let slices = explanation.vms[&0].slices.iter();
     let own = slices.filter(|slice| slice.vcpu == vcpu && slice.cause == cause);
     own.map(|slice| slice.end_ns - slice.begin_ns).sum::<u64>() / 1_000
@@ -60,13 +60,13 @@ fn absence(mode: Result<Option<GuestMode>, ()>) -> Stream {
 }
 
 #[test]
-fn burnt_time_begins_a_window_before_and_ends_half_a_window_after() {
+fn spin_time_begins_a_window_before_and_ends_half_a_window_after() {
     let explanation = explain(&absence(USER).events);
     let slices = &explanation.vms[&0].slices;
     assert_eq!(slices.first().map(|slice| slice.begin_ns), Some(100_000));
     // Entered at 160, and half of 10 more.
     assert_eq!(slices.last().map(|slice| slice.end_ns), Some(165_000));
-    assert_eq!(explanation.vms[&0].burnt.total(), 65_000);
+    assert_eq!(explanation.vms[&0].spin_time.total(), 65_000);
     // vCPU 0 ran from 10 to 190, vCPU 1 from 10 to 50 and from 150 to 191.
     assert_eq!(explanation.vms[&0].cpu_ns, 180_000 + 40_000 + 41_000);
 }
@@ -74,8 +74,8 @@ fn burnt_time_begins_a_window_before_and_ends_half_a_window_after() {
 #[test]
 fn a_vcpu_off_its_cpu_in_the_kernel_holds_the_lock() {
     let explanation = explain(&absence(KERNEL).events);
-    assert_eq!(burnt(&explanation, 0, Cause::HolderPreempted), 50);
-    assert_eq!(burnt(&explanation, 0, Cause::Contention), 15);
+    assert_eq!(spin_ns(&explanation, 0, Cause::HolderPreempted), 50);
+    assert_eq!(spin_ns(&explanation, 0, Cause::Contention), 15);
     let wait = &explanation.vms[&0].longest[0];
     assert_eq!(wait.cause, Cause::HolderPreempted);
     let (vcpu, absence) = wait.blamed.expect("somebody is to blame");
@@ -91,14 +91,14 @@ fn a_vcpu_off_its_cpu_in_the_kernel_holds_the_lock() {
 fn one_in_user_mode_or_asleep_holds_nothing() {
     for mode in [USER, Err(())] {
         let explanation = explain(&absence(mode).events);
-        assert_eq!(burnt(&explanation, 0, Cause::Contention), 65, "{mode:?}");
+        assert_eq!(spin_ns(&explanation, 0, Cause::Contention), 65, "{mode:?}");
     }
 }
 
 #[test]
 fn where_the_mode_is_hidden_nothing_is_said() {
     let explanation = explain(&absence(Ok(None)).events);
-    assert_eq!(burnt(&explanation, 0, Cause::Unknown), 50);
+    assert_eq!(spin_ns(&explanation, 0, Cause::Unknown), 50);
     assert_eq!(explanation.vms[&0].longest[0].cause, Cause::Unknown);
 }
 
@@ -111,8 +111,8 @@ fn who_is_away_while_another_is_served_holds_nothing() {
     assert_eq!(entered, 110);
     stream.leaves(130, 2, 2, USER, 0x40_0000);
     let explanation = explain(&stream.events);
-    assert_eq!(burnt(&explanation, 0, Cause::HolderPreempted), 0);
-    assert_eq!(burnt(&explanation, 0, Cause::Contention), 65);
+    assert_eq!(spin_ns(&explanation, 0, Cause::HolderPreempted), 0);
+    assert_eq!(spin_ns(&explanation, 0, Cause::Contention), 65);
 }
 
 /// vCPUs 0 and 1 take turns on CPU 0 and at a lock that serves in order: 1 comes while 0 is off its CPU, and spins until 0
@@ -146,7 +146,10 @@ fn in_order_the_next_waiter_is_waited_for() {
     let (_, lock) = of.loops.first_key_value().expect("a loop");
     assert_eq!(lock.spin_loop.in_order, Some(true));
     // Each time from 14 to 38 after the cycle's begin.
-    assert_eq!(burnt(&explanation, 1, Cause::NextWaiterPreempted), 30 * 24);
+    assert_eq!(
+        spin_ns(&explanation, 1, Cause::NextWaiterPreempted),
+        30 * 24
+    );
     let blamed = of
         .blame
         .iter()
@@ -160,8 +163,8 @@ fn in_order_the_next_waiter_is_waited_for() {
 #[test]
 fn of_an_order_hardly_seen_nothing_is_said() {
     let explanation = explain(&convoy(3).events);
-    assert_eq!(burnt(&explanation, 1, Cause::NextWaiterPreempted), 0);
-    assert!(burnt(&explanation, 1, Cause::Unknown) > 0);
+    assert_eq!(spin_ns(&explanation, 1, Cause::NextWaiterPreempted), 0);
+    assert!(spin_ns(&explanation, 1, Cause::Unknown) > 0);
 }
 
 /// vCPU 0 asks 1 and 2, who are off their CPUs since 50, at 100; 1 is back at 140 and 2 at `back_us`.
@@ -196,7 +199,7 @@ fn a_call_waits_for_the_receiver_that_is_back_last() {
     for (mode, cause) in causes {
         let explanation = explain(&call(USER, mode, 190).events);
         // From half of the handling (1) before the first IPI until vCPU 2 is back.
-        assert_eq!(burnt(&explanation, 0, cause), 190 - 99, "{cause:?}");
+        assert_eq!(spin_ns(&explanation, 0, cause), 190 - 99, "{cause:?}");
         let wait = &explanation.vms[&0].longest[0];
         assert_eq!(wait.blamed.map(|(vcpu, _)| vcpu), Some(2));
     }
@@ -212,8 +215,8 @@ fn a_call_to_vcpus_that_run_is_contention() {
     stream.leaves(160, 0, 0, USER, 0x40_0000);
     let explanation = explain(&stream.events);
     let of = &explanation.vms[&0];
-    assert_eq!(of.burnt.of(Cause::Contention), of.burnt.total());
-    assert!(of.burnt.total() >= 30_000);
+    assert_eq!(of.spin_time.of(Cause::Contention), of.spin_time.total());
+    assert!(of.spin_time.total() >= 30_000);
 }
 
 #[test]
@@ -223,11 +226,11 @@ fn without_sight_of_ipis_lock_and_call_are_not_told_apart() {
         ..options()
     };
     let explanation = explain_with(&absence(KERNEL).events, blind);
-    assert_eq!(burnt(&explanation, 0, Cause::Unknown), 65);
+    assert_eq!(spin_ns(&explanation, 0, Cause::Unknown), 65);
 }
 
 #[test]
-fn what_was_burnt_before_a_loss_is_unknown() {
+fn spin_time_before_a_loss_is_unknown() {
     let mut events = absence(KERNEL).events;
     let lost = |lost_kind| Event {
         time_ns: 195_000,
@@ -242,11 +245,11 @@ fn what_was_burnt_before_a_loss_is_unknown() {
     };
     // Directed yields are not needed, switches are.
     events.push(lost(6));
-    assert_eq!(burnt(&explain(&events), 0, Cause::HolderPreempted), 50);
+    assert_eq!(spin_ns(&explain(&events), 0, Cause::HolderPreempted), 50);
     events.push(lost(1));
     let explanation = explain(&events);
     assert_eq!(explanation.losses, 1);
-    assert_eq!(burnt(&explanation, 0, Cause::Unknown), 65);
+    assert_eq!(spin_ns(&explanation, 0, Cause::Unknown), 65);
 }
 
 #[test]
@@ -256,12 +259,12 @@ fn a_pv_page_says_who_holds_nothing() {
         arguments: [flags, 0, 5],
     };
     stream.push(50, 1, 1, pv_page(0));
-    assert_eq!(burnt(&explain(&stream.events), 0, Cause::Contention), 65);
+    assert_eq!(spin_ns(&explain(&stream.events), 0, Cause::Contention), 65);
     stream.events.pop();
     // critical and holding
     stream.push(50, 1, 1, pv_page(1 | 1 << 8));
     assert_eq!(
-        burnt(&explain(&stream.events), 0, Cause::HolderPreempted),
+        spin_ns(&explain(&stream.events), 0, Cause::HolderPreempted),
         50
     );
 }
@@ -285,7 +288,7 @@ fn a_long_stream_is_judged_in_parts() {
         ..options()
     };
     let explanation = explain_with(&events, parts);
-    assert_eq!(burnt(&explanation, 0, Cause::HolderPreempted), 50);
+    assert_eq!(spin_ns(&explanation, 0, Cause::HolderPreempted), 50);
     assert_eq!(explanation.vms[&0].waits, 1);
     // Both vCPUs were off their CPUs all the while.
     assert_eq!(explanation.vms[&0].cpu_ns, 261_000);
@@ -307,9 +310,9 @@ fn pauses_of_many_short_waits_are_no_window() {
     let explanation = explain(&stream.events);
     let of = &explanation.vms[&0];
     assert!(
-        of.burnt.total() * 100 < of.cpu_ns,
+        of.spin_time.total() * 100 < of.cpu_ns,
         "{} ns",
-        of.burnt.total()
+        of.spin_time.total()
     );
     assert_eq!(of.loops[&Some(LOCK)].spin_loop.window_ns, 0);
 }

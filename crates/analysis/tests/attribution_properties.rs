@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What holds for every stream: burnt time is CPU time, it is burnt once, and every moment of it has a cause.
+//! What holds for every stream: spin time is CPU time, it is counted once, and every moment of it has a cause.
 
 use proptest::prelude::*;
 use unspin_analysis::{
@@ -70,7 +70,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn burnt_time_is_cpu_time_and_has_a_cause(events in events(), ipis_seen in any::<bool>()) {
+    fn spin_time_is_cpu_time_and_has_a_cause(events in events(), ipis_seen in any::<bool>()) {
         let mut explainer = Explainer::new(Options {
             naming: Naming::default(),
             ipis_seen,
@@ -84,15 +84,15 @@ proptest! {
         for (&vm, of) in &explanation.vms {
             let mut slices = of.slices.clone();
             slices.sort_by_key(|slice| (slice.vcpu, slice.begin_ns));
-            let burnt: u64 = slices.iter().map(|slice| slice.end_ns - slice.begin_ns).sum();
-            prop_assert_eq!(burnt, of.burnt.total());
-            prop_assert_eq!(burnt, of.blame.values().sum::<u64>());
-            prop_assert_eq!(burnt, of.longest.iter().map(|wait| wait.burnt.total()).sum::<u64>());
-            prop_assert_eq!(burnt, of.loops.values().map(|sum| sum.burnt.total()).sum::<u64>());
+            let spin_time: u64 = slices.iter().map(|slice| slice.end_ns - slice.begin_ns).sum();
+            prop_assert_eq!(spin_time, of.spin_time.total());
+            prop_assert_eq!(spin_time, of.blame.values().sum::<u64>());
+            prop_assert_eq!(spin_time, of.longest.iter().map(|wait| wait.spin_time.total()).sum::<u64>());
+            prop_assert_eq!(spin_time, of.loops.values().map(|sum| sum.spin_time.total()).sum::<u64>());
             for pair in slices.windows(2) {
                 prop_assert!(
                     pair[0].vcpu != pair[1].vcpu || pair[0].end_ns <= pair[1].begin_ns,
-                    "burnt twice: {:?}", pair
+                    "counted twice: {:?}", pair
                 );
             }
             let presence = presence::of_vm(vm, &events);
@@ -100,7 +100,7 @@ proptest! {
                 prop_assert!(slice.begin_ns < slice.end_ns);
                 let on = presence[&slice.vcpu].on_between(slice.begin_ns, slice.end_ns);
                 let on: u64 = on.iter().map(|(begin, end)| end - begin).sum();
-                prop_assert_eq!(on, slice.end_ns - slice.begin_ns, "burnt off its CPU: {:?}", slice);
+                prop_assert_eq!(on, slice.end_ns - slice.begin_ns, "spun off its CPU: {:?}", slice);
                 prop_assert!(slice.blamed != Some(slice.vcpu) || !slice.cause.is_preemption());
             }
         }

@@ -68,8 +68,8 @@ fn a_holder_off_its_cpu_is_told_from_one_that_runs() {
     // 1 has it from 20 to 180, 0 waits from 30 to 181.
     let waits = [lock(1, 20, 20, 180), lock(0, 30, 181, 190)];
     let ground_truth = of(&waits, Order::Fifo, &away(KERNEL), 0);
-    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 100_000);
-    assert_eq!(ground_truth.burnt.of(Cause::Contention), 51_000);
+    assert_eq!(ground_truth.spin_time.of(Cause::HolderPreempted), 100_000);
+    assert_eq!(ground_truth.spin_time.of(Cause::Contention), 51_000);
     assert_eq!(ground_truth.cause(), Some(Cause::HolderPreempted));
 }
 
@@ -84,12 +84,15 @@ fn a_free_lock_waits_for_the_next_in_order() {
         lock(0, 55, 160, 170),
     ];
     let ground_truth = of(&waits, Order::Fifo, &stream, 0);
-    assert_eq!(ground_truth.burnt.of(Cause::NextWaiterPreempted), 90_000);
+    assert_eq!(
+        ground_truth.spin_time.of(Cause::NextWaiterPreempted),
+        90_000
+    );
     assert_eq!(ground_truth.slices[1].blamed, Some(1));
     // Without an order whoever runs would have taken it: then it had been taken already.
     let ground_truth = of(&waits, Order::None, &stream, 0);
-    assert_eq!(ground_truth.burnt.of(Cause::NextWaiterPreempted), 0);
-    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 90_000);
+    assert_eq!(ground_truth.spin_time.of(Cause::NextWaiterPreempted), 0);
+    assert_eq!(ground_truth.spin_time.of(Cause::HolderPreempted), 90_000);
 }
 
 #[test]
@@ -103,15 +106,15 @@ fn a_release_written_down_late_does_not_make_a_holder() {
         lock(0, 40, 101, 110),
     ];
     let ground_truth = of(&waits, Order::Fifo, &stream, 0);
-    assert_eq!(ground_truth.burnt.of(Cause::HolderPreempted), 0);
-    assert_eq!(ground_truth.burnt.of(Cause::Contention), 61_000);
+    assert_eq!(ground_truth.spin_time.of(Cause::HolderPreempted), 0);
+    assert_eq!(ground_truth.spin_time.of(Cause::Contention), 61_000);
 }
 
 #[test]
-fn only_time_on_a_cpu_is_burnt() {
+fn only_time_on_a_cpu_is_spin_time() {
     let waits = [lock(0, 10, 10, 200), lock(1, 30, 201, 210)];
     let ground_truth = of(&waits, Order::Fifo, &away(KERNEL), 1);
-    assert_eq!(ground_truth.burnt.total(), 20_000 + 51_000);
+    assert_eq!(ground_truth.spin_time.total(), 20_000 + 51_000);
 }
 
 #[test]
@@ -126,8 +129,8 @@ fn a_call_waits_for_the_last_to_answer() {
         let mut answer = wait(WaitKind::Answer, 1, 155, 155, 0);
         answer.targets = 0b01;
         let ground_truth = of(&[sent, answer], Order::Fifo, &away(mode), 0);
-        assert_eq!(ground_truth.burnt.of(cause), 90_000);
-        assert_eq!(ground_truth.burnt.of(Cause::Contention), 10_000);
+        assert_eq!(ground_truth.spin_time.of(cause), 90_000);
+        assert_eq!(ground_truth.spin_time.of(Cause::Contention), 10_000);
     }
 }
 
@@ -150,7 +153,7 @@ fn an_explanation_is_judged_wait_by_wait() {
         (1, 1, 1)
     );
     assert_eq!(
-        (right.true_burnt_ns, right.explained_burnt_ns),
+        (right.true_spin_ns, right.explained_spin_ns),
         (151_000, 100_000)
     );
     let wrong = judged(&[said(Cause::Contention, 40, 140)], 0);
@@ -164,8 +167,8 @@ fn an_explanation_is_judged_wait_by_wait() {
         let silent = judged(slices, 0);
         assert_eq!((silent.waits(), silent.attributed()), (1, 0));
     }
-    // Too short to matter, but burnt.
+    // Too short to matter, but spin time.
     let short = judged(&[], 1_000_000);
-    assert_eq!((short.waits(), short.true_burnt_ns), (0, 151_000));
+    assert_eq!((short.waits(), short.true_spin_ns), (0, 151_000));
     assert_eq!(wrong.always_majority(), 1);
 }

@@ -45,8 +45,8 @@ pub const RUN_STATES_RSEQ: u32 = 1;
 pub const RUN_STATES_PAGE: u32 = 2;
 /// `DRIVER_ECS_ROWS`.
 pub const ECS_ROWS: u32 = 7;
-/// `RIVAL_COUNT`.
-pub const RIVAL_COUNT: usize = 6;
+/// `BASELINE_COUNT`.
+pub const BASELINE_COUNT: usize = 6;
 
 /// `struct driver_outcome`.
 #[repr(C)]
@@ -147,8 +147,8 @@ const _: () = assert!(size_of::<ScriptCalls>() == 96);
 
 unsafe extern "C" {
     pub static driver_table: [&'static Driver; unspin_abi::UNSPIN_LOCK_KIND_COUNT as usize];
-    pub static rival_table: [Option<&'static Driver>; RIVAL_COUNT];
-    pub static rival_names: [*const c_char; RIVAL_COUNT];
+    pub static baseline_table: [Option<&'static Driver>; BASELINE_COUNT];
+    pub static baseline_names: [*const c_char; BASELINE_COUNT];
     pub fn driver_table_new() -> *mut PlatformTable;
     pub fn driver_table_free(table: *mut PlatformTable);
     pub fn driver_table_run_states(

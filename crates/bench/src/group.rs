@@ -11,8 +11,8 @@ use std::{
 use unspin_abi::{unspin_distribution, unspin_guest_statistics};
 
 use crate::{
+    baselines::Contender,
     ffi::{self, Driver, DriverOutcome, DriverRun, DriverValidation},
-    rivals::Contender,
     table::Table,
 };
 

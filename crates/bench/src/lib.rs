@@ -3,6 +3,7 @@
 //! interleaving can be had ([`script`], [`explore`]).
 
 mod affinity;
+pub mod baselines;
 mod clock;
 pub mod costs;
 pub mod ecs;
@@ -20,7 +21,6 @@ mod parking;
 mod plan;
 pub mod points;
 mod request;
-pub mod rivals;
 mod schedule;
 pub mod script;
 mod summary;
@@ -29,8 +29,8 @@ pub mod threads;
 #[cfg(test)]
 mod waiting;
 
+pub use baselines::Contender;
 pub use error::Error;
 pub use ffi::{DriverOutcome, DriverValidation};
 pub use plan::Axes;
-pub use rivals::Contender;
 pub use summary::{Cell, Figures, Sample, ThreadsReport};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Threads beside those that are measured, which only burn CPU.
+//! Threads beside those that are measured, which only use CPU time.
 
 use std::{
     sync::{
@@ -14,14 +14,14 @@ use crate::{affinity::Cpus, error::Error, ffi};
 /// Turns of the work loop between two looks at the flag: some tens of microseconds.
 const LOOPS: u32 = 50_000;
 
-/// They burn until this is dropped.
+/// They run until this is dropped.
 pub struct Burning(Arc<AtomicBool>);
 
 impl Burning {
     /// Starts so many, on any of those CPUs.
     ///
     /// # Errors
-    /// When the system refuses a thread; none burns then.
+    /// When the system refuses a thread; none runs then.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         count: u32,
@@ -31,10 +31,10 @@ impl Burning {
         for number in 0..count {
             let go_on = Arc::clone(&burning.0);
             let body = move || {
-                // Where this is refused it burns on any CPU.
+                // Where this is refused it runs on any CPU.
                 let _ = cpus.confine_this_thread();
                 while go_on.load(Ordering::Relaxed) {
-                    // SAFETY: LOOPS is not 0; burns, touches nothing.
+                    // SAFETY: LOOPS is not 0; computes, touches nothing.
                     unsafe { ffi::driver_time_work(LOOPS) };
                 }
             };

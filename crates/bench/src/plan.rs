@@ -4,7 +4,7 @@
 use unspin_scenario::{Distribution, Scenario, Vm, WorkUnit};
 
 use crate::{
-    error::Error, group::THREADS_MAX, rivals::Contender, summary::Cell, table::RunStates,
+    baselines::Contender, error::Error, group::THREADS_MAX, summary::Cell, table::RunStates,
     threads::ThreadsOptions,
 };
 
@@ -22,7 +22,7 @@ pub struct Axes {
     pub holds: Vec<Distribution>,
     /// Work outside, all of it.
     pub thinks: Vec<Distribution>,
-    /// Threads beside the groups that only burn CPU; empty: none.
+    /// Threads beside the groups that only use CPU time; empty: none.
     pub neighbours: Vec<u32>,
 }
 
@@ -154,7 +154,7 @@ pub fn describe(scenario: &Scenario, plan: &Plan) -> Cell {
     let first = &scenario.vms[0];
     Cell {
         lock: locks.join("+"),
-        is_rival: plan.lock.is_some_and(Contender::is_rival),
+        is_baseline: plan.lock.is_some_and(Contender::is_baseline),
         point: plan.point,
         hold: plan.hold.as_ref().unwrap_or(&first.hold).clone(),
         think: plan.think.as_ref().unwrap_or(&first.user_work).clone(),

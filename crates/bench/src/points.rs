@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The best of our locks against the best rival that is as fair, point by point: both are chosen on one half of the
+//! The best of our locks against the best baseline that is as fair, point by point: both are chosen on one half of the
 //! repetitions, and the ratio is taken on the other.
 
 use unspin_scenario::{Distribution, WorkUnit};
 
 use crate::summary::{Cell, ThreadsReport};
 
-/// A rival is as fair as ours when its Jain's index is not lower by more than this.
+/// A baseline is as fair as ours when its Jain's index is not lower by more than this.
 pub const JAIN_TOLERANCE: f64 = 0.05;
 /// A point is contended when the lock would be held for at least this share of the time if nobody waited.
 pub const CONTENDED_SHARE: f64 = 0.1;
@@ -18,16 +18,16 @@ pub struct Point {
     pub number: usize,
     /// Threads of all groups.
     pub threads: u32,
-    /// Threads that burn CPU beside them.
+    /// Threads that use CPU time beside them.
     pub neighbours: u32,
     /// Share of the time in which the lock would be held if nobody waited, at most 1; `None` where work is counted in
     /// different units and their rate is not known.
     pub held_share: Option<f64>,
     /// Our best.
     pub ours: Side,
-    /// The best rival that is as fair.
-    pub rival: Side,
-    /// Ours by the rival's rate on the other half.
+    /// The best baseline that is as fair.
+    pub baseline: Side,
+    /// Ours by the baseline's rate on the other half.
     pub ratio: f64,
     /// Our best against itself: the chosen half's rate by the other's.
     pub null_ratio: f64,
@@ -51,7 +51,7 @@ impl Point {
     }
 }
 
-/// The points that have ours and an equally fair rival, worst ratio first.
+/// The points that have ours and an equally fair baseline, worst ratio first.
 pub fn points(report: &ThreadsReport) -> Vec<Point> {
     let last = report.cells.iter().map(|cell| cell.point).max();
     let mut points: Vec<Point> = last
@@ -65,11 +65,11 @@ pub fn points(report: &ThreadsReport) -> Vec<Point> {
 fn point(report: &ThreadsReport, number: usize) -> Option<Point> {
     let cells = || report.cells.iter().filter(|cell| cell.point == number);
     let ours = cells()
-        .filter(|cell| !cell.is_rival)
+        .filter(|cell| !cell.is_baseline)
         .filter_map(side)
         .max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
-    let rival = cells()
-        .filter(|cell| cell.is_rival)
+    let baseline = cells()
+        .filter(|cell| cell.is_baseline)
         .filter_map(side)
         .filter(|(_, side)| side.jain >= ours.1.jain - JAIN_TOLERANCE)
         .max_by(|a, b| a.1.rate.total_cmp(&b.1.rate))?;
@@ -79,10 +79,10 @@ fn point(report: &ThreadsReport, number: usize) -> Option<Point> {
         threads: ours.0.threads,
         neighbours: ours.0.neighbours,
         held_share: held_share(report, ours.0),
-        ratio: judged / rival.0.half_rate(1)?,
+        ratio: judged / baseline.0.half_rate(1)?,
         null_ratio: judged / ours.1.rate,
         ours: ours.1,
-        rival: rival.1,
+        baseline: baseline.1,
     })
 }
 

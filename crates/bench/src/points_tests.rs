@@ -14,7 +14,7 @@ fn work(ns: u64) -> Distribution {
 }
 
 /// A cell of two threads that do those operations in each of four repetitions.
-fn cell(lock: &str, is_rival: bool, operations: [[u64; 2]; 4]) -> Cell {
+fn cell(lock: &str, is_baseline: bool, operations: [[u64; 2]; 4]) -> Cell {
     let samples = operations
         .into_iter()
         .enumerate()
@@ -39,7 +39,7 @@ fn cell(lock: &str, is_rival: bool, operations: [[u64; 2]; 4]) -> Cell {
         });
     Cell {
         lock: lock.to_owned(),
-        is_rival,
+        is_baseline,
         point: 0,
         hold: work(50),
         think: work(50),
@@ -61,7 +61,7 @@ fn report(cells: Vec<Cell>) -> ThreadsReport {
 }
 
 #[test]
-fn the_rival_is_chosen_on_one_half_and_judged_on_the_other() {
+fn the_baseline_is_chosen_on_one_half_and_judged_on_the_other() {
     let report = report(vec![
         cell("ours", false, [[50, 50], [50, 50], [40, 40], [40, 40]]),
         // Best where it is chosen, worst where it counts.
@@ -73,7 +73,7 @@ fn the_rival_is_chosen_on_one_half_and_judged_on_the_other() {
         panic!("one point: {points:?}")
     };
     assert_eq!(
-        (point.ours.lock.as_str(), point.rival.lock.as_str()),
+        (point.ours.lock.as_str(), point.baseline.lock.as_str()),
         ("ours", "lucky")
     );
     assert!((point.ratio - 2.0).abs() < 1e-9, "{}", point.ratio);
@@ -87,13 +87,13 @@ fn the_rival_is_chosen_on_one_half_and_judged_on_the_other() {
 }
 
 #[test]
-fn a_rival_that_is_less_fair_does_not_count() {
+fn a_baseline_that_is_less_fair_does_not_count() {
     let fair = cell("ours", false, [[50, 50]; 4]);
     let unfair = cell("unfair", true, [[190, 10]; 4]);
     assert_eq!(points(&report(vec![fair.clone(), unfair.clone()])), []);
     let slow = cell("slow", true, [[25, 25]; 4]);
     let points = points(&report(vec![fair, unfair, slow]));
-    assert_eq!(points[0].rival.lock, "slow");
+    assert_eq!(points[0].baseline.lock, "slow");
     assert!((points[0].ratio - 2.0).abs() < 1e-9);
 }
 
@@ -101,7 +101,7 @@ fn a_rival_that_is_less_fair_does_not_count() {
 fn worst_points_come_first_and_rare_locks_are_not_contended() {
     let mut cells = vec![
         cell("ours", false, [[50, 50]; 4]),
-        cell("rival", true, [[50, 50]; 4]),
+        cell("baseline", true, [[50, 50]; 4]),
     ];
     let mut rare = cells.clone();
     for cell in &mut rare {

@@ -27,14 +27,14 @@ pub struct Cell {
     /// The lock's name; several joined by "+" when the scenario's groups differ.
     pub lock: String,
     /// Whether it is somebody else's lock.
-    pub is_rival: bool,
+    pub is_baseline: bool,
     /// Number of the point: cells of one point differ in their locks alone.
     pub point: usize,
     /// Work inside the lock; the first group's.
     pub hold: Distribution,
     /// Work outside; the first group's.
     pub think: Distribution,
-    /// Threads beside the groups that burn CPU.
+    /// Threads beside the groups that use CPU time.
     pub neighbours: u32,
     /// Threads of all groups.
     pub threads: u32,
@@ -61,7 +61,7 @@ pub struct Sample {
     pub acquire: Latencies,
     /// CPU time of all threads.
     pub cpu_ns: u64,
-    /// Waits in the kernel that the locks' own parking made; a rival's are not seen.
+    /// Waits in the kernel that the locks' own parking made; a baseline's are not seen.
     pub parks: u64,
     /// Per thread, group after group. Fields of other worlds (ticks, IPIs) are 0; times are TSC cycles.
     pub threads: Vec<Box<unspin_guest_statistics>>,
@@ -144,7 +144,7 @@ pub struct Figures {
     pub jain: Option<f64>,
     /// Times to acquire of all acquisitions: 50, 95, 99 of 100, and the longest.
     pub acquire_ns: [Option<f64>; 4],
-    /// CPU time burnt for an operation, work included.
+    /// CPU spin time for an operation, work included.
     pub cpu_ns_per_operation: Option<f64>,
     /// Waits in the kernel per operation.
     pub parks_per_operation: Option<f64>,

@@ -15,6 +15,7 @@ use unspin_scenario::{Length, LockSharing, Scenario};
 
 use crate::{
     affinity,
+    baselines::Contender,
     clock::{ClockSample, in_loops, loops_per_ns, tau_ns, tau_turns},
     error::Error,
     ffi::DriverOutcome,
@@ -22,7 +23,6 @@ use crate::{
     latency::Latencies,
     neighbours,
     plan::{self, Axes, Plan},
-    rivals::Contender,
     summary::{Cell, Sample, ThreadsReport},
     table::{GrantPages, RunStates, WAITERS_MAX, take_page},
 };
@@ -36,7 +36,7 @@ pub struct ThreadsOptions<'a> {
     pub axes: Axes,
     /// Where the locks' run_states come from.
     pub run_states: RunStates<'a>,
-    /// Threads ask for time-slice extension around critical sections, of ours and of rivals alike.
+    /// Threads ask for time-slice extension around critical sections, of ours and of baselines alike.
     pub slice_extension: bool,
     /// Threads tell the host's scheduler of their critical sections here.
     pub grants: Option<&'a dyn GrantPages>,

@@ -7,8 +7,8 @@ use unspin_lab::engine::timers::{DELAY_MEAN_NS, Expiries, Timers};
 use unspin_report::{Cell, Column, Comparison, Table, Unit};
 
 use crate::{
-    arguments::{EngineArguments, RivalKind},
-    bench_engine_rivals::Rival,
+    arguments::{BaselineKind, EngineArguments},
+    bench_engine_baselines::Baseline,
     failure::Failure,
     interrupt, output,
     progress::Steps,
@@ -33,8 +33,8 @@ const COLUMNS: &[Column] = &[
     Column::json_only("nexosim", Unit::Text),
 ];
 
-/// A rival gets so many times fewer events: it takes that much longer for each.
-const RIVAL_SHARE: u64 = 40;
+/// A baseline gets so many times fewer events: it takes that much longer for each.
+const BASELINE_SHARE: u64 = 40;
 
 /// One engine with one number of timers.
 struct Contest {
@@ -49,11 +49,11 @@ struct Contest {
 /// Runs every engine in turn, round after round, and prints a row for each number of timers.
 pub fn run(arguments: &EngineArguments) -> Result<(), Failure> {
     let interrupt = interrupt::flag()?;
-    let mut rivals = Vec::new();
-    for kind in arguments.rivals.kinds() {
-        rivals.push(Rival::ready(kind)?);
+    let mut baselines = Vec::new();
+    for kind in arguments.baselines.kinds() {
+        baselines.push(Baseline::ready(kind)?);
     }
-    let steps = arguments.timers.len() * arguments.rounds as usize * (1 + rivals.len());
+    let steps = arguments.timers.len() * arguments.rounds as usize * (1 + baselines.len());
     let steps = Steps::start(steps, "measuring");
     let mut done = 0;
     let mut table = Table::new("engine", "", COLUMNS);
@@ -63,36 +63,36 @@ pub fn run(arguments: &EngineArguments) -> Result<(), Failure> {
             Contest::new(
                 timers,
                 arguments.seed,
-                (arguments.events / RIVAL_SHARE).max(1),
+                (arguments.events / BASELINE_SHARE).max(1),
             )
         };
-        let mut theirs: Vec<Contest> = rivals.iter().map(|_| theirs()).collect();
+        let mut theirs: Vec<Contest> = baselines.iter().map(|_| theirs()).collect();
         for round in 0..arguments.rounds {
             // There and back again: nobody is always first.
-            for place in 0..=rivals.len() {
+            for place in 0..=baselines.len() {
                 let place = if round % 2 == 0 {
                     place
                 } else {
-                    rivals.len() - place
+                    baselines.len() - place
                 };
                 if interrupt.load(Ordering::Relaxed) {
                     return Err(Failure::Interrupted);
                 }
                 match place.checked_sub(1) {
                     None => ours.run_ours(),
-                    Some(rival) => theirs[rival].run_rival(&rivals[rival])?,
+                    Some(baseline) => theirs[baseline].run_baseline(&baselines[baseline])?,
                 }
                 done += 1;
                 steps.done(done);
             }
         }
-        table.push(row(arguments, &ours, &rivals, &theirs));
+        table.push(row(arguments, &ours, &baselines, &theirs));
     }
     drop(steps);
     let mut document = output::document("bench engine");
     document.note("Timers that set themselves again after 1 to 2^20 ns; best of each engine's rounds, ratios in pairs.");
-    for rival in &rivals {
-        document.note(format!("{}, on one thread.", rival.version()));
+    for baseline in &baselines {
+        document.note(format!("{}, on one thread.", baseline.version()));
     }
     document.table(table);
     output::print(&document, arguments.output)?;
@@ -120,12 +120,15 @@ impl Contest {
         self.events = events;
     }
 
-    /// Fails unless the rival comes to our events and our checksum.
-    fn run_rival(&mut self, rival: &Rival) -> Result<(), Failure> {
-        let (theirs, seconds) = rival.run(self.timers, self.horizon_ns, self.seed)?;
+    /// Fails unless the baseline comes to our events and our checksum.
+    fn run_baseline(&mut self, baseline: &Baseline) -> Result<(), Failure> {
+        let (theirs, seconds) = baseline.run(self.timers, self.horizon_ns, self.seed)?;
         let ours = Timers::new(self.timers, self.seed).run(self.horizon_ns);
         if theirs != ours {
-            let what = format!("{} came to {theirs:?}, unspin to {ours:?}", rival.version());
+            let what = format!(
+                "{} came to {theirs:?}, unspin to {ours:?}",
+                baseline.version()
+            );
             return Err(Failure::Failed(anyhow::anyhow!(what)));
         }
         self.rates.push(theirs.events as f64 / seconds);
@@ -141,7 +144,7 @@ impl Contest {
 fn row(
     arguments: &EngineArguments,
     ours: &Contest,
-    rivals: &[Rival],
+    baselines: &[Baseline],
     theirs: &[Contest],
 ) -> Vec<Cell> {
     let mut cells = vec![
@@ -153,9 +156,11 @@ fn row(
         (1e9 / ours.best()).into(),
     ];
     let mut versions = Vec::new();
-    for kind in RivalKind::ALL {
-        let there = rivals.iter().position(|rival| rival.kind() == kind);
-        versions.push(there.map(|place| rivals[place].version()).into());
+    for kind in BaselineKind::ALL {
+        let there = baselines
+            .iter()
+            .position(|baseline| baseline.kind() == kind);
+        versions.push(there.map(|place| baselines[place].version()).into());
         match there {
             Some(place) => cells.extend(ratio(ours, &theirs[place])),
             None => cells.extend([const { Cell::Unknown }; 4]),
@@ -165,7 +170,7 @@ fn row(
     cells
 }
 
-/// The rival's best rate, our ratio to it and the bounds; one round has no bounds.
+/// The baseline's best rate, our ratio to it and the bounds; one round has no bounds.
 fn ratio(ours: &Contest, theirs: &Contest) -> [Cell; 4] {
     let pairs: Vec<(f64, f64)> = ours
         .rates

@@ -32,7 +32,7 @@ const COLUMNS: &[Column] = &[
     Column::new("hold", "hold", Unit::Text),
     Column::new("think", "think", Unit::Text),
     Column::new("neighbours", "neighbours", Unit::Count),
-    Column::json_only("is_rival", Unit::Text),
+    Column::json_only("is_baseline", Unit::Text),
     Column::json_only("groups", Unit::Count),
     Column::json_only("cpus", Unit::Count),
     Column::new("samples", "samples", Unit::Count),
@@ -74,14 +74,14 @@ const POINT_COLUMNS: &[Column] = &[
     Column::new("ours", "our best", Unit::Text),
     Column::new("ours_operations_per_second", "ops/s", Unit::Count),
     Column::new("ours_jain_index", "Jain", Unit::Ratio),
-    Column::new("rival", "best rival as fair", Unit::Text),
-    Column::new("rival_operations_per_second", "ops/s", Unit::Count),
-    Column::new("rival_jain_index", "Jain", Unit::Ratio),
-    Column::new("ratio", "ours/rival, other half", Unit::Ratio),
+    Column::new("baseline", "best baseline as fair", Unit::Text),
+    Column::new("baseline_operations_per_second", "ops/s", Unit::Count),
+    Column::new("baseline_jain_index", "Jain", Unit::Ratio),
+    Column::new("ratio", "ours/baseline, other half", Unit::Ratio),
     Column::new("null_ratio", "ours/ours", Unit::Ratio),
 ];
 
-/// Runs every lock at every point, and prints a row for each, and how our best does against the best rival.
+/// Runs every lock at every point, and prints a row for each, and how our best does against the best baseline.
 pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
     let mut scenario = scenario(arguments)?;
     if arguments.matrix.is_some() && arguments.overrides.duration.is_none() {
@@ -155,7 +155,7 @@ fn notes(
         (false, false) => "this kernel has none",
     };
     document.note(format!("time-slice extension: {slices}"));
-    let missing = Contender::missing_rivals();
+    let missing = Contender::missing_baselines();
     if !missing.is_empty() {
         let missing = missing.join(", ");
         document.note(format!(
@@ -165,7 +165,7 @@ fn notes(
 }
 
 fn point_table(points: &[Point], report: &ThreadsReport) -> Table {
-    let title = "Our best against the best rival whose Jain's index is not lower by more than 0.05, both chosen on one half of \
+    let title = "Our best against the best baseline whose Jain's index is not lower by more than 0.05, both chosen on one half of \
                  the runs, worst first";
     let mut table = Table::new("points", title, POINT_COLUMNS);
     for point in points {
@@ -176,16 +176,16 @@ fn point_table(points: &[Point], report: &ThreadsReport) -> Table {
             .expect("a point is made of cells");
         table.push(vec![
             point.threads.into(),
-            work_words(&cell.hold).into(),
-            work_words(&cell.think).into(),
+            format_work(&cell.hold).into(),
+            format_work(&cell.think).into(),
             point.neighbours.into(),
             if point.is_contended() { "yes" } else { "no" }.into(),
             point.ours.lock.clone().into(),
             point.ours.rate.into(),
             point.ours.jain.into(),
-            point.rival.lock.clone().into(),
-            point.rival.rate.into(),
-            point.rival.jain.into(),
+            point.baseline.lock.clone().into(),
+            point.baseline.rate.into(),
+            point.baseline.jain.into(),
             point.ratio.into(),
             point.null_ratio.into(),
         ]);
@@ -194,7 +194,7 @@ fn point_table(points: &[Point], report: &ThreadsReport) -> Table {
 }
 
 /// A distribution in a cell: its constant, or its shape and numbers.
-pub fn work_words(work: &Distribution) -> String {
+pub fn format_work(work: &Distribution) -> String {
     let value = |value: u64| match work.unit {
         WorkUnit::Nanoseconds => unspin_scenario::format_duration(value),
         WorkUnit::Loops => format!("{value} loops"),
@@ -225,7 +225,7 @@ fn axes(arguments: &ThreadsArguments) -> Result<Axes, Failure> {
     let (mut holds, mut thinks) = (nanoseconds(&arguments.hold), nanoseconds(&arguments.think));
     let mut threads = arguments.threads.clone();
     let mut neighbours = arguments.neighbours.clone();
-    let (mut ours, mut rivals) = (arguments.locks.clone(), arguments.rivals.clone());
+    let (mut ours, mut baselines) = (arguments.locks.clone(), arguments.baselines.clone());
     if let Some(matrix) = arguments.matrix {
         let (of_threads, of_holds, of_thinks, of_neighbours): (&[u32], &[u64], &[u64], &[u32]) =
             match matrix {
@@ -242,16 +242,16 @@ fn axes(arguments: &ThreadsArguments) -> Result<Axes, Failure> {
         or_else(&mut thinks, of_thinks);
         or_else(&mut neighbours, of_neighbours);
         or_else(&mut ours, &["all".to_owned()]);
-        or_else(&mut rivals, &["all".to_owned()]);
+        or_else(&mut baselines, &["all".to_owned()]);
     }
     let mut locks: Vec<_> = our_locks(&ours)?.into_iter().map(Contender::Ours).collect();
-    let rivals = rivals_of(&rivals)?;
-    if locks.is_empty() && !rivals.is_empty() {
+    let baselines = baselines_of(&baselines)?;
+    if locks.is_empty() && !baselines.is_empty() {
         return Err(Failure::Usage(
-            "--rivals: name our locks as well (--lock)".into(),
+            "--baselines: name our locks as well (--lock)".into(),
         ));
     }
-    locks.extend(rivals);
+    locks.extend(baselines);
     Ok(Axes {
         locks,
         threads,
@@ -292,19 +292,19 @@ pub fn our_locks(names: &[String]) -> Result<Vec<LockKind>, Failure> {
     names.iter().map(find).collect()
 }
 
-fn rivals_of(names: &[String]) -> Result<Vec<Contender>, Failure> {
+fn baselines_of(names: &[String]) -> Result<Vec<Contender>, Failure> {
     match names {
-        [one] if one == "all" => return Ok(Contender::rivals().collect()),
+        [one] if one == "all" => return Ok(Contender::baselines().collect()),
         [one] if one == "none" => return Ok(Vec::new()),
         _ => {}
     }
     let find = |name: &String| {
         Contender::from_name(name)
-            .filter(|contender| contender.is_rival())
+            .filter(|contender| contender.is_baseline())
             .ok_or_else(|| {
-                let known: Vec<_> = Contender::rivals().map(Contender::name).collect();
+                let known: Vec<_> = Contender::baselines().map(Contender::name).collect();
                 Failure::Usage(format!(
-                    "--rivals {name}: this build has no such rival; it has {}",
+                    "--baselines {name}: this build has no such baseline; it has {}",
                     known.join(", ")
                 ))
             })
@@ -318,10 +318,10 @@ fn row(cell: &Cell, report: &ThreadsReport) -> Vec<unspin_report::Cell> {
     vec![
         cell.lock.clone().into(),
         cell.threads.into(),
-        work_words(&cell.hold).into(),
-        work_words(&cell.think).into(),
+        format_work(&cell.hold).into(),
+        format_work(&cell.think).into(),
         cell.neighbours.into(),
-        if cell.is_rival { "yes" } else { "no" }.into(),
+        if cell.is_baseline { "yes" } else { "no" }.into(),
         cell.groups.into(),
         report.cpus.into(),
         cell.samples.len().into(),

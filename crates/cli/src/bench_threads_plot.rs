@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `--plot FILE` of `unspin bench threads` and `bench vm`: a panel for each hold, think and number of neighbours; operations per
-//! second over the number of threads or VMs, both by powers; our locks drawn through, rivals dashed.
+//! second over the number of threads or VMs, both by powers; our locks drawn through, baselines dashed.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::Context;
 use unspin_bench::{Cell, ThreadsReport};
 
-use crate::{bench_threads::work_words, failure::Failure};
+use crate::{bench_threads::format_work, failure::Failure};
 
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 240.0;
@@ -23,7 +23,7 @@ pub struct Mark<'a> {
     /// Title of the panel it belongs to.
     pub panel: String,
     /// Somebody else's lock: dashed.
-    pub is_rival: bool,
+    pub is_baseline: bool,
     /// Its name.
     pub lock: &'a str,
     /// Threads or VMs.
@@ -38,7 +38,7 @@ pub fn marks(report: &ThreadsReport) -> Vec<Mark<'_>> {
     cells
         .map(|cell| Mark {
             panel: title(cell),
-            is_rival: cell.is_rival,
+            is_baseline: cell.is_baseline,
             lock: &cell.lock,
             x: cell.threads,
             rate: cell.figures().median_rate,
@@ -68,7 +68,7 @@ fn draw(marks: &[Mark<'_>], x_words: &str) -> String {
             panels.push((mark.panel.clone(), Lines::new()));
             panels.len() - 1
         });
-        let name = (mark.is_rival, mark.lock);
+        let name = (mark.is_baseline, mark.lock);
         if !names.contains(&name) {
             names.push(name);
         }
@@ -102,7 +102,7 @@ fn title(cell: &Cell) -> String {
         0 => String::new(),
         count => format!(", {count} beside"),
     };
-    let (hold, think) = (work_words(&cell.hold), work_words(&cell.think));
+    let (hold, think) = (format_work(&cell.hold), format_work(&cell.think));
     format!("hold {hold}, think {think}{beside}")
 }
 
@@ -181,7 +181,7 @@ fn panel(svg: &mut String, title: &str, lines: &Lines<'_>, names: &[(bool, &str)
 fn legend(svg: &mut String, names: &[(bool, &str)], top: f64, x_words: &str, columns: usize) {
     let _ = writeln!(
         svg,
-        r#"<text x="{MARGIN}" y="{:.0}">operations per second (median) over {x_words}; rivals dashed</text>"#,
+        r#"<text x="{MARGIN}" y="{:.0}">operations per second (median) over {x_words}; baselines dashed</text>"#,
         top + 10.0
     );
     for (number, name) in names.iter().enumerate() {

@@ -10,7 +10,7 @@ use unspin_vmm::RunOptions;
 
 use crate::{
     arguments::BenchVmArguments,
-    bench_threads::{constants, nanoseconds, our_locks, work_words},
+    bench_threads::{constants, format_work, nanoseconds, our_locks},
     bench_threads_plot::{self as plot, Mark},
     bench_vm_figures::{Cell, Sample},
     bench_vm_tables as tables,
@@ -217,7 +217,7 @@ fn marks(cells: &[Cell]) -> Vec<Mark<'_>> {
     let own = cells.iter().filter(|cell| !cell.is_again);
     own.map(|cell| Mark {
         panel: title(cell),
-        is_rival: false,
+        is_baseline: false,
         lock: cell.lock.name(),
         x: cell.vms,
         rate: median(&cell.rates()),
@@ -230,6 +230,6 @@ fn title(cell: &Cell) -> String {
         0 => String::new(),
         count => format!(", {count} beside"),
     };
-    let (hold, think) = (work_words(&cell.hold), work_words(&cell.think));
+    let (hold, think) = (format_work(&cell.hold), format_work(&cell.think));
     format!("{} vCPUs, hold {hold}, think {think}{beside}", cell.vcpus)
 }

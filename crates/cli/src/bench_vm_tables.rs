@@ -5,7 +5,7 @@ use unspin_bench::latency::median;
 use unspin_report::{Cell as Shown, Column, Document, Table, Unit};
 use unspin_scenario::Scenario;
 
-use crate::{bench_threads::work_words, bench_vm_figures::Cell};
+use crate::{bench_threads::format_work, bench_vm_figures::Cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("lock", "lock", Unit::Text),
@@ -68,8 +68,8 @@ fn row(cell: &Cell, cells: &[Cell]) -> Vec<Shown> {
         cell.lock.name().into(),
         cell.vms.into(),
         cell.vcpus.into(),
-        work_words(&cell.hold).into(),
-        work_words(&cell.think).into(),
+        format_work(&cell.hold).into(),
+        format_work(&cell.think).into(),
         cell.neighbours.into(),
         cell.samples.len().into(),
         rate.into(),

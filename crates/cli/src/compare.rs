@@ -159,7 +159,7 @@ pub fn chosen(arguments: &CompareArguments) -> Result<Vec<Chosen>, Failure> {
             }
             let how = how(arguments, &scenario)?;
             all.push(Chosen {
-                replay: replay::command("compare", &given, &words(&how)),
+                replay: replay::command("compare", &given, &to_args(&how)),
                 scenario,
                 how,
             });
@@ -215,7 +215,7 @@ pub fn check_user_policies(policies: &[PolicyChoice]) -> Result<(), Failure> {
 }
 
 /// The words that say how.
-pub fn words(how: &How) -> Vec<String> {
+pub fn to_args(how: &How) -> Vec<String> {
     let time = |time: Duration| {
         unspin_scenario::format_duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
     };

@@ -83,10 +83,10 @@ impl Cell {
     }
 
     /// The command line that compares it, without `unspin`.
-    fn words(&self) -> Vec<String> {
+    fn to_args(&self) -> Vec<String> {
         let mut words = vec!["compare".to_owned(), self.file.to_owned()];
         words.extend(self.set.iter().map(|set| format!("--set {set}")));
-        words.extend(compare::words(&self.how));
+        words.extend(compare::to_args(&self.how));
         let words = words.iter().flat_map(|word| word.split(' '));
         words.map(str::to_owned).collect()
     }
@@ -97,7 +97,7 @@ impl Cell {
     /// As [`Cell::scenario`].
     pub fn identity(&self) -> Result<String, Failure> {
         let hash = self.scenario()?.hash();
-        Ok(format!("{hash} {}", compare::words(&self.how).join(" ")))
+        Ok(format!("{hash} {}", compare::to_args(&self.how).join(" ")))
     }
 
     /// Runs it in a testbed.
@@ -110,7 +110,7 @@ impl Cell {
             .context("writing a scenario for the testbed")?;
         let options = self.options(Options::new(cache), &scenario, &text);
         let mut command = vec!["unspin".to_owned()];
-        command.extend(self.words());
+        command.extend(self.to_args());
         command.push("--json".into());
         let command: Vec<_> = command.into_iter().map(Into::into).collect();
         let (mut out, mut errors) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ impl Cell {
         let chosen = Chosen {
             scenario,
             how: self.how.clone(),
-            replay: format!("unspin {}", self.words().join(" ")),
+            replay: format!("unspin {}", self.to_args().join(" ")),
         };
         let compared = compare::compare(&chosen, false)?;
         Ok(Finished {
@@ -294,7 +294,7 @@ mod tests {
     fn a_cell_is_what_its_rows_depend_on() {
         let cell = cell();
         assert_eq!(
-            cell.words().join(" "),
+            cell.to_args().join(" "),
             "compare scenarios/x.toml --set vm.pv_page=true --pairs 2 \
              --window 500ms --discard 250ms --observe on --policy loan"
         );

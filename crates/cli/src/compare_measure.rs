@@ -93,7 +93,7 @@ pub struct Measured {
     pub cpus: u32,
     /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel).
     pub ple_window: Option<u64>,
-    /// What stock burnt its time for; none when nobody looked.
+    /// For whom stock's vCPUs spun; none when nobody looked.
     pub why: Option<Why>,
 }
 

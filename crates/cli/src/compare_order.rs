@@ -52,7 +52,7 @@ pub enum Steered {
 pub enum Programs {
     /// Our scheduler.
     Scheduler,
-    /// Those that say what stock burns its time for.
+    /// Those that say for whom stock's vCPUs spin.
     Observer,
 }
 
@@ -69,7 +69,7 @@ pub enum Step {
     Discard,
     /// A window of that column, for that pair.
     Measure(Column, usize),
-    /// What stock burns its time for is looked at, outside of all windows, and the VMs end.
+    /// For whom stock's vCPUs spin is looked at, outside of all windows, and the VMs end.
     Explain,
     /// The VMs end.
     Stop,

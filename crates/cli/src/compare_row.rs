@@ -90,8 +90,8 @@ pub struct Row {
     pub stock_spin_share_percent: Option<f64>,
     /// The same with the policy.
     pub steer_spin_share_percent: Option<f64>,
-    /// Share of CPU time that stock burnt in spin loops, by what the host saw; none when nobody watched, as all below.
-    pub stock_burnt_percent: Option<f64>,
+    /// Share of CPU time that stock spent in spin loops, by what the host saw; none when nobody watched, as all below.
+    pub stock_spin_time_percent: Option<f64>,
     /// Of it, for holders off their CPU.
     pub holder_preempted_percent: Option<f64>,
     /// Of it, for next waiters off their CPU.
@@ -281,7 +281,7 @@ fn common(scenario: &Scenario, how: &How, measured: &Measured, replay: &str) -> 
         ideal_spin_share_percent: ideal.spin_share_percent(),
         stock_spin_share_percent: stock.spin_share_percent(),
         steer_spin_share_percent: None,
-        stock_burnt_percent: why.and_then(|why| why.burnt_percent),
+        stock_spin_time_percent: why.and_then(|why| why.spin_percent),
         holder_preempted_percent: cause(Cause::HolderPreempted),
         next_waiter_preempted_percent: cause(Cause::NextWaiterPreempted),
         call_preempted_percent: cause(Cause::CallUser)

@@ -54,7 +54,7 @@ const COLUMNS: &[Column] = &[
     Column::json_only("ideal_spin_share_percent", Unit::Percent),
     Column::json_only("stock_spin_share_percent", Unit::Percent),
     Column::json_only("steer_spin_share_percent", Unit::Percent),
-    Column::json_only("stock_burnt_percent", Unit::Percent),
+    Column::json_only("stock_spin_time_percent", Unit::Percent),
     Column::json_only("holder_preempted_percent", Unit::Percent),
     Column::json_only("next_waiter_preempted_percent", Unit::Percent),
     Column::json_only("call_preempted_percent", Unit::Percent),

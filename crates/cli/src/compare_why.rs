@@ -23,12 +23,12 @@ use crate::{
 /// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
 const WATCHED: Duration = Duration::from_millis(300);
 
-/// What stock's vCPUs burnt, all VMs together.
+/// How stock's vCPUs spun, all VMs together.
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// CPU time burnt in spin loops, of all CPU time, percent; none without any CPU time.
-    pub burnt_percent: Option<f64>,
-    /// Of the burnt time, in the order of [`Cause::ALL`], percent; none when nothing was burnt.
+    /// CPU spin time in spin loops, of all CPU time, percent; none without any CPU time.
+    pub spin_percent: Option<f64>,
+    /// Of the spin time, in the order of [`Cause::ALL`], percent; none when nobody spun.
     pub causes_percent: Option<[f64; Cause::ALL.len()]>,
     /// Pause-loop exits per acquisition; none without an acquisition.
     pub ple_exits_per_op: Option<f64>,
@@ -100,17 +100,18 @@ impl Counts {
 
 fn sum(events: Vec<Event>, counts: Counts, operations: u64) -> Why {
     let explanation = explain(events);
-    let (mut burnt, mut cpu_ns) = (CauseTimes::default(), 0);
+    let (mut spin_ns, mut cpu_ns) = (CauseTimes::default(), 0);
     for vm in explanation.vms.values() {
-        burnt.merge(&vm.burnt);
+        spin_ns.merge(&vm.spin_time);
         cpu_ns += vm.cpu_ns;
     }
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
     let percent = |part, whole| share(part, whole).map(|share| 100.0 * share);
     Why {
-        burnt_percent: percent(burnt.total(), cpu_ns),
-        causes_percent: (burnt.total() > 0)
-            .then(|| Cause::ALL.map(|cause| 100.0 * burnt.of(cause) as f64 / burnt.total() as f64)),
+        spin_percent: percent(spin_ns.total(), cpu_ns),
+        causes_percent: (spin_ns.total() > 0).then(|| {
+            Cause::ALL.map(|cause| 100.0 * spin_ns.of(cause) as f64 / spin_ns.total() as f64)
+        }),
         ple_exits_per_op: share(counts.ple_exits, operations),
         yields_boosted_percent: percent(counts.yields_boosted, counts.yields_tried),
     }

@@ -3,7 +3,7 @@
 
 use crate::compare_row::Row;
 
-/// Of the burnt time, what a cause must have to be named, percent.
+/// Of the spin time, what a cause must have to be named, percent.
 const NAMED_PERCENT: f64 = 1.0;
 
 /// At this part of ideal and above, pairs that resolve nothing show no loss; below it they are too few.
@@ -39,7 +39,7 @@ pub fn sentence(row: &Row) -> String {
 
 /// What stock's time went into, as `explain` sees it, or else by the guests' own word.
 fn why(row: &Row) -> String {
-    let Some(burnt) = row.stock_burnt_percent else {
+    let Some(spin) = row.stock_spin_time_percent else {
         return match row.stock_spin_share_percent {
             Some(spun) => format!(": its vCPUs spent {spun:.0} % of their CPU time spinning"),
             None => String::new(),
@@ -48,11 +48,11 @@ fn why(row: &Row) -> String {
     let causes = [
         (
             row.next_waiter_preempted_percent,
-            "for a next waiter off its CPU",
+            "for a preempted next waiter (LWP)",
         ),
         (
             row.holder_preempted_percent,
-            "for a lock holder off its CPU",
+            "for a preempted lock holder (LHP)",
         ),
         (
             row.call_preempted_percent,
@@ -68,7 +68,7 @@ fn why(row: &Row) -> String {
     let of = largest.map_or(String::new(), |(percent, words)| {
         format!(", {percent:.0} % of that {words}")
     });
-    format!(": its vCPUs burnt {burnt:.0} % of their CPU time in spin loops{of}")
+    format!(": its vCPUs spent {spin:.0} % of their CPU time in spin loops{of}")
 }
 
 /// What the policy does about it; empty without one.
@@ -141,15 +141,15 @@ mod tests {
     #[test]
     fn what_is_lost_why_and_what_comes_back() {
         let row = row(
-            serde_json::json!({"stock_burnt_percent": 78.2, "next_waiter_preempted_percent": 88.1,
+            serde_json::json!({"stock_spin_time_percent": 78.2, "next_waiter_preempted_percent": 88.1,
             "holder_preempted_percent": 3.0, "unknown_percent": 8.9, "policy": "loan", "verdict": "higher",
             "throughput_ratio_to_stock": 4.8, "throughput_ratio_to_stock_low": 4.7,
             "throughput_ratio_to_stock_high": 4.9, "gap_closed": 0.951}),
         );
         assert_eq!(
             sentence(&row),
-            "1x4 with ticket: stock keeps 20.0 % of the ideal throughput: its vCPUs burnt 78 % of their CPU time in spin \
-             loops, 88 % of that for a next waiter off its CPU; loan closes 95 % of that gap (4.80 of stock, 95 % from \
+            "1x4 with ticket: stock keeps 20.0 % of the ideal throughput: its vCPUs spent 78 % of their CPU time in spin \
+             loops, 88 % of that for a preempted next waiter (LWP); loan closes 95 % of that gap (4.80 of stock, 95 % from \
              4.700 to 4.900)."
         );
     }

@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
-use unspin_agent::{KernelFiles, ProgramFit, kernel_fit};
+use unspin_agent::{KernelFiles, ProgramFit, core_compat};
 use unspin_report::{Column, Table, Unit};
 use unspin_testbed::{UnpackedKernel, unpacked_kernel};
 
@@ -57,7 +57,7 @@ fn fits(unpacked: &UnpackedKernel, maker: &str) -> Result<Vec<ProgramFit>, anyho
             .map(|module| Ok((module.name.clone(), read(&module.path)?)))
             .collect::<Result<_, anyhow::Error>>()?,
     };
-    Ok(kernel_fit(&kernel)?)
+    Ok(core_compat(&kernel)?)
 }
 
 fn row(fit: &ProgramFit, module: &str) -> Vec<unspin_report::Cell> {

@@ -10,20 +10,16 @@ use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::{explain::Source, explain_words as words};
 
-/// Blame that is less than this share of a VM's burnt time is not for people; percent.
+/// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;
 
 const VMS: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
     Column::new("cpu_ns", "CPU time", Unit::Nanoseconds),
-    Column::new("burnt_ns", "burnt", Unit::Nanoseconds),
-    Column::new("burnt_percent", "lost %", Unit::Percent),
-    Column::new("holder_preempted_percent", "holder off %", Unit::Percent),
-    Column::new(
-        "next_waiter_preempted_percent",
-        "next waiter off %",
-        Unit::Percent,
-    ),
+    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
+    Column::new("spin_percent", "of CPU time %", Unit::Percent),
+    Column::new("holder_preempted_percent", "LHP %", Unit::Percent),
+    Column::new("next_waiter_preempted_percent", "LWP %", Unit::Percent),
     Column::new("call_user_percent", "call: user %", Unit::Percent),
     Column::new("call_kernel_percent", "kernel %", Unit::Percent),
     Column::new("call_halted_percent", "halted %", Unit::Percent),
@@ -34,11 +30,11 @@ const VMS: &[Column] = &[
 
 const BLAME: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
-    Column::new("cause", "burnt for", Unit::Text),
+    Column::new("cause", "spun for", Unit::Text),
     Column::new("vcpu", "vCPU", Unit::Count),
     Column::new("instead", "who ran instead", Unit::Text),
-    Column::new("burnt_ns", "burnt", Unit::Nanoseconds),
-    Column::new("burnt_percent", "of burnt %", Unit::Percent),
+    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
+    Column::new("spin_percent", "of spin time %", Unit::Percent),
 ];
 
 const LOOPS: &[Column] = &[
@@ -50,8 +46,8 @@ const LOOPS: &[Column] = &[
     Column::new("exits", "PLE exits", Unit::Count),
     Column::new("window_ns", "window", Unit::Nanoseconds),
     Column::new("hold_ns", "held, mean", Unit::Nanoseconds),
-    Column::new("burnt_ns", "burnt", Unit::Nanoseconds),
-    Column::new("burnt_percent", "of burnt %", Unit::Percent),
+    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
+    Column::new("spin_percent", "of spin time %", Unit::Percent),
 ];
 
 const WAITS: &[Column] = &[
@@ -59,7 +55,7 @@ const WAITS: &[Column] = &[
     Column::new("vcpu", "vCPU", Unit::Count),
     Column::new("begin_ns", "at", Unit::Nanoseconds),
     Column::new("lasted_ns", "lasted", Unit::Nanoseconds),
-    Column::new("burnt_ns", "burnt", Unit::Nanoseconds),
+    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
     Column::new("location", "spin loop", Unit::Text),
     Column::new("cause", "for", Unit::Text),
     Column::new("blamed_vcpu", "vCPU", Unit::Count),
@@ -71,7 +67,7 @@ const WAITS: &[Column] = &[
 /// Adds the sums, whom they can be blamed on, the spin loops, and the longest waits.
 pub fn add(document: &mut Document, source: &Source, explanation: &Explanation, naming: &Naming) {
     let end_ns = explanation.span_ns.map_or(0, |(_, end_ns)| end_ns);
-    let mut vms = Table::new("vm", "CPU time burnt in spin loops, and what for", VMS);
+    let mut vms = Table::new("vm", "CPU time in spin loops, and for what", VMS);
     for (&vm, of) in &explanation.vms {
         vms.push(vm_row(source, vm, of));
         document.note(words::sentence(&source.facts, vm, of, end_ns));
@@ -98,7 +94,7 @@ fn notes(document: &mut Document, source: &Source, explanation: &Explanation) {
     }
     if explanation.losses > 0 {
         document.note(format!(
-            "Events were lost {} times; what was burnt just before is unknown.",
+            "Events were lost {} times; spin time just before is unknown.",
             explanation.losses
         ));
     }
@@ -115,14 +111,14 @@ fn percent(part: u64, whole: u64) -> Cell {
 }
 
 fn vm_row(source: &Source, vm: u32, of: &VmExplanation) -> Vec<Cell> {
-    let burnt = of.burnt.total();
+    let spin_ns = of.spin_time.total();
     let mut row = vec![
         words::vm_name(&source.facts, vm).as_str().into(),
         of.cpu_ns.into(),
-        burnt.into(),
-        percent(burnt, of.cpu_ns),
+        spin_ns.into(),
+        percent(spin_ns, of.cpu_ns),
     ];
-    row.extend(Cause::ALL.map(|cause| percent(of.burnt.of(cause), burnt)));
+    row.extend(Cause::ALL.map(|cause| percent(of.spin_time.of(cause), spin_ns)));
     row.push(of.waits.into());
     row
 }
@@ -131,10 +127,10 @@ fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
     let title = "For whom, and who ran on the CPU that it had left (shares of 1 % and more)";
     let mut table = Table::new("blame", title, BLAME);
     for (&vm, of) in &explanation.vms {
-        let burnt = of.burnt.total();
+        let spin_ns = of.spin_time.total();
         let mut blames: Vec<_> = of.blame.iter().collect();
         blames.sort_by_key(|(_, ns)| std::cmp::Reverse(**ns));
-        let large = |ns: u64| 100.0 * ns as f64 >= BLAME_PERCENT * burnt as f64;
+        let large = |ns: u64| 100.0 * ns as f64 >= BLAME_PERCENT * spin_ns as f64;
         for (blame, &ns) in blames.into_iter().filter(|(_, ns)| large(**ns)) {
             let instead = blame
                 .instead
@@ -149,7 +145,7 @@ fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
                     .into(),
                 instead.as_deref().into(),
                 ns.into(),
-                percent(ns, burnt),
+                percent(ns, spin_ns),
             ]);
         }
     }
@@ -181,8 +177,8 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
                 known.exits.into(),
                 (known.window_ns > 0).then_some(known.window_ns).into(),
                 held.into(),
-                sum.burnt.total().into(),
-                percent(sum.burnt.total(), of.burnt.total()),
+                sum.spin_time.total().into(),
+                percent(sum.spin_time.total(), of.spin_time.total()),
             ]);
         }
     }
@@ -218,7 +214,7 @@ fn wait_row(
         u64::from(wait.vcpu).into(),
         wait.begin_ns.saturating_sub(first_ns).into(),
         wait.end_ns.saturating_sub(wait.begin_ns).into(),
-        CauseTimes::total(&explained.burnt).into(),
+        CauseTimes::total(&explained.spin_time).into(),
         place(naming, wait.location).as_deref().into(),
         words::cause(explained.cause).into(),
         explained.blamed.map(|(vcpu, _)| u64::from(vcpu)).into(),

@@ -9,7 +9,7 @@ use unspin_analysis::{
 };
 use unspin_events::{GuestMode, facts::Facts};
 
-/// Shares below that are not worth a clause, percent of burnt time.
+/// Shares below that are not worth a clause, percent of spin time.
 const CLAUSE_PERCENT: f64 = 1.0;
 
 /// A VM: by QEMU's name for it, else by its number.
@@ -49,8 +49,8 @@ pub fn left(left: &Left) -> &'static str {
 /// What was waited for, for people.
 pub fn cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::HolderPreempted => "holder off CPU",
-        Cause::NextWaiterPreempted => "next waiter off CPU",
+        Cause::HolderPreempted => "LHP",
+        Cause::NextWaiterPreempted => "LWP",
         Cause::CallUser => "function call, receiver preempted in user mode",
         Cause::CallKernel => "function call, receiver off CPU in the kernel",
         Cause::CallHalted => "function call, receiver halted",
@@ -61,20 +61,20 @@ pub fn cause(cause: Cause) -> &'static str {
 
 /// "vm0 lost 31.0 % of its CPU time: 64 % of that to ..., 6 % unknown".
 pub fn sentence(facts: &Facts, vm: u32, of: &VmExplanation, time_ns: u64) -> String {
-    let (burnt, name) = (of.burnt.total(), vm_name(facts, vm));
+    let (spin_ns, name) = (of.spin_time.total(), vm_name(facts, vm));
     if of.cpu_ns == 0 {
         return format!("{name}: its vCPUs had no CPU in this recording.");
     }
     let percent = |ns: u64, of: u64| 100.0 * ns as f64 / of.max(1) as f64;
-    let lost = percent(burnt, of.cpu_ns);
-    if burnt == 0 {
+    let lost = percent(spin_ns, of.cpu_ns);
+    if spin_ns == 0 {
         return format!("{name} lost nothing that its pause-loop exits show.");
     }
     let clauses: Vec<String> = Cause::ALL
         .into_iter()
-        .filter(|&cause| percent(of.burnt.of(cause), burnt) >= CLAUSE_PERCENT)
+        .filter(|&cause| percent(of.spin_time.of(cause), spin_ns) >= CLAUSE_PERCENT)
         .map(|cause| {
-            let share = percent(of.burnt.of(cause), burnt);
+            let share = percent(of.spin_time.of(cause), spin_ns);
             format!("{share:.0} % {}", clause(facts, vm, of, cause, time_ns))
         })
         .collect();
@@ -115,7 +115,7 @@ fn clause(facts: &Facts, vm: u32, of: &VmExplanation, cause: Cause, time_ns: u64
     words
 }
 
-/// All vCPUs of a VM count as one rival.
+/// All vCPUs of a VM count as one VM.
 fn group(_vm: u32, who: Occupant) -> Occupant {
     match who {
         Occupant::Vcpu { vm, .. } => Occupant::Vcpu { vm, vcpu: 0 },
@@ -136,14 +136,17 @@ fn largest<T: Ord + Copy>(
         }
     }
     let (value, ns) = sums.into_iter().max_by_key(|(_, ns)| *ns)?;
-    Some((value, 100.0 * ns as f64 / of.burnt.of(cause).max(1) as f64))
+    Some((
+        value,
+        100.0 * ns as f64 / of.spin_time.of(cause).max(1) as f64,
+    ))
 }
 
 /// What was waited for, in a few letters.
 pub fn short_cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::HolderPreempted => "holder off",
-        Cause::NextWaiterPreempted => "next waiter off",
+        Cause::HolderPreempted => "LHP",
+        Cause::NextWaiterPreempted => "LWP",
         Cause::CallUser => "call: user",
         Cause::CallKernel => "call: kernel",
         Cause::CallHalted => "call: halted",

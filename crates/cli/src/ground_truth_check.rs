@@ -36,9 +36,9 @@ const EVALUATION: &[Column] = &[
     Column::new("precision", "precision", Unit::Ratio),
     Column::new("coverage", "coverage", Unit::Ratio),
     Column::new("always_majority", "always the majority", Unit::Ratio),
-    Column::new("true_burnt_ns", "burnt, truly", Unit::Nanoseconds),
-    Column::new("explained_burnt_ns", "as explained", Unit::Nanoseconds),
-    Column::new("burnt_error_percent", "error %", Unit::Percent),
+    Column::new("true_spin_ns", "spin time, true", Unit::Nanoseconds),
+    Column::new("explained_spin_ns", "as explained", Unit::Nanoseconds),
+    Column::new("spin_error_percent", "error %", Unit::Percent),
     Column::new("minimum_ns", "matters from", Unit::Nanoseconds),
 ];
 
@@ -47,8 +47,8 @@ const CONFUSION: &[Column] = &[
     Column::new("true_cause", "true cause", Unit::Text),
     Column::new("waits", "waits", Unit::Count),
     Column::new("waits_percent", "%", Unit::Percent),
-    Column::new("holder_preempted", "said: holder off", Unit::Count),
-    Column::new("next_waiter_preempted", "next waiter off", Unit::Count),
+    Column::new("holder_preempted", "said: LHP", Unit::Count),
+    Column::new("next_waiter_preempted", "LWP", Unit::Count),
     Column::new("call_user", "call: user", Unit::Count),
     Column::new("call_kernel", "kernel", Unit::Count),
     Column::new("call_halted", "halted", Unit::Count),
@@ -72,7 +72,7 @@ pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
     let mut document = Document::new("ground-truth", machine(&source));
     let mut evaluations = Table::new(
         "evaluation",
-        "Explained causes of waits against true ones; a wait matters when it burnt two pause-loop windows and more",
+        "Explained causes of waits against true ones; a wait matters when it spun for two pause-loop windows or more",
         EVALUATION,
     );
     let mut confusion = Table::new("confusion", "By true cause", CONFUSION);
@@ -117,7 +117,7 @@ fn explain(events: &[Event], ipis_seen: bool) -> Explanation {
     explainer.finish()
 }
 
-/// The evaluation of one VM, and from how much burnt time on a wait counts: two windows, since only a wait of two is sure to
+/// The evaluation of one VM, and from how much spin time on a wait counts: two windows, since only a wait of two is sure to
 /// hold a whole one even if something starts the count anew in its middle.
 fn judge(
     vm: &GuestLogVm,
@@ -151,7 +151,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 fn row(name: &str, lock: &str, of: &Evaluation, minimum_ns: Option<u64>) -> Vec<Cell> {
-    let error = ratio(of.explained_burnt_ns, of.true_burnt_ns);
+    let error = ratio(of.explained_spin_ns, of.true_spin_ns);
     vec![
         name.into(),
         lock.into(),
@@ -161,8 +161,8 @@ fn row(name: &str, lock: &str, of: &Evaluation, minimum_ns: Option<u64>) -> Vec<
         ratio(of.right(), of.attributed()).into(),
         ratio(of.attributed(), of.waits()).into(),
         ratio(of.always_majority(), of.waits()).into(),
-        of.true_burnt_ns.into(),
-        of.explained_burnt_ns.into(),
+        of.true_spin_ns.into(),
+        of.explained_spin_ns.into(),
         error.map(|ratio| 100.0 * (ratio - 1.0)).into(),
         minimum_ns.into(),
     ]

@@ -29,9 +29,9 @@ const TABLE_1: &[Column] = &[
 const GROUND_TRUTH: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
     Column::new("lock_stalls", "lock stalls", Unit::Count),
-    Column::new("holder_off_cpu", "holder off CPU", Unit::Count),
+    Column::new("holder_off_cpu", "LHP", Unit::Count),
     Column::new("holder_running", "running", Unit::Count),
-    Column::new("next_waiter_off_cpu", "next waiter off CPU", Unit::Count),
+    Column::new("next_waiter_off_cpu", "LWP", Unit::Count),
     Column::new("next_waiter_running", "running", Unit::Count),
     Column::new("next_came_later", "came later", Unit::Count),
     Column::new("next_unknown", "unknown", Unit::Count),

@@ -37,7 +37,7 @@ pub fn pause_loop_cells(found: Option<&PauseLoop>) -> [Cell; 5] {
 }
 
 /// The same for people.
-pub fn pause_loop_words(found: Option<&PauseLoop>) -> String {
+pub fn format_pause_loop(found: Option<&PauseLoop>) -> String {
     match found {
         Some(found) => format!(
             "{}: pause-loop window {}, gap {}, grow {}, shrink {}",

@@ -4,7 +4,7 @@
 use std::{fmt::Write, path::Path};
 
 use anyhow::Context;
-use unspin_bench::costs::{self, Burners, pin_to};
+use unspin_bench::costs::{self, CpuHogs, pin_to};
 use unspin_lab::costs::Costs;
 use unspin_report::{COMMIT, Cell, Column, Document, Machine, Table, Unit};
 use unspin_scenario::{Host, Overrides, Policy, Scenario, Scheduler};
@@ -61,7 +61,7 @@ pub fn run(arguments: &LabCalibrateArguments) -> Result<(), Failure> {
     Ok(output::print(&document, arguments.output)?)
 }
 
-/// On the first CPU that this process may use, while all others burn.
+/// On the first CPU that this process may use, while all others are kept busy.
 fn under_kvm(host: &Host, tsc_mhz: f64) -> Result<GuestTimes, Failure> {
     let cpus = costs::cpus().map_err(anyhow::Error::new)?;
     let here = cpus[0];
@@ -69,7 +69,7 @@ fn under_kvm(host: &Host, tsc_mhz: f64) -> Result<GuestTimes, Failure> {
     let measured = std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             pin_to(here).map_err(anyhow::Error::new)?;
-            let _burners = Burners::start(&cpus, &[here]);
+            let _cpu_hogs = CpuHogs::start(&cpus, &[here]);
             lab_calibrate_guest::measure(host, here, tsc_mhz)
         });
         thread.join()
@@ -116,7 +116,9 @@ fn notes(document: &mut Document, figures: &[Figure], out: Option<&Path>) {
             unmeasured.join(", ")
         ));
     }
-    document.note("medians, while all CPUs that are not measured burn; no program contains a lock");
+    document.note(
+        "medians, while all CPUs that are not measured are kept busy; no program contains a lock",
+    );
     if let Some(file) = out {
         document.note(format!("costs: {}; use them with --costs", file.display()));
     }

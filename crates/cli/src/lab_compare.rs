@@ -155,7 +155,7 @@ pub fn ideal(stock: &Scenario, cpus: u32) -> Option<Scenario> {
     }
     let mut ideal = ideal_of(stock, cpus);
     if let Some(lab) = &mut ideal.lab {
-        lab.burners = 0;
+        lab.cpu_hogs = 0;
         lab.weights.clear();
         lab.pins.clear();
     }

@@ -81,7 +81,7 @@ fn scenario(recorded: &Recorded, seen: &Seen) -> Result<String, Failure> {
     if let Some(share) = seen.others_share() {
         let percent = share * 100.0;
         say(&format!(
-            "Threads of no VM took {percent:.1} % of the time between vCPUs' turns on these pCPUs: lab.burners stands for such, none here."
+            "Threads of no VM took {percent:.1} % of the time between vCPUs' turns on these pCPUs: lab.cpu_hogs stands for such, none here."
         ));
     }
     let duration_ns = seen.span_ns().clamp(DURATION_MIN_NS, DURATION_MAX_NS);

@@ -64,7 +64,7 @@ pub fn run(arguments: &LinuxLocksArguments) -> Result<(), Failure> {
         "{} vCPUs in each VM, {}; {}; x ticket: the ticket lock's mean time through this one's; paper: VEE'13, section 6.2",
         arguments.vcpus,
         arguments.features,
-        host_columns::pause_loop_words(pause_loop.as_ref())
+        host_columns::format_pause_loop(pause_loop.as_ref())
     ));
     document.table(table(&cells));
     output::print(&document, arguments.output)?;

@@ -89,7 +89,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
          VM with as many vCPUs as CPUs",
         arguments.memory_mib,
         arguments.counts,
-        host_columns::pause_loop_words(pause_loop.as_ref())
+        host_columns::format_pause_loop(pause_loop.as_ref())
     ));
     Ok(output::print(&document, arguments.output)?)
 }

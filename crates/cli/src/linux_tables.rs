@@ -92,7 +92,7 @@ pub fn add(document: &mut Document, run: &LinuxRun) {
 }
 
 fn summary(run: &LinuxRun) -> String {
-    let window = host_columns::pause_loop_words(run.pause_loop.as_ref());
+    let window = host_columns::format_pause_loop(run.pause_loop.as_ref());
     let kernel = run.report.vms.first().and_then(|vm| vm.kernel.as_deref());
     let seen = match &run.seen {
         Some(seen) => format!(

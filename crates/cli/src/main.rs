@@ -4,7 +4,7 @@
 mod arguments;
 mod bench_ecs;
 mod bench_engine;
-mod bench_engine_rivals;
+mod bench_engine_baselines;
 mod bench_observing;
 mod bench_threads;
 mod bench_threads_plot;

@@ -29,7 +29,7 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             WindowPolicy::WORDS
                 .iter()
                 .for_each(|word| println!("{word}"));
-            Policies::candidate_words().for_each(|word| println!("{word}"));
+            Policies::candidate_names().for_each(|word| println!("{word}"));
             Ok(())
         }
         PolicyVerb::Set(arguments) => {

@@ -123,7 +123,7 @@ fn source(arguments: &SteerArguments) -> PleSource {
 }
 
 /// What is set, in one word, and the table's title.
-fn words(bound: WindowBound) -> (&'static str, &'static str) {
+fn title_and_unit(bound: WindowBound) -> (&'static str, &'static str) {
     match bound {
         WindowBound::Window(WindowVendor::Amd) => (
             "window",
@@ -150,7 +150,7 @@ impl WindowsDone {
         for epoch in &self.epochs {
             vms.entry(epoch.vm).or_default().push(epoch);
         }
-        let (sets, title) = words(*bound);
+        let (sets, title) = title_and_unit(*bound);
         let mut table = Table::new("windows", title, VM);
         for (vm, epochs) in &vms {
             table.push(row(*vm, sets, epochs));

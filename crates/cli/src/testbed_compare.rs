@@ -81,7 +81,7 @@ fn inside(command: &[OsString]) -> Vec<OsString> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn args(line: &str) -> Vec<OsString> {
         line.split(' ').map(Into::into).collect()
     }
 
@@ -97,8 +97,8 @@ mod tests {
                 "unspin compare s.toml --set vm.vcpus=4 --json",
             ),
         ] {
-            assert!(asked(&words(line)).is_some());
-            assert_eq!(inside(&words(line)), words(within));
+            assert!(asked(&args(line)).is_some());
+            assert_eq!(inside(&args(line)), args(within));
         }
     }
 
@@ -111,7 +111,7 @@ mod tests {
             "sh -c unspin",
             "unspin compare s.toml --lab --wrong",
         ] {
-            assert!(asked(&words(line)).is_none(), "{line}");
+            assert!(asked(&args(line)).is_none(), "{line}");
         }
     }
 }

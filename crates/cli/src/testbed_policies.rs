@@ -102,7 +102,7 @@ fn bring(
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
+    fn args(line: &str) -> Vec<OsString> {
         line.split(' ').map(Into::into).collect()
     }
 
@@ -123,8 +123,8 @@ mod tests {
                 let file = Path::new(word).file_name().expect("a file");
                 Ok(format!("/policy/{}.o", file.to_string_lossy()))
             };
-            let replaced = replace_files(&words(line), &mut bring).expect("nothing fails");
-            assert_eq!(replaced, words(other));
+            let replaced = replace_files(&args(line), &mut bring).expect("nothing fails");
+            assert_eq!(replaced, args(other));
         }
     }
 
@@ -135,12 +135,12 @@ mod tests {
             "cat mine.c",
             "unspin vm run s.toml",
         ] {
-            let prepared = prepare(&words(line)).expect("nothing to do");
+            let prepared = prepare(&args(line)).expect("nothing to do");
             assert_eq!(
                 (prepared.command, prepared.inputs),
-                (words(line), Vec::new())
+                (args(line), Vec::new())
             );
         }
-        assert!(prepare(&words("unspin steer --policy /no/mine.c")).is_err());
+        assert!(prepare(&args("unspin steer --policy /no/mine.c")).is_err());
     }
 }

@@ -67,8 +67,8 @@ const CHOICES: &[Column] = &[
     Column::new("in_interval", "in interval", Unit::Text),
     Column::new("needless_percent", "ordinary exits %", Unit::Percent),
     Column::new("exits", "waits that exit", Unit::Count),
-    Column::new("burnt_ns", "burnt before", Unit::Nanoseconds),
-    Column::new("burnt_percent", "% of guest time", Unit::Percent),
+    Column::new("spin_ns", "spin time before", Unit::Nanoseconds),
+    Column::new("spin_percent", "% of guest time", Unit::Percent),
 ];
 
 /// One kind of evidence about one set of VMs.
@@ -122,7 +122,7 @@ pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm
          each wait after its last exit, are not seen, so spinning is a lower bound.",
     );
     document.note(
-        "guest: every wait for a lock, on a CPU or off it, in the run's window after the warm-up; what is burnt before a \
+        "guest: every wait for a lock, on a CPU or off it, in the run's window after the warm-up; spin time before a \
          threshold is therefore at most this. wall gain: guest / (guest + others) x spinning (Friebel 2008).",
     );
 }
@@ -236,7 +236,7 @@ fn choices(view: &View, found: &Thresholds) -> Table {
             view.scope, view.source
         ),
         None => format!(
-            "What a threshold costs {}, as the {} sees it (burnt: by all waits, for nothing parts them)",
+            "What a threshold costs {}, as the {} sees it (of all waits: nothing tells them apart)",
             view.scope, view.source
         ),
     };
@@ -250,8 +250,8 @@ fn choices(view: &View, found: &Thresholds) -> Table {
             in_interval.map(Cell::from).unwrap_or(Cell::Unknown),
             percent(choice.needless_share),
             choice.exits.into(),
-            choice.burnt_ns.into(),
-            percent(choice.burnt_of_guest),
+            choice.spin_ns.into(),
+            percent(choice.spin_of_guest),
         ]);
     }
     table

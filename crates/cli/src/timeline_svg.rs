@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--svg FILE`: the vCPUs' time lines as a picture: who had a CPU, who burnt it, and for what.
+//! `--svg FILE`: the vCPUs' time lines as a picture: who had a CPU, who spun, and for what.
 
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 

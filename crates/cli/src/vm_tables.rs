@@ -109,7 +109,7 @@ pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
 
 fn summary(run: &Run) -> String {
     let report = &run.report;
-    let window = host_columns::pause_loop_words(report.pause_loop.as_ref());
+    let window = host_columns::format_pause_loop(report.pause_loop.as_ref());
     let seen = match &run.seen {
         Some(seen) => format!(
             "lost events {}, missed BPF runs {}, unobserved exits {}",

@@ -87,9 +87,16 @@ fn wrong_command_lines() {
     unspin(&["testbed", "run"]).refused(2, &["<COMMAND>"]);
     unspin(&["testbed", "run", "--time-limit", "5", "--", "true"]).refused(2, &["has no unit"]);
     unspin(&["bench", "threads", "--repeat", "0"]).refused(2, &["--repeat"]);
-    unspin(&["bench", "threads", "--lock", "ticket", "--rivals", "futex"])
-        .refused(2, &["--rivals futex", "glibc_mutex"]);
-    unspin(&["bench", "threads", "--rivals", "all"]).refused(2, &["--lock"]);
+    unspin(&[
+        "bench",
+        "threads",
+        "--lock",
+        "ticket",
+        "--baselines",
+        "futex",
+    ])
+    .refused(2, &["--baselines futex", "glibc_mutex"]);
+    unspin(&["bench", "threads", "--baselines", "all"]).refused(2, &["--lock"]);
     unspin(&["bench", "threads", "--hold", "fast"]).refused(2, &["--hold"]);
     unspin(&["bench", "threads", "s.toml", "--matrix", "quick"]).refused(2, &["--matrix"]);
     unspin(&["bench", "vm", "--lock", "futex"]).refused(2, &["--lock futex", "qspinlock"]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin bench engine` without its rivals, and where their tools are missing.
+//! `unspin bench engine` without its baselines, and where their tools are missing.
 
 mod common;
 
@@ -10,7 +10,14 @@ use common::{UNSPIN, ended, unspin};
 #[test]
 fn the_engine_alone() {
     let arguments = [
-        "bench", "engine", "--rivals", "none", "--timers", "1,8", "--events", "50000",
+        "bench",
+        "engine",
+        "--baselines",
+        "none",
+        "--timers",
+        "1,8",
+        "--events",
+        "50000",
     ];
     let ended = unspin(&[&arguments[..], &["--rounds", "2", "--json"]].concat());
     assert_eq!(ended.status, 0, "{ended:#?}");
@@ -29,23 +36,23 @@ fn the_engine_alone() {
                 .is_some_and(|rate| rate > 1e5),
             "{row}"
         );
-        for rival in ["simpy", "nexosim"] {
-            assert!(row[format!("ratio_to_{rival}")].is_null(), "{row}");
+        for baseline in ["simpy", "nexosim"] {
+            assert!(row[format!("ratio_to_{baseline}")].is_null(), "{row}");
         }
     }
 }
 
 #[test]
 fn a_missing_tool_is_named() {
-    for (rival, tool) in [("simpy", "python3"), ("nexosim", "cargo")] {
+    for (baseline, tool) in [("simpy", "python3"), ("nexosim", "cargo")] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new(UNSPIN);
-        command.args(["bench", "engine", "--rivals", rival]);
+        command.args(["bench", "engine", "--baselines", baseline]);
         command
             .env("PATH", folder.path())
             .env("HOME", folder.path());
         command.env("UNSPIN_CACHE", folder.path().join("cache"));
-        if rival == "simpy" && std::path::Path::new("/usr/bin/python3").exists() {
+        if baseline == "simpy" && std::path::Path::new("/usr/bin/python3").exists() {
             continue; // it would be found there, whatever PATH says
         }
         ended(&mut command).refused(2, &[tool, "not on PATH", "apt-get install"]);

@@ -172,13 +172,13 @@ fn bench_threads_has_a_row_for_each_cell() {
 }
 
 #[test]
-fn bench_threads_measures_rivals_and_points() {
+fn bench_threads_measures_baselines_and_points() {
     let ended = unspin(&[
         "bench",
         "threads",
         "--lock",
         "test_and_test_and_set",
-        "--rivals",
+        "--baselines",
         "glibc_mutex,parking_lot",
         "--threads",
         "2",
@@ -201,7 +201,7 @@ fn bench_threads_measures_rivals_and_points() {
     let rows = rows(&ended, "bench threads");
     let of_table = |name: &str| rows.iter().filter(|row| row["table"] == name).count();
     assert_eq!(of_table("threads"), 6, "three locks, two holds");
-    assert!(of_table("points") <= 2, "none where no rival is as fair");
+    assert!(of_table("points") <= 2, "none where no baseline is as fair");
     for row in rows.iter().filter(|row| row["table"] == "threads") {
         assert_eq!(row["neighbours"], 1, "{row}");
         let number = |key: &str| row[key].as_f64();

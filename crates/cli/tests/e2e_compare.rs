@@ -66,7 +66,7 @@ fn policies_are_compared_while_their_vms_run() {
         "throughput_ratio_to_stock_high",
     );
     assert!(number(loan, low) < number(loan, high));
-    assert!(number(loan, "stock_burnt_percent") > 0.0, "{loan}");
+    assert!(number(loan, "stock_spin_time_percent") > 0.0, "{loan}");
 
     // Two VMs under stock, none and two policies; six columns of two samples.
     let vms = of("vm");

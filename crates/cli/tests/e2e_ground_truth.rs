@@ -45,10 +45,7 @@ fn reaches(row: &Value, precision: f64, coverage: f64, error_percent: f64) {
     assert!(number("waits") >= 150.0, "too few waits: {row}");
     assert!(number("precision") >= precision, "{row}");
     assert!(number("coverage") >= coverage, "{row}");
-    assert!(
-        number("burnt_error_percent").abs() <= error_percent,
-        "{row}"
-    );
+    assert!(number("spin_error_percent").abs() <= error_percent, "{row}");
     // No class exceeds half by more than chance, so guessing is no way.
     assert!(number("always_majority") <= 0.6, "{row}");
 }

@@ -82,7 +82,7 @@ fn every_scheduler_and_policy_runs() {
         "lab.groups=vcpu",
         "lab.weights=[300]",
         "lab.pins=[\"1\"]",
-        "lab.burners=2",
+        "lab.cpu_hogs=2",
         "lab.vendor=intel",
         "lab.topology=1x2x1x2",
         "lab.window_control=off",

@@ -117,7 +117,7 @@ fn two_kinds_of_waits_have_an_interval_between_them() {
         "{at}"
     );
     assert_eq!(at["needless_percent"], 0.0, "{at}");
-    assert_eq!(at["burnt_ns"], 40.0 * 32_768.0, "{at}");
+    assert_eq!(at["spin_ns"], 40.0 * 32_768.0, "{at}");
     let text = unspin(&["threshold", &folder.path().to_string_lossy()]).out;
     for piece in [
         "by count",

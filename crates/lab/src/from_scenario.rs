@@ -170,7 +170,7 @@ fn host(
         candidates,
         ignore_reschedules: settings.ignore_reschedules,
         halt_poll_ns: settings.halt_poll_ns,
-        burners: settings.burners,
+        cpu_hogs: settings.cpu_hogs,
         guest_tasks: settings.guest_tasks,
         page_fault_every_turns: settings.page_fault_every_turns,
         page_fetch_ns: settings

@@ -21,7 +21,7 @@ id!(
     Cpu
 );
 id!(
-    /// What the host scheduler runs: a vCPU's thread, or a thread that only burns time.
+    /// What the host scheduler runs: a vCPU's thread, or a thread that only use CPU time.
     Task
 );
 id!(

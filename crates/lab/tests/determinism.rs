@@ -146,7 +146,7 @@ fn combinations() -> Vec<(String, LabHost)> {
                         "steer" => None,
                         _ => [None, Some(false), Some(true)][all.len() % 3],
                     },
-                    burners: all.len() as u32 % 2,
+                    cpu_hogs: all.len() as u32 % 2,
                     ..host()
                 },
             ));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Friebel 2008 in the lab: the shape of his tables. A guest that builds beside one that only burns time: generic spinlocks
+//! Friebel 2008 in the lab: the shape of his tables. A guest that builds beside one that only use CPU time: generic spinlocks
 //! lose some of it to preempted holders, ticket locks nearly all, and asking the host for help gets it back. His numbers are
 //! of a kernel build on a machine that he does not state (ruling 6); only their order and size are compared.
 #![allow(missing_docs)]
@@ -36,7 +36,7 @@ fn build(lock: &str, help_after_turns: u32) -> Row {
     let host = LabHost {
         // His hardware has no pause-loop exits.
         window: WindowRule::new(Control::Off, Vendor::Amd),
-        burners: VCPUS,
+        cpu_hogs: VCPUS,
         steering: SteeringModel {
             policies: policies.parse().expect("a policy"),
             ..SteeringModel::default()

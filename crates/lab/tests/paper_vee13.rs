@@ -47,7 +47,7 @@ fn play(lock: &str, tau_turns: u32) -> Stages {
     let scenario = Scenario::parse(&text, "figure-1.toml").expect("a scenario");
     let host = LabHost {
         window: WindowRule::new(Control::Off, Vendor::Amd),
-        burners: NODES,
+        cpu_hogs: NODES,
         tau_turns,
         ..LabHost::new(Topology::flat(NODES).expect("pCPUs"))
     };

@@ -27,12 +27,7 @@ fn credits_follow_the_weights_of_domains() {
         .map(|domain| {
             (
                 domain,
-                add(
-                    &mut host,
-                    groups[domain as usize],
-                    Some(domain),
-                    Load::Burns,
-                ),
+                add(&mut host, groups[domain as usize], Some(domain), Load::Busy),
             )
         })
         .to_vec();
@@ -52,7 +47,7 @@ fn credits_follow_the_weights_of_domains() {
 fn slices_of_credit_are_30_ms() {
     let mut host = Host::new("credit", Topology::flat(1).expect("one pCPU"));
     let tasks: Vec<Task> = (0..3)
-        .map(|domain| add(&mut host, ROOT, Some(domain), Load::Burns))
+        .map(|domain| add(&mut host, ROOT, Some(domain), Load::Busy))
         .collect();
     host.run_until(10_000 * MILLISECOND);
     for stretch in &host.log {
@@ -66,20 +61,24 @@ fn slices_of_credit_are_30_ms() {
 #[test]
 fn who_wakes_with_credits_is_boosted_until_the_next_tick() {
     let mut host = Host::new("credit", Topology::flat(1).expect("one pCPU"));
-    let burner = add(&mut host, ROOT, Some(0), Load::Burns);
+    let cpu_hog = add(&mut host, ROOT, Some(0), Load::Busy);
     let sleeper = add(&mut host, ROOT, Some(1), Load::Sleeps);
     host.wake_as(sleeper, None, Enqueue::New);
-    assert_eq!(host.current[0], Some(burner), "a new vCPU is UNDER as well");
+    assert_eq!(
+        host.current[0],
+        Some(cpu_hog),
+        "a new vCPU is UNDER as well"
+    );
     host.run_until(45 * MILLISECOND);
     host.sleep(CPU);
-    assert_eq!(host.current[0], Some(burner));
+    assert_eq!(host.current[0], Some(cpu_hog));
     host.run_until(52 * MILLISECOND);
     host.wake(sleeper, None);
     assert_eq!(host.current[0], Some(sleeper), "BOOST preempts UNDER");
     // It runs over a tick: it is UNDER then, and does not preempt its like any more.
     host.run_until(61 * MILLISECOND);
     host.reschedule(CPU);
-    assert_eq!(host.current[0], Some(burner));
+    assert_eq!(host.current[0], Some(cpu_hog));
 }
 
 #[test]
@@ -87,7 +86,7 @@ fn a_pcpu_whose_next_has_no_credits_steals() {
     // Three vCPUs on two pCPUs: none may wait while a pCPU is idle, and all get two thirds.
     let mut host = Host::new("credit", Topology::flat(2).expect("two pCPUs"));
     let tasks: Vec<Task> = (0..3)
-        .map(|domain| add(&mut host, ROOT, Some(domain), Load::Burns))
+        .map(|domain| add(&mut host, ROOT, Some(domain), Load::Busy))
         .collect();
     host.run_until(30_000 * MILLISECOND);
     for task in tasks {
@@ -103,7 +102,7 @@ fn a_pcpu_whose_next_has_no_credits_steals() {
 fn the_target_of_a_directed_yield_runs_before_its_like() {
     let mut host = Host::new("credit", Topology::flat(2).expect("two pCPUs"));
     let tasks: Vec<Task> = (0..6)
-        .map(|task| add(&mut host, ROOT, Some(task / 3), Load::Burns))
+        .map(|task| add(&mut host, ROOT, Some(task / 3), Load::Busy))
         .collect();
     // Before the first accounting all are UNDER: the target runs next, wherever it waited.
     host.run_until(5 * MILLISECOND);
@@ -121,7 +120,7 @@ fn the_target_of_a_directed_yield_runs_before_its_like() {
 fn two_that_yield_to_each_other_do_not_starve_a_third() {
     let mut host = Host::new("credit", Topology::flat(1).expect("one pCPU"));
     let [one, other, third] =
-        [0, 0, 1].map(|domain| add(&mut host, ROOT, Some(domain), Load::Burns));
+        [0, 0, 1].map(|domain| add(&mut host, ROOT, Some(domain), Load::Busy));
     for step in 1..20_000 {
         host.run_until(step * MILLISECOND / 10);
         let target = if host.current[0] == Some(one) {
@@ -159,7 +158,7 @@ fn a_gang_runs_at_the_same_time() {
             .add_task(ROOT, 1024, Allowed::All, Some(family));
     }
     for task in 0..families.len() as u32 {
-        host.start(Task(task), Load::Burns);
+        host.start(Task(task), Load::Busy);
     }
     host.run_until(1_000 * MILLISECOND);
     for slot in 1..99 {

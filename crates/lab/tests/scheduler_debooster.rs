@@ -50,7 +50,7 @@ impl Vm {
                 ROOT
             };
             host.scheduler.add_task(group, 1024, Allowed::All, Some(0));
-            host.start(Task(vcpu as u32), Load::Burns);
+            host.start(Task(vcpu as u32), Load::Busy);
             if vcpu == 0 {
                 host.sleep(CPU);
             }

@@ -25,9 +25,9 @@ fn one_cpu() -> Topology {
     Topology::flat(1).expect("one pCPU")
 }
 
-fn burn(host: &mut Host, group: Group, weight: u32, allowed: Allowed) -> Task {
+fn busy(host: &mut Host, group: Group, weight: u32, allowed: Allowed) -> Task {
     let task = host.scheduler.add_task(group, weight, allowed, None);
-    host.start(task, Load::Burns);
+    host.start(task, Load::Busy);
     task
 }
 
@@ -51,7 +51,7 @@ fn shares_follow_nice_levels() {
     let weights = [3121, 1024, 1024, 335];
     for name in FAIR {
         let mut host = Host::new(name, one_cpu());
-        let tasks = weights.map(|weight| burn(&mut host, ROOT, weight, Allowed::All));
+        let tasks = weights.map(|weight| busy(&mut host, ROOT, weight, Allowed::All));
         host.run_until(60_000 * MILLISECOND);
         assert_shares(name, &host, &tasks, &weights.map(u64::from));
     }
@@ -75,7 +75,7 @@ fn shares_follow_nested_groups() {
 
 fn burn_in(host: &mut Host, group: Group, count: u32) -> Vec<Task> {
     (0..count)
-        .map(|_| burn(host, group, 1024, Allowed::All))
+        .map(|_| busy(host, group, 1024, Allowed::All))
         .collect()
 }
 
@@ -87,7 +87,7 @@ fn a_group_has_its_shares_once_for_all_cpus() {
         let group = host.scheduler.add_group(ROOT, 1024);
         let on = |cpu| Allowed::Only(vec![Cpu(cpu)]);
         let tasks = [(group, 0), (group, 1), (ROOT, 0), (ROOT, 1)]
-            .map(|(group, cpu)| burn(&mut host, group, 1024, on(cpu)));
+            .map(|(group, cpu)| busy(&mut host, group, 1024, on(cpu)));
         host.run_until(60_000 * MILLISECOND);
         assert_shares(name, &host, &tasks, &[1, 1, 2, 2]);
     }
@@ -144,7 +144,7 @@ fn nobody_starves() {
     for name in FAIR {
         let mut host = Host::new(name, one_cpu());
         let mut tasks: Vec<Task> = [1024, 15, 9548]
-            .map(|weight| burn(&mut host, ROOT, weight, Allowed::All))
+            .map(|weight| busy(&mut host, ROOT, weight, Allowed::All))
             .to_vec();
         for _ in 0..2 {
             let task = host.scheduler.add_task(ROOT, 1024, Allowed::All, None);
@@ -266,7 +266,7 @@ fn balance_scheduling_keeps_siblings_apart() {
 fn the_slice_timer_of_7_2_ends_slices_between_ticks() {
     let mut host = Host::new("eevdf-7.2", Topology::flat(8).expect("eight pCPUs"));
     let tasks: Vec<Task> = (0..3)
-        .map(|_| burn(&mut host, ROOT, 1024, Allowed::Only(vec![Cpu(3)])))
+        .map(|_| busy(&mut host, ROOT, 1024, Allowed::Only(vec![Cpu(3)])))
         .collect();
     host.run_until(2_000 * MILLISECOND);
     for task in tasks {

@@ -243,7 +243,7 @@ impl Fleet {
             vm: machine.name.clone(),
             doing,
             status,
-            messages: machine.last_words(),
+            messages: machine.last_lines(),
         })
     }
 

@@ -65,7 +65,7 @@ impl Guests {
         let command = options.load.command(options.groups, options.loops);
         let built = load::initramfs(&options.programs, options.load, options.counts, &command)?;
         std::fs::write(&initramfs, built).map_err(Error::file("writing", &initramfs))?;
-        let arguments = options.kernel_words();
+        let arguments = options.kernel_args();
         let mut fleet = Fleet::start(options, &arguments, folder.path(), &initramfs)?;
         let ready = |_, said: &Said| said.ready_ns.is_some();
         fleet.wait("booting", ready, booting)?;

@@ -147,7 +147,7 @@ impl Machine {
     }
 
     /// What QEMU wrote, without its warnings, and the end of the guest's console.
-    pub fn last_words(&self) -> String {
+    pub fn last_lines(&self) -> String {
         let lines = tail(&self.messages);
         let lines = lines.lines().filter(|line| !line.contains("warning:"));
         let mut text = lines.collect::<Vec<_>>().join("\n");

@@ -58,7 +58,7 @@ pub enum Phase {
 
 impl Options {
     /// Words of the guest kernel's command line beside those of its features.
-    pub(crate) fn kernel_words(&self) -> Vec<String> {
+    pub(crate) fn kernel_args(&self) -> Vec<String> {
         let mut words = self.ours.map(Ours::kernel_arguments).unwrap_or_default();
         words.extend(self.counts.kernel_argument().map(str::to_owned));
         words.extend(self.kernel_arguments.iter().cloned());

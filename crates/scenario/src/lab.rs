@@ -52,8 +52,8 @@ pub struct LabSettings {
     pub pv_sched_yield: bool,
     /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`).
     pub pv_send_ipi: bool,
-    /// Threads that burn time beside the VMs.
-    pub burners: u32,
+    /// Threads that use CPU time beside the VMs.
+    pub cpu_hogs: u32,
     /// Which tasks share a group of the host scheduler.
     pub groups: LabGroups,
     /// `cpu.weight` (1 to 10,000; the kernel's default is 100) of each VM of a `[[vm]]`, in their order; empty: 100.
@@ -89,7 +89,7 @@ impl Default for LabSettings {
             pv_tlb_flush: false,
             pv_sched_yield: false,
             pv_send_ipi: false,
-            burners: 0,
+            cpu_hogs: 0,
             groups: LabGroups::default(),
             weights: Vec::new(),
             pins: Vec::new(),

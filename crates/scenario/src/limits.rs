@@ -41,8 +41,8 @@ pub const FACTS_AGE_MAX_NS: u32 = 1_000_000_000;
 pub const PPM_MAX: u32 = 1_000_000;
 /// Guest tasks of a vCPU in the lab.
 pub const GUEST_TASKS_MAX: u32 = 64;
-/// Threads of the lab that burn time.
-pub const BURNERS_MAX: u32 = 4_096;
+/// Threads of the lab that use CPU time.
+pub const CPU_HOGS_MAX: u32 = 4_096;
 /// `cpu.weight` of a cgroup: `CGROUP_WEIGHT_MAX` (include/linux/cgroup.h, Linux 7.2).
 pub const WEIGHT_MAX: u32 = 10_000;
 /// A cost in the lab: a second in nanoseconds, and as much in any other unit.

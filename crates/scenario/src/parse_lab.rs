@@ -9,7 +9,7 @@ use crate::{
     error::ScenarioError,
     lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor},
     limits::{
-        BURNERS_MAX, COST_MAX, CPUS_MAX, FACTS_AGE_MAX_NS, GUEST_TASKS_MAX, HALT_POLL_MAX_NS,
+        COST_MAX, CPU_HOGS_MAX, CPUS_MAX, FACTS_AGE_MAX_NS, GUEST_TASKS_MAX, HALT_POLL_MAX_NS,
         PPM_MAX, WEIGHT_MAX, WORD_MAX,
     },
     quantity::{duration, format_duration},
@@ -39,7 +39,7 @@ pub(crate) const LAB_KEYS: &[&str] = &[
     "pv_tlb_flush",
     "pv_sched_yield",
     "pv_send_ipi",
-    "burners",
+    "cpu_hogs",
     "groups",
     "weights",
     "pins",
@@ -85,7 +85,7 @@ pub(crate) fn lab(
         pv_tlb_flush: lab.boolean("pv_tlb_flush", false)?,
         pv_sched_yield: lab.boolean("pv_sched_yield", false)?,
         pv_send_ipi: lab.boolean("pv_send_ipi", false)?,
-        burners: lab.number("burners", 0, BURNERS_MAX, 0)?,
+        cpu_hogs: lab.number("cpu_hogs", 0, CPU_HOGS_MAX, 0)?,
         groups: lab.word("groups", GROUPS, LabGroups::default())?,
         weights: each_group(&lab, "weights", groups, |found| {
             let weight = found.integer(1, u64::from(WEIGHT_MAX))?;

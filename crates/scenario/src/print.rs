@@ -125,7 +125,7 @@ fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
     ] {
         writeln!(out, "{key} = {value}")?;
     }
-    writeln!(out, "burners = {}", lab.burners)?;
+    writeln!(out, "cpu_hogs = {}", lab.cpu_hogs)?;
     writeln!(out, "groups = \"{groups}\"")?;
     if !lab.weights.is_empty() {
         writeln!(out, "weights = {:?}", lab.weights)?;

@@ -131,9 +131,9 @@ struct LabSettings {
     pv_sched_yield: Option<bool>,
     /// Interrupts for several receivers take one hypercall (KVM_FEATURE_PV_SEND_IPI); false when absent.
     pv_send_ipi: Option<bool>,
-    /// Threads that burn time beside the VMs; 0 when absent.
+    /// Threads that use CPU time beside the VMs; 0 when absent.
     #[schemars(range(min = 0, max = 4096))]
-    burners: Option<u32>,
+    cpu_hogs: Option<u32>,
     /// Which tasks share a group of the host scheduler: those of a "vm" (default), or each "vcpu" has one of its own in its
     /// VM's, as libvirt does it.
     groups: Option<Groups>,

@@ -31,7 +31,7 @@ async_page_faults = false
 pv_tlb_flush = true
 pv_sched_yield = true
 pv_send_ipi = true
-burners = 3
+cpu_hogs = 3
 groups = \"vcpu\"
 weights = [200]
 pins = [\"0-3,6\"]
@@ -73,7 +73,7 @@ fn every_key() {
         pv_tlb_flush: true,
         pv_sched_yield: true,
         pv_send_ipi: true,
-        burners: 3,
+        cpu_hogs: 3,
         groups: LabGroups::Vcpu,
         weights: vec![200],
         pins: vec![vec![0, 1, 2, 3, 6]],
@@ -117,10 +117,10 @@ fn overrides() {
         assert_eq!(lab.costs["switch_ns"], 9);
         assert_eq!(lab.costs.contains_key("exit_ns"), text != MINIMAL);
     }
-    let error = overridden(MINIMAL, &["lab.burners=4097"]).expect_err("too many");
+    let error = overridden(MINIMAL, &["lab.cpu_hogs=4097"]).expect_err("too many");
     assert!(error.contains("from 0 to 4096"), "{error}");
     let unknown = Overrides::default()
-        .set("lab.burner=1")
+        .set("lab.cpu_hog=1")
         .expect_err("unknown");
     assert!(unknown.to_string().contains("lab.KEY"), "{unknown}");
 }

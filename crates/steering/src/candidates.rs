@@ -37,7 +37,7 @@ impl Policies {
     }
 
     /// Words for rules of candidates and their options.
-    pub fn candidate_words() -> impl Iterator<Item = String> {
+    pub fn candidate_names() -> impl Iterator<Item = String> {
         let rules = CandidateRule::ALL.into_iter();
         let words = rules.map(|rule| format!("{CANDIDATES}={}", rule.name()));
         words.chain([IGNORE_VECTORS.to_owned()])

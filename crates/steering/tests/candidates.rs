@@ -37,7 +37,7 @@ fn every_rule_is_read_and_printed() {
     }
     assert!(policies("strict,ignore-vectors").ignores_vectors());
     assert_eq!(policies("loan").candidates(), None);
-    for word in Policies::candidate_words().filter(|word| word != "ignore-vectors") {
+    for word in Policies::candidate_names().filter(|word| word != "ignore-vectors") {
         assert_eq!(policies(&word).to_string(), word);
     }
 }

@@ -65,8 +65,8 @@ impl TraceIds {
         }
         trace_ids
             .tasks
-            .extend((0..host.burners).map(|burner| TaskEntry {
-                name: format!("burner{burner}"),
+            .extend((0..host.cpu_hogs).map(|cpu_hog| TaskEntry {
+                name: format!("cpu_hog{cpu_hog}"),
                 vm: None,
             }));
         trace_ids

@@ -51,7 +51,7 @@ fn trace(lock: &str, cpus: u32, end_ns: u64) -> (Vec<u8>, Expected) {
     );
     let scenario = Scenario::parse(&text, "lab.toml").expect("it is in range");
     let host = LabHost {
-        burners: 1,
+        cpu_hogs: 1,
         ..LabHost::new(Topology::flat(cpus).expect("a few pCPUs"))
     };
     let observer = Counting {

@@ -21,7 +21,7 @@ use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
 use unspin_steering::{DecisionRecord, GuestAudit, Policies};
 
-use crate::{hurry::Hurry, load};
+use crate::{load, niceness_guard::NicenessGuard};
 use decisions::DecisionLog;
 
 pub(crate) use object::running_maps;
@@ -128,7 +128,7 @@ impl LoadedSteerer {
     /// # Errors
     /// As [`Steerer::attach`].
     pub fn attach(self) -> Result<Steerer, SteerError> {
-        let _hurry = Hurry::begin();
+        let _niceness = NicenessGuard::begin();
         Steerer::check()?;
         object::attach(self)
     }
@@ -173,7 +173,7 @@ impl Steerer {
     /// # Errors
     /// As [`Steerer::attach`].
     pub fn load(options: &SteerOptions) -> Result<LoadedSteerer, SteerError> {
-        let _hurry = Hurry::begin();
+        let _niceness = NicenessGuard::begin();
         Steerer::check()?;
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,

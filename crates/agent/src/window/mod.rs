@@ -16,7 +16,7 @@ use libbpf_rs::{
 use unspin_abi as abi;
 use unspin_policy::{SpinBound, window_is_quicker};
 
-use crate::{Error, bytes, hurry::Hurry, kernel, load, steer::writes_memory};
+use crate::{Error, bytes, kernel, load, niceness_guard::NicenessGuard, steer::writes_memory};
 use host::KvmWindow;
 use layout::Layout;
 use module::PleModule;
@@ -64,7 +64,7 @@ impl WindowSteerer {
     /// # Errors
     /// Says what is missing or in the way, or what the kernel refused; then nothing has changed.
     pub fn attach(options: &WindowOptions) -> Result<WindowSteerer, WindowError> {
-        let _hurry = Hurry::begin();
+        let _niceness = NicenessGuard::begin();
         let (bound, module, settings) = match options.bound() {
             SpinBound::Window => {
                 let kvm = KvmWindow::of(Path::new("/sys/module"))?;

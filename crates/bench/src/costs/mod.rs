@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What this machine's CPUs and kernel cost, timed by threads that share no lock: loops, switches, wake-ups, interrupts,
-//! cache lines. While one or two CPUs are measured all others burn, as they do on a host that is overcommitted.
+//! cache lines. While one or two CPUs are measured all others are kept busy, as they do on a host that is overcommitted.
 
-mod burn;
+mod cpu_hogs;
 mod distance;
 mod interrupts;
 mod lines;
@@ -10,7 +10,7 @@ mod loops;
 mod pin;
 mod switches;
 
-pub use burn::Burners;
+pub use cpu_hogs::CpuHogs;
 pub use distance::{Near, near_cpus};
 pub use pin::pin_to;
 pub use switches::switches_of_this_thread;
@@ -58,7 +58,7 @@ pub fn measure() -> Result<ThreadCosts, Error> {
     };
     let alone = on_thread(&|| {
         pin_to(here)?;
-        let _burners = Burners::start(cpus, &[here]);
+        let _cpu_hogs = CpuHogs::start(cpus, &[here]);
         Ok(ThreadCosts {
             work_loop_ns: loops::work(),
             wait_turn_ns: loops::wait(),
@@ -75,11 +75,11 @@ pub fn measure() -> Result<ThreadCosts, Error> {
         let mut costs = ThreadCosts::default();
         let near = near_cpus(here, cpus);
         for &(distance, other) in &near {
-            let _burners = Burners::start(cpus, &[here, other]);
+            let _cpu_hogs = CpuHogs::start(cpus, &[here, other]);
             costs.line_ns.push((distance, lines::hand_over(other)?));
         }
         if let Some(&(_, other)) = near.first() {
-            let _burners = Burners::start(cpus, &[here, other]);
+            let _cpu_hogs = CpuHogs::start(cpus, &[here, other]);
             costs.ipi_ns = interrupts::ipi(other)?;
             costs.wakeup_ns = switches::wakeup(other)?;
         }

@@ -35,7 +35,7 @@ pub struct BenchVmArguments {
     /// Time in user mode between unlock and lock, apart by commas, as in 0ns,50us; the scenario's own when absent.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = super::parse_time)]
     pub think: Vec<std::time::Duration>,
-    /// VMs of one vCPU beside them that only burn CPU, apart by commas.
+    /// VMs of one vCPU beside them that only use CPU time, apart by commas.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "0",
           value_parser = value_parser!(u32).range(0..=100))]
     pub neighbours: Vec<u32>,

@@ -59,21 +59,21 @@ pub struct ObservingArguments {
 
 /// A simulator to measure the lab's engine against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RivalKind {
+pub enum BaselineKind {
     /// Python's.
     Simpy,
     /// A fast one in Rust.
     Nexosim,
 }
 
-impl RivalKind {
+impl BaselineKind {
     /// All of them.
-    pub const ALL: [RivalKind; 2] = [RivalKind::Simpy, RivalKind::Nexosim];
+    pub const ALL: [BaselineKind; 2] = [BaselineKind::Simpy, BaselineKind::Nexosim];
 }
 
-/// Which rivals run.
+/// Which baselines run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Rivals {
+pub enum Baselines {
     /// All of them.
     All,
     /// None: the engine alone.
@@ -84,14 +84,14 @@ pub enum Rivals {
     Nexosim,
 }
 
-impl Rivals {
+impl Baselines {
     /// Those that run.
-    pub fn kinds(self) -> Vec<RivalKind> {
+    pub fn kinds(self) -> Vec<BaselineKind> {
         match self {
-            Rivals::All => RivalKind::ALL.to_vec(),
-            Rivals::None => Vec::new(),
-            Rivals::Simpy => vec![RivalKind::Simpy],
-            Rivals::Nexosim => vec![RivalKind::Nexosim],
+            Baselines::All => BaselineKind::ALL.to_vec(),
+            Baselines::None => Vec::new(),
+            Baselines::Simpy => vec![BaselineKind::Simpy],
+            Baselines::Nexosim => vec![BaselineKind::Nexosim],
         }
     }
 }
@@ -101,7 +101,7 @@ impl Rivals {
 pub struct EngineArguments {
     /// Against whom.
     #[arg(long, value_enum, default_value = "all")]
-    pub rivals: Rivals,
+    pub baselines: Baselines,
     /// Numbers of timers, apart by commas.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "8,64,1024",
         value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -109,7 +109,7 @@ pub struct EngineArguments {
     /// Rounds in which all take turns.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
-    /// Events of the lab's engine in a round, about; a rival has a 40th of them.
+    /// Events of the lab's engine in a round, about; a baseline has a 40th of them.
     #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub events: u64,
     /// From which all delays are drawn.

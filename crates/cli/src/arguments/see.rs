@@ -100,7 +100,7 @@ pub struct ExplainArguments {
     /// The recording (`unspin record`, `unspin vm run --record`), or an event log (`--events`).
     #[arg(value_name = "RECORDING")]
     pub recording: PathBuf,
-    /// List the waits one by one that burnt at least so much CPU time.
+    /// List the waits one by one that spun for at least so much CPU time.
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_limit)]
     pub min_wait: Duration,
     /// How many of them at most, the longest first.

@@ -41,10 +41,10 @@ pub struct ThreadsArguments {
     /// Locks to compare, apart by commas, or all; the scenario's own when absent, all with --matrix.
     #[arg(long = "lock", value_name = "LOCK", value_delimiter = ',')]
     pub locks: Vec<String>,
-    /// Rivals beside them, apart by commas, or all: glibc_mutex, glibc_spinlock, parking_lot, ck_fas, ck_ticket, ck_mcs; all
+    /// Baselines beside them, apart by commas, or all: glibc_mutex, glibc_spinlock, parking_lot, ck_fas, ck_ticket, ck_mcs; all
     /// with --matrix.
-    #[arg(long = "rivals", value_name = "RIVAL", value_delimiter = ',')]
-    pub rivals: Vec<String>,
+    #[arg(long = "baselines", value_name = "BASELINE", value_delimiter = ',')]
+    pub baselines: Vec<String>,
     /// Numbers of threads, apart by commas; the scenario's vCPUs when absent.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
     pub threads: Vec<u32>,
@@ -54,7 +54,7 @@ pub struct ThreadsArguments {
     /// Time between unlock and lock, apart by commas, as in 0ns,50us; the scenario's own when absent.
     #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = super::parse_time)]
     pub think: Vec<std::time::Duration>,
-    /// Threads beside them that only burn CPU, apart by commas.
+    /// Threads beside them that only use CPU time, apart by commas.
     #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
     pub neighbours: Vec<u32>,
     /// Axes that were chosen once; those given by themselves go before it. Runs of 20 ms, longer with more threads.
@@ -67,7 +67,7 @@ pub struct ThreadsArguments {
     /// its policies ecs and ecs-give-back prolong slices that end in one; needs root.
     #[arg(long)]
     pub grants: bool,
-    /// Ask the kernel for time-slice extension around critical sections, ours and rivals' alike (Linux 7.0).
+    /// Ask the kernel for time-slice extension around critical sections, ours and baselines' alike (Linux 7.0).
     #[arg(long)]
     pub slice_extension: bool,
     /// How often each lock is run at each point.

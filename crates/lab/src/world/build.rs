@@ -98,7 +98,7 @@ impl<O: Observer> World<O> {
                 world.add_vm(scenario, group, vm)?;
             }
         }
-        for _ in 0..world.host.burners {
+        for _ in 0..world.host.cpu_hogs {
             let task = world
                 .scheduler
                 .add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);

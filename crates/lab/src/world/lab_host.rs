@@ -30,8 +30,8 @@ pub struct LabHost {
     /// How long a waiter for a preemptable ticket lock waits per place before it competes, turns of its loop (ruling 8);
     /// `u32::MAX`: for ever.
     pub tau_turns: u32,
-    /// Threads that burn time beside the VMs.
-    pub burners: u32,
+    /// Threads that use CPU time beside the VMs.
+    pub cpu_hogs: u32,
     /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns. They take turns at guest ticks.
     pub guest_tasks: u32,
     /// Each task touches a page that the host has to fetch every so many turns of its vCPU; 0: never.
@@ -131,7 +131,7 @@ impl LabHost {
             ignore_reschedules: false,
             halt_poll_ns: 0,
             tau_turns: raw::UNSPIN_LAB_TAU_TURNS,
-            burners: 0,
+            cpu_hogs: 0,
             guest_tasks: 1,
             page_fault_every_turns: 0,
             page_fetch_ns: 100_000,

@@ -14,7 +14,7 @@ pub(super) enum State {
 /// A task of the host.
 #[derive(Clone, Debug)]
 pub(super) struct TaskState {
-    /// The vCPU that it is the thread of; `None`: it burns time.
+    /// The vCPU that it is the thread of; `None`: it only uses CPU time.
     pub vcpu: Option<u32>,
 
     /// The pCPU that it runs on.

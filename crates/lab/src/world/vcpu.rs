@@ -147,7 +147,7 @@ impl Pauses {
     }
 }
 
-/// What `kvm_vcpu_on_spin()` and its rivals remember of a vCPU (`policy/candidate.h`). One bit per vCPU of the VM where it is
+/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/candidate.h`). One bit per vCPU of the VM where it is
 /// a mask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingIpi {

@@ -122,7 +122,7 @@ pub fn random_host(random: &mut Random) -> LabHost {
             send_ipi: random.below(2) == 0,
         },
         halt_poll_ns: [0, 50_000][random.below(2) as usize],
-        burners: random.below(3) as u32,
+        cpu_hogs: random.below(3) as u32,
         ..LabHost::new(topology.expect("a few pCPUs"))
     }
 }

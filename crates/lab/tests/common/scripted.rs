@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A host that takes pCPUs away at given times, for examples that a paper draws: vCPU number n has pCPU n, and a thread that
-//! burns time has it while the vCPU is away or asleep.
+//! uses CPU time has it while the vCPU is away or asleep.
 
 use unspin_lab::{
     ids::{Cpu, Group, Task},
@@ -10,7 +10,7 @@ use unspin_lab::{
 /// The task has no pCPU from the first time on until the second, ns.
 pub type Away = (u32, u64, u64);
 
-/// As many vCPUs as burners (`LabHost::burners`) as pCPUs.
+/// As many vCPUs as cpu_hogs (`LabHost::cpu_hogs`) as pCPUs.
 pub struct Scripted {
     pub cpus: u32,
     pub away: Vec<Away>,
@@ -40,11 +40,11 @@ impl Scripted {
     /// Who is to have that pCPU.
     fn wanted(&self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let vcpu = Task(cpu.0);
-        let burner = Task(cpu.0 + self.cpus);
+        let cpu_hog = Task(cpu.0 + self.cpus);
         if self.runnable[vcpu.index()] && !self.is_away(now_ns, vcpu) {
             Some(vcpu)
         } else {
-            self.runnable[burner.index()].then_some(burner)
+            self.runnable[cpu_hog.index()].then_some(cpu_hog)
         }
     }
 }

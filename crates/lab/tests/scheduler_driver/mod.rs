@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A little host that keeps to the protocol of `HostScheduler`: tasks that burn time, sleep, yield.
+//! A little host that keeps to the protocol of `HostScheduler`: tasks that use CPU time, sleep, yield.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -12,8 +12,8 @@ pub const MILLISECOND: u64 = 1_000_000;
 /// What a task does, over and over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// It burns time.
-    Burns,
+    /// It only uses CPU time.
+    Busy,
     /// It runs that long, then sleeps that long, ns.
     Cycles { runs_ns: u64, sleeps_ns: u64 },
     /// It is asleep until it is woken by hand.

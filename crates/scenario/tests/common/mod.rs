@@ -106,7 +106,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
         any::<[bool; 8]>(),
         (
             0..=HALT_POLL_MAX_NS,
-            0..=BURNERS_MAX,
+            0..=CPU_HOGS_MAX,
             0..=FACTS_AGE_MAX_NS,
             0..=PPM_MAX,
             proptest::option::of(1..=FACTS_AGE_MAX_NS),
@@ -152,7 +152,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 pv_tlb_flush: flags[5],
                 pv_sched_yield: flags[6],
                 pv_send_ipi: flags[7],
-                burners: numbers.1,
+                cpu_hogs: numbers.1,
                 groups: if flags[2] {
                     LabGroups::Vm
                 } else {

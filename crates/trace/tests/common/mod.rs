@@ -31,7 +31,7 @@ pub fn trace_ids(cpus: u32, vms: u32, vcpus: u32, locks: u32) -> TraceIds {
         }));
     }
     trace_ids.tasks.push(TaskEntry {
-        name: "burner".into(),
+        name: "cpu_hog".into(),
         vm: None,
     });
     trace_ids
@@ -102,7 +102,7 @@ impl<W: Write> World<W> {
         match self.cpus[cpu] {
             None => self.fill(cpu, choice),
             Some(task) if (bits >> 16) % 8 == 0 => self.leave(cpu, task, choice),
-            Some(task) if task.index() == self.vcpus => {} // the burner burns
+            Some(task) if task.index() == self.vcpus => {} // the CPU hog runs
             Some(task) if (bits >> 16) % 8 < 4 => self.lock(cpu, task, choice),
             Some(task) => self.act(cpu, task, choice),
         }

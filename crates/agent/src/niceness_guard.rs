@@ -9,18 +9,18 @@ const HIGHEST: libc::c_int = -20;
 /// The calling thread goes first among ordinary ones until this is dropped, on the same thread. Where it may not, nothing
 /// changes.
 #[derive(Debug)]
-pub(crate) struct Hurry {
+pub(crate) struct NicenessGuard {
     before: Option<libc::c_int>,
 }
 
-impl Hurry {
-    pub(crate) fn begin() -> Hurry {
+impl NicenessGuard {
+    pub(crate) fn begin() -> NicenessGuard {
         let before = nice().filter(|_| set_nice(HIGHEST));
-        Hurry { before }
+        NicenessGuard { before }
     }
 }
 
-impl Drop for Hurry {
+impl Drop for NicenessGuard {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             set_nice(before);
@@ -51,10 +51,10 @@ mod tests {
     #[test]
     fn the_thread_is_as_nice_as_before_afterwards() {
         let before = nice();
-        let hurry = Hurry::begin();
+        let niceness = NicenessGuard::begin();
         // Whoever may not raise it stays as he is.
-        assert!(hurry.before.is_none() || nice() == Some(HIGHEST));
-        drop(hurry);
+        assert!(niceness.before.is_none() || nice() == Some(HIGHEST));
+        drop(niceness);
         assert_eq!(nice(), before);
     }
 }

@@ -141,7 +141,7 @@ fn only_gang_calls_and_only_after_a_while() {
 
 /// A gang has no opinion of directed yields: alone it honours KVM's request, beside loan it leaves them to it.
 #[test]
-fn rivals_combine_with_a_loan() {
+fn baselines_combine_with_a_loan() {
     let mut critical = ordered(100 * MS, 103 * MS);
     critical.candidate.critical = seen(1);
     let yields = |names: &str| policies(names).on_yield(&critical, &mut Memory::default());

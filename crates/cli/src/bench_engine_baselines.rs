@@ -11,46 +11,46 @@ use std::{
 use anyhow::{Context, anyhow};
 use unspin_lab::engine::timers::Expiries;
 
-use crate::{arguments::RivalKind, failure::Failure, interrupt};
+use crate::{arguments::BaselineKind, failure::Failure, interrupt};
 
 const SIMPY: &str = "4.1.2";
 const SIMPY_SHA256: &str = "43071f84b6512c9b4fcb33ef057f240ccb1d1f3b263f9b4f9229d072e310b372";
-const SIMPY_MODEL: &str = include_str!("../rivals/timers_simpy.py");
+const SIMPY_MODEL: &str = include_str!("../baselines/timers_simpy.py");
 /// NeXosim 1 needs Rust 1.88; an older compiler gets the last version that it builds.
 const NEXOSIM_RUST: (u32, u32) = (1, 88);
-const NEXOSIM: (&str, &str) = ("1.0.0", include_str!("../rivals/nexosim/main_1.rs"));
-const NEXOSIM_OLD: (&str, &str) = ("0.3.3", include_str!("../rivals/nexosim/main_0.rs"));
+const NEXOSIM: (&str, &str) = ("1.0.0", include_str!("../baselines/nexosim/main_1.rs"));
+const NEXOSIM_OLD: (&str, &str) = ("0.3.3", include_str!("../baselines/nexosim/main_0.rs"));
 const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# unspin\n";
 
 /// A simulator that can be run.
-pub struct Rival {
-    kind: RivalKind,
+pub struct Baseline {
+    kind: BaselineKind,
     version: String,
     /// Program and what comes before the model's arguments.
     command: Vec<PathBuf>,
 }
 
-impl Rival {
+impl Baseline {
     /// Puts it into the cache unless it is there; says so.
     ///
     /// # Errors
     /// [`Failure::Usage`] when this machine lacks the tool that installs it.
-    pub fn ready(kind: RivalKind) -> Result<Rival, Failure> {
+    pub fn ready(kind: BaselineKind) -> Result<Baseline, Failure> {
         let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
         if !cache.exists() {
             // Marked as set-up marks it (setup/lib/common.bash), so that `make clean-cache` takes it away.
             fs::create_dir_all(&cache)?;
             fs::write(cache.join("CACHEDIR.TAG"), CACHE_TAG)?;
         }
-        let folder = cache.join("rivals");
+        let folder = cache.join("baselines");
         match kind {
-            RivalKind::Simpy => simpy(&folder),
-            RivalKind::Nexosim => nexosim(&folder),
+            BaselineKind::Simpy => simpy(&folder),
+            BaselineKind::Nexosim => nexosim(&folder),
         }
     }
 
     /// Which.
-    pub fn kind(&self) -> RivalKind {
+    pub fn kind(&self) -> BaselineKind {
         self.kind
     }
 
@@ -81,20 +81,20 @@ impl Rival {
     }
 }
 
-/// A virtual environment below `rivals`, and the model beside it.
-fn simpy(rivals: &Path) -> Result<Rival, Failure> {
+/// A virtual environment below `baselines`, and the model beside it.
+fn simpy(baselines: &Path) -> Result<Baseline, Failure> {
     let python = first_that_runs(&["python3".into(), "/usr/bin/python3".into()]).ok_or_else(|| {
-        Failure::Usage("SimPy needs python3, which is not on PATH: `apt-get install python3-venv`, or --rivals nexosim".into())
+        Failure::Usage("SimPy needs python3, which is not on PATH: `apt-get install python3-venv`, or --baselines nexosim".into())
     })?;
-    let folder = rivals.join(format!("simpy-{SIMPY}"));
+    let folder = baselines.join(format!("simpy-{SIMPY}"));
     let interpreter = folder.join("bin/python");
     if !runs(interpreter.as_os_str().as_ref(), &["-c", "import simpy"]) {
         eprintln!(
             "unspin: installing SimPy {SIMPY} from PyPI into {} (30 kB)",
             folder.display()
         );
-        let new = rivals.join(format!(".simpy-{}", std::process::id()));
-        install_simpy(rivals, &new, &python).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
+        let new = baselines.join(format!(".simpy-{}", std::process::id()));
+        install_simpy(baselines, &new, &python).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -104,15 +104,15 @@ fn simpy(rivals: &Path) -> Result<Rival, Failure> {
     fs::write(&model, SIMPY_MODEL)?;
     let output = succeeded(Command::new(&interpreter).arg("--version"), "python")?;
     let python = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    Ok(Rival {
-        kind: RivalKind::Simpy,
+    Ok(Baseline {
+        kind: BaselineKind::Simpy,
         version: format!("SimPy {SIMPY}, {python}"),
         command: vec![interpreter, model],
     })
 }
 
-fn install_simpy(rivals: &Path, new: &Path, python: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(rivals)?;
+fn install_simpy(baselines: &Path, new: &Path, python: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(baselines)?;
     let venv = Command::new(python)
         .args(["-m", "venv"])
         .arg(new)
@@ -150,13 +150,13 @@ fn install_simpy(rivals: &Path, new: &Path, python: &Path) -> Result<(), Failure
     Ok(())
 }
 
-/// A cargo project below `rivals`, built with cargo's own flags. cargo itself sees when there is nothing to do.
-fn nexosim(rivals: &Path) -> Result<Rival, Failure> {
+/// A cargo project below `baselines`, built with cargo's own flags. cargo itself sees when there is nothing to do.
+fn nexosim(baselines: &Path) -> Result<Baseline, Failure> {
     let home = std::env::var_os("HOME")
         .map(PathBuf::from)
         .unwrap_or_default();
     let cargo = first_that_runs(&["cargo".into(), home.join(".cargo/bin/cargo")]).ok_or_else(|| {
-        Failure::Usage("NeXosim needs cargo, which is not on PATH: `apt-get install cargo`, or --rivals simpy".into())
+        Failure::Usage("NeXosim needs cargo, which is not on PATH: `apt-get install cargo`, or --baselines simpy".into())
     })?;
     let rust =
         String::from_utf8_lossy(&succeeded(Command::new(&cargo).arg("--version"), "cargo")?.stdout)
@@ -171,7 +171,7 @@ fn nexosim(rivals: &Path) -> Result<Rival, Failure> {
     } else {
         NEXOSIM_OLD
     };
-    let folder = rivals.join(format!("nexosim-{version}-rust-{rust}"));
+    let folder = baselines.join(format!("nexosim-{version}-rust-{rust}"));
     let program = folder.join("target/release/timers");
     fs::create_dir_all(folder.join("src"))?;
     write_changed(&folder.join("Cargo.toml"), &manifest(version))?;
@@ -195,8 +195,8 @@ fn nexosim(rivals: &Path) -> Result<Rival, Failure> {
         build.env_remove(flags);
     }
     succeeded(&mut build, "cargo build of NeXosim")?;
-    Ok(Rival {
-        kind: RivalKind::Nexosim,
+    Ok(Baseline {
+        kind: BaselineKind::Nexosim,
         version: format!("NeXosim {version}, Rust {rust}"),
         command: vec![program],
     })

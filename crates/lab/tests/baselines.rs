@@ -28,7 +28,7 @@ fn play(lab: &str, vms: &str) -> Came {
     for seed in 21..24 {
         let text =
             format!("seed = {seed}\nduration = \"1s\"\nwarm_up = \"100ms\"\n{vms}\n[lab]\n{lab}\n");
-        let scenario = Scenario::parse(&text, "rivals.toml")
+        let scenario = Scenario::parse(&text, "baselines.toml")
             .unwrap_or_else(|error| panic!("{}", error.plain()));
         let lab = Lab::new(&scenario).expect("a lab");
         let mut world = lab.world(&scenario, ()).expect("a world");
@@ -91,7 +91,7 @@ fn lag_credit_does_nothing_across_run_queues() {
 fn lag_credit_buys_no_share() {
     let vms = FITS.replacen("count = 2\nvcpus = 2", "vcpus = 4", 1);
     let ours = play(
-        "scheduler = \"steer\"\npolicy = \"lag-credit\"\nburners = 2",
+        "scheduler = \"steer\"\npolicy = \"lag-credit\"\ncpu_hogs = 2",
         &vms,
     );
     let share = ours.vms_ns[0] as f64 / (3.0 * 2.0 * 0.9e9);

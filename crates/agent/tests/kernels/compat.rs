@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use unspin_agent::{KernelFiles, ProgramFit, kernel_fit};
+use unspin_agent::{KernelFiles, ProgramFit, core_compat};
 use unspin_testbed::{cache_from_environment, unpacked_kernel};
 
 /// Where set-up has put kernels.
@@ -15,7 +15,7 @@ pub fn cache() -> PathBuf {
 }
 
 /// The programs on that kernel with the module of one maker of CPUs: a host loads kvm_amd or kvm_intel, never both.
-pub fn fits(folder: &Path, vendor: &str) -> Vec<ProgramFit> {
+pub fn check(folder: &Path, vendor: &str) -> Vec<ProgramFit> {
     let unpacked = unpacked_kernel(folder).unwrap_or_else(|error| panic!("{error}"));
     let read = |path: &Path| fs::read(path).expect("it was unpacked");
     let modules = unpacked.modules.iter();
@@ -26,7 +26,7 @@ pub fn fits(folder: &Path, vendor: &str) -> Vec<ProgramFit> {
             .map(|module| (module.name.clone(), read(&module.path)))
             .collect(),
     };
-    kernel_fit(&kernel).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+    core_compat(&kernel).unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
 }
 
 /// What is missing of each object, each thing once.

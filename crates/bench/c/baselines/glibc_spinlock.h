@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* glibc_spinlock.h - pthread_spinlock_t, under the drivers' names. */
-#ifndef UNSPIN_BENCH_RIVALS_GLIBC_SPINLOCK_H
-#define UNSPIN_BENCH_RIVALS_GLIBC_SPINLOCK_H
+#ifndef UNSPIN_BENCH_BASELINES_GLIBC_SPINLOCK_H
+#define UNSPIN_BENCH_BASELINES_GLIBC_SPINLOCK_H
 
 #include <pthread.h>
 

@@ -13,14 +13,14 @@ use super::pin_to;
 use crate::ffi;
 
 /// One thread on each of some CPUs, until it is dropped.
-pub struct Burners {
+pub struct CpuHogs {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Burners {
+impl CpuHogs {
     /// On all of `cpus` but those `left_out`; returns when all run.
-    pub fn start(cpus: &[usize], left_out: &[usize]) -> Burners {
+    pub fn start(cpus: &[usize], left_out: &[usize]) -> CpuHogs {
         let stop = Arc::new(AtomicBool::new(false));
         let running = Arc::new(AtomicUsize::new(0));
         let wanted = cpus.iter().filter(|cpu| !left_out.contains(cpu));
@@ -41,11 +41,11 @@ impl Burners {
         while running.load(Ordering::Acquire) < threads.len() {
             std::thread::yield_now();
         }
-        Burners { stop, threads }
+        CpuHogs { stop, threads }
     }
 }
 
-impl Drop for Burners {
+impl Drop for CpuHogs {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* ck_ticket.h - Concurrency Kit's ck_spinlock_ticket, under the drivers' names. */
-#ifndef UNSPIN_BENCH_RIVALS_CK_TICKET_H
-#define UNSPIN_BENCH_RIVALS_CK_TICKET_H
+#ifndef UNSPIN_BENCH_BASELINES_CK_TICKET_H
+#define UNSPIN_BENCH_BASELINES_CK_TICKET_H
 
 #include <ck_spinlock.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is compared: our locks, and those that people use today (`c/rivals.h`).
+//! What is compared: our locks, and those that people use today (`c/baselines.h`).
 
 use std::ffi::CStr;
 
@@ -14,8 +14,8 @@ use crate::ffi::{self, Driver};
 pub enum Contender {
     /// One of `locks/`.
     Ours(LockKind),
-    /// A rival, by its number in `c/rivals.h`; below `RIVAL_COUNT` and in this build.
-    Rival(usize),
+    /// A baseline, by its number in `c/baselines.h`; below `BASELINE_COUNT` and in this build.
+    Baseline(usize),
 }
 
 impl From<LockKind> for Contender {
@@ -25,41 +25,41 @@ impl From<LockKind> for Contender {
 }
 
 impl Contender {
-    /// Every rival that this build has.
-    pub fn rivals() -> impl Iterator<Item = Contender> {
-        (0..ffi::RIVAL_COUNT)
+    /// Every baseline that this build has.
+    pub fn baselines() -> impl Iterator<Item = Contender> {
+        (0..ffi::BASELINE_COUNT)
             // SAFETY: a constant table; the index is below its length.
-            .filter(|&number| unsafe { ffi::rival_table[number] }.is_some())
-            .map(Contender::Rival)
+            .filter(|&number| unsafe { ffi::baseline_table[number] }.is_some())
+            .map(Contender::Baseline)
     }
 
-    /// Names of the rivals that this build lacks.
-    pub fn missing_rivals() -> Vec<&'static str> {
-        (0..ffi::RIVAL_COUNT)
+    /// Names of the baselines that this build lacks.
+    pub fn missing_baselines() -> Vec<&'static str> {
+        (0..ffi::BASELINE_COUNT)
             // SAFETY: a constant table; the index is below its length.
-            .filter(|&number| unsafe { ffi::rival_table[number] }.is_none())
-            .map(rival_name)
+            .filter(|&number| unsafe { ffi::baseline_table[number] }.is_none())
+            .map(baseline_name)
             .collect()
     }
 
-    /// The lock of that name: ours, or a rival of this build.
+    /// The lock of that name: ours, or a baseline of this build.
     pub fn from_name(name: &str) -> Option<Contender> {
         LockKind::from_name(name)
             .map(Contender::Ours)
-            .or_else(|| Contender::rivals().find(|rival| rival.name() == name))
+            .or_else(|| Contender::baselines().find(|baseline| baseline.name() == name))
     }
 
     /// Its word on the command line and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Contender::Ours(kind) => kind.name(),
-            Contender::Rival(number) => rival_name(number),
+            Contender::Baseline(number) => baseline_name(number),
         }
     }
 
     /// Whether it is not ours.
-    pub fn is_rival(self) -> bool {
-        matches!(self, Contender::Rival(_))
+    pub fn is_baseline(self) -> bool {
+        matches!(self, Contender::Baseline(_))
     }
 
     /// Its C drivers.
@@ -67,18 +67,18 @@ impl Contender {
         match self {
             // SAFETY: constant table with one entry per kind, and kinds are below its length.
             Contender::Ours(kind) => unsafe { ffi::driver_table[kind.number() as usize] },
-            Contender::Rival(number) => {
-                // SAFETY: constant table; rivals() gives numbers that are in it.
-                let driver = unsafe { ffi::rival_table[number] };
-                driver.expect("a rival of this build")
+            Contender::Baseline(number) => {
+                // SAFETY: constant table; baselines() gives numbers that are in it.
+                let driver = unsafe { ffi::baseline_table[number] };
+                driver.expect("a baseline of this build")
             }
         }
     }
 }
 
-fn rival_name(number: usize) -> &'static str {
-    // SAFETY: constant C strings of ASCII; the number is below RIVAL_COUNT.
-    unsafe { CStr::from_ptr(ffi::rival_names[number]) }
+fn baseline_name(number: usize) -> &'static str {
+    // SAFETY: constant C strings of ASCII; the number is below BASELINE_COUNT.
+    unsafe { CStr::from_ptr(ffi::baseline_names[number]) }
         .to_str()
         .unwrap_or("?")
 }
@@ -133,14 +133,14 @@ mod tests {
     fn names_find_what_they_name() {
         let all = LockKind::all()
             .map(Contender::Ours)
-            .chain(Contender::rivals());
+            .chain(Contender::baselines());
         for contender in all {
             assert_eq!(Contender::from_name(contender.name()), Some(contender));
             // SAFETY: a string literal.
             let driver = unsafe { CStr::from_ptr(contender.driver().name) };
             assert_eq!(driver.to_str(), Ok(contender.name()));
         }
-        for missing in Contender::missing_rivals() {
+        for missing in Contender::missing_baselines() {
             assert_eq!(Contender::from_name(missing), None);
         }
         assert_eq!(Contender::from_name("mutexx"), None);

@@ -2,16 +2,16 @@
 //! Every program finds what it needs in the kernel that the testbed boots: in its files, without booting it. Needs that
 //! kernel in the cache, where `make setup` puts it.
 
-#[path = "kernels/fit.rs"]
+#[path = "kernels/compat.rs"]
 #[allow(dead_code, reason = "each test uses a part")]
-mod fit;
+mod compat;
 
 #[test]
 fn every_program_fits_the_testbeds_kernel() {
-    let kernel = fit::cache().join("kernel/current");
+    let kernel = compat::cache().join("kernel/current");
     for vendor in ["kvm_amd", "kvm_intel"] {
-        let fits = fit::fits(&kernel, vendor);
-        fit::print("current", vendor, &fits);
+        let fits = compat::check(&kernel, vendor);
+        compat::print("current", vendor, &fits);
         let missing: Vec<_> = fits.iter().filter(|fit| !fit.missing.is_empty()).collect();
         assert!(missing.is_empty(), "{vendor}: {missing:#?}");
         // Each object is there, and relocations were looked at: an empty list would fit any kernel.

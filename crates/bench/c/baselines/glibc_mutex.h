@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* glibc_mutex.h - pthread_mutex_t as programs have it by default (PTHREAD_MUTEX_NORMAL), under the drivers' names. */
-#ifndef UNSPIN_BENCH_RIVALS_GLIBC_MUTEX_H
-#define UNSPIN_BENCH_RIVALS_GLIBC_MUTEX_H
+#ifndef UNSPIN_BENCH_BASELINES_GLIBC_MUTEX_H
+#define UNSPIN_BENCH_BASELINES_GLIBC_MUTEX_H
 
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* ck_fas.h - Concurrency Kit's ck_spinlock_fas, under the drivers' names. */
-#ifndef UNSPIN_BENCH_RIVALS_CK_FAS_H
-#define UNSPIN_BENCH_RIVALS_CK_FAS_H
+#ifndef UNSPIN_BENCH_BASELINES_CK_FAS_H
+#define UNSPIN_BENCH_BASELINES_CK_FAS_H
 
 #include <ck_spinlock.h>
 

@@ -2,10 +2,10 @@
 /*
  * parking_lot.h - the mutex of Rust's crate parking_lot, under the drivers' names.
  *
- * It is one byte; the calls are in src/rivals.rs, so each costs a call more than in a program written in Rust.
+ * It is one byte; the calls are in src/baselines.rs, so each costs a call more than in a program written in Rust.
  */
-#ifndef UNSPIN_BENCH_RIVALS_PARKING_LOT_H
-#define UNSPIN_BENCH_RIVALS_PARKING_LOT_H
+#ifndef UNSPIN_BENCH_BASELINES_PARKING_LOT_H
+#define UNSPIN_BENCH_BASELINES_PARKING_LOT_H
 
 /* Defined in Rust. `mutex`: one byte, 0 at first. */
 extern void unspin_parking_lot_lock(unsigned char *mutex);

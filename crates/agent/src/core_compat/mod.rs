@@ -56,7 +56,7 @@ pub struct KernelFilesError {
 ///
 /// # Panics
 /// When one of our own objects is not what clang makes.
-pub fn kernel_fit(kernel: &KernelFiles) -> Result<Vec<ProgramFit>, KernelFilesError> {
+pub fn core_compat(kernel: &KernelFiles) -> Result<Vec<ProgramFit>, KernelFilesError> {
     let types = Types::of(kernel)?;
     let fits = OBJECTS.into_iter().flat_map(|(name, bytes)| {
         let object = Elf::read(bytes).expect("an object of our own");
@@ -82,7 +82,7 @@ mod tests {
                 vmlinux,
                 modules: Vec::new(),
             };
-            let error = kernel_fit(&kernel).expect_err("no kernel").to_string();
+            let error = core_compat(&kernel).expect_err("no kernel").to_string();
             assert!(error.starts_with("vmlinux "), "{error}");
         }
         for cut in (0..OBJECTS[0].1.len()).step_by(97) {
@@ -91,7 +91,7 @@ mod tests {
                 vmlinux,
                 modules: Vec::new(),
             };
-            assert!(kernel_fit(&kernel).is_err(), "{cut} bytes");
+            assert!(core_compat(&kernel).is_err(), "{cut} bytes");
         }
     }
 
@@ -102,7 +102,7 @@ mod tests {
             vmlinux: OBJECTS[0].1.to_vec(),
             modules: Vec::new(),
         };
-        let fits = kernel_fit(&kernel).expect("BTF");
+        let fits = core_compat(&kernel).expect("BTF");
         assert!(fits.len() > 30, "{}", fits.len());
         let of = |program: &str| {
             let found = fits

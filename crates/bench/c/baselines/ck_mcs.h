@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* ck_mcs.h - Concurrency Kit's ck_spinlock_mcs, under the drivers' names; the drivers hold one lock at a time. */
-#ifndef UNSPIN_BENCH_RIVALS_CK_MCS_H
-#define UNSPIN_BENCH_RIVALS_CK_MCS_H
+#ifndef UNSPIN_BENCH_BASELINES_CK_MCS_H
+#define UNSPIN_BENCH_BASELINES_CK_MCS_H
 
 #include <ck_spinlock.h>
 
