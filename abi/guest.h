@@ -50,7 +50,7 @@
  * time. It enters CPL 3 by IRET and comes back by SYSCALL.
  *
  * Ports the guest writes to (32-bit OUT, value in EAX): the only exits to user space. DONE comes once from every vCPU,
- * after all of them have finished their turns (until then they go on answering interrupts), and the vCPU need not be
+ * after all of them have finished their iterations (until then they go on answering interrupts), and the vCPU need not be
  * entered again. With PANIC, RBX holds the instruction pointer of the fault, RCX CR2, RSI the error code (0 without).
  */
 #define UNSPIN_PORT_DONE 0x10u	/* this vCPU has finished; value 0 */
@@ -74,18 +74,18 @@ enum unspin_guest_fault {
 	UNSPIN_FAULTS = 7,
 };
 
-/* What the tasks of a VM do with their turns. */
+/* What the tasks of a VM do with their iterations. */
 enum unspin_guest_workload {
-	UNSPIN_WORKLOAD_TURNS = 0,	     /* work in user mode, work in the kernel, a lock held */
-	UNSPIN_WORKLOAD_READERS_WRITERS = 1, /* the same, the lock taken for reading by a share of the turns */
-	UNSPIN_WORKLOAD_INTERRUPTS = 2,	     /* the same, and after each turn an interrupt whose handler works */
+	UNSPIN_WORKLOAD_ITERATIONS = 0,	     /* work in user mode, work in the kernel, a lock held */
+	UNSPIN_WORKLOAD_READERS_WRITERS = 1, /* the same, the lock taken for reading by a share of the iterations */
+	UNSPIN_WORKLOAD_INTERRUPTS = 2,	     /* the same, and after each iteration an interrupt whose handler works */
 	UNSPIN_WORKLOAD_PING_PONG = 3, /* pairs of tasks on neighbouring vCPUs that wake each other, after user work */
 	UNSPIN_WORKLOAD_READ_A_FILE =
 		4, /* eCS, section 5.3: 4 KiB of one file: rwsem read, RCU section, page lock, copy */
 	UNSPIN_WORKLOADS = 5,
 };
 
-/* Work is a number of turns of a two-instruction loop ("loops"): it is CPU time, never wall time. */
+/* Work is a number of iterations of a two-instruction loop ("loops"): it is CPU time, never wall time. */
 #define UNSPIN_QUANTILES 256u
 
 /*
@@ -99,32 +99,33 @@ UNSPIN_ASSERT_SIZE(struct unspin_distribution, 1024);
 
 /* Written by the VMM before the guest starts; afterwards only `stop` changes. */
 struct unspin_guest_parameters {
-	unspin_u32 magic;     /* UNSPIN_GUEST_MAGIC */
-	unspin_u32 version;   /* UNSPIN_GUEST_VERSION */
-	unspin_u64 seed;      /* of this VM; a vCPU's generator starts from seed and its number */
-	unspin_u32 vcpus;     /* 1..64 */
-	unspin_u32 lock_kind; /* enum unspin_lock_kind */
-	unspin_u32 locks;     /* 1..64 shared locks, drawn at random each turn; 0: one private lock per vCPU */
-	unspin_u32 turns;     /* turns per vCPU, then done; 0: until stop */
-	unspin_u32 shootdown_every_turns; /* 0: never */
-	unspin_u32 wakeup_every_turns;	  /* 0: never */
-	unspin_u32 pause_every_turns;	  /* 1..65536: PAUSE at every k-th turn of a waiting loop only */
-	unspin_u32 tick_hz;		  /* 0..10000; 0: no tick */
-	unspin_u32 apic_timer_hz;	  /* rate of the APIC timer's count at divide by 1, from the VMM */
+	unspin_u32 magic;      /* UNSPIN_GUEST_MAGIC */
+	unspin_u32 version;    /* UNSPIN_GUEST_VERSION */
+	unspin_u64 seed;       /* of this VM; a vCPU's generator starts from seed and its number */
+	unspin_u32 vcpus;      /* 1..64 */
+	unspin_u32 lock_kind;  /* enum unspin_lock_kind */
+	unspin_u32 locks;      /* 1..64 shared locks, drawn at random each iteration; 0: one private lock per vCPU */
+	unspin_u32 iterations; /* iterations per vCPU, then done; 0: until stop */
+	unspin_u32 shootdown_every_iterations; /* 0: never */
+	unspin_u32 wakeup_every_iterations;    /* 0: never */
+	unspin_u32 pause_every_spins;	       /* 1..65536: PAUSE at every k-th spin of a waiting loop only */
+	unspin_u32 tick_hz;		       /* 0..10000; 0: no tick */
+	unspin_u32 apic_timer_hz;	       /* rate of the APIC timer's count at divide by 1, from the VMM */
 	unspin_u32 log_records; /* per vCPU, vcpus * log_records * 64 bytes fit the log; keeps the first so many */
-	unspin_u32 log_minimum_turns;	      /* waits shorter than this are not logged (0: all) */
-	unspin_u32 stall_turns;		      /* a wait of more turns is a stall: 2048 (VEE'13 section 3, ruling 10) */
+	unspin_u32 log_minimum_spins;	      /* waits shorter than this are not logged (0: all) */
+	unspin_u32 stall_spins;		      /* a wait of more spins is a stall: 2048 (VEE'13 section 3, ruling 10) */
 	struct unspin_distribution user_work; /* at CPL 3, outside everything */
 	struct unspin_distribution kernel_work; /* at CPL 0, outside the lock */
 	struct unspin_distribution hold;	/* at CPL 0, inside the lock */
-	unspin_u32 stop;	     /* the VMM sets it to 1; every vCPU then finishes its turn and is done */
+	unspin_u32 stop;	     /* the VMM sets it to 1; every vCPU then finishes its iteration and is done */
 	unspin_u32 fault_injection;  /* enum unspin_guest_fault */
 	unspin_u32 pv_page;	     /* 1: every vCPU registers a struct unspin_pv_page and keeps it (pv_page.h) */
-	unspin_u32 help_after_turns; /* ask for help each time it has waited so many turns for a lock; 0: never */
-	unspin_u32 tasks_per_vcpu;   /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; turns are each task's */
+	unspin_u32 help_after_spins; /* ask for help each time it has spun so often for a lock; 0: never */
+	unspin_u32 tasks_per_vcpu;   /* 1..8, and at most UNSPIN_GUEST_TASKS_MAX in all; iterations are each task's */
 	unspin_u32 workload;	     /* enum unspin_guest_workload */
-	unspin_u32 reader_percent;   /* 0..100: turns that take the lock for reading (readers-writers, read-a-file) */
-	unspin_u32 ecs_no_save;	     /* 1: the ablation: preemptable counters are not saved when tasks are switched */
+	unspin_u32
+		reader_percent; /* 0..100: iterations that take the lock for reading (readers-writers, read-a-file) */
+	unspin_u32 ecs_no_save; /* 1: the ablation: preemptable counters are not saved when tasks are switched */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 32);
 
@@ -153,16 +154,16 @@ UNSPIN_ASSERT_SIZE(struct unspin_histogram, 1024);
 /* One per vCPU, written by that vCPU only. */
 struct unspin_guest_statistics {
 	unspin_u64 first_instruction_tsc;
-	unspin_u64 done_tsc;   /* its own turns are finished */
+	unspin_u64 done_tsc;   /* its own iterations are finished */
 	unspin_u32 state;      /* enum unspin_guest_state */
 	unspin_u32 steal_time; /* 1: KVM's steal-time page is registered; 0: KVM has none, its flags are unknown */
-	unspin_u64 operations; /* turns completed: one acquisition each */
+	unspin_u64 operations; /* iterations completed: one acquisition each */
 	unspin_u64 pauses;     /* PAUSE instructions executed */
-	unspin_u64 spin_turns; /* turns of waiting loops, for locks and for answers */
+	unspin_u64 spin_count; /* spins of waiting loops, for locks and for answers */
 	unspin_u64 lock_waits; /* acquisitions that found the lock taken */
 	unspin_u64 lock_wait_cycles;	/* TSC, from asking until having, on the CPU or off it */
 	unspin_u64 lock_wait_stolen_ns; /* of that the host did not run the vCPU (KVM's steal time); the rest it spun */
-	unspin_u64 stalls;		/* lock waits of more than stall_turns: Table 1's Nh + Nw */
+	unspin_u64 stalls;		/* lock waits of more than stall_spins: Table 1's Nh + Nw */
 	unspin_u64 stalls_unheld;	/* of them: nobody held the lock at that moment: Table 1's Nw */
 	unspin_u64 hold_cycles;		/* from having the lock until unlock is done */
 	unspin_u64 longest_wait_cycles; /* for a lock */
@@ -232,13 +233,13 @@ struct unspin_guest_wait {
 	unspin_u64 begin_tsc;	   /* asked for the lock, or sent the IPI */
 	unspin_u64 end_tsc;	   /* acquired, or all answers there */
 	unspin_u64 released_tsc;   /* unlock done; shootdown: 0 */
-	unspin_u64 stall_tsc;	   /* when the wait passed stall_turns; 0: it did not */
+	unspin_u64 stall_tsc;	   /* when the wait passed stall_spins; 0: it did not */
 	unspin_u64 targets;	   /* shootdown: receivers, one bit per vCPU */
-	unspin_u32 turns;	   /* of waiting; 0: the lock was free */
+	unspin_u32 spins;	   /* of the waiting loop; 0: the lock was free */
 	unspin_u16 lock;	   /* number of the lock */
 	unspin_u8 kind;		   /* enum unspin_wait_kind */
 	unspin_u8 holder_at_stall; /* vCPU, or UNSPIN_NOBODY */
-	/* KVM's steal-time `preempted` flags of all vCPUs, read when the wait passed stall_turns; one bit each. */
+	/* KVM's steal-time `preempted` flags of all vCPUs, read when the wait passed stall_spins; one bit each. */
 	unspin_u64 preempted_at_stall;
 	/* At that moment: vCPUs asking for the same lock, itself included; shootdown: those that have not answered yet. */
 	unspin_u64 waiting_at_stall;

@@ -23,11 +23,11 @@
  * the guest task that runs: they are saved and put back when tasks are switched.
  *
  * What a guest is told of all this its host chooses for each VM (`unspin steer --disclose`): nothing; what concerns the vCPU
- * itself (`acknowledged`, `borrowed`, `vcpu_preempted`, `spin_turns`), which is the default; or all. `pcpu_overloaded` tells a guest about
+ * itself (`acknowledged`, `borrowed`, `vcpu_preempted`, `spin_count`), which is the default; or all. `pcpu_overloaded` tells a guest about
  * its neighbours, also while they take nothing from it, as steal time does not: a host gives it to those only that it trusts.
  * Where it is not told it stays 0.
  *
- * `spin_turns` is APPLE's, where it acts on guests in place of the pause-loop window (policy/spin_threshold.h): the waits that end
+ * `spin_count` is APPLE's, where it acts on guests in place of the pause-loop window (policy/spin_threshold.h): the waits that end
  * a VM's epochs are its own, so it says nothing of neighbours either.
  *
  * A pv page is a claim, never a fact: a host that believes a lie may judge that guest wrongly, and nobody else. Nor does a guest
@@ -80,12 +80,12 @@ struct unspin_pv_page {
 	unspin_u32 pcpu_overloaded; /* written by the host: 1: another runnable task could run on this pCPU now */
 	unspin_u32 class_count[UNSPIN_SECTION_CLASSES];
 	unspin_u32
-		spin_turns; /* written by the host: turns of a waiting loop before this vCPU halts or asks for help; 0: its own */
+		spin_count; /* written by the host: spins of a waiting loop before this vCPU halts or asks for help; 0: its own */
 	unspin_u32 reserved[7];
 };
 UNSPIN_ASSERT_SIZE(struct unspin_pv_page, 128);
 UNSPIN_ASSERT_OFFSET(struct unspin_pv_page, borrowed, 40);
-UNSPIN_ASSERT_OFFSET(struct unspin_pv_page, spin_turns, 96);
+UNSPIN_ASSERT_OFFSET(struct unspin_pv_page, spin_count, 96);
 
 /*
  * Arguments of UNSPIN_EVENT_PV_PAGE. argument0: `critical` (bits 0..7), `holding` (8..15) and `waiting` (16..23), each stopping

@@ -66,11 +66,11 @@ enum unspin_steer_cpu {
 	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
 	X(lent, "of them honoured as a loan")                                                                          \
 	X(yield_buddies,                                                                                               \
-	  "of them taken as a yield buddy: the target runs on a turn of its own, unless that is too unfair")           \
+	  "of them taken as a yield buddy: the target runs on a slice of its own, unless that is too unfair")          \
 	X(yield_buddy_followed, "yield buddy run")                                                                     \
 	X(yield_buddy_too_unfair, "yield buddy not run: the target's virtual time was too far ahead")                  \
 	X(deboosted, "yielders whose virtual time went up for a yield buddy")                                          \
-	X(called, "vCPUs called to another CPU for a sibling's turn (gang)")                                           \
+	X(called, "vCPUs called to another CPU for a sibling's slice (gang)")                                          \
 	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
 	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
 	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
@@ -78,10 +78,10 @@ enum unspin_steer_cpu {
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \
-	X(missed, "targets that ran elsewhere, or not at all, before their turn came")                                 \
+	X(missed, "targets that ran elsewhere, or not at all, before their slice came")                                \
 	X(given_back, "loans and grants ended by the borrower: a hypercall, or what a look found")                     \
 	X(capped, "loans and grants ended by the clock")                                                               \
-	X(returned, "lenders that went on with their turn")                                                            \
+	X(returned, "lenders that went on with their slice")                                                           \
 	X(granted, "slices that were prolonged")                                                                       \
 	X(borrowed_ns, "time run on loans and directed yields, ns")                                                    \
 	X(granted_ns, "time run on grants, ns")                                                                        \

@@ -3,7 +3,7 @@
  * window.h - what bpf/window.bpf.c and crates/agent share: options set before the load, an epoch of a VM, as it ends, and
  * sums that need no epoch to end.
  *
- * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel); thresholds in turns of waiting loops.
+ * Windows are in the hardware's unit: PAUSEs (AMD), TSC cycles (Intel); thresholds in spins of waiting loops.
  */
 #ifndef UNSPIN_ABI_WINDOW_H
 #define UNSPIN_ABI_WINDOW_H
@@ -31,7 +31,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_window_options, 56);
 
 /*
  * 1,000 pause-loop exits of a VM (rulings 17 to 19). Where the guests' thresholds are set instead of windows these are the exits
- * that policy/spin_threshold.h counts, and a window is a threshold, in turns.
+ * that policy/spin_threshold.h counts, and a window is a threshold, in spins.
  */
 struct unspin_window_epoch {
 	unspin_u32 vm;	    /* number in order of appearance */

@@ -2,11 +2,11 @@
 /*
  * starvation_bound.bpf.h - nobody waits for ever: a bound on what a small weight may cost.
  *
- * A turn of 4 ms takes a task of weight 1 (SCHED_IDLE, nice 19) 400 ms of virtual time ahead, and with twenty tasks of nice 0
+ * A slice of 4 ms takes a task of weight 1 (SCHED_IDLE, nice 19) 400 ms of virtual time ahead, and with twenty tasks of nice 0
  * for each CPU the clocks come 50 ms further in a second: it is due in 8 s, in cgroups of little weight in minutes. The
  * kernel's watchdog sends a scheduler away for whom it has left waiting for 5 s, so nobody is left further ahead than the
  * clocks come in LONGEST_WAIT_NS at the pace that they have. That is asked of the last of each queue, so nothing is searched for:
- * who is too far ahead is brought forward, and then another one is the last. So each such task gets a turn in two seconds, 0.2
+ * who is too far ahead is brought forward, and then another one is the last. So each such task gets a slice in two seconds, 0.2
  * to 0.3 % of a CPU, although its weight says less.
  */
 #ifndef UNSPIN_BPF_STARVATION_BOUND_H
@@ -16,7 +16,7 @@
 
 /* Less than half of what the watchdog leaves: more tasks may come meanwhile, and slow the clocks down. Ours. */
 #define LONGEST_WAIT_NS 2000000000ull
-/* How often paces are measured and the last of a queue is looked at: a CPU's turns are even over so many. Ours. */
+/* How often paces are measured and the last of a queue is looked at: a CPU's slices are even over so many. Ours. */
 #define BOUND_PERIOD_NS 64000000ull
 /* A clock that comes further than that in BOUND_PERIOD_NS has been taken along by somebody who is alone: farther than any wait. */
 #define FARTHEST_NS (1ull << 40)

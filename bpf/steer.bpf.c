@@ -5,7 +5,7 @@
  * One queue, ordered by weighted virtual time (steer_weights.bpf.h), serves all CPUs that are not isolated. Tasks that may
  * not run on all of these wait in a queue of one CPU. A CPU takes the head with the least vtime of its own queue and the
  * shared one, and keeps the task that runs when none has less. Nothing is ever searched for: heads are peeked at, and a
- * vCPU that a turn is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
+ * vCPU that a slice is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
  *
  * Callbacks run under the lock of the run queue concerned with interrupts off, unless they end in `.s` (Linux 7.2,
  * kernel/sched/ext/ext.c). Every map value is checked for NULL before use, arguments are typed by BTF; what a guest or
@@ -20,11 +20,11 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* prev goes on with a turn of its own. */
+/* prev goes on with a slice of its own. */
 static __always_inline void keep(struct task_struct *prev, struct task_context *task, struct cpu_context *here,
 				 bool alone, u64 now_ns)
 {
-	begin_turn(prev, task, now_ns);
+	begin_slice(prev, task, now_ns);
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 	occupy(here, task);
@@ -157,12 +157,12 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->on_cpu = 1;
 	task->halted = 0;
 	task->called_until_ns = 0;
-	task->timed_turn_ns = 0;
+	task->timed_slice_ns = 0;
 	task->leaves = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->charged_at_ns = bpf_ktime_get_ns();
 	if (own)
-		begin_turn(p, task, task->charged_at_ns);
+		begin_slice(p, task, task->charged_at_ns);
 	task->prepared = 0;
 	task->boundary = 0;
 	if (is_notified(task))

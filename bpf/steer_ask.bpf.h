@@ -21,13 +21,13 @@ __attribute__((noinline)) int answer(u32 event, u32 policies, const struct unspi
 	return 0;
 }
 
-/* A turn begins for who has that memory. */
-__attribute__((noinline)) int policies_see_turn(u32 policies, struct unspin_policy_memory *memory)
+/* A slice begins for who has that memory. */
+__attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unspin_policy_memory *memory)
 {
 	struct unspin_facts nothing = {};
 
 	if (memory)
-		policies_on_turn(policies, &nothing, memory);
+		policies_on_slice_start(policies, &nothing, memory);
 	return 0;
 }
 
@@ -63,12 +63,12 @@ static __always_inline struct unspin_decision decide(u32 event, struct task_stru
 }
 
 /*
- * What is done of what was answered when it spun. On granted time the turn is over, and only gives it back: whoever it was passed
+ * What is done of what was answered when it spun. On granted time the slice is over, and only gives it back: whoever it was passed
  * on to could be granted time at the next tick, and so on. Guests that spin where they say that they are critical kept all CPUs
  * for 5 s like that, until the watchdog came.
  */
-static __always_inline struct unspin_decision within_turn(const struct task_context *yielder,
-							  struct unspin_decision decision)
+static __always_inline struct unspin_decision within_slice(const struct task_context *yielder,
+							   struct unspin_decision decision)
 {
 	bool passes_on = decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND;
 

@@ -8,7 +8,7 @@
  * - The end of a slice: a vCPU that could go on leaves its CPU and has not yielded, whatever made it leave.
  * - A look is never asked for: nobody owes anything, as nothing was lent. Nor is help: a guest's ask is not looked into.
  *
- * Facts are gathered by the scheduler's own functions (steer_guests.bpf.h), from what the host's scheduler does: a turn
+ * Facts are gathered by the scheduler's own functions (steer_guests.bpf.h), from what the host's scheduler does: a slice
  * begins when a vCPU begins to run and lasts the kernel's base slice; `yielded` is a CPU that stock KVM took from it.
  *
  * All programs run with interrupts off (as kvm_entry, sched_switch, the run queue's lock), but kvm_hypercall, which only
@@ -90,14 +90,14 @@ static __always_inline void learn(struct dry_thread *thread, struct kvm_vcpu *vc
 		options.everyone || bpf_map_lookup_elem(&steered_processes, &thread->process) || in_steered_cgroup();
 }
 
-static __always_inline void begin_dry_turn(struct task_context *task, u64 now_ns)
+static __always_inline void begin_dry_slice(struct task_context *task, u64 now_ns)
 {
 	task->on_cpu = 1;
 	task->counted = 1;
-	task->turn_end_ns = now_ns + slice_of(task);
+	task->slice_end_ns = now_ns + slice_of(task);
 	task->spun = 0;
 	task->yielding = 0;
-	policies_see_turn(control.policies, &task->memory);
+	policies_see_slice_start(control.policies, &task->memory);
 }
 
 SEC("tp_btf/kvm_entry")
@@ -115,7 +115,7 @@ int BPF_PROG(dry_kvm_entry, struct kvm_vcpu *vcpu)
 			__sync_fetch_and_add(&dry_losses.threads, 1);
 			return 0;
 		}
-		begin_dry_turn(&thread->task, bpf_ktime_get_ns());
+		begin_dry_slice(&thread->task, bpf_ktime_get_ns());
 	}
 	if (thread->task.vcpu != (u64)vcpu || thread->task.vm_generation != destroyed)
 		learn(thread, vcpu);
@@ -242,7 +242,7 @@ int BPF_PROG(dry_sched_switch, bool preempt, struct task_struct *previous, struc
 	}
 	arriving = known(next->pid);
 	if (arriving)
-		begin_dry_turn(&arriving->task, bpf_ktime_get_ns());
+		begin_dry_slice(&arriving->task, bpf_ktime_get_ns());
 	return 0;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_gang.bpf.h - a vCPU begins a turn, and those of its siblings that wait are called to other CPUs (policy/gang.h).
+ * steer_gang.bpf.h - a vCPU begins a slice, and those of its siblings that wait are called to other CPUs (policy/gang.h).
  *
- * A call is a pv page (yield_buddy.bpf.h) that another CPU leaves here: the sibling begins a turn of its own, unless that is too
- * unfair. Calls happen where turns begin, under the lock of the caller's run queue; the other CPU takes them up in its own
+ * A call is a pv page (yield_buddy.bpf.h) that another CPU leaves here: the sibling begins a slice of its own, unless that is too
+ * unfair. Calls happen where slices begin, under the lock of the caller's run queue; the other CPU takes them up in its own
  * ops.dispatch. A call that is overwritten, or comes too late, is lost: the sibling still waits in its queue.
  */
 #ifndef UNSPIN_BPF_STEER_GANG_H
@@ -14,11 +14,11 @@
 /* The task runs here from now on. A loan is not cut: its borrower is in a critical section. */
 static __always_inline void occupy(struct cpu_context *here, const struct task_context *task)
 {
-	here->runs_since_ns = task->turn_end_ns - slice_of(task);
+	here->runs_since_ns = task->slice_end_ns - slice_of(task);
 	here->runs_vm = task->vcpu && task->borrow_kind == BORROWS_NOTHING ? task->vm : 0;
 }
 
-/* The first CPU from that one on where a turn may be cut for that VM; options.cpus: none. */
+/* The first CPU from that one on where a slice may be cut for that VM; options.cpus: none. */
 __attribute__((noinline)) u32 find_cut(u32 from, u64 vm, u64 now_ns)
 {
 	u32 cpu;
@@ -35,7 +35,7 @@ __attribute__((noinline)) u32 find_cut(u32 from, u64 vm, u64 now_ns)
 	return options.cpus;
 }
 
-/* Calls that thread to that CPU if the policies say so. `asks` began its turn just now. Returns whether it was called. */
+/* Calls that thread to that CPU if the policies say so. `asks` began its slice just now. Returns whether it was called. */
 __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 {
 	struct unspin_decision decision = {};
@@ -75,7 +75,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 	return decision.action == UNSPIN_YIELD_BUDDY;
 }
 
-/* That thread has begun a turn of its own: each CPU whose turn may be cut gets one sibling. */
+/* That thread has begun a slice of its own: each CPU whose slice may be cut gets one sibling. */
 __attribute__((noinline)) int call_siblings(u32 asks, u64 vm, u64 now_ns)
 {
 	struct vm *all = bpf_map_lookup_elem(&vms, &vm);
@@ -97,7 +97,7 @@ __attribute__((noinline)) int call_siblings(u32 asks, u64 vm, u64 now_ns)
 	return 0;
 }
 
-/* A turn of its own has begun. */
+/* A slice of its own has begun. */
 static __always_inline void gang(struct task_struct *p, const struct task_context *task, u64 now_ns)
 {
 	if (control.policies & unspin_policy_gang && task->vcpu && task->steered)

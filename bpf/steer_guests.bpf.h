@@ -15,7 +15,7 @@
 #include "guest_memory.bpf.h"
 #include "guest_audit.bpf.h"
 #include "pv_page_map.bpf.h"
-#include "steer_turns.bpf.h"
+#include "slices.bpf.h"
 
 #include "../abi/events.h"
 
@@ -161,11 +161,11 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
 }
 
-/* Facts of the turn that the vCPU here has; nothing is known of anybody's place. */
-static __always_inline void facts_of_turn(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
+/* Facts of the slice that the vCPU here has; nothing is known of anybody's place. */
+static __always_inline void facts_of_slice(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
 {
 	facts->slice_ns = slice_of(task);
-	facts->slice_left_ns = before(now_ns, task->turn_end_ns) ? task->turn_end_ns - now_ns : 0;
+	facts->slice_left_ns = before(now_ns, task->slice_end_ns) ? task->slice_end_ns - now_ns : 0;
 	facts->recent_ns = control.recent_ns;
 	facts->threshold_ns = control.threshold_ns;
 	order_is_unknown(&facts->order);
@@ -176,7 +176,7 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 					  u64 now_ns)
 {
 	gather(&facts->self, task, seen_ns, now_ns);
-	facts_of_turn(facts, task, now_ns);
+	facts_of_slice(facts, task, now_ns);
 }
 
 #include "critical_unsaid.bpf.h"
@@ -210,8 +210,8 @@ static __always_inline bool done_with_it(struct task_struct *p, struct task_cont
 	return decide(UNSPIN_ON_POLL, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
 }
 
-/* The current task's turn ends as soon as interrupts are on. */
-static __always_inline void end_turn(struct task_struct *p)
+/* The current task's slice ends as soon as interrupts are on. */
+static __always_inline void end_slice(struct task_struct *p)
 {
 	scx_bpf_task_set_slice(p, 0);
 	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
@@ -221,7 +221,7 @@ static __always_inline void end_turn(struct task_struct *p)
 static __always_inline void leave(struct task_struct *p, struct task_context *task)
 {
 	task->yielding = 1;
-	end_turn(p);
+	end_slice(p);
 }
 
 #endif

@@ -59,7 +59,7 @@ static __always_inline void join_vm(struct task_struct *p, struct task_context *
 /*
  * What the policies say of that thread, into `decision`: REFUSE for one that has nothing to do with the current one's VM any
  * more, or cannot run here. The candidate's part of `facts` is written. Returns 0. Not inlined, and not static: the verifier
- * then looks at it once, and not for each turn of the loop.
+ * then looks at it once, and not for each slice of the loop.
  */
 __attribute__((noinline)) int judge(struct unspin_facts *facts, struct unspin_decision *decision, u32 thread,
 				    u64 now_ns)
@@ -125,7 +125,7 @@ static __always_inline void call(u32 thread, u64 now_ns)
 		return;
 	task = context_of(p);
 	if (task)
-		task->called_until_ns = now_ns + UNSPIN_BUDGET_NS; /* as long as the turn waits for it: pass_on() */
+		task->called_until_ns = now_ns + UNSPIN_BUDGET_NS; /* as long as the slice waits for it: pass_on() */
 	bpf_task_release(p);
 }
 
@@ -156,7 +156,7 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 		task->unheard_until_ns = now_ns + UNHEARD_NS;
 		return 0;
 	}
-	best = within_turn(task, best);
+	best = within_slice(task, best);
 	if (best.action != UNSPIN_GIVE_BACK) {
 		count(unspin_steer_helped, 1);
 		call(thread, now_ns);

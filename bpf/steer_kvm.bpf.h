@@ -26,10 +26,10 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		count_entry(p, task);
 	if (task->leaves) {
 		task->leaves = 0;
-		end_turn(p);
+		end_slice(p);
 		return 0;
 	}
-	end_turn_on_time(task);
+	end_slice_on_time(task);
 	task->names = 0;
 	if (is_notified(task)) {
 		if (task->acknowledge)

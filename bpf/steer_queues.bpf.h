@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_STEER_QUEUES_H
 #define UNSPIN_BPF_STEER_QUEUES_H
 
-#include "steer_turns.bpf.h"
+#include "slices.bpf.h"
 
 #define ANY_NODE (-1)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_slice.bpf.h - a turn's slice is over: at a tick, or, where the policy slice is on, by a timer of ours.
+ * steer_slice.bpf.h - a slice's slice is over: at a tick, or, where the policy slice is on, by a timer of ours.
  */
 #ifndef UNSPIN_BPF_STEER_SLICE_H
 #define UNSPIN_BPF_STEER_SLICE_H
@@ -21,7 +21,7 @@ struct {
 } slice_timers SEC(".maps");
 
 /*
- * A vCPU's slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. The turn may be another's,
+ * A vCPU's slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. The slice may be another's,
  * passed on for good: that one pays up to here, and for the grant who runs.
  */
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
@@ -79,37 +79,37 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 		prolong(p, task);
 }
 
-/* Softirq on the CPU it was armed on. Whoever runs a turn that has not ended by now was not meant. */
+/* Softirq on the CPU it was armed on. Whoever runs a slice that has not ended by now was not meant. */
 static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
 
 	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == BORROWS_GRANT ||
-	    before(bpf_ktime_get_ns(), task->turn_end_ns))
+	    before(bpf_ktime_get_ns(), task->slice_end_ns))
 		return 0;
 	reach_boundary(p, task);
 	if (control.policies && may_be_prolonged(task) && prolong(p, task))
 		return 0;
-	end_turn(p);
+	end_slice(p);
 	return 0;
 }
 
-/* The current thread enters its guest, interrupts are off: its turn shall end on time, be it its own or passed on. */
-static __always_inline void end_turn_on_time(struct task_context *task)
+/* The current thread enters its guest, interrupts are off: its slice shall end on time, be it its own or passed on. */
+static __always_inline void end_slice_on_time(struct task_context *task)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct slice_timer *here;
 
-	if (!control.slice_ns || !task->steered || task->timed_turn_ns == task->turn_end_ns)
+	if (!control.slice_ns || !task->steered || task->timed_slice_ns == task->slice_end_ns)
 		return;
 	here = bpf_map_lookup_elem(&slice_timers, &cpu);
 	if (!here)
 		return;
-	task->timed_turn_ns = task->turn_end_ns;
+	task->timed_slice_ns = task->slice_end_ns;
 	if (bpf_timer_init(&here->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, slice_is_over);
-	bpf_timer_start(&here->timer, rest_of_turn(task->turn_end_ns, bpf_ktime_get_ns()), STEER_TIMER_ON_THIS_CPU);
+	bpf_timer_start(&here->timer, rest_of_slice(task->slice_end_ns, bpf_ktime_get_ns()), STEER_TIMER_ON_THIS_CPU);
 }
 
 #endif

@@ -103,7 +103,7 @@ static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinn
 
 /*
  * Looks at that thread's vCPU; `of->result` is what yield_to() would have returned for it, `of->taken` says that it is taken.
- * Not inlined, and not static: the verifier then looks at it once, and not for each turn of the loop.
+ * Not inlined, and not static: the verifier then looks at it once, and not for each slice of the loop.
  */
 __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now_ns)
 {
@@ -132,12 +132,12 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 				(struct unspin_fact){unspin_is_receiver(&of->spinner, &of->seen), of->seen.ipi_age_ns};
 			gather_order(&of->facts.order, task, p, other, now_ns);
 			of->decision =
-				within_turn(task, decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns));
+				within_slice(task, decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns));
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;
 				of->taken = thread;
 				of->taken_cpu = scx_bpf_task_cpu(p);
-				/* As long as the turn waits for it; who gives back has no use for it. */
+				/* As long as the slice waits for it; who gives back has no use for it. */
 				if (of->decision.action != UNSPIN_GIVE_BACK)
 					other->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
 			}
@@ -150,9 +150,9 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 /* One walk round the VM. */
 static __always_inline void walk_round(struct spin_walk *of, struct vm *all, u32 vcpus, u64 now_ns)
 {
-	u32 turn;
+	u32 slice;
 
-	bpf_for(turn, 0, VM_VCPUS)
+	bpf_for(slice, 0, VM_VCPUS)
 	{
 		u32 number = unspin_walk_next(&of->walk);
 

@@ -13,7 +13,7 @@
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* Why a task runs on time that is not its own turn's. */
+/* Why a task runs on time that is not its own slice's. */
 enum borrow_kind { BORROWS_NOTHING, BORROWS_LOAN, BORROWS_GRANT };
 
 /* A pause-loop exit under a rule of candidates: the rule is asked once. */
@@ -47,23 +47,23 @@ struct task_context {
 	u64 charged_at_ns; /* when that was */
 	u64 effective;	   /* its weight among all, as of then (steer_weights.bpf.h); 1 or more */
 	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
-	u64 turn_end_ns;
-	u64 timed_turn_ns; /* turn_end_ns for which a timer was set */
-	u64 queue;	   /* where it was inserted last */
-	u32 group;	   /* index of `groups` */
-	u32 weight;	   /* 1 to 10,000, 100 is nice 0 */
-	u32 counted;	   /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 home;	   /* the queue whose clock its vtime goes by (steer_time.bpf.h) */
-	u32 payer;	   /* thread that is charged for this turn; 0: itself */
-	u32 lender;	   /* thread that goes on when this one has had the loan; 0: none */
-	u32 prepared;	   /* the turn's fields above are set: running() leaves them */
-	u32 borrow_kind;   /* enum borrow_kind */
+	u64 slice_end_ns;
+	u64 timed_slice_ns; /* slice_end_ns for which a timer was set */
+	u64 queue;	    /* where it was inserted last */
+	u32 group;	    /* index of `groups` */
+	u32 weight;	    /* 1 to 10,000, 100 is nice 0 */
+	u32 counted;	    /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 home;	    /* the queue whose clock its vtime goes by (steer_time.bpf.h) */
+	u32 payer;	    /* thread that is charged for this slice; 0: itself */
+	u32 lender;	    /* thread that goes on when this one has had the loan; 0: none */
+	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
+	u32 borrow_kind;    /* enum borrow_kind */
 	u32 budget_ns;
 	u64 borrowed_since_ns;
 	u64 borrow_charged_ns; /* sum_exec_runtime when it began to owe */
 	u32 yielding;	       /* gives its CPU to whoever is next */
-	u32 alone;	       /* runs until somebody else comes: no tick ends its turn */
-	u32 leaves;	       /* its turn is over, and it goes on to the next entry to its guest */
+	u32 alone;	       /* runs until somebody else comes: no tick ends its slice */
+	u32 leaves;	       /* its slice is over, and it goes on to the next entry to its guest */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;				     /* policies may touch it */
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
@@ -77,19 +77,19 @@ struct task_context {
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
-	u32 give_back;	      /* the guest asked to, in a hypercall */
-	u32 borrowed_is_set;  /* the guest's `borrowed` word is set */
-	u32 disclosure;	      /* enum unspin_disclosure: how much the guest is told */
-	u32 published;	      /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
-	u32 overloaded;	      /* somebody waits who could run on its CPU, as of its turn's beginning or the last tick */
-	u32 by_class;	      /* the guest counts sections by eCS's counters: one was seen above 0 */
-	u32 boundary;	      /* bits of enum boundary */
-	u32 silent;	      /* what it owes is the time only: the guest is not told, and nobody looks */
-	u64 watched_ns;	      /* borrowed_since_ns for which the timer was set */
-	u32 asks;	      /* the guest asked for help, in a hypercall */
-	u32 names;	      /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
-	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
-	u32 acknowledge;      /* the guest has registered its page and is still to be told so */
+	u32 give_back;	     /* the guest asked to, in a hypercall */
+	u32 borrowed_is_set; /* the guest's `borrowed` word is set */
+	u32 disclosure;	     /* enum unspin_disclosure: how much the guest is told */
+	u32 published;	     /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
+	u32 overloaded;	     /* somebody waits who could run on its CPU, as of its slice's beginning or the last tick */
+	u32 by_class;	     /* the guest counts sections by eCS's counters: one was seen above 0 */
+	u32 boundary;	     /* bits of enum boundary */
+	u32 silent;	     /* what it owes is the time only: the guest is not told, and nobody looks */
+	u64 watched_ns;	     /* borrowed_since_ns for which the timer was set */
+	u32 asks;	     /* the guest asked for help, in a hypercall */
+	u32 names;	     /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
+	u32 page;	     /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
+	u32 acknowledge;     /* the guest has registered its page and is still to be told so */
 	u64 unheard_until_ns; /* until then it asks in vain */
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
@@ -131,15 +131,15 @@ struct cpu_context {
 	u32 next_lender;
 	u32 next_borrow_kind; /* enum borrow_kind */
 	u32 next_budget_ns;
-	u32 next_returns; /* it is a lender that goes on with its turn */
-	u64 next_turn_end_ns;
+	u32 next_returns; /* it is a lender that goes on with its slice */
+	u64 next_slice_end_ns;
 	u64 next_until_ns; /* then nobody wants it any more */
-	u32 next_is_buddy; /* it begins a turn of its own, unless that is too unfair (yield_buddy.bpf.h) */
+	u32 next_is_buddy; /* it begins a slice of its own, unless that is too unfair (yield_buddy.bpf.h) */
 	u32 next_threshold_ns;
 	u32 next_credit_ns;
 	/* Who runs here and who is called here, for gangs (steer_gang.bpf.h): other CPUs read the first and write the second. */
 	u64 runs_vm;	   /* a number: the VM whose vCPU runs here; 0: it is somebody else, or not to be cut */
-	u64 runs_since_ns; /* when the turn began that it runs in, its own or not */
+	u64 runs_since_ns; /* when the slice began that it runs in, its own or not */
 	u64 called_until_ns;
 	u32 called; /* thread; 0: nobody */
 	u32 called_threshold_ns;
@@ -205,10 +205,10 @@ static __always_inline struct cpu_context *cpu_of(u32 cpu)
 	return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
-/* ns; not of a turn that is passed on */
+/* ns; not of a slice that is passed on */
 static __always_inline u64 slice_of(const struct task_context *task)
 {
-	return task->steered ? slice_of_turn(control.slice_ns, options.slice_ns) : options.slice_ns;
+	return task->steered ? length_of_slice(control.slice_ns, options.slice_ns) : options.slice_ns;
 }
 
 static __always_inline bool before(u64 one, u64 other)

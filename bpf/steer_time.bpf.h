@@ -2,7 +2,7 @@
 /*
  * steer_time.bpf.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
  *
- * A queue's clock shows the vtime of the last task of it that began a turn while none that waited had less. Who comes, or
+ * A queue's clock shows the vtime of the last task of it that began a slice while none that waited had less. Who comes, or
  * goes on, is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
  * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
  * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
@@ -11,11 +11,11 @@
  * tasks can be where: one that never leaves its CPU held it back, and two others then shared one CPU as 3 to 1.
  *
  * So each queue has its own clock, and where a CPU chooses between its own queue and the shared one, they are set side by
- * side by an offset. It is made anew when a task of the CPU's queue begins a turn and nobody waits in either, for then neither
- * has a claim on the other. While tasks wait in both, the least vtime is served, by weight, and only what no turn can have
+ * side by an offset. It is made anew when a task of the CPU's queue begins a slice and nobody waits in either, for then neither
+ * has a claim on the other. While tasks wait in both, the least vtime is served, by weight, and only what no slice can have
  * earned is taken off: a task that ran alone somewhere else for long took its queue's clock along. (Where only the shared
  * queue was looked at, and the weight of the first said alone how far it can be, a task that waited for its CPU was set back
- * at each turn of a heavy one there, and had 6 % more than was its own.)
+ * at each slice of a heavy one there, and had 6 % more than was its own.)
  */
 #ifndef UNSPIN_BPF_STEER_TIME_H
 #define UNSPIN_BPF_STEER_TIME_H
@@ -25,14 +25,14 @@
 #define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
 #define NO_QUEUE 0x100001u
 /*
- * A turn ends at the first tick after its slice: at CONFIG_HZ=250, as Debian's kernels have it. Slices and a tick bound the
+ * A slice ends at the first tick after its slice: at CONFIG_HZ=250, as Debian's kernels have it. Slices and a tick bound the
  * lag on the fair class, too (update_entity_lag(), kernel/sched/fair.c); how many is ours.
  */
 #define TICK_NS 4000000ull
 
 u64 shared_now_ns;
 
-/* The clock of a queue; racing CPUs may set it back by a turn. */
+/* The clock of a queue; racing CPUs may set it back by a slice. */
 static __always_inline u64 clock_of(u32 queue)
 {
 	struct cpu_context *there = cpu_of(queue);
@@ -139,8 +139,8 @@ static __always_inline void start(struct task_context *task)
 }
 
 /*
- * The task begins a turn. Not always is it the least then: who becomes ours, or changes its weight, while it runs goes on
- * where it is, and a turn is passed on to whoever was named. Those who wait in its queue must not fall behind the clock
+ * The task begins a slice. Not always is it the least then: who becomes ours, or changes its weight, while it runs goes on
+ * where it is, and a slice is passed on to whoever was named. Those who wait in its queue must not fall behind the clock
  * for that: it goes to the least of them at most, as min_vruntime of the fair class did (update_min_vruntime(), Linux 6.5).
  */
 static __always_inline void set_clock(const struct task_context *task)

@@ -26,7 +26,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
 		vcpu_is_unknown(&facts.self);
-	facts_of_turn(&facts, yielder, now_ns);
+	facts_of_slice(&facts, yielder, now_ns);
 	gather_order(&facts.order, yielder, to, target, now_ns);
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
@@ -39,7 +39,7 @@ static __always_inline bool heed_kvm(struct cpu_context *here, struct task_struc
 	struct unspin_decision decision;
 
 	yielder->spun++;
-	decision = within_turn(yielder, ask(from, yielder, to, now_ns));
+	decision = within_slice(yielder, ask(from, yielder, to, now_ns));
 	if (make_next(here, from, yielder, scheduled(to)->pid, decision, now_ns))
 		return true;
 	count(unspin_steer_refused, 1);

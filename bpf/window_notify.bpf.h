@@ -55,7 +55,7 @@ static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm
 	if (self->acknowledge)
 		write_word(self, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC);
 	self->acknowledge = 0;
-	write_word(self, __builtin_offsetof(struct unspin_pv_page, spin_turns), vm->wanted);
+	write_word(self, __builtin_offsetof(struct unspin_pv_page, spin_count), vm->wanted);
 	if (vm->wanted == self->window)
 		return;
 	__sync_fetch_and_add(&globals.changes, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * yield_buddy.bpf.h - a directed yield as a pv page (policy/yield_buddy.h): the candidate begins a turn of its own, out of the
+ * yield_buddy.bpf.h - a directed yield as a pv page (policy/yield_buddy.h): the candidate begins a slice of its own, out of the
  * order of virtual times, unless that is too unfair.
  *
  * The yielder is charged for what it ran only when it leaves its CPU, so whether the pv page is followed is seen there, in
@@ -45,7 +45,7 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 	}
 }
 
-/* That thread shall be next here, with a turn of its own. */
+/* That thread shall be next here, with a slice of its own. */
 static __always_inline void pv_page(struct cpu_context *here, struct task_context *yielder, u32 to,
 				    struct unspin_decision decision, u64 now_ns)
 {
@@ -111,7 +111,7 @@ static __always_inline void place(s32 cpu, struct task_struct *p, struct task_co
 }
 
 /*
- * The candidate of a pv page, wherever it waits, comes to this CPU to begin a turn of its own; if that is too unfair it stays in
+ * The candidate of a pv page, wherever it waits, comes to this CPU to begin a slice of its own; if that is too unfair it stays in
  * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
  */
 static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here, struct task_struct *p,

@@ -48,7 +48,7 @@ void apic_send(unspin_u32 vcpu, unspin_u32 vector)
 	icr_write((unspin_u64)vcpu << 32 | vector);
 }
 
-/* Another task gets its turn, if there is one. */
+/* Another task gets its iteration, if there is one. */
 void handle_tick(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();

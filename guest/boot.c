@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* boot.c - what a vCPU does before its first turn and after its last. */
+/* boot.c - what a vCPU does before its first iteration and after its last. */
 #include "guest.h"
 
 union vcpu_block vcpu_blocks[UNSPIN_GUEST_VCPUS_MAX];
@@ -104,7 +104,7 @@ static _Bool parameters_valid(unspin_u32 number)
 
 	return p->magic == UNSPIN_GUEST_MAGIC && p->version == UNSPIN_GUEST_VERSION && p->vcpus >= 1 &&
 	       p->vcpus <= UNSPIN_GUEST_VCPUS_MAX && number < p->vcpus && p->lock_kind < UNSPIN_LOCK_KIND_COUNT &&
-	       p->locks <= UNSPIN_GUEST_LOCKS_MAX && p->pause_every_turns >= 1 && p->pause_every_turns <= 65536 &&
+	       p->locks <= UNSPIN_GUEST_LOCKS_MAX && p->pause_every_spins >= 1 && p->pause_every_spins <= 65536 &&
 	       p->tick_hz <= 10000 && (p->tick_hz == 0 || p->apic_timer_hz >= p->tick_hz) &&
 	       (unspin_u64)p->vcpus * p->log_records * sizeof(struct unspin_guest_wait) <= UNSPIN_GUEST_LOG_BYTES &&
 	       p->fault_injection < UNSPIN_FAULTS && p->pv_page <= 1 && p->tasks_per_vcpu >= 1 &&
@@ -120,14 +120,14 @@ static void fill_vcpu(struct vcpu *self, unspin_u32 number, unspin_u64 first_tsc
 	self->statistics = (struct unspin_guest_statistics *)(unspin_u64)(UNSPIN_GUEST_STATISTICS +
 									  number * UNSPIN_GUEST_STATISTICS_STRIDE);
 	self->log = (struct unspin_guest_wait *)UNSPIN_GUEST_LOG + (unspin_u64)number * PARAMETERS->log_records;
-	self->turn.random = random_start(PARAMETERS->seed, number);
-	self->turns_until_pause = PARAMETERS->pause_every_turns;
-	self->turn.turns_until_shootdown = PARAMETERS->shootdown_every_turns;
-	self->turn.turns_until_wakeup = PARAMETERS->wakeup_every_turns;
+	self->iteration.random = random_start(PARAMETERS->seed, number);
+	self->spins_until_pause = PARAMETERS->pause_every_spins;
+	self->iteration.iterations_until_shootdown = PARAMETERS->shootdown_every_iterations;
+	self->iteration.iterations_until_wakeup = PARAMETERS->wakeup_every_iterations;
 	self->statistics->first_instruction_tsc = first_tsc;
 }
 
-/* All of them are at the same point of their lives: with APICs that take IPIs; with no turn left. */
+/* All of them are at the same point of their lives: with APICs that take IPIs; with no iteration left. */
 static unspin_u32 vcpus_up, vcpus_finished;
 
 _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
@@ -154,7 +154,7 @@ _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
 	if (number == 0)
 		inject_fault(PARAMETERS->fault_injection);
 	apic_start_tick();
-	turns_run(self);
+	iterations_run(self);
 	tasks_finish(self);
 	self->statistics->done_tsc = rdtsc();
 	set_state(self, UNSPIN_STATE_DONE);

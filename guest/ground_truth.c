@@ -5,29 +5,29 @@
 /* One comparison in the waiting loop serves both. */
 static void notice_next(struct vcpu *self)
 {
-	_Bool help_first = self->turn.help_at_turns < self->turn.stall_at_turns;
+	_Bool help_first = self->iteration.help_at_spins < self->iteration.stall_at_spins;
 
-	self->turn.notice_at_turns = help_first ? self->turn.help_at_turns : self->turn.stall_at_turns;
+	self->iteration.notice_at_spins = help_first ? self->iteration.help_at_spins : self->iteration.stall_at_spins;
 }
 
-/* From here on the turns of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
+/* From here on the spins of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets)
 {
-	self->turn.wait = (struct unspin_guest_wait){
+	self->iteration.wait = (struct unspin_guest_wait){
 		.targets = targets,
 		.lock = (unspin_u16)lock,
 		.kind = (unspin_u8)kind,
 		.holder_at_stall = UNSPIN_NOBODY,
 	};
-	self->turn.wait_begin_turns = self->statistics->spin_turns;
-	self->turn.stall_at_turns = self->turn.wait_begin_turns + PARAMETERS->stall_turns + 1;
-	self->turn.help_at_turns = ~0ull;
-	if (kind == UNSPIN_WAIT_LOCK && PARAMETERS->help_after_turns)
-		self->turn.help_at_turns =
-			self->turn.wait_begin_turns + platform_spin_turns(PARAMETERS->help_after_turns);
+	self->iteration.wait_begin_spins = self->statistics->spin_count;
+	self->iteration.stall_at_spins = self->iteration.wait_begin_spins + PARAMETERS->stall_spins + 1;
+	self->iteration.help_at_spins = ~0ull;
+	if (kind == UNSPIN_WAIT_LOCK && PARAMETERS->help_after_spins)
+		self->iteration.help_at_spins =
+			self->iteration.wait_begin_spins + platform_spin_count(PARAMETERS->help_after_spins);
 	notice_next(self);
-	self->turn.wait_stolen_ns = steal_time_ns(self);
-	self->turn.wait.begin_tsc = rdtsc();
+	self->iteration.wait_stolen_ns = steal_time_ns(self);
+	self->iteration.wait.begin_tsc = rdtsc();
 }
 
 /* Who asks for that lock now, one bit each; a glance. */
@@ -42,10 +42,10 @@ static unspin_u64 vcpus_asking(unspin_u32 lock)
 	return asking;
 }
 
-/* The wait has just passed stall_turns (ruling 10): who stands in the way is only to be seen now. */
+/* The wait has just passed stall_spins (ruling 10): who stands in the way is only to be seen now. */
 static void wait_stalled(struct vcpu *self)
 {
-	struct unspin_guest_wait *wait = &self->turn.wait;
+	struct unspin_guest_wait *wait = &self->iteration.wait;
 
 	wait->stall_tsc = rdtsc();
 	wait->preempted_at_stall = steal_time_preempted();
@@ -63,38 +63,38 @@ static void wait_stalled(struct vcpu *self)
 /* A stall is written down before the host is asked: that may take long. */
 void wait_noticed(struct vcpu *self)
 {
-	unspin_u64 turns = self->statistics->spin_turns;
+	unspin_u64 spins = self->statistics->spin_count;
 
-	if (turns == self->turn.stall_at_turns) {
-		self->turn.stall_at_turns = ~0ull;
+	if (spins == self->iteration.stall_at_spins) {
+		self->iteration.stall_at_spins = ~0ull;
 		wait_stalled(self);
 	}
-	if (turns == self->turn.help_at_turns) {
-		self->turn.help_at_turns += platform_spin_turns(PARAMETERS->help_after_turns);
+	if (spins == self->iteration.help_at_spins) {
+		self->iteration.help_at_spins += platform_spin_count(PARAMETERS->help_after_spins);
 		vcpu_asks_for_help(self);
 	}
 	notice_next(self);
 }
 
-/* Others of this vCPU have waited for so many turns between two of the wait going on. */
-void wait_shift(struct vcpu *self, unspin_u64 turns)
+/* Others of this vCPU have waited for so many spins between two of the wait going on. */
+void wait_shift(struct vcpu *self, unspin_u64 spins)
 {
-	struct turn_state *turn = &self->turn;
+	struct iteration_state *iteration = &self->iteration;
 
-	turn->wait_begin_turns += turns;
-	turn->stall_at_turns += turn->stall_at_turns == ~0ull ? 0 : turns;
-	turn->help_at_turns += turn->help_at_turns == ~0ull ? 0 : turns;
+	iteration->wait_begin_spins += spins;
+	iteration->stall_at_spins += iteration->stall_at_spins == ~0ull ? 0 : spins;
+	iteration->help_at_spins += iteration->help_at_spins == ~0ull ? 0 : spins;
 	notice_next(self);
 }
 
 void wait_end(struct vcpu *self)
 {
-	unspin_u64 turns = self->statistics->spin_turns - self->turn.wait_begin_turns;
+	unspin_u64 spins = self->statistics->spin_count - self->iteration.wait_begin_spins;
 
-	self->turn.wait.end_tsc = rdtsc();
-	self->turn.wait_stolen_ns = steal_time_ns(self) - self->turn.wait_stolen_ns;
-	self->turn.wait.turns = turns < 0xffffffff ? (unspin_u32)turns : 0xffffffff;
-	self->turn.stall_at_turns = self->turn.help_at_turns = self->turn.notice_at_turns = ~0ull;
+	self->iteration.wait.end_tsc = rdtsc();
+	self->iteration.wait_stolen_ns = steal_time_ns(self) - self->iteration.wait_stolen_ns;
+	self->iteration.wait.spins = spins < 0xffffffff ? (unspin_u32)spins : 0xffffffff;
+	self->iteration.stall_at_spins = self->iteration.help_at_spins = self->iteration.notice_at_spins = ~0ull;
 }
 
 /*
@@ -128,8 +128,8 @@ static void log_write(struct vcpu *self, const struct unspin_guest_wait *wait)
 /* Keeps the wait if it is long enough and there is room. */
 void wait_log(struct vcpu *self)
 {
-	if (self->turn.wait.turns >= PARAMETERS->log_minimum_turns)
-		log_write(self, &self->turn.wait);
+	if (self->iteration.wait.spins >= PARAMETERS->log_minimum_spins)
+		log_write(self, &self->iteration.wait);
 }
 
 /* Keeps that this vCPU has just answered vCPU `sender`: who was late with an answer is the receiver's to say. */

@@ -17,7 +17,7 @@
 /* guest.S: so many loops (1 or more) at CPL 3, with interrupts on. */
 void enter_user(unspin_u32 loops);
 
-/* boot.c: up to the first turn, and from the last. `first_tsc` was read at the first instruction. */
+/* boot.c: up to the first iteration, and from the last. `first_tsc` was read at the first instruction. */
 _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc);
 
 /* panic.c: tells the VMM and never returns. */
@@ -51,7 +51,7 @@ unspin_u64 steal_time_preempted(void);
 /* ground_truth.c: ground truth of waits. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets);
 void wait_end(struct vcpu *self);
-void wait_shift(struct vcpu *self, unspin_u64 turns);
+void wait_shift(struct vcpu *self, unspin_u64 iterations);
 void wait_log(struct vcpu *self);
 void answer_log(struct vcpu *self, unspin_u32 sender);
 
@@ -70,11 +70,11 @@ void park_start(struct vcpu *self);
 void vcpu_wake(struct vcpu *self, unspin_u32 target);
 void vcpu_halt(struct vcpu *self);
 
-/* A look at the word before a HLT or sleep is a turn of the wait, like one of platform_wait_while(). */
-static inline void count_turn(struct vcpu *self)
+/* A look at the word before a HLT or sleep is an iteration of the wait, like one of platform_wait_while(). */
+static inline void count_spin(struct vcpu *self)
 {
-	count_one(&self->statistics->spin_turns);
-	if (self->statistics->spin_turns == self->turn.notice_at_turns)
+	count_one(&self->statistics->spin_count);
+	if (self->statistics->spin_count == self->iteration.notice_at_spins)
 		wait_noticed(self);
 }
 
@@ -131,9 +131,9 @@ void ping_pong(struct vcpu *self);
 void ping_pong_ends(struct vcpu *self);
 void handle_work(struct interrupt_frame *frame);
 
-/* turn.c */
+/* iteration.c */
 void locks_prepare(void);
 unspin_u32 lock_holder(unspin_u32 lock);
-void turns_run(struct vcpu *self);
+void iterations_run(struct vcpu *self);
 
 #endif

@@ -23,7 +23,7 @@ _Noreturn void panic_exception(unspin_u64 vector, unspin_u64 error, unspin_u64 r
 	panic(UNSPIN_PANIC_EXCEPTION, (unspin_u32)vector, rip, error);
 }
 
-/* On vCPU 0, once all vCPUs are up. UNSPIN_FAULT_EXCLUSION is turn.c's. */
+/* On vCPU 0, once all vCPUs are up. UNSPIN_FAULT_EXCLUSION is iteration.c's. */
 void inject_fault(enum unspin_guest_fault fault)
 {
 	static const struct {

@@ -76,7 +76,7 @@ void vcpu_park(const struct platform_word *word, unspin_u32 value)
 	interrupts_off();
 	__atomic_exchange_n(&self->parked, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&self->kicked, __ATOMIC_ACQUIRE) && platform_load_acquire(word) == value) {
-		count_turn(self);
+		count_spin(self);
 		self->statistics->lock_halts++;
 		vcpu_halt(self);
 		self->statistics->lock_parked_cycles += self->halt_cycles;

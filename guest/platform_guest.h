@@ -27,24 +27,24 @@ unspin_u32 task_number(const struct vcpu *self);
 void task_sleep(const struct platform_word *word, unspin_u32 value);
 void task_wake(unspin_u32 task);
 
-/* The counts go to memory at every turn: the VMM reads them while a wait lasts. */
-static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+/* The counts go to memory at every spin: the VMM reads them while a wait lasts. */
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	struct vcpu *self = this_vcpu();
 	struct unspin_guest_statistics *statistics = self->statistics;
 	unspin_u32 seen = value;
 
-	while (turns) {
-		if (turns != PLATFORM_FOREVER)
-			turns--;
-		count_one(&statistics->spin_turns);
-		if (statistics->spin_turns == self->turn.notice_at_turns)
+	while (spins) {
+		if (spins != PLATFORM_FOREVER)
+			spins--;
+		count_one(&statistics->spin_count);
+		if (statistics->spin_count == self->iteration.notice_at_spins)
 			wait_noticed(self);
 		seen = platform_load_acquire(word);
 		if (seen != value)
 			break;
-		if (--self->turns_until_pause == 0) {
-			self->turns_until_pause = PARAMETERS->pause_every_turns;
+		if (--self->spins_until_pause == 0) {
+			self->spins_until_pause = PARAMETERS->pause_every_spins;
 			count_one(&statistics->pauses);
 			__asm__ volatile("pause" : : : "memory");
 		}
@@ -104,9 +104,9 @@ static inline _Bool platform_is_overloaded(void)
 }
 
 /* One look: the host may write it whenever this vCPU is not in its guest. */
-static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
-	unspin_u32 told = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_turns;
+	unspin_u32 told = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_count;
 
 	return told ? told : own;
 }

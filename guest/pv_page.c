@@ -23,20 +23,20 @@ static _Bool pv_page_spoil(struct vcpu *self)
 	unspin_u64 random;
 
 	if (PARAMETERS->fault_injection == UNSPIN_FAULT_PV_PAGE_GONE) {
-		random = random_next(&self->turn.random);
+		random = random_next(&self->iteration.random);
 		set32(&pv_page_of(self->number)->magic, random & 1 ? UNSPIN_PV_PAGE_MAGIC : 0);
 		return (random & 2) != 0;
 	}
 	if (PARAMETERS->fault_injection != UNSPIN_FAULT_PV_PAGE_LIES)
 		return 0;
 	for (unsigned i = 1; i < sizeof(struct unspin_pv_page) / sizeof(*words); i++)
-		set32(&words[i], (unspin_u32)random_next(&self->turn.random));
+		set32(&words[i], (unspin_u32)random_next(&self->iteration.random));
 	return 0;
 }
 
 /* A registration may be missed, a watcher come late or be exchanged: soon enough for the one, rare enough for the other. */
-#define UNANSWERED_EVERY_TURNS 256u
-#define ANSWERED_EVERY_TURNS 1024u
+#define UNANSWERED_EVERY_ITERATIONS 256u
+#define ANSWERED_EVERY_ITERATIONS 1024u
 
 /*
  * KVM does not know the number: its answer says nothing. Whether somebody watches is what stands in `acknowledged` when the
@@ -54,16 +54,16 @@ void pv_page_register(struct vcpu *self)
 	/* What a host that has gone said last; one that is there says it anew. */
 	set32(&pv_page->vcpu_preempted, 0);
 	set32(&pv_page->pcpu_overloaded, 0);
-	set32(&pv_page->spin_turns, 0);
+	set32(&pv_page->spin_count, 0);
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_REGISTER_PV_PAGE, address, 0);
 	acknowledged = *(volatile unspin_u32 *)&pv_page->acknowledged == UNSPIN_PV_PAGE_MAGIC;
 	self->statistics->pv_page_registrations++;
 	self->statistics->pv_page_acknowledgements += acknowledged;
-	self->pv_page_every_turns = acknowledged ? ANSWERED_EVERY_TURNS : UNANSWERED_EVERY_TURNS;
-	self->turns_until_pv_page = self->pv_page_every_turns;
+	self->pv_page_every_iterations = acknowledged ? ANSWERED_EVERY_ITERATIONS : UNANSWERED_EVERY_ITERATIONS;
+	self->iterations_until_pv_page = self->pv_page_every_iterations;
 }
 
-/* Once, before the first turn. */
+/* Once, before the first iteration. */
 void pv_page_start(struct vcpu *self)
 {
 	if (!PARAMETERS->pv_page)
@@ -83,7 +83,7 @@ void pv_page_asks(struct vcpu *self, unspin_u32 lock)
 
 	ecs_asks(pv_page);
 	set64(&pv_page->lock, lock);
-	set64(&pv_page->asked_tsc, self->turn.wait.begin_tsc);
+	set64(&pv_page->asked_tsc, self->iteration.wait.begin_tsc);
 	set32(&pv_page->waiting, UNSPIN_PV_PAGE_WAITS_FOR_LOCK);
 }
 
@@ -111,7 +111,7 @@ void pv_page_waits_for_answers(struct vcpu *self, unspin_u64 targets)
 	struct unspin_pv_page *pv_page = pv_page_of(self->number);
 
 	set64(&pv_page->targets, targets);
-	set64(&pv_page->asked_tsc, self->turn.wait.begin_tsc);
+	set64(&pv_page->asked_tsc, self->iteration.wait.begin_tsc);
 	set32(&pv_page->waiting, UNSPIN_PV_PAGE_WAITS_FOR_ANSWERS);
 }
 

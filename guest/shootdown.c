@@ -37,9 +37,9 @@ void shootdown(struct vcpu *self)
 	pv_page_waits_no_more(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	statistics->shootdowns++;
-	statistics->shootdown_wait_cycles += self->turn.wait.end_tsc - self->turn.wait.begin_tsc;
-	statistics->shootdown_wait_stolen_ns += self->turn.wait_stolen_ns;
-	histogram_add(&statistics->shootdown_wait, self->turn.wait.end_tsc - self->turn.wait.begin_tsc);
+	statistics->shootdown_wait_cycles += self->iteration.wait.end_tsc - self->iteration.wait.begin_tsc;
+	statistics->shootdown_wait_stolen_ns += self->iteration.wait_stolen_ns;
+	histogram_add(&statistics->shootdown_wait, self->iteration.wait.end_tsc - self->iteration.wait.begin_tsc);
 	wait_log(self);
 	preempt_enable(self);
 }

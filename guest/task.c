@@ -2,8 +2,8 @@
 /*
  * task.c - tasks: a run queue for each vCPU, sleep and wake, and the switch from one to the next.
  *
- * A vCPU's queue is a word with a bit for each of its tasks; they take turns in the order of their bits. Others only ever set
- * bits. A tick ends a turn, wherever the task is: what it was interrupted in is copied to the task's own stack and gone on
+ * A vCPU's queue is a word with a bit for each of its tasks; they take iterations in the order of their bits. Others only ever set
+ * bits. A tick ends an iteration, wherever the task is: what it was interrupted in is copied to the task's own stack and gone on
  * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. Nobody moves to another vCPU.
  */
 #include "guest.h"
@@ -12,13 +12,13 @@
 #define TASK_STACK_BYTES 4096u
 
 struct task {
-	unspin_u64 rsp;		  /* while it is switched out */
-	unspin_u64 rsp0;	  /* where user mode comes back to */
-	unspin_u32 number, place; /* in the VM; on its vCPU */
-	struct turn_state turn;	  /* while it is switched out, as what follows */
+	unspin_u64 rsp;			  /* while it is switched out */
+	unspin_u64 rsp0;		  /* where user mode comes back to */
+	unspin_u32 number, place;	  /* in the VM; on its vCPU */
+	struct iteration_state iteration; /* while it is switched out, as what follows */
 	unspin_u32 state, asking;
 	struct saved_sections sections;
-	unspin_u64 out_tsc, out_stolen_ns, out_turns; /* when it was switched out */
+	unspin_u64 out_tsc, out_stolen_ns, out_spins; /* when it was switched out */
 	/* Written by who wakes it: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
 	unspin_u32 woken __attribute__((aligned(64)));
 	unspin_u64 woken_tsc, woken_stolen_ns;
@@ -55,20 +55,20 @@ static void count_time_out(struct vcpu *self, const struct task *task)
 static void switch_out(struct vcpu *self, struct task *task)
 {
 	preemption_poll(self);
-	task->turn = self->turn;
-	task->out_turns = self->statistics->spin_turns;
+	task->iteration = self->iteration;
+	task->out_spins = self->statistics->spin_count;
 	task->rsp0 = self->task_state.rsp[0];
 	task->state = self->statistics->state;
 	task->asking = self->asking;
 	sections_save(self, &task->sections);
 }
 
-/* Turns of waits are counted for the vCPU: what others have counted meanwhile is not this task's. */
+/* Iterations of waits are counted for the vCPU: what others have counted meanwhile is not this task's. */
 static void switch_in(struct vcpu *self, struct task *task)
 {
 	self->task = task;
-	self->turn = task->turn;
-	wait_shift(self, self->statistics->spin_turns - task->out_turns);
+	self->iteration = task->iteration;
+	wait_shift(self, self->statistics->spin_count - task->out_spins);
 	self->task_state.rsp[0] = task->rsp0;
 	self->asking = task->asking;
 	sections_restore(self, &task->sections);
@@ -91,7 +91,7 @@ static unspin_u32 wait_for_work(struct vcpu *self)
 	return runnable;
 }
 
-/* Lets the next task run, which may be the same, and returns when it is this one's turn again. Interrupts are off. */
+/* Lets the next task run, which may be the same, and returns when it is this one's iteration again. Interrupts are off. */
 static void schedule(struct vcpu *self)
 {
 	struct task *task = self->task, *next;
@@ -129,7 +129,7 @@ void task_preempted(void)
 }
 
 /*
- * The end of a tick: another task's turn. The frame is what the tick goes back to; its copy lies on the task's stack, below
+ * The end of a tick: another task's iteration. The frame is what the tick goes back to; its copy lies on the task's stack, below
  * what that uses (no red zone), and behind it the registers find an aligned place (72 bytes, then a call).
  */
 void task_tick(struct vcpu *self, struct interrupt_frame *frame)
@@ -190,7 +190,7 @@ void task_sleep(const struct platform_word *word, unspin_u32 value)
 			__atomic_fetch_or(&self->runnable, bit, __ATOMIC_SEQ_CST);
 		} else {
 			self->statistics->task_sleeps++;
-			count_turn(self);
+			count_spin(self);
 			schedule(self);
 			count_wakeup(self, task);
 		}
@@ -221,14 +221,14 @@ void task_wake(unspin_u32 number)
 		vcpu_wake(self, other->number);
 }
 
-/* Where all but the first tasks begin, in their first turn, and end. */
+/* Where all but the first tasks begin, in their first iteration, and end. */
 static _Noreturn void task_main(void)
 {
 	struct vcpu *self = this_vcpu();
 
 	self->preempt_count--;
 	interrupts_on();
-	turns_run(self);
+	iterations_run(self);
 	interrupts_off();
 	self->tasks_left--;
 	task_wake(self->number);
@@ -244,14 +244,14 @@ static void task_create(struct vcpu *self, struct task *task, unspin_u32 place)
 
 	top[-2] = (unspin_u64)task_main;
 	task->rsp = (unspin_u64)&top[-8];
-	task->turn.random = random_start(PARAMETERS->seed, task->number);
-	task->turn.turns_until_shootdown = PARAMETERS->shootdown_every_turns;
-	task->turn.turns_until_wakeup = PARAMETERS->wakeup_every_turns;
+	task->iteration.random = random_start(PARAMETERS->seed, task->number);
+	task->iteration.iterations_until_shootdown = PARAMETERS->shootdown_every_iterations;
+	task->iteration.iterations_until_wakeup = PARAMETERS->wakeup_every_iterations;
 	task->state = UNSPIN_STATE_KERNEL;
 	self->runnable |= 1u << place;
 }
 
-/* Before the first turn of this vCPU, whose boot becomes its first task. */
+/* Before the first iteration of this vCPU, whose boot becomes its first task. */
 void tasks_start(struct vcpu *self)
 {
 	for (unspin_u32 place = 0; place < PARAMETERS->tasks_per_vcpu; place++) {
@@ -267,7 +267,7 @@ void tasks_start(struct vcpu *self)
 	__atomic_fetch_or(&self->runnable, 1, __ATOMIC_RELEASE);
 }
 
-/* The first task, when its turns are done: until those of the others are, too. */
+/* The first task, when its iterations are done: until those of the others are, too. */
 void tasks_finish(struct vcpu *self)
 {
 	static const struct platform_word nothing;

@@ -33,16 +33,16 @@ struct gate {
 };
 
 /* What a task takes along when it is switched out; that of the one that runs lies in struct vcpu. */
-struct turn_state {
-	struct unspin_guest_wait wait;	  /* the one going on */
-	unspin_u64 wait_begin_turns;	  /* statistics->spin_turns when it began */
-	unspin_u64 wait_stolen_ns;	  /* steal time when it began; from wait_end on, what was stolen of it */
-	unspin_u64 stall_at_turns;	  /* statistics->spin_turns that make it a stall */
-	unspin_u64 help_at_turns;	  /* ... at which it asks for help; ~0: never */
-	unspin_u64 notice_at_turns;	  /* the next of the two */
-	unspin_u64 random;		  /* state of the generator */
-	unspin_u32 turns_until_shootdown; /* of work */
-	unspin_u32 turns_until_wakeup;	  /* of work */
+struct iteration_state {
+	struct unspin_guest_wait wait;	       /* the one going on */
+	unspin_u64 wait_begin_spins;	       /* statistics->spin_count when it began */
+	unspin_u64 wait_stolen_ns;	       /* steal time when it began; from wait_end on, what was stolen of it */
+	unspin_u64 stall_at_spins;	       /* statistics->spin_count that make it a stall */
+	unspin_u64 help_at_spins;	       /* ... at which it asks for help; ~0: never */
+	unspin_u64 notice_at_spins;	       /* the next of the two */
+	unspin_u64 random;		       /* state of the generator */
+	unspin_u32 iterations_until_shootdown; /* of work */
+	unspin_u32 iterations_until_wakeup;    /* of work */
 };
 
 /* task.c */
@@ -57,21 +57,21 @@ struct vcpu {
 
 	struct unspin_guest_statistics *statistics;
 	struct unspin_guest_wait *log; /* log_records of them */
-	struct turn_state turn;
-	struct task *task;		/* the one that runs */
-	unspin_u32 turns_until_pause;	/* of waiting loops */
-	unspin_u32 turns_until_pv_page; /* until the pv page is registered once more */
-	unspin_u32 pv_page_every_turns; /* 0: this guest gives no pv pages */
-	unspin_u32 preempt_count;	/* above 0: no other task runs here until it is 0 again */
-	unspin_u32 tasks_left;		/* with turns to do, the first one left out */
-	unspin_u64 seen_stolen_ns;	/* steal time that is accounted for (preemption.c) */
-	unspin_u64 halt_cycles;		/* of the last HLT */
-	unspin_u64 halt_stolen_ns;	/* of it in the host's run queue */
-	unspin_u64 halt_end_tsc;	/* when it ended */
-	unspin_u64 halt_end_stolen_ns;	/* steal time then */
-	_Bool by_vmmcall;		/* AMD's hypercall instruction, or Intel's */
-	_Bool kicks_by_hypercall;	/* KVM_HC_KICK_CPU, or an IPI */
-	_Bool yields_by_hypercall;	/* KVM_HC_SCHED_YIELD, or nobody is named */
+	struct iteration_state iteration;
+	struct task *task;		     /* the one that runs */
+	unspin_u32 spins_until_pause;	     /* of waiting loops */
+	unspin_u32 iterations_until_pv_page; /* until the pv page is registered once more */
+	unspin_u32 pv_page_every_iterations; /* 0: this guest gives no pv pages */
+	unspin_u32 preempt_count;	     /* above 0: no other task runs here until it is 0 again */
+	unspin_u32 tasks_left;		     /* with turns to do, the first one left out */
+	unspin_u64 seen_stolen_ns;	     /* steal time that is accounted for (preemption.c) */
+	unspin_u64 halt_cycles;		     /* of the last HLT */
+	unspin_u64 halt_stolen_ns;	     /* of it in the host's run queue */
+	unspin_u64 halt_end_tsc;	     /* when it ended */
+	unspin_u64 halt_end_stolen_ns;	     /* steal time then */
+	_Bool by_vmmcall;		     /* AMD's hypercall instruction, or Intel's */
+	_Bool kicks_by_hypercall;	     /* KVM_HC_KICK_CPU, or an IPI */
+	_Bool yields_by_hypercall;	     /* KVM_HC_SCHED_YIELD, or nobody is named */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * workload.c - what turns do beside or instead of holding a lock (enum unspin_guest_workload).
+ * workload.c - what iterations do beside or instead of holding a lock (enum unspin_guest_workload).
  */
 #include "guest.h"
 #include "../locks/rcu.h"
@@ -20,24 +20,24 @@ static struct {
 	struct platform_word word;
 } __attribute__((aligned(64))) balls[UNSPIN_GUEST_TASKS_MAX];
 
-/* Whether this turn takes the lock for reading. One more draw, in the workloads that have readers only. */
+/* Whether this iteration takes the lock for reading. One more draw, in the workloads that have readers only. */
 _Bool reads(struct vcpu *self)
 {
 	unspin_u32 workload = PARAMETERS->workload;
 
 	if (workload != UNSPIN_WORKLOAD_READERS_WRITERS && workload != UNSPIN_WORKLOAD_READ_A_FILE)
 		return 0;
-	return random_next(&self->turn.random) % 100 < PARAMETERS->reader_percent;
+	return random_next(&self->iteration.random) % 100 < PARAMETERS->reader_percent;
 }
 
 /* The page's lock, with what was waited for it added to that for the file's. */
 static void lock_page(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	unspin_u64 turns = statistics->spin_turns, begin = rdtsc(), stolen_ns = steal_time_ns(self);
+	unspin_u64 iterations = statistics->spin_count, begin = rdtsc(), stolen_ns = steal_time_ns(self);
 
 	test_and_test_and_set_lock(&page_lock);
-	if (statistics->spin_turns == turns)
+	if (statistics->spin_count == iterations)
 		return;
 	statistics->lock_waits++;
 	statistics->lock_wait_cycles += rdtsc() - begin;
@@ -75,7 +75,7 @@ void replace_page(struct vcpu *self)
 	rcu_synchronize(&page_rcu);
 }
 
-/* Before the first turn of any vCPU. */
+/* Before the first iteration of any vCPU. */
 void workload_prepare(void)
 {
 	rcu_init(&page_rcu);
@@ -91,7 +91,7 @@ static unspin_u32 partner_of(unspin_u32 task)
 }
 
 /*
- * Gives the partner a ball and wakes it, then sleeps until there is one to take. Both give one in every turn, before they take
+ * Gives the partner a ball and wakes it, then sleeps until there is one to take. Both give one in every iteration, before they take
  * one, so nobody waits for ever; `stop` ends the wait.
  */
 void ping_pong(struct vcpu *self)
@@ -116,7 +116,7 @@ void ping_pong_ends(struct vcpu *self)
 		task_wake(partner_of(task_number(self)));
 }
 
-/* The interrupts workload: the handler works as long as the kernel does in a turn. */
+/* The interrupts workload: the handler works as long as the kernel does in an iteration. */
 void handle_work(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();

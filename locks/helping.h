@@ -4,34 +4,34 @@
  *
  * Source: Friebel and Biemueller 2008, "Helping locks", ruling 2: the call is anonymous, the host chooses whom to run instead.
  * His threshold lies between ordinary waits and preemption waits ("Threshold", ruling 4; `unspin threshold` finds it); ours
- * by default is the stall of VEE'13 (2,048 turns, claim O05), and the call is repeated after as many again. Threads: sched_yield.
+ * by default is the stall of VEE'13 (2,048 spins, claim O05), and the call is repeated after as many again. Threads: sched_yield.
  * Where the host
- * says how long (platform_spin_turns()), that is the threshold. Fairness: FIFO. Limits: as ticket.h.
+ * says how long (platform_spin_count()), that is the threshold. Fairness: FIFO. Limits: as ticket.h.
  */
 #ifndef UNSPIN_LOCKS_HELPING_H
 #define UNSPIN_LOCKS_HELPING_H
 
 #include "ticket.h"
 
-#define HELPING_AFTER_TURNS 2048u
+#define HELPING_AFTER_SPINS 2048u
 
 struct helping_lock {
 	struct ticket_lock ticket;
 	unspin_u32
-		after_turns; /* 1 or more; never changes after init. The host may say otherwise: platform_spin_turns() */
+		after_spins; /* 1 or more; never changes after init. The host may say otherwise: platform_spin_count() */
 };
 
 /* Before anybody else can see the lock, with a threshold of one's own, 1 to PLATFORM_FOREVER (never). */
-static inline void helping_init_after(struct helping_lock *lock, unspin_u32 after_turns)
+static inline void helping_init_after(struct helping_lock *lock, unspin_u32 after_spins)
 {
 	ticket_init(&lock->ticket);
-	lock->after_turns = after_turns;
+	lock->after_spins = after_spins;
 }
 
 /* Before anybody else can see the lock. */
 static inline void helping_init(struct helping_lock *lock)
 {
-	helping_init_after(lock, HELPING_AFTER_TURNS);
+	helping_init_after(lock, HELPING_AFTER_SPINS);
 }
 
 /* Returns when the caller holds the lock. It must not hold it already. */
@@ -39,7 +39,7 @@ static inline void helping_lock(struct helping_lock *lock)
 {
 	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->ticket.tail, 1);
 
-	while (!platform_wait_until_for(&lock->ticket.head, ticket, platform_spin_turns(lock->after_turns)))
+	while (!platform_wait_until_for(&lock->ticket.head, ticket, platform_spin_count(lock->after_spins)))
 		platform_help();
 }
 

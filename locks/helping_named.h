@@ -11,8 +11,8 @@
 
 #include "platform.h"
 
-/* As HELPING_AFTER_TURNS, claim O05. */
-#define HELPING_NAMED_AFTER_TURNS 2048u
+/* As HELPING_AFTER_SPINS, claim O05. */
+#define HELPING_NAMED_AFTER_SPINS 2048u
 
 struct helping_named_lock {
 	struct platform_word holder; /* its number + 1; 0: free */
@@ -38,7 +38,7 @@ static inline void helping_named_lock(struct helping_named_lock *lock)
 
 	while ((holder = platform_compare_exchange_acquire(&lock->holder, 0, self)) != 0) {
 		/* The same one all the while: a word that changes is a lock that is handed on. */
-		if (platform_wait_while(&lock->holder, holder, platform_spin_turns(HELPING_NAMED_AFTER_TURNS)) ==
+		if (platform_wait_while(&lock->holder, holder, platform_spin_count(HELPING_NAMED_AFTER_SPINS)) ==
 		    holder)
 			platform_help_named(holder - 1);
 	}

@@ -29,7 +29,7 @@
 #endif
 #ifndef MUTEX_SPINS_MAX
 #define MUTEX_SPINS_MAX                                                                                                \
-	4u /* of WAITING_POLL_TURNS: some 10,000 cycles or more, what a sleep and a wake-up cost (E12) */
+	4u /* of WAITING_POLL_SPINS: some 10,000 cycles or more, what a sleep and a wake-up cost (E12) */
 #endif
 
 struct mutex_lock {
@@ -88,7 +88,7 @@ static inline _Bool mutex_spin(struct mutex_lock *lock, unspin_u32 self)
 		} else if (!platform_task_runs((value & MUTEX_TASK_MASK) - 1) || platform_runnable_tasks() > 1) {
 			return 0;
 		} else {
-			platform_wait_while(&lock->holder, value, WAITING_POLL_TURNS);
+			platform_wait_while(&lock->holder, value, WAITING_POLL_SPINS);
 		}
 	}
 	return 0;

@@ -14,7 +14,7 @@
 #include "sleepers.h"
 
 /* VEE'13 section 5.2, claim O11. */
-#define PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_TURNS 2048u
+#define PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_SPINS 2048u
 
 struct paravirtual_preemptable_ticket_lock {
 	struct preemptable_ticket_lock ticket;
@@ -23,28 +23,28 @@ struct paravirtual_preemptable_ticket_lock {
 
 /* Before anybody else can see the lock, with a tau of one's own. */
 static inline void paravirtual_preemptable_ticket_init_tau(struct paravirtual_preemptable_ticket_lock *lock,
-							   unspin_u32 tau_turns)
+							   unspin_u32 tau_spins)
 {
-	preemptable_ticket_init_tau(&lock->ticket, tau_turns);
+	preemptable_ticket_init_tau(&lock->ticket, tau_spins);
 	sleepers_init(&lock->sleepers);
 }
 
 /* Before anybody else can see the lock, with the paper's tau. */
 static inline void paravirtual_preemptable_ticket_init(struct paravirtual_preemptable_ticket_lock *lock)
 {
-	paravirtual_preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_TURNS);
+	paravirtual_preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_SPINS);
 }
 
 /* Returns when the caller holds the lock. It must not hold it already. */
 static inline void paravirtual_preemptable_ticket_lock(struct paravirtual_preemptable_ticket_lock *lock)
 {
-	unspin_u32 waiter = platform_waiter(), turns = PLATFORM_FOREVER;
+	unspin_u32 waiter = platform_waiter(), spins = PLATFORM_FOREVER;
 
 	preemptable_ticket_queue(&lock->ticket);
 	while (platform_exchange_acquire(&lock->ticket.taken, 1) != 0) {
 		if (sleepers_knows(waiter))
-			turns = platform_spin_turns(PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_TURNS);
-		if (platform_wait_while(&lock->ticket.taken, 1, turns) == 0)
+			spins = platform_spin_count(PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_SPINS);
+		if (platform_wait_while(&lock->ticket.taken, 1, spins) == 0)
 			continue;
 		sleepers_enter(&lock->sleepers, waiter);
 		platform_park(&lock->ticket.taken, 1);

@@ -3,8 +3,8 @@
  * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when it is their turn.
  *
  * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. Who arrives may steal the lock while somebody queues, unless the first
- * of the queue asks to be spared (pending); a waiter halts after 2^15 turns (or as the host says, platform_spin_turns()), or as soon as the one before it is halted or
- * preempted, looked at every 256 turns (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
+ * of the queue asks to be spared (pending); a waiter halts after 2^15 spins (or as the host says, platform_spin_count()), or as soon as the one before it is halted or
+ * preempted, looked at every 256 spins (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
  * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
  * Pv pages: a wrong one makes a waiter halt early, which costs a kick.
  */
@@ -17,10 +17,10 @@
  * SPIN_THRESHOLD (arch/x86/include/asm/spinlock.h) and PV_PREV_CHECK_MASK + 1. A checker sets the first to the second: rounds of
  * looks that differ in nothing but their count.
  */
-#ifndef PARAVIRTUAL_QSPINLOCK_HALT_TURNS
-#define PARAVIRTUAL_QSPINLOCK_HALT_TURNS (1u << 15)
+#ifndef PARAVIRTUAL_QSPINLOCK_HALT_SPINS
+#define PARAVIRTUAL_QSPINLOCK_HALT_SPINS (1u << 15)
 #endif
-#define PARAVIRTUAL_QSPINLOCK_POLL_TURNS 256u
+#define PARAVIRTUAL_QSPINLOCK_POLL_SPINS 256u
 /* In the lock's byte, beside QSPINLOCK_LOCKED: unlock must kick `first` (_Q_SLOW_VAL). */
 #define PARAVIRTUAL_QSPINLOCK_SLOW 0x2u
 
@@ -82,12 +82,12 @@ static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_loc
 	}
 }
 
-/* Looks of a wait before it halts: each after POLL_TURNS turns, one at least. */
+/* Looks of a wait before it halts: each after POLL_SPINS spins, one at least. */
 static inline unspin_u32 paravirtual_qspinlock_rounds(void)
 {
-	unspin_u32 turns = platform_spin_turns(PARAVIRTUAL_QSPINLOCK_HALT_TURNS);
+	unspin_u32 spins = platform_spin_count(PARAVIRTUAL_QSPINLOCK_HALT_SPINS);
 
-	return (turns - 1) / PARAVIRTUAL_QSPINLOCK_POLL_TURNS + 1;
+	return (spins - 1) / PARAVIRTUAL_QSPINLOCK_POLL_SPINS + 1;
 }
 
 /* pv_wait_node(), until it is first in the queue. */
@@ -98,7 +98,7 @@ static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node 
 		unspin_u32 rounds = paravirtual_qspinlock_rounds();
 
 		for (unspin_u32 round = 0; round < rounds; round++) {
-			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_POLL_TURNS) == 0)
+			if (platform_wait_while(&node->waits, 1, PARAVIRTUAL_QSPINLOCK_POLL_SPINS) == 0)
 				return;
 			if (platform_load_relaxed(&before->state) != PARAVIRTUAL_QSPINLOCK_RUNNING ||
 			    platform_is_preempted(platform_load_relaxed(&before->waiter)))
@@ -127,7 +127,7 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 				return;
 			value = platform_load_relaxed(&lock->value);
 			if (value & QSPINLOCK_LOCKED_MASK)
-				platform_wait_while(&lock->value, value, PARAVIRTUAL_QSPINLOCK_POLL_TURNS);
+				platform_wait_while(&lock->value, value, PARAVIRTUAL_QSPINLOCK_POLL_SPINS);
 		}
 		platform_fetch_and_ordered(&lock->value, ~QSPINLOCK_PENDING);
 		platform_store_relaxed(&lock->first, platform_load_relaxed(&node->waiter));

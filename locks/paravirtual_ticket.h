@@ -3,7 +3,7 @@
  * paravirtual_ticket.h - a ticket lock whose waiters halt when it takes long, and whose holder kicks the next.
  *
  * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a waiter halts
- * after 2,048 turns (or as the host says), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
+ * after 2,048 spins (or as the host says), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
  * CPU of waiters away, and still hands the lock to a waiter that may be descheduled. Limits: as ticket.h; a waiter
  * whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
  */
@@ -14,7 +14,7 @@
 #include "ticket.h"
 
 /* VEE'13 section 5.2, claim O11. */
-#define PARAVIRTUAL_TICKET_HALT_TURNS 2048u
+#define PARAVIRTUAL_TICKET_HALT_SPINS 2048u
 
 struct paravirtual_ticket_lock {
 	struct ticket_lock ticket;
@@ -46,9 +46,9 @@ static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock,
 }
 
 /* How long a waiter of that number spins until it halts. */
-static inline unspin_u32 paravirtual_ticket_turns(unspin_u32 waiter)
+static inline unspin_u32 paravirtual_ticket_spins(unspin_u32 waiter)
 {
-	return sleepers_knows(waiter) ? platform_spin_turns(PARAVIRTUAL_TICKET_HALT_TURNS) : PLATFORM_FOREVER;
+	return sleepers_knows(waiter) ? platform_spin_count(PARAVIRTUAL_TICKET_HALT_SPINS) : PLATFORM_FOREVER;
 }
 
 /* Returns when the caller holds the lock. It must not hold it already. */
@@ -57,7 +57,7 @@ static inline void paravirtual_ticket_lock(struct paravirtual_ticket_lock *lock)
 	unspin_u32 waiter = platform_waiter();
 	unspin_u32 ticket = platform_fetch_add_relaxed(&lock->ticket.tail, 1);
 
-	while (!platform_wait_until_for(&lock->ticket.head, ticket, paravirtual_ticket_turns(waiter)))
+	while (!platform_wait_until_for(&lock->ticket.head, ticket, paravirtual_ticket_spins(waiter)))
 		paravirtual_ticket_halt(lock, waiter, ticket);
 }
 

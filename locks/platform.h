@@ -61,13 +61,13 @@ static inline unspin_u32 platform_waiter(void);
 static inline unspin_u32 platform_task(void);
 
 /*
- * Waits while the word holds `value`, for at most `turns` turns of the loop (PLATFORM_FOREVER: no bound), and returns
- * the value seen last: `value` itself means that the turns are spent. An acquire load sees the change. One turn is one
- * look at the word and, at every k-th turn of the world's choice, one PAUSE after a look that saw no change. A turn
- * counts before its look, so a lock that calls this has waited for at least one turn; with 0 turns nothing is looked
- * at and `value` comes back. The k goes on from call to call, since a lock may ask for one turn at a time.
+ * Waits while the word holds `value`, for at most `spins` spins of the loop (PLATFORM_FOREVER: no bound), and returns
+ * the value seen last: `value` itself means that the spins are spent. An acquire load sees the change. One spin is one
+ * look at the word and, at every k-th spin of the world's choice, one PAUSE after a look that saw no change. A spin
+ * counts before its look, so a lock that calls this has waited for at least one spin; with 0 spins nothing is looked
+ * at and `value` comes back. The k goes on from call to call, since a lock may ask for one spin at a time.
  */
-static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 #define PLATFORM_FOREVER 0xffffffffu
 
 /*
@@ -77,10 +77,10 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
 
 /*
- * The same for at most `turns` turns in all, whatever the word holds meanwhile (PLATFORM_FOREVER: no bound). Returns whether it
- * holds `value`; with 0 turns it looks once.
+ * The same for at most `spins` spins in all, whatever the word holds meanwhile (PLATFORM_FOREVER: no bound). Returns whether it
+ * holds `value`; with 0 spins it looks once.
  */
-static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 
 /*
  * Parking. platform_park() gives the CPU away until this waiter is kicked; it returns at once when the word does not hold
@@ -110,11 +110,11 @@ static inline void platform_help_named(unspin_u32 waiter);
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /*
- * How many turns a waiter spins before it halts or asks for help: what the host says (`spin_turns` of abi/pv_page.h), or `own`, 1 or
+ * How many spins a waiter spins before it halts or asks for help: what the host says (`spin_count` of abi/pv_page.h), or `own`, 1 or
  * more, where it says nothing. It may change from one call to the next; a lock asks anew for each wait, and bounds no correctness
  * by it.
  */
-static inline unspin_u32 platform_spin_turns(unspin_u32 own);
+static inline unspin_u32 platform_spin_count(unspin_u32 own);
 /* Tasks that could run on this vCPU, the caller included: 1 or more. */
 static inline unspin_u32 platform_runnable_tasks(void);
 /* Whether a task is on a vCPU, and that on a pCPU. */
@@ -142,15 +142,15 @@ static inline void platform_wait_until(const struct platform_word *word, unspin_
 		seen = platform_wait_while(word, seen, PLATFORM_FOREVER);
 }
 
-static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	unspin_u32 seen = platform_load_acquire(word);
 
-	if (turns == PLATFORM_FOREVER) {
+	if (spins == PLATFORM_FOREVER) {
 		platform_wait_until(word, value);
 		return 1;
 	}
-	while (seen != value && turns--)
+	while (seen != value && spins--)
 		seen = platform_wait_while(word, seen, 1);
 	return seen == value;
 }

@@ -26,14 +26,14 @@
 
 /* What the waiting loop keeps for one thread; nobody else reads it while the thread runs. */
 struct platform_thread {
-	unspin_u64 turns;		    /* looks at a word, in all waits since the start */
+	unspin_u64 spins;		    /* looks at a word, in all waits since the start */
 	unspin_u64 pauses;		    /* PAUSE instructions among them */
-	unspin_u64 wait_turns;		    /* turns since platform_thread_begin_wait() */
-	unspin_u64 stall_turns;		    /* a wait of more turns is a stall (VEE'13 section 3, ruling 10) */
+	unspin_u64 wait_spins;		    /* spins since platform_thread_begin_wait() */
+	unspin_u64 stall_spins;		    /* a wait of more spins is a stall (VEE'13 section 3, ruling 10) */
 	const struct platform_word *holder; /* read once, at the moment of the stall; 0: not asked for */
 	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
-	unspin_u32 pause_every_turns;	    /* 1 or more: PAUSE at every k-th turn */
-	unspin_u32 turns_to_pause;
+	unspin_u32 pause_every_spins;	    /* 1 or more: PAUSE at every k-th spin */
+	unspin_u32 spins_to_pause;
 	unspin_u32 number;	      /* among the threads that share locks; set by platform_thread_number() */
 	struct platform_table *table; /* of those threads; 0: none */
 };
@@ -42,16 +42,16 @@ struct platform_thread {
 extern _Thread_local struct platform_thread platform_self;
 extern _Thread_local struct unspin_pv_page platform_own_pv_page;
 
-/* Clears the calling thread's counters. `pause_every_turns` is 1 or more. */
-static inline void platform_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
+/* Clears the calling thread's counters. `pause_every_spins` is 1 or more. */
+static inline void platform_thread_start(unspin_u32 pause_every_spins, unspin_u64 stall_spins)
 {
 	platform_self = (struct platform_thread){
 		.number = platform_self.number,
 		.table = platform_self.table,
-		.stall_turns = stall_turns,
+		.stall_spins = stall_spins,
 		.holder_at_stall = PLATFORM_NOT_STALLED,
-		.pause_every_turns = pause_every_turns,
-		.turns_to_pause = pause_every_turns,
+		.pause_every_spins = pause_every_spins,
+		.spins_to_pause = pause_every_spins,
 	};
 }
 
@@ -114,10 +114,10 @@ static inline unspin_u32 platform_task(void)
 	return platform_self.number;
 }
 
-/* An acquisition begins: its turns count from 0, and a stall looks at `holder` (0: at nothing). */
+/* An acquisition begins: its spins count from 0, and a stall looks at `holder` (0: at nothing). */
 static inline void platform_thread_begin_wait(const struct platform_word *holder)
 {
-	platform_self.wait_turns = 0;
+	platform_self.wait_spins = 0;
 	platform_self.holder = holder;
 	platform_self.holder_at_stall = PLATFORM_NOT_STALLED;
 }
@@ -134,29 +134,29 @@ static inline void platform_thread_pause(void)
 #endif
 }
 
-/* The acquisition has waited for more than stall_turns: who holds the lock now? Relaxed: the answer is a sample. */
+/* The acquisition has waited for more than stall_spins: who holds the lock now? Relaxed: the answer is a sample. */
 static inline void platform_thread_stalled(struct platform_thread *self)
 {
 	self->holder_at_stall = self->holder ? platform_load_relaxed(self->holder) : PLATFORM_NOT_STALLED;
 }
 
 /* Each look is an acquire load: with some locks, seeing the change is the acquisition. */
-static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	struct platform_thread *self = &platform_self;
 	unspin_u32 seen = value;
 
-	while (turns) {
-		if (turns != PLATFORM_FOREVER)
-			turns--;
-		self->turns++;
-		if (++self->wait_turns == self->stall_turns + 1)
+	while (spins) {
+		if (spins != PLATFORM_FOREVER)
+			spins--;
+		self->spins++;
+		if (++self->wait_spins == self->stall_spins + 1)
 			platform_thread_stalled(self);
 		seen = platform_load_acquire(word);
 		if (seen != value)
 			break;
-		if (--self->turns_to_pause == 0) {
-			self->turns_to_pause = self->pause_every_turns;
+		if (--self->spins_to_pause == 0) {
+			self->spins_to_pause = self->pause_every_spins;
 			self->pauses++;
 			platform_thread_pause();
 		}
@@ -258,7 +258,7 @@ static inline _Bool platform_is_overloaded(void)
 }
 
 /* Nobody sets it for threads. */
-static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	return own;
 }

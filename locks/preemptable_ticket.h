@@ -3,7 +3,7 @@
  * preemptable_ticket.h - a ticket lock whose queue can be overtaken when its front does not respond.
  *
  * Source: Ouyang and Lange, VEE'13, section 4, Figures 3 (lock, unlock) and 4 (is_locked, trylock); rulings 8 to 12.
- * A ticket only says when its drawer may compete: at once when it is called or passed, else after tau turns for each
+ * A ticket only says when its drawer may compete: at once when it is called or passed, else after tau spins for each
  * place before it. What excludes is the word `taken`.
  *
  * Fairness: FIFO among waiters whose time is not up; those whose time is up have equal chances among themselves and go
@@ -17,42 +17,42 @@
 
 #include "platform.h"
 
-/* Turns of waiting per place in the queue: TIMEOUT_UNIT in Figure 3 (ruling 8). */
-#define PREEMPTABLE_TICKET_TAU_TURNS 16384u
+/* Spins of waiting per place in the queue: TIMEOUT_UNIT in Figure 3 (ruling 8). */
+#define PREEMPTABLE_TICKET_TAU_SPINS 16384u
 
 struct preemptable_ticket_lock {
 	struct platform_word tail;  /* requests so far = the next ticket; wraps */
 	struct platform_word head;  /* grants so far, counted at unlock; wraps */
 	struct platform_word taken; /* 0 free, 1 taken */
-	unspin_u32 tau_turns;	    /* 0..PLATFORM_FOREVER; never changes after init */
+	unspin_u32 tau_spins;	    /* 0..PLATFORM_FOREVER; never changes after init */
 };
 
 /* Before anybody else can see the lock, with a tau of one's own. */
-static inline void preemptable_ticket_init_tau(struct preemptable_ticket_lock *lock, unspin_u32 tau_turns)
+static inline void preemptable_ticket_init_tau(struct preemptable_ticket_lock *lock, unspin_u32 tau_spins)
 {
 	platform_init(&lock->tail, 0);
 	platform_init(&lock->head, 0);
 	platform_init(&lock->taken, 0);
-	lock->tau_turns = tau_turns;
+	lock->tau_spins = tau_spins;
 }
 
 /* Before anybody else can see the lock, with the paper's tau. */
 static inline void preemptable_ticket_init(struct preemptable_ticket_lock *lock)
 {
-	preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_TURNS);
+	preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_SPINS);
 }
 
 /*
- * Turns that a waiter at `position` (1 or more places from the front) waits for the head to move: position x tau,
+ * Spins that a waiter at `position` (1 or more places from the front) waits for the head to move: position x tau,
  * equation 1. Saturates just below PLATFORM_FOREVER, which only a tau of PLATFORM_FOREVER gives.
  */
-static inline unspin_u32 preemptable_ticket_timeout_turns(unspin_u32 position, unspin_u32 tau_turns)
+static inline unspin_u32 preemptable_ticket_timeout_spins(unspin_u32 position, unspin_u32 tau_spins)
 {
-	unspin_u64 turns = (unspin_u64)position * tau_turns;
+	unspin_u64 spins = (unspin_u64)position * tau_spins;
 
-	if (tau_turns == PLATFORM_FOREVER)
+	if (tau_spins == PLATFORM_FOREVER)
 		return PLATFORM_FOREVER;
-	return turns < PLATFORM_FOREVER ? (unspin_u32)turns : PLATFORM_FOREVER - 1;
+	return spins < PLATFORM_FOREVER ? (unspin_u32)spins : PLATFORM_FOREVER - 1;
 }
 
 /*
@@ -76,8 +76,8 @@ static inline void preemptable_ticket_queue(struct preemptable_ticket_lock *lock
 
 	while (preemptable_ticket_position(ticket, head) > 0) {
 		/* The countdown restarts whenever the head has moved, with the position then (ruling 8). */
-		unspin_u32 turns = preemptable_ticket_timeout_turns(ticket - head, lock->tau_turns);
-		unspin_u32 seen = platform_wait_while(&lock->head, head, turns);
+		unspin_u32 spins = preemptable_ticket_timeout_spins(ticket - head, lock->tau_spins);
+		unspin_u32 seen = platform_wait_while(&lock->head, head, spins);
 
 		if (seen == head)
 			break; /* timed out */

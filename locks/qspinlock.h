@@ -17,8 +17,8 @@
 #define QSPINLOCK_LOCKED_MASK 0xffu
 #define QSPINLOCK_TAIL_MASK 0xffff0000u
 #define QSPINLOCK_TAIL_SHIFT 16
-/* Turns in which a hand-over from pending to locked is waited for: _Q_PENDING_LOOPS, arch/x86/include/asm/qspinlock.h. */
-#define QSPINLOCK_PENDING_TURNS (1u << 9)
+/* Spins in which a hand-over from pending to locked is waited for: _Q_PENDING_LOOPS, arch/x86/include/asm/qspinlock.h. */
+#define QSPINLOCK_PENDING_SPINS (1u << 9)
 
 struct qspinlock_node {
 	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */
@@ -72,7 +72,7 @@ static inline _Bool qspinlock_lock_pending(struct qspinlock_lock *lock)
 	unspin_u32 value = platform_load_relaxed(&lock->value);
 
 	if (value == QSPINLOCK_PENDING)
-		value = platform_wait_while(&lock->value, value, QSPINLOCK_PENDING_TURNS);
+		value = platform_wait_while(&lock->value, value, QSPINLOCK_PENDING_SPINS);
 	if (value & ~QSPINLOCK_LOCKED_MASK)
 		return 0;
 	value = platform_fetch_or_ordered(&lock->value, QSPINLOCK_PENDING);

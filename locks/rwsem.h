@@ -136,7 +136,7 @@ static inline _Bool rwsem_spin(struct rwsem_lock *lock)
 		if (count != RWSEM_WRITER || writer == 0 || !platform_task_runs(writer - 1) ||
 		    platform_runnable_tasks() > 1)
 			return 0;
-		platform_wait_while(&lock->count, count, WAITING_POLL_TURNS);
+		platform_wait_while(&lock->count, count, WAITING_POLL_SPINS);
 	}
 	return 0;
 }

@@ -29,7 +29,7 @@ static inline _Bool test_and_set_trylock(struct test_and_set_lock *lock)
 /* Returns when the caller holds the lock. It must not hold it already. */
 static inline void test_and_set_lock(struct test_and_set_lock *lock)
 {
-	/* One turn between tries: what was seen does not matter, the next try decides. */
+	/* One spin between tries: what was seen does not matter, the next try decides. */
 	while (!test_and_set_trylock(lock))
 		platform_wait_while(&lock->taken, 1, 1);
 }

@@ -39,13 +39,13 @@ static inline void wait_queue_init(struct wait_queue *queue)
 	}
 }
 
-/* Its sections are short; one that lasts this long (2,048 turns, claim O05) has lost its CPU, so others are let run. */
-#define WAIT_QUEUE_GUARD_TURNS 2048u
+/* Its sections are short; one that lasts this long (2,048 spins, claim O05) has lost its CPU, so others are let run. */
+#define WAIT_QUEUE_GUARD_SPINS 2048u
 
 static inline void wait_queue_guard(struct wait_queue *queue)
 {
 	while (platform_exchange_acquire(&queue->guard, 1) != 0) {
-		if (platform_wait_while(&queue->guard, 1, WAIT_QUEUE_GUARD_TURNS) != 0)
+		if (platform_wait_while(&queue->guard, 1, WAIT_QUEUE_GUARD_SPINS) != 0)
 			platform_help();
 	}
 }

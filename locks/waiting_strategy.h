@@ -17,8 +17,8 @@ enum waiting_strategy {
 	WAITING_ESCHDSPIN = 2,
 };
 
-/* Turns between two questions (as PV_PREV_CHECK_MASK + 1), and how often it asks before it sleeps whatever the answers. */
-#define WAITING_POLL_TURNS 256u
+/* Spins between two questions (as PV_PREV_CHECK_MASK + 1), and how often it asks before it sleeps whatever the answers. */
+#define WAITING_POLL_SPINS 256u
 #ifndef WAITING_SPINS_MAX
 #define WAITING_SPINS_MAX (1u << 16)
 #endif
@@ -34,7 +34,7 @@ static inline _Bool waiting_may_spin(enum waiting_strategy strategy)
 static inline void waiting_wait(enum waiting_strategy strategy, const struct platform_word *word, unspin_u32 value)
 {
 	for (unspin_u32 spins = 0; spins < WAITING_SPINS_MAX && waiting_may_spin(strategy); spins++) {
-		if (platform_wait_while(word, value, WAITING_POLL_TURNS) != value)
+		if (platform_wait_while(word, value, WAITING_POLL_SPINS) != value)
 			return;
 	}
 	platform_sleep(word, value);

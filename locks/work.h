@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * work.h - what every driver of locks does alike: the work loop, the random draws of a turn, the histograms.
+ * work.h - what every driver of locks does alike: the work loop, the random draws of an iteration, the histograms.
  *
  * Guest and threads run the same instructions and, from the same seed, draw the same numbers. Integers only, no
  * state but what is passed in, nothing shared: any context may call it.
@@ -11,12 +11,12 @@
 #include "../abi/guest.h"
 
 /*
- * The unit of all work: two instructions a turn, no memory, aligned so that they never straddle a fetch block. REGISTER
+ * The unit of all work: two instructions an iteration, no memory, aligned so that they never straddle a fetch block. REGISTER
  * counts down and ends as 0; it must not begin as 0. One text for kernel, user mode and threads.
  */
 #define UNSPIN_WORK_LOOP(REGISTER) "\n\t.p2align 5\n1:\tdec " REGISTER "\n\tjnz 1b\n"
 
-/* So many turns of that loop; 0 does nothing. */
+/* So many iterations of that loop; 0 does nothing. */
 static inline void work_loops(unspin_u32 loops)
 {
 #if defined(__x86_64__)
@@ -47,8 +47,8 @@ static inline unspin_u64 random_start(unspin_u64 seed, unspin_u32 number)
 	return random_next(&state) + number;
 }
 
-/* What one turn does. */
-struct turn_draw {
+/* What one iteration does. */
+struct iteration_draw {
 	unspin_u32 user_loops;
 	unspin_u32 kernel_loops;
 	unspin_u32 hold_loops;
@@ -56,16 +56,16 @@ struct turn_draw {
 };
 
 /*
- * Draws a turn: 64 random bits, of which 8 choose each distribution's quantile and 32 the lock. `locks` is 1..64 (the
+ * Draws an iteration: 64 random bits, of which 8 choose each distribution's quantile and 32 the lock. `locks` is 1..64 (the
  * multiplication's bias is below 2^-26); 0, a private lock each, gives lock 0 and the caller puts its own number.
  */
-static inline struct turn_draw turn_draw(unspin_u64 *state, const struct unspin_distribution *user_work,
-					 const struct unspin_distribution *kernel_work,
-					 const struct unspin_distribution *hold, unspin_u32 locks)
+static inline struct iteration_draw iteration_draw(unspin_u64 *state, const struct unspin_distribution *user_work,
+						   const struct unspin_distribution *kernel_work,
+						   const struct unspin_distribution *hold, unspin_u32 locks)
 {
 	unspin_u64 bits = random_next(state);
 
-	return (struct turn_draw){
+	return (struct iteration_draw){
 		.user_loops = user_work->quantile_loops[bits & 0xff],
 		.kernel_loops = kernel_work->quantile_loops[bits >> 8 & 0xff],
 		.hold_loops = hold->quantile_loops[bits >> 16 & 0xff],

@@ -154,7 +154,7 @@ static inline _Bool unspin_proposed_passes(const struct unspin_spinner *spinner,
 	return facts->posted == UNSPIN_YES || (preempted && !unspin_is_filtered(spinner, facts));
 }
 
-/* Whether all but the lock waiter's turn speaks for it. */
+/* Whether all but the lock waiter's slice speaks for it. */
 static inline _Bool unspin_candidate_passes(const struct unspin_spinner *spinner,
 					    const struct unspin_yield_facts *facts)
 {

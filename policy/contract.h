@@ -39,7 +39,7 @@ struct unspin_vcpu_facts {
 	struct unspin_fact mode;	/* where the guest was at its last exit */
 	struct unspin_fact descheduled; /* 1: runnable, off its CPU, for so long; 0: on a CPU */
 	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
-	struct unspin_fact spun;	/* times it spun since its turn began */
+	struct unspin_fact spun;	/* times it spun since its slice began */
 	struct unspin_fact borrows;	/* 1: runs on time that is not its own, for so long; 0: on its own */
 	struct unspin_fact near;	/* 1: ran last on the CPU that self is on, so long ago; 0: on another */
 	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
@@ -68,7 +68,7 @@ struct unspin_facts {
 	struct unspin_vcpu_facts self;	    /* the vCPU that asks or is asked about */
 	struct unspin_vcpu_facts candidate; /* of the same VM; all unknown where there is none */
 	unspin_u32 slice_ns;		    /* the scheduler's slice */
-	unspin_u32 slice_left_ns;	    /* of self's turn; 0: used up */
+	unspin_u32 slice_left_ns;	    /* of self's slice; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_buddy.h */
 	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on looks at it */
@@ -89,7 +89,7 @@ enum unspin_action {
 	UNSPIN_GRANT = 4,     /* self goes on for budget_ns at most after its slice; charged like any time */
 	UNSPIN_GIVE_BACK = 5, /* self leaves the CPU now: to whom it owes it, else to whose turn it is */
 	/*
-	 * self leaves the CPU; the candidate begins a turn of its own, unless its virtual time is more than budget_ns after
+	 * self leaves the CPU; the candidate begins a slice of its own, unless its virtual time is more than budget_ns after
 	 * that of whoever would be next, self with raise_ns included. Before that, both virtual times are changed as below.
 	 */
 	UNSPIN_YIELD_BUDDY = 6,
@@ -112,9 +112,9 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *                 highest is taken, of equals the one with the lowest number of a vCPU
  *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
  *   on_poll       self borrows (a loan or a grant) and is polled:       GIVE_BACK; PASS goes on
- *   on_call       self has begun a turn of its own, once for each
+ *   on_call       self has begun a slice of its own, once for each
  *                 sibling that waits:                             REFUSE, YIELD_BUDDY: that one is called to another CPU
- *   on_turn       self begins a turn of its own, or has got the rest of one for good: the state is made ready;  no answer
+ *   on_slice_start       self begins a slice of its own, or has got the rest of one for good: the state is made ready;  no answer
  */
 
 /* No loan or grant lasts longer (issue of both: 1 ms; eCS section 4, ruling 22). */

@@ -4,7 +4,7 @@
  *
  * Section 3 and ruling 22: when the scheduler is about to take the pCPU at a slice boundary and one of the guest's counters
  * (ecs_class.h) is above 0, the vCPU runs on for 1 ms at most, once: at the end of the extra schedule it leaves, whatever its
- * counters say. "Never twice in a row": the next one may come in its next turn. The penalty is local: the extra time is
+ * counters say. "Never twice in a row": the next one may come in its next slice. The penalty is local: the extra time is
  * charged to the vCPU like any other, so the fair scheduler runs others for longer afterwards.
  *
  * The paper's form (`ecs`) looks at nothing but the counters, ends at the first tick or timer after 1 ms, and does not
@@ -40,8 +40,8 @@ UNSPIN_PURE _Bool unspin_ecs_is_critical(const struct unspin_vcpu_facts *self)
 	return fact_known(counted) && counted.value != 0;
 }
 
-/* state->words[0]: extra schedules in this turn. */
-UNSPIN_PURE void ecs_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+/* state->words[0]: extra schedules in this slice. */
+UNSPIN_PURE void ecs_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)facts;
 	state->words[0] = 0;
@@ -62,9 +62,9 @@ UNSPIN_PURE struct unspin_decision ecs_on_poll(const struct unspin_facts *facts,
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 
-UNSPIN_PURE void ecs_give_back_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+UNSPIN_PURE void ecs_give_back_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
-	ecs_on_turn(facts, state);
+	ecs_on_slice_start(facts, state);
 }
 
 UNSPIN_PURE struct unspin_decision ecs_give_back_on_slice_end(const struct unspin_facts *facts,

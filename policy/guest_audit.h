@@ -2,7 +2,7 @@
 /*
  * guest_audit.h - which of a guest's claims no honest guest makes, from counts of one VM since the scheduler was attached.
  *
- * It judges nobody: no policy asks it, and what a claim can gain is bounded elsewhere (a turn is never prolonged but for one
+ * It judges nobody: no policy asks it, and what a claim can gain is bounded elsewhere (a slice is never prolonged but for one
  * grant, its time is charged). It says whom to look at. Each limit wants so many events first that a guest which starts,
  * ends or loses a race does not reach it; shares are in hundredths, in integers.
  */

@@ -8,7 +8,7 @@
  * (Intel, or not seen yet) is neutral: it may hold a lock, and nothing says so.
  *
  * The order inside a class is ours: longest off its CPU first, for it is the next of a first-come lock if anybody is, and
- * the cache-near one of two that left in the same microsecond. Who is helped runs on the rest of the asker's turn, which
+ * the cache-near one of two that left in the same microsecond. Who is helped runs on the rest of the asker's slice, which
  * pays: asking buys no share. With `loan` or `loan-cpl` on it is lent to instead (steering.h).
  */
 #ifndef UNSPIN_POLICY_HELPING_H

@@ -4,7 +4,7 @@
  *
  * Ruling 7: postponed to kernel exit, bounded; not a fixed grace. The guest's own word counts where it has one (nothing
  * asked for and nothing held: no grace, wherever it is); otherwise the mode at its last exit. Nothing in user mode, one
- * grace a turn (ruling 22), and none for a vCPU that spun in this turn: its holder is somewhere else. Unknown: PASS.
+ * grace a slice (ruling 22), and none for a vCPU that spun in this slice: its holder is somewhere else. Unknown: PASS.
  */
 #ifndef UNSPIN_POLICY_KERNEL_EXIT_H
 #define UNSPIN_POLICY_KERNEL_EXIT_H
@@ -19,8 +19,8 @@ UNSPIN_PURE _Bool kernel_exit_protects(const struct unspin_vcpu_facts *self)
 	return fact_is(self->mode, UNSPIN_FACT_KERNEL);
 }
 
-/* state->words[0]: graces given in this turn. */
-UNSPIN_PURE void kernel_exit_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+/* state->words[0]: graces given in this slice. */
+UNSPIN_PURE void kernel_exit_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)facts;
 	state->words[0] = 0;

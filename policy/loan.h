@@ -5,14 +5,14 @@
  * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running anybody else advances nothing, and
  * each yield that is honoured deschedules one more waiter (DESIGN.md, "Where the time goes"). So a yield is refused
  * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
- * is told (abi/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its turn,
+ * is told (abi/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its slice,
  * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
  *
  * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
  *
  * Who has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
  * has taken it, and asks for no lock (VEE'21, section 4.2: lost opportunity). Where that is known it runs on what is left of
- * the turn, and is not lent to: its own work goes on, while self would have the CPU back to wait for the other receivers.
+ * the slice, and is not lent to: its own work goes on, while self would have the CPU back to wait for the other receivers.
  */
 #ifndef UNSPIN_POLICY_LOAN_H
 #define UNSPIN_POLICY_LOAN_H

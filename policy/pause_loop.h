@@ -162,22 +162,22 @@ static inline void unspin_pause_spun(const struct unspin_pause_hardware *hardwar
 }
 
 /*
- * A spin whose loop takes `turn_cycles` for a turn, PAUSE and all, and PAUSEs at every k-th turn (locks/platform.h): the next
- * one after `turns_to_pause` turns from `now_cycles` on. None of them 0.
+ * A spin whose loop takes `spin_cycles` for a spin, PAUSE and all, and PAUSEs at every k-th spin (locks/platform.h): the next
+ * one after `spins_to_pause` spins from `now_cycles` on. None of them 0.
  */
-static inline void unspin_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 turn_cycles,
-					unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+static inline void unspin_spin_of_count(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 spin_cycles,
+					unspin_u32 spins_per_pause, unspin_u32 spins_to_pause)
 {
-	spin->first_cycles = now_cycles + (unspin_u64)turns_to_pause * turn_cycles;
-	spin->period_cycles = (unspin_u64)turns_per_pause * turn_cycles;
+	spin->first_cycles = now_cycles + (unspin_u64)spins_to_pause * spin_cycles;
+	spin->period_cycles = (unspin_u64)spins_per_pause * spin_cycles;
 }
 
-/* After how many turns of such a spin PAUSE number `pause` comes; UNSPIN_PAUSE_NEVER stays what it is. */
-static inline unspin_u64 unspin_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+/* After how many spins of such a spin PAUSE number `pause` comes; UNSPIN_PAUSE_NEVER stays what it is. */
+static inline unspin_u64 unspin_spins_until(unspin_u64 pause, unspin_u32 spins_per_pause, unspin_u32 spins_to_pause)
 {
-	if (pause >= (UNSPIN_PAUSE_NEVER - turns_to_pause) / (turns_per_pause ? turns_per_pause : 1))
+	if (pause >= (UNSPIN_PAUSE_NEVER - spins_to_pause) / (spins_per_pause ? spins_per_pause : 1))
 		return UNSPIN_PAUSE_NEVER;
-	return turns_to_pause + pause * turns_per_pause;
+	return spins_to_pause + pause * spins_per_pause;
 }
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * spin_threshold.h - APPLE (apple.h) on a host that cannot set the pause-loop window: it acts on how long guests that cooperate
- * spin before they halt or ask for help (abi/pv_page.h, `spin_turns`), and their waits end its epochs.
+ * spin before they halt or ask for help (abi/pv_page.h, `spin_count`), and their waits end its epochs.
  *
- * Ours, after rulings 17 to 20: a turn of a waiting loop has a PAUSE, so bounds and steps are those of AMD's window, 3,000 for
- * 4,096 cycles; an exit's turns are those in force at it, and inefficiency.h is the same. Which exits count differs: a wait that
+ * Ours, after rulings 17 to 20: a spin of a waiting loop has a PAUSE, so bounds and steps are those of AMD's window, 3,000 for
+ * 4,096 cycles; an exit's spins are those in force at it, and inefficiency.h is the same. Which exits count differs: a wait that
  * the guest bounds ends in a HLT (paravirtual locks) or in a call (Friebel's, or KVM_HC_SCHED_YIELD). KVM's pause-loop exits, which
  * go on beside them with the window as it is, cut such a wait short of its bound, and say nothing of it.
  */

@@ -77,7 +77,7 @@ UNSPIN_PURE struct unspin_decision user_on_yield(const struct unspin_facts *fact
 UNSPIN_PURE struct unspin_decision user_on_slice_end(const struct unspin_facts *facts,
 						     struct unspin_policy_state *state);
 UNSPIN_PURE struct unspin_decision user_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state);
-UNSPIN_PURE void user_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE void user_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state);
 #include UNSPIN_USER_POLICY
 #define UNSPIN_ASK_USER(event)                                                                                         \
 	if (policies & UNSPIN_POLICY_USER) {                                                                           \
@@ -172,7 +172,7 @@ UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const s
 	return chosen;
 }
 
-/* self has begun a turn of its own, and the candidate, of its VM, waits. Nobody but gang calls anybody. */
+/* self has begun a slice of its own, and the candidate, of its VM, waits. Nobody but gang calls anybody. */
 UNSPIN_PURE struct unspin_decision policies_on_call(unspin_u32 policies, const struct unspin_facts *facts,
 						    struct unspin_policy_memory *memory)
 {
@@ -238,20 +238,20 @@ static inline _Bool policies_replay(const struct unspin_decision_record *record,
 	       (record->event == UNSPIN_ON_SPIN ? unspin_candidate_verdict(&record->spinner, &record->seen) : 0);
 }
 
-/* self begins a turn of its own. */
-UNSPIN_PURE void policies_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
-				  struct unspin_policy_memory *memory)
+/* self begins a slice of its own. */
+UNSPIN_PURE void policies_on_slice_start(unspin_u32 policies, const struct unspin_facts *facts,
+					 struct unspin_policy_memory *memory)
 {
 #ifdef UNSPIN_USER_POLICY
 	if (policies & UNSPIN_POLICY_USER)
-		user_on_turn(facts, &memory->user);
+		user_on_slice_start(facts, &memory->user);
 #endif
 	if (policies & unspin_policy_kernel_exit)
-		kernel_exit_on_turn(facts, &memory->of[2]);
+		kernel_exit_on_slice_start(facts, &memory->of[2]);
 	if (policies & unspin_policy_ecs)
-		ecs_on_turn(facts, &memory->of[5]);
+		ecs_on_slice_start(facts, &memory->of[5]);
 	if (policies & unspin_policy_ecs_give_back)
-		ecs_give_back_on_turn(facts, &memory->of[6]);
+		ecs_give_back_on_slice_start(facts, &memory->of[6]);
 }
 
 #endif

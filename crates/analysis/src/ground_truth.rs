@@ -76,7 +76,7 @@ impl TrueWait {
 
 /// One acquisition, in host time.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Spin {
     vcpu: u16,
     asked_ns: u64,
     got_ns: u64,
@@ -94,7 +94,7 @@ struct Answer {
 /// Everything that the causes of one VM's waits follow from.
 struct GroundTruth<'a> {
     presence: &'a BTreeMap<u16, Presence>,
-    turns: BTreeMap<u16, Vec<Turn>>,
+    spins: BTreeMap<u16, Vec<Spin>>,
     answers: Vec<Answer>,
     order: Order,
 }
@@ -108,13 +108,13 @@ pub fn ground_truth(
 ) -> Vec<TrueWait> {
     let ground_truth = GroundTruth {
         presence,
-        turns: turns(waits, clock),
+        spins: spins(waits, clock),
         answers: answers(waits, clock),
         order,
     };
     let mut all: Vec<TrueWait> = waits
         .iter()
-        .filter(|wait| wait.kind != WaitKind::Answer && wait.turns > 0)
+        .filter(|wait| wait.kind != WaitKind::Answer && wait.spins > 0)
         .map(|wait| ground_truth.wait(wait, clock))
         .collect();
     all.sort_by_key(|wait| (wait.begin_ns, wait.vcpu));
@@ -123,22 +123,22 @@ pub fn ground_truth(
 
 /// The acquisitions of each lock in order. Who had it released it at the latest when the next one had it: the guest may be
 /// interrupted between letting go and writing that down.
-fn turns(waits: &[GuestWait], clock: &TscClock) -> BTreeMap<u16, Vec<Turn>> {
-    let mut locks: BTreeMap<u16, Vec<Turn>> = BTreeMap::new();
+fn spins(waits: &[GuestWait], clock: &TscClock) -> BTreeMap<u16, Vec<Spin>> {
+    let mut locks: BTreeMap<u16, Vec<Spin>> = BTreeMap::new();
     for wait in waits.iter().filter(|wait| wait.kind == WaitKind::Lock) {
-        locks.entry(wait.lock).or_default().push(Turn {
+        locks.entry(wait.lock).or_default().push(Spin {
             vcpu: wait.vcpu,
             asked_ns: clock.ns(wait.begin_tsc),
             got_ns: clock.ns(wait.end_tsc),
             released_ns: wait.released_tsc.map_or(u64::MAX, |tsc| clock.ns(tsc)),
         });
     }
-    for turns in locks.values_mut() {
-        turns.sort_by_key(|turn| (turn.got_ns, turn.vcpu));
-        for index in 1..turns.len() {
-            let next_ns = turns[index].got_ns;
-            let turn = &mut turns[index - 1];
-            turn.released_ns = turn.released_ns.min(next_ns);
+    for spins in locks.values_mut() {
+        spins.sort_by_key(|spin| (spin.got_ns, spin.vcpu));
+        for index in 1..spins.len() {
+            let next_ns = spins[index].got_ns;
+            let spin = &mut spins[index - 1];
+            spin.released_ns = spin.released_ns.min(next_ns);
         }
     }
     locks
@@ -198,12 +198,12 @@ impl GroundTruth<'_> {
     fn changes_of(&self, wait: &GuestWait, begin_ns: u64, end_ns: u64) -> Vec<u64> {
         match wait.kind {
             WaitKind::Lock => {
-                let turns = self.turns.get(&wait.lock).map_or(&[][..], |turns| turns);
-                let first = turns.partition_point(|turn| turn.released_ns <= begin_ns);
-                turns[first..]
+                let spins = self.spins.get(&wait.lock).map_or(&[][..], |spins| spins);
+                let first = spins.partition_point(|spin| spin.released_ns <= begin_ns);
+                spins[first..]
                     .iter()
-                    .take_while(|turn| turn.got_ns < end_ns)
-                    .flat_map(|turn| [turn.got_ns, turn.released_ns])
+                    .take_while(|spin| spin.got_ns < end_ns)
+                    .flat_map(|spin| [spin.got_ns, spin.released_ns])
                     .filter(|&ns| ns > begin_ns && ns < end_ns)
                     .collect()
             }
@@ -222,24 +222,24 @@ impl GroundTruth<'_> {
     }
 
     fn lock_cause(&self, wait: &GuestWait, at_ns: u64) -> (Cause, Option<u16>) {
-        let turns = self.turns.get(&wait.lock).map_or(&[][..], |turns| turns);
-        let next = turns.partition_point(|turn| turn.got_ns <= at_ns);
-        let holder = next.checked_sub(1).map(|last| turns[last]);
-        if let Some(holder) = holder.filter(|turn| at_ns < turn.released_ns) {
+        let spins = self.spins.get(&wait.lock).map_or(&[][..], |spins| spins);
+        let next = spins.partition_point(|spin| spin.got_ns <= at_ns);
+        let holder = next.checked_sub(1).map(|last| spins[last]);
+        if let Some(holder) = holder.filter(|spin| at_ns < spin.released_ns) {
             return match self.left(holder.vcpu, at_ns) {
                 Some(_) => (Cause::HolderPreempted, Some(holder.vcpu)),
                 None => (Cause::Contention, Some(holder.vcpu)),
             };
         }
-        let waiting = |turn: &&Turn| turn.asked_ns <= at_ns;
+        let waiting = |spin: &&Spin| spin.asked_ns <= at_ns;
         let awaited = match self.order {
             // The first to ask of those who have not had it yet; later ones in the list asked later or at most a few at once.
-            Order::FifoUntilTimeout => turns[next..]
+            Order::FifoUntilTimeout => spins[next..]
                 .iter()
                 .take(2 * self.presence.len())
                 .filter(waiting)
-                .min_by_key(|turn| turn.asked_ns),
-            _ => turns.get(next).filter(waiting),
+                .min_by_key(|spin| spin.asked_ns),
+            _ => spins.get(next).filter(waiting),
         };
         let Some(awaited) = awaited else {
             return (Cause::Contention, None);

@@ -3,7 +3,7 @@
 //!
 //! A function call waits for the receiver that takes the interrupt last. A lock in order is handed from one waiter to the
 //! next, so the ends of its waits are its history: until the next one was seen without it somebody held it, then the last
-//! one to have it for as long as such turns last, and after that it waited for the next one. A lock without order is
+//! one to have it for as long as such slices last, and after that it waited for the next one. A lock without order is
 //! never free while somebody runs and waits: a vCPU that left its CPU in the kernel, elsewhere than in a spin loop, holds
 //! it, unless somebody had the lock while it was away; else the holder runs.
 

@@ -219,8 +219,8 @@ impl VmRecord {
         Some(second)
     }
 
-    /// The mean time that locks are held. Each turn's end is known to lie between two moments only; the mean that makes
-    /// all of them likeliest, were turns exponential, comes from expectation and maximisation in turns (Dempster, Laird
+    /// The mean time that locks are held. Each slice's end is known to lie between two moments only; the mean that makes
+    /// all of them likeliest, were slices exponential, comes from expectation and maximisation in slices (Dempster, Laird
     /// and Rubin 1977).
     pub(crate) fn learn_holds(&mut self) {
         let mut means = Vec::new();
@@ -229,21 +229,21 @@ impl VmRecord {
                 .ends
                 .windows(2)
                 .filter(|pair| pair[1].begin_ns < pair[0].ns && pair[0].vcpu != pair[1].vcpu);
-            let turns: Vec<(f64, f64)> = pairs
+            let slices: Vec<(f64, f64)> = pairs
                 .map(|pair| {
                     let (least, most) = self.turn_bounds(&pair[0], pair[1].ns, pair[1].seen_ns);
                     (least as f64, most as f64)
                 })
                 .collect();
-            if turns.is_empty() {
+            if slices.is_empty() {
                 continue;
             }
             let mean_of = |of: &dyn Fn(f64, f64) -> f64| {
-                turns
+                slices
                     .iter()
                     .map(|&(least, most)| of(least, most))
                     .sum::<f64>()
-                    / turns.len() as f64
+                    / slices.len() as f64
             };
             let mut mean = mean_of(&|least, most| (least + most) / 2.0);
             for _ in 0..ROUNDS {

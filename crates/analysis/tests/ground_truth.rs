@@ -32,7 +32,7 @@ fn wait(kind: WaitKind, vcpu: u16, begin_us: u64, end_us: u64, released_us: u64)
         end_tsc: end_us * 1_000,
         released_tsc: (kind == WaitKind::Lock).then_some(released_us * 1_000),
         targets: 0,
-        turns: 1,
+        spins: 1,
         stall: None,
     }
 }

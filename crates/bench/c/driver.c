@@ -55,7 +55,7 @@ static void account_wait(struct unspin_guest_statistics *statistics, const struc
 	if (cycles > statistics->longest_wait_cycles)
 		statistics->longest_wait_cycles = cycles;
 	histogram_add(&statistics->lock_wait, cycles);
-	if (platform_self.wait_turns > run->stall_turns) {
+	if (platform_self.wait_spins > run->stall_spins) {
 		statistics->stalls++;
 		statistics->stalls_unheld += platform_self.holder_at_stall == UNSPIN_NOBODY;
 	}
@@ -68,7 +68,7 @@ static void account_acquisition(struct driver_outcome *outcome, unspin_u64 cycle
 		outcome->longest_cycles = cycles;
 }
 
-/* One acquisition of `slot`, held for so many turns of the work loop; returns violations. */
+/* One acquisition of `slot`, held for so many iterations of the work loop; returns violations. */
 static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, unspin_u32 thread, unspin_u32 loops,
 			       struct unspin_guest_statistics *statistics, struct driver_outcome *outcome)
 {
@@ -94,7 +94,7 @@ static unspin_u64 acquire_once(const struct driver_run *run, struct slot *slot, 
 	statistics->operations++;
 	statistics->hold_cycles += done - acquired;
 	histogram_add(&statistics->hold, done - acquired);
-	if (platform_self.wait_turns)
+	if (platform_self.wait_spins)
 		account_wait(statistics, run, acquired - begin);
 	return violations;
 }
@@ -121,7 +121,7 @@ static void begin_measuring(const struct driver_run *run, struct unspin_guest_st
 {
 	*statistics = (struct unspin_guest_statistics){.first_instruction_tsc = driver_tsc()};
 	*outcome = (struct driver_outcome){.entries = outcome->entries, .violations = outcome->violations};
-	platform_thread_start(run->pause_every_turns, run->stall_turns);
+	platform_thread_start(run->pause_every_spins, run->stall_spins);
 	outcome->parks = own_parks();
 	outcome->cpu_ns = thread_cpu_ns();
 }
@@ -137,11 +137,11 @@ static int go_on(const struct driver_run *run, unspin_u32 *phase, struct unspin_
 	*phase = now;
 	if (now == DRIVER_STOP)
 		return 0;
-	return now == DRIVER_WARM_UP || !run->turns || statistics->operations < run->turns;
+	return now == DRIVER_WARM_UP || !run->iterations || statistics->operations < run->iterations;
 }
 
-static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
-		  struct driver_outcome *outcome)
+static void iterations(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
+		       struct driver_outcome *outcome)
 {
 	struct slot *slots = run->slots;
 	unspin_u64 random = random_start(run->seed, thread);
@@ -151,7 +151,8 @@ static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin
 	platform_thread_join(run->table, thread);
 	begin_measuring(run, statistics, outcome);
 	while (go_on(run, &phase, statistics, outcome)) {
-		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
+		struct iteration_draw draw =
+			iteration_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
 		struct slot *slot = &slots[run->locks ? draw.lock : thread];
 
 		work_loops(draw.user_loops);
@@ -162,7 +163,7 @@ static void turns(const struct driver_run *run, unspin_u32 thread, struct unspin
 	statistics->done_tsc = driver_tsc();
 	outcome->cpu_ns = thread_cpu_ns() - outcome->cpu_ns;
 	outcome->parks = own_parks() - outcome->parks;
-	statistics->spin_turns = platform_self.turns;
+	statistics->spin_count = platform_self.spins;
 	statistics->pauses = platform_self.pauses;
 	statistics->state = UNSPIN_STATE_DONE;
 	platform_thread_leave();
@@ -175,9 +176,10 @@ static void validate(const struct driver_run *run, unspin_u32 thread, struct dri
 
 	*validation = (struct driver_validation){0};
 	platform_thread_join(run->table, thread);
-	platform_thread_start(run->pause_every_turns, run->stall_turns);
-	for (unspin_u32 turn = 0; turn < run->turns; turn++) {
-		struct turn_draw draw = turn_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
+	platform_thread_start(run->pause_every_spins, run->stall_spins);
+	for (unspin_u32 i = 0; i < run->iterations; i++) {
+		struct iteration_draw draw =
+			iteration_draw(&random, run->user_work, run->kernel_work, run->hold, run->locks);
 		struct slot *slot = &slots[run->locks ? draw.lock : thread];
 
 		platform_thread_begin_wait(0);
@@ -252,7 +254,7 @@ const struct driver JOIN(driver_, DRIVER_LOCK) = {
 	.prepare = prepare,
 	.entries = entries,
 	.still_locked = still_locked,
-	.turns = turns,
+	.iterations = iterations,
 	.validate = validate,
 	.latency = latency,
 };

@@ -5,7 +5,7 @@
  * driver.c is compiled once per lock (build.rs, from lock_kinds.h) with DRIVER_LOCK set to the lock's name; drivers.c
  * gathers the results in a table. src/ffi.rs mirrors these structures and checks their sizes.
  *
- * The caller (Rust) makes the threads. Each calls turns() or validate() once; what they share is in driver_run.
+ * The caller (Rust) makes the threads. Each calls iterations() or validate() once; what they share is in driver_run.
  */
 #ifndef UNSPIN_BENCH_DRIVER_H
 #define UNSPIN_BENCH_DRIVER_H
@@ -18,7 +18,7 @@
 enum driver_phase {
 	DRIVER_WARM_UP = 0, /* run, and forget what was counted */
 	DRIVER_MEASURE = 1,
-	DRIVER_STOP = 2, /* finish the turn and return */
+	DRIVER_STOP = 2, /* finish the iteration and return */
 };
 
 /* What the threads of one run share. Read-only while they run, but for *phase and the slots. */
@@ -29,10 +29,10 @@ struct driver_run {
 	void *slots;		     /* prepared; max(locks, threads) of them, aligned as driver.slot_alignment says */
 	struct platform_word *phase; /* enum driver_phase, moved on by the caller */
 	unspin_u64 seed;	     /* a thread's random numbers follow from it and its number */
-	unspin_u32 locks; /* 1..64: each turn draws one; 0: a thread uses the slot of its own number, alone */
-	unspin_u32 turns; /* measured turns per thread, then return; 0: until DRIVER_STOP */
-	unspin_u32 pause_every_turns; /* 1..65536 */
-	unspin_u32 stall_turns;	      /* ruling 10: 2048 */
+	unspin_u32 locks;      /* 1..64: each iteration draws one; 0: a thread uses the slot of its own number, alone */
+	unspin_u32 iterations; /* measured iterations per thread, then return; 0: until DRIVER_STOP */
+	unspin_u32 pause_every_spins; /* 1..65536 */
+	unspin_u32 stall_spins;	      /* ruling 10: 2048 */
 	struct platform_table *table; /* which the threads join; 0: none, and nobody parks */
 	unspin_u64 reserved;
 };
@@ -44,7 +44,7 @@ UNSPIN_ASSERT_SIZE(struct driver_run, 80);
  */
 #define DRIVER_ACQUIRE_BUCKETS 496u
 
-/* What turns() saw: the first two with the warm-up included, the others of the measured part. */
+/* What iterations() saw: the first two with the warm-up included, the others of the measured part. */
 struct driver_outcome {
 	unspin_u64 entries;	   /* into critical sections */
 	unspin_u64 violations;	   /* somebody else was inside */
@@ -88,9 +88,9 @@ struct driver {
 	 * Takes and releases locks until the run ends. `statistics` (of the measured part) and `outcome` are the caller's
 	 * alone; fields of other worlds (ticks, shootdowns, ...) stay 0; times are TSC cycles.
 	 */
-	void (*turns)(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
-		      struct driver_outcome *outcome);
-	/* run->turns turns of lock() or trylock(), at random, with as little work as possible between them. */
+	void (*iterations)(const struct driver_run *run, unspin_u32 thread, struct unspin_guest_statistics *statistics,
+			   struct driver_outcome *outcome);
+	/* run->iterations iterations of lock() or trylock(), at random, with as little work as possible between them. */
 	void (*validate)(const struct driver_run *run, unspin_u32 thread, struct driver_validation *validation);
 	/* TSC cycles of `pairs` lock-unlock pairs of slot 0 by one thread alone. */
 	unspin_u64 (*latency)(void *slots, unspin_u32 pairs);
@@ -136,20 +136,20 @@ void driver_thread_state(struct platform_thread *state);
  * platform_threads.h as functions, so that its counting can be tested by itself. `holder` may be 0. driver_wait()
  * is platform_wait_while().
  */
-void driver_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns);
+void driver_thread_start(unspin_u32 pause_every_spins, unspin_u64 stall_spins);
 void driver_begin_wait(const struct platform_word *holder);
-unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 turns);
+unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 
 /* TSC now. Not serialising: a few instructions of slack do not matter to what is measured here. */
 unspin_u64 driver_tsc(void);
 
-/* TSC cycles that `loops` (1 or more) turns of the work loop take now; for its rate, take the least of several. */
+/* TSC cycles that `loops` (1 or more) iterations of the work loop take now; for its rate, take the least of several. */
 unspin_u64 driver_time_work(unspin_u32 loops);
 
-/* TSC cycles that `turns` turns of waiting take for a word that does not change; the least of several is the rate. */
-unspin_u64 driver_time_wait(unspin_u32 turns, unspin_u32 pause_every_turns);
+/* TSC cycles that `spins` spins of waiting take for a word that does not change; the least of several is the rate. */
+unspin_u64 driver_time_wait(unspin_u32 spins, unspin_u32 pause_every_spins);
 
-/* tau of the preemptable ticket lock in turns (ruling 8). */
-extern const unspin_u32 driver_tau_turns;
+/* tau of the preemptable ticket lock in spins (ruling 8). */
+extern const unspin_u32 driver_tau_spins;
 
 #endif

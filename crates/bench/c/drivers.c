@@ -5,7 +5,7 @@
 #include "../../../locks/preemptable_ticket.h"
 #include "../../../locks/work.h"
 
-_Thread_local struct platform_thread platform_self = {.pause_every_turns = 1, .turns_to_pause = 1};
+_Thread_local struct platform_thread platform_self = {.pause_every_spins = 1, .spins_to_pause = 1};
 _Thread_local struct unspin_pv_page platform_own_pv_page;
 
 #define DECLARE(number, name) extern const struct driver driver_##name;
@@ -19,9 +19,9 @@ void driver_thread_state(struct platform_thread *state)
 	*state = platform_self;
 }
 
-void driver_thread_start(unspin_u32 pause_every_turns, unspin_u64 stall_turns)
+void driver_thread_start(unspin_u32 pause_every_spins, unspin_u64 stall_spins)
 {
-	platform_thread_start(pause_every_turns, stall_turns);
+	platform_thread_start(pause_every_spins, stall_spins);
 }
 
 void driver_begin_wait(const struct platform_word *holder)
@@ -29,9 +29,9 @@ void driver_begin_wait(const struct platform_word *holder)
 	platform_thread_begin_wait(holder);
 }
 
-unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+unspin_u32 driver_wait(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
-	return platform_wait_while(word, value, turns);
+	return platform_wait_while(word, value, spins);
 }
 
 unspin_u64 driver_tsc(void)
@@ -51,16 +51,16 @@ unspin_u64 driver_time_work(unspin_u32 loops)
 	return driver_tsc() - begin;
 }
 
-const unspin_u32 driver_tau_turns = PREEMPTABLE_TICKET_TAU_TURNS;
+const unspin_u32 driver_tau_spins = PREEMPTABLE_TICKET_TAU_SPINS;
 
-unspin_u64 driver_time_wait(unspin_u32 turns, unspin_u32 pause_every_turns)
+unspin_u64 driver_time_wait(unspin_u32 spins, unspin_u32 pause_every_spins)
 {
 	struct platform_word word;
 	unspin_u64 begin;
 
 	platform_init(&word, 0);
-	platform_thread_start(pause_every_turns, ~0ull);
+	platform_thread_start(pause_every_spins, ~0ull);
 	begin = driver_tsc();
-	platform_wait_while(&word, 0, turns);
+	platform_wait_while(&word, 0, spins);
 	return driver_tsc() - begin;
 }

@@ -16,7 +16,7 @@ enum script_kind {
 	SCRIPT_EXCHANGE = 3,	     /* first: value */
 	SCRIPT_FETCH_ADD = 4,	     /* first: addend */
 	SCRIPT_COMPARE_EXCHANGE = 5, /* first: expected, second: desired */
-	SCRIPT_WAIT = 6,	     /* first: value, second: turns left */
+	SCRIPT_WAIT = 6,	     /* first: value, second: spins left */
 	SCRIPT_FETCH_OR = 12,	     /* first: bits */
 	SCRIPT_FETCH_AND = 13,	     /* first: bits */
 	SCRIPT_FENCE = 14,
@@ -67,7 +67,7 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 #define PLATFORM_NODE_ALIGNMENT 4
 
 /* One round of looks before a halt: the others would differ in their count only. */
-#define PARAVIRTUAL_QSPINLOCK_HALT_TURNS 256u
+#define PARAVIRTUAL_QSPINLOCK_HALT_SPINS 256u
 #define MUTEX_SPINS_MAX 1u
 #define MUTEX_VAIN_WAKES 1u
 #define RWSEM_SPINS_MAX 1u
@@ -122,9 +122,9 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 	return script_perform(SCRIPT_COMPARE_EXCHANGE, word, expected, desired);
 }
 
-static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
-	return script_perform(SCRIPT_WAIT, word, value, turns);
+	return script_perform(SCRIPT_WAIT, word, value, spins);
 }
 
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
@@ -210,7 +210,7 @@ static inline _Bool platform_is_overloaded(void)
 }
 
 /* A bounded wait ends at any moment here, so every threshold is tried already. */
-static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	return own;
 }
@@ -220,14 +220,14 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return 1 + script_perform(SCRIPT_RUN_STATE, 0, 0, 0);
 }
 
-/* Here a time-out is the script's choice, at any wait: no turns need be counted from one to the next. */
+/* Here a time-out is the script's choice, at any wait: no spins need be counted from one to the next. */
 #define PLATFORM_HAS_WAIT_UNTIL
-static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	unspin_u32 seen = platform_load_acquire(word);
 
 	while (seen != value) {
-		unspin_u32 next = platform_wait_while(word, seen, turns);
+		unspin_u32 next = platform_wait_while(word, seen, spins);
 
 		if (next == seen)
 			return 0;

@@ -42,7 +42,7 @@ enum script_run_states {
 /* What the script can do with a thread: a set of these. */
 #define SCRIPT_CAN_STEP 1u
 #define SCRIPT_CAN_FLUSH 2u    /* the oldest store of its buffer reaches memory */
-#define SCRIPT_CAN_TIME_OUT 4u /* its wait is bounded, the word has not changed: spends all turns at once */
+#define SCRIPT_CAN_TIME_OUT 4u /* its wait is bounded, the word has not changed: spends all spins at once */
 #define SCRIPT_CAN_WAKE 8u     /* it is parked: comes back without cause */
 #define SCRIPT_CAN_ANSWER 16u  /* it asks the host: step answers no, SCRIPT_YES yes */
 #define SCRIPT_IS_LOCAL 32u    /* its step touches nothing that another thread can see, now or later */
@@ -78,7 +78,7 @@ struct script_calls {
 
 	/*
 	 * Does one of that. A step lets `thread` do what it wants to, and run up to its next request. The step of a wait is
-	 * one look at the word, also where it has not changed: then a turn is spent, and it goes on when it was the last.
+	 * one look at the word, also where it has not changed: then a spin is spent, and it goes on when it was the last.
 	 */
 	void (*act)(struct script_world *world, unspin_u32 thread, unspin_u32 action);
 

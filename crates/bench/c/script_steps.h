@@ -26,7 +26,7 @@ static unspin_u32 choices_of_wait(const struct script_world *world, const struct
 	const struct script_request *request = &self->request;
 
 	if (request->second == 0)
-		return SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL; /* no turn, no look */
+		return SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL; /* no spin, no look */
 	if (seen_by(world, self, request->place) != request->first)
 		return SCRIPT_CAN_STEP;
 	return request->second == PLATFORM_FOREVER ? 0 : SCRIPT_CAN_TIME_OUT;
@@ -74,7 +74,7 @@ static unspin_u32 script_choices(const struct script_world *world, unspin_u32 th
 }
 
 /* One look. Returns 0 when the thread still waits. */
-static int wait_one_turn(struct script_request *request, unspin_u32 seen, unspin_u32 *result)
+static int wait_one_spin(struct script_request *request, unspin_u32 seen, unspin_u32 *result)
 {
 	*result = seen;
 	if (request->second == 0) {
@@ -135,7 +135,7 @@ static int perform(struct script_world *world, struct script_thread *self)
 		self->result = seen_by(world, self, request->place);
 		return 1;
 	case SCRIPT_WAIT:
-		return wait_one_turn(request, seen_by(world, self, request->place), &self->result);
+		return wait_one_spin(request, seen_by(world, self, request->place), &self->result);
 	case SCRIPT_STORE:
 		if (world->flags & SCRIPT_STORE_BUFFERS) {
 			self->store[self->stores++] = (struct script_store){request->place, request->first};

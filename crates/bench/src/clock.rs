@@ -33,25 +33,25 @@ impl ClockSample {
     }
 }
 
-/// Turns of the work loop per nanosecond on this CPU, from the fastest of several timings (some 20 ms).
+/// Iterations of the work loop per nanosecond on this CPU, from the fastest of several timings (some 20 ms).
 pub fn loops_per_ns() -> f64 {
     const LOOPS: u32 = 200_000;
     // SAFETY: LOOPS is not 0.
     f64::from(LOOPS) / least_ns(30, || unsafe { ffi::driver_time_work(LOOPS) })
 }
 
-/// Turns of waiting per place in the preemptable ticket lock's queue.
-pub fn tau_turns() -> u32 {
+/// Spins of waiting per place in the preemptable ticket lock's queue.
+pub fn tau_spins() -> u32 {
     // SAFETY: a constant.
-    unsafe { ffi::driver_tau_turns }
+    unsafe { ffi::driver_tau_spins }
 }
 
-/// Nanoseconds that those turns take on this CPU, from the fastest of several timings (ruling 8: measured, printed).
-pub fn tau_ns(pause_every_turns: u32) -> f64 {
-    let turns = tau_turns();
+/// Nanoseconds that those spins take on this CPU, from the fastest of several timings (ruling 8: measured, printed).
+pub fn tau_ns(pause_every_spins: u32) -> f64 {
+    let spins = tau_spins();
     // SAFETY: waits for a word of its own, as a thread that holds and awaits nothing.
     least_ns(20, || unsafe {
-        ffi::driver_time_wait(turns, pause_every_turns)
+        ffi::driver_time_wait(spins, pause_every_spins)
     })
 }
 

@@ -20,9 +20,9 @@ pub struct DriverRun {
     pub phase: *const u32,
     pub seed: u64,
     pub locks: u32,
-    pub turns: u32,
-    pub pause_every_turns: u32,
-    pub stall_turns: u32,
+    pub iterations: u32,
+    pub pause_every_spins: u32,
+    pub stall_spins: u32,
     pub table: *mut PlatformTable,
     pub reserved: u64,
 }
@@ -95,7 +95,7 @@ pub struct Driver {
     pub prepare: unsafe extern "C" fn(*mut c_void, u32),
     pub entries: unsafe extern "C" fn(*const c_void, u32) -> u64,
     pub still_locked: unsafe extern "C" fn(*const c_void, u32) -> u64,
-    pub turns: unsafe extern "C" fn(
+    pub iterations: unsafe extern "C" fn(
         *const DriverRun,
         u32,
         *mut unspin_guest_statistics,
@@ -168,8 +168,8 @@ unsafe extern "C" {
     pub fn driver_leave();
     pub fn driver_tsc() -> u64;
     pub fn driver_time_work(loops: u32) -> u64;
-    pub static driver_tau_turns: u32;
-    pub fn driver_time_wait(turns: u32, pause_every_turns: u32) -> u64;
+    pub static driver_tau_spins: u32;
+    pub fn driver_time_wait(spins: u32, pause_every_spins: u32) -> u64;
 
     /// The locks as they are.
     pub static script_calls: ScriptCalls;

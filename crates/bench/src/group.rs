@@ -18,8 +18,8 @@ use crate::{
 
 /// Most threads of one group: their numbers must differ from `UNSPIN_NOBODY`, and a guest has no more vCPUs.
 pub const THREADS_MAX: u32 = unspin_abi::UNSPIN_GUEST_VCPUS_MAX;
-/// A wait of more turns is a stall (VEE'13 section 3, ruling 10).
-pub const STALL_TURNS: u32 = 2048;
+/// A wait of more spins is a stall (VEE'13 section 3, ruling 10).
+pub const STALL_SPINS: u32 = 2048;
 
 /// What the threads of a group do.
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ pub struct Work {
     pub kernel_work: unspin_distribution,
     /// Inside the lock, in loops.
     pub hold: unspin_distribution,
-    /// Locks for all, one of them drawn each turn (1 to 64); 0: one for each thread alone.
+    /// Locks for all, one of them drawn each iteration (1 to 64); 0: one for each thread alone.
     pub locks: u32,
-    /// Measured turns per thread; 0: until [`Phase::stop`].
-    pub turns: u32,
-    /// PAUSE at every so many turns of a waiting loop, 1 or more.
-    pub pause_every_turns: u32,
+    /// Measured iterations per thread; 0: until [`Phase::stop`].
+    pub iterations: u32,
+    /// PAUSE at every so many spins of a waiting loop, 1 or more.
+    pub pause_every_spins: u32,
     /// Every random number follows from it.
     pub seed: u64,
 }
@@ -61,7 +61,7 @@ impl Phase {
         self.0.store(ffi::DRIVER_MEASURE, Ordering::Relaxed);
     }
 
-    /// Each thread finishes its turn.
+    /// Each thread finishes its iteration.
     pub fn stop(&self) {
         self.0.store(ffi::DRIVER_STOP, Ordering::Relaxed);
     }
@@ -126,7 +126,7 @@ impl Group {
     }
 
     fn run(&self, work: &Work, phase: &Phase) -> DriverRun {
-        assert!(work.locks <= self.count && work.pause_every_turns > 0);
+        assert!(work.locks <= self.count && work.pause_every_spins > 0);
         DriverRun {
             user_work: &work.user_work,
             kernel_work: &work.kernel_work,
@@ -135,16 +135,16 @@ impl Group {
             phase: phase.0.as_ptr(),
             seed: work.seed,
             locks: work.locks,
-            turns: work.turns,
-            pause_every_turns: work.pause_every_turns,
-            stall_turns: STALL_TURNS,
+            iterations: work.iterations,
+            pause_every_spins: work.pause_every_spins,
+            stall_spins: STALL_SPINS,
             table: self.table.as_ptr(),
             reserved: 0,
         }
     }
 
     /// Takes and releases locks as thread `thread` (each number by one thread only) until the run ends.
-    pub fn turns(
+    pub fn run_iterations(
         &self,
         work: &Work,
         phase: &Phase,
@@ -156,16 +156,16 @@ impl Group {
         let mut outcome = Box::<DriverOutcome>::default();
         // SAFETY: `run` and all it points to outlive the call, the slots are as many as it may index (thread below
         // threads, locks not above count), both results are this thread's alone.
-        unsafe { (self.driver.turns)(&run, thread, &mut *statistics, &mut *outcome) };
+        unsafe { (self.driver.iterations)(&run, thread, &mut *statistics, &mut *outcome) };
         (statistics, outcome)
     }
 
-    /// `work.turns` turns of lock or trylock at random as thread `thread`, with mutual exclusion checked.
+    /// `work.iterations` spins of lock or trylock at random as thread `thread`, with mutual exclusion checked.
     pub fn validate(&self, work: &Work, phase: &Phase, thread: u32) -> DriverValidation {
         assert!(thread < self.threads);
         let run = self.run(work, phase);
         let mut validation = DriverValidation::default();
-        // SAFETY: as in turns().
+        // SAFETY: as in spins().
         unsafe { (self.driver.validate)(&run, thread, &mut validation) };
         validation
     }

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{affinity::Cpus, error::Error, ffi};
 
-/// Turns of the work loop between two looks at the flag: some tens of microseconds.
+/// Iterations of the work loop between two looks at the flag: some tens of microseconds.
 const LOOPS: u32 = 50_000;
 
 /// They run until this is dropped.

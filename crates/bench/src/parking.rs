@@ -300,7 +300,7 @@ fn lie(page: &Page, table: &Table, lie: Lie, stop: &AtomicBool) {
 #[test]
 fn no_lock_hangs_or_lets_two_in_because_a_run_state_lies() {
     const THREADS: u32 = 5;
-    const TURNS: u32 = 400;
+    const SPINS: u32 = 400;
     for kind in LockKind::all() {
         for kind_of_lie in [Lie::Random, Lie::GoesAway] {
             within(Duration::from_secs(60), move || {
@@ -312,8 +312,8 @@ fn no_lock_hangs_or_lets_two_in_because_a_run_state_lies() {
                     kernel_work: constant(0),
                     hold: constant(200),
                     locks: 1,
-                    turns: TURNS,
-                    pause_every_turns: 1,
+                    iterations: SPINS,
+                    pause_every_spins: 1,
                     seed: 1,
                 };
                 let (phase, stop) = (Phase::new(false), AtomicBool::new(false));

@@ -42,10 +42,10 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
     let vms = &options.scenario.vms;
     if vms
         .iter()
-        .any(|vm| vm.shootdown_every_turns + vm.wakeup_every_turns > 0)
+        .any(|vm| vm.shootdown_every_iterations + vm.wakeup_every_iterations > 0)
     {
         return Err(Error::Unsupported(
-            "threads send no IPIs: leave shootdown_every_turns and wakeup_every_turns at 0",
+            "threads send no IPIs: leave shootdown_every_iterations and wakeup_every_iterations at 0",
         ));
     }
     if options.repeat == 0 {

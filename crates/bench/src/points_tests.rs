@@ -28,7 +28,7 @@ fn cell(lock: &str, is_baseline: bool, operations: [[u64; 2]; 4]) -> Cell {
             Sample {
                 repetition: repetition as u32,
                 window_ns: 1_000,
-                fixed_turns: false,
+                fixed_spins: false,
                 cycles_per_ns: 1.0,
                 uncontended_cycles: None,
                 acquire: Latencies::default(),
@@ -54,7 +54,7 @@ fn report(cells: Vec<Cell>) -> ThreadsReport {
     ThreadsReport {
         cells,
         cpus: 2,
-        tau_turns: 1,
+        tau_spins: 1,
         tau_ns: 1.0,
         loops_per_ns: None,
     }

@@ -44,14 +44,14 @@ pub enum Request {
     FetchAnd(usize, u32),
     /// Writes the third if the word holds the second.
     CompareExchange(usize, u32, u32),
-    /// Waits while the word holds `value`, for so many turns more ([`FOREVER`]: no bound).
+    /// Waits while the word holds `value`, for so many spins more ([`FOREVER`]: no bound).
     Wait {
         /// The word.
         word: usize,
         /// The value that it waits to see gone.
         value: u32,
-        /// Turns left.
-        turns: u32,
+        /// Spins left.
+        spins: u32,
     },
     /// Its stores first.
     Fence,
@@ -113,7 +113,7 @@ impl From<ffi::ScriptRequest> for Request {
             6 => Request::Wait {
                 word,
                 value: raw.first,
-                turns: raw.second,
+                spins: raw.second,
             },
             7 if raw.first == 2 => Request::EnterToRead,
             7 => Request::Enter(raw.first != 0),

@@ -21,7 +21,7 @@ pub mod can {
     pub const STEP: u32 = 1;
     /// Its oldest store reaches memory.
     pub const FLUSH: u32 = 2;
-    /// Spend all turns of its wait.
+    /// Spend all spins of its wait.
     pub const TIME_OUT: u32 = 4;
     /// Come back from being parked, without cause.
     pub const WAKE: u32 = 8;
@@ -246,7 +246,7 @@ impl World {
         unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, action) };
     }
 
-    /// Lets `thread` do what it wants to, and returns what that was. A wait takes one turn, changed or not. Who has ended
+    /// Lets `thread` do what it wants to, and returns what that was. A wait takes one spin, changed or not. Who has ended
     /// stays so.
     ///
     /// # Panics
@@ -272,7 +272,7 @@ impl World {
         stuck && matches!(self.pending(thread), Request::Wait { .. } | Request::Parked)
     }
 
-    /// Spends all turns that `thread` has left.
+    /// Spends all spins that `thread` has left.
     ///
     /// # Panics
     /// When it does not wait, waits without a bound, or its word has changed.

@@ -14,10 +14,10 @@ pub struct ThreadsReport {
     /// CPUs that the threads shared.
     pub cpus: usize,
     /// tau of the preemptable ticket lock (ruling 8).
-    pub tau_turns: u32,
-    /// Nanoseconds that those turns take here, with the first group's `pause_every_turns`.
+    pub tau_spins: u32,
+    /// Nanoseconds that those spins take here, with the first group's `pause_every_spins`.
     pub tau_ns: f64,
-    /// Turns of the work loop per nanosecond; `None` when the scenario counts in loops.
+    /// Iterations of the work loop per nanosecond; `None` when the scenario counts in loops.
     pub loops_per_ns: Option<f64>,
 }
 
@@ -49,10 +49,10 @@ pub struct Cell {
 pub struct Sample {
     /// From 0.
     pub repetition: u32,
-    /// Length of the measured part. A thread finishes its last turn after it.
+    /// Length of the measured part. A thread finishes its last spin after it.
     pub window_ns: u64,
-    /// Whether each thread did a fixed number of turns instead of running for a time.
-    pub fixed_turns: bool,
+    /// Whether each thread did a fixed number of spins instead of running for a time.
+    pub fixed_spins: bool,
     /// Rate of the TSC.
     pub cycles_per_ns: f64,
     /// TSC cycles of a lock-unlock pair by one thread alone, the least of several batches; measured in the first repetition.
@@ -77,17 +77,17 @@ impl Sample {
         self.sum(|thread| thread.operations)
     }
 
-    /// Nanoseconds that a thread measured, its last turn included.
+    /// Nanoseconds that a thread measured, its last spin included.
     fn measured_ns(&self, thread: &unspin_guest_statistics) -> f64 {
         let cycles = thread.done_tsc.saturating_sub(thread.first_instruction_tsc);
         cycles as f64 / self.cycles_per_ns
     }
 
-    /// Acquisitions of all threads per second. With fixed turns by the time until the last thread had ended; else the
-    /// sum of the threads' own rates, so that a last turn that ends long after the others have stopped does not count
+    /// Acquisitions of all threads per second. With fixed spins by the time until the last thread had ended; else the
+    /// sum of the threads' own rates, so that a last spin that ends long after the others have stopped does not count
     /// as if all had run so long.
     pub fn operations_per_second(&self) -> f64 {
-        if self.fixed_turns {
+        if self.fixed_spins {
             return self.operations() as f64 * 1e9 / self.window_ns.max(1) as f64;
         }
         let rate = |thread: &unspin_guest_statistics| {
@@ -124,7 +124,7 @@ pub struct Figures {
     pub acquisitions: u64,
     /// That found the lock taken.
     pub waits: u64,
-    /// Waits of more than 2,048 turns: Nh + Nw.
+    /// Waits of more than 2,048 spins: Nh + Nw.
     pub stalls: u64,
     /// Of them while nobody held the lock: Nw.
     pub stalls_unheld: u64,
@@ -213,7 +213,7 @@ impl Cell {
     }
 
     /// Jain's index over the threads' acquisitions, each thread's summed over the samples that count. Threads have the same
-    /// numbers in all repetitions. A window that is short against the scheduler's turns looks less fair than it is.
+    /// numbers in all repetitions. A window that is short against the scheduler's spins looks less fair than it is.
     pub fn jain(&self, counts: impl Fn(&Sample) -> bool) -> Option<f64> {
         let mut shares = vec![0; self.threads as usize];
         for sample in self.samples.iter().filter(|sample| counts(sample)) {

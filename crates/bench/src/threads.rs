@@ -16,7 +16,7 @@ use unspin_scenario::{Length, LockSharing, Scenario};
 use crate::{
     affinity,
     baselines::Contender,
-    clock::{ClockSample, in_loops, loops_per_ns, tau_ns, tau_turns},
+    clock::{ClockSample, in_loops, loops_per_ns, tau_ns, tau_spins},
     error::Error,
     ffi::DriverOutcome,
     group::{Group, Phase, Work},
@@ -40,7 +40,7 @@ pub struct ThreadsOptions<'a> {
     pub slice_extension: bool,
     /// Threads tell the host's scheduler of their critical sections here.
     pub grants: Option<&'a dyn GrantPages>,
-    /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its turns.
+    /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its share.
     pub stretch: bool,
     /// Repetitions of each cell, 1 or more.
     pub repeat: u32,
@@ -102,8 +102,8 @@ pub fn run(
     Ok(ThreadsReport {
         cells,
         cpus: cpus.len(),
-        tau_turns: tau_turns(),
-        tau_ns: tau_ns(options.scenario.vms[0].pause_every_turns),
+        tau_spins: tau_spins(),
+        tau_ns: tau_ns(options.scenario.vms[0].pause_every_spins),
         loops_per_ns,
     })
 }
@@ -131,11 +131,11 @@ fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<
                     LockSharing::Shared(locks) => locks,
                     LockSharing::Private => 0,
                 },
-                turns: match scenario.length {
-                    Length::Turns(turns) => turns,
+                iterations: match scenario.length {
+                    Length::Iterations(iterations) => iterations,
                     Length::DurationNs(_) => 0,
                 },
-                pause_every_turns: vm.pause_every_turns,
+                pause_every_spins: vm.pause_every_spins,
                 seed: scenario.seed.wrapping_add(number as u64),
             };
             let group = Group::new(lock, threads, work.locks);
@@ -168,8 +168,8 @@ struct Run {
 
 fn stretch(options: &ThreadsOptions<'_>, members: &[Member], cpus: usize) -> u32 {
     let threads: u32 = members.iter().map(|member| member.threads).sum();
-    let turns = threads.div_ceil(cpus as u32);
-    if options.stretch { turns.max(1) } else { 1 }
+    let rounds = threads.div_ceil(cpus as u32);
+    if options.stretch { rounds.max(1) } else { 1 }
 }
 
 /// What one thread brings back.
@@ -197,7 +197,7 @@ fn sample(
     Ok(Sample {
         repetition: run.repetition,
         window_ns: window.as_nanos() as u64,
-        fixed_turns: matches!(options.scenario.length, Length::Turns(_)),
+        fixed_spins: matches!(options.scenario.length, Length::Iterations(_)),
         cycles_per_ns: clock.cycles_per_ns(ClockSample::now()),
         uncontended_cycles,
         acquire,
@@ -236,7 +236,7 @@ fn run_threads(
                     if let Some(pages) = options.grants {
                         take_page(pages, page_number).map_err(Error::Grants)?;
                     }
-                    Ok(member.group.turns(&member.work, phase, thread))
+                    Ok(member.group.run_iterations(&member.work, phase, thread))
                 };
                 let name = format!("group{number}/{thread}");
                 match thread::Builder::new().name(name).spawn_scoped(scope, body) {
@@ -249,7 +249,7 @@ fn run_threads(
         phase.measure();
         let measured = match options.scenario.length {
             Length::DurationNs(ns) => Duration::from_nanos(ns) * run.stretch,
-            Length::Turns(_) => Duration::MAX,
+            Length::Iterations(_) => Duration::MAX,
         };
         let end = match refused {
             None => wait_for(measured, &handles, options.interrupt),

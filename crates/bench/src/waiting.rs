@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `locks/platform_threads.h` by itself: how turns, PAUSEs and stalls are counted (rulings 8 and 10).
+//! Tests of `locks/platform_threads.h` by itself: how spins, PAUSEs and stalls are counted (rulings 8 and 10).
 
 use std::{
     ptr,
@@ -16,27 +16,27 @@ const NOT_STALLED: u32 = u32::MAX;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct PlatformThread {
-    turns: u64,
+    spins: u64,
     pauses: u64,
-    wait_turns: u64,
-    stall_turns: u64,
+    wait_spins: u64,
+    stall_spins: u64,
     holder: *const u32,
     holder_at_stall: u32,
-    pause_every_turns: u32,
-    turns_to_pause: u32,
+    pause_every_spins: u32,
+    spins_to_pause: u32,
 }
 const _: () = assert!(size_of::<PlatformThread>() == 56);
 
 unsafe extern "C" {
     fn driver_thread_state(state: *mut PlatformThread);
-    fn driver_thread_start(pause_every_turns: u32, stall_turns: u64);
+    fn driver_thread_start(pause_every_spins: u32, stall_spins: u64);
     fn driver_begin_wait(holder: *const u32);
-    fn driver_wait(word: *const u32, value: u32, turns: u32) -> u32;
+    fn driver_wait(word: *const u32, value: u32, spins: u32) -> u32;
 }
 
-fn start(pause_every_turns: u32, stall_turns: u64) {
+fn start(pause_every_spins: u32, stall_spins: u64) {
     // SAFETY: touches this thread's own state.
-    unsafe { driver_thread_start(pause_every_turns, stall_turns) }
+    unsafe { driver_thread_start(pause_every_spins, stall_spins) }
 }
 
 fn begin_wait(holder: Option<&'static AtomicU32>) {
@@ -45,21 +45,21 @@ fn begin_wait(holder: Option<&'static AtomicU32>) {
     unsafe { driver_begin_wait(holder) }
 }
 
-fn wait(word: &AtomicU32, value: u32, turns: u32) -> u32 {
+fn wait(word: &AtomicU32, value: u32, spins: u32) -> u32 {
     // SAFETY: the word outlives the call, and all access to it is atomic.
-    unsafe { driver_wait(word.as_ptr(), value, turns) }
+    unsafe { driver_wait(word.as_ptr(), value, spins) }
 }
 
 fn state() -> PlatformThread {
     let mut state = PlatformThread {
-        turns: 0,
+        spins: 0,
         pauses: 0,
-        wait_turns: 0,
-        stall_turns: 0,
+        wait_spins: 0,
+        stall_spins: 0,
         holder: ptr::null(),
         holder_at_stall: 0,
-        pause_every_turns: 0,
-        turns_to_pause: 0,
+        pause_every_spins: 0,
+        spins_to_pause: 0,
     };
     // SAFETY: fills the structure that is given.
     unsafe { driver_thread_state(&mut state) };
@@ -67,15 +67,15 @@ fn state() -> PlatformThread {
 }
 
 #[test]
-fn a_bounded_wait_takes_so_many_turns() {
+fn a_bounded_wait_takes_so_many_spins() {
     start(1, 2048);
     let word = AtomicU32::new(7);
-    for turns in [0, 1, 2, 1_000] {
+    for spins in [0, 1, 2, 1_000] {
         begin_wait(None);
-        assert_eq!(wait(&word, 7, turns), 7, "spent");
-        assert_eq!(state().wait_turns, u64::from(turns));
+        assert_eq!(wait(&word, 7, spins), 7, "spent");
+        assert_eq!(state().wait_spins, u64::from(spins));
     }
-    assert_eq!(state().turns, 1_003, "all waits since the start");
+    assert_eq!(state().spins, 1_003, "all waits since the start");
 }
 
 #[test]
@@ -83,14 +83,14 @@ fn a_changed_word_is_seen_at_the_first_look() {
     start(1, 2048);
     begin_wait(None);
     assert_eq!(wait(&AtomicU32::new(8), 7, FOREVER), 8);
-    assert_eq!((state().wait_turns, state().pauses), (1, 0));
-    // With no turns nothing is looked at.
+    assert_eq!((state().wait_spins, state().pauses), (1, 0));
+    // With no spins nothing is looked at.
     assert_eq!(wait(&AtomicU32::new(8), 7, 0), 7);
-    assert_eq!(state().wait_turns, 1);
+    assert_eq!(state().wait_spins, 1);
 }
 
 #[test]
-fn pause_comes_at_every_kth_turn_across_waits() {
+fn pause_comes_at_every_kth_spin_across_waits() {
     let word = AtomicU32::new(7);
     for (k, expected) in [(1, 100), (3, 33), (100, 1), (101, 0)] {
         start(k, 2048);
@@ -109,7 +109,7 @@ fn a_stall_is_a_wait_of_more_than_the_bound() {
     begin_wait(Some(&HOLDER));
     wait(&word, 7, 2_047);
     wait(&word, 7, 1);
-    assert_eq!(state().holder_at_stall, NOT_STALLED, "2,048 turns are none");
+    assert_eq!(state().holder_at_stall, NOT_STALLED, "2,048 spins are none");
     wait(&word, 7, 1);
     assert_eq!(state().holder_at_stall, 3, "the holder then");
     // Who holds the lock later does not matter.
@@ -134,12 +134,12 @@ fn a_wait_without_bound_ends_with_the_change() {
         let waiter = scope.spawn(|| {
             start(1, 2048);
             begin_wait(None);
-            (wait(&word, 7, FOREVER), state().wait_turns)
+            (wait(&word, 7, FOREVER), state().wait_spins)
         });
         thread::sleep(std::time::Duration::from_millis(30));
         word.store(9, Ordering::Release);
-        let (seen, turns) = waiter.join().expect("no panic");
+        let (seen, spins) = waiter.join().expect("no panic");
         assert_eq!(seen, 9);
-        assert!(turns >= 1, "it looked");
+        assert!(spins >= 1, "it looked");
     });
 }

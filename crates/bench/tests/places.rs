@@ -17,15 +17,15 @@ fn constant(loops: u32) -> unspin_distribution {
     }
 }
 
-/// Threads with these numbers, each for so many turns; what they saw must add up.
-fn meet(kind: LockKind, numbers: &[u32], turns: u32) {
+/// Threads with these numbers, each for so many iterations; what they saw must add up.
+fn meet(kind: LockKind, numbers: &[u32], iterations: u32) {
     let work = Work {
         user_work: constant(0),
         kernel_work: constant(0),
         hold: constant(2_000),
         locks: 1,
-        turns,
-        pause_every_turns: 1,
+        iterations,
+        pause_every_spins: 1,
         seed: 5,
     };
     let most = numbers.iter().max().expect("threads") + 1;

@@ -6,7 +6,7 @@ mod common;
 use common::{HEAD, TAIL, TAKEN, TAU, kind};
 use unspin_bench::script::{FOREVER, Request, World};
 
-const TAU_TURNS: u32 = 16_384;
+const TAU_SPINS: u32 = 16_384;
 
 fn world(programs: &[&str], words: &[(usize, u32)]) -> World {
     let mut world = World::new(kind("preemptable_ticket"), programs);
@@ -14,12 +14,12 @@ fn world(programs: &[&str], words: &[(usize, u32)]) -> World {
     world
 }
 
-/// Waits for the head to leave `value`, for so many turns.
-fn waits_for_head(world: &World, thread: usize, value: u32, turns: u32) {
+/// Waits for the head to leave `value`, for so many spins.
+fn waits_for_head(world: &World, thread: usize, value: u32, spins: u32) {
     let expected = Request::Wait {
         word: HEAD,
         value,
-        turns,
+        spins,
     };
     assert_eq!(world.pending(thread), expected, "thread {thread}");
 }
@@ -44,7 +44,7 @@ fn leave(world: &mut World, thread: usize) {
 fn tau_is_figure_3s_timeout_unit() {
     let mut world = world(&["L"], &[]);
     assert_eq!(world.words()[TAU], 1 << 14);
-    // Fast path, lines 10 and 11: a lock that nobody asks for is taken without a turn of waiting.
+    // Fast path, lines 10 and 11: a lock that nobody asks for is taken without a spin of waiting.
     let mut waits = 0;
     while world.pending(0) != Request::Done {
         waits += usize::from(matches!(world.pending(0), Request::Wait { .. }));
@@ -64,47 +64,47 @@ fn figure_1_step_by_step() {
     enter(&mut world, 0);
     for thread in 1..5 {
         world.run_to_wait(thread);
-        waits_for_head(&world, thread, 0, thread as u32 * TAU_TURNS);
+        waits_for_head(&world, thread, 0, thread as u32 * TAU_SPINS);
     }
-    // Some turns go by: they must not count once the head has moved.
+    // Some spins go by: they must not count once the head has moved.
     for thread in 2..5 {
         for _ in 0..1_000 {
             world.step(thread);
         }
-        waits_for_head(&world, thread, 0, thread as u32 * TAU_TURNS - 1_000);
+        waits_for_head(&world, thread, 0, thread as u32 * TAU_SPINS - 1_000);
     }
     // (b) N1 releases: every threshold is updated, in full.
     leave(&mut world, 0);
     assert_eq!(world.words()[TAKEN], 0, "available, and nobody takes it");
     for thread in 2..5 {
         world.step(thread);
-        waits_for_head(&world, thread, 1, (thread as u32 - 1) * TAU_TURNS);
+        waits_for_head(&world, thread, 1, (thread as u32 - 1) * TAU_SPINS);
     }
     // (c) After tau exactly, N3 times out and takes the lock before N2; N4 and N5 still wait.
-    for turn in 0..TAU_TURNS {
-        waits_for_head(&world, 2, 1, TAU_TURNS - turn);
+    for spin in 0..TAU_SPINS {
+        waits_for_head(&world, 2, 1, TAU_SPINS - spin);
         for thread in 2..5 {
             world.step(thread);
         }
     }
     enter(&mut world, 2);
-    waits_for_head(&world, 3, 1, TAU_TURNS);
-    waits_for_head(&world, 4, 1, 2 * TAU_TURNS);
+    waits_for_head(&world, 3, 1, TAU_SPINS);
+    waits_for_head(&world, 4, 1, 2 * TAU_SPINS);
     // (d) N3 releases: N4's threshold is updated again, and N2, passed meanwhile, gets the lock at once.
     leave(&mut world, 2);
     world.step(3);
-    waits_for_head(&world, 3, 2, TAU_TURNS);
-    let mut turns = 0;
+    waits_for_head(&world, 3, 2, TAU_SPINS);
+    let mut spins = 0;
     while world.pending(1) != Request::Enter(true) {
-        turns += usize::from(matches!(world.pending(1), Request::Wait { .. }));
+        spins += usize::from(matches!(world.pending(1), Request::Wait { .. }));
         assert!(
-            turns <= 1,
+            spins <= 1,
             "passed, and still it waits: {:?}",
             world.pending(1)
         );
         world.step(1);
     }
-    assert_eq!(turns, 1, "one look at the head, that has moved");
+    assert_eq!(spins, 1, "one look at the head, that has moved");
     world.step(1);
     leave(&mut world, 1);
     // Now N4 is called, then N5: as many grants as requests.
@@ -126,7 +126,7 @@ fn a_called_ticket_competes_without_waiting_for_a_time_out() {
         Request::Wait {
             word: HEAD,
             value: 0,
-            turns: TAU_TURNS
+            spins: TAU_SPINS
         }
     );
     assert_eq!(world.pending(1), Request::Exchange(TAKEN, 1));
@@ -145,7 +145,7 @@ fn a_timed_out_waiter_spins_on_the_lock_word_and_not_in_the_queue() {
         Request::Wait {
             word: TAKEN,
             value: 1,
-            turns: FOREVER
+            spins: FOREVER
         }
     );
     // The head's moves do not send it back.
@@ -156,7 +156,7 @@ fn a_timed_out_waiter_spins_on_the_lock_word_and_not_in_the_queue() {
         Request::Wait {
             word: TAKEN,
             value: 1,
-            turns: FOREVER
+            spins: FOREVER
         }
     );
 }
@@ -165,14 +165,14 @@ fn a_timed_out_waiter_spins_on_the_lock_word_and_not_in_the_queue() {
 fn the_countdown_restarts_however_late_the_head_moves() {
     let mut world = world(&["L"], &[(TAIL, 3)]);
     world.run_to_wait(0);
-    waits_for_head(&world, 0, 0, 3 * TAU_TURNS);
-    for _ in 0..3 * TAU_TURNS - 1 {
+    waits_for_head(&world, 0, 0, 3 * TAU_SPINS);
+    for _ in 0..3 * TAU_SPINS - 1 {
         world.step(0);
     }
     waits_for_head(&world, 0, 0, 1);
     world.set_word(HEAD, 1);
     world.step(0);
-    waits_for_head(&world, 0, 1, 2 * TAU_TURNS);
+    waits_for_head(&world, 0, 1, 2 * TAU_SPINS);
 }
 
 /// Ruling 9: 32-bit tickets. Sixteen bits would take each of these for a place that it is not.
@@ -185,13 +185,13 @@ fn position_counts_in_32_bits() {
             &world,
             0,
             0,
-            ahead.saturating_mul(TAU_TURNS).min(FOREVER - 1),
+            ahead.saturating_mul(TAU_SPINS).min(FOREVER - 1),
         );
     }
     for passed_by in [1, 0x7fff, 0x8000, 0xffff, 0x1_0000, 0x7fff_0000] {
         let mut world = world(&["L"], &[(TAIL, 1)]);
         world.run_to_wait(0);
-        waits_for_head(&world, 0, 0, TAU_TURNS);
+        waits_for_head(&world, 0, 0, TAU_SPINS);
         world.set_word(HEAD, 1 + passed_by);
         world.step(0);
         assert_eq!(
@@ -207,7 +207,7 @@ fn position_is_signed_across_the_wrap_around() {
     // Ticket 0 after the wrap, head still before it: two places away.
     let mut before = world(&["LL"], &[(TAIL, 0), (HEAD, u32::MAX - 1)]);
     before.run_to_wait(0);
-    waits_for_head(&before, 0, u32::MAX - 1, 2 * TAU_TURNS);
+    waits_for_head(&before, 0, u32::MAX - 1, 2 * TAU_SPINS);
     // Ticket 2^32 - 1, head already behind the wrap: passed.
     let mut passed = world(&["L"], &[(TAIL, u32::MAX), (HEAD, 1)]);
     assert_eq!(passed.run_to_wait(0), Request::Enter(true));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preemptable ticket lock in time: threads that advance by turns, some of them preempted, over thousands of
+//! The preemptable ticket lock in time: threads that advance by spins, some of them preempted, over thousands of
 //! seeds. The fairness that VEE'13 section 4.3 promises, as far as it holds (rulings 8, 11 and 12).
 
 mod common;
@@ -7,9 +7,9 @@ mod common;
 use common::{HEAD, Random, TAKEN, TAU, kind};
 use unspin_bench::script::{Request, World};
 
-/// Turns per place. Above hold time and bookkeeping together: "the above discussion only holds" then.
-const TAU_TURNS: u32 = 60;
-const HOLD_TURNS: u64 = 8;
+/// Spins per place. Above hold time and bookkeeping together: "the above discussion only holds" then.
+const TAU_SPINS: u32 = 60;
+const HOLD_LOOPS: u64 = 8;
 
 /// One request for the lock.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,12 +22,12 @@ struct Ask {
     passed_since_running: usize,
 }
 
-/// Threads that each make one step per turn, unless preempted.
+/// Threads that each make one step per spin, unless preempted.
 struct Timed {
     world: World,
     random: Random,
     running: Vec<bool>,
-    /// First turn at which a thread inside leaves.
+    /// First spin at which a thread inside leaves.
     leave_at: Vec<u64>,
     now: u64,
     /// Every request so far, by ticket.
@@ -42,7 +42,7 @@ impl Timed {
     fn new(threads: usize, acquisitions: usize, seed: u64) -> Timed {
         let program = "L".repeat(acquisitions);
         let mut world = World::new(kind("preemptable_ticket"), &vec![program.as_str(); threads]);
-        world.start(&[(TAU, TAU_TURNS)]);
+        world.start(&[(TAU, TAU_SPINS)]);
         Timed {
             world,
             random: Random(seed),
@@ -83,7 +83,7 @@ impl Timed {
     }
 
     /// Each running thread makes one step, in random order.
-    fn turn(&mut self) {
+    fn spin(&mut self) {
         let mut order: Vec<usize> = (0..self.threads()).collect();
         for i in (1..order.len()).rev() {
             order.swap(i, self.random.below(i + 1));
@@ -111,7 +111,7 @@ impl Timed {
             }
             Request::Wait {
                 word: HEAD,
-                turns: 1,
+                spins: 1,
                 ..
             } if spent => {
                 let ticket = self.open[thread].expect("it waits");
@@ -126,7 +126,7 @@ impl Timed {
         let ticket = self.open[thread].take().expect("it asked");
         self.check_priority(ticket);
         self.entries.push(ticket);
-        self.leave_at[thread] = self.now + 1 + self.random.below(HOLD_TURNS as usize) as u64;
+        self.leave_at[thread] = self.now + 1 + self.random.below(HOLD_LOOPS as usize) as u64;
         for other in self.open.iter().flatten() {
             self.asks[*other].passed_since_running += 1;
         }
@@ -148,11 +148,11 @@ impl Timed {
     }
 }
 
-/// Runs to the end; `meddle` may preempt and resume before each turn.
+/// Runs to the end; `meddle` may preempt and resume before each spin.
 fn run(mut timed: Timed, mut meddle: impl FnMut(&mut Timed)) -> Timed {
     while !timed.all_done() {
         meddle(&mut timed);
-        timed.turn();
+        timed.spin();
         assert!(timed.now < 2_000_000, "stuck: {:?}", timed.world.words());
     }
     let words = timed.world.words();
@@ -193,10 +193,10 @@ fn without_preemption_it_is_first_come_first_served() {
 fn preempt_waiters(timed: &mut Timed) {
     for thread in 0..timed.threads() {
         if !timed.running[thread] {
-            if timed.random.once_in(10 * TAU_TURNS as usize) {
+            if timed.random.once_in(10 * TAU_SPINS as usize) {
                 timed.resume(thread);
             }
-        } else if timed.waits(thread) && timed.random.once_in(TAU_TURNS as usize) {
+        } else if timed.waits(thread) && timed.random.once_in(TAU_SPINS as usize) {
             timed.preempt(thread);
         }
     }
@@ -236,7 +236,7 @@ fn a_waiter_that_runs_again_is_passed_by_fewer_than_there_are_vcpus() {
         let mut resumed_all = false;
         let timed = run(Timed::new(threads, 3, seed), |timed| {
             // Everybody is preempted as above for a while, then nobody any more.
-            if timed.now < 40 * u64::from(TAU_TURNS) {
+            if timed.now < 40 * u64::from(TAU_SPINS) {
                 preempt_waiters(timed);
             } else if !resumed_all {
                 resumed_all = true;

@@ -87,9 +87,9 @@ fn build(folder: &Path) -> PathBuf {
 }
 
 /// Runs one lock; a run that does not end fails after a minute.
-fn race(program: &Path, lock: &str, threads: u32, turns: u32) -> Output {
+fn race(program: &Path, lock: &str, threads: u32, spins: u32) -> Output {
     let mut child = Command::new(program)
-        .args([lock, &threads.to_string(), &turns.to_string()])
+        .args([lock, &threads.to_string(), &spins.to_string()])
         .env("TSAN_OPTIONS", format!("exitcode={RACE}"))
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
@@ -119,8 +119,8 @@ fn no_lock_races_and_no_lock_at_all_does() {
     );
     assert!(report.contains("ThreadSanitizer: data race"), "{report}");
     for kind in LockKind::all() {
-        for (threads, turns) in [(2, 400), (3, 60)] {
-            let output = race(&program, kind.name(), threads, turns);
+        for (threads, spins) in [(2, 400), (3, 60)] {
+            let output = race(&program, kind.name(), threads, spins);
             let said = String::from_utf8_lossy(&output.stdout);
             let report = String::from_utf8_lossy(&output.stderr);
             let name = kind.name();

@@ -44,7 +44,7 @@ fn run(text: &str, locks: &[LockKind], counts: &[u32]) -> Result<ThreadsReport, 
     threads::run(&options, |_, _| {})
 }
 
-/// Threads, turns of each, turns of the work loop inside. The last are often preempted inside.
+/// Threads, iterations of each, loops of the work loop inside. The last are often preempted inside.
 const MEETINGS: [(u32, u32, u32); 4] =
     [(2, 300, 0), (2, 300, 40), (3, 80, 3_000), (5, 40, 400_000)];
 
@@ -52,7 +52,7 @@ const MEETINGS: [(u32, u32, u32); 4] =
 #[test]
 fn lock_and_trylock_exclude_each_other() {
     let mut refused = 0;
-    for (seed, (count, turns, hold)) in MEETINGS.into_iter().enumerate() {
+    for (seed, (count, iterations, hold)) in MEETINGS.into_iter().enumerate() {
         for kind in LockKind::all() {
             let locks = 1 + seed as u32 % 2;
             let work = Work {
@@ -60,8 +60,8 @@ fn lock_and_trylock_exclude_each_other() {
                 kernel_work: constant(0),
                 hold: constant(hold),
                 locks,
-                turns,
-                pause_every_turns: 1 + seed as u32 % 2 * 9,
+                iterations,
+                pause_every_spins: 1 + seed as u32 % 2 * 9,
                 seed: seed as u64,
             };
             let mut group = Group::new(kind, count, locks);
@@ -88,7 +88,7 @@ fn lock_and_trylock_exclude_each_other() {
             for one in &seen {
                 assert_eq!(
                     one.locked + one.try_locked + one.try_refused,
-                    u64::from(turns),
+                    u64::from(iterations),
                     "{name} {seed}"
                 );
                 assert!(one.locked > 0, "{name} {seed}");
@@ -101,8 +101,8 @@ fn lock_and_trylock_exclude_each_other() {
     assert!(refused > 0, "no trylock ever met a taken lock: too tame");
 }
 
-const TURNS: &str = r#"
-    turns = 100
+const ITERATIONS: &str = r#"
+    iterations = 100
     seed = 7
     [[vm]]
     count = 2
@@ -114,11 +114,11 @@ const TURNS: &str = r#"
 "#;
 
 #[test]
-fn every_turn_is_counted_once() {
+fn every_iteration_is_counted_once() {
     let locks: Vec<_> = LockKind::all().collect();
-    let report = run(TURNS, &locks, &[1, 3]).expect("runs");
-    // Ruling 8: 16,384 turns; from 1 ns a turn without PAUSE to some hundred with a slow one.
-    assert_eq!(report.tau_turns, 1 << 14);
+    let report = run(ITERATIONS, &locks, &[1, 3]).expect("runs");
+    // Ruling 8: 16,384 spins; from 1 ns a spin without PAUSE to some hundred with a slow one.
+    assert_eq!(report.tau_spins, 1 << 14);
     assert!((1e4..1e7).contains(&report.tau_ns), "{}", report.tau_ns);
     assert_eq!(
         report.cells.len(),
@@ -155,10 +155,10 @@ fn every_turn_is_counted_once() {
                     one.lock_wait_cycles
                 );
                 assert!(
-                    one.spin_turns >= one.lock_waits
+                    one.spin_count >= one.lock_waits
                         && one.longest_wait_cycles <= one.lock_wait_cycles
                 );
-                assert!(one.pauses <= one.spin_turns && one.done_tsc > one.first_instruction_tsc);
+                assert!(one.pauses <= one.spin_count && one.done_tsc > one.first_instruction_tsc);
             }
         }
         if cell.threads == 2 {
@@ -169,7 +169,7 @@ fn every_turn_is_counted_once() {
 
 #[test]
 fn private_locks_never_wait() {
-    let text = TURNS.replace("locks = 2", "locks = \"private\"");
+    let text = ITERATIONS.replace("locks = 2", "locks = \"private\"");
     let report = run(&text, &[], &[]).expect("runs");
     let [cell] = &report.cells[..] else {
         panic!("one cell: the scenario's own")
@@ -181,7 +181,10 @@ fn private_locks_never_wait() {
 
 #[test]
 fn a_duration_is_kept_and_its_warm_up_left_out() {
-    let text = TURNS.replace("turns = 100", "duration = \"60ms\"\nwarm_up = \"20ms\"");
+    let text = ITERATIONS.replace(
+        "iterations = 100",
+        "duration = \"60ms\"\nwarm_up = \"20ms\"",
+    );
     let report = run(&text, &[], &[2]).expect("runs");
     for sample in &report.cells[0].samples {
         let window = Duration::from_nanos(sample.window_ns);
@@ -193,7 +196,7 @@ fn a_duration_is_kept_and_its_warm_up_left_out() {
 #[test]
 fn work_in_time_takes_that_time() {
     let text = r#"
-        turns = 300
+        iterations = 300
         [[vm]]
         vcpus = 1
         lock = "test_and_set"
@@ -221,11 +224,11 @@ fn work_in_time_takes_that_time() {
 fn what_threads_cannot_do_is_refused() {
     let refused =
         |text: &str, counts: &[u32]| run(text, &[], counts).expect_err("refused").to_string();
-    let shootdowns = format!("{TURNS}    shootdown_every_turns = 5\n");
-    assert!(refused(&shootdowns, &[]).contains("shootdown_every_turns"));
-    assert_eq!(refused(TURNS, &[0]), "a group has 1 to 64 threads");
-    assert_eq!(refused(TURNS, &[65]), "a group has 1 to 64 threads");
-    let cpus = TURNS.replace("[[vm]]", "[host]\ncpus = 4096\n[[vm]]");
+    let shootdowns = format!("{ITERATIONS}    shootdown_every_iterations = 5\n");
+    assert!(refused(&shootdowns, &[]).contains("shootdown_every_iterations"));
+    assert_eq!(refused(ITERATIONS, &[0]), "a group has 1 to 64 threads");
+    assert_eq!(refused(ITERATIONS, &[65]), "a group has 1 to 64 threads");
+    let cpus = ITERATIONS.replace("[[vm]]", "[host]\ncpus = 4096\n[[vm]]");
     assert!(
         refused(&cpus, &[]).contains("4096 CPUs"),
         "{}",
@@ -235,7 +238,7 @@ fn what_threads_cannot_do_is_refused() {
 
 #[test]
 fn an_interrupt_ends_the_run() {
-    let text = TURNS.replace("turns = 100", "duration = \"3600s\"");
+    let text = ITERATIONS.replace("iterations = 100", "duration = \"3600s\"");
     let scenario = scenario(&text);
     let interrupt = AtomicBool::new(true);
     let options = ThreadsOptions {

@@ -144,8 +144,8 @@ fn notes(
         scenario.hash()
     ));
     document.note(format!(
-        "tau of preemptable_ticket: {} turns = {:.1} us here",
-        report.tau_turns,
+        "tau of preemptable_ticket: {} spins = {:.1} us here",
+        report.tau_spins,
         report.tau_ns / 1e3
     ));
     document.note(format!("run_states: {}", run_states.said()));

@@ -45,7 +45,7 @@ pub fn run(arguments: &BenchVmArguments) -> Result<(), Failure> {
 /// The scenario that is varied.
 ///
 /// # Errors
-/// What the parser refuses; more than one group of VMs; a length in turns, which has no rate of CPU time.
+/// What the parser refuses; more than one group of VMs; a length in spins, which has no rate of CPU time.
 pub fn scenario(arguments: &BenchVmArguments) -> Result<Scenario, Failure> {
     let overrides = arguments.overrides.overrides()?;
     let scenario = match &arguments.file {
@@ -59,9 +59,9 @@ pub fn scenario(arguments: &BenchVmArguments) -> Result<Scenario, Failure> {
             scenario.vms.len()
         )));
     }
-    if matches!(scenario.length, Length::Turns(_)) {
+    if matches!(scenario.length, Length::Iterations(_)) {
         return Err(Failure::Usage(
-            "bench vm compares rates: give the scenario a duration, not turns".into(),
+            "bench vm compares rates: give the scenario a duration, not iterations".into(),
         ));
     }
     Ok(scenario)
@@ -148,12 +148,12 @@ fn neighbour(group: &Vm, count: u32) -> Vm {
         user_work: loops(NEIGHBOUR_LOOPS),
         kernel_work: loops(0),
         hold: loops(1),
-        shootdown_every_turns: 0,
-        wakeup_every_turns: 0,
+        shootdown_every_iterations: 0,
+        wakeup_every_iterations: 0,
         log_records: 0,
         pv_page: false,
         pv_page_memory: Default::default(),
-        help_after_turns: 0,
+        help_after_spins: 0,
         tasks_per_vcpu: 1,
         workload: Default::default(),
         reader_percent: 0,

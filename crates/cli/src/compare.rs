@@ -184,7 +184,7 @@ pub fn parse_shape(text: &str) -> Result<(u32, u32), String> {
 fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure> {
     let Length::DurationNs(ns) = scenario.length else {
         return Err(Failure::Usage(format!(
-            "{} ends after a number of turns, and compared VMs keep running: give --duration TIME",
+            "{} ends after a number of iterations, and compared VMs keep running: give --duration TIME",
             scenario.name
         )));
     };
@@ -303,12 +303,15 @@ mod tests {
 
     #[test]
     fn what_cannot_keep_running_is_refused() {
-        let turns = SCENARIO.replace("duration = \"1250ms\"\nwarm_up = \"250ms\"", "turns = 10");
-        let (_folder, ends) = arguments(&turns, &[]);
+        let iterations = SCENARIO.replace(
+            "duration = \"1250ms\"\nwarm_up = \"250ms\"",
+            "iterations = 10",
+        );
+        let (_folder, ends) = arguments(&iterations, &[]);
         assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
-        let (_folder, ends) = arguments(&turns, &["--window", "1s"]);
+        let (_folder, ends) = arguments(&iterations, &["--window", "1s"]);
         assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
-        let (_folder, goes) = arguments(&turns, &["--duration", "1s"]);
+        let (_folder, goes) = arguments(&iterations, &["--duration", "1s"]);
         assert_eq!(chosen(&goes).expect("one").len(), 1);
         let groups = format!("{SCENARIO}[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n");
         let (_folder, two) = arguments(&groups, &["--shape", "1x4"]);

@@ -18,7 +18,7 @@ use crate::{
 const TESTBED_COSTS: &str = include_str!("../../../scenarios/lab/testbed.costs.toml");
 
 /// The least that the lab runs.
-const ANY: &str = "turns = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
+const ANY: &str = "iterations = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
 
 /// A prediction hits within this ratio, either way: `lab conform` has the same.
 const HIT_RATIO: f64 = 1.5;

@@ -271,7 +271,8 @@ mod tests {
 
     #[test]
     fn the_ideal_is_one_vm_that_fits() {
-        let text = "turns = 1\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n";
+        let text =
+            "iterations = 1\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n";
         let scenario = Scenario::parse(text, "s.toml").expect("a scenario");
         let ideal = ideal_of(&scenario, 2);
         assert_eq!((ideal.vms[0].count, ideal.vms[0].vcpus), (1, 2));

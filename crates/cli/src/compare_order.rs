@@ -140,7 +140,7 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies,
         }
         columns.reverse();
     }
-    // Guests finish their turns under the host's own scheduler; a convoy under `none` would take long.
+    // Guests finish their iterations under the host's own scheduler; a convoy under `none` would take long.
     steer(steps, &mut now, Steered::Not, policies);
     steps.push(if explain { Step::Explain } else { Step::Stop });
 }

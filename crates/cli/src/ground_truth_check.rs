@@ -127,7 +127,7 @@ fn judge(
 ) -> anyhow::Result<(Evaluation, u64)> {
     if !vm.complete {
         bail!(
-            "{}: its log is not whole, so the holder of a lock is not always known; set log_records higher, log_minimum_turns to 0, or run shorter",
+            "{}: its log is not whole, so the holder of a lock is not always known; set log_records higher, log_minimum_spins to 0, or run shorter",
             vm.name
         );
     }

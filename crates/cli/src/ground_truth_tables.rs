@@ -67,7 +67,7 @@ const GROUND_TRUTH: &[Column] = &[
 pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {
     let mut table = Table::new(
         "table1",
-        "VEE'13 Table 1, as the guest counts: waits of more than 2,048 turns, and whether anybody held the lock then",
+        "VEE'13 Table 1, as the guest counts: waits of more than 2,048 spins, and whether anybody held the lock then",
         TABLE_1,
     );
     let mut truths = Table::new(

@@ -46,7 +46,7 @@ fn of_vm(run: &Run, vm: &VmReport) -> Option<GuestLogVm> {
         name: vm.name.clone(),
         lock: group.lock.name().to_owned(),
         vcpus: vm.vcpus.len() as u16,
-        complete: group.log_minimum_turns == 0 && !dropped,
+        complete: group.log_minimum_spins == 0 && !dropped,
         refused,
         waits,
     })

@@ -88,7 +88,7 @@ fn loops(threads: &ThreadCosts, guest: Option<&Guest>) -> Vec<Figure> {
     let (work, wait, pause) = match guest {
         None => (
             &threads.work_loop_ns,
-            &threads.wait_turn_ns,
+            &threads.wait_spin_ns,
             threads.pause_ns.clone(),
         ),
         Some(Guest { times, .. }) => (
@@ -100,7 +100,7 @@ fn loops(threads: &ThreadCosts, guest: Option<&Guest>) -> Vec<Figure> {
     vec![
         Figure::new("work_loop_ps", scaled(work, 1_000.0), "the work loop"),
         Figure::new(
-            "wait_turn_ps",
+            "wait_spin_ps",
             scaled(wait, 1_000.0),
             "a wait without PAUSE for a word that stays",
         ),
@@ -332,7 +332,7 @@ mod tests {
         let figures = figures(&threads, Some(&guest));
         for (cost, expected) in [
             ("work_loop_ps", 800),
-            ("wait_turn_ps", 2_000),
+            ("wait_spin_ps", 2_000),
             ("pause_ps", 10_000),
             ("exit_ns", 400),
             ("entry_ns", 400),

@@ -9,7 +9,7 @@ use unspin_vmm::calibration::{CalibrationVm, Program};
 
 use crate::failure::Failure;
 
-/// Turns of a loop, of a try: 0.1 to 1 ms.
+/// Spins of a loop, of a try: 0.1 to 1 ms.
 const LOOPS: u32 = 50_000;
 /// Exits of a try: 20 us on hardware, a millisecond emulated, so that few tries meet a tick.
 const EXITS: u32 = 20;
@@ -21,15 +21,15 @@ const PAIR_EXITS: u64 = 800;
 const LOOKS: u32 = 500_000;
 /// Calls of KVM_RUN that return at once.
 const LOADS: u32 = 100;
-/// No PAUSE in so few turns.
+/// No PAUSE in so few spins.
 const SELDOM: u32 = 65_536;
 
 /// Times in ns, one entry for each try; empty: not to be had here.
 #[derive(Clone, Debug, Default)]
 pub struct GuestTimes {
-    /// A turn of the work loop.
+    /// A spin of the work loop.
     pub work: Vec<f64>,
-    /// A turn of the waiting loop, without and with PAUSE that does not exit.
+    /// A spin of the waiting loop, without and with PAUSE that does not exit.
     pub wait: Vec<f64>,
     /// See `wait`.
     pub wait_and_pause: Vec<f64>,
@@ -137,12 +137,12 @@ impl Meter {
         Ok(samples)
     }
 
-    /// What a pause-loop exit takes beyond the turns between two.
+    /// What a pause-loop exit takes beyond the spins between two.
     fn pause_exits(&self, vm: &mut CalibrationVm, turn_ns: f64) -> Result<Vec<f64>, Failure> {
-        let Some((turns, per_exit)) = turns_of(vm, PAUSE_EXITS) else {
+        let Some((spins, per_exit)) = turns_of(vm, PAUSE_EXITS) else {
             return Ok(Vec::new());
         };
-        let each = self.each(vm, Program::Wait, turns)?;
+        let each = self.each(vm, Program::Wait, spins)?;
         let beyond = |ns: f64| ((ns - turn_ns) * per_exit as f64).max(0.0);
         Ok(each.into_iter().map(beyond).collect())
     }
@@ -154,7 +154,7 @@ impl Meter {
         cpu: usize,
         turn_ns: f64,
     ) -> Result<(Vec<f64>, Vec<f64>), Failure> {
-        let Some((turns, per_exit)) = turns_of(vm, PAIR_EXITS) else {
+        let Some((spins, per_exit)) = turns_of(vm, PAIR_EXITS) else {
             return Ok(Default::default());
         };
         thread_local!(static BEFORE: Cell<u64> = const { Cell::new(0) });
@@ -167,14 +167,14 @@ impl Meter {
             };
             let after = || switches_of_this_thread() - BEFORE.get();
             let both = vm
-                .together(2, Program::Wait, turns, prepare, after)
+                .together(2, Program::Wait, spins, prepare, after)
                 .map_err(failed)?;
             let longest_ns = both
                 .iter()
                 .map(|(took, _)| self.ns(took.cycles))
                 .fold(0.0, f64::max);
             let switched: u64 = both.iter().map(|(_, switched)| switched).sum();
-            let exits = 2 * u64::from(turns) / per_exit;
+            let exits = 2 * u64::from(spins) / per_exit;
             times.push(longest_ns / exits as f64 - turn_ns * per_exit as f64);
             switches.push(switched as f64 / exits as f64);
         }
@@ -182,7 +182,7 @@ impl Meter {
     }
 }
 
-/// Turns with so many pause-loop exits, and PAUSEs for each; `None` where nobody knows.
+/// Spins with so many pause-loop exits, and PAUSEs for each; `None` where nobody knows.
 fn turns_of(vm: &CalibrationVm, exits: u64) -> Option<(u32, u64)> {
     let per_exit = vm.pauses_per_exit()?;
     Some((u32::try_from(exits * per_exit).ok()?, per_exit))

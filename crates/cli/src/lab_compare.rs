@@ -161,8 +161,8 @@ pub fn ideal(stock: &Scenario, cpus: u32) -> Option<Scenario> {
     }
     if cpus == 1 {
         // Nobody is there to be called.
-        ideal.vms[0].shootdown_every_turns = 0;
-        ideal.vms[0].wakeup_every_turns = 0;
+        ideal.vms[0].shootdown_every_iterations = 0;
+        ideal.vms[0].wakeup_every_iterations = 0;
     }
     Some(ideal)
 }

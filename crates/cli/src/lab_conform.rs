@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     fn predicted(lock: &str, policy: &str, measured: f64, seeds: &[f64]) -> Predicted {
-        let text = "turns = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
+        let text = "iterations = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
         let cell = Measured {
             group: "g".into(),
             lock: lock.into(),

@@ -48,7 +48,7 @@ struct Left {
     preempted: bool,
 }
 
-/// Turns trace_events into events; whoever it hands them to gets them in order of time.
+/// Slices trace_events into events; whoever it hands them to gets them in order of time.
 pub struct HostEvents<F> {
     tasks: Vec<Seen>,
     left: Vec<Option<Left>>,

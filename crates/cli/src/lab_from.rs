@@ -18,7 +18,7 @@ use crate::{
 
 /// Longest scenario that is made of a recording, ns: what is longer repeats itself.
 const DURATION_MAX_NS: u64 = 10_000_000_000;
-/// Least: a few turns of anything.
+/// Least: a few slices of anything.
 const DURATION_MIN_NS: u64 = 10_000_000;
 
 /// Reads the recording and prints the scenario.
@@ -101,9 +101,9 @@ fn scenario(recorded: &Recorded, seen: &Seen) -> Result<String, Failure> {
 /// What holds of every scenario that is made so.
 const ASSUMED: [&str; 6] = [
     "Seen: VMs, vCPUs, pCPUs, the window, how long vCPUs ran and spun.",
-    "Assumed: every wait that the host saw is a wait for one ticket lock per VM (locks cannot be seen), each turn has one",
+    "Assumed: every wait that the host saw is a wait for one ticket lock per VM (locks cannot be seen), each slice has one",
     "such wait, and waits are of the length that a queue of all vCPUs makes: hold = (work + median wait) / vCPUs.",
-    "Waits shorter than the window do not exit and are not seen: turns are fewer and longer here than they were.",
+    "Waits shorter than the window do not exit and are not seen: slices are fewer and longer here than they were.",
     "Distributions are exponential of the mean. Not there: sleeping vCPUs, I/O, interrupts other than ticks.",
     "Costs are the lab's defaults: set lab.costs to those of the machine.",
 ];

@@ -15,7 +15,7 @@ pub struct Seen {
     pub problems: Vec<String>,
     cpus: BTreeSet<u16>,
     survey: Survey,
-    /// CPU time of threads of no VM on pCPUs between vCPUs' turns, ns.
+    /// CPU time of threads of no VM on pCPUs between vCPUs' slices, ns.
     others_ns: u64,
 }
 

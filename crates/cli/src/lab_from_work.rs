@@ -3,12 +3,12 @@
 
 use crate::lab_from_seen::VmSeen;
 
-/// Work of a turn when nothing was seen of turns: any will do where nobody waits.
+/// Work of a slice when nothing was seen of slices: any will do where nobody waits.
 const UNKNOWN_WORK_NS: u64 = 100_000;
 /// See [`UNKNOWN_WORK_NS`].
 const UNKNOWN_HOLD_NS: u64 = 1_000;
 
-/// Work of a turn.
+/// Work of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Work {
     /// In user mode, ns.
@@ -23,8 +23,8 @@ pub struct Work {
     pub why: String,
 }
 
-/// A turn has a wait: useful time T = (running - spinning - handling) / waits. Of N vCPUs in line for one lock each turn takes
-/// N holds, which is the turn's useful time and its wait: hold = (T + wait) / N, at most T. The median stands for the
+/// A slice has a wait: useful time T = (running - spinning - handling) / waits. Of N vCPUs in line for one lock each slice takes
+/// N holds, which is the slice's useful time and its wait: hold = (T + wait) / N, at most T. The median stands for the
 /// wait: the mean is that of waits for who was off his pCPU.
 pub fn estimate(vm: &VmSeen) -> Work {
     let Some(median_wait_ns) = vm.median_wait_ns.filter(|_| vm.waits > 0 && vm.vcpus > 1) else {
@@ -33,7 +33,7 @@ pub fn estimate(vm: &VmSeen) -> Work {
             kernel_ns: 0,
             hold_ns: UNKNOWN_HOLD_NS,
             private: true,
-            why: "No wait of it was seen: private locks, and turns of any length (100 us is a guess).".to_owned(),
+            why: "No wait of it was seen: private locks, and slices of any length (100 us is a guess).".to_owned(),
         };
     };
     let useful_ns = vm
@@ -71,7 +71,7 @@ pub fn estimate(vm: &VmSeen) -> Work {
         hold_ns,
         private: false,
         why: format!(
-            "A turn has {turn_ns} ns of work; the median wait is about {median_wait_ns} ns; {split}."
+            "A slice has {turn_ns} ns of work; the median wait is about {median_wait_ns} ns; {split}."
         ),
     }
 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     fn vm() -> VmSeen {
-        // Four vCPUs, 1,000 turns of 10 us of work, median wait 6 us: hold = (10 + 6) / 4 us.
+        // Four vCPUs, 1,000 slices of 10 us of work, median wait 6 us: hold = (10 + 6) / 4 us.
         VmSeen {
             vcpus: 4,
             running_ns: 40_000_000,
@@ -111,7 +111,7 @@ mod tests {
             preempted_kernel: 90,
             ..vm()
         };
-        // A tenth of 40 ms over 1,000 turns is 4 us.
+        // A tenth of 40 ms over 1,000 slices is 4 us.
         let work = estimate(&seen);
         assert_eq!((work.user_ns, work.kernel_ns), (4_000, 2_000));
     }

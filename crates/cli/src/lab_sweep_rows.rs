@@ -46,7 +46,7 @@ const SUMS: [(&str, Sum); 30] = [
     ("host_ns", |counts| counts.statistics.host_ns),
     ("spin_host_ns", |counts| counts.statistics.spin_host_ns),
     ("waits_ended", |counts| counts.statistics.waits_ended),
-    ("waited_turns", |counts| counts.statistics.waited_turns),
+    ("waited_spins", |counts| counts.statistics.waited_spins),
     ("wait_host_ns", |counts| counts.statistics.wait_host_ns),
     ("running_ns", |counts| counts.times.running_ns),
     ("runnable_ns", |counts| counts.times.runnable_ns),

@@ -52,7 +52,7 @@ const VM: &[Column] = &[
     Column::json_only("helped", Unit::Count),
     Column::json_only("boundaries_critical", Unit::Count),
     Column::json_only("waits_ended", Unit::Count),
-    Column::json_only("waited_turns", Unit::Count),
+    Column::json_only("waited_spins", Unit::Count),
     Column::json_only("wait_host_ns", Unit::Nanoseconds),
 ];
 const VCPU: &[Column] = &[
@@ -223,7 +223,7 @@ fn of_vms(scenario: &Scenario, ran: &Ran) -> Table {
             all(|counts| counts.statistics.helped),
             all(|counts| counts.statistics.boundaries_critical),
             all(|counts| counts.statistics.waits_ended),
-            all(|counts| counts.statistics.waited_turns),
+            all(|counts| counts.statistics.waited_spins),
             all(|counts| counts.statistics.wait_host_ns),
         ]);
         table.push(row);

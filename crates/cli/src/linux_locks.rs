@@ -108,10 +108,10 @@ fn measure(
     let (programs, ours) = match cell.lock {
         GuestLock::Stock => (programs.clone(), None),
         GuestLock::Ours(lock) => {
-            let (help_after_turns, marks) = (0, Marks::Off);
+            let (help_after_spins, marks) = (0, Marks::Off);
             let ours = Ours {
                 lock,
-                help_after_turns,
+                help_after_spins,
                 marks,
             };
             (programs.with_our_kernel()?, Some(ours))

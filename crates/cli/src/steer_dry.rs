@@ -57,7 +57,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let mut log = log.map(DecisionFile::create).transpose()?;
     let dry_run = DryRun::attach(&options).map_err(anyhow::Error::from)?;
     eprintln!(
-        "unspin: dry run of policy {chosen}: nothing is attached to the scheduler; a turn counts as {} us",
+        "unspin: dry run of policy {chosen}: nothing is attached to the scheduler; a slice counts as {} us",
         dry_run.slice_ns() as f64 / 1e3
     );
     wait.start(&arguments.command)?;

@@ -135,7 +135,7 @@ fn title_and_unit(bound: WindowBound) -> (&'static str, &'static str) {
         ),
         WindowBound::Threshold => (
             "threshold",
-            "Guests' spin thresholds in turns, by epochs of 1,000 waits that ended in a halt, a yield or a call for help",
+            "Guests' spin thresholds in spins, by epochs of 1,000 waits that ended in a halt, a yield or a call for help",
         ),
     }
 }

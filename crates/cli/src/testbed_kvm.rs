@@ -90,7 +90,7 @@ mod tests {
 
     fn host(text: &str) -> Host {
         let text = format!(
-            "turns = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
+            "iterations = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
         );
         Scenario::parse(&text, "s").expect("valid").host
     }

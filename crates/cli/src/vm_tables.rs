@@ -61,7 +61,7 @@ const VCPU: &[Column] = &[
 /// Behind those of `host_columns::SCHEDULING`.
 const VCPU_MORE: &[Column] = &[
     Column::json_only("operations", Unit::Count),
-    Column::json_only("spin_turns", Unit::Count),
+    Column::json_only("spin_count", Unit::Count),
     Column::json_only("stalls", Unit::Count),
     Column::json_only("stalls_unheld", Unit::Count),
     Column::json_only("shootdowns", Unit::Count),
@@ -250,7 +250,7 @@ fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell
         longest_ns.into(),
         whole.pauses.into(),
         whole.operations.into(),
-        whole.spin_turns.into(),
+        whole.spin_count.into(),
         whole.stalls.into(),
         whole.stalls_unheld.into(),
         whole.shootdowns.into(),

@@ -52,9 +52,9 @@ fn other_scenarios_that_cannot_be() {
         2,
         &["unknown key `vcpu` in [[vm]]", "did you mean `vcpus`?"],
     );
-    run_with("turns = 100", "duration = \"0s\"")
+    run_with("iterations = 100", "duration = \"0s\"")
         .refused(2, &["`duration` cannot be 0s", "from 1ns"]);
-    run_with("turns = 100", "duration = 5").refused(2, &["`duration` cannot be 5", "\"2s\""]);
+    run_with("iterations = 100", "duration = 5").refused(2, &["`duration` cannot be 5", "\"2s\""]);
     run_with("\"300 loops\"", "\"300\"").refused(2, &["`300` has no unit"]);
     unspin(&["vm", "run", "/nonexistent/s.toml"]).refused(
         2,
@@ -103,7 +103,7 @@ fn wrong_command_lines() {
     unspin(&["bench", "vm", "--vms", "0"]).refused(2, &["--vms"]);
     unspin(&["bench", "vm", "--vcpus", "65"]).refused(2, &["--vcpus"]);
     unspin(&["bench", "vm", "--hold", "fast"]).refused(2, &["--hold"]);
-    unspin(&["bench", "vm", "--set", "turns=5"]).refused(2, &["duration, not turns"]);
+    unspin(&["bench", "vm", "--set", "iterations=5"]).refused(2, &["duration, not iterations"]);
     unspin(&["bench", "ecs", "--threads", "65"]).refused(2, &["65"]);
     let folder = folder(SCENARIO);
     let off = ["--events", "/dev/null", "--observe", "off"];

@@ -88,7 +88,7 @@ fn every_scheduler_and_policy_runs() {
         "lab.window_control=off",
         "lab.ecs=paper",
         "lab.guest_tasks=3",
-        "lab.page_fault_every_turns=20",
+        "lab.page_fault_every_iterations=20",
         "lab.pv_tlb_flush=true",
         "lab.costs.switch_ns=5000",
     ] {
@@ -182,7 +182,7 @@ fn a_model_that_cannot_go_on_ends_with_a_diagnosis() {
         "run",
         &file,
         "--set",
-        "turns=10",
+        "iterations=10",
         "--set",
         "lab.costs.switch_ns=1000000000",
     ];

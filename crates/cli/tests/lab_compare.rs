@@ -84,7 +84,7 @@ fn own(answer: &str) -> String {
         )
     });
     format!(
-        "#include <unspin/policy/contract.h>\n{}UNSPIN_PURE void mine_on_turn(const struct unspin_facts *facts, struct \
+        "#include <unspin/policy/contract.h>\n{}UNSPIN_PURE void mine_on_slice_start(const struct unspin_facts *facts, struct \
          unspin_policy_state *state)\n{{\n}}\n",
         functions.concat()
     )

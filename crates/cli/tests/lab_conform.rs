@@ -117,7 +117,7 @@ fn this_machine_is_calibrated_and_the_lab_takes_what_was_written() {
     );
     for cost in [
         "work_loop_ps",
-        "wait_turn_ps",
+        "wait_spin_ps",
         "tsc_mhz",
         "switch_ns",
         "line_hit_ns",

@@ -15,13 +15,13 @@ use unspin_events::{
 };
 use unspin_recording::{Ended, Options, Recording};
 
-/// Two vCPUs that take turns of a millisecond on one pCPU: 100 us of work, then waits of one window of 10 us, again and again.
+/// Two vCPUs that take slices of a millisecond on one pCPU: 100 us of work, then waits of one window of 10 us, again and again.
 fn recording(folder: &Path) {
     let mut events = Vec::new();
     let mut time_ns = 1_000_000;
-    for turn in 0..100u64 {
-        let vcpu = (turn % 2) as u16;
-        let thread = 100 + turn as u32 % 2;
+    for slice in 0..100u64 {
+        let vcpu = (slice % 2) as u16;
+        let thread = 100 + slice as u32 % 2;
         let at = |time_ns, what| Event {
             time_ns,
             vm: Some(0),
@@ -30,7 +30,7 @@ fn recording(folder: &Path) {
             cpu: 3,
             what,
         };
-        let previous_thread = 101 - turn as u32 % 2;
+        let previous_thread = 101 - slice as u32 % 2;
         let in_ = What::SwitchIn {
             previous_thread,
             previous_vm: Some(0),

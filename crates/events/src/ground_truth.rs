@@ -2,7 +2,7 @@
 //! Ground truth: why a vCPU stalled, from the guest's log of waits and the host's switch trace together.
 //!
 //! The guest knows who held which lock and who waited; the host knows who had a pCPU. Only both know that a holder was
-//! preempted (LHP), or the waiter whose turn it was (LWP). Ruling 10: a stall is a wait of more than 2,048 turns; LWP if
+//! preempted (LHP), or the waiter whose turn it was (LWP). Ruling 10: a stall is a wait of more than 2,048 spins; LWP if
 //! nobody holds the lock at that moment, LHP otherwise: that is what a guest can tell by itself ([`Table1`]), and it
 //! takes a holder who is merely slow for a preempted one.
 
@@ -105,8 +105,8 @@ impl LockStalls {
     }
 }
 
-/// Joins the waits of one VM with its switch trace. `clock` turns the guest's TSC values into the trace's time. The waits
-/// may come in any order; "the waiter that got it next" needs a log without gaps (`log_minimum_turns = 0`).
+/// Joins the waits of one VM with its switch trace. `clock` spins the guest's TSC values into the trace's time. The waits
+/// may come in any order; "the waiter that got it next" needs a log without gaps (`log_minimum_spins = 0`).
 pub fn join(waits: &[GuestWait], clock: &TscClock, trace: &SwitchTrace) -> GroundTruth {
     let index = Index::new(waits);
     let mut ground_truth = GroundTruth {

@@ -19,7 +19,7 @@ pub enum WaitKind {
     Answer,
 }
 
-/// The moment at which a wait had lasted more than the guest's `stall_turns`.
+/// The moment at which a wait had lasted more than the guest's `stall_spins`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stall {
     /// When, TSC cycles.
@@ -49,8 +49,8 @@ pub struct GuestWait {
     pub released_tsc: Option<u64>,
     /// Shootdown: receivers, one bit per vCPU; answer: the one that asked.
     pub targets: u64,
-    /// Turns of the waiting loop; 0: nothing to wait for.
-    pub turns: u32,
+    /// Spins of the waiting loop; 0: nothing to wait for.
+    pub spins: u32,
     /// When it became a stall, if it did.
     pub stall: Option<Stall>,
 }
@@ -127,7 +127,7 @@ impl GuestWait {
             } else {
                 raw.targets
             },
-            turns: raw.turns,
+            spins: raw.spins,
             stall,
         })
     }

@@ -191,7 +191,7 @@ proptest! {
         let waits: Vec<GuestWait> = records.iter().zip(times).filter_map(|(bytes, times)| {
             let raw = abi::unspin_guest_wait {
                 begin_tsc: times[0], end_tsc: times[1], released_tsc: times[2], stall_tsc: times[3], targets: times[4],
-                turns: u32::from(bytes[0]), lock: u16::from(bytes[1]), kind: bytes[2] % 5, holder_at_stall: bytes[3],
+                spins: u32::from(bytes[0]), lock: u16::from(bytes[1]), kind: bytes[2] % 5, holder_at_stall: bytes[3],
                 preempted_at_stall: times[0], waiting_at_stall: times[1],
             };
             GuestWait::from_abi(vcpu, vcpus, &raw).ok()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* guest.c - the simulated guest's tasks: the turns of guest/turn.c, with the locks of locks/ and the draws of work.h. */
+/* guest.c - the simulated guest's tasks: the iterations of guest/iteration.c, with the locks of locks/ and the draws of work.h. */
 #include "lab.h"
 
 #include "../../../locks/all.h"
@@ -9,7 +9,7 @@
 
 #define LINE_BYTES 64u
 
-_Static_assert(UNSPIN_LAB_TAU_TURNS == PREEMPTABLE_TICKET_TAU_TURNS && UNSPIN_LAB_TAU_FOREVER == PLATFORM_FOREVER,
+_Static_assert(UNSPIN_LAB_TAU_SPINS == PREEMPTABLE_TICKET_TAU_SPINS && UNSPIN_LAB_TAU_FOREVER == PLATFORM_FOREVER,
 	       "tau.h differs from locks/");
 
 /* Bytes of a lock of that kind: whole lines, since `union any_lock` has room for the largest. */
@@ -33,15 +33,15 @@ static union any_lock *lock_at(unsigned char *memory, unspin_u32 lock_kind, unsp
 	return (union any_lock *)(memory + lock * lock_stride(lock_kind));
 }
 
-void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns)
+void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_spins)
 {
 	for (unspin_u32 i = 0; i < locks; i++) {
 		union any_lock *lock = lock_at(memory, lock_kind, i);
 
 		if (lock_kind == UNSPIN_LOCK_preemptable_ticket)
-			preemptable_ticket_init_tau(&lock->preemptable_ticket, tau_turns);
+			preemptable_ticket_init_tau(&lock->preemptable_ticket, tau_spins);
 		else if (lock_kind == UNSPIN_LOCK_paravirtual_preemptable_ticket)
-			paravirtual_preemptable_ticket_init_tau(&lock->paravirtual_preemptable_ticket, tau_turns);
+			paravirtual_preemptable_ticket_init_tau(&lock->paravirtual_preemptable_ticket, tau_spins);
 		else
 			lock_operations[lock_kind].init(lock);
 	}
@@ -89,34 +89,34 @@ static void pass_token(void)
 		ask(UNSPIN_LAB_HALT, 0, 0);
 }
 
-/* Whether the n-th turn has come; a period of 0 never does. */
-static _Bool due(unspin_u32 *turns_left, unspin_u32 every_turns)
+/* Whether the n-th iteration has come; a period of 0 never does. */
+static _Bool due(unspin_u32 *iterations_left, unspin_u32 every_iterations)
 {
-	if (every_turns == 0 || --*turns_left != 0)
+	if (every_iterations == 0 || --*iterations_left != 0)
 		return 0;
-	*turns_left = every_turns;
+	*iterations_left = every_iterations;
 	return 1;
 }
 
 void unspin_lab_run(struct unspin_lab_task *task)
 {
 	const struct lock_operations operations = lock_operations[task->lock_kind];
-	unspin_u32 until_shootdown = task->shootdown_every_turns, until_wakeup = task->wakeup_every_turns;
+	unspin_u32 until_shootdown = task->shootdown_every_iterations, until_wakeup = task->wakeup_every_iterations;
 
-	for (unspin_u32 turn = 0; task->turns == 0 || turn < task->turns; turn++) {
-		struct turn_draw draw =
-			turn_draw(&task->random, task->user_work, task->kernel_work, task->hold, task->locks);
+	for (unspin_u32 i = 0; task->iterations == 0 || i < task->iterations; i++) {
+		struct iteration_draw draw =
+			iteration_draw(&task->random, task->user_work, task->kernel_work, task->hold, task->locks);
 
 		if (draw.user_loops)
 			ask(UNSPIN_LAB_USER, draw.user_loops, 0);
 		if (draw.kernel_loops)
 			ask(UNSPIN_LAB_KERNEL, draw.kernel_loops, 0);
 		lock_and_hold(task, &operations, task->locks ? draw.lock : task->number, draw.hold_loops);
-		if (due(&until_shootdown, task->shootdown_every_turns))
+		if (due(&until_shootdown, task->shootdown_every_iterations))
 			shootdown(task);
-		if (due(&until_wakeup, task->wakeup_every_turns))
+		if (due(&until_wakeup, task->wakeup_every_iterations))
 			pass_token();
-		ask(UNSPIN_LAB_TURNED, 0, 0);
+		ask(UNSPIN_LAB_ITERATED, 0, 0);
 	}
 	for (;;)
 		ask(UNSPIN_LAB_DONE, 0, 0);

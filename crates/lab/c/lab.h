@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * lab.h - what a simulated guest and the world agree on: a guest task is a coroutine that runs the turns of guest/turn.c
+ * lab.h - what a simulated guest and the world agree on: a guest task is a coroutine that runs the iterations of guest/iteration.c
  * with the locks of locks/; each thing that takes time, or that others can see, is a request to the world.
  */
 #ifndef UNSPIN_LAB_H
@@ -17,18 +17,18 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_EXCHANGE = 3,	 /* first: value */
 	UNSPIN_LAB_FETCH_ADD = 4,	 /* first: addend */
 	UNSPIN_LAB_COMPARE_EXCHANGE = 5, /* first: expected, second: desired */
-	UNSPIN_LAB_WAIT_WHILE = 6,	 /* first: value, second: turns */
-	UNSPIN_LAB_WAIT_UNTIL = 7,	 /* first: value, second: turns; returns what it held last */
+	UNSPIN_LAB_WAIT_WHILE = 6,	 /* first: value, second: spins */
+	UNSPIN_LAB_WAIT_UNTIL = 7,	 /* first: value, second: spins; returns what it held last */
 	/* Of the task; word is 0. */
-	UNSPIN_LAB_USER = 8,	/* first: loops at CPL 3 */
-	UNSPIN_LAB_KERNEL = 9,	/* first: loops at CPL 0 */
-	UNSPIN_LAB_HOLD = 10,	/* first: loops at CPL 0 with the lock, which is held from now on; second: which lock */
-	UNSPIN_LAB_SEND = 11,	/* to all other vCPUs: answer me */
-	UNSPIN_LAB_PASS = 12,	/* a token to the next vCPU, with an interrupt */
-	UNSPIN_LAB_TAKE = 13,	/* a token of one's own; returns 0 when there is none */
-	UNSPIN_LAB_HALT = 14,	/* until an interrupt has been handled */
-	UNSPIN_LAB_TURNED = 15, /* a turn is done */
-	UNSPIN_LAB_DONE = 16,	/* no more turns; never returns */
+	UNSPIN_LAB_USER = 8,   /* first: loops at CPL 3 */
+	UNSPIN_LAB_KERNEL = 9, /* first: loops at CPL 0 */
+	UNSPIN_LAB_HOLD = 10,  /* first: loops at CPL 0 with the lock, which is held from now on; second: which lock */
+	UNSPIN_LAB_SEND = 11,  /* to all other vCPUs: answer me */
+	UNSPIN_LAB_PASS = 12,  /* a token to the next vCPU, with an interrupt */
+	UNSPIN_LAB_TAKE = 13,  /* a token of one's own; returns 0 when there is none */
+	UNSPIN_LAB_HALT = 14,  /* until an interrupt has been handled */
+	UNSPIN_LAB_ITERATED = 15, /* an iteration is done */
+	UNSPIN_LAB_DONE = 16,	  /* no more iterations; never returns */
 	/* More accesses. */
 	UNSPIN_LAB_FETCH_OR = 17,  /* first: bits */
 	UNSPIN_LAB_FETCH_AND = 18, /* first: bits */
@@ -40,7 +40,7 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_PREEMPTED = 23,  /* first: vCPU of the VM; whether it is off its pCPU though it could run */
 	UNSPIN_LAB_OVERLOADED = 24, /* whether somebody else could run on this pCPU */
 	UNSPIN_LAB_RUNNABLE = 25,   /* guest tasks that could run on this vCPU, this one included */
-	UNSPIN_LAB_SPIN_TURNS = 27, /* first: the guest's own threshold; returns the one in force */
+	UNSPIN_LAB_SPIN_COUNT = 27, /* first: the guest's own threshold; returns the one in force */
 	UNSPIN_LAB_WAKE = 26,	    /* first: vCPU of the VM, on which a task has something to look at */
 };
 
@@ -56,9 +56,9 @@ struct unspin_lab_task {
 	unspin_u32 vcpus;      /* of the VM */
 	unspin_u32 lock_kind;  /* enum unspin_lock_kind */
 	unspin_u32 locks;      /* shared by all vCPUs; 0: one each */
-	unspin_u32 shootdown_every_turns;
-	unspin_u32 wakeup_every_turns;
-	unspin_u32 turns; /* 0: for ever */
+	unspin_u32 shootdown_every_iterations;
+	unspin_u32 wakeup_every_iterations;
+	unspin_u32 iterations; /* 0: for ever */
 	/* Notes: what happened since the last request. A lock's number + 1; 0: nothing. The world clears them. */
 	unspin_u32 asked;
 	unspin_u32 released;
@@ -68,15 +68,15 @@ struct unspin_lab_task {
 unspin_u64 unspin_lab_memory_bytes(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 vcpus);
 
 /*
- * Makes the locks in it. `memory` is aligned to 64 bytes and zero; the kind is below UNSPIN_LOCK_KIND_COUNT. `tau_turns`:
+ * Makes the locks in it. `memory` is aligned to 64 bytes and zero; the kind is below UNSPIN_LOCK_KIND_COUNT. `tau_spins`:
  * of preemptable ticket locks, 0 to PLATFORM_FOREVER (ruling 12).
  */
-void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_turns);
+void unspin_lab_memory_init(unsigned char *memory, unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 tau_spins);
 
 /* Where in it the word of unanswered requests of a vCPU lies, in bytes. */
 unspin_u64 unspin_lab_unanswered_at(unspin_u32 lock_kind, unspin_u32 locks, unspin_u32 number);
 
-/* The turns of a task. On its own stack; each request leaves it through unspin_lab_perform(). Does not return. */
+/* The iterations of a task. On its own stack; each request leaves it through unspin_lab_perform(). Does not return. */
 void unspin_lab_run(struct unspin_lab_task *task);
 
 /* The world's: the task that runs now. */

@@ -54,9 +54,9 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 	return unspin_lab_perform(UNSPIN_LAB_COMPARE_EXCHANGE, word, expected, desired);
 }
 
-static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
-	return turns ? unspin_lab_perform(UNSPIN_LAB_WAIT_WHILE, word, value, turns) : value;
+	return spins ? unspin_lab_perform(UNSPIN_LAB_WAIT_WHILE, word, value, spins) : value;
 }
 
 #define PLATFORM_HAS_WAIT_UNTIL
@@ -65,11 +65,11 @@ static inline void platform_wait_until(const struct platform_word *word, unspin_
 	unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, PLATFORM_FOREVER);
 }
 
-static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 turns)
+static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
-	if (turns == 0)
+	if (spins == 0)
 		return platform_load_acquire(word) == value;
-	return unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, turns) == value;
+	return unspin_lab_perform(UNSPIN_LAB_WAIT_UNTIL, word, value, spins) == value;
 }
 
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
@@ -162,9 +162,9 @@ static inline _Bool platform_is_overloaded(void)
 	return unspin_lab_perform(UNSPIN_LAB_OVERLOADED, 0, 0, 0) != 0;
 }
 
-static inline unspin_u32 platform_spin_turns(unspin_u32 own)
+static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
-	return unspin_lab_perform(UNSPIN_LAB_SPIN_TURNS, 0, own, 0);
+	return unspin_lab_perform(UNSPIN_LAB_SPIN_COUNT, 0, own, 0);
 }
 
 static inline unspin_u32 platform_runnable_tasks(void)

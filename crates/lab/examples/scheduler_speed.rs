@@ -28,8 +28,8 @@ fn round_ns(name: &str, cpus: u32, grouped: bool) -> f64 {
     }
     let (mut now_ns, mut rounds) = (0, 0_u64);
     let mut start = Instant::now();
-    for turn in 0..3_000_000_u64.div_ceil(u64::from(cpus)) {
-        if turn == 1_000_000 / u64::from(cpus) {
+    for slice in 0..3_000_000_u64.div_ceil(u64::from(cpus)) {
+        if slice == 1_000_000 / u64::from(cpus) {
             (start, rounds) = (Instant::now(), 0);
         }
         for cpu in 0..cpus {
@@ -40,7 +40,7 @@ fn round_ns(name: &str, cpus: u32, grouped: bool) -> f64 {
             };
             now_ns += 1_000;
             scheduler.tick(now_ns, cpu);
-            let sleeps = (turn + u64::from(task.0)) % 3 == 0;
+            let sleeps = (slice + u64::from(task.0)) % 3 == 0;
             scheduler.put_previous(now_ns, cpu, !sleeps);
             if sleeps {
                 wake(&mut *scheduler, now_ns + 500, task);

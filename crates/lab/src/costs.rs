@@ -9,10 +9,10 @@ use crate::topology::Distance;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
-    /// One turn of the work loop (`locks/work.h`), picoseconds: one cycle of a 2.5 GHz core.
+    /// One spin of the work loop (`locks/work.h`), picoseconds: one cycle of a 2.5 GHz core.
     pub work_loop_ps: u32,
-    /// One turn of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
-    pub wait_turn_ps: u32,
+    /// One spin of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
+    pub wait_spin_ps: u32,
     /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later by what is told of them; no vendor's source was found (FACTS 3).
     /// Intel's takes 140 cycles since Skylake (its optimisation manual): at the TSC's rate that is more than `ple_gap`, 128,
     /// and such a loop never exits.
@@ -74,7 +74,7 @@ impl Default for Costs {
     fn default() -> Costs {
         Costs {
             work_loop_ps: 400,
-            wait_turn_ps: 2_000,
+            wait_spin_ps: 2_000,
             pause_ps: 26_000,
             tsc_mhz: 2_500,
             exit_ns: 500,

@@ -10,7 +10,7 @@ use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
 use unspin_steering::{Policies, UserPolicySource};
 
 use crate::{
-    LabHost, Paravirtual, SpinTurns, SteeringModel, World,
+    LabHost, Paravirtual, SpinCount, SteeringModel, World,
     costs::Costs,
     error::LabError,
     scheduler::{HostScheduler, Steer, from_name, names::NameError},
@@ -122,7 +122,7 @@ fn host(
     let (vendor, window_unit_ps) = match settings.vendor {
         LabVendor::Amd => (
             Vendor::Amd,
-            u64::from(costs.pause_ps) + u64::from(costs.wait_turn_ps),
+            u64::from(costs.pause_ps) + u64::from(costs.wait_spin_ps),
         ),
         LabVendor::Intel => (Vendor::Intel, 1_000_000 / u64::from(costs.tsc_mhz)),
     };
@@ -136,20 +136,20 @@ fn host(
         window = window.with_base(base);
     }
     let default = LabHost::new(topology);
-    let spin_turns = match &settings.spin_turns {
-        Some(word) => SpinTurns::from_word(word).ok_or_else(|| LabError::Word {
-            key: "lab.spin_turns",
+    let spin_count = match &settings.spin_count {
+        Some(word) => SpinCount::from_word(word).ok_or_else(|| LabError::Word {
+            key: "lab.spin_count",
             given: word.clone(),
-            known: "apple, apple=DELTA/LOWER/INITIAL/UPPER, or a number of turns".to_owned(),
+            known: "apple, apple=DELTA/LOWER/INITIAL/UPPER, or a number of iterations".to_owned(),
         })?,
-        None => default.spin_turns,
+        None => default.spin_count,
     };
     // One APPLE at a time: its epochs are of the one bound's exits or of the other's.
-    if control == Control::Apple && matches!(spin_turns, SpinTurns::Apple(_)) {
+    if control == Control::Apple && matches!(spin_count, SpinCount::Apple(_)) {
         return Err(LabError::Word {
-            key: "lab.spin_turns",
-            given: settings.spin_turns.clone().unwrap_or_default(),
-            known: "a number of turns beside window_control = \"apple\"".to_owned(),
+            key: "lab.spin_count",
+            given: settings.spin_count.clone().unwrap_or_default(),
+            known: "a number of iterations beside window_control = \"apple\"".to_owned(),
         });
     }
     let candidates = match &settings.candidates {
@@ -165,14 +165,14 @@ fn host(
         vendor,
         window,
         window_unit_ps,
-        spin_turns,
+        spin_count,
         gap_cycles: scenario.host.ple_gap.unwrap_or(default.gap_cycles),
         candidates,
         ignore_reschedules: settings.ignore_reschedules,
         halt_poll_ns: settings.halt_poll_ns,
         cpu_hogs: settings.cpu_hogs,
         guest_tasks: settings.guest_tasks,
-        page_fault_every_turns: settings.page_fault_every_turns,
+        page_fault_every_iterations: settings.page_fault_every_iterations,
         page_fetch_ns: settings
             .page_fetch_ns
             .map_or(default.page_fetch_ns, u64::from),
@@ -293,7 +293,7 @@ fn costs(settings: &LabSettings) -> Result<Costs, LabError> {
     const ABOVE_0: &str = "above 0, or time would stand still";
     for (name, value) in [
         ("work_loop_ps", costs.work_loop_ps),
-        ("wait_turn_ps", costs.wait_turn_ps),
+        ("wait_spin_ps", costs.wait_spin_ps),
         ("pause_ps", costs.pause_ps),
         ("exit_ns", costs.exit_ns),
         ("entry_ns", costs.entry_ns),

@@ -19,6 +19,6 @@ pub use error::LabError;
 pub use from_scenario::{DEFAULT_CPUS, DEFAULT_SCHEDULER, Lab};
 pub use outcome::{Counts, Outcome, VcpuOutcome, run};
 pub use world::{
-    BuildError, LabHost, Paravirtual, RunError, SpinTurns, SteeringModel, TaskTimes,
+    BuildError, LabHost, Paravirtual, RunError, SpinCount, SteeringModel, TaskTimes,
     VcpuStatistics, World,
 };

@@ -50,7 +50,7 @@ pub struct Counts {
 }
 
 impl VcpuOutcome {
-    /// Turns done in the window.
+    /// Iterations done in the window.
     pub const fn operations(&self) -> u64 {
         self.after.statistics.operations - self.before.statistics.operations
     }
@@ -62,7 +62,7 @@ impl VcpuOutcome {
 }
 
 impl Outcome {
-    /// Turns done in the window by the vCPUs of a VM, or of all.
+    /// Iterations done in the window by the vCPUs of a VM, or of all.
     pub fn operations(&self, vm: Option<u32>) -> u64 {
         let ours = |vcpu: &&VcpuOutcome| vm.is_none_or(|vm| vcpu.vm == vm);
         let ours = self.vcpus.iter().filter(ours);
@@ -82,7 +82,7 @@ pub fn run<O: Observer>(
     const STEPS: u64 = 100;
     let begin = counts(world);
     let before = match scenario.length {
-        Length::Turns(_) => {
+        Length::Iterations(_) => {
             world.run_until(NEVER_NS)?;
             begin
         }

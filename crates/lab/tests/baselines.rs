@@ -50,8 +50,8 @@ fn play(lab: &str, vms: &str) -> Came {
 
 /// VEE'21's Figure 2: eight vCPUs on one pCPU that wait for a lock and for one another.
 const ONE_QUEUE: &str = "[host]\ncpus = 1\n[[vm]]\nvcpus = 8\nlock = \"ticket\"\nlocks = 1\nuser_work = \"0ns\"\n\
-    kernel_work = { exponential = \"2ms\" }\nhold = { exponential = \"1ms\" }\nshootdown_every_turns = 3\n\
-    wakeup_every_turns = 2\ntick_hz = 250\npause_every_turns = 1\n";
+    kernel_work = { exponential = \"2ms\" }\nhold = { exponential = \"1ms\" }\nshootdown_every_iterations = 3\n\
+    wakeup_every_iterations = 2\ntick_hz = 250\npause_every_spins = 1\n";
 
 /// Two VMs of two vCPUs on two pCPUs: each fits.
 const FITS: &str = "[host]\ncpus = 2\nple_window = 3000\nple_gap = 65535\nple_window_fixed = true\n[[vm]]\ncount = 2\n\

@@ -46,12 +46,12 @@ fn one_seed(seed: u64) -> Result<(), String> {
         let (name, charged) = (made.name, made.charged);
         let world = check(&made.scenario, made.host, Box::new(made.scheduler));
         let world = world.map_err(|error| format!("seed {seed}, {name}: {error}"))?;
-        let turns: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
+        let iterations: u64 = world.vcpus().map(|(.., seen)| seen.operations).sum();
         let running_ns: u64 = (0..world.tasks())
             .map(|task| world.times(Task(task)).running_ns)
             .sum();
         let witness = world.into_observer();
-        assert_eq!(turns, witness.acquisitions, "seed {seed}");
+        assert_eq!(iterations, witness.acquisitions, "seed {seed}");
         let charged_ns: u64 = charged.borrow().iter().sum();
         assert!(
             charged_ns <= running_ns,

@@ -28,9 +28,9 @@ const CPUS: u32 = 4;
 
 /// Locks, shootdowns, wake-ups and guest ticks on half as many pCPUs as vCPUs.
 fn scenario() -> Scenario {
-    let text = "seed = 11\nturns = 6\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\nlocks = 1\n\
+    let text = "seed = 11\niterations = 6\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"ticket\"\nlocks = 1\n\
         user_work = { exponential = \"30us\" }\nkernel_work = \"1us\"\nhold = { exponential = \"40us\" }\n\
-        shootdown_every_turns = 2\nwakeup_every_turns = 3\ntick_hz = 1000\npv_page = true\nhelp_after_turns = 4096\n\
+        shootdown_every_iterations = 2\nwakeup_every_iterations = 3\ntick_hz = 1000\npv_page = true\nhelp_after_spins = 4096\n\
         [[vm]]\nvcpus = 3\nlock = \"preemptable_ticket\"\nuser_work = \"5us\"\nhold = \"1us\"\ntick_hz = 1000\n";
     Scenario::parse(text, "determinism.toml").expect("a scenario")
 }

@@ -6,7 +6,7 @@ use unspin_scenario::Scenario;
 
 const SCENARIO: &str = "seed = 5\nduration = \"30ms\"\nwarm_up = \"7ms\"\n[host]\ncpus = 2\nple_gap = 65535\n\
     ple_window = 200\n[[vm]]\nvcpus = 5\nlock = \"ticket\"\nhold = { exponential = \"1us\" }\n\
-    user_work = { exponential = \"5us\" }\nshootdown_every_turns = 9\nwakeup_every_turns = 7\npv_page = true\n";
+    user_work = { exponential = \"5us\" }\nshootdown_every_iterations = 9\nwakeup_every_iterations = 7\npv_page = true\n";
 
 fn scenario(lab: &str) -> Scenario {
     let text = SCENARIO.replacen("[[vm]]", &format!("{lab}\n[[vm]]"), 1);
@@ -96,9 +96,9 @@ fn groups_of_vcpus_share_as_their_vm_does() {
 }
 
 #[test]
-fn a_run_of_turns_ends_with_its_last_turn() {
+fn a_run_of_slices_ends_with_its_last_slice() {
     let text =
-        "turns = 3\n[host]\ncpus = 1\n[[vm]]\nvcpus = 2\nlock = \"ticket\"\nhold = \"1us\"\n";
+        "iterations = 3\n[host]\ncpus = 1\n[[vm]]\nvcpus = 2\nlock = \"ticket\"\nhold = \"1us\"\n";
     let scenario = Scenario::parse(text, "s.toml").expect("valid");
     let outcome = ran(&scenario);
     assert!(outcome.vcpus.iter().all(|vcpu| vcpu.operations() == 3));

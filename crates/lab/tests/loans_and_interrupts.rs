@@ -71,7 +71,7 @@ impl Observer for Watcher {
     fn on_event(&mut self, now_ns: u64, cpu: Cpu, _: Option<Task>, what: TraceEvent) {
         let here = &mut self.cpus[cpu.index()];
         match what {
-            // A grant that is passed on ends where its vCPU leaves; who goes on with a turn of its own has ended it before.
+            // A grant that is passed on ends where its vCPU leaves; who goes on with a slice of its own has ended it before.
             TraceEvent::SwitchOut { .. } => {
                 here.was_granted = here.granted || here.ended_ns == Some(now_ns);
             }
@@ -100,7 +100,7 @@ impl Observer for Watcher {
     }
 }
 
-/// As in bpf/steer_ask.bpf.h, within_turn(): on granted time the turn is over.
+/// As in bpf/steer_ask.bpf.h, within_slice(): on granted time the slice is over.
 #[test]
 fn granted_time_is_not_passed_on() {
     for policies in [

@@ -44,9 +44,9 @@ fn free_lines() -> Costs {
 }
 
 /// The order of acquisitions by 6 vCPUs on so many pCPUs.
-fn order(seed: u64, lock: &str, tau_turns: u32, cpus: u32, costs: Costs) -> Order {
+fn order(seed: u64, lock: &str, tau_spins: u32, cpus: u32, costs: Costs) -> Order {
     let text = format!(
-        "seed = {seed}\nturns = 40\n[[vm]]\nvcpus = 6\nlock = \"{lock}\"\nlocks = {}\nuser_work = {{ exponential = \"9us\" }}\n\
+        "seed = {seed}\niterations = 40\n[[vm]]\nvcpus = 6\nlock = \"{lock}\"\nlocks = {}\nuser_work = {{ exponential = \"9us\" }}\n\
          kernel_work = \"0ns\"\nhold = {{ exponential = \"7us\" }}\ntick_hz = 0\n",
         1 + seed % 2
     );
@@ -60,7 +60,7 @@ fn order(seed: u64, lock: &str, tau_turns: u32, cpus: u32, costs: Costs) -> Orde
     let host = LabHost {
         // Where a wait is cut in two, the hardware's count may end elsewhere.
         window: WindowRule::new(Control::Off, Vendor::Amd),
-        tau_turns,
+        tau_spins,
         ..LabHost::new(topology)
     };
     let world = World::new(&scenario, host, costs, scheduler, Order::default());

@@ -33,7 +33,7 @@ impl Observer for Windows {
 fn world(seed: u64, window: WindowRule) -> World<Windows> {
     let text = format!(
         "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"test_and_test_and_set\"\nlocks = 1\n\
-        user_work = {{ exponential = \"60us\" }}\nhold = {{ exponential = \"40us\" }}\ntick_hz = 0\npause_every_turns = 1\n"
+        user_work = {{ exponential = \"60us\" }}\nhold = {{ exponential = \"40us\" }}\ntick_hz = 0\npause_every_spins = 1\n"
     );
     let scenario = Scenario::parse(&text, "apple.toml").expect("a scenario");
     let topology = Topology::flat(4).expect("pCPUs");
@@ -46,7 +46,7 @@ fn world(seed: u64, window: WindowRule) -> World<Windows> {
     World::new(&scenario, host, Costs::default(), scheduler, observer).expect("a world")
 }
 
-/// What a fixed window costs: inefficiency as ruling 17 has it, of the whole run, and turns done.
+/// What a fixed window costs: inefficiency as ruling 17 has it, of the whole run, and iterations done.
 fn fixed(seed: u64, window: u32, end_ns: u64) -> (f64, u64) {
     let rule = WindowRule::new(Control::Fixed, Vendor::Amd).with_base(window);
     let mut world = world(seed, rule);
@@ -73,7 +73,7 @@ fn cost(window: u32) -> f64 {
 #[test]
 fn figure_2_too_small_and_too_large_a_window_both_cost() {
     let [small, fits, large] = [200, 4_500, 18_000].map(|window| fixed(1, window, 5 * SECOND));
-    println!("inefficiency and turns: 200 {small:?}, 4,500 {fits:?}, 18,000 {large:?}");
+    println!("inefficiency and iterations: 200 {small:?}, 4,500 {fits:?}, 18,000 {large:?}");
     assert!(small.0 > 1.2 * fits.0 && large.0 > 1.2 * fits.0);
     // What is lost is missing: the VM does less.
     assert!(fits.1 > small.1 && fits.1 > large.1);

@@ -24,8 +24,8 @@ const SLACK_NS: u64 = 10_000;
 struct Extra {
     begun_ns: Option<u64>,
     lengths_ns: Vec<u64>,
-    in_this_turn: u32,
-    most_in_a_turn: u32,
+    in_this_slice: u32,
+    most_in_a_slice: u32,
 }
 
 impl Observer for Extra {
@@ -33,14 +33,14 @@ impl Observer for Extra {
         match what {
             TraceEvent::BorrowBegin { .. } => {
                 self.begun_ns = Some(now_ns);
-                self.in_this_turn += 1;
-                self.most_in_a_turn = self.most_in_a_turn.max(self.in_this_turn);
+                self.in_this_slice += 1;
+                self.most_in_a_slice = self.most_in_a_slice.max(self.in_this_slice);
             }
             TraceEvent::BorrowEnd { .. } => {
                 let begun_ns = self.begun_ns.take().expect("it began");
                 self.lengths_ns.push(now_ns - begun_ns);
             }
-            TraceEvent::SwitchIn { .. } => self.in_this_turn = 0,
+            TraceEvent::SwitchIn { .. } => self.in_this_slice = 0,
             _ => {}
         }
     }
@@ -98,7 +98,7 @@ fn figure_2_the_holder_is_not_preempted() {
         assert!(statistics.grants > 100, "{statistics:?}");
         let grants = ours.extra.lengths_ns.len() as u64;
         assert!(grants.abs_diff(statistics.grants) <= 1);
-        assert_eq!(ours.extra.most_in_a_turn, 1, "never twice in a row");
+        assert_eq!(ours.extra.most_in_a_slice, 1, "never twice in a row");
         let longest_ns = *ours.extra.lengths_ns.iter().max().expect("some");
         let mean_ns = ours.extra.lengths_ns.iter().sum::<u64>() / grants;
         println!(
@@ -136,7 +136,7 @@ fn a_longer_section_is_preempted_after_all() {
         "{:?}",
         long.statistics
     );
-    assert_eq!(long.extra.most_in_a_turn, 1);
+    assert_eq!(long.extra.most_in_a_slice, 1);
     let longest_ns = *long.extra.lengths_ns.iter().max().expect("some");
     assert!(
         (ECS_EXTRA_NS..ECS_EXTRA_NS + SLACK_NS).contains(&longest_ns),
@@ -144,7 +144,7 @@ fn a_longer_section_is_preempted_after_all() {
     );
 }
 
-/// Under a scheduler that takes turns without accounts nothing pays the extra time back: the paper's "slight priority
+/// Under a scheduler that takes iterations without accounts nothing pays the extra time back: the paper's "slight priority
 /// inversion". With give-back it is less than half of the paper's.
 #[test]
 fn extra_time_is_taken_from_the_others() {

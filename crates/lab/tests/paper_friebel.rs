@@ -20,15 +20,15 @@ struct Row {
     spinning_percent: f64,
 }
 
-/// So many turns each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_turns`: 0 never asks.
-fn build(lock: &str, help_after_turns: u32) -> Row {
+/// So many iterations each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_spins`: 0 never asks.
+fn build(lock: &str, help_after_spins: u32) -> Row {
     let text = format!(
-        "seed = 8\nturns = 1500\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 4\nuser_work = {{ exponential = \"50us\" }}\n\
-         kernel_work = \"2us\"\nhold = {{ exponential = \"1500ns\" }}\ntick_hz = 0\nhelp_after_turns = {help_after_turns}\n"
+        "seed = 8\niterations = 1500\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 4\nuser_work = {{ exponential = \"50us\" }}\n\
+         kernel_work = \"2us\"\nhold = {{ exponential = \"1500ns\" }}\ntick_hz = 0\nhelp_after_spins = {help_after_spins}\n"
     );
     let scenario = Scenario::parse(&text, "kernbench.toml").expect("a scenario");
     let topology = Topology::flat(VCPUS).expect("pCPUs");
-    let policies = if help_after_turns == 0 {
+    let policies = if help_after_spins == 0 {
         "none"
     } else {
         "helping"
@@ -61,7 +61,7 @@ fn build(lock: &str, help_after_turns: u32) -> Row {
 
 #[test]
 fn tickets_collapse_and_help_gets_it_back() {
-    // His "unusually long": 512 turns are 14 us, between ordinary waits and those for preempted vCPUs.
+    // His "unusually long": 512 iterations are 14 us, between ordinary waits and those for preempted vCPUs.
     let generic = build("test_and_test_and_set", 0);
     let generic_helped = build("test_and_test_and_set", 512);
     let ticket = build("ticket", 0);

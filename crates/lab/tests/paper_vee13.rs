@@ -39,16 +39,16 @@ impl Observer for Stages {
     }
 }
 
-fn play(lock: &str, tau_turns: u32) -> Stages {
+fn play(lock: &str, tau_spins: u32) -> Stages {
     let text = format!(
-        "seed = 1\nturns = 1\n[[vm]]\nvcpus = {NODES}\nlock = \"{lock}\"\nlocks = 1\nuser_work = \"1us\"\nkernel_work = \"0ns\"\n\
-         hold = \"{HOLD_NS}ns\"\ntick_hz = 0\npause_every_turns = 1\n"
+        "seed = 1\niterations = 1\n[[vm]]\nvcpus = {NODES}\nlock = \"{lock}\"\nlocks = 1\nuser_work = \"1us\"\nkernel_work = \"0ns\"\n\
+         hold = \"{HOLD_NS}ns\"\ntick_hz = 0\npause_every_spins = 1\n"
     );
     let scenario = Scenario::parse(&text, "figure-1.toml").expect("a scenario");
     let host = LabHost {
         window: WindowRule::new(Control::Off, Vendor::Amd),
         cpu_hogs: NODES,
-        tau_turns,
+        tau_spins,
         ..LabHost::new(Topology::flat(NODES).expect("pCPUs"))
     };
     let scheduler = Scripted::new(NODES, &[AWAY]);
@@ -74,8 +74,8 @@ const SLACK_NS: u64 = 5_000;
 #[test]
 fn figure_1_n3_times_out_and_n2_follows_at_once() {
     let costs = Costs::default();
-    let tau_turns = 16_384u64;
-    let tau_ns = tau_turns * u64::from(costs.wait_turn_ps + costs.pause_ps) / 1_000;
+    let tau_spins = 16_384u64;
+    let tau_ns = tau_spins * u64::from(costs.wait_spin_ps + costs.pause_ps) / 1_000;
     let stages = play("preemptable_ticket", 16_384);
     assert_eq!(order(&stages), [1, 3, 2, 4, 5]);
     let taken_ns = |node: u32| {
@@ -113,8 +113,8 @@ fn figure_1_n3_times_out_and_n2_follows_at_once() {
 /// The same with a ticket lock, and with tau infinity: everybody waits for N2.
 #[test]
 fn figure_1_with_a_ticket_lock_everybody_waits_for_n2() {
-    for (lock, tau_turns) in [("ticket", 0), ("preemptable_ticket", u32::MAX)] {
-        let stages = play(lock, tau_turns);
+    for (lock, tau_spins) in [("ticket", 0), ("preemptable_ticket", u32::MAX)] {
+        let stages = play(lock, tau_spins);
         assert_eq!(order(&stages), [1, 2, 3, 4, 5], "{lock}");
         let (free_ns, taken_ns) = (stages.released[0].1, stages.taken[1].1);
         assert!(free_ns < AWAY.1 + HOLD_NS + SLACK_NS, "{lock}: {free_ns}");
@@ -128,8 +128,8 @@ fn figure_1_with_a_ticket_lock_everybody_waits_for_n2() {
 /// tau = 0: a generic spinlock, whose next holder is whoever runs. N2 finds the lock taken and waits no longer than others.
 #[test]
 fn figure_1_with_tau_0_nobody_waits_for_n2() {
-    for (lock, tau_turns) in [("test_and_test_and_set", 0), ("preemptable_ticket", 0)] {
-        let stages = play(lock, tau_turns);
+    for (lock, tau_spins) in [("test_and_test_and_set", 0), ("preemptable_ticket", 0)] {
+        let stages = play(lock, tau_spins);
         let third = stages.taken[1];
         assert_ne!(third.0, 2, "{lock}");
         assert!(

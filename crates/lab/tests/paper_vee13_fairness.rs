@@ -19,7 +19,7 @@ use unspin_scenario::Scenario;
 const VCPUS: u32 = 6;
 const HOLD: &str = "{ exponential = \"7us\" }";
 /// The paper's, and one just above the holds, with which waiters time out all the time.
-const TAUS_TURNS: [u32; 2] = [16_384, 2_048];
+const TAUS_SPINS: [u32; 2] = [16_384, 2_048];
 
 /// One wait for the lock that ended.
 struct Wait {
@@ -101,14 +101,14 @@ impl Observer for Fairness {
 /// A run of one VM; its watcher, and how often a vCPU was preempted while it held the lock.
 fn run(
     seed: u64,
-    (lock, tau_turns): (&str, u32),
+    (lock, tau_spins): (&str, u32),
     cpus: u32,
     hold: &str,
-    turns: u32,
+    iterations: u32,
 ) -> (Fairness, u64, u64) {
     let text = format!(
-        "seed = {seed}\nturns = {turns}\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 1\nuser_work = {{ exponential = \"9us\" }}\n\
-         kernel_work = \"0ns\"\nhold = {hold}\ntick_hz = 0\npause_every_turns = 1\n"
+        "seed = {seed}\niterations = {iterations}\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 1\nuser_work = {{ exponential = \"9us\" }}\n\
+         kernel_work = \"0ns\"\nhold = {hold}\ntick_hz = 0\npause_every_spins = 1\n"
     );
     let scenario = Scenario::parse(&text, "fairness.toml").expect("a scenario");
     let topology = Topology::flat(cpus).expect("pCPUs");
@@ -119,7 +119,7 @@ fn run(
     };
     let host = LabHost {
         window: WindowRule::new(Control::Off, Vendor::Amd),
-        tau_turns,
+        tau_spins,
         ..LabHost::new(topology)
     };
     let watcher = Fairness::default();
@@ -131,9 +131,9 @@ fn run(
     (world.into_observer(), holding, end_ns)
 }
 
-fn tau_ns(tau_turns: u32) -> u64 {
+fn tau_ns(tau_spins: u32) -> u64 {
     let costs = Costs::default();
-    u64::from(tau_turns) * u64::from(costs.wait_turn_ps + costs.pause_ps) / 1_000
+    u64::from(tau_spins) * u64::from(costs.wait_spin_ps + costs.pause_ps) / 1_000
 }
 
 /// O09: a request is passed by at most as many as there are vCPUs, while holds are shorter than tau. Counterexamples would be
@@ -144,14 +144,14 @@ fn overtakes_are_at_most_the_vcpus_while_holds_are_shorter_than_tau() {
 }
 
 pub fn check_overtakes(seeds: u64) {
-    for tau_turns in TAUS_TURNS {
+    for tau_spins in TAUS_SPINS {
         let (mut waits, mut within, mut most, mut beyond) = (0u64, 0u64, 0, 0);
         for (seed, cpus) in (0..seeds).flat_map(|seed| [(seed, 2), (seed, 4)]) {
-            let lock = ("preemptable_ticket", tau_turns);
+            let lock = ("preemptable_ticket", tau_spins);
             let (seen, ..) = run(seed, lock, cpus, HOLD, 60);
             waits += seen.waits.len() as u64;
             for wait in &seen.waits {
-                if wait.longest_hold_ns >= tau_ns(tau_turns) {
+                if wait.longest_hold_ns >= tau_ns(tau_spins) {
                     beyond = beyond.max(wait.overtaken);
                     continue;
                 }
@@ -162,7 +162,7 @@ pub fn check_overtakes(seeds: u64) {
             }
         }
         println!(
-            "tau {tau_turns}: {waits} waits, {within} with holds below tau: at most {most} overtakes; {beyond} in the others"
+            "tau {tau_spins}: {waits} waits, {within} with holds below tau: at most {most} overtakes; {beyond} in the others"
         );
         assert!(within > waits / 2 && most > 0, "the bound must be tried");
     }
@@ -172,7 +172,7 @@ pub fn check_overtakes(seeds: u64) {
 #[test]
 fn waits_hardly_vary_without_preemption() {
     let variation = |lock: &str| {
-        let (seen, ..) = run(1, (lock, TAUS_TURNS[0]), VCPUS, "\"20us\"", 400);
+        let (seen, ..) = run(1, (lock, TAUS_SPINS[0]), VCPUS, "\"20us\"", 400);
         let waits: Vec<f64> = seen
             .waits
             .iter()
@@ -199,7 +199,7 @@ fn waits_hardly_vary_without_preemption() {
 fn more_holders_are_preempted_in_a_second_than_with_tickets() {
     let seeds = common::seeds(120);
     let preempted = |lock: &str| {
-        let runs = (0..seeds).map(|seed| run(seed, (lock, TAUS_TURNS[1]), 2, HOLD, 300));
+        let runs = (0..seeds).map(|seed| run(seed, (lock, TAUS_SPINS[1]), 2, HOLD, 300));
         let sums = runs.fold((0, 0, 0), |sums, (seen, holding, end_ns)| {
             let taken = seen.waits.len() as u64;
             (sums.0 + holding, sums.1 + taken, sums.2 + end_ns)

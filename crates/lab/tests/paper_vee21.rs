@@ -63,7 +63,7 @@ impl Observer for Yields {
 }
 
 fn run(scheduler: &str, candidates: CandidateRule, cpus: u32, vms: &str) -> (u64, Yields) {
-    let text = format!("seed = 21\nturns = 400\n{vms}");
+    let text = format!("seed = 21\niterations = 400\n{vms}");
     let scenario = Scenario::parse(&text, "vee21.toml").expect("a scenario");
     let topology = Topology::flat(cpus).expect("pCPUs");
     let host = LabHost {
@@ -84,7 +84,7 @@ fn run(scheduler: &str, candidates: CandidateRule, cpus: u32, vms: &str) -> (u64
 #[test]
 fn figure_2_mismatch_goes_with_the_debooster() {
     let vm = "[[vm]]\nvcpus = 8\nlock = \"ticket\"\nlocks = 1\nuser_work = \"0ns\"\nkernel_work = { exponential = \"2ms\" }\n\
-        hold = { exponential = \"1ms\" }\nshootdown_every_turns = 3\nwakeup_every_turns = 2\ntick_hz = 250\npause_every_turns = 1\n";
+        hold = { exponential = \"1ms\" }\nshootdown_every_iterations = 3\nwakeup_every_iterations = 2\ntick_hz = 250\npause_every_spins = 1\n";
     let play = |name| run(name, CandidateRule::Kvm5_3, 1, vm);
     let (stock_ns, stock) = play("cfs-5.6");
     let (deboosted_ns, deboosted) = play("cfs-5.6+debooster=paper");
@@ -105,7 +105,7 @@ fn figure_2_mismatch_goes_with_the_debooster() {
 #[test]
 fn lost_opportunities_go_with_strict_boost() {
     let vm = "[[vm]]\nvcpus = 4\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = { exponential = \"400us\" }\nhold = \"1us\"\n\
-        shootdown_every_turns = 2\ntick_hz = 0\npause_every_turns = 1\n";
+        shootdown_every_iterations = 2\ntick_hz = 0\npause_every_spins = 1\n";
     let play = |rule| run("cfs-5.6+debooster=paper", rule, 2, vm);
     let (stock_ns, stock) = play(CandidateRule::Kvm5_2);
     let (strict_ns, strict) = play(CandidateRule::Strict);

@@ -4,8 +4,8 @@
 use unspin_lab::{LabHost, World, costs::Costs, scheduler::from_name, topology::Topology};
 use unspin_scenario::Scenario;
 
-/// Turns that each vCPU of so many does in 100 ms, on those pCPUs.
-fn turns(vcpus: u32, topology: Topology) -> Vec<u64> {
+/// Slices that each vCPU of so many does in 100 ms, on those pCPUs.
+fn slices(vcpus: u32, topology: Topology) -> Vec<u64> {
     let text = format!(
         "seed = 1\nduration = \"100ms\"\n[[vm]]\nvcpus = {vcpus}\nlock = \"ticket\"\nlocks = \"private\"\n\
          user_work = \"10us\"\nhold = \"1us\"\ntick_hz = 100\n"
@@ -21,16 +21,16 @@ fn turns(vcpus: u32, topology: Topology) -> Vec<u64> {
 
 #[test]
 fn a_busy_sibling_takes_its_part_of_the_core() {
-    let alone = turns(1, Topology::new(1, 1, 1, 2).expect("a core"))[0];
-    let together = turns(2, Topology::new(1, 1, 1, 2).expect("a core"));
-    for turns in together {
-        let share = turns as f64 / alone as f64;
-        assert!((share - 0.625).abs() < 0.005, "{turns} of {alone}");
+    let alone = slices(1, Topology::new(1, 1, 1, 2).expect("a core"))[0];
+    let together = slices(2, Topology::new(1, 1, 1, 2).expect("a core"));
+    for slices in together {
+        let share = slices as f64 / alone as f64;
+        assert!((share - 0.625).abs() < 0.005, "{slices} of {alone}");
     }
     // Cores of their own take nothing from one another.
-    let apart = turns(2, Topology::flat(2).expect("two cores"));
+    let apart = slices(2, Topology::flat(2).expect("two cores"));
     assert!(
-        apart.iter().all(|turns| turns.abs_diff(alone) < 20),
+        apart.iter().all(|slices| slices.abs_diff(alone) < 20),
         "{apart:?}, {alone}"
     );
 }

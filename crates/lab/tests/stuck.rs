@@ -82,9 +82,9 @@ impl HostScheduler for Flawed {
     }
 }
 
-/// How a run of turns under such a scheduler ends.
+/// How a run of spins under such a scheduler ends.
 fn diagnosis(vm: &str, host: LabHost, costs: Costs, flaw: Option<Flaw>) -> (u64, String) {
-    let text = format!("seed = 1\nturns = 50\n[[vm]]\nlock = \"ticket\"\n{vm}");
+    let text = format!("seed = 1\niterations = 50\n[[vm]]\nlock = \"ticket\"\n{vm}");
     let scenario = Scenario::parse(&text, "stuck.toml").expect("a scenario");
     let inner = Arranged::new(Box::new(RoundRobin::new(host.topology.cpus(), 1_000_000)));
     let scheduler: Box<dyn HostScheduler> = match flaw {
@@ -118,7 +118,7 @@ fn a_scheduler_that_never_picks() {
 /// A ticket was drawn and its vCPU never runs again: the others wait behind it for ever.
 #[test]
 fn a_lock_that_is_never_released() {
-    let vm = "vcpus = 3\nlocks = 1\nuser_work = \"0ns\"\nhold = \"900us\"\nwakeup_every_turns = 2\ntick_hz = 0\n";
+    let vm = "vcpus = 3\nlocks = 1\nuser_work = \"0ns\"\nhold = \"900us\"\nwakeup_every_iterations = 2\ntick_hz = 0\n";
     let (now_ns, why) = diagnosis(vm, host(3), Costs::default(), Some(Flaw::Forgets(1)));
     assert!(
         why.starts_with("3 vCPUs are not done") && why.contains("halted"),
@@ -129,7 +129,7 @@ fn a_lock_that_is_never_released() {
 
 #[test]
 fn an_answer_that_never_comes() {
-    let vm = "vcpus = 3\nlocks = 1\nuser_work = \"0ns\"\nhold = \"100us\"\nshootdown_every_turns = 1\ntick_hz = 0\n";
+    let vm = "vcpus = 3\nlocks = 1\nuser_work = \"0ns\"\nhold = \"100us\"\nshootdown_every_iterations = 1\ntick_hz = 0\n";
     let (_, why) = diagnosis(vm, host(2), Costs::default(), Some(Flaw::Forgets(2)));
     assert!(why.contains("waits for answers to a shootdown"), "{why}");
 }

@@ -13,7 +13,7 @@ fn throughput(vcpus: u32, user: &str, hold: &str, locks: &str, window_ns: u64) -
     );
     let scenario = Scenario::parse(&text, "theory.toml").expect("a scenario");
     let topology = Topology::flat(vcpus).expect("pCPUs");
-    // Turns that nobody sees the end of: no ticks.
+    // Spins that nobody sees the end of: no ticks.
     let scheduler = RoundRobin::new(vcpus, 1_000_000_000_000);
     let host = LabHost::new(topology);
     let world = World::new(&scenario, host, Costs::default(), Box::new(scheduler), ());
@@ -32,7 +32,7 @@ fn throughput(vcpus: u32, user: &str, hold: &str, locks: &str, window_ns: u64) -
     (acquisitions(&world) - before) as f64 * 1e9 / window_ns as f64
 }
 
-/// The parts of a turn with a ticket lock, ns, from the costs. The lock is one cache line.
+/// The parts of a spin with a ticket lock, ns, from the costs. The lock is one cache line.
 struct Parts {
     /// An access to a line that another pCPU of the same cache wrote.
     far_ns: f64,
@@ -49,7 +49,7 @@ impl Parts {
         }
     }
 
-    /// One turn without any waiting, beside work and hold: the ticket's fetch-and-add fetches the line, which then
+    /// One spin without any waiting, beside work and hold: the ticket's fetch-and-add fetches the line, which then
     /// stays: a look at the head, and the unlock's two loads and its store.
     fn alone_ns(&self) -> f64 {
         self.far_ns + 4.0 * self.here_ns
@@ -149,7 +149,7 @@ fn machine_repairman(sources: u32, think_ns: f64, service_ns: f64) -> f64 {
 /// Mean and squared coefficient of variation of what the guest draws from: 256 values.
 fn table(mean_ns: u64) -> (f64, f64) {
     let text = format!(
-        "seed = 1\nturns = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = {{ exponential = \"{mean_ns}ns\" }}\n"
+        "seed = 1\niterations = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = {{ exponential = \"{mean_ns}ns\" }}\n"
     );
     let scenario = Scenario::parse(&text, "table.toml").expect("a scenario");
     let table = scenario.vms[0].hold.quantile_table();

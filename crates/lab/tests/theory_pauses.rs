@@ -18,8 +18,8 @@ const HOLD_NS: f64 = 100e6;
 
 /// Pause-loop exits of the one who waits while the other holds a lock for 100 ms, each on its own pCPU.
 fn exits(vendor: Vendor, window: u32, gap_cycles: u32) -> f64 {
-    let text = "seed = 1\nturns = 1\n[[vm]]\nvcpus = 2\nlock = \"test_and_test_and_set\"\nlocks = 1\nuser_work = \"0ns\"\n\
-        hold = \"100ms\"\ntick_hz = 0\npause_every_turns = 1\n";
+    let text = "seed = 1\niterations = 1\n[[vm]]\nvcpus = 2\nlock = \"test_and_test_and_set\"\nlocks = 1\nuser_work = \"0ns\"\n\
+        hold = \"100ms\"\ntick_hz = 0\npause_every_spins = 1\n";
     let scenario = Scenario::parse(text, "wait.toml").expect("a scenario");
     let host = LabHost {
         vendor,
@@ -41,7 +41,7 @@ fn exits(vendor: Vendor, window: u32, gap_cycles: u32) -> f64 {
 #[test]
 fn exits_come_as_often_as_the_window_says() {
     let costs = Costs::default();
-    let turn_ns = f64::from(costs.wait_turn_ps + costs.pause_ps) / 1e3;
+    let turn_ns = f64::from(costs.wait_spin_ps + costs.pause_ps) / 1e3;
     // Out, a look at the one candidate, who runs, and back.
     let handled_ns =
         f64::from(costs.exit_ns + costs.on_spin_ns + costs.candidate_ns + costs.entry_ns);
@@ -74,7 +74,7 @@ fn exits_come_as_often_as_the_window_says() {
 #[test]
 fn who_lends_pays() {
     let text = "seed = 4\nduration = \"100s\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nlocks = 1\nuser_work = { exponential = \"100us\" }\n\
-        hold = { exponential = \"50us\" }\ntick_hz = 0\npv_page = true\npause_every_turns = 1\n";
+        hold = { exponential = \"50us\" }\ntick_hz = 0\npv_page = true\npause_every_spins = 1\n";
     let scenario = Scenario::parse(text, "loans.toml").expect("a scenario");
     let topology = Topology::flat(2).expect("pCPUs");
     let difference = |policies: &str| {
@@ -101,7 +101,7 @@ fn who_lends_pays() {
         let each = running.iter().zip(charged.iter());
         let apart_ns: u64 = each.map(|(ran, paid)| ran.abs_diff(*paid)).sum();
         println!("{policies}: {loans} loans, {running:?} ran, {charged:?} charged");
-        // What all paid is what all ran, but for turns that go on.
+        // What all paid is what all ran, but for spins that go on.
         let (ran, paid): (u64, u64) = (running.iter().sum(), charged.iter().sum());
         assert!(
             ran.abs_diff(paid) <= 2 * 8_000_000,

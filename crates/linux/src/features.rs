@@ -14,7 +14,7 @@ use std::str::FromStr;
 pub enum Spinlocks {
     /// The native queued spinlock: waiters spin. `nopvspin`, and the bit left on.
     Native,
-    /// The paravirtual queued spinlock: waiters halt after 2^15 turns and are kicked. The bit, without the word.
+    /// The paravirtual queued spinlock: waiters halt after 2^15 spins and are kicked. The bit, without the word.
     Paravirtual,
     /// `virt_spin_lock()`, test-and-set: neither bit nor word.
     TestAndSet,

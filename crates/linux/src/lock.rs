@@ -13,7 +13,7 @@ pub enum Lock {
     Ticket,
     /// VEE'13's preemptable ticket lock.
     Preemptable,
-    /// The ticket lock whose waiters halt after 2,048 turns, and are kicked when it is their turn.
+    /// The ticket lock whose waiters halt after 2,048 spins, and are kicked when it is their turn.
     PvTicket,
     /// The preemptable ticket lock whose waiters halt after 2,048 turns on the lock word; unlock kicks all (ruling 13).
     PvPreemptable,
@@ -87,8 +87,8 @@ impl Marks {
 pub struct Ours {
     /// Its spinlock.
     pub lock: Lock,
-    /// It asks the host for help after each so many turns of a wait; 0: never.
-    pub help_after_turns: u32,
+    /// It asks the host for help after each so many spins of a wait; 0: never.
+    pub help_after_spins: u32,
     /// eCS's marks.
     pub marks: Marks,
 }
@@ -97,8 +97,8 @@ impl Ours {
     /// The words of its kernel's command line.
     pub fn kernel_arguments(self) -> Vec<String> {
         let mut words = vec![format!("unspin_lock={}", self.lock)];
-        if self.help_after_turns > 0 {
-            words.push(format!("unspin_help={}", self.help_after_turns));
+        if self.help_after_spins > 0 {
+            words.push(format!("unspin_help={}", self.help_after_spins));
         }
         if self.marks != Marks::Off {
             words.push(format!("unspin_ecs={}", self.marks.word()));
@@ -112,9 +112,9 @@ impl Ours {
     /// What it says instead, in words. A paravirtual lock without `kvm-pv-unhalt` becomes its plain form there.
     pub fn check_log(self, log: &str) -> Result<(), String> {
         let wanted = format!(
-            "unspin: spinlocks {}, help after {} turns, ecs {}",
+            "unspin: spinlocks {}, help after {} spins, ecs {}",
             self.lock,
-            self.help_after_turns,
+            self.help_after_spins,
             self.marks.word()
         );
         let Some(line) = log.lines().find(|line| line.contains("unspin: spinlocks")) else {
@@ -144,17 +144,17 @@ mod tests {
     fn the_guests_own_log_is_believed() {
         let mut ours = Ours {
             lock: Lock::PvTicket,
-            help_after_turns: 0,
+            help_after_spins: 0,
             marks: Marks::Off,
         };
         assert_eq!(ours.kernel_arguments(), ["unspin_lock=pv_ticket"]);
         let log =
-            "[0.1] kvm-guest: x\n[0.2] unspin: spinlocks pv_ticket, help after 0 turns, ecs off\n";
+            "[0.1] kvm-guest: x\n[0.2] unspin: spinlocks pv_ticket, help after 0 spins, ecs off\n";
         assert_eq!(ours.check_log(log), Ok(()));
         let plain = log.replace("pv_ticket", "ticket");
         assert!(ours.check_log(&plain).is_err());
         assert!(ours.check_log("kvm-guest: x").is_err());
-        ours.help_after_turns = 500;
+        ours.help_after_spins = 500;
         ours.marks = Marks::NoSave;
         assert_eq!(
             ours.kernel_arguments(),

@@ -111,15 +111,15 @@ void unspin_export_pause_spun(const struct unspin_pause_hardware *hardware, stru
 	unspin_pause_spun(hardware, loop, spin, pauses);
 }
 
-void unspin_export_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 turn_cycles,
-				 unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+void unspin_export_spin_of_count(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 spin_cycles,
+				 unspin_u32 spins_per_pause, unspin_u32 spins_to_pause)
 {
-	unspin_spin_of_turns(spin, now_cycles, turn_cycles, turns_per_pause, turns_to_pause);
+	unspin_spin_of_count(spin, now_cycles, spin_cycles, spins_per_pause, spins_to_pause);
 }
 
-unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause)
+unspin_u64 unspin_export_spins_until(unspin_u64 pause, unspin_u32 spins_per_pause, unspin_u32 spins_to_pause)
 {
-	return unspin_turns_until(pause, turns_per_pause, turns_to_pause);
+	return unspin_spins_until(pause, spins_per_pause, spins_to_pause);
 }
 
 unspin_u32 unspin_export_apple_pauses(unspin_u32 cycles)
@@ -208,12 +208,12 @@ static void facts_of_critical(struct unspin_facts *facts, _Bool known, unspin_u3
 		facts->self.critical = (struct unspin_fact){critical, 0};
 }
 
-void unspin_export_ecs_on_turn(struct unspin_policy_state *state)
+void unspin_export_ecs_on_slice_start(struct unspin_policy_state *state)
 {
 	struct unspin_facts facts;
 
 	facts_of_critical(&facts, 0, 0);
-	ecs_on_turn(&facts, state);
+	ecs_on_slice_start(&facts, state);
 }
 
 unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, struct unspin_policy_state *state)

@@ -32,9 +32,9 @@ unspin_u64 unspin_export_pause_exits(const struct unspin_pause_hardware *hardwar
 				     const struct unspin_spin *spin);
 void unspin_export_pause_spun(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop,
 			      const struct unspin_spin *spin, unspin_u64 pauses);
-void unspin_export_spin_of_turns(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 turn_cycles,
-				 unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
-unspin_u64 unspin_export_turns_until(unspin_u64 pause, unspin_u32 turns_per_pause, unspin_u32 turns_to_pause);
+void unspin_export_spin_of_count(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 spin_cycles,
+				 unspin_u32 spins_per_pause, unspin_u32 spins_to_pause);
+unspin_u64 unspin_export_spins_until(unspin_u64 pause, unspin_u32 spins_per_pause, unspin_u32 spins_to_pause);
 
 unspin_u32 unspin_export_apple_pauses(unspin_u32 cycles);
 void unspin_export_apple_start(const struct unspin_apple_rule *rule, struct unspin_apple *apple);
@@ -57,7 +57,7 @@ unspin_u64 unspin_export_lag_credited(const struct unspin_lag_facts *facts);
 _Bool unspin_export_lag_forces(unspin_u64 now_ns, unspin_u64 last_ns);
 
 /* eCS's decisions, with the one fact that they look at. */
-void unspin_export_ecs_on_turn(struct unspin_policy_state *state);
+void unspin_export_ecs_on_slice_start(struct unspin_policy_state *state);
 unspin_u32 unspin_export_ecs_on_slice_end(_Bool known, unspin_u32 critical, struct unspin_policy_state *state);
 _Bool unspin_export_ecs_on_poll(_Bool give_back, _Bool known, unspin_u32 critical, struct unspin_policy_state *state);
 unspin_u64 unspin_export_ecs_avoided_ppm(const struct unspin_ecs_account *account);

@@ -173,7 +173,7 @@ impl YieldFacts {
 pub struct Verdict {
     /// Call `yield_to()` for it.
     pub take: bool,
-    /// Turn [`YieldFacts::eligible`] round.
+    /// Slice [`YieldFacts::eligible`] round.
     pub toggle: bool,
     /// Set [`YieldFacts::passed`] for this spinner, until the candidate runs.
     pub mark: bool,

@@ -22,10 +22,10 @@ impl Ecs {
         }
     }
 
-    /// The vCPU begins a turn.
-    pub fn on_turn(&mut self) {
+    /// The vCPU begins a slice.
+    pub fn on_slice_start(&mut self) {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_ecs_on_turn(&mut self.state) }
+        unsafe { raw::unspin_export_ecs_on_slice_start(&mut self.state) }
     }
 
     /// Its slice is used up at a tick, with that many critical sections. Returns for how long it goes on, ns; `None`: not at all.

@@ -15,13 +15,13 @@ pub struct PauseLoop(raw::unspin_pause_loop);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin(raw::unspin_spin);
 
-/// The pace of a spin loop: PAUSE at every k-th turn (`locks/platform.h`).
+/// The pace of a spin loop: PAUSE at every k-th spin (`locks/platform.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// One turn of the loop, its share of PAUSE included, TSC cycles; 1 or more.
-    pub turn_cycles: u32,
+    /// One spin of the loop, its share of PAUSE included, TSC cycles; 1 or more.
+    pub spin_cycles: u32,
     /// k; 1 or more.
-    pub turns_per_pause: u32,
+    pub spins_per_pause: u32,
 }
 
 impl PauseHardware {
@@ -67,17 +67,17 @@ impl Spin {
         })
     }
 
-    /// A spin that begins at `now_cycles`, `turns_to_pause` turns (1 or more) before its first PAUSE.
-    pub fn of_turns(now_cycles: u64, pace: Pace, turns_to_pause: u32, user: bool) -> Self {
+    /// A spin that begins at `now_cycles`, `spins_to_pause` spins (1 or more) before its first PAUSE.
+    pub fn of_count(now_cycles: u64, pace: Pace, spins_to_pause: u32, user: bool) -> Self {
         let mut spin = Spin::new(0, 0, user);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe {
-            raw::unspin_export_spin_of_turns(
+            raw::unspin_export_spin_of_count(
                 &mut spin.0,
                 now_cycles,
-                pace.turn_cycles,
-                pace.turns_per_pause,
-                turns_to_pause,
+                pace.spin_cycles,
+                pace.spins_per_pause,
+                spins_to_pause,
             );
         }
         spin
@@ -98,21 +98,21 @@ impl PauseLoop {
         (pause != raw::UNSPIN_PAUSE_NEVER as u64).then_some(pause)
     }
 
-    /// After how many turns of a spin that begins now the guest exits; `None`: never.
-    pub fn exits_after_turns(
+    /// After how many spins of a spin that begins now the guest exits; `None`: never.
+    pub fn exits_after_spins(
         &self,
         hardware: &PauseHardware,
         now_cycles: u64,
         pace: Pace,
-        turns_to_pause: u32,
+        spins_to_pause: u32,
         user: bool,
     ) -> Option<u64> {
-        let spin = Spin::of_turns(now_cycles, pace, turns_to_pause, user);
+        let spin = Spin::of_count(now_cycles, pace, spins_to_pause, user);
         let pause = self.exits(hardware, &spin)?;
         // SAFETY: a function of numbers alone.
-        let turns =
-            unsafe { raw::unspin_export_turns_until(pause, pace.turns_per_pause, turns_to_pause) };
-        (turns != raw::UNSPIN_PAUSE_NEVER as u64).then_some(turns)
+        let spins =
+            unsafe { raw::unspin_export_spins_until(pause, pace.spins_per_pause, spins_to_pause) };
+        (spins != raw::UNSPIN_PAUSE_NEVER as u64).then_some(spins)
     }
 
     /// The first `pauses` of the spin came and did not exit: at most as many as [`PauseLoop::exits`] says.

@@ -104,7 +104,7 @@ fn amd_is_scaled() {
 /// Figure 2: a vCPU waits for a lock once while the holder runs (normal spinning) and once while it is preempted; each time
 /// the window is over it spins for nothing and is switched away from. Returns exits and wasted cycles of the two waits.
 fn two_waits(window: u64, normal: u64, preempted: u64, switch: u64) -> ((u64, u64), (u64, u64)) {
-    // With a running holder the wait goes on from switch to switch; a preempted one is back after one turn.
+    // With a running holder the wait goes on from switch to switch; a preempted one is back after one spin.
     let early = (normal - 1) / window;
     let late = u64::from(preempted > window);
     (

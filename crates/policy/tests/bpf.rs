@@ -79,14 +79,14 @@ unsigned exits(struct all *all)
 }
 unsigned long windows(struct all *all)
 {
-    unspin_spin_of_turns(&all->spin, all->loop.last_cycles, all->window.base, all->window.grow, all->window.shrink);
+    unspin_spin_of_count(&all->spin, all->loop.last_cycles, all->window.base, all->window.grow, all->window.shrink);
     unspin_pause_entered(&all->hardware, &all->loop);
     unspin_pause_spun(&all->hardware, &all->loop, &all->spin, all->epoch.exits);
     unspin_apple_start(&all->apple_rule, &all->apple);
     unspin_apple_epoch_over(&all->apple_rule, &all->apple, all->epoch.cpu_ns);
     return unspin_window_after_exit(&all->window, all->hardware.window, unspin_apple_window(&all->apple_rule, &all->apple)) +
            unspin_window_after_switch(&all->window, all->hardware.window) + unspin_apple_pauses(all->window.max) +
-           unspin_turns_until(unspin_pause_exits(&all->hardware, &all->loop, &all->spin), all->window.grow, 1);
+           unspin_spins_until(unspin_pause_exits(&all->hardware, &all->loop, &all->spin), all->window.grow, 1);
 }
 unsigned long yields(struct all *all)
 {
@@ -103,8 +103,8 @@ static unsigned long woken(const struct unspin_wakeup *wakeup)
 }
 unsigned long sections(struct all *all)
 {
-    ecs_on_turn(&all->steered, &all->state);
-    ecs_give_back_on_turn(&all->steered, &all->state);
+    ecs_on_slice_start(&all->steered, &all->state);
+    ecs_give_back_on_slice_start(&all->steered, &all->state);
     return ecs_on_slice_end(&all->steered, &all->state).action + ecs_on_poll(&all->steered, &all->state).action +
            ecs_give_back_on_slice_end(&all->steered, &all->state).action +
            ecs_give_back_on_poll(&all->steered, &all->state).action + unspin_ecs_avoided_ppm(&all->account) +

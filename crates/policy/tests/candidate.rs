@@ -87,7 +87,7 @@ fn figure_1() {
         assert!(vcpus[3].eligible, "checked");
         assert_eq!(exit(rule, &mut vcpus, 0, &mut last_boosted), Some(6));
         assert!(!vcpus[6].eligible, "the label is removed");
-        // and vCPU 3 has its turn now, for it was checked
+        // and vCPU 3 has its slice now, for it was checked
         vcpus[5] = running;
         assert_eq!(exit(rule, &mut vcpus, 0, &mut last_boosted), Some(3));
     }

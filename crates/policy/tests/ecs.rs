@@ -16,7 +16,7 @@ fn figure_2_a() {
         Some(non_preemptable + preemptable)
     };
     let mut vcpu_2 = Ecs::new(false);
-    vcpu_2.on_turn();
+    vcpu_2.on_slice_start();
     assert_eq!(
         vcpu_2.on_slice_end(critical(&counters)),
         None,
@@ -31,7 +31,7 @@ fn figure_2_a() {
     );
     assert_eq!(vcpu_2.on_slice_end(critical(&counters)), None);
     // blocking locks count as well
-    vcpu_2.on_turn();
+    vcpu_2.on_slice_start();
     counters.mutex += 1;
     assert_eq!(vcpu_2.on_slice_end(critical(&counters)), Some(ECS_EXTRA_NS));
 }
@@ -42,12 +42,12 @@ fn never_twice_in_a_row() {
     for give_back in [false, true] {
         let mut vcpu = Ecs::new(give_back);
         for _ in 0..3 {
-            vcpu.on_turn();
+            vcpu.on_slice_start();
             assert_eq!(vcpu.on_slice_end(Some(1)), Some(ECS_EXTRA_NS));
             assert_eq!(vcpu.on_slice_end(Some(1)), None);
             assert_eq!(vcpu.on_slice_end(Some(2)), None);
         }
-        vcpu.on_turn();
+        vcpu.on_slice_start();
         assert_eq!(vcpu.on_slice_end(None), None, "not known is not critical");
         assert_eq!(vcpu.on_slice_end(Some(1)), Some(ECS_EXTRA_NS));
     }
@@ -57,7 +57,7 @@ fn never_twice_in_a_row() {
 #[test]
 fn give_back() {
     let mut vcpu = Ecs::new(true);
-    vcpu.on_turn();
+    vcpu.on_slice_start();
     assert_eq!(vcpu.on_slice_end(Some(2)), Some(ECS_EXTRA_NS));
     assert!(!vcpu.on_poll(Some(1)));
     assert!(!vcpu.on_poll(None));

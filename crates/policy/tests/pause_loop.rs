@@ -144,20 +144,20 @@ fn every_pause_and_none() {
     assert_eq!(entered(&none).exits(&none, &Spin::new(5, 1, false)), None);
 }
 
-/// k = 8 turns of 30 cycles, the next PAUSE in 3: number 18 is the first more than 4,096 cycles after the first.
+/// k = 8 spins of 30 cycles, the next PAUSE in 3: number 18 is the first more than 4,096 cycles after the first.
 #[test]
-fn in_turns_of_a_lock_that_pauses_now_and_then() {
+fn in_spins_of_a_lock_that_pauses_now_and_then() {
     let hardware = PauseHardware::new(Vendor::Intel, 256, 4096);
     let pace = Pace {
-        turn_cycles: 30,
-        turns_per_pause: 8,
+        spin_cycles: 30,
+        spins_per_pause: 8,
     };
     let state = entered(&hardware);
     assert_eq!(
-        state.exits_after_turns(&hardware, 0, pace, 3, false),
+        state.exits_after_spins(&hardware, 0, pace, 3, false),
         Some(3 + 18 * 8)
     );
-    assert_eq!(state.exits_after_turns(&hardware, 0, pace, 3, true), None);
+    assert_eq!(state.exits_after_spins(&hardware, 0, pace, 3, true), None);
 }
 
 /// Some spins, each with time before it, ended early or by its exit.
@@ -201,18 +201,18 @@ proptest! {
         }
     }
 
-    /// Turns and PAUSEs are the same question.
+    /// Spins and PAUSEs are the same question.
     #[test]
-    fn turns_are_pauses(window in 1u32..100_000, turn_cycles in 1u32..200, turns_per_pause in 1u32..64, part in 0u32..64) {
-        let turns_to_pause = part % turns_per_pause + 1;
-        let pace = Pace { turn_cycles, turns_per_pause };
+    fn spins_are_pauses(window in 1u32..100_000, spin_cycles in 1u32..200, spins_per_pause in 1u32..64, part in 0u32..64) {
+        let spins_to_pause = part % spins_per_pause + 1;
+        let pace = Pace { spin_cycles, spins_per_pause };
         for vendor in [Vendor::Intel, Vendor::Amd] {
             let hardware = PauseHardware::new(vendor, 128, window);
             let state = entered(&hardware);
-            let spin = Spin::of_turns(77, pace, turns_to_pause, false);
+            let spin = Spin::of_count(77, pace, spins_to_pause, false);
             let by_pauses = state.exits(&hardware, &spin)
-                .map(|pause| u64::from(turns_to_pause) + pause * u64::from(turns_per_pause));
-            prop_assert_eq!(state.exits_after_turns(&hardware, 77, pace, turns_to_pause, false), by_pauses);
+                .map(|pause| u64::from(spins_to_pause) + pause * u64::from(spins_per_pause));
+            prop_assert_eq!(state.exits_after_spins(&hardware, 77, pace, spins_to_pause, false), by_pauses);
         }
     }
 }

@@ -19,9 +19,9 @@ pub struct LabSettings {
     pub vendor: LabVendor,
     /// Who changes the window of pause-loop exits, by name.
     pub window_control: Option<String>,
-    /// How many turns the host tells guests with a pv page to spin before they halt or ask for help: a number, or "apple"
+    /// How many iterations the host tells guests with a pv page to spin before they halt or ask for help: a number, or "apple"
     /// with or without its numbers; `None`: nothing.
-    pub spin_turns: Option<String>,
+    pub spin_count: Option<String>,
     /// Whom `kvm_vcpu_on_spin()` chooses, by name.
     pub candidates: Option<String>,
     /// Strict boost: who was sent a reschedule only is no receiver.
@@ -38,10 +38,10 @@ pub struct LabSettings {
     pub poll_period_ns: Option<u32>,
     /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
     pub halt_poll_ns: u32,
-    /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns.
+    /// Guest tasks on each vCPU, 1 or more; each does the scenario's iterations.
     pub guest_tasks: u32,
-    /// A page that the host has to fetch is touched every so many turns of a vCPU; 0: never.
-    pub page_fault_every_turns: u32,
+    /// A page that the host has to fetch is touched every so many iterations of a vCPU; 0: never.
+    pub page_fault_every_iterations: u32,
     /// How long the host fetches one, ns; `None`: the lab's default.
     pub page_fetch_ns: Option<u32>,
     /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
@@ -73,7 +73,7 @@ impl Default for LabSettings {
             topology: None,
             vendor: LabVendor::default(),
             window_control: None,
-            spin_turns: None,
+            spin_count: None,
             candidates: None,
             ignore_reschedules: false,
             ecs: LabEcs::default(),
@@ -83,7 +83,7 @@ impl Default for LabSettings {
             poll_period_ns: None,
             halt_poll_ns: 0,
             guest_tasks: 1,
-            page_fault_every_turns: 0,
+            page_fault_every_iterations: 0,
             page_fetch_ns: None,
             async_page_faults: true,
             pv_tlb_flush: false,

@@ -27,7 +27,7 @@ pub const TICK_HZ_MAX: u32 = 10_000;
 pub const TASKS_PER_VCPU_MAX: u32 = unspin_abi::UNSPIN_GUEST_TASKS_PER_VCPU_MAX;
 /// See above.
 pub const TASKS_MAX: u32 = unspin_abi::UNSPIN_GUEST_TASKS_MAX;
-/// Turns of a waiting loop per PAUSE.
+/// Iterations of a waiting loop per PAUSE.
 pub const PAUSE_EVERY_MAX: u32 = 65_536;
 /// Characters of a scenario's name.
 pub const NAME_MAX: usize = 64;

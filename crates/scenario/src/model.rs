@@ -14,7 +14,7 @@ pub struct Scenario {
     pub seed: u64,
     /// When a run ends.
     pub length: Length,
-    /// Nanoseconds after the last first instruction that rates leave out; 0 with `Length::Turns`.
+    /// Nanoseconds after the last first instruction that rates leave out; 0 with `Length::Iterations`.
     pub warm_up_ns: u64,
     /// The machine below the VMs.
     pub host: Host,
@@ -29,8 +29,8 @@ pub struct Scenario {
 pub enum Length {
     /// After so many nanoseconds since the last vCPU's first instruction. Above 0.
     DurationNs(u64),
-    /// When each vCPU has done so many turns. Above 0.
-    Turns(u32),
+    /// When each vCPU has done so many iterations. Above 0.
+    Iterations(u32),
 }
 
 /// The machine below the VMs.
@@ -75,53 +75,53 @@ pub struct Vm {
     pub lock: LockKind,
     /// How many of them, and who shares them.
     pub locks: LockSharing,
-    /// Work at CPL 3 between turns.
+    /// Work at CPL 3 between iterations.
     pub user_work: Distribution,
     /// Work at CPL 0 outside the lock.
     pub kernel_work: Distribution,
     /// Work at CPL 0 inside the lock.
     pub hold: Distribution,
-    /// A TLB shootdown every so many turns; 0: never.
-    pub shootdown_every_turns: u32,
-    /// A wake-up of a halted vCPU every so many turns; 0: never.
-    pub wakeup_every_turns: u32,
+    /// A TLB shootdown every so many iterations; 0: never.
+    pub shootdown_every_iterations: u32,
+    /// A wake-up of a halted vCPU every so many iterations; 0: never.
+    pub wakeup_every_iterations: u32,
     /// Timer interrupts per second and vCPU, 0 to 10,000.
     pub tick_hz: u32,
-    /// PAUSE at every so many turns of a waiting loop, 1 to 65,536.
-    pub pause_every_turns: u32,
+    /// PAUSE at every so many iterations of a waiting loop, 1 to 65,536.
+    pub pause_every_spins: u32,
     /// Whether PAUSE may exit (`KVM_CAP_X86_DISABLE_EXITS` when false).
     pub pause_exits: bool,
     /// Whether HLT exits.
     pub halt_exits: bool,
     /// Waits of ground truth kept per vCPU; 0: none.
     pub log_records: u32,
-    /// Waits shorter than this many turns are left out of the log.
-    pub log_minimum_turns: u32,
+    /// Waits shorter than this many iterations are left out of the log.
+    pub log_minimum_spins: u32,
     /// Whether the guest tells the host what it asks for, holds and waits for (`abi/pv_page.h`).
     pub pv_page: bool,
     /// In whose pages these pv pages lie.
     pub pv_page_memory: PvPageMemory,
-    /// A vCPU asks the host to run somebody else each time it has waited so many turns for a lock; 0: never.
-    pub help_after_turns: u32,
+    /// A vCPU asks the host to run somebody else each time it has waited so many iterations for a lock; 0: never.
+    pub help_after_spins: u32,
     /// Tasks of each vCPU, 1 to 8; 64 in all.
     pub tasks_per_vcpu: u32,
-    /// What their turns do.
+    /// What their iterations do.
     pub workload: Workload,
-    /// Turns that take the lock for reading, percent, in the workloads that have readers.
+    /// Iterations that take the lock for reading, percent, in the workloads that have readers.
     pub reader_percent: u32,
     /// What of eCS is left out.
     pub ecs_ablation: EcsAblation,
 }
 
-/// What the tasks of a VM do with their turns (`abi/guest.h`, `enum unspin_guest_workload`).
+/// What the tasks of a VM do with their iterations (`abi/guest.h`, `enum unspin_guest_workload`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
     /// Work in user mode, work in the kernel, a lock held.
     #[default]
-    Turns,
-    /// The same, the lock taken for reading by a share of the turns.
+    Iterations,
+    /// The same, the lock taken for reading by a share of the iterations.
     ReadersWriters,
-    /// The same, and after each turn an interrupt whose handler works.
+    /// The same, and after each iteration an interrupt whose handler works.
     Interrupts,
     /// Pairs of tasks on neighbouring vCPUs wake each other.
     PingPong,
@@ -132,7 +132,7 @@ pub enum Workload {
 impl Workload {
     /// The words of scenarios, each with what it means.
     pub const WORDS: [(&str, Workload); 5] = [
-        ("turns", Workload::Turns),
+        ("iterations", Workload::Iterations),
         ("readers-writers", Workload::ReadersWriters),
         ("interrupts", Workload::Interrupts),
         ("ping-pong", Workload::PingPong),
@@ -197,7 +197,7 @@ impl EcsAblation {
 /// Who shares locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockSharing {
-    /// So many locks (1 to 64) for all vCPUs of a VM; each turn draws one.
+    /// So many locks (1 to 64) for all vCPUs of a VM; each iteration draws one.
     Shared(u32),
     /// One lock per vCPU: nobody ever waits.
     Private,
@@ -206,7 +206,7 @@ pub enum LockSharing {
 /// What a number of a distribution counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkUnit {
-    /// Turns of the two-instruction work loop: the same on every machine.
+    /// Iterations of the two-instruction work loop: the same on every machine.
     Loops,
     /// Nanoseconds of CPU time: turned into loops by a measured rate.
     Nanoseconds,

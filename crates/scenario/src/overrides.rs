@@ -53,7 +53,7 @@ impl Overrides {
         };
         if !known {
             return Err(error(
-                "there is no such key; there are seed, duration, turns, warm_up, name, host.KEY, lab.KEY, vm.KEY \
+                "there is no such key; there are seed, duration, iterations, warm_up, name, host.KEY, lab.KEY, vm.KEY \
                  and vm.GROUP.KEY (`unspin scenario schema` lists the keys)",
             ));
         }
@@ -99,12 +99,12 @@ impl Entry {
             [key] => {
                 // A run ends by one of the two: giving one takes the other away, and what only fits that other.
                 match key {
-                    "turns" => {
+                    "iterations" => {
                         top.remove("duration");
                         top.remove("warm_up");
                     }
                     "duration" => {
-                        top.remove("turns");
+                        top.remove("iterations");
                     }
                     _ => {}
                 }

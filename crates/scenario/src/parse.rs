@@ -17,7 +17,14 @@ use crate::{
 
 /// Keys at the top of the file.
 pub(crate) const TOP_KEYS: &[&str] = &[
-    "name", "seed", "duration", "turns", "warm_up", "host", "lab", "vm",
+    "name",
+    "seed",
+    "duration",
+    "iterations",
+    "warm_up",
+    "host",
+    "lab",
+    "vm",
 ];
 /// Keys of `[host]`.
 pub(crate) const HOST_KEYS: &[&str] = &[
@@ -154,21 +161,23 @@ fn name(top: &Section<'_, '_>, default: &str) -> Result<String, ScenarioError> {
     Ok(text.to_owned())
 }
 
-/// `duration` or `turns`, exactly one of them, above 0.
+/// `duration` or `iterations`, exactly one of them, above 0.
 fn length(top: &Section<'_, '_>) -> Result<Length, ScenarioError> {
-    match (top.find("duration"), top.find("turns")) {
+    match (top.find("duration"), top.find("iterations")) {
         (Some(duration), None) => Ok(Length::DurationNs(time(&duration, 1)?)),
-        (None, Some(turns)) => {
-            let turns = turns.integer(1, u64::from(u32::MAX))?;
-            Ok(Length::Turns(u32::try_from(turns).unwrap_or(u32::MAX)))
+        (None, Some(iterations)) => {
+            let iterations = iterations.integer(1, u64::from(u32::MAX))?;
+            Ok(Length::Iterations(
+                u32::try_from(iterations).unwrap_or(u32::MAX),
+            ))
         }
-        (Some(_), Some(turns)) => Err(turns.refuse(
-            "`turns` and `duration` exclude each other",
+        (Some(_), Some(iterations)) => Err(iterations.refuse(
+            "`iterations` and `duration` exclude each other",
             "keep the one that should end the run",
         )),
         (None, None) => Err(top.error(
-            "neither `duration` nor `turns` says when the run ends",
-            "add duration = \"2s\", or turns = 1000 for so many turns of each vCPU",
+            "neither `duration` nor `iterations` says when the run ends",
+            "add duration = \"2s\", or iterations = 1000 for so many iterations of each vCPU",
         )),
     }
 }
@@ -188,8 +197,8 @@ fn warm_up(top: &Section<'_, '_>, length: Length) -> Result<u64, ScenarioError> 
             ),
             "make `warm_up` shorter than `duration`",
         )),
-        Length::Turns(_) if warm_up_ns > 0 => Err(found.refuse(
-            "`warm_up` needs `duration`: a run of `turns` is counted from its first turn",
+        Length::Iterations(_) if warm_up_ns > 0 => Err(found.refuse(
+            "`warm_up` needs `duration`: a run of `iterations` is counted from its first iteration",
             "leave `warm_up` out",
         )),
         _ => Ok(warm_up_ns),

@@ -40,7 +40,7 @@ impl Scenario {
                 writeln!(out, "duration = \"{}\"", format_duration(ns))?;
                 writeln!(out, "warm_up = \"{}\"", format_duration(self.warm_up_ns))?;
             }
-            Length::Turns(turns) => writeln!(out, "turns = {turns}")?,
+            Length::Iterations(iterations) => writeln!(out, "iterations = {iterations}")?,
         }
         write_host(&self.host, out)?;
         if let Some(lab) = &self.lab {
@@ -74,7 +74,7 @@ fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
         ("scheduler", &lab.scheduler),
         ("policy", &lab.policy),
         ("window_control", &lab.window_control),
-        ("spin_turns", &lab.spin_turns),
+        ("spin_count", &lab.spin_count),
         ("candidates", &lab.candidates),
     ] {
         if let Some(name) = name {
@@ -112,8 +112,8 @@ fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
     let halt_poll = format_duration(lab.halt_poll_ns.into());
     writeln!(out, "halt_poll = \"{halt_poll}\"")?;
     writeln!(out, "guest_tasks = {}", lab.guest_tasks)?;
-    let every = lab.page_fault_every_turns;
-    writeln!(out, "page_fault_every_turns = {every}")?;
+    let every = lab.page_fault_every_iterations;
+    writeln!(out, "page_fault_every_iterations = {every}")?;
     if let Some(ns) = lab.page_fetch_ns {
         writeln!(out, "page_fetch = \"{}\"", format_duration(ns.into()))?;
     }
@@ -155,13 +155,13 @@ fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
     writeln!(out, "kernel_work = {}", distribution(&vm.kernel_work))?;
     writeln!(out, "hold = {}", distribution(&vm.hold))?;
     for (key, value) in [
-        ("shootdown_every_turns", vm.shootdown_every_turns),
-        ("wakeup_every_turns", vm.wakeup_every_turns),
+        ("shootdown_every_iterations", vm.shootdown_every_iterations),
+        ("wakeup_every_iterations", vm.wakeup_every_iterations),
         ("tick_hz", vm.tick_hz),
-        ("pause_every_turns", vm.pause_every_turns),
+        ("pause_every_spins", vm.pause_every_spins),
         ("log_records", vm.log_records),
-        ("log_minimum_turns", vm.log_minimum_turns),
-        ("help_after_turns", vm.help_after_turns),
+        ("log_minimum_spins", vm.log_minimum_spins),
+        ("help_after_spins", vm.help_after_spins),
         ("tasks_per_vcpu", vm.tasks_per_vcpu),
         ("reader_percent", vm.reader_percent),
     ] {

@@ -11,7 +11,7 @@ pub fn json_schema() -> serde_json::Value {
     let mut schema = schema_for!(Scenario).to_value();
     let names: Vec<_> = LockKind::all().map(LockKind::name).collect();
     schema["$defs"]["Vm"]["properties"]["lock"]["enum"] = serde_json::json!(names);
-    schema["oneOf"] = serde_json::json!([{"required": ["duration"]}, {"required": ["turns"]}]);
+    schema["oneOf"] = serde_json::json!([{"required": ["duration"]}, {"required": ["iterations"]}]);
     schema
 }
 
@@ -30,12 +30,12 @@ struct Scenario {
     /// Everything random follows from it; 1 when absent.
     #[schemars(range(min = 0, max = 9_223_372_036_854_775_807_i64))]
     seed: Option<i64>,
-    /// How long the run lasts, such as "2s"; above 0. Either this or `turns`.
+    /// How long the run lasts, such as "2s"; above 0. Either this or `iterations`.
     #[schemars(regex(pattern = TIME))]
     duration: Option<String>,
-    /// The run ends when each vCPU has done so many turns.
+    /// The run ends when each vCPU has done so many iterations.
     #[schemars(range(min = 1))]
-    turns: Option<u32>,
+    iterations: Option<u32>,
     /// What rates leave out at the beginning; shorter than `duration`, 0 when absent.
     #[schemars(regex(pattern = TIME))]
     warm_up: Option<String>,
@@ -90,10 +90,10 @@ struct LabSettings {
     /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with host.ple_window_fixed.
     #[schemars(regex(pattern = WORD))]
     window_control: Option<String>,
-    /// How many turns the host tells guests with a pv page to spin before they halt or ask for help, as in "4096", or
+    /// How many iterations the host tells guests with a pv page to spin before they halt or ask for help, as in "4096", or
     /// "apple", or "apple=64/64/512/4096" (step, least, first, most); nothing when absent.
     #[schemars(regex(pattern = WORD))]
-    spin_turns: Option<String>,
+    spin_count: Option<String>,
     /// Whom kvm_vcpu_on_spin() chooses; "kvm-7.2" when absent.
     #[schemars(regex(pattern = WORD))]
     candidates: Option<String>,
@@ -115,11 +115,11 @@ struct LabSettings {
     /// How long a vCPU without work polls before it sleeps, at most "1s"; not at all when absent.
     #[schemars(regex(pattern = TIME))]
     halt_poll: Option<String>,
-    /// Guest tasks on each vCPU, which do the scenario's turns each; 1 when absent.
+    /// Guest tasks on each vCPU, which do the scenario's iterations each; 1 when absent.
     #[schemars(range(min = 1, max = 64))]
     guest_tasks: Option<u32>,
-    /// A page that the host has to fetch is touched every so many turns of a vCPU; 0 or absent: never.
-    page_fault_every_turns: Option<u32>,
+    /// A page that the host has to fetch is touched every so many iterations of a vCPU; 0 or absent: never.
+    page_fault_every_iterations: Option<u32>,
     /// How long the host fetches a page, at most "1s"; "100us" when absent.
     #[schemars(regex(pattern = TIME))]
     page_fetch: Option<String>,
@@ -211,45 +211,45 @@ struct Vm {
     vcpus: u32,
     /// The lock its vCPUs take.
     lock: String,
-    /// How many locks all vCPUs share (each turn draws one), or "private": one per vCPU. 1 when absent.
+    /// How many locks all vCPUs share (each iteration draws one), or "private": one per vCPU. 1 when absent.
     locks: Option<Locks>,
-    /// Work in user mode per turn; nothing when absent.
+    /// Work in user mode per iteration; nothing when absent.
     user_work: Option<Work>,
-    /// Work in the guest kernel outside the lock, per turn; nothing when absent.
+    /// Work in the guest kernel outside the lock, per iteration; nothing when absent.
     kernel_work: Option<Work>,
-    /// Work inside the lock, per turn.
+    /// Work inside the lock, per iteration.
     hold: Work,
-    /// A TLB shootdown every so many turns; 0 or absent: never.
-    shootdown_every_turns: Option<u32>,
-    /// A wake-up of a halted vCPU every so many turns; 0 or absent: never.
-    wakeup_every_turns: Option<u32>,
+    /// A TLB shootdown every so many iterations; 0 or absent: never.
+    shootdown_every_iterations: Option<u32>,
+    /// A wake-up of a halted vCPU every so many iterations; 0 or absent: never.
+    wakeup_every_iterations: Option<u32>,
     /// Timer interrupts per second and vCPU; 250 when absent.
     #[schemars(range(min = 0, max = 10000))]
     tick_hz: Option<u32>,
-    /// PAUSE at every so many turns of a waiting loop; 1 when absent.
+    /// PAUSE at every so many iterations of a waiting loop; 1 when absent.
     #[schemars(range(min = 1, max = 65536))]
-    pause_every_turns: Option<u32>,
+    pause_every_spins: Option<u32>,
     /// Whether PAUSE may exit; true when absent.
     pause_exits: Option<bool>,
     /// Whether HLT exits; true when absent.
     halt_exits: Option<bool>,
     /// Waits of ground truth kept per vCPU; 0 when absent. 64 bytes each, 10 MiB for all vCPUs.
     log_records: Option<u32>,
-    /// Waits of fewer turns are left out of the log; 0 when absent.
-    log_minimum_turns: Option<u32>,
+    /// Waits of fewer iterations are left out of the log; 0 when absent.
+    log_minimum_spins: Option<u32>,
     /// Whether the guest tells the host what it asks for, holds and waits for; false when absent.
     pv_page: Option<bool>,
     /// In whose pages these pv pages lie; "guest" when absent.
     pv_page_memory: Option<PvPageMemory>,
     /// A vCPU that waits for a lock asks the host to run somebody else (the policy `helping`) each time it has waited so
-    /// many turns; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
-    help_after_turns: Option<u32>,
+    /// many iterations; 0 or absent: never. Above an ordinary wait, below one for a vCPU off its CPU (Friebel 2008).
+    help_after_spins: Option<u32>,
     /// Tasks of each vCPU, which take turns on it; 1 when absent, 64 in all.
     #[schemars(range(min = 1, max = 8))]
     tasks_per_vcpu: Option<u32>,
-    /// What their turns do; "turns" when absent.
+    /// What their iterations do; "iterations" when absent.
     workload: Option<Workload>,
-    /// Turns that take the lock for reading, percent ("readers-writers", "read-a-file"); 0 when absent.
+    /// Iterations that take the lock for reading, percent ("readers-writers", "read-a-file"); 0 when absent.
     #[schemars(range(min = 0, max = 100))]
     reader_percent: Option<u32>,
     /// What of eCS the guest leaves out; "none" when absent.
@@ -262,10 +262,10 @@ struct Vm {
 #[allow(dead_code)]
 enum Workload {
     /// Work in user mode, work in the kernel, a lock held.
-    Turns,
-    /// The same, the lock taken for reading by a share of the turns.
+    Iterations,
+    /// The same, the lock taken for reading by a share of the iterations.
     ReadersWriters,
-    /// The same, and after each turn an interrupt whose handler works as long as the kernel.
+    /// The same, and after each iteration an interrupt whose handler works as long as the kernel.
     Interrupts,
     /// Pairs of tasks on neighbouring vCPUs wake each other instead of taking the lock.
     PingPong,

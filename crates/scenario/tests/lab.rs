@@ -15,7 +15,7 @@ policy = \"loan,slice=2ms\"
 topology = \"2x4x5x2\"
 vendor = \"intel\"
 window_control = \"apple\"
-spin_turns = \"4096\"
+spin_count = \"4096\"
 candidates = \"strict\"
 ignore_reschedules = true
 ecs = \"give-back\"
@@ -25,7 +25,7 @@ tick_only = true
 poll_period = \"1us\"
 halt_poll = \"50us\"
 guest_tasks = 2
-page_fault_every_turns = 9
+page_fault_every_iterations = 9
 page_fetch = \"70us\"
 async_page_faults = false
 pv_tlb_flush = true
@@ -57,7 +57,7 @@ fn every_key() {
         }),
         vendor: LabVendor::Intel,
         window_control: some("apple"),
-        spin_turns: some("4096"),
+        spin_count: some("4096"),
         candidates: some("strict"),
         ignore_reschedules: true,
         ecs: LabEcs::GiveBack,
@@ -67,7 +67,7 @@ fn every_key() {
         poll_period_ns: Some(1_000),
         halt_poll_ns: 50_000,
         guest_tasks: 2,
-        page_fault_every_turns: 9,
+        page_fault_every_iterations: 9,
         page_fetch_ns: Some(70_000),
         async_page_faults: false,
         pv_tlb_flush: true,

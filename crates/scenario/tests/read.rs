@@ -47,13 +47,16 @@ fn defaults() {
     assert_eq!(vm.locks, LockSharing::Shared(1));
     assert!(vm.user_work.is_nothing() && vm.kernel_work.is_nothing());
     assert_eq!(vm.hold, Distribution::constant(WorkUnit::Loops, 300));
-    assert_eq!((vm.shootdown_every_turns, vm.wakeup_every_turns), (0, 0));
-    assert_eq!((vm.tick_hz, vm.pause_every_turns), (250, 1));
+    assert_eq!(
+        (vm.shootdown_every_iterations, vm.wakeup_every_iterations),
+        (0, 0)
+    );
+    assert_eq!((vm.tick_hz, vm.pause_every_spins), (250, 1));
     assert!(vm.pause_exits && vm.halt_exits);
-    assert_eq!((vm.log_records, vm.log_minimum_turns), (0, 0));
+    assert_eq!((vm.log_records, vm.log_minimum_spins), (0, 0));
     assert!(!vm.pv_page);
     assert_eq!(vm.pv_page_memory, PvPageMemory::Guest);
-    assert_eq!(vm.help_after_turns, 0);
+    assert_eq!(vm.help_after_spins, 0);
 }
 
 #[test]
@@ -79,17 +82,17 @@ locks = "private"
 user_work = { exponential = "6us" }
 kernel_work = { uniform = ["100 loops", "500 loops"] }
 hold = "1 loop"
-shootdown_every_turns = 10
-wakeup_every_turns = 20
+shootdown_every_iterations = 10
+wakeup_every_iterations = 20
 tick_hz = 0
-pause_every_turns = 65536
+pause_every_spins = 65536
 pause_exits = false
 halt_exits = false
 log_records = 2560
-log_minimum_turns = 2048
+log_minimum_spins = 2048
 pv_page = true
 pv_page_memory = "map"
-help_after_turns = 65536
+help_after_spins = 65536
 [[vm]]
 vcpus = 1
 lock = "test_and_set"
@@ -113,11 +116,11 @@ hold = "0ns"
             high: 500
         }
     );
-    assert_eq!((first.log_records, first.log_minimum_turns), (2_560, 2_048));
+    assert_eq!((first.log_records, first.log_minimum_spins), (2_560, 2_048));
     assert!(!first.pause_exits && !first.halt_exits);
     assert!(first.pv_page);
     assert_eq!(first.pv_page_memory, PvPageMemory::Map);
-    assert_eq!(first.help_after_turns, 65_536);
+    assert_eq!(first.help_after_spins, 65_536);
     assert_eq!(second.locks, LockSharing::Shared(64));
     assert_eq!(second.hold.unit, WorkUnit::Nanoseconds);
 }
@@ -133,7 +136,7 @@ fn overrides_replace_values() {
         set(&["duration=250ms"]).length,
         Length::DurationNs(250_000_000)
     );
-    assert_eq!(set(&["turns=5"]).length, Length::Turns(5));
+    assert_eq!(set(&["iterations=5"]).length, Length::Iterations(5));
     assert_eq!(
         set(&["vm.lock=test_and_set"]).vms[0].lock.name(),
         "test_and_set"
@@ -149,7 +152,9 @@ fn overrides_replace_values() {
     assert_eq!((one.vms[0].vcpus, one.vms[1].vcpus), (2, 9));
     let warm = common::MINIMAL.replace("\n\n", "\nwarm_up = \"1ms\"\n\n");
     assert_eq!(
-        overridden(&warm, &["turns=5"]).expect("valid").warm_up_ns,
+        overridden(&warm, &["iterations=5"])
+            .expect("valid")
+            .warm_up_ns,
         0
     );
 }
@@ -253,18 +258,18 @@ fn schema_and_parser_know_the_same_keys() {
     assert_eq!(
         keys(&schema["$defs"]["Host"]),
         allowed(
-            "turns = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[host]\nzzzzzz = 1"
+            "iterations = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[host]\nzzzzzz = 1"
         )
     );
     assert_eq!(
         keys(&schema["$defs"]["LabSettings"]),
         allowed(
-            "turns = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[lab]\nzzzzzz = 1"
+            "iterations = 1\nvm = [{ vcpus = 1, lock = \"ticket\", hold = \"1us\" }]\n[lab]\nzzzzzz = 1"
         )
     );
     assert_eq!(
         keys(&schema["$defs"]["Vm"]),
-        allowed("turns = 1\n[[vm]]\nzzzzzz = 1")
+        allowed("iterations = 1\n[[vm]]\nzzzzzz = 1")
     );
     assert_eq!(schema["required"], serde_json::json!(["vm"]));
     assert_eq!(

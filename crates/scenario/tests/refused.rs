@@ -100,10 +100,10 @@ fn tasks() {
     );
     refused(
         "hold",
-        "wakeup_every_turns = 1\ntasks_per_vcpu = 2\nhold",
+        "wakeup_every_iterations = 1\ntasks_per_vcpu = 2\nhold",
         (7, 18),
-        "`wakeup_every_turns` halts a vCPU",
-        "`wakeup_every_turns = 0`",
+        "`wakeup_every_iterations` halts a vCPU",
+        "`wakeup_every_iterations = 0`",
     );
     refused(
         "vcpus = 2",
@@ -133,7 +133,7 @@ fn pv_page_memory() {
     refused(
         "hold",
         "pv_page = true\npv_page_memory = \"host\"\nhold",
-        (7, 14),
+        (7, 18),
         "there is no pv_page_memory `host`",
         "`map`",
     );
@@ -234,21 +234,21 @@ fn times() {
         "duration = \"1s\"",
         "",
         (1, 1),
-        "neither `duration` nor `turns`",
-        "turns = 1000",
+        "neither `duration` nor `iterations`",
+        "iterations = 1000",
     );
     refused(
         "\"1s\"",
-        "\"1s\"\nturns = 5",
-        (2, 9),
+        "\"1s\"\niterations = 5",
+        (2, 14),
         "exclude each other",
         "keep the one",
     );
     refused(
         "duration = \"1s\"",
-        "turns = 0",
-        (1, 9),
-        "`turns` cannot be 0",
+        "iterations = 0",
+        (1, 14),
+        "`iterations` cannot be 0",
         "from 1 to 4294967295",
     );
 }
@@ -263,10 +263,10 @@ fn warm_up() {
         "leaves nothing of a run of 1s",
         "shorter than `duration`",
     );
-    let turns = "turns = 5\nwarm_up = \"1ms\"";
+    let iterations = "iterations = 5\nwarm_up = \"1ms\"";
     refused(
         "duration = \"1s\"",
-        turns,
+        iterations,
         (2, 11),
         "needs `duration`",
         "leave `warm_up` out",

@@ -92,15 +92,15 @@ fn rest_of_a_vm() {
             "from 0 to 10000",
         ),
         (
-            "pause_every_turns = 0",
+            "pause_every_spins = 0",
             21,
-            "`pause_every_turns` cannot be 0",
+            "`pause_every_spins` cannot be 0",
             "from 1 to 65536",
         ),
         (
-            "help_after_turns = -1",
+            "help_after_spins = -1",
             20,
-            "`help_after_turns` cannot be -1",
+            "`help_after_spins` cannot be -1",
             "from 0 to 4294967295",
         ),
         (
@@ -119,19 +119,19 @@ fn rest_of_a_vm() {
     for (text, column, message, allowed) in cases {
         refused("hold", &line(text), (6, column), message, allowed);
     }
-    let alone = "vcpus = 1\nwakeup_every_turns = 5";
+    let alone = "vcpus = 1\nwakeup_every_iterations = 5";
     refused(
         "vcpus = 2",
         alone,
-        (5, 22),
+        (5, 27),
         "needs another vCPU",
         "0 (never)",
     );
-    let alone = "vcpus = 1\nshootdown_every_turns = 5";
+    let alone = "vcpus = 1\nshootdown_every_iterations = 5";
     refused(
         "vcpus = 2",
         alone,
-        (5, 25),
+        (5, 30),
         "needs another vCPU",
         "0 (never)",
     );

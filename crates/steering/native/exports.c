@@ -7,9 +7,9 @@ struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, co
 	return policies_decide(event, policies, facts, memory);
 }
 
-void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, struct unspin_policy_memory *memory)
+void steering_on_slice_start(unspin_u32 policies, const struct unspin_facts *facts, struct unspin_policy_memory *memory)
 {
-	policies_on_turn(policies, facts, memory);
+	policies_on_slice_start(policies, facts, memory);
 }
 
 _Bool steering_gang_cuts(unspin_u64 ran_ns)

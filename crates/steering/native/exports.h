@@ -8,7 +8,8 @@
 
 struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, const struct unspin_facts *facts,
 				       struct unspin_policy_memory *memory);
-void steering_on_turn(unspin_u32 policies, const struct unspin_facts *facts, struct unspin_policy_memory *memory);
+void steering_on_slice_start(unspin_u32 policies, const struct unspin_facts *facts,
+			     struct unspin_policy_memory *memory);
 _Bool steering_yield_buddy_is_followed(unspin_u64 candidate_vtime, unspin_u64 first_vtime, unspin_u32 threshold_ns);
 _Bool steering_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
 		      struct unspin_decision *decision);

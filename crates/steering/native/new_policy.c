@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * NAME.c - a policy: whom a spinning vCPU's time goes to. This one honours KVM's request like `directed-yield`, but not when
- * the candidate has itself given its CPU away a moment ago, and not the first TWO requests of a turn: a wait may be short.
+ * the candidate has itself given its CPU away a moment ago, and not the first TWO requests of a slice: a wait may be short.
  *
  *   unspin policy test ./NAME.c                      tries it here, by NAME_test.c
  *   sudo unspin steer --dry-run --policy ./NAME.c    asks it on a live host, and does nothing
@@ -59,8 +59,8 @@ UNSPIN_PURE struct unspin_decision NAME_on_poll(const struct unspin_facts *facts
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 
-/* self begins a turn of its own; the facts are not to be looked at here. No answer. */
-UNSPIN_PURE void NAME_on_turn(const struct unspin_facts *facts, struct unspin_policy_state *state)
+/* self begins a slice of its own; the facts are not to be looked at here. No answer. */
+UNSPIN_PURE void NAME_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	state->words[0] = 0;
 }

@@ -10,7 +10,7 @@ static unsigned yield(struct unspin_facts facts, struct unspin_policy_state *sta
 	return NAME_on_yield(&facts, state).action;
 }
 
-/* Of a vCPU that has been asked often enough in its turn. */
+/* Of a vCPU that has been asked often enough in its slice. */
 static const struct unspin_policy_state patient = {{TWO, 0}};
 
 static void it_runs_whom_kvm_proposes(void)
@@ -41,11 +41,11 @@ static void and_not_at_once(void)
 	struct unspin_policy_state state = {{0, 0}};
 	struct unspin_facts facts = little_is_known();
 
-	for (int turn = 0; turn < 2; turn++) {
+	for (int slice = 0; slice < 2; slice++) {
 		for (int i = 0; i < TWO; i++)
 			CHECK(yield(facts, &state) == UNSPIN_REFUSE);
 		CHECK(yield(facts, &state) == UNSPIN_DIRECT);
-		NAME_on_turn(&facts, &state);
+		NAME_on_slice_start(&facts, &state);
 	}
 }
 

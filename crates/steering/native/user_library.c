@@ -14,10 +14,10 @@ EXPORTED struct unspin_decision user_library_decide(unspin_u32 event, unspin_u32
 	return policies_decide(event, policies, facts, memory);
 }
 
-EXPORTED void user_library_on_turn(unspin_u32 policies, const struct unspin_facts *facts,
-				   struct unspin_policy_memory *memory)
+EXPORTED void user_library_on_slice_start(unspin_u32 policies, const struct unspin_facts *facts,
+					  struct unspin_policy_memory *memory)
 {
-	policies_on_turn(policies, facts, memory);
+	policies_on_slice_start(policies, facts, memory);
 }
 
 /* The compiler may call these for structs, and there is no C library beside us. */

@@ -3,7 +3,7 @@
 
 use crate::{
     DecisionRecord, Facts, Memory, OrderFacts, Policies, UserPolicyNumber, raw,
-    user_library::{Decide, OnTurn},
+    user_library::{Decide, OnSliceStart},
 };
 
 /// What a policy answered.
@@ -76,7 +76,7 @@ impl Policies {
         (Decision::from_raw(raw), raw.rank)
     }
 
-    /// `facts.self_` has begun a turn of its own, and `facts.candidate`, of its VM, waits: [`Decision::YieldBuddy`] calls it to
+    /// `facts.self_` has begun a slice of its own, and `facts.candidate`, of its VM, waits: [`Decision::YieldBuddy`] calls it to
     /// another CPU.
     pub fn on_call(self, facts: &Facts, memory: &mut Memory) -> Decision {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_CALL, facts, memory))
@@ -89,16 +89,18 @@ impl Policies {
         unsafe { decide(event, self.bits, facts, memory) }
     }
 
-    /// `facts.self_` begins a turn of its own.
-    pub fn on_turn(self, facts: &Facts, memory: &mut Memory) {
+    /// `facts.self_` begins a slice of its own.
+    pub fn on_slice_start(self, facts: &Facts, memory: &mut Memory) {
         let own = self.own.and_then(UserPolicyNumber::functions);
-        let on_turn = own.map_or(raw::steering_on_turn as OnTurn, |own| own.on_turn);
+        let on_slice_start = own.map_or(raw::steering_on_slice_start as OnSliceStart, |own| {
+            own.on_slice_start
+        });
         // SAFETY: as in `decide`.
-        unsafe { on_turn(self.bits, facts, memory) }
+        unsafe { on_slice_start(self.bits, facts, memory) }
     }
 }
 
-/// Whether the turn of another VM's vCPU may be cut for a gang that has run for so long.
+/// Whether the slice of another VM's vCPU may be cut for a gang that has run for so long.
 pub fn gang_cuts(ran_ns: u64) -> bool {
     // SAFETY: a function of a number.
     unsafe { raw::steering_gang_cuts(ran_ns) }

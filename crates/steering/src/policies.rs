@@ -57,7 +57,7 @@ impl Policies {
         self.bits & raw::UNSPIN_POLICY_USER != 0
     }
 
-    /// Whether a vCPU that begins a turn calls its siblings.
+    /// Whether a vCPU that begins a slice calls its siblings.
     pub const fn calls_siblings(self) -> bool {
         self.bits & raw::unspin_policy_gang != 0
     }

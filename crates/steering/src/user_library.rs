@@ -24,14 +24,14 @@ pub(crate) type Decide = unsafe extern "C" fn(
     *const raw::unspin_facts,
     *mut raw::unspin_policy_memory,
 ) -> raw::unspin_decision;
-pub(crate) type OnTurn =
+pub(crate) type OnSliceStart =
     unsafe extern "C" fn(u32, *const raw::unspin_facts, *mut raw::unspin_policy_memory);
 
 /// The functions of `native/user_library.c`: those of `native/exports.h` with the user's own policy among the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserFunctions {
     pub decide: Decide,
-    pub on_turn: OnTurn,
+    pub on_slice_start: OnSliceStart,
 }
 
 /// Loaded libraries; they stay.
@@ -141,15 +141,15 @@ fn open(library: &Path) -> Result<UserFunctions, String> {
         let found = unsafe { dlsym(handle, name.as_ptr()) };
         (!found.is_null()).then_some(found).ok_or_else(said)
     };
-    let (decide, on_turn) = (
+    let (decide, on_slice_start) = (
         symbol(c"user_library_decide")?,
-        symbol(c"user_library_on_turn")?,
+        symbol(c"user_library_on_slice_start")?,
     );
     // SAFETY: functions of those types (native/user_library.c, the same headers as `raw`), in a library that stays.
     Ok(unsafe {
         UserFunctions {
             decide: std::mem::transmute::<*mut c_void, Decide>(decide),
-            on_turn: std::mem::transmute::<*mut c_void, OnTurn>(on_turn),
+            on_slice_start: std::mem::transmute::<*mut c_void, OnSliceStart>(on_slice_start),
         }
     })
 }

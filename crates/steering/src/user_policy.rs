@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_turn()
+//! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_slice_start()
 //! (`policy/contract.h`), compiled natively to be tried and to take logged decisions again, and for BPF to be loaded.
 
 use std::{
@@ -195,7 +195,7 @@ impl UserPolicySource {
         output: &Path,
     ) -> Result<(), UserPolicySourceError> {
         let own = format!("-DUNSPIN_USER_POLICY=\"{}\"", work.own().display());
-        let functions = ["on_yield", "on_slice_end", "on_poll", "on_turn"]
+        let functions = ["on_yield", "on_slice_end", "on_poll", "on_slice_start"]
             .map(|event| format!("-Duser_{event}={}_{event}", self.name));
         let mut command = compiler.command(what)?;
         command

@@ -99,7 +99,7 @@ fn without_one_queue_it_is_a_plain_yield_buddy() {
 
 /// The slice of the facts is 1.4 ms: siblings up to 2.8 ms of virtual time later are called.
 #[test]
-fn siblings_whose_turn_is_near_are_called() {
+fn siblings_who_are_next_are_called() {
     let call = |later: u64| called(&ordered(100 * MS, 100 * MS + later));
     assert_eq!(call(0), pv_page(2_800_000, 0));
     assert_eq!(call(2_800_000), pv_page(2_800_000, 0));

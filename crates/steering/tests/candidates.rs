@@ -59,7 +59,7 @@ fn rules_that_cannot_be_are_refused() {
     }
 }
 
-/// Whom a rule takes runs on the spinner's turn, as if KVM had named it, unless another policy says more.
+/// Whom a rule takes runs on the spinner's slice, as if KVM had named it, unless another policy says more.
 #[test]
 fn a_rule_alone_is_no_other_answer() {
     let answer = |names| policies(names).on_yield(&facts(), &mut Memory::default());

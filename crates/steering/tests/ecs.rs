@@ -46,7 +46,7 @@ fn the_papers_counters_come_first() {
 }
 
 #[test]
-fn once_a_turn() {
+fn once_a_slice() {
     for (policy, answer) in [("ecs", EXTENDED), ("ecs-give-back", GRANTED)] {
         let mut memory = Memory::default();
         let mut facts = facts();
@@ -54,7 +54,7 @@ fn once_a_turn() {
         for _ in 0..2 {
             let ends = [(); 3].map(|()| policies(policy).on_slice_end(&facts, &mut memory));
             assert_eq!(ends, [answer, Decision::Pass, Decision::Pass]);
-            policies(policy).on_turn(&facts, &mut memory);
+            policies(policy).on_slice_start(&facts, &mut memory);
         }
     }
 }

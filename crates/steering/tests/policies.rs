@@ -139,7 +139,7 @@ fn who_has_not_answered_runs_wherever_it_was_stopped() {
         facts.candidate.descheduled = seen(0);
     };
     assert_eq!(to_yield("loan-cpl", runs), Decision::Refuse);
-    // A borrower that waits in its turn gives back all the same.
+    // A borrower that waits in its slice gives back all the same.
     let borrows = |facts: &mut Facts| {
         awaited(1, user, UNKNOWN)(facts);
         facts.self_.borrows = seen(1);
@@ -148,7 +148,7 @@ fn who_has_not_answered_runs_wherever_it_was_stopped() {
 }
 
 #[test]
-fn one_grace_a_turn_in_the_kernel_and_none_for_spinners() {
+fn one_grace_a_slice_in_the_kernel_and_none_for_spinners() {
     let policy = policies("kernel-exit");
     let mut memory = Memory::default();
     let mut facts = facts();
@@ -166,7 +166,7 @@ fn one_grace_a_turn_in_the_kernel_and_none_for_spinners() {
     facts.self_.mode = UNKNOWN;
     assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
-    policy.on_turn(&facts, &mut memory);
+    policy.on_slice_start(&facts, &mut memory);
     facts.self_.critical = UNKNOWN;
     facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);

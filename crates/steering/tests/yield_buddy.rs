@@ -116,7 +116,7 @@ fn a_loan_decides_before_the_debooster() {
 }
 
 #[test]
-fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
+fn an_extra_schedule_once_a_slice_and_only_ours_gives_it_back() {
     for (names, extra, at_unlock) in [
         ("ecs", Decision::Extend(UNSPIN_BUDGET_NS), Decision::Pass),
         (
@@ -137,11 +137,11 @@ fn an_extra_schedule_once_a_turn_and_only_ours_gives_it_back() {
             "{names}"
         );
         assert_eq!(end(&facts, &mut memory), Decision::Pass, "twice in a row");
-        policies.on_turn(&facts, &mut memory);
+        policies.on_slice_start(&facts, &mut memory);
         assert_eq!(end(&facts, &mut memory), extra);
         facts.self_.critical = seen(0);
         assert_eq!(policies.on_poll(&facts, &mut memory), at_unlock, "{names}");
-        policies.on_turn(&facts, &mut memory);
+        policies.on_slice_start(&facts, &mut memory);
         for critical in [seen(0), UNKNOWN] {
             facts.self_.critical = critical;
             assert_eq!(end(&facts, &mut memory), Decision::Pass, "{names}");

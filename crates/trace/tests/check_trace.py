@@ -71,15 +71,15 @@ def switches(trace, found):
 
 
 def overlap(events):
-    """No task runs on two pCPUs at once: its turns, taken from all pCPUs, do not overlap."""
-    turns, begun = {}, {}
+    """No task runs on two pCPUs at once: its slices, taken from all pCPUs, do not overlap."""
+    slices, begun = {}, {}
     for time, cpu, event in sorted(events, key=lambda one: one[:2]):
         if event.HasField("sched_switch"):
             if event.sched_switch.prev_pid:
                 pid = event.sched_switch.prev_pid
-                turns.setdefault(pid, []).append((begun.pop((cpu, pid)), time))
+                slices.setdefault(pid, []).append((begun.pop((cpu, pid)), time))
             begun[cpu, event.sched_switch.next_pid] = time
-    for pid, spans in turns.items():
+    for pid, spans in slices.items():
         spans.sort()
         for (_, end), (begin, _) in zip(spans, spans[1:]):
             require(end <= begin, f"{pid} runs on two pCPUs at {begin} ns")

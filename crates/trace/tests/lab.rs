@@ -46,8 +46,8 @@ impl<W: Write> Observer for Counting<W> {
 fn trace(lock: &str, cpus: u32, end_ns: u64) -> (Vec<u8>, Expected) {
     let text = format!(
         "seed = 5\nduration = \"1s\"\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"{lock}\"\nlocks = 2\nhold = \"3us\"\n\
-         user_work = {{ exponential = \"10us\" }}\nkernel_work = \"1us\"\nshootdown_every_turns = 5\n\
-         wakeup_every_turns = 3\ntick_hz = 1000\n"
+         user_work = {{ exponential = \"10us\" }}\nkernel_work = \"1us\"\nshootdown_every_iterations = 5\n\
+         wakeup_every_iterations = 3\ntick_hz = 1000\n"
     );
     let scenario = Scenario::parse(&text, "lab.toml").expect("it is in range");
     let host = LabHost {

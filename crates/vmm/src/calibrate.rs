@@ -3,11 +3,11 @@
 use crate::clock::monotonic_ns;
 
 unsafe extern "C" {
-    /// locks/work.h's loop, `loops` turns of it; native/work.c.
+    /// locks/work.h's loop, `loops` spins of it; native/work.c.
     fn unspin_vmm_work(loops: u32);
 }
 
-/// Turns of the work loop per unit of CPU time.
+/// Spins of the work loop per unit of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkRate {
     /// Loops per millisecond; above 0.

@@ -28,9 +28,9 @@ const REQUEST_GAPS: u64 = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Program {
-    /// Turns of the work loop.
+    /// Spins of the work loop.
     Work,
-    /// Turns of a waiting loop, a PAUSE at every k-th.
+    /// Spins of a waiting loop, a PAUSE at every k-th.
     Wait,
     /// CPUID, which exits.
     Cpuid,
@@ -69,7 +69,7 @@ pub struct CalibrationVm {
 }
 
 impl CalibrationVm {
-    /// One with that many vCPUs (1 to 64). `host` says the pause-loop window as a scenario does; `pause_every_turns`
+    /// One with that many vCPUs (1 to 64). `host` says the pause-loop window as a scenario does; `pause_every_spins`
     /// (1 to 65,536) how often the waiting loop pauses; `pause_exits` whether that may exit.
     ///
     /// # Errors
@@ -77,13 +77,13 @@ impl CalibrationVm {
     pub fn create(
         host: &unspin_scenario::Host,
         vcpus: u32,
-        pause_every_turns: u32,
+        pause_every_spins: u32,
         pause_exits: bool,
     ) -> Result<CalibrationVm, Error> {
         // The image has no lock: the key is there because scenarios want one.
         let text = format!(
-            "turns = 1\n[[vm]]\nvcpus = {vcpus}\nlock = \"ticket\"\nhold = \"1 loops\"\n\
-             pause_every_turns = {pause_every_turns}\npause_exits = {pause_exits}\n"
+            "iterations = 1\n[[vm]]\nvcpus = {vcpus}\nlock = \"ticket\"\nhold = \"1 loops\"\n\
+             pause_every_spins = {pause_every_spins}\npause_exits = {pause_exits}\n"
         );
         let mut scenario = Scenario::parse(&text, "calibration").expect("it is well-formed");
         // The caller pins itself where it wants to measure.

@@ -36,7 +36,7 @@ mod vm;
 pub use calibrate::WorkRate;
 pub use error::{Error, GuestFailure};
 pub use options::{Fault, Phase, RunOptions};
-pub use parameters::STALL_TURNS;
+pub use parameters::STALL_SPINS;
 pub use pause_loop::PauseLoop;
 pub use pv_pages::PvPages;
 pub use report::{RunReport, VcpuReport, VmReport, growth};

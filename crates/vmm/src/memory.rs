@@ -107,7 +107,7 @@ impl Memory {
             .expect("the parameters lie inside the region");
     }
 
-    /// Sets `stop` of the parameters: every vCPU finishes its turn.
+    /// Sets `stop` of the parameters: every vCPU finishes its iteration.
     pub fn request_stop(&self) {
         let offset = std::mem::offset_of!(abi::unspin_guest_parameters, stop) as u64;
         let address = u64::from(abi::UNSPIN_GUEST_PARAMETERS) + offset;

@@ -23,7 +23,7 @@ pub struct RunOptions {
     /// Until every vCPU must have executed its first instruction; 120 s. Emulated, hundreds of VMs take seconds.
     pub start_limit: Duration,
     /// From the request to stop until every vCPU must be done; 60 s. A convoy of descheduled tickets ends at some
-    /// context switches per turn, so this is not short.
+    /// context switches per iteration, so this is not short.
     pub stop_limit: Duration,
 }
 
@@ -59,9 +59,9 @@ pub enum Phase {
     Created,
     /// Every vCPU has executed its first instruction; what a scenario's times count from.
     Started,
-    /// The warm-up is over. Not with `Length::Turns`: there the window is the run.
+    /// The warm-up is over. Not with `Length::Iterations`: there the window is the run.
     WindowBegins,
-    /// The guests are about to be told to stop. Not with `Length::Turns`.
+    /// The guests are about to be told to stop. Not with `Length::Iterations`.
     WindowEnds,
     /// All guests are done and all threads joined.
     Stopped,

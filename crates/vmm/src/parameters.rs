@@ -7,8 +7,8 @@ use unspin_scenario::{Distribution, EcsAblation, Length, LockSharing, Scenario, 
 
 use crate::{Error, calibrate::WorkRate, options::Fault};
 
-/// A wait of more turns is a stall: VEE'13 section 3 ("2,048 iterations"), ruling 10.
-pub const STALL_TURNS: u32 = 2048;
+/// A wait of more iterations is a stall: VEE'13 section 3 ("2,048 iterations"), ruling 10.
+pub const STALL_SPINS: u32 = 2048;
 
 /// What the block needs that the scenario does not say.
 #[derive(Clone, Copy, Debug)]
@@ -43,25 +43,25 @@ pub fn build(
             LockSharing::Shared(locks) => locks,
             LockSharing::Private => 0,
         },
-        turns: match scenario.length {
-            Length::Turns(turns) => turns,
+        iterations: match scenario.length {
+            Length::Iterations(iterations) => iterations,
             Length::DurationNs(_) => 0,
         },
-        shootdown_every_turns: vm.shootdown_every_turns,
-        wakeup_every_turns: vm.wakeup_every_turns,
-        pause_every_turns: vm.pause_every_turns,
+        shootdown_every_iterations: vm.shootdown_every_iterations,
+        wakeup_every_iterations: vm.wakeup_every_iterations,
+        pause_every_spins: vm.pause_every_spins,
         tick_hz: vm.tick_hz,
         apic_timer_hz: surroundings.apic_timer_hz,
         log_records: checked_log_records(vm)?,
-        log_minimum_turns: vm.log_minimum_turns,
-        stall_turns: STALL_TURNS,
+        log_minimum_spins: vm.log_minimum_spins,
+        stall_spins: STALL_SPINS,
         user_work: loops("user_work", &vm.user_work)?,
         kernel_work: loops("kernel_work", &vm.kernel_work)?,
         hold: loops("hold", &vm.hold)?,
         stop: 0,
         fault_injection: surroundings.fault.number(),
         pv_page: vm.pv_page.into(),
-        help_after_turns: vm.help_after_turns,
+        help_after_spins: vm.help_after_spins,
         tasks_per_vcpu: vm.tasks_per_vcpu,
         workload: vm.workload.number(),
         reader_percent: vm.reader_percent,

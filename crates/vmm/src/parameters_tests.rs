@@ -24,7 +24,7 @@ fn scenario(length: Length, vm: Vm) -> Scenario {
 
 /// For tests of other modules.
 pub fn any_scenario() -> Scenario {
-    scenario(Length::Turns(1), vm())
+    scenario(Length::Iterations(1), vm())
 }
 
 fn distribution(unit: WorkUnit, shape: Shape) -> Distribution {
@@ -40,19 +40,19 @@ fn vm() -> Vm {
         user_work: distribution(WorkUnit::Loops, Shape::Constant(3000)),
         kernel_work: distribution(WorkUnit::Loops, Shape::Uniform { low: 0, high: 512 }),
         hold: distribution(WorkUnit::Nanoseconds, Shape::Constant(500)),
-        shootdown_every_turns: 100,
-        wakeup_every_turns: 50,
+        shootdown_every_iterations: 100,
+        wakeup_every_iterations: 50,
         tick_hz: 250,
-        pause_every_turns: 16,
+        pause_every_spins: 16,
         pause_exits: true,
         halt_exits: true,
         log_records: 1000,
-        log_minimum_turns: 8,
+        log_minimum_spins: 8,
         pv_page: false,
         pv_page_memory: PvPageMemory::Guest,
-        help_after_turns: 400,
+        help_after_spins: 400,
         tasks_per_vcpu: 1,
-        workload: Workload::Turns,
+        workload: Workload::Iterations,
         reader_percent: 0,
         ecs_ablation: EcsAblation::None,
     }
@@ -78,14 +78,20 @@ fn the_block_says_what_the_scenario_says() {
         (block.vcpus, block.lock_kind, block.locks),
         (4, abi::UNSPIN_LOCK_ticket, 3)
     );
-    assert_eq!((block.turns, block.stop, block.fault_injection), (0, 0, 0));
     assert_eq!(
-        (block.shootdown_every_turns, block.wakeup_every_turns),
+        (block.iterations, block.stop, block.fault_injection),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        (
+            block.shootdown_every_iterations,
+            block.wakeup_every_iterations
+        ),
         (100, 50)
     );
-    assert_eq!((block.pause_every_turns, block.tick_hz), (16, 250));
-    assert_eq!((block.log_records, block.log_minimum_turns), (1000, 8));
-    assert_eq!((block.pv_page, block.help_after_turns), (0, 400));
+    assert_eq!((block.pause_every_spins, block.tick_hz), (16, 250));
+    assert_eq!((block.log_records, block.log_minimum_spins), (1000, 8));
+    assert_eq!((block.pv_page, block.help_after_spins), (0, 400));
     assert_eq!(block.apic_timer_hz, 1_000_000_000);
     assert_eq!(block.user_work.quantile_loops, [3000; 256]);
     let uniform = block.kernel_work.quantile_loops;
@@ -98,22 +104,22 @@ fn the_block_says_what_the_scenario_says() {
 }
 
 #[test]
-fn private_locks_and_turns_have_their_own_encoding() {
+fn private_locks_and_iterations_have_their_own_encoding() {
     let mut private = vm();
     private.locks = LockSharing::Private;
-    let scenario = scenario(Length::Turns(12), private);
+    let scenario = scenario(Length::Iterations(12), private);
     let surroundings = Surroundings {
         fault: Fault::Triple,
         ..SURROUNDINGS
     };
     let block = build(&scenario, &scenario.vms[0], 0, surroundings).expect("it is acceptable");
-    assert_eq!((block.locks, block.turns), (0, 12));
+    assert_eq!((block.locks, block.iterations), (0, 12));
     assert_eq!(block.fault_injection, abi::UNSPIN_FAULT_TRIPLE);
 }
 
 #[test]
 fn every_vm_has_a_seed_of_its_own_and_the_same_one_each_time() {
-    let length = Length::Turns(1);
+    let length = Length::Iterations(1);
     let seed_of = |seed, number| {
         Scenario {
             seed,
@@ -145,7 +151,7 @@ fn a_log_that_does_not_fit_is_refused_with_what_would() {
 fn work_that_does_not_fit_in_32_bits_is_refused() {
     let mut long = vm();
     long.hold = distribution(WorkUnit::Nanoseconds, Shape::Constant(4_000_000_000));
-    let scenario = scenario(Length::Turns(1), long);
+    let scenario = scenario(Length::Iterations(1), long);
     let error = build(&scenario, &scenario.vms[0], 0, SURROUNDINGS).expect_err("too long");
     assert!(
         error.to_string().starts_with("hold: 4000000000 ns"),
@@ -156,7 +162,10 @@ fn work_that_does_not_fit_in_32_bits_is_refused() {
 #[test]
 fn calibration_is_asked_for_only_when_something_is_in_nanoseconds() {
     let mut loops = vm();
-    assert!(needs_work_rate(&scenario(Length::Turns(1), loops.clone())));
+    assert!(needs_work_rate(&scenario(
+        Length::Iterations(1),
+        loops.clone()
+    )));
     loops.hold = distribution(WorkUnit::Loops, Shape::Constant(300));
-    assert!(!needs_work_rate(&scenario(Length::Turns(1), loops)));
+    assert!(!needs_work_rate(&scenario(Length::Iterations(1), loops)));
 }

@@ -89,7 +89,7 @@ pub fn growth(
         };
     }
     counters!(
-        operations pauses spin_turns lock_waits lock_wait_cycles lock_wait_stolen_ns stalls stalls_unheld hold_cycles
+        operations pauses spin_count lock_waits lock_wait_cycles lock_wait_stolen_ns stalls stalls_unheld hold_cycles
         shootdowns shootdown_wait_cycles shootdown_wait_stolen_ns shootdowns_answered wakeups wakeups_received halts ticks
         ticks_in_user log_kept log_dropped steal_ns lock_halts lock_parked_cycles lock_parked_stolen_ns kicks kicks_refused helps named_yields
         task_switches task_sleeps task_wakes pv_page_registrations pv_page_acknowledgements interrupts_worked reads bww_exit_cycles bww_host_cycles

@@ -16,7 +16,7 @@ use crate::{
     snapshot::{Snapshot, VcpuSnapshot, VmSnapshot},
 };
 
-/// A run of so many turns takes what it takes; an interrupt ends it.
+/// A run of so many iterations takes what it takes; an interrupt ends it.
 const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Runs the scenario on this host's KVM, VMs and all in this process.
@@ -29,10 +29,10 @@ pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error
     let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
     let mut running = Running::start(scenario, options)?;
     let window = match scenario.length {
-        Length::Turns(_) => run_turns(&mut running.fleet)?,
+        Length::Iterations(_) => run_iterations(&mut running.fleet)?,
         Length::DurationNs(ns) => {
             let window = run_duration(&mut running.fleet, scenario.warm_up_ns, ns, &phase)?;
-            running.finish_turns()?;
+            running.finish_spins()?;
             window
         }
     };
@@ -47,7 +47,7 @@ struct Window {
     end: Snapshot,
 }
 
-fn run_turns(fleet: &mut Fleet) -> Result<Window, Error> {
+fn run_iterations(fleet: &mut Fleet) -> Result<Window, Error> {
     while !fleet.wait_until(Instant::now() + FOREVER)? {}
     Ok(Window {
         begin: None,

@@ -32,7 +32,7 @@ pub struct Running {
 
 impl Running {
     /// Creates the scenario's VMs and returns when every vCPU has executed its first instruction. Its length does not end
-    /// them, but a number of turns does. Of the phases only `Created` and `Started` are told.
+    /// them, but a number of iterations does. Of the phases only `Created` and `Started` are told.
     ///
     /// # Errors
     /// See [`Error`]; by the time it is returned no VM and no vCPU thread is left.
@@ -97,18 +97,18 @@ impl Running {
         })
     }
 
-    /// Lets every guest finish its turn and be done, and joins all threads.
+    /// Lets every guest finish its iteration and be done, and joins all threads.
     ///
     /// # Errors
     /// `NotStopped` for a guest that does not; `Guest`, `Interrupted`.
     pub fn stop(mut self) -> Result<(), Error> {
-        self.finish_turns()?;
+        self.finish_spins()?;
         self.fleet.take_down();
         Ok(())
     }
 
     /// As [`Running::stop`], but the threads are still to be joined.
-    pub(crate) fn finish_turns(&mut self) -> Result<(), Error> {
+    pub(crate) fn finish_spins(&mut self) -> Result<(), Error> {
         for vm in &self.fleet.vms {
             vm.machine.memory.request_stop();
         }

@@ -112,7 +112,7 @@ impl DryRun {
         Ok(dry_run)
     }
 
-    /// How long a turn is taken to last, ns.
+    /// How long a slice is taken to last, ns.
     pub fn slice_ns(&self) -> u64 {
         self.slice_ns
     }

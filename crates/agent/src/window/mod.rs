@@ -53,7 +53,7 @@ pub struct WindowSteerer {
 pub enum WindowBound {
     /// The hardware's window, by the module.
     Window(Vendor),
-    /// How many turns guests with a page (`abi/pv_page.h`) spin before they halt or ask for help.
+    /// How many spins guests with a page (`abi/pv_page.h`) spin before they halt or ask for help.
     Threshold,
 }
 

@@ -87,10 +87,10 @@ impl WindowOptions {
         Ok(self.settings(SpinBound::Window, control, base, hardware))
     }
 
-    /// A turn has a PAUSE, and counts as much as one of AMD's (`policy/spin_threshold.h`).
+    /// A spin has a PAUSE, and counts as much as one of AMD's (`policy/spin_threshold.h`).
     pub(super) fn for_thresholds(&self) -> Result<abi::unspin_window_options, WindowError> {
         let (control, base) = match self.policy {
-            WindowPolicy::Fixed(turns) => (Control::Fixed, turns),
+            WindowPolicy::Fixed(spins) => (Control::Fixed, spins),
             WindowPolicy::Kvm => return Err(WindowError::NeedsTheModule),
             WindowPolicy::Apple(_) => (Control::Apple, self.numbers(Hardware::Amd).lower),
         };

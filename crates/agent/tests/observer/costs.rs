@@ -64,8 +64,8 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
     let recorder = Recorder::start(observer, Duration::from_millis(5), 10_000_000);
     let recorder = recorder.expect("a thread");
     let busy = Vm {
-        shootdown_every_turns: 5,
-        wakeup_every_turns: 7,
+        shootdown_every_iterations: 5,
+        wakeup_every_iterations: 7,
         user_work: loops(1_000),
         tick_hz: 500,
         pv_page: true,
@@ -86,7 +86,7 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
 
 /// No program has become dearer by more than a tenth, and every budget is kept.
 pub fn costs_are_as_recorded() {
-    // Virtual time is the sum of all CPUs' instructions: another CPU's turn would count as this one's.
+    // Virtual time is the sum of all CPUs' instructions: another CPU's iteration would count as this one's.
     online(1, false);
     let table = table();
     let mut wrong = Vec::new();

@@ -23,8 +23,8 @@ const VCPUS: u16 = 4;
 /// Sends often, and has a tick of its own, which must not be taken for an IPI.
 fn sender() -> Vm {
     Vm {
-        shootdown_every_turns: 5,
-        wakeup_every_turns: 7,
+        shootdown_every_iterations: 5,
+        wakeup_every_iterations: 7,
         user_work: loops(1_000),
         tick_hz: 500,
         ..vm(u32::from(VCPUS))

@@ -46,9 +46,9 @@ fn ground_truth_of(
 
 /// The causes of stalls add up to what the guest counted.
 pub fn truth_agrees_with_the_guests_own_table() {
-    // Long holds, and an exit at few turns only, so that many waits pass 2,048 turns.
+    // Long holds, and an exit after few spins only, so that many waits pass 2,048 spins.
     let vm = Vm {
-        pause_every_turns: 64,
+        pause_every_spins: 64,
         user_work: loops(1_000),
         hold: loops(20_000),
         ..vm(4)

@@ -111,8 +111,8 @@ impl Since {
 /// Window, mode, times and what came between are those of the trace; handling ends when the vCPU first leaves its CPU.
 pub fn pause_exits_say_what_happened() {
     let spins = Vm {
-        shootdown_every_turns: 50,
-        wakeup_every_turns: 50,
+        shootdown_every_iterations: 50,
+        wakeup_every_iterations: 50,
         user_work: loops(1_000),
         tick_hz: 500,
         ..vm(4)

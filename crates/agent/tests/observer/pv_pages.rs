@@ -28,7 +28,7 @@ fn said(arguments: [u64; 3]) -> (u64, u64, u32) {
 /// A pv page comes right after its event and fits it.
 pub fn pv_pages_say_what_the_vcpu_was_doing() {
     let talks = Vm {
-        shootdown_every_turns: 5,
+        shootdown_every_iterations: 5,
         user_work: loops(20_000),
         tick_hz: 500,
         pv_page: true,
@@ -73,7 +73,7 @@ pub fn pv_pages_say_what_the_vcpu_was_doing() {
     let exits = events.iter().filter(exits).count();
     assert_eq!(
         at_pause, exits,
-        "every vCPU registers before its first turn"
+        "every vCPU registers before its first iteration"
     );
     assert!(
         at_pause > 100 && at_switch > 100 && in_user > 10 && for_answers > 10,

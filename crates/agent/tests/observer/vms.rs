@@ -26,25 +26,25 @@ pub fn vm(vcpus: u32) -> Vm {
         user_work: loops(3_000),
         kernel_work: loops(100),
         hold: loops(300),
-        shootdown_every_turns: 0,
-        wakeup_every_turns: 50,
+        shootdown_every_iterations: 0,
+        wakeup_every_iterations: 50,
         tick_hz: 0,
-        pause_every_turns: 1,
+        pause_every_spins: 1,
         pause_exits: true,
         halt_exits: true,
         log_records: 10_000,
-        log_minimum_turns: 0,
+        log_minimum_spins: 0,
         pv_page: false,
         pv_page_memory: PvPageMemory::Guest,
-        help_after_turns: 0,
+        help_after_spins: 0,
         tasks_per_vcpu: 1,
-        workload: Workload::Turns,
+        workload: Workload::Iterations,
         reader_percent: 0,
         ecs_ablation: EcsAblation::None,
     }
 }
 
-/// Runs those VMs for so long, whatever they get done: a convoy of descheduled waiters may need a slice per turn.
+/// Runs those VMs for so long, whatever they get done: a convoy of descheduled waiters may need a slice per iteration.
 pub fn run_for(milliseconds: u64, vms: Vec<Vm>) -> RunReport {
     run_on(None, milliseconds, vms)
 }

@@ -21,7 +21,7 @@ fn shooting() -> Vm {
         pv_page: false,
         user_work: loops(3_000),
         hold: loops(300),
-        shootdown_every_turns: 50,
+        shootdown_every_iterations: 50,
         ..fighting(4)
     }
 }

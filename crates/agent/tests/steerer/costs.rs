@@ -18,7 +18,7 @@ const WINDOWS: usize = 6;
 const TICK_WINDOWS: usize = 2;
 
 /// Mean time of one run of the program at that place, ns, while `work` is done: the least of several. One emulated CPU
-/// that waits for a run queue's lock while the other has its turn of up to milliseconds moves the mean of a whole window
+/// that waits for a run queue's lock while the other has its slice of up to milliseconds moves the mean of a whole window
 /// (4,853 to 12,491 ns were seen for the same program); what the program itself does is in every window.
 fn cost_ns(steerer: &Steerer, place: &str, work: impl Fn()) -> f64 {
     least_ns(WINDOWS, steerer, place, work)
@@ -60,7 +60,7 @@ pub fn a_dispatch_does_not_grow_with_the_queue() {
     let steerer = steer("none", |options| options.run_statistics = true);
     let cost_of = |tasks: u32, settle: Duration| {
         let busy = Busy::threads(tasks);
-        // Each has had its first turn.
+        // Each has had its first slice.
         std::thread::sleep(settle);
         let wait = || std::thread::sleep(Duration::from_millis(250));
         let cost = cost_ns(&steerer, "/dispatch", wait);

@@ -126,7 +126,7 @@ fn waiting(lock: &str) -> Vm {
     }
 }
 
-/// Turns that they spun, and tasks that slept, per 1,000 operations.
+/// Slices that they spun, and tasks that slept, per 1,000 operations.
 fn spun_and_slept(report: &RunReport) -> (u64, u64) {
     let vcpus = || report.vms.iter().flat_map(|vm| &vm.vcpus);
     let sum = |of: fn(&unspin_abi::unspin_guest_statistics) -> u64| -> u64 {
@@ -134,7 +134,7 @@ fn spun_and_slept(report: &RunReport) -> (u64, u64) {
     };
     let operations = sum(|vcpu| vcpu.operations).max(1);
     (
-        sum(|vcpu| vcpu.spin_turns) * 1_000 / operations,
+        sum(|vcpu| vcpu.spin_count) * 1_000 / operations,
         sum(|vcpu| vcpu.task_sleeps) * 1_000 / operations,
     )
 }
@@ -148,7 +148,7 @@ fn who_is_told_of_neighbours_sleeps() {
         let report = run_for(150, vec![waiting(lock); 2]);
         still_there(&steerer);
         let (spun, slept) = spun_and_slept(&report);
-        println!("  told {told}, {lock}: {spun} turns spun, {slept} sleeps in 1,000 operations");
+        println!("  told {told}, {lock}: {spun} slices spun, {slept} sleeps in 1,000 operations");
         (spun, slept)
     };
     let (spun, slept) = run(Disclosure::All, "mutex_schdspin");

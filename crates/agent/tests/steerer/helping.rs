@@ -13,15 +13,15 @@ use super::{
     vms::{fighting, steer},
 };
 
-/// Turns of waiting before help is asked for: above the 3 x 300 loops that one of 4 vCPUs waits for the others' holds would be
+/// Slices of waiting before help is asked for: above the 3 x 300 loops that one of 4 vCPUs waits for the others' holds would be
 /// wasted on a descheduled holder, and below a slice by far.
-const HELP_AFTER_TURNS: u32 = 400;
+const HELP_AFTER_SPINS: u32 = 400;
 
 /// A VM that asks for help itself: KVM sees no PAUSE and yields nothing.
 fn asking(vcpus: u32, pv_page: bool) -> Vm {
     Vm {
         pause_exits: false,
-        help_after_turns: HELP_AFTER_TURNS,
+        help_after_spins: HELP_AFTER_SPINS,
         pv_page,
         ..fighting(vcpus)
     }

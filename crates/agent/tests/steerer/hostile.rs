@@ -154,7 +154,7 @@ pub fn a_sleeper_is_served_soon() {
     assert!(longest < Duration::from_millis(20), "{longest:?}");
 }
 
-/// The same among many, while a task turns from the real-time class into the lightest of ours again and again: it goes on
+/// The same among many, while a task slices from the real-time class into the lightest of ours again and again: it goes on
 /// where it runs then, without being the least, and may not take the clock past those who wait.
 pub fn a_sleeper_is_served_soon_while_classes_change() {
     let _busy: Vec<Busy> = (0..24).map(|_| Busy::start(0, None)).collect();

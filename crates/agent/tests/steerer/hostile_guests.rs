@@ -29,7 +29,7 @@ const SEED: &str = "unspin.seed=";
 /// The same of the long form, from each of five seeds.
 const LONG: Duration = Duration::from_secs(30);
 const LONG_TOLERANCE: f64 = 0.01;
-/// 30 ms were seen beside all kinds; a turn that went on while it was lent and given back took 58.
+/// 30 ms were seen beside all kinds; a slice that went on while it was lent and given back took 58.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Its first VM sends more interrupts than any other honest one here.
 const SHOOTDOWNS: &str = include_str!("../../../../scenarios/vee21/shootdown-4.toml");

@@ -48,7 +48,7 @@ fn an_isolated_cpu_is_left_alone() {
     let put_there = Busy::start(0, Some(&alone));
     let measured = shares(&[both[0], both[1], &put_there], Duration::from_millis(600));
     are_close(&measured, &[1.0, 1.0, 2.0]);
-    // A second one there: without a tick they still take turns.
+    // A second one there: without a tick they still take slices.
     let beside = Busy::start(0, Some(&alone));
     let measured = shares(&[&put_there, &beside], Duration::from_millis(1_000));
     assert!(measured.iter().all(|time| *time > 0.4), "{measured:?}");

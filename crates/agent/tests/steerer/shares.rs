@@ -35,7 +35,7 @@ pub fn vms_keep_to_their_weights() {
         for (vm, group) in vms.iter().zip(&groups) {
             group.adopt(vm.id());
         }
-        // Boots, and the groups' first turns.
+        // Boots, and the groups' first slices.
         std::thread::sleep(Duration::from_millis(500));
         let before: Vec<f64> = groups.iter().map(cpu_time).collect();
         std::thread::sleep(Duration::from_secs(30));

@@ -25,7 +25,7 @@ const PROGRAM: &str = "/usr/bin/stress-ng";
 const STRESSORS: &str = "--cpu 1 --switch 1 --fork 1 --yield 1 --futex 1 --nanosleep 1 --pthread 1 --affinity 1 --nice 1 \
                          --schedpolicy 1 --timer 1 --pipe 1";
 
-/// Take turns while VMs and CPUs come and go.
+/// Take slices while VMs and CPUs come and go.
 const POLICIES: [&str; 2] = ["loan,loan-cpl,kernel-exit", "ecs,candidates=strict"];
 
 /// A VM lives so long, a CPU is off and on so long.

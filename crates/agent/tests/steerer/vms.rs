@@ -13,16 +13,16 @@ use super::{
     observer_vms::{run_for, vm},
 };
 
-/// Turns between two PAUSEs, all of which exit on this emulator: the window.
-const WINDOW_TURNS: u32 = 200;
+/// Slices between two PAUSEs, all of which exit on this emulator: the window.
+const WINDOW_SPINS: u32 = 200;
 
 /// A VM whose vCPUs fight for one ticket lock, and say so.
 pub fn fighting(vcpus: u32) -> Vm {
     Vm {
-        wakeup_every_turns: 0,
+        wakeup_every_iterations: 0,
         log_records: 0,
         pv_page: true,
-        pause_every_turns: WINDOW_TURNS,
+        pause_every_spins: WINDOW_SPINS,
         ..vm(vcpus)
     }
 }

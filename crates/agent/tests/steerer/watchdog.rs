@@ -58,7 +58,11 @@ pub fn the_watchdog_sends_it_away() {
     println!("  {}: {}", end.reason, end.message);
     assert!(end.reason.contains("stall"), "{end:?}");
     // Who waited where, by our own words beside the kernel's.
-    for words in ["wait in the shared queue", "wait in its queue", "turn ends"] {
+    for words in [
+        "wait in the shared queue",
+        "wait in its queue",
+        "slice ends",
+    ] {
         assert!(end.dump.contains(words), "{}", end.dump);
     }
     drop(steerer);

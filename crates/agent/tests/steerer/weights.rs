@@ -33,7 +33,7 @@ pub fn places_and_sleepers_count() {
     still_there(&steerer);
 }
 
-/// Twenty tasks of nice 0 for each CPU, and two of the least weight, one of them on the second CPU only: after a turn of 4 ms
+/// Twenty tasks of nice 0 for each CPU, and two of the least weight, one of them on the second CPU only: after a slice of 4 ms
 /// they are 400 ms ahead of clocks that come 50 ms further in a second.
 pub fn the_lightest_do_not_wait_for_ever() {
     const LOOKS: u32 = 3;
@@ -161,7 +161,7 @@ fn a_share_that_cannot_be_used_harms_nobody() {
 }
 
 /// Three that are always busy, one of them on the first CPU only, where one of most weight wakes up every other moment: each of
-/// its turns is one of that CPU's queue, and nobody waits in the shared one.
+/// its slices is one of that CPU's queue, and nobody waits in the shared one.
 fn who_waits_for_one_cpu_has_its_share() {
     let tasks = [0; 3].map(|nice| Busy::start(nice, None));
     pin(tasks[2].id(), &[0]);

@@ -177,7 +177,7 @@ fn seen(policy: WindowPolicy, milliseconds: u64) -> (Vec<u32>, Vec<WindowEpoch>)
 fn spinning() -> unspin_scenario::Vm {
     unspin_scenario::Vm {
         user_work: loops(1_000),
-        wakeup_every_turns: 0,
+        wakeup_every_iterations: 0,
         ..vm(4)
     }
 }

@@ -28,14 +28,14 @@ pub const ALL: [Check; 4] = [
 const SHORT: u32 = 8;
 const LONG: u32 = 1 << 20;
 
-/// Four vCPUs on two CPUs that halt at the end of their patience, each wait for one to three holds of some 80 turns; the hardware
+/// Four vCPUs on two CPUs that halt at the end of their patience, each wait for one to three holds of some 80 spins; the hardware
 /// stops nobody.
 fn halting(pv_page: bool) -> Vm {
     Vm {
         lock: LockKind::from_name("paravirtual_ticket").expect("there is one"),
         user_work: loops(500),
         hold: loops(1_500),
-        wakeup_every_turns: 0,
+        wakeup_every_iterations: 0,
         pause_exits: false,
         pv_page,
         ..vm(4)
@@ -55,16 +55,16 @@ impl Seen {
         vcpus.map(what).sum()
     }
 
-    /// HLTs for locks in 1,000 turns of that VM.
+    /// HLTs for locks in 1,000 spins of that VM.
     fn halts(&self, vm: usize) -> u64 {
         let halts = self.sum(vm, |vcpu| vcpu.statistics.lock_halts);
         halts * 1_000 / self.sum(vm, |vcpu| vcpu.statistics.operations)
     }
 
-    /// Turns of waiting loops for each such HLT: no fewer than the threshold.
+    /// Spins of waiting loops for each such HLT: no fewer than the threshold.
     fn patience(&self, vm: usize) -> u64 {
         let halts = self.sum(vm, |vcpu| vcpu.statistics.lock_halts);
-        self.sum(vm, |vcpu| vcpu.statistics.spin_turns) / halts.max(1)
+        self.sum(vm, |vcpu| vcpu.statistics.spin_count) / halts.max(1)
     }
 
     fn acknowledged(&self, vm: usize) -> u64 {
@@ -112,11 +112,11 @@ fn seen(policy: WindowPolicy, disclosures: Disclosures, vms: Vec<(Fault, Vm)>) -
     }
 }
 
-/// The guest's own threshold of 2,048 turns lies between; without a page it keeps that.
+/// The guest's own threshold of 2,048 spins lies between; without a page it keeps that.
 fn a_guest_spins_as_long_as_it_is_told() {
-    let fixed = |turns| {
+    let fixed = |spins| {
         seen(
-            WindowPolicy::Fixed(turns),
+            WindowPolicy::Fixed(spins),
             everyone(Disclosure::Own),
             vec![(Fault::None, halting(true)), (Fault::None, halting(false))],
         )
@@ -124,7 +124,7 @@ fn a_guest_spins_as_long_as_it_is_told() {
     let (short, long) = (fixed(SHORT), fixed(LONG));
     for (name, seen) in [("short", &short), ("long", &long)] {
         println!(
-            "  {name}: {} halts for 1,000 turns ({} waiting turns for each), {} without a page ({}); {:?}",
+            "  {name}: {} halts for 1,000 spins ({} waiting spins for each), {} without a page ({}); {:?}",
             seen.halts(0),
             seen.patience(0),
             seen.halts(1),
@@ -164,12 +164,12 @@ fn apple_moves_a_guests_threshold() {
     println!("  thresholds {of:?}; {:?}", seen.totals);
     assert!(of.len() >= 4, "a round is three epochs");
     assert_eq!(of[..3], [16, 24, 8], "desired, more, less");
-    assert!(of.iter().all(|turns| (8..=64).contains(turns)));
+    assert!(of.iter().all(|spins| (8..=64).contains(spins)));
     assert!(seen.totals.changes > 8, "told anew: {:?}", seen.totals);
     for epoch in &seen.epochs {
         let times = epoch.cpu_ns > epoch.handling_ns && epoch.end_ns > epoch.begin_ns;
         assert!(times && epoch.inefficiency_ppm > 0, "{epoch:?}");
-        // A turn of this emulator takes some 10 ns to 1 us.
+        // A spin of this emulator takes some 10 ns to 1 us.
         assert!((10_000..2_000_000).contains(&epoch.unit_ps), "{epoch:?}");
     }
     if let [first, second, third, fourth, ..] = &seen.epochs[..] {
@@ -224,7 +224,7 @@ fn a_guest_that_lies_moves_nobody_elses() {
         let seen = seen(WindowPolicy::Fixed(SHORT), everyone(Disclosure::Own), vms);
         let share = seen.cpu_ns(0) as f64 / (seen.cpu_ns(0) + seen.cpu_ns(1)) as f64;
         println!(
-            "  beside {fault:?}: {} waiting turns for each halt (the other: {}), {share:.3} of the CPU time; {:?}",
+            "  beside {fault:?}: {} waiting spins for each halt (the other: {}), {share:.3} of the CPU time; {:?}",
             seen.patience(0),
             seen.patience(1),
             seen.totals

@@ -35,7 +35,7 @@ pub fn own() -> Vec<f64> {
 /// A word that two CPUs write in turn, each when it has seen the other's value; ns from one write to the next.
 pub fn hand_over(other: usize) -> Result<Vec<f64>, Error> {
     let word = Word(AtomicU32::new(0));
-    let turns = SAMPLES as u32 * ROUNDS;
+    let spins = SAMPLES as u32 * ROUNDS;
     let gate = Barrier::new(2);
     let play = |first: u32, rounds: u32| {
         for round in 0..rounds {
@@ -51,7 +51,7 @@ pub fn hand_over(other: usize) -> Result<Vec<f64>, Error> {
             let pinned = pin_to(other);
             gate.wait();
             // Played in any case: the other side waits for it.
-            play(1, turns);
+            play(1, spins);
             pinned
         });
         gate.wait();

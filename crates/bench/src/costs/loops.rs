@@ -10,16 +10,16 @@ use crate::{clock::ClockSample, ffi};
 const LOOPS: u32 = 100_000;
 /// A PAUSE takes ten times as long and more.
 const PAUSES: u32 = 20_000;
-/// Above any number of turns here: no PAUSE at all.
+/// Above any number of spins here: no PAUSE at all.
 const NEVER: u32 = u32::MAX;
 
-/// A turn of the work loop, ns.
+/// An iteration of the work loop, ns.
 pub fn work() -> Vec<f64> {
     // SAFETY: LOOPS is not 0.
-    tries(|| per_turn_ns(LOOPS, || unsafe { ffi::driver_time_work(LOOPS) }))
+    tries(|| per_spin_ns(LOOPS, || unsafe { ffi::driver_time_work(LOOPS) }))
 }
 
-/// A turn of the waiting loop, ns.
+/// A spin of the waiting loop, ns.
 pub fn wait() -> Vec<f64> {
     tries(|| wait_ns(LOOPS, NEVER))
 }
@@ -29,18 +29,18 @@ pub fn pause() -> Vec<f64> {
     tries(|| (wait_ns(PAUSES, 1) - wait_ns(PAUSES, NEVER)).max(0.0))
 }
 
-fn wait_ns(turns: u32, pause_every_turns: u32) -> f64 {
+fn wait_ns(spins: u32, pause_every_spins: u32) -> f64 {
     // SAFETY: waits for a word of its own, as a thread that holds and awaits nothing.
-    per_turn_ns(turns, || unsafe {
-        ffi::driver_time_wait(turns, pause_every_turns)
+    per_spin_ns(spins, || unsafe {
+        ffi::driver_time_wait(spins, pause_every_spins)
     })
 }
 
 /// By the clock: what the TSC's cycles are worth need not be known.
-fn per_turn_ns(turns: u32, run: impl Fn() -> u64) -> f64 {
+fn per_spin_ns(spins: u32, run: impl Fn() -> u64) -> f64 {
     let begin = Instant::now();
     run();
-    begin.elapsed().as_nanos() as f64 / f64::from(turns)
+    begin.elapsed().as_nanos() as f64 / f64::from(spins)
 }
 
 /// Ticks of the TSC per microsecond.

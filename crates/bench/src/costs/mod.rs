@@ -23,10 +23,10 @@ pub const SAMPLES: usize = 15;
 /// What was measured, ns unless the name says otherwise; one entry for each try. Empty: it could not be measured here.
 #[derive(Clone, Debug, Default)]
 pub struct ThreadCosts {
-    /// A turn of the work loop.
+    /// An iteration of the work loop.
     pub work_loop_ns: Vec<f64>,
-    /// A turn of the threads' waiting loop without PAUSE.
-    pub wait_turn_ns: Vec<f64>,
+    /// A spin of the threads' waiting loop without PAUSE.
+    pub wait_spin_ns: Vec<f64>,
     /// What a PAUSE adds to it.
     pub pause_ns: Vec<f64>,
     /// Ticks of the TSC per microsecond.
@@ -61,7 +61,7 @@ pub fn measure() -> Result<ThreadCosts, Error> {
         let _cpu_hogs = CpuHogs::start(cpus, &[here]);
         Ok(ThreadCosts {
             work_loop_ns: loops::work(),
-            wait_turn_ns: loops::wait(),
+            wait_spin_ns: loops::wait(),
             pause_ns: loops::pause(),
             tsc_mhz: loops::tsc_mhz(),
             line_hit_ns: lines::own(),

@@ -2,7 +2,7 @@
 /*
  * race.c - one lock's validation driver between POSIX threads, for ThreadSanitizer.
  *
- * race LOCK THREADS TURNS: exit status 0 when the counts add up; ThreadSanitizer adds its own. LOCK is a name of
+ * race LOCK THREADS SPINS: exit status 0 when the counts add up; ThreadSanitizer adds its own. LOCK is a name of
  * lock_kinds.h, or "broken": no lock at all, so that a sanitizer that sees nothing is itself seen.
  */
 #include "../../c/driver.h"
@@ -74,13 +74,13 @@ int main(int count, char **arguments)
 		.hold = &hold,
 		.phase = &phase,
 		.locks = 1,
-		.pause_every_turns = 1,
-		.stall_turns = 2048,
+		.pause_every_spins = 1,
+		.stall_spins = 2048,
 	};
 
 	if (!driver || !threads || threads > THREADS_MAX)
 		return 2;
-	run.turns = (unspin_u32)atoi(arguments[3]);
+	run.iterations = (unspin_u32)atoi(arguments[3]);
 	run.slots = aligned_alloc(driver->slot_alignment, driver->slot_bytes);
 	if (!run.slots)
 		return 3;

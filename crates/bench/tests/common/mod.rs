@@ -15,7 +15,7 @@ pub const TAIL: usize = 0;
 pub const HEAD: usize = 1;
 /// Of the preemptable ticket lock only, as [`TAU`].
 pub const TAKEN: usize = 2;
-/// Turns per place in the queue.
+/// Spins per place in the queue.
 pub const TAU: usize = 3;
 
 /// Random numbers for tests: splitmix64, any seed.

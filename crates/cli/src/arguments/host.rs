@@ -106,7 +106,7 @@ pub struct EngineArguments {
     #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "8,64,1024",
         value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub timers: Vec<u32>,
-    /// Rounds in which all take turns.
+    /// Rounds in which all take iterations.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rounds: u32,
     /// Events of the lab's engine in a round, about; a baseline has a 40th of them.

@@ -16,7 +16,7 @@ pub enum LabVerb {
     Compare(LabCompareArguments),
     /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
     Sweep(LabSweepArguments),
-    /// Turn a recording into a scenario.
+    /// Iteration a recording into a scenario.
     From(LabFromArguments),
     /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
     Calibrate(LabCalibrateArguments),

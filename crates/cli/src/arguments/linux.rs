@@ -73,7 +73,7 @@ pub struct LinuxArguments {
     /// Groups of 40 tasks; jobs of make; threads of mmaps.
     #[arg(long, default_value_t = 2)]
     pub groups: u32,
-    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; turns of a thread
+    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; spins of a thread
     /// of mmaps; seconds of torture.
     #[arg(long, default_value_t = 100)]
     pub loops: u32,
@@ -89,8 +89,8 @@ pub struct LinuxArguments {
     /// (Linux's own, as --features says), ticket, preemptable, pv_ticket, pv_preemptable.
     #[arg(long)]
     pub lock: Option<Lock>,
-    /// The guests ask the host for help after each so many turns of a wait (Friebel 2008); 0: never.
-    #[arg(long, value_name = "TURNS", default_value_t = 0, requires = "lock")]
+    /// The guests ask the host for help after each so many spins of a wait (Friebel 2008); 0: never.
+    #[arg(long, value_name = "SPINS", default_value_t = 0, requires = "lock")]
     pub help_after: u32,
     /// The guests mark what they hold in a page for the host (eCS): off, on, or no_save, an ablation.
     #[arg(long, value_enum, default_value = "off", requires = "lock")]
@@ -139,7 +139,7 @@ impl LinuxArguments {
         };
         self.lock.map(|lock| Ours {
             lock,
-            help_after_turns: self.help_after,
+            help_after_spins: self.help_after,
             marks,
         })
     }

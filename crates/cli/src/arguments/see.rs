@@ -86,7 +86,7 @@ pub struct OutcomesArguments {
     /// What windows count, for event logs, which do not say it.
     #[arg(long, value_enum)]
     pub window_unit: Option<WindowWord>,
-    /// Frequency of the TSC in kHz: turns windows of TSC cycles into time.
+    /// Frequency of the TSC in kHz: iterations windows of TSC cycles into time.
     #[arg(long, value_name = "KHZ", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub tsc_khz: Option<u64>,
     /// How to print.

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::Ended;
 
-/// A few turns at a lock that four vCPUs share on two pCPUs, drawn.
+/// A few iterations at a lock that four vCPUs share on two pCPUs, drawn.
 pub const LAB_SCENARIO: &str = "seed = 3\nduration = \"20ms\"\nwarm_up = \"5ms\"\n\n[host]\ncpus = 2\nple_gap = 65535\n\n\
     [[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = { exponential = \"500ns\" }\nuser_work = { exponential = \"3us\" }\n";
 

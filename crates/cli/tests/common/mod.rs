@@ -16,7 +16,7 @@ pub const UNSPIN: &str = env!("CARGO_BIN_EXE_unspin");
 
 /// A scenario that runs anywhere there is KVM.
 pub const SCENARIO: &str =
-    "turns = 100\n\n[[vm]]\nvcpus = 2\nlock = \"ticket\"\nhold = \"300 loops\"\n";
+    "iterations = 100\n\n[[vm]]\nvcpus = 2\nlock = \"ticket\"\nhold = \"300 loops\"\n";
 
 /// What a command did.
 #[derive(Debug)]

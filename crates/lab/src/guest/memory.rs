@@ -112,7 +112,7 @@ impl Memory {
     ///
     /// # Panics
     /// When there is no memory, or for a lock kind that does not exist.
-    pub fn new((lock_kind, tau_turns): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
+    pub fn new((lock_kind, tau_spins): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
         assert!(lock_kind < raw::UNSPIN_LOCK_KIND_COUNT && cpus <= CPUS_MAX);
         // SAFETY: no pointer goes in.
         let size = unsafe { raw::unspin_lab_memory_bytes(lock_kind, locks, vcpus) } as usize;
@@ -125,7 +125,7 @@ impl Memory {
             handle_alloc_error(layout);
         }
         // SAFETY: so many bytes as it asked for, aligned and zero; the kind exists.
-        unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks, tau_turns) };
+        unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks, tau_spins) };
         let line = Line {
             owner: NOBODY,
             busy_until_ns: 0,

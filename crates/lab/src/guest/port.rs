@@ -7,7 +7,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder, stack::DefaultStack};
 
 use super::raw;
 
-/// Enough for the turns and the locks, all of which are shallow (measured: under 1 KiB); the guard page is below it.
+/// Enough for the iterations and the locks, all of which are shallow (measured: under 1 KiB); the guard page is below it.
 const STACK_BYTES: usize = 16 * 1024;
 
 /// What a guest task wants, as `enum unspin_lab_kind` says. `word`: its address in the VM's memory, or null.

@@ -143,18 +143,18 @@ impl Gang {
         (now_ns / self.slot_ns) as usize % self.rows.len().max(1)
     }
 
-    /// How many rows after the present one a task's turn is.
+    /// How many rows after the present one a task's slice is.
     fn turns_until(&self, now_ns: u64, task: Task) -> usize {
         let rows = self.rows.len().max(1);
         (self.members[task.index()].row + rows - self.row_at(now_ns)) % rows
     }
 
-    /// The task of a column that wants to run and whose turn is nearest; the current one included.
+    /// The task of a column that wants to run and whose slice is nearest; the current one included.
     fn nearest(&self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let rows = self.rows.len();
-        let turn = self.row_at(now_ns);
+        let slice = self.row_at(now_ns);
         (0..rows).find_map(|step| {
-            let task = self.rows[(turn + step) % rows][cpu.index()]?;
+            let task = self.rows[(slice + step) % rows][cpu.index()]?;
             (self.members[task.index()].state != State::Sleeps).then_some(task)
         })
     }

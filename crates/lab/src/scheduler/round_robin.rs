@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simplest scheduler that there is: one queue for all pCPUs, turns of a fixed length, weights ignored. For theory, where
+//! The simplest scheduler that there is: one queue for all pCPUs, slices of a fixed length, weights ignored. For theory, where
 //! nothing else is to be seen; no kernel has it.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// For so many pCPUs; a turn lasts `slice_ns`, 1 or more.
+    /// For so many pCPUs; a slice lasts `slice_ns`, 1 or more.
     pub fn new(cpus: u32, slice_ns: u64) -> RoundRobin {
         RoundRobin {
             slice_ns: slice_ns.max(1),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The model of our own sched_ext scheduler (`bpf/steer.bpf.c`): weighted virtual time in one queue for all pCPUs and one per
-//! pCPU for pinned tasks, turns that can be lent, slices that end at ticks.
+//! pCPU for pinned tasks, slices that can be lent, slices that end at ticks.
 //!
 //! What decides is not here: the world asks the functions of `policy/steering.h`, as the BPF programs do, and then calls
-//! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_turn`]. As there, the debt is that of the thread whose turn it is: a
+//! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. As there, the debt is that of the thread whose turn it is: a
 //! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
 //! bpf/steer_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
 
@@ -28,7 +28,7 @@ const TICK_NS: u64 = 4_000_000;
 /// A virtual time, and an order among equal ones. Virtual times can be below 0: clocks are set side by side by offsets.
 type Key = (i64, u32);
 
-/// The clock of a queue: the vtime of its last task that began a turn, and what is added to its vtimes where they are compared
+/// The clock of a queue: the vtime of its last task that began a slice, and what is added to its vtimes where they are compared
 /// with the shared queue's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Clock {
@@ -66,7 +66,7 @@ struct Here {
     current: Option<Task>,
     since_ns: u64,
     /// Whose turn it is: who pays.
-    turn: Option<Task>,
+    slice: Option<Task>,
     slice_left_ns: u64,
     /// Who is to run next on a loan, before anybody else.
     borrower: Option<Task>,
@@ -74,9 +74,9 @@ struct Here {
     returns: bool,
     /// Waits on this pCPU, in no queue, until its loan is over.
     lender: Option<Task>,
-    /// Who is to begin a turn of its own next, unless that is too unfair.
+    /// Who is to begin a slice of its own next, unless that is too unfair.
     yield_buddy: Option<YieldBuddy>,
-    /// When the turn began that runs here.
+    /// When the slice began that runs here.
     began_ns: u64,
     /// Who is called here for a gang.
     call: Option<Call>,
@@ -123,23 +123,23 @@ impl Steer {
         self.slice_ns
     }
 
-    /// What is left of the turn that runs on that pCPU, ns.
+    /// What is left of the slice that runs on that pCPU, ns.
     pub fn slice_left_ns(&self, now_ns: u64, cpu: Cpu) -> u64 {
         let here = &self.cpus[cpu.index()];
         here.slice_left_ns.saturating_sub(now_ns - here.since_ns)
     }
 
-    /// The task that runs there on another's turn.
+    /// The task that runs there on another's slice.
     pub fn borrower_on(&self, cpu: Cpu) -> Option<Task> {
         let here = &self.cpus[cpu.index()];
-        here.current.filter(|current| here.turn != Some(*current))
+        here.current.filter(|current| here.slice != Some(*current))
     }
 
-    /// The target is to run on that pCPU next, on the turn that runs there. `returns`: whose turn it is goes on afterwards;
+    /// The target is to run on that pCPU next, on the slice that runs there. `returns`: whose turn it is goes on afterwards;
     /// otherwise it waits like others, and pays. Whether the target waits in a queue and may.
     pub fn lend(&mut self, cpu: Cpu, target: Task, returns: bool) -> bool {
         let known = &self.tasks[target.index()];
-        if !known.queued || !known.allowed.contains(cpu) || self.cpus[cpu.index()].turn.is_none() {
+        if !known.queued || !known.allowed.contains(cpu) || self.cpus[cpu.index()].slice.is_none() {
             return false;
         }
         self.take_from_queue(target);
@@ -152,14 +152,14 @@ impl Steer {
         true
     }
 
-    /// The turn there goes on for so long, ns, whatever is left of it.
+    /// The slice there goes on for so long, ns, whatever is left of it.
     pub fn grant(&mut self, now_ns: u64, cpu: Cpu, budget_ns: u64) {
         self.charge(now_ns, cpu);
         self.cpus[cpu.index()].slice_left_ns = budget_ns;
     }
 
-    /// The turn there is used up.
-    pub fn end_turn(&mut self, now_ns: u64, cpu: Cpu) {
+    /// The slice there is used up.
+    pub fn end_slice(&mut self, now_ns: u64, cpu: Cpu) {
         self.charge(now_ns, cpu);
         self.cpus[cpu.index()].slice_left_ns = 0;
     }

@@ -99,7 +99,7 @@ impl<O: Observer> World<O> {
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {
             if steer.borrower_on(cpu).is_none() {
-                steer.end_turn(now_ns, cpu);
+                steer.end_slice(now_ns, cpu);
             }
         }
         self.cpus[cpu.index()].resched = true;

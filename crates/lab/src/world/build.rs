@@ -10,7 +10,7 @@ use unspin_steering::Memory as PolicyMemory;
 use super::{
     VmState, World,
     guest_tasks::GuestTask,
-    lab_host::{LabHost, SpinTurns},
+    lab_host::{LabHost, SpinCount},
     pcpu::Pcpu,
     placement::Placement,
     task::TaskState,
@@ -131,14 +131,14 @@ impl<O: Observer> World<O> {
         let locks = if shared == 0 { vm.vcpus } else { shared };
         let cpus = self.topology.cpus();
         let memory = Memory::new(
-            (vm.lock.number(), self.host.tau_turns),
+            (vm.lock.number(), self.host.tau_spins),
             locks,
             vm.vcpus,
             cpus,
         );
         let seed = scenario.vm_seed(number);
-        let turns = match scenario.length {
-            Length::Turns(turns) => turns,
+        let iterations = match scenario.length {
+            Length::Iterations(iterations) => iterations,
             Length::DurationNs(_) => 0,
         };
         let first = self.vcpus.len() as u32;
@@ -161,9 +161,9 @@ impl<O: Observer> World<O> {
                     vcpus: vm.vcpus,
                     lock_kind: vm.lock.number(),
                     locks: shared,
-                    shootdown_every_turns: vm.shootdown_every_turns,
-                    wakeup_every_turns: vm.wakeup_every_turns,
-                    turns,
+                    shootdown_every_iterations: vm.shootdown_every_iterations,
+                    wakeup_every_iterations: vm.wakeup_every_iterations,
+                    iterations,
                     asked: 0,
                     released: 0,
                 };
@@ -183,16 +183,16 @@ impl<O: Observer> World<O> {
             memory,
             first,
             vcpus: vm.vcpus,
-            pause_every_turns: vm.pause_every_turns,
+            pause_every_spins: vm.pause_every_spins,
             pause_exits: vm.pause_exits,
             pv_page: vm.pv_page,
-            help_after_turns: vm.help_after_turns,
+            help_after_spins: vm.help_after_spins,
             tick_period_ns: 1_000_000_000u64
                 .checked_div(vm.tick_hz.into())
                 .unwrap_or(NEVER_NS),
             last_boosted: 0,
-            apple: Apple::new(match self.host.spin_turns {
-                SpinTurns::Apple(rule) => rule,
+            apple: Apple::new(match self.host.spin_count {
+                SpinCount::Apple(rule) => rule,
                 _ => AppleRule::new(self.host.vendor),
             }),
             epoch: Epoch::default(),
@@ -265,7 +265,7 @@ impl<O: Observer> World<O> {
             ecs: self.host.ecs.map(Ecs::new),
             halt_poll_ns: 0,
             halted_since_ns: None,
-            notified_turns: 0,
+            notified_spin_count: 0,
             ends_wait: false,
             statistics: VcpuStatistics::default(),
         };

@@ -182,11 +182,11 @@ impl<O: Observer> World<O> {
         self.arrive(cpu, next);
     }
 
-    /// Who ran runs on: with nothing borrowed, or on a turn of its own.
+    /// Who ran runs on: with nothing borrowed, or on a slice of its own.
     fn continue_slice(&mut self, cpu: Cpu) {
         self.borrow_end(cpu);
         if let Some(vcpu) = self.vcpu_on(cpu) {
-            self.turn_begins(cpu, vcpu);
+            self.slice_begins(cpu, vcpu);
         }
     }
 
@@ -269,7 +269,7 @@ impl<O: Observer> World<O> {
             // It left its guest before it left its pCPU.
             self.vcpus[vcpu].host_left_ns += switch_ns;
             self.arrives(vcpu);
-            self.turn_begins(cpu, vcpu);
+            self.slice_begins(cpu, vcpu);
         }
     }
 

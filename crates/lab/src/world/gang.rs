@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU begins a turn and its siblings are called to other pCPUs (`policy/gang.h`), as in bpf/steer_gang.bpf.h.
+//! A vCPU begins a slice and its siblings are called to other pCPUs (`policy/gang.h`), as in bpf/steer_gang.bpf.h.
 
 use unspin_steering::Decision;
 
@@ -10,12 +10,12 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// A turn begins there: each pCPU whose turn may be cut gets one sibling. `call_siblings()`.
+    /// A slice begins there: each pCPU whose slice may be cut gets one sibling. `call_siblings()`.
     pub(super) fn call_siblings(&mut self, cpu: Cpu, vcpu: usize) {
         let policies = self.host.steering.policies;
         let now_ns = self.now_ns;
         let steer = self.scheduler.steering();
-        let begins = steer.is_some_and(|steer| steer.turn_begins_now(now_ns, cpu));
+        let begins = steer.is_some_and(|steer| steer.slice_begins_now(now_ns, cpu));
         if !begins || !policies.calls_siblings() {
             return;
         }

@@ -182,7 +182,7 @@ impl<O: Observer> World<O> {
                 Some(preempted.into())
             }
             r::UNSPIN_LAB_OVERLOADED => Some((self.scheduler.runnable(cpu) > 1).into()),
-            r::UNSPIN_LAB_SPIN_TURNS => Some(self.spin_turns(vcpu, request.first)),
+            r::UNSPIN_LAB_SPIN_COUNT => Some(self.spin_count(vcpu, request.first)),
             r::UNSPIN_LAB_RUNNABLE => {
                 let others = self.vcpus[vcpu].others.iter();
                 Some(1 + others.filter(|other| other.is_ready()).count() as u32)
@@ -198,7 +198,7 @@ impl<O: Observer> World<O> {
                 self.guest_blocks(cpu, vcpu);
                 None
             }
-            r::UNSPIN_LAB_TURNED => {
+            r::UNSPIN_LAB_ITERATED => {
                 self.vcpus[vcpu].statistics.operations += 1;
                 (!self.touches_a_page(cpu, vcpu)).then_some(0)
             }

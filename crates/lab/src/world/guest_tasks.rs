@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's own scheduler: several tasks on one vCPU take turns at guest ticks, and whoever blocks makes room. Kernel code
+//! The guest's own scheduler: several tasks on one vCPU take iterations at guest ticks, and whoever blocks makes room. Kernel code
 //! with a lock asked for or held, or that waits for answers, is not preempted, as in a guest without preemption.
 
 use unspin_policy::WaitExit;
@@ -60,7 +60,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// At a guest tick: the next task's turn, unless this one may not be preempted.
+    /// At a guest tick: the next task's iteration, unless this one may not be preempted.
     pub(super) fn guest_tick(&mut self, cpu: Cpu, vcpu: usize) {
         let known = &self.vcpus[vcpu];
         if known.critical == 0 && matches!(known.base, Base::Work { .. }) {
@@ -68,7 +68,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something has come that blocked tasks may wait for: they look again when it is their turn.
+    /// Something has come that blocked tasks may wait for: they look again when it is their iteration.
     pub(super) fn unblock(&mut self, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         let page_is_there = known.page_ns == NEVER_NS;
@@ -91,7 +91,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The current task's turns are done.
+    /// The current task's iterations are done.
     pub(super) fn guest_task_done(&mut self, cpu: Cpu, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         known.base = Base::Done;
@@ -103,11 +103,11 @@ impl<O: Observer> World<O> {
         self.guest_blocks(cpu, vcpu);
     }
 
-    /// A turn is done; now and then the guest touches a page that the host has to fetch. Whether it waits for it.
+    /// An iteration is done; now and then the guest touches a page that the host has to fetch. Whether it waits for it.
     pub(super) fn touches_a_page(&mut self, cpu: Cpu, vcpu: usize) -> bool {
-        let every_turns = self.host.page_fault_every_turns;
+        let every_iterations = self.host.page_fault_every_iterations;
         let known = &mut self.vcpus[vcpu];
-        if every_turns == 0 || known.statistics.operations % u64::from(every_turns) != 0 {
+        if every_iterations == 0 || known.statistics.operations % u64::from(every_iterations) != 0 {
             return false;
         }
         known.statistics.page_faults += 1;

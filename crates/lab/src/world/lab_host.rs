@@ -20,22 +20,22 @@ pub struct LabHost {
     /// One unit of the window, picoseconds, as a host would assume it for APPLE.
     pub window_unit_ps: u64,
     /// What guests with pv pages are told of their spin threshold.
-    pub spin_turns: SpinTurns,
+    pub spin_count: SpinCount,
     /// Whom `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
     /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
     pub ignore_reschedules: bool,
     /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
-    /// How long a waiter for a preemptable ticket lock waits per place before it competes, turns of its loop (ruling 8);
+    /// How long a waiter for a preemptable ticket lock waits per place before it competes, spins of its loop (ruling 8);
     /// `u32::MAX`: for ever.
-    pub tau_turns: u32,
+    pub tau_spins: u32,
     /// Threads that use CPU time beside the VMs.
     pub cpu_hogs: u32,
-    /// Guest tasks on each vCPU, 1 or more; each does the scenario's turns. They take turns at guest ticks.
+    /// Guest tasks on each vCPU, 1 or more; each does the scenario's spins. They take spins at guest ticks.
     pub guest_tasks: u32,
-    /// Each task touches a page that the host has to fetch every so many turns of its vCPU; 0: never.
-    pub page_fault_every_turns: u32,
+    /// Each task touches a page that the host has to fetch every so many spins of its vCPU; 0: never.
+    pub page_fault_every_iterations: u32,
     /// How long the host fetches a page, ns.
     pub page_fetch_ns: u64,
     /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
@@ -49,9 +49,9 @@ pub struct LabHost {
     pub steering: SteeringModel,
 }
 
-/// Turns that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_turns` of `abi/pv_page.h`).
+/// Spins that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_count` of `abi/pv_page.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SpinTurns {
+pub enum SpinCount {
     /// The host says nothing: the guest's own.
     #[default]
     Own,
@@ -61,19 +61,19 @@ pub enum SpinTurns {
     Apple(AppleRule),
 }
 
-impl SpinTurns {
-    /// A number of turns, or `apple` as `unspin steer` takes it, with the paper's parameters as for AMD's window or with others.
-    pub fn from_word(word: &str) -> Option<SpinTurns> {
+impl SpinCount {
+    /// A number of spins, or `apple` as `unspin steer` takes it, with the paper's parameters as for AMD's window or with others.
+    pub fn from_word(word: &str) -> Option<SpinCount> {
         if let Ok(WindowPolicy::Apple(numbers)) = word.parse() {
             let rule = match numbers {
                 None => Some(AppleRule::new(Vendor::Amd)),
                 Some(of) => AppleRule::with(of.initial, of.lower, of.upper, of.delta),
             };
-            return rule.map(SpinTurns::Apple);
+            return rule.map(SpinCount::Apple);
         }
-        let turns = word.parse::<u32>().ok();
-        let told = turns.filter(|turns| (1..u32::MAX).contains(turns));
-        told.map(SpinTurns::Fixed)
+        let spins = word.parse::<u32>().ok();
+        let told = spins.filter(|spins| (1..u32::MAX).contains(spins));
+        told.map(SpinCount::Fixed)
     }
 }
 
@@ -126,14 +126,14 @@ impl LabHost {
             window: WindowRule::new(Control::Kvm, vendor),
             gap_cycles: DEFAULT_GAP_CYCLES,
             window_unit_ps: 28_000,
-            spin_turns: SpinTurns::Own,
+            spin_count: SpinCount::Own,
             candidates: CandidateRule::Kvm7_2,
             ignore_reschedules: false,
             halt_poll_ns: 0,
-            tau_turns: raw::UNSPIN_LAB_TAU_TURNS,
+            tau_spins: raw::UNSPIN_LAB_TAU_SPINS,
             cpu_hogs: 0,
             guest_tasks: 1,
-            page_fault_every_turns: 0,
+            page_fault_every_iterations: 0,
             page_fetch_ns: 100_000,
             async_page_faults: true,
             paravirtual: Paravirtual::default(),

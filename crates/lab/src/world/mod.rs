@@ -28,7 +28,7 @@ mod threshold;
 mod vcpu;
 
 pub use build::BuildError;
-pub use lab_host::{LabHost, Paravirtual, SpinTurns, SteeringModel};
+pub use lab_host::{LabHost, Paravirtual, SpinCount, SteeringModel};
 pub use results::{RunError, TaskTimes};
 pub use vcpu::VcpuStatistics;
 
@@ -56,11 +56,11 @@ struct VmState {
     /// Number of its first lock among all locks of the world.
     first_lock: u32,
     locks: u32,
-    pause_every_turns: u32,
+    pause_every_spins: u32,
     pause_exits: bool,
     /// Its vCPUs tell the host what they ask for and hold (`abi/pv_page.h`).
     pv_page: bool,
-    help_after_turns: u32,
+    help_after_spins: u32,
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
@@ -88,7 +88,7 @@ pub struct World<O> {
     observer: O,
     /// Changes of state so far.
     trace_events: u64,
-    /// vCPUs whose turns are not done.
+    /// vCPUs whose iterations are not done.
     unfinished: u32,
     host: LabHost,
     /// Of the scenario; every entity's generator starts from it and a number of its own.
@@ -126,7 +126,7 @@ impl<O: Observer> World<O> {
         self.tasks[task.index()].on
     }
 
-    /// Lets time pass until then, or until every vCPU has done its turns.
+    /// Lets time pass until then, or until every vCPU has done its iterations.
     ///
     /// # Errors
     /// When nothing can ever happen any more, or nothing useful does.

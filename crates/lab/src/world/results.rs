@@ -11,7 +11,7 @@ use crate::{
     trace_event::Observer,
 };
 
-/// Simulated time without any turn done after which a run of turns is given up: longer than any wait that ends.
+/// Simulated time without any iteration done after which a run of iterations is given up: longer than any wait that ends.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
 /// Events of one nanosecond after which time stands still: 64 for each pCPU and vCPU that there can be.

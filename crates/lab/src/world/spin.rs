@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting loops: how long so many turns take, when the hardware ends them, and what ends them otherwise. A waiter's polls
+//! Waiting loops: how long so many spins take, when the hardware ends them, and what ends them otherwise. A waiter's polls
 //! are no events: the world knows when the word changes.
 
 use unspin_policy::{Control, Spin as PauseSpin, WaitExit};
@@ -16,32 +16,32 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// So many turns of a waiting loop of that vCPU, ns; `NEVER_NS` for `PLATFORM_FOREVER`.
-    pub(super) fn turns_ns(&self, vcpu: usize, turns: u32) -> u64 {
-        if turns == u32::MAX {
+    /// So many spins of a waiting loop of that vCPU, ns; `NEVER_NS` for `PLATFORM_FOREVER`.
+    pub(super) fn turns_ns(&self, vcpu: usize, spins: u32) -> u64 {
+        if spins == u32::MAX {
             return NEVER_NS;
         }
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
-        let pauses = u64::from(turns / vm.pause_every_turns);
-        let turn_ps = u64::from(turns) * u64::from(self.costs.wait_turn_ps);
-        (turn_ps + pauses * u64::from(self.costs.pause_ps)).div_ceil(1_000)
+        let pauses = u64::from(spins / vm.pause_every_spins);
+        let spin_ps = u64::from(spins) * u64::from(self.costs.wait_spin_ps);
+        (spin_ps + pauses * u64::from(self.costs.pause_ps)).div_ceil(1_000)
     }
 
     /// How long a vCPU of that guest waits for a lock before it asks for help, and then again, ns; `NEVER_NS`: it never does.
     pub(super) fn help_after_ns(&self, vcpu: usize) -> u64 {
-        let turns = self.vms[self.vcpus[vcpu].vm as usize].help_after_turns;
-        match turns {
+        let spins = self.vms[self.vcpus[vcpu].vm as usize].help_after_spins;
+        match spins {
             0 => NEVER_NS,
             _ if self.vcpus[vcpu].asks.is_none() => NEVER_NS,
-            turns => self.turns_ns(vcpu, self.spin_turns(vcpu, turns)).max(1),
+            spins => self.turns_ns(vcpu, self.spin_count(vcpu, spins)).max(1),
         }
     }
 
     /// From one PAUSE of that vCPU's waiting loop to the next, TSC cycles.
     fn pause_period_cycles(&self, vcpu: usize) -> u64 {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
-        let turn_ps = u64::from(self.costs.wait_turn_ps);
-        let period_ps = u64::from(vm.pause_every_turns) * turn_ps + u64::from(self.costs.pause_ps);
+        let spin_ps = u64::from(self.costs.wait_spin_ps);
+        let period_ps = u64::from(vm.pause_every_spins) * spin_ps + u64::from(self.costs.pause_ps);
         (period_ps * u64::from(self.costs.tsc_mhz) / 1_000_000).max(1)
     }
 
@@ -163,7 +163,7 @@ impl<O: Observer> World<O> {
         self.stretch_begin(vcpu);
     }
 
-    /// A wait's next turn has come: it sees the change, its turns are spent, or the hardware ends it.
+    /// A wait's next spin has come: it sees the change, its spins are spent, or the hardware ends it.
     pub(super) fn spin_due(&mut self, cpu: Cpu, vcpu: usize, mut spin: Spin) {
         let vm = self.vcpus[vcpu].vm as usize;
         let word = spin.watcher.word;

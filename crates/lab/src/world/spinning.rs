@@ -7,7 +7,7 @@ use unspin_policy::{
     Walk, Where, YieldFacts, is_receiver, verdict,
 };
 
-use super::{World, lab_host::SpinTurns, task::State};
+use super::{World, lab_host::SpinCount, task::State};
 use crate::{
     ids::{Cpu, Task},
     scheduler::YieldTo,
@@ -227,7 +227,7 @@ impl<O: Observer> World<O> {
                     0
                 }
         };
-        let told = self.host.spin_turns != SpinTurns::Own;
+        let told = self.host.spin_count != SpinCount::Own;
         let handling_ns = |vcpu: &super::vcpu::Vcpu| match told {
             true => vcpu.statistics.wait_host_ns,
             false => vcpu.statistics.spin_host_ns,

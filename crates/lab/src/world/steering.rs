@@ -76,7 +76,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The turn there is over and goes on for a while: that is not passed on (`within_turn()` of bpf/steer_ask.bpf.h).
+    /// The slice there is over and goes on for a while: that is not passed on (`within_slice()` of bpf/steer_ask.bpf.h).
     fn has_grant(&mut self, cpu: Cpu) -> bool {
         let borrows = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
         let steer = self.scheduler.steering();
@@ -154,8 +154,8 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// A task gets the pCPU: on its own turn, or on another's.
-    pub(super) fn turn_begins(&mut self, cpu: Cpu, vcpu: usize) {
+    /// A task gets the pCPU: on its own slice, or on another's.
+    pub(super) fn slice_begins(&mut self, cpu: Cpu, vcpu: usize) {
         self.vcpus[vcpu].steered.ran_on = Some(cpu);
         let task = self.vcpus[vcpu].task;
         let budget_ns = std::mem::replace(&mut self.cpus[cpu.index()].loan_ns, NEVER_NS);
@@ -172,12 +172,12 @@ impl<O: Observer> World<O> {
                 self.vcpus[vcpu].steered.spun = 0;
                 let facts = self.facts(cpu, vcpu, None);
                 let policies = self.host.steering.policies;
-                policies.on_turn(&facts, &mut self.vcpus[vcpu].memory);
+                policies.on_slice_start(&facts, &mut self.vcpus[vcpu].memory);
                 self.call_siblings(cpu, vcpu);
             }
             None => {
                 if let Some(ecs) = self.vcpus[vcpu].ecs.as_mut() {
-                    ecs.on_turn();
+                    ecs.on_slice_start();
                 }
             }
         }

@@ -4,24 +4,24 @@
 
 use unspin_policy::{SpinBound, WaitExit};
 
-use super::{World, lab_host::SpinTurns};
+use super::{World, lab_host::SpinCount};
 use crate::trace_event::Observer;
 
 impl<O: Observer> World<O> {
-    /// Turns that a waiter of that vCPU spins; `own`: its guest's.
-    pub(super) fn spin_turns(&self, vcpu: usize, own: u32) -> u32 {
-        let told = self.vcpus[vcpu].notified_turns;
+    /// Spins that a waiter of that vCPU spins; `own`: its guest's.
+    pub(super) fn spin_count(&self, vcpu: usize, own: u32) -> u32 {
+        let told = self.vcpus[vcpu].notified_spin_count;
         if told == 0 { own } else { told }
     }
 
     /// The vCPU enters its guest: what its page says from now on.
     pub(super) fn notify_spin_count(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
-        self.vcpus[vcpu].notified_turns = match self.host.spin_turns {
+        self.vcpus[vcpu].notified_spin_count = match self.host.spin_count {
             _ if !vm.pv_page => 0,
-            SpinTurns::Own => 0,
-            SpinTurns::Fixed(turns) => turns,
-            SpinTurns::Apple(_) => vm.apple.window(),
+            SpinCount::Own => 0,
+            SpinCount::Fixed(spins) => spins,
+            SpinCount::Apple(_) => vm.apple.window(),
         };
     }
 
@@ -29,26 +29,26 @@ impl<O: Observer> World<O> {
     pub(super) fn threshold_exit(&mut self, vcpu: usize, exit: WaitExit) {
         let known = &mut self.vcpus[vcpu];
         let waits = known.asks.is_some();
-        if known.notified_turns == 0 || !SpinBound::Threshold.counts(exit, Some(waits)) {
+        if known.notified_spin_count == 0 || !SpinBound::Threshold.counts(exit, Some(waits)) {
             return;
         }
         known.ends_wait = true;
         known.statistics.waits_ended += 1;
-        known.statistics.waited_turns += u64::from(known.notified_turns);
-        let (vm, turns) = (known.vm as usize, known.notified_turns);
-        if let SpinTurns::Apple(_) = self.host.spin_turns {
-            // A turn, as the machine has it: a host would measure it by the quickest wait.
+        known.statistics.waited_spins += u64::from(known.notified_spin_count);
+        let (vm, spins) = (known.vm as usize, known.notified_spin_count);
+        if let SpinCount::Apple(_) = self.host.spin_count {
+            // A spin, as the machine has it: a host would measure it by the quickest wait.
             let unit_ps = self.turns_ns(vcpu, TURNS_TIMED) * 1_000 / u64::from(TURNS_TIMED);
-            self.apple_exit(vm, turns, unit_ps);
+            self.apple_exit(vm, spins, unit_ps);
         }
     }
 
     /// Of each VM: its threshold now, and how many epochs of APPLE are over.
     pub fn thresholds(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let told = |vm: &super::VmState| match self.host.spin_turns {
-            SpinTurns::Own => 0,
-            SpinTurns::Fixed(turns) => turns,
-            SpinTurns::Apple(_) => vm.apple.window(),
+        let told = |vm: &super::VmState| match self.host.spin_count {
+            SpinCount::Own => 0,
+            SpinCount::Fixed(spins) => spins,
+            SpinCount::Apple(_) => vm.apple.window(),
         };
         self.vms.iter().map(move |vm| (told(vm), vm.epochs))
     }

@@ -69,7 +69,7 @@ pub(super) enum Base {
     Halted,
     /// It waits for a page that the host fetches.
     Faulted,
-    /// Its turns are done: it only answers interrupts.
+    /// Its iterations are done: it only answers interrupts.
     Done,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spin {
     pub watcher: Watcher,
-    /// Time after which the turns are spent; `NEVER_NS`: no bound.
+    /// Time after which the iterations are spent; `NEVER_NS`: no bound.
     pub limit_ns: u64,
     /// Time spent so far on a pCPU.
     pub spent_ns: u64,
@@ -168,7 +168,7 @@ pub(super) struct PendingIpi {
 /// What a vCPU did; times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcpuStatistics {
-    /// Turns done.
+    /// Iterations done.
     pub operations: u64,
     /// Locks taken.
     pub acquisitions: u64,
@@ -228,7 +228,7 @@ pub struct VcpuStatistics {
     /// took to handle them.
     pub waits_ended: u64,
     /// See `waits_ended`.
-    pub waited_turns: u64,
+    pub waited_spins: u64,
     /// See `waits_ended`.
     pub wait_host_ns: u64,
 }
@@ -239,7 +239,7 @@ pub(super) struct Steered {
     /// When it was out of its guest last.
     pub exit_ns: u64,
     pub yielded_ns: Option<u64>,
-    /// Pause-loop exits since its turn began.
+    /// Pause-loop exits since its iteration began.
     pub spun: u32,
     pub borrowed_since_ns: Option<u64>,
     pub ran_on: Option<Cpu>,
@@ -273,7 +273,7 @@ pub(super) struct Vcpu {
     pub kicked: bool,
     pub pauses: Pauses,
     pub pending_ipi: PendingIpi,
-    /// Guest tasks that do not have the vCPU, in order of their turns.
+    /// Guest tasks that do not have the vCPU, in order of their iterations.
     pub others: VecDeque<GuestTask>,
     /// When the page is there that the guest was told of, and when the thread wakes that waits for one; `NEVER_NS`: none.
     pub page_ns: u64,
@@ -295,8 +295,8 @@ pub(super) struct Vcpu {
     /// The halt polling time in force (`kvm_vcpu_halt()`).
     pub halt_poll_ns: u32,
     pub halted_since_ns: Option<u64>,
-    /// Turns that its guest's page says; 0: nothing.
-    pub notified_turns: u32,
+    /// Iterations that its guest's page says; 0: nothing.
+    pub notified_spin_count: u32,
     /// It left its guest at the end of a wait that counts, and neither entered it nor left its pCPU since.
     pub ends_wait: bool,
     pub statistics: VcpuStatistics,
@@ -315,9 +315,9 @@ impl Vcpu {
         match &self.base {
             Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns,
             Base::Spin(spin) => {
-                let turns = spin.limit_ns.saturating_sub(spin.spent_ns);
+                let iterations = spin.limit_ns.saturating_sub(spin.spent_ns);
                 let help = spin.help_at_ns.saturating_sub(spin.spent_ns);
-                let others = turns.min(help);
+                let others = iterations.min(help);
                 others.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
             }
             Base::Answer(_) => 0,

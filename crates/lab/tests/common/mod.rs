@@ -50,9 +50,9 @@ impl Random {
     }
 }
 
-/// A small scenario that ends after so many turns, from a seed.
+/// A small scenario that ends after so many iterations, from a seed.
 pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
-    let mut text = format!("seed = {seed}\nturns = {}\n", 1 + random.below(12));
+    let mut text = format!("seed = {seed}\niterations = {}\n", 1 + random.below(12));
     for _ in 0..1 + random.below(3) {
         let lock = random.one_of(&[
             "ticket",
@@ -74,8 +74,8 @@ pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
         let user = random.one_of(&["\"0ns\"", "\"5us\"", "{ exponential = \"100us\" }"]);
         text += &format!(
             "[[vm]]\ncount = {}\nvcpus = {}\nlock = \"{lock}\"\n{locks}\nhold = {hold}\nuser_work = {user}\n\
-             kernel_work = \"1us\"\nshootdown_every_turns = {}\nwakeup_every_turns = {}\ntick_hz = {}\n\
-             pause_every_turns = {}\npause_exits = {}\npv_page = {}\nhelp_after_turns = {}\n",
+             kernel_work = \"1us\"\nshootdown_every_iterations = {}\nwakeup_every_iterations = {}\ntick_hz = {}\n\
+             pause_every_spins = {}\npause_exits = {}\npv_page = {}\nhelp_after_spins = {}\n",
             1 + random.below(2),
             2 + random.below(5),
             random.below(4),
@@ -114,7 +114,7 @@ pub fn random_host(random: &mut Random) -> LabHost {
         ignore_reschedules: random.below(2) == 0,
         candidates: CandidateRule::ALL[random.below(7) as usize],
         guest_tasks: 1 + random.below(3) as u32,
-        page_fault_every_turns: random.below(4) as u32,
+        page_fault_every_iterations: random.below(4) as u32,
         async_page_faults: random.below(2) == 0,
         paravirtual: Paravirtual {
             tlb_flush: random.below(2) == 0,

@@ -51,17 +51,17 @@ fn vm() -> impl Strategy<Value = Vm> {
             user_work: work.0,
             kernel_work: work.1,
             hold: work.2,
-            shootdown_every_turns: if size.1 > 1 { every.0 } else { 0 },
-            wakeup_every_turns: if size.1 > 1 { every.1 } else { 0 },
+            shootdown_every_iterations: if size.1 > 1 { every.0 } else { 0 },
+            wakeup_every_iterations: if size.1 > 1 { every.1 } else { 0 },
             tick_hz: every.2,
-            pause_every_turns: every.3,
+            pause_every_spins: every.3,
             pause_exits: rest.0[0],
             halt_exits: rest.0[1],
             log_records: rest.1,
-            log_minimum_turns: rest.2,
+            log_minimum_spins: rest.2,
             pv_page: rest.0[2],
             pv_page_memory: PvPageMemory::WORDS[(rest.0[2] && rest.1 % 2 == 1) as usize].1,
-            help_after_turns: rest.3,
+            help_after_spins: rest.3,
             tasks_per_vcpu: match size.1 > 1 && every.1 > 0 {
                 true => 1,
                 false => 1 + rest.1 % (64 / size.1).min(8),
@@ -136,7 +136,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                     LabVendor::Intel
                 },
                 window_control: names.2,
-                spin_turns: names.4,
+                spin_count: names.4,
                 candidates: names.3,
                 ignore_reschedules: flags[1],
                 ecs: numbers.6.1,
@@ -146,7 +146,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 poll_period_ns: numbers.4,
                 halt_poll_ns: numbers.0,
                 guest_tasks: numbers.5.0,
-                page_fault_every_turns: numbers.5.1,
+                page_fault_every_iterations: numbers.5.1,
                 page_fetch_ns: numbers.5.2,
                 async_page_faults: flags[4],
                 pv_tlb_flush: flags[5],
@@ -174,7 +174,7 @@ pub fn scenario() -> impl Strategy<Value = Scenario> {
     let length = prop_oneof![
         (1..=DURATION_MAX_NS, any::<u64>())
             .prop_map(|(ns, warm_up)| (Length::DurationNs(ns), warm_up % ns)),
-        (1..=u32::MAX).prop_map(|turns| (Length::Turns(turns), 0)),
+        (1..=u32::MAX).prop_map(|iterations| (Length::Iterations(iterations), 0)),
     ];
     (
         "[A-Za-z0-9._-]{1,64}",

@@ -262,7 +262,7 @@ impl<W: Write> World<W> {
         ] {
             self.expected.entry(what).or_default();
         }
-        // Its last turn ends with the trace, and counts as given up.
+        // Its last slice ends with the trace, and counts as given up.
         let running = self.cpus.iter().flatten().count() as u64;
         *self.expected.entry("yielded").or_default() += running;
         let (sink, written) = self

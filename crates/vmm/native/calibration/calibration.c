@@ -2,7 +2,7 @@
 /*
  * calibration.c - a guest that contains no lock: each of its programs does one thing so many times and says how many TSC
  * cycles that took. src/calibration.rs runs them. Loaded and started as the micro guest is (abi/guest.h), with its waiting
- * loop; of its memory map only parameters (pause_every_turns) and statistics' pages are used, these for requests.
+ * loop; of its memory map only parameters (pause_every_spins) and statistics' pages are used, these for requests.
  */
 #define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"
 #include "locks/platform.h"
@@ -18,8 +18,8 @@ struct request {
 
 /* Twin of `Program` in src/calibration.rs. */
 enum program {
-	WORK,	   /* turns of the work loop */
-	WAIT,	   /* turns of a waiting loop, a PAUSE at every k-th as in the parameters */
+	WORK,	   /* spins of the work loop */
+	WAIT,	   /* spins of a waiting loop, a PAUSE at every k-th as in the parameters */
 	CPUID,	   /* exits that KVM answers itself */
 	WBINVD,	   /* the same; KVM does nothing there */
 	HYPERCALL, /* with a number that KVM does not know */
@@ -32,7 +32,7 @@ enum program {
 };
 
 #define GAP_CYCLES                                                                                                     \
-	4000u /* TSC: far above a look and above a turn of the emulated testbed, below an interrupt of the host */
+	4000u /* TSC: far above a look and above a spin of the emulated testbed, below an interrupt of the host */
 #define VECTOR 64u
 
 union vcpu_block vcpu_blocks[UNSPIN_GUEST_VCPUS_MAX];
@@ -66,7 +66,7 @@ __asm__(".text\n"
 	"	iretq\n");
 _Static_assert(VCPU_BYTES == 16384 && MSR_X2APIC_EOI == 0x80b, "the numbers in the assembly above");
 
-/* Called by the waiting loop where the micro guest notes stalls: never, notice_at_turns is out of reach. */
+/* Called by the waiting loop where the micro guest notes stalls: never, notice_at_spins is out of reach. */
 void wait_noticed(struct vcpu *self)
 {
 	(void)self;
@@ -90,7 +90,7 @@ static void set_up(unspin_u64 number)
 	__asm__ volatile("lidt %0" : : "m"(table));
 	self->self = self;
 	self->statistics = (void *)(UNSPIN_GUEST_STATISTICS + number * UNSPIN_GUEST_STATISTICS_STRIDE + 4096);
-	self->turn.notice_at_turns = ~0ull;
+	self->iteration.notice_at_spins = ~0ull;
 	wrmsr(MSR_GS_BASE, (unspin_u64)self);
 	wrmsr(MSR_X2APIC_SPURIOUS, APIC_SOFTWARE_ENABLED | VECTOR_SPURIOUS);
 	wrmsr(MSR_X2APIC_TPR, 0);
@@ -101,12 +101,12 @@ static void send_to_self(unspin_u64 number)
 	wrmsr(MSR_X2APIC_ICR, number << 32 | VECTOR);
 }
 
-static void wait_turns(unspin_u32 turns)
+static void wait_spins(unspin_u32 spins)
 {
 	static struct platform_word word;
 
-	this_vcpu()->turns_until_pause = PARAMETERS->pause_every_turns;
-	platform_wait_while(&word, 0, turns);
+	this_vcpu()->spins_until_pause = PARAMETERS->pause_every_spins;
+	platform_wait_while(&word, 0, spins);
 }
 
 static void gaps(struct request *request)
@@ -172,7 +172,7 @@ static void perform(struct request *request, unspin_u64 number, _Bool by_vmmcall
 	if (program == WORK)
 		work_loops(count);
 	else if (program == WAIT)
-		wait_turns(count);
+		wait_spins(count);
 	else
 		while (count--)
 			step(program, number, by_vmmcall);

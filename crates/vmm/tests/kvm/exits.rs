@@ -11,7 +11,7 @@ use std::{
 use unspin_scenario::{Length, LockSharing, Vm};
 use unspin_vmm::{Phase, RunOptions, RunReport};
 
-use crate::support::{loops, run_alone, scenario, turns, vm};
+use crate::support::{iterations, loops, run_alone, scenario, vm};
 
 /// One of KVM's counters, summed over all VMs that are there.
 fn kvm_counter(name: &str) -> u64 {
@@ -63,7 +63,7 @@ pub fn without_pause_exits_spinning_stays_in_the_guest() {
 pub fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
     let idle = |halt_exits| Vm {
         // A token goes round: whoever waits for it halts.
-        wakeup_every_turns: 1,
+        wakeup_every_iterations: 1,
         halt_exits,
         ..vm(2)
     };
@@ -77,11 +77,11 @@ pub fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
 
 pub fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
     let busy = Vm {
-        shootdown_every_turns: 10,
-        wakeup_every_turns: 7,
+        shootdown_every_iterations: 10,
+        wakeup_every_iterations: 7,
         ..vm(4)
     };
-    let report = run_alone(&turns(vec![busy]), &RunOptions::default()).expect("it runs");
+    let report = run_alone(&iterations(vec![busy]), &RunOptions::default()).expect("it runs");
     let vcpus = &report.vms[0].vcpus;
     let sum = |of: fn(&unspin_abi::unspin_guest_statistics) -> u64| -> u64 {
         vcpus.iter().map(|vcpu| of(&vcpu.statistics)).sum()
@@ -97,7 +97,7 @@ pub fn private_locks_make_nobody_wait() {
         locks: LockSharing::Private,
         ..vm(4)
     };
-    let report = run_alone(&turns(vec![private]), &RunOptions::default()).expect("it runs");
+    let report = run_alone(&iterations(vec![private]), &RunOptions::default()).expect("it runs");
     for vcpu in &report.vms[0].vcpus {
         assert_eq!((vcpu.statistics.lock_waits, vcpu.statistics.pauses), (0, 0));
     }

@@ -13,7 +13,7 @@ use unspin_abi as abi;
 use unspin_scenario::{Length, Vm};
 use unspin_vmm::{Error, Fault, GuestFailure, Phase, RunOptions};
 
-use crate::support::{loops, run_alone, scenario, turns, vm};
+use crate::support::{iterations, loops, run_alone, scenario, vm};
 
 pub fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
     let scenario = scenario(
@@ -109,7 +109,7 @@ pub fn a_guest_that_does_not_stop_is_taken_out_and_named() {
 pub fn vms_that_cannot_be_created_take_down_those_that_were() {
     let many = Vm { count: 60, ..vm(1) };
     let limit = OpenFiles::limited_to(64);
-    let ended = run_alone(&turns(vec![many]), &RunOptions::default());
+    let ended = run_alone(&iterations(vec![many]), &RunOptions::default());
     drop(limit);
     let Err(Error::Create { vm, source, .. }) = ended else {
         panic!("{ended:?}");

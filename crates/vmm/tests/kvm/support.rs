@@ -9,7 +9,7 @@ use unspin_scenario::{
 };
 use unspin_vmm::{Error, RunOptions, RunReport, run};
 
-pub const TURNS: u32 = 200;
+pub const ITERATIONS: u32 = 200;
 
 /// One test at a time: they count this process's threads, and two CPUs are few.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -30,19 +30,19 @@ pub fn vm(vcpus: u32) -> Vm {
         user_work: loops(300),
         kernel_work: loops(100),
         hold: loops(100),
-        shootdown_every_turns: 0,
-        wakeup_every_turns: 0,
+        shootdown_every_iterations: 0,
+        wakeup_every_iterations: 0,
         tick_hz: 250,
-        pause_every_turns: 1,
+        pause_every_spins: 1,
         pause_exits: true,
         halt_exits: true,
         log_records: 1000,
-        log_minimum_turns: 0,
+        log_minimum_spins: 0,
         pv_page: false,
         pv_page_memory: PvPageMemory::Guest,
-        help_after_turns: 0,
+        help_after_spins: 0,
         tasks_per_vcpu: 1,
-        workload: Workload::Turns,
+        workload: Workload::Iterations,
         reader_percent: 0,
         ecs_ablation: EcsAblation::None,
     }
@@ -55,7 +55,7 @@ pub fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
         length,
         warm_up_ns: match length {
             Length::DurationNs(ns) => ns / 4,
-            Length::Turns(_) => 0,
+            Length::Iterations(_) => 0,
         },
         host: Host {
             cpus: None,
@@ -70,8 +70,8 @@ pub fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
     }
 }
 
-pub fn turns(vms: Vec<Vm>) -> Scenario {
-    scenario(Length::Turns(TURNS), vms)
+pub fn iterations(vms: Vec<Vm>) -> Scenario {
+    scenario(Length::Iterations(ITERATIONS), vms)
 }
 
 /// Runs it alone and checks what must hold of every run.

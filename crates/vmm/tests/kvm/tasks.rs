@@ -4,7 +4,7 @@ use unspin_abi as abi;
 use unspin_scenario::{EcsAblation, Vm, Workload};
 use unspin_vmm::{Fault, RunOptions, RunReport};
 
-use crate::support::{TURNS, loops, run_alone, turns, vm};
+use crate::support::{ITERATIONS, iterations, loops, run_alone, vm};
 
 fn kind(name: &str) -> abi::LockKind {
     abi::LockKind::from_name(name).expect("there is one")
@@ -20,10 +20,10 @@ fn run_with(fault: Fault, vm: Vm) -> RunReport {
         fault,
         ..Default::default()
     };
-    run_alone(&turns(vec![vm]), &options).expect("it runs")
+    run_alone(&iterations(vec![vm]), &options).expect("it runs")
 }
 
-/// Holds so long that others of 4 vCPUs park: some 2,048 turns; the preemptable one counts them behind 16,384 in its queue
+/// Holds so long that others of 4 vCPUs park: some 2,048 iterations; the preemptable one counts them behind 16,384 in its queue
 /// (ruling 13).
 fn parking(lock: &str) -> Vm {
     let preemptable = lock == "paravirtual_preemptable_ticket";
@@ -47,7 +47,7 @@ pub fn parked_waiters_are_kicked_also_where_the_host_refuses() {
                 continue;
             }
             let report = run_with(fault, parking(lock));
-            assert_eq!(sum(&report, |s| s.operations), 4 * u64::from(TURNS));
+            assert_eq!(sum(&report, |s| s.operations), 4 * u64::from(ITERATIONS));
             let (halts, kicks) = (sum(&report, |s| s.lock_halts), sum(&report, |s| s.kicks));
             assert!(halts > 0 && kicks > 0, "{lock}: {halts} {kicks}");
             let refused = sum(&report, |s| s.kicks_refused);
@@ -69,7 +69,7 @@ pub fn parked_waiters_are_kicked_also_where_the_host_refuses() {
     assert_eq!(sum(&report, |s| s.kicks_refused), 0);
 }
 
-pub fn every_task_does_its_turns_with_every_kind_of_lock() {
+pub fn every_task_does_its_iterations_with_every_kind_of_lock() {
     for lock in abi::LockKind::all() {
         let many = Vm {
             lock,
@@ -84,14 +84,14 @@ pub fn every_task_does_its_turns_with_every_kind_of_lock() {
         let name = lock.name();
         assert_eq!(
             sum(&report, |s| s.operations),
-            2 * 4 * u64::from(TURNS),
+            2 * 4 * u64::from(ITERATIONS),
             "{name}"
         );
         assert!(sum(&report, |s| s.task_switches) > 0, "{name}");
         let reads = sum(&report, |s| s.reads);
-        let turns = 2 * 4 * u64::from(TURNS);
+        let iterations = 2 * 4 * u64::from(ITERATIONS);
         assert!(
-            reads > turns / 3 && reads < turns * 2 / 3,
+            reads > iterations / 3 && reads < iterations * 2 / 3,
             "{name}: {reads}"
         );
     }
@@ -107,7 +107,7 @@ pub fn workloads_do_what_they_are_called() {
         ..vm(4)
     };
     let ends = |vm: Vm| {
-        let expected = 4 * u64::from(vm.tasks_per_vcpu) * u64::from(TURNS);
+        let expected = 4 * u64::from(vm.tasks_per_vcpu) * u64::from(ITERATIONS);
         let report = run_with(Fault::None, vm);
         assert_eq!(sum(&report, |s| s.operations), expected);
         report
@@ -125,7 +125,10 @@ pub fn workloads_do_what_they_are_called() {
     assert!(sum(&report, parts) == sum(&report, |s| s.bww.sum_cycles.iter().sum()));
     assert!(report.vms[0].vcpus.iter().all(|v| v.statistics.tsc_khz > 0));
     let report = ends(with(Workload::Interrupts, "ticket", 1, EcsAblation::None));
-    assert_eq!(sum(&report, |s| s.interrupts_worked), 4 * u64::from(TURNS));
+    assert_eq!(
+        sum(&report, |s| s.interrupts_worked),
+        4 * u64::from(ITERATIONS)
+    );
     for ecs_ablation in [EcsAblation::None, EcsAblation::NoSave] {
         let report = ends(with(Workload::ReadAFile, "rwsem", 4, ecs_ablation));
         assert!(sum(&report, |s| s.reads) > 0);
@@ -145,7 +148,7 @@ pub fn a_page_that_goes_away_or_lies_harms_nobody() {
             let report = run_with(fault, with_pv_page);
             assert_eq!(
                 sum(&report, |s| s.operations),
-                4 * 2 * u64::from(TURNS),
+                4 * 2 * u64::from(ITERATIONS),
                 "{lock}"
             );
         }

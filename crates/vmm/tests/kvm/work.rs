@@ -9,21 +9,22 @@ use unspin_abi as abi;
 use unspin_scenario::{Distribution, Length, Shape, Vm, WorkUnit};
 use unspin_vmm::{Error, Phase, RunOptions};
 
-use crate::support::{TURNS, run_alone, scenario, turns, vm};
+use crate::support::{ITERATIONS, iterations, run_alone, scenario, vm};
 
-pub fn every_vcpu_does_its_turns_and_says_so() {
+pub fn every_vcpu_does_its_iterations_and_says_so() {
     for vcpus in [1, 2, 4, 64] {
-        let report = run_alone(&turns(vec![vm(vcpus)]), &RunOptions::default()).expect("it runs");
+        let report =
+            run_alone(&iterations(vec![vm(vcpus)]), &RunOptions::default()).expect("it runs");
         let [vm] = &report.vms[..] else {
             panic!("one VM")
         };
         assert_eq!(vm.vcpus.len(), vcpus as usize);
         assert!(vm.start_ns > 0 && vm.start_ns <= report.all_started_ns);
         for vcpu in &vm.vcpus {
-            assert_eq!(vcpu.statistics.operations, u64::from(TURNS));
+            assert_eq!(vcpu.statistics.operations, u64::from(ITERATIONS));
             assert_eq!(
                 vcpu.window, vcpu.statistics,
-                "with turns the window is the run"
+                "with iterations the window is the run"
             );
             assert_eq!(vcpu.statistics.state, abi::UNSPIN_STATE_DONE);
             let offsets = (vcpu.tsc_offset_at_start, vcpu.tsc_offset);
@@ -50,11 +51,11 @@ pub fn every_vcpu_does_its_turns_and_says_so() {
 }
 
 pub fn the_log_has_one_record_per_acquisition_in_order() {
-    let report = run_alone(&turns(vec![vm(3)]), &RunOptions::default()).expect("it runs");
+    let report = run_alone(&iterations(vec![vm(3)]), &RunOptions::default()).expect("it runs");
     let mut holds = Vec::new();
     for vcpu in &report.vms[0].vcpus {
-        assert_eq!(vcpu.waits.len(), TURNS as usize);
-        assert_eq!(vcpu.statistics.log_kept, u64::from(TURNS));
+        assert_eq!(vcpu.waits.len(), ITERATIONS as usize);
+        assert_eq!(vcpu.statistics.log_kept, u64::from(ITERATIONS));
         for wait in &vcpu.waits {
             assert_eq!(u32::from(wait.kind), abi::UNSPIN_WAIT_LOCK);
             assert!(wait.begin_tsc <= wait.end_tsc && wait.end_tsc <= wait.released_tsc);
@@ -104,7 +105,7 @@ pub fn a_small_vm_takes_less_than_2_mib() {
         log_records: 0,
         ..vm(4)
     };
-    let report = run_alone(&turns(vec![small]), &RunOptions::default()).expect("it runs");
+    let report = run_alone(&iterations(vec![small]), &RunOptions::default()).expect("it runs");
     let resident = report.vms[0].resident_bytes;
     assert!(resident > 0 && resident < 2 << 20, "{resident} bytes");
 }
@@ -115,7 +116,7 @@ pub fn work_in_nanoseconds_is_calibrated() {
         unit: WorkUnit::Nanoseconds,
         shape: Shape::Constant(200_000),
     };
-    let report = run_alone(&turns(vec![timed]), &RunOptions::default()).expect("it runs");
+    let report = run_alone(&iterations(vec![timed]), &RunOptions::default()).expect("it runs");
     assert!(report.work_rate.expect("measured").loops_per_ms > 1000);
     // The fastest of 200: at least half of what was asked (nothing makes it faster, but the guest's CPU may be).
     let shortest = report.vms[0].vcpus[0]
@@ -126,7 +127,7 @@ pub fn work_in_nanoseconds_is_calibrated() {
     let hz = u128::from(report.clock.tsc_hz());
     let shortest_ns = u128::from(shortest.expect("there are some")) * 1_000_000_000 / hz;
     assert!(shortest_ns >= 100_000, "{shortest_ns} ns");
-    let plain = run_alone(&turns(vec![vm(1)]), &RunOptions::default()).expect("it runs");
+    let plain = run_alone(&iterations(vec![vm(1)]), &RunOptions::default()).expect("it runs");
     assert_eq!(plain.work_rate, None);
 }
 
@@ -183,13 +184,13 @@ pub fn a_hundred_vms_start_and_stop() {
         tick_hz: 0,
         ..vm(1)
     };
-    let report = run_alone(&turns(vec![small]), &RunOptions::default()).expect("they run");
+    let report = run_alone(&iterations(vec![small]), &RunOptions::default()).expect("they run");
     assert_eq!(report.vms.len(), 100);
     assert!(
         report
             .vms
             .iter()
-            .all(|vm| vm.vcpus[0].statistics.operations == u64::from(TURNS))
+            .all(|vm| vm.vcpus[0].statistics.operations == u64::from(ITERATIONS))
     );
     println!(
         "100 VMs: last first instruction after {} ns",

@@ -68,14 +68,14 @@ impl HostScheduler for Steer {
             None => match here.lender.take().filter(|_| here.slice_left_ns != 0) {
                 Some(lender) => Some(lender),
                 None => {
-                    here.turn = None;
+                    here.slice = None;
                     let has_pv_page = match yield_buddy {
                         Some(yield_buddy) => self.follow_yield_buddy(cpu, yield_buddy),
                         None => self.take_call(now_ns, cpu),
                     };
                     let head = has_pv_page.or_else(|| self.head(cpu));
                     if let Some(task) = head {
-                        self.begin_turn(task, cpu);
+                        self.begin_slice(task, cpu);
                         self.cpus[cpu.index()].began_ns = now_ns;
                         self.tasks[task.index()].called_until_ns = 0;
                     }
@@ -96,25 +96,25 @@ impl HostScheduler for Steer {
         let Some(task) = here.current.take() else {
             return;
         };
-        let own = here.turn == Some(task);
+        let own = here.slice == Some(task);
         if own && here.borrower.is_some() && here.slice_left_ns != 0 {
             if runnable && here.returns {
                 here.lender = Some(task);
                 return;
             }
-            // It waits like others, and its turn, for which it pays, goes on without it.
+            // It waits like others, and its slice, for which it pays, goes on without it.
             self.leave_cpu(task, cpu, runnable);
             return;
         }
         if !own {
-            // The loan is over; the lender goes on if its turn is not used up.
+            // The loan is over; the lender goes on if its slice is not used up.
             if here.slice_left_ns == 0 {
                 if let Some(lender) = here.lender.take() {
                     self.queue(lender, cpu);
                 }
             }
         } else {
-            here.turn = None;
+            here.slice = None;
             if let Some(borrower) = here.borrower.take() {
                 self.queue(borrower, cpu);
             }
@@ -135,7 +135,7 @@ impl HostScheduler for Steer {
     }
 
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
-        self.end_turn(now_ns, cpu);
+        self.end_slice(now_ns, cpu);
     }
 
     /// What sched_ext does with a scheduler that has no opinion; the world asks the policies instead.

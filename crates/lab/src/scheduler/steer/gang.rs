@@ -15,13 +15,13 @@ pub(super) struct Call {
 }
 
 impl Steer {
-    /// Whether a turn of its own has begun there just now.
-    pub fn turn_begins_now(&self, now_ns: u64, cpu: Cpu) -> bool {
+    /// Whether a slice of its own has begun there just now.
+    pub fn slice_begins_now(&self, now_ns: u64, cpu: Cpu) -> bool {
         let here = &self.cpus[cpu.index()];
-        here.current.is_some() && here.current == here.turn && here.began_ns == now_ns
+        here.current.is_some() && here.current == here.slice && here.began_ns == now_ns
     }
 
-    /// The first pCPU from that number on where a turn may be cut for that VM: `find_cut()`. `vm_of`: a task's VM, if it has
+    /// The first pCPU from that number on where a slice may be cut for that VM: `find_cut()`. `vm_of`: a task's VM, if it has
     /// one.
     pub fn find_cut(
         &self,
@@ -48,7 +48,7 @@ impl Steer {
         entity.queued && entity.called_until_ns <= now_ns && entity.allowed.contains(cpu)
     }
 
-    /// The task is called to that pCPU: its turn begins there unless that is too unfair by then.
+    /// The task is called to that pCPU: its slice begins there unless that is too unfair by then.
     pub fn call(&mut self, now_ns: u64, cpu: Cpu, task: Task, threshold_ns: u32) {
         let until_ns = now_ns + u64::from(UNSPIN_BUDGET_NS);
         self.tasks[task.index()].called_until_ns = until_ns;
@@ -59,7 +59,7 @@ impl Steer {
         });
     }
 
-    /// Who was called there, if its turn may begin: `take_call()`. Who ran there waits in its queue by now.
+    /// Who was called there, if its slice may begin: `take_call()`. Who ran there waits in its queue by now.
     pub(super) fn take_call(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let call = self.cpus[cpu.index()].call.take()?;
         if now_ns >= call.until_ns || !self.tasks[call.task.index()].queued {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn only_another_vms_turn_that_has_run_for_a_while_is_cut() {
+    fn only_another_vms_slice_that_has_run_for_a_while_is_cut() {
         let steer = two_vms();
         assert_eq!(cut(&steer, MS - 1, 0), None);
         assert_eq!(cut(&steer, MS, 0), Some(Cpu(1)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_called_begins_a_turn_and_who_was_cut_has_paid_for_what_it_ran() {
+    fn who_is_called_begins_a_slice_and_who_was_cut_has_paid_for_what_it_ran() {
         let mut steer = two_vms();
         assert!(steer.may_be_called(MS, Task(2), Cpu(1)));
         steer.call(MS, Cpu(1), Task(2), 3_000_000);
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(cut(&steer, MS, 0), None, "one call at a time");
         steer.put_previous(MS, Cpu(1), true);
         assert_eq!(steer.pick_next(MS, Cpu(1)), Some(Task(2)));
-        assert!(steer.turn_begins_now(MS, Cpu(1)));
+        assert!(steer.slice_begins_now(MS, Cpu(1)));
         assert_eq!(steer.slice_left_ns(MS, Cpu(1)), 3 * MS);
         assert_eq!(steer.charged_ns(Task(1)), MS);
     }

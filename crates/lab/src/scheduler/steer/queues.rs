@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a task waits, and whose turn begins: the model of bpf/steer_queues.bpf.h and of `run_least()` in bpf/steer.bpf.c.
+//! Where a task waits, and whose slice begins: the model of bpf/steer_queues.bpf.h and of `run_least()` in bpf/steer.bpf.c.
 
 use super::{Allowed, Steer};
 use crate::ids::{Cpu, Task};
@@ -58,7 +58,7 @@ impl Steer {
         }
     }
 
-    pub(super) fn begin_turn(&mut self, task: Task, cpu: Cpu) {
+    pub(super) fn begin_slice(&mut self, task: Task, cpu: Cpu) {
         self.take_from_queue(task);
         let (vtime_ns, home) = (
             self.tasks[task.index()].vtime_ns,
@@ -82,7 +82,7 @@ impl Steer {
         }
         let slice_ns = self.slice_ns;
         let here = &mut self.cpus[cpu.index()];
-        here.turn = Some(task);
+        here.slice = Some(task);
         here.slice_left_ns = slice_ns;
     }
 }

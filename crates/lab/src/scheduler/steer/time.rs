@@ -60,22 +60,22 @@ impl Steer {
         let elapsed_ns = now_ns - here.since_ns;
         here.since_ns = now_ns;
         here.slice_left_ns = here.slice_left_ns.saturating_sub(elapsed_ns);
-        let Some(turn) = here.turn.filter(|_| here.current.is_some()) else {
+        let Some(slice) = here.slice.filter(|_| here.current.is_some()) else {
             return;
         };
-        let weight = self.flat_weight(turn);
+        let weight = self.flat_weight(slice);
         let (queued, place) = (
-            self.tasks[turn.index()].queued,
-            self.tasks[turn.index()].cpu,
+            self.tasks[slice.index()].queued,
+            self.tasks[slice.index()].cpu,
         );
         if queued {
-            self.take_from_queue(turn);
+            self.take_from_queue(slice);
         }
-        self.tasks[turn.index()].charged_ns += elapsed_ns;
-        self.tasks[turn.index()].vtime_ns += weighted(weight, elapsed_ns);
-        self.clamp_vtime(turn, self.clock_ns(self.tasks[turn.index()].home));
+        self.tasks[slice.index()].charged_ns += elapsed_ns;
+        self.tasks[slice.index()].vtime_ns += weighted(weight, elapsed_ns);
+        self.clamp_vtime(slice, self.clock_ns(self.tasks[slice.index()].home));
         if let (true, Some(place)) = (queued, place) {
-            self.queue(turn, place);
+            self.queue(slice, place);
         }
     }
 

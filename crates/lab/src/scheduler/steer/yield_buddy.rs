@@ -43,7 +43,7 @@ impl Steer {
         }
     }
 
-    /// The candidate is to begin a turn of its own there next, unless it is further than the threshold from whoever would be
+    /// The candidate is to begin a slice of its own there next, unless it is further than the threshold from whoever would be
     /// next otherwise; the virtual time of who runs there goes up before that, and the candidate's down.
     pub fn yield_buddy(
         &mut self,
@@ -152,7 +152,7 @@ mod tests {
         steer.pick_next(now_ns, CPU)
     }
 
-    /// Task 1 has run 3 ms, task 0 has run 0.1 ms of its second turn or so: 2.9 ms apart in one group.
+    /// Task 1 has run 3 ms, task 0 has run 0.1 ms of its second slice or so: 2.9 ms apart in one group.
     fn spinner_has_run_less() -> (Steer, u64) {
         let mut steer = one_cpu(2, false);
         assert_eq!(after(&mut steer, MS / 10), Some(Task(1)));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yield_buddy_pays_for_its_own_turn() {
+    fn a_yield_buddy_pays_for_its_own_slice() {
         let mut steer = one_cpu(2, false);
         assert!(steer.yield_buddy(CPU, Task(1), u32::MAX, 0, 0));
         assert_eq!(after(&mut steer, MS), Some(Task(1)));

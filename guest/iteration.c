@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* turn.c - the turns of a vCPU: user work, kernel work, a lock held, now and then a shootdown or a wake-up. */
+/* iteration.c - the iterations of a vCPU: user work, kernel work, a lock held, now and then a shootdown or a wake-up. */
 #include "guest.h"
 #include "../locks/all.h"
 
@@ -83,17 +83,17 @@ static void hold_reading(struct vcpu *self, struct lock_slot *slot, unspin_u32 l
 static void count_acquisition(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
-	const struct unspin_guest_wait *wait = &self->turn.wait;
+	const struct unspin_guest_wait *wait = &self->iteration.wait;
 	unspin_u64 wait_cycles = wait->end_tsc - wait->begin_tsc;
 	unspin_u64 hold_cycles = wait->released_tsc - wait->end_tsc;
 
 	statistics->hold_cycles += hold_cycles;
 	histogram_add(&statistics->hold, hold_cycles);
-	if (wait->turns == 0)
+	if (wait->spins == 0)
 		return;
 	statistics->lock_waits++;
 	statistics->lock_wait_cycles += wait_cycles;
-	statistics->lock_wait_stolen_ns += self->turn.wait_stolen_ns;
+	statistics->lock_wait_stolen_ns += self->iteration.wait_stolen_ns;
 	histogram_add(&statistics->lock_wait, wait_cycles);
 	if (wait_cycles > statistics->longest_wait_cycles)
 		statistics->longest_wait_cycles = wait_cycles;
@@ -118,7 +118,7 @@ static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops
 	(reader ? hold_reading : hold)(self, slot, loops);
 	section_ends(self, class);
 	(reader ? operations.read_unlock : operations.unlock)(&slot->lock);
-	self->turn.wait.released_tsc = rdtsc();
+	self->iteration.wait.released_tsc = rdtsc();
 	pv_page_released(self);
 	set_state(self, UNSPIN_STATE_KERNEL);
 	count_acquisition(self);
@@ -127,19 +127,20 @@ static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops
 		preempt_enable(self);
 }
 
-/* Whether the n-th turn has come; a period of 0 never does. */
-static _Bool due(unspin_u32 *turns_left, unspin_u32 every_turns)
+/* Whether the n-th iteration has come; a period of 0 never does. */
+static _Bool due(unspin_u32 *iterations_left, unspin_u32 every_iterations)
 {
-	if (every_turns == 0 || --*turns_left != 0)
+	if (every_iterations == 0 || --*iterations_left != 0)
 		return 0;
-	*turns_left = every_turns;
+	*iterations_left = every_iterations;
 	return 1;
 }
 
-static void turn(struct vcpu *self)
+static void iteration(struct vcpu *self)
 {
 	const struct unspin_guest_parameters *p = PARAMETERS;
-	struct turn_draw draw = turn_draw(&self->turn.random, &p->user_work, &p->kernel_work, &p->hold, p->locks);
+	struct iteration_draw draw =
+		iteration_draw(&self->iteration.random, &p->user_work, &p->kernel_work, &p->hold, p->locks);
 
 	if (draw.user_loops) {
 		set_state(self, UNSPIN_STATE_USER);
@@ -153,25 +154,25 @@ static void turn(struct vcpu *self)
 		lock_and_hold(self, p->locks ? draw.lock : self->number, draw.hold_loops, reads(self));
 	if (p->workload == UNSPIN_WORKLOAD_INTERRUPTS)
 		apic_send(self->number, VECTOR_WORK);
-	if (due(&self->turn.turns_until_shootdown, p->shootdown_every_turns))
+	if (due(&self->iteration.iterations_until_shootdown, p->shootdown_every_iterations))
 		shootdown(self);
-	if (due(&self->turn.turns_until_wakeup, p->wakeup_every_turns))
+	if (due(&self->iteration.iterations_until_wakeup, p->wakeup_every_iterations))
 		pass_token(self);
 	count_one(&self->statistics->operations);
-	if (due(&self->turns_until_pv_page, self->pv_page_every_turns))
+	if (due(&self->iterations_until_pv_page, self->pv_page_every_iterations))
 		pv_page_register(self);
 	if (*(volatile unspin_u32 *)&self->need_switch)
 		task_yield(self);
 }
 
-/* Until the parameters' turns are done or the VMM asks to stop. */
-void turns_run(struct vcpu *self)
+/* Until the parameters' iterations are done or the VMM asks to stop. */
+void iterations_run(struct vcpu *self)
 {
-	unspin_u32 left = PARAMETERS->turns;
+	unspin_u32 left = PARAMETERS->iterations;
 
 	while (!stop_asked()) {
-		turn(self);
-		if (PARAMETERS->turns != 0 && --left == 0)
+		iteration(self);
+		if (PARAMETERS->iterations != 0 && --left == 0)
 			return;
 	}
 	wake_all_to_stop();

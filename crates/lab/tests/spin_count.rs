@@ -3,7 +3,7 @@
 #![allow(missing_docs)]
 
 use unspin_lab::{
-    LabHost, SpinTurns, World,
+    LabHost, SpinCount, World,
     costs::Costs,
     ids::{Cpu, Task},
     scheduler::from_name,
@@ -22,30 +22,30 @@ impl Observer for Nobody {
 }
 
 /// Twice as many vCPUs as pCPUs; KVM stops nobody.
-fn world(seed: u64, lock: &str, pv_page: bool, spin_turns: SpinTurns) -> World<Nobody> {
+fn world(seed: u64, lock: &str, pv_page: bool, spin_count: SpinCount) -> World<Nobody> {
     let text = format!(
         "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"{lock}\"\nlocks = 1\npv_page = {pv_page}\n\
         user_work = {{ exponential = \"60us\" }}\nhold = {{ exponential = \"10us\" }}\ntick_hz = 0\npause_exits = false\n"
     );
-    let scenario = Scenario::parse(&text, "turns.toml").expect("a scenario");
+    let scenario = Scenario::parse(&text, "spins.toml").expect("a scenario");
     let topology = Topology::flat(4).expect("pCPUs");
     let host = LabHost {
-        spin_turns,
+        spin_count,
         ..LabHost::new(topology)
     };
     let scheduler = from_name("eevdf-7.2", topology, 1).expect("a name");
     World::new(&scenario, host, Costs::default(), scheduler, Nobody).expect("a world")
 }
 
-/// Waits that the guests ended, the mean threshold at them, and turns done, in 200 ms.
-fn ended(lock: &str, pv_page: bool, spin_turns: SpinTurns) -> (u64, u64, u64) {
-    let mut world = world(3, lock, pv_page, spin_turns);
+/// Waits that the guests ended, the mean threshold at them, and spins done, in 200 ms.
+fn ended(lock: &str, pv_page: bool, spin_count: SpinCount) -> (u64, u64, u64) {
+    let mut world = world(3, lock, pv_page, spin_count);
     world.run_until(SECOND / 5).expect("it runs");
     let statistics: Vec<_> = world.vcpus().map(|(.., statistics)| *statistics).collect();
     let waits: u64 = statistics.iter().map(|one| one.waits_ended).sum();
-    let turns: u64 = statistics.iter().map(|one| one.waited_turns).sum();
+    let spins: u64 = statistics.iter().map(|one| one.waited_spins).sum();
     let operations = statistics.iter().map(|one| one.operations).sum();
-    (waits, turns / waits.max(1), operations)
+    (waits, spins / waits.max(1), operations)
 }
 
 #[test]
@@ -57,28 +57,28 @@ fn locks_that_halt_or_call_for_help_spin_as_long_as_they_are_told() {
         "helping",
         "helping_named",
     ] {
-        let fixed = |turns| ended(lock, true, SpinTurns::Fixed(turns));
+        let fixed = |spins| ended(lock, true, SpinCount::Fixed(spins));
         let (short, long) = (fixed(64), fixed(1 << 20));
         assert_eq!(short.1, 64, "{lock}: {short:?}");
         // A waiter of the preemptable lock rarely spins for the word itself, and one of Linux's halts at once behind one that has.
         assert!(short.0 > 2 * long.0, "{lock}: {short:?} {long:?}");
-        let untold = ended(lock, false, SpinTurns::Fixed(64));
-        let own = ended(lock, false, SpinTurns::Own);
+        let untold = ended(lock, false, SpinCount::Fixed(64));
+        let own = ended(lock, false, SpinCount::Own);
         assert_eq!(untold, own, "{lock}: who has no page is told nothing");
         assert_eq!(own.0, 0, "{lock}: nor are its waits counted");
     }
 }
 
-/// A lock that neither halts nor calls has no threshold; with `help_after_turns` it has one.
+/// A lock that neither halts nor calls has no threshold; with `help_after_spins` it has one.
 #[test]
 fn only_waits_that_end_count() {
-    assert_eq!(ended("ticket", true, SpinTurns::Fixed(64)).0, 0);
+    assert_eq!(ended("ticket", true, SpinCount::Fixed(64)).0, 0);
 }
 
 #[test]
 fn apple_moves_the_threshold_within_its_bounds() {
     let rule = AppleRule::with(512, 64, 4_096, 64).expect("in order");
-    let mut world = world(3, "helping_named", true, SpinTurns::Apple(rule));
+    let mut world = world(3, "helping_named", true, SpinCount::Apple(rule));
     let mut seen = Vec::new();
     for step in 1..=200 {
         world.run_until(step * SECOND / 100).expect("it runs");
@@ -86,22 +86,22 @@ fn apple_moves_the_threshold_within_its_bounds() {
     }
     let (_, epochs) = *seen.last().expect("some");
     assert!(epochs >= 12, "{epochs} epochs of 1,000 waits");
-    let of: Vec<u32> = seen.iter().map(|(turns, _)| *turns).collect();
-    assert!(of.iter().all(|turns| (64..=4_096).contains(turns)));
+    let of: Vec<u32> = seen.iter().map(|(spins, _)| *spins).collect();
+    assert!(of.iter().all(|spins| (64..=4_096).contains(spins)));
     assert!(of.contains(&512) && of.contains(&576) && of.contains(&448));
-    assert!(of.iter().any(|turns| turns.abs_diff(512) > 64), "{of:?}");
+    assert!(of.iter().any(|spins| spins.abs_diff(512) > 64), "{of:?}");
 }
 
-/// As `apple` of steer where no module is: the paper's numbers, a turn for each of AMD's PAUSEs.
+/// As `apple` of steer where no module is: the paper's numbers, a spin for each of AMD's PAUSEs.
 #[test]
 fn words() {
-    let apple = SpinTurns::Apple(AppleRule::new(Vendor::Amd));
-    assert_eq!(SpinTurns::from_word("apple"), Some(apple));
-    assert_eq!(SpinTurns::from_word("4096"), Some(SpinTurns::Fixed(4_096)));
+    let apple = SpinCount::Apple(AppleRule::new(Vendor::Amd));
+    assert_eq!(SpinCount::from_word("apple"), Some(apple));
+    assert_eq!(SpinCount::from_word("4096"), Some(SpinCount::Fixed(4_096)));
     let rule = AppleRule::with(512, 64, 4_096, 8).expect("in order");
-    let other = SpinTurns::from_word("apple=8/64/512/4096");
-    assert_eq!(other, Some(SpinTurns::Apple(rule)));
+    let other = SpinCount::from_word("apple=8/64/512/4096");
+    assert_eq!(other, Some(SpinCount::Apple(rule)));
     for wrong in ["", "apple=8", "window=9", "0", "-1", "4294967295", "kvm"] {
-        assert_eq!(SpinTurns::from_word(wrong), None, "{wrong}");
+        assert_eq!(SpinCount::from_word(wrong), None, "{wrong}");
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * steer_turns.bpf.h - turns: whose slice it is, who pays, who goes on.
+ * slices.bpf.h - slices: whose slice it is, who pays, who goes on.
  *
- * A task whose vtime is least begins a turn of one slice. A policy may let others of its VM run in it: they change who
- * runs, never how long the turn lasts or who pays. So a turn passed on buys its VM no share: the time is a debt of the
- * thread whose turn it is. As everywhere without a high-resolution tick, a turn ends at the first tick after its slice.
+ * A task whose vtime is least begins a slice of one slice. A policy may let others of its VM run in it: they change who
+ * runs, never how long the slice lasts or who pays. So a slice passed on buys its VM no share: the time is a debt of the
+ * thread whose turn it is. As everywhere without a high-resolution tick, a slice ends at the first tick after its slice.
  */
-#ifndef UNSPIN_BPF_STEER_TURNS_H
-#define UNSPIN_BPF_STEER_TURNS_H
+#ifndef UNSPIN_BPF_SLICES_H
+#define UNSPIN_BPF_SLICES_H
 
 #include "steer_ask.bpf.h"
 #include "guest_audit.bpf.h"
@@ -44,7 +44,7 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 		if (charge_payer(task->payer, ran_ns))
 			return;
 	}
-	/* While nobody waits each slice is a turn, and takes the clock along; so does this long one. */
+	/* While nobody waits each slice is a slice, and takes the clock along; so does this long one. */
 	if (task->alone && ran_ns > options.slice_ns)
 		ran_ns = options.slice_ns;
 	task->alone = 0;
@@ -61,11 +61,11 @@ static __always_inline void settle(struct task_struct *p, struct task_context *t
 	task->borrow_kind = BORROWS_NOTHING;
 }
 
-/* A turn of its own begins now. */
-static __always_inline void begin_turn(struct task_struct *p, struct task_context *task, u64 now_ns)
+/* A slice of its own begins now. */
+static __always_inline void begin_slice(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
 	settle(p, task);
-	task->turn_end_ns = now_ns + slice_of(task);
+	task->slice_end_ns = now_ns + slice_of(task);
 	task->payer = 0;
 	task->lender = 0;
 	task->yielding = 0;
@@ -73,11 +73,11 @@ static __always_inline void begin_turn(struct task_struct *p, struct task_contex
 	task->silent = 0;
 	task->spun = 0;
 	if (task->vcpu || task->page)
-		policies_see_turn(control.policies, &task->memory);
+		policies_see_slice_start(control.policies, &task->memory);
 	set_clock(task);
 }
 
-/* That thread is next here, on the yielder's turn. */
+/* That thread is next here, on the yielder's slice. */
 static __always_inline void pass_on(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
 				    u32 to, struct unspin_decision decision, u64 now_ns)
 {
@@ -89,7 +89,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_is_buddy = 0;
-	here->next_turn_end_ns = yielder->turn_end_ns;
+	here->next_slice_end_ns = yielder->slice_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
@@ -100,22 +100,22 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
 }
 
-static __always_inline u64 rest_of_turn(u64 turn_end_ns, u64 now_ns)
+static __always_inline u64 rest_of_slice(u64 slice_end_ns, u64 now_ns)
 {
-	/* 1 ns lasts until the next tick: there the turn ends, whoever runs. */
-	return before(now_ns, turn_end_ns) ? turn_end_ns - now_ns : 1;
+	/* 1 ns lasts until the next tick: there the slice ends, whoever runs. */
+	return before(now_ns, slice_end_ns) ? slice_end_ns - now_ns : 1;
 }
 
 /*
- * The loan ends: its lender is next on this CPU while its turn lasts. Beyond, it would run to the next tick, and if it lends again
- * by then the tick comes to its borrower: such turns went on for 58 ms. The caller holds the lock of the CPU's run queue.
+ * The loan ends: its lender is next on this CPU while its slice lasts. Beyond, it would run to the next tick, and if it lends again
+ * by then the tick comes to its borrower: such slices went on for 58 ms. The caller holds the lock of the CPU's run queue.
  */
 static __always_inline void return_to_lender(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
 {
 	u32 lender = borrower->lender;
 
 	borrower->lender = 0;
-	if (!before(now_ns, borrower->turn_end_ns))
+	if (!before(now_ns, borrower->slice_end_ns))
 		return;
 	here->next = lender;
 	here->next_payer = 0;
@@ -123,11 +123,11 @@ static __always_inline void return_to_lender(struct cpu_context *here, struct ta
 	here->next_borrow_kind = BORROWS_NOTHING;
 	here->next_returns = 1;
 	here->next_is_buddy = 0;
-	here->next_turn_end_ns = borrower->turn_end_ns;
+	here->next_slice_end_ns = borrower->slice_end_ns;
 	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
 }
 
-/* What `task` was given with its turn. */
+/* What `task` was given with its slice. */
 static __always_inline void take_over(struct cpu_context *here, struct task_struct *p, struct task_context *task,
 				      u64 now_ns)
 {
@@ -136,7 +136,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	task->borrow_kind = here->next_borrow_kind;
 	task->budget_ns = here->next_budget_ns;
 	task->borrowed_since_ns = now_ns;
-	task->turn_end_ns = here->next_turn_end_ns;
+	task->slice_end_ns = here->next_slice_end_ns;
 	task->prepared = 1;
 	task->yielding = 0;
 	task->silent = 0;
@@ -144,7 +144,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 		return;
 	task->spun = 0;
 	if (task->borrow_kind == BORROWS_NOTHING)
-		policies_see_turn(control.policies, &task->memory);
+		policies_see_slice_start(control.policies, &task->memory);
 }
 
 /*
@@ -176,11 +176,11 @@ static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct t
 	return moved;
 }
 
-/* The thread that a turn was passed on to comes to this CPU, for the rest of it; false: it did not come. */
+/* The thread that a slice was passed on to comes to this CPU, for the rest of it; false: it did not come. */
 static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct task_struct *p,
 				     struct task_context *task, u64 now_ns)
 {
-	u64 slice_ns = rest_of_turn(here->next_turn_end_ns, now_ns);
+	u64 slice_ns = rest_of_slice(here->next_slice_end_ns, now_ns);
 
 	if (here->next_borrow_kind == BORROWS_LOAN && slice_ns > here->next_budget_ns)
 		slice_ns = here->next_budget_ns;
