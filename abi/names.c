@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
-/* names.c - the words of lock_kinds.h and steer.h as strings, so that Rust repeats none of them. */
+/* names.c - the words of lock_kinds.h and abi/bpf/scheduler.h as strings, so that Rust repeats none of them. */
 #include "all.h"
 
 #define NAME(number, name) [number] = #name,

@@ -4,7 +4,7 @@
 
 	.text
 
-/* Entry of every vCPU: its number in RDI, the rest as abi/guest.h says. */
+/* Entry of every vCPU: its number in RDI, the rest as abi/guest/memory.h says. */
 	.globl _start64
 _start64:
 	rdtsc

@@ -9,7 +9,7 @@
 #define UNSPIN_GUEST_GUEST_H
 
 #define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"
-#include "../abi/lock_kinds.h"
+#include "../abi/guest/lock_kinds.h"
 #include "../locks/ecs.h"
 #include "../locks/platform.h"
 #include "../locks/work.h"
@@ -55,7 +55,7 @@ void wait_shift(struct vcpu *self, unspin_u64 iterations);
 void wait_log(struct vcpu *self);
 void answer_log(struct vcpu *self, unspin_u32 sender);
 
-/* pv_page.c: what the host may read of this vCPU (abi/pv_page.h). */
+/* pv_page.c: what the host may read of this vCPU (abi/guest/pv_page.h). */
 void pv_page_start(struct vcpu *self);
 void pv_page_register(struct vcpu *self);
 void pv_page_asks(struct vcpu *self, unspin_u32 lock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * pv_page.c - what this vCPU tells the host while it asks for, holds and waits, and how it gives a borrowed CPU back
- * (abi/pv_page.h).
+ * (abi/guest/pv_page.h).
  *
  * The host reads it on this vCPU's own thread only, so program order is enough: volatile stores keep it. `critical` goes up
  * before a lock is asked for and down after unlock, so the host never sees a holder without it.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * section.c - critical sections by class, as the host may read them (abi/pv_page.h; eCS, section 3) and as the ground truth of
+ * section.c - critical sections by class, as the host may read them (abi/guest/pv_page.h; eCS, section 3) and as the ground truth of
  * preemptions has them. Only this vCPU writes them; an interrupt leaves them as it found them.
  */
 #include "guest.h"

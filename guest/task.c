@@ -7,7 +7,7 @@
  * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. Nobody moves to another vCPU.
  */
 #include "guest.h"
-#include "../policy/wakeup.h"
+#include "../policy/classify/wakeup.h"
 
 #define TASK_STACK_BYTES 4096u
 

@@ -8,8 +8,8 @@
 #ifndef UNSPIN_GUEST_VCPU_H
 #define UNSPIN_GUEST_VCPU_H
 
-#include "../abi/guest.h"
-#include "../abi/pv_page.h"
+#include "../abi/guest/memory.h"
+#include "../abi/guest/pv_page.h"
 #include "layout.h"
 #include "x86.h"
 
@@ -108,7 +108,7 @@ static inline struct vcpu *vcpu_of(unspin_u32 number)
 	return &vcpu_blocks[number].vcpu;
 }
 
-/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/pv_page_map.h). */
+/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/bpf/pv_page_map.h). */
 static inline struct unspin_pv_page *pv_page_of(unspin_u32 number)
 {
 	return (struct unspin_pv_page *)UNSPIN_GUEST_PV_PAGE + number;

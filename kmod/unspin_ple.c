@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * unspin_ple.c - the one thing that BPF cannot do: set the pause-loop window of the vCPU that this thread serves. One
- * kernel function for BPF programs (bpf/window.bpf.c), and nothing else.
+ * kernel function for BPF programs (bpf/window/main.bpf.c), and nothing else.
  *
  * Where the fields of KVM's private structs lie comes in as module parameters: user space reads them from the BTF of the KVM
  * that is loaded (crates/agent/src/window/layout.rs). What this kernel's own headers say of them must agree, or the module is

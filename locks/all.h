@@ -8,7 +8,7 @@
 #ifndef UNSPIN_LOCKS_ALL_H
 #define UNSPIN_LOCKS_ALL_H
 
-#include "../abi/lock_kinds.h"
+#include "../abi/guest/lock_kinds.h"
 #include "clh.h"
 #include "ecs.h"
 #include "helping.h"

@@ -4,7 +4,7 @@
  *
  * Source: Kashyap, Min and Kim, "Scaling Guest OS Critical Sections with eCS" (ATC 2018), Table 1 and section 3.2; ruling 21 (names
  * end in _ecs), ruling 23 (one counter for each class beside the paper's two sums). Ours: `critical`, raised before a lock is asked
- * for and lowered after unlock, and the give-back of a borrowed CPU (abi/pv_page.h).
+ * for and lowered after unlock, and the give-back of a borrowed CPU (abi/guest/pv_page.h).
  *
  * A pv page is written by its own vCPU or thread alone, and read by the host on that one: program order is enough. So these
  * are plain additions, volatile to stay where they stand; an interrupt between load and store leaves the counters as it found
@@ -13,7 +13,7 @@
 #ifndef UNSPIN_LOCKS_ECS_H
 #define UNSPIN_LOCKS_ECS_H
 
-#include "../abi/pv_page.h"
+#include "../abi/guest/pv_page.h"
 
 static inline void ecs_add(unspin_u32 *counter, unspin_u32 addend)
 {

@@ -110,7 +110,7 @@ static inline void platform_help_named(unspin_u32 waiter);
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /*
- * How many spins a waiter spins before it halts or asks for help: what the host says (`spin_count` of abi/pv_page.h), or `own`, 1 or
+ * How many spins a waiter spins before it halts or asks for help: what the host says (`spin_count` of abi/guest/pv_page.h), or `own`, 1 or
  * more, where it says nothing. It may change from one call to the next; a lock asks anew for each wait, and bounds no correctness
  * by it.
  */

@@ -18,7 +18,7 @@
 /* A waiter's node has a cache line of its own. */
 #define PLATFORM_NODE_ALIGNMENT 64
 
-#include "../abi/pv_page.h"
+#include "../abi/guest/pv_page.h"
 #include "threads_table.h"
 
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../abi/thread_run_state.h"
+#include "../abi/bpf/thread_run_state.h"
 
 /* Values of a seat's permit. */
 #define PLATFORM_PERMIT_NONE 0u

@@ -5,13 +5,13 @@
  * A policy is a header of pure functions NAME_on_EVENT(facts, state): no helper, no loop over vCPUs, no allocation, no
  * floating point, no signed division. It judges one candidate; the world (the host's BPF programs, later the lab) does
  * the looping, acts on the answer and charges for it. Every fact has an age, or is UNKNOWN: a policy says what it does
- * then. All policies that are switched on are asked in the order of steering.h until one does not PASS.
+ * then. All policies that are switched on are asked in the order of policy/steering/policies.h until one does not PASS.
  */
 #ifndef UNSPIN_POLICY_CONTRACT_H
 #define UNSPIN_POLICY_CONTRACT_H
 
 #include "../abi/types.h"
-#include "known.h"
+#include "model/known.h"
 
 #define UNSPIN_POLICY_CONTRACT 0
 
@@ -29,13 +29,13 @@ struct unspin_fact {
 
 #define UNSPIN_UNKNOWN_FACT ((struct unspin_fact){0, UNSPIN_AGE_UNKNOWN})
 
-/* Values of unspin_vcpu_facts.mode, as in enum unspin_guest_mode (abi/events.h). */
+/* Values of unspin_vcpu_facts.mode, as in enum unspin_guest_mode (abi/bpf/events.h). */
 #define UNSPIN_FACT_USER 1u
 #define UNSPIN_FACT_KERNEL 2u
 
 /* What is known of one vCPU. */
 struct unspin_vcpu_facts {
-	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/pv_page.h) */
+	struct unspin_fact critical;	/* locks asked for or held, as the guest says (abi/guest/pv_page.h) */
 	struct unspin_fact mode;	/* where the guest was at its last exit */
 	struct unspin_fact descheduled; /* 1: runnable, off its CPU, for so long; 0: on a CPU */
 	struct unspin_fact yielded;	/* 1: gave its CPU away, so long ago; unknown: never */
@@ -82,7 +82,8 @@ struct unspin_policy_state {
 UNSPIN_ASSERT_SIZE(struct unspin_policy_state, 8);
 
 enum unspin_action {
-	UNSPIN_PASS = 0,      /* no opinion: ask the next policy; when all pass, steering.h says what is done */
+	UNSPIN_PASS =
+		0, /* no opinion: ask the next policy; when all pass, policy/steering/policies.h says what is done */
 	UNSPIN_REFUSE = 1,    /* nothing is done, and nobody else is asked */
 	UNSPIN_DIRECT = 2,    /* the candidate runs the rest of self's slice, at self's charge */
 	UNSPIN_LEND = 3,      /* the same for budget_ns at most, then self goes on with what is left */

@@ -7,6 +7,17 @@ use std::{
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// Each object's name and its program in `bpf/`, without the ending.
+const OBJECTS: [(&str, &str); 7] = [
+    ("observe", "observe/main"),
+    ("empty", "observe/empty"),
+    ("synthetic", "observe/synthetic"),
+    ("steer", "scheduler/main"),
+    ("steer_dry", "scheduler/dry"),
+    ("thread_run_states", "threads/main"),
+    ("window", "window/main"),
+];
+
 fn main() {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
     let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
@@ -14,36 +25,27 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    let names = [
-        "observe",
-        "empty",
-        "synthetic",
-        "steer",
-        "steer_dry",
-        "thread_run_states",
-        "window",
-    ];
-    for name in names {
-        compile_bpf(&root, &out, name);
+    for (name, source) in OBJECTS {
+        compile_bpf(&root, &out, name, source);
     }
-    write_list(&out, &names);
+    write_list(&out);
 }
 
 /// `OUT/objects.rs`: all of them by name, for `src/core_compat`.
-fn write_list(out: &Path, names: &[&str]) {
-    let rows = names.iter().map(|name| {
+fn write_list(out: &Path) {
+    let rows = OBJECTS.iter().map(|(name, _)| {
         format!("(\"{name}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.bpf.o\"))),\n")
     });
     let list = format!(
         "static OBJECTS: [(&str, &[u8]); {}] = [\n{}];\n",
-        names.len(),
+        OBJECTS.len(),
         rows.collect::<String>()
     );
     std::fs::write(out.join("objects.rs"), list).expect("cargo's folder");
 }
 
 /// `bpf/NAME.bpf.c` to `OUT/NAME.bpf.o`.
-fn compile_bpf(root: &Path, out: &Path, name: &str) {
+fn compile_bpf(root: &Path, out: &Path, name: &str, source: &str) {
     let clang = env::var("UNSPIN_CLANG").unwrap_or_else(|_| "clang-19".to_owned());
     let prefix = format!("-ffile-prefix-map={}=.", root.display());
     // -mcpu=v3: 32-bit registers and atomics that return values, Linux 5.12.
@@ -56,14 +58,14 @@ fn compile_bpf(root: &Path, out: &Path, name: &str) {
         prefix.as_str(),
     ];
     SkeletonBuilder::new()
-        .source(root.join(format!("bpf/{name}.bpf.c")))
+        .source(root.join(format!("bpf/{source}.bpf.c")))
         .obj(out.join(format!("{name}.bpf.o")))
         .clang(clang)
         .clang_args(flags)
         .build()
         .unwrap_or_else(|error| {
             panic!(
-                "clang-19 compiles bpf/{name}.bpf.c (UNSPIN_CLANG names another clang): {error:?}"
+                "clang-19 compiles bpf/{source}.bpf.c (UNSPIN_CLANG names another clang): {error:?}"
             )
         });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the C drivers: once for all locks together, and once per lock of `abi/lock_kinds.h`.
+//! Compiles the C drivers: once for all locks together, and once per lock of `abi/guest/lock_kinds.h`.
 use std::{env, path::Path, path::PathBuf};
 
 use unspin_abi::LockKind;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles `policy/steering.h` for this machine, generates the Rust view of the contract, and embeds the sources that a
+//! Compiles `policy/steering/policies.h` for this machine, generates the Rust view of the contract, and embeds the sources that a
 //! policy of a user's own is compiled with.
 use std::{
     collections::BTreeSet,
@@ -23,21 +23,16 @@ fn main() {
 fn embedded(root: &Path) -> String {
     let mut files: Vec<(String, PathBuf)> = Vec::new();
     for folder in ["abi", "policy"] {
-        let entries = fs::read_dir(root.join(folder)).expect("a folder of the tree");
-        for entry in entries.flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if name.ends_with(".h") {
-                files.push((format!("{folder}/{name}"), entry.path()));
-            }
-        }
+        headers(root, folder, &mut files);
     }
     let mut programs = BTreeSet::new();
-    needed(&root.join("bpf"), "user_policy.bpf.c", &mut programs);
-    files.extend(
-        programs
-            .iter()
-            .map(|name| (format!("bpf/{name}"), root.join("bpf").join(name))),
-    );
+    let program = root.join("bpf/scheduler/user_policy.bpf.c");
+    needed(&program, &mut programs);
+    let folder = fs::canonicalize(root.join("bpf")).expect("a folder of the tree");
+    files.extend(programs.into_iter().filter_map(|path| {
+        let name = path.strip_prefix(&folder).ok()?.display().to_string();
+        Some((format!("bpf/{name}"), path))
+    }));
     for name in ["user_library.c", "user_test.h", "user_replay.c"] {
         let path = root.join("crates/steering/native").join(name);
         files.push((format!("policy/{name}"), path));
@@ -64,17 +59,31 @@ fn embedded(root: &Path) -> String {
     text
 }
 
-/// Adds a file of that folder and all those in it that it includes, so that none can be forgotten.
-fn needed(folder: &Path, name: &str, found: &mut BTreeSet<String>) {
-    let Ok(text) = fs::read_to_string(folder.join(name)) else {
+/// Adds the headers of a folder and of the folders in it, by their paths below `root`.
+fn headers(root: &Path, folder: &str, files: &mut Vec<(String, PathBuf)>) {
+    let entries = fs::read_dir(root.join(folder)).expect("a folder of the tree");
+    for entry in entries.flatten() {
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            headers(root, &name, files);
+        } else if name.ends_with(".h") {
+            files.push((name, entry.path()));
+        }
+    }
+}
+
+/// Adds a file and all those that it includes by relative paths, so that none can be forgotten.
+fn needed(file: &Path, found: &mut BTreeSet<PathBuf>) {
+    let Ok(file) = fs::canonicalize(file) else {
         return; // A system's header, or a generated one.
     };
-    if found.insert(name.to_owned()) {
+    let text = fs::read_to_string(&file).expect("it can be read");
+    if found.insert(file.clone()) {
+        let folder = file.parent().expect("a file lies in a folder");
         let included = text
             .lines()
             .filter_map(|line| line.strip_prefix("#include \"")?.split('"').next());
-        let own = included.filter(|name| !name.contains('/'));
-        own.for_each(|name| needed(folder, name, found));
+        included.for_each(|name| needed(&folder.join(name), found));
     }
 }
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 /// What guest code may not do: no vector registers (nobody saves them), no red zone (interrupts use the stack), no
-/// calls into a C library, no position independence (it is linked at the addresses of abi/guest.h).
+/// calls into a C library, no position independence (it is linked at the addresses of abi/guest/memory.h).
 const GUEST_FLAGS: &[&str] = &[
     "--target=x86_64-unknown-none-elf",
     "-std=gnu11",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * main.c - tells the host where an unmodified Linux guest keeps its own counts of critical sections
- * (abi/counts.h): of each CPU its __preempt_count and its current task, in whose task_struct RCU's nesting stands.
+ * (abi/guest/counts.h): of each CPU its __preempt_count and its current task, in whose task_struct RCU's nesting stands.
  *
  * It changes nothing in the kernel, and costs a hypercall a second on each CPU; with hooks=1 it also counts mutexes and
  * reader-writer semaphores (hooks.c). Where nobody listens it does nothing.

@@ -7,7 +7,7 @@
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
-/// A lock that a scenario can name: its number in `abi/lock_kinds.h`, always below `UNSPIN_LOCK_KIND_COUNT`.
+/// A lock that a scenario can name: its number in `abi/guest/lock_kinds.h`, always below `UNSPIN_LOCK_KIND_COUNT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LockKind(u32);
 

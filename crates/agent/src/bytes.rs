@@ -11,17 +11,17 @@ use crate::Error;
 /// The type is `repr(C)`, and all its fields are integers or arrays of integers that leave no gap.
 pub(crate) unsafe trait Plain: Copy {}
 
-// SAFETY: 8-byte and 4-byte integers in natural alignment without a gap; abi/events.h asserts 48 bytes.
+// SAFETY: 8-byte and 4-byte integers in natural alignment without a gap; abi/bpf/events.h asserts 48 bytes.
 unsafe impl Plain for abi::unspin_event {}
-// SAFETY: as above; abi/observe.h asserts its size, the sum of its fields.
+// SAFETY: as above; abi/bpf/observe.h asserts its size, the sum of its fields.
 unsafe impl Plain for abi::unspin_observed_thread {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_observe_globals {}
-// SAFETY: an 8-byte integer, four 4-byte ones, another 8-byte one and six of 4; abi/observe.h asserts 56 bytes.
+// SAFETY: an 8-byte integer, four 4-byte ones, another 8-byte one and six of 4; abi/bpf/observe.h asserts 56 bytes.
 unsafe impl Plain for abi::unspin_synthetic {}
 // SAFETY: two 4-byte integers.
 unsafe impl Plain for abi::unspin_observe_options {}
-// SAFETY: abi/steer.h asserts the sizes, the sums of their fields; bytes and integers only.
+// SAFETY: abi/bpf/scheduler.h asserts the sizes, the sums of their fields; bytes and integers only.
 unsafe impl Plain for abi::unspin_steer_options {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_control {}
@@ -31,13 +31,13 @@ unsafe impl Plain for abi::unspin_guest_audit {}
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_user_policy {}
-// SAFETY: abi/steer_dry.h asserts the sizes of these three, the sums of their fields: integers only.
+// SAFETY: abi/bpf/dry.h asserts the sizes of these three, the sums of their fields: integers only.
 unsafe impl Plain for abi::unspin_dry_key {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_dry_count {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_dry_losses {}
-// SAFETY: abi/window.h asserts the sizes of these four, the sums of their fields: integers only.
+// SAFETY: abi/bpf/window.h asserts the sizes of these four, the sums of their fields: integers only.
 unsafe impl Plain for abi::unspin_window_options {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_window_epoch {}
@@ -47,7 +47,7 @@ unsafe impl Plain for abi::unspin_window_globals {}
 unsafe impl Plain for abi::unspin_window_sums {}
 // SAFETY: an array of 8-byte integers.
 unsafe impl Plain for abi::unspin_steer_counters {}
-// SAFETY: policy/steering.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.
+// SAFETY: policy/steering/policies.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.
 unsafe impl Plain for unspin_steering::DecisionRecord {}
 
 /// The struct that those bytes hold. `map` names it in the error when there are more or fewer bytes than its size.

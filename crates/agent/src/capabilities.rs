@@ -10,7 +10,7 @@ use crate::{
     kernel_btf::{KernelBtf, Kind},
 };
 
-/// Kernel functions that `bpf/steer.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
+/// Kernel functions that `bpf/scheduler/main.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
 /// sched_ext, but no BPF program can call several.
 pub const SCHED_EXT_FUNCTIONS: [&str; 17] = [
     "scx_bpf_create_dsq",

@@ -10,7 +10,7 @@ use crate::{Error, Health, ObserveOptions, ProgramHealth, health, load, load::Pl
 
 static EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
-/// Where bpf/empty.bpf.c has, after the empty program, one of 100 instructions.
+/// Where bpf/observe/empty.bpf.c has, after the empty program, one of 100 instructions.
 const PLACE_OF_HUNDRED: &str = "tp_btf/kvm_exit";
 
 /// An empty program at every place where an observer with the same options has one, until it is dropped. Their runs are

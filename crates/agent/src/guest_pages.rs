@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The maps of the running scheduler of which a VMM can make guest memory (`abi/pv_page_map.h`).
+//! The maps of the running scheduler of which a VMM can make guest memory (`abi/bpf/pv_page_map.h`).
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -14,7 +14,7 @@ use crate::{
     niceness_guard::NicenessGuard,
 };
 
-/// What observes: `bpf/observe.bpf.c`.
+/// What observes: `bpf/observe/main.bpf.c`.
 pub(crate) static OBSERVE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/observe.bpf.o"));
 
 /// Programs that nothing in the kernel runs.

@@ -81,7 +81,7 @@ impl Observer {
         Observer::from_object(options, load::OBSERVE)
     }
 
-    /// Loads another object that has the maps of `bpf/maps.bpf.h`.
+    /// Loads another object that has the maps of `bpf/observe/maps.bpf.h`.
     pub(crate) fn from_object(
         options: &ObserveOptions,
         programs: &'static [u8],

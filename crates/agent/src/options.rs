@@ -31,7 +31,7 @@ impl EventMask {
 
     /// Inter-processor interrupts, one event per receiver; without it the programs that see them are not loaded.
     pub const IPIS: EventMask = EventMask(1 << abi::UNSPIN_EVENT_IPI);
-    /// What guests say in their pv pages (`abi/pv_page.h`), after switches and pause-loop exits.
+    /// What guests say in their pv pages (`abi/guest/pv_page.h`), after switches and pause-loop exits.
     pub const PV_PAGES: EventMask = EventMask(1 << abi::UNSPIN_EVENT_PV_PAGE);
 
     /// Both.

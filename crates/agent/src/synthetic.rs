@@ -11,7 +11,7 @@ use crate::{Error, ObserveOptions, Observer, bytes};
 
 static SYNTHETIC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/synthetic.bpf.o"));
 
-/// Events that one call writes at most: `EVENTS_MAX` of bpf/synthetic.bpf.c.
+/// Events that one call writes at most: `EVENTS_MAX` of bpf/observe/synthetic.bpf.c.
 pub const EVENTS_MAX: u32 = 1024;
 
 /// What threads call to be observed; an [`Observer`] made with it sees them.

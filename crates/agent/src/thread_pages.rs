@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages in which threads tell the running scheduler of their critical sections (`abi/thread_run_state.h`).
+//! The pages in which threads tell the running scheduler of their critical sections (`abi/bpf/thread_run_state.h`).
 
 use std::{
     io,
@@ -28,7 +28,7 @@ impl ThreadPages {
     pub fn of_running() -> Result<ThreadPages, crate::SteerError> {
         let maps = steer::running_maps("thread_pages", size_of::<unspin_pv_page>());
         let map = maps.last().ok_or(crate::SteerError::NotRunning)?;
-        // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (bpf/steer_threads.bpf.h).
+        // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (bpf/scheduler/process_threads.bpf.h).
         let address = unsafe {
             libc::mmap(
                 ptr::null_mut(),

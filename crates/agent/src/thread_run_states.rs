@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `bpf/thread_run_states.bpf.c`: which threads of this process are not running, in memory that the process reads by itself.
+//! `bpf/threads/main.bpf.c`: which threads of this process are not running, in memory that the process reads by itself.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Inefficiency by epoch: `policy/inefficiency.h` over a stream of events (rulings 17, 18, 19).
+//! Inefficiency by epoch: `policy/model/inefficiency.h` over a stream of events (rulings 17, 18, 19).
 
 use unspin_policy::{Epoch, PAUSE_LEAST_PS, Run, window_is_honoured, window_is_quicker};
 

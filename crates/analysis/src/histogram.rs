@@ -4,7 +4,7 @@
 /// Buckets of powers of two.
 pub const WAIT_BUCKETS: usize = 64;
 
-/// Bucket b holds waits of [2^b, 2^(b+1)) units; bucket 0 also those of 0. As `struct unspin_histogram` of abi/guest.h.
+/// Bucket b holds waits of [2^b, 2^(b+1)) units; bucket 0 also those of 0. As `struct unspin_histogram` of abi/guest/memory.h.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaitHistogram {
     count: [u64; WAIT_BUCKETS],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The last IPI that a vCPU sent and may be waiting for: the evidence that `policy/ple_reason.h` judges.
+//! The last IPI that a vCPU sent and may be waiting for: the evidence that `policy/classify/ple_reason.h` judges.
 
 use unspin_policy::{IpiEvidence, Vector, Where, linux_vector};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pause-loop exit from the exit until the guest is entered again: the facts for `policy/ple_outcome.h` as they come.
+//! A pause-loop exit from the exit until the guest is entered again: the facts for `policy/classify/ple_outcome.h` as they come.
 
 use unspin_policy::{Candidate, IpiEvidence, Outcome, OutcomeFacts, Vector, Where};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests that cooperate say of their vCPUs (abi/pv_page.h): claims, believed for the guest that makes them.
+//! What guests that cooperate say of their vCPUs (abi/guest/pv_page.h): claims, believed for the guest that makes them.
 
 use unspin_abi as abi;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Reasons of pause-loop exits by location. Whether an IPI explains a wait shows only in all exits at its location
-//! (`policy/ple_reason.h`), so exits are counted with their evidence and judged at the end.
+//! (`policy/classify/ple_reason.h`), so exits are counted with their evidence and judged at the end.
 
 use std::collections::BTreeMap;
 

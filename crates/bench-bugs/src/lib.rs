@@ -9,7 +9,7 @@ use std::{ffi::c_void, ptr::NonNull};
 pub struct Bug {
     /// What is wrong.
     pub name: &'static str,
-    /// The lock whose proof must fail: a word of `abi/lock_kinds.h`, or `rcu`.
+    /// The lock whose proof must fail: a word of `abi/guest/lock_kinds.h`, or `rcu`.
     pub lock: &'static str,
     /// The header of `locks/` that was changed.
     pub file: &'static str,

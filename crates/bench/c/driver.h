@@ -10,8 +10,8 @@
 #ifndef UNSPIN_BENCH_DRIVER_H
 #define UNSPIN_BENCH_DRIVER_H
 
-#include "../../../abi/guest.h"
-#include "../../../abi/lock_kinds.h"
+#include "../../../abi/guest/memory.h"
+#include "../../../abi/guest/lock_kinds.h"
 #include "../../../locks/platform.h"
 
 /* Values of driver_run.phase, in this order. */

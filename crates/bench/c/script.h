@@ -19,7 +19,7 @@
 #ifndef UNSPIN_BENCH_SCRIPT_H
 #define UNSPIN_BENCH_SCRIPT_H
 
-#include "../../../abi/lock_kinds.h"
+#include "../../../abi/guest/lock_kinds.h"
 #include "../../../locks/platform.h"
 
 #define SCRIPT_THREADS_MAX 8u

@@ -82,7 +82,7 @@ pub fn rseq_offers() -> RseqOffers {
     }
 }
 
-/// Pages in which threads tell the host's scheduler of their critical sections (`abi/thread_run_state.h`).
+/// Pages in which threads tell the host's scheduler of their critical sections (`abi/bpf/thread_run_state.h`).
 ///
 /// # Safety
 /// `first` is valid for reads and writes of `UNSPIN_THREADS_MAX` structs for as long as the value lives.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A file of decisions: 8 bytes that name it, 8 with the size of a record, then records of `struct unspin_decision_record`
-//! (policy/steering.h) as they lie in memory, little-endian. More policies make longer records.
+//! (policy/steering/policies.h) as they lie in memory, little-endian. More policies make longer records.
 
 use std::{
     fs::File,

@@ -10,7 +10,7 @@ use unspin_vmm::VmReport;
 
 use crate::vm_run::Run;
 
-/// In the order of `enum unspin_ecs_class` (policy/ecs_class.h), which is that of precedence.
+/// In the order of `enum unspin_ecs_class` (policy/classify/ecs_class.h), which is that of precedence.
 const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [
     ("icp", "interrupt (ICP)"),
     ("nb_lhp", "spinning lock (NB-LHP)"),

@@ -150,7 +150,7 @@ fn write_decisions(steerer: &Steerer, log: Option<&mut DecisionFile>) -> Result<
     Ok(written?)
 }
 
-/// Warns once of each VM whose guest does what no honest one does (policy/guest_audit.h); what all of them did.
+/// Warns once of each VM whose guest does what no honest one does (policy/classify/guest_audit.h); what all of them did.
 fn name_who_lies(
     steerer: &Steerer,
     named: &mut BTreeSet<u32>,

@@ -100,7 +100,7 @@ pub fn add_buckets(sums: &mut Vec<u64>, counts: &[u64]) {
     }
 }
 
-/// Bucket b holds 2^b to 2^(b+1) cycles (`abi/guest.h`): the upper bound of the one with this rank; `None` when all are
+/// Bucket b holds 2^b to 2^(b+1) cycles (`abi/guest/memory.h`): the upper bound of the one with this rank; `None` when all are
 /// empty.
 pub fn percentile_cycles(counts: &[u64], per_mille: u32) -> Option<f64> {
     let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();

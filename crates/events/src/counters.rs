@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct unspin_vcpu_counters` of `abi/events.h`, with the arithmetic that readers need.
+//! `struct unspin_vcpu_counters` of `abi/bpf/events.h`, with the arithmetic that readers need.
 
 use serde::{Deserialize, Serialize};
 use unspin_abi as abi;

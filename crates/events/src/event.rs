@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct unspin_event` of `abi/events.h`, typed.
+//! `struct unspin_event` of `abi/bpf/events.h`, typed.
 
 use serde::{Deserialize, Serialize};
 use unspin_abi as abi;
@@ -129,7 +129,7 @@ pub enum What {
         /// `enum unspin_event_kind` of them.
         lost_kind: u32,
     },
-    /// What the guest's pv page said (abi/pv_page.h).
+    /// What the guest's pv page said (abi/guest/pv_page.h).
     PvPage {
         /// The three arguments.
         arguments: [u64; 3],

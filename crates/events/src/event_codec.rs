@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The three arguments of `struct unspin_event`, kind by kind (`abi/events.h` says what each means).
+//! The three arguments of `struct unspin_event`, kind by kind (`abi/bpf/events.h` says what each means).
 
 use unspin_abi as abi;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One schema of events and counters for the lab, the testbed and real hosts, and what follows from them.
 //!
-//! `abi/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, [`log`] the file, [`ground_truth`] the
+//! `abi/bpf/events.h` is the layout; [`Event`] and [`VcpuCounters`] are its typed views, [`log`] the file, [`ground_truth`] the
 //! join of the guest's ground truth with the host's switch trace.
 
 mod clock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `struct unspin_guest_wait` of `abi/guest.h`, checked: a guest's claims are hostile input.
+//! `struct unspin_guest_wait` of `abi/guest/memory.h`, checked: a guest's claims are hostile input.
 
 use serde::{Deserialize, Serialize};
 use unspin_abi as abi;

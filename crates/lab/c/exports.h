@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* exports.h - what Rust sees. */
-#include "../../../abi/lock_kinds.h"
+#include "../../../abi/guest/lock_kinds.h"
 #include "../../../locks/work.h"
 #include "tau.h"
 #include "lab.h"

@@ -6,7 +6,7 @@
 #ifndef UNSPIN_LAB_H
 #define UNSPIN_LAB_H
 
-#include "../../../abi/guest.h"
+#include "../../../abi/guest/memory.h"
 
 struct platform_word;
 

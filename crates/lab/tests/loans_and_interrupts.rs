@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Loans go to who waits for a lock or holds one. Who has not answered an interrupt does neither, and was often stopped in user
-//! mode: where a rule of candidates knows it, it runs all the same (policy/loan.h). Nobody is let run on granted time.
+//! mode: where a rule of candidates knows it, it runs all the same (policy/steering/loan.h). Nobody is let run on granted time.
 #![allow(missing_docs)]
 
 use std::{cell::Cell, rc::Rc};
@@ -100,7 +100,7 @@ impl Observer for Watcher {
     }
 }
 
-/// As in bpf/steer_ask.bpf.h, within_slice(): on granted time the slice is over.
+/// As in bpf/scheduler/ask.bpf.h, within_slice(): on granted time the slice is over.
 #[test]
 fn granted_time_is_not_passed_on() {
     for policies in [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VEE'21, Figures 1 and 2: whom KVM boosts, and whether the scheduler lets it run. Candidates are chosen here as the
-//! figures describe; the rule that the lab uses is `policy/candidate.h`.
+//! figures describe; the rule that the lab uses is `policy/steering/candidate.h`.
 
 mod scheduler_driver;
 

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::programs::COUNTS;
 
-/// Whether a guest tells its host where its kernel's own counts of critical sections lie (`abi/counts.h`).
+/// Whether a guest tells its host where its kernel's own counts of critical sections lie (`abi/guest/counts.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CountsModule {
     /// No.

@@ -59,7 +59,7 @@ impl FromStr for Lock {
     }
 }
 
-/// Whether a guest marks what it holds in a page for the host (abi/pv_page.h), as eCS does.
+/// Whether a guest marks what it holds in a page for the host (abi/guest/pv_page.h), as eCS does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {
     /// No.

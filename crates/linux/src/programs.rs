@@ -21,7 +21,7 @@ pub const MAKE: &str = "make";
 pub const MMAPS: &str = "mmaps";
 /// Linux's lock torture, the modules of our kernel.
 pub const TORTURE: &str = "torture";
-/// The module that tells the host of the kernel's own counts (abi/counts.h), of `make linux-module`.
+/// The module that tells the host of the kernel's own counts (abi/guest/counts.h), of `make linux-module`.
 pub const COUNTS: &str = "counts";
 const BUILT: [&str; 3] = [MAKE, MMAPS, TORTURE];
 /// The name of the kernel with the papers' locks, where `guest-linux/build` puts it and in the testbed.

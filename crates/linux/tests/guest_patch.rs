@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The change to the guest's Linux (`guest-linux/patch`): its size, its licence, the numbers that it shares with `abi/pv_page.h`,
+//! The change to the guest's Linux (`guest-linux/patch`): its size, its licence, the numbers that it shares with `abi/guest/pv_page.h`,
 //! and that it applies, where `make linux-guest` has fetched the source.
 
 use std::collections::BTreeSet;
@@ -54,10 +54,10 @@ fn it_is_small_and_says_its_licence() {
     );
 }
 
-/// The kernel cannot include abi/pv_page.h: numbers and the order of the fields stand in the patch once more.
+/// The kernel cannot include abi/guest/pv_page.h: numbers and the order of the fields stand in the patch once more.
 #[test]
 fn it_speaks_as_the_pv_page_page_does() {
-    let (patch, pv_page) = (patch(), read("abi/pv_page.h"));
+    let (patch, pv_page) = (patch(), read("abi/guest/pv_page.h"));
     for (ours, theirs) in [
         (
             "HYPERCALL_REGISTER_PV_PAGE",

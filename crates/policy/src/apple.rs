@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! APPLE, Algorithm 1: `policy/apple.h`.
+//! APPLE, Algorithm 1: `policy/model/apple.h`.
 
 use crate::{Vendor, raw};
 

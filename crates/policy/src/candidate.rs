@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a spinning vCPU yields to: `policy/candidate.h`, `policy/candidate_walk.h`.
+//! Whom a spinning vCPU yields to: `policy/steering/candidate.h`, `policy/steering/candidate_walk.h`.
 
 use crate::outcome::{CandidateState, Where, mode_number};
 use crate::reason::{Vector, vector_number};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Critical sections of guests that are not annotated: `policy/counts.h`, `policy/critical_functions.h`.
+//! Critical sections of guests that are not annotated: `policy/steering/counts.h`, `policy/classify/critical_functions.h`.
 
 use std::ffi::CString;
 

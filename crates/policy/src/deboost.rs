@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! VEE'21's debooster: `policy/deboost.h`.
+//! VEE'21's debooster: `policy/model/deboost.h`.
 
 use crate::raw;
 

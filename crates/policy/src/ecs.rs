@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! eCS: `policy/ecs.h`, `policy/ecs_class.h`.
+//! eCS: `policy/steering/ecs.h`, `policy/classify/ecs_class.h`.
 
 use crate::raw;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! APPLE's inefficiency: `policy/inefficiency.h`.
+//! APPLE's inefficiency: `policy/model/inefficiency.h`.
 
 use crate::raw;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The upstream proposal of June 2026: `policy/lag_credit.h`.
+//! The upstream proposal of June 2026: `policy/model/lag_credit.h`.
 
 use crate::raw;
 

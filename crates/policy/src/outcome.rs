@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of one pause-loop exit: `policy/ple_outcome.h`.
+//! What became of one pause-loop exit: `policy/classify/ple_outcome.h`.
 
 use crate::{fact, known, raw};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which PAUSE exits: `policy/pause_loop.h`.
+//! Which PAUSE exits: `policy/model/pause_loop.h`.
 
 use crate::{Vendor, raw};
 

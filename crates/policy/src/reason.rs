@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pause-loop exit waited for: `policy/ple_reason.h`, `policy/ple_functions.h`.
+//! What a pause-loop exit waited for: `policy/classify/ple_reason.h`, `policy/classify/ple_functions.h`.
 
 use std::ffi::CString;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Continuous runs of pause-loop exits: `policy/ple_run.h`.
+//! Continuous runs of pause-loop exits: `policy/classify/ple_run.h`.
 
 use crate::raw;
 

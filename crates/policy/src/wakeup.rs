@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a woken task waited for until it ran: `policy/wakeup.h`.
+//! What a woken task waited for until it ran: `policy/classify/wakeup.h`.
 
 use crate::raw;
 

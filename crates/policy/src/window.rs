@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who changes the window of pause-loop exits, when, to what: `policy/ple_window.h`.
+//! Who changes the window of pause-loop exits, when, to what: `policy/model/ple_window.h`.
 
 use crate::{PauseHardware, raw};
 
@@ -63,7 +63,7 @@ impl Control {
     }
 }
 
-/// What a policy for windows sets: `policy/spin_threshold.h`.
+/// What a policy for windows sets: `policy/model/spin_threshold.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpinBound {
     /// The hardware's window.

@@ -38,7 +38,7 @@ pub enum Ended {
 pub struct Manifest {
     /// Version of this file and of the columns.
     pub schema_version: u32,
-    /// Version of `abi/events.h`, which says what the arguments mean.
+    /// Version of `abi/bpf/events.h`, which says what the arguments mean.
     pub events_version: u32,
     /// How it ended.
     pub ended: Ended,

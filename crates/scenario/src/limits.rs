@@ -23,7 +23,7 @@ pub const WORK_MAX_NS: u64 = 100_000_000;
 pub const PLE_MAX: u32 = 65_535;
 /// Timer interrupts per second and vCPU.
 pub const TICK_HZ_MAX: u32 = 10_000;
-/// Tasks of a vCPU of the micro guest, and of a VM (abi/guest.h).
+/// Tasks of a vCPU of the micro guest, and of a VM (abi/guest/memory.h).
 pub const TASKS_PER_VCPU_MAX: u32 = unspin_abi::UNSPIN_GUEST_TASKS_PER_VCPU_MAX;
 /// See above.
 pub const TASKS_MAX: u32 = unspin_abi::UNSPIN_GUEST_TASKS_MAX;

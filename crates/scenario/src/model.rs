@@ -97,7 +97,7 @@ pub struct Vm {
     pub log_records: u32,
     /// Waits shorter than this many iterations are left out of the log.
     pub log_minimum_spins: u32,
-    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/pv_page.h`).
+    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/guest/pv_page.h`).
     pub pv_page: bool,
     /// In whose pages these pv pages lie.
     pub pv_page_memory: PvPageMemory,
@@ -113,7 +113,7 @@ pub struct Vm {
     pub ecs_ablation: EcsAblation,
 }
 
-/// What the tasks of a VM do with their iterations (`abi/guest.h`, `enum unspin_guest_workload`).
+/// What the tasks of a VM do with their iterations (`abi/guest/memory.h`, `enum unspin_guest_workload`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
     /// Work in user mode, work in the kernel, a lock held.
@@ -156,7 +156,7 @@ pub enum PvPageMemory {
     /// The guest's memory, like all else.
     #[default]
     Guest,
-    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/pv_page_map.h`).
+    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/bpf/pv_page_map.h`).
     Map,
 }
 

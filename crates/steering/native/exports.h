@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* exports.h - the functions of policy/steering.h as calls; what each means stands there. Pointers are valid and apart. */
+/* exports.h - the functions of policy/steering/policies.h as calls; what each means stands there. Pointers are valid and apart. */
 #ifndef UNSPIN_STEERING_EXPORTS_H
 #define UNSPIN_STEERING_EXPORTS_H
 
-#include "../../../policy/guest_audit.h"
-#include "../../../policy/steering.h"
+#include "../../../policy/classify/guest_audit.h"
+#include "../../../policy/steering/policies.h"
 
 struct unspin_decision steering_decide(unspin_u32 event, unspin_u32 policies, const struct unspin_facts *facts,
 				       struct unspin_policy_memory *memory);

@@ -3,7 +3,7 @@
  * user_library.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports what exports.h
  * declares, under names of its own.
  */
-#include "steering.h"
+#include "steering/policies.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 

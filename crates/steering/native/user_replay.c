@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "steering.h"
+#include "steering/policies.h"
 
 static int is_same(const struct unspin_decision_record *record)
 {

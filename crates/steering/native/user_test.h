@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "steering.h"
+#include "steering/policies.h"
 
 static int failed_checks;
 

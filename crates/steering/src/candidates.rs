@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a spinner is offered: rules of `policy/candidate.h` among the policies, `candidates=strict`.
+//! Whom a spinner is offered: rules of `policy/steering/candidate.h` among the policies, `candidates=strict`.
 
 use unspin_policy::CandidateRule;
 

@@ -129,7 +129,7 @@ impl OrderFacts {
 impl DecisionRecord {
     /// As it lies in memory.
     pub fn to_bytes(&self) -> [u8; size_of::<DecisionRecord>()] {
-        // SAFETY: the same size; integers in structs of integers without a gap (policy/steering.h asserts the sizes).
+        // SAFETY: the same size; integers in structs of integers without a gap (policy/steering/policies.h asserts the sizes).
         unsafe { std::mem::transmute(*self) }
     }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of a guest's claims no honest guest makes: `policy/guest_audit.h`.
+//! Which of a guest's claims no honest guest makes: `policy/classify/guest_audit.h`.
 
 use crate::raw;
 
-/// What the guest of one VM claimed and asked for since the scheduler was attached: `abi/steer.h`.
+/// What the guest of one VM claimed and asked for since the scheduler was attached: `abi/bpf/scheduler.h`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GuestAudit {
     /// Ends of slices at which its page was read.

@@ -21,11 +21,11 @@ pub struct Policies {
     pub(crate) own: Option<UserPolicyNumber>,
 }
 
-/// The policy that is a slice and nothing else (`policy/slice.h`): it is never asked.
+/// The policy that is a slice and nothing else (`policy/steering/slice.h`): it is never asked.
 const SLICE: &str = "slice";
-/// The policy with a parameter: what is recent (`policy/helping.h`).
+/// The policy with a parameter: what is recent (`policy/steering/helping.h`).
 const HELPING: &str = "helping";
-/// Policies whose pv pages may be too unfair (`policy/yield_buddy.h`); they share one threshold.
+/// Policies whose pv pages may be too unfair (`policy/steering/yield_buddy.h`); they share one threshold.
 const YIELD_BUDDIES: [&str; 3] = ["debooster", "debooster-ancestor", "yield-buddy"];
 
 impl Policies {

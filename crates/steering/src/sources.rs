@@ -50,12 +50,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         unpack(folder.path()).expect("it is writable");
         for name in [
-            "policy/steering.h",
+            "policy/steering/policies.h",
             "policy/contract.h",
             "policy/user_test.h",
             "abi/types.h",
-            "bpf/steer.bpf.c",
-            "bpf/user_policy.bpf.c",
+            "bpf/scheduler/main.bpf.c",
+            "bpf/scheduler/user_policy.bpf.c",
         ] {
             assert!(folder.path().join("unspin").join(name).is_file(), "{name}");
         }

@@ -14,7 +14,7 @@ use crate::{
     user_work::{CC, CLANG, Compiler, Work, absolute},
 };
 
-/// Longer names do not fit into `struct unspin_user_policy` (abi/steer.h).
+/// Longer names do not fit into `struct unspin_user_policy` (abi/bpf/scheduler.h).
 const NAME_MAX: usize = 31;
 
 /// What a test printed, and whether it passed.
@@ -125,7 +125,7 @@ impl UserPolicySource {
         Ok(output.stdout.iter().map(|byte| *byte == b'=').collect())
     }
 
-    /// Compiles `unspin/bpf/user_policy.bpf.c` with the policy for BPF; `dry_run`: what `steer --dry-run` loads. `headers` are
+    /// Compiles `unspin/bpf/scheduler/user_policy.bpf.c` with the policy for BPF; `dry_run`: what `steer --dry-run` loads. `headers` are
     /// libbpf's for BPF programs, by name.
     ///
     /// # Errors
@@ -161,7 +161,7 @@ impl UserPolicySource {
         if dry_run {
             arguments.push("-DUNSPIN_USER_DRY_RUN".to_owned());
         }
-        let main = work.folder().join("unspin/bpf/user_policy.bpf.c");
+        let main = work.folder().join("unspin/bpf/scheduler/user_policy.bpf.c");
         self.compile(
             &work,
             &CLANG,

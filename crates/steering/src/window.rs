@@ -9,7 +9,7 @@ use std::{fmt, str::FromStr};
 pub enum WindowPolicy {
     /// So much, always: APPLE's third scenario.
     Fixed(u32),
-    /// KVM's own rule, by `policy/ple_window.h`: grows at an exit, back at a switch.
+    /// KVM's own rule, by `policy/model/ple_window.h`: grows at an exit, back at a switch.
     Kvm,
     /// APPLE, Algorithm 1, with these parameters; `None`: the paper's.
     Apple(Option<AppleNumbers>),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! policy/guest_audit.h: who is named, and who is not.
+//! policy/classify/guest_audit.h: who is named, and who is not.
 
 use unspin_steering::GuestAudit;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The memory of one VM: one anonymous region, touched as little as possible, and bounds-checked views of what the
-//! guest keeps in it (abi/guest.h). Nothing that the guest writes is trusted.
+//! guest keeps in it (abi/guest/memory.h). Nothing that the guest writes is trusted.
 use std::{
     io,
     io::Cursor,
@@ -66,7 +66,7 @@ impl Memory {
         let first = GuestAddress(abi::UNSPIN_GUEST_PV_PAGE.into());
         let address = self.map.get_host_address(first).expect("inside the region");
         // SAFETY: pages of the region, which is private anonymous memory; they are the vCPUs' pv pages and nothing else
-        // (abi/guest.h), no guest runs yet, and the pages are dropped before the region.
+        // (abi/guest/memory.h), no guest runs yet, and the pages are dropped before the region.
         let taken = unsafe { of.put(address.cast(), pv_pages::pages_of(vcpus)) };
         self.pv_pages = taken?.unwrap_or_default();
         Ok(())
@@ -95,7 +95,7 @@ impl Memory {
     }
 
     fn write_parameters(&self, parameters: &abi::unspin_guest_parameters) {
-        // SAFETY: a live reference to a repr(C) struct of integers whose padding-free size abi/guest.h asserts.
+        // SAFETY: a live reference to a repr(C) struct of integers whose padding-free size abi/guest/memory.h asserts.
         let bytes = unsafe {
             std::slice::from_raw_parts(
                 std::ptr::from_ref(parameters).cast::<u8>(),

@@ -67,7 +67,7 @@ pub enum Phase {
     Stopped,
 }
 
-/// A guest's fault on purpose: `enum unspin_guest_fault` of abi/guest.h.
+/// A guest's fault on purpose: `enum unspin_guest_fault` of abi/guest/memory.h.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fault {
     /// None.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a scenario's VM to the parameter block that the guest reads (abi/guest.h).
+//! From a scenario's VM to the parameter block that the guest reads (abi/guest/memory.h).
 use std::mem::size_of;
 
 use unspin_abi as abi;

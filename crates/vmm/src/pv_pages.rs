@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pages of a scheduler's BPF map in guest memory, for the guest's pv pages to lie in: the VMM's side of `abi/pv_page_map.h`.
+//! Pages of a scheduler's BPF map in guest memory, for the guest's pv pages to lie in: the VMM's side of `abi/bpf/pv_page_map.h`.
 use std::{
     io,
     os::fd::{AsRawFd, OwnedFd},
@@ -128,7 +128,7 @@ impl Page {
     fn map(&self) -> io::Result<()> {
         let (pages, offset) = (self.of.pages.as_raw_fd(), self.number * PAGE_BYTES);
         self.replace(libc::MAP_SHARED, pages, offset as libc::off_t)?;
-        // SAFETY: the page mapped just now, writable; nobody else uses it (abi/pv_page_map.h).
+        // SAFETY: the page mapped just now, writable; nobody else uses it (abi/bpf/pv_page_map.h).
         unsafe { ptr::write_bytes(self.address.cast::<u8>(), 0, PAGE_BYTES) };
         Ok(())
     }

@@ -52,7 +52,7 @@ fn read(at: *mut libc::c_void) -> u8 {
 fn every_vcpu_has_its_pv_page_in_a_page() {
     assert_eq!([1, 32, 33, 64].map(pages_of), [1, 1, 2, 2]);
     let bytes = pages_of(abi::UNSPIN_GUEST_VCPUS_MAX) * PAGE_BYTES;
-    // Nothing else lies there (abi/guest.h).
+    // Nothing else lies there (abi/guest/memory.h).
     assert!(abi::UNSPIN_GUEST_PV_PAGE as usize + bytes <= abi::UNSPIN_GUEST_IMAGE as usize);
     let statistics = abi::UNSPIN_GUEST_VCPUS_MAX * abi::UNSPIN_GUEST_STATISTICS_STRIDE;
     assert!(abi::UNSPIN_GUEST_PV_PAGE >= abi::UNSPIN_GUEST_STATISTICS + statistics);

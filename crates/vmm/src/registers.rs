@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The state in which every vCPU executes its first instruction, as abi/guest.h asks: 64-bit mode, no firmware, no
+//! The state in which every vCPU executes its first instruction, as abi/guest/memory.h asks: 64-bit mode, no firmware, no
 //! INIT or SIPI.
 //!
 //! Formats: AMD64 Architecture Programmer's Manual volume 2, 3.1 (control registers), 4.8 (long-mode segments).

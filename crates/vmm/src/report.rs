@@ -128,7 +128,7 @@ mod tests {
     }
 
     fn to_words(statistics: abi::unspin_guest_statistics) -> [u64; WORDS] {
-        // SAFETY: same size, and the struct has no padding (abi/guest.h: naturally aligned words).
+        // SAFETY: same size, and the struct has no padding (abi/guest/memory.h: naturally aligned words).
         unsafe { std::mem::transmute(statistics) }
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let begin = from_words([1_000; WORDS]);
         let end = from_words(std::array::from_fn(|word| 5_000 + word as u64));
         let grown = to_words(growth(&begin, &end));
-        // Words that are no counters; a field added to abi/guest.h fails here until growth() knows it.
+        // Words that are no counters; a field added to abi/guest/memory.h fails here until growth() knows it.
         let as_they_are = [
             offset_of!(abi::unspin_guest_statistics, first_instruction_tsc) / 8,
             offset_of!(abi::unspin_guest_statistics, done_tsc) / 8,

@@ -167,7 +167,7 @@ enum PortWrite {
     Panic(u32),
 }
 
-/// What a write to a port means; abi/guest.h has two of them, each written with 32 bits.
+/// What a write to a port means; abi/guest/memory.h has two of them, each written with 32 bits.
 fn port_write(port: u16, data: &[u8]) -> Option<PortWrite> {
     let value = u32::from_le_bytes(data.try_into().ok()?);
     match u32::from(port) {
@@ -177,7 +177,7 @@ fn port_write(port: u16, data: &[u8]) -> Option<PortWrite> {
     }
 }
 
-/// The guest's panic: `value` as it wrote it, the rest in RBX, RCX and RSI (abi/guest.h).
+/// The guest's panic: `value` as it wrote it, the rest in RBX, RCX and RSI (abi/guest/memory.h).
 fn panic(vcpu: &VcpuFd, value: u32) -> GuestFailure {
     let registers = vcpu.get_regs().unwrap_or_default();
     GuestFailure::Panic {

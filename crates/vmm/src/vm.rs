@@ -65,7 +65,7 @@ impl Machine {
         Self::create_with(memory::GUEST_IMAGE, host, scenario, identity, surroundings)
     }
 
-    /// The same with another guest, which keeps to abi/guest.h.
+    /// The same with another guest, which keeps to abi/guest/memory.h.
     pub fn create_with(
         image: &[u8],
         host: &Host,

@@ -42,7 +42,7 @@ impl Cpus {
         })
     }
 
-    /// What `bpf/steer.bpf.c` is told of a CPU: bits of `enum unspin_steer_cpu`. A CPU without a tick still takes shared
+    /// What `bpf/scheduler/main.bpf.c` is told of a CPU: bits of `enum unspin_steer_cpu`. A CPU without a tick still takes shared
     /// tasks, unless it is isolated.
     pub(super) fn flags(&self, cpu: u32) -> u32 {
         let flag = |set: bool, flag| if set { flag } else { 0 };

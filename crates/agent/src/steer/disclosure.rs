@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much guests are told in their pv pages (`abi/pv_page.h`).
+//! How much guests are told in their pv pages (`abi/guest/pv_page.h`).
 
 use std::{fmt, str::FromStr};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The policies asked without a scheduler: `bpf/steer_dry.bpf.c`. Nothing is attached but tracing programs.
+//! The policies asked without a scheduler: `bpf/scheduler/dry.bpf.c`. Nothing is attached but tracing programs.
 
 use std::{fs, os::fd::OwnedFd};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Our scheduler in place of the host's: `bpf/steer.bpf.c` from attach until the value is dropped, or the process ends
+//! Our scheduler in place of the host's: `bpf/scheduler/main.bpf.c` from attach until the value is dropped, or the process ends
 //! whichever way: the kernel then takes its own scheduler back, and no task notices more than a requeue.
 
 mod cpus;
@@ -84,7 +84,7 @@ impl Default for SteerOptions {
 /// A counter of the scheduler since it was attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteerCounter {
-    /// As in `abi/steer.h`.
+    /// As in `abi/bpf/scheduler.h`.
     pub name: &'static str,
     /// What it counts.
     pub says: &'static str,

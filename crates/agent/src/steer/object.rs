@@ -23,7 +23,7 @@ const FIRST_FREE_GROUP: u32 = 1;
 /// The map that holds `struct unspin_steer_control`: libbpf calls it after its section, as a whole.
 const CONTROL: &str = ".data.unspin";
 
-/// Programs that only a rule of candidates needs (`bpf/steer_spin.bpf.h`).
+/// Programs that only a rule of candidates needs (`bpf/scheduler/yield/spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
 
 /// Loads and sets up; no program runs yet.

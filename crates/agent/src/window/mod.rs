@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pause-loop windows by policy, or the guests' spin thresholds in their place: `bpf/window.bpf.c` from attach until the value is
+//! Pause-loop windows by policy, or the guests' spin thresholds in their place: `bpf/window/main.bpf.c` from attach until the value is
 //! dropped, beside any scheduler. vCPUs keep the window that they had last, and the threshold until they register their page anew.
 
 mod error;
@@ -53,7 +53,7 @@ pub struct WindowSteerer {
 pub enum WindowBound {
     /// The hardware's window, by the module.
     Window(Vendor),
-    /// How many spins guests with a page (`abi/pv_page.h`) spin before they halt or ask for help.
+    /// How many spins guests with a page (`abi/guest/pv_page.h`) spin before they halt or ask for help.
     Threshold,
 }
 
@@ -141,7 +141,7 @@ impl WindowSteerer {
     }
 }
 
-/// They end a VM's state (`struct vm_state`, `bpf/window.bpf.c`).
+/// They end a VM's state (`struct vm_state`, `bpf/window/main.bpf.c`).
 fn sums_of(state: &[u8]) -> Result<WindowSums, Error> {
     let begin = state.len().saturating_sub(size_of::<WindowSums>());
     bytes::read("vms", &state[begin..])

@@ -87,7 +87,7 @@ impl WindowOptions {
         Ok(self.settings(SpinBound::Window, control, base, hardware))
     }
 
-    /// A spin has a PAUSE, and counts as much as one of AMD's (`policy/spin_threshold.h`).
+    /// A spin has a PAUSE, and counts as much as one of AMD's (`policy/model/spin_threshold.h`).
     pub(super) fn for_thresholds(&self) -> Result<abi::unspin_window_options, WindowError> {
         let (control, base) = match self.policy {
             WindowPolicy::Fixed(spins) => (Control::Fixed, spins),

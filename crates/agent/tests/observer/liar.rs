@@ -17,7 +17,7 @@ const LOW_BYTES: usize = 0x1_0000;
 const HIGH: u64 = 0x10_0000;
 const HIGH_BYTES: usize = 0x4000;
 const REGISTRATIONS: u64 = 4_000;
-/// A pv page (abi/pv_page.h).
+/// A pv page (abi/guest/pv_page.h).
 const PV_PAGE_BYTES: u64 = size_of::<abi::unspin_pv_page>() as u64;
 
 /// Memory of this process that a VM has as its own.

@@ -63,11 +63,11 @@ pub fn strict_serves_whom_kvm_passes_over() {
     still_there(&steerer);
 }
 
-/// As in `struct unspin_yield_facts` and `struct unspin_spinner`: `enum unspin_guest_mode` (abi/events.h).
+/// As in `struct unspin_yield_facts` and `struct unspin_spinner`: `enum unspin_guest_mode` (abi/bpf/events.h).
 const USER: u32 = unspin_abi::UNSPIN_MODE_USER;
 const KERNEL: u32 = unspin_abi::UNSPIN_MODE_KERNEL;
 
-/// As in `enum unspin_ple_candidate_state` (policy/ple_outcome.h).
+/// As in `enum unspin_ple_candidate_state` (policy/classify/ple_outcome.h).
 const PREEMPTED: u32 = 2;
 
 /// Every verdict is taken again natively, to the bit. How many took a vCPU that was in user mode for a spinner in the kernel.

@@ -295,7 +295,7 @@ fn counts() -> Vec<u8> {
         .flat_map(|at| addresses[at % addresses.len()].to_le_bytes())
         .collect();
     for one in structs {
-        // SAFETY: integers in a struct without a gap (abi/counts.h asserts its size).
+        // SAFETY: integers in a struct without a gap (abi/guest/counts.h asserts its size).
         data.extend(unsafe {
             std::mem::transmute::<abi::unspin_counts, [u8; size_of::<abi::unspin_counts>()]>(one)
         });

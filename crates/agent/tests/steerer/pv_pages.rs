@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Pv pages in the scheduler's own map (abi/pv_page_map.h): as good as those in guests' memory, nobody else's, and there also where
+//! Pv pages in the scheduler's own map (abi/bpf/pv_page_map.h): as good as those in guests' memory, nobody else's, and there also where
 //! BPF may write no memory.
 
 use std::{

@@ -29,7 +29,7 @@ const STACK_BYTES: u64 = 0x400;
 pub const OTHERS: u64 = 0x10_0000;
 /// The vector that is answered: CALL_FUNCTION_VECTOR (arch/x86/include/asm/irq_vectors.h), as of a shootdown.
 pub const VECTOR: u8 = 0xfc;
-/// From one vCPU's pv page to the next (abi/pv_page.h).
+/// From one vCPU's pv page to the next (abi/guest/pv_page.h).
 pub const PV_PAGE_BYTES: usize = size_of::<unspin_abi::unspin_pv_page>();
 
 /// What its vCPUs do.

@@ -6,7 +6,7 @@ use unspin_abi::LockKind;
 
 /// The lock of that name.
 pub fn kind(name: &str) -> LockKind {
-    LockKind::from_name(name).expect("abi/lock_kinds.h has it")
+    LockKind::from_name(name).expect("abi/guest/lock_kinds.h has it")
 }
 
 /// Words of a ticket lock and of a preemptable ticket lock, in order of their structures.

@@ -15,7 +15,7 @@ use unspin_bench::{
 pub struct Proof {
     /// The build.
     pub locks: Locks,
-    /// Its word in `abi/lock_kinds.h`, or `rcu`.
+    /// Its word in `abi/guest/lock_kinds.h`, or `rcu`.
     pub name: &'static str,
     /// What the host says.
     pub run_states: RunStates,

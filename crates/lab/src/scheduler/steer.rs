@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The model of our own sched_ext scheduler (`bpf/steer.bpf.c`): weighted virtual time in one queue for all pCPUs and one per
+//! The model of our own sched_ext scheduler (`bpf/scheduler/main.bpf.c`): weighted virtual time in one queue for all pCPUs and one per
 //! pCPU for pinned tasks, slices that can be lent, slices that end at ticks.
 //!
-//! What decides is not here: the world asks the functions of `policy/steering.h`, as the BPF programs do, and then calls
+//! What decides is not here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs do, and then calls
 //! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. As there, the debt is that of the thread whose turn it is: a
 //! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
-//! bpf/steer_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
+//! bpf/scheduler/virtual_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
 
 mod callbacks;
 mod gang;

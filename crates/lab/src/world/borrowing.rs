@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that is not a vCPU's own, a loan or a grant: how it begins, who looks at it, how it ends (`bpf/steer_slice.bpf.h`,
-//! `bpf/steer_kvm.bpf.h`).
+//! Time that is not a vCPU's own, a loan or a grant: how it begins, who looks at it, how it ends (`bpf/scheduler/slice_end.bpf.h`,
+//! `bpf/scheduler/kvm.bpf.h`).
 
 use unspin_steering::Decision;
 
@@ -79,7 +79,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A borrower that gives no pv pages is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/steer_kvm.bpf.h.
+    /// A borrower that gives no pv pages is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/scheduler/kvm.bpf.h.
     pub(super) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
         if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
             return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What policies are told: the facts that a BPF program has, as old as it has them (`bpf/steer_guests.bpf.h`).
+//! What policies are told: the facts that a BPF program has, as old as it has them (`bpf/scheduler/guest/vcpus.bpf.h`).
 
 use unspin_policy::Where;
 use unspin_steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts};

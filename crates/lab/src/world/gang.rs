@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A vCPU begins a slice and its siblings are called to other pCPUs (`policy/gang.h`), as in bpf/steer_gang.bpf.h.
+//! A vCPU begins a slice and its siblings are called to other pCPUs (`policy/steering/gang.h`), as in bpf/scheduler/yield/gang.bpf.h.
 
 use unspin_steering::Decision;
 

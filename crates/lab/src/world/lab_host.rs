@@ -49,7 +49,7 @@ pub struct LabHost {
     pub steering: SteeringModel,
 }
 
-/// Spins that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_count` of `abi/pv_page.h`).
+/// Spins that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_count` of `abi/guest/pv_page.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpinCount {
     /// The host says nothing: the guest's own.
@@ -57,7 +57,7 @@ pub enum SpinCount {
     Own,
     /// Always so many.
     Fixed(u32),
-    /// APPLE's, whose epochs are of the waits that the guest ended (`policy/spin_threshold.h`).
+    /// APPLE's, whose epochs are of the waits that the guest ended (`policy/model/spin_threshold.h`).
     Apple(AppleRule),
 }
 
@@ -100,7 +100,7 @@ pub struct SteeringModel {
     pub lost_ppm: u32,
     /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
     pub tick_only: bool,
-    /// Between two looks at a borrower that gives no pv pages, ns: `LOOK_NS` of bpf/steer_guests.bpf.h.
+    /// Between two looks at a borrower that gives no pv pages, ns: `LOOK_NS` of bpf/scheduler/guest/vcpus.bpf.h.
     pub poll_period_ns: u64,
 }
 

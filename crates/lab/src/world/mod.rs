@@ -58,7 +58,7 @@ struct VmState {
     locks: u32,
     pause_every_spins: u32,
     pause_exits: bool,
-    /// Its vCPUs tell the host what they ask for and hold (`abi/pv_page.h`).
+    /// Its vCPUs tell the host what they ask for and hold (`abi/guest/pv_page.h`).
     pv_page: bool,
     help_after_spins: u32,
     tick_period_ns: u64,

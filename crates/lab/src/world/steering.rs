@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where policies are asked: by the very functions of `policy/steering.h`, with what `facts` gathers. eCS's extra schedule
-//! (`policy/ecs.h`) works with every scheduler.
+//! Where policies are asked: by the very functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
+//! (`policy/steering/ecs.h`) works with every scheduler.
 
 use unspin_steering::Decision;
 
@@ -76,7 +76,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The slice there is over and goes on for a while: that is not passed on (`within_slice()` of bpf/steer_ask.bpf.h).
+    /// The slice there is over and goes on for a while: that is not passed on (`within_slice()` of bpf/scheduler/ask.bpf.h).
     fn has_grant(&mut self, cpu: Cpu) -> bool {
         let borrows = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
         let steer = self.scheduler.steering();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guests with pv pages are told of their spin threshold, and which exits end their waits: `bpf/window_notify.bpf.h` by the
-//! rules of `policy/spin_threshold.h`.
+//! What guests with pv pages are told of their spin threshold, and which exits end their waits: `bpf/window/notify.bpf.h` by the
+//! rules of `policy/model/spin_threshold.h`.
 
 use unspin_policy::{SpinBound, WaitExit};
 

@@ -120,7 +120,7 @@ impl Pending {
     }
 }
 
-/// How the hardware counts a vCPU's PAUSEs (`policy/pause_loop.h`).
+/// How the hardware counts a vCPU's PAUSEs (`policy/model/pause_loop.h`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauses {
     pub hardware: PauseHardware,
@@ -147,7 +147,7 @@ impl Pauses {
     }
 }
 
-/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/candidate.h`). One bit per vCPU of the VM where it is
+/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/steering/candidate.h`). One bit per vCPU of the VM where it is
 /// a mask.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingIpi {

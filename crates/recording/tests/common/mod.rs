@@ -29,7 +29,7 @@ pub fn switch(time_ns: u64, thread: u32) -> Event {
     }
 }
 
-/// Any event that `abi/events.h` allows: raw arguments are drawn, and what does not decode is drawn again.
+/// Any event that `abi/bpf/events.h` allows: raw arguments are drawn, and what does not decode is drawn again.
 pub fn any_event() -> impl Strategy<Value = Event> {
     let small = prop_oneof![
         Just(0u64),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * calibration.c - a guest that contains no lock: each of its programs does one thing so many times and says how many TSC
- * cycles that took. src/calibration.rs runs them. Loaded and started as the micro guest is (abi/guest.h), with its waiting
+ * cycles that took. src/calibration.rs runs them. Loaded and started as the micro guest is (abi/guest/memory.h), with its waiting
  * loop; of its memory map only parameters (pause_every_spins) and statistics' pages are used, these for requests.
  */
 #define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"

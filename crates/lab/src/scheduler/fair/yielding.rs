@@ -100,7 +100,7 @@ impl Fair {
         }
     }
 
-    /// Ruling 30, `policy/deboost.h`. The threshold is the wake-up granularity, which is also how far ahead the pick allows
+    /// Ruling 30, `policy/model/deboost.h`. The threshold is the wake-up granularity, which is also how far ahead the pick allows
     /// a buddy to be. Both are of one pCPU. Whose time is raised is the current entity of its queue, so that no key changes
     /// under the sorted array.
     fn deboost(&mut self, now_ns: u64, yielder: u32, target: u32) {
@@ -127,7 +127,7 @@ impl Fair {
         }
     }
 
-    /// The lag credit that was proposed upstream, `policy/lag_credit.h`: every entity of the target's chain that is not
+    /// The lag credit that was proposed upstream, `policy/model/lag_credit.h`: every entity of the target's chain that is not
     /// eligible gets a positive lag; then the yielder's slice protection is cancelled, at most so often per pCPU.
     fn credit_lag(&mut self, now_ns: u64, yielder: u32, target: u32) {
         let mut at = target;

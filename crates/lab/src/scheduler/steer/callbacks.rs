@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the world calls: the model of the hooks in bpf/steer.bpf.c.
+//! What the world calls: the model of the hooks in bpf/scheduler/main.bpf.c.
 
 use super::{Entity, GroupState, Steer, TICK_NS, time::weighted};
 use crate::{

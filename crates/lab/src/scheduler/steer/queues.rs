@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a task waits, and whose slice begins: the model of bpf/steer_queues.bpf.h and of `run_least()` in bpf/steer.bpf.c.
+//! Where a task waits, and whose slice begins: the model of bpf/scheduler/queues.bpf.h and of `run_least()` in bpf/scheduler/main.bpf.c.
 
 use super::{Allowed, Steer};
 use crate::ids::{Cpu, Task};

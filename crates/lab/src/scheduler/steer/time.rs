@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual time by weight, and the clocks of queues: the model of bpf/steer_time.bpf.h, which says why they are as they are,
-//! and of bpf/steer_weights.bpf.h. Not modelled: the bound on waits of 2 s (bpf/starvation_bound.bpf.h), for there is no watchdog here.
+//! Virtual time by weight, and the clocks of queues: the model of bpf/scheduler/virtual_time.bpf.h, which says why they are as they are,
+//! and of bpf/scheduler/weights.bpf.h. Not modelled: the bound on waits of 2 s (bpf/scheduler/starvation_bound.bpf.h), for there is no watchdog here.
 
 use super::{NICE_0_WEIGHT, Steer, TICK_NS};
 use crate::ids::{Cpu, Group, Task};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A directed yield as a yield_buddy, as bpf/yield_buddy.bpf.h carries it out.
+//! A directed yield as a yield_buddy, as bpf/scheduler/yield/buddy.bpf.h carries it out.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use unspin_steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed
 use super::{Key, Steer};
 use crate::ids::{Cpu, Task};
 
-/// A directed yield as a yield_buddy (`policy/yield_buddy.h`).
+/// A directed yield as a yield_buddy (`policy/steering/yield_buddy.h`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct YieldBuddy {
     yielder: Task,
@@ -84,7 +84,7 @@ impl Steer {
     }
 
     /// Who runs next for a yield_buddy: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a yield_buddy.
-    /// `follow_yield_buddy()` of bpf/yield_buddy.bpf.h. The yielder waits in its queue by now, if it is runnable.
+    /// `follow_yield_buddy()` of bpf/scheduler/yield/buddy.bpf.h. The yielder waits in its queue by now, if it is runnable.
     pub(super) fn follow_yield_buddy(&mut self, cpu: Cpu, yield_buddy: YieldBuddy) -> Option<Task> {
         let candidate = &self.tasks[yield_buddy.candidate.index()];
         if !candidate.queued || !candidate.allowed.contains(cpu) {

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * scheduler.h - what bpf/scheduler/main.bpf.c and crates/agent share: options set before the load, what user space may change while
+ * it runs, counters, and why it ended.
+ */
+#ifndef UNSPIN_ABI_BPF_SCHEDULER_H
+#define UNSPIN_ABI_BPF_SCHEDULER_H
+
+#include "../types.h"
+
+/* Constant while the scheduler is loaded. */
+struct unspin_steer_options {
+	unspin_u64 slice_ns;	  /* the kernel's base_slice_ns */
+	unspin_u32 cpus;	  /* possible CPUs: numbers 0 to cpus - 1 */
+	unspin_u32 everyone;	  /* 1: policies touch every vCPU; 0: those of steered processes and cgroups */
+	unspin_u32 log_decisions; /* 1: every decision is written to a ring */
+	unspin_u32 disclosure;	  /* enum unspin_disclosure, of guests for which nothing else was said */
+	unspin_u32 sections;	  /* functions in the map `sections`, at most UNSPIN_STEER_SECTIONS_MAX; 0: none */
+	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/scheduler/yield/spin.bpf.h) */
+	unspin_u32
+		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
+	unspin_u32 reserved;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
+
+/* How much guests are told in their pv pages; what each level means for them stands in pv_page.h. */
+enum unspin_disclosure {
+	UNSPIN_DISCLOSE_NOTHING = 0,
+	UNSPIN_DISCLOSE_OWN = 1, /* `acknowledged`, `borrowed`, `vcpu_preempted` */
+	UNSPIN_DISCLOSE_ALL = 2, /* `pcpu_overloaded`, too */
+};
+
+/* A piece of a guest kernel's text that only runs inside critical sections; guest-virtual, `end` is the first beyond it. */
+struct unspin_steer_section {
+	unspin_u64 first;
+	unspin_u64 end;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_section, 16);
+#define UNSPIN_STEER_SECTIONS_MAX 4096u
+
+/* Written by user space at any time. */
+struct unspin_steer_control {
+	unspin_u32 policies;	 /* bits of policy/steering/policies.h; 0: none */
+	unspin_u32 slice_ns;	 /* of steered vCPUs (policy/steering/slice.h); 0: the kernel's */
+	unspin_u32 recent_ns;	 /* policy/steering/helping.h */
+	unspin_u32 threshold_ns; /* policy/steering/yield_buddy.h */
+	unspin_u32
+		candidates; /* with UNSPIN_POLICY_CANDIDATES: enum unspin_candidate_rule (policy/steering/candidate.h) */
+	unspin_u32 candidate_options; /* UNSPIN_CANDIDATES_* */
+	unspin_u32 chooses;	      /* as in the options: written once, at attach */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 28);
+
+/* What is said of a CPU before the scheduler is attached. */
+enum unspin_steer_cpu {
+	UNSPIN_STEER_CPU_SHARED = 1,	/* takes tasks of the shared queue: not isolated */
+	UNSPIN_STEER_CPU_NOHZ_FULL = 2, /* a task alone on it gets no tick */
+};
+
+/* Sums since attach, over all CPUs. */
+#define UNSPIN_STEER_COUNTERS(X)                                                                                       \
+	X(dispatches, "calls of ops.dispatch")                                                                         \
+	X(switches, "tasks that began to run")                                                                         \
+	X(yields, "sched_yield() without a target")                                                                    \
+	X(directed, "directed yields that KVM asked for")                                                              \
+	X(refused, "of them refused")                                                                                  \
+	X(honoured, "of them honoured: the target runs on the yielder's slice")                                        \
+	X(lent, "of them honoured as a loan")                                                                          \
+	X(yield_buddies,                                                                                               \
+	  "of them taken as a yield buddy: the target runs on a slice of its own, unless that is too unfair")          \
+	X(yield_buddy_followed, "yield buddy run")                                                                     \
+	X(yield_buddy_too_unfair, "yield buddy not run: the target's virtual time was too far ahead")                  \
+	X(deboosted, "yielders whose virtual time went up for a yield buddy")                                          \
+	X(called, "vCPUs called to another CPU for a sibling's slice (gang)")                                          \
+	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
+	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
+	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
+	X(unnamed, "of them where KVM had asked for nobody at that exit")                                              \
+	X(asked, "guests' asks for help")                                                                              \
+	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
+	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \
+	X(missed, "targets that ran elsewhere, or not at all, before their slice came")                                \
+	X(given_back, "loans and grants ended by the borrower: a hypercall, or what a look found")                     \
+	X(capped, "loans and grants ended by the clock")                                                               \
+	X(returned, "lenders that went on with their slice")                                                           \
+	X(granted, "slices that were prolonged")                                                                       \
+	X(borrowed_ns, "time run on loans and directed yields, ns")                                                    \
+	X(granted_ns, "time run on grants, ns")                                                                        \
+	X(ended, "vCPUs that lost their CPU because their slice or extra time was over")                               \
+	X(critical_ends, "ends of vCPUs' slices and extra times in a critical section while somebody waited")          \
+	X(critical_lost, "of them those at which the vCPU lost its CPU")                                               \
+	X(critical_pushed, "vCPUs that a real-time task pushed aside in a critical section")                           \
+	X(pv_pages, "pv pages registered")                                                                             \
+	X(pv_pages_in_map, "of them in pages of our map, which the guest's VMM has put into its memory")               \
+	X(counts, "registrations of where a guest's own counts lie, repeated ones too")                                \
+	X(in_sections, "looks that found a guest in a function of --sections")                                         \
+	X(threads, "threads that took a page to count their critical sections in")                                     \
+	X(pv_page_failures, "pv pages that could not be read or written")                                              \
+	X(brought_forward, "tasks that were placed nearer, or they would have waited for more than 2 s")               \
+	X(unlogged, "decisions that found no room in the log")                                                         \
+	X(groups_folded, "cgroups for which there was no room: they count as their parent")
+
+enum unspin_steer_counter {
+#define UNSPIN_STEER_COUNTER(name, says) unspin_steer_##name,
+	UNSPIN_STEER_COUNTERS(UNSPIN_STEER_COUNTER)
+#undef UNSPIN_STEER_COUNTER
+		UNSPIN_STEER_COUNTER_COUNT
+};
+
+struct unspin_steer_counters {
+	unspin_u64 of[UNSPIN_STEER_COUNTER_COUNT];
+};
+
+/* What the guest of one VM claimed and asked for since attach (bpf/scheduler/guest/audit.bpf.h, policy/classify/guest_audit.h). */
+struct unspin_guest_audit {
+	unspin_u64 boundaries;	  /* ends of slices at which its page was read */
+	unspin_u64 claimed;	  /* of them with `critical` above 0 */
+	unspin_u64 borrowed;	  /* loans and grants it was told of */
+	unspin_u64 overrun;	  /* of them ended by the clock */
+	unspin_u64 page_failures; /* its page could not be read, or had no magic */
+	unspin_u64 bad_addresses; /* registrations of what is no page of its memory, or not aligned */
+	unspin_u64 idle_calls;	  /* gave back without owing anything */
+	/* Where rules of candidates are loaded: */
+	unspin_u64 sent;       /* interrupts to vCPUs, each once for all its receivers */
+	unspin_u64 unanswered; /* receivers off their CPU that had the last of that vCPU and vector still before them */
+	unspin_u64 ran_ns;     /* CPU time of its vCPUs */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_guest_audit, 80);
+
+/* What an object with a user policy says of itself (section .rodata.user), looked at before it is loaded. */
+struct unspin_user_policy {
+	unspin_u32 contract; /* UNSPIN_POLICY_CONTRACT, policy/contract.h */
+	unspin_u32 dry_run;  /* 1: made for a dry run, bpf/scheduler/dry.bpf.c; 0: the scheduler */
+	char sources[24];    /* hash of the sources that it was compiled with; ends in 0, as the name does */
+	char name[32];
+};
+UNSPIN_ASSERT_SIZE(struct unspin_user_policy, 64);
+
+/* Why the scheduler ended, as the kernel says; kind 0: it has not. */
+struct unspin_steer_exit {
+	unspin_u32 kind; /* enum scx_exit_kind, include/linux/sched/ext.h */
+	unspin_u32 reserved;
+	char reason[64];
+	char message[192];
+	char dump[32768]; /* what it was doing, empty where all was well; SCX_EXIT_DUMP_DFL_LEN of Linux 7.2 */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_exit, 33032);
+
+#endif

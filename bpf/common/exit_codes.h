@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * exit_codes.h - numbers of the hardware's and of KVM's interfaces by which our programs tell exits apart (Linux 7.2).
+ */
+#ifndef UNSPIN_BPF_COMMON_EXIT_CODES_H
+#define UNSPIN_BPF_COMMON_EXIT_CODES_H
+
+/* arch/x86/kvm/trace.h */
+#define KVM_ISA_VMX 1
+#define KVM_ISA_SVM 2
+/* arch/x86/include/uapi/asm/svm.h */
+#define SVM_EXIT_INTR 0x060
+#define SVM_EXIT_PAUSE 0x077
+#define SVM_EXIT_HLT 0x078
+#define SVM_EXIT_VMMCALL 0x081
+/* arch/x86/include/uapi/asm/vmx.h */
+#define EXIT_REASON_EXTERNAL_INTERRUPT 1
+#define EXIT_REASON_HLT 12
+#define EXIT_REASON_VMCALL 18
+#define EXIT_REASON_PAUSE_INSTRUCTION 40
+/* include/uapi/linux/kvm_para.h */
+#define KVM_HC_SCHED_YIELD 11
+/* The privilege level of user mode. */
+#define USER_CPL 3
+
+#endif

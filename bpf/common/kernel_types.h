@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * kernel_types.h - the kernel's types that our BPF programs read, declared by hand: only the fields used.
+ *
+ * preserve_access_index makes the loader find each field in the running kernel's BTF, so offsets here mean nothing.
+ * A name's part after ___ is a flavour: the same kernel type as another version has it. Names are those of Linux 7.2.
+ */
+#ifndef UNSPIN_BPF_COMMON_KERNEL_TYPES_H
+#define UNSPIN_BPF_COMMON_KERNEL_TYPES_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+
+#define NULL ((void *)0)
+
+/* include/uapi/linux/bpf.h: numbers that never change. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+};
+enum {
+	BPF_NOEXIST = 1,       /* bpf_map_update_elem */
+	BPF_F_NO_PREALLOC = 1, /* map_flags */
+	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
+	BPF_RB_NO_WAKEUP = 1, /* bpf_ringbuf_submit */
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* arch/x86/include/asm/ptrace.h */
+struct pt_regs {
+	unsigned long r10;
+	unsigned long ax;
+	unsigned long dx;
+	unsigned long si;
+	unsigned long di;
+};
+
+struct bpf_local_storage;
+struct task_struct {
+	int pid;
+	int tgid;
+	struct bpf_local_storage *bpf_storage;
+};
+
+/* include/linux/rbtree_types.h */
+struct rb_node {
+	struct rb_node *rb_right;
+	struct rb_node *rb_left;
+};
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+/* include/linux/kvm_host.h, since 5.17 */
+struct kvm_memory_slot {
+	struct rb_node gfn_node[2];
+	u64 base_gfn;
+	unsigned long npages;
+	unsigned long userspace_addr;
+};
+struct kvm_memslots {
+	struct rb_root gfn_tree;
+	int node_idx;
+};
+struct kvm {
+	struct kvm_memslots *memslots[2];
+	int created_vcpus;
+};
+struct kvm_vcpu_arch {
+	unsigned long regs[17]; /* arch/x86/include/asm/kvm_host.h: enum kvm_reg, RAX first */
+};
+struct kvm_vcpu {
+	struct kvm *kvm;
+	int vcpu_id;
+	int vcpu_idx; /* below created_vcpus */
+	struct kvm_vcpu_arch arch;
+};
+
+/* arch/x86/include/asm/svm.h, arch/x86/kvm/svm/svm.h. struct vcpu_svm begins with its struct kvm_vcpu. */
+struct vmcb_control_area {
+	u32 exit_code;
+	u16 pause_filter_count;
+};
+struct vmcb_save_area {
+	u8 cpl;
+	u64 rip;
+	u64 rax;
+};
+struct vmcb {
+	struct vmcb_control_area control;
+	struct vmcb_save_area save;
+};
+struct vcpu_svm {
+	struct vmcb *vmcb;
+};
+
+/* arch/x86/kvm/vmx/vmx.h, common.h. struct vcpu_vmx begins with its struct kvm_vcpu. */
+union vmx_exit_reason {
+	u32 full;
+};
+struct vcpu_vt {
+	union vmx_exit_reason exit_reason;
+};
+struct vcpu_vmx {
+	struct vcpu_vt vt;
+	unsigned int ple_window;
+};
+struct vcpu_vmx___before_6_15 {
+	union vmx_exit_reason exit_reason;
+};
+
+#pragma clang attribute pop
+
+/*
+ * kernel/bpf/helpers.c: the pointer, for loads that read 0 where there is nothing. A type of 0 (any memory) is allowed since
+ * Linux 6.17; before, only dead code calls it.
+ */
+extern void *bpf_rdonly_cast(const void *pointer, u32 type) __attribute__((section(".ksyms"), weak));
+
+#endif

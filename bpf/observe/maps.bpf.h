@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* maps.bpf.h - what is kept between two runs of our programs, and what user space has asked for. */
+#ifndef UNSPIN_BPF_OBSERVE_MAPS_H
+#define UNSPIN_BPF_OBSERVE_MAPS_H
+
+#include "../common/kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "../../abi/bpf/observe.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by the loader, as those of free_slots and vcpu_of_thread */
+	__type(key, u32);
+	__type(value, struct unspin_observed_thread);
+} threads SEC(".maps");
+
+/* Slots that nobody uses; filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, 1);
+	__uint(key_size, 0);
+	__uint(value_size, sizeof(u32));
+} free_slots SEC(".maps");
+
+/* A task's slot, plus 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+} slot_of_task SEC(".maps");
+
+/* Thread id -> KVM's number of the vCPU that it serves. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} vcpu_of_thread SEC(".maps");
+
+/* struct kvm * -> the VM's number plus 1; 0 while another CPU is giving it one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u64);
+	__type(value, u32);
+} vms SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* bytes; set by the loader */
+} events SEC(".maps");
+
+const volatile struct unspin_observe_options options;
+struct unspin_observe_globals globals;
+
+/* Constant for the verifier: what nobody wants costs nothing. */
+static __always_inline bool wants(u32 kind)
+{
+	return options.event_mask & (1u << kind);
+}
+
+/*
+ * Who runs on each CPU: RUNNING_UNKNOWN, RUNNING_NO_VCPU, or a slot plus RUNNING_SLOTS. Written by sched_switch and by
+ * adopt(). It spares most lookups by task; whoever reads it compares the slot's task_pointer.
+ */
+#define RUNNING_UNKNOWN 0
+#define RUNNING_NO_VCPU 1
+#define RUNNING_SLOTS 2
+#define CPUS_MAX 8192 /* the largest CONFIG_NR_CPUS of x86 (arch/x86/Kconfig) */
+u32 running[CPUS_MAX] SEC(".data.running");
+
+/* The entry of the CPU that we are on. */
+static __always_inline u32 *running_here(void)
+{
+	return &running[bpf_get_smp_processor_id() & (CPUS_MAX - 1)]; /* in bounds: the mask's */
+}
+
+/* At most 8 bytes of kernel memory; 0 if they cannot be read. */
+static __always_inline u64 read_by_call(const void *address, u32 bytes)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, bytes, address);
+	return value;
+}
+
+/*
+ * A field of a kernel struct at any address, by CO-RE: 0 if it cannot be read. Either by a load that the kernel guards with
+ * its exception table (Linux 6.17, some 10 instructions), or by a helper call (some 90). `direct` is options.direct_reads,
+ * in a variable so that it is looked at once.
+ */
+#define READ(direct, pointer, field)                                                                                   \
+	((direct) ? *(typeof((pointer)->field) *)(bpf_rdonly_cast(pointer, 0) +                                        \
+						  bpf_core_field_offset(typeof(*(pointer)), field))                    \
+		  : (typeof((pointer)->field))read_by_call((void *)(pointer) +                                         \
+								   bpf_core_field_offset(typeof(*(pointer)), field),   \
+							   sizeof((pointer)->field)))
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * pv_pages.bpf.h - what a guest that cooperates says in its pv page (abi/guest/pv_page.h).
+ *
+ * A vCPU names a guest-physical address once; KVM's memory slots say where that lies in the VMM's address space, and there it
+ * is read while the vCPU's thread is current, with page faults off.
+ *
+ * Nothing in here believes the guest. The address is looked up in the VM's own slots, so it can only name memory that the
+ * guest can read by itself. A page that has gone, or has moved, is not read or lacks the magic number, and that is all: the
+ * guest repeats its registration. A guest that registers all the time pays with its own thread's time, as for any exit. A
+ * process in the guest's user mode cannot register where the hardware says that it is one (SVM).
+ *
+ * Reads: slots through READ(), which leaves zeroes where it fails, on the vCPU's thread and below kvm->srcu (vcpu_run()), so
+ * they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
+ */
+#ifndef UNSPIN_BPF_OBSERVE_PV_PAGES_H
+#define UNSPIN_BPF_OBSERVE_PV_PAGES_H
+
+#include "emit.bpf.h"
+#include "guest_exit.bpf.h"
+
+#include "../../abi/guest/pv_page.h"
+
+#define GUEST_PAGE_SHIFT 12
+#define GUEST_PAGE_BYTES (1ull << GUEST_PAGE_SHIFT)
+/* A red-black tree of 32,764 slots (KVM_USER_MEM_SLOTS) is at most 2 log2(32,765) = 30 deep. */
+#define SLOT_TREE_DEPTH 30
+
+static __always_inline u64 host_address_in(struct kvm_memory_slot *slot, u64 frame, u64 address)
+{
+	bool direct = options.direct_reads;
+
+	return READ(direct, slot, userspace_addr) + ((frame - READ(direct, slot, base_gfn)) << GUEST_PAGE_SHIFT) +
+	       (address & (GUEST_PAGE_BYTES - 1));
+}
+
+/* Where a guest-physical address lies in the VMM's memory; 0: nowhere (virt/kvm/kvm_main.c, search_memslots()). */
+static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 address)
+{
+	bool direct = options.direct_reads;
+	struct kvm_memslots *slots = READ(direct, READ(direct, vcpu, kvm), memslots[0]); /* 0: not the SMM's */
+	u64 frame = address >> GUEST_PAGE_SHIFT;
+	u64 node_offset = bpf_core_field_offset(struct kvm_memory_slot, gfn_node);
+	struct rb_node *node = READ(direct, slots, gfn_tree.rb_node);
+
+	if (READ(direct, slots, node_idx))
+		node_offset += bpf_core_type_size(struct rb_node);
+	for (u32 i = 0; i < SLOT_TREE_DEPTH && node; i++) {
+		struct kvm_memory_slot *slot = (void *)node - node_offset;
+		u64 first = READ(direct, slot, base_gfn);
+
+		if (frame < first)
+			node = READ(direct, node, rb_left);
+		else if (frame - first >= READ(direct, slot, npages))
+			node = READ(direct, node, rb_right);
+		else
+			return host_address_in(slot, frame, address);
+	}
+	return 0;
+}
+
+/* The current vCPU has asked for the struct at that guest-physical address to be read from now on. */
+static __always_inline void register_pv_page(struct unspin_observed_thread *thread, u64 address)
+{
+	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)thread->vcpu_pointer;
+	u64 rip;
+
+	if (!bpf_core_field_exists(struct kvm_memslots, gfn_tree)) /* before Linux 5.17 */
+		return;
+	if (read_place(vcpu, thread->isa, &rip) == UNSPIN_MODE_USER)
+		return;
+	thread->pv_page_address = 0; /* what cannot be read takes the place of what could */
+	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_pv_page))
+		thread->pv_page_address = host_address(vcpu, address);
+}
+
+/* The arguments of a pv page's event. */
+struct pv_page_words {
+	u64 what, about, asked_tsc;
+};
+
+/* What the page says now, if it can be read. `thread` is the current task's, or its memory would be another's. */
+static __always_inline bool read_pv_page(const struct unspin_observed_thread *thread, struct pv_page_words *words)
+{
+	struct unspin_pv_page pv_page;
+
+	if (!wants(UNSPIN_EVENT_PV_PAGE) || !thread->pv_page_address)
+		return 0;
+	if (bpf_probe_read_user(&pv_page, __builtin_offsetof(struct unspin_pv_page, borrowed),
+				(void *)thread->pv_page_address) ||
+	    pv_page.magic != UNSPIN_PV_PAGE_MAGIC)
+		return 0;
+	words->what = at_most(pv_page.critical, 255) << UNSPIN_PV_PAGE_CRITICAL_SHIFT |
+		      at_most(pv_page.holding, 255) << UNSPIN_PV_PAGE_HOLDING_SHIFT |
+		      at_most(pv_page.waiting, 255) << UNSPIN_PV_PAGE_WAITING_SHIFT;
+	words->about = pv_page.waiting == UNSPIN_PV_PAGE_WAITS_FOR_ANSWERS ? pv_page.targets : pv_page.lock;
+	words->asked_tsc = pv_page.asked_tsc;
+	return 1;
+}
+
+static __always_inline void fill_pv_page(struct unspin_event *event, const struct unspin_observed_thread *thread,
+					 u64 now_ns, const struct pv_page_words *words)
+{
+	fill(event, thread, UNSPIN_EVENT_PV_PAGE, now_ns, words->what, words->about, words->asked_tsc);
+}
+
+#endif

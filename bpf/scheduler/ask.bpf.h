@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * ask.bpf.h - the policies are asked, and what they answered is written down.
+ *
+ * Callable from every program of the scheduler and from its timers; nothing here blocks.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_ASK_H
+#define UNSPIN_BPF_SCHEDULER_ASK_H
+
+#include "state.bpf.h"
+
+/*
+ * What the policies answer. The two below are not inlined, and not static: the verifier walks through the policies once for
+ * each, not in every program for everything that may be known there (steer_yield alone was 148,000 instructions to it).
+ */
+__attribute__((noinline)) int answer(u32 event, u32 policies, const struct unspin_facts *facts,
+				     struct unspin_policy_memory *memory, struct unspin_decision *decision)
+{
+	if (facts && memory && decision)
+		*decision = policies_decide(event, policies, facts, memory);
+	return 0;
+}
+
+/* A slice begins for who has that memory. */
+__attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unspin_policy_memory *memory)
+{
+	struct unspin_facts nothing = {};
+
+	if (memory)
+		policies_on_slice_start(policies, &nothing, memory);
+	return 0;
+}
+
+/* Asks the policies, and writes down what they were told and answered if somebody wants that. */
+static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
+						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
+{
+	struct unspin_decision_record *record = NULL;
+	struct unspin_decision decision = {};
+	u32 policies = control.policies;
+
+	if (options.log_decisions) {
+		record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);
+		if (!record)
+			count(unspin_steer_unlogged, 1);
+	}
+	if (!record) {
+		answer(event, policies, facts, &task->memory, &decision);
+		return decision;
+	}
+	record->time_ns = now_ns;
+	record->thread = scheduled(p)->pid;
+	record->candidate = candidate;
+	record->event = event;
+	record->policies = policies;
+	record->facts = *facts;
+	record->before = task->memory;
+	answer(event, policies, facts, &task->memory, &decision);
+	record->after = task->memory;
+	record->decision = decision;
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+	return decision;
+}
+
+/*
+ * What is done of what was answered when it spun. On granted time the slice is over, and only gives it back: whoever it was passed
+ * on to could be granted time at the next tick, and so on. Guests that spin where they say that they are critical kept all CPUs
+ * for 5 s like that, until the watchdog came.
+ */
+static __always_inline struct unspin_decision within_slice(const struct task_context *yielder,
+							   struct unspin_decision decision)
+{
+	bool passes_on = decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND;
+
+	return yielder->borrow_kind == BORROWS_GRANT && passes_on ? unspin_decide(UNSPIN_GIVE_BACK, 0) : decision;
+}
+
+#endif

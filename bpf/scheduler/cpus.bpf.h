@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * cpus.bpf.h - CPUs: made ready at attach, unplugged and plugged in, taken by real-time tasks.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_CPUS_H
+#define UNSPIN_BPF_SCHEDULER_CPUS_H
+
+#include "members.bpf.h"
+
+SEC("struct_ops/cpu_online")
+void BPF_PROG(steer_cpu_online, s32 cpu)
+{
+	struct cpu_context *there = cpu_of(cpu);
+
+	if (there)
+		there->offline = 0;
+}
+
+/*
+ * The kernel takes care of tasks whose run queue is the CPU's own (rq_offline_scx()); those of other run queues that wait
+ * in its queue of ours move to the queue of the CPU they are on.
+ */
+SEC("struct_ops/cpu_offline")
+void BPF_PROG(steer_cpu_offline, s32 cpu)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	struct task_struct *p;
+
+	if (there)
+		there->offline = 1;
+	bpf_for_each(scx_dsq, p, cpu, 0)
+	{
+		struct task_context *task = context_of(p);
+		s32 own = scx_bpf_task_cpu(p);
+
+		if (own == cpu || !task)
+			continue;
+		place_task(task, own);
+		task->queue = own;
+		scx_bpf_dsq_move_set_vtime(&___it, task->vtime_ns);
+		scx_bpf_dsq_move_vtime(&___it, p, own, 0);
+	}
+}
+
+/* A real-time task takes the CPU: whoever waits for just this one may go elsewhere. */
+SEC("struct_ops/cpu_release")
+void BPF_PROG(steer_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
+{
+	scx_bpf_reenqueue_local();
+}
+
+SEC("struct_ops.s/init")
+s32 BPF_PROG(steer_init)
+{
+	struct shared_cpus *cpus_shared;
+	struct bpf_cpumask *mask;
+	u32 zero = 0;
+	u32 cpu;
+	s32 error;
+
+	cpus_shared = bpf_map_lookup_elem(&shared, &zero);
+	mask = bpf_cpumask_create();
+	if (!mask)
+		return -ENOSPC;
+	if (!cpus_shared) {
+		bpf_cpumask_release(mask);
+		return -ENOSPC;
+	}
+	bpf_for(cpu, 0, options.cpus)
+	{
+		struct cpu_context *there = cpu_of(cpu);
+
+		if (there && there->flags & UNSPIN_STEER_CPU_SHARED)
+			bpf_cpumask_set_cpu(cpu, mask);
+	}
+	mask = bpf_kptr_xchg(&cpus_shared->mask, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	error = scx_bpf_create_dsq(SHARED_QUEUE, ANY_NODE);
+	if (error)
+		return error;
+	bpf_for(cpu, 0, options.cpus)
+	{
+		error = scx_bpf_create_dsq(cpu, ANY_NODE);
+		if (error)
+			return error;
+	}
+	return 0;
+}
+
+#endif

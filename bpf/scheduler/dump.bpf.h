@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * dump.bpf.h - what the scheduler says of itself when the kernel takes it away for an error (a task that was not run for
+ * 5 s) or SysRq-D asks: a line for each CPU and each task that wants to run, among the kernel's own (scx_dump_state(),
+ * kernel/sched/ext/ext.c, Linux 7.2). Times in ns; positions by the shared queue's clock.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_DUMP_H
+#define UNSPIN_BPF_SCHEDULER_DUMP_H
+
+#include "virtual_time.bpf.h"
+
+#define dump_line(text, ...)                                                                                           \
+	({                                                                                                             \
+		static char format[] = text "\n";                                                                      \
+		unsigned long long values[] = {__VA_ARGS__};                                                           \
+		scx_bpf_dump_bstr(format, values, sizeof(values));                                                     \
+	})
+
+SEC("struct_ops/dump")
+void BPF_PROG(steer_dump, struct scx_dump_ctx *context)
+{
+	dump_line("policies %x, %llu wait in the shared queue", control.policies, scx_bpf_dsq_nr_queued(SHARED_QUEUE));
+}
+
+SEC("struct_ops/dump_cpu")
+void BPF_PROG(steer_dump_cpu, struct scx_dump_ctx *context, s32 cpu, bool idle)
+{
+	struct cpu_context *here = cpu_of(cpu);
+
+	if (!here)
+		return;
+	dump_line("%llu wait in its queue, whose clock is %lld from the shared one; next %u, %lld",
+		  scx_bpf_dsq_nr_queued(cpu), here->now_ns + here->offset_ns - shared_now_ns, here->next,
+		  here->next_until_ns - bpf_ktime_get_ns());
+}
+
+SEC("struct_ops/dump_task")
+void BPF_PROG(steer_dump_task, struct scx_dump_ctx *context, struct task_struct *p)
+{
+	struct task_context *task = context_of(p);
+
+	if (!task)
+		return;
+	dump_line("queue %llx, home %x, position %lld, debt %llu, weight %llu", task->queue, task->home,
+		  position_of(task) - shared_now_ns, task->debt_ns, task->effective >> WEIGHT_SHIFT);
+	dump_line("payer %u, lender %u, borrow kind %u, yielding %u, leaves %u, slice ends %lld", task->payer,
+		  task->lender, task->borrow_kind, task->yielding, task->leaves,
+		  task->slice_end_ns - bpf_ktime_get_ns());
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * notify.bpf.h - what guests are told in their pv pages (abi/guest/pv_page.h), and which guests are told how much.
+ *
+ * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
+ * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
+ * Programs of a scheduler may not call bpf_probe_write_user() (bpf_tracing_func_proto(), kernel/trace/bpf_trace.c), so these
+ * do, where the kernel lets them; a page that is our map's (pv_page_map.bpf.h) is simply written. Only where the magic stands, only
+ * words that change. A page that cannot be read or written is counted and left alone.
+ *
+ * How much: enum unspin_disclosure, for everyone and for single processes and cgroups; a process's own word comes first.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_GUEST_NOTIFY_H
+#define UNSPIN_BPF_SCHEDULER_GUEST_NOTIFY_H
+
+#include "vcpus.bpf.h"
+
+/* The two words of struct unspin_pv_page that follow the vCPU and its pCPU. */
+_Static_assert(__builtin_offsetof(struct unspin_pv_page, pcpu_overloaded) ==
+		       __builtin_offsetof(struct unspin_pv_page, vcpu_preempted) + 4,
+	       "written at once");
+
+/* How much the current thread's guest is told. */
+static __always_inline u32 disclosure_of(const struct task_context *task)
+{
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	u32 *own = bpf_map_lookup_elem(&disclosure_processes, &process);
+	struct group *group;
+
+	if (own)
+		return *own;
+	group = group_at(task->group);
+	return group && group->disclosure ? group->disclosure - 1 : options.disclosure;
+}
+
+/*
+ * One or two words into the guest's page, if p is current, its page is one, and it may be told that much; `words`: the first
+ * in the lower half. Returns 0. Not inlined, and not static: as refresh_facts().
+ */
+__attribute__((noinline)) int write_pv_page(struct task_struct *p __arg_trusted,
+					    struct task_context *task __arg_nonnull, u32 offset, u64 words,
+					    u32 count_of_words)
+{
+	struct pv_page_words seen = {};
+	struct unspin_pv_page *mapped;
+	volatile u32 *to;
+
+	/* In bounds, as callers name members: said for the verifier. */
+	if (offset > sizeof(struct unspin_pv_page) - sizeof(words) || !read_pv_page(p, task, &seen))
+		return 0;
+	/* Inside the struct whose magic was read just now. */
+	mapped = pv_page_in_map(task);
+	if (mapped) {
+		to = (void *)mapped + offset;
+		to[0] = words;
+		if (count_of_words > 1)
+			to[1] = words >> 32;
+		return 0;
+	}
+	/* Where it is 0 the verifier sees no call. Fails instead of faulting. */
+	if (options.writes_memory && bpf_probe_write_user((void *)(task->pv_page + offset), &words,
+							  count_of_words > 1 ? sizeof(words) : sizeof(u32)))
+		count(unspin_steer_pv_page_failures, 1);
+	return 0;
+}
+
+/* Sets or clears the guest's `borrowed` word. */
+static __always_inline void set_borrowed_word(struct task_struct *p, struct task_context *task, u32 borrowed)
+{
+	task->borrowed_is_set = borrowed;
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, borrowed), borrowed, 1);
+}
+
+/* Tells the guest that its registration has been seen (abi/guest/pv_page.h). */
+static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
+{
+	task->acknowledge = 0;
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC, 1);
+}
+
+/* eCS's two words (ruling 24), as far as this guest may know them. */
+static __always_inline void publish(struct task_struct *p, struct task_context *task, bool preempted, bool overloaded)
+{
+	u64 tells = overloaded && task->disclosure == UNSPIN_DISCLOSE_ALL;
+	u32 published = PUBLISHED | preempted << 1 | (u32)tells << 2;
+
+	if (task->published == published)
+		return;
+	task->published = published;
+	/* The two words lie side by side (abi/guest/pv_page.h). */
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, vcpu_preempted), tells << 32 | preempted,
+		      task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
+}
+
+/* The vCPU's thread leaves its pCPU. Not idle: somebody else has it now, so others can run on it. */
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
+{
+	struct task_context *task;
+
+	if (!previous || !next)
+		return 0;
+	task = context_of(previous);
+	if (task && is_notified(task))
+		publish(previous, task, 1, unspin_pcpu_overloaded(scheduled(next)->pid != 0));
+	return 0;
+}
+
+#endif

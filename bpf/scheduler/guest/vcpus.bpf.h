@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vcpus.bpf.h - what is known of vCPUs, and what their guests are told.
+ *
+ * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's pv page
+ * (abi/guest/pv_page.h) is read and written only while that thread is current: then its address means what the guest registered.
+ * Writing (scheduler/guest/notify.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
+ * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
+ * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (pv_page_map.bpf.h).
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
+#define UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
+
+#include "../../common/exit_codes.h"
+#include "../../common/guest_memory.bpf.h"
+#include "audit.bpf.h"
+#include "pv_page_map.bpf.h"
+#include "../slices.bpf.h"
+
+#include "../../../abi/bpf/events.h"
+
+/* Where the guest was at its last exit. On AMD only: VMX keeps it where only hardware reads it. Safe reads. */
+static __always_inline u32 mode_of(const struct task_context *task)
+{
+	struct vcpu_svm *vcpu = (struct vcpu_svm *)task->vcpu;
+	struct vmcb *vmcb;
+
+	if (!vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm))
+		return UNSPIN_MODE_UNKNOWN;
+	vmcb = BPF_CORE_READ(vcpu, vmcb);
+	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
+}
+
+/* The guest's page up to the host's words about it; the order is that of struct unspin_pv_page. */
+struct pv_page_words {
+	u32 magic;
+	u32 critical;
+	u32 others[10];
+	u32 non_preemptable;
+	u32 preemptable;
+};
+_Static_assert(sizeof(struct pv_page_words) == __builtin_offsetof(struct unspin_pv_page, vcpu_preempted) &&
+		       __builtin_offsetof(struct pv_page_words, non_preemptable) ==
+			       __builtin_offsetof(struct unspin_pv_page, non_preemptable_ecs_count),
+	       "as in abi/guest/pv_page.h");
+
+/* Only what anybody asks for. */
+static __always_inline void copy_pv_page(struct pv_page_words *words, const volatile struct unspin_pv_page *pv_page)
+{
+	words->magic = pv_page->magic;
+	words->critical = pv_page->critical;
+	words->non_preemptable = pv_page->non_preemptable_ecs_count;
+	words->preemptable = pv_page->preemptable_ecs_count;
+}
+
+/* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
+static __always_inline bool read_pv_page(struct task_struct *p, const struct task_context *task,
+					 struct pv_page_words *words)
+{
+	const struct unspin_pv_page *mapped;
+
+	if (!task->pv_page || bpf_get_current_task_btf() != p || scheduled(p)->flags & PF_EXITING)
+		return false;
+	mapped = pv_page_in_map(task);
+	if (mapped)
+		copy_pv_page(words, mapped);
+	else if (bpf_probe_read_user(words, sizeof(*words), (void *)task->pv_page)) /* fails instead of faulting */
+		words->magic = 0;
+	if (words->magic == UNSPIN_PV_PAGE_MAGIC)
+		return true;
+	count(unspin_steer_pv_page_failures, 1);
+	audit_count(page_failures);
+	return false;
+}
+
+/* The same of a guest without such a page: scheduler/guest/critical.bpf.h. */
+static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p, const struct task_context *task);
+
+/*
+ * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
+ * then looks at it once, and not at each place that calls it.
+ */
+__attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
+					    struct task_context *task __arg_nonnull)
+{
+	struct pv_page_words words = {};
+	u32 mode = mode_of(task), sections;
+
+	task->mode = mode == UNSPIN_MODE_UNKNOWN ? UNSPIN_UNKNOWN_FACT : (struct unspin_fact){mode, 0};
+	task->sections = UNSPIN_UNKNOWN_FACT;
+	if (!read_pv_page(p, task, &words)) {
+		task->critical = critical_unsaid(p, task);
+		return 0;
+	}
+	task->critical = (struct unspin_fact){words.critical, 0};
+	sections = unspin_ecs_sections(words.non_preemptable, words.preemptable);
+	task->by_class |= sections != 0;
+	if (task->by_class)
+		task->sections = (struct unspin_fact){sections, 0};
+	return 0;
+}
+
+/*
+ * The same when it leaves its CPU, for as long as it is off it; while no policy is on, nobody looks but for the account of
+ * those whose guests give pv pages.
+ */
+static __always_inline void remember(struct task_struct *p, struct task_context *task)
+{
+	if (control.policies || task->pv_page) {
+		refresh_facts(p, task);
+	} else {
+		task->mode = UNSPIN_UNKNOWN_FACT;
+		task->critical = UNSPIN_UNKNOWN_FACT;
+		task->sections = UNSPIN_UNKNOWN_FACT;
+	}
+}
+
+/* In a critical section when it was looked at, as eCS counts them. */
+static __always_inline bool is_critical(const struct task_context *task)
+{
+	struct unspin_vcpu_facts self = {.critical = task->critical, .sections = task->sections};
+
+	return unspin_ecs_is_critical(&self);
+}
+
+/* Whether its guest is told anything at all. */
+static __always_inline bool is_notified(const struct task_context *task)
+{
+	return task->pv_page && task->disclosure != UNSPIN_DISCLOSE_NOTHING && (options.writes_memory || task->offer);
+}
+
+static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_ns)
+{
+	return fact_known(fact) ? (struct unspin_fact){fact.value, age_ns} : UNSPIN_UNKNOWN_FACT;
+}
+
+/* All that is known of one vCPU; seen_ns: when refresh_facts() looked. */
+static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
+				   u64 now_ns)
+{
+	u32 age_ns = fact_seen(0, seen_ns, now_ns).age_ns;
+
+	facts->critical = aged(task->critical, age_ns);
+	facts->sections = aged(task->sections, age_ns);
+	facts->mode = aged(task->mode, age_ns);
+	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
+	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
+	facts->spun = fact_seen(task->spun, now_ns, now_ns);
+	facts->borrows = fact_seen(task->borrow_kind != BORROWS_NOTHING, task->borrowed_since_ns, now_ns);
+	facts->near = UNSPIN_UNKNOWN_FACT;
+	facts->awaited = UNSPIN_UNKNOWN_FACT;
+}
+
+/* The same of p, which might run here instead of the task that does. */
+static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, struct task_struct *p,
+					     const struct task_context *task, u64 now_ns)
+{
+	bool near = scx_bpf_task_cpu(p) == (s32)bpf_get_smp_processor_id();
+
+	gather(facts, task, task->left_ns, now_ns);
+	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
+}
+
+/* Facts of the slice that the vCPU here has; nothing is known of anybody's place. */
+static __always_inline void facts_of_slice(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
+{
+	facts->slice_ns = slice_of(task);
+	facts->slice_left_ns = before(now_ns, task->slice_end_ns) ? task->slice_end_ns - now_ns : 0;
+	facts->recent_ns = control.recent_ns;
+	facts->threshold_ns = control.threshold_ns;
+	order_is_unknown(&facts->order);
+}
+
+/* The same with those of the vCPU itself; seen_ns: when refresh_facts() looked. */
+static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
+					  u64 now_ns)
+{
+	gather(&facts->self, task, seen_ns, now_ns);
+	facts_of_slice(facts, task, now_ns);
+}
+
+#include "critical.bpf.h"
+
+static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcpu *vcpu)
+{
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct group *group = group_at(task->group);
+
+	begin_audit();
+	task->vcpu = (u64)vcpu;
+	task->page = 0;
+	task->vm = (u64)vcpu->kvm;
+	task->vm_generation = destroyed;
+	task->pv_page = 0;
+	task->offer = 0;
+	task->borrowed_is_set = 0;
+	task->by_class = 0;
+	task->steered = options.everyone || (group && group->steered) ||
+			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
+}
+
+/* Whether the task that runs here shall leave now. It owes. */
+static __always_inline bool done_with_it(struct task_struct *p, struct task_context *task, u64 now_ns)
+{
+	struct unspin_facts facts = {};
+
+	refresh_facts(p, task);
+	vcpu_is_unknown(&facts.candidate);
+	facts_of_self(&facts, task, now_ns, now_ns);
+	return decide(UNSPIN_ON_POLL, p, task, &facts, 0, now_ns).action == UNSPIN_GIVE_BACK;
+}
+
+/* The current task's slice ends as soon as interrupts are on. */
+static __always_inline void end_slice(struct task_struct *p)
+{
+	scx_bpf_task_set_slice(p, 0);
+	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
+}
+
+/* It gives its CPU to whoever is next then. */
+static __always_inline void leave(struct task_struct *p, struct task_context *task)
+{
+	task->yielding = 1;
+	end_slice(p);
+}
+
+#endif

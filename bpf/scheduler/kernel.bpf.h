@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * kernel.bpf.h - what the scheduler needs of the kernel: types, flags and functions of sched_ext, by hand.
+ *
+ * Types with ___steer are flavours of the kernel's: only the fields used, found by name when the program is loaded.
+ * Numbers are those of Linux 7.2 (include/linux/sched/ext.h, kernel/sched/ext/internal.h); they are interface.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_KERNEL_H
+#define UNSPIN_BPF_SCHEDULER_KERNEL_H
+
+#include "../common/kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+typedef int s32;
+
+enum { false, true };
+
+enum {
+	STEER_MAP_TYPE_PERCPU_ARRAY = 6,
+	STEER_MAP_TYPE_LRU_HASH = 9,
+	STEER_CLOCK_MONOTONIC = 1,
+	STEER_TIMER_ON_THIS_CPU = 2, /* BPF_F_TIMER_CPU_PIN */
+};
+
+#define SCX_DSQ_LOCAL 0x8000000000000002ull
+#define SCX_DSQ_ITER_REV (1ull << 16)
+#define SCX_SLICE_INF (~0ull)
+#define SCX_OPS_ENQ_EXITING (1ull << 2)
+#define SCX_OPS_ENQ_MIGRATION_DISABLED (1ull << 4)
+#define SCX_KICK_IDLE 1ull
+#define SCX_KICK_PREEMPT 2ull
+#define SCX_TASK_QUEUED 1u
+#define PF_EXITING 0x00000004u
+#define PF_KTHREAD 0x00200000u
+/* tg_bandwidth's RUNTIME_INF in microseconds, as scx sees cpu.max = "max". */
+#define STEER_NO_QUOTA (~0ull)
+
+struct bpf_spin_lock {
+	u32 val;
+};
+struct bpf_timer {
+	u64 __opaque[2];
+} __attribute__((aligned(8)));
+struct bpf_iter_scx_dsq {
+	u64 __opaque[6];
+} __attribute__((aligned(8)));
+struct bpf_iter_num {
+	u64 __opaque[1];
+} __attribute__((aligned(8)));
+
+/* Only pointers to these are handed on: what is inside is the kernel's. */
+struct cpumask {
+	unsigned long bits[1];
+};
+struct bpf_cpumask {
+	u32 usage;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sched_entity___steer {
+	u64 sum_exec_runtime;
+};
+struct scx_dispatch_q___steer {
+	u32 nr;
+};
+struct sched_ext_entity___steer {
+	struct scx_dispatch_q___steer *dsq; /* where it waits; NULL: nowhere */
+	u32 flags;
+	u32 weight;
+	u64 slice;
+	u64 dsq_vtime;
+};
+struct task_struct___steer {
+	unsigned int flags;
+	int nr_cpus_allowed;
+	unsigned short migration_disabled;
+	int pid;
+	int tgid;
+	const struct cpumask *cpus_ptr;
+	struct sched_entity___steer se;
+	struct sched_ext_entity___steer scx;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+struct cgroup;
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+struct cgroup {
+	struct cgroup_subsys_state self;
+	int level;
+	struct kernfs_node *kn;
+};
+
+struct scx_cgroup_init_args {
+	u32 weight;
+	u64 bw_quota_us;
+};
+struct scx_init_task_args {
+	bool fork;
+	struct cgroup *cgroup;
+};
+struct scx_exit_task_args {
+	bool cancelled;
+};
+struct scx_cpu_release_args {
+	int reason;
+};
+enum scx_exit_kind { STEER_NOT_ENDED };
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	const char *reason;
+	char *msg;
+	char *dump;
+};
+struct scx_dump_ctx;
+
+#pragma clang attribute pop
+
+/* Sizes and order are the kernel's: these are handed to it. */
+struct scx_bpf_dsq_insert_vtime_args {
+	u64 dsq_id;
+	u64 slice;
+	u64 vtime;
+	u64 enq_flags;
+};
+struct scx_bpf_select_cpu_and_args {
+	s32 prev_cpu;
+	u64 wake_flags;
+	u64 flags;
+};
+
+s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym;
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, bool *is_idle) __ksym;
+s32 __scx_bpf_select_cpu_and(struct task_struct *p, const struct cpumask *allowed,
+			     struct scx_bpf_select_cpu_and_args *args) __ksym;
+void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags) __ksym;
+bool __scx_bpf_dsq_insert_vtime(struct task_struct *p, struct scx_bpf_dsq_insert_vtime_args *args) __ksym;
+bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym;
+struct task_struct *scx_bpf_dsq_peek(u64 dsq_id) __ksym;
+s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym;
+int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym;
+struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym;
+void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym;
+void scx_bpf_dsq_move_set_slice(struct bpf_iter_scx_dsq *it, u64 slice) __ksym;
+void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime) __ksym;
+bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags) __ksym;
+bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, u64 enq_flags) __ksym;
+bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym;
+void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
+s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
+s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
+u32 scx_bpf_reenqueue_local(void) __ksym;
+void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 data__sz) __ksym;
+void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 data__sz) __ksym;
+
+struct task_struct *bpf_task_from_pid(s32 pid) __ksym;
+void bpf_task_release(struct task_struct *p) __ksym;
+struct bpf_cpumask *bpf_cpumask_create(void) __ksym;
+void bpf_cpumask_release(struct bpf_cpumask *mask) __ksym;
+void bpf_cpumask_set_cpu(u32 cpu, struct bpf_cpumask *mask) __ksym;
+bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *mask) __ksym;
+bool bpf_cpumask_subset(const struct cpumask *inner, const struct cpumask *outer) __ksym;
+u32 bpf_cpumask_any_distribute(const struct cpumask *mask) __ksym;
+
+/* The scheduler's own view of a task. */
+#define scheduled(p) ((struct task_struct___steer *)(p))
+
+/* kernel/sched/ext/internal.h, struct sched_ext_ops: libbpf matches members by name. */
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dispatch)(s32 cpu, struct task_struct *prev);
+	void (*tick)(struct task_struct *p);
+	void (*runnable)(struct task_struct *p, u64 enq_flags);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*quiescent)(struct task_struct *p, u64 deq_flags);
+	bool (*yield)(struct task_struct *from, struct task_struct *to);
+	void (*set_weight)(struct task_struct *p, u32 weight);
+	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*enable)(struct task_struct *p);
+	s32 (*cgroup_init)(struct cgroup *cgrp, struct scx_cgroup_init_args *args);
+	void (*cgroup_exit)(struct cgroup *cgrp);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
+	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
+	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
+	void (*cpu_online)(s32 cpu);
+	void (*cpu_offline)(s32 cpu);
+	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);
+	void (*dump)(struct scx_dump_ctx *context);
+	void (*dump_cpu)(struct scx_dump_ctx *context, s32 cpu, bool idle);
+	void (*dump_task)(struct scx_dump_ctx *context, struct task_struct *p);
+	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	u64 flags;
+	u32 timeout_ms;
+	char name[128];
+};
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * members.bpf.h - tasks and cgroups that come, go and change their weight or place.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_MEMBERS_H
+#define UNSPIN_BPF_SCHEDULER_MEMBERS_H
+
+#include "queues.bpf.h"
+
+#define ENOSPC 28
+
+SEC("struct_ops/runnable")
+void BPF_PROG(steer_runnable, struct task_struct *p, u64 enq_flags)
+{
+	struct task_context *task = context_of(p);
+
+	if (task)
+		count_weight(task, task->weight);
+}
+
+SEC("struct_ops/quiescent")
+void BPF_PROG(steer_quiescent, struct task_struct *p, u64 deq_flags)
+{
+	struct task_context *task = context_of(p);
+
+	if (task)
+		count_weight(task, 0);
+}
+
+SEC("struct_ops/set_weight")
+void BPF_PROG(steer_set_weight, struct task_struct *p, u32 weight)
+{
+	struct task_context *task = context_of(p);
+
+	if (!task)
+		return;
+	task->weight = weight;
+	if (task->counted)
+		count_weight(task, weight);
+}
+
+SEC("struct_ops.s/init_task")
+s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *args)
+{
+	struct task_context *task = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!task)
+		return -ENOSPC;
+	task->weight = NICE_0_WEIGHT;
+	task->group = index_of(args->cgroup);
+	task->queue = NO_QUEUE;
+	task->critical = UNSPIN_UNKNOWN_FACT;
+	task->sections = UNSPIN_UNKNOWN_FACT;
+	task->mode = UNSPIN_UNKNOWN_FACT;
+	return 0;
+}
+
+/* It becomes ours: a new task, or one of another class. */
+SEC("struct_ops/enable")
+void BPF_PROG(steer_enable, struct task_struct *p)
+{
+	struct task_context *task = context_of(p);
+
+	if (!task)
+		return;
+	task->weight = scheduled(p)->scx.weight;
+	start(task);
+	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
+}
+
+SEC("struct_ops.s/cgroup_init")
+s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
+{
+	u64 id = BPF_CORE_READ(cgrp, kn, id);
+	struct group_of_cgroup found = {ROOT_GROUP, 0};
+	struct group *group, *above;
+	u32 parent, *level;
+
+	/* User space has looked before and named them: this one is new. */
+	if (args->bw_quota_us != STEER_NO_QUOTA)
+		return -ENOSPC;
+	if (BPF_CORE_READ(cgrp, level) > 0) {
+		parent = index_of(BPF_CORE_READ(cgrp, self.parent, cgroup));
+		above = group_at(parent);
+		if (!above)
+			return -ENOSPC;
+		found.index = parent;
+		if (above->depth < DEEPEST_GROUP && bpf_map_pop_elem(&free_groups, &found.index) == 0)
+			found.owns = 1;
+		else
+			found.index = parent, count(unspin_steer_groups_folded, 1);
+		group = group_at(found.index);
+		if (group && found.owns) {
+			group->parent = parent;
+			group->weight = args->weight;
+			group->contribution = 0;
+			group->sum = 0;
+			group->depth = above->depth + 1;
+			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
+			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
+			group->disclosure = level ? *level + 1 : above->disclosure;
+		}
+	}
+	return bpf_map_update_elem(&group_of_cgroup, &id, &found, 0) ? -ENOSPC : 0;
+}
+
+SEC("struct_ops.s/cgroup_exit")
+void BPF_PROG(steer_cgroup_exit, struct cgroup *cgrp)
+{
+	u64 id = BPF_CORE_READ(cgrp, kn, id);
+	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
+	u32 index;
+
+	if (!found)
+		return;
+	index = found->index;
+	if (found->owns)
+		bpf_map_push_elem(&free_groups, &index, 0);
+	bpf_map_delete_elem(&group_of_cgroup, &id);
+}
+
+SEC("struct_ops/cgroup_move")
+void BPF_PROG(steer_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+{
+	struct task_context *task = context_of(p);
+	u32 counted;
+
+	if (!task)
+		return;
+	counted = task->counted;
+	count_weight(task, 0);
+	task->group = index_of(to);
+	count_weight(task, counted);
+}
+
+SEC("struct_ops/cgroup_set_weight")
+void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
+{
+	u32 index = index_of(cgrp);
+	struct group *group = group_at(index);
+
+	if (group && index != ROOT_GROUP)
+		set_group_weight(group, weight);
+}
+
+/* Nobody here honours a quota: rather than ignore one, we go. */
+SEC("struct_ops/cgroup_set_bandwidth")
+void BPF_PROG(steer_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us)
+{
+	static char says[] = "cpu.max was set on the cgroup with inode %llu: unspin does not honour it";
+	unsigned long long id = BPF_CORE_READ(cgrp, kn, id);
+
+	if (quota_us != STEER_NO_QUOTA)
+		scx_bpf_exit_bstr(1, says, &id, sizeof(id));
+}
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * queues.bpf.h - where a task waits: the shared queue, a CPU's queue, or straight on an idle CPU.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_QUEUES_H
+#define UNSPIN_BPF_SCHEDULER_QUEUES_H
+
+#include "slices.bpf.h"
+
+#define ANY_NODE (-1)
+
+struct shared_cpus {
+	struct bpf_cpumask __kptr *mask;
+};
+
+/* The CPUs that serve the shared queue; made by ops.init. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct shared_cpus);
+} shared SEC(".maps");
+
+static __always_inline const struct cpumask *shared_mask(void)
+{
+	u32 zero = 0;
+	struct shared_cpus *cpus_shared = bpf_map_lookup_elem(&shared, &zero);
+
+	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
+}
+
+static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)
+{
+	struct scx_bpf_dsq_insert_vtime_args args = {
+		.dsq_id = queue,
+		.slice = slice_of(task),
+		.enq_flags = enq_flags,
+	};
+
+	place_task(task, queue);
+	args.vtime = task->vtime_ns;
+	task->queue = queue;
+	__scx_bpf_dsq_insert_vtime(p, &args);
+}
+
+SEC("struct_ops/select_cpu")
+s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
+{
+	struct scx_bpf_select_cpu_and_args args = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
+	const struct cpumask *everywhere = shared_mask();
+	struct task_context *task = context_of(p);
+	bool idle = false, shares;
+	s32 cpu;
+
+	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
+	if (shares) {
+		cpu = __scx_bpf_select_cpu_and(p, everywhere, &args);
+		idle = cpu >= 0;
+		if (!idle)
+			cpu = prev_cpu;
+	} else {
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
+	}
+	if (idle && task) {
+		place_task(task, shares ? SHARED_QUEUE : cpu);
+		task->queue = NO_QUEUE;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
+	}
+	return cpu;
+}
+
+/* Of the task's CPU and another one it may run on, the one with fewer waiting ("the power of two choices"). */
+static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
+{
+	u32 other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	struct cpu_context *there = cpu_of(other);
+
+	if (!there || there->offline || (s32)other == cpu)
+		return cpu;
+	return scx_bpf_dsq_nr_queued(other) < scx_bpf_dsq_nr_queued(cpu) ? (s32)other : cpu;
+}
+
+/* A task that may not run on every shared CPU waits in the queue of one. */
+static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_context *task, s32 cpu, u64 enq_flags)
+{
+	struct cpu_context *there;
+	s32 idle;
+
+	if (scheduled(p)->nr_cpus_allowed > 1) {
+		idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
+		cpu = idle >= 0 ? idle : better_cpu(p, cpu);
+	}
+	insert(p, task, cpu, enq_flags);
+	there = cpu_of(cpu);
+	/* Without a tick there is nobody to end the slice of the one that runs. */
+	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
+}
+
+/*
+ * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
+ * programs on tracepoints are such places: a guest that makes hypercalls without end is preempted there again and again.
+ */
+static __always_inline bool is_stuck(struct task_struct *p)
+{
+	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
+}
+
+SEC("struct_ops/enqueue")
+void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
+{
+	const struct cpumask *everywhere = shared_mask();
+	struct task_context *task = context_of(p);
+	s32 cpu = scx_bpf_task_cpu(p), idle;
+
+	if (!task || !everywhere) {
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
+		return;
+	}
+	/* The kernel's own per-CPU work goes first while it uses less than its share. */
+	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
+		place_task(task, cpu);
+		if (!before(clock_of(cpu), task->vtime_ns)) {
+			task->queue = NO_QUEUE;
+			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
+			return;
+		}
+	}
+	if (is_stuck(p)) {
+		insert(p, task, cpu, enq_flags);
+		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+		return;
+	}
+	if (!bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
+		enqueue_on_cpu(p, task, cpu, enq_flags);
+		return;
+	}
+	insert(p, task, SHARED_QUEUE, enq_flags);
+	idle = scx_bpf_pick_idle_cpu(everywhere, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * slices.bpf.h - slices: whose slice it is, who pays, who goes on.
+ *
+ * A task whose vtime is least begins a slice of one slice. A policy may let others of its VM run in it: they change who
+ * runs, never how long the slice lasts or who pays. So a slice passed on buys its VM no share: the time is a debt of the
+ * thread whose turn it is. As everywhere without a high-resolution tick, a slice ends at the first tick after its slice.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_SLICES_H
+#define UNSPIN_BPF_SCHEDULER_SLICES_H
+
+#include "ask.bpf.h"
+#include "guest/audit.bpf.h"
+#include "process_threads.bpf.h"
+#include "virtual_time.bpf.h"
+
+/* A debt to a thread that no longer exists is the borrower's own. */
+static __always_inline bool charge_payer(u32 thread, u64 ran_ns)
+{
+	struct task_struct *p = bpf_task_from_pid(thread);
+	struct task_context *payer;
+
+	if (!p)
+		return false;
+	payer = context_of(p);
+	if (payer)
+		__sync_fetch_and_add(&payer->debt_ns, ran_ns);
+	bpf_task_release(p);
+	return payer != NULL;
+}
+
+/* Charges what the task has run since it was charged last. Its sum_exec_runtime is up to date. */
+static __always_inline void charge(struct task_struct *p, struct task_context *task)
+{
+	u64 runtime_ns = scheduled(p)->se.sum_exec_runtime;
+	u64 ran_ns = runtime_ns - task->charged_ns;
+
+	task->charged_ns = runtime_ns;
+	task->charged_at_ns = bpf_ktime_get_ns();
+	if (options.chooses && task->vcpu)
+		note_sent(p, task, ran_ns);
+	if (task->payer) {
+		count(unspin_steer_borrowed_ns, ran_ns);
+		if (charge_payer(task->payer, ran_ns))
+			return;
+	}
+	/* While nobody waits each slice is a slice, and takes the clock along; so does this long one. */
+	if (task->alone && ran_ns > options.slice_ns)
+		ran_ns = options.slice_ns;
+	task->alone = 0;
+	charge_vtime(task, ran_ns);
+}
+
+/* What it owed is over: the grant's time is counted. */
+static __always_inline void settle(struct task_struct *p, struct task_context *task)
+{
+	if (task->borrow_kind == BORROWS_GRANT) {
+		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->borrow_charged_ns);
+		notify_thread(p, task, 0);
+	}
+	task->borrow_kind = BORROWS_NOTHING;
+}
+
+/* A slice of its own begins now. */
+static __always_inline void begin_slice(struct task_struct *p, struct task_context *task, u64 now_ns)
+{
+	settle(p, task);
+	task->slice_end_ns = now_ns + slice_of(task);
+	task->payer = 0;
+	task->lender = 0;
+	task->yielding = 0;
+	task->boundary = 0;
+	task->silent = 0;
+	task->spun = 0;
+	if (task->vcpu || task->page)
+		policies_see_slice_start(control.policies, &task->memory);
+	set_clock(task);
+}
+
+/* That thread is next here, on the yielder's slice. */
+static __always_inline void pass_on(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				    u32 to, struct unspin_decision decision, u64 now_ns)
+{
+	u32 self = scheduled(from)->pid;
+
+	here->next = to;
+	here->next_payer = yielder->payer ? yielder->payer : self;
+	here->next_lender = 0;
+	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_returns = 0;
+	here->next_is_buddy = 0;
+	here->next_slice_end_ns = yielder->slice_end_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	if (decision.action == UNSPIN_LEND) {
+		count(unspin_steer_lent, 1);
+		here->next_lender = yielder->lender ? yielder->lender : self;
+		here->next_borrow_kind = BORROWS_LOAN;
+		here->next_budget_ns = decision.budget_ns;
+	}
+	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
+}
+
+static __always_inline u64 rest_of_slice(u64 slice_end_ns, u64 now_ns)
+{
+	/* 1 ns lasts until the next tick: there the slice ends, whoever runs. */
+	return before(now_ns, slice_end_ns) ? slice_end_ns - now_ns : 1;
+}
+
+/*
+ * The loan ends: its lender is next on this CPU while its slice lasts. Beyond, it would run to the next tick, and if it lends again
+ * by then the tick comes to its borrower: such slices went on for 58 ms. The caller holds the lock of the CPU's run queue.
+ */
+static __always_inline void return_to_lender(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
+{
+	u32 lender = borrower->lender;
+
+	borrower->lender = 0;
+	if (!before(now_ns, borrower->slice_end_ns))
+		return;
+	here->next = lender;
+	here->next_payer = 0;
+	here->next_lender = 0;
+	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_returns = 1;
+	here->next_is_buddy = 0;
+	here->next_slice_end_ns = borrower->slice_end_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+}
+
+/* What `task` was given with its slice. */
+static __always_inline void take_over(struct cpu_context *here, struct task_struct *p, struct task_context *task,
+				      u64 now_ns)
+{
+	task->payer = here->next_payer;
+	task->lender = here->next_lender;
+	task->borrow_kind = here->next_borrow_kind;
+	task->budget_ns = here->next_budget_ns;
+	task->borrowed_since_ns = now_ns;
+	task->slice_end_ns = here->next_slice_end_ns;
+	task->prepared = 1;
+	task->yielding = 0;
+	task->silent = 0;
+	if (here->next_returns)
+		return;
+	task->spun = 0;
+	if (task->borrow_kind == BORROWS_NOTHING)
+		policies_see_slice_start(control.policies, &task->memory);
+}
+
+/*
+ * Whether p, which waits, may be moved to that CPU. One that was preempted inside a migrate_disable() may not, and its
+ * cpus_ptr says so a moment late: the kernel sends a scheduler away that tries (task_can_run_on_remote_rq(),
+ * kernel/sched/ext/ext.c, Linux 7.2).
+ */
+static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, scheduled(p)->cpus_ptr) &&
+	       (!scheduled(p)->migration_disabled || scx_bpf_task_cpu(p) == cpu);
+}
+
+/*
+ * Moves p, for so long, from the queue where it waits to this CPU; false if it does not wait any more, or may not run here.
+ * From ops.dispatch only.
+ */
+static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct task_context *task, u64 slice_ns)
+{
+	struct bpf_iter_scx_dsq queue;
+	bool moved = false;
+
+	/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
+	if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
+		scx_bpf_dsq_move_set_slice(&queue, slice_ns);
+		moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);
+	}
+	bpf_iter_scx_dsq_destroy(&queue);
+	return moved;
+}
+
+/* The thread that a slice was passed on to comes to this CPU, for the rest of it; false: it did not come. */
+static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct task_struct *p,
+				     struct task_context *task, u64 now_ns)
+{
+	u64 slice_ns = rest_of_slice(here->next_slice_end_ns, now_ns);
+
+	if (here->next_borrow_kind == BORROWS_LOAN && slice_ns > here->next_budget_ns)
+		slice_ns = here->next_budget_ns;
+	if (!fetch(cpu, p, task, slice_ns))
+		return false;
+	take_over(here, p, task, now_ns);
+	return true;
+}
+
+#endif

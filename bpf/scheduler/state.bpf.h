@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * state.bpf.h - what the scheduler keeps of tasks, CPUs and cgroups, and its counters.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_STATE_H
+#define UNSPIN_BPF_SCHEDULER_STATE_H
+
+#include "kernel.bpf.h"
+
+#include "../../abi/guest/pv_page.h"
+#include "../../abi/bpf/scheduler.h"
+#include "../../policy/steering/policies.h"
+
+#define barrier() asm volatile("" ::: "memory")
+
+/* Why a task runs on time that is not its own slice's. */
+enum borrow_kind { BORROWS_NOTHING, BORROWS_LOAN, BORROWS_GRANT };
+
+/* A pause-loop exit under a rule of candidates: the rule is asked once. */
+enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
+
+#define PUBLISHED 1u
+
+/* A vCPU's slice, or its extra time, is over. */
+enum boundary {
+	BOUNDARY_REACHED = 1,
+	BOUNDARY_CRITICAL = 2, /* in a critical section, and somebody waits (ruling 22) */
+};
+
+/*
+ * What spinners of its VM remember of a vCPU while it is off its CPU (policy/steering/candidate.h), by number of the vCPU; changed by
+ * any of them. It holds while left_ns is the vCPU's: who has run since is marked by nobody.
+ */
+struct pending_ipi {
+	u64 left_ns;
+	u64 sent_by;   /* that sent it an IPI since */
+	u64 sent_ns;   /* the last of these */
+	u64 passed_by; /* strict: that passed it over */
+	u32 vector;    /* of that IPI */
+	u32 eligible;  /* passed over as a lock waiter */
+};
+
+/* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
+struct task_context {
+	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
+	u64 charged_ns;	   /* sum_exec_runtime up to which it has been charged */
+	u64 charged_at_ns; /* when that was */
+	u64 effective;	   /* its weight among all, as of then (scheduler/weights.bpf.h); 1 or more */
+	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
+	u64 slice_end_ns;
+	u64 timed_slice_ns; /* slice_end_ns for which a timer was set */
+	u64 queue;	    /* where it was inserted last */
+	u32 group;	    /* index of `groups` */
+	u32 weight;	    /* 1 to 10,000, 100 is nice 0 */
+	u32 counted;	    /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 home;	    /* the queue whose clock its vtime goes by (scheduler/virtual_time.bpf.h) */
+	u32 payer;	    /* thread that is charged for this slice; 0: itself */
+	u32 lender;	    /* thread that goes on when this one has had the loan; 0: none */
+	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
+	u32 borrow_kind;    /* enum borrow_kind */
+	u32 budget_ns;
+	u64 borrowed_since_ns;
+	u64 borrow_charged_ns; /* sum_exec_runtime when it began to owe */
+	u32 yielding;	       /* gives its CPU to whoever is next */
+	u32 alone;	       /* runs until somebody else comes: no tick ends its slice */
+	u32 leaves;	       /* its slice is over, and it goes on to the next entry to its guest */
+	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
+	u32 steered;				     /* policies may touch it */
+	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
+	u64 vm;					     /* struct kvm *: a number here */
+	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
+	u64 pv_page;				     /* host address of its struct unspin_pv_page; 0: none registered */
+	u64 offer;				     /* by which that lies in `guest_pages`, too; 0: it does not */
+	u32 slot;				     /* where in there */
+	u64 left_ns;				     /* when it left its CPU */
+	u64 yielded_ns;				     /* when it last gave its CPU away; 0: never */
+	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
+	u32 on_cpu;
+	u32 spun;
+	u32 give_back;	     /* the guest asked to, in a hypercall */
+	u32 borrowed_is_set; /* the guest's `borrowed` word is set */
+	u32 disclosure;	     /* enum unspin_disclosure: how much the guest is told */
+	u32 published;	     /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
+	u32 overloaded;	     /* somebody waits who could run on its CPU, as of its slice's beginning or the last tick */
+	u32 by_class;	     /* the guest counts sections by eCS's counters: one was seen above 0 */
+	u32 boundary;	     /* bits of enum boundary */
+	u32 silent;	     /* what it owes is the time only: the guest is not told, and nobody looks */
+	u64 watched_ns;	     /* borrowed_since_ns for which the timer was set */
+	u32 asks;	     /* the guest asked for help, in a hypercall */
+	u32 names;	     /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
+	u32 page;	     /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
+	u32 acknowledge;     /* the guest has registered its page and is still to be told so */
+	u64 unheard_until_ns; /* until then it asks in vain */
+	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
+	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
+	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it */
+	u32 spins;	      /* it left its CPU for one: a lock waiter */
+	u32 halted;	      /* it left its CPU asleep */
+	u64 sent, unanswered; /* of struct unspin_guest_audit, since it was charged last */
+	struct pending_ipi pending_ipi;
+	struct unspin_policy_memory memory;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct task_context);
+} tasks SEC(".maps");
+
+/* How fast a clock goes: starvation_bound.bpf.h. */
+struct clock_rate {
+	u64 since_ns;	/* when it was measured last */
+	u64 from_ns;	/* where the clock was then */
+	u64 in_time_ns; /* how far it comes in the longest wait */
+};
+
+/* One CPU; used by that CPU with interrupts off, but for flags and online. */
+struct cpu_context {
+	struct bpf_timer timer; /* ends loans and grants */
+	u32 flags;		/* enum unspin_steer_cpu, set before attach */
+	u32 offline;
+	u64 now_ns;    /* the clock of its queue: scheduler/virtual_time.bpf.h */
+	u64 offset_ns; /* to the shared queue's */
+	u64 front_ns;  /* the position of the last one that was first here */
+	struct clock_rate rate;
+	u32 behind; /* who waits here is too far ahead: look again */
+	/* Whom to run next, whatever the queues say. */
+	u32 next; /* thread; 0: nobody in particular */
+	u32 next_payer;
+	u32 next_lender;
+	u32 next_borrow_kind; /* enum borrow_kind */
+	u32 next_budget_ns;
+	u32 next_returns; /* it is a lender that goes on with its slice */
+	u64 next_slice_end_ns;
+	u64 next_until_ns; /* then nobody wants it any more */
+	u32 next_is_buddy; /* it begins a slice of its own, unless that is too unfair (scheduler/yield/buddy.bpf.h) */
+	u32 next_threshold_ns;
+	u32 next_credit_ns;
+	/* Who runs here and who is called here, for gangs (scheduler/yield/gang.bpf.h): other CPUs read the first and write the second. */
+	u64 runs_vm;	   /* a number: the VM whose vCPU runs here; 0: it is somebody else, or not to be cut */
+	u64 runs_since_ns; /* when the slice began that it runs in, its own or not */
+	u64 called_until_ns;
+	u32 called; /* thread; 0: nobody */
+	u32 called_threshold_ns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* set by the loader: possible CPUs */
+	__type(key, u32);
+	__type(value, struct cpu_context);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, STEER_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct unspin_steer_counters);
+} counters SEC(".maps");
+
+/* Processes that policies touch, when not everyone is. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, u32);
+	__type(value, u32);
+} steered_processes SEC(".maps");
+
+/* struct unspin_decision_record, when options.log_decisions is 1. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096); /* bytes; set by the loader */
+} decisions SEC(".maps");
+
+/* In a section of its own: the constants of a user's policy make .rodata. */
+const volatile struct unspin_steer_options options SEC(".rodata.options");
+#ifdef UNSPIN_STEER_DRY
+#define CONTROL_SECTION ".data.dry"
+#else
+#define CONTROL_SECTION ".data.unspin" /* a map found by this name */
+#endif
+volatile struct unspin_steer_control control SEC(CONTROL_SECTION);
+struct unspin_steer_exit ended SEC(".data.ended");
+u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */
+
+static __always_inline void count(enum unspin_steer_counter which, u64 amount)
+{
+	u32 zero = 0;
+	struct unspin_steer_counters *of = bpf_map_lookup_elem(&counters, &zero);
+
+	/* In bounds: every caller's `which` is a constant of the enum. */
+	if (of)
+		of->of[which] += amount;
+}
+
+static __always_inline struct task_context *context_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&tasks, p, NULL, 0);
+}
+
+static __always_inline struct cpu_context *cpu_of(u32 cpu)
+{
+	/* In bounds: the array map refuses an index beyond its end. */
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+/* ns; not of a slice that is passed on */
+static __always_inline u64 slice_of(const struct task_context *task)
+{
+	return task->steered ? length_of_slice(control.slice_ns, options.slice_ns) : options.slice_ns;
+}
+
+static __always_inline bool before(u64 one, u64 other)
+{
+	return (s64)(one - other) < 0;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * buddy.bpf.h - a directed yield as a pv page (policy/steering/yield_buddy.h): the candidate begins a slice of its own, out of the
+ * order of virtual times, unless that is too unfair.
+ *
+ * The yielder is charged for what it ran only when it leaves its CPU, so whether the pv page is followed is seen there, in
+ * ops.dispatch. As on the fair class up to Linux 6.5, who yields is passed over while somebody else is not too far ahead
+ * (the "skip buddy" of pick_next_entity()), and otherwise goes on: the scheduler mismatch of VEE'21.
+ */
+#ifndef UNSPIN_BPF_SCHEDULER_YIELD_BUDDY_H
+#define UNSPIN_BPF_SCHEDULER_YIELD_BUDDY_H
+
+#include "../guest/vcpus.bpf.h"
+
+/* What the task has run since it was charged; sum_exec_runtime is as old as the last tick. */
+static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now_ns)
+{
+	if (!task->on_cpu || task->payer || before(now_ns, task->charged_at_ns))
+		return 0;
+	return now_ns - task->charged_at_ns;
+}
+
+/* Where the two stand in their queue, if they are of one and somebody asks. It is unknown so far. */
+static __always_inline void gather_order(struct unspin_order_facts *order, const struct task_context *yielder,
+					 struct task_struct *to, const struct task_context *target, u64 now_ns)
+{
+	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
+	u32 policies = control.policies;
+
+	if (!(policies & UNSPIN_POLICIES_OF_ORDER))
+		return;
+	order->candidate_vtime = target->vtime_ns;
+	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
+	if (policies & UNSPIN_POLICIES_OF_SELF) {
+		u64 ran_ns = uncharged_ns(yielder, now_ns) + yielder->debt_ns;
+
+		order->self_vtime = yielder->vtime_ns + weighted(yielder->effective, ran_ns);
+		order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
+	}
+	if (policies & UNSPIN_POLICIES_OF_QUEUE) {
+		order->average_vtime = clock_of(target->home);
+		order->limit_vtime = reach(target->effective);
+		/* Not by the queue's number, a hash table's key. It may leave its queue just now: then 0 is read. */
+		order->runnable = scheduled(to)->scx.dsq->nr + 1;
+	}
+}
+
+/* That thread shall be next here, with a slice of its own. */
+static __always_inline void pv_page(struct cpu_context *here, struct task_context *yielder, u32 to,
+				    struct unspin_decision decision, u64 now_ns)
+{
+	count(unspin_steer_yield_buddies, 1);
+	if (decision.raise_ns)
+		count(unspin_steer_deboosted, 1);
+	yielder->vtime_ns += decision.raise_ns;
+	here->next = to;
+	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_returns = 0;
+	here->next_is_buddy = 1;
+	here->next_threshold_ns = decision.budget_ns;
+	here->next_credit_ns = decision.credit_ns;
+	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+}
+
+/*
+ * That thread shall be next here, as a policy has decided when the yielder spun, or nobody in particular (GIVE_BACK). False:
+ * nothing is done. The caller holds the lock of this CPU's run queue, or runs here with interrupts off.
+ */
+static __always_inline bool make_next(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
+				      u32 to, struct unspin_decision decision, u64 now_ns)
+{
+	if (decision.action == UNSPIN_GIVE_BACK)
+		count(unspin_steer_given_back, 1);
+	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
+		pass_on(here, from, yielder, to, decision, now_ns);
+	else if (decision.action == UNSPIN_YIELD_BUDDY)
+		pv_page(here, yielder, to, decision, now_ns);
+	else
+		return false;
+	yielder->yielded_ns = now_ns;
+	return true;
+}
+
+/* The least position of those who wait for this CPU, `otherwise` where nobody does. */
+static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here, u64 otherwise)
+{
+	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
+	u64 least_ns = otherwise;
+
+	if (here->flags & UNSPIN_STEER_CPU_SHARED)
+		common = scx_bpf_dsq_peek(SHARED_QUEUE);
+	if (common)
+		least_ns = scheduled(common)->scx.dsq_vtime;
+	if (own && (!common || before(scheduled(own)->scx.dsq_vtime + here->offset_ns, least_ns)))
+		least_ns = scheduled(own)->scx.dsq_vtime + here->offset_ns;
+	return least_ns;
+}
+
+/* p has that virtual time from now on, in the queue where it waits, if it still does. */
+static __always_inline void place(s32 cpu, struct task_struct *p, struct task_context *task, u64 vtime_ns)
+{
+	struct bpf_iter_scx_dsq queue;
+
+	/* As in fetch(). */
+	if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
+		scx_bpf_dsq_move_set_vtime(&queue, vtime_ns);
+		if (scx_bpf_dsq_move_vtime(&queue, p, task->queue, 0))
+			task->vtime_ns = vtime_ns;
+	}
+	bpf_iter_scx_dsq_destroy(&queue);
+}
+
+/*
+ * The candidate of a pv page, wherever it waits, comes to this CPU to begin a slice of its own; if that is too unfair it stays in
+ * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
+ */
+static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here, struct task_struct *p,
+					       struct task_context *task, struct task_context *yielder)
+{
+	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
+	u64 position_ns = vtime_ns + offset_of(task->home);
+	u64 waits_ns = least_waiting(cpu, here, position_ns), first_ns;
+
+	if (before(position_ns, waits_ns)) /* credited just now */
+		waits_ns = position_ns;
+	first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
+	if (!yield_buddy_is_followed(position_ns, first_ns, here->next_threshold_ns)) {
+		if (here->next_credit_ns)
+			place(cpu, p, task, vtime_ns);
+		count(unspin_steer_yield_buddy_too_unfair, 1);
+		if (yielder)
+			yielder->yielding = yield_buddy_is_followed(waits_ns, first_ns, here->next_threshold_ns);
+		return false;
+	}
+	if (!fetch(cpu, p, task, slice_of(task))) {
+		count(unspin_steer_missed, 1);
+		return false;
+	}
+	task->vtime_ns = vtime_ns;
+	count(unspin_steer_yield_buddy_followed, 1);
+	return true;
+}
+
+#endif

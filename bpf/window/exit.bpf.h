@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * exit.bpf.h - what the hardware says about an exit: whether it ends a wait, and the window. Safe reads, which leave
+ * zeroes where they fail.
+ */
+#ifndef UNSPIN_BPF_WINDOW_EXIT_H
+#define UNSPIN_BPF_WINDOW_EXIT_H
+
+#include "../common/exit_codes.h"
+#include "state.bpf.h"
+
+#include "../../abi/guest/pv_page.h"
+
+struct guest_exit {
+	u32 wait; /* enum unspin_wait_exit */
+	u32 window;
+};
+
+static __always_inline u32 wait_of_call(u64 number)
+{
+	if (number == UNSPIN_HYPERCALL_HELP)
+		return UNSPIN_WAIT_EXIT_HELP;
+	return number == KVM_HC_SCHED_YIELD ? UNSPIN_WAIT_EXIT_YIELD : UNSPIN_WAIT_EXIT_NONE;
+}
+
+/* Processes in the guest's user mode may not call: what they say is no wait of the kernel's. */
+static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
+	u32 code = BPF_CORE_READ(vmcb, control.exit_code);
+
+	exit->window = BPF_CORE_READ(vmcb, control.pause_filter_count);
+	if (code == SVM_EXIT_PAUSE)
+		exit->wait = UNSPIN_WAIT_EXIT_PAUSE_LOOP;
+	else if (code == SVM_EXIT_HLT)
+		exit->wait = UNSPIN_WAIT_EXIT_HALT;
+	else if (code == SVM_EXIT_VMMCALL && BPF_CORE_READ(vmcb, save.cpl) < USER_CPL)
+		exit->wait = wait_of_call(BPF_CORE_READ(vmcb, save.rax));
+}
+
+/* VMX keeps the mode where only hardware reads it. */
+static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *exit)
+{
+	u32 reason;
+
+	if (bpf_core_field_exists(struct vcpu_vmx, vt))
+		reason = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
+	else
+		reason = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
+	exit->window = BPF_CORE_READ((struct vcpu_vmx *)vcpu, ple_window);
+	if ((u16)reason == EXIT_REASON_PAUSE_INSTRUCTION)
+		exit->wait = UNSPIN_WAIT_EXIT_PAUSE_LOOP;
+	else if ((u16)reason == EXIT_REASON_HLT)
+		exit->wait = UNSPIN_WAIT_EXIT_HALT;
+	else if ((u16)reason == EXIT_REASON_VMCALL)
+		exit->wait = wait_of_call(BPF_CORE_READ(vcpu, arch.regs[0]));
+}
+
+static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit)
+{
+	*exit = (struct guest_exit){};
+	if (isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm))
+		read_svm(vcpu, exit);
+	else if (isa != KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_vmx))
+		read_vmx(vcpu, exit);
+}
+
+/* Where the current vCPU's call came from; on Intel it cannot be told, and is taken for its kernel. */
+static __always_inline bool is_in_user_mode(u64 vcpu)
+{
+	struct vmcb *vmcb;
+
+	if (!bpf_core_type_exists(struct vcpu_svm))
+		return 0;
+	vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
+	return BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL;
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * notify.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/guest/pv_page.h), are told
+ * there how long to spin, and the exits that end their waits make their VM's epochs (policy/model/spin_threshold.h).
+ *
+ * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off: by
+ * bpf_probe_read_user() and bpf_probe_write_user(), which fail instead of faulting. Written where the magic stands only, and only
+ * words that change. Nothing in it is believed of anybody but its own VM: who lies, or writes the word itself, moves the
+ * threshold of its own guest. A guest without a page is left alone.
+ */
+#ifndef UNSPIN_BPF_WINDOW_NOTIFY_H
+#define UNSPIN_BPF_WINDOW_NOTIFY_H
+
+#include "../common/guest_memory.bpf.h"
+#include "epoch.bpf.h"
+#include "exit.bpf.h"
+
+/* The page's first words, in their order. */
+struct pv_page_words {
+	u32 magic, critical, holding, waiting;
+};
+_Static_assert(__builtin_offsetof(struct unspin_pv_page, waiting) == __builtin_offsetof(struct pv_page_words, waiting),
+	       "as in abi/guest/pv_page.h");
+
+/* The current vCPU's page as it is now. One that has gone is forgotten until it is registered again. */
+static __always_inline bool read_pv_page(struct vcpu_state *self, struct pv_page_words *words)
+{
+	if (!self->pv_page)
+		return 0;
+	if (bpf_probe_read_user(words, sizeof(*words), (void *)self->pv_page) == 0 &&
+	    words->magic == UNSPIN_PV_PAGE_MAGIC)
+		return 1;
+	self->pv_page = 0;
+	__sync_fetch_and_add(&globals.lost_pv_pages, 1);
+	return 0;
+}
+
+/* Inside the struct whose magic was read just now. Where options.bound is another the verifier sees no call. */
+static __always_inline void write_word(struct vcpu_state *self, u32 offset, u32 value)
+{
+	if (bpf_probe_write_user((void *)(self->pv_page + offset), &value, sizeof(value)))
+		__sync_fetch_and_add(&globals.lost_pv_pages, 1);
+}
+
+/* The current vCPU is about to enter its guest. */
+static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm_state *vm)
+{
+	struct pv_page_words words;
+
+	if (!self->pv_page || !vm->notified || (vm->wanted == self->window && !self->acknowledge))
+		return;
+	if (!read_pv_page(self, &words))
+		return;
+	/* Whoever registers has cleared both words. */
+	if (self->acknowledge)
+		write_word(self, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC);
+	self->acknowledge = 0;
+	write_word(self, __builtin_offsetof(struct unspin_pv_page, spin_count), vm->wanted);
+	if (vm->wanted == self->window)
+		return;
+	__sync_fetch_and_add(&globals.changes, 1);
+	__sync_fetch_and_add(&vm->windows, (u64)vm->wanted - self->window);
+	self->window = vm->wanted;
+	self->changed = 1;
+}
+
+static __always_inline u32 waits_for_lock(struct vcpu_state *self)
+{
+	struct pv_page_words words;
+
+	return read_pv_page(self, &words) ? words.waiting == UNSPIN_PV_PAGE_WAITS_FOR_LOCK : UNSPIN_UNKNOWN_HALF;
+}
+
+/*
+ * The current vCPU has left its guest. A wait may go on over many exits, so its time is all that was spent in the guest since the
+ * last exit that counted; a wait that had begun when the threshold changed says nothing of the new one.
+ */
+static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_state *vm, u32 wait, u64 now_ns)
+{
+	u64 inside_ns;
+
+	if (self->entered_ns && now_ns > self->entered_ns)
+		self->inside_ns += now_ns - self->entered_ns;
+	self->entered_ns = 0;
+	/* Most exits end no wait: the page need not be read. */
+	if (!self->window || wait == UNSPIN_WAIT_EXIT_NONE || wait == UNSPIN_WAIT_EXIT_PAUSE_LOOP ||
+	    !unspin_exit_counts(UNSPIN_BOUND_THRESHOLD, wait, waits_for_lock(self)))
+		return;
+	inside_ns = self->changed ? 0 : self->inside_ns;
+	self->inside_ns = 0;
+	self->changed = 0;
+	count_exit(self, vm, self->window, inside_ns, now_ns);
+}
+
+/* The current vCPU names its page: inside one page of its memory, and aligned, or it is none. */
+static __always_inline void register_pv_page(struct vcpu_state *self, u64 address)
+{
+	bool had = self->pv_page;
+
+	if (address % PAGE_BYTES > PAGE_BYTES - sizeof(struct unspin_pv_page) || address % sizeof(u32) ||
+	    is_in_user_mode(self->vcpu))
+		return;
+	self->pv_page = host_address(self->vcpu, address);
+	self->acknowledge = 1;
+	if (self->pv_page && !had)
+		__sync_fetch_and_add(&globals.pv_page, 1);
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * loan.h - a spinner lends its CPU to a descheduled vCPU that waits for a lock or holds one, and gets it back at unlock.
+ *
+ * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running anybody else advances nothing, and
+ * each yield that is honoured deschedules one more waiter (DESIGN.md, "Where the time goes"). So a yield is refused
+ * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
+ * is told (abi/guest/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its slice,
+ * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
+ *
+ * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
+ *
+ * Who has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
+ * has taken it, and asks for no lock (VEE'21, section 4.2: lost opportunity). Where that is known it runs on what is left of
+ * the slice, and is not lent to: its own work goes on, while self would have the CPU back to wait for the other receivers.
+ */
+#ifndef UNSPIN_POLICY_STEERING_LOAN_H
+#define UNSPIN_POLICY_STEERING_LOAN_H
+
+#include "../contract.h"
+
+/* Whether self waits for that very one, which does not run. */
+UNSPIN_PURE _Bool loan_is_awaited(const struct unspin_vcpu_facts *candidate)
+{
+	return fact_is(candidate->awaited, 1) && fact_is(candidate->descheduled, 1);
+}
+
+UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	const struct unspin_vcpu_facts *candidate = &facts->candidate;
+	_Bool tells = fact_known(candidate->critical);
+
+	(void)state;
+	if (tells && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
+		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
+	if (loan_is_awaited(candidate))
+		return unspin_decide(UNSPIN_DIRECT, 0);
+	return unspin_decide(tells ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
+}
+
+/* A borrower that holds nothing and asks for nothing any more has no use for the loan. */
+UNSPIN_PURE struct unspin_decision loan_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
+{
+	(void)state;
+	return unspin_decide(fact_is(facts->self.critical, 0) ? UNSPIN_GIVE_BACK : UNSPIN_PASS, 0);
+}
+
+#endif

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * policies.h - every policy that steers, and how several are asked together.
+ *
+ * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines. Policies are asked in this order, those
+ * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
+ *
+ * A user policy (`unspin policy new`) is one more, asked before all of these. UNSPIN_USER_POLICY is its file,
+ * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It has no say
+ * in on_help and on_call.
+ */
+#ifndef UNSPIN_POLICY_STEERING_POLICIES_H
+#define UNSPIN_POLICY_STEERING_POLICIES_H
+
+#include "candidate.h"
+#include "../contract.h"
+#include "debooster.h"
+#include "directed_yield.h"
+#include "ecs.h"
+#include "gang.h"
+#include "helping.h"
+#include "kernel_exit.h"
+#include "lag_credit_buddy.h"
+#include "loan.h"
+#include "loan_cpl.h"
+#include "none.h"
+#include "slice.h"
+#include "yield_buddy.h"
+
+#define UNSPIN_POLICIES(X)                                                                                             \
+	X(0, loan, "loan")                                                                                             \
+	X(1, loan_cpl, "loan-cpl")                                                                                     \
+	X(2, kernel_exit, "kernel-exit")                                                                               \
+	X(3, helping, "helping")                                                                                       \
+	X(4, directed_yield, "directed-yield")                                                                         \
+	X(5, ecs, "ecs")                                                                                               \
+	X(6, ecs_give_back, "ecs-give-back")                                                                           \
+	X(7, debooster, "debooster")                                                                                   \
+	X(8, debooster_ancestor, "debooster-ancestor")                                                                 \
+	X(9, yield_buddy, "yield-buddy")                                                                               \
+	X(10, lag_credit, "lag-credit")                                                                                \
+	X(11, gang, "gang")
+
+enum unspin_policy_bit {
+#define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
+	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
+#undef UNSPIN_POLICY_BIT
+};
+#define UNSPIN_POLICY_COUNT 12
+
+/*
+ * A rule of candidate.h is on, too: who spins is offered another vCPU by that rule instead of KVM's, and then the policies are
+ * asked about that one (on_yield). It has no answers of its own.
+ */
+#define UNSPIN_POLICY_CANDIDATES 0x1000u
+
+#define UNSPIN_POLICY_USER 0x80000000u /* the bit of a user's own */
+
+/*
+ * Those that look at facts.order: at its average_vtime, limit_vtime and runnable; at its self_vtime and same_group; at any of
+ * it; and in on_yield at facts.self. While none of them is on, the world may leave that unknown, or 0.
+ */
+#define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
+#define UNSPIN_POLICIES_OF_SELF                                                                                        \
+	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_USER)
+#define UNSPIN_POLICIES_OF_ORDER (UNSPIN_POLICIES_OF_QUEUE | UNSPIN_POLICIES_OF_SELF)
+#define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
+
+/* One vCPU's memory, a part for each policy. */
+struct unspin_policy_memory {
+	struct unspin_policy_state of[UNSPIN_POLICY_COUNT];
+	struct unspin_policy_state user;
+};
+
+#ifdef UNSPIN_USER_POLICY
+UNSPIN_PURE struct unspin_decision user_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision user_on_slice_end(const struct unspin_facts *facts,
+						     struct unspin_policy_state *state);
+UNSPIN_PURE struct unspin_decision user_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state);
+UNSPIN_PURE void user_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state);
+#include UNSPIN_USER_POLICY
+#define UNSPIN_ASK_USER(event)                                                                                         \
+	if (policies & UNSPIN_POLICY_USER) {                                                                           \
+		decision = user_##event(facts, &memory->user);                                                         \
+		if (decision.action != UNSPIN_PASS)                                                                    \
+			return decision;                                                                               \
+	}
+#else
+#define UNSPIN_ASK_USER(event)
+#endif
+
+/* What was asked; numbers stand in logs. */
+enum unspin_policy_event {
+	UNSPIN_ON_YIELD = 1,
+	UNSPIN_ON_SLICE_END = 2,
+	UNSPIN_ON_POLL = 3,
+	UNSPIN_ON_HELP = 4,
+	UNSPIN_ON_CALL = 5,
+	UNSPIN_ON_SPIN = 6, /* which candidate: unspin_candidate_verdict() */
+};
+
+/* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
+struct unspin_decision_record {
+	unspin_u64 time_ns;
+	unspin_u32 thread;    /* self */
+	unspin_u32 candidate; /* thread; 0: none */
+	unspin_u32 event;     /* enum unspin_policy_event */
+	unspin_u32 policies;  /* that were on */
+	struct unspin_facts facts;
+	struct unspin_policy_memory before, after;
+	struct unspin_decision decision;
+	unspin_u32 verdict; /* on_spin: UNSPIN_CANDIDATE_*, and what it followed from; otherwise 0 */
+	struct unspin_spinner spinner;
+	struct unspin_yield_facts seen;
+	unspin_u32 unused;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
+
+#define UNSPIN_ASK(prefix, event, bit)                                                                                 \
+	if (policies & unspin_policy_##prefix) {                                                                       \
+		decision = prefix##_##event(facts, &memory->of[bit]);                                                  \
+		if (decision.action != UNSPIN_PASS)                                                                    \
+			return decision;                                                                               \
+	}
+
+/*
+ * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `none`. Where none of those
+ * that are on has an opinion (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
+ * would do that guest worse than the kernel's own scheduler does.
+ */
+UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
+						     struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK_USER(on_yield)
+	UNSPIN_ASK(loan, on_yield, 0)
+	UNSPIN_ASK(loan_cpl, on_yield, 1)
+	UNSPIN_ASK(debooster, on_yield, 7)
+	UNSPIN_ASK(debooster_ancestor, on_yield, 8)
+	UNSPIN_ASK(lag_credit, on_yield, 10)
+	UNSPIN_ASK(yield_buddy, on_yield, 9)
+	if (!policies)
+		return none_on_yield(facts, &memory->of[0]);
+	return directed_yield_on_yield(facts, &memory->of[4]);
+}
+
+/*
+ * self's guest asks for help, and the candidate might give it. helping chooses; where loan knows what the candidate does, it
+ * says whether that one is lent to at all; with loan-cpl, who is in the kernel is lent to. Without helping nobody is.
+ */
+UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	struct unspin_decision chosen, lent;
+
+	if (!(policies & unspin_policy_helping))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	chosen = helping_on_help(facts, &memory->of[3]);
+	if (chosen.action == UNSPIN_REFUSE)
+		return chosen;
+	if (policies & unspin_policy_loan) {
+		lent = loan_on_yield(facts, &memory->of[0]);
+		lent.rank = lent.action == UNSPIN_LEND ? chosen.rank : 0;
+		if (lent.action != UNSPIN_PASS)
+			return lent;
+	}
+	if (policies & unspin_policy_loan_cpl && fact_is(facts->candidate.mode, UNSPIN_FACT_KERNEL)) {
+		chosen.action = UNSPIN_LEND;
+		chosen.budget_ns = UNSPIN_BUDGET_NS;
+	}
+	return chosen;
+}
+
+/* self has begun a slice of its own, and the candidate, of its VM, waits. Nobody but gang calls anybody. */
+UNSPIN_PURE struct unspin_decision policies_on_call(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	if (!(policies & unspin_policy_gang))
+		return unspin_decide(UNSPIN_REFUSE, 0);
+	return gang_on_call(facts, &memory->of[11]);
+}
+
+/* self's slice is used up at a tick. */
+UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, const struct unspin_facts *facts,
+							 struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK_USER(on_slice_end)
+	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
+	UNSPIN_ASK(ecs, on_slice_end, 5)
+	UNSPIN_ASK(ecs_give_back, on_slice_end, 6)
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* self runs on a loan or a grant. */
+UNSPIN_PURE struct unspin_decision policies_on_poll(unspin_u32 policies, const struct unspin_facts *facts,
+						    struct unspin_policy_memory *memory)
+{
+	struct unspin_decision decision;
+
+	UNSPIN_ASK_USER(on_poll)
+	UNSPIN_ASK(loan, on_poll, 0)
+	UNSPIN_ASK(loan_cpl, on_poll, 1)
+	UNSPIN_ASK(kernel_exit, on_poll, 2)
+	UNSPIN_ASK(ecs, on_poll, 5)
+	UNSPIN_ASK(ecs_give_back, on_poll, 6)
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+#undef UNSPIN_ASK
+#undef UNSPIN_ASK_USER
+
+/* Any of the above by its number; another number is a PASS. */
+UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 policies,
+						   const struct unspin_facts *facts,
+						   struct unspin_policy_memory *memory)
+{
+	if (event == UNSPIN_ON_YIELD)
+		return policies_on_yield(policies, facts, memory);
+	if (event == UNSPIN_ON_SLICE_END)
+		return policies_on_slice_end(policies, facts, memory);
+	if (event == UNSPIN_ON_POLL)
+		return policies_on_poll(policies, facts, memory);
+	if (event == UNSPIN_ON_HELP)
+		return policies_on_help(policies, facts, memory);
+	if (event == UNSPIN_ON_CALL)
+		return policies_on_call(policies, facts, memory);
+	return unspin_decide(UNSPIN_PASS, 0);
+}
+
+/* Whether what a record says followed from what it says it followed from; `memory`: what is left of the record's `before`. */
+static inline _Bool policies_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
+				    struct unspin_decision *decision)
+{
+	*decision = policies_decide(record->event, record->policies, &record->facts, memory);
+	return record->verdict ==
+	       (record->event == UNSPIN_ON_SPIN ? unspin_candidate_verdict(&record->spinner, &record->seen) : 0);
+}
+
+/* self begins a slice of its own. */
+UNSPIN_PURE void policies_on_slice_start(unspin_u32 policies, const struct unspin_facts *facts,
+					 struct unspin_policy_memory *memory)
+{
+#ifdef UNSPIN_USER_POLICY
+	if (policies & UNSPIN_POLICY_USER)
+		user_on_slice_start(facts, &memory->user);
+#endif
+	if (policies & unspin_policy_kernel_exit)
+		kernel_exit_on_slice_start(facts, &memory->of[2]);
+	if (policies & unspin_policy_ecs)
+		ecs_on_slice_start(facts, &memory->of[5]);
+	if (policies & unspin_policy_ecs_give_back)
+		ecs_give_back_on_slice_start(facts, &memory->of[6]);
+}
+
+#endif
