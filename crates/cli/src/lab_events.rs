@@ -5,9 +5,9 @@
 use unspin_events::{Event, GuestMode, IpiForm, What};
 use unspin_lab::{
     ids::{Cpu, Task},
+    perfetto::TraceIds,
     trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
-use unspin_trace::TraceIds;
 
 /// Hardware codes of AMD's exits (arch/x86/include/uapi/asm/svm.h): the words that analyses know.
 const EXIT_INTERRUPT: u32 = 0x60;

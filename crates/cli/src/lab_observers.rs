@@ -10,10 +10,10 @@ use std::{
 use unspin_lab::{
     LabHost,
     ids::{Cpu, Task},
+    perfetto::{PerfettoWriter, TraceIds, Written},
     trace_event::{ExitReason, Observer, TraceEvent},
 };
 use unspin_scenario::Scenario;
-use unspin_trace::{PerfettoWriter, TraceIds, Written};
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
 pub const KINDS: [&str; 23] = [

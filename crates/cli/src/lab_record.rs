@@ -10,12 +10,12 @@ use unspin_events::{
 use unspin_lab::{
     LabHost,
     ids::{Cpu, Task},
+    perfetto::TraceIds,
     trace_event::{Observer, TraceEvent},
 };
 use unspin_recording::{Ended, Error, Options, Recording, Summary};
 use unspin_report::COMMIT;
 use unspin_scenario::Scenario;
-use unspin_trace::TraceIds;
 
 use crate::{
     lab_events::{HostEvents, thread},

@@ -9,6 +9,7 @@ mod from_scenario;
 mod guest;
 pub mod ids;
 mod outcome;
+pub mod perfetto;
 pub mod random;
 pub mod scheduler;
 pub mod topology;

@@ -6,9 +6,10 @@
     reason = "both files are tests of their own, too"
 )]
 
-#[path = "conservation.rs"]
+mod common;
+#[path = "worlds/conservation.rs"]
 mod conservation;
-#[path = "lock_orders.rs"]
+#[path = "worlds/lock_orders.rs"]
 mod lock_orders;
 
 const SEEDS: u64 = 10_000;

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Loans go to who waits for a lock or holds one. Who has not answered an interrupt does neither, and was often stopped in user
+//! mode: where a rule of candidates knows it, it runs all the same (policy/steering/loan.h). Nobody is let run on granted time.
+#![allow(missing_docs)]
+
+use std::{cell::Cell, rc::Rc};
+
+use unspin_lab::{
+    Lab, Outcome,
+    ids::{Cpu, Task},
+    run,
+    trace_event::{Observer, TraceEvent},
+};
+use unspin_scenario::Scenario;
+
+/// VMs that wait for the answers to TLB shootdowns, beside one that only computes; its guests give no pv pages.
+const SHOOTDOWNS: &str = include_str!("../../../../scenarios/vee21/shootdown-2.toml");
+
+/// Exits and switches that cost something: those of the testbed.
+const COSTS: &str = include_str!("../../../../scenarios/lab/testbed.costs.toml");
+
+/// Operations of the VMs together in a second.
+fn operations(policy: &str) -> u64 {
+    let lab = format!("scheduler = \"steer\"\npolicy = \"{policy}\"");
+    let text = format!("{SHOOTDOWNS}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
+    let scenario = Scenario::parse(&text, "shootdown-2.toml")
+        .unwrap_or_else(|error| panic!("{}", error.plain()));
+    let lab = Lab::new(&scenario).expect("a lab");
+    let mut world = lab.world(&scenario, ()).expect("a world");
+    let outcome: Outcome = run(&mut world, &scenario, |_| {}).expect("it runs");
+    let operations = outcome.operations(None);
+    println!("{policy}: {operations}");
+    operations
+}
+
+/// Before loan-cpl was told, it left such waiters a quarter of what directed yields do for them.
+#[test]
+fn who_has_not_answered_runs_beside_a_loan() {
+    let directed = operations("directed-yield,candidates=strict");
+    for loan in ["loan-cpl", "loan", "loan,loan-cpl,kernel-exit"] {
+        let lent = operations(&format!("{loan},candidates=strict"));
+        assert!(lent * 10 > directed * 8, "{loan}: {lent} of {directed}");
+    }
+}
+
+/// Grants, and loans that were made of one: who ran then was switched out, and the next began on borrowed time at once.
+#[derive(Default)]
+struct Counted {
+    grants: Cell<u32>,
+    passed_on: Cell<u32>,
+}
+
+/// Of one CPU.
+#[derive(Clone, Copy, Default)]
+struct Here {
+    began_ns: u64,
+    /// Who runs has been granted time, and has it still.
+    granted: bool,
+    /// When it was over, if it is.
+    ended_ns: Option<u64>,
+    /// The one before left in the middle of it.
+    was_granted: bool,
+}
+
+struct Watcher {
+    counted: Rc<Counted>,
+    cpus: Vec<Here>,
+}
+
+impl Observer for Watcher {
+    fn on_event(&mut self, now_ns: u64, cpu: Cpu, _: Option<Task>, what: TraceEvent) {
+        let here = &mut self.cpus[cpu.index()];
+        match what {
+            // A grant that is passed on ends where its vCPU leaves; who goes on with a slice of its own has ended it before.
+            TraceEvent::SwitchOut { .. } => {
+                here.was_granted = here.granted || here.ended_ns == Some(now_ns);
+            }
+            TraceEvent::SwitchIn { .. } => {
+                *here = Here {
+                    began_ns: now_ns,
+                    was_granted: here.was_granted,
+                    ..Here::default()
+                };
+            }
+            TraceEvent::BorrowBegin { .. } if here.began_ns == now_ns => {
+                let passed_on = u32::from(here.was_granted);
+                let so_far = self.counted.passed_on.get();
+                self.counted.passed_on.set(so_far + passed_on);
+            }
+            TraceEvent::BorrowBegin { .. } => {
+                here.granted = true;
+                self.counted.grants.set(self.counted.grants.get() + 1);
+            }
+            TraceEvent::BorrowEnd { .. } if here.granted => {
+                here.granted = false;
+                here.ended_ns = Some(now_ns);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// As in bpf/scheduler/ask.bpf.h, within_slice(): on granted time the slice is over.
+#[test]
+fn granted_time_is_not_passed_on() {
+    for policies in [
+        "directed-yield,kernel-exit,candidates=strict",
+        "loan,loan-cpl,kernel-exit,candidates=strict",
+    ] {
+        let lab = format!("scheduler = \"steer\"\npolicy = \"{policies}\"");
+        let text = format!("{SHOOTDOWNS}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
+        let scenario = Scenario::parse(&text, "shootdown-2.toml")
+            .unwrap_or_else(|error| panic!("{}", error.plain()));
+        let lab = Lab::new(&scenario).expect("a lab");
+        let counted = Rc::new(Counted::default());
+        let watcher = Watcher {
+            counted: Rc::clone(&counted),
+            cpus: vec![Here::default(); scenario.host.cpus.expect("a number") as usize],
+        };
+        let mut world = lab.world(&scenario, watcher).expect("a world");
+        let _: Outcome = run(&mut world, &scenario, |_| {}).expect("it runs");
+        let (grants, passed_on) = (counted.grants.get(), counted.passed_on.get());
+        println!("{policies}: {grants} grants, {passed_on} passed on");
+        assert!(grants > 0, "{policies}: {grants}");
+        assert_eq!(passed_on, 0, "{policies}");
+    }
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whole worlds: conservation of time, determinism, loans, interrupts, limits.
+
+mod baselines;
+#[path = "../common/mod.rs"]
+mod common;
+mod conservation;
+mod determinism;
+mod from_scenario;
+mod loans_and_interrupts;
+mod lock_orders;
+mod no_floats;
+mod spin_count;
+mod stuck;
