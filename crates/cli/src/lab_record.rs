@@ -7,19 +7,17 @@ use unspin_events::{
     Event, KIND_NAMES,
     facts::{BeginTime, Facts, KvmFacts, ScenarioFacts, TaskFacts, VmFacts},
 };
-use unspin_lab::{
-    LabHost,
-    ids::{Cpu, Task},
-    perfetto::TraceIds,
-    trace_event::{Observer, TraceEvent},
-};
 use unspin_recording::{Ended, Error, Options, Recording, Summary};
 use unspin_report::COMMIT;
 use unspin_scenario::Scenario;
 
-use crate::{
-    lab_events::{HostEvents, thread},
-    lab_observers::Counter,
+use crate::lab_observers::Counter;
+use unspin_lab::{
+    LabHost,
+    host_events::{HostEvents, thread},
+    ids::{Cpu, Task},
+    perfetto::TraceIds,
+    trace_event::{Observer, TraceEvent},
 };
 
 /// Events that are handed to the recording at once.

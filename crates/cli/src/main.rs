@@ -56,7 +56,6 @@ mod lab_change;
 mod lab_compare;
 mod lab_conform;
 mod lab_conform_file;
-mod lab_events;
 mod lab_from;
 mod lab_from_seen;
 mod lab_from_work;

@@ -7,6 +7,7 @@ pub mod engine;
 mod error;
 mod from_scenario;
 mod guest;
+pub mod host_events;
 pub mod ids;
 mod outcome;
 pub mod perfetto;

@@ -2,12 +2,12 @@
 //! The lab's timeline as the events that a real host's observer would have seen, so that `unspin outcomes`, `explain` and
 //! `threshold` read a run of the lab like any recording: one code classifies both.
 
-use unspin_events::{Event, GuestMode, IpiForm, What};
-use unspin_lab::{
+use crate::{
     ids::{Cpu, Task},
     perfetto::TraceIds,
     trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
+use unspin_events::{Event, GuestMode, IpiForm, What};
 
 /// Hardware codes of AMD's exits (arch/x86/include/uapi/asm/svm.h): the words that analyses know.
 const EXIT_INTERRUPT: u32 = 0x60;
