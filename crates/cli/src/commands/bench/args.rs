@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin bench` takes.
+
+use std::path::PathBuf;
+
+use crate::terminal::options::{Output, OverrideArguments, parse_time};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+
+/// `unspin bench vm`
+#[derive(Args, Debug)]
+pub struct BenchVmArguments {
+    /// The scenario, in TOML, with one group of VMs and a duration; a built-in one when there is none (2 vCPUs, one lock,
+    /// user work of 3,000 and hold of 300 loops in the mean, 200 ms).
+    #[arg(value_name = "SCENARIO")]
+    pub file: Option<PathBuf>,
+    /// What overrides it.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// Locks to compare, apart by commas, or all; the first is what the others are compared with, and runs twice. The
+    /// scenario's own when absent.
+    #[arg(long = "lock", value_name = "LOCK", value_delimiter = ',')]
+    pub locks: Vec<String>,
+    /// Numbers of VMs, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "1,2,3",
+          value_parser = value_parser!(u32).range(1..=100))]
+    pub vms: Vec<u32>,
+    /// Numbers of vCPUs of each VM, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "2",
+          value_parser = value_parser!(u32).range(1..=64))]
+    pub vcpus: Vec<u32>,
+    /// How long the lock is held, apart by commas, as in 50ns,2us; the scenario's own when absent.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_time)]
+    pub hold: Vec<std::time::Duration>,
+    /// Time in user mode between unlock and lock, apart by commas, as in 0ns,50us; the scenario's own when absent.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_time)]
+    pub think: Vec<std::time::Duration>,
+    /// VMs of one vCPU beside them that only use CPU time, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "0",
+          value_parser = value_parser!(u32).range(0..=100))]
+    pub neighbours: Vec<u32>,
+    /// How often each lock is run at each point: every second time in reversed order, each time with the next seed.
+    #[arg(long, default_value_t = 2, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Draw the rates of each lock over the number of VMs, a picture for each of the other axes' values.
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin bench ...`
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Run the locks between threads of this process, on this machine's own CPUs.
+    Threads(Box<ThreadsArguments>),
+    /// Run the locks in micro guests on this host's KVM, over numbers of VMs and vCPUs, hold and think times.
+    Vm(Box<BenchVmArguments>),
+    /// Measure what eCS's annotation of critical sections costs, between threads of this process.
+    Ecs(EcsArguments),
+    /// Measure the lab's engine, and other simulators on the same model: events a second.
+    ///
+    /// Installs what is missing of the others into the cache: SimPy (python3 and PyPI), NeXosim (cargo and its registry).
+    Engine(EngineArguments),
+    /// Time the scheduler's BPF programs on this kernel, and the way of events through ring and recording.
+    #[command(hide = true)]
+    Observing(ObservingArguments),
+}
+
+/// `unspin bench observing`
+#[derive(Args, Debug)]
+pub struct ObservingArguments {
+    /// Rounds of four blocks of 250 ms for each of two kinds of observer.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Synthetic events per second.
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub rate: u32,
+    /// How long, seconds.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    pub seconds: u32,
+    /// Folder for the recording, which must have no `recording` yet; a temporary one when absent.
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// A simulator to measure the lab's engine against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaselineKind {
+    /// Python's.
+    Simpy,
+    /// A fast one in Rust.
+    Nexosim,
+}
+
+impl BaselineKind {
+    /// All of them.
+    pub const ALL: [BaselineKind; 2] = [BaselineKind::Simpy, BaselineKind::Nexosim];
+}
+
+/// Which baselines run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Baselines {
+    /// All of them.
+    All,
+    /// None: the engine alone.
+    None,
+    /// SimPy alone.
+    Simpy,
+    /// NeXosim alone.
+    Nexosim,
+}
+
+impl Baselines {
+    /// Those that run.
+    pub fn kinds(self) -> Vec<BaselineKind> {
+        match self {
+            Baselines::All => BaselineKind::ALL.to_vec(),
+            Baselines::None => Vec::new(),
+            Baselines::Simpy => vec![BaselineKind::Simpy],
+            Baselines::Nexosim => vec![BaselineKind::Nexosim],
+        }
+    }
+}
+
+/// `unspin bench engine`
+#[derive(Args, Debug)]
+pub struct EngineArguments {
+    /// Against whom.
+    #[arg(long, value_enum, default_value = "all")]
+    pub baselines: Baselines,
+    /// Numbers of timers, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "8,64,1024",
+        value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub timers: Vec<u32>,
+    /// Rounds in which all take iterations.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub rounds: u32,
+    /// Events of the lab's engine in a round, about; a baseline has a 40th of them.
+    #[arg(long, default_value_t = 20_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub events: u64,
+    /// From which all delays are drawn.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// Axes that were chosen once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Matrix {
+    /// 1, 2, 4, 16 threads, hold 50 ns and 2 us, think 0 and 2 us: a minute or two.
+    Quick,
+    /// 1 to 32 threads, hold 50 ns to 20 us, think 0 to 50 us, without a neighbour and with one: tens of minutes.
+    Full,
+}
+
+/// Where the locks' run_states come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunStateSource {
+    /// bpf, else rseq, else none.
+    Best,
+    /// A BPF program at every switch of the scheduler; needs root.
+    Bpf,
+    /// Restartable sequences: who was last on my CPU does not run.
+    Rseq,
+    /// Nothing is ever said.
+    None,
+}
+
+/// `unspin bench threads`
+#[derive(Args, Debug)]
+pub struct ThreadsArguments {
+    /// The scenario, in TOML; a built-in one when there is none (a ticket lock between 4 threads, hold 50 and think 50 loops).
+    #[arg(value_name = "SCENARIO")]
+    pub file: Option<PathBuf>,
+    /// What overrides it.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// Locks to compare, apart by commas, or all; the scenario's own when absent, all with --matrix.
+    #[arg(long = "lock", value_name = "LOCK", value_delimiter = ',')]
+    pub locks: Vec<String>,
+    /// Baselines beside them, apart by commas, or all: glibc_mutex, glibc_spinlock, parking_lot, ck_fas, ck_ticket, ck_mcs; all
+    /// with --matrix.
+    #[arg(long = "baselines", value_name = "BASELINE", value_delimiter = ',')]
+    pub baselines: Vec<String>,
+    /// Numbers of threads, apart by commas; the scenario's vCPUs when absent.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// How long the lock is held, apart by commas, as in 50ns,2us; the scenario's own when absent.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_time)]
+    pub hold: Vec<std::time::Duration>,
+    /// Time between unlock and lock, apart by commas, as in 0ns,50us; the scenario's own when absent.
+    #[arg(long, value_name = "TIME", value_delimiter = ',', value_parser = parse_time)]
+    pub think: Vec<std::time::Duration>,
+    /// Threads beside them that only use CPU time, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',')]
+    pub neighbours: Vec<u32>,
+    /// Axes that were chosen once; those given by themselves go before it. Runs of 20 ms, longer with more threads.
+    #[arg(long, value_enum, conflicts_with = "file")]
+    pub matrix: Option<Matrix>,
+    /// Where the locks' run_states come from.
+    #[arg(long, value_enum, default_value = "best")]
+    pub run_states: RunStateSource,
+    /// Disclosure the running `unspin steer` of critical sections, from before a lock is asked for until after its unlock, so that
+    /// its policies ecs and ecs-give-back prolong slices that end in one; needs root.
+    #[arg(long)]
+    pub grants: bool,
+    /// Ask the kernel for time-slice extension around critical sections, ours and baselines' alike (Linux 7.0).
+    #[arg(long)]
+    pub slice_extension: bool,
+    /// How often each lock is run at each point.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Draw the rates of each lock over the number of threads, a picture for each hold and think time.
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin bench ecs`
+#[derive(Args, Debug)]
+pub struct EcsArguments {
+    /// Numbers of threads, apart by commas.
+    #[arg(long, value_name = "NUMBER", value_delimiter = ',', default_value = "1,2",
+          value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub threads: Vec<u32>,
+    /// How often each is measured.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Lock-unlock pairs of each thread in each measurement.
+    #[arg(long, default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    pub pairs: u32,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}

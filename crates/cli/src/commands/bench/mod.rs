@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin bench`: the locks and the lab's engine, driven directly.
+
+pub(crate) mod args;
+pub(crate) mod ecs;
+pub(crate) mod engine;
+pub(crate) mod engine_baselines;
+pub(crate) mod observing;
+pub(crate) mod plot;
+pub(crate) mod run_states;
+pub(crate) mod threads;
+pub(crate) mod vm;
+pub(crate) mod vm_figures;
+pub(crate) mod vm_tables;

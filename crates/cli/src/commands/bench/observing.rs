@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin bench observing`: what observing costs on this kernel, with threads that only say that they serve a vCPU. It needs
+//! root and BTF, and no KVM: programs inside KVM cannot be timed this way, those of the scheduler and the ring can.
+
+use std::{
+    io::{Read, Write},
+    os::unix::net::UnixStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use unspin_agent::{
+    EmptyPrograms, EventMask, ObserveOptions, Observer, host_facts,
+    synthetic::{EVENTS_MAX, Synthetic, Vcpu},
+};
+use unspin_events::What;
+use unspin_recording::{Ended, Options, Recorded, Recording};
+use unspin_report::{COMMIT, Cell, Column, Machine, Summary, Table, Unit};
+
+use crate::{
+    commands::{
+        bench::args::ObservingArguments,
+        record::stream::{Stream, Wanted},
+    },
+    terminal::{failure::Failure, output, progress::Steps},
+};
+
+const PROGRAMS: &[Column] = &[
+    Column::new("program", "program", Unit::Text),
+    Column::new("events", "events", Unit::Text),
+    Column::new("blocks", "blocks", Unit::Count),
+    Column::new("runs", "runs", Unit::Count),
+    Column::new("own_ns", "ns a run (mean)", Unit::Ratio),
+    Column::new("own_ns_low", "95 % from", Unit::Ratio),
+    Column::new("own_ns_high", "to", Unit::Ratio),
+];
+
+const RING: &[Column] = &[
+    Column::new("path", "path", Unit::Text),
+    Column::new("seconds", "seconds", Unit::Ratio),
+    Column::new("asked_per_second", "asked for, events/s", Unit::Count),
+    Column::new("written_per_second", "written, events/s", Unit::Count),
+    Column::new("received", "received", Unit::Count),
+    Column::new("lost", "lost", Unit::Count),
+];
+
+/// One measurement; long enough for some 10,000 switches, short enough that a busy machine weighs on few.
+const BLOCK: Duration = Duration::from_millis(250);
+/// Events come in portions, one each millisecond.
+const PORTION_INTERVAL: Duration = Duration::from_millis(1);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+const VM: u64 = 0x1000;
+
+/// Times the scheduler's programs, then fills the ring at the rate asked for and reads it as `unspin record` does.
+pub fn run(arguments: &ObservingArguments) -> Result<(), Failure> {
+    let mut document = output::document("bench observing");
+    let mut programs = Table::new("programs", "Beyond an empty program", PROGRAMS);
+    let steps = Steps::start(arguments.rounds as usize * 8 + 2, "measuring");
+    for (events, mask) in [("none", EventMask::NONE), ("switches", EventMask::SWITCHES)] {
+        time_programs(&mut programs, arguments.rounds, events, mask, &steps)?;
+    }
+    document.table(programs);
+    let mut ring = Table::new("ring", "Synthetic events, default ring", RING);
+    ring.push(through_ring(arguments)?);
+    steps.done(1);
+    ring.push(through_recording(arguments)?);
+    steps.done(1);
+    document.table(ring);
+    output::print(&document, arguments.output)?;
+    Ok(())
+}
+
+fn options(events: EventMask) -> ObserveOptions {
+    ObserveOptions {
+        events,
+        run_statistics: true,
+        ..ObserveOptions::default()
+    }
+}
+
+/// Rounds of four blocks, ABBA: ours attached before the empty ones, after, after, before.
+fn time_programs(
+    table: &mut Table,
+    rounds: u32,
+    events: &str,
+    mask: EventMask,
+    steps: &Steps,
+) -> Result<(), Failure> {
+    let mut samples: Vec<(String, u64, Vec<f64>)> = Vec::new();
+    for _ in 0..rounds {
+        for ours_first in [true, false, false, true] {
+            for (program, runs, own_ns) in block(&options(mask), ours_first)? {
+                match samples.iter_mut().find(|(name, _, _)| *name == program) {
+                    Some((_, all_runs, figures)) => {
+                        *all_runs += runs;
+                        figures.push(own_ns);
+                    }
+                    None => samples.push((program, runs, vec![own_ns])),
+                }
+            }
+            steps.done(1);
+        }
+    }
+    for (program, runs, figures) in samples {
+        // Ends of threads are few: a block has none, or two.
+        let Some(summary) = Summary::of(&figures).filter(|_| runs > 1000) else {
+            continue;
+        };
+        table.push(vec![
+            Cell::Text(program),
+            Cell::Text(events.to_owned()),
+            Cell::Integer(figures.len() as u64),
+            Cell::Integer(runs),
+            Cell::Real(summary.mean),
+            Cell::Real(summary.interval.low),
+            Cell::Real(summary.interval.high),
+        ]);
+    }
+    Ok(())
+}
+
+/// Two threads wake each other on one CPU for a while; program, runs and nanoseconds of each.
+fn block(options: &ObserveOptions, ours_first: bool) -> Result<Vec<(String, u64, f64)>, Failure> {
+    let attach_empty = || EmptyPrograms::attach_to_scheduler(options);
+    let refused = "the programs cannot be attached to this kernel";
+    let (mut observer, synthetic, empty);
+    if ours_first {
+        (observer, synthetic) = Synthetic::attach(options).context(refused)?;
+        empty = attach_empty().context(refused)?;
+    } else {
+        empty = attach_empty().context(refused)?;
+        (observer, synthetic) = Synthetic::attach(options).context(refused)?;
+    }
+    let (one, other) = UnixStream::pair().context("two threads need a pair of sockets")?;
+    let begin = Instant::now();
+    thread::scope(|scope| {
+        scope.spawn(|| ping_pong(&synthetic, 0, one, true, begin));
+        scope.spawn(|| ping_pong(&synthetic, 1, other, false, begin));
+    });
+    observer.drain(&mut |_| {}).context("reading the ring")?;
+    let health = observer.health().map_err(anyhow::Error::from)?;
+    let costs = empty.costs(&health).map_err(anyhow::Error::from)?;
+    Ok(costs
+        .into_iter()
+        .map(|cost| (cost.name, cost.runs, cost.own_ns))
+        .collect())
+}
+
+/// Serves a vCPU that sends a byte back and forth, each time asleep until it comes. The one who begins ends it.
+fn ping_pong(
+    synthetic: &Synthetic,
+    number: u32,
+    mut socket: UnixStream,
+    begins: bool,
+    begin: Instant,
+) {
+    to_first_cpu();
+    let vcpu = Vcpu { vm: VM, number };
+    assert_eq!(synthetic.adopt(vcpu, 0).ok(), Some(true), "there are slots");
+    let mut byte = [0];
+    if begins && socket.write_all(&byte).is_err() {
+        return;
+    }
+    while socket.read_exact(&mut byte).is_ok() {
+        if begins && begin.elapsed() >= BLOCK || socket.write_all(&byte).is_err() {
+            return; // closing the socket ends the other one
+        }
+    }
+}
+
+/// The calling thread runs on one CPU only, so that every byte is a switch.
+fn to_first_cpu() {
+    // SAFETY: a zeroed cpu_set_t is a valid, empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set outlives both calls, and CPU 0 is within it. On a machine that does not let us, the threads stay
+    // where they are, and only the number of switches changes.
+    unsafe {
+        libc::CPU_SET(0, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
+    }
+}
+
+/// Writes synthetic events at that rate for so long; how many, in fact, and how long it took.
+fn write_events(synthetic: &Synthetic, arguments: &ObservingArguments) -> (u64, f64) {
+    let vcpu = Vcpu { vm: VM, number: 0 };
+    assert_eq!(synthetic.adopt(vcpu, 0).ok(), Some(true), "there are slots");
+    let (begin, mut written) = (Instant::now(), 0_u64);
+    let end = Duration::from_secs(arguments.seconds.into());
+    loop {
+        // What is due by now: late portions are made up for.
+        let elapsed = begin.elapsed().min(end);
+        let due = (elapsed.as_secs_f64() * f64::from(arguments.rate)) as u64;
+        while written < due {
+            let portion = (due - written).min(EVENTS_MAX.into()) as u32;
+            assert_eq!(synthetic.emit(written, portion).ok(), Some(true));
+            written += u64::from(portion);
+        }
+        if elapsed == end {
+            return (written, begin.elapsed().as_secs_f64());
+        }
+        thread::sleep(PORTION_INTERVAL);
+    }
+}
+
+fn attach_ring() -> Result<(Observer, Synthetic), Failure> {
+    let options = ObserveOptions {
+        events: EventMask::EXITS,
+        ..ObserveOptions::default()
+    };
+    let attached = Synthetic::attach(&options);
+    Ok(attached.context("the programs cannot be attached to this kernel")?)
+}
+
+fn row(
+    path: &str,
+    arguments: &ObservingArguments,
+    written: (u64, f64),
+    received: u64,
+    lost: u64,
+) -> Vec<Cell> {
+    let (events, seconds) = written;
+    vec![
+        Cell::Text(path.to_owned()),
+        Cell::Real(seconds),
+        Cell::Integer(arguments.rate.into()),
+        Cell::Real(events as f64 / seconds),
+        Cell::Integer(received),
+        Cell::Integer(lost),
+    ]
+}
+
+/// Drained and decoded, and nothing else: what an in-memory recorder does.
+fn through_ring(arguments: &ObservingArguments) -> Result<Vec<Cell>, Failure> {
+    let (mut observer, synthetic) = attach_ring()?;
+    let mut received = 0;
+    let written = thread::scope(|scope| -> Result<(u64, f64), Failure> {
+        let writer = scope.spawn(|| write_events(&synthetic, arguments));
+        while !writer.is_finished() {
+            thread::sleep(DRAIN_INTERVAL);
+            observer
+                .drain(&mut |_| received += 1)
+                .context("reading the ring")?;
+        }
+        Ok(writer.join().expect("the writer does not panic"))
+    })?;
+    observer
+        .drain(&mut |_| received += 1)
+        .context("reading the ring")?;
+    let lost = observer.health().map_err(anyhow::Error::from)?.lost_events;
+    Ok(row("ring", arguments, written, received, lost))
+}
+
+/// As `unspin record` does: two threads, and Parquet on the disk.
+fn through_recording(arguments: &ObservingArguments) -> Result<Vec<Cell>, Failure> {
+    let (observer, synthetic) = attach_ring()?;
+    let temporary = tempfile::tempdir().context("a folder for the recording")?;
+    let folder = arguments
+        .folder
+        .as_deref()
+        .unwrap_or(temporary.path())
+        .join("recording");
+    let mut facts = host_facts(&ObserveOptions::default());
+    facts.commit = COMMIT.to_owned();
+    facts.machine = Machine::here(output::in_testbed()).to_string();
+    let recording =
+        Recording::create(&folder, facts, Options::default()).map_err(anyhow::Error::from)?;
+    let wanted = Wanted {
+        keep_events_max: 0,
+        forget_ended: true,
+    };
+    let stream = Stream::start(observer, recording, wanted).context("no threads")?;
+    let written = thread::scope(|scope| {
+        let writer = scope.spawn(|| write_events(&synthetic, arguments));
+        writer.join().expect("the writer does not panic")
+    });
+    let streamed = stream.finish(Ended::Finished);
+    if let Some(error) = streamed.error {
+        return Err(Failure::Failed(error));
+    }
+    let lost = streamed
+        .observer
+        .health()
+        .map_err(anyhow::Error::from)?
+        .lost_events;
+    let on_disk = Recorded::open(&folder).map_err(anyhow::Error::from)?;
+    // A recording says in events of their own how many were lost.
+    let received = on_disk
+        .events()
+        .filter(|event| matches!(event.what, What::KvmEntry { .. }))
+        .count() as u64;
+    Ok(row(
+        "recording, read back",
+        arguments,
+        written,
+        received,
+        lost,
+    ))
+}

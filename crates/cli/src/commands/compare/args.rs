@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin compare` takes.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::{
+    commands::{policy::choice::PolicyChoice, vm::args::Observe},
+    terminal::options::{Output, OverrideArguments, parse_limit, parse_time},
+};
+use clap::Args;
+
+/// `unspin compare`
+#[derive(Args, Debug)]
+pub struct CompareArguments {
+    /// What to run, in TOML; one comparison each.
+    #[arg(value_name = "SCENARIO", required_unless_present = "full")]
+    pub scenarios: Vec<PathBuf>,
+    /// What overrides the scenarios.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+    /// VMs x vCPUs in place of the scenario's, as in 1x4. May be repeated: one comparison each.
+    #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::commands::compare::run::parse_shape)]
+    pub shapes: Vec<(u32, u32)>,
+    /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
+    /// repeated: all share the same ideal, stock and none.
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<PolicyChoice>,
+    /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pairs: u32,
+    /// Length of each sample; the scenario's duration without its warm-up when absent.
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub window: Option<Duration>,
+    /// What is left out after each change of scheduler or policy.
+    #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = parse_time)]
+    pub discard: Duration,
+    /// Whether to watch stock with BPF programs after the last sample, and say what its time went into.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub observe: Observe,
+    /// Run the whole matrix instead (scenarios/compare), each cell in a testbed of its own; goes on where it stopped.
+    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "seed", "duration", "set"])]
+    pub full: bool,
+    /// Where --full keeps what it has measured.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        default_value = "compare-full",
+        requires = "full"
+    )]
+    pub out: PathBuf,
+    /// With --full: go on although another binary has measured the rows that are there.
+    #[arg(long, requires = "full")]
+    pub keep: bool,
+    /// With --full: on this machine's own KVM, one cell after the other, with its pause-loop window as it is.
+    #[arg(long, requires = "full")]
+    pub on_this_host: bool,
+    /// Whether the lab predicts each cell.
+    #[command(flatten)]
+    pub prediction: PredictionArguments,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What the lab predicts of a comparison.
+#[derive(Args, Clone, Debug)]
+pub struct PredictionArguments {
+    /// Print beside each measured cell what the lab predicts for it. After `unspin testbed run --` the lab runs outside.
+    #[arg(long)]
+    pub lab: bool,
+    /// What things cost where it is measured, as `unspin lab calibrate kvm --out` wrote it; the testbed's when absent.
+    #[arg(long, value_name = "FILE", requires = "lab")]
+    pub lab_costs: Option<PathBuf>,
+    /// How many seeds the lab runs, from the scenario's on.
+    #[arg(long, value_name = "SEEDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub lab_seeds: u32,
+}

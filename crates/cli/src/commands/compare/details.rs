@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What stands behind the rows of a comparison: one row for each VM and column, one for each sample. The fields are the
+//! keys of the JSON rows.
+
+use serde::{Deserialize, Serialize};
+use unspin_scenario::Scenario;
+
+use crate::commands::compare::{
+    measure::{How, Measured, VmSample},
+    order::Column,
+    row::{Samples, lock, shape},
+    windows::WindowSample,
+};
+
+/// One VM in one column: who gets what.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct VmRow {
+    /// VMs x vCPUs of the scenario.
+    pub shape: String,
+    /// The first group's lock.
+    pub lock: String,
+    /// `stock`, `none` or the policy.
+    pub column: String,
+    /// `vm0`.
+    pub vm: String,
+    /// Acquisitions per second, mean over the pairs.
+    pub operations_per_s: f64,
+    /// Share of all VMs' acquisitions; none when there were none.
+    pub operations_share_percent: Option<f64>,
+    /// Share of all VMs' CPU time; none when there was none.
+    pub cpu_share_percent: Option<f64>,
+    /// Pairs behind it.
+    pub pairs: u64,
+    /// Of the scenario's canonical text.
+    pub scenario_sha256: String,
+}
+
+/// One sample, as it was measured: what all other figures follow from.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct SampleRow {
+    /// VMs x vCPUs of the scenario.
+    pub shape: String,
+    /// The first group's lock.
+    pub lock: String,
+    /// `ideal`, `stock`, `stock again`, `none` or the policy.
+    pub column: String,
+    /// From 0; odd ones were measured in the opposite order.
+    pub pair: u64,
+    /// Acquisitions per second of all VMs together.
+    pub operations_per_s: f64,
+    /// APPLE's inefficiency in it (ruling 17); none where windows were not compared.
+    pub inefficiency_percent: Option<f64>,
+    /// The mean window at its pause-loop exits (ruling 19).
+    pub window_mean: Option<f64>,
+    /// Of the scenario's canonical text.
+    pub scenario_sha256: String,
+}
+
+/// A column's name.
+pub fn column_name(how: &How, column: Column) -> String {
+    match column {
+        Column::Ideal => "ideal".to_owned(),
+        Column::Stock => "stock".to_owned(),
+        Column::StockAgain => "stock again".to_owned(),
+        Column::None => "none".to_owned(),
+        Column::Policy(at) => how.policies[at].names(),
+    }
+}
+
+/// Every sample, column by column.
+pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
+    let samples = measured.samples.iter();
+    samples
+        .map(|((column, pair), sample)| SampleRow {
+            shape: shape(scenario),
+            lock: lock(scenario),
+            column: column_name(how, *column),
+            pair: *pair as u64,
+            operations_per_s: sample.operations_per_s(),
+            inefficiency_percent: sample
+                .windows
+                .as_ref()
+                .and_then(WindowSample::inefficiency_percent),
+            window_mean: sample.windows.as_ref().and_then(WindowSample::mean_window),
+            scenario_sha256: scenario.hash(),
+        })
+        .collect()
+}
+
+/// What each VM got, in each column but the ideal.
+pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow> {
+    let mut columns = vec![(Column::Stock, "stock".to_owned())];
+    if !how.policies.is_empty() {
+        columns.push((Column::None, "none".to_owned()));
+    }
+    let policies = how.policies.iter().enumerate();
+    columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.names())));
+    let mut rows = Vec::new();
+    for (column, name) in columns {
+        let samples = Samples::of(measured, column).0;
+        let vms = samples.first().map_or(0, |sample| sample.vms.len());
+        let sum = |of: &dyn Fn(&VmSample) -> f64, only: Option<usize>| -> f64 {
+            let vms = samples.iter().flat_map(|sample| {
+                let vms = sample.vms.iter().enumerate();
+                vms.filter(|(vm, _)| only.is_none_or(|only| only == *vm))
+            });
+            vms.map(|(_, vm)| of(vm)).sum()
+        };
+        let share = |of: &dyn Fn(&VmSample) -> f64, vm| {
+            let all = sum(of, None);
+            (all > 0.0).then(|| 100.0 * sum(of, Some(vm)) / all)
+        };
+        for vm in 0..vms {
+            rows.push(VmRow {
+                shape: shape(scenario),
+                lock: lock(scenario),
+                column: name.clone(),
+                vm: format!("vm{vm}"),
+                operations_per_s: sum(&|vm| vm.operations_per_s, Some(vm)) / samples.len() as f64,
+                operations_share_percent: share(&|vm| vm.operations_per_s, vm),
+                cpu_share_percent: share(&|vm| vm.cpu_ns as f64, vm),
+                pairs: samples.len() as u64,
+                scenario_sha256: scenario.hash(),
+            });
+        }
+    }
+    rows
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::compare::row::tests::{
+        AGAIN, IDEAL, NONE, STOCK, how, measured, scenario,
+    };
+
+    #[test]
+    fn each_vm_has_its_share_in_each_column() {
+        let loan = (Column::Policy(0), [800.0; 4]);
+        let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
+        let rows = vm_rows(&scenario(), &how(&["loan"]), &measured);
+        let columns: Vec<&str> = rows.iter().map(|row| row.column.as_str()).collect();
+        assert_eq!(columns, ["stock", "stock", "none", "none", "loan", "loan"]);
+        let last = &rows[5];
+        assert_eq!(
+            (last.vm.as_str(), last.operations_per_s, last.pairs),
+            ("vm1", 600.0, 4)
+        );
+        assert_eq!(last.operations_share_percent, Some(75.0));
+        assert_eq!(last.cpu_share_percent, Some(75.0));
+    }
+
+    #[test]
+    fn every_sample_is_there_by_its_name() {
+        let loan = (Column::Policy(0), [800.0; 4]);
+        let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
+        let rows = sample_rows(&scenario(), &how(&["loan"]), &measured);
+        assert_eq!(rows.len(), 5 * 4);
+        let again: Vec<f64> = rows
+            .iter()
+            .filter(|row| row.column == "stock again")
+            .map(|row| row.operations_per_s)
+            .collect();
+        assert_eq!(again, AGAIN.1);
+        assert_eq!((rows[19].column.as_str(), rows[19].pair), ("loan", 3));
+    }
+}

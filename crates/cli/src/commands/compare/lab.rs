@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin compare --lab`: what the lab predicts for each cell, beside what was measured there.
+//!
+//! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
+//! host's own scheduler for *stock*, the model of ours for *none* and for each policy, whose functions are the same C.
+
+use unspin_policy::Control;
+use unspin_report::{Cell, Column, Document, GapClosed, Summary, Table, Unit};
+use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED_MAX};
+use unspin_steering::WindowPolicy;
+
+use crate::{
+    commands::{
+        compare::{args::PredictionArguments, measure::How, row::Row},
+        lab::{compare as lab_compare, pool as lab_pool},
+        policy::choice::PolicyChoice,
+    },
+    terminal::costs_file,
+    terminal::{failure::Failure, progress::Steps},
+};
+
+/// What the deterministic testbed's operations cost, so that the one binary is enough.
+const TESTBED_COSTS: &str = include_str!("../../../../../scenarios/lab/testbed.costs.toml");
+
+/// The least that the lab runs.
+const ANY: &str = "iterations = 1\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
+
+/// A prediction hits within this ratio, either way: `lab conform` has the same.
+const HIT_RATIO: f64 = 1.5;
+
+const COLUMNS: &[Column] = &[
+    Column::new("shape", "VMs x vCPUs", Unit::Text),
+    Column::new("lock", "lock", Unit::Text),
+    Column::new("pv_page", "pv_page", Unit::Text),
+    Column::new("ple_window", "PLE window", Unit::Count),
+    Column::new("column", "scheduled by", Unit::Text),
+    Column::new("measured_per_s", "measured ops/s", Unit::Count),
+    Column::new("predicted_per_s", "lab's ops/s", Unit::Count),
+    Column::json_only("predicted_least_per_s", Unit::Count),
+    Column::json_only("predicted_most_per_s", Unit::Count),
+    Column::new("measured_to_predicted", "measured / lab", Unit::Ratio),
+    Column::new("measured_gap_closed", "gap closed", Unit::Ratio),
+    Column::new("predicted_gap_closed", "lab's", Unit::Ratio),
+    Column::json_only("seeds", Unit::Count),
+    Column::new("not_predicted", "not predicted", Unit::Text),
+    Column::json_only("scenario_sha256", Unit::Text),
+];
+
+/// A scenario that was compared, how, and what came of it: a row for each policy.
+pub struct Compared<'a> {
+    /// With all overrides in it.
+    pub scenario: &'a Scenario,
+    /// How it was compared.
+    pub how: &'a How,
+    /// Its rows.
+    pub rows: Vec<&'a Row>,
+}
+
+/// One column of one scenario.
+struct Line<'a> {
+    of: &'a Row,
+    column: String,
+    measured_per_s: Option<f64>,
+    measured_gap_closed: Option<f64>,
+    /// What the lab is to run, or why it cannot.
+    scenario: Result<Scenario, String>,
+    /// By seed.
+    predicted_per_s: Vec<f64>,
+    predicted_gap_closed: Option<f64>,
+}
+
+/// The costs as overrides.
+///
+/// # Errors
+/// A file that cannot be read; or none is named, and it is not the testbed that is measured.
+pub fn costs(arguments: &PredictionArguments, in_testbed: bool) -> Result<Vec<String>, Failure> {
+    let costs = match &arguments.lab_costs {
+        Some(file) => costs_file::overrides_of(file)?,
+        None if in_testbed => costs_file::overrides_in(TESTBED_COSTS).map_err(Failure::Usage)?,
+        None => {
+            return Err(Failure::Usage(
+                "--lab knows what things cost in the testbed, not on this host: say --lab-costs FILE; `unspin lab \
+                 calibrate kvm --out FILE` measures it"
+                    .into(),
+            ));
+        }
+    };
+    // Before anything is measured: a cost that the lab does not know.
+    let any = Scenario::parse(ANY, "the costs")?;
+    changed(&any, &costs, &[]).map_err(Failure::Usage)?;
+    Ok(costs)
+}
+
+/// Predicts everything that was compared and adds the table.
+///
+/// # Errors
+/// Costs that are not of the lab, too few seeds, Ctrl-C.
+pub fn add(
+    document: &mut Document,
+    all: &[Compared],
+    costs: &[String],
+    seeds: u32,
+) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    let mut groups = Vec::new();
+    for compared in all.iter().filter(|compared| !compared.rows.is_empty()) {
+        let of_group = self::lines(compared, costs)?;
+        groups.push(lines.len()..lines.len() + of_group.len());
+        lines.extend(of_group);
+    }
+    predict(&mut lines, seeds)?;
+    for group in groups {
+        close(&mut lines[group]);
+    }
+    document.table(table(&lines));
+    let ratios: Vec<f64> = lines.iter().filter_map(ratio).collect();
+    let hits = ratios
+        .iter()
+        .filter(|ratio| (1.0 / HIT_RATIO..=HIT_RATIO).contains(*ratio));
+    document.note(format!(
+        "{} of {} predictions within {HIT_RATIO} of what was measured; means of {seeds} seeds",
+        hits.count(),
+        ratios.len()
+    ));
+    Ok(())
+}
+
+/// Ideal, stock, none, and each policy.
+fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>, Failure> {
+    let Compared {
+        scenario,
+        how,
+        rows,
+    } = compared;
+    let first = rows[0];
+    let mut common: Vec<String> = costs.to_vec();
+    if let Length::DurationNs(_) = scenario.length {
+        let window_ns = u64::try_from(how.window.as_nanos()).unwrap_or(u64::MAX);
+        let length_ns = scenario.warm_up_ns.saturating_add(window_ns);
+        common.push(format!("duration={}", format_duration(length_ns)));
+    }
+    if let Some(window) = first.ple_window {
+        common.push(format!("host.ple_window={window}"));
+    }
+    let changed = |more: &[String]| changed(scenario, &common, more);
+    let line = |column: String, measured_per_s, measured_gap_closed, scenario| Line {
+        of: first,
+        column,
+        measured_per_s,
+        measured_gap_closed,
+        scenario,
+        predicted_per_s: Vec::new(),
+        predicted_gap_closed: None,
+    };
+    let stock = changed(&[]);
+    let ideal = stock.clone().and_then(|stock| ideal(&stock));
+    let mut lines = vec![
+        line("ideal".into(), Some(first.ideal_per_s), None, ideal),
+        line("stock".into(), Some(first.stock_per_s), None, stock),
+    ];
+    if how.steers() {
+        let none = steered(&PolicyChoice::default()).and_then(|none| changed(&none));
+        lines.push(line("none".into(), first.none_per_s, None, none));
+    }
+    for policy in &how.policies {
+        let name = policy.names();
+        let row = rows
+            .iter()
+            .find(|row| row.policy.as_deref() == Some(&*name));
+        let measured = row.and_then(|row| row.steer_per_s);
+        let gap_closed = row.and_then(|row| row.gap_closed);
+        let predicted = steered(policy).and_then(|steered| changed(&steered));
+        lines.push(line(name, measured, gap_closed, predicted));
+    }
+    Ok(lines)
+}
+
+/// The policy in the lab's words: under the model of our scheduler, if it steers.
+fn steered(policy: &PolicyChoice) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    if policy.steers() {
+        words.push("lab.scheduler=steer".into());
+        words.push(format!("lab.policy={}", policy.without_its_window()));
+    }
+    let control = match policy.window() {
+        None => return Ok(words),
+        Some(WindowPolicy::Fixed(window)) => {
+            words.push(format!("host.ple_window={window}"));
+            Control::Fixed
+        }
+        Some(WindowPolicy::Kvm) => Control::Kvm,
+        Some(WindowPolicy::Apple(None)) => Control::Apple,
+        Some(WindowPolicy::Apple(Some(_))) => {
+            return Err("the lab's APPLE has the paper's numbers".into());
+        }
+    };
+    words.push(format!("lab.window_control={}", control.name()));
+    Ok(words)
+}
+
+/// The scenario with overrides, if the lab can run it.
+fn changed(scenario: &Scenario, common: &[String], more: &[String]) -> Result<Scenario, String> {
+    let mut overrides = Overrides::default();
+    for given in common.iter().chain(more) {
+        overrides.set(given).map_err(|error| error.to_string())?;
+    }
+    let text = scenario.to_toml();
+    let changed = Scenario::parse_with(&text, &scenario.name, &scenario.name, &overrides)
+        .map_err(|error| error.plain())?;
+    let lab = unspin_lab::Lab::new(&changed);
+    lab.map_err(|error| error.to_string())?;
+    Ok(changed)
+}
+
+fn ideal(stock: &Scenario) -> Result<Scenario, String> {
+    let lab = unspin_lab::Lab::new(stock).map_err(|error| error.to_string())?;
+    let cpus = lab.host().topology.cpus();
+    lab_compare::ideal(stock, cpus).ok_or_else(|| "no VM has as many vCPUs as CPUs".to_owned())
+}
+
+/// Runs every line that can run, on all cores.
+fn predict(lines: &mut [Line], seeds: u32) -> Result<(), Failure> {
+    let mut jobs: Vec<(usize, Scenario)> = Vec::new();
+    for (place, line) in lines.iter().enumerate() {
+        let Ok(scenario) = &line.scenario else {
+            continue;
+        };
+        for seed in 0..u64::from(seeds) {
+            let mut scenario = scenario.clone();
+            scenario.seed = (scenario.seed + seed) % (SEED_MAX + 1);
+            jobs.push((place, scenario));
+        }
+    }
+    let mut results = vec![f64::NAN; jobs.len()];
+    let steps = Steps::with_rest(jobs.len(), "predicting");
+    let mut finished = 0;
+    let rate = |(_, scenario): &(usize, Scenario)| {
+        let outcome = lab_pool::run_one(scenario)?;
+        Ok(outcome.operations(None) as f64 * 1e9 / outcome.window_ns.max(1) as f64)
+    };
+    lab_pool::each(&jobs, lab_pool::workers(None), rate, |job, per_s| {
+        results[job] = per_s;
+        finished += 1;
+        steps.done(finished);
+        Ok(())
+    })?;
+    for ((place, _), per_s) in jobs.iter().zip(results) {
+        lines[*place].predicted_per_s.push(per_s);
+    }
+    Ok(())
+}
+
+/// What each policy closes of the gap between stock and ideal in the lab; `lines`: those of one scenario.
+fn close(lines: &mut [Line]) {
+    let (ideal, stock) = (
+        lines[0].predicted_per_s.clone(),
+        lines[1].predicted_per_s.clone(),
+    );
+    // Behind ideal and stock, and none where there is one.
+    let none = lines.get(2).is_some_and(|line| line.column == "none");
+    for line in lines.iter_mut().skip(2 + usize::from(none)) {
+        let gap = GapClosed::of(&ideal, &stock, &line.predicted_per_s);
+        line.predicted_gap_closed = gap.map(|gap| gap.share);
+    }
+}
+
+fn mean(line: &Line) -> Option<f64> {
+    Summary::of(&line.predicted_per_s).map(|summary| summary.mean)
+}
+
+fn ratio(line: &Line) -> Option<f64> {
+    let predicted = mean(line).filter(|mean| *mean > 0.0)?;
+    line.measured_per_s.map(|measured| measured / predicted)
+}
+
+fn table(lines: &[Line]) -> Table {
+    let mut columns = COLUMNS.to_vec();
+    let differs = |different: fn(&Row, &Row) -> bool| {
+        lines.iter().any(|line| different(line.of, lines[0].of))
+    };
+    for column in &mut columns {
+        column.json_only |= match column.key {
+            "pv_page" => !differs(|one, other| one.pv_page != other.pv_page),
+            "ple_window" => !differs(|one, other| one.ple_window != other.ple_window),
+            "not_predicted" => lines.iter().all(|line| line.scenario.is_ok()),
+            _ => false,
+        };
+    }
+    let title = "What the lab predicts, beside what was measured";
+    let mut table = Table::new("lab", title, &columns);
+    for line in lines {
+        let rates = line.predicted_per_s.iter().copied();
+        table.push(vec![
+            line.of.shape.clone().into(),
+            line.of.lock.clone().into(),
+            line.of.pv_page.into(),
+            line.of.ple_window.map_or(Cell::Unknown, Cell::Integer),
+            line.column.clone().into(),
+            line.measured_per_s.into(),
+            mean(line).into(),
+            rates.clone().reduce(f64::min).into(),
+            rates.reduce(f64::max).into(),
+            ratio(line).into(),
+            line.measured_gap_closed.into(),
+            line.predicted_gap_closed.into(),
+            line.predicted_per_s.len().into(),
+            line.scenario.as_ref().err().cloned().into(),
+            line.of.scenario_sha256.clone().into(),
+        ]);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The lab beside rows that were made up.
+
+use super::*;
+use crate::commands::compare::{
+    order::Column as Measured,
+    row::{
+        rows,
+        tests::{AGAIN, IDEAL, NONE, STOCK, how, measured},
+    },
+};
+
+/// What is said of it and what the lab says follow from one text: no seed, no cost and no lock's code may change unseen.
+const TEXT: &str = "duration = \"30ms\"\nwarm_up = \"10ms\"\nseed = 5\n[host]\ncpus = 2\n[[vm]]\nvcpus = 4\n\
+                    lock = \"ticket\"\nhold = \"10us\"\nuser_work = \"100us\"\npv_page = true\n";
+
+fn arguments(lab_costs: Option<&str>) -> PredictionArguments {
+    PredictionArguments {
+        lab: true,
+        lab_costs: lab_costs.map(Into::into),
+        lab_seeds: 2,
+    }
+}
+
+fn costs_of_the_testbed() -> Vec<String> {
+    costs(&arguments(None), true).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+/// The rows of the lab's table.
+fn predicted(policies: &[&str]) -> Vec<serde_json::Value> {
+    let scenario = Scenario::parse(TEXT, "s.toml").expect("a scenario");
+    let how = how(policies);
+    let mut columns = vec![IDEAL, STOCK, AGAIN, NONE];
+    for at in 0..policies.len() {
+        columns.push((Measured::Policy(at), [960.0, 962.0, 958.0, 960.0]));
+    }
+    let rows = rows(&scenario, &how, &measured(&columns), "again").expect("rows");
+    let compared = Compared {
+        scenario: &scenario,
+        how: &how,
+        rows: rows.iter().collect(),
+    };
+    let mut document = Document::new("compare", "a machine");
+    let done = add(&mut document, &[compared], &costs_of_the_testbed(), 2);
+    done.unwrap_or_else(|error| panic!("{error:?}"));
+    let mut out = Vec::new();
+    document.write_json(&mut out).expect("written");
+    let object: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
+    object["rows"].as_array().expect("rows").clone()
+}
+
+fn number(row: &serde_json::Value, key: &str) -> f64 {
+    row[key]
+        .as_f64()
+        .unwrap_or_else(|| panic!("no number {key} in {row}"))
+}
+
+/// One row for each column, each with the run of `lab run` that it names.
+#[test]
+fn every_column_has_its_prediction() {
+    let all = predicted(&["loan", "loan,kernel-exit"]);
+    let columns: Vec<_> = all
+        .iter()
+        .filter_map(|row| row["column"].as_str())
+        .collect();
+    assert_eq!(
+        columns,
+        ["ideal", "stock", "none", "loan", "loan,kernel-exit"]
+    );
+    let scenario = Scenario::parse(TEXT, "s.toml").expect("a scenario");
+    for (row, policy) in all[1..].iter().zip([None, Some("none"), Some("loan")]) {
+        let mut more = vec!["duration=510ms".to_owned()];
+        if let Some(policy) = policy {
+            let words = [
+                "lab.scheduler=steer".to_owned(),
+                format!("lab.policy={policy}"),
+            ];
+            more.extend(words);
+        }
+        let scenario = changed(&scenario, &costs_of_the_testbed(), &more).expect("the lab's");
+        let rate = |seed| {
+            let mut scenario = scenario.clone();
+            scenario.seed = seed;
+            let outcome = lab_pool::run_one(&scenario).unwrap_or_else(|error| panic!("{error:?}"));
+            outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64
+        };
+        let mean = (rate(5) + rate(6)) / 2.0;
+        assert!(
+            (number(row, "predicted_per_s") / mean - 1.0).abs() < 1e-9,
+            "{row}"
+        );
+        let ratio = number(row, "measured_per_s") / mean;
+        assert!((number(row, "measured_to_predicted") / ratio - 1.0).abs() < 1e-9);
+    }
+}
+
+/// The gap is that of the lab's own stock and ideal.
+#[test]
+fn gaps_are_of_the_labs_own_columns() {
+    let all = predicted(&["loan"]);
+    let rate = |at: usize| number(&all[at], "predicted_per_s");
+    let gap = (rate(3) - rate(1)) / (rate(0) - rate(1));
+    assert!((number(&all[3], "predicted_gap_closed") - gap).abs() < 1e-6);
+    assert_eq!(number(&all[3], "measured_gap_closed"), 0.95);
+    for column in &all[..3] {
+        assert!(column["predicted_gap_closed"].is_null());
+    }
+}
+
+#[test]
+fn what_the_lab_cannot_run_says_why() {
+    let all = predicted(&["./nobody.bpf.o"]);
+    let row = all.last().expect("a row");
+    assert!(row["predicted_per_s"].is_null() && row["measured_to_predicted"].is_null());
+    let why = row["not_predicted"].as_str().expect("a reason");
+    assert!(why.contains("nobody.bpf.o"), "{why}");
+    assert!(all[1]["not_predicted"].is_null());
+}
+
+#[test]
+fn costs_are_those_of_the_machine() {
+    assert!(costs_of_the_testbed().contains(&"lab.costs.exit_ns=6232".to_owned()));
+    let refused = |given, in_testbed| match costs(&arguments(given), in_testbed) {
+        Err(Failure::Usage(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(None, false).contains("--lab-costs"));
+    assert!(refused(Some("/nonexistent"), true).contains("/nonexistent"));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "exit_us = 7\n").expect("written");
+    let path = file.path().to_string_lossy().into_owned();
+    assert!(refused(Some(&path), true).contains("exit_us"));
+}
+
+/// A window's policy leaves the scheduler to the host, or stands beside one that steers; in a comparison of windows alone
+/// there is no `none`.
+#[test]
+fn windows_are_the_labs_windows() {
+    let words = |text: &str| {
+        let policy: PolicyChoice = text.parse().expect("a policy");
+        steered(&policy)
+    };
+    let control = |name: &str| format!("lab.window_control={name}");
+    let fixed = vec!["host.ple_window=750".to_owned(), control("fixed")];
+    assert_eq!(words("window=750"), Ok(fixed));
+    assert_eq!(words("window=kvm"), Ok(vec![control("kvm")]));
+    let both = ["lab.scheduler=steer", "lab.policy=loan"].map(str::to_owned);
+    assert_eq!(
+        words("apple,loan"),
+        Ok([&both[..], &[control("apple")]].concat())
+    );
+    assert!(words("apple=8/64/64/512").is_err());
+    let all = predicted(&["window=500", "window=20000"]);
+    let columns: Vec<_> = all
+        .iter()
+        .filter_map(|row| row["column"].as_str())
+        .collect();
+    assert_eq!(columns, ["ideal", "stock", "window=500", "window=20000"]);
+    let exits = |row: &serde_json::Value| number(row, "predicted_per_s");
+    assert!(
+        exits(&all[2]) != exits(&all[3]),
+        "another window, another run"
+    );
+    assert!(all[2]["predicted_gap_closed"].is_number() && all[1]["predicted_gap_closed"].is_null());
+}

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin compare`: scenarios as they are (*stock*) against the same work with nobody overcommitted (*ideal*), with our
+//! scheduler and every directed yield refused (*none*), and with each policy, in VMs that keep running meanwhile.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use unspin_report::{Document, Machine};
+use unspin_scenario::{Length, Scenario};
+
+use crate::{
+    commands::{
+        compare::{
+            args::CompareArguments,
+            details::{SampleRow, VmRow, sample_rows, vm_rows},
+            full as compare_full, lab as compare_lab,
+            measure::{How, measure},
+            pooled as compare_pooled,
+            row::{Row, rows},
+            sentence::sentence,
+            tables as compare_table,
+            windows::{self as compare_windows, WindowRow, window_rows},
+        },
+        policy::choice::PolicyChoice,
+        vm::args::Observe,
+    },
+    terminal::{failure::Failure, options::ScenarioArguments, output, replay},
+};
+
+/// A scenario of the command line, with the words that repeat its row.
+pub struct Chosen {
+    /// With all overrides in it.
+    pub scenario: Scenario,
+    /// How it is compared.
+    pub how: How,
+    /// The command that repeats its row.
+    pub replay: String,
+}
+
+/// What came of a scenario.
+#[derive(Default)]
+pub struct Compared {
+    /// One for each policy.
+    pub rows: Vec<Row>,
+    /// One for each VM and column.
+    pub vms: Vec<VmRow>,
+    /// One for each sample.
+    pub samples: Vec<SampleRow>,
+    /// One for each column, where windows were compared.
+    pub windows: Vec<WindowRow>,
+}
+
+/// Compares and prints the tables.
+pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
+    if arguments.full {
+        return compare_full::run(arguments);
+    }
+    let in_testbed = output::in_testbed();
+    let costs = costs(arguments, in_testbed)?;
+    let all = chosen(arguments)?;
+    let mut together = Compared::default();
+    for chosen in &all {
+        // With --json another program reads, as the demo does: it has a bar of its own.
+        let compared = compare(chosen, !arguments.output.json)?;
+        together.rows.extend(compared.rows);
+        together.vms.extend(compared.vms);
+        together.samples.extend(compared.samples);
+        together.windows.extend(compared.windows);
+    }
+    let machine = Machine::here(in_testbed).to_string();
+    print(arguments, &machine, &all, &together, costs.as_deref())
+}
+
+/// What things cost, if the lab is asked for.
+///
+/// # Errors
+/// As [`compare_lab::costs`].
+pub fn costs(
+    arguments: &CompareArguments,
+    in_testbed: bool,
+) -> Result<Option<Vec<String>>, Failure> {
+    let prediction = &arguments.prediction;
+    let costs = prediction
+        .lab
+        .then(|| compare_lab::costs(prediction, in_testbed));
+    costs.transpose()
+}
+
+/// Prints what came of all scenarios together; with costs what the lab predicts for them, too.
+///
+/// # Errors
+/// When nothing can be predicted or written.
+pub fn print(
+    arguments: &CompareArguments,
+    machine: &str,
+    all: &[Chosen],
+    together: &Compared,
+    costs: Option<&[String]>,
+) -> Result<(), Failure> {
+    let mut document = Document::new("compare", machine);
+    compare_table::add(&mut document, &together.rows);
+    compare_table::add_vms(&mut document, &together.vms);
+    compare_windows::add(&mut document, &together.windows);
+    compare_table::add_samples(&mut document, &together.samples);
+    compare_pooled::add(&mut document, &together.rows);
+    if let Some(costs) = costs {
+        let predicted = all.iter().map(|chosen| {
+            let hash = chosen.scenario.hash();
+            let rows = together.rows.iter();
+            compare_lab::Compared {
+                scenario: &chosen.scenario,
+                how: &chosen.how,
+                rows: rows.filter(|row| row.scenario_sha256 == hash).collect(),
+            }
+        });
+        let predicted: Vec<_> = predicted.collect();
+        compare_lab::add(
+            &mut document,
+            &predicted,
+            costs,
+            arguments.prediction.lab_seeds,
+        )?;
+    }
+    for row in &together.rows {
+        document.note(sentence(row));
+    }
+    let mut last = "";
+    for row in &together.rows {
+        if row.replay != last {
+            document.note(format!("repeat it byte for byte: {}", row.replay));
+            last = &row.replay;
+        }
+    }
+    Ok(output::print(&document, arguments.output)?)
+}
+
+/// Every scenario in every shape that the command line asks for.
+///
+/// # Errors
+/// When a scenario is wrong, or says no window's length.
+pub fn chosen(arguments: &CompareArguments) -> Result<Vec<Chosen>, Failure> {
+    let shapes: Vec<Option<(u32, u32)>> = match arguments.shapes.is_empty() {
+        true => vec![None],
+        false => arguments.shapes.iter().copied().map(Some).collect(),
+    };
+    let mut all = Vec::new();
+    for file in &arguments.scenarios {
+        for shape in &shapes {
+            let mut given = ScenarioArguments {
+                file: file.clone(),
+                overrides: arguments.overrides.clone(),
+            };
+            if let Some((count, vcpus)) = shape {
+                given.overrides.set.extend(set_shape(*count, *vcpus));
+            }
+            let scenario = given.load()?;
+            if shape.is_some() && scenario.vms.len() > 1 {
+                return Err(Failure::Usage(format!(
+                    "--shape is for scenarios with one group of VMs; {} has {}",
+                    file.display(),
+                    scenario.vms.len()
+                )));
+            }
+            let how = how(arguments, &scenario)?;
+            all.push(Chosen {
+                replay: replay::command("compare", &given, &to_args(&how)),
+                scenario,
+                how,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// A shape as overrides.
+pub fn set_shape(count: u32, vcpus: u32) -> [String; 2] {
+    [format!("vm.count={count}"), format!("vm.vcpus={vcpus}")]
+}
+
+/// `1x4`: VMs x vCPUs.
+pub fn parse_shape(text: &str) -> Result<(u32, u32), String> {
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number > 0);
+    text.split_once('x')
+        .and_then(|(count, vcpus)| Some((number(count)?, number(vcpus)?)))
+        .ok_or_else(|| "write VMs x vCPUs, as in 1x4".to_owned())
+}
+
+fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure> {
+    let Length::DurationNs(ns) = scenario.length else {
+        return Err(Failure::Usage(format!(
+            "{} ends after a number of iterations, and compared VMs keep running: give --duration TIME",
+            scenario.name
+        )));
+    };
+    check_user_policies(&arguments.policies)?;
+    let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
+    let window = arguments.window.unwrap_or_else(of_scenario);
+    Ok(How {
+        pairs: arguments.pairs,
+        window,
+        discard: arguments.discard,
+        observe: arguments.observe,
+        policies: arguments.policies.clone(),
+    })
+}
+
+/// One comparison has one scheduler.
+///
+/// # Errors
+/// When the policies name several files.
+pub fn check_user_policies(policies: &[PolicyChoice]) -> Result<(), Failure> {
+    let files = policies.iter().filter_map(PolicyChoice::file);
+    if files.collect::<BTreeSet<_>>().len() <= 1 {
+        return Ok(());
+    }
+    Err(Failure::Usage(
+        "one comparison has room for one user policy: one scheduler is loaded, and policies are switched in it".into(),
+    ))
+}
+
+/// The words that say how.
+pub fn to_args(how: &How) -> Vec<String> {
+    let time = |time: Duration| {
+        unspin_scenario::format_duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
+    };
+    let mut words = vec![
+        format!("--pairs {}", how.pairs),
+        format!("--window {}", time(how.window)),
+        format!("--discard {}", time(how.discard)),
+    ];
+    match how.observe {
+        Observe::Auto => {}
+        Observe::On => words.push("--observe on".into()),
+        Observe::Off => words.push("--observe off".into()),
+    }
+    words.extend(
+        how.policies
+            .iter()
+            .map(|policy| format!("--policy {policy}")),
+    );
+    words
+}
+
+/// Runs the scenario and what it is compared with on this host; `tells`: each sample is a line on standard error.
+///
+/// # Errors
+/// As [`measure`]; when stock or ideal did nothing.
+pub fn compare(chosen: &Chosen, tells: bool) -> Result<Compared, Failure> {
+    let Chosen {
+        scenario,
+        how,
+        replay,
+    } = chosen;
+    let measured = measure(scenario, how, tells)?;
+    Ok(Compared {
+        rows: rows(scenario, how, &measured, replay)?,
+        vms: vm_rows(scenario, how, &measured),
+        samples: sample_rows(scenario, how, &measured),
+        windows: window_rows(scenario, how, &measured),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use clap::Parser;
+
+    const SCENARIO: &str = "duration = \"1250ms\"\nwarm_up = \"250ms\"\n[[vm]]\ncount = 2\nvcpus = 4\n\
+                            lock = \"ticket\"\nhold = \"300 loops\"\n";
+
+    fn arguments(text: &str, words: &[&str]) -> (tempfile::TempDir, CompareArguments) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("s.toml");
+        std::fs::write(&file, text).expect("written");
+        let file = file.to_string_lossy().into_owned();
+        let line = [&["unspin", "compare", &file], words].concat();
+        match Arguments::try_parse_from(line).expect("valid").command {
+            Command::Compare(arguments) => (folder, arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_shape_is_a_comparison_of_its_own() {
+        let words = [
+            "--shape", "1x2", "--shape", "2x2", "--policy", "loan", "--policy", "none",
+        ];
+        let (_folder, arguments) = arguments(SCENARIO, &words);
+        let chosen = chosen(&arguments).expect("two");
+        let shapes: Vec<_> = chosen
+            .iter()
+            .map(|chosen| (chosen.scenario.vms[0].count, chosen.scenario.vms[0].vcpus))
+            .collect();
+        assert_eq!(shapes, [(1, 2), (2, 2)]);
+        assert_eq!(chosen[0].how.window, Duration::from_secs(1));
+        assert_eq!(chosen[0].how.discard, Duration::from_millis(250));
+        assert_eq!(chosen[0].how.policies.len(), 2);
+        assert!(
+            chosen[1].replay.ends_with(
+                "--set vm.count=2 --set vm.vcpus=2 --pairs 4 --window 1s --discard 250ms --policy loan --policy none"
+            ),
+            "{}",
+            chosen[1].replay
+        );
+    }
+
+    #[test]
+    fn what_cannot_keep_running_is_refused() {
+        let iterations = SCENARIO.replace(
+            "duration = \"1250ms\"\nwarm_up = \"250ms\"",
+            "iterations = 10",
+        );
+        let (_folder, ends) = arguments(&iterations, &[]);
+        assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
+        let (_folder, ends) = arguments(&iterations, &["--window", "1s"]);
+        assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
+        let (_folder, goes) = arguments(&iterations, &["--duration", "1s"]);
+        assert_eq!(chosen(&goes).expect("one").len(), 1);
+        let groups = format!("{SCENARIO}[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n");
+        let (_folder, two) = arguments(&groups, &["--shape", "1x4"]);
+        assert!(matches!(chosen(&two), Err(Failure::Usage(text)) if text.contains("has 2")));
+    }
+
+    #[test]
+    fn shapes() {
+        assert_eq!(parse_shape("2x4"), Ok((2, 4)));
+        for wrong in ["", "4", "x4", "2x", "0x4", "2x0", "2x-1", "1x2x3"] {
+            assert!(parse_shape(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Who schedules while compared VMs keep running: our scheduler is attached, its policies are switched, and it goes.
+
+use anyhow::anyhow;
+use unspin_agent::{LoadedSteerer, SteerOptions, Steerer};
+use unspin_steering::{Policies, WindowPolicy};
+
+use crate::{
+    commands::{
+        compare::order::Steered,
+        policy::choice::{ChosenPolicies, PolicyChoice},
+    },
+    terminal::failure::Failure,
+};
+
+/// The host's own scheduler, or ours; its own again when dropped.
+pub struct Steering {
+    /// By policy; one scheduler has them all.
+    chosen: Vec<ChosenPolicies>,
+    /// The next one.
+    loaded: Option<LoadedSteerer>,
+    steerer: Option<Steerer>,
+}
+
+impl Steering {
+    /// The host's own, until told otherwise.
+    ///
+    /// # Errors
+    /// When a user policy cannot be had.
+    pub fn of(policies: &[PolicyChoice]) -> Result<Steering, Failure> {
+        let ready = policies.iter().map(|choice| choice.ready(false));
+        Ok(Steering {
+            chosen: ready.collect::<Result<_, _>>()?,
+            loaded: None,
+            steerer: None,
+        })
+    }
+
+    /// Loads our scheduler for when it is wanted, while nobody is in a hurry: beside VMs that fill the host it takes many times
+    /// as long.
+    ///
+    /// # Errors
+    /// When it cannot be had.
+    pub fn load(&mut self) -> Result<(), Failure> {
+        let options = SteerOptions {
+            // Policies of one comparison have a user policy between them.
+            user_policy: self
+                .chosen
+                .iter()
+                .find_map(|chosen| chosen.user_policy.clone()),
+            candidates: self
+                .chosen
+                .iter()
+                .any(|chosen| chosen.policies.candidates().is_some()),
+            ..SteerOptions::default()
+        };
+        self.loaded = Some(Steerer::load(&options).map_err(anyhow::Error::from)?);
+        Ok(())
+    }
+
+    /// From now on this one schedules.
+    ///
+    /// # Errors
+    /// When our scheduler cannot be had, or the kernel has sent it away meanwhile.
+    pub fn to(&mut self, to: Steered) -> Result<(), Failure> {
+        let policies = match to {
+            Steered::None => Policies::NONE,
+            Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
+            Steered::Not | Steered::Policy(_) => {
+                self.still_attached()?;
+                self.steerer = None;
+                return Ok(());
+            }
+        };
+        let steerer = match self.steerer.take() {
+            Some(steerer) => steerer,
+            None => {
+                let loaded = self
+                    .loaded
+                    .take()
+                    .expect("it is loaded before it is wanted");
+                loaded.attach().map_err(anyhow::Error::from)?
+            }
+        };
+        let steerer = self.steerer.insert(steerer);
+        Ok(steerer
+            .set_policies(policies)
+            .map_err(anyhow::Error::from)?)
+    }
+
+    /// Whoever thinks that a policy decides must not measure the host's own scheduler.
+    ///
+    /// # Errors
+    /// When the kernel has sent our scheduler away.
+    pub fn still_attached(&self) -> Result<(), Failure> {
+        let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
+        match ended.map_err(anyhow::Error::from)?.flatten() {
+            None => Ok(()),
+            Some(end) => Err(anyhow!(
+                "the kernel took its own scheduler back during a comparison: {}: {}\n{}",
+                end.reason,
+                end.message,
+                end.dump
+            )
+            .into()),
+        }
+    }
+
+    /// Who sets pause-loop windows then, if anybody.
+    pub fn window(&self, to: Steered) -> Option<WindowPolicy> {
+        match to {
+            Steered::Not | Steered::None => None,
+            Steered::Policy(policy) => self.chosen[policy].window,
+        }
+    }
+}

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin demo` takes.
+
+use crate::terminal::options::Output;
+use clap::Args;
+
+/// `unspin demo`
+#[derive(Args, Debug)]
+pub struct DemoArguments {
+    /// Pairs of samples of each row.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pairs: u32,
+    /// Run on this machine's own KVM instead of the testbed; asks first.
+    #[arg(long)]
+    pub on_this_host: bool,
+    /// Do not ask, and run beside other VMs.
+    #[arg(long)]
+    pub yes: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin demo`: stalled VMs in the testbed, and a remedy.
+
+pub(crate) mod args;
+pub(crate) mod run;
+
+pub use run::run;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin demo`: the project's main job on a machine that needs nothing: ideal, stock and a remedy for a handful of
+//! shapes and locks.
+//!
+//! Each row is a boot of its own in the deterministic testbed, so that the command printed for it repeats it.
+
+use std::{
+    io::{BufRead, IsTerminal},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use unspin_report::Document;
+use unspin_scenario::Scenario;
+
+use crate::{
+    commands::{
+        compare::{
+            cells::{Cell, Finished, in_testbeds},
+            details::VmRow,
+            measure::How,
+            row::Row,
+            sentence::sentence,
+            tables as compare_table,
+        },
+        demo::args::DemoArguments,
+        vm::{args::Observe, other_vms},
+    },
+    terminal::{failure::Failure, output},
+};
+
+macro_rules! demo_files {
+    ($($name:literal),* $(,)?) => {
+        /// The demo's scenarios, as they stand in `scenarios/`, so that the one binary is enough.
+        const FILES: &[(&str, &str)] = &[$((
+            concat!("scenarios/demo/", $name, ".toml"),
+            include_str!(concat!("../../../../../scenarios/demo/", $name, ".toml")),
+        )),*];
+    };
+}
+// Longest boots first, so that the last one does not run alone for long.
+demo_files!(
+    "2x4-ticket",
+    "2x4-preemptable_ticket",
+    "2x4-test_and_test_and_set",
+    "1x4-ticket",
+    "1x4-preemptable_ticket",
+    "1x4-test_and_test_and_set",
+    "1x2-ticket",
+    "1x2-test_and_test_and_set",
+);
+
+/// The best policy found so far for guests that say what they wait for, as the demo's do.
+const POLICY: &str = "loan,kernel-exit";
+/// Length of a sample: so that all rows take some 200 s on 2 CPUs.
+const WINDOW: Duration = Duration::from_millis(200);
+/// What is left out after a change; `unspin compare` has the same default.
+const DISCARD: Duration = Duration::from_millis(250);
+
+/// Runs all rows and prints them.
+pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
+    let begin = Instant::now();
+    let finished = if arguments.on_this_host {
+        on_this_host(arguments)?
+    } else {
+        in_testbed(arguments)?
+    };
+    // One machine for all rows: this one, or the testbed as it calls itself.
+    let machine = finished.first().map_or("", |first| first.machine.as_str());
+    let mut document = Document::new("demo", machine);
+    let (mut rows, mut vms, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    for one in &finished {
+        rows.extend(one.rows.clone());
+        vms.extend(one.vms.clone());
+        samples.extend(one.samples.clone());
+    }
+    rows.sort_by(|a: &Row, b: &Row| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
+    vms.sort_by(|a: &VmRow, b: &VmRow| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
+    document.note(
+        "The same work on 2 CPUs: ideal (one VM that fits, alone), stock (the kernel as it is), none (our scheduler, \
+         directed yields refused), and our scheduler with a policy:\n",
+    );
+    compare_table::add(&mut document, &rows);
+    document.note("");
+    for row in &rows {
+        document.note(sentence(row));
+    }
+    compare_table::add_vms(&mut document, &vms);
+    compare_table::add_samples(&mut document, &samples);
+    document.note("\nRepeat a row byte for byte:");
+    for row in &rows {
+        document.note(format!("  {}", row.replay));
+    }
+    output::print(&document, arguments.output)?;
+    eprintln!(
+        "unspin demo: {} rows in {} s",
+        rows.len(),
+        begin.elapsed().as_secs()
+    );
+    Ok(())
+}
+
+/// The demo's rows; on somebody's host without a policy: another scheduler for all of it is not what a demonstration may
+/// bring.
+fn cells(arguments: &DemoArguments) -> Vec<Cell> {
+    let policies = match arguments.on_this_host {
+        true => Vec::new(),
+        false => vec![POLICY.parse().expect("a test parses it")],
+    };
+    let how = |text| How {
+        pairs: arguments.pairs,
+        window: WINDOW,
+        discard: DISCARD,
+        observe: match (arguments.on_this_host, fits(text)) {
+            (true, _) => Observe::Auto,
+            // Nothing is lost there that could be explained.
+            (false, true) => Observe::Off,
+            (false, false) => Observe::On,
+        },
+        policies: policies.clone(),
+    };
+    FILES
+        .iter()
+        .map(|(file, text)| Cell {
+            file,
+            text,
+            set: Vec::new(),
+            how: how(text),
+        })
+        .collect()
+}
+
+/// Whether a scenario has no more vCPUs than CPUs; a wrong one is told later.
+fn fits(text: &str) -> bool {
+    Scenario::parse(text, "").is_ok_and(|scenario| {
+        let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
+        scenario.host.cpus.is_some_and(|cpus| vcpus <= cpus)
+    })
+}
+
+fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
+    let cells = cells(arguments);
+    let mut all = Vec::new();
+    in_testbeds(&cells.iter().collect::<Vec<_>>(), "testbeds", |finished| {
+        all.push(finished);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
+/// Every row on this machine's own KVM, after a word about it.
+fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
+    let others = other_vms::count().context("looking for VMs on this host")?;
+    eprintln!(
+        "unspin demo: on this host, for about {} s, up to 8 vCPU threads will load all CPUs, watched by BPF programs \
+         that are detached at the end; no module is reloaded and no setting changed",
+        FILES.len() as u32 * (2 * arguments.pairs)
+    );
+    if others > 0 && !arguments.yes {
+        return Err(Failure::Usage(format!(
+            "{others} other VMs run on this host and would be slowed down: stop them, or say --yes"
+        )));
+    }
+    if !arguments.yes && !agreed()? {
+        return Err(Failure::Usage("not run: answer y, or say --yes".into()));
+    }
+    cells(arguments).iter().map(Cell::on_this_host).collect()
+}
+
+/// Asks on the terminal; without one the answer is no.
+fn agreed() -> std::io::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Ok(false);
+    }
+    eprint!("Go on? [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_valid() {
+        let mut arguments = DemoArguments {
+            pairs: 2,
+            on_this_host: false,
+            yes: false,
+            output: Default::default(),
+        };
+        let looked_at = |cell: &Cell| cell.how.observe == Observe::On;
+        let all = cells(&arguments);
+        assert_eq!(
+            all.iter().filter(|cell| looked_at(cell)).count(),
+            all.len() - 2
+        );
+        for cell in all {
+            assert!(
+                cell.scenario().is_ok() && cell.how.policies.len() == 1,
+                "{}",
+                cell.name()
+            );
+        }
+        arguments.on_this_host = true;
+        assert!(
+            cells(&arguments)
+                .iter()
+                .all(|cell| cell.how.policies.is_empty())
+        );
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin doctor --kernel FOLDER`: whether our BPF programs fit a kernel that does not run.
+
+use std::{fs, path::Path};
+
+use anyhow::Context;
+use unspin_agent::{KernelFiles, ProgramFit, core_compat};
+use unspin_report::{Column, Table, Unit};
+use unspin_testbed::{UnpackedKernel, unpacked_kernel};
+
+use crate::terminal::{failure::Failure, options::Output, output};
+
+const COLUMNS: &[Column] = &[
+    Column::new("object", "object", Unit::Text),
+    Column::new("program", "program", Unit::Text),
+    Column::new("module", "KVM for", Unit::Text),
+    Column::new("relocations", "relocations", Unit::Count),
+    Column::new("functions", "functions", Unit::Count),
+    Column::new("fits", "fits", Unit::Text),
+    Column::new("missing", "lacks", Unit::Text),
+    Column::json_only("guarded", Unit::Text),
+];
+
+/// Prints a row for each program and KVM module. What a kernel lacks is a finding, not a failure: the exit status is 0.
+pub fn run(folder: &Path, output: Output) -> Result<(), Failure> {
+    let unpacked = unpacked_kernel(folder).map_err(anyhow::Error::from)?;
+    let mut document = output::document("doctor");
+    let mut table = Table::new("programs", "", COLUMNS);
+    let makers = ["kvm_amd", "kvm_intel"];
+    let there = makers.map(|maker| unpacked.modules.iter().any(|module| module.name == maker));
+    for (maker, there) in makers.into_iter().zip(there) {
+        if there || maker == makers[0] {
+            for fit in fits(&unpacked, maker)? {
+                table.push(row(&fit, if there { maker } else { "none" }));
+            }
+        }
+    }
+    document.table(table);
+    if !there.contains(&true) {
+        document.note(format!(
+            "{} has no module of KVM: what is said to lack may be in one",
+            folder.display()
+        ));
+    }
+    output::print(&document, output)?;
+    Ok(())
+}
+
+fn fits(unpacked: &UnpackedKernel, maker: &str) -> Result<Vec<ProgramFit>, anyhow::Error> {
+    let read = |path: &Path| fs::read(path).with_context(|| format!("reading {}", path.display()));
+    // A host loads one of the two makers' modules.
+    let modules = unpacked.modules.iter();
+    let modules = modules.filter(|module| module.name == "kvm" || module.name == maker);
+    let kernel = KernelFiles {
+        vmlinux: read(&unpacked.vmlinux)?,
+        modules: modules
+            .map(|module| Ok((module.name.clone(), read(&module.path)?)))
+            .collect::<Result<_, anyhow::Error>>()?,
+    };
+    Ok(core_compat(&kernel)?)
+}
+
+fn row(fit: &ProgramFit, module: &str) -> Vec<unspin_report::Cell> {
+    vec![
+        fit.object.into(),
+        fit.program.as_str().into(),
+        module.into(),
+        fit.relocations.into(),
+        fit.functions.into(),
+        fit.missing.is_empty().into(),
+        fit.missing.join(", ").into(),
+        fit.guarded.join(", ").into(),
+    ]
+}

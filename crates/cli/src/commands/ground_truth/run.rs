@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin ground-truth`: what `explain` says of a recording against what the guests logged themselves. A command of its own, so
+//! that `explain` can never see the answer.
+
+use std::{fs::File, io::BufReader, path::Path};
+
+use anyhow::{Context, bail};
+use unspin_analysis::{
+    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+    cause::{Cause, CauseTimes},
+    evaluation::Evaluation,
+    ground_truth::{self, Order},
+    presence,
+    spin_locations::Naming,
+};
+use unspin_events::{
+    Event, TscClock, What,
+    guest_log::{GuestLog, GuestLogVm},
+};
+use unspin_report::{Cell, Column, Document, Table, Unit};
+
+use crate::{
+    commands::{
+        explain::{
+            run::{Source, machine},
+            sentence as words,
+        },
+        ground_truth::args::GroundTruthArguments,
+    },
+    terminal::{failure::Failure, output},
+};
+
+const EVALUATION: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("lock", "lock", Unit::Text),
+    Column::new("waits", "waits that matter", Unit::Count),
+    Column::new("attributed", "attributed", Unit::Count),
+    Column::new("right", "right", Unit::Count),
+    Column::new("precision", "precision", Unit::Ratio),
+    Column::new("coverage", "coverage", Unit::Ratio),
+    Column::new("always_majority", "always the majority", Unit::Ratio),
+    Column::new("true_spin_ns", "spin time, true", Unit::Nanoseconds),
+    Column::new("explained_spin_ns", "as explained", Unit::Nanoseconds),
+    Column::new("spin_error_percent", "error %", Unit::Percent),
+    Column::new("minimum_ns", "matters from", Unit::Nanoseconds),
+];
+
+const CONFUSION: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("true_cause", "true cause", Unit::Text),
+    Column::new("waits", "waits", Unit::Count),
+    Column::new("waits_percent", "%", Unit::Percent),
+    Column::new("holder_preempted", "said: LHP", Unit::Count),
+    Column::new("next_waiter_preempted", "LWP", Unit::Count),
+    Column::new("call_user", "call: user", Unit::Count),
+    Column::new("call_kernel", "kernel", Unit::Count),
+    Column::new("call_halted", "halted", Unit::Count),
+    Column::new("contention", "contention", Unit::Count),
+    Column::new("unknown", "unknown", Unit::Count),
+];
+
+/// Judges and prints.
+pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
+    let log = read(&arguments.guest_log)?;
+    let mut source = Source::open(&arguments.recording)?;
+    let mut events = Vec::new();
+    source.each(|event| {
+        if !(arguments.no_pv_pages && matches!(event.what, What::PvPage { .. })) {
+            events.push(event);
+        }
+    });
+    let explanation = explain(&events, source.sees_ipis());
+    let clock = TscClock::new(log.clock[0], log.clock[1])
+        .context("the guest log's clock cannot be joined with the recording's")?;
+    let mut document = Document::new("ground-truth", machine(&source));
+    let mut evaluations = Table::new(
+        "evaluation",
+        "Explained causes of waits against true ones; a wait matters when it spun for two pause-loop windows or more",
+        EVALUATION,
+    );
+    let mut confusion = Table::new("confusion", "By true cause", CONFUSION);
+    let mut all = Evaluation::default();
+    for vm in &log.vms {
+        let (evaluation, minimum_ns) = judge(vm, &events, &clock, &explanation)?;
+        let name = words::vm_name(&source.facts, vm.vm);
+        let known = (minimum_ns < u64::MAX).then_some(minimum_ns);
+        evaluations.push(row(&name, &vm.lock, &evaluation, known));
+        add_confusion(&mut confusion, &name, &evaluation);
+        all.merge(&evaluation);
+    }
+    if log.vms.len() > 1 {
+        evaluations.push(row("all", "-", &all, None));
+        add_confusion(&mut confusion, "all", &all);
+    }
+    document.table(evaluations);
+    document.table(confusion);
+    for problem in &source.problems {
+        document.note(problem.clone());
+    }
+    output::print(&document, arguments.output)?;
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<GuestLog, Failure> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    let log = GuestLog::read(&mut BufReader::new(file));
+    Ok(log.with_context(|| path.display().to_string())?)
+}
+
+fn explain(events: &[Event], ipis_seen: bool) -> Explanation {
+    let mut explainer = Explainer::new(Options {
+        naming: Naming::default(),
+        ipis_seen,
+        minimum_wait_ns: u64::MAX,
+        waits_max: 0,
+        events_max: EVENTS_MAX,
+        keep_slices: true,
+    });
+    events.iter().for_each(|event| explainer.push(*event));
+    explainer.finish()
+}
+
+/// The evaluation of one VM, and from how much spin time on a wait counts: two windows, since only a wait of two is sure to
+/// hold a whole one even if something starts the count anew in its middle.
+fn judge(
+    vm: &GuestLogVm,
+    events: &[Event],
+    clock: &TscClock,
+    explanation: &Explanation,
+) -> anyhow::Result<(Evaluation, u64)> {
+    if !vm.complete {
+        bail!(
+            "{}: its log is not whole, so the holder of a lock is not always known; set log_records higher, log_minimum_spins to 0, or run shorter",
+            vm.name
+        );
+    }
+    let presence = presence::of_vm(vm.vm, events);
+    let waits = ground_truth::ground_truth(&vm.waits, clock, Order::of_lock(&vm.lock), &presence);
+    let Some(explained) = explanation.vms.get(&vm.vm) else {
+        bail!("{}: the recording has no events of it", vm.name);
+    };
+    // Without a window that is known, none is long enough for sure.
+    let minimum_ns = match explained.window_ns {
+        0 => u64::MAX,
+        window_ns => 2 * window_ns,
+    };
+    let margin_ns = CauseTimes::margin_ns(explained.window_ns);
+    let evaluation = Evaluation::new(&waits, &explained.slices, minimum_ns, margin_ns);
+    Ok((evaluation, minimum_ns))
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn row(name: &str, lock: &str, of: &Evaluation, minimum_ns: Option<u64>) -> Vec<Cell> {
+    let error = ratio(of.explained_spin_ns, of.true_spin_ns);
+    vec![
+        name.into(),
+        lock.into(),
+        of.waits().into(),
+        of.attributed().into(),
+        of.right().into(),
+        ratio(of.right(), of.attributed()).into(),
+        ratio(of.attributed(), of.waits()).into(),
+        ratio(of.always_majority(), of.waits()).into(),
+        of.true_spin_ns.into(),
+        of.explained_spin_ns.into(),
+        error.map(|ratio| 100.0 * (ratio - 1.0)).into(),
+        minimum_ns.into(),
+    ]
+}
+
+fn add_confusion(table: &mut Table, name: &str, of: &Evaluation) {
+    for (cause, said) in Cause::ALL.iter().zip(&of.confusion) {
+        let waits: u64 = said.iter().sum();
+        if waits == 0 {
+            continue;
+        }
+        let share = ratio(waits, of.waits()).map(|ratio| 100.0 * ratio);
+        let mut row = vec![
+            name.into(),
+            words::cause(*cause).into(),
+            waits.into(),
+            share.into(),
+        ];
+        row.extend(said.map(Cell::from));
+        table.push(row);
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin lab` takes.
+
+use std::path::PathBuf;
+
+use crate::terminal::options::{Output, ScenarioArguments};
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `unspin lab ...`
+#[derive(Debug, Subcommand)]
+pub enum LabVerb {
+    /// Run a scenario on a simulated host and print what each VM, vCPU and pCPU did.
+    Run(LabRunArguments),
+    /// Compare policies with the scenario as it is, and with the same work where nobody is overcommitted, seed by seed.
+    Compare(LabCompareArguments),
+    /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
+    Sweep(LabSweepArguments),
+    /// Iteration a recording into a scenario.
+    From(LabFromArguments),
+    /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
+    Calibrate(LabCalibrateArguments),
+    /// Predict what was measured elsewhere and print both, cell by cell.
+    Conform(LabConformArguments),
+}
+
+/// `unspin lab run`
+#[derive(Args, Debug)]
+pub struct LabRunArguments {
+    /// What to run.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// Write the timeline to this file, for ui.perfetto.dev.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// Write what a real host's observer would have seen to this folder, for `unspin outcomes`, `explain` and `threshold`.
+    #[arg(long, value_name = "DIR", conflicts_with = "trace")]
+    pub record: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab compare`
+#[derive(Args, Debug)]
+pub struct LabCompareArguments {
+    /// What to run.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// What to compare with the scenario as it is: changes apart by commas, each of words apart by colons. A word is a
+    /// host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy (loan),
+    /// or KEY=VALUE of the table [lab].
+    #[arg(
+        long = "policy",
+        value_name = "POLICIES",
+        required = true,
+        value_delimiter = ','
+    )]
+    pub policies: Vec<String>,
+    /// How many seeds, from the scenario's on.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab sweep`
+#[derive(Args, Debug)]
+pub struct LabSweepArguments {
+    /// What to run. --set takes several values here, each run with each of the others': key=x,y,z, key=a..b,
+    /// key=a..b..step and key=a..b..*factor, both ends included.
+    #[command(flatten)]
+    pub scenario: ScenarioArguments,
+    /// Folder for the results: a new or an empty one, or that of the same sweep, to go on.
+    #[arg(long, value_name = "FOLDER")]
+    pub out: PathBuf,
+    /// How many seeds for each point of the grid, from the scenario's on.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub seeds: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab from`
+#[derive(Args, Debug)]
+pub struct LabFromArguments {
+    /// The recording.
+    #[arg(value_name = "RECORDING")]
+    pub folder: PathBuf,
+    /// Write the scenario to this new file; to standard output when absent.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum CalibratedWorld {
+    /// Threads on this machine's CPUs.
+    #[default]
+    Threads,
+    /// The same, and a guest under this machine's KVM.
+    Kvm,
+}
+
+/// `unspin lab calibrate`
+#[derive(Args, Debug)]
+pub struct LabCalibrateArguments {
+    /// What to measure.
+    #[arg(value_enum, default_value_t)]
+    pub world: CalibratedWorld,
+    /// The scenario whose [host] says with which pause-loop window KVM is loaded: the testbed loads it so. Without a window
+    /// that stays, pause-loop exits are not measured.
+    #[arg(long, value_name = "SCENARIO")]
+    pub like: Option<PathBuf>,
+    /// Write the costs to this file, for --costs of the lab's commands.
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// `unspin lab conform`
+#[derive(Args, Debug)]
+pub struct LabConformArguments {
+    /// What was measured: costs, scenarios, and operations per second of each.
+    #[arg(value_name = "CELLS")]
+    pub file: PathBuf,
+    /// How many seeds, from each scenario's on.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub seeds: u32,
+    /// How many runs at a time; as many as there are CPUs when absent.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=4_096))]
+    pub workers: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin lab compare --policy` takes: a named change of the scenario, in words apart by colons.
+//!
+//! `eevdf-6.6`, `strict`, `apple`, `loan`, `steer:loan:slice=2ms`, `scheduler=cfs-5.6:candidates=kvm-5.2:window=off`.
+
+use std::fmt;
+
+use unspin_lab::scheduler::names::known_names;
+use unspin_policy::{CandidateRule, Control};
+use unspin_scenario::Overrides;
+use unspin_steering::Policies;
+
+use crate::commands::policy::choice::is_file;
+
+/// The scheduler that steering policies steer.
+const STEER: &str = "steer";
+
+/// A change of a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    words: String,
+    /// As `--set` takes them.
+    pub set: Vec<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.words)
+    }
+}
+
+impl Change {
+    /// The change that these words name. Whether the values are allowed is seen when the scenario is read.
+    ///
+    /// # Errors
+    /// A word that means nothing here: a message that lists what there is.
+    pub fn parse(words: &str) -> Result<Change, String> {
+        let mut set: Vec<String> = Vec::new();
+        let mut steering: Vec<&str> = Vec::new();
+        let mut scheduler = false;
+        for word in words.split(':') {
+            // The name of a policy, and of the lab's own gang scheduler.
+            let policy = set.iter().any(|given| given == "lab.scheduler=steer");
+            let meaning = match policy && word.parse::<Policies>().is_ok() {
+                true => Meaning::Steering,
+                false => meaning(word)?,
+            };
+            match meaning {
+                Meaning::Steering => steering.push(word),
+                Meaning::Scheduler => {
+                    scheduler = true;
+                    set.push(format!("lab.scheduler={word}"));
+                }
+                Meaning::Set(given) => {
+                    scheduler |= given.starts_with("lab.scheduler=");
+                    set.push(given);
+                }
+            }
+        }
+        if !steering.is_empty() {
+            if !scheduler {
+                set.push(format!("lab.scheduler={STEER}"));
+            }
+            set.push(format!("lab.policy={}", steering.join(",")));
+        }
+        Ok(Change {
+            words: words.to_owned(),
+            set,
+        })
+    }
+}
+
+enum Meaning {
+    Scheduler,
+    Steering,
+    Set(String),
+}
+
+fn meaning(word: &str) -> Result<Meaning, String> {
+    if word.ends_with(".c") {
+        return Ok(Meaning::Steering);
+    }
+    if is_file(word) {
+        return Err(format!(
+            "{word}: an object is for the kernel; give the policy's C file, as in ./mine.c"
+        ));
+    }
+    let base = word.split('+').next().unwrap_or_default();
+    if base == STEER || known_names().contains(&base) {
+        return Ok(Meaning::Scheduler);
+    }
+    if CandidateRule::ALL.iter().any(|rule| rule.name() == word) {
+        return Ok(Meaning::Set(format!("lab.candidates={word}")));
+    }
+    if Control::ALL.iter().any(|control| control.name() == word) {
+        return Ok(Meaning::Set(format!("lab.window_control={word}")));
+    }
+    // A key of [lab], too: there it is a rule for every scheduler.
+    if !word.starts_with("candidates=") && word.parse::<Policies>().is_ok() {
+        return Ok(Meaning::Steering);
+    }
+    if let Some((key, value)) = word.split_once('=') {
+        let key = match key {
+            "window" => "lab.window_control".to_owned(),
+            key if key.contains('.') => key.to_owned(),
+            key => format!("lab.{key}"),
+        };
+        let given = format!("{key}={value}");
+        if Overrides::default().set(&given).is_ok() {
+            return Ok(Meaning::Set(given));
+        }
+    }
+    Err(unknown(word))
+}
+
+fn unknown(word: &str) -> String {
+    let candidates: Vec<_> = CandidateRule::ALL.iter().map(|rule| rule.name()).collect();
+    let controls: Vec<_> = Control::ALL.iter().map(|control| control.name()).collect();
+    let policies: Vec<_> = Policies::names().collect();
+    format!(
+        "there is no policy `{word}`; words apart by colons are: schedulers ({}), candidates ({}), windows ({}), steering \
+         policies under the scheduler steer (none, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
+         halt_poll=50us or host.ple_window=200",
+        known_names().join(", "),
+        candidates.join(", "),
+        controls.join(", "),
+        policies.join(", ")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(words: &str) -> Vec<String> {
+        Change::parse(words)
+            .unwrap_or_else(|error| panic!("{words}: {error}"))
+            .set
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(set("eevdf-6.6"), ["lab.scheduler=eevdf-6.6"]);
+        assert_eq!(
+            set("cfs-4.13+debooster=paper"),
+            ["lab.scheduler=cfs-4.13+debooster=paper"]
+        );
+        assert_eq!(set("strict"), ["lab.candidates=strict"]);
+        assert_eq!(set("apple"), ["lab.window_control=apple"]);
+        assert_eq!(set("window=off"), ["lab.window_control=off"]);
+        assert_eq!(set("loan"), ["lab.scheduler=steer", "lab.policy=loan"]);
+        assert_eq!(
+            set("steer:loan:slice=2ms"),
+            ["lab.scheduler=steer", "lab.policy=loan,slice=2ms"]
+        );
+        assert_eq!(set("gang"), ["lab.scheduler=gang"]);
+        assert_eq!(
+            set("steer:gang:loan"),
+            ["lab.scheduler=steer", "lab.policy=gang,loan"]
+        );
+        assert_eq!(
+            set("./mine.c:loan"),
+            ["lab.scheduler=steer", "lab.policy=./mine.c,loan"]
+        );
+        assert_eq!(
+            set("scheduler=cfs-5.6:candidates=kvm-5.2:host.ple_window=200"),
+            [
+                "lab.scheduler=cfs-5.6",
+                "lab.candidates=kvm-5.2",
+                "host.ple_window=200"
+            ]
+        );
+        assert_eq!(
+            Change::parse("strict").expect("known").to_string(),
+            "strict"
+        );
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused() {
+        for (words, piece) in [
+            ("", "there is no policy ``"),
+            ("strikt", "there is no policy `strikt`; words"),
+            ("strict:", "there is no policy ``"),
+            ("lab=1", "there is no policy `lab=1`"),
+            ("vm.vcpu=1", "there is no policy"),
+            ("./mine.bpf.o", "give the policy's C file"),
+        ] {
+            let error = Change::parse(words).expect_err(words);
+            assert!(error.contains(piece), "{error}");
+        }
+    }
+}

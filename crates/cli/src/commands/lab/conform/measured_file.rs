@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin lab conform` reads: what was measured, where, and with which costs the lab is to predict it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use unspin_scenario::{Overrides, Scenario};
+
+use crate::{
+    commands::{compare::measure::ideal_of, lab::change::Change},
+    terminal::costs_file,
+    terminal::failure::Failure,
+};
+
+/// The file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Measurements {
+    /// Where and how, in words.
+    measured: String,
+    /// The file of costs, beside this one.
+    costs: PathBuf,
+    /// Cells that are compared with one another.
+    group: Vec<GroupText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GroupText {
+    name: String,
+    /// Beside this file.
+    scenario: PathBuf,
+    #[serde(default)]
+    set: Vec<String>,
+    cells: Vec<CellText>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CellText {
+    lock: String,
+    policy: String,
+    operations_per_second: f64,
+}
+
+/// All that there is to predict.
+pub struct Conformance {
+    /// Where and how it was measured, in words.
+    pub measured: String,
+    /// All cells, group by group.
+    pub cells: Vec<Measured>,
+}
+
+/// One figure that was measured, and the scenario that predicts it.
+pub struct Measured {
+    /// Of one scenario; cells of one group are compared with one another.
+    pub group: String,
+    /// The lock.
+    pub lock: String,
+    /// `stock`, `ideal`, or what `lab compare --policy` takes.
+    pub policy: String,
+    /// What was measured; above 0.
+    pub per_second: f64,
+    /// What the lab is to run.
+    pub scenario: Scenario,
+}
+
+/// Reads it; whatever is wrong in it or in what it names is wrong input.
+///
+/// # Errors
+/// As above.
+pub fn load(file: &Path) -> Result<Conformance, Failure> {
+    let refused = |reason: String| Failure::Usage(format!("{}: {reason}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
+    let read: Measurements = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let costs = costs_file::overrides_of(&folder.join(&read.costs))?;
+    let mut cells = Vec::new();
+    for group in &read.group {
+        for cell in &group.cells {
+            if !(cell.operations_per_second.is_finite() && cell.operations_per_second > 0.0) {
+                return Err(refused(format!(
+                    "{}: operations per second are above 0",
+                    group.name
+                )));
+            }
+            let scenario = scenario(folder, &costs, group, cell).map_err(|error| match error {
+                Failure::Usage(reason) => refused(format!(
+                    "{}, {}, {}: {reason}",
+                    group.name, cell.lock, cell.policy
+                )),
+                other => other,
+            })?;
+            cells.push(Measured {
+                group: group.name.clone(),
+                lock: cell.lock.clone(),
+                policy: cell.policy.clone(),
+                per_second: cell.operations_per_second,
+                scenario,
+            });
+        }
+    }
+    Ok(Conformance {
+        measured: read.measured,
+        cells,
+    })
+}
+
+fn scenario(
+    folder: &Path,
+    costs: &[String],
+    group: &GroupText,
+    cell: &CellText,
+) -> Result<Scenario, Failure> {
+    let change = match cell.policy.as_str() {
+        "stock" | "ideal" => Vec::new(),
+        words => Change::parse(words).map_err(Failure::Usage)?.set,
+    };
+    let lock = format!("vm.lock={}", cell.lock);
+    let mut overrides = Overrides::default();
+    for given in costs.iter().chain(&group.set).chain([&lock]).chain(&change) {
+        overrides
+            .set(given)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    let scenario = Scenario::load(&folder.join(&group.scenario), &overrides)?;
+    let lab = unspin_lab::Lab::new(&scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    Ok(match cell.policy.as_str() {
+        "ideal" => ideal_of(&scenario, lab.host().topology.cpus()),
+        _ => scenario,
+    })
+}

@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin lab from`: a recording as a scenario: VMs, vCPUs, pCPUs and window as they were, work as far as events tell.
+
+use std::io::Write;
+
+use anyhow::anyhow;
+use unspin_events::facts::Facts;
+use unspin_lab::{DEFAULT_SCHEDULER, Lab, scheduler::names::known_names};
+use unspin_recording::Recorded;
+use unspin_scenario::Scenario;
+
+use crate::{
+    commands::{
+        lab::{
+            args::LabFromArguments,
+            from::{
+                seen::{Seen, VmSeen},
+                work as lab_from_work,
+            },
+        },
+        record::open as recordings,
+    },
+    terminal::failure::Failure,
+};
+
+/// Longest scenario that is made of a recording, ns: what is longer repeats itself.
+const DURATION_MAX_NS: u64 = 10_000_000_000;
+/// Least: a few slices of anything.
+const DURATION_MIN_NS: u64 = 10_000_000;
+
+/// Reads the recording and prints the scenario.
+pub fn run(arguments: &LabFromArguments) -> Result<(), Failure> {
+    let recorded = recordings::open(&arguments.folder)?;
+    let seen = Seen::of(&recorded);
+    let text = scenario(&recorded, &seen)?;
+    let parsed = Scenario::parse(&text, "the recording's scenario")
+        .map_err(|error| anyhow!("a fault of this command: {}", error.plain()))?;
+    Lab::new(&parsed).map_err(|error| anyhow!("a fault of this command: {error}"))?;
+    match &arguments.out {
+        None => std::io::stdout().write_all(text.as_bytes())?,
+        Some(path) => {
+            let mut file = std::fs::File::options()
+                .write(true)
+                .create_new(true)
+                .open(path)
+                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+            file.write_all(text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+fn scenario(recorded: &Recorded, seen: &Seen) -> Result<String, Failure> {
+    let folder = recorded.folder().display();
+    if seen.vms.is_empty() {
+        return Err(anyhow!(
+            "{folder}: no vCPU appears in it: there is nothing to make a scenario of"
+        )
+        .into());
+    }
+    let facts = recorded.facts();
+    let mut text = String::new();
+    let mut say = |line: &str| {
+        // A comment ends with its line: what the recording says must not begin another one.
+        let line = line.replace(|c: char| c.is_control(), " ");
+        text += &format!("# {line}\n");
+    };
+    say(&format!(
+        "From the recording {folder}, by `unspin lab from`."
+    ));
+    if !facts.machine.is_empty() {
+        say(&format!("Recorded on: {}", facts.machine));
+    }
+    if let Some(own) = &facts.scenario {
+        say(&format!(
+            "The recording is of the scenario {} (sha256 {}), which says more than this.",
+            own.name, own.sha256
+        ));
+    }
+    for problem in &seen.problems {
+        say(&format!("Missing: {problem}"));
+    }
+    for line in ASSUMED {
+        say(line);
+    }
+    let (scheduler, why) = scheduler(facts);
+    say(&format!("Scheduler: {why}."));
+    if let Some(share) = seen.others_share() {
+        let percent = share * 100.0;
+        say(&format!(
+            "Threads of no VM took {percent:.1} % of the time between vCPUs' turns on these pCPUs: lab.cpu_hogs stands for such, none here."
+        ));
+    }
+    let duration_ns = seen.span_ns().clamp(DURATION_MIN_NS, DURATION_MAX_NS);
+    text += &format!("name = \"recorded\"\nseed = 1\nduration = \"{duration_ns}ns\"\n");
+    text += &format!("warm_up = \"{}ns\"\n", duration_ns / 10);
+    text += &host(facts, seen);
+    text += &format!("\n[lab]\nscheduler = \"{scheduler}\"\n");
+    if facts.kvm.module.as_deref() == Some("kvm_intel") {
+        text += "vendor = \"intel\"\n";
+    }
+    for (number, vm) in &seen.vms {
+        text += &vm_text(facts, *number, vm);
+    }
+    Ok(text)
+}
+
+/// What holds of every scenario that is made so.
+const ASSUMED: [&str; 6] = [
+    "Seen: VMs, vCPUs, pCPUs, the window, how long vCPUs ran and spun.",
+    "Assumed: every wait that the host saw is a wait for one ticket lock per VM (locks cannot be seen), each slice has one",
+    "such wait, and waits are of the length that a queue of all vCPUs makes: hold = (work + median wait) / vCPUs.",
+    "Waits shorter than the window do not exit and are not seen: slices are fewer and longer here than they were.",
+    "Distributions are exponential of the mean. Not there: sleeping vCPUs, I/O, interrupts other than ticks.",
+    "Costs are the lab's defaults: set lab.costs to those of the machine.",
+];
+
+/// The newest version that is not newer than the kernel's.
+fn scheduler(facts: &Facts) -> (String, String) {
+    let kernel = kernel(&facts.machine);
+    let version = |name: &'static str| {
+        let of = name.strip_prefix("eevdf-").or(name.strip_prefix("cfs-"))?;
+        Some((numbers(of)?, name))
+    };
+    let known: Vec<_> = known_names().into_iter().filter_map(version).collect();
+    let fits = known
+        .iter()
+        .filter(|(of, _)| kernel.is_some_and(|kernel| *of <= kernel));
+    match (kernel, fits.max()) {
+        (Some((major, minor)), Some((_, name))) => {
+            let why = format!("{name}, for Linux {major}.{minor}");
+            ((*name).to_owned(), why)
+        }
+        _ => {
+            let why =
+                format!("{DEFAULT_SCHEDULER}, the default: the recording does not name the kernel");
+            (DEFAULT_SCHEDULER.to_owned(), why)
+        }
+    }
+}
+
+/// The version behind "Linux ".
+fn kernel(machine: &str) -> Option<(u32, u32)> {
+    let begin = machine.find("Linux ")? + "Linux ".len();
+    numbers(&machine[begin..])
+}
+
+/// "7.2.1-amd64": 7 and 2.
+fn numbers(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+fn host(facts: &Facts, seen: &Seen) -> String {
+    let mut text = format!(
+        "\n[host]\ncpus = {}\n",
+        seen.cpus()
+            .clamp(1, unspin_scenario::limits::CPUS_MAX as usize)
+    );
+    let (window, gap) = facts.kvm.window_and_gap();
+    for (key, value) in [("ple_window", window), ("ple_gap", gap)] {
+        let most = u64::from(unspin_scenario::limits::PLE_MAX);
+        match value {
+            Some(value) if (1..=most).contains(&value) => text += &format!("{key} = {value}\n"),
+            Some(value) => {
+                text += &format!(
+                    "# {key} was {value}, which a scenario cannot say; KVM's default here\n"
+                )
+            }
+            None => text += &format!("# {key} is not known; KVM's default here\n"),
+        }
+    }
+    let prefix = match facts.kvm.module.as_deref() {
+        Some("kvm_intel") => "ple_window",
+        _ => "pause_filter_count",
+    };
+    let is_1 = |what: &str| facts.kvm.number(&format!("{prefix}_{what}")) == Some(1);
+    if is_1("grow") && is_1("shrink") {
+        text += "ple_window_fixed = true\n";
+    }
+    text
+}
+
+fn vm_text(facts: &Facts, number: u32, vm: &VmSeen) -> String {
+    let most = unspin_scenario::limits::VCPUS_MAX as usize;
+    let mut text = format!("\n# VM {number}");
+    let named = facts.vms.iter().find(|of| of.vm == number);
+    if let Some(name) = named.and_then(|of| of.name.as_ref().or(of.comm.as_ref())) {
+        let name = name.replace(|c: char| c.is_control(), " ");
+        text += &format!(" ({name})");
+    }
+    text += &format!(
+        ": its vCPUs ran {} ms, of which {} ms were seen spinning in {} waits.\n",
+        vm.running_ns / 1_000_000,
+        vm.spinning_ns / 1_000_000,
+        vm.waits
+    );
+    if vm.vcpus > most {
+        text += &format!(
+            "# It has {} vCPUs; a scenario has at most {most}.\n",
+            vm.vcpus
+        );
+    }
+    let work = lab_from_work::estimate(vm);
+    text += &format!("# {}\n", work.why);
+    text += &format!(
+        "[[vm]]\nvcpus = {}\nlock = \"ticket\"\n",
+        vm.vcpus.clamp(1, most)
+    );
+    if work.private {
+        text += "locks = \"private\"\n";
+    }
+    for (key, ns) in [
+        ("user_work", work.user_ns),
+        ("kernel_work", work.kernel_ns),
+        ("hold", work.hold_ns),
+    ] {
+        let ns = ns.min(unspin_scenario::limits::WORK_MAX_NS);
+        if ns > 0 {
+            text += &format!("{key} = {{ exponential = \"{ns}ns\" }}\n");
+        } else if key == "hold" {
+            text += "hold = \"0ns\"\n";
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedulers_of_kernels() {
+        let of = |machine: &str| {
+            let facts = Facts {
+                machine: machine.into(),
+                ..Facts::default()
+            };
+            scheduler(&facts).0
+        };
+        for (machine, name) in [
+            ("EPYC, 2 CPUs, Linux 7.2.3+deb14-amd64", "eevdf-7.2"),
+            ("X, 8 CPUs, Linux 6.19.1", "eevdf-6.19"),
+            ("X, 8 CPUs, Linux 6.12.0-1", "eevdf-6.12"),
+            ("X, Linux 6.5.1", "cfs-5.6"),
+            ("X, Linux 9.1", "eevdf-7.2"),
+            ("X, Linux 2.6", "eevdf-7.2"),
+            ("", "eevdf-7.2"),
+        ] {
+            assert_eq!(of(machine), name, "{machine}");
+        }
+    }
+}

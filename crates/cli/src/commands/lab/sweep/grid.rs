@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
+
+use unspin_lab::Lab;
+use unspin_scenario::{Overrides, Scenario, limits::SEED_MAX};
+
+use crate::{
+    commands::lab::{
+        load,
+        sweep::axis::{Axis, parse_axis},
+    },
+    terminal::{failure::Failure, options::ScenarioArguments},
+};
+
+/// Most cells of a grid: their files have six digits.
+const CELLS_MAX: usize = 1_000_000;
+
+/// A cell: one run.
+#[derive(Clone, Debug)]
+pub struct GridCell {
+    /// One value for each axis.
+    pub values: Vec<String>,
+    /// With these values in it, and its seed.
+    pub scenario: Scenario,
+}
+
+/// All cells, checked.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// The scenario without the axes.
+    pub base: Scenario,
+    /// In the order of the command line; the last one changes fastest but for the seeds.
+    pub axes: Vec<Axis>,
+    /// Seeds of each point.
+    pub seeds: u32,
+    /// In order.
+    pub cells: Vec<GridCell>,
+}
+
+impl Grid {
+    /// Reads the scenario once, and checks every cell.
+    ///
+    /// # Errors
+    /// A range that cannot be understood, a cell that cannot run, too many cells: nothing has run.
+    pub fn load(arguments: &ScenarioArguments, seeds: u32) -> Result<Grid, Failure> {
+        let mut plain = arguments.clone();
+        plain.overrides.set.clear();
+        let mut axes: Vec<Axis> = Vec::new();
+        for given in &arguments.overrides.set {
+            let refused = |why: String| Failure::Usage(format!("--set {given}: {why}"));
+            let axis = parse_axis(given).map_err(refused)?;
+            if axes.iter().any(|other| other.key == axis.key) {
+                return Err(refused("this key has values already".to_owned()));
+            }
+            match &axis.values[..] {
+                [_] => plain.overrides.set.push(given.clone()),
+                _ => axes.push(axis),
+            }
+        }
+        let base = plain.load()?;
+        refuse_user_policy(&base)?;
+        Lab::new(&base).map_err(|error| load::refused(&plain.file.display(), &error))?;
+        let points = axes.iter().try_fold(1usize, |product, axis| {
+            product.checked_mul(axis.values.len())
+        });
+        let cells = points.and_then(|points| points.checked_mul(seeds as usize));
+        let Some(points) = points.filter(|_| cells.is_some_and(|cells| cells <= CELLS_MAX)) else {
+            return Err(Failure::Usage(format!(
+                "the grid has more than {CELLS_MAX} cells; take fewer values or seeds"
+            )));
+        };
+        let mut grid = Grid {
+            base,
+            axes,
+            seeds,
+            cells: Vec::new(),
+        };
+        for point in 0..points {
+            grid.add_point(arguments, &plain, point)?;
+        }
+        Ok(grid)
+    }
+
+    /// The cells of one point, one for each seed.
+    fn add_point(
+        &mut self,
+        arguments: &ScenarioArguments,
+        plain: &ScenarioArguments,
+        point: usize,
+    ) -> Result<(), Failure> {
+        let mut rest = point;
+        let mut values: Vec<String> = Vec::new();
+        for axis in self.axes.iter().rev() {
+            values.push(axis.values[rest % axis.values.len()].clone());
+            rest /= axis.values.len();
+        }
+        values.reverse();
+        let mut overrides: Overrides = plain.overrides.overrides()?;
+        for (axis, value) in self.axes.iter().zip(&values) {
+            let set = format!("{}={value}", axis.key);
+            overrides
+                .set(&set)
+                .map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        let scenario = Scenario::load(&arguments.file, &overrides)?;
+        refuse_user_policy(&scenario)?;
+        Lab::new(&scenario)
+            .map_err(|error| load::refused(&format!("cell {}", self.name(&values)), &error))?;
+        if scenario.seed > SEED_MAX - u64::from(self.seeds) {
+            let (seeds, seed) = (self.seeds, scenario.seed);
+            return Err(Failure::Usage(format!(
+                "there are no {seeds} seeds from {seed} on"
+            )));
+        }
+        for seed in 0..u64::from(self.seeds) {
+            let mut scenario = scenario.clone();
+            scenario.seed += seed;
+            let values = values.clone();
+            self.cells.push(GridCell { values, scenario });
+        }
+        Ok(())
+    }
+
+    /// `key=value key=value`.
+    pub fn name(&self, values: &[String]) -> String {
+        let pairs = self.axes.iter().zip(values);
+        let words: Vec<String> = pairs
+            .map(|(axis, value)| format!("{}={value}", axis.key))
+            .collect();
+        words.join(" ")
+    }
+
+    /// All axes and the number of seeds, in one line.
+    pub fn describe(&self) -> String {
+        let mut words: Vec<String> = self
+            .axes
+            .iter()
+            .map(|axis| format!("{}={}", axis.key, axis.values.join("|")))
+            .collect();
+        words.push(format!("seeds={}", self.seeds));
+        words.join(" ")
+    }
+}
+
+/// A file may say something else when the sweep is gone on with.
+fn refuse_user_policy(scenario: &Scenario) -> Result<(), Failure> {
+    let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
+    let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
+    match own {
+        false => Ok(()),
+        true => Err(Failure::Usage(
+            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
+             takes such files"
+                .to_owned(),
+        )),
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tables of what pause-loop exits waited for, and where.
+
+use unspin_analysis::{Matrix, Symbols, VmExits};
+use unspin_policy::{Reason, Symbol};
+use unspin_report::{Cell, Column, Table, Unit};
+
+use crate::commands::outcomes::tables::{Workload, percent, vms};
+
+const REASONS: &[Column] = &[
+    Column::new("workload", "workload", Unit::Text),
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("ple_exits", "PLE exits", Unit::Count),
+    Column::new("spinlock_percent", "spinlock %", Unit::Percent),
+    Column::new("function_call_percent", "function call %", Unit::Percent),
+    Column::new("delay_percent", "delay %", Unit::Percent),
+    Column::new("other_percent", "other %", Unit::Percent),
+    Column::new("unknown_percent", "unknown %", Unit::Percent),
+    Column::new("host_agrees_percent", "host alone agrees %", Unit::Percent),
+];
+
+const LOCATIONS: &[Column] = &[
+    Column::new("workload", "workload", Unit::Text),
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("location", "location", Unit::Text),
+    Column::new("ple_exits", "PLE exits", Unit::Count),
+    Column::new("reason", "mostly", Unit::Text),
+    Column::new("reason_percent", "%", Unit::Percent),
+];
+
+/// Locations shown of one VM.
+const LOCATIONS_SHOWN: usize = 8;
+
+/// Exits by reason, in the order of [`Reason::ALL`].
+type ByReason = [u64; Reason::ALL.len()];
+
+fn by_reason(matrix: &Matrix) -> ByReason {
+    std::array::from_fn(|reason| matrix[reason].iter().sum())
+}
+
+fn matrix(workload: &Workload<'_>, vm: &VmExits) -> Matrix {
+    vm.locations
+        .matrix(&|rip| workload.symbols.and_then(|symbols| symbols.purpose_at(rip)))
+}
+
+/// Of the exits whose function waits for a lock or for answers, those of which the host alone, without symbols, says the
+/// same, percent; `None` without symbols or such exits.
+fn host_agrees_percent(workload: &Workload<'_>, vm: &VmExits) -> Option<f64> {
+    let symbols = workload.symbols?;
+    let (mut agree, mut all) = (0, 0);
+    for (rip, location) in vm.locations.iter() {
+        let reason = match rip.and_then(|rip| symbols.purpose_at(rip)) {
+            Some(Symbol::Spinlock) => Reason::Spinlock,
+            Some(Symbol::FunctionCall) => Reason::FunctionCall,
+            _ => continue,
+        };
+        let alone = by_reason(&vm.locations.matrix_at(rip, &|_| None));
+        agree += alone[reason as usize];
+        all += location.exits();
+    }
+    percent(agree, all)
+}
+
+fn shares(counts: &ByReason) -> Option<[f64; Reason::ALL.len()]> {
+    let all: u64 = counts.iter().sum();
+    (all > 0).then(|| counts.map(|count| count as f64 * 100.0 / all as f64))
+}
+
+/// Every VM's, and the two means of ruling 33.
+pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
+    let title = "What they waited for (VEE'21, Figure 5; rulings 33 and 34)";
+    let mut table = Table::new("ple_reasons", title, REASONS);
+    let mut pooled = ByReason::default();
+    let mut averaged = Vec::new();
+    let mut push = |name: Cell, vm: Cell, counts: &ByReason, parts: Option<[f64; 5]>, agrees| {
+        let mut row = vec![name, vm, counts.iter().sum::<u64>().into()];
+        row.extend((0..counts.len()).map(|reason| Cell::from(parts.map(|parts| parts[reason]))));
+        row.push(Cell::from(agrees));
+        table.push(row);
+    };
+    for workload in workloads {
+        let mut whole = ByReason::default();
+        for (name, number, vm) in vms(workload) {
+            let counts = by_reason(&matrix(workload, vm));
+            let agrees = host_agrees_percent(workload, vm);
+            push(name, number, &counts, shares(&counts), agrees);
+            add(&mut whole, &counts);
+        }
+        add(&mut pooled, &whole);
+        averaged.extend(shares(&whole));
+    }
+    if workloads.len() > 1 {
+        push(
+            "all, pooled over exits".into(),
+            Cell::Unknown,
+            &pooled,
+            shares(&pooled),
+            None,
+        );
+        let count = averaged.len() as f64;
+        let mean = (count > 0.0).then(|| {
+            std::array::from_fn(|reason| {
+                averaged.iter().map(|shares| shares[reason]).sum::<f64>() / count
+            })
+        });
+        push(
+            "all, mean of workloads".into(),
+            Cell::Unknown,
+            &pooled,
+            mean,
+            None,
+        );
+    }
+    table
+}
+
+fn add(sum: &mut ByReason, more: &ByReason) {
+    for (sum, more) in sum.iter_mut().zip(more) {
+        *sum += more;
+    }
+}
+
+/// The busiest locations of each VM.
+pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
+    let title = "Where they spun, the busiest locations of each VM";
+    let mut table = Table::new("ple_locations", title, LOCATIONS);
+    for workload in workloads {
+        let symbols = workload.symbols;
+        for (name, number, vm) in vms(workload) {
+            let mut busiest: Vec<_> = vm.locations.iter().collect();
+            busiest.sort_by_key(|(rip, location)| (std::cmp::Reverse(location.exits()), *rip));
+            for (rip, location) in busiest.into_iter().take(LOCATIONS_SHOWN) {
+                let purpose = |rip| symbols.and_then(|symbols| symbols.purpose_at(rip));
+                let counts = by_reason(&vm.locations.matrix_at(rip, &purpose));
+                let most = Reason::ALL.into_iter().rev();
+                let most = most.max_by_key(|reason| counts[*reason as usize]);
+                let most = most.unwrap_or(Reason::Unknown);
+                table.push(vec![
+                    name.clone(),
+                    number.clone(),
+                    rip.map(|rip| location_name(rip, symbols)).into(),
+                    location.exits().into(),
+                    most.name().into(),
+                    percent(counts[most as usize], location.exits()).into(),
+                ]);
+            }
+        }
+    }
+    table
+}
+
+/// A code location as people know it.
+fn location_name(rip: u64, symbols: Option<&Symbols>) -> String {
+    match symbols.and_then(|symbols| symbols.function_at(rip)) {
+        Some((function, offset)) => format!("{function}+{offset:#x}"),
+        None => format!("{rip:#x}"),
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin policy` takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// `unspin policy ...`
+#[derive(Debug, Subcommand)]
+pub enum PolicyVerb {
+    /// Print the names of all policies.
+    List,
+    /// Change what the running `unspin steer` decides by, from the next decision on.
+    Set(PolicySetArguments),
+    /// Write a user policy, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
+    New(PolicyNewArguments),
+    /// Compile a user policy and its test for this machine, and run the test.
+    Test(PolicyFileArguments),
+    /// Compile a user policy into an object file, to be loaded where there is no compiler.
+    Build(PolicyBuildArguments),
+    /// Take the decisions of a log again, on this machine, and fail unless all are the same to the bit.
+    Replay(PolicyReplayArguments),
+}
+
+/// `unspin policy set`
+#[derive(Args, Debug)]
+pub struct PolicySetArguments {
+    /// none, or some of the others apart by commas; a user policy, if it runs, by its name.
+    #[arg(value_name = "POLICY")]
+    pub policy: String,
+}
+
+/// `unspin policy new`
+#[derive(Args, Debug)]
+pub struct PolicyNewArguments {
+    /// What its functions' names begin with: letters a to z, digits and `_`.
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// `unspin policy test`
+#[derive(Args, Debug)]
+pub struct PolicyFileArguments {
+    /// The policy's C file.
+    #[arg(value_name = "NAME.c")]
+    pub file: PathBuf,
+}
+
+/// `unspin policy build`
+#[derive(Args, Debug)]
+pub struct PolicyBuildArguments {
+    /// The policy's C file.
+    #[arg(value_name = "NAME.c")]
+    pub file: PathBuf,
+    /// Where to put the object; NAME.bpf.o in this folder when absent.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// For `steer --dry-run`.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `unspin policy replay`
+#[derive(Args, Debug)]
+pub struct PolicyReplayArguments {
+    /// What `unspin steer --log-decisions` wrote.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The C file of the policy of a user's own that was asked, too.
+    #[arg(long, value_name = "NAME.c")]
+    pub with: Option<PathBuf>,
+}

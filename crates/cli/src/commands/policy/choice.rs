@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `--policy` takes: names, and a file with a user policy.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use anyhow::Context;
+use unspin_agent::{UserPolicy, running_user_policy};
+use unspin_steering::{Policies, WindowPolicy};
+
+use crate::terminal::failure::Failure;
+
+/// Some of the built-in policies, and perhaps a file: `./mine.c` or `./mine.bpf.o`. Wherever it stands in the list, the
+/// user's own is asked first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyChoice {
+    built_in: Policies,
+    user_policy: Option<PathBuf>,
+    window: Option<WindowPolicy>,
+    /// Nothing but a policy for windows: the host's scheduler stays.
+    window_alone: bool,
+}
+
+/// The same, compiled and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenPolicies {
+    /// What is on.
+    pub policies: Policies,
+    /// The user's own.
+    pub user_policy: Option<UserPolicy>,
+    /// Who sets the pause-loop window.
+    pub window: Option<WindowPolicy>,
+    /// Whether our scheduler is wanted.
+    pub steers: bool,
+}
+
+/// Whether a word of a list of policies is a file's name: a C file or an object.
+pub fn is_file(word: &str) -> bool {
+    word.ends_with(".c") || word.ends_with(".o")
+}
+
+impl FromStr for PolicyChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PolicyChoice, String> {
+        let (windows, others): (Vec<&str>, Vec<&str>) =
+            text.split(',').partition(|word| WindowPolicy::is_one(word));
+        let window = match windows[..] {
+            [] => None,
+            [word] => Some(word.parse()?),
+            _ => return Err("one policy for the window, no more".into()),
+        };
+        if others.is_empty() {
+            return Ok(PolicyChoice {
+                window,
+                window_alone: true,
+                ..PolicyChoice::default()
+            });
+        }
+        let (files, names): (Vec<&str>, Vec<&str>) =
+            others.into_iter().partition(|word| is_file(word));
+        let built_in = match (&files[..], &names[..]) {
+            ([_, _, ..], _) => return Err("one file with a user policy, no more".into()),
+            ([_], []) => Policies::NONE,
+            ([_], names) if names.contains(&"none") => {
+                return Err("none is no policy beside others".into());
+            }
+            _ => names.join(",").parse().map_err(|error| {
+                let windows = WindowPolicy::WORDS.join(", ");
+                format!("{error}; for the pause-loop window {windows}; or a file with one of your own, as in ./mine.c,loan")
+            })?,
+        };
+        Ok(PolicyChoice {
+            built_in,
+            user_policy: files.first().map(PathBuf::from),
+            window,
+            window_alone: false,
+        })
+    }
+}
+
+impl fmt::Display for PolicyChoice {
+    /// In a form that can be read again.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let own = self
+            .user_policy
+            .as_ref()
+            .map(|path| path.display().to_string());
+        let names = with_name(self.policies(), own.as_deref());
+        out.write_str(&with_window(names, self.window, !self.window_alone))
+    }
+}
+
+impl PolicyChoice {
+    /// Who sets the pause-loop window, if anybody.
+    pub fn window(&self) -> Option<WindowPolicy> {
+        self.window
+    }
+
+    /// Whether our scheduler is wanted.
+    pub fn steers(&self) -> bool {
+        !self.window_alone
+    }
+
+    /// The same, the window left to whoever sets it.
+    pub fn without_its_window(&self) -> PolicyChoice {
+        PolicyChoice {
+            window: None,
+            ..self.clone()
+        }
+    }
+
+    /// For those who cannot set windows.
+    ///
+    /// # Errors
+    /// When a policy for windows is among them.
+    pub fn without_window(&self, who: &str) -> Result<(), Failure> {
+        match self.window {
+            None => Ok(()),
+            Some(window) => Err(Failure::Usage(format!(
+                "{who} does not set pause-loop windows: leave `{window}` to `unspin steer`"
+            ))),
+        }
+    }
+
+    fn policies(&self) -> Policies {
+        match self.user_policy {
+            None => self.built_in,
+            Some(_) => self.built_in.with_user_policy(),
+        }
+    }
+
+    /// The file of the user's own.
+    pub fn file(&self) -> Option<&Path> {
+        self.user_policy.as_deref()
+    }
+
+    /// The same with the user's own by its name: that of its file up to the first point.
+    pub fn names(&self) -> String {
+        let file = self.user_policy.as_ref().and_then(|path| path.file_name());
+        let file = file.map(|file| file.to_string_lossy().into_owned());
+        let own = file.as_ref().and_then(|file| file.split('.').next());
+        let names = with_name(self.policies(), own);
+        with_window(names, self.window, !self.window_alone)
+    }
+
+    /// Compiles the C file, or reads the object; `dry_run`: for a dry run.
+    ///
+    /// # Errors
+    /// When there is no such file or no compiler, it does not compile, or was built by another version or for another use.
+    pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, Failure> {
+        let own = self.user_policy.as_deref().map(|path| load(path, dry_run));
+        Ok(ChosenPolicies {
+            policies: self.policies(),
+            user_policy: own.transpose()?,
+            window: self.window,
+            steers: !self.window_alone,
+        })
+    }
+}
+
+/// From C or from an object.
+pub fn load(path: &Path, dry_run: bool) -> Result<UserPolicy, Failure> {
+    let own = if path.extension().is_some_and(|end| end == "c") {
+        UserPolicy::compile(path, dry_run)
+    } else {
+        let object = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
+        UserPolicy::from_object(path, object, dry_run)
+    };
+    Ok(own.map_err(anyhow::Error::from)?)
+}
+
+impl fmt::Display for ChosenPolicies {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = with_name(
+            self.policies,
+            self.user_policy.as_ref().map(UserPolicy::name),
+        );
+        out.write_str(&with_window(names, self.window, self.steers))
+    }
+}
+
+/// The names and the policy for windows, in a form that can be read again.
+fn with_window(names: String, window: Option<WindowPolicy>, steers: bool) -> String {
+    match window {
+        None => names,
+        Some(window) if steers => format!("{names},{window}"),
+        Some(window) => window.to_string(),
+    }
+}
+
+/// The policies' names, and the user's own by that.
+fn with_name(policies: Policies, user_policy: Option<&str>) -> String {
+    let names = policies.to_string();
+    match user_policy {
+        Some(name) => names.replacen("user-policy", name, 1),
+        None => names,
+    }
+}
+
+/// The words of `unspin policy set`: names of built-in policies, and of the user's own that the running scheduler has.
+///
+/// # Errors
+/// When there is no such policy, or nothing runs.
+pub fn of_running(text: &str) -> Result<Policies, Failure> {
+    if text.split(',').any(is_file) {
+        let says = "a policy's file is loaded when `unspin steer` starts; while it runs, say the policy's name";
+        return Err(Failure::Usage(says.into()));
+    }
+    if let Ok(policies) = text.parse() {
+        return Ok(policies);
+    }
+    let own = running_user_policy().map_err(anyhow::Error::from)?;
+    with_user_policy(text, own.as_deref()).map_err(Failure::Usage)
+}
+
+fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
+    let (mine, others): (Vec<&str>, Vec<&str>) =
+        text.split(',').partition(|word| Some(*word) == user_policy);
+    match (mine.is_empty(), &others[..]) {
+        (false, []) => Ok(Policies::NONE.with_user_policy()),
+        (false, others) if !others.contains(&"none") => {
+            Ok(others.join(",").parse::<Policies>()?.with_user_policy())
+        }
+        _ => text.parse(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choice(text: &str) -> PolicyChoice {
+        text.parse().expect("a choice")
+    }
+
+    #[test]
+    fn names_and_one_file_are_read() {
+        let loan: Policies = "loan".parse().expect("a policy");
+        assert_eq!(choice("none"), PolicyChoice::default());
+        assert_eq!(choice("loan").built_in, loan);
+        for both in ["./a/mine.c,loan", "loan,./a/mine.c"] {
+            assert_eq!(choice(both).built_in, loan);
+            assert_eq!(choice(both).user_policy, Some("./a/mine.c".into()));
+        }
+        let both = choice("loan,./a/mine.bpf.o");
+        assert_eq!(both.to_string(), "./a/mine.bpf.o,loan");
+        assert_eq!(choice(&both.to_string()), both);
+        assert_eq!(both.names(), "mine,loan");
+        assert_eq!(choice("none").names(), "none");
+        assert_eq!(choice("mine.bpf.o").built_in, Policies::NONE);
+        for wrong in ["", "a.c,b.c", "none,a.c", "mine", "loan,", "a.c,"] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+        let error = "mine".parse::<PolicyChoice>().expect_err("no policy");
+        assert!(
+            error.contains("`mine`") && error.contains("./mine.c"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_policy_for_windows_goes_alone_or_beside_others() {
+        for (text, window, alone) in [
+            ("apple", "apple", true),
+            ("window=200", "window=200", true),
+            ("loan,window=kvm", "window=kvm", false),
+            ("none,apple=8/64/64/512", "apple=8/64/64/512", false),
+        ] {
+            let choice = choice(text);
+            assert_eq!(
+                choice.window.map(|window| window.to_string()).as_deref(),
+                Some(window)
+            );
+            assert_eq!(
+                (choice.window_alone, choice.to_string().as_str()),
+                (alone, text)
+            );
+            assert!(choice.without_window("a dry run").is_err());
+            assert_eq!(choice.steers(), !alone);
+        }
+        assert_eq!(choice("apple,loan").to_string(), "loan,apple");
+        assert!(choice("loan").without_window("a dry run").is_ok());
+        assert_eq!(choice("apple,loan").without_its_window(), choice("loan"));
+        for wrong in [
+            "window=0",
+            "window",
+            "apple,window=kvm",
+            "apple,",
+            "apple,mine",
+        ] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+        let set = of_running("apple").expect_err("not while it runs");
+        assert!(matches!(set, Failure::Usage(_) | Failure::Failed(_)));
+    }
+
+    #[test]
+    fn a_running_policy_is_set_by_its_name() {
+        let loan: Policies = "loan".parse().expect("a policy");
+        let set = |text| with_user_policy(text, Some("mine"));
+        assert_eq!(set("mine"), Ok(Policies::NONE.with_user_policy()));
+        assert_eq!(set("loan,mine"), Ok(loan.with_user_policy()));
+        for wrong in ["none,mine", "mine,other", "other", "user-policy"] {
+            assert!(set(wrong).is_err(), "{wrong}");
+        }
+        assert!(with_user_policy("mine", None).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        for file in ["/no/mine.c", "/no/mine.bpf.o"] {
+            let Err(Failure::Failed(error)) = choice(file).ready(false) else {
+                panic!("it is there")
+            };
+            assert!(format!("{error:#}").contains(file), "{error:#}");
+        }
+    }
+}

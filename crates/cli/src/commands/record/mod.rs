@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin record`: events of this host into a folder.
+
+pub(crate) mod args;
+pub(crate) mod child;
+pub(crate) mod guests;
+pub(crate) mod open;
+pub(crate) mod run;
+pub(crate) mod stream;
+pub(crate) mod tables;
+
+pub use run::run;

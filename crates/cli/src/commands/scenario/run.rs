@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin scenario schema` and `unspin scenario check`.
+
+use std::io::{self, Write};
+
+use crate::{commands::scenario::args::CheckArguments, terminal::failure::Failure};
+
+/// Prints the JSON Schema.
+pub fn schema() -> Result<(), Failure> {
+    let schema = unspin_scenario::json_schema();
+    writeln!(io::stdout(), "{schema:#}")?;
+    Ok(())
+}
+
+/// Reads a scenario and prints its canonical text, which is itself a scenario, with its hash as a comment.
+pub fn check(arguments: &CheckArguments) -> Result<(), Failure> {
+    let scenario = arguments.scenario.load()?;
+    let mut out = io::stdout();
+    writeln!(out, "# {} {}", scenario.name, scenario.hash())?;
+    write!(out, "{}", scenario.to_toml())?;
+    Ok(())
+}

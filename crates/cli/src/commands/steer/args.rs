@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin steer` takes.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use crate::{
+    commands::policy::{choice::PolicyChoice, disclosure::DisclosureChoice},
+    terminal::options::{Output, parse_limit},
+};
+use clap::Args;
+
+/// `unspin steer`
+#[derive(Args, Debug)]
+pub struct SteerArguments {
+    /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
+    /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
+    /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
+    #[arg(long, value_name = "POLICY", default_value = "none")]
+    pub policy: PolicyChoice,
+    /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
+    /// windows, but tell guests that cooperate how many turns to spin before they halt or ask for help; apple does so by itself
+    /// where no module is installed.
+    #[arg(long, value_name = "FILE")]
+    pub ple_module: Option<PathBuf>,
+    /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
+    /// have been chosen. Also works where there is no sched_ext.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Let policies touch this process's vCPUs only. May be repeated, and go with --cgroup.
+    #[arg(long = "vm", value_name = "PROCESS")]
+    pub vms: Vec<u32>,
+    /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
+    #[arg(long = "cgroup", value_name = "FOLDER")]
+    pub cgroups: Vec<PathBuf>,
+    /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
+    /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
+    #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
+    pub disclose: Vec<DisclosureChoice>,
+    /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in
+    /// a function that only runs inside critical sections counts as in one (AMD only). For all that are steered.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub sections: Option<PathBuf>,
+    /// Detach after so long, as in 30s; until Ctrl-C when absent, or until COMMAND ends.
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub duration: Option<Duration>,
+    /// Write every decision with all that it followed from to this file; `unspin policy replay` takes them again.
+    #[arg(long, value_name = "FILE")]
+    pub log_decisions: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+    /// Run this meanwhile, detach when it ends, and pass its exit status on.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl SteerArguments {
+    /// Whether guests' thresholds are to be set in place of windows, wherever the module is.
+    pub fn sets_thresholds(&self) -> bool {
+        self.ple_module.as_deref() == Some(Path::new("none"))
+    }
+}

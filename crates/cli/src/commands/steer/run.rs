@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
+
+use std::{
+    collections::BTreeSet, fmt::Display, ops::Range, os::unix::fs::MetadataExt, path::Path,
+    process::ExitCode,
+};
+
+use unspin_agent::{
+    Disclosures, SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, base_slice,
+};
+use unspin_policy::{EcsAccount, critical_function};
+use unspin_report::{Column, Document, Table, Unit};
+use unspin_steering::GuestAudit;
+
+use crate::{
+    commands::{
+        outcomes::run::read_symbols,
+        policy::{
+            choice::ChosenPolicies,
+            decision_log::DecisionFile,
+            disclosure::{DisclosureChoice, Whom},
+        },
+        steer::{
+            args::SteerArguments,
+            dry as steer_dry,
+            wait::{Wait, print},
+            windows::Windows,
+        },
+    },
+    terminal::{failure::Failure, output},
+};
+
+/// Room for some 80,000 decisions between two looks.
+const LOG_BYTES: u32 = 16 << 20;
+
+const GUEST_AUDIT: &[Column] = &[
+    Column::new("process", "VM process", Unit::Text),
+    Column::new("boundaries", "slice ends", Unit::Count),
+    Column::new("claimed", "claimed", Unit::Count),
+    Column::new("borrowed", "loans, grants", Unit::Count),
+    Column::new("overrun", "overrun", Unit::Count),
+    Column::new("page_failures", "page failures", Unit::Count),
+    Column::new("bad_addresses", "bad addresses", Unit::Count),
+    Column::new("idle_calls", "idle calls", Unit::Count),
+    Column::new("sent", "IPIs sent", Unit::Count),
+    Column::new("unanswered", "unanswered", Unit::Count),
+    Column::new("ran_ns", "CPU time", Unit::Nanoseconds),
+    Column::new("says", "what no honest guest does", Unit::Text),
+];
+
+const COUNTER: &[Column] = &[
+    Column::new("counter", "counter", Unit::Text),
+    Column::new("value", "since attach", Unit::Count),
+    Column::new("says", "what it counts", Unit::Text),
+];
+
+const ACCOUNT: &[Column] = &[
+    Column::new("boundaries", "ends of slices in one", Unit::Count),
+    Column::new("descheduled", "CPU lost there", Unit::Count),
+    Column::new("by_wakeup", "pushed aside in one", Unit::Count),
+    Column::new("avoided", "avoided", Unit::Percent),
+    Column::new("preempted_critical", "of all preemptions", Unit::Percent),
+];
+
+/// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
+pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
+    if arguments.dry_run {
+        arguments.policy.without_window("a dry run")?;
+        return steer_dry::run(arguments);
+    }
+    let mut wait = Wait::new(arguments)?;
+    let chosen = arguments.policy.ready(false)?;
+    let options = options(arguments, &chosen)?;
+    let log = arguments.log_decisions.as_deref();
+    let mut log = log.map(DecisionFile::create).transpose()?;
+    let mut named = BTreeSet::new();
+    // Windows first: where they cannot be set, the scheduler need not come and go for nothing.
+    let mut windows = Windows::attach(arguments, chosen.window, &options.disclosures)?;
+    if windows.sets_thresholds() {
+        eprintln!(
+            "unspin: no module that sets windows: guests with a pv page are told how long to spin (README, Steering)"
+        );
+    }
+    let steerer = chosen.steers.then(|| Steerer::attach(&options));
+    let steerer = steerer.transpose().map_err(anyhow::Error::from)?;
+    match &steerer {
+        Some(steerer) => say(&chosen, steerer)?,
+        None => eprintln!("unspin: setting windows by policy {chosen}; the host's scheduler stays"),
+    }
+    wait.start(&arguments.command)?;
+    let end = loop {
+        let continues = wait.continues()?;
+        windows.look()?;
+        let ended = match &steerer {
+            Some(steerer) => {
+                write_decisions(steerer, log.as_mut())?;
+                name_who_lies(steerer, &mut named)?;
+                steerer.ended().map_err(anyhow::Error::from)?
+            }
+            None => None,
+        };
+        if ended.is_some() || !continues {
+            break ended;
+        }
+    };
+    if let Some(steerer) = &steerer {
+        write_decisions(steerer, log.as_mut())?;
+    }
+    log.map(DecisionFile::finish).transpose()?;
+    let guest_audit = steerer
+        .as_ref()
+        .map(|steerer| name_who_lies(steerer, &mut named));
+    let guest_audit = guest_audit.transpose()?;
+    let counters = steerer.as_ref().map(Steerer::counters).transpose();
+    let counters = counters.map_err(anyhow::Error::from)?;
+    drop(steerer);
+    let windows = windows.detach()?;
+    // A command outlives its scheduler: what it did after that is its own.
+    let status = wait.finish()?;
+    let mut document = output::document("steer");
+    if let Some(counters) = &counters {
+        add_counters(&mut document, counters);
+        add_account(&mut document, counters);
+    }
+    if let Some(guest_audit) = &guest_audit {
+        add_audit(&mut document, guest_audit);
+    }
+    windows.add_tables(&mut document, arguments.output.json);
+    print(&document, arguments)?;
+    if let Some(end) = end {
+        return Err(anyhow::anyhow!(
+            "the kernel took its own scheduler back: {}: {}\n{}",
+            end.reason,
+            end.message,
+            end.dump
+        )
+        .into());
+    }
+    Ok(status)
+}
+
+/// Moves what was decided since the last call into the file, if there is one.
+fn write_decisions(steerer: &Steerer, log: Option<&mut DecisionFile>) -> Result<(), Failure> {
+    let Some(log) = log else {
+        return Ok(());
+    };
+    let mut written = Ok(());
+    let drained = steerer.drain_decisions(&mut |record| {
+        if written.is_ok() {
+            written = log.add(&record);
+        }
+    });
+    drained.map_err(anyhow::Error::from)?;
+    Ok(written?)
+}
+
+/// Warns once of each VM whose guest does what no honest one does (policy/classify/guest_audit.h); what all of them did.
+fn name_who_lies(
+    steerer: &Steerer,
+    named: &mut BTreeSet<u32>,
+) -> Result<Vec<(u32, GuestAudit)>, Failure> {
+    let all = steerer.guest_audit().map_err(anyhow::Error::from)?;
+    for (process, guest_audit) in &all {
+        let says = guest_audit.says();
+        if !says.is_empty() && named.insert(*process) {
+            eprintln!(
+                "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
+                says.join("; it ")
+            );
+        }
+    }
+    Ok(all)
+}
+
+/// What is attached, in one line on standard error.
+fn say(chosen: &ChosenPolicies, steerer: &Steerer) -> Result<(), Failure> {
+    let source = match base_slice().map_err(anyhow::Error::from)?.1 {
+        SliceSource::DebugFs => "the kernel's base_slice_ns",
+        SliceSource::Rule => "the kernel's default by its rule: debugfs is not to be read",
+    };
+    eprintln!(
+        "unspin: steering with policy {chosen}; slice {} us ({source}){}",
+        steerer.slice_ns() as f64 / 1e3,
+        if chosen.policies.slice_ns() == 0 {
+            ""
+        } else {
+            ", but for the vCPUs that the policy `slice` is for"
+        }
+    );
+    Ok(())
+}
+
+/// How to steer, or to try it.
+///
+/// # Errors
+/// When a cgroup is none.
+pub fn options(
+    arguments: &SteerArguments,
+    chosen: &ChosenPolicies,
+) -> Result<SteerOptions, Failure> {
+    let cgroups = arguments.cgroups.iter().map(|folder| inode(folder));
+    Ok(SteerOptions {
+        policies: chosen.policies,
+        candidates: false,
+        user_policy: chosen.user_policy.clone(),
+        slice_ns: None,
+        processes: arguments.vms.clone(),
+        cgroups: cgroups.collect::<Result<_, _>>()?,
+        disclosures: disclosures(&arguments.disclose)?,
+        sections: arguments
+            .sections
+            .as_deref()
+            .map_or(Ok(Vec::new()), sections)?,
+        decision_log_bytes: match arguments.log_decisions {
+            Some(_) => LOG_BYTES,
+            None => 0,
+        },
+        ..SteerOptions::default()
+    })
+}
+
+/// What `--disclose` says; of two for the same, the later.
+fn disclosures(choices: &[DisclosureChoice]) -> Result<Disclosures, Failure> {
+    let mut disclosures = Disclosures::default();
+    for choice in choices {
+        match &choice.whom {
+            Whom::Everyone => disclosures.everyone = choice.level,
+            Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
+            Whom::Cgroup(folder) => disclosures.cgroups.push((inode(folder)?, choice.level)),
+        }
+    }
+    Ok(disclosures)
+}
+
+/// The pieces of the guests' kernel that only run inside critical sections.
+fn sections(file: &Path) -> Result<Vec<Range<u64>>, Failure> {
+    let wrong = |error: &dyn Display| Failure::Usage(format!("{}: {error}", file.display()));
+    let symbols = read_symbols(file)?;
+    let pieces = symbols.pieces(|name| critical_function(name).is_some());
+    match pieces.len() {
+        0 => Err(wrong(
+            &"no function in it is one that only runs inside critical sections; is it a Linux kernel's?",
+        )),
+        1..=SECTIONS_MAX => Ok(pieces),
+        many => Err(wrong(&format!(
+            "{many} such functions, {SECTIONS_MAX} are the most"
+        ))),
+    }
+}
+
+/// The number that the kernel knows a cgroup by.
+fn inode(folder: &Path) -> Result<u64, Failure> {
+    let metadata = folder
+        .join("cgroup.procs")
+        .metadata()
+        .and_then(|_| folder.metadata());
+    let metadata = metadata
+        .map_err(|error| Failure::Usage(format!("{}: no cgroup: {error}", folder.display())))?;
+    Ok(metadata.ino())
+}
+
+fn add_counters(document: &mut Document, counters: &[SteerCounter]) {
+    let mut table = Table::new("steer", "What the scheduler did", COUNTER);
+    for counter in counters {
+        table.push(vec![
+            counter.name.into(),
+            counter.value.into(),
+            counter.says.into(),
+        ]);
+    }
+    document.table(table);
+}
+
+/// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
+fn add_account(document: &mut Document, counters: &[SteerCounter]) {
+    let value = |name: &str| {
+        let found = counters.iter().find(|counter| counter.name == name);
+        found.map_or(0, |counter| counter.value)
+    };
+    let account = EcsAccount {
+        boundaries: value("critical_ends"),
+        descheduled: value("critical_lost"),
+        by_wakeup: value("critical_pushed"),
+    };
+    let ended = value("ended");
+    let mut table = Table::new("ecs", "Preemptions in critical sections", ACCOUNT);
+    table.push(vec![
+        account.boundaries.into(),
+        account.descheduled.into(),
+        account.by_wakeup.into(),
+        account.avoided_ppm().map(|ppm| ppm as f64 / 1e4).into(),
+        (ended > 0)
+            .then(|| 100.0 * account.descheduled as f64 / ended as f64)
+            .into(),
+    ]);
+    document.table(table);
+}
+
+fn add_audit(document: &mut Document, guest_audit: &[(u32, GuestAudit)]) {
+    let mut table = Table::new("guest_audit", "What guests claimed", GUEST_AUDIT);
+    for (process, of) in guest_audit {
+        table.push(vec![
+            process.to_string().into(),
+            of.boundaries.into(),
+            of.claimed.into(),
+            of.borrowed.into(),
+            of.overrun.into(),
+            of.page_failures.into(),
+            of.bad_addresses.into(),
+            of.idle_calls.into(),
+            of.sent.into(),
+            of.unanswered.into(),
+            of.ran_ns.into(),
+            of.says().join("; ").into(),
+        ]);
+    }
+    document.table(table);
+}

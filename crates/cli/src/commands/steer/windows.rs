@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin steer --policy window=...` and `apple`: the windows of VMs, by epochs of 1,000 pause-loop exits; or, without the module
+//! that sets windows, the spin thresholds of guests, by epochs of as many waits that the guest ended.
+
+use std::collections::BTreeMap;
+
+use unspin_agent::{
+    Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
+    WindowVendor,
+};
+use unspin_report::{Column, Document, Table, Unit};
+use unspin_steering::WindowPolicy;
+
+use crate::{commands::steer::args::SteerArguments, terminal::failure::Failure};
+
+const VM: &[Column] = &[
+    Column::new("vm", "VM", Unit::Count),
+    Column::new("process", "process", Unit::Text),
+    Column::new("sets", "sets", Unit::Text),
+    Column::new("vcpus", "vCPUs", Unit::Count),
+    Column::new("epochs", "epochs", Unit::Count),
+    Column::new("window_mean", "window, mean", Unit::Count),
+    Column::new("window_deviation", "std deviation", Unit::Count),
+    Column::new("window_last", "last", Unit::Count),
+    Column::new("unit_ns", "of each", Unit::Nanoseconds),
+    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
+];
+
+const EPOCH: &[Column] = &[
+    Column::new("vm", "VM", Unit::Count),
+    Column::new("begin_ns", "begin", Unit::Nanoseconds),
+    Column::new("end_ns", "end", Unit::Nanoseconds),
+    Column::new("window", "window", Unit::Count),
+    Column::new("window_mean", "mean", Unit::Count),
+    Column::new("handling_ns", "handling", Unit::Nanoseconds),
+    Column::new("cpu_ns", "CPU time", Unit::Nanoseconds),
+    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
+];
+
+/// What sets windows, if anything, and the epochs so far.
+pub struct Windows {
+    steerer: Option<WindowSteerer>,
+    epochs: Vec<WindowEpoch>,
+}
+
+/// The same when it is over.
+pub struct WindowsDone {
+    epochs: Vec<WindowEpoch>,
+    /// `None`: nothing set windows.
+    seen: Option<(WindowTotals, WindowBound)>,
+}
+
+impl Windows {
+    /// Sets windows, or thresholds, from now on where a policy does.
+    ///
+    /// # Errors
+    /// What is missing or in the way.
+    pub fn attach(
+        arguments: &SteerArguments,
+        policy: Option<WindowPolicy>,
+        disclosures: &Disclosures,
+    ) -> Result<Windows, Failure> {
+        if policy.is_some() && !arguments.cgroups.is_empty() {
+            return Err(Failure::Usage(
+                "pause-loop windows are set for --vm PROCESS or for everyone, not by --cgroup"
+                    .into(),
+            ));
+        }
+        let options = policy.map(|policy| WindowOptions {
+            policy,
+            processes: arguments.vms.clone(),
+            module: source(arguments),
+            disclosures: disclosures.clone(),
+        });
+        let steerer = options.as_ref().map(WindowSteerer::attach).transpose();
+        Ok(Windows {
+            steerer: steerer.map_err(anyhow::Error::from)?,
+            epochs: Vec::new(),
+        })
+    }
+
+    /// Whether the thresholds of guests are set in place of windows.
+    pub fn sets_thresholds(&self) -> bool {
+        let bound = self.steerer.as_ref().map(WindowSteerer::bound);
+        bound == Some(WindowBound::Threshold)
+    }
+
+    /// Takes over what has ended since the last call.
+    ///
+    /// # Errors
+    /// When the kernel does not let it be read.
+    pub fn look(&mut self) -> Result<(), Failure> {
+        if let Some(steerer) = &self.steerer {
+            self.epochs
+                .extend(steerer.drain().map_err(anyhow::Error::from)?);
+        }
+        Ok(())
+    }
+
+    /// Windows are set no more.
+    ///
+    /// # Errors
+    /// As `look`.
+    pub fn detach(mut self) -> Result<WindowsDone, Failure> {
+        self.look()?;
+        let totals = self.steerer.as_ref().map(WindowSteerer::totals).transpose();
+        let totals = totals.map_err(anyhow::Error::from)?;
+        let bound = self.steerer.as_ref().map(WindowSteerer::bound);
+        Ok(WindowsDone {
+            epochs: self.epochs,
+            seen: totals.zip(bound),
+        })
+    }
+}
+
+/// What `--ple-module` says.
+fn source(arguments: &SteerArguments) -> PleSource {
+    match &arguments.ple_module {
+        _ if arguments.sets_thresholds() => PleSource::Nowhere,
+        Some(file) => PleSource::File(file.clone()),
+        None => PleSource::Installed,
+    }
+}
+
+/// What is set, in one word, and the table's title.
+fn title_and_unit(bound: WindowBound) -> (&'static str, &'static str) {
+    match bound {
+        WindowBound::Window(WindowVendor::Amd) => (
+            "window",
+            "Windows in PAUSEs, by epochs of 1,000 pause-loop exits",
+        ),
+        WindowBound::Window(WindowVendor::Intel) => (
+            "window",
+            "Windows in TSC cycles, by epochs of 1,000 pause-loop exits",
+        ),
+        WindowBound::Threshold => (
+            "threshold",
+            "Guests' spin thresholds in spins, by epochs of 1,000 waits that ended in a halt, a yield or a call for help",
+        ),
+    }
+}
+
+impl WindowsDone {
+    /// A row for each VM; with `each_epoch` also one for each epoch.
+    pub fn add_tables(&self, document: &mut Document, each_epoch: bool) {
+        let Some((totals, bound)) = &self.seen else {
+            return;
+        };
+        let mut vms: BTreeMap<u32, Vec<&WindowEpoch>> = BTreeMap::new();
+        for epoch in &self.epochs {
+            vms.entry(epoch.vm).or_default().push(epoch);
+        }
+        let (sets, title) = title_and_unit(*bound);
+        let mut table = Table::new("windows", title, VM);
+        for (vm, epochs) in &vms {
+            table.push(row(*vm, sets, epochs));
+        }
+        document.table(table);
+        if each_epoch {
+            let mut table = Table::new("window_epochs", "Epochs", EPOCH);
+            for epoch in &self.epochs {
+                table.push(epoch_row(epoch));
+            }
+            document.table(table);
+        }
+        document.note(match bound {
+            WindowBound::Window(_) => format!(
+                "{} pause-loop exits, {} windows changed, {} not let be changed, {} epochs lost, {} exits of unknown vCPUs",
+                totals.exits, totals.changes, totals.refusals, totals.lost_epochs, totals.left_alone
+            ),
+            WindowBound::Threshold => format!(
+                "{} waits, {} vCPUs with a page to be told in, {} times told another threshold, {} pages not to be read or written, \
+                 {} epochs lost, {} exits of unknown vCPUs",
+                totals.exits,
+                totals.pv_page,
+                totals.changes,
+                totals.lost_pv_pages,
+                totals.lost_epochs,
+                totals.left_alone
+            ),
+        });
+    }
+}
+
+/// Ruling 19: the mean over the VM's vCPUs, and that over the epoch's exits.
+fn mean_window(epoch: &WindowEpoch) -> f64 {
+    epoch.mean_units as f64 / epoch.exits as f64
+}
+
+fn inefficiency_percent(epoch: &WindowEpoch) -> Option<f64> {
+    let known = epoch.inefficiency_ppm != u64::MAX;
+    known.then_some(epoch.inefficiency_ppm as f64 / 1e4)
+}
+
+fn row(vm: u32, sets: &str, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell> {
+    let windows: Vec<f64> = epochs.iter().map(|epoch| mean_window(epoch)).collect();
+    let known: Vec<f64> = epochs
+        .iter()
+        .filter_map(|epoch| inefficiency_percent(epoch))
+        .collect();
+    let last = epochs.last().expect("a VM is there for its epochs");
+    let unit_ns = (last.unit_ps != u64::MAX).then_some(last.unit_ps as f64 / 1e3);
+    vec![
+        u64::from(vm).into(),
+        last.process.to_string().into(),
+        sets.into(),
+        u64::from(last.vcpus).into(),
+        (epochs.len() as u64).into(),
+        mean(&windows).into(),
+        deviation(&windows).into(),
+        windows.last().copied().into(),
+        unit_ns.into(),
+        mean(&known).into(),
+    ]
+}
+
+fn epoch_row(epoch: &WindowEpoch) -> Vec<unspin_report::Cell> {
+    vec![
+        u64::from(epoch.vm).into(),
+        epoch.begin_ns.into(),
+        epoch.end_ns.into(),
+        u64::from(epoch.window).into(),
+        mean_window(epoch).into(),
+        epoch.handling_ns.into(),
+        epoch.cpu_ns.into(),
+        inefficiency_percent(epoch).into(),
+    ]
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Of a sample: `None` below two.
+fn deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values).filter(|_| values.len() > 1)?;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vms_row_is_of_its_epochs() {
+        let epoch = |window: u64, inefficiency_ppm| WindowEpoch {
+            exits: 1_000,
+            mean_units: window * 1_000,
+            unit_ps: 130_000,
+            inefficiency_ppm,
+            vcpus: 4,
+            ..WindowEpoch::default()
+        };
+        let epochs = [
+            epoch(200, 100_000),
+            epoch(400, u64::MAX),
+            epoch(600, 300_000),
+        ];
+        let row = row(3, "window", &epochs.iter().collect::<Vec<_>>());
+        let expected: Vec<unspin_report::Cell> = vec![
+            3u64.into(),
+            "0".into(),
+            "window".into(),
+            4u64.into(),
+            3u64.into(),
+            Some(400.0).into(),
+            Some(200.0).into(),
+            Some(600.0).into(),
+            Some(130.0).into(),
+            Some(20.0).into(),
+        ];
+        assert_eq!(row, expected);
+        assert_eq!((mean(&[]), deviation(&[1.0])), (None, None));
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin testbed` takes.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use crate::terminal::options::{Output, parse_limit};
+use clap::{Args, Subcommand, ValueEnum};
+
+/// `unspin testbed ...`
+#[derive(Debug, Subcommand)]
+pub enum Testbed {
+    /// Boot the testbed, run a command in it, pass on its output and exit status.
+    ///
+    /// Files of this machine that the command names are copied into the testbed under the same name; what it writes
+    /// below /out there comes back with --bring-back.
+    Run(TestbedArguments),
+    /// Count the testbed's boots, and fail when more than 1 in 20 hung or panicked.
+    Boots(BootsArguments),
+}
+
+/// Which emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Emulator {
+    /// The distribution's: every PAUSE of a guest exits, whatever the window.
+    Stock,
+    /// With the change that makes the pause-loop window real.
+    Unspin,
+}
+
+/// `unspin testbed run`
+#[derive(Args, Debug)]
+pub struct TestbedArguments {
+    /// CPUs of the emulated machine, 1 to 64. For anything timed no more than this machine has.
+    #[arg(long, default_value_t = 2)]
+    pub cpus: u32,
+    /// Memory of the emulated machine.
+    #[arg(long, value_name = "MIB", default_value_t = 2048)]
+    pub memory_mib: u32,
+    /// Boot another kernel than the cache's: a folder with `vmlinuz` and `modules/`, called after its release
+    /// (setup/kernels makes some).
+    #[arg(long, value_name = "FOLDER")]
+    pub kernel: Option<PathBuf>,
+    /// Virtual time on one thread: the same output, byte for byte, for the same scenario, seed and binary.
+    #[arg(long)]
+    pub deterministic: bool,
+    /// Which emulator.
+    #[arg(long, value_enum, default_value = "unspin")]
+    pub qemu: Emulator,
+    /// How long one attempt may take, as in 90s.
+    #[arg(long, value_name = "TIME", default_value = "600s", value_parser = parse_limit)]
+    pub time_limit: Duration,
+    /// Where to put what the command leaves below /out.
+    #[arg(long, value_name = "FOLDER")]
+    pub bring_back: Option<PathBuf>,
+    /// Keep the testbed kernel's console in this file.
+    #[arg(long, value_name = "FILE")]
+    pub console: Option<PathBuf>,
+    /// The command; `unspin` is this binary.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `unspin testbed boots`
+#[derive(Args, Debug)]
+pub struct BootsArguments {
+    /// Only boots since this moment, in seconds since 1970 (date +%s).
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    pub since: u64,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The tables of `unspin threshold`.
+
+use unspin_analysis::{Thresholds, WaitHistogram, predicted_wall_gain, thresholds};
+use unspin_recording::Recorded;
+use unspin_report::{Cell, Column, Document, Table, Unit};
+
+use crate::commands::threshold::run::Measured;
+
+/// Longest bar, characters.
+const BAR: f64 = 30.0;
+
+const PROBLEMS: &[Column] = &[Column::new("problem", "not whole", Unit::Text)];
+
+const VMS: &[Column] = &[
+    Column::new("vm", "VM", Unit::Text),
+    Column::new("name", "name", Unit::Text),
+    Column::new("guest_ns", "guest time", Unit::Nanoseconds),
+    Column::new("waits", "waits seen", Unit::Count),
+    Column::new("spinning_ns", "spinning", Unit::Nanoseconds),
+    Column::new("handling_ns", "of it in KVM", Unit::Nanoseconds),
+    Column::new("spinning_percent", "%", Unit::Percent),
+    Column::new("others_ns", "others' time", Unit::Nanoseconds),
+    Column::new("predicted_wall_gain_percent", "wall gain %", Unit::Percent),
+    Column::new(
+        "guest_reported_cpu_ns",
+        "guest tells: of",
+        Unit::Nanoseconds,
+    ),
+    Column::new("guest_reported_spinning_ns", "spinning", Unit::Nanoseconds),
+    Column::new("guest_reported_spinning_percent", "%", Unit::Percent),
+    Column::new(
+        "guest_reported_wall_gain_percent",
+        "wall gain %",
+        Unit::Percent,
+    ),
+];
+
+const INTERVALS: &[Column] = &[
+    Column::new("source", "seen by", Unit::Text),
+    Column::new("scope", "VMs", Unit::Text),
+    Column::new("unseen_below_ns", "unseen below", Unit::Nanoseconds),
+    Column::new("ordinary_peak_ns", "ordinary peak", Unit::Nanoseconds),
+    Column::new("from_ns", "interval from", Unit::Nanoseconds),
+    Column::new("to_ns", "to", Unit::Nanoseconds),
+    Column::new("preemption_peak_ns", "preemption peak", Unit::Nanoseconds),
+    Column::new("verdict", "verdict", Unit::Text),
+];
+
+const HISTOGRAM: &[Column] = &[
+    Column::json_only("source", Unit::Text),
+    Column::json_only("scope", Unit::Text),
+    Column::new("from_ns", "from", Unit::Nanoseconds),
+    Column::new("waits", "waits", Unit::Count),
+    Column::new("waits_percent", "%", Unit::Percent),
+    Column::new("waits_bar", "by count", Unit::Text),
+    Column::new("time_ns", "time", Unit::Nanoseconds),
+    Column::new("time_percent", "%", Unit::Percent),
+    Column::new("time_bar", "by time", Unit::Text),
+    Column::new("side", "", Unit::Text),
+];
+
+const CHOICES: &[Column] = &[
+    Column::json_only("source", Unit::Text),
+    Column::json_only("scope", Unit::Text),
+    Column::new("threshold_ns", "threshold", Unit::Nanoseconds),
+    Column::new("in_interval", "in interval", Unit::Text),
+    Column::new("needless_percent", "ordinary exits %", Unit::Percent),
+    Column::new("exits", "waits that exit", Unit::Count),
+    Column::new("spin_ns", "spin time before", Unit::Nanoseconds),
+    Column::new("spin_percent", "% of guest time", Unit::Percent),
+];
+
+/// One kind of evidence about one set of VMs.
+struct View {
+    source: &'static str,
+    scope: String,
+    histogram: WaitHistogram,
+    guest_ns: Option<f64>,
+    unseen_below_ns: Option<u64>,
+}
+
+/// Adds everything that the recording says: of one VM, or of all together.
+pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm: Option<u32>) {
+    if !measured.problems.is_empty() {
+        let mut table = Table::new("problem", "", PROBLEMS);
+        for problem in &measured.problems {
+            table.push(vec![problem.clone().into()]);
+        }
+        document.table(table);
+    }
+    document.table(vms(recorded, measured));
+    let scope = vm.map_or("all".to_owned(), |vm| recorded.facts().vm_name(vm));
+    let mut views = vec![View {
+        source: "host",
+        scope: scope.clone(),
+        histogram: measured.host_histogram(vm),
+        guest_ns: Some(measured.running_ns(vm) as f64),
+        unseen_below_ns: measured.unseen_below_ns(vm),
+    }];
+    if let Some(histogram) = measured.guest_histogram(vm) {
+        views.push(View {
+            source: "guest",
+            scope,
+            histogram,
+            // These waits are on a CPU or off it: no share of CPU time.
+            guest_ns: None,
+            unseen_below_ns: None,
+        });
+    }
+    let found: Vec<Thresholds> = views
+        .iter()
+        .map(|view| thresholds(&view.histogram, view.guest_ns))
+        .collect();
+    document.table(intervals(&views, &found));
+    for (view, found) in views.iter().zip(&found) {
+        document.table(histogram(view, found));
+        document.table(choices(view, found));
+    }
+    document.note(
+        "host: runs of pause-loop exits at one place, their time on a CPU; waits shorter than a window, and the rest of \
+         each wait after its last exit, are not seen, so spinning is a lower bound.",
+    );
+    document.note(
+        "guest: every wait for a lock, on a CPU or off it, in the run's window after the warm-up; spin time before a \
+         threshold is therefore at most this. wall gain: guest / (guest + others) x spinning (Friebel 2008).",
+    );
+}
+
+fn vms(recorded: &Recorded, measured: &Measured) -> Table {
+    let title = "Guest time, and what of it went into waiting loops";
+    let mut table = Table::new("vm", title, VMS);
+    let all_ns = measured.running_ns(None) as f64 + measured.times.host_ns as f64;
+    for (&vm, &guest_ns) in &measured.times.vm_ns {
+        let guest_ns = guest_ns as f64;
+        let waits = measured.waits.get(&vm);
+        // A guest cannot tell the time that an exit takes from spinning, nor is it of more use.
+        let seen_ns = waits.map(|waits| (waits.spinning_ns + waits.handling_ns) as f64);
+        let told = measured.guests.get(&vm);
+        let others_ns = all_ns - guest_ns;
+        let share =
+            |part: Option<f64>, whole: f64| part.filter(|_| whole > 0.0).map(|part| part / whole);
+        let gain = |share: Option<f64>| {
+            let gain = predicted_wall_gain(guest_ns, others_ns, share?)?;
+            Some(100.0 * gain)
+        };
+        let seen_share = share(seen_ns, guest_ns);
+        let told_share = told.and_then(|told| share(told.spinning_ns, told.cpu_ns));
+        table.push(vec![
+            vm.to_string().into(),
+            recorded.facts().vm_name(vm).into(),
+            guest_ns.into(),
+            waits.map(|waits| waits.histogram.waits()).into(),
+            seen_ns.into(),
+            waits.map(|waits| waits.handling_ns).into(),
+            percent(seen_share),
+            others_ns.into(),
+            gain(seen_share).into(),
+            told.map(|told| told.cpu_ns).into(),
+            told.and_then(|told| told.spinning_ns).into(),
+            percent(told_share),
+            gain(told_share).into(),
+        ]);
+    }
+    table
+}
+
+fn intervals(views: &[View], found: &[Thresholds]) -> Table {
+    let title = "Between ordinary waits and preemption waits";
+    let mut table = Table::new("interval", title, INTERVALS);
+    for (view, found) in views.iter().zip(found) {
+        let at = |bucket: Option<usize>| {
+            Cell::from(bucket.map(|bucket| view.histogram.floor_ns(bucket)))
+        };
+        let valley = found.valley;
+        let verdict = match (valley, view.histogram.waits()) {
+            (Some(_), _) => "a threshold in the interval parts them",
+            (None, 0) => "no waits",
+            (None, _) => "no valley: nothing parts ordinary from preemption waits",
+        };
+        table.push(vec![
+            view.source.into(),
+            view.scope.clone().into(),
+            view.unseen_below_ns.into(),
+            at(valley.map(|valley| valley.ordinary_peak)),
+            at(valley.map(|valley| valley.first)),
+            at(valley.map(|valley| valley.last + 1)),
+            at(valley.map(|valley| valley.preemption_peak)),
+            verdict.into(),
+        ]);
+    }
+    table
+}
+
+fn histogram(view: &View, found: &Thresholds) -> Table {
+    let title = format!(
+        "Waits of {} by length, as the {} sees them",
+        view.scope, view.source
+    );
+    let mut table = Table::new("histogram", title, HISTOGRAM);
+    let waits = &view.histogram;
+    let (total, total_ns) = (waits.waits() as f64, waits.total_ns());
+    let Some((first, last)) = waits.span() else {
+        return table;
+    };
+    let most = |of: &dyn Fn(usize) -> f64| (first..=last).map(of).fold(0.0, f64::max);
+    let most_waits = most(&|bucket| waits.count(bucket) as f64);
+    let most_ns = most(&|bucket| waits.time_ns(bucket));
+    for bucket in first..=last {
+        let (count, time_ns) = (waits.count(bucket), waits.time_ns(bucket));
+        let side = found.valley.map(|valley| match bucket {
+            bucket if bucket < valley.first => "ordinary",
+            bucket if bucket > valley.last => "preemption",
+            _ => "interval",
+        });
+        table.push(vec![
+            view.source.into(),
+            view.scope.clone().into(),
+            waits.floor_ns(bucket).into(),
+            count.into(),
+            (100.0 * count as f64 / total).into(),
+            bar(count as f64, most_waits).into(),
+            time_ns.into(),
+            (100.0 * time_ns / total_ns).into(),
+            bar(time_ns, most_ns).into(),
+            side.map(Cell::from).unwrap_or(Cell::Unknown),
+        ]);
+    }
+    table
+}
+
+fn choices(view: &View, found: &Thresholds) -> Table {
+    let title = match found.valley {
+        Some(_) => format!(
+            "What a threshold costs {}, as the {} sees it",
+            view.scope, view.source
+        ),
+        None => format!(
+            "What a threshold costs {}, as the {} sees it (of all waits: nothing tells them apart)",
+            view.scope, view.source
+        ),
+    };
+    let mut table = Table::new("threshold", title, CHOICES);
+    for choice in &found.choices {
+        let in_interval = choice.in_valley.map(|is| if is { "yes" } else { "no" });
+        table.push(vec![
+            view.source.into(),
+            view.scope.clone().into(),
+            choice.threshold_ns.into(),
+            in_interval.map(Cell::from).unwrap_or(Cell::Unknown),
+            percent(choice.needless_share),
+            choice.exits.into(),
+            choice.spin_ns.into(),
+            percent(choice.spin_of_guest),
+        ]);
+    }
+    table
+}
+
+fn percent(share: Option<f64>) -> Cell {
+    share.map(|share| 100.0 * share).into()
+}
+
+/// At least one character for anything above 0.
+fn bar(value: f64, most: f64) -> String {
+    let length = match value > 0.0 && most > 0.0 {
+        true => (BAR * value / most).round().max(1.0) as usize,
+        false => 0,
+    };
+    "#".repeat(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_shows_even_the_least() {
+        assert_eq!(bar(0.0, 10.0), "");
+        assert_eq!(bar(0.001, 10.0), "#");
+        assert_eq!(bar(10.0, 10.0).len(), 30);
+        assert_eq!(bar(0.0, 0.0), "");
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin vm linux` takes.
+
+use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+
+use crate::{
+    commands::vm::args::{Observe, PauseLoopArguments},
+    terminal::options::{Output, parse_limit},
+};
+use clap::{Args, ValueEnum};
+use unspin_linux::{CountsModule, Features, Lock, Marks, Ours};
+use unspin_scenario::Host;
+
+/// What each guest runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Load {
+    /// Groups of senders and receivers over sockets (rt-tests).
+    Hackbench,
+    /// The same idea in perf: perf bench sched messaging.
+    Messaging,
+    /// Function calls to all vCPUs, waited for (the kernel patches its text), while the others run in user mode.
+    Calls,
+    /// GNU make, compiling one file many times (`make linux-guest`).
+    Make,
+    /// Threads that map, fill and unmap memory, as ebizzy does (`make linux-guest`).
+    Mmaps,
+    /// Linux's own lock torture, with --lock: fails when two are inside one spinlock.
+    Torture,
+    /// Sleep.
+    Idle,
+}
+
+impl Load {
+    /// As the crate that runs it has it.
+    pub fn load(self) -> unspin_linux::Load {
+        match self {
+            Load::Hackbench => unspin_linux::Load::Hackbench,
+            Load::Messaging => unspin_linux::Load::Messaging,
+            Load::Calls => unspin_linux::Load::Calls,
+            Load::Make => unspin_linux::Load::Make,
+            Load::Mmaps => unspin_linux::Load::Mmaps,
+            Load::Torture => unspin_linux::Load::Torture,
+            Load::Idle => unspin_linux::Load::Idle,
+        }
+    }
+}
+
+/// eCS's marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Ecs {
+    /// None.
+    Off,
+    /// Saved and put back when the guest switches tasks.
+    On,
+    /// They stay with the vCPU.
+    #[value(name = "no_save")]
+    NoSave,
+}
+
+/// `unspin vm linux`
+#[derive(Args, Debug)]
+pub struct LinuxArguments {
+    /// VMs, all alike.
+    #[arg(long, default_value_t = 1)]
+    pub vms: u32,
+    /// vCPUs of each.
+    #[arg(long, default_value_t = 4)]
+    pub vcpus: u32,
+    /// Memory of each.
+    #[arg(long, value_name = "MIB", default_value_t = 256)]
+    pub memory_mib: u32,
+    /// What each runs, in all at once, over and over until every one has done its runs.
+    #[arg(long, value_enum, default_value = "hackbench")]
+    pub load: Load,
+    /// Groups of 40 tasks; jobs of make; threads of mmaps.
+    #[arg(long, default_value_t = 2)]
+    pub groups: u32,
+    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; spins of a thread
+    /// of mmaps; seconds of torture.
+    #[arg(long, default_value_t = 100)]
+    pub loops: u32,
+    /// Runs in each VM that are waited for.
+    #[arg(long, default_value_t = 3)]
+    pub runs: u32,
+    /// Paravirtual features: all that are on, apart by commas; the others are off. One of nopvspin (native queued
+    /// spinlocks), pvspin, virtspin (test-and-set); and any of pv-tlb-flush, pv-ipi, pv-sched-yield, async-pf, steal-time.
+    /// Or vee21 (nopvspin,async-pf,steal-time), stock (what KVM and QEMU give).
+    #[arg(long, value_name = "WORDS", default_value = "vee21")]
+    pub features: Features,
+    /// Our kernel instead of the distribution's (`make linux-guest` builds it), all its spinlocks of this kind: native
+    /// (Linux's own, as --features says), ticket, preemptable, pv_ticket, pv_preemptable.
+    #[arg(long)]
+    pub lock: Option<Lock>,
+    /// The guests ask the host for help after each so many spins of a wait (Friebel 2008); 0: never.
+    #[arg(long, value_name = "SPINS", default_value_t = 0, requires = "lock")]
+    pub help_after: u32,
+    /// The guests mark what they hold in a page for the host (eCS): off, on, or no_save, an ablation.
+    #[arg(long, value_enum, default_value = "off", requires = "lock")]
+    pub ecs: Ecs,
+    /// The guests load a module that tells the host where their kernel's own counts of critical sections lie: off, on, or
+    /// hooks, which counts mutexes and reader-writer semaphores, too (`make linux-module` builds it; not with --lock).
+    #[arg(
+        long,
+        value_name = "WORD",
+        default_value = "off",
+        conflicts_with = "lock"
+    )]
+    pub counts: CountsModule,
+    /// The host's window.
+    #[command(flatten)]
+    pub pause_loop: PauseLoopArguments,
+    /// A word for the guest kernel's command line. May be repeated.
+    #[arg(long = "kernel-argument", value_name = "WORD")]
+    pub kernel_arguments: Vec<String>,
+    /// Write the symbols of the guests' kernel (its /proc/kallsyms; no guest moves its addresses) to this file.
+    #[arg(long, value_name = "FILE")]
+    pub symbols: Option<PathBuf>,
+    /// How long all guests may take to boot, and how long all runs may take, by this host's clock.
+    #[arg(long, value_name = "TIME", default_value = "300s", value_parser = parse_limit)]
+    pub limit: Duration,
+    /// Whether to watch KVM and the scheduler with BPF programs.
+    #[arg(long, value_enum, default_value = "auto")]
+    pub observe: Observe,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl LinuxArguments {
+    /// What the host below the guests has to be.
+    pub fn host(&self) -> Host {
+        self.pause_loop.host()
+    }
+
+    /// What our kernel is told; `None`: the distribution's runs.
+    pub fn ours(&self) -> Option<Ours> {
+        let marks = match self.ecs {
+            Ecs::Off => Marks::Off,
+            Ecs::On => Marks::On,
+            Ecs::NoSave => Marks::NoSave,
+        };
+        self.lock.map(|lock| Ours {
+            lock,
+            help_after_spins: self.help_after,
+            marks,
+        })
+    }
+
+    /// The programs that have to be in the testbed.
+    pub fn programs(&self) -> Vec<&'static str> {
+        let mut programs = vec![unspin_linux::QEMU];
+        programs.extend(self.load.load().programs());
+        programs.extend(self.counts.programs());
+        programs
+    }
+}
+
+/// The kernel and lock of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestLock {
+    /// The distribution's kernel as it is.
+    Stock,
+    /// Our kernel with this lock.
+    Ours(Lock),
+}
+
+impl fmt::Display for GuestLock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GuestLock::Stock => formatter.write_str("stock"),
+            GuestLock::Ours(lock) => lock.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for GuestLock {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GuestLock, String> {
+        match text {
+            "stock" => Ok(GuestLock::Stock),
+            lock => Ok(GuestLock::Ours(lock.parse()?)),
+        }
+    }
+}
+
+/// `unspin vm linux-locks`
+#[derive(Args, Debug)]
+pub struct LinuxLocksArguments {
+    /// VMs at once, apart by commas: a row for each.
+    #[arg(long, value_delimiter = ',', default_value = "1,2,3")]
+    pub vms: Vec<u32>,
+    /// Kernels and locks, in turn: stock (the distribution's kernel), and our kernel's native, ticket, preemptable, pv_ticket,
+    /// pv_preemptable.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "stock,native,ticket,preemptable,pv_ticket,pv_preemptable"
+    )]
+    pub locks: Vec<GuestLock>,
+    /// Loads, apart by commas: as those of `vm linux`, each with a size of its own.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "hackbench,make,mmaps"
+    )]
+    pub loads: Vec<Load>,
+    /// How often all cells are run, one after the other.
+    #[arg(long, default_value_t = 1)]
+    pub rounds: u32,
+    /// vCPUs of each VM.
+    #[arg(long, default_value_t = 4)]
+    pub vcpus: u32,
+    /// Memory of each VM.
+    #[arg(long, value_name = "MIB", default_value_t = 160)]
+    pub memory_mib: u32,
+    /// Runs in each VM that are waited for; the others go on meanwhile.
+    #[arg(long, default_value_t = 2)]
+    pub runs: u32,
+    /// Paravirtual features of all guests, as of `vm linux`.
+    #[arg(long, value_name = "WORDS", default_value = "vee21")]
+    pub features: Features,
+    /// The pause-loop window, which KVM then leaves alone (as of `vm linux`); 0: no pause-loop exits, as on the hosts of 2013
+    /// that had none.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_window: Option<u32>,
+    /// How long the guests of one cell may take to boot, and then to run, by this host's clock; a cell that takes longer has no
+    /// time, and the next one is run.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_limit)]
+    pub limit: Duration,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
+
+impl LinuxLocksArguments {
+    /// What the host below the guests has to be.
+    pub fn host(&self) -> Host {
+        PauseLoopArguments {
+            ple_window: self.ple_window,
+            ple_gap: None,
+            ple_window_fixed: self.ple_window.is_some(),
+        }
+        .host()
+    }
+
+    /// The programs that have to be in the testbed.
+    pub fn programs(&self) -> Vec<&'static str> {
+        let mut programs = vec![unspin_linux::QEMU];
+        programs.extend(self.loads.iter().flat_map(|load| load.load().programs()));
+        programs.sort_unstable();
+        programs.dedup();
+        programs
+    }
+
+    /// Whether a cell runs our kernel.
+    pub fn our_kernel(&self) -> bool {
+        self.locks.iter().any(|lock| *lock != GuestLock::Stock)
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin vm linux`: unmodified Linux guests under the distribution's QEMU, watched like any other VM.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use unspin_agent::{EventMask, Health, ObserveOptions, Observer};
+use unspin_events::VcpuCounters;
+use unspin_linux::{Options, Phase, Programs, Report};
+use unspin_vmm::PauseLoop;
+
+use crate::{
+    commands::vm::{
+        args::Observe,
+        linux::{args::LinuxArguments, tables as linux_tables},
+    },
+    terminal::{failure::Failure, interrupt, output, progress::Activity},
+};
+
+/// Room for the threads of 64 VMs of 64 vCPUs.
+const THREADS_MAX: u32 = 4096;
+
+/// Everything that one run brought back.
+pub struct LinuxRun {
+    /// What QEMU's guests said.
+    pub report: Report,
+    /// The cell of ruling 35.
+    pub features: String,
+    /// The pause-loop parameters in force.
+    pub pause_loop: Option<PauseLoop>,
+    /// What BPF saw; `None` when it did not watch.
+    pub seen: Option<LinuxSeen>,
+}
+
+/// Counters of all vCPU threads of this host at two moments.
+pub struct LinuxSeen {
+    /// When all guests had booted, before their loads began.
+    pub at_ready: Vec<VcpuCounters>,
+    /// When every VM had done its runs.
+    pub at_done: Vec<VcpuCounters>,
+    /// What was lost.
+    pub health: Health,
+}
+
+/// Runs the guests and prints what they and the host say.
+pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
+    let cache = unspin_testbed::cache_from_environment().unwrap_or_default();
+    let mut programs = Programs::find(output::in_testbed(), &cache)?;
+    if arguments.lock.is_some() {
+        programs = programs.with_our_kernel()?;
+    }
+    let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
+    PauseLoop::check(pause_loop.as_ref(), &arguments.host())?;
+    let observer = attach(arguments.observe)?;
+    let options = Options {
+        programs,
+        vms: arguments.vms,
+        vcpus: arguments.vcpus,
+        memory_mib: arguments.memory_mib,
+        load: arguments.load.load(),
+        groups: arguments.groups,
+        loops: arguments.loops,
+        runs: arguments.runs,
+        features: arguments.features,
+        ours: arguments.ours(),
+        counts: arguments.counts,
+        kernel_arguments: arguments.kernel_arguments.clone(),
+        symbols: arguments.symbols.is_some(),
+        limit: arguments.limit,
+        interrupt: interrupt::flag()?,
+    };
+    let run = execute(&options, pause_loop, observer)?;
+    if let (Some(file), Some(symbols)) = (&arguments.symbols, &run.report.symbols) {
+        std::fs::write(file, symbols).map_err(|error| {
+            anyhow::Error::from(error).context(format!("writing {}", file.display()))
+        })?;
+    }
+    let mut document = output::document("vm linux");
+    linux_tables::add(&mut document, &run);
+    output::print(&document, arguments.output)?;
+    Ok(())
+}
+
+fn execute(
+    options: &Options,
+    pause_loop: Option<PauseLoop>,
+    observer: Option<Observer>,
+) -> Result<LinuxRun, Failure> {
+    let activity = Arc::new(Activity::start("booting guests"));
+    let counters = || -> Result<Vec<VcpuCounters>, Failure> {
+        match &observer {
+            Some(observer) => Ok(observer.counters().map_err(anyhow::Error::from)?),
+            None => Ok(Vec::new()),
+        }
+    };
+    let (mut at_ready, mut at_done) = (Vec::new(), Vec::new());
+    let report = unspin_linux::run(options, |phase| -> Result<(), Failure> {
+        match phase {
+            Phase::Booting(ready) => {
+                activity.say(&format!("booting guests: {ready} of {}", options.vms));
+            }
+            Phase::Ready => at_ready = counters()?,
+            Phase::Running(done) => {
+                activity.say(&format!("running: {done} of {} done", options.vms));
+            }
+            Phase::Done => at_done = counters()?,
+        }
+        Ok(())
+    })?;
+    let health = observer
+        .as_ref()
+        .map(Observer::health)
+        .transpose()
+        .map_err(anyhow::Error::from)?;
+    Ok(LinuxRun {
+        report,
+        features: options.features.to_string(),
+        pause_loop,
+        seen: health.map(|health| LinuxSeen {
+            at_ready,
+            at_done,
+            health,
+        }),
+    })
+}
+
+/// The programs that count; `None` when told not to, or when this host does not allow it and need not.
+pub fn attach(observe: Observe) -> Result<Option<Observer>, Failure> {
+    if observe == Observe::Off {
+        return Ok(None);
+    }
+    let options = ObserveOptions {
+        events: EventMask::NONE,
+        threads_max: THREADS_MAX,
+        ..ObserveOptions::default()
+    };
+    match Observer::attach(&options) {
+        Ok(observer) => Ok(Some(observer)),
+        Err(error) if observe == Observe::Auto => {
+            let text = error.to_string();
+            let first = text.lines().next().unwrap_or_default();
+            eprintln!("unspin: not observed: {first}");
+            Ok(None)
+        }
+        Err(error) => Err(Failure::Failed(
+            anyhow::Error::from(error).context("KVM cannot be observed on this host"),
+        )),
+    }
+}
+
+impl LinuxSeen {
+    /// What the vCPUs of a QEMU did while its guest booted, by vCPU.
+    pub fn boot(&self, process: u32) -> Vec<VcpuCounters> {
+        of(&self.at_ready, process).cloned().collect()
+    }
+
+    /// What they did while the loads ran; a thread that was not there before counts from its start.
+    pub fn window(&self, process: u32) -> Vec<VcpuCounters> {
+        of(&self.at_done, process)
+            .map(|now| {
+                let then = of(&self.at_ready, process)
+                    .find(|then| then.thread == now.thread && then.vcpu == now.vcpu);
+                then.map_or_else(|| now.clone(), |then| now.since(then))
+            })
+            .collect()
+    }
+}
+
+fn of(counters: &[VcpuCounters], process: u32) -> impl Iterator<Item = &VcpuCounters> {
+    counters
+        .iter()
+        .filter(move |counters| counters.process == process)
+}
+
+impl From<unspin_linux::Error> for Failure {
+    fn from(error: unspin_linux::Error) -> Failure {
+        match error {
+            unspin_linux::Error::Interrupted => Failure::Interrupted,
+            error @ unspin_linux::Error::Range { .. } => Failure::Usage(error.to_string()),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
+/// A mean over a time: `None` when no time has passed.
+pub fn per_second(count: u64, time: Duration) -> Option<f64> {
+    let seconds = time.as_secs_f64();
+    (seconds > 0.0).then(|| count as f64 / seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(process: u32, thread: u32, exits: u64) -> VcpuCounters {
+        VcpuCounters {
+            process,
+            thread,
+            exits,
+            ..VcpuCounters::default()
+        }
+    }
+
+    #[test]
+    fn each_qemu_has_its_own_threads_and_the_window_is_a_difference() {
+        let seen = LinuxSeen {
+            at_ready: vec![counters(10, 11, 100), counters(20, 21, 7)],
+            at_done: vec![
+                counters(10, 11, 150),
+                counters(10, 12, 3),
+                counters(20, 21, 9),
+            ],
+            health: Health::default(),
+        };
+        let exits = |counters: Vec<VcpuCounters>| -> Vec<u64> {
+            counters.iter().map(|counters| counters.exits).collect()
+        };
+        assert_eq!(exits(seen.boot(10)), [100]);
+        assert_eq!(exits(seen.window(10)), [50, 3]);
+        assert_eq!(exits(seen.window(20)), [2]);
+        assert_eq!(exits(seen.window(30)), [0u64; 0]);
+    }
+
+    #[test]
+    fn no_time_gives_no_rate() {
+        assert_eq!(per_second(5, Duration::ZERO), None);
+        assert_eq!(per_second(5, Duration::from_millis(500)), Some(10.0));
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What every command does with the terminal: results, progress, failures, Ctrl-C.
+
+pub(crate) mod costs_file;
+pub(crate) mod failure;
+pub(crate) mod interrupt;
+pub(crate) mod options;
+pub(crate) mod output;
+pub(crate) mod progress;
+pub(crate) mod replay;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Options that several commands take.
+
+use std::{path::PathBuf, time::Duration};
+
+use crate::terminal::{costs_file, failure::Failure};
+use clap::Args;
+use unspin_scenario::{Overrides, Scenario};
+
+/// `--json`, which every command with a table takes.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct Output {
+    /// Print one JSON object on standard output: {"command", "commit", "machine", "rows": [...]}.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A time limit: above 0.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
+    match unspin_scenario::parse_duration(text)? {
+        0 => Err("a limit of 0 lets nothing run".into()),
+        ns => Ok(Duration::from_nanos(ns)),
+    }
+}
+
+/// A time, 0 allowed.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
+    unspin_scenario::parse_duration(text).map(Duration::from_nanos)
+}
+
+/// Flags that override a scenario.
+#[derive(Args, Clone, Debug, Default)]
+pub struct OverrideArguments {
+    /// Override the seed.
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Override the length, as in 2s or 250ms.
+    #[arg(long, value_name = "TIME")]
+    pub duration: Option<String>,
+    /// Override any value, as in vm.vcpus=4 or vm.0.hold='{ exponential = "300 loops" }'. May be repeated.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// What things cost in the lab, as `unspin lab calibrate --out` wrote it; --set goes before it.
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
+}
+
+/// A scenario file and what overrides it.
+#[derive(Args, Clone, Debug)]
+pub struct ScenarioArguments {
+    /// The scenario, in TOML.
+    #[arg(value_name = "SCENARIO")]
+    pub file: PathBuf,
+    /// What overrides it.
+    #[command(flatten)]
+    pub overrides: OverrideArguments,
+}
+
+impl OverrideArguments {
+    /// The flags as overrides, in the order costs, seed, duration, set.
+    pub fn overrides(&self) -> Result<Overrides, Failure> {
+        let mut overrides = Overrides::default();
+        let seed = self.seed.map(|seed| format!("seed={seed}"));
+        let duration = self
+            .duration
+            .as_ref()
+            .map(|time| format!("duration={time}"));
+        let costs = match &self.costs {
+            Some(file) => costs_file::overrides_of(file)?,
+            None => Vec::new(),
+        };
+        let given = costs.iter().chain(&seed).chain(&duration).chain(&self.set);
+        for given in given {
+            overrides
+                .set(given)
+                .map_err(|error| Failure::Usage(error.to_string()))?;
+        }
+        Ok(overrides)
+    }
+}
+
+impl ScenarioArguments {
+    /// Reads the file and overrides it.
+    pub fn load(&self) -> Result<Scenario, Failure> {
+        Ok(Scenario::load(&self.file, &self.overrides.overrides()?)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits() {
+        assert_eq!(parse_limit("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(parse_limit("0s").is_err() && parse_limit("90").is_err());
+    }
+}

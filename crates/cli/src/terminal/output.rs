@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where results go: standard output, as text or as one JSON object.
+
+use std::io::{self, Write};
+
+use unspin_report::{Document, Machine};
+
+use crate::terminal::options::Output;
+
+/// A new document about this machine.
+pub fn document(command: &str) -> Document {
+    Document::new(command, Machine::here(in_testbed()))
+}
+
+/// Whether this runs in the testbed: its init says so to what it starts.
+pub fn in_testbed() -> bool {
+    std::env::var_os("UNSPIN_TESTBED").is_some()
+}
+
+/// Prints the document on standard output.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn print(document: &Document, output: Output) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if output.json {
+        document.write_json(&mut out)?;
+    } else {
+        document.write_text(&mut out)?;
+    }
+    out.flush()
+}
