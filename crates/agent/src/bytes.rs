@@ -48,7 +48,7 @@ unsafe impl Plain for abi::unspin_window_sums {}
 // SAFETY: an array of 8-byte integers.
 unsafe impl Plain for abi::unspin_steer_counters {}
 // SAFETY: policy/steering/policies.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.
-unsafe impl Plain for unspin_steering::DecisionRecord {}
+unsafe impl Plain for unspin_policy::steering::DecisionRecord {}
 
 /// The struct that those bytes hold. `map` names it in the error when there are more or fewer bytes than its size.
 pub(crate) fn read<T: Plain>(map: &'static str, bytes: &[u8]) -> Result<T, Error> {

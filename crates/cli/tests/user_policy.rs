@@ -46,7 +46,7 @@ fn a_new_policy_passes_and_is_built() {
     run(&["steer", "--dry-run", "--policy", "x.o"]).refused(1, &["x.o was built to steer by"]);
     run(&["steer", "--policy", "dry.o"]).refused(1, &["dry.o was built for a dry run"]);
     // The same object with another version's hash, and one that is cut off.
-    let hash = unspin_steering::SOURCES_HASH.as_bytes();
+    let hash = unspin_policy::user_policy::SOURCES_HASH.as_bytes();
     let mut other = object("x.o");
     let at = other.windows(hash.len()).position(|window| window == hash);
     other[at.expect("the hash is in it")] ^= 1;

@@ -2,7 +2,7 @@
 //! What can be wrong with a scenario for the lab.
 
 use serde::de::value::Error as WordError;
-use unspin_steering::UserPolicySourceError;
+use unspin_policy::user_policy::UserPolicySourceError;
 
 use crate::{BuildError, scheduler::names::NameError};
 

@@ -5,9 +5,10 @@ use serde::{
     Deserialize,
     de::value::{Error as WordError, MapDeserializer},
 };
-use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
+use unspin_policy::{
+    CandidateRule, Control, Vendor, WindowRule, steering::Policies, user_policy::UserPolicySource,
+};
 use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
-use unspin_steering::{Policies, UserPolicySource};
 
 use crate::{
     LabHost, Paravirtual, SpinCount, SteeringModel, World,

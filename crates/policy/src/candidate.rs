@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whom a spinning vCPU yields to: `policy/steering/candidate.h`, `policy/steering/candidate_walk.h`.
 
-use crate::outcome::{CandidateState, Where, mode_number};
-use crate::reason::{Vector, vector_number};
+use crate::classify::outcome::{CandidateState, Where, mode_number};
+use crate::classify::reason::{Vector, vector_number};
 use crate::{known, raw};
 
 /// By which rule a vCPU is chosen.

@@ -3,40 +3,33 @@
 //!
 //! Everything that may be unknown is an `Option`; `None` is never taken for a no.
 
-mod apple;
 mod candidate;
-mod critical;
-mod deboost;
-mod ecs;
-mod inefficiency;
-mod lag_credit;
-mod outcome;
-mod pause_loop;
+mod classify;
+mod model;
 mod raw;
-mod reason;
-mod run;
-mod wakeup;
-mod window;
+pub mod steering;
+pub mod user_policy;
 
-pub use apple::{Apple, AppleEpoch, AppleRule};
 pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, is_receiver, verdict};
-pub use critical::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
-pub use deboost::{Deboost, DeboostPair};
-pub use ecs::{
+pub use classify::critical_functions::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
+pub use classify::ecs_class::{
     ECS_EXTRA_NS, Ecs, EcsAccount, EcsClass, EcsCounters, eschd_spins, pcpu_overloaded, schd_spins,
 };
-pub use inefficiency::{
-    EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_is_quicker, window_unit_ps,
-};
-pub use lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
-pub use outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
-pub use pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
-pub use reason::{
+pub use classify::guest_audit::GuestAudit;
+pub use classify::outcome::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
+pub use classify::ple_run::{Run, RunExit, RunRule, RunShares};
+pub use classify::reason::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
 };
-pub use run::{Run, RunExit, RunRule, RunShares};
-pub use wakeup::{Wakeup, WakeupParts};
-pub use window::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
+pub use classify::wakeup::{Wakeup, WakeupParts};
+pub use model::apple::{Apple, AppleEpoch, AppleRule};
+pub use model::deboost::{Deboost, DeboostPair};
+pub use model::inefficiency::{
+    EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_is_quicker, window_unit_ps,
+};
+pub use model::lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
+pub use model::pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
+pub use model::ple_window::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
 
 /// A fact that may be unknown, as `enum unspin_known`.
 fn known(fact: Option<bool>) -> u32 {

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use libbpf_rs::{MapCore, Object, RingBuffer, RingBufferBuilder};
-use unspin_steering::DecisionRecord;
+use unspin_policy::steering::DecisionRecord;
 
 use crate::{Error, bytes, load};
 

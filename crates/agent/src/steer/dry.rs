@@ -5,7 +5,7 @@ use std::{fs, os::fd::OwnedFd};
 
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, OpenObject};
 use unspin_abi as abi;
-use unspin_steering::DecisionRecord;
+use unspin_policy::steering::DecisionRecord;
 
 use super::{
     SteerError, SteerOptions, base_slice,

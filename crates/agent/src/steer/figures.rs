@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use unspin_abi as abi;
-use unspin_steering::GuestAudit;
+use unspin_policy::GuestAudit;
 
 use super::SteerError;
 use crate::{bytes, load};

@@ -19,7 +19,10 @@ use std::{ops::Range, os::fd::OwnedFd};
 
 use libbpf_rs::{Link, MapHandle, Object};
 use unspin_abi as abi;
-use unspin_steering::{DecisionRecord, GuestAudit, Policies};
+use unspin_policy::{
+    GuestAudit,
+    steering::{DecisionRecord, Policies},
+};
 
 use crate::{load, niceness_guard::NicenessGuard};
 use decisions::DecisionLog;

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 
 use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
 use unspin_abi as abi;
-use unspin_steering::{CandidateRule, Policies};
+use unspin_policy::{CandidateRule, steering::Policies};
 
 use super::{
     Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,

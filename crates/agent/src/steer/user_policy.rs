@@ -5,8 +5,9 @@ use std::{path::Path, sync::Arc};
 
 use libbpf_rs::{ObjectBuilder, OpenObject, libbpf_sys};
 use unspin_abi as abi;
-use unspin_steering::{
-    SOURCES_HASH, UNSPIN_POLICY_CONTRACT, UserPolicySource, UserPolicySourceError,
+use unspin_policy::{
+    steering::UNSPIN_POLICY_CONTRACT,
+    user_policy::{SOURCES_HASH, UserPolicySource, UserPolicySourceError},
 };
 
 use super::{

@@ -4,8 +4,10 @@
 use std::path::PathBuf;
 
 use unspin_abi as abi;
-use unspin_policy::{AppleRule, Control, SpinBound, Vendor as Hardware, WindowRule};
-use unspin_steering::{AppleNumbers, WindowPolicy};
+use unspin_policy::{
+    AppleRule, Control, SpinBound, Vendor as Hardware, WindowRule,
+    steering::{AppleNumbers, WindowPolicy},
+};
 
 use super::{
     WindowError,

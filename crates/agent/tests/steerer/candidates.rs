@@ -75,7 +75,7 @@ fn verdicts_replay(steerer: &Steerer) -> u64 {
     let (mut verdicts, mut taken, mut from_user) = (0, 0, 0);
     let drained = steerer.drain_decisions(&mut |record| {
         assert!(record.replays(), "{record:?}");
-        if record.event == unspin_steering::UNSPIN_ON_SPIN {
+        if record.event == unspin_policy::steering::UNSPIN_ON_SPIN {
             verdicts += 1;
             let takes = record.verdict & 1 == 1;
             taken += u32::from(takes);
@@ -142,11 +142,11 @@ pub fn the_chosen_ones_last_cpu_looks_again() {
 fn seen_after_loans(steerer: &Steerer) -> (u32, u32) {
     let (mut seen, mut free, mut found) = (0, 0, BTreeMap::new());
     let drained = steerer.drain_decisions(&mut |record| {
-        let ends_loan = record.decision.action == unspin_steering::UNSPIN_GIVE_BACK;
-        if record.event == unspin_steering::UNSPIN_ON_YIELD && ends_loan {
+        let ends_loan = record.decision.action == unspin_policy::steering::UNSPIN_GIVE_BACK;
+        if record.event == unspin_policy::steering::UNSPIN_ON_YIELD && ends_loan {
             found.insert(record.candidate, record.time_ns);
         }
-        if record.event != unspin_steering::UNSPIN_ON_SPIN {
+        if record.event != unspin_policy::steering::UNSPIN_ON_SPIN {
             return;
         }
         let at_ns = found.remove(&record.candidate);

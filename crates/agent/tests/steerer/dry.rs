@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use unspin_abi::LockKind;
 use unspin_agent::{DryRun, ObserveOptions, Observer, SteerOptions};
-use unspin_scenario::Vm;
-use unspin_steering::{
+use unspin_policy::steering::{
     Decision, DecisionRecord, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_POLL, UNSPIN_ON_SLICE_END,
     UNSPIN_ON_YIELD,
 };
+use unspin_scenario::Vm;
 
 use super::{
     host::state,

@@ -4,8 +4,8 @@
 use std::{fs, time::Duration};
 
 use unspin_agent::Steerer;
+use unspin_policy::GuestAudit;
 use unspin_scenario::Scenario;
-use unspin_steering::GuestAudit;
 
 use super::{
     checks::{counter, still_there},

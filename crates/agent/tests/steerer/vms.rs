@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use unspin_agent::{SteerError, SteerOptions, Steerer, set_running_policies};
+use unspin_policy::steering::Policies;
 use unspin_scenario::{LockSharing, Vm};
-use unspin_steering::Policies;
 use unspin_vmm::RunReport;
 
 use super::{

@@ -8,7 +8,7 @@ use unspin_agent::{
     WindowSteerer,
 };
 use unspin_events::What;
-use unspin_steering::{AppleNumbers, WindowPolicy};
+use unspin_policy::steering::{AppleNumbers, WindowPolicy};
 
 use crate::vms::{loops, run_for, vm};
 

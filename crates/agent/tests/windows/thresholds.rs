@@ -9,8 +9,8 @@ use unspin_agent::{
     Disclosure, Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer,
     WindowTotals,
 };
+use unspin_policy::steering::{AppleNumbers, WindowPolicy};
 use unspin_scenario::Vm;
-use unspin_steering::{AppleNumbers, WindowPolicy};
 use unspin_vmm::{Fault, RunOptions, RunReport, VcpuReport};
 
 use crate::vms::{loops, run_with, vm};

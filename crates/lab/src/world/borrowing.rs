@@ -2,7 +2,7 @@
 //! Time that is not a vCPU's own, a loan or a grant: how it begins, who looks at it, how it ends (`bpf/scheduler/slice_end.bpf.h`,
 //! `bpf/scheduler/kvm.bpf.h`).
 
-use unspin_steering::Decision;
+use unspin_policy::steering::Decision;
 
 use super::{World, vcpu::Then};
 use crate::{

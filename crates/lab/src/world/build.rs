@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 
-use unspin_policy::{Apple, AppleRule, Ecs, Epoch, PauseHardware};
+use unspin_policy::{
+    Apple, AppleRule, Ecs, Epoch, PauseHardware, steering::Memory as PolicyMemory,
+};
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
-use unspin_steering::Memory as PolicyMemory;
 
 use super::{
     VmState, World,

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What policies are told: the facts that a BPF program has, as old as it has them (`bpf/scheduler/guest/vcpus.bpf.h`).
 
-use unspin_policy::Where;
-use unspin_steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+use unspin_policy::{
+    Where,
+    steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts},
+};
 
 use super::{World, task::State};
 use crate::{ids::Cpu, trace_event::Observer};
 
 /// What a policy is told of modes (`policy/contract.h`).
-const USER: u32 = unspin_steering::UNSPIN_FACT_USER;
-const KERNEL: u32 = unspin_steering::UNSPIN_FACT_KERNEL;
+const USER: u32 = unspin_policy::steering::UNSPIN_FACT_USER;
+const KERNEL: u32 = unspin_policy::steering::UNSPIN_FACT_KERNEL;
 
 const UNKNOWN: Fact = Fact {
     value: 0,

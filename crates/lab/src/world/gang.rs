@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A vCPU begins a slice and its siblings are called to other pCPUs (`policy/steering/gang.h`), as in bpf/scheduler/yield/gang.bpf.h.
 
-use unspin_steering::Decision;
+use unspin_policy::steering::Decision;
 
 use super::World;
 use crate::{

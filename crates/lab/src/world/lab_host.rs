@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a simulated host is: its pCPUs, its pause-loop hardware, what its hypervisor does and what it gives its guests.
 
-use unspin_policy::{AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule};
-use unspin_steering::{Policies, WindowPolicy};
+use unspin_policy::{
+    AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, Vendor, WindowRule,
+    steering::{Policies, WindowPolicy},
+};
 
 use crate::{guest::raw, topology::Topology};
 

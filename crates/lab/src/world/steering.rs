@@ -2,7 +2,7 @@
 //! Where policies are asked: by the very functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
 //! (`policy/steering/ecs.h`) works with every scheduler.
 
-use unspin_steering::Decision;
+use unspin_policy::steering::Decision;
 
 use super::{World, task::State};
 use crate::{

@@ -3,8 +3,7 @@
 
 use std::collections::VecDeque;
 
-use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin};
-use unspin_steering::Memory;
+use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin, steering::Memory};
 
 use super::guest_tasks::GuestTask;
 use crate::{

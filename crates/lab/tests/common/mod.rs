@@ -17,9 +17,8 @@ use unspin_lab::{
     topology::Topology,
     trace_event::{Observer, TraceEvent},
 };
-use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
+use unspin_policy::{CandidateRule, Control, Vendor, WindowRule, steering::Policies};
 use unspin_scenario::Scenario;
-use unspin_steering::Policies;
 
 /// How many seeds: `UNSPIN_LAB_SEEDS`, or so few. (long_worlds.rs has 10,000.)
 pub fn seeds(few: u64) -> u64 {

@@ -4,10 +4,9 @@
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
 //! host's own scheduler for *stock*, the model of ours for *none* and for each policy, whose functions are the same C.
 
-use unspin_policy::Control;
+use unspin_policy::{Control, steering::WindowPolicy};
 use unspin_report::{Cell, Column, Document, GapClosed, Summary, Table, Unit};
 use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED_MAX};
-use unspin_steering::WindowPolicy;
 
 use crate::{
     commands::{

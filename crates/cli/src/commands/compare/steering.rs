@@ -3,7 +3,7 @@
 
 use anyhow::anyhow;
 use unspin_agent::{LoadedSteerer, SteerOptions, Steerer};
-use unspin_steering::{Policies, WindowPolicy};
+use unspin_policy::steering::{Policies, WindowPolicy};
 
 use crate::{
     commands::{

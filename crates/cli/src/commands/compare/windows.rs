@@ -7,10 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 use unspin_agent::{WindowEpoch, WindowOptions, WindowSteerer, WindowSums};
-use unspin_policy::{Epoch, PAUSE_LEAST_PS, window_unit_ps};
+use unspin_policy::{Epoch, PAUSE_LEAST_PS, steering::WindowPolicy, window_unit_ps};
 use unspin_report::{Column, Document, Summary, Table, Unit};
 use unspin_scenario::Scenario;
-use unspin_steering::WindowPolicy;
 
 use crate::{
     commands::compare::{

@@ -6,9 +6,8 @@
 use std::fmt;
 
 use unspin_lab::scheduler::names::known_names;
-use unspin_policy::{CandidateRule, Control};
+use unspin_policy::{CandidateRule, Control, steering::Policies};
 use unspin_scenario::Overrides;
-use unspin_steering::Policies;
 
 use crate::commands::policy::choice::is_file;
 

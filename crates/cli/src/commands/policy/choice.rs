@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::Context;
 use unspin_agent::{UserPolicy, running_user_policy};
-use unspin_steering::{Policies, WindowPolicy};
+use unspin_policy::steering::{Policies, WindowPolicy};
 
 use crate::terminal::failure::Failure;
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use unspin_steering::DecisionRecord;
+use unspin_policy::steering::DecisionRecord;
 
 use crate::terminal::failure::Failure;
 

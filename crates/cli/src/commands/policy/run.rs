@@ -8,9 +8,9 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use unspin_agent::set_running_policies;
-use unspin_steering::{
-    DecisionRecord, Policies, UserPolicySource, UserPolicySourceError, WindowPolicy,
-    write_new_policy,
+use unspin_policy::{
+    steering::{DecisionRecord, Policies, WindowPolicy},
+    user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };
 
 use crate::{

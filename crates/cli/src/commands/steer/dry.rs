@@ -4,10 +4,10 @@
 use std::process::ExitCode;
 
 use unspin_agent::{DryAnswer, DryLosses, DryRun};
-use unspin_report::{Column, Document, Table, Unit};
-use unspin_steering::{
+use unspin_policy::steering::{
     UNSPIN_DIRECT, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_REFUSE,
 };
+use unspin_report::{Column, Document, Table, Unit};
 
 use crate::{
     commands::{

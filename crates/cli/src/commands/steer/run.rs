@@ -9,9 +9,8 @@ use std::{
 use unspin_agent::{
     Disclosures, SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, base_slice,
 };
-use unspin_policy::{EcsAccount, critical_function};
+use unspin_policy::{EcsAccount, GuestAudit, critical_function};
 use unspin_report::{Column, Document, Table, Unit};
-use unspin_steering::GuestAudit;
 
 use crate::{
     commands::{

@@ -8,8 +8,8 @@ use unspin_agent::{
     Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
     WindowVendor,
 };
+use unspin_policy::steering::WindowPolicy;
 use unspin_report::{Column, Document, Table, Unit};
-use unspin_steering::WindowPolicy;
 
 use crate::{commands::steer::args::SteerArguments, terminal::failure::Failure};
 

@@ -4,9 +4,8 @@
 use std::{ffi::OsString, path::Path};
 
 use clap::Parser;
-use unspin_policy::{AppleRule, Vendor};
+use unspin_policy::{AppleRule, Vendor, steering::WindowPolicy};
 use unspin_scenario::Host;
-use unspin_steering::WindowPolicy;
 use unspin_testbed::Input;
 
 use crate::{

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Calls for gangs (`policy/steering/gang.h`), as bpf/scheduler/yield/gang.bpf.h carries them out.
 
-use unspin_steering::{UNSPIN_BUDGET_NS, gang_cuts, yield_buddy_is_followed};
+use unspin_policy::steering::{UNSPIN_BUDGET_NS, gang_cuts, yield_buddy_is_followed};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};

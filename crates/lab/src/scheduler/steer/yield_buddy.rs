@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use unspin_steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed};
+use unspin_policy::steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed};
 
 use super::{Key, Steer};
 use crate::ids::{Cpu, Task};

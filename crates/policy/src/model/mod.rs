@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Models: pause loops, windows, thresholds, credits.
+
+pub(crate) mod apple;
+pub(crate) mod deboost;
+pub(crate) mod inefficiency;
+pub(crate) mod lag_credit;
+pub(crate) mod pause_loop;
+pub(crate) mod ple_window;

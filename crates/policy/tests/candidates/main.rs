@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Whom a spinner is offered (policy/steering/candidate.h).
+
+mod candidate;
+mod rules;
+mod walk;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Facts to change.
+
+use unspin_policy::steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_UNKNOWN, VcpuFacts};
+
+/// Nobody knows.
+pub const UNKNOWN: Fact = Fact {
+    value: 0,
+    age_ns: UNSPIN_AGE_UNKNOWN,
+};
+
+/// Seen 5 us ago.
+pub fn seen(value: u32) -> Fact {
+    Fact {
+        value,
+        age_ns: 5_000,
+    }
+}
+
+/// A vCPU of which nobody knows more than that it is descheduled, or runs.
+pub fn vcpu(descheduled: bool) -> VcpuFacts {
+    VcpuFacts {
+        critical: UNKNOWN,
+        mode: UNKNOWN,
+        descheduled: seen(descheduled.into()),
+        yielded: UNKNOWN,
+        spun: seen(0),
+        borrows: seen(0),
+        near: UNKNOWN,
+        sections: UNKNOWN,
+        awaited: UNKNOWN,
+    }
+}
+
+/// One that runs, and a descheduled candidate.
+pub fn facts() -> Facts {
+    Facts {
+        self_: vcpu(false),
+        candidate: vcpu(true),
+        slice_ns: 1_400_000,
+        slice_left_ns: 700_000,
+        recent_ns: 1_000_000,
+        threshold_ns: 2_000_000,
+        order: OrderFacts::UNKNOWN,
+    }
+}

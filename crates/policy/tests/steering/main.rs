@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The policies that steer, each by its cases.
+
+mod baselines;
+mod candidates;
+#[path = "../common/mod.rs"]
+mod common;
+mod ecs;
+mod helping;
+mod policies;
+mod pv_pages;
+mod yield_buddy;

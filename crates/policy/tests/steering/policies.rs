@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What each policy answers to what it is told, and to what nobody can tell it.
+
+use crate::common::{UNKNOWN, facts, seen};
+use unspin_policy::steering::{
+    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS,
+    UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER,
+};
+
+fn policies(names: &str) -> Policies {
+    names.parse().expect("policies' names")
+}
+
+/// The answer to a yield when the facts are changed so.
+fn to_yield(names: &str, change: impl FnOnce(&mut Facts)) -> Decision {
+    let mut facts = facts();
+    change(&mut facts);
+    policies(names).on_yield(&facts, &mut Memory::default())
+}
+
+const LENT: Decision = Decision::Lend(UNSPIN_BUDGET_NS);
+const GRANTED: Decision = Decision::Grant(UNSPIN_BUDGET_NS);
+
+#[test]
+fn names_are_read_and_printed() {
+    for name in Policies::names().filter(|name| *name != "slice") {
+        assert_eq!(policies(name).to_string(), name);
+        assert_eq!(policies(name).bits().count_ones(), 1);
+    }
+    assert_eq!(policies("none"), Policies::NONE);
+    assert_eq!(Policies::NONE.to_string(), "none");
+    let both = policies("kernel-exit,loan");
+    assert_eq!(both.to_string(), "loan,kernel-exit");
+    let error = "loan,lone".parse::<Policies>().expect_err("no such policy");
+    assert!(
+        error.contains("`lone`") && error.contains("directed-yield"),
+        "{error}"
+    );
+    assert!("".parse::<Policies>().is_err() && "loan,".parse::<Policies>().is_err());
+}
+
+#[test]
+fn none_refuses_and_directed_yield_takes_whom_kvm_proposes() {
+    assert_eq!(to_yield("none", |_| ()), Decision::Refuse);
+    // It says nothing of yields.
+    assert_eq!(to_yield("kernel-exit", |_| ()), Decision::Direct);
+    assert_eq!(to_yield("directed-yield", |_| ()), Decision::Direct);
+    let runs = |facts: &mut Facts| facts.candidate.descheduled = seen(0);
+    assert_eq!(to_yield("directed-yield", runs), Decision::Refuse);
+    let who_knows = |facts: &mut Facts| facts.candidate.descheduled = UNKNOWN;
+    assert_eq!(to_yield("directed-yield", who_knows), Decision::Refuse);
+}
+
+#[test]
+fn a_loan_goes_to_who_waits_or_holds_and_to_nobody_else() {
+    let critical = |locks| move |facts: &mut Facts| facts.candidate.critical = seen(locks);
+    assert_eq!(to_yield("loan", critical(0)), Decision::Refuse);
+    assert_eq!(to_yield("loan", critical(1)), LENT);
+    assert_eq!(to_yield("loan", critical(u32::MAX)), LENT);
+    // It gives no pv pages: no worse for it than KVM alone.
+    assert_eq!(to_yield("loan", |_| ()), Decision::Direct);
+    assert_eq!(to_yield("loan,directed-yield", |_| ()), Decision::Direct);
+    assert_eq!(
+        to_yield("loan,directed-yield", critical(0)),
+        Decision::Refuse
+    );
+    // However long ago it was seen: it has not run since.
+    let old = |facts: &mut Facts| {
+        facts.candidate.critical = Fact {
+            value: 1,
+            age_ns: UNSPIN_AGE_UNKNOWN - 1,
+        };
+    };
+    assert_eq!(to_yield("loan", old), LENT);
+    let runs = |facts: &mut Facts| {
+        facts.candidate.critical = seen(1);
+        facts.candidate.descheduled = seen(0);
+    };
+    assert_eq!(to_yield("loan", runs), Decision::Refuse);
+}
+
+#[test]
+fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
+    let mode = |mode| move |facts: &mut Facts| facts.candidate.mode = seen(mode);
+    assert_eq!(to_yield("loan-cpl", mode(UNSPIN_FACT_KERNEL)), LENT);
+    assert_eq!(
+        to_yield("loan-cpl", mode(UNSPIN_FACT_USER)),
+        Decision::Refuse
+    );
+    assert_eq!(to_yield("loan-cpl", |_| ()), Decision::Direct);
+    let spins_itself = |facts: &mut Facts| {
+        facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
+        facts.self_.borrows = seen(1);
+    };
+    assert_eq!(to_yield("loan-cpl", spins_itself), Decision::GiveBack);
+    // A guest that gives pv pages is asked for them first.
+    let both = |facts: &mut Facts| {
+        facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
+        facts.candidate.critical = seen(0);
+    };
+    assert_eq!(to_yield("loan,loan-cpl", both), Decision::Refuse);
+}
+
+/// A receiver of the spinner's interrupt asks for no lock, and may have been stopped in user mode.
+#[test]
+fn who_has_not_answered_runs_wherever_it_was_stopped() {
+    let awaited = |value, mode, critical| {
+        move |facts: &mut Facts| {
+            facts.candidate.awaited = seen(value);
+            facts.candidate.mode = seen(mode);
+            facts.candidate.critical = critical;
+        }
+    };
+    for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
+        for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
+            let answer = to_yield(names, awaited(1, mode, critical));
+            assert_eq!(answer, Decision::Direct, "{names}");
+        }
+    }
+    // Who waits for a lock as well is lent to: it gives back at unlock.
+    assert_eq!(
+        to_yield("loan", awaited(1, UNSPIN_FACT_KERNEL, seen(1))),
+        LENT
+    );
+    // Not for who has answered, or does now.
+    let user = UNSPIN_FACT_USER;
+    assert_eq!(
+        to_yield("loan-cpl", awaited(0, user, UNKNOWN)),
+        Decision::Refuse
+    );
+    assert_eq!(
+        to_yield("loan", awaited(0, user, seen(0))),
+        Decision::Refuse
+    );
+    let runs = |facts: &mut Facts| {
+        awaited(1, user, UNKNOWN)(facts);
+        facts.candidate.descheduled = seen(0);
+    };
+    assert_eq!(to_yield("loan-cpl", runs), Decision::Refuse);
+    // A borrower that waits in its slice gives back all the same.
+    let borrows = |facts: &mut Facts| {
+        awaited(1, user, UNKNOWN)(facts);
+        facts.self_.borrows = seen(1);
+    };
+    assert_eq!(to_yield("loan-cpl", borrows), Decision::GiveBack);
+}
+
+#[test]
+fn one_grace_a_slice_in_the_kernel_and_none_for_spinners() {
+    let policy = policies("kernel-exit");
+    let mut memory = Memory::default();
+    let mut facts = facts();
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
+    facts.self_.mode = seen(UNSPIN_FACT_USER);
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
+    facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
+    facts.self_.spun = seen(1);
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
+    facts.self_.spun = seen(0);
+    // The guest's word against what the CPU says.
+    facts.self_.critical = seen(0);
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
+    facts.self_.critical = seen(2);
+    facts.self_.mode = UNKNOWN;
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
+    policy.on_slice_start(&facts, &mut memory);
+    facts.self_.critical = UNKNOWN;
+    facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
+    assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);
+    // Nobody else prolongs slices.
+    for other in ["none", "loan", "loan-cpl", "directed-yield"] {
+        let mut memory = Memory::default();
+        let answer = policies(other).on_slice_end(&facts, &mut memory);
+        assert_eq!(answer, Decision::Pass, "{other}");
+    }
+}
+
+#[test]
+fn who_borrows_goes_on_until_it_has_left_the_lock_or_the_kernel() {
+    let look = |names: &str, critical, mode| {
+        let mut facts = facts();
+        facts.self_.borrows = seen(1);
+        facts.self_.critical = critical;
+        facts.self_.mode = mode;
+        policies(names).on_poll(&facts, &mut Memory::default())
+    };
+    let (kernel, user) = (seen(UNSPIN_FACT_KERNEL), seen(UNSPIN_FACT_USER));
+    assert_eq!(look("loan", seen(1), user), Decision::Pass);
+    assert_eq!(look("loan", seen(0), kernel), Decision::GiveBack);
+    assert_eq!(look("loan", UNKNOWN, user), Decision::Pass);
+    assert_eq!(look("loan-cpl", UNKNOWN, user), Decision::GiveBack);
+    assert_eq!(look("loan-cpl", UNKNOWN, kernel), Decision::Pass);
+    assert_eq!(look("loan-cpl", UNKNOWN, UNKNOWN), Decision::Pass);
+    assert_eq!(look("kernel-exit", seen(1), user), Decision::Pass);
+    assert_eq!(look("kernel-exit", seen(0), kernel), Decision::GiveBack);
+    assert_eq!(look("kernel-exit", UNKNOWN, user), Decision::GiveBack);
+    assert_eq!(look("kernel-exit", UNKNOWN, kernel), Decision::Pass);
+    assert_eq!(look("kernel-exit", UNKNOWN, UNKNOWN), Decision::Pass);
+    assert_eq!(
+        look("directed-yield", seen(0), user),
+        Decision::Pass,
+        "nobody owes"
+    );
+}
+
+#[test]
+fn a_record_replays_and_one_that_was_changed_does_not() {
+    let mut record = DecisionRecord {
+        event: 2, // on_slice_end
+        policies: policies("kernel-exit").bits(),
+        facts: facts(),
+        ..DecisionRecord::default()
+    };
+    record.facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
+    let mut memory = Memory::default();
+    let decided = policies("kernel-exit").on_slice_end(&record.facts, &mut memory);
+    assert_eq!(decided, GRANTED);
+    record.decision.action = 4; // GRANT
+    record.decision.budget_ns = UNSPIN_BUDGET_NS;
+    record.after = memory;
+    assert!(record.replays());
+    assert_eq!(record.decided(), GRANTED);
+    for change in [
+        |record: &mut DecisionRecord| record.decision.budget_ns += 1,
+        |record: &mut DecisionRecord| record.after = Memory::default(),
+        |record: &mut DecisionRecord| record.facts.self_.mode = seen(UNSPIN_FACT_USER),
+        |record: &mut DecisionRecord| record.policies = 0,
+    ] {
+        let mut changed = record;
+        change(&mut changed);
+        assert!(!changed.replays());
+    }
+}
