@@ -38,7 +38,7 @@ struct platform_thread {
 	struct platform_table *table; /* of those threads; 0: none */
 };
 
-/* Defined once by the program (crates/bench/c/drivers.c). */
+/* Defined once by the program (crates/lockbench/c/drivers.c). */
 extern _Thread_local struct platform_thread platform_self;
 extern _Thread_local struct unspin_pv_page platform_own_pv_page;
 

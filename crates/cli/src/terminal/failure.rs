@@ -74,10 +74,10 @@ impl From<unspin_vmm::Error> for Failure {
     }
 }
 
-impl From<unspin_bench::Error> for Failure {
-    fn from(error: unspin_bench::Error) -> Failure {
+impl From<unspin_lockbench::Error> for Failure {
+    fn from(error: unspin_lockbench::Error) -> Failure {
         match error {
-            unspin_bench::Error::Interrupted => Failure::Interrupted,
+            unspin_lockbench::Error::Interrupted => Failure::Interrupted,
             error => Failure::Failed(error.into()),
         }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin bench ecs`: what eCS's annotation costs, in the shape of the paper's Table 4.
 
-use unspin_bench::ecs;
+use unspin_lockbench::ecs;
 use unspin_report::{Column, Table, Unit};
 
 use crate::{

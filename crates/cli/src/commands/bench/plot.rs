@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::Context;
-use unspin_bench::{Cell, ThreadsReport};
+use unspin_lockbench::{Cell, ThreadsReport};
 
 use crate::{commands::bench::threads::format_work, terminal::failure::Failure};
 

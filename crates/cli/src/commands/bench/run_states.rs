@@ -2,7 +2,7 @@
 //! Where the run_states of `unspin bench threads` come from: the best that this host allows, or what was asked for.
 
 use unspin_agent::{ThreadPages, ThreadRunStates};
-use unspin_bench::table::{GrantPages, RseqOffers, RunStatePage, RunStates, rseq_offers};
+use unspin_lockbench::table::{GrantPages, RseqOffers, RunStatePage, RunStates, rseq_offers};
 
 use crate::{commands::bench::args::RunStateSource, terminal::failure::Failure};
 

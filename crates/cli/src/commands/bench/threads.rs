@@ -2,7 +2,7 @@
 //! `unspin bench threads`: the locks between threads, as a table.
 
 use unspin_abi::LockKind;
-use unspin_bench::{
+use unspin_lockbench::{
     Axes, Cell, Contender, ThreadsReport,
     points::{self, Point},
     table::GrantPages,

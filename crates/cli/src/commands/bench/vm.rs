@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use unspin_abi::LockKind;
-use unspin_bench::latency::median;
+use unspin_lockbench::latency::median;
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, Shape, Vm, WorkUnit};
 use unspin_vmm::RunOptions;
 

@@ -2,7 +2,7 @@
 //! What runs of `unspin bench vm` measured, and the figures that its table shows of them.
 
 use unspin_abi::{LockKind, unspin_guest_statistics};
-use unspin_bench::latency::jain;
+use unspin_lockbench::latency::jain;
 use unspin_scenario::Distribution;
 use unspin_vmm::{RunReport, VcpuReport};
 

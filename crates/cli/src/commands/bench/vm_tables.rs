@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of `unspin bench vm`.
 
-use unspin_bench::latency::median;
+use unspin_lockbench::latency::median;
 use unspin_report::{Cell as Shown, Column, Document, Table, Unit};
 use unspin_scenario::Scenario;
 

@@ -4,7 +4,7 @@
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
-use unspin_linux::Programs;
+use unspin_linux_guest::Programs;
 use unspin_scenario::{Host, Overrides, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From what was timed to the costs of the lab. Differences are taken of medians; the spread is that of the larger term.
 
-use unspin_bench::costs::{Near, ThreadCosts};
+use unspin_lockbench::costs::{Near, ThreadCosts};
 
 use crate::commands::lab::calibrate::guest::{GuestTimes, median};
 

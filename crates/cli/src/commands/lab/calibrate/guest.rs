@@ -3,7 +3,7 @@
 
 use std::{cell::Cell, time::Instant};
 
-use unspin_bench::costs::{SAMPLES, pin_to, switches_of_this_thread};
+use unspin_lockbench::costs::{SAMPLES, pin_to, switches_of_this_thread};
 use unspin_scenario::Host;
 use unspin_vmm::calibration::{CalibrationVm, Program};
 

@@ -4,8 +4,8 @@
 use std::{fmt::Write, path::Path};
 
 use anyhow::Context;
-use unspin_bench::costs::{self, CpuHogs, pin_to};
 use unspin_lab::costs::Costs;
+use unspin_lockbench::costs::{self, CpuHogs, pin_to};
 use unspin_report::{COMMIT, Cell, Column, Document, Machine, Table, Unit};
 use unspin_scenario::{Host, Overrides, Policy, Scenario, Scheduler};
 

@@ -8,7 +8,7 @@ use crate::{
     terminal::options::{Output, parse_limit},
 };
 use clap::{Args, ValueEnum};
-use unspin_linux::{CountsModule, Features, Lock, Marks, Ours};
+use unspin_linux_guest::{CountsModule, Features, Lock, Marks, Ours};
 use unspin_scenario::Host;
 
 /// What each guest runs.
@@ -32,15 +32,15 @@ pub enum Load {
 
 impl Load {
     /// As the crate that runs it has it.
-    pub fn load(self) -> unspin_linux::Load {
+    pub fn load(self) -> unspin_linux_guest::Load {
         match self {
-            Load::Hackbench => unspin_linux::Load::Hackbench,
-            Load::Messaging => unspin_linux::Load::Messaging,
-            Load::Calls => unspin_linux::Load::Calls,
-            Load::Make => unspin_linux::Load::Make,
-            Load::Mmaps => unspin_linux::Load::Mmaps,
-            Load::Torture => unspin_linux::Load::Torture,
-            Load::Idle => unspin_linux::Load::Idle,
+            Load::Hackbench => unspin_linux_guest::Load::Hackbench,
+            Load::Messaging => unspin_linux_guest::Load::Messaging,
+            Load::Calls => unspin_linux_guest::Load::Calls,
+            Load::Make => unspin_linux_guest::Load::Make,
+            Load::Mmaps => unspin_linux_guest::Load::Mmaps,
+            Load::Torture => unspin_linux_guest::Load::Torture,
+            Load::Idle => unspin_linux_guest::Load::Idle,
         }
     }
 }
@@ -148,7 +148,7 @@ impl LinuxArguments {
 
     /// The programs that have to be in the testbed.
     pub fn programs(&self) -> Vec<&'static str> {
-        let mut programs = vec![unspin_linux::QEMU];
+        let mut programs = vec![unspin_linux_guest::QEMU];
         programs.extend(self.load.load().programs());
         programs.extend(self.counts.programs());
         programs
@@ -247,7 +247,7 @@ impl LinuxLocksArguments {
 
     /// The programs that have to be in the testbed.
     pub fn programs(&self) -> Vec<&'static str> {
-        let mut programs = vec![unspin_linux::QEMU];
+        let mut programs = vec![unspin_linux_guest::QEMU];
         programs.extend(self.loads.iter().flat_map(|load| load.load().programs()));
         programs.sort_unstable();
         programs.dedup();

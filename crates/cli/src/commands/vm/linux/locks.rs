@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use unspin_linux::{Error, Lock, Marks, Options, Ours, Programs};
+use unspin_linux_guest::{Error, Lock, Marks, Options, Ours, Programs};
 use unspin_report::{Cell, Column, Table, Unit};
 use unspin_vmm::PauseLoop;
 
@@ -129,13 +129,13 @@ fn measure(
         runs: arguments.runs,
         features: arguments.features,
         ours,
-        counts: unspin_linux::CountsModule::Off,
+        counts: unspin_linux_guest::CountsModule::Off,
         kernel_arguments: Vec::new(),
         symbols: false,
         limit: arguments.limit,
         interrupt: interrupt::flag()?,
     };
-    match unspin_linux::run(&options, |_| Ok::<_, Error>(())) {
+    match unspin_linux_guest::run(&options, |_| Ok::<_, Error>(())) {
         Ok(report) => {
             let runs = report.vms.iter().flat_map(|vm| &vm.runs);
             cell.run_ns.extend(runs.map(|run| run.load_ns));

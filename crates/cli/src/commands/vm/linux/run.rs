@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use unspin_agent::{EventMask, Health, ObserveOptions, Observer};
 use unspin_events::VcpuCounters;
-use unspin_linux::{Options, Phase, Programs, Report};
+use unspin_linux_guest::{Options, Phase, Programs, Report};
 use unspin_vmm::PauseLoop;
 
 use crate::{
@@ -93,7 +93,7 @@ fn execute(
         }
     };
     let (mut at_ready, mut at_done) = (Vec::new(), Vec::new());
-    let report = unspin_linux::run(options, |phase| -> Result<(), Failure> {
+    let report = unspin_linux_guest::run(options, |phase| -> Result<(), Failure> {
         match phase {
             Phase::Booting(ready) => {
                 activity.say(&format!("booting guests: {ready} of {}", options.vms));
@@ -171,11 +171,11 @@ fn of(counters: &[VcpuCounters], process: u32) -> impl Iterator<Item = &VcpuCoun
         .filter(move |counters| counters.process == process)
 }
 
-impl From<unspin_linux::Error> for Failure {
-    fn from(error: unspin_linux::Error) -> Failure {
+impl From<unspin_linux_guest::Error> for Failure {
+    fn from(error: unspin_linux_guest::Error) -> Failure {
         match error {
-            unspin_linux::Error::Interrupted => Failure::Interrupted,
-            error @ unspin_linux::Error::Range { .. } => Failure::Usage(error.to_string()),
+            unspin_linux_guest::Error::Interrupted => Failure::Interrupted,
+            error @ unspin_linux_guest::Error::Range { .. } => Failure::Usage(error.to_string()),
             error => Failure::Failed(error.into()),
         }
     }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use unspin_events::VcpuCounters;
-use unspin_linux::{Counts, VmReport};
+use unspin_linux_guest::{Counts, VmReport};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::commands::vm::host_columns;

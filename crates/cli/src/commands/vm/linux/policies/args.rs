@@ -14,7 +14,7 @@ use crate::{
     terminal::options::{Output, parse_limit, parse_time},
 };
 use clap::{Args, ValueEnum};
-use unspin_linux::{CountsModule, Features};
+use unspin_linux_guest::{CountsModule, Features};
 use unspin_scenario::Host;
 
 /// `unspin vm linux-policies`
@@ -89,7 +89,7 @@ pub enum PoliciesLoad {
 
 impl PoliciesLoad {
     /// As `vm linux` has it.
-    pub fn load(self) -> unspin_linux::Load {
+    pub fn load(self) -> unspin_linux_guest::Load {
         match self {
             PoliciesLoad::Hackbench => Load::Hackbench,
             PoliciesLoad::Make => Load::Make,
@@ -113,7 +113,7 @@ impl LinuxPoliciesArguments {
 
     /// The programs that have to be in the testbed.
     pub fn programs(&self) -> Vec<&'static str> {
-        let mut programs = vec![unspin_linux::QEMU];
+        let mut programs = vec![unspin_linux_guest::QEMU];
         programs.extend(self.loads.iter().flat_map(|load| load.load().programs()));
         programs.extend(self.counts.programs());
         programs.sort_unstable();

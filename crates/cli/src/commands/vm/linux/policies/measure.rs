@@ -7,7 +7,7 @@ use std::{
 };
 
 use unspin_agent::Observer;
-use unspin_linux::{Error, Guests, Options, Programs, Run};
+use unspin_linux_guest::{Error, Guests, Options, Programs, Run};
 
 use crate::{
     commands::{
@@ -262,7 +262,7 @@ impl World<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use unspin_linux::Counts;
+    use unspin_linux_guest::Counts;
 
     #[test]
     fn rates_add_up_over_vms_and_times_are_means_of_runs() {

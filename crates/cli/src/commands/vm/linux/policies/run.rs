@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use unspin_agent::Steerer;
-use unspin_linux::{Error, Features, Programs};
+use unspin_linux_guest::{Error, Features, Programs};
 use unspin_report::{Document, Machine};
 use unspin_vmm::PauseLoop;
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use clap::Parser;
 use serde_json::Value;
-use unspin_linux::{Counts, Features, Run};
+use unspin_linux_guest::{Counts, Features, Run};
 
 const CELL: Cell = Cell {
     load: PoliciesLoad::Hackbench,

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Runs `locks/` in a scripted world of at most eight threads, where no access to memory happens before the script says so
+//! ([`script`]), and explores every interleaving and every order of store buffers ([`explore`]).
+
+pub mod explore;
+mod ffi;
+mod findings;
+mod graph;
+mod monitor;
+mod request;
+mod schedule;
+pub mod script;

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `store_buffers.rs`, what takes longer: three tasks at locks whose waiters sleep, longer programs, more waiters than places.
+
+mod common;
+#[path = "common/proof.rs"]
+mod proof;
+
+use proof::Proof;
+use unspin_abi::LockKind;
+use unspin_lockcheck::script::Locks;
+
+#[test]
+fn blocking_locks_three_by_one() {
+    for lock in LockKind::all().filter(|lock| lock.blocks()) {
+        let proof = Proof::of(lock.name());
+        proof.run(&["L", "L", "L"]);
+        proof.run(&["T", "L", "L"]);
+        if lock.shares() {
+            proof.run(&["R", "L", "L"]);
+        }
+        let two_places = Proof {
+            locks: Locks::with_two_places(),
+            ..proof
+        };
+        two_places.run(&["L", "L", "L"]);
+    }
+}
+
+#[test]
+fn spinning_locks_three_threads_of_which_two_come_back() {
+    let small = |lock: &LockKind| !lock.blocks() && !lock.parks();
+    for lock in LockKind::all().filter(small) {
+        Proof::of(lock.name()).run(&["LL", "LL", "L"]);
+        Proof::of(lock.name()).run(&["L", "L", "L", "L"]);
+    }
+    Proof::of("rcu").run(&["RR", "RR", "SS"]);
+}
