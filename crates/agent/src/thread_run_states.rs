@@ -10,7 +10,7 @@ use std::{
 use libbpf_rs::{Link, Object, ObjectBuilder};
 use unspin_abi::{UNSPIN_THREADS_MAX, unspin_thread_run_state};
 
-use crate::{Error, load};
+use crate::{Error, kernel::load};
 
 static THREAD_RUN_STATES: &[u8] =
     include_bytes!(concat!(env!("OUT_DIR"), "/thread_run_states.bpf.o"));

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::WindowError;
-use crate::kernel_btf::KernelBtf;
+use crate::kernel::btf::KernelBtf;
 
 /// Whose virtualisation, and its module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

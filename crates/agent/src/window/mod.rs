@@ -16,7 +16,11 @@ use libbpf_rs::{
 use unspin_abi as abi;
 use unspin_policy::{SpinBound, window_is_quicker};
 
-use crate::{Error, bytes, kernel, load, niceness_guard::NicenessGuard, steer::writes_memory};
+use crate::{
+    Error,
+    kernel::{bytes, load, niceness_guard::NicenessGuard, requirements},
+    scheduler::writes_memory,
+};
 use host::KvmWindow;
 use layout::Layout;
 use module::PleModule;
@@ -69,13 +73,13 @@ impl WindowSteerer {
             SpinBound::Window => {
                 let kvm = KvmWindow::of(Path::new("/sys/module"))?;
                 let settings = options.for_windows(&kvm)?;
-                kernel::check_for_windows()?;
+                requirements::check_for_windows()?;
                 let module = PleModule::load(&options.module_file(), &Layout::read(kvm.vendor)?)?;
                 (WindowBound::Window(kvm.vendor), Some(module), settings)
             }
             SpinBound::Threshold => {
                 let settings = options.for_thresholds()?;
-                kernel::check_for_thresholds()?;
+                requirements::check_for_thresholds()?;
                 if !writes_memory() {
                     return Err(WindowError::MayNotWrite);
                 }

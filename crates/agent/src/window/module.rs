@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{WindowError, layout::Layout};
-use crate::kernel;
+use crate::kernel::requirements;
 
 const NAME: &str = "unspin_ple";
 const C_NAME: &CStr = c"unspin_ple";
@@ -27,7 +27,7 @@ pub(super) struct PleModule {
 /// Where the module is looked for on this host: where modules of users' own are installed.
 pub fn module_path() -> PathBuf {
     Path::new("/lib/modules")
-        .join(kernel::release())
+        .join(requirements::release())
         .join("extra/unspin_ple.ko")
 }
 
@@ -48,7 +48,7 @@ impl PleModule {
         }
         let module = File::open(file).map_err(|source| WindowError::NoModule {
             path: file.into(),
-            kernel: kernel::release(),
+            kernel: requirements::release(),
             source,
         })?;
         let words = CString::new(layout.to_string()).expect("names and digits");

@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use libbpf_rs::{MapCore, Object, RingBuffer, RingBufferBuilder};
 use unspin_policy::steering::DecisionRecord;
 
-use crate::{Error, bytes, load};
+use crate::{
+    Error,
+    kernel::{bytes, load},
+};
 
 /// Decisions on their way from the kernel.
 pub(super) struct DecisionLog {

@@ -11,7 +11,11 @@ use super::{
     Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,
     decisions::DecisionLog, requirements, user_policy,
 };
-use crate::{Error, bytes, load, observer::enable_run_statistics};
+use crate::{
+    Error,
+    kernel::{bytes, load},
+    observe::observer::enable_run_statistics,
+};
 
 pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
 

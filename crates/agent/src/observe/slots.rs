@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use unspin_abi as abi;
 use unspin_events::VcpuCounters;
 
-use crate::{Error, Observer, load, threads::Snapshot};
+use crate::{Error, Observer, kernel::load, observe::threads::Snapshot};
 
 impl Observer {
     /// The sums of all threads' counters since the last reset, by VM, those of slots given back included. `vcpu`, `thread`

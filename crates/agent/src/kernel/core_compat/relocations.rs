@@ -11,7 +11,7 @@ use super::{
     elf::{Elf, Symbol, number, text},
     reach::{CALL, Facts, INSTRUCTION_BYTES, LOAD_64_BITS, Place, reach},
 };
-use crate::kernel_btf::{KernelBtf, Kind};
+use crate::kernel::btf::{KernelBtf, Kind};
 
 /// `struct btf_ext_header` (libbpf, btf.h): where the offsets of CO-RE relocations stand, and the size of one.
 const CORE_AT: usize = 24;

@@ -6,7 +6,7 @@ use std::{fmt, str::FromStr};
 use libbpf_rs::Object;
 use unspin_abi as abi;
 
-use crate::{Error, load};
+use crate::{Error, kernel::load};
 
 /// What the scheduler writes into the pv pages of a VM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::{
     Error,
-    kernel_btf::{KernelBtf, Kind},
+    kernel::btf::{KernelBtf, Kind},
 };
 
 /// Release of the running kernel, as `uname -r` prints it.

@@ -15,7 +15,10 @@ use super::{
     figures::text,
     object::{control_of_running, running_maps},
 };
-use crate::{Error, bytes, load};
+use crate::{
+    Error,
+    kernel::{bytes, load},
+};
 
 /// Where an object says what it is: `struct unspin_user_policy`.
 const ABOUT: &str = ".rodata.user";

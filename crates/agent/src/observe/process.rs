@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::guest_features;
+use crate::observe::guest_features;
 
 /// More than a line of `stat`, or the beginning of `status`, ever takes.
 const STAT_BYTES_MAX: u64 = 4096;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use libbpf_rs::{Object, libbpf_sys};
 use unspin_abi as abi;
 
-use crate::{Error, ObserveOptions, Observer, bytes};
+use crate::{Error, ObserveOptions, Observer, kernel::bytes};
 
 static SYNTHETIC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/synthetic.bpf.o"));
 

@@ -9,10 +9,12 @@ mod dry;
 mod dry_answers;
 mod error;
 mod figures;
+pub(crate) mod guest_pages;
 mod object;
 mod quotas;
 mod requirements;
 mod slice;
+pub(crate) mod thread_pages;
 mod user_policy;
 
 use std::{ops::Range, os::fd::OwnedFd};
@@ -24,7 +26,7 @@ use unspin_policy::{
     steering::{DecisionRecord, Policies},
 };
 
-use crate::{load, niceness_guard::NicenessGuard};
+use crate::kernel::{load, niceness_guard::NicenessGuard};
 use decisions::DecisionLog;
 
 pub(crate) use object::running_maps;
@@ -245,6 +247,6 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to tell.
     pub fn programs(&self) -> Result<Vec<crate::ProgramHealth>, SteerError> {
-        Ok(crate::health::programs(&self.object)?)
+        Ok(crate::observe::health::programs(&self.object)?)
     }
 }

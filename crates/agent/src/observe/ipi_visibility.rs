@@ -7,7 +7,7 @@ use unspin_abi as abi;
 
 use crate::{
     ObserveOptions,
-    kernel_btf::{KernelBtf, Kind},
+    kernel::btf::{KernelBtf, Kind},
 };
 
 /// Tracepoints of KVM without which there is no record of IPIs.

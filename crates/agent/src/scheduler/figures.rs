@@ -8,7 +8,7 @@ use unspin_abi as abi;
 use unspin_policy::GuestAudit;
 
 use super::SteerError;
-use crate::{bytes, load};
+use crate::kernel::{bytes, load};
 
 /// The counters, summed over all CPUs.
 pub(super) fn read_counters(

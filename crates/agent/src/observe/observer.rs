@@ -13,10 +13,12 @@ use unspin_abi as abi;
 use unspin_events::{Event, VcpuCounters};
 
 use crate::{
-    Error, ObserveOptions, bytes,
-    health::{self, Health, ProgramHealth},
-    kernel, load,
-    threads::{self, Snapshot},
+    Error, ObserveOptions,
+    kernel::{bytes, load, requirements},
+    observe::{
+        health::{self, Health, ProgramHealth},
+        threads::{self, Snapshot},
+    },
 };
 
 /// Observes every vCPU thread of this host from [`Observer::attach`] until it is dropped. Several may exist at a time;
@@ -77,7 +79,7 @@ impl Observer {
     /// As [`Observer::attach`].
     pub fn load(options: &ObserveOptions) -> Result<LoadedObserver, Error> {
         options.check()?;
-        kernel::check()?;
+        requirements::check()?;
         Observer::from_object(options, load::OBSERVE)
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use unspin_abi::unspin_pv_page;
 
-use crate::{Error, SteerError, load, steer};
+use crate::{Error, SteerError, kernel::load, scheduler};
 
 /// Both, open; they stay when the scheduler goes.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl GuestPages {
 }
 
 fn youngest(name: &str, size: usize) -> Result<OwnedFd, SteerError> {
-    let maps = steer::running_maps(name, size);
+    let maps = scheduler::running_maps(name, size);
     let map = maps.last().ok_or(SteerError::NotRunning)?;
     map.as_fd().try_clone_to_owned().map_err(|source| {
         let refused: Error = load::refused(&format!("opening the BPF map {name}"), source.into());

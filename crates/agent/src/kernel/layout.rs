@@ -5,7 +5,7 @@ use std::ffi::CStr;
 
 use libbpf_rs::libbpf_sys;
 
-use crate::kernel_btf::{KernelBtf, Kind};
+use crate::kernel::btf::{KernelBtf, Kind};
 
 /// Structs in structs without a name that are looked into.
 const DEEPEST: u32 = 8;

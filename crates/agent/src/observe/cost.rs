@@ -6,7 +6,11 @@
 
 use libbpf_rs::{Link, Object};
 
-use crate::{Error, Health, ObserveOptions, ProgramHealth, health, load, load::Places};
+use crate::{
+    Error, Health, ObserveOptions, ProgramHealth,
+    kernel::load::{self, Places},
+    observe::health,
+};
 
 static EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
 
@@ -40,7 +44,7 @@ impl EmptyPrograms {
         EmptyPrograms::at(Places::All, options)
     }
 
-    /// Those at the scheduler's tracepoints only: for a kernel without KVM, beside [`crate::synthetic`] threads.
+    /// Those at the scheduler's tracepoints only: for a kernel without KVM, beside [`crate::observe::synthetic`] threads.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -8,7 +8,10 @@ use unspin_events::{
     facts::{BeginTime, Facts, IpiSight, KvmFacts},
 };
 
-use crate::{IpiVisibility, ObserveOptions, ipi_visibility, threads::monotonic_ns};
+use crate::{
+    IpiVisibility, ObserveOptions,
+    observe::{ipi_visibility::ipi_visibility, threads::monotonic_ns},
+};
 
 /// Modules of one kind of processor, then what both share.
 const VENDORS: [&str; 2] = ["kvm_amd", "kvm_intel"];

@@ -10,7 +10,7 @@ use std::{
 use libbpf_rs::libbpf_sys::{self, bpf_core_relo};
 
 use super::{KernelFiles, KernelFilesError, elf::Elf};
-use crate::kernel_btf::{KIND_STRUCT, KernelBtf, Kind};
+use crate::kernel::btf::{KIND_STRUCT, KernelBtf, Kind};
 
 /// `include/uapi/linux/btf.h`.
 const KIND_ENUM: u32 = 6;

@@ -9,9 +9,9 @@ use libbpf_rs::{
 use unspin_abi as abi;
 
 use crate::{
-    Error, ObserveOptions, bytes,
-    ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
-    niceness_guard::NicenessGuard,
+    Error, ObserveOptions,
+    kernel::{bytes, niceness_guard::NicenessGuard},
+    observe::ipi_visibility::{IPI_TRACEPOINTS, has_tracepoint},
 };
 
 /// What observes: `bpf/observe/main.bpf.c`.
@@ -189,7 +189,7 @@ fn open(
             "threads" | "free_slots" | "vcpu_of_thread" => map.set_max_entries(options.threads_max),
             "events" => map.set_max_entries(options.ring_bytes),
             name if name.ends_with(".rodata") => {
-                map.set_initial_value(crate::bytes::bytes_of(&settings))
+                map.set_initial_value(crate::kernel::bytes::bytes_of(&settings))
             }
             _ => Ok(()),
         };

@@ -5,9 +5,9 @@ use std::{fs, path::Path};
 
 use libbpf_rs::ProgramType;
 
-use crate::{
-    kernel,
-    kernel_btf::{KernelBtf, Kind},
+use crate::kernel::{
+    btf::{KernelBtf, Kind},
+    requirements,
 };
 
 /// Kernel functions that `bpf/scheduler/main.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
@@ -62,7 +62,7 @@ pub fn capabilities() -> HostCapabilities {
     let vmlinux = KernelBtf::vmlinux();
     let in_vmlinux = |name: &str, kind| vmlinux.as_ref().is_some_and(|btf| btf.has(name, kind));
     HostCapabilities {
-        kernel: kernel::release(),
+        kernel: requirements::release(),
         // SAFETY: geteuid() takes nothing, touches no memory and cannot fail.
         root: unsafe { libc::geteuid() } == 0,
         btf: vmlinux.is_some(),
@@ -70,7 +70,7 @@ pub fn capabilities() -> HostCapabilities {
         kvm: Path::new("/sys/module/kvm").exists()
             || in_vmlinux("btf_trace_kvm_exit", Kind::Typedef),
         kvm_hardware: kvm_hardware(),
-        observe_error: kernel::check().err().map(|error| error.to_string()),
+        observe_error: requirements::check().err().map(|error| error.to_string()),
         sched_ext: Path::new("/sys/kernel/sched_ext").exists(),
         sched_ext_state: fs::read_to_string("/sys/kernel/sched_ext/state")
             .ok()

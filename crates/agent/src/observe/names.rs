@@ -14,7 +14,7 @@ use unspin_events::{
     facts::{TaskFacts, VcpuFacts, VmFacts},
 };
 
-use crate::process::{self, Thread};
+use crate::observe::process::{self, Thread};
 
 /// Incarnations that are kept; each takes some 100 bytes.
 const TASKS_MAX: usize = 65_536;
@@ -202,5 +202,4 @@ impl Names {
 }
 
 #[cfg(test)]
-#[path = "names_tests.rs"]
 mod tests;

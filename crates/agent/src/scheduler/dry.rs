@@ -16,10 +16,12 @@ use super::{
     user_policy,
 };
 use crate::{
-    Error, ProgramHealth, bytes, kernel,
-    kernel_btf::{KernelBtf, Kind},
-    load,
-    observer::enable_run_statistics,
+    Error, ProgramHealth,
+    kernel::{
+        btf::{KernelBtf, Kind},
+        bytes, load, requirements,
+    },
+    observe::observer::enable_run_statistics,
 };
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer_dry.bpf.o"));
@@ -75,7 +77,7 @@ impl DryRun {
     /// # Errors
     /// Says what is missing (root, BTF, KVM, a function) or what the kernel refused.
     pub fn attach(options: &SteerOptions) -> Result<DryRun, SteerError> {
-        kernel::check_for_dry_run()?;
+        requirements::check_for_dry_run()?;
         let sees_yields = functions_are_traced();
         let run_statistics = options
             .run_statistics
@@ -177,7 +179,7 @@ impl DryRun {
     /// # Errors
     /// When the kernel refuses to tell.
     pub fn programs(&self) -> Result<Vec<ProgramHealth>, SteerError> {
-        Ok(crate::health::programs(&self.object)?)
+        Ok(crate::observe::health::programs(&self.object)?)
     }
 }
 

@@ -8,8 +8,10 @@ use libbpf_rs::{ProgramType, libbpf_sys};
 use super::SteerError;
 use crate::{
     SCHED_EXT_FUNCTIONS,
-    kernel::{self, Capabilities},
-    kernel_btf::KernelBtf,
+    kernel::{
+        btf::KernelBtf,
+        requirements::{self, Capabilities},
+    },
 };
 
 const STATE: &str = "/sys/kernel/sched_ext/state";
@@ -18,7 +20,7 @@ const NAME: &str = "/sys/kernel/sched_ext/root/ops";
 /// # Errors
 /// The first thing that is missing or in the way, in the order in which a user would mend it.
 pub(super) fn check() -> Result<(), SteerError> {
-    let kernel = kernel::release();
+    let kernel = requirements::release();
     let Ok(state) = fs::read_to_string(STATE) else {
         return Err(SteerError::NoSchedExt { kernel });
     };

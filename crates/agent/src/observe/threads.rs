@@ -5,7 +5,7 @@ use libbpf_rs::MapHandle;
 use unspin_abi as abi;
 use unspin_events::VcpuCounters;
 
-use crate::{Error, load};
+use crate::{Error, kernel::load};
 
 /// Tries before a slot that keeps changing is taken as it is; a change takes some ten instructions.
 const TRIES: u32 = 100;

@@ -9,7 +9,7 @@ use std::{
 
 use unspin_abi::{UNSPIN_THREADS_MAX, unspin_pv_page};
 
-use crate::{load, steer};
+use crate::{kernel::load, scheduler};
 
 const BYTES: usize = UNSPIN_THREADS_MAX as usize * size_of::<unspin_pv_page>();
 
@@ -26,7 +26,7 @@ impl ThreadPages {
     /// # Errors
     /// [`crate::SteerError::NotRunning`], or when the kernel refuses.
     pub fn of_running() -> Result<ThreadPages, crate::SteerError> {
-        let maps = steer::running_maps("thread_pages", size_of::<unspin_pv_page>());
+        let maps = scheduler::running_maps("thread_pages", size_of::<unspin_pv_page>());
         let map = maps.last().ok_or(crate::SteerError::NotRunning)?;
         // SAFETY: a new mapping of a map that was made with BPF_F_MMAPABLE and is that long (bpf/scheduler/process_threads.bpf.h).
         let address = unsafe {

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What our programs need of the running kernel, and how they get into it.
+
+pub(crate) mod btf;
+pub(crate) mod bytes;
+pub(crate) mod capabilities;
+pub(crate) mod core_compat;
+pub(crate) mod layout;
+pub(crate) mod load;
+pub(crate) mod niceness_guard;
+pub(crate) mod requirements;
