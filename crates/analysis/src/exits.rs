@@ -2,17 +2,27 @@
 //! What every pause-loop exit of a recording was for and what became of it: outcomes, reasons, runs, inefficiency, and the
 //! IPI record, in one pass over the events. Memory is bounded by the number of vCPUs and of code locations.
 
+pub(crate) mod epochs;
+pub(crate) mod ipi_record;
+pub(crate) mod last_ipi;
+pub(crate) mod pending;
+pub(crate) mod pv_pages;
+pub(crate) mod reasons;
+pub(crate) mod vcpu;
+pub(crate) mod vm;
 use std::collections::BTreeMap;
 
 use unspin_events::{Event, What};
 use unspin_policy::{Outcome, RunRule, RunShares};
 
 use crate::{
-    epochs::{Epochs, WindowUnit},
-    ipi_record::IpiRecord,
-    reasons::Locations,
+    exits::{
+        epochs::{Epochs, WindowUnit},
+        ipi_record::IpiRecord,
+        reasons::Locations,
+        vm::Vm,
+    },
     survey::{GapWalk, Moment, Survey},
-    vm::Vm,
 };
 
 /// What an analysis is told beside the events.

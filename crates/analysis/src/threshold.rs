@@ -5,7 +5,10 @@
 //! they do. Waits stand in buckets of powers of two, so thresholds at the buckets' limits are exact, and others are not
 //! offered.
 
-use crate::{
+pub(crate) mod histogram;
+pub(crate) mod valley;
+pub(crate) mod wall_gain;
+use crate::threshold::{
     histogram::WaitHistogram,
     valley::{Valley, valley},
 };
@@ -46,7 +49,7 @@ pub fn thresholds(histogram: &WaitHistogram, guest_ns: Option<f64>) -> Threshold
         };
     };
     let choices = (first.max(1)..=last + 1)
-        .filter(|&bucket| bucket < crate::histogram::WAIT_BUCKETS)
+        .filter(|&bucket| bucket < crate::threshold::histogram::WAIT_BUCKETS)
         .map(|bucket| choice(histogram, valley, bucket, guest_ns))
         .collect();
     Thresholds { valley, choices }

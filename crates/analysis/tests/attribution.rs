@@ -5,10 +5,11 @@ mod stream;
 
 use stream::{CALL, ELSEWHERE, LOCK, Stream};
 use unspin_analysis::{
-    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
-    cause::Cause,
-    occupants::Occupant,
-    spin_locations::Naming,
+    explain::{
+        attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+        cause::Cause,
+    },
+    waits::{occupants::Occupant, spin_locations::Naming},
 };
 use unspin_events::{Event, GuestMode, What};
 

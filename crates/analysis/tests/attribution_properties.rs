@@ -3,9 +3,8 @@
 
 use proptest::prelude::*;
 use unspin_analysis::{
-    attribution::{EVENTS_MAX, Explainer, Options},
-    presence,
-    spin_locations::Naming,
+    explain::attribution::{EVENTS_MAX, Explainer, Options},
+    waits::{presence, spin_locations::Naming},
 };
 use unspin_events::{Event, GuestMode, IpiForm, What};
 

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 
 use stream::{ELSEWHERE, Stream};
 use unspin_analysis::{
-    cause::Cause,
-    evaluation::Evaluation,
-    ground_truth::{Order, Slice, TrueWait, ground_truth},
-    presence::{self, Presence},
+    explain::{
+        cause::Cause,
+        evaluation::Evaluation,
+        ground_truth::{Order, Slice, TrueWait, ground_truth},
+    },
+    waits::presence::{self, Presence},
 };
 use unspin_events::{ClockSample, GuestMode, GuestWait, TscClock, WaitKind};
 

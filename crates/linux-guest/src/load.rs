@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use unspin_testbed::cpio::Archive;
+use unspin_testbed::image::cpio::Archive;
 
 use crate::Error;
 use crate::counts::CountsModule;

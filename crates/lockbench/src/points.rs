@@ -114,5 +114,4 @@ fn held_share(report: &ThreadsReport, cell: &Cell) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "points_tests.rs"]
 mod tests;

@@ -5,32 +5,20 @@
 //! [`run`] boots it with the running binary inside, executes one command there and passes on output, files and
 //! exit status. In the testbed the same binary is PID 1 and calls [`init_main`]. See `testbed/README.md`.
 
-mod attempt;
-mod cache;
-mod channel;
-mod command_line;
-pub mod cpio;
+mod boot;
 mod error;
-mod executable;
 mod guest;
-mod host_clock;
-mod initramfs;
+pub mod image;
 mod job;
-mod kernel_image;
-mod memory_file;
 mod options;
-mod qemu;
-mod record;
-mod returned;
 mod run;
 pub mod self_test;
-mod unpacked;
 
-pub use cache::{
-    MINIMUM_KERNEL, Machine, ModuleFile, UnpackedKernel, cache_from_environment, unpacked_kernel,
-};
+pub use boot::record::{BootRecord, boot_record};
 pub use error::Error;
 pub use guest::init_main;
+pub use image::cache::{
+    MINIMUM_KERNEL, Machine, ModuleFile, UnpackedKernel, cache_from_environment, unpacked_kernel,
+};
 pub use options::{Input, Options, Qemu};
-pub use record::{BootRecord, boot_record};
 pub use run::{Outcome, run, run_with};

@@ -8,14 +8,17 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::attempt::{Attempt, Finished};
-use crate::cache::Machine;
-use crate::channel::{CAPACITY_BYTES, new_header};
-use crate::command_line::{Files, qemu_arguments};
+use crate::boot::attempt::{Attempt, Finished};
+use crate::boot::channel::{CAPACITY_BYTES, new_header};
+use crate::boot::command_line::{Files, qemu_arguments};
+use crate::boot::qemu::{Emulator, contents};
 use crate::error::{ATTEMPTS, Error, Failure};
+use crate::image::cache::Machine;
 use crate::options::Options;
-use crate::qemu::{Emulator, contents};
-use crate::{host_clock, initramfs, kernel_image, memory_file, record};
+use crate::{
+    boot::{host_clock, memory_file, record},
+    image::{initramfs, kernel_image},
+};
 
 /// How many lines of the console are shown when a boot fails.
 const CONSOLE_LINES: usize = 40;

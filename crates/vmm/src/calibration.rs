@@ -9,11 +9,13 @@ use unspin_scenario::Scenario;
 use crate::{
     Error, PauseLoop,
     host::Host,
-    memory::statistics_address,
+    machine::{
+        memory::statistics_address,
+        parameters::Surroundings,
+        vcpu::{self, Leave},
+        vm::{Identity, Machine},
+    },
     options::Fault,
-    parameters::Surroundings,
-    vcpu::{self, Leave},
-    vm::{Identity, Machine},
 };
 
 /// The guest, built by build.rs.

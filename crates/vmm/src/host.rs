@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use.
+pub(crate) mod affinity;
+pub(crate) mod calibrate;
+pub(crate) mod clock;
+pub(crate) mod limits;
+pub(crate) mod pause_loop;
 use std::{ffi::CStr, fs, io, path::Path, sync::Arc};
 
 use kvm_bindings::{
@@ -9,7 +14,11 @@ use kvm_bindings::{
 use kvm_ioctls::{Cap, Kvm};
 use unspin_scenario::Scenario;
 
-use crate::{Error, cpuid, pause_loop::PauseLoop, pv_pages::PvPages};
+use crate::{
+    Error,
+    host::pause_loop::PauseLoop,
+    machine::{cpuid, pv_pages::PvPages},
+};
 
 /// KVM's only API version since 2.6.22 (Documentation/virt/kvm/api.rst, 4.1).
 const KVM_API_VERSION: i32 = 12;
@@ -169,7 +178,7 @@ fn check_cpus(scenario: &Scenario) -> Result<(), Error> {
     let Some(wanted) = scenario.host.cpus else {
         return Ok(());
     };
-    let available = crate::affinity::allowed_below(wanted);
+    let available = crate::host::affinity::allowed_below(wanted);
     if available < wanted {
         return Err(Error::HostCpus { wanted, available });
     }
@@ -191,7 +200,7 @@ mod tests {
         let parameters = modules.path().join("kvm/parameters");
         fs::create_dir_all(&parameters).expect("it can be made");
         let scenario = |tick_hz| {
-            let mut scenario = crate::parameters::tests::any_scenario();
+            let mut scenario = crate::machine::parameters::tests::any_scenario();
             scenario.vms[0].tick_hz = tick_hz;
             scenario
         };

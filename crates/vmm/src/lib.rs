@@ -7,39 +7,20 @@
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the micro guest is x86-64 and needs Linux's KVM");
 
-mod affinity;
-mod calibrate;
 pub mod calibration;
-mod clock;
-mod construct;
-mod cpuid;
 mod error;
-mod fleet;
 mod host;
-mod kick;
-mod limits;
-mod memory;
+mod machine;
 mod options;
-mod page_tables;
-mod parameters;
-mod pause_loop;
-mod pv_pages;
-mod registers;
-mod report;
 mod run;
-mod running;
-mod snapshot;
-mod thread;
-mod vcpu;
-mod vm;
 
-pub use calibrate::WorkRate;
 pub use error::{Error, GuestFailure};
+pub use host::calibrate::WorkRate;
+pub use host::pause_loop::PauseLoop;
+pub use machine::parameters::STALL_SPINS;
+pub use machine::pv_pages::PvPages;
 pub use options::{Fault, Phase, RunOptions};
-pub use parameters::STALL_SPINS;
-pub use pause_loop::PauseLoop;
-pub use pv_pages::PvPages;
-pub use report::{RunReport, VcpuReport, VmReport, growth};
+pub use run::report::{RunReport, VcpuReport, VmReport, growth};
 pub use run::run;
-pub use running::Running;
-pub use snapshot::{Snapshot, VcpuGrowth, VmGrowth};
+pub use run::running::Running;
+pub use run::snapshot::{Snapshot, VcpuGrowth, VmGrowth};

@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario from beginning to end: all VMs up, warm-up, window, stop, report.
+pub(crate) mod construct;
+pub(crate) mod fleet;
+pub(crate) mod kick;
+pub(crate) mod report;
+pub(crate) mod running;
+pub(crate) mod snapshot;
+pub(crate) mod thread;
 use std::time::{Duration, Instant};
 
 use unspin_abi as abi;
@@ -8,12 +15,14 @@ use unspin_scenario::{Length, Scenario};
 
 use crate::{
     Error,
-    construct::FleetVm,
-    fleet::Fleet,
     options::{Phase, RunOptions},
-    report::{RunReport, VcpuReport, VmReport, growth},
-    running::Running,
-    snapshot::{Snapshot, VcpuSnapshot, VmSnapshot},
+    run::{
+        construct::FleetVm,
+        fleet::Fleet,
+        report::{RunReport, VcpuReport, VmReport, growth},
+        running::Running,
+        snapshot::{Snapshot, VcpuSnapshot, VmSnapshot},
+    },
 };
 
 /// A run of so many iterations takes what it takes; an interrupt ends it.

@@ -11,12 +11,12 @@ use unspin_scenario::{Distribution, Length, LockSharing, Scenario, WorkUnit};
 use super::{
     VmState, World,
     guest_tasks::GuestTask,
-    lab_host::{LabHost, SpinCount},
     pcpu::Pcpu,
     placement::Placement,
     task::TaskState,
     vcpu::{Base, Pauses, Pending, PendingIpi, Steered, Then, Vcpu, VcpuStatistics},
 };
+use crate::world::steering::lab_host::{LabHost, SpinCount};
 use crate::{
     costs::Costs,
     engine::{NEVER_NS, SLOTS_MAX, WinnerTree},

@@ -6,17 +6,13 @@
 //! does to other pCPUs is done at once, in order of their numbers or of arrival at a lock, as said there.
 
 mod access;
-mod borrowing;
 mod build;
 mod cpu;
 mod exits;
-mod facts;
-mod gang;
 mod guest;
 mod guest_tasks;
 mod halt;
 mod interrupts;
-mod lab_host;
 mod pcpu;
 mod placement;
 mod results;
@@ -24,12 +20,11 @@ mod spin;
 mod spinning;
 mod steering;
 mod task;
-mod threshold;
 mod vcpu;
 
 pub use build::BuildError;
-pub use lab_host::{LabHost, Paravirtual, SpinCount, SteeringModel};
 pub use results::{RunError, TaskTimes};
+pub use steering::lab_host::{LabHost, Paravirtual, SpinCount, SteeringModel};
 pub use vcpu::VcpuStatistics;
 
 use unspin_policy::{Apple, Epoch};

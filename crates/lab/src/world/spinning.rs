@@ -7,7 +7,8 @@ use unspin_policy::{
     Walk, Where, YieldFacts, is_receiver, verdict,
 };
 
-use super::{World, lab_host::SpinCount, task::State};
+use super::{World, task::State};
+use crate::world::steering::lab_host::SpinCount;
 use crate::{
     ids::{Cpu, Task},
     scheduler::YieldTo,

@@ -2,6 +2,11 @@
 //! Where policies are asked: by the very functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
 //! (`policy/steering/ecs.h`) works with every scheduler.
 
+pub(crate) mod borrowing;
+pub(crate) mod facts;
+pub(crate) mod gang;
+pub(crate) mod lab_host;
+pub(crate) mod threshold;
 use unspin_policy::steering::Decision;
 
 use super::{World, task::State};

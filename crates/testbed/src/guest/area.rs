@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use crate::channel::{CAPACITY_BYTES, Writer};
+use crate::boot::channel::{CAPACITY_BYTES, Writer};
 
 /// QEMU's ivshmem (docs/specs/ivshmem-spec.rst, QEMU 10.0).
 const VENDOR: &str = "0x1af4";

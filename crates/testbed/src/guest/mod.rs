@@ -8,7 +8,7 @@ mod system;
 
 use std::path::Path;
 
-use crate::channel::{Stream, Writer};
+use crate::boot::channel::{Stream, Writer};
 use crate::job::{JOB_PATH, Job, OUT_DIRECTORY};
 
 /// What PID 1 does. Never returns: at its end the machine is off.

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::channel::{Stream, Writer};
+use crate::boot::channel::{Stream, Writer};
 
 const CHUNK_BYTES: usize = 1 << 20;
 

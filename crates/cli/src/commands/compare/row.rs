@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
-use unspin_analysis::cause::Cause;
+use unspin_analysis::explain::cause::Cause;
 use unspin_report::{Comparison, GapClosed, Harm, Summary, Verdict, collapsed_share};
 use unspin_scenario::{LockSharing, Scenario};
 

@@ -6,9 +6,11 @@ use std::{ops::Range, time::Duration};
 
 use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility, monotonic_ns};
 use unspin_analysis::{
-    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
-    cause::{Cause, CauseTimes},
-    spin_locations::Naming,
+    explain::{
+        attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+        cause::{Cause, CauseTimes},
+    },
+    waits::spin_locations::Naming,
 };
 use unspin_events::{Event, What};
 use unspin_recording::Ended;

@@ -5,8 +5,8 @@ use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::Context;
 use unspin_analysis::{
-    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
-    spin_locations::Naming,
+    explain::attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+    waits::spin_locations::Naming,
 };
 use unspin_events::{Event, facts::Facts, log::EventLog};
 use unspin_recording::Recorded;

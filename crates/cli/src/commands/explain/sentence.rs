@@ -2,10 +2,11 @@
 //! Words for who is who, and the sentence that sums a VM up.
 
 use unspin_analysis::{
-    attribution::{Blame, VmExplanation},
-    cause::Cause,
-    occupants::Occupant,
-    presence::Left,
+    explain::{
+        attribution::{Blame, VmExplanation},
+        cause::Cause,
+    },
+    waits::{occupants::Occupant, presence::Left},
 };
 use unspin_events::{GuestMode, facts::Facts};
 

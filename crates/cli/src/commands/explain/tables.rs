@@ -2,9 +2,11 @@
 //! The tables of `unspin explain`.
 
 use unspin_analysis::{
-    attribution::{ExplainedWait, Explanation, VmExplanation},
-    cause::{Cause, CauseTimes},
-    spin_locations::Naming,
+    explain::{
+        attribution::{ExplainedWait, Explanation, VmExplanation},
+        cause::{Cause, CauseTimes},
+    },
+    waits::spin_locations::Naming,
 };
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
@@ -163,7 +165,7 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
     for (&vm, of) in &explanation.vms {
         for (location, sum) in &of.loops {
             let known = &sum.spin_loop;
-            let lock = known.kind == unspin_analysis::spin_locations::Kind::Lock;
+            let lock = known.kind == unspin_analysis::waits::spin_locations::Kind::Lock;
             let order = known.in_order.filter(|_| lock);
             let order = order.map(|in_order| if in_order { "first come" } else { "none" });
             let held =

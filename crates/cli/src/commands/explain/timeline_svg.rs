@@ -5,9 +5,8 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::Context;
 use unspin_analysis::{
-    attribution::Explanation,
-    cause::Cause,
-    presence::{self, Place, Presence},
+    explain::{attribution::Explanation, cause::Cause},
+    waits::presence::{self, Place, Presence},
 };
 use unspin_events::{Event, What};
 

@@ -6,12 +6,13 @@ use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::{Context, bail};
 use unspin_analysis::{
-    attribution::{EVENTS_MAX, Explainer, Explanation, Options},
-    cause::{Cause, CauseTimes},
-    evaluation::Evaluation,
-    ground_truth::{self, Order},
-    presence,
-    spin_locations::Naming,
+    explain::{
+        attribution::{EVENTS_MAX, Explainer, Explanation, Options},
+        cause::{Cause, CauseTimes},
+        evaluation::Evaluation,
+        ground_truth::{self, Order},
+    },
+    waits::{presence, spin_locations::Naming},
 };
 use unspin_events::{
     Event, TscClock, What,

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Time that is not a vCPU's own, a loan or a grant: how it begins, who looks at it, how it ends (`bpf/scheduler/slice_end.bpf.h`,
+//! `bpf/scheduler/kvm.bpf.h`).
+
+use unspin_policy::steering::Decision;
+
+use crate::world::{World, vcpu::Then};
+use crate::{
+    engine::NEVER_NS,
+    ids::Cpu,
+    trace_event::{ExitReason, Observer, TraceEvent},
+};
+
+impl<O: Observer> World<O> {
+    /// From now on the vCPU there runs on time that is not its own; `told`: its guest hears of it, if it gives pv pages, and may
+    /// give it back before.
+    pub(crate) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, told: bool) {
+        let now_ns = self.now_ns;
+        let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
+        let model = self.host.steering;
+        let capped = budget_ns != NEVER_NS;
+        let known = &mut self.vcpus[vcpu];
+        known.steered.borrowed_since_ns = Some(now_ns);
+        known.steered.entered_owing = false;
+        // Who is let run for the rest of a slice is not told.
+        known.borrowed = pv_page && capped && told;
+        let task = known.task;
+        let pcpu = &mut self.cpus[cpu.index()];
+        let until_ns = now_ns.saturating_add(budget_ns).min(NEVER_NS - 1);
+        pcpu.borrow_until_ns = if model.tick_only {
+            until_ns.div_ceil(self.scheduler.tick_period_ns()) * self.scheduler.tick_period_ns()
+        } else {
+            until_ns
+        };
+        pcpu.poll_at_ns = if pv_page || !capped || !told || self.host.ecs.is_some() {
+            NEVER_NS
+        } else {
+            now_ns + model.poll_period_ns
+        };
+        self.tell(cpu, TraceEvent::BorrowBegin { task });
+    }
+
+    /// It does not any more, whoever runs next.
+    pub(crate) fn borrow_end(&mut self, cpu: Cpu) {
+        let pcpu = &mut self.cpus[cpu.index()];
+        if pcpu.borrow_until_ns == NEVER_NS {
+            return;
+        }
+        pcpu.borrow_until_ns = NEVER_NS;
+        pcpu.poll_at_ns = NEVER_NS;
+        if let Some(vcpu) = self.vcpu_on(cpu) {
+            let known = &mut self.vcpus[vcpu];
+            known.steered.borrowed_since_ns = None;
+            known.borrowed = false;
+            let task = known.task;
+            self.tell(cpu, TraceEvent::BorrowEnd { task });
+        }
+    }
+
+    /// The time of a loan or grant is up, or it is looked at.
+    pub(crate) fn borrow_due(&mut self, cpu: Cpu) {
+        let pcpu = &self.cpus[cpu.index()];
+        let over = pcpu.borrow_until_ns <= self.now_ns;
+        let Some(vcpu) = self.vcpu_on(cpu) else {
+            self.borrow_end(cpu);
+            return;
+        };
+        self.interrupt_the_guest(cpu, vcpu, self.costs.poll_ns);
+        if over {
+            self.give_back(cpu);
+            return;
+        }
+        let facts = self.facts(cpu, vcpu, None);
+        let policies = self.host.steering.policies;
+        let period_ns = self.host.steering.poll_period_ns;
+        self.cpus[cpu.index()].poll_at_ns = self.now_ns + period_ns;
+        if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
+            self.give_back(cpu);
+        }
+    }
+
+    /// A borrower that gives no pv pages is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/scheduler/kvm.bpf.h.
+    pub(crate) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
+        if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
+            return;
+        }
+        if !std::mem::replace(&mut self.vcpus[vcpu].steered.entered_owing, true) {
+            return;
+        }
+        let facts = self.facts(cpu, vcpu, None);
+        let policies = self.host.steering.policies;
+        if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
+            self.give_back(cpu);
+        }
+    }
+
+    /// The pCPU goes back to whom it is owed, or to whose turn it is.
+    pub(crate) fn give_back(&mut self, cpu: Cpu) {
+        let now_ns = self.now_ns;
+        if let Some(steer) = self.scheduler.steering() {
+            if steer.borrower_on(cpu).is_none() {
+                steer.end_slice(now_ns, cpu);
+            }
+        }
+        self.cpus[cpu.index()].resched = true;
+        self.kick(cpu, 0);
+    }
+
+    /// A guest with a pv page has let go of its last lock: on borrowed time it says so.
+    pub(crate) fn says_give_back(&mut self, cpu: Cpu, vcpu: usize) {
+        let known = &mut self.vcpus[vcpu];
+        if known.borrowed && known.critical == 0 && known.inside {
+            known.borrowed = false;
+            known.statistics.given_back += 1;
+            let work_ns = self.costs.hypercall_ns;
+            self.exit(cpu, vcpu, ExitReason::Hypercall, work_ns, Then::GiveBack);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The pause-loop parameters of the loaded KVM module. They are read-only while it is loaded (mode 0444, FACTS 1.2):
+//! whoever loads the module sets them; a run checks that they are what its scenario says.
+use std::path::Path;
+
+use unspin_scenario::Host;
+
+use crate::{Error, host::read_number};
+
+/// What the module runs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseLoop {
+    /// `kvm_amd` or `kvm_intel`.
+    pub module: &'static str,
+    /// `pause_filter_count` (PAUSEs) or `ple_window` (TSC cycles); 0: no pause-loop exits.
+    pub window: u32,
+    /// `pause_filter_thresh` (cycles between PAUSEs) or `ple_gap`.
+    pub gap: u32,
+    /// By what KVM grows the window after an exit; 1: not at all.
+    pub grow: u32,
+    /// By what KVM shrinks it when the vCPU is scheduled in; 0: back to the start; 1: not at all.
+    pub shrink: u32,
+    /// To what it grows at most.
+    pub window_max: u32,
+}
+
+struct Names {
+    module: &'static str,
+    window: &'static str,
+    gap: &'static str,
+    grow: &'static str,
+    shrink: &'static str,
+    window_max: &'static str,
+}
+
+/// arch/x86/kvm/svm/svm.c and vmx/vmx.c, Linux 7.2.
+const MODULES: [Names; 2] = [
+    Names {
+        module: "kvm_amd",
+        window: "pause_filter_count",
+        gap: "pause_filter_thresh",
+        grow: "pause_filter_count_grow",
+        shrink: "pause_filter_count_shrink",
+        window_max: "pause_filter_count_max",
+    },
+    Names {
+        module: "kvm_intel",
+        window: "ple_window",
+        gap: "ple_gap",
+        grow: "ple_window_grow",
+        shrink: "ple_window_shrink",
+        window_max: "ple_window_max",
+    },
+];
+
+/// KVM's defaults when it may move the window (FACTS 1.2).
+const GROW_DEFAULT: u32 = 2;
+const SHRINK_DEFAULT: u32 = 0;
+/// Multiplying or dividing by it leaves the window alone (__grow_ple_window, arch/x86/kvm/x86.h).
+const MOVE_NOTHING: u32 = 1;
+
+impl PauseLoop {
+    /// The parameters of the module that is loaded, from `/sys/module` (`modules`); `None` when neither is.
+    pub fn in_force(modules: &Path) -> Option<PauseLoop> {
+        MODULES.iter().find_map(|names| {
+            let parameters = modules.join(names.module).join("parameters");
+            let read = |name: &str| read_number(&parameters.join(name));
+            Some(PauseLoop {
+                module: names.module,
+                window: read(names.window)?,
+                gap: read(names.gap)?,
+                grow: read(names.grow)?,
+                shrink: read(names.shrink)?,
+                window_max: read(names.window_max)?,
+            })
+        })
+    }
+
+    /// Whether the parameters in force are those that the scenario states; one that states none takes any.
+    pub fn check(in_force: Option<&PauseLoop>, wanted: &Host) -> Result<(), Error> {
+        let stated = wanted.ple_window.is_some() || wanted.ple_gap.is_some();
+        if !stated && !wanted.ple_window_fixed {
+            return Ok(());
+        }
+        let in_force = in_force.ok_or(Error::NoPauseLoop)?;
+        let names = in_force.names();
+        let (grow, shrink) = match wanted.ple_window_fixed {
+            true => (Some(MOVE_NOTHING), Some(MOVE_NOTHING)),
+            false => (Some(GROW_DEFAULT), Some(SHRINK_DEFAULT)),
+        };
+        for (parameter, wanted, found) in [
+            (names.window, wanted.ple_window, in_force.window),
+            (names.gap, wanted.ple_gap, in_force.gap),
+            (names.grow, grow, in_force.grow),
+            (names.shrink, shrink, in_force.shrink),
+        ] {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+                return Err(Error::PauseLoop {
+                    module: in_force.module,
+                    parameter,
+                    wanted,
+                    found,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn names(&self) -> &'static Names {
+        MODULES
+            .iter()
+            .find(|names| names.module == self.module)
+            .expect("only in_force() makes one")
+    }
+}
+
+#[cfg(test)]
+mod tests;
