@@ -4,7 +4,7 @@
  *
  * X(NUMBER, name): NUMBER is the value of guest_parameters.lock_kind and never changes its meaning; `name` is the
  * word in scenarios, tables and function names (name_lock, name_trylock, name_is_locked, name_unlock in
- * locks/name.h). To add a lock, add a line here and a header in locks/.
+ * locks/NAME.h). To add a lock, add a line here and a header in locks/.
  */
 #ifndef UNSPIN_ABI_GUEST_LOCK_KINDS_H
 #define UNSPIN_ABI_GUEST_LOCK_KINDS_H

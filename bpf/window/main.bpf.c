@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * main.bpf.c - the pause-loop window of VMs, by policy: fixed, KVM's own rule, or APPLE (rulings 16 to 20). It needs no
- * sched_ext: the host's scheduler stays, whichever it is. The window is written by kmod/unspin_ple; without it guests that
+ * sched_ext: the host's scheduler stays, whichever it is. The window is written by kmod/unspin_ple.c; without it guests that
  * cooperate are told how long to spin (window/notify.bpf.h).
  *
  * kvm_entry and kvm_exit run on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2), so a

@@ -4,7 +4,7 @@
  *
  * The candidate runs on what is left of the yielder's slice, and the yielder pays for it, so that yielding buys a VM no
  * share: a slice lasts one slice, whoever of the VM runs in it. Source: virt/kvm/kvm_main.c, kvm_vcpu_on_spin() and
- * kernel/sched/syscalls.c, yield_to(), Linux 7.2; on the fair class the same is a pv page only (FACTS.md 1.3).
+ * kernel/sched/syscalls.c, yield_to(), Linux 7.2; on the fair class the same is a yield buddy only (docs/facts.md#yield-to).
  */
 #ifndef UNSPIN_POLICY_STEERING_DIRECTED_YIELD_H
 #define UNSPIN_POLICY_STEERING_DIRECTED_YIELD_H

@@ -3,7 +3,7 @@
  * loan.h - a spinner lends its CPU to a descheduled vCPU that waits for a lock or holds one, and gets it back at unlock.
  *
  * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running anybody else advances nothing, and
- * each yield that is honoured deschedules one more waiter (DESIGN.md, "Where the time goes"). So a yield is refused
+ * each yield that is honoured deschedules one more waiter (docs/decisions/design.md#loan). So a yield is refused
  * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
  * is told (abi/guest/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its slice,
  * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.

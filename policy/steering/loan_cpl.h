@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * loan_cpl.h - the loan for guests that tell nothing: "in the kernel" stands for "waits or holds", the first look that
- * finds the borrower in user mode for "has unlocked" (DESIGN.md, "Guests that do not cooperate").
+ * finds the borrower in user mode for "has unlocked" (docs/decisions/design.md#silent-guests).
  *
  * A vCPU in the kernel need not have anything to do with a lock, and one that has unlocked may stay in the kernel: both
  * make it worse than loan.h. A borrower that spins itself gives the CPU back. Unknown mode (Intel, or not seen yet):

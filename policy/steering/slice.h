@@ -2,7 +2,7 @@
 /*
  * slice.h - how long a slice of a steered vCPU lasts, when that is not the kernel's own base_slice_ns.
  *
- * A policy of its own, so that a shorter slice cannot pass for a remedy (DESIGN.md, "How anything is measured"). Other tasks,
+ * A policy of its own, so that a shorter slice cannot pass for a remedy (docs/method.md). Other tasks,
  * and vCPUs that policies do not touch, keep the kernel's. The kernel's slice ends at the first tick after it, as on the fair
  * class without HRTICK: base_slice_ns of 1.4 ms lasts 4 ms at 250 Hz. One that is asked for here ends on time also below a
  * tick: a timer is armed whenever the guest is entered on a slice. A slice that is passed on ends with it all the same.

@@ -13,31 +13,31 @@ pub struct Costs {
     pub work_loop_ps: u32,
     /// One spin of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
     pub wait_spin_ps: u32,
-    /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later by what is told of them; no vendor's source was found (FACTS 3).
+    /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later by what is told of them; no vendor's source was found (docs/facts.md#numbers).
     /// Intel's takes 140 cycles since Skylake (its optimisation manual): at the TSC's rate that is more than `ple_gap`, 128,
     /// and such a loop never exits.
     pub pause_ps: u32,
     /// Ticks of the TSC per microsecond: 2.5 GHz.
     pub tsc_mhz: u32,
-    /// Guest to host, up to where KVM knows why: half of 2,528 cycles for a whole KVM_RUN (FACTS 3).
+    /// Guest to host, up to where KVM knows why: half of 2,528 cycles for a whole KVM_RUN (docs/facts.md#numbers).
     pub exit_ns: u32,
     /// Host to guest: the other half.
     pub entry_ns: u32,
-    /// `kvm_vcpu_on_spin()` without its candidates: a handled pause-loop exit takes 260 ns (FACTS 3), exit and entry
+    /// `kvm_vcpu_on_spin()` without its candidates: a handled pause-loop exit takes 260 ns (docs/facts.md#numbers), exit and entry
     /// included on that machine; what its loop adds is not published. A guess.
     pub on_spin_ns: u32,
     /// Each candidate looked at there: two cache misses. A guess.
     pub candidate_ns: u32,
     /// `yield_to()`: two run queues' locks. A guess.
     pub yield_to_ns: u32,
-    /// From one task to another: some 3,000 cycles (FlexGuard, FACTS 3).
+    /// From one task to another: some 3,000 cycles (FlexGuard, docs/facts.md#numbers).
     pub switch_ns: u32,
     /// The host's tick, interrupt included. A guess: 5,000 cycles.
     pub tick_ns: u32,
     /// A timer of ours that looks at a borrower, interrupt included. A guess: 2,500 cycles; 70 to 100 us in the emulated testbed.
     pub poll_ns: u32,
     /// From sending an interrupt to another pCPU until it is handled there: a unicast IPI in guests takes 2.5 us with its two
-    /// exits (FACTS 3), of which some 500 ns are the wire.
+    /// exits (docs/facts.md#numbers), of which some 500 ns are the wire.
     pub ipi_ns: u32,
     /// Sending an interrupt from a guest, beside exit and entry: KVM's emulation of the ICR. A guess.
     pub ipi_send_ns: u32,

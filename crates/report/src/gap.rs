@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a policy gives back of what stock loses, and whether it does harm (DESIGN.md, "How anything is measured").
+//! What a policy gives back of what stock loses, and whether it does harm (docs/method.md).
 
 use crate::{Comparison, Interval, Summary, student_t_975};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Statistics of repeated and of paired measurements (DESIGN.md, "How anything is measured").
+//! Statistics of repeated and of paired measurements (docs/method.md).
 //!
 //! Rates are compared by their ratio, pair by pair, and averaged as logarithms: twice as fast and half as fast cancel.
 

@@ -3,6 +3,7 @@
 
 mod bugs;
 mod mutants;
+mod references;
 mod repository;
 mod results;
 
@@ -28,6 +29,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Check that every ruling, claim, file and link that the tree cites exists
+    References,
 }
 
 fn main() -> ExitCode {
@@ -45,5 +48,6 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
+        Task::References => references::check(&root, &repository::files(&root)?),
     }
 }

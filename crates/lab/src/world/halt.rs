@@ -8,7 +8,7 @@ use crate::{
     trace_event::{Observer, TraceEvent},
 };
 
-/// `halt_poll_ns_grow_start`, and the factors `halt_poll_ns_grow` and `halt_poll_ns_shrink` (2 since 6.11), FACTS 1.4.
+/// `halt_poll_ns_grow_start`, and the factors `halt_poll_ns_grow` and `halt_poll_ns_shrink` (2 since 6.11), docs/facts.md#guest.
 const GROW_START_NS: u32 = 10_000;
 const GROW: u32 = 2;
 const SHRINK: u32 = 2;

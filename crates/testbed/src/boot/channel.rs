@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The way out of the testbed: one area of memory that guest and host share, to which the guest appends frames.
 //!
-//! The area is the BAR 2 of QEMU's `ivshmem-plain` device (docs/specs/ivshmem-spec.rst, QEMU 10.0) and a file in memory
+//! The area is the BAR 2 of QEMU's `ivshmem-plain` device (qemu/docs/specs/ivshmem-spec.rst, QEMU 10.0) and a file in memory
 //! on the host. It is written once from front to back: no wrap, no acknowledgement, no interrupt, so that a host
 //! that reads it cannot disturb the guest, and the deterministic mode stays deterministic.
 //!

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::boot::channel::{CAPACITY_BYTES, Writer};
 
-/// QEMU's ivshmem (docs/specs/ivshmem-spec.rst, QEMU 10.0).
+/// QEMU's ivshmem (qemu/docs/specs/ivshmem-spec.rst, QEMU 10.0).
 const VENDOR: &str = "0x1af4";
 const DEVICE: &str = "0x1110";
 /// `PCI_COMMAND` and its bit that lets the device answer to memory accesses (Linux `include/uapi/linux/pci_regs.h`).

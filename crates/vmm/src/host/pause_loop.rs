@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pause-loop parameters of the loaded KVM module. They are read-only while it is loaded (mode 0444, FACTS 1.2):
+//! The pause-loop parameters of the loaded KVM module. They are read-only while it is loaded (mode 0444, docs/facts.md#parameters):
 //! whoever loads the module sets them; a run checks that they are what its scenario says.
 use std::path::Path;
 
@@ -53,7 +53,7 @@ const MODULES: [Names; 2] = [
     },
 ];
 
-/// KVM's defaults when it may move the window (FACTS 1.2).
+/// KVM's defaults when it may move the window (docs/facts.md#parameters).
 const GROW_DEFAULT: u32 = 2;
 const SHRINK_DEFAULT: u32 = 0;
 /// Multiplying or dividing by it leaves the window alone (__grow_ple_window, arch/x86/kvm/x86.h).

@@ -279,7 +279,7 @@ mod tests {
 
     fn cell() -> Cell {
         Cell {
-            file: "scenarios/x.toml",
+            file: "x.toml",
             text: "duration = \"1s\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n",
             set: vec!["vm.pv_page=true".into()],
             how: How {
@@ -297,7 +297,7 @@ mod tests {
         let cell = cell();
         assert_eq!(
             cell.to_args().join(" "),
-            "compare scenarios/x.toml --set vm.pv_page=true --pairs 2 \
+            "compare x.toml --set vm.pv_page=true --pairs 2 \
              --window 500ms --discard 250ms --observe on --policy loan"
         );
         let identity = |cell: &Cell| cell.identity().expect("valid");

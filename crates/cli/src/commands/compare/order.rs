@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! In which order a comparison does what: VMs that keep running while policies come and go, as a list of steps.
 //!
-//! DESIGN.md, "How anything is measured": ABBA in one boot, what follows a change left out. Two pairs are a block, A B and
+//! docs/method.md: ABBA in one boot, what follows a change left out. Two pairs are a block, A B and
 //! B A, in one set of VMs; block b runs from seed + b. The ideal is another set of VMs, before the loaded one in even blocks
 //! and after it in odd ones.
 

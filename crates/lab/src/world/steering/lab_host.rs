@@ -100,7 +100,7 @@ pub struct SteeringModel {
     pub facts_age_ns: u32,
     /// How often a fact is unknown because its event was lost, parts per million.
     pub lost_ppm: u32,
-    /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (DESIGN.md).
+    /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (docs/decisions/design.md#kernel-builds).
     pub tick_only: bool,
     /// Between two looks at a borrower that gives no pv pages, ns: `LOOK_NS` of bpf/scheduler/guest/vcpus.bpf.h.
     pub poll_period_ns: u64,
@@ -119,7 +119,7 @@ impl Default for SteeringModel {
 }
 
 impl LabHost {
-    /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (FACTS 1.2); no halt polling.
+    /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (docs/facts.md#parameters); no halt polling.
     pub fn new(topology: Topology) -> LabHost {
         let vendor = Vendor::Amd;
         LabHost {
