@@ -2,8 +2,9 @@
 /*
  * policies.h - every policy that steers, and how several are asked together.
  *
- * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines. Policies are asked in this order, those
- * of them that are switched on; the first that does not PASS decides. No policy at all is `none`.
+ * UNSPIN_POLICIES is the one list: bit, function prefix, name on command lines, and at which events a policy is ASKED or
+ * TOLD. Those that are switched on are asked in the order of the list; the first that does not PASS decides. helping and gang
+ * have events of their own (on_help, on_call). No policy at all is `refuse-yields`.
  *
  * A user policy (`unspin policy new`) is one more, asked before all of these. UNSPIN_USER_POLICY is its file,
  * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It has no say
@@ -23,30 +24,40 @@
 #include "lag_credit_buddy.h"
 #include "loan.h"
 #include "loan_cpl.h"
-#include "none.h"
+#include "refuse_yields.h"
 #include "slice.h"
 #include "yield_buddy.h"
 
 #define UNSPIN_POLICIES(X)                                                                                             \
-	X(0, loan, "loan")                                                                                             \
-	X(1, loan_cpl, "loan-cpl")                                                                                     \
-	X(2, kernel_exit, "kernel-exit")                                                                               \
-	X(3, helping, "helping")                                                                                       \
-	X(4, directed_yield, "directed-yield")                                                                         \
-	X(5, ecs, "ecs")                                                                                               \
-	X(6, ecs_give_back, "ecs-give-back")                                                                           \
-	X(7, debooster, "debooster")                                                                                   \
-	X(8, debooster_ancestor, "debooster-ancestor")                                                                 \
-	X(9, yield_buddy, "yield-buddy")                                                                               \
-	X(10, lag_credit, "lag-credit")                                                                                \
-	X(11, gang, "gang")
+	/* bit, prefix, name, on_yield, on_slice_end, on_poll, on_slice_start */                                       \
+	X(0, loan, "loan", ASKED, SILENT, ASKED, SILENT)                                                               \
+	X(1, loan_cpl, "loan-cpl", ASKED, SILENT, ASKED, SILENT)                                                       \
+	X(2, kernel_exit, "kernel-exit", SILENT, ASKED, ASKED, TOLD)                                                   \
+	X(3, helping, "helping", SILENT, SILENT, SILENT, SILENT)                                                       \
+	X(5, ecs, "ecs", SILENT, ASKED, ASKED, TOLD)                                                                   \
+	X(6, ecs_give_back, "ecs-give-back", SILENT, ASKED, ASKED, TOLD)                                               \
+	X(7, debooster, "debooster", ASKED, SILENT, SILENT, SILENT)                                                    \
+	X(8, debooster_ancestor, "debooster-ancestor", ASKED, SILENT, SILENT, SILENT)                                  \
+	X(10, lag_credit, "lag-credit", ASKED, SILENT, SILENT, SILENT)                                                 \
+	X(9, yield_buddy, "yield-buddy", ASKED, SILENT, SILENT, SILENT)                                                \
+	X(4, directed_yield, "directed-yield", ASKED, SILENT, SILENT, SILENT)                                          \
+	X(11, gang, "gang", SILENT, SILENT, SILENT, SILENT)
 
 enum unspin_policy_bit {
-#define UNSPIN_POLICY_BIT(bit, prefix, name) unspin_policy_##prefix = 1 << (bit),
+#define UNSPIN_POLICY_BIT(bit, prefix, ...) unspin_policy_##prefix = 1 << (bit),
 	UNSPIN_POLICIES(UNSPIN_POLICY_BIT)
 #undef UNSPIN_POLICY_BIT
 };
+/* Of a policy's memory in struct unspin_policy_memory; the bit's number. */
+enum unspin_policy_index {
+#define UNSPIN_POLICY_INDEX(bit, prefix, ...) unspin_policy_index_##prefix = (bit),
+	UNSPIN_POLICIES(UNSPIN_POLICY_INDEX)
+#undef UNSPIN_POLICY_INDEX
+};
 #define UNSPIN_POLICY_COUNT 12
+#define UNSPIN_POLICY_ONE(...) +1
+_Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "policies are counted");
+#undef UNSPIN_POLICY_ONE
 
 /*
  * A rule of candidate.h is on, too: who spins is offered another vCPU by that rule instead of KVM's, and then the policies are
@@ -116,15 +127,24 @@ struct unspin_decision_record {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
-#define UNSPIN_ASK(prefix, event, bit)                                                                                 \
+#define UNSPIN_EVENT_SILENT(prefix, event, bit)
+#define UNSPIN_EVENT_ASKED(prefix, event, bit)                                                                         \
 	if (policies & unspin_policy_##prefix) {                                                                       \
 		decision = prefix##_##event(facts, &memory->of[bit]);                                                  \
 		if (decision.action != UNSPIN_PASS)                                                                    \
 			return decision;                                                                               \
 	}
+#define UNSPIN_EVENT_TOLD(prefix, event, bit)                                                                          \
+	if (policies & unspin_policy_##prefix)                                                                         \
+		prefix##_##event(facts, &memory->of[bit]);
+#define UNSPIN_AT_YIELD(bit, prefix, name, yield, end, poll, start) UNSPIN_EVENT_##yield(prefix, on_yield, bit)
+#define UNSPIN_AT_SLICE_END(bit, prefix, name, yield, end, poll, start) UNSPIN_EVENT_##end(prefix, on_slice_end, bit)
+#define UNSPIN_AT_POLL(bit, prefix, name, yield, end, poll, start) UNSPIN_EVENT_##poll(prefix, on_poll, bit)
+#define UNSPIN_AT_SLICE_START(bit, prefix, name, yield, end, poll, start)                                              \
+	UNSPIN_EVENT_##start(prefix, on_slice_start, bit)
 
 /*
- * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `none`. Where none of those
+ * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `refuse-yields`. Where none of those
  * that are on has an opinion (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
  * would do that guest worse than the kernel's own scheduler does.
  */
@@ -134,15 +154,10 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	struct unspin_decision decision;
 
 	UNSPIN_ASK_USER(on_yield)
-	UNSPIN_ASK(loan, on_yield, 0)
-	UNSPIN_ASK(loan_cpl, on_yield, 1)
-	UNSPIN_ASK(debooster, on_yield, 7)
-	UNSPIN_ASK(debooster_ancestor, on_yield, 8)
-	UNSPIN_ASK(lag_credit, on_yield, 10)
-	UNSPIN_ASK(yield_buddy, on_yield, 9)
+	UNSPIN_POLICIES(UNSPIN_AT_YIELD)
 	if (!policies)
-		return none_on_yield(facts, &memory->of[0]);
-	return directed_yield_on_yield(facts, &memory->of[4]);
+		return refuse_yields_on_yield(facts, &memory->of[0]);
+	return directed_yield_on_yield(facts, &memory->of[unspin_policy_index_directed_yield]);
 }
 
 /*
@@ -156,11 +171,11 @@ UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const s
 
 	if (!(policies & unspin_policy_helping))
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	chosen = helping_on_help(facts, &memory->of[3]);
+	chosen = helping_on_help(facts, &memory->of[unspin_policy_index_helping]);
 	if (chosen.action == UNSPIN_REFUSE)
 		return chosen;
 	if (policies & unspin_policy_loan) {
-		lent = loan_on_yield(facts, &memory->of[0]);
+		lent = loan_on_yield(facts, &memory->of[unspin_policy_index_loan]);
 		lent.rank = lent.action == UNSPIN_LEND ? chosen.rank : 0;
 		if (lent.action != UNSPIN_PASS)
 			return lent;
@@ -178,7 +193,7 @@ UNSPIN_PURE struct unspin_decision policies_on_call(unspin_u32 policies, const s
 {
 	if (!(policies & unspin_policy_gang))
 		return unspin_decide(UNSPIN_REFUSE, 0);
-	return gang_on_call(facts, &memory->of[11]);
+	return gang_on_call(facts, &memory->of[unspin_policy_index_gang]);
 }
 
 /* self's slice is used up at a tick. */
@@ -188,9 +203,7 @@ UNSPIN_PURE struct unspin_decision policies_on_slice_end(unspin_u32 policies, co
 	struct unspin_decision decision;
 
 	UNSPIN_ASK_USER(on_slice_end)
-	UNSPIN_ASK(kernel_exit, on_slice_end, 2)
-	UNSPIN_ASK(ecs, on_slice_end, 5)
-	UNSPIN_ASK(ecs_give_back, on_slice_end, 6)
+	UNSPIN_POLICIES(UNSPIN_AT_SLICE_END)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 
@@ -201,14 +214,9 @@ UNSPIN_PURE struct unspin_decision policies_on_poll(unspin_u32 policies, const s
 	struct unspin_decision decision;
 
 	UNSPIN_ASK_USER(on_poll)
-	UNSPIN_ASK(loan, on_poll, 0)
-	UNSPIN_ASK(loan_cpl, on_poll, 1)
-	UNSPIN_ASK(kernel_exit, on_poll, 2)
-	UNSPIN_ASK(ecs, on_poll, 5)
-	UNSPIN_ASK(ecs_give_back, on_poll, 6)
+	UNSPIN_POLICIES(UNSPIN_AT_POLL)
 	return unspin_decide(UNSPIN_PASS, 0);
 }
-#undef UNSPIN_ASK
 #undef UNSPIN_ASK_USER
 
 /* Any of the above by its number; another number is a PASS. */
@@ -246,12 +254,14 @@ UNSPIN_PURE void policies_on_slice_start(unspin_u32 policies, const struct unspi
 	if (policies & UNSPIN_POLICY_USER)
 		user_on_slice_start(facts, &memory->user);
 #endif
-	if (policies & unspin_policy_kernel_exit)
-		kernel_exit_on_slice_start(facts, &memory->of[2]);
-	if (policies & unspin_policy_ecs)
-		ecs_on_slice_start(facts, &memory->of[5]);
-	if (policies & unspin_policy_ecs_give_back)
-		ecs_give_back_on_slice_start(facts, &memory->of[6]);
+	UNSPIN_POLICIES(UNSPIN_AT_SLICE_START)
 }
+#undef UNSPIN_AT_YIELD
+#undef UNSPIN_AT_SLICE_END
+#undef UNSPIN_AT_POLL
+#undef UNSPIN_AT_SLICE_START
+#undef UNSPIN_EVENT_SILENT
+#undef UNSPIN_EVENT_ASKED
+#undef UNSPIN_EVENT_TOLD
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * buddy.bpf.h - a directed yield as a pv page (policy/steering/yield_buddy.h): the candidate begins a slice of its own, out of the
+ * buddy.bpf.h - a directed yield as a yield buddy (policy/steering/yield_buddy.h): the candidate begins a slice of its own, out of the
  * order of virtual times, unless that is too unfair.
  *
- * The yielder is charged for what it ran only when it leaves its CPU, so whether the pv page is followed is seen there, in
+ * The yielder is charged for what it ran only when it leaves its CPU, so whether the yield buddy is followed is seen there, in
  * ops.dispatch. As on the fair class up to Linux 6.5, who yields is passed over while somebody else is not too far ahead
  * (the "skip buddy" of pick_next_entity()), and otherwise goes on: the scheduler mismatch of VEE'21.
  */
@@ -46,8 +46,8 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 }
 
 /* That thread shall be next here, with a slice of its own. */
-static __always_inline void pv_page(struct cpu_context *here, struct task_context *yielder, u32 to,
-				    struct unspin_decision decision, u64 now_ns)
+static __always_inline void set_buddy(struct cpu_context *here, struct task_context *yielder, u32 to,
+				      struct unspin_decision decision, u64 now_ns)
 {
 	count(unspin_steer_yield_buddies, 1);
 	if (decision.raise_ns)
@@ -74,7 +74,7 @@ static __always_inline bool make_next(struct cpu_context *here, struct task_stru
 	else if (decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND)
 		pass_on(here, from, yielder, to, decision, now_ns);
 	else if (decision.action == UNSPIN_YIELD_BUDDY)
-		pv_page(here, yielder, to, decision, now_ns);
+		set_buddy(here, yielder, to, decision, now_ns);
 	else
 		return false;
 	yielder->yielded_ns = now_ns;
@@ -111,7 +111,7 @@ static __always_inline void place(s32 cpu, struct task_struct *p, struct task_co
 }
 
 /*
- * The candidate of a pv page, wherever it waits, comes to this CPU to begin a slice of its own; if that is too unfair it stays in
+ * The candidate of a yield buddy, wherever it waits, comes to this CPU to begin a slice of its own; if that is too unfair it stays in
  * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
  */
 static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here, struct task_struct *p,

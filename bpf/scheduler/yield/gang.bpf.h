@@ -2,7 +2,7 @@
 /*
  * gang.bpf.h - a vCPU begins a slice, and those of its siblings that wait are called to other CPUs (policy/steering/gang.h).
  *
- * A call is a pv page (scheduler/yield/buddy.bpf.h) that another CPU leaves here: the sibling begins a slice of its own, unless that is too
+ * A call is a yield buddy (scheduler/yield/buddy.bpf.h) that another CPU leaves here: the sibling begins a slice of its own, unless that is too
  * unfair. Calls happen where slices begin, under the lock of the caller's run queue; the other CPU takes them up in its own
  * ops.dispatch. A call that is overwritten, or comes too late, is lost: the sibling still waits in its queue.
  */
@@ -104,7 +104,7 @@ static __always_inline void gang(struct task_struct *p, const struct task_contex
 		call_siblings(scheduled(p)->pid, task->vm, now_ns);
 }
 
-/* Whoever was called here becomes the one that a pv page is for. Returns whether anybody was. */
+/* Whoever was called here becomes the one that a yield buddy is for. Returns whether anybody was. */
 static __always_inline bool take_call(struct cpu_context *here)
 {
 	u32 thread = here->called;

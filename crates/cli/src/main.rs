@@ -3,6 +3,7 @@
 
 mod arguments;
 mod commands;
+mod renamed;
 mod terminal;
 
 use std::process::ExitCode;
@@ -27,7 +28,14 @@ fn main() -> ExitCode {
     if is_init() {
         unspin_testbed::init_main();
     }
-    match run(Arguments::parse()) {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => match renamed::explain(&error) {
+            Some(why) => return Failure::Usage(why).report(),
+            None => error.exit(),
+        },
+    };
+    match run(arguments) {
         Ok(status) => status,
         Err(failure) => failure.report(),
     }

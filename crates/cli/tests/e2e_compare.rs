@@ -18,7 +18,7 @@ fn number(row: &Value, key: &str) -> f64 {
 /// before and after is the same.
 #[test]
 fn policies_are_compared_while_their_vms_run() {
-    let line = "testbed run --deterministic -- unspin compare scenarios/compare/ticket.toml --shape 2x4 --pairs 2 --window 60ms --discard 120ms --observe on --policy loan,kernel-exit \
+    let line = "testbed run --deterministic -- unspin compare scenarios/compare/ticket.toml --shape 2x4 --pairs 2 --sample 60ms --discard 120ms --observe on --policy loan,kernel-exit \
                 --policy kernel-exit --json";
     let mut command = Command::new(common::UNSPIN);
     command
@@ -53,7 +53,7 @@ fn policies_are_compared_while_their_vms_run() {
     for key in [
         "ideal_per_s",
         "stock_per_s",
-        "none_per_s",
+        "refuse_yields_per_s",
         "stock_ratio_to_stock",
     ] {
         assert_eq!(number(loan, key), number(exit, key), "{key}");
@@ -76,7 +76,7 @@ fn policies_are_compared_while_their_vms_run() {
         of.map(|row| number(row, "cpu_share_percent")).collect()
     };
     // 120 ms of eight vCPUs: how fair the kernel's own scheduler is in so short a time is not what is tested.
-    for column in ["stock", "none", "loan,kernel-exit", "kernel-exit"] {
+    for column in ["stock", "refuse-yields", "loan,kernel-exit", "kernel-exit"] {
         let sum: f64 = shares(column).iter().sum();
         assert!((sum - 100.0).abs() < 0.1, "{column}: {vms:?}");
     }

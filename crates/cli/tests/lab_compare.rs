@@ -22,7 +22,9 @@ fn a_comparison_pairs_by_seed() {
         "--seeds",
         "5",
         "--policy",
-        "scheduler=eevdf-7.2,off",
+        "scheduler=eevdf-7.2",
+        "--policy",
+        "off",
         "--json",
     ];
     let compared = |workers: &str| unspin(&[&line[..], &["--workers", workers]].concat());
@@ -67,6 +69,7 @@ fn a_comparison_pairs_by_seed() {
     );
     for (policy, piece) in [
         ("best", "there is no policy `best`"),
+        ("loan:kernel-exit", "commas combine words now"),
         ("lag-credit=1", "there is no policy"),
         ("scheduler=cfs-9", "no host scheduler"),
     ] {
@@ -96,11 +99,22 @@ fn a_policy_of_a_users_own_decides() {
     let file = scenario(&folder);
     let path = folder.path().join("mine.c");
     let path = path.to_string_lossy();
-    let policies = format!("none,{path},{path}:loan");
+    let both = format!("{path},loan");
     let compared = |answer: &str| {
         fs::write(&*path, own(answer)).expect("written");
         let line = [
-            "lab", "compare", &file, "--seeds", "3", "--json", "--policy", &policies,
+            "lab",
+            "compare",
+            &file,
+            "--seeds",
+            "3",
+            "--json",
+            "--policy",
+            "refuse-yields",
+            "--policy",
+            &path,
+            "--policy",
+            &both,
         ];
         let samples = rows(&unspin(&line), "sample");
         let of = |policy: &str| -> Vec<f64> {
@@ -108,9 +122,9 @@ fn a_policy_of_a_users_own_decides() {
             ours.map(|row| row["operations_per_second"].as_f64().expect("a rate"))
                 .collect()
         };
-        [of("none"), of(&path), of(&format!("{path}:loan"))]
+        [of("refuse-yields"), of(&path), of(&both)]
     };
-    // Who refuses everything is `none`, whatever stands behind him.
+    // Who refuses everything is `refuse-yields`, whatever stands behind him.
     let [none, refuses, before_loan] = compared("UNSPIN_REFUSE");
     assert_eq!((&refuses, &before_loan), (&none, &none));
     // Who passes leaves it to the others.

@@ -36,7 +36,7 @@ fn predictions_are_those_of_lab_run_with_the_same_costs() {
     let ended = conform(
         costs,
         "{ lock = \"ticket\", policy = \"stock\", operations_per_second = 1000 }, \
-         { lock = \"ticket\", policy = \"steer:loan\", operations_per_second = 1e9 }, \
+         { lock = \"ticket\", policy = \"steer,loan\", operations_per_second = 1e9 }, \
          { lock = \"ticket\", policy = \"ideal\", operations_per_second = 1 }",
     );
     let cells = rows(&ended, "cell");

@@ -216,7 +216,7 @@ fn named<T: Copy>(
 fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringModel, LabError> {
     let policies = match &settings.policy {
         Some(names) => self::policies(names)?,
-        None => Policies::NONE,
+        None => Policies::REFUSE_YIELDS,
     };
     Ok(SteeringModel {
         policies,
@@ -238,7 +238,7 @@ fn policies(names: &str) -> Result<Policies, LabError> {
             let one = "one file with a user policy, no more";
             return Err(LabError::Steering(one.to_owned()));
         }
-        ([_], []) => Policies::NONE,
+        ([_], []) => Policies::REFUSE_YIELDS,
         _ => names.join(",").parse().map_err(LabError::Steering)?,
     };
     match files.first() {

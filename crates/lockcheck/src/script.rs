@@ -66,7 +66,7 @@ impl Locks {
     }
 }
 
-/// What the host answers when a lock asks it for a pv page.
+/// What the host answers when a lock asks it for a run state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStates {
     /// Always no.

@@ -34,7 +34,13 @@ _Bool steering_replay(const struct unspin_decision_record *record, struct unspin
 }
 
 const char *const steering_names[UNSPIN_POLICY_COUNT] = {
-#define NAME(bit, prefix, name) [bit] = name,
+#define NAME(bit, prefix, name, ...) [bit] = name,
 	UNSPIN_POLICIES(NAME)
 #undef NAME
+};
+
+const unspin_u32 steering_order[UNSPIN_POLICY_COUNT] = {
+#define BIT(bit, ...) bit,
+	UNSPIN_POLICIES(BIT)
+#undef BIT
 };

@@ -19,5 +19,7 @@ _Bool steering_gang_cuts(unspin_u64 ran_ns);
 
 /* By bit: the policies' names. */
 extern const char *const steering_names[UNSPIN_POLICY_COUNT];
+/* Bits in the order in which policies are asked. */
+extern const unspin_u32 steering_order[UNSPIN_POLICY_COUNT];
 
 #endif

@@ -17,14 +17,15 @@ mod parse_lab;
 mod parse_vm;
 mod print;
 mod quantity;
+mod renamed;
 mod schema;
 mod section;
 
 pub use error::ScenarioError;
 pub use lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor};
 pub use model::{
-    Distribution, EcsAblation, Host, Length, LockSharing, Policy, PvPageMemory, Scenario,
-    Scheduler, Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, Length, LockSharing, PvPageMemory, Scenario, Shape, Vm,
+    WorkUnit, Workload,
 };
 pub use overrides::{OverrideError, Overrides};
 pub use quantity::{format_duration, parse_duration};

@@ -38,30 +38,12 @@ pub enum Length {
 pub struct Host {
     /// pCPUs that vCPUs may use, from CPU 0 on; `None`: all of the host.
     pub cpus: Option<u32>,
-    /// The host scheduler. On a real host the one that is there: "stock".
-    pub scheduler: Scheduler,
-    /// The policy that steers it.
-    pub policy: Policy,
     /// `pause_filter_count` for `kvm_amd`, `ple_window` for `kvm_intel`; `None`: KVM's default.
     pub ple_window: Option<u32>,
     /// `pause_filter_thresh`, `ple_gap`; `None`: KVM's default (128).
     pub ple_gap: Option<u32>,
     /// Whether KVM may move the window (grow 2, shrink 0, its defaults) or it stays as set (grow and shrink 1).
     pub ple_window_fixed: bool,
-}
-
-/// A host scheduler that this version knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
-    /// Whatever the host's kernel has.
-    Stock,
-}
-
-/// A policy that this version knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Policy {
-    /// Nobody steers.
-    None,
 }
 
 /// A group of equal VMs.

@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use crate::{
     error::ScenarioError,
     limits::{CPUS_MAX, DURATION_MAX_NS, FILE_MAX_BYTES, NAME_MAX, PLE_MAX, SEED_MAX, VMS_MAX},
-    model::{Host, Length, Policy, Scenario, Scheduler},
+    model::{Host, Length, Scenario},
     overrides::Overrides,
     parse_lab, parse_vm,
     quantity::{duration, format_duration},
@@ -27,18 +27,7 @@ pub(crate) const TOP_KEYS: &[&str] = &[
     "vm",
 ];
 /// Keys of `[host]`.
-pub(crate) const HOST_KEYS: &[&str] = &[
-    "cpus",
-    "scheduler",
-    "policy",
-    "ple_window",
-    "ple_gap",
-    "ple_window_fixed",
-];
-/// Words for `host.scheduler`.
-pub(crate) const SCHEDULERS: &[(&str, Scheduler)] = &[("stock", Scheduler::Stock)];
-/// Words for `host.policy`.
-pub(crate) const POLICIES: &[(&str, Policy)] = &[("none", Policy::None)];
+pub(crate) const HOST_KEYS: &[&str] = &["cpus", "ple_window", "ple_gap", "ple_window_fixed"];
 
 const DURATION_FORM: &str = "a time such as \"2s\", \"250ms\", \"1.5us\" or \"10ns\"";
 
@@ -233,8 +222,6 @@ fn host(source: Source<'_>, top: &Section<'_, '_>) -> Result<Host, ScenarioError
     let host = Section::open(source, "[host]", span, table, HOST_KEYS)?;
     Ok(Host {
         cpus: host.number_if("cpus", 1, CPUS_MAX)?,
-        scheduler: host.word("scheduler", SCHEDULERS, Scheduler::Stock)?,
-        policy: host.word("policy", POLICIES, Policy::None)?,
         ple_window: host.number_if("ple_window", 1, PLE_MAX)?,
         ple_gap: host.number_if("ple_gap", 1, PLE_MAX)?,
         ple_window_fixed: host.boolean("ple_window_fixed", false)?,

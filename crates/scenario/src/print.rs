@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     lab::{LabGroups, LabSettings, LabTopology, LabVendor},
-    model::{Distribution, Host, Length, LockSharing, Policy, Scenario, Scheduler, Shape, Vm},
+    model::{Distribution, Host, Length, LockSharing, Scenario, Shape, Vm},
     parse_lab::print_pins,
     quantity::{format_duration, format_work},
 };
@@ -51,8 +51,6 @@ impl Scenario {
 }
 
 fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
-    let Scheduler::Stock = host.scheduler;
-    let Policy::None = host.policy;
     writeln!(out, "\n[host]")?;
     for (key, value) in [
         ("cpus", host.cpus),
@@ -63,8 +61,6 @@ fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
             writeln!(out, "{key} = {value}")?;
         }
     }
-    writeln!(out, "scheduler = \"stock\"")?;
-    writeln!(out, "policy = \"none\"")?;
     writeln!(out, "ple_window_fixed = {}", host.ple_window_fixed)
 }
 

@@ -56,10 +56,6 @@ struct Host {
     /// pCPUs that vCPUs may use, from CPU 0 on; all of the host when absent.
     #[schemars(range(min = 1, max = 4096))]
     cpus: Option<u32>,
-    /// The host scheduler; "stock" when absent.
-    scheduler: Option<Scheduler>,
-    /// The policy that steers it; "none" when absent.
-    policy: Option<Policy>,
     /// pause_filter_count of kvm_amd (PAUSEs), ple_window of kvm_intel (TSC cycles); KVM's default when absent.
     #[schemars(range(min = 1, max = 65535))]
     ple_window: Option<u32>,
@@ -178,24 +174,6 @@ enum Groups {
     Vm,
     /// Each vCPU has its own.
     Vcpu,
-}
-
-/// Host schedulers.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[allow(dead_code)]
-enum Scheduler {
-    /// What the host's kernel has.
-    Stock,
-}
-
-/// Policies.
-#[derive(JsonSchema)]
-#[schemars(rename_all = "snake_case")]
-#[allow(dead_code)]
-enum Policy {
-    /// Nobody steers.
-    None,
 }
 
 /// A group of equal VMs.

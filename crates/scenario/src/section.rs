@@ -62,11 +62,11 @@ impl<'a, 'i> Section<'a, 'i> {
             .min_by_key(|key| key.span().start);
         if let Some(key) = unknown {
             let message = format!("unknown key `{}`{}", key.get_ref(), place(name));
-            return Err(source.error(
-                key.span(),
-                message,
-                one_of(key.get_ref(), keys.iter().copied()),
-            ));
+            let help = match crate::renamed::instead_of(name, key.get_ref()) {
+                Some(instead) => instead.to_owned(),
+                None => one_of(key.get_ref(), keys.iter().copied()),
+            };
+            return Err(source.error(key.span(), message, help));
         }
         Ok(Section {
             source,

@@ -7,8 +7,7 @@ use std::{fs, path::Path};
 
 use proptest::prelude::*;
 use unspin_scenario::{
-    Distribution, Length, LockSharing, Overrides, Policy, PvPageMemory, Scenario, Scheduler, Shape,
-    WorkUnit,
+    Distribution, Length, LockSharing, Overrides, PvPageMemory, Scenario, Shape, WorkUnit,
 };
 
 fn parse(text: &str) -> Scenario {
@@ -34,10 +33,6 @@ fn defaults() {
     assert_eq!(
         (host.cpus, host.ple_window, host.ple_gap),
         (None, None, None)
-    );
-    assert_eq!(
-        (host.scheduler, host.policy),
-        (Scheduler::Stock, Policy::None)
     );
     assert!(!host.ple_window_fixed);
     let [vm] = &scenario.vms[..] else {
@@ -69,8 +64,6 @@ duration = "2s"
 warm_up = "0.25s"
 [host]
 cpus = 2
-scheduler = "stock"
-policy = "none"
 ple_window = 3_000
 ple_gap = 128
 ple_window_fixed = true

@@ -143,16 +143,16 @@ fn host() {
     let cases = [
         ("cpus = 0", 8, "`cpus` cannot be 0", "from 1 to 4096"),
         (
-            "scheduler = \"cfs\"",
-            13,
-            "there is no scheduler `cfs`",
-            "`stock`",
+            "scheduler = \"stock\"",
+            1,
+            "unknown key `scheduler`",
+            "write `lab.scheduler`",
         ),
         (
-            "policy = \"loan\"",
-            10,
-            "there is no policy `loan`",
-            "`none`",
+            "policy = \"none\"",
+            1,
+            "unknown key `policy`",
+            "`unspin steer --policy`",
         ),
         (
             "ple_window = 65536",

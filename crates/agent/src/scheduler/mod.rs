@@ -69,10 +69,10 @@ pub struct SteerOptions {
 }
 
 impl Default for SteerOptions {
-    /// The policy `none`, the kernel's slice, everyone.
+    /// The policy `refuse-yields`, the kernel's slice, everyone.
     fn default() -> SteerOptions {
         SteerOptions {
-            policies: Policies::NONE,
+            policies: Policies::REFUSE_YIELDS,
             candidates: false,
             user_policy: None,
             slice_ns: None,

@@ -3,8 +3,8 @@
 
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, Host, Length, LockSharing, Policy, PvPageMemory, Scenario,
-    Scheduler, Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, Length, LockSharing, PvPageMemory, Scenario, Shape, Vm,
+    WorkUnit, Workload,
 };
 use unspin_vmm::{RunOptions, RunReport, VcpuReport, run};
 
@@ -67,8 +67,6 @@ fn scenario(seed: u64, cpus: Option<u32>, milliseconds: u64, vms: Vec<Vm>) -> Sc
         warm_up_ns: 0,
         host: Host {
             cpus,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window: None,
             ple_gap: None,
             ple_window_fixed: false,

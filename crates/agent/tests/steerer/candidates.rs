@@ -160,7 +160,7 @@ fn seen_after_loans(steerer: &Steerer) -> (u32, u32) {
     (seen, free)
 }
 
-/// A lock waiter's candidates go through the policies that are on: loans to them end early, and pv pages are pv pages.
+/// A lock waiter's candidates go through the policies that are on: loans to them end early, and buddies are buddies.
 pub fn rules_and_policies_compose() {
     let steerer = steer("loan,usermode", |_| ());
     let names = ["chosen", "lent", "yield_buddies", "superseded"];

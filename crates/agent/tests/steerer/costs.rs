@@ -57,7 +57,7 @@ fn mean_ns(steerer: &Steerer, place: &str, work: impl Fn()) -> Option<f64> {
 /// 1,000 tasks that wait cost a dispatch at most half as much again as 10. Odd numbers: on two CPUs every other task of an
 /// even number always comes back to the CPU it was on, and moving a task between run queues is the kernel's cost.
 pub fn a_dispatch_does_not_grow_with_the_queue() {
-    let steerer = steer("none", |options| options.run_statistics = true);
+    let steerer = steer("refuse-yields", |options| options.run_statistics = true);
     let cost_of = |tasks: u32, settle: Duration| {
         let busy = Busy::threads(tasks);
         // Each has had its first slice.
@@ -77,7 +77,7 @@ pub fn a_dispatch_does_not_grow_with_the_queue() {
     );
 }
 
-/// What each policy may cost over `none`, in instructions: a directed yield, whatever is answered, and a tick that ends no
+/// What each policy may cost over `refuse-yields`, in instructions: a directed yield, whatever is answered, and a tick that ends no
 /// slice (issue 7).
 const YIELD_BUDGET: f64 = 600.0;
 const TICK_BUDGET: f64 = 150.0;
@@ -107,7 +107,7 @@ pub fn every_policy_costs_little() {
 }
 
 fn costs_of(costed: &[&str]) {
-    let steerer = steer("none", |options| options.run_statistics = true);
+    let steerer = steer("refuse-yields", |options| options.run_statistics = true);
     let yields = |place: &str| cost_ns(&steerer, place, || drop(run_for(60, vec![fighting(4)])));
     let ticks = || {
         let _busy = [Busy::start(0, None), Busy::start(0, None)];
@@ -139,9 +139,9 @@ fn costs_of(costed: &[&str]) {
 }
 
 /// Under a rule of candidates ops.yield looks at each other vCPU of the VM until one is chosen, three here: 1,936 instructions
-/// over `none` when this was written (BENCHMARKS.md), and not the 600 of a directed yield.
+/// over `refuse-yields` when this was written (BENCHMARKS.md), and not the 600 of a directed yield.
 pub fn a_choice_costs_what_it_did() {
-    let steerer = steer("none", |options| {
+    let steerer = steer("refuse-yields", |options| {
         options.run_statistics = true;
         options.candidates = true;
     });

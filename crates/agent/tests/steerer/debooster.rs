@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Directed yields as pv pages, and VEE'21's debooster where vCPUs are in cgroups of their own (ruling 30).
+//! Directed yields as yield buddies, and VEE'21's debooster where vCPUs are in cgroups of their own (ruling 30).
 
 use std::{
     fs,
@@ -83,10 +83,10 @@ fn under(steerer: &Steerer, policy: &str) -> [u64; 4] {
     grown
 }
 
-/// Without cgroups both forms raise spinners and so are followed where the pv page alone is not; in libvirt's layout, a cgroup for
+/// Without cgroups both forms raise spinners and so are followed where the yield buddy alone is not; in libvirt's layout, a cgroup for
 /// each vCPU, only the one that compares ancestors does.
 pub fn the_papers_debooster_ends_at_cgroups() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     let vm = FightingVm::start();
     let threads = vm.vcpu_threads();
     let alone = under(&steerer, PV_PAGE);

@@ -93,13 +93,13 @@ impl Account {
     }
 }
 
-/// Under `none` about a third of all preemptions fall into sections that take a third of the time. With the paper's form some
+/// Under `refuse-yields` about a third of all preemptions fall into sections that take a third of the time. With the paper's form some
 /// of the extra times end in a section again, with give-back hardly any; and it ends them early.
 fn sections_are_not_cut() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     for (vms, vcpus) in [(2, 2), (1, 4), (2, 4)] {
         let vm = annotated(vcpus);
-        let [none, paper, ours] = ["none", "ecs", "ecs-give-back"].map(|policies| {
+        let [none, paper, ours] = ["refuse-yields", "ecs", "ecs-give-back"].map(|policies| {
             let account = Account::of(&steerer, policies, vms, &vm);
             println!(
                 "  {vms}x{vcpus} {policies}: {:.3} avoided, {account:?}",

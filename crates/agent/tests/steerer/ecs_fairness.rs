@@ -108,12 +108,12 @@ pub fn set(steerer: &Steerer, policies: &str) {
 
 /// Figure 7 (ruling 25): 10 s, an annotated VM against one that is not, each of two CPUs shared by one vCPU of each.
 pub fn annotation_buys_no_share() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     let kinds = ["reading", "reading-silently"];
     let vms = kinds.map(|kind| Killed::vm(kind, 7));
     std::thread::sleep(Duration::from_millis(300));
     let threads = [0, 1].map(|vm: usize| Thread::pinned(vms[vm].id()));
-    for policies in ["none", PAPER, OURS] {
+    for policies in ["refuse-yields", PAPER, OURS] {
         set(&steerer, policies);
         std::thread::sleep(Duration::from_millis(250));
         let granted = counter(&steerer, "granted");
@@ -141,7 +141,7 @@ pub fn annotation_buys_no_share() {
             counter(&steerer, "granted") - granted
         );
         let extended = counter(&steerer, "granted") > granted;
-        assert_eq!(extended, policies != "none", "{policies}");
+        assert_eq!(extended, policies != "refuse-yields", "{policies}");
         for ran in ran {
             assert!(
                 (ran / half - 1.0).abs() < 0.01,

@@ -115,8 +115,8 @@ fn set_nice(thread: u32, nice: i32) {
 
 /// Beside vCPUs that always get their extra schedule, with eCS and without, alternately.
 pub fn extra_time_delays_others_by_1_ms_at_most() {
-    let policies = ["none", PAPER, OURS];
-    let steerer = steer("none", |_| ());
+    let policies = ["refuse-yields", PAPER, OURS];
+    let steerer = steer("refuse-yields", |_| ());
     let _vm = Killed::vm("critical", 7);
     std::thread::sleep(Duration::from_millis(300));
     let mut draws = Draws(1);
@@ -160,8 +160,8 @@ pub fn extra_time_delays_others_by_1_ms_at_most() {
 
 /// The same, for a VM of more weight whose vCPUs halt and wake up: by how much eCS raises what one waits for a CPU.
 pub fn a_heavier_vm_wakes_up_1_ms_later_at_most() {
-    let policies = ["none", PAPER, OURS];
-    let steerer = steer("none", |_| ());
+    let policies = ["refuse-yields", PAPER, OURS];
+    let steerer = steer("refuse-yields", |_| ());
     let (_critical, heavy) = (Killed::vm("critical", 7), Killed::vm("waking", 7));
     std::thread::sleep(Duration::from_millis(500));
     let vcpus = Thread::vcpus(heavy.id());

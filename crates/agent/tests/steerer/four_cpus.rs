@@ -63,7 +63,7 @@ fn tasks_share_four_cpus() {
 
 /// 1 VM x 8 vCPUs on 4 CPUs.
 fn a_loan_drains_a_convoy_of_eight() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     let operations = || -> u64 {
         let report = run_for(250, vec![fighting(8)]);
         let vcpus = report.vms.iter().flat_map(|vm| &vm.vcpus);

@@ -58,7 +58,7 @@ pub fn help_drains_what_kvm_cannot() {
     an_ask_costs_little(&steerer);
     set("loan,helping");
     let lent = run(asking(4, true));
-    set("none");
+    set("refuse-yields");
     let refused = run(asking(4, false));
     println!(
         "  {stock} of {ideal} operations stock, {helped} helped ({:.3} of the gap closed), {lent} lent to ({:.3}), {refused} refused",
@@ -107,7 +107,7 @@ fn an_ask_costs_little(steerer: &Steerer) {
 
 /// A slice below a tick ends on time, one above lasts longer: counted in switches of four vCPUs that never wait.
 pub fn a_slice_lasts_what_it_says() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     let switches = |policies: &str| {
         let policies = policies.parse().expect("policies");
         steerer.set_policies(policies).expect("at any time");
@@ -121,7 +121,7 @@ pub fn a_slice_lasts_what_it_says() {
     };
     let (short, kernel, long) = (
         switches("slice=500us"),
-        switches("none"),
+        switches("refuse-yields"),
         switches("slice=20ms"),
     );
     still_there(&steerer);

@@ -131,7 +131,7 @@ pub fn vms_are_killed_in_the_middle_of_loans() {
 
 /// An administrator's last resort, SysRq-S, sends every BPF scheduler away; ours says that it has gone.
 pub fn it_goes_when_the_kernel_says_so() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     let _busy = [Busy::start(0, None), Busy::start(0, None)];
     fs::write("/proc/sysrq-trigger", "S").expect("SysRq is there");
     wait_for("disabled", Duration::from_secs(1));

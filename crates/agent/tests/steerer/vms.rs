@@ -56,7 +56,7 @@ pub fn operations(report: &RunReport) -> u64 {
 /// 1 VM x 4 vCPUs on 2 CPUs: refusing leaves a convoy of descheduled tickets, lending drains it. Long enough that it does not
 /// matter when the first convoy forms: in 300 ms, 324 to 2,135 operations were done without loans.
 pub fn a_loan_drains_the_convoy() {
-    let none = steer("none", |_| ());
+    let none = steer("refuse-yields", |_| ());
     let without = operations(&run_for(600, vec![fighting(4)]));
     still_there(&none);
     assert!(counter(&none, "directed") > 100);
@@ -78,7 +78,7 @@ pub fn a_loan_drains_the_convoy() {
 
 /// However a VM yields, the one beside it keeps its half.
 pub fn yielding_buys_no_share() {
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     // With a grace at slice end there may be no convoy left to lend to.
     for (policy, passes_on) in [
         ("directed-yield", true),
@@ -106,17 +106,17 @@ pub fn yielding_buys_no_share() {
 
 /// The next decision is the new policy's: nothing is attached again, and any process may say so.
 pub fn policies_are_switched_while_vms_run() {
-    let nobody = set_running_policies(Policies::NONE);
+    let nobody = set_running_policies(Policies::REFUSE_YIELDS);
     assert!(matches!(nobody, Err(SteerError::NotRunning)), "{nobody:?}");
-    let steerer = steer("none", |_| ());
+    let steerer = steer("refuse-yields", |_| ());
     std::thread::scope(|scope| {
         let run = scope.spawn(|| run_for(600, vec![fighting(4)]));
         let loan: Policies = "loan".parse().expect("a policy");
         let mut before = 0;
         for (policies, lends) in [
-            (Policies::NONE, false),
+            (Policies::REFUSE_YIELDS, false),
             (loan, true),
-            (Policies::NONE, false),
+            (Policies::REFUSE_YIELDS, false),
         ] {
             set_running_policies(policies).expect("at any time");
             std::thread::sleep(Duration::from_millis(20));

@@ -132,7 +132,7 @@ fn random_steering(random: &mut Random) -> SteeringModel {
         .filter(|name| *name != "slice" && random.below(2) == 0)
         .collect();
     let asked = match asked.is_empty() {
-        true => "none".to_owned(),
+        true => "refuse-yields".to_owned(),
         false => asked.join(","),
     };
     SteeringModel {

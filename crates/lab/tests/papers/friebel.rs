@@ -29,7 +29,7 @@ fn build(lock: &str, help_after_spins: u32) -> Row {
     let scenario = Scenario::parse(&text, "kernbench.toml").expect("a scenario");
     let topology = Topology::flat(VCPUS).expect("pCPUs");
     let policies = if help_after_spins == 0 {
-        "none"
+        "refuse-yields"
     } else {
         "helping"
     };

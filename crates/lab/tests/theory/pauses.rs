@@ -107,7 +107,7 @@ fn who_lends_pays() {
         );
         (loans, apart_ns)
     };
-    let (loans, apart_ns) = difference("none");
+    let (loans, apart_ns) = difference("refuse-yields");
     assert!(loans == 0 && apart_ns < 100_000, "{apart_ns}");
     let (loans, apart_ns) = difference("loan");
     // Each loan is time that one ran and another paid.

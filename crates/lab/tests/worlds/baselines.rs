@@ -70,7 +70,7 @@ fn lag_credit_helps_within_a_run_queue() {
         credited.yields * stock.operations < stock.yields * credited.operations,
         "with fewer yields for each"
     );
-    // Our adaptation, beside a pv page that is followed only when it is fair.
+    // Our adaptation, beside a yield buddy that is followed only when it is fair.
     let pv_page = play("scheduler = \"steer\"\npolicy = \"yield-buddy\"", ONE_QUEUE);
     let ours = play("scheduler = \"steer\"\npolicy = \"lag-credit\"", ONE_QUEUE);
     assert!(ours.operations * 100 > pv_page.operations * 110);

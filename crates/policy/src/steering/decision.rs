@@ -109,7 +109,7 @@ pub fn gang_cuts(ran_ns: u64) -> bool {
     unsafe { raw::steering_gang_cuts(ran_ns) }
 }
 
-/// Whether a pv page is followed: the candidate's virtual time is at most so much after that of whoever would be next.
+/// Whether a yield buddy is followed: the candidate's virtual time is at most so much after that of whoever would be next.
 pub fn yield_buddy_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
     // SAFETY: three numbers.
     unsafe { raw::steering_yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns) }

@@ -10,7 +10,7 @@ mod user_library;
 mod windows;
 
 pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
-pub use policies::Policies;
+pub use policies::{Policies, REFUSE_YIELDS, renamed};
 pub use user_library::UserPolicyNumber;
 pub use windows::{AppleNumbers, WindowPolicy};
 

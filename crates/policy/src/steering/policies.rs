@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-/// Which policies are switched on, and their parameters; none of them is the policy `none`.
+/// Which policies are switched on, and their parameters; none of them is the policy `refuse-yields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
     pub(crate) bits: u32,
@@ -24,16 +24,20 @@ pub struct Policies {
     pub(crate) own: Option<UserPolicyNumber>,
 }
 
+/// No policy: our scheduler with every directed yield refused, which is the null of each comparison.
+pub const REFUSE_YIELDS: &str = "refuse-yields";
 /// The policy that is a slice and nothing else (`policy/steering/slice.h`): it is never asked.
 const SLICE: &str = "slice";
+/// Names that policies had before, and have now.
+const RENAMED: [(&str, &str); 2] = [("none", REFUSE_YIELDS), ("yield-hint", "yield-buddy")];
 /// The policy with a parameter: what is recent (`policy/steering/helping.h`).
 const HELPING: &str = "helping";
-/// Policies whose pv pages may be too unfair (`policy/steering/yield_buddy.h`); they share one threshold.
+/// Policies whose yield buddies may be too unfair (`policy/steering/yield_buddy.h`); they share one threshold.
 const YIELD_BUDDIES: [&str; 3] = ["debooster", "debooster-ancestor", "yield-buddy"];
 
 impl Policies {
     /// Every directed yield is refused.
-    pub const NONE: Policies = Policies {
+    pub const REFUSE_YIELDS: Policies = Policies {
         bits: 0,
         slice_ns: 0,
         recent_ns: raw::UNSPIN_RECENT_NS,
@@ -80,14 +84,16 @@ impl Policies {
         self.recent_ns
     }
 
-    /// How much further a candidate may be before a pv page to run it is too unfair (`yield-buddy` and the debooster), ns.
+    /// How much further a candidate may be before a yield buddy to run it is too unfair (`yield-buddy` and the debooster), ns.
     pub const fn threshold_ns(self) -> u32 {
         self.threshold_ns
     }
 
     /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        (0..raw::UNSPIN_POLICY_COUNT).map(name).chain([SLICE])
+        // SAFETY: a constant array of UNSPIN_POLICY_COUNT bits.
+        let order = unsafe { raw::steering_order };
+        order.into_iter().map(name).chain([SLICE])
     }
 
     /// The same with one more, as in `loan` or `slice=500us`.
@@ -123,8 +129,13 @@ impl Policies {
         }
         let bit = (0..raw::UNSPIN_POLICY_COUNT).find(|bit| self::name(*bit) == name);
         let bit = bit.ok_or_else(|| {
+            if let Some(now) = renamed(word) {
+                return now;
+            }
             let known = Policies::names().collect::<Vec<_>>().join(", ");
-            format!("there is no policy `{word}`: none, or some of {known}, apart by commas")
+            format!(
+                "there is no policy `{word}`: {REFUSE_YIELDS}, or some of {known}, apart by commas"
+            )
         })?;
         self.bits |= 1 << bit;
         Ok(self)
@@ -132,10 +143,16 @@ impl Policies {
 }
 
 impl Default for Policies {
-    /// [`Policies::NONE`].
+    /// [`Policies::REFUSE_YIELDS`].
     fn default() -> Policies {
-        Policies::NONE
+        Policies::REFUSE_YIELDS
     }
+}
+
+/// What to say to whoever writes a policy's former name; `None`: no policy ever had that one.
+pub fn renamed(word: &str) -> Option<String> {
+    let (_, now) = RENAMED.iter().find(|(before, _)| *before == word)?;
+    Some(format!("the policy `{word}` is called `{now}` now"))
 }
 
 fn name(bit: u32) -> &'static str {
@@ -148,12 +165,14 @@ fn name(bit: u32) -> &'static str {
 impl FromStr for Policies {
     type Err = String;
 
-    /// Names apart by commas, some with a time as in `helping=1ms,slice=8ms`, or `none`.
+    /// Names apart by commas, some with a time as in `helping=1ms,slice=8ms`, or `refuse-yields`.
     fn from_str(text: &str) -> Result<Policies, String> {
-        if text == "none" {
-            return Ok(Policies::NONE);
+        if text == REFUSE_YIELDS {
+            return Ok(Policies::REFUSE_YIELDS);
         }
-        let policies = text.split(',').try_fold(Policies::NONE, Policies::with)?;
+        let policies = text
+            .split(',')
+            .try_fold(Policies::REFUSE_YIELDS, Policies::with)?;
         policies.check_candidates()
     }
 }
@@ -183,7 +202,7 @@ impl fmt::Display for Policies {
         if self.slice_ns != 0 {
             on.push(with(SLICE, self.slice_ns));
         }
-        out.write_str(if on.is_empty() { "none" } else { "" })?;
+        out.write_str(if on.is_empty() { REFUSE_YIELDS } else { "" })?;
         out.write_str(&on.join(","))
     }
 }

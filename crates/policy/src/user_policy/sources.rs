@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn names_of_our_policies_are_taken() {
-        for name in ["loan", "loan_cpl", "policies", "user", "none"] {
+        for name in ["loan", "loan_cpl", "policies", "user", "refuse_yields"] {
             assert!(is_taken(name), "{name}");
         }
         for name in ["cpl", "mine", "oan"] {

@@ -37,7 +37,7 @@ fn called(facts: &Facts) -> Decision {
 }
 
 /// What the candidate is given the yielder pays.
-fn pv_page(threshold_ns: u32, credit_ns: u32) -> Decision {
+fn buddy(threshold_ns: u32, credit_ns: u32) -> Decision {
     Decision::YieldBuddy {
         threshold_ns,
         raise_ns: credit_ns,
@@ -49,33 +49,29 @@ fn pv_page(threshold_ns: u32, credit_ns: u32) -> Decision {
 #[test]
 fn who_is_not_eligible_gets_lag() {
     let credit = |vtime| credited(&ordered(100 * MS, vtime));
-    assert_eq!(credit(103 * MS), pv_page(10_000_000, 3_400_000));
-    assert_eq!(credit(100 * MS + 1), pv_page(10_000_000, 400_001));
+    assert_eq!(credit(103 * MS), buddy(10_000_000, 3_400_000));
+    assert_eq!(credit(100 * MS + 1), buddy(10_000_000, 400_001));
     // Eligible: nothing is given, and it runs whoever has run less.
-    assert_eq!(credit(100 * MS), pv_page(10_000_000, 0));
-    assert_eq!(credit(92 * MS), pv_page(10_000_000, 0));
+    assert_eq!(credit(100 * MS), buddy(10_000_000, 0));
+    assert_eq!(credit(92 * MS), buddy(10_000_000, 0));
 }
 
 #[test]
 fn lag_credit_knows_its_bounds() {
     let mut deep = ordered(100 * MS, 103 * MS);
     deep.order.runnable = 1_000;
-    assert_eq!(
-        credited(&deep),
-        pv_page(10_000_000, 10_000_000),
-        "the limit"
-    );
+    assert_eq!(credited(&deep), buddy(10_000_000, 10_000_000), "the limit");
     // Further ahead than it can be given at once: not eligible, so it runs only if it is first anyway.
     assert_eq!(
         credited(&ordered(100 * MS, 110 * MS)),
-        pv_page(10_000_000, 10_000_000)
+        buddy(10_000_000, 10_000_000)
     );
     let late = ordered(100 * MS, 110 * MS + 1);
-    assert_eq!(credited(&late), pv_page(0, 10_000_000));
+    assert_eq!(credited(&late), buddy(0, 10_000_000));
     let mut far = ordered(100 * MS, 101 * MS + (1 << 40));
     far.order.limit_vtime = 1 << 40;
     let Decision::YieldBuddy { credit_ns, .. } = credited(&far) else {
-        panic!("no pv_page")
+        panic!("no buddy")
     };
     assert!(credit_ns > 4_000_000_000, "as much as there is room for");
 }
@@ -84,10 +80,10 @@ fn lag_credit_knows_its_bounds() {
 fn without_one_queue_it_is_a_plain_yield_buddy() {
     let mut apart = ordered(100 * MS, 103 * MS);
     apart.order.same_queue = UNSPIN_NO;
-    assert_eq!(credited(&apart), pv_page(apart.threshold_ns, 0));
+    assert_eq!(credited(&apart), buddy(apart.threshold_ns, 0));
     assert_eq!(
         credited(&facts()),
-        pv_page(facts().threshold_ns, 0),
+        buddy(facts().threshold_ns, 0),
         "nobody knows"
     );
     let mut runs = ordered(100 * MS, 103 * MS);
@@ -99,13 +95,13 @@ fn without_one_queue_it_is_a_plain_yield_buddy() {
 #[test]
 fn siblings_who_are_next_are_called() {
     let call = |later: u64| called(&ordered(100 * MS, 100 * MS + later));
-    assert_eq!(call(0), pv_page(2_800_000, 0));
-    assert_eq!(call(2_800_000), pv_page(2_800_000, 0));
+    assert_eq!(call(0), buddy(2_800_000, 0));
+    assert_eq!(call(2_800_000), buddy(2_800_000, 0));
     assert_eq!(call(2_800_001), Decision::Refuse);
     let behind = ordered(100 * MS, 90 * MS);
-    assert_eq!(called(&behind), pv_page(2_800_000, 0));
+    assert_eq!(called(&behind), buddy(2_800_000, 0));
     // Virtual times wrap around.
-    assert_eq!(called(&ordered(u64::MAX, MS)), pv_page(2_800_000, 0));
+    assert_eq!(called(&ordered(u64::MAX, MS)), buddy(2_800_000, 0));
     assert_eq!(called(&ordered(u64::MAX, 3 * MS)), Decision::Refuse);
 }
 
@@ -149,7 +145,7 @@ fn baselines_combine_with_a_loan() {
     assert!(matches!(yields("loan,lag-credit"), Decision::Lend(_)));
     let silent = ordered(100 * MS, 103 * MS);
     let decision = policies("loan,lag-credit").on_yield(&silent, &mut Memory::default());
-    assert_eq!(decision, pv_page(10_000_000, 3_400_000));
+    assert_eq!(decision, buddy(10_000_000, 3_400_000));
     assert_eq!(
         policies("gang,loan,lag-credit").to_string(),
         "loan,lag-credit,gang"

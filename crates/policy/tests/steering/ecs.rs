@@ -28,7 +28,7 @@ fn the_paper_tells_nobody_and_give_back_does() {
         assert_eq!(at_the_end(policy, UNKNOWN, UNKNOWN), Decision::Pass);
     }
     assert_eq!(
-        at_the_end("none", seen(1), seen(1)),
+        at_the_end("refuse-yields", seen(1), seen(1)),
         Decision::Pass,
         "only who is on"
     );

@@ -100,7 +100,11 @@ fn nobody_is_helped_who_runs_or_of_whom_nobody_knows() {
         assert_eq!(answer, refused, "{state:?}");
     }
     // And by nobody else's leave.
-    for others in ["none", "loan", "loan,loan-cpl,kernel-exit,directed-yield"] {
+    for others in [
+        "refuse-yields",
+        "loan",
+        "loan,loan-cpl,kernel-exit,directed-yield",
+    ] {
         assert_eq!(to_help(others, |_| ()), refused, "{others}");
     }
 }
@@ -109,7 +113,7 @@ fn nobody_is_helped_who_runs_or_of_whom_nobody_knows() {
 fn with_loan_who_gives_pv_pages_is_lent_to() {
     let critical = |locks| move |facts: &mut Facts| facts.candidate.critical = seen(locks);
     let alone = to_help("helping", critical(0));
-    assert_eq!(alone.0, Decision::Direct, "pv_page are no affair of its");
+    assert_eq!(alone.0, Decision::Direct, "pv pages are no affair of its");
     assert_eq!(to_help("loan,helping", critical(0)), (Decision::Refuse, 0));
     let lent = Decision::Lend(UNSPIN_BUDGET_NS);
     assert_eq!(to_help("loan,helping", critical(1)), (lent, alone.1));
@@ -152,7 +156,7 @@ fn times_are_read_and_printed() {
     ] {
         let read = policies(text);
         assert_eq!(read.slice_ns(), slice_ns, "{text}");
-        let recent_ns = recent_ns.unwrap_or(Policies::NONE.recent_ns());
+        let recent_ns = recent_ns.unwrap_or(Policies::REFUSE_YIELDS.recent_ns());
         assert_eq!(read.recent_ns(), recent_ns, "{text}");
         assert_eq!(read.to_string(), text);
     }

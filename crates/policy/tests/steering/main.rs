@@ -2,11 +2,11 @@
 //! The policies that steer, each by its cases.
 
 mod baselines;
+mod buddy_fairness;
 mod candidates;
 #[path = "../common/mod.rs"]
 mod common;
 mod ecs;
 mod helping;
 mod policies;
-mod pv_pages;
 mod yield_buddy;

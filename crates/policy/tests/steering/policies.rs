@@ -27,8 +27,8 @@ fn names_are_read_and_printed() {
         assert_eq!(policies(name).to_string(), name);
         assert_eq!(policies(name).bits().count_ones(), 1);
     }
-    assert_eq!(policies("none"), Policies::NONE);
-    assert_eq!(Policies::NONE.to_string(), "none");
+    assert_eq!(policies("refuse-yields"), Policies::REFUSE_YIELDS);
+    assert_eq!(Policies::REFUSE_YIELDS.to_string(), "refuse-yields");
     let both = policies("kernel-exit,loan");
     assert_eq!(both.to_string(), "loan,kernel-exit");
     let error = "loan,lone".parse::<Policies>().expect_err("no such policy");
@@ -41,7 +41,7 @@ fn names_are_read_and_printed() {
 
 #[test]
 fn none_refuses_and_directed_yield_takes_whom_kvm_proposes() {
-    assert_eq!(to_yield("none", |_| ()), Decision::Refuse);
+    assert_eq!(to_yield("refuse-yields", |_| ()), Decision::Refuse);
     // It says nothing of yields.
     assert_eq!(to_yield("kernel-exit", |_| ()), Decision::Direct);
     assert_eq!(to_yield("directed-yield", |_| ()), Decision::Direct);
@@ -169,7 +169,7 @@ fn one_grace_a_slice_in_the_kernel_and_none_for_spinners() {
     facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);
     // Nobody else prolongs slices.
-    for other in ["none", "loan", "loan-cpl", "directed-yield"] {
+    for other in ["refuse-yields", "loan", "loan-cpl", "directed-yield"] {
         let mut memory = Memory::default();
         let answer = policies(other).on_slice_end(&facts, &mut memory);
         assert_eq!(answer, Decision::Pass, "{other}");

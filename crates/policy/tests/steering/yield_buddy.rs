@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A yield as a pv page, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as policies that steer.
+//! A yield as a yield buddy, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as policies that steer.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{

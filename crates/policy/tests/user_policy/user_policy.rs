@@ -70,8 +70,21 @@ fn names_are_those_of_c_functions_and_nobody_elses() {
     }
     let long = "a".repeat(32);
     for name in [
-        "", "Mine", "2x", "_x", "a-b", "a.b", "../a", "a b", "ä", "loan", "loan_cpl", "none",
-        "user", "policies", &long,
+        "",
+        "Mine",
+        "2x",
+        "_x",
+        "a-b",
+        "a.b",
+        "../a",
+        "a b",
+        "ä",
+        "loan",
+        "loan_cpl",
+        "refuse-yields",
+        "user",
+        "policies",
+        &long,
     ] {
         let error = check_name(name).expect_err("no name");
         assert!(matches!(error, UserPolicySourceError::Name(_)), "{error}");
@@ -124,7 +137,7 @@ const SEEN: Fact = Fact {
 fn records(source: &UserPolicySource) -> Vec<DecisionRecord> {
     let mut record = DecisionRecord {
         event: 1,
-        policies: Policies::NONE.with_user_policy().bits(),
+        policies: Policies::REFUSE_YIELDS.with_user_policy().bits(),
         ..DecisionRecord::default()
     };
     record.facts.candidate.descheduled = SEEN;

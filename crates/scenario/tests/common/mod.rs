@@ -6,8 +6,7 @@ use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
     Distribution, EcsAblation, Host, LabEcs, LabGroups, LabSettings, LabTopology, LabVendor,
-    Length, LockSharing, Policy, PvPageMemory, Scenario, Scheduler, Shape, Vm, WorkUnit, Workload,
-    limits::*,
+    Length, LockSharing, PvPageMemory, Scenario, Shape, Vm, WorkUnit, Workload, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -81,8 +80,6 @@ fn host() -> impl Strategy<Value = Host> {
     )
         .prop_map(|(cpus, ple_window, ple_gap, ple_window_fixed)| Host {
             cpus,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window,
             ple_gap,
             ple_window_fixed,

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest that `unspin lab calibrate` times.
-use unspin_scenario::{Host, Policy, Scheduler};
+use unspin_scenario::Host;
 use unspin_vmm::calibration::{CalibrationVm, Program};
 
 const HOST: Host = Host {
     cpus: None,
-    scheduler: Scheduler::Stock,
-    policy: Policy::None,
     ple_window: None,
     ple_gap: None,
     ple_window_fixed: false,

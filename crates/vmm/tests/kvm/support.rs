@@ -4,8 +4,8 @@ use std::{fs, sync::Mutex};
 
 use unspin_abi as abi;
 use unspin_scenario::{
-    Distribution, EcsAblation, Host, Length, LockSharing, Policy, PvPageMemory, Scenario,
-    Scheduler, Shape, Vm, WorkUnit, Workload,
+    Distribution, EcsAblation, Host, Length, LockSharing, PvPageMemory, Scenario, Shape, Vm,
+    WorkUnit, Workload,
 };
 use unspin_vmm::{Error, RunOptions, RunReport, run};
 
@@ -59,8 +59,6 @@ pub fn scenario(length: Length, vms: Vec<Vm>) -> Scenario {
         },
         host: Host {
             cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window: None,
             ple_gap: None,
             ple_window_fixed: false,

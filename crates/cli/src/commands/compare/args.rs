@@ -22,7 +22,7 @@ pub struct CompareArguments {
     #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::commands::compare::run::parse_shape)]
     pub shapes: Vec<(u32, u32)>,
     /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
-    /// repeated: all share the same ideal, stock and none.
+    /// repeated: all share the same ideal, stock and refuse-yields.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
     /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
@@ -30,7 +30,7 @@ pub struct CompareArguments {
     pub pairs: u32,
     /// Length of each sample; the scenario's duration without its warm-up when absent.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
-    pub window: Option<Duration>,
+    pub sample: Option<Duration>,
     /// What is left out after each change of scheduler or policy.
     #[arg(long, value_name = "TIME", default_value = "250ms", value_parser = parse_time)]
     pub discard: Duration,

@@ -284,7 +284,7 @@ mod tests {
             set: vec!["vm.pv_page=true".into()],
             how: How {
                 pairs: 2,
-                window: Duration::from_millis(500),
+                sample: Duration::from_millis(500),
                 discard: Duration::from_millis(250),
                 observe: Observe::On,
                 policies: vec!["loan".parse().expect("a policy")],
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(
             cell.to_args().join(" "),
             "compare x.toml --set vm.pv_page=true --pairs 2 \
-             --window 500ms --discard 250ms --observe on --policy loan"
+             --sample 500ms --discard 250ms --observe on --policy loan"
         );
         let identity = |cell: &Cell| cell.identity().expect("valid");
         let mut other = cell.clone();

@@ -19,7 +19,7 @@ pub struct VmRow {
     pub shape: String,
     /// The first group's lock.
     pub lock: String,
-    /// `stock`, `none` or the policy.
+    /// `stock`, `refuse-yields` or the policy.
     pub column: String,
     /// `vm0`.
     pub vm: String,
@@ -42,7 +42,7 @@ pub struct SampleRow {
     pub shape: String,
     /// The first group's lock.
     pub lock: String,
-    /// `ideal`, `stock`, `stock again`, `none` or the policy.
+    /// `ideal`, `stock`, `stock again`, `refuse-yields` or the policy.
     pub column: String,
     /// From 0; odd ones were measured in the opposite order.
     pub pair: u64,
@@ -62,7 +62,7 @@ pub fn column_name(how: &How, column: Column) -> String {
         Column::Ideal => "ideal".to_owned(),
         Column::Stock => "stock".to_owned(),
         Column::StockAgain => "stock again".to_owned(),
-        Column::None => "none".to_owned(),
+        Column::RefuseYields => "refuse-yields".to_owned(),
         Column::Policy(at) => how.policies[at].names(),
     }
 }
@@ -91,7 +91,7 @@ pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<S
 pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow> {
     let mut columns = vec![(Column::Stock, "stock".to_owned())];
     if !how.policies.is_empty() {
-        columns.push((Column::None, "none".to_owned()));
+        columns.push((Column::RefuseYields, "refuse-yields".to_owned()));
     }
     let policies = how.policies.iter().enumerate();
     columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.names())));
@@ -140,7 +140,17 @@ mod tests {
         let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
         let rows = vm_rows(&scenario(), &how(&["loan"]), &measured);
         let columns: Vec<&str> = rows.iter().map(|row| row.column.as_str()).collect();
-        assert_eq!(columns, ["stock", "stock", "none", "none", "loan", "loan"]);
+        assert_eq!(
+            columns,
+            [
+                "stock",
+                "stock",
+                "refuse-yields",
+                "refuse-yields",
+                "loan",
+                "loan"
+            ]
+        );
         let last = &rows[5];
         assert_eq!(
             (last.vm.as_str(), last.operations_per_s, last.pairs),

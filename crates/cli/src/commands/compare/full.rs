@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Length of a sample when nothing else is said.
-const WINDOW: Duration = Duration::from_millis(500);
+const SAMPLE: Duration = Duration::from_millis(500);
 
 /// A cell and its name in the file.
 struct Named {
@@ -32,7 +32,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     let begin = Instant::now();
     let common = Common {
         pairs: arguments.pairs,
-        window: arguments.window.unwrap_or(WINDOW),
+        sample: arguments.sample.unwrap_or(SAMPLE),
         discard: arguments.discard,
         observe: arguments.observe,
     };

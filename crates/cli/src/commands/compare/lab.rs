@@ -2,7 +2,7 @@
 //! `unspin compare --lab`: what the lab predicts for each cell, beside what was measured there.
 //!
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
-//! host's own scheduler for *stock*, the model of ours for *none* and for each policy, whose functions are the same C.
+//! host's own scheduler for *stock*, the model of ours for *refuse-yields* and for each policy, whose functions are the same C.
 
 use unspin_policy::{Control, steering::WindowPolicy};
 use unspin_report::{Cell, Column, Document, GapClosed, Summary, Table, Unit};
@@ -124,7 +124,7 @@ pub fn add(
     Ok(())
 }
 
-/// Ideal, stock, none, and each policy.
+/// Ideal, stock, refuse-yields, and each policy.
 fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>, Failure> {
     let Compared {
         scenario,
@@ -134,7 +134,7 @@ fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>,
     let first = rows[0];
     let mut common: Vec<String> = costs.to_vec();
     if let Length::DurationNs(_) = scenario.length {
-        let window_ns = u64::try_from(how.window.as_nanos()).unwrap_or(u64::MAX);
+        let window_ns = u64::try_from(how.sample.as_nanos()).unwrap_or(u64::MAX);
         let length_ns = scenario.warm_up_ns.saturating_add(window_ns);
         common.push(format!("duration={}", format_duration(length_ns)));
     }
@@ -159,7 +159,12 @@ fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>,
     ];
     if how.steers() {
         let none = steered(&PolicyChoice::default()).and_then(|none| changed(&none));
-        lines.push(line("none".into(), first.none_per_s, None, none));
+        lines.push(line(
+            "refuse-yields".into(),
+            first.refuse_yields_per_s,
+            None,
+            none,
+        ));
     }
     for policy in &how.policies {
         let name = policy.names();
@@ -256,7 +261,9 @@ fn close(lines: &mut [Line]) {
         lines[1].predicted_per_s.clone(),
     );
     // Behind ideal and stock, and none where there is one.
-    let none = lines.get(2).is_some_and(|line| line.column == "none");
+    let none = lines
+        .get(2)
+        .is_some_and(|line| line.column == "refuse-yields");
     for line in lines.iter_mut().skip(2 + usize::from(none)) {
         let gap = GapClosed::of(&ideal, &stock, &line.predicted_per_s);
         line.predicted_gap_closed = gap.map(|gap| gap.share);

@@ -56,7 +56,7 @@ pub struct Common {
     /// Pairs of samples.
     pub pairs: u32,
     /// Length of each.
-    pub window: Duration,
+    pub sample: Duration,
     /// What is left out after each change.
     pub discard: Duration,
     /// Whether stock is watched at the end.
@@ -86,7 +86,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
                         set,
                         how: How {
                             pairs: common.pairs,
-                            window: common.window,
+                            sample: common.sample,
                             discard: common.discard,
                             observe: common.observe,
                             policies: policies(names),
@@ -113,7 +113,7 @@ mod tests {
     fn every_cell_is_valid_and_there_once() {
         let common = Common {
             pairs: 4,
-            window: Duration::from_millis(500),
+            sample: Duration::from_millis(500),
             discard: Duration::from_millis(250),
             observe: Observe::On,
         };

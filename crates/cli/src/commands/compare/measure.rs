@@ -28,7 +28,7 @@ pub struct How {
     /// Pairs of samples of each column.
     pub pairs: u32,
     /// Length of each sample.
-    pub window: Duration,
+    pub sample: Duration,
     /// What is left out after each change of scheduler or policy.
     pub discard: Duration,
     /// Whether stock's spinning is explained afterwards.
@@ -210,7 +210,7 @@ impl World<'_> {
     fn sample(&mut self, column: Column, pair: usize) -> Result<(), Failure> {
         let say = self.what(column, pair);
         self.activity.say(&say);
-        let window = self.how.window;
+        let window = self.how.sample;
         let windows = self.windows.begin()?;
         let begin = self.running().snapshot();
         self.wait(window)?;

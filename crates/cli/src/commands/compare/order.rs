@@ -15,7 +15,7 @@ pub enum Column {
     /// The same once more: stock against stock must include 1.
     StockAgain,
     /// Our scheduler, every directed yield refused.
-    None,
+    RefuseYields,
     /// Our scheduler with the policy of that index.
     Policy(usize),
 }
@@ -23,7 +23,7 @@ pub enum Column {
 impl Column {
     /// Whether our scheduler schedules then.
     pub fn steers(self) -> bool {
-        matches!(self, Column::None | Column::Policy(_))
+        matches!(self, Column::RefuseYields | Column::Policy(_))
     }
 }
 
@@ -42,7 +42,7 @@ pub enum Steered {
     /// The host's own scheduler.
     Not,
     /// Ours without a policy.
-    None,
+    RefuseYields,
     /// The policy of that index: ours, or the host's where it is for windows alone.
     Policy(usize),
 }
@@ -80,7 +80,7 @@ pub enum Step {
 pub struct Policies {
     /// How many policies there are.
     pub count: usize,
-    /// Whether our scheduler is wanted for any of them: then there is `none`, too.
+    /// Whether our scheduler is wanted for any of them: then there is `refuse-yields`, too.
     pub steer: bool,
 }
 
@@ -88,7 +88,7 @@ impl Policies {
     /// Who schedules while nobody decides.
     fn neutral(self) -> Steered {
         if self.steer {
-            Steered::None
+            Steered::RefuseYields
         } else {
             Steered::Not
         }
@@ -122,7 +122,7 @@ fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
 fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies, explain: bool) {
     let mut columns = vec![Column::Stock, Column::StockAgain];
     if policies.steer {
-        columns.push(Column::None);
+        columns.push(Column::RefuseYields);
     }
     columns.extend((0..policies.count).map(Column::Policy));
     if policies.steer {
@@ -140,7 +140,7 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies,
         }
         columns.reverse();
     }
-    // Guests finish their iterations under the host's own scheduler; a convoy under `none` would take long.
+    // Guests finish their iterations under the host's own scheduler; a convoy under `refuse-yields` would take long.
     steer(steps, &mut now, Steered::Not, policies);
     steps.push(if explain { Step::Explain } else { Step::Stop });
 }
@@ -163,7 +163,7 @@ fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, policies: Polici
 fn steered(column: Column) -> Steered {
     match column {
         Column::Ideal | Column::Stock | Column::StockAgain => Steered::Not,
-        Column::None => Steered::None,
+        Column::RefuseYields => Steered::RefuseYields,
         Column::Policy(policy) => Steered::Policy(policy),
     }
 }
@@ -241,7 +241,7 @@ mod tests {
             seen.sort();
             let mut expected = vec![Column::Ideal, Column::Stock, Column::StockAgain];
             if policies.steer {
-                expected.push(Column::None);
+                expected.push(Column::RefuseYields);
             }
             expected.extend((0..policies.count).map(Column::Policy));
             let expected: Vec<_> = (0..pairs)
@@ -255,9 +255,9 @@ mod tests {
     fn the_second_pair_of_a_block_goes_back() {
         let mut order = Vec::new();
         follow(&steps(2, of(1)), of(1), |column, _, _| order.push(column));
-        use Column::{Ideal, None, Policy, Stock, StockAgain};
-        let forth = [Stock, StockAgain, None, Policy(0)];
-        let back = [Policy(0), None, StockAgain, Stock];
+        use Column::{Ideal, Policy, RefuseYields, Stock, StockAgain};
+        let forth = [Stock, StockAgain, RefuseYields, Policy(0)];
+        let back = [Policy(0), RefuseYields, StockAgain, Stock];
         assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
     }
 
@@ -267,7 +267,7 @@ mod tests {
         let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Loaded, _))), 2);
         assert_eq!(count(|step| matches!(step, Step::Start(Vms::Ideal, _))), 2);
-        // None, first, none, second; none, first, none, and away: eight changes a block; one attaches, one detaches.
+        // Refused, first, refused, second; refused, first, refused, and away: eight changes a block; one attaches, one detaches.
         assert_eq!(count(|step| matches!(step, Step::Steer(_))), 2 * 8);
         assert_eq!(count(|step| matches!(step, Step::Steer(Steered::Not))), 2);
         assert_eq!(count(|step| matches!(step, Step::Explain)), 1);

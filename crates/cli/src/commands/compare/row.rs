@@ -47,7 +47,7 @@ pub struct Row {
     /// Standard deviation of its samples.
     pub stock_deviation_per_s: f64,
     /// With our scheduler and every directed yield refused.
-    pub none_per_s: Option<f64>,
+    pub refuse_yields_per_s: Option<f64>,
     /// With the policy.
     pub steer_per_s: Option<f64>,
     /// Standard deviation of its samples.
@@ -239,7 +239,7 @@ fn common(scenario: &Scenario, how: &How, measured: &Measured, replay: &str) -> 
         Column::Ideal,
         Column::Stock,
         Column::StockAgain,
-        Column::None,
+        Column::RefuseYields,
     ]
     .map(|column| Samples::of(measured, column));
     let (ideal_rates, stock_rates) = (ideal.rates(), stock.rates());
@@ -261,7 +261,7 @@ fn common(scenario: &Scenario, how: &How, measured: &Measured, replay: &str) -> 
         ideal_deviation_per_s: ideal_sum.deviation,
         stock_per_s: stock_sum.mean,
         stock_deviation_per_s: stock_sum.deviation,
-        none_per_s: Summary::of(&none.rates()).map(|none| none.mean),
+        refuse_yields_per_s: Summary::of(&none.rates()).map(|none| none.mean),
         steer_per_s: None,
         steer_deviation_per_s: None,
         throughput_ratio_to_stock: None,
@@ -298,7 +298,7 @@ fn common(scenario: &Scenario, how: &How, measured: &Measured, replay: &str) -> 
         stock_yields_boosted_percent: why.and_then(|why| why.yields_boosted_percent),
         pairs: stock_rates.len() as u64,
         unusable_pairs: 0,
-        window_ns: ns(how.window),
+        window_ns: ns(how.sample),
         discard_ns: ns(how.discard),
         seed: scenario.seed,
         scenario_sha256: scenario.hash(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin compare`: scenarios as they are (*stock*) against the same work with nobody overcommitted (*ideal*), with our
-//! scheduler and every directed yield refused (*none*), and with each policy, in VMs that keep running meanwhile.
+//! scheduler and every directed yield refused (*refuse-yields*), and with each policy, in VMs that keep running meanwhile.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -193,10 +193,10 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
     };
     check_user_policies(&arguments.policies)?;
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
-    let window = arguments.window.unwrap_or_else(of_scenario);
+    let sample = arguments.sample.unwrap_or_else(of_scenario);
     Ok(How {
         pairs: arguments.pairs,
-        window,
+        sample,
         discard: arguments.discard,
         observe: arguments.observe,
         policies: arguments.policies.clone(),
@@ -224,7 +224,7 @@ pub fn to_args(how: &How) -> Vec<String> {
     };
     let mut words = vec![
         format!("--pairs {}", how.pairs),
-        format!("--window {}", time(how.window)),
+        format!("--sample {}", time(how.sample)),
         format!("--discard {}", time(how.discard)),
     ];
     match how.observe {
@@ -283,7 +283,14 @@ mod tests {
     #[test]
     fn each_shape_is_a_comparison_of_its_own() {
         let words = [
-            "--shape", "1x2", "--shape", "2x2", "--policy", "loan", "--policy", "none",
+            "--shape",
+            "1x2",
+            "--shape",
+            "2x2",
+            "--policy",
+            "loan",
+            "--policy",
+            "refuse-yields",
         ];
         let (_folder, arguments) = arguments(SCENARIO, &words);
         let chosen = chosen(&arguments).expect("two");
@@ -292,12 +299,12 @@ mod tests {
             .map(|chosen| (chosen.scenario.vms[0].count, chosen.scenario.vms[0].vcpus))
             .collect();
         assert_eq!(shapes, [(1, 2), (2, 2)]);
-        assert_eq!(chosen[0].how.window, Duration::from_secs(1));
+        assert_eq!(chosen[0].how.sample, Duration::from_secs(1));
         assert_eq!(chosen[0].how.discard, Duration::from_millis(250));
         assert_eq!(chosen[0].how.policies.len(), 2);
         assert!(
             chosen[1].replay.ends_with(
-                "--set vm.count=2 --set vm.vcpus=2 --pairs 4 --window 1s --discard 250ms --policy loan --policy none"
+                "--set vm.count=2 --set vm.vcpus=2 --pairs 4 --sample 1s --discard 250ms --policy loan --policy refuse-yields"
             ),
             "{}",
             chosen[1].replay
@@ -312,7 +319,7 @@ mod tests {
         );
         let (_folder, ends) = arguments(&iterations, &[]);
         assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
-        let (_folder, ends) = arguments(&iterations, &["--window", "1s"]);
+        let (_folder, ends) = arguments(&iterations, &["--sample", "1s"]);
         assert!(matches!(chosen(&ends), Err(Failure::Usage(_))));
         let (_folder, goes) = arguments(&iterations, &["--duration", "1s"]);
         assert_eq!(chosen(&goes).expect("one").len(), 1);

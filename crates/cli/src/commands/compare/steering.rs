@@ -64,7 +64,7 @@ impl Steering {
     /// When our scheduler cannot be had, or the kernel has sent it away meanwhile.
     pub fn to(&mut self, to: Steered) -> Result<(), Failure> {
         let policies = match to {
-            Steered::None => Policies::NONE,
+            Steered::RefuseYields => Policies::REFUSE_YIELDS,
             Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
             Steered::Not | Steered::Policy(_) => {
                 self.still_attached()?;
@@ -109,7 +109,7 @@ impl Steering {
     /// Who sets pause-loop windows then, if anybody.
     pub fn window(&self, to: Steered) -> Option<WindowPolicy> {
         match to {
-            Steered::Not | Steered::None => None,
+            Steered::Not | Steered::RefuseYields => None,
             Steered::Policy(policy) => self.chosen[policy].window,
         }
     }

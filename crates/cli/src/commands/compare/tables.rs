@@ -34,7 +34,7 @@ const COLUMNS: &[Column] = &[
     Column::json_only("stock_ratio_to_stock_low", Unit::Ratio),
     Column::json_only("stock_ratio_to_stock_high", Unit::Ratio),
     Column::new("null_verdict", "stock / stock", Unit::Text),
-    Column::new("none_per_s", "none ops/s", Unit::Count),
+    Column::new("refuse_yields_per_s", "refuse-yields ops/s", Unit::Count),
     Column::new("policy", "policy", Unit::Text),
     Column::new("steer_per_s", "policy ops/s", Unit::Count),
     Column::json_only("steer_deviation_per_s", Unit::Count),
@@ -73,7 +73,7 @@ const COLUMNS: &[Column] = &[
 
 /// Of them, what says nothing without a policy.
 const STEERED: [&str; 12] = [
-    "none_per_s",
+    "refuse_yields_per_s",
     "policy",
     "steer_per_s",
     "throughput_ratio_to_stock",

@@ -207,7 +207,7 @@ pub struct WindowRow {
     pub shape: String,
     /// The first group's lock.
     pub lock: String,
-    /// `stock`, `none` or the policy.
+    /// `stock`, `refuse-yields` or the policy.
     pub column: String,
     /// Acquisitions per second of all VMs together, mean over the samples.
     pub operations_per_s: f64,
@@ -235,7 +235,7 @@ pub struct WindowRow {
 
 /// A row for each column whose windows were set.
 pub fn window_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<WindowRow> {
-    use compare_order::Column::{None as Null, Policy, Stock, StockAgain};
+    use compare_order::Column::{Policy, RefuseYields as Null, Stock, StockAgain};
     let fixed = [Stock, StockAgain, Null].into_iter();
     let columns = fixed.chain((0..how.policies.len()).map(Policy));
     columns

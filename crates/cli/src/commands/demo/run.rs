@@ -53,7 +53,7 @@ demo_files!(
 /// The best policy found so far for guests that say what they wait for, as the demo's do.
 const POLICY: &str = "loan,kernel-exit";
 /// Length of a sample: so that all rows take some 200 s on 2 CPUs.
-const WINDOW: Duration = Duration::from_millis(200);
+const SAMPLE: Duration = Duration::from_millis(200);
 /// What is left out after a change; `unspin compare` has the same default.
 const DISCARD: Duration = Duration::from_millis(250);
 
@@ -109,7 +109,7 @@ fn cells(arguments: &DemoArguments) -> Vec<Cell> {
     };
     let how = |text| How {
         pairs: arguments.pairs,
-        window: WINDOW,
+        sample: SAMPLE,
         discard: DISCARD,
         observe: match (arguments.on_this_host, fits(text)) {
             (true, _) => Observe::Auto,

@@ -15,7 +15,7 @@ pub enum LabVerb {
     Compare(LabCompareArguments),
     /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
     Sweep(LabSweepArguments),
-    /// Iteration a recording into a scenario.
+    /// Turn a recording into a scenario.
     From(LabFromArguments),
     /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
     Calibrate(LabCalibrateArguments),
@@ -46,15 +46,10 @@ pub struct LabCompareArguments {
     /// What to run.
     #[command(flatten)]
     pub scenario: ScenarioArguments,
-    /// What to compare with the scenario as it is: changes apart by commas, each of words apart by colons. A word is a
-    /// host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy (loan),
-    /// or KEY=VALUE of the table [lab].
-    #[arg(
-        long = "policy",
-        value_name = "POLICIES",
-        required = true,
-        value_delimiter = ','
-    )]
+    /// What to compare with the scenario as it is: a change, of words apart by commas. May be repeated: a comparison each. A
+    /// word is a host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy
+    /// (loan), or KEY=VALUE of the table [lab].
+    #[arg(long = "policy", value_name = "POLICY", required = true)]
     pub policies: Vec<String>,
     /// How many seeds, from the scenario's on.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `unspin lab compare --policy` takes: a named change of the scenario, in words apart by colons.
+//! What `unspin lab compare --policy` takes: a named change of the scenario, in words apart by commas.
 //!
-//! `eevdf-6.6`, `strict`, `apple`, `loan`, `steer:loan:slice=2ms`, `scheduler=cfs-5.6:candidates=kvm-5.2:window=off`.
+//! `eevdf-6.6`, `strict`, `apple`, `loan`, `steer,loan,slice=2ms`, `scheduler=cfs-5.6,candidates=kvm-5.2,window=off`.
 
 use std::fmt;
 
 use unspin_lab::scheduler::names::known_names;
-use unspin_policy::{CandidateRule, Control, steering::Policies};
+use unspin_policy::{
+    CandidateRule, Control,
+    steering::{Policies, renamed},
+};
 use unspin_scenario::Overrides;
 
 use crate::commands::policy::choice::is_file;
@@ -37,7 +40,7 @@ impl Change {
         let mut set: Vec<String> = Vec::new();
         let mut steering: Vec<&str> = Vec::new();
         let mut scheduler = false;
-        for word in words.split(':') {
+        for word in words.split(',') {
             // The name of a policy, and of the lab's own gang scheduler.
             let policy = set.iter().any(|given| given == "lab.scheduler=steer");
             let meaning = match policy && word.parse::<Policies>().is_ok() {
@@ -94,6 +97,9 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     if Control::ALL.iter().any(|control| control.name() == word) {
         return Ok(Meaning::Set(format!("lab.window_control={word}")));
     }
+    if let Some(now) = renamed(word) {
+        return Err(now);
+    }
     // A key of [lab], too: there it is a rule for every scheduler.
     if !word.starts_with("candidates=") && word.parse::<Policies>().is_ok() {
         return Ok(Meaning::Steering);
@@ -109,7 +115,12 @@ fn meaning(word: &str) -> Result<Meaning, String> {
             return Ok(Meaning::Set(given));
         }
     }
-    Err(unknown(word))
+    match word.split_once(':') {
+        Some((first, _)) if meaning(first).is_ok() => Err(format!(
+            "`{word}`: commas combine words now, and --policy once more begins another change"
+        )),
+        _ => Err(unknown(word)),
+    }
 }
 
 fn unknown(word: &str) -> String {
@@ -117,8 +128,8 @@ fn unknown(word: &str) -> String {
     let controls: Vec<_> = Control::ALL.iter().map(|control| control.name()).collect();
     let policies: Vec<_> = Policies::names().collect();
     format!(
-        "there is no policy `{word}`; words apart by colons are: schedulers ({}), candidates ({}), windows ({}), steering \
-         policies under the scheduler steer (none, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
+        "there is no policy `{word}`; words apart by commas are: schedulers ({}), candidates ({}), windows ({}), steering \
+         policies under the scheduler steer (refuse-yields, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
          halt_poll=50us or host.ple_window=200",
         known_names().join(", "),
         candidates.join(", "),
@@ -149,20 +160,20 @@ mod tests {
         assert_eq!(set("window=off"), ["lab.window_control=off"]);
         assert_eq!(set("loan"), ["lab.scheduler=steer", "lab.policy=loan"]);
         assert_eq!(
-            set("steer:loan:slice=2ms"),
+            set("steer,loan,slice=2ms"),
             ["lab.scheduler=steer", "lab.policy=loan,slice=2ms"]
         );
         assert_eq!(set("gang"), ["lab.scheduler=gang"]);
         assert_eq!(
-            set("steer:gang:loan"),
+            set("steer,gang,loan"),
             ["lab.scheduler=steer", "lab.policy=gang,loan"]
         );
         assert_eq!(
-            set("./mine.c:loan"),
+            set("./mine.c,loan"),
             ["lab.scheduler=steer", "lab.policy=./mine.c,loan"]
         );
         assert_eq!(
-            set("scheduler=cfs-5.6:candidates=kvm-5.2:host.ple_window=200"),
+            set("scheduler=cfs-5.6,candidates=kvm-5.2,host.ple_window=200"),
             [
                 "lab.scheduler=cfs-5.6",
                 "lab.candidates=kvm-5.2",
@@ -180,7 +191,9 @@ mod tests {
         for (words, piece) in [
             ("", "there is no policy ``"),
             ("strikt", "there is no policy `strikt`; words"),
-            ("strict:", "there is no policy ``"),
+            ("strict,", "there is no policy ``"),
+            ("loan:kernel-exit", "commas combine"),
+            ("none", "called `refuse-yields` now"),
             ("lab=1", "there is no policy `lab=1`"),
             ("vm.vcpu=1", "there is no policy"),
             ("./mine.bpf.o", "give the policy's C file"),

@@ -25,7 +25,7 @@ pub enum PolicyVerb {
 /// `unspin policy set`
 #[derive(Args, Debug)]
 pub struct PolicySetArguments {
-    /// none, or some of the others apart by commas; a user policy, if it runs, by its name.
+    /// refuse-yields, or some of the others apart by commas; a user policy, if it runs, by its name.
     #[arg(value_name = "POLICY")]
     pub policy: String,
 }

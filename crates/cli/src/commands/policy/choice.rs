@@ -64,9 +64,9 @@ impl FromStr for PolicyChoice {
             others.into_iter().partition(|word| is_file(word));
         let built_in = match (&files[..], &names[..]) {
             ([_, _, ..], _) => return Err("one file with a user policy, no more".into()),
-            ([_], []) => Policies::NONE,
-            ([_], names) if names.contains(&"none") => {
-                return Err("none is no policy beside others".into());
+            ([_], []) => Policies::REFUSE_YIELDS,
+            ([_], names) if names.contains(&"refuse-yields") => {
+                return Err("refuse-yields is no policy beside others".into());
             }
             _ => names.join(",").parse().map_err(|error| {
                 let windows = WindowPolicy::WORDS.join(", ");
@@ -221,8 +221,8 @@ fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, S
     let (mine, others): (Vec<&str>, Vec<&str>) =
         text.split(',').partition(|word| Some(*word) == user_policy);
     match (mine.is_empty(), &others[..]) {
-        (false, []) => Ok(Policies::NONE.with_user_policy()),
-        (false, others) if !others.contains(&"none") => {
+        (false, []) => Ok(Policies::REFUSE_YIELDS.with_user_policy()),
+        (false, others) if !others.contains(&"refuse-yields") => {
             Ok(others.join(",").parse::<Policies>()?.with_user_policy())
         }
         _ => text.parse(),
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn names_and_one_file_are_read() {
         let loan: Policies = "loan".parse().expect("a policy");
-        assert_eq!(choice("none"), PolicyChoice::default());
+        assert_eq!(choice("refuse-yields"), PolicyChoice::default());
         assert_eq!(choice("loan").built_in, loan);
         for both in ["./a/mine.c,loan", "loan,./a/mine.c"] {
             assert_eq!(choice(both).built_in, loan);
@@ -250,9 +250,17 @@ mod tests {
         assert_eq!(both.to_string(), "./a/mine.bpf.o,loan");
         assert_eq!(choice(&both.to_string()), both);
         assert_eq!(both.names(), "mine,loan");
-        assert_eq!(choice("none").names(), "none");
-        assert_eq!(choice("mine.bpf.o").built_in, Policies::NONE);
-        for wrong in ["", "a.c,b.c", "none,a.c", "mine", "loan,", "a.c,"] {
+        assert_eq!(choice("refuse-yields").names(), "refuse-yields");
+        assert_eq!(choice("mine.bpf.o").built_in, Policies::REFUSE_YIELDS);
+        for wrong in [
+            "",
+            "a.c,b.c",
+            "refuse-yields,a.c",
+            "none",
+            "mine",
+            "loan,",
+            "a.c,",
+        ] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
         }
         let error = "mine".parse::<PolicyChoice>().expect_err("no policy");
@@ -268,7 +276,11 @@ mod tests {
             ("apple", "apple", true),
             ("window=200", "window=200", true),
             ("loan,window=kvm", "window=kvm", false),
-            ("none,apple=8/64/64/512", "apple=8/64/64/512", false),
+            (
+                "refuse-yields,apple=8/64/64/512",
+                "apple=8/64/64/512",
+                false,
+            ),
         ] {
             let choice = choice(text);
             assert_eq!(
@@ -302,9 +314,9 @@ mod tests {
     fn a_running_policy_is_set_by_its_name() {
         let loan: Policies = "loan".parse().expect("a policy");
         let set = |text| with_user_policy(text, Some("mine"));
-        assert_eq!(set("mine"), Ok(Policies::NONE.with_user_policy()));
+        assert_eq!(set("mine"), Ok(Policies::REFUSE_YIELDS.with_user_policy()));
         assert_eq!(set("loan,mine"), Ok(loan.with_user_policy()));
-        for wrong in ["none,mine", "mine,other", "other", "user-policy"] {
+        for wrong in ["refuse-yields,mine", "mine,other", "other", "user-policy"] {
             assert!(set(wrong).is_err(), "{wrong}");
         }
         assert!(with_user_policy("mine", None).is_err());

@@ -25,7 +25,7 @@ use crate::{
 pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
     match verb {
         PolicyVerb::List => {
-            println!("none");
+            println!("refuse-yields");
             Policies::names().for_each(|name| println!("{name}"));
             WindowPolicy::WORDS
                 .iter()

@@ -16,10 +16,10 @@ use clap::Args;
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
-    /// What decides: none, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
+    /// What decides: refuse-yields, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
     /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
     /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
-    #[arg(long, value_name = "POLICY", default_value = "none")]
+    #[arg(long, value_name = "POLICY", default_value = "refuse-yields")]
     pub policy: PolicyChoice,
     /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
     /// windows, but tell guests that cooperate how many turns to spin before they halt or ask for help; apple does so by itself
@@ -38,7 +38,7 @@ pub struct SteerArguments {
     pub cgroups: Vec<PathBuf>,
     /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
     /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
-    #[arg(long = "tell", value_name = "LEVEL[=WHOM]")]
+    #[arg(long = "disclose", value_name = "LEVEL[=WHOM]")]
     pub disclose: Vec<DisclosureChoice>,
     /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in
     /// a function that only runs inside critical sections counts as in one (AMD only). For all that are steered.

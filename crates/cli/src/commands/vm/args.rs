@@ -11,7 +11,7 @@ use crate::{
     terminal::options::{Output, ScenarioArguments},
 };
 use clap::{Args, Subcommand, ValueEnum};
-use unspin_scenario::{Host, Policy, Scheduler};
+use unspin_scenario::Host;
 
 /// What the host below Linux guests has to be.
 #[derive(Args, Clone, Copy, Debug)]
@@ -33,8 +33,6 @@ impl PauseLoopArguments {
     pub fn host(self) -> Host {
         Host {
             cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window: self.ple_window,
             ple_gap: self.ple_gap,
             ple_window_fixed: self.ple_window_fixed,

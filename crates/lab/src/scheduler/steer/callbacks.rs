@@ -69,11 +69,11 @@ impl HostScheduler for Steer {
                 Some(lender) => Some(lender),
                 None => {
                     here.slice = None;
-                    let has_pv_page = match yield_buddy {
+                    let has_buddy = match yield_buddy {
                         Some(yield_buddy) => self.follow_yield_buddy(cpu, yield_buddy),
                         None => self.take_call(now_ns, cpu),
                     };
-                    let head = has_pv_page.or_else(|| self.head(cpu));
+                    let head = has_buddy.or_else(|| self.head(cpu));
                     if let Some(task) = head {
                         self.begin_slice(task, cpu);
                         self.cpus[cpu.index()].began_ns = now_ns;

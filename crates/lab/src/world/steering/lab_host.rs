@@ -109,7 +109,7 @@ pub struct SteeringModel {
 impl Default for SteeringModel {
     fn default() -> SteeringModel {
         SteeringModel {
-            policies: Policies::NONE,
+            policies: Policies::REFUSE_YIELDS,
             facts_age_ns: 0,
             lost_ppm: 0,
             tick_only: false,

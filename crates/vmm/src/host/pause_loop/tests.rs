@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use std::fs;
-use unspin_scenario::{Policy, Scheduler};
 
 fn scenario_host(window: Option<u32>, gap: Option<u32>, fixed: bool) -> Host {
     Host {
         cpus: None,
-        scheduler: Scheduler::Stock,
-        policy: Policy::None,
         ple_window: window,
         ple_gap: gap,
         ple_window_fixed: fixed,

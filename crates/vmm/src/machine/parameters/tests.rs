@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 use super::*;
 use unspin_abi::LockKind;
-use unspin_scenario::{Host, Policy, PvPageMemory, Scheduler, Shape, Workload};
+use unspin_scenario::{Host, PvPageMemory, Shape, Workload};
 
 fn scenario(length: Length, vm: Vm) -> Scenario {
     Scenario {
@@ -11,8 +11,6 @@ fn scenario(length: Length, vm: Vm) -> Scenario {
         warm_up_ns: 0,
         host: Host {
             cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window: None,
             ple_gap: None,
             ple_window_fixed: false,

@@ -65,10 +65,19 @@ fn every_column_has_its_prediction() {
         .collect();
     assert_eq!(
         columns,
-        ["ideal", "stock", "none", "loan", "loan,kernel-exit"]
+        [
+            "ideal",
+            "stock",
+            "refuse-yields",
+            "loan",
+            "loan,kernel-exit"
+        ]
     );
     let scenario = Scenario::parse(TEXT, "s.toml").expect("a scenario");
-    for (row, policy) in all[1..].iter().zip([None, Some("none"), Some("loan")]) {
+    for (row, policy) in all[1..]
+        .iter()
+        .zip([None, Some("refuse-yields"), Some("loan")])
+    {
         let mut more = vec!["duration=510ms".to_owned()];
         if let Some(policy) = policy {
             let words = [
@@ -133,7 +142,7 @@ fn costs_are_those_of_the_machine() {
 }
 
 /// A window's policy leaves the scheduler to the host, or stands beside one that steers; in a comparison of windows alone
-/// there is no `none`.
+/// there is no `refuse-yields`.
 #[test]
 fn windows_are_the_labs_windows() {
     let words = |text: &str| {

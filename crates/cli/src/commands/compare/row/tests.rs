@@ -13,7 +13,7 @@ pub fn scenario() -> Scenario {
 pub fn how(policies: &[&str]) -> How {
     How {
         pairs: 4,
-        window: Duration::from_millis(500),
+        sample: Duration::from_millis(500),
         discard: Duration::from_millis(250),
         observe: Observe::Off,
         policies: policies
@@ -49,7 +49,7 @@ pub fn measured(columns: &[(Column, [f64; 4])]) -> Measured {
 pub const IDEAL: (Column, [f64; 4]) = (Column::Ideal, [1000.0, 1001.0, 999.0, 1000.0]);
 pub const STOCK: (Column, [f64; 4]) = (Column::Stock, [200.0, 210.0, 190.0, 200.0]);
 pub const AGAIN: (Column, [f64; 4]) = (Column::StockAgain, [201.0, 208.0, 193.0, 199.0]);
-pub const NONE: (Column, [f64; 4]) = (Column::None, [20.0, 21.0, 19.0, 20.0]);
+pub const NONE: (Column, [f64; 4]) = (Column::RefuseYields, [20.0, 21.0, 19.0, 20.0]);
 
 #[test]
 fn policies_share_what_they_are_compared_with() {
@@ -73,7 +73,7 @@ fn policies_share_what_they_are_compared_with() {
     };
     assert_eq!((loan.shape.as_str(), loan.overcommit), ("2x4", 4.0));
     assert_eq!(loan.stock_per_s, exit.stock_per_s);
-    assert_eq!((loan.none_per_s, loan.pairs), (Some(20.0), 4));
+    assert_eq!((loan.refuse_yields_per_s, loan.pairs), (Some(20.0), 4));
     assert_eq!(loan.policy.as_deref(), Some("loan"));
     assert_eq!(loan.gap_closed, Some(0.95));
     assert!(loan.gap_closed_low.expect("four pairs") < 0.95);

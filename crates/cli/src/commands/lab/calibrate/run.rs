@@ -7,7 +7,7 @@ use anyhow::Context;
 use unspin_lab::costs::Costs;
 use unspin_lockbench::costs::{self, CpuHogs, pin_to};
 use unspin_report::{COMMIT, Cell, Column, Document, Machine, Table, Unit};
-use unspin_scenario::{Host, Overrides, Policy, Scenario, Scheduler};
+use unspin_scenario::{Host, Overrides, Scenario};
 
 use crate::{
     commands::lab::{
@@ -36,8 +36,6 @@ pub fn run(arguments: &LabCalibrateArguments) -> Result<(), Failure> {
         Some(file) => Scenario::load(file, &Overrides::default())?.host,
         None => Host {
             cpus: None,
-            scheduler: Scheduler::Stock,
-            policy: Policy::None,
             ple_window: None,
             ple_gap: None,
             ple_window_fixed: false,

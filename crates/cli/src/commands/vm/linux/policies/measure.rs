@@ -84,7 +84,7 @@ pub fn column_name(arguments: &LinuxPoliciesArguments, column: Column) -> String
         Column::Ideal => "ideal".to_owned(),
         Column::Stock => "stock".to_owned(),
         Column::StockAgain => "stock again".to_owned(),
-        Column::None => "none".to_owned(),
+        Column::RefuseYields => "refuse-yields".to_owned(),
         Column::Policy(at) => arguments.policies[at].names(),
     }
 }

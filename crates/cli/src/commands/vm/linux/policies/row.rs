@@ -196,13 +196,13 @@ fn common(cell: &Cell, arguments: &LinuxPoliciesArguments, measured: &Measured) 
         Column::Ideal,
         Column::Stock,
         Column::StockAgain,
-        Column::None,
+        Column::RefuseYields,
     ]
     .map(|column| Samples::of(measured, column));
     let to_ideal = ratio(&stock.rates(), &ideal.rates())?;
     let null = ratio(&again.rates(), &stock.rates())?;
     let none = ratio(&none.rates(), &stock.rates())
-        .filter(|_| !measured.stood_still.contains(&Column::None));
+        .filter(|_| !measured.stood_still.contains(&Column::RefuseYields));
     Some(Row {
         overcommit: Some(f64::from(cell.vms * cell.vcpus) / f64::from(measured.cpus)),
         command: measured.command.clone(),

@@ -47,7 +47,7 @@ fn measured(columns: &[(Column, usize, [u64; 2])]) -> Measured {
 const IDEAL: (Column, usize, [u64; 2]) = (Column::Ideal, 1, [100_000_000; 2]);
 const STOCK: (Column, usize, [u64; 2]) = (Column::Stock, 2, [400_000_000, 400_000_000]);
 const AGAIN: (Column, usize, [u64; 2]) = (Column::StockAgain, 2, [400_000_000, 410_000_000]);
-const NONE: (Column, usize, [u64; 2]) = (Column::None, 2, [800_000_000; 2]);
+const NONE: (Column, usize, [u64; 2]) = (Column::RefuseYields, 2, [800_000_000; 2]);
 
 #[test]
 fn two_vms_that_share_the_cpus_without_loss_are_ideal() {
@@ -94,7 +94,7 @@ fn a_policy_under_which_a_load_stands_still_has_no_figures_and_does_harm() {
     let other = (Column::Policy(1), 2, [300_000_000; 2]);
     let mut measured = measured(&[IDEAL, STOCK, AGAIN, once, other]);
     measured.samples.remove(&(Column::Policy(0), 1));
-    measured.stood_still = [Column::None, Column::Policy(0)].into();
+    measured.stood_still = [Column::RefuseYields, Column::Policy(0)].into();
     let arguments = arguments("--policy lag-credit --policy gang");
     let rows = rows(&CELL, &arguments, &measured).expect("rows");
     assert_eq!((rows[0].policy_run_ns, rows[0].gap_closed), (None, None));

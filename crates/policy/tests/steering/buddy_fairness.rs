@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! When a directed yield as a pv page is followed, and what the debooster adds.
+//! When a directed yield as a yield buddy is followed, and what the debooster adds.
 
 use crate::common::{facts, seen};
 use unspin_policy::steering::{
