@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Thin: every target calls a script. "make" alone lists them.
 
-.PHONY: help demo test test-long mutants lint setup linux-guest linux-module ple-module update-lock clean-cache uninstall
+.PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-module ple-module update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
 	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
+	@echo "make check        one check by name, wherever it runs: make check NAME=loan"
 	@echo "make test-long    the long tests; results are appended to tests/long/results.tsv"
 	@echo "make mutants      plant each seeded bug and check that the tests find it"
-	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines"
+	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"
+	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
+	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"
 	@echo "make setup        set-up alone"
 	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
 	@echo "make linux-module build the module for unmodified Linux guests (guest-linux/module/), seconds"
@@ -36,6 +39,17 @@ mutants:
 
 lint:
 	@setup/lint
+
+docs:
+	@setup/docs
+
+benchmarks:
+	@setup/run demo
+	@cargo --quiet xtask benchmark "$(WHAT)"
+
+check:
+	@setup/run test
+	@setup/check "$(NAME)"
 
 setup:
 	@setup/run test

@@ -18,7 +18,7 @@
 
 /*
  * What "yielded recently" means by default; helping=TIME says otherwise. As long as the longest loan: until then whom it gave
- * its CPU to may still be at it. From 0 to 4 ms it hardly matters (swept in BENCHMARKS.md). Bounds: 0 (nobody is bad) to 1 s.
+ * its CPU to may still be at it. From 0 to 4 ms it hardly matters (swept in benchmarks/matrix). Bounds: 0 (nobody is bad) to 1 s.
  */
 #define UNSPIN_RECENT_NS 1000000u
 #define UNSPIN_RECENT_MAX_NS 1000000000u

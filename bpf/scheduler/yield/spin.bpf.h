@@ -207,7 +207,7 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	make_next(here, p, task, of->taken, of->decision, now_ns);
 	/*
 	 * yield_to() lets that CPU look again, too (kernel/sched/syscalls.c, Linux 7.2): whoever runs there on a loan comes out of
-	 * its guest and is looked at. Without it convoys lasted under loan-cpl (BENCHMARKS.md).
+	 * its guest and is looked at. Without it convoys lasted under loan-cpl.
 	 */
 	if (of->taken_cpu != (s32)bpf_get_smp_processor_id())
 		scx_bpf_kick_cpu(of->taken_cpu, 0);

@@ -2,9 +2,9 @@
 //! The command line: every command.
 
 use crate::commands::{
-    bench::args::Bench, compare::args::CompareArguments, demo::args::DemoArguments,
-    doctor::args::DoctorArguments, explain::args::ExplainArguments,
-    ground_truth::args::GroundTruthArguments, lab::args::LabVerb,
+    bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
+    demo::args::DemoArguments, doctor::args::DoctorArguments, explain::args::ExplainArguments,
+    ground_truth::args::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, policy::args::PolicyVerb, record::args::RecordArguments,
     scenario::args::ScenarioVerb, steer::args::SteerArguments, testbed::args::Testbed,
     threshold::args::ThresholdArguments, vm::args::VmVerb,
@@ -15,7 +15,12 @@ use clap::{Parser, Subcommand};
 ///
 /// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 130 after Ctrl-C.
 #[derive(Debug, Parser)]
-#[command(name = "unspin", version, max_term_width = 100)]
+#[command(
+    name = "unspin",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -61,6 +66,10 @@ pub enum Command {
     GroundTruth(GroundTruthArguments),
     /// Show what overcommitted VMs lose, and what a policy gives back, in the testbed, for several shapes and locks.
     Demo(DemoArguments),
+    /// Explain a command; write man pages.
+    Help(HelpArguments),
+    /// Print what a shell needs to complete commands and options.
+    Completions(CompletionsArguments),
 }
 
 #[cfg(test)]

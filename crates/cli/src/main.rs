@@ -13,7 +13,7 @@ use clap::Parser;
 use arguments::{Arguments, Command};
 use commands::{
     bench::{self, args::Bench},
-    compare, demo, doctor, explain, ground_truth,
+    compare, completions, demo, doctor, explain, ground_truth, help,
     lab::{self, args::LabVerb},
     outcomes, policy, record,
     scenario::{self, args::ScenarioVerb},
@@ -53,7 +53,9 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let done = |()| ExitCode::SUCCESS;
     match arguments.command {
         Command::Doctor(arguments) => doctor::run(&arguments).map(done),
-        Command::Scenario(ScenarioVerb::Schema) => scenario::schema().map(done),
+        Command::Scenario(ScenarioVerb::Schema(arguments)) => {
+            scenario::schema(&arguments).map(done)
+        }
         Command::Scenario(ScenarioVerb::Check(arguments)) => scenario::check(&arguments).map(done),
         Command::Vm(VmVerb::Run(arguments)) => vm::run(&arguments).map(done),
         Command::Vm(VmVerb::Linux(arguments)) => vm::linux::run(&arguments).map(done),
@@ -72,6 +74,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::GroundTruth(arguments) => ground_truth::run(&arguments).map(done),
         Command::Policy(verb) => policy::run(&verb).map(done),
         Command::Steer(arguments) => steer::run(&arguments),
+        Command::Help(arguments) => help::run(&arguments).map(done),
+        Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Ecs(arguments)) => bench::ecs::run(&arguments).map(done),
         Command::Bench(Bench::Engine(arguments)) => bench::engine::run(&arguments).map(done),

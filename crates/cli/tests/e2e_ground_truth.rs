@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whether `explain` is right: short deterministic runs of the ground truth loads, judged by the guests' own logs.
 //!
-//! The floors are what was reached (BENCHMARKS.md) less a margin: a short run has fewer waits. They are not the goals.
+//! The floors are what was reached (benchmarks/explain) less a margin: a short run has fewer waits. They are not the goals.
 
 mod common;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What maintainers run beside the build: `cargo xtask COMMAND`.
 
+mod benchmarks;
 mod bugs;
 mod mutants;
 mod references;
@@ -31,6 +32,17 @@ enum Task {
     },
     /// Check that every ruling, claim, file and link that the tree cites exists
     References,
+    /// Repeat a measurement of benchmarks/
+    Benchmark {
+        /// Its folder's name
+        what: String,
+    },
+    /// Write docs/performance.md from benchmarks/
+    Performance {
+        /// Only check that it says what benchmarks/ says
+        #[arg(long)]
+        check: bool,
+    },
 }
 
 fn main() -> ExitCode {
@@ -48,6 +60,8 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
+        Task::Benchmark { what } => benchmarks::repeat(&root, &what),
+        Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),
     }
 }

@@ -95,7 +95,7 @@ fn verdicts_replay(steerer: &Steerer) -> u64 {
 
 /// A choice takes effect as a yield that KVM asks for does: in that exit, after which KVM asks for nobody else; and whoever was
 /// found when a loan ended, and is not run for that, can be chosen by others at once. Without the one and without the other
-/// convoys of silent guests stayed under loan-cpl (BENCHMARKS.md).
+/// convoys of silent guests stayed under loan-cpl.
 pub fn choices_take_effect_at_once() {
     let policies = "loan-cpl,kernel-exit,candidates=kvm-7.2";
     let steerer = steer(policies, |options| options.decision_log_bytes = 16 << 20);

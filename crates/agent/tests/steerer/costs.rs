@@ -101,7 +101,7 @@ pub fn a_policy_costs_little() {
     costs_of(&COSTED[..SHORT]);
 }
 
-/// A row for each policy; BENCHMARKS.md has them.
+/// A row for each policy.
 pub fn every_policy_costs_little() {
     costs_of(&COSTED);
 }
@@ -139,7 +139,7 @@ fn costs_of(costed: &[&str]) {
 }
 
 /// Under a rule of candidates ops.yield looks at each other vCPU of the VM until one is chosen, three here: 1,936 instructions
-/// over `refuse-yields` when this was written (BENCHMARKS.md), and not the 600 of a directed yield.
+/// over `refuse-yields` when this was written, and not the 600 of a directed yield.
 pub fn a_choice_costs_what_it_did() {
     let steerer = steer("refuse-yields", |options| {
         options.run_statistics = true;

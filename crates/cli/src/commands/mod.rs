@@ -3,10 +3,12 @@
 
 pub(crate) mod bench;
 pub(crate) mod compare;
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod ground_truth;
+pub(crate) mod help;
 pub(crate) mod lab;
 pub(crate) mod outcomes;
 pub(crate) mod policy;

@@ -39,12 +39,22 @@ impl Failure {
                 eprintln!("unspin: interrupted");
                 ExitCode::from(130)
             }
+            Failure::Failed(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
             Failure::Failed(error) => {
                 eprintln!("unspin: {error:#}");
                 ExitCode::FAILURE
             }
         }
     }
+}
+
+/// What a shell says of a program that SIGPIPE ended.
+const BROKEN_PIPE: u8 = 141;
+
+/// Whoever read standard output has had enough, as `head` has: no failure worth a word.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<std::io::Error>();
+    io.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 impl From<ScenarioError> for Failure {

@@ -34,7 +34,7 @@ impl Proof {
         }
     }
 
-    /// Every interleaving of these programs: sound, and printed as a row of the table in BENCHMARKS.md.
+    /// Every interleaving of these programs: sound, and printed as a row of benchmarks/lock-interleavings.
     ///
     /// # Panics
     /// When anything is wrong.

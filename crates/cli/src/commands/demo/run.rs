@@ -77,7 +77,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     rows.sort_by(|a: &Row, b: &Row| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
     vms.sort_by(|a: &VmRow, b: &VmRow| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
     document.note(
-        "The same work on 2 CPUs: ideal (one VM that fits, alone), stock (the kernel as it is), none (our scheduler, \
+        "The same work on 2 CPUs: ideal (one VM that fits, alone), stock (the kernel as it is), refuse-yields (our scheduler, \
          directed yields refused), and our scheduler with a policy:\n",
     );
     compare_table::add(&mut document, &rows);

@@ -3,13 +3,14 @@
 
 use std::{
     fs,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, anyhow};
 use unspin_agent::set_running_policies;
 use unspin_policy::{
-    steering::{DecisionRecord, Policies, WindowPolicy},
+    steering::{DecisionRecord, Policies, REFUSE_YIELDS, WindowPolicy},
     user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };
 
@@ -25,12 +26,12 @@ use crate::{
 pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
     match verb {
         PolicyVerb::List => {
-            println!("refuse-yields");
-            Policies::names().for_each(|name| println!("{name}"));
-            WindowPolicy::WORDS
-                .iter()
-                .for_each(|word| println!("{word}"));
-            Policies::candidate_names().for_each(|word| println!("{word}"));
+            let words = std::iter::once(REFUSE_YIELDS).chain(Policies::names());
+            let words = words.chain(WindowPolicy::WORDS).map(str::to_owned);
+            let mut out = io::stdout().lock();
+            for word in words.chain(Policies::candidate_names()) {
+                writeln!(out, "{word}")?;
+            }
             Ok(())
         }
         PolicyVerb::Set(arguments) => {

@@ -8,9 +8,17 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum ScenarioVerb {
     /// Print the JSON Schema of a scenario.
-    Schema,
+    Schema(SchemaArguments),
     /// Read a scenario and print its canonical form, which every run can be repeated from.
     Check(CheckArguments),
+}
+
+/// `unspin scenario schema`
+#[derive(Args, Debug)]
+pub struct SchemaArguments {
+    /// Print it as a page of Markdown instead.
+    #[arg(long)]
+    pub markdown: bool,
 }
 
 /// `unspin scenario check`

@@ -3,11 +3,18 @@
 
 use std::io::{self, Write};
 
-use crate::{commands::scenario::args::CheckArguments, terminal::failure::Failure};
+use super::{
+    args::{CheckArguments, SchemaArguments},
+    markdown,
+};
+use crate::terminal::failure::Failure;
 
-/// Prints the JSON Schema.
-pub fn schema() -> Result<(), Failure> {
+/// Prints the JSON Schema, or a page of Markdown that follows from it.
+pub fn schema(arguments: &SchemaArguments) -> Result<(), Failure> {
     let schema = unspin_scenario::json_schema();
+    if arguments.markdown {
+        return Ok(io::stdout().write_all(markdown::page(&schema).as_bytes())?);
+    }
     writeln!(io::stdout(), "{schema:#}")?;
     Ok(())
 }
