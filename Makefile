@@ -49,7 +49,7 @@ benchmarks:
 
 check:
 	@setup/run test
-	@setup/check "$(NAME)"
+	@cargo --quiet xtask check "$(NAME)"
 
 setup:
 	@setup/run test

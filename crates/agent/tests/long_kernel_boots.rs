@@ -6,21 +6,16 @@
 mod steerer;
 
 use libtest_mimic::Arguments;
-use steerer::{boot, enter, host, vms, where_every_pause_exits};
+use steerer::{boot, enter, host, where_every_pause_exits};
 use unspin_agent::{SteerError, SteerOptions, Steerer};
-
-static CHECKS: [(&str, fn()); 3] = [
-    ("a_loan_drains_the_convoy", vms::a_loan_drains_the_convoy),
-    ("it_says_which_functions_lack", it_says_which_functions_lack),
-    ("it_says_that_sched_ext_lacks", it_says_that_sched_ext_lacks),
-];
+use unspin_testbed::{check, self_test::Checks};
 
 /// Folder of the kernel, and the check.
-static BOOTS: [(&str, usize); 4] = [
-    ("7.3.4+deb13-cloud-amd64", 0),
-    ("7.2.12+deb13-cloud-amd64", 1),
-    ("6.18.15+deb13-cloud-amd64", 1),
-    ("6.12.107+deb13-cloud-amd64", 2),
+static KERNELS: [(&str, &str); 4] = [
+    ("7.3.4+deb13-cloud-amd64", "a_loan_drains_the_convoy"),
+    ("7.2.12+deb13-cloud-amd64", "it_says_which_functions_lack"),
+    ("6.18.15+deb13-cloud-amd64", "it_says_which_functions_lack"),
+    ("6.12.107+deb13-cloud-amd64", "it_says_that_sched_ext_lacks"),
 ];
 
 fn refusal() -> SteerError {
@@ -33,6 +28,7 @@ fn refusal() -> SteerError {
     }
 }
 
+check!(OTHER_KERNELS: it_says_which_functions_lack);
 /// And the kernel's own scheduler has never left.
 fn it_says_which_functions_lack() {
     let error = refusal();
@@ -48,15 +44,20 @@ fn it_says_which_functions_lack() {
     assert_eq!(host::state(), "disabled");
 }
 
+check!(OTHER_KERNELS: it_says_that_sched_ext_lacks);
 fn it_says_that_sched_ext_lacks() {
     let error = refusal();
     assert!(matches!(error, SteerError::NoSchedExt { .. }), "{error:?}");
 }
 
 fn main() {
-    enter(where_every_pause_exits(&CHECKS));
-    let trials = BOOTS.iter().map(|(kernel, check)| {
-        let checks = where_every_pause_exits(&CHECKS[*check..=*check]);
+    // One check of STEERER runs here, too.
+    enter(&["OTHER_KERNELS", "STEERER"]);
+    let trials = KERNELS.iter().map(|(kernel, check)| {
+        let checks = Checks {
+            only: Some(check),
+            ..where_every_pause_exits("OTHER_KERNELS")
+        };
         boot(*kernel, checks, move |options| {
             options.kernel = Some(options.cache.join("kernels").join(kernel));
         })

@@ -2,7 +2,10 @@
 //! What takes too long for every change: 1,000 VMs with 8,000 vCPU threads that come and go, in one boot of the testbed.
 
 use libtest_mimic::{Arguments, Trial};
-use unspin_testbed::{Qemu, self_test::Checks};
+use unspin_testbed::{
+    Qemu,
+    self_test::{Checks, enter},
+};
 
 #[path = "observer/churn.rs"]
 #[allow(dead_code, reason = "the short form is testbed_observer's")]
@@ -13,14 +16,12 @@ mod vms;
 
 fn main() {
     let checks = Checks {
-        checks: &[(
-            "sums_stay_right_with_8000_threads",
-            churn::sums_stay_right_with_8000_threads,
-        )],
+        boot: "OBSERVER_LONG",
+        only: None,
         qemu: Qemu::Unspin,
         kvm_amd: "",
     };
-    checks.enter();
+    enter(&["OBSERVER_LONG"], &["COUNTED", "INTERRUPTED"]);
     let boot = Trial::test("sums_stay_right_with_8000_threads", move || {
         print!("{}", checks.boot()?);
         Ok(())

@@ -3,7 +3,10 @@
 //! unspin_ple. Ignored unless UNSPIN_E2E=1.
 
 use libtest_mimic::{Arguments, Trial};
-use unspin_testbed::{Qemu, self_test::Checks};
+use unspin_testbed::{
+    Qemu,
+    self_test::{Checks, enter},
+};
 
 #[path = "windows/thresholds.rs"]
 mod thresholds;
@@ -12,13 +15,14 @@ mod thresholds;
 mod vms;
 
 const CHECKS: Checks = Checks {
-    checks: &thresholds::ALL,
+    boot: "THRESHOLDS",
+    only: None,
     qemu: Qemu::Unspin,
     kvm_amd: "",
 };
 
 fn main() {
-    CHECKS.enter();
+    enter(&["THRESHOLDS"], &[]);
     let boot = Trial::test("every_check_passes_in_the_testbed", move || {
         print!("{}", CHECKS.boot()?);
         Ok(())

@@ -5,7 +5,10 @@
 //! Needs what `make setup` puts into the cache: ignored unless UNSPIN_E2E=1, which `make test` sets.
 
 use libtest_mimic::{Arguments, Trial};
-use unspin_testbed::{Qemu, self_test::Checks};
+use unspin_testbed::{
+    Qemu,
+    self_test::{Checks, enter},
+};
 
 #[path = "observer/checks.rs"]
 mod checks;
@@ -32,30 +35,22 @@ mod vms;
 
 /// Every PAUSE exits here, so that counters can be compared with what the guests counted.
 const COUNTED: Checks = Checks {
-    checks: &checks::COUNTED,
+    boot: "COUNTED",
+    only: None,
     qemu: Qemu::Stock,
     kvm_amd: "",
 };
 
 /// A window of 64 PAUSEs that KVM leaves alone; interrupts as many as one likes.
 const INTERRUPTED: Checks = Checks {
-    checks: &checks::INTERRUPTED,
+    boot: "INTERRUPTED",
+    only: None,
     qemu: Qemu::Unspin,
     kvm_amd: "pause_filter_count=64 pause_filter_thresh=65535 pause_filter_count_grow=1 pause_filter_count_shrink=1",
 };
 
 fn main() {
-    let all: Vec<checks::Check> = COUNTED
-        .checks
-        .iter()
-        .chain(INTERRUPTED.checks)
-        .copied()
-        .collect();
-    Checks {
-        checks: all.leak(),
-        ..COUNTED
-    }
-    .enter();
+    enter(&["COUNTED", "INTERRUPTED"], &["OBSERVER_LONG"]);
     if std::env::args().nth(1).as_deref() == Some("attach") {
         checks::attach_and_say();
     }

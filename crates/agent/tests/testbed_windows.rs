@@ -5,7 +5,10 @@
 //! and without the module.
 
 use libtest_mimic::{Arguments, Trial};
-use unspin_testbed::{Input, Machine, Options, Qemu, cache_from_environment, self_test::Checks};
+use unspin_testbed::{
+    Input, Machine, Options, Qemu, cache_from_environment,
+    self_test::{Checks, enter},
+};
 
 #[path = "windows/checks.rs"]
 mod checks;
@@ -15,13 +18,14 @@ mod vms;
 
 /// A KVM that leaves windows alone.
 const CHECKS: Checks = Checks {
-    checks: &checks::ALL,
+    boot: "WINDOWS",
+    only: None,
     qemu: Qemu::Unspin,
     kvm_amd: "pause_filter_count=16 pause_filter_thresh=65535 pause_filter_count_grow=1 pause_filter_count_shrink=1",
 };
 
 fn main() {
-    CHECKS.enter();
+    enter(&["WINDOWS"], &[]);
     let module = module();
     let ignored = !Checks::wanted() || module.is_none();
     let boot = Trial::test("every_check_passes_in_the_testbed", move || {

@@ -14,6 +14,9 @@ mod options;
 mod run;
 pub mod self_test;
 
+/// For [`check!`].
+pub use inventory;
+
 pub use boot::record::{BootRecord, boot_record};
 pub use error::Error;
 pub use guest::init_main;

@@ -3,6 +3,7 @@
 
 mod benchmarks;
 mod bugs;
+mod check;
 mod mutants;
 mod references;
 mod repository;
@@ -32,6 +33,11 @@ enum Task {
     },
     /// Check that every ruling, claim, file and link that the tree cites exists
     References,
+    /// Run one check by its name, or by a part of it, wherever it runs
+    Check {
+        /// As the test is called, or a part of that
+        name: String,
+    },
     /// Repeat a measurement of benchmarks/
     Benchmark {
         /// Its folder's name
@@ -60,6 +66,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
+        Task::Check { name } => check::run(&root, &name),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
         Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),

@@ -4,82 +4,14 @@
 use std::{
     collections::BTreeSet, env, os::unix::process::CommandExt, process::Command, time::Duration,
 };
+use unspin_testbed::check;
 
 use unspin_agent::{EventMask, ObserveOptions, Observer, Recorded, Recorder, capabilities};
 use unspin_events::{Event, GuestMode, VcpuCounters, What};
 use unspin_scenario::Vm;
 use unspin_vmm::{RunReport, VcpuReport};
 
-use crate::{
-    churn, costs, ipis, join, liar, losses, pauses, pv_pages,
-    vms::{run_for, run_from, vcpus, vm},
-};
-
-/// A check and its name.
-pub type Check = (&'static str, fn());
-
-/// Those in which all PAUSEs exit, in the order in which they run.
-pub const COUNTED: [Check; 7] = [
-    (
-        "counters_equal_what_the_guests_counted",
-        counters_equal_what_the_guests_counted,
-    ),
-    ("events_equal_counters", events_equal_counters),
-    (
-        "a_full_ring_loses_what_it_says",
-        losses::a_full_ring_loses_what_it_says,
-    ),
-    (
-        "threads_without_a_slot_are_counted",
-        losses::threads_without_a_slot_are_counted,
-    ),
-    (
-        "a_reset_begins_anew_and_frees_slots",
-        losses::a_reset_begins_anew_and_frees_slots,
-    ),
-    (
-        "truth_agrees_with_the_guests_own_table",
-        join::truth_agrees_with_the_guests_own_table,
-    ),
-    ("without_root_it_says_so", without_root_it_says_so),
-];
-
-/// Those in which VMs send many interrupts, and those that need no exit at every PAUSE.
-pub const INTERRUPTED: [Check; 9] = [
-    (
-        "ipis_equal_what_the_guests_sent",
-        ipis::ipis_equal_what_the_guests_sent,
-    ),
-    (
-        "ipis_are_whole_on_both_paths_of_kvm",
-        ipis::ipis_are_whole_on_both_paths_of_kvm,
-    ),
-    (
-        "without_their_programs_ipis_are_blind",
-        ipis::without_their_programs_ipis_are_blind,
-    ),
-    (
-        "pv_pages_say_what_the_vcpu_was_doing",
-        pv_pages::pv_pages_say_what_the_vcpu_was_doing,
-    ),
-    (
-        "a_lying_guest_gets_wrong_pv_pages_and_nothing_else",
-        liar::a_lying_guest_gets_wrong_pv_pages_and_nothing_else,
-    ),
-    (
-        "pause_exits_say_what_happened",
-        pauses::pause_exits_say_what_happened,
-    ),
-    (
-        "counters_are_whole_while_vms_are_destroyed",
-        churn::counters_are_whole_while_vms_are_destroyed,
-    ),
-    (
-        "sums_stay_right_while_vms_come_and_go",
-        churn::sums_stay_right_while_vms_come_and_go,
-    ),
-    ("costs_are_as_recorded", costs::costs_are_as_recorded),
-];
+use crate::vms::{run_for, run_from, vcpus, vm};
 
 /// An observer that must come up.
 pub fn attach(events: EventMask) -> Observer {
@@ -111,6 +43,7 @@ pub fn nothing_was_lost(observer: &Observer) {
     assert_eq!(health.recursion_misses(), 0, "{health:?}");
 }
 
+check!(COUNTED: counters_equal_what_the_guests_counted);
 fn counters_equal_what_the_guests_counted() {
     let observer = attach(EventMask::NONE);
     let report = run_for(200, vec![vm(3), vm(2), vm(1)]);
@@ -194,6 +127,7 @@ pub fn record(seed: u64, milliseconds: u64, vm: Vm, events: EventMask) -> (RunRe
     (report, recorded)
 }
 
+check!(COUNTED: events_equal_counters);
 fn events_equal_counters() {
     let everything = EventMask::SWITCHES
         .and(EventMask::PAUSE_LOOPS)
@@ -286,6 +220,7 @@ pub fn attach_and_say() -> ! {
     std::process::exit(0)
 }
 
+check!(COUNTED: without_root_it_says_so);
 fn without_root_it_says_so() {
     let said = |uid| {
         let own = env::current_exe().expect("procfs is mounted");

@@ -2,6 +2,7 @@
 //! VMs that come and go: bounded slots, sums that stay right, ids that are used again.
 
 use std::{fs, sync::Barrier, thread, time::Duration};
+use unspin_testbed::check;
 
 use unspin_agent::{
     EventMask, ObserveOptions, Observer,
@@ -98,18 +99,21 @@ impl Drop for FewIds {
     }
 }
 
+check!(INTERRUPTED: sums_stay_right_while_vms_come_and_go);
 /// 125 VMs and 1,000 threads with 32 slots; ids and addresses of VMs are used again and again.
 pub fn sums_stay_right_while_vms_come_and_go() {
     let _few = FewIds::begin();
     come_and_go(125);
 }
 
+check!(OBSERVER_LONG: sums_stay_right_with_8000_threads);
 /// The same with 1,000 VMs and 8,000 threads.
 pub fn sums_stay_right_with_8000_threads() {
     let _few = FewIds::begin();
     come_and_go(1_000);
 }
 
+check!(INTERRUPTED: counters_are_whole_while_vms_are_destroyed);
 /// Real VMs that come and go while somebody reads counters all the time: nothing is missed, nothing is counted twice.
 pub fn counters_are_whole_while_vms_are_destroyed() {
     let options = ObserveOptions {

@@ -2,6 +2,7 @@
 //! What the programs cost, in instructions, against what they cost when tests/costs.tsv was written.
 
 use std::{fs, time::Duration};
+use unspin_testbed::check;
 
 use unspin_agent::{EmptyPrograms, EventMask, ObserveOptions, Observer, ProgramCost, Recorder};
 use unspin_scenario::Vm;
@@ -84,6 +85,7 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
     empty.costs(&health).expect("the kernel tells")
 }
 
+check!(INTERRUPTED: costs_are_as_recorded);
 /// No program has become dearer by more than a tenth, and every budget is kept.
 pub fn costs_are_as_recorded() {
     // Virtual time is the sum of all CPUs' instructions: another CPU's iteration would count as this one's.

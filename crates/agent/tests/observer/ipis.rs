@@ -2,6 +2,7 @@
 //! The record of inter-processor interrupts against what the guests say that they sent.
 
 use std::collections::BTreeMap;
+use unspin_testbed::check;
 
 use unspin_agent::{
     EventMask, IpiVisibility, ObserveOptions, Observer, ipi_visibility,
@@ -55,6 +56,7 @@ fn sent(events: &[Event], thread: u32) -> BTreeMap<(IpiForm, u8, u16, Option<u64
     sent
 }
 
+check!(INTERRUPTED: ipis_equal_what_the_guests_sent);
 /// Every receiver of every IPI is recorded once, with its form, and nothing else is.
 pub fn ipis_equal_what_the_guests_sent() {
     let events = EventMask::IPIS.and(EventMask::SWITCHES);
@@ -116,6 +118,7 @@ pub fn ipis_equal_what_the_guests_sent() {
     );
 }
 
+check!(INTERRUPTED: without_their_programs_ipis_are_blind);
 /// Left out, the programs are not loaded, nothing is recorded, and the record says that it is blind. All others work, here
 /// with the reads that kernels before 6.17 have.
 pub fn without_their_programs_ipis_are_blind() {
@@ -164,6 +167,7 @@ pub fn without_their_programs_ipis_are_blind() {
     );
 }
 
+check!(INTERRUPTED: ipis_are_whole_on_both_paths_of_kvm);
 /// KVM's fast path names the receivers before it says that it was an IPI. The testbed's processor has no next_rip, so its KVM
 /// never takes that path: both orders are played through the same code.
 pub fn ipis_are_whole_on_both_paths_of_kvm() {

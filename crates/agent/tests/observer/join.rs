@@ -7,6 +7,7 @@ use unspin_events::{
     ground_truth::{self, GroundTruth, Table1},
 };
 use unspin_scenario::Vm;
+use unspin_testbed::check;
 use unspin_vmm::{RunReport, VcpuReport, VmReport};
 
 use crate::{
@@ -44,6 +45,7 @@ fn ground_truth_of(
     )
 }
 
+check!(COUNTED: truth_agrees_with_the_guests_own_table);
 /// The causes of stalls add up to what the guest counted.
 pub fn truth_agrees_with_the_guests_own_table() {
     // Long holds, and an exit after few spins only, so that many waits pass 2,048 spins.

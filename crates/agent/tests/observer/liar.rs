@@ -2,6 +2,7 @@
 //! A guest that registers pv pages as no honest one does: 3 bytes of code in real mode, its registers set from here.
 
 use std::{ptr, thread, time::Duration};
+use unspin_testbed::check;
 
 use kvm_bindings::{kvm_regs, kvm_userspace_memory_region};
 use kvm_ioctls::{Kvm, VcpuExit, VcpuFd, VmFd};
@@ -134,6 +135,7 @@ fn pv_page(observer: &mut Observer) -> Vec<[u64; 3]> {
     pv_page
 }
 
+check!(INTERRUPTED: a_lying_guest_gets_wrong_pv_pages_and_nothing_else);
 /// Whatever is registered, the host reads that VM's memory or nothing, and pays little.
 pub fn a_lying_guest_gets_wrong_pv_pages_and_nothing_else() {
     let options = ObserveOptions {

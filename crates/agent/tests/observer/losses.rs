@@ -3,12 +3,14 @@
 
 use unspin_agent::{EventMask, ObserveOptions, Observer};
 use unspin_events::What;
+use unspin_testbed::check;
 
 use crate::{
     checks::{attach, nothing_was_lost, of},
     vms::{run_for, vcpus, vm},
 };
 
+check!(COUNTED: a_full_ring_loses_what_it_says);
 /// What the ring could not take is counted by kind.
 pub fn a_full_ring_loses_what_it_says() {
     let mut observer = Observer::attach(&ObserveOptions {
@@ -48,6 +50,7 @@ pub fn a_full_ring_loses_what_it_says() {
     assert_eq!(received + lost("kvm_exit"), exits, "{health:?}");
 }
 
+check!(COUNTED: threads_without_a_slot_are_counted);
 /// Exits that no thread's counters hold are counted.
 pub fn threads_without_a_slot_are_counted() {
     let narrow = Observer::attach(&ObserveOptions {
@@ -73,6 +76,7 @@ pub fn threads_without_a_slot_are_counted() {
     nothing_was_lost(&wide);
 }
 
+check!(COUNTED: a_reset_begins_anew_and_frees_slots);
 /// After a reset nothing is left, and ended threads have given their slots back.
 pub fn a_reset_begins_anew_and_frees_slots() {
     let mut observer = Observer::attach(&ObserveOptions {

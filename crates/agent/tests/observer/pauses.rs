@@ -4,6 +4,7 @@
 use unspin_agent::EventMask;
 use unspin_events::{Event, GuestMode, What};
 use unspin_scenario::Vm;
+use unspin_testbed::check;
 
 use crate::{
     checks::recorded,
@@ -108,6 +109,7 @@ impl Since {
     }
 }
 
+check!(INTERRUPTED: pause_exits_say_what_happened);
 /// Window, mode, times and what came between are those of the trace; handling ends when the vCPU first leaves its CPU.
 pub fn pause_exits_say_what_happened() {
     let spins = Vm {

@@ -2,6 +2,7 @@
 //! What guests say in their pv pages, against what they must have been doing.
 
 use std::collections::BTreeMap;
+use unspin_testbed::check;
 
 use unspin_abi as abi;
 use unspin_agent::EventMask;
@@ -25,6 +26,7 @@ fn said(arguments: [u64; 3]) -> (u64, u64, u32) {
     )
 }
 
+check!(INTERRUPTED: pv_pages_say_what_the_vcpu_was_doing);
 /// A pv page comes right after its event and fits it.
 pub fn pv_pages_say_what_the_vcpu_was_doing() {
     let talks = Vm {

@@ -2,6 +2,7 @@
 //! Rules of candidates: whom of its VM a spinner lets run, whether KVM named anybody or not.
 
 use std::collections::BTreeMap;
+use unspin_testbed::check;
 
 use unspin_agent::{SteerError, Steerer};
 use unspin_scenario::{Distribution, LockSharing, Shape, Vm, WorkUnit};
@@ -36,6 +37,7 @@ fn grown(steerer: &Steerer, names: [&str; 4], report: impl FnOnce() -> RunReport
     grown
 }
 
+check!(STEERER_LONG: strict_serves_whom_kvm_passes_over);
 /// Receivers of a shootdown that KVM passes over are served, and who is not its candidate is not.
 pub fn strict_serves_whom_kvm_passes_over() {
     let steerer = steer("strict", |options| options.decision_log_bytes = 16 << 20);
@@ -93,6 +95,7 @@ fn verdicts_replay(steerer: &Steerer) -> u64 {
     from_user
 }
 
+check!(STEERER_LONG: choices_take_effect_at_once);
 /// A choice takes effect as a yield that KVM asks for does: in that exit, after which KVM asks for nobody else; and whoever was
 /// found when a loan ended, and is not run for that, can be chosen by others at once. Without the one and without the other
 /// convoys of silent guests stayed under loan-cpl.
@@ -113,6 +116,7 @@ pub fn choices_take_effect_at_once() {
     still_there(&steerer);
 }
 
+check!(STEERER_LONG: the_chosen_ones_last_cpu_looks_again);
 /// The CPU where the chosen one ran last looks again, as yield_to() lets it: whoever runs there on a loan that has served its
 /// purpose gives it back then. Of bistable convoys one sample says nothing: silent guests at random work, from four seeds.
 pub fn the_chosen_ones_last_cpu_looks_again() {
@@ -160,6 +164,7 @@ fn seen_after_loans(steerer: &Steerer) -> (u32, u32) {
     (seen, free)
 }
 
+check!(STEERER_LONG: rules_and_policies_compose);
 /// A lock waiter's candidates go through the policies that are on: loans to them end early, and buddies are buddies.
 pub fn rules_and_policies_compose() {
     let steerer = steer("loan,usermode", |_| ());

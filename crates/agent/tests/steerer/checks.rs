@@ -7,109 +7,22 @@ use std::{
     process::Command,
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use super::{
-    costs, dry, ecs_fairness, ecs_latency, helping,
+    ecs::{fairness, latency},
     host::{Busy, Cgroup, pin, set_online, shares, state},
-    hostile,
     observer_vms::run_from,
-    stress, vms, watchdog, weights,
+    vms,
 };
-
-/// A check and its name.
-type Check = (&'static str, fn());
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
 const WALKED_MAX: u32 = 90_000;
 
 /// How long VMs run that are killed in the end: longer than any check (200 attaches take 17 minutes of emulated time).
 const CHILD_MS: u64 = 3_600_000;
-
-/// Those of `make test`, in the order in which they run.
-pub const ALL: [Check; 8] = [
-    ("it_comes_and_goes", it_comes_and_goes),
-    (
-        "cpu_time_follows_weights",
-        weights::cpu_time_follows_weights,
-    ),
-    ("quotas_are_named", quotas_are_named),
-    ("a_loan_drains_the_convoy", vms::a_loan_drains_the_convoy),
-    (
-        "policies_are_switched_while_vms_run",
-        vms::policies_are_switched_while_vms_run,
-    ),
-    ("a_policy_costs_little", costs::a_policy_costs_little),
-    (
-        "it_goes_when_the_kernel_says_so",
-        hostile::it_goes_when_the_kernel_says_so,
-    ),
-    (
-        "killed_it_leaves_the_host_as_it_was",
-        killed_it_leaves_the_host_as_it_was,
-    ),
-];
-
-/// Those that `make test` has no time for: of the long form.
-pub const LONG: [Check; 17] = [
-    ("cpus_come_and_go", cpus_come_and_go),
-    (
-        "a_dry_run_asks_about_chosen_processes_only",
-        dry::a_dry_run_asks_about_chosen_processes_only,
-    ),
-    (
-        "vms_are_killed_in_the_middle_of_loans",
-        hostile::vms_are_killed_in_the_middle_of_loans,
-    ),
-    (
-        "places_and_sleepers_count",
-        weights::places_and_sleepers_count,
-    ),
-    (
-        "the_lightest_do_not_wait_for_ever",
-        weights::the_lightest_do_not_wait_for_ever,
-    ),
-    ("yielding_buys_no_share", vms::yielding_buys_no_share),
-    (
-        "the_watchdog_sends_it_away",
-        watchdog::the_watchdog_sends_it_away,
-    ),
-    (
-        "help_drains_what_kvm_cannot",
-        helping::help_drains_what_kvm_cannot,
-    ),
-    (
-        "only_chosen_processes_are_steered",
-        vms::only_chosen_processes_are_steered,
-    ),
-    ("a_dry_run_changes_nothing", dry::a_dry_run_changes_nothing),
-    (
-        "a_dispatch_does_not_grow_with_the_queue",
-        costs::a_dispatch_does_not_grow_with_the_queue,
-    ),
-    (
-        "a_choice_costs_what_it_did",
-        costs::a_choice_costs_what_it_did,
-    ),
-    (
-        "every_policy_costs_little",
-        costs::every_policy_costs_little,
-    ),
-    (
-        "attached_and_detached_under_load",
-        hostile::attached_and_detached_under_load,
-    ),
-    (
-        "decisions_replay_to_the_bit",
-        vms::decisions_replay_to_the_bit,
-    ),
-    (
-        "a_dry_run_decides_as_the_scheduler_would",
-        dry::a_dry_run_decides_as_the_scheduler_would,
-    ),
-    ("stressed_for_seconds", stress::stressed_for_seconds),
-];
 
 /// What this binary does when it is started with a word of its own.
 pub fn child() {
@@ -129,10 +42,10 @@ pub fn child() {
             let seed = word(3).map_or(7, |word| word.parse().expect("a number"));
             let vm = match word(2).as_deref() {
                 Some("peaceful") => vms::peaceful(4),
-                Some("reading") => ecs_fairness::reading(true),
-                Some("reading-silently") => ecs_fairness::reading(false),
-                Some("waking") => ecs_latency::waking(),
-                Some("critical") => ecs_fairness::always_critical(),
+                Some("reading") => fairness::reading(true),
+                Some("reading-silently") => fairness::reading(false),
+                Some("waking") => latency::waking(),
+                Some("critical") => fairness::always_critical(),
                 _ => vms::fighting(4),
             };
             run_from(seed, CHILD_MS, vec![vm]);
@@ -190,6 +103,7 @@ pub fn are_close(measured: &[f64], weights: &[f64]) {
     println!("  {measured:.3?} for {weights:?}");
 }
 
+check!(STEERER: it_comes_and_goes);
 fn it_comes_and_goes() {
     assert_eq!(state(), "disabled");
     let steerer = attach();
@@ -226,6 +140,7 @@ fn what_the_verifier_walked() {
     assert!(sum < WALKED_MAX, "{walked:?}");
 }
 
+check!(STEERER: quotas_are_named);
 fn quotas_are_named() {
     let limited = Cgroup::new("limited", 100);
     let quota = limited.folder().join("cpu.max");
@@ -247,6 +162,7 @@ fn quotas_are_named() {
     assert_eq!(state(), "disabled");
 }
 
+check!(STEERER_LONG: cpus_come_and_go);
 fn cpus_come_and_go() {
     let steerer = attach();
     let tasks: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
@@ -263,6 +179,7 @@ fn cpus_come_and_go() {
     assert!(measured.iter().all(|time| *time > 0.2), "{measured:?}");
 }
 
+check!(STEERER: killed_it_leaves_the_host_as_it_was);
 fn killed_it_leaves_the_host_as_it_was() {
     let own = std::env::current_exe().expect("procfs is mounted");
     let mut steerer = Command::new(own)

@@ -2,6 +2,7 @@
 //! What the scheduler costs, counted: under icount a nanosecond is half an emulated instruction.
 
 use std::time::Duration;
+use unspin_testbed::check;
 
 use unspin_agent::Steerer;
 
@@ -54,6 +55,7 @@ fn mean_ns(steerer: &Steerer, place: &str, work: impl Fn()) -> Option<f64> {
     (count > 20).then(|| (spent_now - spent) as f64 / count as f64)
 }
 
+check!(STEERER_LONG: a_dispatch_does_not_grow_with_the_queue);
 /// 1,000 tasks that wait cost a dispatch at most half as much again as 10. Odd numbers: on two CPUs every other task of an
 /// even number always comes back to the CPU it was on, and moving a task between run queues is the kernel's cost.
 pub fn a_dispatch_does_not_grow_with_the_queue() {
@@ -97,10 +99,12 @@ const COSTED: [&str; 10] = [
 ];
 const SHORT: usize = 2;
 
+check!(STEERER: a_policy_costs_little);
 pub fn a_policy_costs_little() {
     costs_of(&COSTED[..SHORT]);
 }
 
+check!(STEERER_LONG: every_policy_costs_little);
 /// A row for each policy.
 pub fn every_policy_costs_little() {
     costs_of(&COSTED);
@@ -138,6 +142,7 @@ fn costs_of(costed: &[&str]) {
     assert!(over.is_empty(), "over the budget: {over:?}");
 }
 
+check!(STEERER_LONG: a_choice_costs_what_it_did);
 /// Under a rule of candidates ops.yield looks at each other vCPU of the VM until one is chosen, three here: 1,936 instructions
 /// over `refuse-yields` when this was written, and not the 600 of a directed yield.
 pub fn a_choice_costs_what_it_did() {

@@ -6,6 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
     time::Duration,
 };
+use unspin_testbed::check;
 
 use unspin_agent::Steerer;
 
@@ -83,6 +84,7 @@ fn under(steerer: &Steerer, policy: &str) -> [u64; 4] {
     grown
 }
 
+check!(STEERER_LONG: the_papers_debooster_ends_at_cgroups);
 /// Without cgroups both forms raise spinners and so are followed where the yield buddy alone is not; in libvirt's layout, a cgroup for
 /// each vCPU, only the one that compares ancestors does.
 pub fn the_papers_debooster_ends_at_cgroups() {

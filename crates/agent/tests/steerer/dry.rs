@@ -2,6 +2,7 @@
 //! A dry run takes every decision, and changes nothing.
 
 use std::collections::BTreeMap;
+use unspin_testbed::check;
 
 use unspin_abi::LockKind;
 use unspin_agent::{DryRun, ObserveOptions, Observer, SteerOptions};
@@ -37,6 +38,7 @@ fn decisions(dry_run: &DryRun) -> Vec<DecisionRecord> {
     records
 }
 
+check!(STEERER_LONG: a_dry_run_decides_as_the_scheduler_would);
 /// Each yield that KVM's own counters know is asked about, and each answer is in the log and replays to the bit.
 pub fn a_dry_run_decides_as_the_scheduler_would() {
     let mut observer = Observer::attach(&ObserveOptions::default()).expect("it can be observed");
@@ -129,6 +131,7 @@ fn facts_are_honest(records: &[DecisionRecord]) {
     }
 }
 
+check!(STEERER_LONG: a_dry_run_asks_about_chosen_processes_only);
 /// `--vm`: nobody is asked about others; that the chosen one is asked about, the check above says.
 pub fn a_dry_run_asks_about_chosen_processes_only() {
     let dry_run = dry_run("loan", |options| options.processes = vec![1]);
@@ -146,6 +149,7 @@ const PAIRS: u32 = 5;
 /// 97.5 % of Student's t with 4 degrees of freedom.
 const T: f64 = 2.776;
 
+check!(STEERER_LONG: a_dry_run_changes_nothing);
 /// What a VM gets done while its vCPUs are asked about is what it gets done without: no harm, as the project defines it for
 /// a cell. Its lock is one that does not collapse, and seldom asked for: what a VM in a convoy gets done differs by a fifth
 /// from run to run, whatever watches.

@@ -2,6 +2,7 @@
 //! The same on more CPUs than two: weights, places that overlap, CPUs that go, a VM of eight vCPUs. In a boot of its own.
 
 use std::time::Duration;
+use unspin_testbed::check;
 
 use super::{
     checks::{are_close, counter, still_there},
@@ -10,15 +11,7 @@ use super::{
     vms::{fighting, steer},
 };
 
-/// What runs in that boot.
-pub static CHECKS: [(&str, fn()); 2] = [
-    ("tasks_share_four_cpus", tasks_share_four_cpus),
-    (
-        "a_loan_drains_a_convoy_of_eight",
-        a_loan_drains_a_convoy_of_eight,
-    ),
-];
-
+check!(FOUR_CPUS: tasks_share_four_cpus);
 fn tasks_share_four_cpus() {
     let steerer = steer("loan", |_| ());
     // Weights of the kernel's table for nice 3 and -2, sched_prio_to_weight[], beside six of nice 0.
@@ -61,6 +54,7 @@ fn tasks_share_four_cpus() {
     still_there(&steerer);
 }
 
+check!(FOUR_CPUS: a_loan_drains_a_convoy_of_eight);
 /// 1 VM x 8 vCPUs on 4 CPUs.
 fn a_loan_drains_a_convoy_of_eight() {
     let steerer = steer("refuse-yields", |_| ());

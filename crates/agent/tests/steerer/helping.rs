@@ -2,6 +2,7 @@
 //! The policies `helping` and `slice`, with real VMs on a real KVM.
 
 use std::collections::BTreeMap;
+use unspin_testbed::check;
 
 use unspin_agent::Steerer;
 use unspin_scenario::Vm;
@@ -41,6 +42,7 @@ fn share(report: &RunReport) -> f64 {
     cpu_ns(0) / (cpu_ns(0) + cpu_ns(1))
 }
 
+check!(STEERER_LONG: help_drains_what_kvm_cannot);
 /// 1 VM x 4 vCPUs on 2 CPUs, one that fits, and stock: with pause-loop exits off nobody but the guest knows that it waits.
 pub fn help_drains_what_kvm_cannot() {
     let run = |vm| operations(&run_for(300, vec![vm]), 0) as f64;
@@ -105,6 +107,7 @@ fn an_ask_costs_little(steerer: &Steerer) {
     assert!(entry.run_count < 3 * asked + 1_000 && instructions < 8_000);
 }
 
+check!(GUESTS: a_slice_lasts_what_it_says);
 /// A slice below a tick ends on time, one above lasts longer: counted in switches of four vCPUs that never wait.
 pub fn a_slice_lasts_what_it_says() {
     let steerer = steer("refuse-yields", |_| ());

@@ -3,6 +3,7 @@
 //! boots of their own, with `nohz_full=1` and with `isolcpus=1`.
 
 use std::{fs, time::Duration};
+use unspin_testbed::check;
 
 use unspin_agent::{SteerOptions, Steerer};
 
@@ -12,16 +13,7 @@ use super::{
     vms::steer,
 };
 
-/// With `nohz_full=1`.
-pub static CHECKS: [(&str, fn()); 1] = [(
-    "an_isolated_cpu_is_left_alone",
-    an_isolated_cpu_is_left_alone,
-)];
-
-/// With `isolcpus=1`.
-pub static AT_BOOT: [(&str, fn()); 1] =
-    [("isolation_at_boot_is_named", isolation_at_boot_is_named)];
-
+check!(ISOLATED_AT_BOOT: isolation_at_boot_is_named);
 fn isolation_at_boot_is_named() {
     let error = Steerer::attach(&SteerOptions::default())
         .err()
@@ -30,6 +22,7 @@ fn isolation_at_boot_is_named() {
     assert_eq!(state(), "disabled");
 }
 
+check!(ISOLATED_CPU: an_isolated_cpu_is_left_alone);
 fn an_isolated_cpu_is_left_alone() {
     fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset").expect("the cpuset controller");
     let alone = Cgroup::new("alone", 100);

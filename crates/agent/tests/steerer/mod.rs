@@ -8,16 +8,10 @@ pub mod costs;
 pub mod debooster;
 pub mod dry;
 pub mod ecs;
-pub mod ecs_fairness;
-pub mod ecs_latency;
 pub mod four_cpus;
 pub mod helping;
 pub mod host;
 pub mod hostile;
-pub mod hostile_beside;
-pub mod hostile_code;
-pub mod hostile_guests;
-pub mod hostile_kinds;
 pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
@@ -30,22 +24,38 @@ pub mod watchdog;
 pub mod weights;
 
 use libtest_mimic::Trial;
-use unspin_testbed::{Options, Qemu, self_test::Checks};
+use unspin_testbed::{
+    Options, Qemu,
+    self_test::{self, Checks},
+};
 
-/// Those, where every PAUSE exits.
-pub const fn where_every_pause_exits(checks: &'static [(&'static str, fn())]) -> Checks {
+/// Every boot of the checks in this folder; which binary boots which says its `main`.
+pub const BOOTS: [&str; 8] = [
+    "STEERER",
+    "GUESTS",
+    "STEERER_LONG",
+    "SEEDED",
+    "FOUR_CPUS",
+    "ISOLATED_CPU",
+    "ISOLATED_AT_BOOT",
+    "OTHER_KERNELS",
+];
+
+/// The checks of that boot, where every PAUSE exits.
+pub const fn where_every_pause_exits(boot: &'static str) -> Checks {
     Checks {
-        checks,
+        boot,
+        only: None,
         qemu: Qemu::Stock,
         kvm_amd: "",
     }
 }
 
-/// First thing in `main`, with all checks of the binary: inside the testbed, or as a child of a check, it does not return.
-pub fn enter(all: Checks) {
-    all.enter();
+/// First thing in `main`, with the boots of the binary: inside the testbed, or as a child of a check, it does not return.
+pub fn enter(boots: &[&str]) {
+    self_test::enter(boots, &BOOTS);
     checks::child();
-    hostile_beside::child();
+    hostile::beside::child();
 }
 
 /// A test that boots the testbed, changed so, and runs these checks there. Ignored unless UNSPIN_E2E=1.

@@ -9,6 +9,7 @@ use std::{
     thread,
     time::Duration,
 };
+use unspin_testbed::check;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, query::MapInfoIter};
 use unspin_abi as abi;
@@ -21,9 +22,6 @@ use super::{
     observer_vms::{run_with, vcpus},
     vms::{fighting, operations, steer},
 };
-
-/// What runs in the boot of the guests.
-pub const CHECKS: [(&str, fn()); 1] = [("pv_pages_lie_in_the_map", pv_pages_lie_in_the_map)];
 
 /// A VM whose vCPUs fight, with its pv pages in the map.
 fn mapped(vcpus: u32) -> Vm {
@@ -79,6 +77,7 @@ fn cost(steerer: &Steerer, place: &str) -> (u64, u64) {
     (found.run_count, found.run_time_ns / 2)
 }
 
+check!(STEERER_LONG: pv_pages_lie_in_the_map);
 /// Loans drain the convoy as they do with the guest's own page; every registration is answered; where the guest is entered and
 /// left, less is to be done; each VM has a page of its own, while it runs.
 fn pv_pages_lie_in_the_map() {
@@ -206,6 +205,7 @@ fn all_taken_leaves_guests_their_own() {
     assert!(pages.missed() == 1 && answered == registered && answered >= 2);
 }
 
+check!(STEERER_LONG: pages_outlive_their_scheduler);
 /// The pages stay memory when their scheduler goes; the next one reads them as any guest's, and has pages for others.
 pub fn pages_outlive_their_scheduler() {
     let first = steer("loan", |_| ());
@@ -235,6 +235,7 @@ pub fn pages_outlive_their_scheduler() {
     });
 }
 
+check!(STEERER_LONG: a_locked_down_host_tells_guests_in_the_map);
 /// Where BPF may write no memory, guests whose pv pages lie in the map are told, others are not and are steered by looks.
 pub fn a_locked_down_host_tells_guests_in_the_map() {
     const SECURITY: &str = "/sys/kernel/security";

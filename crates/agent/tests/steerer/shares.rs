@@ -2,11 +2,12 @@
 //! VMs in nested cgroups get what their weights say, over half a minute, however they yield.
 
 use std::{fs, time::Duration};
+use unspin_testbed::check;
 
 use super::{
     checks::{are_close, counter, still_there},
     host::Cgroup,
-    hostile::Killed,
+    hostile::attaching::Killed,
     vms::steer,
 };
 
@@ -19,6 +20,7 @@ fn cpu_time(cgroup: &Cgroup) -> f64 {
     us.and_then(|us| us.parse::<f64>().ok()).expect("a number") / 1e6
 }
 
+check!(STEERER_LONG: vms_keep_to_their_weights);
 /// 30 s for each of five seeds: a VM that yields without end in outer/light, one without shared locks in outer/heavy,
 /// another one that yields beside them.
 pub fn vms_keep_to_their_weights() {

@@ -8,13 +8,14 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use unspin_testbed::{Input, Options};
 
 use super::{
     checks::{counter, still_there},
     host::set_online,
-    hostile::{Killed, latest_wakeup},
+    hostile::attaching::{Killed, latest_wakeup},
     vms::steer,
 };
 
@@ -80,11 +81,13 @@ impl Drop for StressNg {
     }
 }
 
+check!(STEERER_LONG: stressed_for_seconds);
 /// For a few seconds, as in every `make test`.
 pub fn stressed_for_seconds() {
     stressed(Duration::from_secs(4));
 }
 
+check!(STEERER_LONG: stressed_for_minutes);
 /// For ten minutes.
 #[allow(dead_code, reason = "in make test-long only")]
 pub fn stressed_for_minutes() {

@@ -2,6 +2,7 @@
 //! What must hold of policies, with real VMs on a real KVM.
 
 use std::time::Duration;
+use unspin_testbed::check;
 
 use unspin_agent::{SteerError, SteerOptions, Steerer, set_running_policies};
 use unspin_policy::steering::Policies;
@@ -53,6 +54,7 @@ pub fn operations(report: &RunReport) -> u64 {
     vcpus.map(|vcpu| vcpu.statistics.operations).sum()
 }
 
+check!(STEERER: a_loan_drains_the_convoy);
 /// 1 VM x 4 vCPUs on 2 CPUs: refusing leaves a convoy of descheduled tickets, lending drains it. Long enough that it does not
 /// matter when the first convoy forms: in 300 ms, 324 to 2,135 operations were done without loans.
 pub fn a_loan_drains_the_convoy() {
@@ -76,6 +78,7 @@ pub fn a_loan_drains_the_convoy() {
     assert!(ns / lent < 500_000, "{lent} loans took {ns} ns");
 }
 
+check!(STEERER_LONG: yielding_buys_no_share);
 /// However a VM yields, the one beside it keeps its half.
 pub fn yielding_buys_no_share() {
     let steerer = steer("refuse-yields", |_| ());
@@ -104,6 +107,7 @@ pub fn yielding_buys_no_share() {
     }
 }
 
+check!(STEERER: policies_are_switched_while_vms_run);
 /// The next decision is the new policy's: nothing is attached again, and any process may say so.
 pub fn policies_are_switched_while_vms_run() {
     let nobody = set_running_policies(Policies::REFUSE_YIELDS);
@@ -139,6 +143,7 @@ pub fn policies_are_switched_while_vms_run() {
     still_there(&steerer);
 }
 
+check!(STEERER_LONG: only_chosen_processes_are_steered);
 /// `--vm`: other processes' vCPUs are scheduled like any task.
 pub fn only_chosen_processes_are_steered() {
     let own = std::process::id();
@@ -150,6 +155,7 @@ pub fn only_chosen_processes_are_steered() {
     }
 }
 
+check!(STEERER_LONG: decisions_replay_to_the_bit);
 /// Every decision that BPF took is taken again by the same functions, compiled for this machine.
 pub fn decisions_replay_to_the_bit() {
     let steerer = steer("loan,loan-cpl,kernel-exit", |options| {

@@ -6,11 +6,12 @@ use std::{
     fs,
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use super::{
     checks::wait_for,
     host::{Busy, pin, shares, state},
-    hostile::Killed,
+    hostile::attaching::Killed,
     vms::steer,
 };
 
@@ -28,6 +29,7 @@ fn hog() -> Busy {
     busy
 }
 
+check!(STEERER_LONG: the_watchdog_sends_it_away);
 /// The kernel's own scheduler is back within a second of the watchdog's bark, VMs go on, and the loader says what happened.
 pub fn the_watchdog_sends_it_away() {
     let kept = fs::read_to_string(SERVER).ok();

@@ -6,6 +6,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
+use unspin_testbed::check;
 
 use super::{
     checks::{are_close, attach, counter, still_there},
@@ -13,6 +14,7 @@ use super::{
     hostile,
 };
 
+check!(STEERER: cpu_time_follows_weights);
 /// One attach for all that weights are about.
 pub fn cpu_time_follows_weights() {
     let steerer = attach();
@@ -21,6 +23,7 @@ pub fn cpu_time_follows_weights() {
     still_there(&steerer);
 }
 
+check!(STEERER_LONG: places_and_sleepers_count);
 /// The same for what weights alone do not say.
 pub fn places_and_sleepers_count() {
     let steerer = attach();
@@ -28,11 +31,12 @@ pub fn places_and_sleepers_count() {
     affinity_is_kept();
     cpusets_are_kept();
     a_share_that_cannot_be_used_harms_nobody();
-    hostile::a_sleeper_is_served_soon();
-    hostile::a_sleeper_is_served_soon_while_classes_change();
+    hostile::attaching::a_sleeper_is_served_soon();
+    hostile::attaching::a_sleeper_is_served_soon_while_classes_change();
     still_there(&steerer);
 }
 
+check!(STEERER_LONG: the_lightest_do_not_wait_for_ever);
 /// Twenty tasks of nice 0 for each CPU, and two of the least weight, one of them on the second CPU only: after a slice of 4 ms
 /// they are 400 ms ahead of clocks that come 50 ms further in a second.
 pub fn the_lightest_do_not_wait_for_ever() {
@@ -40,7 +44,7 @@ pub fn the_lightest_do_not_wait_for_ever() {
     let steerer = attach();
     let light = [Busy::start(0, None), Busy::start(0, None)];
     for task in &light {
-        hostile::set_class(task.id() as i32, libc::SCHED_IDLE, 0);
+        hostile::attaching::set_class(task.id() as i32, libc::SCHED_IDLE, 0);
     }
     pin(light[1].id(), &[1]);
     let busy = Busy::threads(40);
@@ -174,7 +178,7 @@ fn who_waits_for_one_cpu_has_its_share() {
             // SAFETY: plain numbers.
             let done = unsafe { libc::setpriority(libc::PRIO_PROCESS, thread, -20) };
             assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-            hostile::latest_wakeup(&over)
+            hostile::attaching::latest_wakeup(&over)
         });
         let all: Vec<&Busy> = tasks.iter().collect();
         let measured = shares(&all, Duration::from_millis(1_500));

@@ -2,6 +2,7 @@
 //! The module's refusals, and windows that are really in force: as the observer's pause-loop exits name them, from the VMCB.
 
 use std::{ffi::CString, fs::File, io, os::fd::AsRawFd, path::Path, thread, time::Duration};
+use unspin_testbed::check;
 
 use unspin_agent::{
     EventMask, ObserveOptions, Observer, PleSource, WindowEpoch, WindowError, WindowOptions,
@@ -12,18 +13,9 @@ use unspin_policy::steering::{AppleNumbers, WindowPolicy};
 
 use crate::vms::{loops, run_for, vm};
 
-pub type Check = (&'static str, fn());
-
 /// Where this boot has the module.
 pub const MODULE: &str = "/modules/unspin_ple.ko";
 const SYSFS: &str = "/sys/module/unspin_ple";
-
-pub const ALL: [Check; 4] = [
-    ("layout", a_layout_that_is_not_this_kernels_is_refused),
-    ("fixed", a_fixed_window_is_in_force_and_the_module_stays),
-    ("apple", apple_moves_a_vms_window_within_its_bounds),
-    ("kvms_rule", kvms_rule_grows_and_goes_back),
-];
 
 fn options(policy: WindowPolicy) -> WindowOptions {
     WindowOptions {
@@ -91,6 +83,7 @@ fn layout() -> Vec<(String, u32)> {
     found
 }
 
+check!(WINDOWS: "layout" => a_layout_that_is_not_this_kernels_is_refused);
 /// One parameter wrong, missing or of the other vendor: EINVAL each time, and with all of them right it is taken.
 fn a_layout_that_is_not_this_kernels_is_refused() {
     let right = layout();
@@ -182,6 +175,7 @@ fn spinning() -> unspin_scenario::Vm {
     }
 }
 
+check!(WINDOWS: "fixed" => a_fixed_window_is_in_force_and_the_module_stays);
 /// From each vCPU's first exit on; and nobody can take the module out meanwhile.
 fn a_fixed_window_is_in_force_and_the_module_stays() {
     let held = attach(WindowPolicy::Fixed(64));
@@ -211,6 +205,7 @@ fn a_fixed_window_is_in_force_and_the_module_stays() {
     }
 }
 
+check!(WINDOWS: "apple" => apple_moves_a_vms_window_within_its_bounds);
 fn apple_moves_a_vms_window_within_its_bounds() {
     let numbers = AppleNumbers {
         delta: 16,
@@ -250,6 +245,7 @@ fn apple_moves_a_vms_window_within_its_bounds() {
     }
 }
 
+check!(WINDOWS: "kvms_rule" => kvms_rule_grows_and_goes_back);
 fn kvms_rule_grows_and_goes_back() {
     let (windows, epochs) = seen(WindowPolicy::Kvm, 100);
     assert!(

@@ -3,6 +3,7 @@
 //! nobody's but its own.
 
 use std::{fs, os::unix::fs::MetadataExt, path::Path, thread, time::Duration};
+use unspin_testbed::check;
 
 use unspin_abi::LockKind;
 use unspin_agent::{
@@ -14,15 +15,6 @@ use unspin_scenario::Vm;
 use unspin_vmm::{Fault, RunOptions, RunReport, VcpuReport};
 
 use crate::vms::{loops, run_with, vm};
-
-pub type Check = (&'static str, fn());
-
-pub const ALL: [Check; 4] = [
-    ("threshold", a_guest_spins_as_long_as_it_is_told),
-    ("threshold_apple", apple_moves_a_guests_threshold),
-    ("threshold_untold", who_may_not_be_told_is_left_alone),
-    ("threshold_lies", a_guest_that_lies_moves_nobody_elses),
-];
 
 /// Below and above every wait for a holder that runs.
 const SHORT: u32 = 8;
@@ -112,6 +104,7 @@ fn seen(policy: WindowPolicy, disclosures: Disclosures, vms: Vec<(Fault, Vm)>) -
     }
 }
 
+check!(THRESHOLDS: "threshold" => a_guest_spins_as_long_as_it_is_told);
 /// The guest's own threshold of 2,048 spins lies between; without a page it keeps that.
 fn a_guest_spins_as_long_as_it_is_told() {
     let fixed = |spins| {
@@ -154,6 +147,7 @@ fn numbers() -> AppleNumbers {
     }
 }
 
+check!(THRESHOLDS: "threshold_apple" => apple_moves_a_guests_threshold);
 fn apple_moves_a_guests_threshold() {
     let seen = seen(
         WindowPolicy::Apple(Some(numbers())),
@@ -179,6 +173,7 @@ fn apple_moves_a_guests_threshold() {
     }
 }
 
+check!(THRESHOLDS: "threshold_untold" => who_may_not_be_told_is_left_alone);
 /// `--disclose nothing`, `--disclose nothing=CGROUP` and `--disclose nothing=PROCESS`: its page is not touched, and its waits are nobody's
 /// epochs; what is said of the process comes before what is said of its cgroup.
 fn who_may_not_be_told_is_left_alone() {
@@ -216,6 +211,7 @@ fn everyone(everyone: Disclosure) -> Disclosures {
     }
 }
 
+check!(THRESHOLDS: "threshold_lies" => a_guest_that_lies_moves_nobody_elses);
 /// A guest that writes every word of its pages at random, the threshold's too, or loses them: the honest one beside it is told, halts
 /// as early as beside another honest one, and has its half of the CPUs.
 fn a_guest_that_lies_moves_nobody_elses() {

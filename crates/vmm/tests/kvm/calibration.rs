@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The guest that `unspin lab calibrate` times.
 use unspin_scenario::Host;
+use unspin_testbed::check;
 use unspin_vmm::calibration::{CalibrationVm, Program};
 
 const HOST: Host = Host {
@@ -10,6 +11,7 @@ const HOST: Host = Host {
     ple_window_fixed: false,
 };
 
+check!(KVM: the_calibration_guest_does_what_it_is_asked);
 pub fn the_calibration_guest_does_what_it_is_asked() {
     let mut vm = CalibrationVm::create(&HOST, 2, 1, true).expect("it can be created");
     // The least of three: a tick of the host within a run of 20 exits is half of it.
@@ -56,6 +58,7 @@ pub fn the_calibration_guest_does_what_it_is_asked() {
     );
 }
 
+check!(KVM: the_calibration_guest_sees_the_hosts_ticks);
 pub fn the_calibration_guest_sees_the_hosts_ticks() {
     let mut vm = CalibrationVm::create(&HOST, 1, 65_536, false).expect("it can be created");
     let took = vm.time(Program::Gaps, 1_000_000).expect("it runs");

@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     thread,
 };
+use unspin_testbed::check;
 
 use unspin_scenario::{Length, Vm};
 use unspin_vmm::RunOptions;
@@ -15,6 +16,7 @@ use crate::support::{run_alone, scenario, vm};
 #[repr(align(16))]
 struct FpuState([u8; 512]);
 
+check!(KVM_THREADS: what_another_cpu_restores_harms_no_vm);
 /// QEMU's FXRSTOR wrote the first CPU's SVM flags (testbed/qemu/svm-flags-race.patch): a VM on CPU 0 lost nested paging, or
 /// CPU 0 its interrupts. A switch of tasks restores one such state; here CPU 1 does nothing else.
 pub fn what_another_cpu_restores_harms_no_vm() {

@@ -7,6 +7,7 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+use unspin_testbed::check;
 
 use unspin_scenario::{Length, LockSharing, Vm};
 use unspin_vmm::{Phase, RunOptions, RunReport};
@@ -53,6 +54,7 @@ fn spinners(pause_exits: bool) -> Vm {
     }
 }
 
+check!(KVM: without_pause_exits_spinning_stays_in_the_guest);
 pub fn without_pause_exits_spinning_stays_in_the_guest() {
     let (report, exits) = run_and_read(spinners(false), "exits");
     let pauses = pauses(&report);
@@ -60,6 +62,7 @@ pub fn without_pause_exits_spinning_stays_in_the_guest() {
     assert!(exits * 4 < pauses, "{exits} exits, {pauses} PAUSEs");
 }
 
+check!(KVM: without_halt_exits_an_idle_vcpu_stays_in_the_guest);
 pub fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
     let idle = |halt_exits| Vm {
         // A token goes round: whoever waits for it halts.
@@ -75,6 +78,7 @@ pub fn without_halt_exits_an_idle_vcpu_stays_in_the_guest() {
     assert_eq!(halts, 0);
 }
 
+check!(KVM: shootdowns_are_answered_by_all_others_and_every_token_is_used);
 pub fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
     let busy = Vm {
         shootdown_every_iterations: 10,
@@ -92,6 +96,7 @@ pub fn shootdowns_are_answered_by_all_others_and_every_token_is_used() {
     assert!(sum(|s| s.wakeups_received) <= sum(|s| s.wakeups));
 }
 
+check!(KVM: private_locks_make_nobody_wait);
 pub fn private_locks_make_nobody_wait() {
     let private = Vm {
         locks: LockSharing::Private,

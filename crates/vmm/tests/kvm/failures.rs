@@ -8,6 +8,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use unspin_abi as abi;
 use unspin_scenario::{Length, Vm};
@@ -15,6 +16,7 @@ use unspin_vmm::{Error, Fault, GuestFailure, Phase, RunOptions};
 
 use crate::support::{iterations, loops, run_alone, scenario, vm};
 
+check!(KVM: a_guest_that_goes_wrong_is_reported_and_takes_everybody_down);
 pub fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
     let scenario = scenario(
         Length::DurationNs(60_000_000_000),
@@ -59,6 +61,7 @@ pub fn a_guest_that_goes_wrong_is_reported_and_takes_everybody_down() {
     assert_eq!(u32::from(code), abi::UNSPIN_PANIC_EXCLUSION);
 }
 
+check!(KVM: an_interrupt_ends_a_run_soon);
 pub fn an_interrupt_ends_a_run_soon() {
     let interrupt = Arc::new(AtomicBool::new(false));
     let set = interrupt.clone();
@@ -83,6 +86,7 @@ pub fn an_interrupt_ends_a_run_soon() {
     );
 }
 
+check!(KVM: a_guest_that_does_not_stop_is_taken_out_and_named);
 pub fn a_guest_that_does_not_stop_is_taken_out_and_named() {
     let slow = Vm {
         // Seconds on any machine, without an exit.
@@ -106,6 +110,7 @@ pub fn a_guest_that_does_not_stop_is_taken_out_and_named() {
     assert!(image.contains(&rip), "{rip:#x}");
 }
 
+check!(KVM: vms_that_cannot_be_created_take_down_those_that_were);
 pub fn vms_that_cannot_be_created_take_down_those_that_were() {
     let many = Vm { count: 60, ..vm(1) };
     let limit = OpenFiles::limited_to(64);

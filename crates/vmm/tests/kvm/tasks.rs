@@ -2,6 +2,7 @@
 //! Parking, kicks, tasks and pv pages of the micro guest: nothing hangs, nobody is let in, whatever the host says.
 use unspin_abi as abi;
 use unspin_scenario::{EcsAblation, Vm, Workload};
+use unspin_testbed::check;
 use unspin_vmm::{Fault, RunOptions, RunReport};
 
 use crate::support::{ITERATIONS, iterations, loops, run_alone, vm};
@@ -35,6 +36,7 @@ fn parking(lock: &str) -> Vm {
     }
 }
 
+check!(KVM: parked_waiters_are_kicked_also_where_the_host_refuses);
 pub fn parked_waiters_are_kicked_also_where_the_host_refuses() {
     for lock in [
         "paravirtual_ticket",
@@ -69,6 +71,7 @@ pub fn parked_waiters_are_kicked_also_where_the_host_refuses() {
     assert_eq!(sum(&report, |s| s.kicks_refused), 0);
 }
 
+check!(KVM: every_task_does_its_iterations_with_every_kind_of_lock);
 pub fn every_task_does_its_iterations_with_every_kind_of_lock() {
     for lock in abi::LockKind::all() {
         let many = Vm {
@@ -97,6 +100,7 @@ pub fn every_task_does_its_iterations_with_every_kind_of_lock() {
     }
 }
 
+check!(KVM: workloads_do_what_they_are_called);
 pub fn workloads_do_what_they_are_called() {
     let with = |workload, lock, tasks_per_vcpu, ecs_ablation| Vm {
         lock: kind(lock),
@@ -135,6 +139,7 @@ pub fn workloads_do_what_they_are_called() {
     }
 }
 
+check!(KVM: a_page_that_goes_away_or_lies_harms_nobody);
 pub fn a_page_that_goes_away_or_lies_harms_nobody() {
     for fault in [Fault::PvPageGone, Fault::PvPageLies] {
         for lock in ["ticket", "paravirtual_qspinlock", "rwsem_eschdspin"] {

@@ -4,6 +4,7 @@ use std::{
     fs,
     sync::{Arc, Mutex},
 };
+use unspin_testbed::check;
 
 use unspin_abi as abi;
 use unspin_scenario::{Distribution, Length, Shape, Vm, WorkUnit};
@@ -11,6 +12,7 @@ use unspin_vmm::{Error, Phase, RunOptions};
 
 use crate::support::{ITERATIONS, iterations, run_alone, scenario, vm};
 
+check!(KVM: every_vcpu_does_its_iterations_and_says_so);
 pub fn every_vcpu_does_its_iterations_and_says_so() {
     for vcpus in [1, 2, 4, 64] {
         let report =
@@ -50,6 +52,7 @@ pub fn every_vcpu_does_its_iterations_and_says_so() {
     }
 }
 
+check!(KVM: the_log_has_one_record_per_acquisition_in_order);
 pub fn the_log_has_one_record_per_acquisition_in_order() {
     let report = run_alone(&iterations(vec![vm(3)]), &RunOptions::default()).expect("it runs");
     let mut holds = Vec::new();
@@ -67,6 +70,7 @@ pub fn the_log_has_one_record_per_acquisition_in_order() {
     assert!(holds.windows(2).all(|pair| pair[0].0 < pair[1].0));
 }
 
+check!(KVM: several_vms_run_for_the_time_asked_and_rates_come_from_the_window);
 pub fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
     let two = Vm { count: 2, ..vm(2) };
     let length = Length::DurationNs(400_000_000);
@@ -100,6 +104,7 @@ pub fn several_vms_run_for_the_time_asked_and_rates_come_from_the_window() {
     );
 }
 
+check!(KVM: a_small_vm_takes_less_than_2_mib);
 pub fn a_small_vm_takes_less_than_2_mib() {
     let small = Vm {
         log_records: 0,
@@ -110,6 +115,7 @@ pub fn a_small_vm_takes_less_than_2_mib() {
     assert!(resident > 0 && resident < 2 << 20, "{resident} bytes");
 }
 
+check!(KVM: work_in_nanoseconds_is_calibrated);
 pub fn work_in_nanoseconds_is_calibrated() {
     let mut timed = vm(1);
     timed.hold = Distribution {
@@ -131,6 +137,7 @@ pub fn work_in_nanoseconds_is_calibrated() {
     assert_eq!(plain.work_rate, None);
 }
 
+check!(KVM: threads_stay_on_the_cpus_of_the_scenario);
 pub fn threads_stay_on_the_cpus_of_the_scenario() {
     let allowed = Arc::new(Mutex::new(Vec::new()));
     let seen = allowed.clone();
@@ -176,6 +183,7 @@ fn cpus_of_vcpu_threads() -> Vec<String> {
         .collect()
 }
 
+check!(KVM: a_hundred_vms_start_and_stop);
 pub fn a_hundred_vms_start_and_stop() {
     let small = Vm {
         count: 100,

@@ -4,7 +4,10 @@
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
 //! host's own scheduler for *stock*, the model of ours for *refuse-yields* and for each policy, whose functions are the same C.
 
-use unspin_policy::{Control, steering::WindowPolicy};
+use unspin_policy::{
+    Control,
+    steering::{REFUSE_YIELDS, WindowPolicy},
+};
 use unspin_report::{Cell, Column, Document, GapClosed, Summary, Table, Unit};
 use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED_MAX};
 
@@ -103,11 +106,17 @@ pub fn add(
     let mut lines = Vec::new();
     let mut groups = Vec::new();
     for compared in all.iter().filter(|compared| !compared.rows.is_empty()) {
-        let of_group = self::lines(compared, costs)?;
+        let of_group = self::lines(compared, costs);
         groups.push(lines.len()..lines.len() + of_group.len());
         lines.extend(of_group);
     }
-    predict(&mut lines, seeds)?;
+    let planned: Vec<Planned> = lines
+        .iter()
+        .map(|line| (line.column.clone(), line.scenario.clone()))
+        .collect();
+    for (line, rates) in lines.iter_mut().zip(rates(&planned, seeds)?) {
+        line.predicted_per_s = rates;
+    }
     for group in groups {
         close(&mut lines[group]);
     }
@@ -124,59 +133,65 @@ pub fn add(
     Ok(())
 }
 
-/// Ideal, stock, refuse-yields, and each policy.
-fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Result<Vec<Line<'a>>, Failure> {
-    let Compared {
-        scenario,
-        how,
-        rows,
-    } = compared;
-    let first = rows[0];
+/// A column that the lab is to predict: its name, and what is to run there, or why it cannot.
+pub type Planned = (String, Result<Scenario, String>);
+
+/// Ideal, stock, refuse-yields (where anything of ours steers), and each policy.
+pub fn planned(
+    scenario: &Scenario,
+    how: &How,
+    ple_window: Option<u64>,
+    costs: &[String],
+) -> Vec<Planned> {
     let mut common: Vec<String> = costs.to_vec();
     if let Length::DurationNs(_) = scenario.length {
         let window_ns = u64::try_from(how.sample.as_nanos()).unwrap_or(u64::MAX);
         let length_ns = scenario.warm_up_ns.saturating_add(window_ns);
         common.push(format!("duration={}", format_duration(length_ns)));
     }
-    if let Some(window) = first.ple_window {
+    if let Some(window) = ple_window {
         common.push(format!("host.ple_window={window}"));
     }
     let changed = |more: &[String]| changed(scenario, &common, more);
-    let line = |column: String, measured_per_s, measured_gap_closed, scenario| Line {
-        of: first,
-        column,
-        measured_per_s,
-        measured_gap_closed,
-        scenario,
-        predicted_per_s: Vec::new(),
-        predicted_gap_closed: None,
-    };
     let stock = changed(&[]);
     let ideal = stock.clone().and_then(|stock| ideal(&stock));
-    let mut lines = vec![
-        line("ideal".into(), Some(first.ideal_per_s), None, ideal),
-        line("stock".into(), Some(first.stock_per_s), None, stock),
-    ];
+    let mut planned = vec![("ideal".into(), ideal), ("stock".into(), stock)];
     if how.steers() {
-        let none = steered(&PolicyChoice::default()).and_then(|none| changed(&none));
-        lines.push(line(
-            "refuse-yields".into(),
-            first.refuse_yields_per_s,
-            None,
-            none,
-        ));
+        let refused = steered(&PolicyChoice::default()).and_then(|words| changed(&words));
+        planned.push((REFUSE_YIELDS.into(), refused));
     }
     for policy in &how.policies {
-        let name = policy.names();
-        let row = rows
-            .iter()
-            .find(|row| row.policy.as_deref() == Some(&*name));
-        let measured = row.and_then(|row| row.steer_per_s);
-        let gap_closed = row.and_then(|row| row.gap_closed);
-        let predicted = steered(policy).and_then(|steered| changed(&steered));
-        lines.push(line(name, measured, gap_closed, predicted));
+        let predicted = steered(policy).and_then(|words| changed(&words));
+        planned.push((policy.names(), predicted));
     }
-    Ok(lines)
+    planned
+}
+
+/// What is to be predicted of one scenario, beside what was measured.
+fn lines<'a>(compared: &Compared<'a>, costs: &[String]) -> Vec<Line<'a>> {
+    let rows = &compared.rows;
+    let first = rows[0];
+    let planned = planned(compared.scenario, compared.how, first.ple_window, costs);
+    let lines = planned.into_iter().map(|(column, scenario)| {
+        let of_policy = |row: &&&Row| row.policy.as_deref() == Some(&*column);
+        let row = rows.iter().find(of_policy);
+        let measured_per_s = match &*column {
+            "ideal" => Some(first.ideal_per_s),
+            "stock" => Some(first.stock_per_s),
+            REFUSE_YIELDS => first.refuse_yields_per_s,
+            _ => row.and_then(|row| row.steer_per_s),
+        };
+        Line {
+            of: first,
+            measured_per_s,
+            measured_gap_closed: row.and_then(|row| row.gap_closed),
+            scenario,
+            column,
+            predicted_per_s: Vec::new(),
+            predicted_gap_closed: None,
+        }
+    });
+    lines.collect()
 }
 
 /// The policy in the lab's words: under the model of our scheduler, if it steers.
@@ -222,11 +237,14 @@ fn ideal(stock: &Scenario) -> Result<Scenario, String> {
     lab_compare::ideal(stock, cpus).ok_or_else(|| "no VM has as many vCPUs as CPUs".to_owned())
 }
 
-/// Runs every line that can run, on all cores.
-fn predict(lines: &mut [Line], seeds: u32) -> Result<(), Failure> {
+/// Runs everything that can run from each of so many seeds, on all cores: operations per second of all VMs, by seed.
+///
+/// # Errors
+/// Ctrl-C.
+pub fn rates(planned: &[Planned], seeds: u32) -> Result<Vec<Vec<f64>>, Failure> {
     let mut jobs: Vec<(usize, Scenario)> = Vec::new();
-    for (place, line) in lines.iter().enumerate() {
-        let Ok(scenario) = &line.scenario else {
+    for (place, (_, scenario)) in planned.iter().enumerate() {
+        let Ok(scenario) = scenario else {
             continue;
         };
         for seed in 0..u64::from(seeds) {
@@ -248,10 +266,11 @@ fn predict(lines: &mut [Line], seeds: u32) -> Result<(), Failure> {
         steps.done(finished);
         Ok(())
     })?;
+    let mut rates = vec![Vec::new(); planned.len()];
     for ((place, _), per_s) in jobs.iter().zip(results) {
-        lines[*place].predicted_per_s.push(per_s);
+        rates[*place].push(per_s);
     }
-    Ok(())
+    Ok(rates)
 }
 
 /// What each policy closes of the gap between stock and ideal in the lab; `lines`: those of one scenario.
@@ -263,7 +282,7 @@ fn close(lines: &mut [Line]) {
     // Behind ideal and stock, and none where there is one.
     let none = lines
         .get(2)
-        .is_some_and(|line| line.column == "refuse-yields");
+        .is_some_and(|line| line.column == REFUSE_YIELDS);
     for line in lines.iter_mut().skip(2 + usize::from(none)) {
         let gap = GapClosed::of(&ideal, &stock, &line.predicted_per_s);
         line.predicted_gap_closed = gap.map(|gap| gap.share);

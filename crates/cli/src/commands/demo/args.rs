@@ -13,6 +13,9 @@ pub struct DemoArguments {
     /// Run on this machine's own KVM instead of the testbed; asks first.
     #[arg(long)]
     pub on_this_host: bool,
+    /// Print what the lab predicts for the table instead, which takes a second and needs no testbed.
+    #[arg(long, conflicts_with = "on_this_host")]
+    pub predict: bool,
     /// Do not ask, and run beside other VMs.
     #[arg(long)]
     pub yes: bool,

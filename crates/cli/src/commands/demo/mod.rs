@@ -2,6 +2,7 @@
 //! `unspin demo`: stalled VMs in the testbed, and a remedy.
 
 pub(crate) mod args;
+mod predict;
 pub(crate) mod run;
 
 pub use run::run;

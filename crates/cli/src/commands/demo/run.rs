@@ -13,6 +13,7 @@ use anyhow::Context;
 use unspin_report::Document;
 use unspin_scenario::Scenario;
 
+use super::predict;
 use crate::{
     commands::{
         compare::{
@@ -51,7 +52,7 @@ demo_files!(
 );
 
 /// The best policy found so far for guests that say what they wait for, as the demo's do.
-const POLICY: &str = "loan,kernel-exit";
+pub const POLICY: &str = "loan,kernel-exit";
 /// Length of a sample: so that all rows take some 200 s on 2 CPUs.
 const SAMPLE: Duration = Duration::from_millis(200);
 /// What is left out after a change; `unspin compare` has the same default.
@@ -59,6 +60,9 @@ const DISCARD: Duration = Duration::from_millis(250);
 
 /// Runs all rows and prints them.
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
+    if arguments.predict {
+        return predict::run(arguments);
+    }
     let begin = Instant::now();
     let finished = if arguments.on_this_host {
         on_this_host(arguments)?
@@ -87,6 +91,9 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     }
     compare_table::add_vms(&mut document, &vms);
     compare_table::add_samples(&mut document, &samples);
+    if !arguments.on_this_host {
+        predict::add(&mut document, &cells(arguments), &finished)?;
+    }
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
         document.note(format!("  {}", row.replay));
@@ -102,7 +109,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 
 /// The demo's rows; on somebody's host without a policy: another scheduler for all of it is not what a demonstration may
 /// bring.
-fn cells(arguments: &DemoArguments) -> Vec<Cell> {
+pub fn cells(arguments: &DemoArguments) -> Vec<Cell> {
     let policies = match arguments.on_this_host {
         true => Vec::new(),
         false => vec![POLICY.parse().expect("a test parses it")],
@@ -131,7 +138,7 @@ fn cells(arguments: &DemoArguments) -> Vec<Cell> {
 }
 
 /// Whether a scenario has no more vCPUs than CPUs; a wrong one is told later.
-fn fits(text: &str) -> bool {
+pub fn fits(text: &str) -> bool {
     Scenario::parse(text, "").is_ok_and(|scenario| {
         let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
         scenario.host.cpus.is_some_and(|cpus| vcpus <= cpus)
@@ -187,6 +194,7 @@ mod tests {
         let mut arguments = DemoArguments {
             pairs: 2,
             on_this_host: false,
+            predict: false,
             yes: false,
             output: Default::default(),
         };

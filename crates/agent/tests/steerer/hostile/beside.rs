@@ -12,8 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    hostile_code::{Draws, VCPUS, program},
+use crate::steerer::{
+    hostile::code::{Draws, VCPUS, program},
     raw_vm::{VCPU_THREAD, run},
 };
 

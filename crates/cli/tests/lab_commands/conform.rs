@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab calibrate` and `unspin lab conform`. Nothing here needs KVM or the testbed.
 
-mod common;
-
 use std::fs;
 
-use common::{
+use crate::common::{
     folder,
     lab::{LAB_SCENARIO, rows},
     scenario, unspin,
 };
 
 /// A folder with costs, a scenario and cells; what conform says of them.
-fn conform(costs: &str, cells: &str) -> common::Ended {
+fn conform(costs: &str, cells: &str) -> crate::common::Ended {
     let folder = folder(LAB_SCENARIO);
     fs::write(folder.path().join("costs.toml"), costs).expect("written");
     let text = format!(

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab from`: a recording becomes a scenario.
 
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{
+use crate::common::{
     lab::{number, rows},
     unspin,
 };

@@ -3,15 +3,13 @@
 //! `console` is run from the top of the tree and compared, line by line. A line `…` stands for any lines, a `…` at a line's end
 //! for the rest of it; the line that names machine and commit is left out. Only commands that need nothing but this binary.
 
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
 };
 
-use common::{UNSPIN, ended};
+use crate::common::{UNSPIN, ended};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

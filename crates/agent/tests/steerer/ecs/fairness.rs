@@ -3,15 +3,16 @@
 //! each policy.
 
 use std::{fs, time::Duration};
+use unspin_testbed::check;
 
 use unspin_abi::LockKind;
 use unspin_agent::Steerer;
 use unspin_scenario::{LockSharing, Vm, Workload};
 
-use super::{
+use crate::steerer::{
     checks::{counter, still_there},
     host::pin,
-    hostile::Killed,
+    hostile::attaching::Killed,
     observer_vms::loops,
     vms::{fighting, steer},
 };
@@ -106,6 +107,7 @@ pub fn set(steerer: &Steerer, policies: &str) {
     steerer.set_policies(policies).expect("at any time");
 }
 
+check!(STEERER_LONG: annotation_buys_no_share);
 /// Figure 7 (ruling 25): 10 s, an annotated VM against one that is not, each of two CPUs shared by one vCPU of each.
 pub fn annotation_buys_no_share() {
     let steerer = steer("refuse-yields", |_| ());

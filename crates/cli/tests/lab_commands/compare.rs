@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab compare`: pairs by seed, and policies of a user's own.
 
-mod common;
-
 use std::fs;
 
-use common::{
+use crate::common::{
     folder,
     lab::{LAB_SCENARIO, number, rows},
     scenario, unspin,

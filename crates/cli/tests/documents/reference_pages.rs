@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The pages of docs/reference say what the binary says of itself. `make docs` writes them anew.
 
-mod common;
-
 use std::{
     fs,
     path::Path,
     process::{Command, Stdio},
 };
 
-use common::{UNSPIN, unspin};
+use crate::common::{UNSPIN, unspin};
 
 fn check(page: &str, command: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

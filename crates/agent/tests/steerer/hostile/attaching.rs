@@ -7,10 +7,11 @@ use std::{
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use unspin_agent::Steerer;
 
-use super::{
+use crate::steerer::{
     checks::{counter, still_there, wait_for},
     host::{Busy, shares, state},
     vms::steer,
@@ -65,11 +66,13 @@ fn wait_for_loans(steerer: &Steerer, loans: u64) {
     }
 }
 
+check!(STEERER_LONG: attached_and_detached_under_load);
 /// Twice, as in every `make test`: each attach takes the verifier a second here.
 pub fn attached_and_detached_under_load() {
     attached_under_load(2);
 }
 
+check!(SEEDED: attached_200_times_under_load);
 /// From each of five seeds: 1,000 in all.
 pub fn attached_200_times_under_load() {
     attached_under_load(200);
@@ -115,6 +118,7 @@ fn attached_under_load(times: u32) {
     assert!(measured[0] > 0.05, "{measured:?}");
 }
 
+check!(STEERER_LONG: vms_are_killed_in_the_middle_of_loans);
 /// A VM whose threads vanish while they lend and borrow.
 pub fn vms_are_killed_in_the_middle_of_loans() {
     let steerer = steer("loan", |_| ());
@@ -129,6 +133,7 @@ pub fn vms_are_killed_in_the_middle_of_loans() {
     assert!(measured.iter().all(|time| *time > 0.15), "{measured:?}");
 }
 
+check!(STEERER: it_goes_when_the_kernel_says_so);
 /// An administrator's last resort, SysRq-S, sends every BPF scheduler away; ours says that it has gone.
 pub fn it_goes_when_the_kernel_says_so() {
     let steerer = steer("refuse-yields", |_| ());

@@ -4,26 +4,14 @@
 use unspin_abi::LockKind;
 use unspin_agent::{Disclosure, Steerer};
 use unspin_scenario::{Distribution, LockSharing, Shape, Vm, WorkUnit};
+use unspin_testbed::check;
 use unspin_vmm::RunReport;
 
-use super::{
+use crate::steerer::{
     checks::{counter, still_there},
     observer_vms::{loops, run_for},
     vms::{fighting, steer},
 };
-
-/// What runs in the boot of the guests.
-pub const CHECKS: [(&str, fn()); 3] = [
-    ("sections_are_not_cut", sections_are_not_cut),
-    (
-        "who_is_told_of_neighbours_sleeps",
-        who_is_told_of_neighbours_sleeps,
-    ),
-    (
-        "nothing_is_told_where_so_chosen",
-        nothing_is_told_where_so_chosen,
-    ),
-];
 
 /// Work of any length, so that nothing is in step with ticks.
 fn about(loops: u64) -> Distribution {
@@ -93,6 +81,7 @@ impl Account {
     }
 }
 
+check!(STEERER_LONG: sections_are_not_cut);
 /// Under `refuse-yields` about a third of all preemptions fall into sections that take a third of the time. With the paper's form some
 /// of the extra times end in a section again, with give-back hardly any; and it ends them early.
 fn sections_are_not_cut() {
@@ -139,6 +128,7 @@ fn spun_and_slept(report: &RunReport) -> (u64, u64) {
     )
 }
 
+check!(STEERER_LONG: who_is_told_of_neighbours_sleeps);
 /// eSchdSpin differs from SchdSpin where the host says that others wait for the CPU, and only there.
 fn who_is_told_of_neighbours_sleeps() {
     let run = |told: Disclosure, lock: &str| {
@@ -158,6 +148,7 @@ fn who_is_told_of_neighbours_sleeps() {
     assert!(spun_told < spun / 4, "{spun_told} of {spun}");
 }
 
+check!(STEERER_LONG: nothing_is_told_where_so_chosen);
 /// No page is written to, and loans end all the same; a process's own level comes before everyone's.
 fn nothing_is_told_where_so_chosen() {
     let own = std::process::id();

@@ -7,14 +7,15 @@ use std::{
     os::unix::fs::FileExt,
     time::{Duration, Instant},
 };
+use unspin_testbed::check;
 
 use unspin_scenario::{LockSharing, Vm, Workload};
 
-use super::{
+use crate::steerer::{
     checks::{counter, still_there},
-    ecs_fairness::{OURS, PAPER, Thread, set},
-    hostile::{Killed, set_class},
-    hostile_code::Draws,
+    ecs::fairness::{OURS, PAPER, Thread, set},
+    hostile::attaching::{Killed, set_class},
+    hostile::code::Draws,
     observer_vms::loops,
     vms::{fighting, steer},
 };
@@ -113,6 +114,7 @@ fn set_nice(thread: u32, nice: i32) {
     assert_eq!(status, 0, "{}", std::io::Error::last_os_error());
 }
 
+check!(STEERER_LONG: extra_time_delays_others_by_1_ms_at_most);
 /// Beside vCPUs that always get their extra schedule, with eCS and without, alternately.
 pub fn extra_time_delays_others_by_1_ms_at_most() {
     let policies = ["refuse-yields", PAPER, OURS];
@@ -158,6 +160,7 @@ pub fn extra_time_delays_others_by_1_ms_at_most() {
     }
 }
 
+check!(STEERER_LONG: a_heavier_vm_wakes_up_1_ms_later_at_most);
 /// The same, for a VM of more weight whose vCPUs halt and wake up: by how much eCS raises what one waits for a CPU.
 pub fn a_heavier_vm_wakes_up_1_ms_later_at_most() {
     let policies = ["refuse-yields", PAPER, OURS];

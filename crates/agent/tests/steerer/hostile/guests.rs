@@ -2,18 +2,18 @@
 //! Guests that ask, claim and yield without end. Beside them nobody loses anything: not a share, not a VM, not the scheduler.
 
 use std::{fs, time::Duration};
+use unspin_testbed::check;
 
 use unspin_agent::Steerer;
 use unspin_policy::GuestAudit;
 use unspin_scenario::Scenario;
 
-use super::{
+use crate::steerer::{
     checks::{counter, still_there},
-    helping,
     host::pin,
-    hostile_beside::{Hostile, Measured, VICTIMS, beside},
-    hostile_code::{Draws, VCPUS},
-    hostile_kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
+    hostile::beside::{Hostile, Measured, VICTIMS, beside},
+    hostile::code::{Draws, VCPUS},
+    hostile::kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
     observer_vms::run_for,
     vms::{fighting, steer},
 };
@@ -32,44 +32,29 @@ const LONG_TOLERANCE: f64 = 0.01;
 /// 30 ms were seen beside all kinds; a slice that went on while it was lent and given back took 58.
 const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// Its first VM sends more interrupts than any other honest one here.
-const SHOOTDOWNS: &str = include_str!("../../../../scenarios/vee21/shootdown-4.toml");
+const SHOOTDOWNS: &str = include_str!("../../../../../scenarios/vee21/shootdown-4.toml");
 
-/// What runs in a boot of its own.
-pub static CHECKS: [(&str, fn()); 2] = [
-    (
-        "a_slice_lasts_what_it_says",
-        helping::a_slice_lasts_what_it_says,
-    ),
-    (
-        "nobody_loses_beside_a_hostile_guest",
-        nobody_loses_beside_a_hostile_guest,
-    ),
-];
+// The kinds one by one, each in a boot of its own and from each seed: together they take hours.
+check!(SEEDED: "nobody_loses_beside_hypercalls" => in_the_long_run::<0>);
+check!(SEEDED: "nobody_loses_beside_counts" => in_the_long_run::<1>);
+check!(SEEDED: "nobody_loses_beside_lends" => in_the_long_run::<2>);
+check!(SEEDED: "nobody_loses_beside_critical" => in_the_long_run::<3>);
+check!(SEEDED: "nobody_loses_beside_floods" => in_the_long_run::<4>);
+check!(SEEDED: "nobody_loses_beside_unmapped" => in_the_long_run::<5>);
+check!(SEEDED: "nobody_loses_beside_neighbour" => in_the_long_run::<6>);
+check!(SEEDED: "nobody_loses_beside_help" => in_the_long_run::<7>);
+check!(SEEDED: "nobody_loses_beside_yields" => in_the_long_run::<8>);
+check!(SEEDED: "nobody_loses_beside_critical_granted" => in_the_long_run::<9>);
+check!(SEEDED: "nobody_loses_beside_ballooned" => in_the_long_run::<10>);
+check!(SEEDED: "nobody_loses_beside_floods_strict" => in_the_long_run::<11>);
+check!(SEEDED: "nobody_loses_beside_floods_usermode" => in_the_long_run::<12>);
+check!(SEEDED: "nobody_loses_beside_floods_kvm" => in_the_long_run::<13>);
+check!(SEEDED: "nobody_loses_beside_everything" => in_the_long_run::<14>);
+check!(SEEDED: "nobody_loses_beside_everything_ecs" => in_the_long_run::<15>);
+check!(SEEDED: "nobody_loses_beside_critical_on_one_cpu" => nobody_loses_on_one_cpu);
 
-/// The kinds one by one, each in a boot of its own and from each seed: together they take hours.
-#[allow(dead_code, reason = "in make test-long only")]
-pub static LONG_CHECKS: [(&str, fn()); 17] = [
-    ("nobody_loses_beside_hypercalls", in_the_long_run::<0>),
-    ("nobody_loses_beside_counts", in_the_long_run::<1>),
-    ("nobody_loses_beside_lends", in_the_long_run::<2>),
-    ("nobody_loses_beside_critical", in_the_long_run::<3>),
-    ("nobody_loses_beside_floods", in_the_long_run::<4>),
-    ("nobody_loses_beside_unmapped", in_the_long_run::<5>),
-    ("nobody_loses_beside_neighbour", in_the_long_run::<6>),
-    ("nobody_loses_beside_help", in_the_long_run::<7>),
-    ("nobody_loses_beside_yields", in_the_long_run::<8>),
-    ("nobody_loses_beside_critical_granted", in_the_long_run::<9>),
-    ("nobody_loses_beside_ballooned", in_the_long_run::<10>),
-    ("nobody_loses_beside_floods_strict", in_the_long_run::<11>),
-    ("nobody_loses_beside_floods_usermode", in_the_long_run::<12>),
-    ("nobody_loses_beside_floods_kvm", in_the_long_run::<13>),
-    ("nobody_loses_beside_everything", in_the_long_run::<14>),
-    ("nobody_loses_beside_everything_ecs", in_the_long_run::<15>),
-    (
-        "nobody_loses_beside_critical_on_one_cpu",
-        nobody_loses_on_one_cpu,
-    ),
-];
+/// How many kinds these are.
+const KINDS: usize = 17;
 
 /// The kernel argument that has these guests begin from that seed: QEMU's own seed reaches nothing that they do.
 #[allow(dead_code, reason = "in make test-long only")]
@@ -86,6 +71,7 @@ fn booted_seed() -> u64 {
     seed.map_or(1, |seed| seed.parse().expect("a number"))
 }
 
+check!(GUESTS: nobody_loses_beside_a_hostile_guest);
 /// Many policies at once, so that every path of theirs is taken.
 fn nobody_loses_beside_a_hostile_guest() {
     let steerer = attached();
@@ -99,7 +85,7 @@ fn nobody_loses_beside_a_hostile_guest() {
 fn in_the_long_run<const AT: usize>() {
     let steerer = attached();
     let all = [&SHORT[..], &ADDRESSES[..], &LONG_ONLY[..]].concat();
-    assert_eq!(all.len(), LONG_CHECKS.len(), "a check for each kind");
+    assert_eq!(all.len(), KINDS, "a check for each kind");
     each_kind(&steerer, &all[AT..=AT], LONG, LONG_TOLERANCE);
     honest_guests_find_all_as_it_was(&steerer);
 }

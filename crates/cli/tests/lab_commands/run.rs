@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab run`: what it prints and refuses. Nothing here needs KVM or the testbed.
 
-mod common;
-
 use std::{fs, path::Path};
 
-use common::{
+use crate::common::{
     folder,
     lab::{LAB_SCENARIO, number, rows},
     scenario, unspin,

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin lab sweep`: the same bytes with any number of workers, after kills, and never of damaged files.
 
-mod common;
-
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use common::{
+use crate::common::{
     UNSPIN, folder,
     lab::{LAB_SCENARIO, number, rows},
     scenario,
@@ -49,7 +47,7 @@ fn a_sweep_gives_the_same_bytes_with_any_number_of_workers() {
     let bytes = |workers: &str| {
         let out = folder.path().join(workers);
         let line = [&GRID[..], &["--workers", workers]].concat();
-        let ended = common::ended(&mut sweep(&file, &out, &line));
+        let ended = crate::common::ended(&mut sweep(&file, &out, &line));
         assert_eq!(rows(&ended, "cell").len(), 24);
         assert_eq!(number(&rows(&ended, "sweep")[0], "run"), 24);
         assert_eq!(names(&out), ["sweep.parquet"]);
@@ -67,7 +65,7 @@ fn a_sweep_gives_the_same_bytes_with_any_number_of_workers() {
         assert!(text.contains(piece), "{piece}");
     }
     // What is complete is not run again.
-    let again = common::ended(&mut sweep(&file, &folder.path().join("1"), &GRID));
+    let again = crate::common::ended(&mut sweep(&file, &folder.path().join("1"), &GRID));
     assert_eq!(number(&rows(&again, "sweep")[0], "run"), 0);
     assert_eq!(rows(&again, "cell").len(), 24);
 }
@@ -111,7 +109,7 @@ fn a_killed_sweep_goes_on_with_nothing_lost_or_doubled() {
         "--workers",
         "2",
     ];
-    let reference = common::ended(&mut sweep(&file, &whole, &grid));
+    let reference = crate::common::ended(&mut sweep(&file, &whole, &grid));
     assert_eq!(rows(&reference, "cell").len(), 60);
     let mut child = sweep(&file, &killed, &grid)
         .stdout(Stdio::null())
@@ -128,7 +126,7 @@ fn a_killed_sweep_goes_on_with_nothing_lost_or_doubled() {
     assert!((1..60).contains(&finished), "{finished}");
     // What a kill in the middle of a write leaves.
     fs::write(killed.join("cell-000059.parquet.partial"), b"PAR1").expect("written");
-    let ended = common::ended(&mut sweep(&file, &killed, &grid));
+    let ended = crate::common::ended(&mut sweep(&file, &killed, &grid));
     let row = &rows(&ended, "sweep")[0];
     assert_eq!(
         (number(row, "kept"), number(row, "run")),
@@ -145,24 +143,27 @@ fn a_damaged_or_foreign_file_is_refused_before_anything_runs() {
     let file = scenario(&folder);
     let out = folder.path().join("out");
     let grid = ["--set", "vm.vcpus=2..3"];
-    assert_eq!(common::ended(&mut sweep(&file, &out, &grid)).status, 0);
+    assert_eq!(
+        crate::common::ended(&mut sweep(&file, &out, &grid)).status,
+        0
+    );
     let merged = out.join("sweep.parquet");
     let whole = fs::read(&merged).expect("the file");
     for place in [0, 1, 4, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
         fs::write(&merged, &whole[..place]).expect("written");
-        let cut = common::ended(&mut sweep(&file, &out, &grid));
+        let cut = crate::common::ended(&mut sweep(&file, &out, &grid));
         cut.refused(2, &["sweep.parquet", "damaged", "remove it"]);
         let mut changed = whole.clone();
         changed[place] ^= 0x10;
         fs::write(&merged, &changed).expect("written");
-        let changed = common::ended(&mut sweep(&file, &out, &grid));
+        let changed = crate::common::ended(&mut sweep(&file, &out, &grid));
         changed.refused(2, &["sweep.parquet", "damaged"]);
     }
     fs::write(&merged, &whole).expect("written");
-    let other = common::ended(&mut sweep(&file, &out, &["--set", "vm.vcpus=2..4"]));
+    let other = crate::common::ended(&mut sweep(&file, &out, &["--set", "vm.vcpus=2..4"]));
     other.refused(2, &["of another sweep", "name another folder"]);
     fs::write(out.join("notes.txt"), "mine").expect("written");
-    let foreign = common::ended(&mut sweep(&file, &out, &grid));
+    let foreign = crate::common::ended(&mut sweep(&file, &out, &grid));
     foreign.refused(2, &["`notes.txt`", "name another folder"]);
     assert_eq!(fs::read(&merged).expect("still there"), whole);
 }

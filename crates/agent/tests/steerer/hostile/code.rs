@@ -3,7 +3,7 @@
 
 use unspin_abi as abi;
 
-use super::raw_vm::{DATA, OTHERS, PV_PAGE_BYTES, Page, Program, VECTOR};
+use crate::steerer::raw_vm::{DATA, OTHERS, PV_PAGE_BYTES, Page, Program, VECTOR};
 
 pub const VCPUS: u64 = 4;
 /// The second page of data.
