@@ -8,11 +8,11 @@
 #ifndef UNSPIN_GUEST_GUEST_H
 #define UNSPIN_GUEST_GUEST_H
 
-#define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"
+#define UNSPIN_PLATFORM_HEADER "../../guest/platform_guest.h"
 #include "../abi/guest/lock_kinds.h"
-#include "../locks/ecs.h"
-#include "../locks/platform.h"
-#include "../locks/work.h"
+#include "../locks/parts/ecs.h"
+#include "../locks/platform/contract.h"
+#include "../locks/parts/work.h"
 
 /* guest.S: so many loops (1 or more) at CPL 3, with interrupts on. */
 void enter_user(unspin_u32 loops);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter says to the host (locks/platform.h).
+ * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter says to the host (locks/platform/contract.h).
  *
  * A kick is a word, then a wake-up: KVM_HC_KICK_CPU where CPUID offers it (kvm_pv_kick_cpu_op() of Linux 7.2 ends a HLT, also
  * one that comes later), an IPI elsewhere and from the first refusal on. The word keeps a kick that comes before the HLT, so
@@ -68,7 +68,7 @@ void vcpu_halt(struct vcpu *self)
 	self->seen_stolen_ns = self->halt_end_stolen_ns;
 }
 
-/* Contract: locks/platform.h. The exchange is ordered: either the kick sees `parked`, or it is seen here. */
+/* Contract: locks/platform/contract.h. The exchange is ordered: either the kick sees `parked`, or it is seen here. */
 void vcpu_park(const struct platform_word *word, unspin_u32 value)
 {
 	struct vcpu *self = this_vcpu();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * platform_guest.h - the waiting contract (locks/platform.h) in the micro guest.
+ * platform_guest.h - the waiting contract (locks/platform/contract.h) in the micro guest.
  *
  * Words lie in ordinary write-back memory that all vCPUs of the VM share: x86's strong order gives acquire and release
  * for nothing, and the compiler's builtins keep it from reordering. Valid once boot has loaded GS.
@@ -8,7 +8,7 @@
 #ifndef UNSPIN_GUEST_PLATFORM_GUEST_H
 #define UNSPIN_GUEST_PLATFORM_GUEST_H
 
-#include "../locks/platform_atomics.h"
+#include "../locks/platform/atomics.h"
 #include "vcpu.h"
 
 #define PLATFORM_WAITERS_MAX UNSPIN_GUEST_VCPUS_MAX

@@ -176,7 +176,7 @@ static void count_wakeup(struct vcpu *self, const struct task *task)
 	statistics->bww_guest_cycles += parts.guest;
 }
 
-/* Contract: locks/platform.h. After the bit is gone `woken` is looked at: a wake-up has set it before, or sets the bit again. */
+/* Contract: locks/platform/contract.h. After the bit is gone `woken` is looked at: a wake-up has set it before, or sets the bit again. */
 void task_sleep(const struct platform_word *word, unspin_u32 value)
 {
 	struct vcpu *self = this_vcpu();

@@ -3,7 +3,7 @@
  * workload.c - what iterations do beside or instead of holding a lock (enum unspin_guest_workload).
  */
 #include "guest.h"
-#include "../locks/rcu.h"
+#include "../locks/parts/rcu.h"
 #include "../locks/test_and_test_and_set.h"
 
 #define FILE_BYTES 4096u

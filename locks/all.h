@@ -10,7 +10,7 @@
 
 #include "../abi/guest/lock_kinds.h"
 #include "clh.h"
-#include "ecs.h"
+#include "parts/ecs.h"
 #include "helping.h"
 #include "helping_named.h"
 #include "mcs.h"
@@ -19,7 +19,7 @@
 #include "paravirtual_preemptable_ticket.h"
 #include "paravirtual_qspinlock.h"
 #include "paravirtual_ticket.h"
-#include "platform.h"
+#include "platform/contract.h"
 #include "preemptable_ticket.h"
 #include "qspinlock.h"
 #include "rwlock.h"

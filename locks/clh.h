@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_CLH_H
 #define UNSPIN_LOCKS_CLH_H
 
-#include "place.h"
+#include "parts/place.h"
 
 #define CLH_NODES (PLACES + 1)
 #define CLH_NODE_MASK 0xffu /* of a name: the node; above it the count of its uses */

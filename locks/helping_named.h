@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_HELPING_NAMED_H
 #define UNSPIN_LOCKS_HELPING_NAMED_H
 
-#include "platform.h"
+#include "platform/contract.h"
 
 /* As HELPING_AFTER_SPINS, claim O05. */
 #define HELPING_NAMED_AFTER_SPINS 2048u

@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_MCS_H
 #define UNSPIN_LOCKS_MCS_H
 
-#include "place.h"
+#include "parts/place.h"
 
 struct mcs_node {
 	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */

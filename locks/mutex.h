@@ -14,7 +14,7 @@
 #ifndef UNSPIN_LOCKS_MUTEX_H
 #define UNSPIN_LOCKS_MUTEX_H
 
-#include "wait_queue.h"
+#include "parts/wait_queue.h"
 
 /* Of the holder's word: its task + 1, and three flags. */
 #define MUTEX_TASK_MASK 0xffffu

@@ -11,7 +11,7 @@
 #define UNSPIN_LOCKS_PARAVIRTUAL_PREEMPTABLE_TICKET_H
 
 #include "preemptable_ticket.h"
-#include "sleepers.h"
+#include "parts/sleepers.h"
 
 /* VEE'13 section 5.2, claim O11. */
 #define PARAVIRTUAL_PREEMPTABLE_TICKET_HALT_SPINS 2048u

@@ -10,7 +10,7 @@
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
 #define UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
 
-#include "sleepers.h"
+#include "parts/sleepers.h"
 #include "ticket.h"
 
 /* VEE'13 section 5.2, claim O11. */

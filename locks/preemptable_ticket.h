@@ -15,7 +15,7 @@
 #ifndef UNSPIN_LOCKS_PREEMPTABLE_TICKET_H
 #define UNSPIN_LOCKS_PREEMPTABLE_TICKET_H
 
-#include "platform.h"
+#include "platform/contract.h"
 
 /* Spins of waiting per place in the queue: TIMEOUT_UNIT in Figure 3 (ruling 8). */
 #define PREEMPTABLE_TICKET_TAU_SPINS 16384u

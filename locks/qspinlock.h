@@ -10,7 +10,7 @@
 #ifndef UNSPIN_LOCKS_QSPINLOCK_H
 #define UNSPIN_LOCKS_QSPINLOCK_H
 
-#include "place.h"
+#include "parts/place.h"
 
 #define QSPINLOCK_LOCKED 0x1u
 #define QSPINLOCK_PENDING 0x100u

@@ -11,7 +11,7 @@
 #ifndef UNSPIN_LOCKS_RWSEM_H
 #define UNSPIN_LOCKS_RWSEM_H
 
-#include "wait_queue.h"
+#include "parts/wait_queue.h"
 
 #define RWSEM_WRITER 0x1u
 #define RWSEM_WAITERS 0x2u /* somebody sleeps: nobody goes in but by being handed the lock */

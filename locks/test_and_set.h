@@ -8,7 +8,7 @@
 #ifndef UNSPIN_LOCKS_TEST_AND_SET_H
 #define UNSPIN_LOCKS_TEST_AND_SET_H
 
-#include "platform.h"
+#include "platform/contract.h"
 
 struct test_and_set_lock {
 	struct platform_word taken; /* 0 free, 1 taken */

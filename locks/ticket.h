@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_TICKET_H
 #define UNSPIN_LOCKS_TICKET_H
 
-#include "platform.h"
+#include "platform/contract.h"
 
 struct ticket_lock {
 	struct platform_word tail; /* requests so far = the next ticket; wraps */

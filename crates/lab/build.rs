@@ -18,7 +18,7 @@ fn main() {
         .warnings_into_errors(true)
         .define(
             "UNSPIN_PLATFORM_HEADER",
-            "\"../crates/lab/c/platform_lab.h\"",
+            "\"../../crates/lab/c/platform_lab.h\"",
         )
         .compile("unspin_lab_guest");
 }

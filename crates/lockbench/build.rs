@@ -39,7 +39,7 @@ fn main() {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
     let c = manifest.join("c");
-    let threads = "\"platform_threads.h\"";
+    let threads = "\"threads.h\"";
 
     let baselines = baselines(&c);
     let mut objects = c_build(&root, threads)

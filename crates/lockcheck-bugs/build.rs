@@ -81,6 +81,21 @@ fn read_bugs(folder: &Path) -> Vec<Bug> {
     bugs
 }
 
+/// A copy, not links: `..` in a linked folder would lead to the headers without the bug.
+fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}
+
 /// A folder like the project's with this bug in `locks/`; `None` when its text is not there exactly once.
 fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
     let mut header = fs::read_to_string(root.join("locks").join(&bug.file))?;
@@ -94,14 +109,9 @@ fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
         fs::remove_dir_all(to)?;
     }
     let locks = to.join("locks");
-    fs::create_dir_all(&locks)?;
+    fs::create_dir_all(to)?;
     symlink(root.join("abi"), to.join("abi"))?;
-    for entry in fs::read_dir(root.join("locks"))? {
-        let entry = entry?;
-        if entry.file_name() != bug.file.as_str() {
-            symlink(entry.path(), locks.join(entry.file_name()))?;
-        }
-    }
+    copy_folder(&root.join("locks"), &locks)?;
     fs::write(locks.join(&bug.file), header)?;
     Ok(Some(locks))
 }
@@ -144,7 +154,7 @@ fn main() {
                     .define("SCRIPT_LOCKS_HEADER", quoted("all.h").as_str())
                     .out_dir(folder.join("objects"))
                     .file(root.join("crates/lockcheck/c/script.c"));
-                build.define("SCRIPT_RCU_HEADER", quoted("rcu.h").as_str());
+                build.define("SCRIPT_RCU_HEADER", quoted("parts/rcu.h").as_str());
                 objects.extend(build.compile_intermediates());
                 format!("Some(unsafe {{ NonNull::from(&{symbol}) }})")
             }

@@ -162,7 +162,7 @@ static inline void unspin_pause_spun(const struct unspin_pause_hardware *hardwar
 }
 
 /*
- * A spin whose loop takes `spin_cycles` for a spin, PAUSE and all, and PAUSEs at every k-th spin (locks/platform.h): the next
+ * A spin whose loop takes `spin_cycles` for a spin, PAUSE and all, and PAUSEs at every k-th spin (locks/platform/contract.h): the next
  * one after `spins_to_pause` spins from `now_cycles` on. None of them 0.
  */
 static inline void unspin_spin_of_count(struct unspin_spin *spin, unspin_u64 now_cycles, unspin_u32 spin_cycles,

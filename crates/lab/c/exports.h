@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* exports.h - what Rust sees. */
 #include "../../../abi/guest/lock_kinds.h"
-#include "../../../locks/work.h"
+#include "../../../locks/parts/work.h"
 #include "tau.h"
 #include "lab.h"
 

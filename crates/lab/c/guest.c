@@ -3,7 +3,7 @@
 #include "lab.h"
 
 #include "../../../locks/all.h"
-#include "../../../locks/work.h"
+#include "../../../locks/parts/work.h"
 
 #include "tau.h"
 
@@ -122,7 +122,7 @@ void unspin_lab_run(struct unspin_lab_task *task)
 		ask(UNSPIN_LAB_DONE, 0, 0);
 }
 
-/* random_start() of locks/work.h, for Rust. */
+/* random_start() of locks/parts/work.h, for Rust. */
 unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number);
 unspin_u64 unspin_lab_random_start(unspin_u64 seed, unspin_u32 number)
 {

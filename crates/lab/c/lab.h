@@ -11,7 +11,7 @@
 struct platform_word;
 
 enum unspin_lab_kind {
-	/* Accesses to a word, as in locks/platform.h. */
+	/* Accesses to a word, as in locks/platform/contract.h. */
 	UNSPIN_LAB_LOAD = 1,
 	UNSPIN_LAB_STORE = 2,		 /* first: value */
 	UNSPIN_LAB_EXCHANGE = 3,	 /* first: value */
@@ -46,7 +46,7 @@ enum unspin_lab_kind {
 
 /* One guest task. The world fills it in before unspin_lab_run() and reads the notes at each request. */
 struct unspin_lab_task {
-	unspin_u64 random; /* state of its generator (locks/work.h) */
+	unspin_u64 random; /* state of its generator (locks/parts/work.h) */
 	const struct unspin_distribution *user_work;
 	const struct unspin_distribution *kernel_work;
 	const struct unspin_distribution *hold;

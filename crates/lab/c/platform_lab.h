@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* platform_lab.h - the waiting contract (locks/platform.h) in the lab: every access takes simulated time. */
+/* platform_lab.h - the waiting contract (locks/platform/contract.h) in the lab: every access takes simulated time. */
 #ifndef UNSPIN_LAB_PLATFORM_H
 #define UNSPIN_LAB_PLATFORM_H
 

@@ -9,7 +9,7 @@ use crate::topology::Distance;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
-    /// One spin of the work loop (`locks/work.h`), picoseconds: one cycle of a 2.5 GHz core.
+    /// One spin of the work loop (`locks/parts/work.h`), picoseconds: one cycle of a 2.5 GHz core.
     pub work_loop_ps: u32,
     /// One spin of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
     pub wait_spin_ps: u32,

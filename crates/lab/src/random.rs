@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers that look random and follow from a seed.
 
-/// splitmix64 (Steele, Lea and Flood 2014), as in `locks/work.h`: period 2^64, any state is a good seed.
+/// splitmix64 (Steele, Lea and Flood 2014), as in `locks/parts/work.h`: period 2^64, any state is a good seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 

@@ -3,8 +3,8 @@
 #include "driver.h"
 
 #include DRIVER_LOCK_HEADER
-#include "../../../locks/ecs.h"
-#include "../../../locks/work.h"
+#include "../../../locks/parts/ecs.h"
+#include "../../../locks/parts/work.h"
 
 #include <sched.h>
 #include <time.h>

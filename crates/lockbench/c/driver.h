@@ -12,7 +12,7 @@
 
 #include "../../../abi/guest/memory.h"
 #include "../../../abi/guest/lock_kinds.h"
-#include "../../../locks/platform.h"
+#include "../../../locks/platform/contract.h"
 
 /* Values of driver_run.phase, in this order. */
 enum driver_phase {
@@ -125,7 +125,7 @@ unspin_u32 driver_ecs_left_over(void);
 _Bool driver_take_page(struct unspin_pv_page *page, unspin_u32 number);
 /* The page of the calling thread; 0: none. */
 extern _Thread_local struct unspin_pv_page *driver_page;
-/* Joins and leaves a table (platform_threads.h); 0: a table of none. */
+/* Joins and leaves a table (platform/threads.h); 0: a table of none. */
 void driver_join(struct platform_table *table, unspin_u32 number);
 void driver_leave(void);
 
@@ -133,7 +133,7 @@ void driver_leave(void);
 void driver_thread_state(struct platform_thread *state);
 
 /*
- * platform_threads.h as functions, so that its counting can be tested by itself. `holder` may be 0. driver_wait()
+ * platform/threads.h as functions, so that its counting can be tested by itself. `holder` may be 0. driver_wait()
  * is platform_wait_while().
  */
 void driver_thread_start(unspin_u32 pause_every_spins, unspin_u64 stall_spins);

@@ -3,7 +3,7 @@
 #include "driver.h"
 
 #include "../../../locks/preemptable_ticket.h"
-#include "../../../locks/work.h"
+#include "../../../locks/parts/work.h"
 
 _Thread_local struct platform_thread platform_self = {.pause_every_spins = 1, .spins_to_pause = 1};
 _Thread_local struct unspin_pv_page platform_own_pv_page;

@@ -6,10 +6,10 @@
  */
 #include "driver.h"
 
-#include "../../../locks/ecs.h"
+#include "../../../locks/parts/ecs.h"
 #include "../../../locks/mutex.h"
 #include "../../../locks/qspinlock.h"
-#include "../../../locks/rcu.h"
+#include "../../../locks/parts/rcu.h"
 #include "../../../locks/rwlock.h"
 #include "../../../locks/rwsem.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* table.c - tables of threads (locks/threads_table.h), and their calls as functions for tests. */
+/* table.c - tables of threads (locks/platform/table.h), and their calls as functions for tests. */
 #include "driver.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ _Bool driver_take_page(struct unspin_pv_page *page, unspin_u32 number)
 	return driver_page != 0;
 }
 
-/* platform_threads.h as functions, so that tests can park, kick and ask. */
+/* platform/threads.h as functions, so that tests can park, kick and ask. */
 void driver_join(struct platform_table *table, unspin_u32 number)
 {
 	platform_thread_join(table, number);

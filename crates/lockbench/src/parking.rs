@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `locks/platform_threads.h`: parking loses no kick, and run_states are what their source says and no more.
+//! Tests of `locks/platform/threads.h`: parking loses no kick, and run_states are what their source says and no more.
 
 use std::{
     io,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the threads of a group know of each other (`locks/threads_table.h`), and where their run_states come from.
+//! What the threads of a group know of each other (`locks/platform/table.h`), and where their run_states come from.
 
 use std::{alloc::Layout, alloc::handle_alloc_error, io, ptr::NonNull};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tests of `locks/platform_threads.h` by itself: how spins, PAUSEs and stalls are counted (rulings 8 and 10).
+//! Tests of `locks/platform/threads.h` by itself: how spins, PAUSEs and stalls are counted (rulings 8 and 10).
 
 use std::{
     ptr,
@@ -12,7 +12,7 @@ use unspin_abi::UNSPIN_NOBODY;
 const FOREVER: u32 = u32::MAX;
 const NOT_STALLED: u32 = u32::MAX;
 
-/// `struct platform_thread` of `locks/platform_threads.h`.
+/// `struct platform_thread` of `locks/platform/threads.h`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 struct PlatformThread {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! More waiters than a lock has places for: those with greater numbers share one (locks/place.h). They get in like the others,
+//! More waiters than a lock has places for: those with greater numbers share one (locks/parts/place.h). They get in like the others,
 //! nobody meets anybody, nobody hangs.
 #![allow(missing_docs)]
 
@@ -8,7 +8,7 @@ use std::{sync::Barrier, thread};
 use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution};
 use unspin_lockbench::group::{Group, Phase, Work};
 
-/// `PLATFORM_WAITERS_MAX` of locks/platform_threads.h.
+/// `PLATFORM_WAITERS_MAX` of locks/platform/threads.h.
 const PLACES: u32 = 64;
 
 fn constant(loops: u32) -> unspin_distribution {

@@ -40,7 +40,7 @@ fn compile(source: &Path, object: PathBuf, defines: &[String]) -> PathBuf {
             "-Wextra",
             "-Werror",
         ])
-        .arg("-DUNSPIN_PLATFORM_HEADER=\"platform_threads.h\"")
+        .arg("-DUNSPIN_PLATFORM_HEADER=\"threads.h\"")
         .args(defines)
         .arg("-c")
         .arg(source)

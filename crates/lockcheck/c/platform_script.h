@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * platform_script.h - the waiting contract (locks/platform.h) in a scripted world: no access happens until the script
+ * platform_script.h - the waiting contract (locks/platform/contract.h) in a scripted world: no access happens until the script
  * says so. Each call hands its request to script_perform(), which returns when the script has stepped this thread.
  * So every interleaving, time-out, late store, lie and change can be had exactly; script.h is the script's side.
  *

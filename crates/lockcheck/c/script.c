@@ -3,7 +3,7 @@
  * script.c - the scripted world of script.h, one request at a time. Compiled once for each build of the locks:
  *   SCRIPT_NAME           the symbol of its table of calls, all that it exports
  *   SCRIPT_LOCKS_HEADER   the locks, if not locks/all.h
- *   SCRIPT_RCU_HEADER     the same for locks/rcu.h
+ *   SCRIPT_RCU_HEADER     the same for locks/parts/rcu.h
  */
 #include "script_programs.h"
 #include "script_steps.h"

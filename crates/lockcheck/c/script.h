@@ -8,7 +8,7 @@
  *   T  trylock; when it succeeds as L, else SCRIPT_TRY_REFUSED
  *                                          P  the same by read_trylock
  *   Q  is_locked                           U  unlock, whoever holds the lock or nobody
- * around SCRIPT_RCU (locks/rcu.h):
+ * around SCRIPT_RCU (locks/parts/rcu.h):
  *   R  a reader: read_lock, follow the pointer, read what it points to, read_unlock
  *   S  an updater: publish a new version, synchronize, spoil the old one
  *
@@ -20,11 +20,11 @@
 #define UNSPIN_BENCH_SCRIPT_H
 
 #include "../../../abi/guest/lock_kinds.h"
-#include "../../../locks/platform.h"
+#include "../../../locks/platform/contract.h"
 
 #define SCRIPT_THREADS_MAX 8u
 #define SCRIPT_BUFFER_MAX 16u
-/* The kind of a world around locks/rcu.h, which is no lock. */
+/* The kind of a world around locks/parts/rcu.h, which is no lock. */
 #define SCRIPT_RCU 1000u
 
 /* Flags of script_new. */

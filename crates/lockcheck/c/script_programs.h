@@ -5,7 +5,7 @@
 
 #include "script_world.h"
 
-/* Around locks/rcu.h: which version is current, and the value of each. */
+/* Around locks/parts/rcu.h: which version is current, and the value of each. */
 #define RCU_VERSION 0
 #define RCU_VALUE 1
 #define RCU_VERSIONS (OUTSIDE_WORDS - RCU_VALUE)

@@ -15,7 +15,7 @@
 #endif
 #include SCRIPT_LOCKS_HEADER
 #ifndef SCRIPT_RCU_HEADER
-#define SCRIPT_RCU_HEADER "../../../locks/rcu.h"
+#define SCRIPT_RCU_HEADER "../../../locks/parts/rcu.h"
 #endif
 #include SCRIPT_RCU_HEADER
 

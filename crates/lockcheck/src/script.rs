@@ -95,7 +95,7 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// Around `locks/rcu.h`, which is no lock.
+    /// Around `locks/parts/rcu.h`, which is no lock.
     pub const RCU: u32 = 1000;
 }
 

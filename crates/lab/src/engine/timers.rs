@@ -59,7 +59,7 @@ fn delay_ns(state: &mut u64) -> u64 {
     (random_next(state) >> (u64::BITS - DELAY_BITS)) + 1
 }
 
-/// splitmix64, as `random_next` of locks/work.h.
+/// splitmix64, as `random_next` of locks/parts/work.h.
 fn random_next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut mixed = *state;
@@ -68,7 +68,7 @@ fn random_next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Where a timer's generator starts, as `random_start` of locks/work.h.
+/// Where a timer's generator starts, as `random_start` of locks/parts/work.h.
 fn random_start(seed: u64, number: u32) -> u64 {
     let mut state = seed ^ u64::from(number) << 32;
     random_next(&mut state);
@@ -111,7 +111,7 @@ mod tests {
         assert!((63_400..64_600).contains(&events), "{events}");
     }
 
-    /// As locks/work.h gives them: both worlds draw the same numbers.
+    /// As locks/parts/work.h gives them: both worlds draw the same numbers.
     #[test]
     fn the_generator_is_splitmix64() {
         let mut state = 0;

@@ -28,7 +28,7 @@ pub fn seeds(few: u64) -> u64 {
     })
 }
 
-/// splitmix64 (locks/work.h), for choices.
+/// splitmix64 (locks/parts/work.h), for choices.
 pub struct Random(pub u64);
 
 impl Random {

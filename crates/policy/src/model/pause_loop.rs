@@ -15,7 +15,7 @@ pub struct PauseLoop(raw::unspin_pause_loop);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin(raw::unspin_spin);
 
-/// The pace of a spin loop: PAUSE at every k-th spin (`locks/platform.h`).
+/// The pace of a spin loop: PAUSE at every k-th spin (`locks/platform/contract.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
     /// One spin of the loop, its share of PAUSE included, TSC cycles; 1 or more.

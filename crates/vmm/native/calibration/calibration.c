@@ -4,9 +4,9 @@
  * cycles that took. src/calibration.rs runs them. Loaded and started as the micro guest is (abi/guest/memory.h), with its waiting
  * loop; of its memory map only parameters (pause_every_spins) and statistics' pages are used, these for requests.
  */
-#define UNSPIN_PLATFORM_HEADER "../guest/platform_guest.h"
-#include "locks/platform.h"
-#include "locks/work.h"
+#define UNSPIN_PLATFORM_HEADER "../../guest/platform_guest.h"
+#include "locks/platform/contract.h"
+#include "locks/parts/work.h"
 
 /* In the page of a vCPU's statistics; twin of `REQUEST_*` in src/calibration.rs. */
 struct request {

@@ -3,7 +3,7 @@
 use crate::host::clock::monotonic_ns;
 
 unsafe extern "C" {
-    /// locks/work.h's loop, `loops` spins of it; native/work.c.
+    /// locks/parts/work.h's loop, `loops` spins of it; native/work.c.
     fn unspin_vmm_work(loops: u32);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * threads_table.h - what the threads that share locks know of each other: who is parked, and who is not running.
+ * table.h - what the threads that share locks know of each other: who is parked, and who is not running.
  *
  * A program gives each group of threads one platform_table. A thread joins it under its number, takes locks, and leaves. What
  * the kernel says of a thread is in the thread's seat: its CPU, by restartable sequences (rseq(2)), whose area is moved from
@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../abi/bpf/thread_run_state.h"
+#include "../../abi/bpf/thread_run_state.h"
 
 /* Values of a seat's permit. */
 #define PLATFORM_PERMIT_NONE 0u

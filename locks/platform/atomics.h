@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * platform_atomics.h - the shared accesses of the waiting contract (locks/platform.h) by the compiler's builtins: for
+ * atomics.h - the shared accesses of the waiting contract (locks/platform/contract.h) by the compiler's builtins: for
  * worlds whose words lie in ordinary cached memory, threads and the micro guest alike. Included by their platform
- * headers after locks/platform.h has declared the contract; any context may call these.
+ * headers after locks/platform/contract.h has declared the contract; any context may call these.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_ATOMICS_H
 #define UNSPIN_LOCKS_PLATFORM_ATOMICS_H

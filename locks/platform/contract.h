@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * platform.h - the waiting contract: all that a lock may ask of the world it runs in.
+ * contract.h - the waiting contract: all that a lock may ask of the world it runs in.
  *
  * A lock header includes this file and nothing else. Each world gives the functions below as static inline:
- * platform_threads.h (threads of a process) and guest/platform_guest.h (the micro guest); it is chosen by defining
+ * platform/threads.h (threads of a process) and guest/platform_guest.h (the micro guest); it is chosen by defining
  * UNSPIN_PLATFORM_HEADER before a lock is included. A checker and the lab follow the same contract.
  *
  * There is no bare relax loop: waiting is platform_wait_while(). Every shared access is one of the calls below, with
@@ -13,7 +13,7 @@
 #ifndef UNSPIN_LOCKS_PLATFORM_H
 #define UNSPIN_LOCKS_PLATFORM_H
 
-#include "../abi/types.h"
+#include "../../abi/types.h"
 
 /*
  * Who waits. A waiter is what spins or halts: a vCPU of the micro guest, a thread. A task is what sleeps: a guest task, a

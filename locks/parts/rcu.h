@@ -11,7 +11,7 @@
 #ifndef UNSPIN_LOCKS_RCU_H
 #define UNSPIN_LOCKS_RCU_H
 
-#include "platform.h"
+#include "../platform/contract.h"
 
 struct rcu_reader {
 	struct platform_word epoch __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* odd; 0: not reading */

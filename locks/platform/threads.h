@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * platform_threads.h - the waiting contract (platform.h) between the threads of one process.
+ * threads.h - the waiting contract (contract.h) between the threads of one process.
  *
  * Spinning is plain: no sched_yield, no futex; what a descheduled holder or waiter costs is the thing to be seen. Only a lock that
  * asks to park or for help goes to the kernel (futex(2), sched_yield(2)).
  * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer knows
- * them. A thread joins a table (threads_table.h) under its number, sets its platform_thread up with platform_thread_start()
+ * them. A thread joins a table (table.h) under its number, sets its platform_thread up with platform_thread_start()
  * before it takes a lock, and calls platform_thread_begin_wait() before each acquisition that is to be counted. A thread that
  * has joined none never parks and has no run states.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
 
-#include "platform_atomics.h"
+#include "atomics.h"
 
 #define PLATFORM_WAITERS_MAX 64u
 /* A waiter's node has a cache line of its own. */
 #define PLATFORM_NODE_ALIGNMENT 64
 
-#include "../abi/guest/pv_page.h"
-#include "threads_table.h"
+#include "../../abi/guest/pv_page.h"
+#include "table.h"
 
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
 #define PLATFORM_NOT_STALLED 0xffffffffu

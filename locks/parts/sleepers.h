@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_SLEEPERS_H
 #define UNSPIN_LOCKS_SLEEPERS_H
 
-#include "platform.h"
+#include "../platform/contract.h"
 
 #define SLEEPERS_WORDS ((PLATFORM_WAITERS_MAX + 31) / 32)
 

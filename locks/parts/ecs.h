@@ -13,7 +13,7 @@
 #ifndef UNSPIN_LOCKS_ECS_H
 #define UNSPIN_LOCKS_ECS_H
 
-#include "../abi/guest/pv_page.h"
+#include "../../abi/guest/pv_page.h"
 
 static inline void ecs_add(unspin_u32 *counter, unspin_u32 addend)
 {

@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_WAITING_STRATEGY_H
 #define UNSPIN_LOCKS_WAITING_STRATEGY_H
 
-#include "platform.h"
+#include "../platform/contract.h"
 
 enum waiting_strategy {
 	WAITING_SLEEP = 0, /* Linux: spins only while it does not queue, for a holder that runs */

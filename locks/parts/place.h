@@ -9,7 +9,7 @@
 #ifndef UNSPIN_LOCKS_PLACE_H
 #define UNSPIN_LOCKS_PLACE_H
 
-#include "platform.h"
+#include "../platform/contract.h"
 
 #define PLACE_SHARED PLATFORM_WAITERS_MAX
 #define PLACES (PLATFORM_WAITERS_MAX + 1)

@@ -8,7 +8,7 @@
 #ifndef UNSPIN_LOCKS_WORK_H
 #define UNSPIN_LOCKS_WORK_H
 
-#include "../abi/guest/memory.h"
+#include "../../abi/guest/memory.h"
 
 /*
  * The unit of all work: two instructions an iteration, no memory, aligned so that they never straddle a fetch block. REGISTER
