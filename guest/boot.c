@@ -9,7 +9,7 @@ _Static_assert(VCPUS_MAX == UNSPIN_GUEST_VCPUS_MAX && PANIC_PARAMETERS == UNSPIN
 	       "layout.h and abi/guest/memory.h differ");
 _Static_assert(UNSPIN_GUEST_IMAGE == 0x200000 && UNSPIN_GUEST_USER == 0x400000 && USER_STACK > UNSPIN_GUEST_USER &&
 		       USER_STACK <= UNSPIN_GUEST_USER + 0x200000,
-	       "guest.ld and abi/guest/memory.h differ");
+	       "link.ld and abi/guest/memory.h differ");
 
 /* guest.S */
 extern const unspin_u8 exception_stubs[VECTOR_EXCEPTIONS][EXCEPTION_STUB_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /* guest.S - the first instruction, the way to CPL 3 and back, and what leads from an interrupt to its C handler. */
-#include "layout.h"
+#include "machine/layout.h"
 
 	.text
 

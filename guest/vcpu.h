@@ -10,8 +10,8 @@
 
 #include "../abi/guest/memory.h"
 #include "../abi/guest/pv_page.h"
-#include "layout.h"
-#include "x86.h"
+#include "machine/layout.h"
+#include "machine/x86.h"
 
 /* One stack per interrupt class (IST 1 to 5), so that none can overrun another or the interrupted code's. */
 enum interrupt_stack { STACK_NMI, STACK_DOUBLE_FAULT, STACK_TICK, STACK_IPI, STACK_EXCEPTION, INTERRUPT_STACKS };

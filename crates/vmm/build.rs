@@ -50,7 +50,7 @@ fn main() {
         .compile("unspin_vmm_work");
 }
 
-/// Compiles a folder's *.c and *.S and links them with guest/guest.ld into OUT_DIR.
+/// Compiles a folder's *.c and *.S and links them with guest/machine/link.ld into OUT_DIR.
 fn build_image(root: &Path, out: &Path, folder: &Path, image: &str) {
     let clang = first_that_runs("UNSPIN_CLANG", &["clang-19", "clang"]);
     let linker = first_that_runs("UNSPIN_LD", &["ld.lld-19", "ld"]);
@@ -94,7 +94,7 @@ fn build_image(root: &Path, out: &Path, folder: &Path, image: &str) {
             "max-page-size=4096",
         ])
         .args(["-e", "_start64", "-T"])
-        .arg(root.join("guest/guest.ld"))
+        .arg(root.join("guest/machine/link.ld"))
         .args(
             objects
                 .iter()

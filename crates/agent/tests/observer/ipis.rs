@@ -16,7 +16,7 @@ use crate::{
     vms::{loops, run_for, vcpus, vm},
 };
 
-/// guest/layout.h
+/// guest/machine/layout.h
 const VECTOR_SHOOTDOWN: u8 = 33;
 const VECTOR_WAKE: u8 = 34;
 const VCPUS: u16 = 4;

@@ -6,7 +6,7 @@
 #ifndef UNSPIN_GUEST_X86_H
 #define UNSPIN_GUEST_X86_H
 
-#include "../abi/types.h"
+#include "../../abi/types.h"
 
 #define MSR_APIC_BASE 0x1bu
 #define APIC_BASE_X2APIC 0x400u
