@@ -6,7 +6,7 @@
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
 	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
-	@echo "make check        one check by name, wherever it runs: make check NAME=loan"
+	@echo "make check        one check by name, wherever it runs: make check NAME=quotas_are_named"
 	@echo "make test-long    the long tests; results are appended to tests/long/results.tsv"
 	@echo "make mutants      plant each seeded bug and check that the tests find it"
 	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"

@@ -2,6 +2,7 @@
 //! What is written of the commands: the pages of docs/ and what the binary says of itself.
 
 mod book;
+mod command_lines;
 #[path = "../common/mod.rs"]
 mod common;
 mod reference_pages;
