@@ -7,7 +7,7 @@ help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
 	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
 	@echo "make check        one check by name, wherever it runs: make check NAME=quotas_are_named"
-	@echo "make test-long    the long tests; results are appended to tests/long/results.tsv"
+	@echo "make test-long    the long checks (NAME=part: those only); what became of each: tests/long/results.tsv"
 	@echo "make mutants      plant each seeded bug and check that the tests find it"
 	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"
 	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
@@ -31,7 +31,7 @@ test:
 test-long:
 	@setup/run test
 	@setup/kernels
-	@setup/test-long
+	@setup/test-long $(NAME)
 
 mutants:
 	@setup/run test

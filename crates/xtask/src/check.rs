@@ -13,11 +13,13 @@ use serde_json::Value;
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Program {
+pub struct Program {
+    /// The test target's name; empty for a library's own tests.
+    pub name: String,
     /// The binary, as `cargo test` has built it.
-    binary: PathBuf,
+    pub binary: PathBuf,
     /// Of its package; tests run there.
-    folder: PathBuf,
+    pub folder: PathBuf,
     /// Whether its checks run in the testbed and are chosen by UNSPIN_CHECKS.
     in_testbed: bool,
 }
@@ -94,7 +96,10 @@ fn choose<'a>(
 }
 
 /// Every test program of the workspace, built.
-fn programs(root: &Path) -> anyhow::Result<Vec<Program>> {
+///
+/// # Errors
+/// When they do not compile.
+pub fn programs(root: &Path) -> anyhow::Result<Vec<Program>> {
     let output = Command::new("cargo")
         .args([
             "test",
@@ -120,6 +125,10 @@ fn program_of(message: &str) -> Option<Program> {
     }
     let manifest = Path::new(message["manifest_path"].as_str()?);
     Some(Program {
+        name: message["target"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
         binary: message["executable"].as_str()?.into(),
         folder: manifest.parent()?.into(),
         in_testbed: false,
@@ -142,7 +151,10 @@ fn asked(program: &Program, argument: &str) -> anyhow::Result<(bool, String)> {
 }
 
 /// Names of a program's tests.
-fn tests_of(program: &Program) -> anyhow::Result<Vec<String>> {
+///
+/// # Errors
+/// When it does not run.
+pub fn tests_of(program: &Program) -> anyhow::Result<Vec<String>> {
     let (_, listed) = asked(program, "--list")?;
     let tests = listed
         .lines()

@@ -4,6 +4,7 @@
 mod benchmarks;
 mod bugs;
 mod check;
+mod long;
 mod mutants;
 mod references;
 mod repository;
@@ -38,6 +39,11 @@ enum Task {
         /// As the test is called, or a part of that
         name: String,
     },
+    /// Run the long checks, and keep what became of each in tests/long/results.tsv
+    Long {
+        /// Parts of their names; all of them when none is given
+        names: Vec<String>,
+    },
     /// Repeat a measurement of benchmarks/
     Benchmark {
         /// Its folder's name
@@ -67,6 +73,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
         Task::Check { name } => check::run(&root, &name),
+        Task::Long { names } => long::run(&root, &names),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
         Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),

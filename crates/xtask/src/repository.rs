@@ -51,6 +51,22 @@ pub fn commit(root: &Path) -> anyhow::Result<String> {
     Ok(commit.trim().to_owned())
 }
 
+/// The same, where changes of that file do not count: results of what ran at the commit.
+///
+/// # Errors
+/// When git fails.
+pub fn commit_but_for(root: &Path, file: &str) -> anyhow::Result<String> {
+    let commit = git(root, &["describe", "--always", "--exclude=*"])?;
+    let other = format!(":!{file}");
+    let changed = git(root, &["status", "--porcelain", "--", ".", &other])?;
+    let dirty = if changed.trim().is_empty() {
+        ""
+    } else {
+        "-dirty"
+    };
+    Ok(format!("{}{dirty}", commit.trim()))
+}
+
 fn git(root: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = Command::new("git")
         .arg("-C")

@@ -37,6 +37,21 @@ impl Results {
         self.rows.retain(|name, _| exists(name));
     }
 
+    /// What became of a check at its last run; `None`: it has no row.
+    pub fn outcome(&self, name: &str) -> Option<&str> {
+        self.rows.get(name)?.split('\t').next()
+    }
+
+    /// Whether its last run was of that commit, without changes, and passed.
+    pub fn passed_at(&self, name: &str, commit: &str) -> bool {
+        let row = self
+            .rows
+            .get(name)
+            .map(|row| row.split('\t').collect::<Vec<_>>());
+        let same = |row: Vec<&str>| row.first() == Some(&"passed") && row.get(2) == Some(&commit);
+        !commit.ends_with("-dirty") && row.is_some_and(same)
+    }
+
     /// Sets a check's row and writes the table, so that a run that is killed keeps what it has.
     ///
     /// # Errors
@@ -80,7 +95,12 @@ mod tests {
         let rows: Vec<&str> = text.lines().skip(2).collect();
         assert!(rows[0].starts_with("a\tpassed\t1\tc1\t20"), "{text}");
         assert!(rows[1].starts_with("b\tpassed\t2\tc1\t20"), "{text}");
+        assert_eq!(read().outcome("a"), Some("passed"));
+        assert_eq!(read().outcome("c"), None);
+        assert!(read().passed_at("a", "c1") && !read().passed_at("a", "c2"));
         let mut results = read();
+        results.set("d", "passed", 1, "c1-dirty").expect("written");
+        assert!(!results.passed_at("d", "c1-dirty"));
         results.retain(|name| name == "a");
         results.set("a", "passed", 1, "c2").expect("written");
         assert_eq!(fs::read_to_string(&file).expect("read").lines().count(), 3);
