@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `struct unspin_event` of `abi/bpf/events.h`, typed.
 
+mod codec;
+
 use serde::{Deserialize, Serialize};
 use unspin_abi as abi;
 
-use crate::event_codec::{self, KIND_NAMES};
+pub use codec::KIND_NAMES;
 
 /// Something that happened to a vCPU. Times are nanoseconds of `CLOCK_MONOTONIC`, simulated ones in the lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,7 +201,7 @@ impl Event {
     pub fn decode(raw: &abi::unspin_event) -> Result<Event, DecodeError> {
         Ok(Event {
             time_ns: raw.time_ns,
-            vm: event_codec::known_vm(raw.vm),
+            vm: codec::known_vm(raw.vm),
             vcpu: (u32::from(raw.vcpu) != abi::UNSPIN_NO_VCPU).then_some(raw.vcpu),
             thread: raw.thread,
             cpu: raw.cpu,

@@ -7,7 +7,6 @@
 mod clock;
 mod counters;
 mod event;
-mod event_codec;
 pub mod facts;
 pub mod ground_truth;
 pub mod guest_log;
@@ -17,7 +16,6 @@ mod wait;
 
 pub use clock::{ClockError, ClockSample, TscClock};
 pub use counters::{LATENCY_BUCKETS, VcpuCounters};
-pub use event::{DecodeError, Event, GuestMode, IpiForm, What};
-pub use event_codec::KIND_NAMES;
+pub use event::{DecodeError, Event, GuestMode, IpiForm, KIND_NAMES, What};
 pub use trace::{SwitchTrace, ThreadState};
 pub use wait::{GuestWait, Stall, VCPUS_MAX, WaitError, WaitKind};
