@@ -4,6 +4,7 @@
 mod benchmarks;
 mod bugs;
 mod check;
+mod house;
 mod long;
 mod mutants;
 mod references;
@@ -34,6 +35,12 @@ enum Task {
     },
     /// Check that every ruling, claim, file and link that the tree cites exists
     References,
+    /// Check sizes and names of sources, and that modules, headers and rooms do not use each other in circles
+    House {
+        /// Only print what breaks a rule
+        #[arg(long)]
+        report: bool,
+    },
     /// Run one check by its name, or by a part of it, wherever it runs
     Check {
         /// As the test is called, or a part of that
@@ -72,6 +79,7 @@ fn run(task: Task) -> anyhow::Result<()> {
     match task {
         Task::Mutants { names, check: true } => mutants::check(&root, &names),
         Task::Mutants { names, .. } => mutants::run(&root, &names),
+        Task::House { report } => house::check(&root, &repository::files(&root)?, report),
         Task::Check { name } => check::run(&root, &name),
         Task::Long { names } => long::run(&root, &names),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
