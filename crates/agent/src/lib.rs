@@ -28,9 +28,10 @@ pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::guest_pages::GuestPages;
 pub use scheduler::thread_pages::ThreadPages;
 pub use scheduler::{
-    Disclosure, Disclosures, DryAnswer, DryLosses, DryRun, LoadedSteerer, SECTIONS_MAX,
-    SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, UserPolicy,
-    UserPolicyError, base_slice, running_user_policy, set_running_policies,
+    ChosenPolicies, Disclosure, DisclosureChoice, Disclosures, DryAnswer, DryLosses, DryRun,
+    LoadedSteerer, PolicyChoice, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError,
+    SteerOptions, Steerer, UserPolicy, UserPolicyError, Whom, base_slice, is_policy_file,
+    running_user_policy, set_running_policies,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use window::{

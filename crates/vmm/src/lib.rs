@@ -23,4 +23,5 @@ pub use options::{Fault, Phase, RunOptions};
 pub use run::report::{RunReport, VcpuReport, VmReport, growth};
 pub use run::run;
 pub use run::running::Running;
+pub use run::shares::Shares;
 pub use run::snapshot::{Snapshot, VcpuGrowth, VmGrowth};

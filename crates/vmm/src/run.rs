@@ -5,6 +5,7 @@ pub(crate) mod fleet;
 pub(crate) mod kick;
 pub(crate) mod report;
 pub(crate) mod running;
+pub(crate) mod shares;
 pub(crate) mod snapshot;
 pub(crate) mod thread;
 use std::time::{Duration, Instant};

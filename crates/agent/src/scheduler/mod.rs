@@ -2,9 +2,11 @@
 //! Our scheduler in place of the host's: `bpf/scheduler/main.bpf.c` from attach until the value is dropped, or the process ends
 //! whichever way: the kernel then takes its own scheduler back, and no task notices more than a requeue.
 
+mod choice;
 mod cpus;
 mod decisions;
 mod disclosure;
+mod disclosure_choice;
 mod dry;
 mod dry_answers;
 mod error;
@@ -31,7 +33,9 @@ use decisions::DecisionLog;
 
 pub(crate) use object::running_maps;
 
+pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use disclosure::{Disclosure, Disclosures};
+pub use disclosure_choice::{DisclosureChoice, Whom};
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;

@@ -29,6 +29,14 @@ pub enum UserPolicyError {
     /// It could not be compiled.
     #[error(transparent)]
     Source(#[from] UserPolicySourceError),
+    /// The object's file cannot be read.
+    #[error("reading {path}: {source}")]
+    Read {
+        /// Which.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
     /// It is something else.
     #[error("{0} is no policy that `unspin policy build` has made")]
     NoPolicy(String),
@@ -82,6 +90,21 @@ impl UserPolicy {
     pub fn compile(path: &Path, dry_run: bool) -> Result<UserPolicy, UserPolicyError> {
         let source = UserPolicySource::at(path)?;
         let object = source.compile_bpf(dry_run, &libbpf_sys::API_HEADERS)?;
+        UserPolicy::from_object(path, object, dry_run)
+    }
+
+    /// From a C file (`.c`), which is compiled, or from an object.
+    ///
+    /// # Errors
+    /// As [`UserPolicy::compile`] and [`UserPolicy::from_object`]; when the object cannot be read.
+    pub fn load(path: &Path, dry_run: bool) -> Result<UserPolicy, UserPolicyError> {
+        if path.extension().is_some_and(|end| end == "c") {
+            return UserPolicy::compile(path, dry_run);
+        }
+        let object = std::fs::read(path).map_err(|source| UserPolicyError::Read {
+            path: path.display().to_string(),
+            source,
+        })?;
         UserPolicy::from_object(path, object, dry_run)
     }
 

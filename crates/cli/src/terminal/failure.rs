@@ -75,6 +75,18 @@ impl From<std::io::Error> for Failure {
     }
 }
 
+impl From<unspin_agent::UserPolicyError> for Failure {
+    fn from(error: unspin_agent::UserPolicyError) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
+impl From<unspin_policy::steering::DecisionFileError> for Failure {
+    fn from(error: unspin_policy::steering::DecisionFileError) -> Failure {
+        Failure::Failed(error.into())
+    }
+}
+
 impl From<unspin_vmm::Error> for Failure {
     fn from(error: unspin_vmm::Error) -> Failure {
         match error {

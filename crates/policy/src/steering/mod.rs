@@ -4,12 +4,14 @@
 
 mod candidates;
 mod decision;
+mod decision_file;
 mod duration;
 mod policies;
 mod user_library;
 mod windows;
 
 pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
+pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
 pub use policies::{Policies, REFUSE_YIELDS, renamed};
 pub use user_library::UserPolicyNumber;
 pub use windows::{AppleNumbers, WindowPolicy};

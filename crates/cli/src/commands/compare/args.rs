@@ -4,10 +4,11 @@
 use std::{path::PathBuf, time::Duration};
 
 use crate::{
-    commands::{policy::choice::PolicyChoice, vm::args::Observe},
+    commands::vm::args::Observe,
     terminal::options::{Output, OverrideArguments, parse_limit, parse_time},
 };
 use clap::Args;
+use unspin_agent::PolicyChoice;
 
 /// `unspin compare`
 #[derive(Args, Debug)]

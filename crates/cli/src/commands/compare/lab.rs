@@ -4,6 +4,7 @@
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
 //! host's own scheduler for *stock*, the model of ours for *refuse-yields* and for each policy, whose functions are the same C.
 
+use unspin_agent::PolicyChoice;
 use unspin_policy::{
     Control,
     steering::{REFUSE_YIELDS, WindowPolicy},
@@ -15,7 +16,6 @@ use crate::{
     commands::{
         compare::{args::PredictionArguments, measure::How, row::Row},
         lab::{compare as lab_compare, pool as lab_pool},
-        policy::choice::PolicyChoice,
     },
     terminal::costs_file,
     terminal::{failure::Failure, progress::Steps},

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use unspin_agent::PolicyChoice;
+
 use crate::commands::{
     compare::{cells::Cell, measure::How, run::set_shape},
-    policy::choice::PolicyChoice,
     vm::args::Observe,
 };
 

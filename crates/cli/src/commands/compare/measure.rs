@@ -4,8 +4,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use anyhow::anyhow;
+use unspin_agent::PolicyChoice;
 use unspin_scenario::Scenario;
-use unspin_vmm::{RunOptions, Running, VmGrowth};
+use unspin_vmm::{RunOptions, Running, Shares, VmGrowth};
 
 use crate::{
     commands::{
@@ -16,8 +17,7 @@ use crate::{
             why::{self as compare_why, Why},
             windows::{WindowSample, Windows},
         },
-        policy::choice::PolicyChoice,
-        vm::{args::Observe, observe::Ready, pv_pages, shares::Shares},
+        vm::{args::Observe, observe::Ready, pv_pages},
     },
     terminal::{failure::Failure, interrupt, progress::Activity},
 };

@@ -5,17 +5,15 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use serde::{Deserialize, Serialize};
+use unspin_agent::PolicyChoice;
 use unspin_analysis::explain::cause::Cause;
 use unspin_report::{Comparison, GapClosed, Harm, Summary, Verdict, collapsed_share};
 use unspin_scenario::{LockSharing, Scenario};
 
 use crate::{
-    commands::{
-        compare::{
-            measure::{How, Measured, Sample},
-            order::Column,
-        },
-        policy::choice::PolicyChoice,
+    commands::compare::{
+        measure::{How, Measured, Sample},
+        order::Column,
     },
     terminal::failure::Failure,
 };

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use unspin_agent::PolicyChoice;
 use unspin_report::{Document, Machine};
 use unspin_scenario::{Length, Scenario};
 
@@ -20,7 +21,6 @@ use crate::{
             tables as compare_table,
             windows::{self as compare_windows, WindowRow, window_rows},
         },
-        policy::choice::PolicyChoice,
         vm::args::Observe,
     },
     terminal::{failure::Failure, options::ScenarioArguments, output, replay},

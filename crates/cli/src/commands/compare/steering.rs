@@ -2,16 +2,10 @@
 //! Who schedules while compared VMs keep running: our scheduler is attached, its policies are switched, and it goes.
 
 use anyhow::anyhow;
-use unspin_agent::{LoadedSteerer, SteerOptions, Steerer};
+use unspin_agent::{ChosenPolicies, LoadedSteerer, PolicyChoice, SteerOptions, Steerer};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
-use crate::{
-    commands::{
-        compare::order::Steered,
-        policy::choice::{ChosenPolicies, PolicyChoice},
-    },
-    terminal::failure::Failure,
-};
+use crate::{commands::compare::order::Steered, terminal::failure::Failure};
 
 /// The host's own scheduler, or ours; its own again when dropped.
 pub struct Steering {

@@ -5,14 +5,13 @@
 
 use std::fmt;
 
+use unspin_agent::is_policy_file;
 use unspin_lab::scheduler::names::known_names;
 use unspin_policy::{
     CandidateRule, Control,
     steering::{Policies, renamed},
 };
 use unspin_scenario::Overrides;
-
-use crate::commands::policy::choice::is_file;
 
 /// The scheduler that steering policies steer.
 const STEER: &str = "steer";
@@ -82,7 +81,7 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     if word.ends_with(".c") {
         return Ok(Meaning::Steering);
     }
-    if is_file(word) {
+    if is_policy_file(word) {
         return Err(format!(
             "{word}: an object is for the kernel; give the policy's C file, as in ./mine.c"
         ));

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin policy`, and how policies are named on the command line.
+//! `unspin policy`: names, switching while it runs, user policies, and taking logged decisions again.
 
 pub(crate) mod args;
-pub(crate) mod choice;
-pub(crate) mod decision_log;
-pub(crate) mod disclosure;
 pub(crate) mod run;
+pub(crate) mod running;
 
 pub use run::run;

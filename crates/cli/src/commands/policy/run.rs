@@ -8,16 +8,16 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use unspin_agent::set_running_policies;
+use unspin_agent::{UserPolicy, set_running_policies};
 use unspin_policy::{
-    steering::{DecisionRecord, Policies, REFUSE_YIELDS, WindowPolicy},
+    steering::{DecisionRecord, Policies, REFUSE_YIELDS, WindowPolicy, read_decisions},
     user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };
 
 use crate::{
     commands::policy::{
         args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
-        choice as policy_choice, decision_log,
+        running,
     },
     terminal::failure::Failure,
 };
@@ -35,7 +35,7 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             Ok(())
         }
         PolicyVerb::Set(arguments) => {
-            let policies = policy_choice::of_running(&arguments.policy)?;
+            let policies = running::of_running(&arguments.policy)?;
             Ok(set_running_policies(policies).map_err(anyhow::Error::from)?)
         }
         PolicyVerb::New(arguments) => new(&arguments.name),
@@ -85,7 +85,7 @@ fn test(file: &Path) -> Result<(), Failure> {
 }
 
 fn build(arguments: &PolicyBuildArguments) -> Result<(), Failure> {
-    let own = policy_choice::load(&arguments.file, arguments.dry_run)?;
+    let own = UserPolicy::load(&arguments.file, arguments.dry_run)?;
     let output = match &arguments.output {
         Some(output) => output.clone(),
         None => PathBuf::from(format!("{}.bpf.o", own.name())),
@@ -96,7 +96,7 @@ fn build(arguments: &PolicyBuildArguments) -> Result<(), Failure> {
 }
 
 fn replay(arguments: &PolicyReplayArguments) -> Result<(), Failure> {
-    let records = decision_log::read(&arguments.file)?;
+    let records = read_decisions(&arguments.file)?;
     let same: Vec<bool> = match &arguments.with {
         Some(own) => UserPolicySource::at(own)
             .and_then(|source| source.replay(&records))

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use unspin_recording::{GuestStatistics, GuestVm, Recorded, SCHEMA_VERSION, facts::Facts};
-use unspin_vmm::{RunReport, VmReport};
+use unspin_vmm::{RunReport, Shares, VmReport};
 
-use crate::{commands::vm::shares::Shares, terminal::failure::Failure};
+use crate::terminal::failure::Failure;
 
 /// Writes what the guests of `report` measured into the recording of that run.
 ///

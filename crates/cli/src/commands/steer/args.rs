@@ -7,11 +7,9 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    commands::policy::{choice::PolicyChoice, disclosure::DisclosureChoice},
-    terminal::options::{Output, parse_limit},
-};
+use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
+use unspin_agent::{DisclosureChoice, PolicyChoice};
 
 /// `unspin steer`
 #[derive(Args, Debug)]

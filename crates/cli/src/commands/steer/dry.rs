@@ -3,20 +3,18 @@
 
 use std::process::ExitCode;
 
-use unspin_agent::{DryAnswer, DryLosses, DryRun};
+use unspin_agent::{ChosenPolicies, DryAnswer, DryLosses, DryRun};
 use unspin_policy::steering::{
-    UNSPIN_DIRECT, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD, UNSPIN_REFUSE,
+    DecisionFile, UNSPIN_DIRECT, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD,
+    UNSPIN_REFUSE,
 };
 use unspin_report::{Column, Document, Table, Unit};
 
 use crate::{
-    commands::{
-        policy::{choice::ChosenPolicies, decision_log::DecisionFile},
-        steer::{
-            args::SteerArguments,
-            run::options,
-            wait::{Wait, print},
-        },
+    commands::steer::{
+        args::SteerArguments,
+        run::options,
+        wait::{Wait, print},
     },
     terminal::{failure::Failure, output},
 };

@@ -7,19 +7,15 @@ use std::{
 };
 
 use unspin_agent::{
-    Disclosures, SECTIONS_MAX, SliceSource, SteerCounter, SteerOptions, Steerer, base_slice,
+    ChosenPolicies, DisclosureChoice, Disclosures, SECTIONS_MAX, SliceSource, SteerCounter,
+    SteerOptions, Steerer, Whom, base_slice,
 };
-use unspin_policy::{EcsAccount, GuestAudit, critical_function};
+use unspin_policy::{EcsAccount, GuestAudit, critical_function, steering::DecisionFile};
 use unspin_report::{Column, Document, Table, Unit};
 
 use crate::{
     commands::{
         outcomes::run::read_symbols,
-        policy::{
-            choice::ChosenPolicies,
-            decision_log::DecisionFile,
-            disclosure::{DisclosureChoice, Whom},
-        },
         steer::{
             args::SteerArguments,
             dry as steer_dry,
@@ -65,7 +61,10 @@ const ACCOUNT: &[Column] = &[
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     if arguments.dry_run {
-        arguments.policy.without_window("a dry run")?;
+        arguments
+            .policy
+            .without_window("a dry run")
+            .map_err(Failure::Usage)?;
         return steer_dry::run(arguments);
     }
     let mut wait = Wait::new(arguments)?;

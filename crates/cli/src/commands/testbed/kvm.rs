@@ -4,13 +4,13 @@
 use std::{ffi::OsString, path::Path};
 
 use clap::Parser;
+use unspin_agent::PolicyChoice;
 use unspin_policy::{AppleRule, Vendor, steering::WindowPolicy};
 use unspin_scenario::Host;
 use unspin_testbed::Input;
 
 use crate::{
     arguments::{Arguments, Command},
-    commands::policy::choice::PolicyChoice,
     terminal::failure::Failure,
 };
 

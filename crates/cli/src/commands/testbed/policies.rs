@@ -4,9 +4,10 @@
 
 use std::{ffi::OsString, fs, path::Path};
 
+use unspin_agent::{UserPolicy, is_policy_file};
 use unspin_testbed::Input;
 
-use crate::{commands::policy::choice as policy_choice, terminal::failure::Failure};
+use crate::terminal::failure::Failure;
 
 /// Where objects lie in the testbed.
 const FOLDER: &str = "/policy";
@@ -31,7 +32,7 @@ pub fn prepare(command: &[OsString]) -> Result<Prepared, Failure> {
         inputs: Vec::new(),
         _folder: None,
     };
-    if !lists(command).any(|(_, _, list)| list.split(',').any(policy_choice::is_file)) {
+    if !lists(command).any(|(_, _, list)| list.split(',').any(is_policy_file)) {
         return Ok(prepared);
     }
     let folder = tempfile::tempdir()?;
@@ -51,12 +52,10 @@ fn replace_files(
 ) -> Result<Vec<OsString>, Failure> {
     let mut replaced = command.to_vec();
     for (at, option, list) in lists(command) {
-        let words = list
-            .split(',')
-            .map(|word| match policy_choice::is_file(word) {
-                true => bring(word),
-                false => Ok(word.to_owned()),
-            });
+        let words = list.split(',').map(|word| match is_policy_file(word) {
+            true => bring(word),
+            false => Ok(word.to_owned()),
+        });
         let words: Vec<String> = words.collect::<Result<_, Failure>>()?;
         replaced[at] = format!("{option}{}", words.join(",")).into();
     }
@@ -84,7 +83,7 @@ fn bring(
     folder: &Path,
     inputs: &mut Vec<Input>,
 ) -> Result<String, Failure> {
-    let own = policy_choice::load(Path::new(word), dry_run)?;
+    let own = UserPolicy::load(Path::new(word), dry_run)?;
     // By number: two files in different folders may have one name.
     let number = inputs.len();
     let host = folder.join(number.to_string());

@@ -12,7 +12,6 @@ pub(crate) mod observe;
 pub(crate) mod other_vms;
 pub(crate) mod pv_pages;
 pub(crate) mod run;
-pub(crate) mod shares;
 pub(crate) mod tables;
 pub(crate) mod waits;
 

@@ -7,9 +7,9 @@
 use unspin_abi::unspin_guest_statistics;
 use unspin_events::VcpuCounters;
 use unspin_report::{Cell, Column, Document, Table, Unit};
-use unspin_vmm::{RunReport, VcpuReport, VmReport};
+use unspin_vmm::{RunReport, Shares, VcpuReport, VmReport};
 
-use crate::commands::vm::{host_columns, run::Run, shares::Shares, waits as vm_waits};
+use crate::commands::vm::{host_columns, run::Run, waits as vm_waits};
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),

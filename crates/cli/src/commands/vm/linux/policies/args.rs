@@ -4,16 +4,14 @@
 use std::time::Duration;
 
 use crate::{
-    commands::{
-        policy::choice::PolicyChoice,
-        vm::{
-            args::{Observe, PauseLoopArguments},
-            linux::args::Load,
-        },
+    commands::vm::{
+        args::{Observe, PauseLoopArguments},
+        linux::args::Load,
     },
     terminal::options::{Output, parse_limit, parse_time},
 };
 use clap::{Args, ValueEnum};
+use unspin_agent::PolicyChoice;
 use unspin_linux_guest::{CountsModule, Features};
 use unspin_scenario::Host;
 

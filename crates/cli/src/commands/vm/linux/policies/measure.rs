@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-use unspin_agent::Observer;
+use unspin_agent::{Observer, PolicyChoice};
 use unspin_linux_guest::{Error, Guests, Options, Programs, Run};
 
 use crate::{
@@ -15,7 +15,6 @@ use crate::{
             order::{self as compare_order, Column, Policies, Step, Vms, steps},
             steering::Steering,
         },
-        policy::choice::PolicyChoice,
         vm::linux::{
             policies::{args::LinuxPoliciesArguments, run::Cell},
             run as linux_run,

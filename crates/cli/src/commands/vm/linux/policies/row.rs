@@ -4,6 +4,7 @@
 
 use anyhow::anyhow;
 use serde::Serialize;
+use unspin_agent::PolicyChoice;
 use unspin_report::{Column as Shown, Document, GapClosed, Harm, Summary, Table, Unit, Verdict};
 
 use crate::{
@@ -13,7 +14,6 @@ use crate::{
             row::{bounds, null_verdict, ratio, verdict},
             tables::cells,
         },
-        policy::choice::PolicyChoice,
         vm::linux::policies::{
             args::LinuxPoliciesArguments,
             measure::{Measured, Sample, column_name},

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use unspin_agent::Steerer;
+use unspin_agent::{PolicyChoice, Steerer};
 use unspin_linux_guest::{Error, Features, Programs};
 use unspin_report::{Document, Machine};
 use unspin_vmm::PauseLoop;
@@ -12,7 +12,6 @@ use unspin_vmm::PauseLoop;
 use crate::{
     commands::{
         compare::run::check_user_policies,
-        policy::choice::PolicyChoice,
         vm::{
             host_columns,
             linux::policies::{
@@ -104,6 +103,7 @@ fn check(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         .policies
         .iter()
         .try_for_each(|policy| policy.without_window("`vm linux-policies`"))
+        .map_err(Failure::Usage)
 }
 
 /// All cells, those of a load next to one another.

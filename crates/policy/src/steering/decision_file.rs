@@ -4,19 +4,50 @@
 
 use std::{
     fs::File,
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::Path,
 };
 
-use anyhow::{Context, anyhow};
-use unspin_policy::steering::DecisionRecord;
-
-use crate::terminal::failure::Failure;
+use super::DecisionRecord;
 
 /// The contract's version is part of it.
 const NAME: [u8; 8] = *b"unspdec0";
 const BYTES: usize = size_of::<DecisionRecord>();
 const HEADER_BYTES: usize = NAME.len() + size_of::<u64>();
+
+/// Why a log of decisions cannot be written or read.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionFileError {
+    /// The file itself.
+    #[error("{doing} {file}: {source}")]
+    File {
+        /// `reading` or `writing`.
+        doing: &'static str,
+        /// Which.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// What is in it.
+    #[error("{file}: {why}")]
+    Content {
+        /// Which.
+        file: String,
+        /// What it is instead.
+        why: String,
+    },
+}
+
+impl DecisionFileError {
+    fn file(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> DecisionFileError {
+        let file = path.display().to_string();
+        move |source| DecisionFileError::File {
+            doing,
+            file: file.clone(),
+            source,
+        }
+    }
+}
 
 /// A log that is being written.
 pub struct DecisionFile(BufWriter<File>);
@@ -26,11 +57,12 @@ impl DecisionFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn create(path: &Path) -> Result<DecisionFile, Failure> {
-        let file = File::create(path).with_context(|| format!("writing {}", path.display()))?;
-        let mut file = BufWriter::new(file);
-        file.write_all(&NAME)?;
-        file.write_all(&(BYTES as u64).to_le_bytes())?;
+    pub fn create(path: &Path) -> Result<DecisionFile, DecisionFileError> {
+        let refused = DecisionFileError::file("writing", path);
+        let mut file = BufWriter::new(File::create(path).map_err(&refused)?);
+        file.write_all(&NAME).map_err(&refused)?;
+        file.write_all(&(BYTES as u64).to_le_bytes())
+            .map_err(&refused)?;
         Ok(DecisionFile(file))
     }
 
@@ -38,7 +70,7 @@ impl DecisionFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, record: &DecisionRecord) -> std::io::Result<()> {
+    pub fn add(&mut self, record: &DecisionRecord) -> io::Result<()> {
         self.0.write_all(&record.to_bytes())
     }
 
@@ -46,7 +78,7 @@ impl DecisionFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn finish(mut self) -> std::io::Result<()> {
+    pub fn finish(mut self) -> io::Result<()> {
         self.0.flush()
     }
 }
@@ -55,24 +87,26 @@ impl DecisionFile {
 ///
 /// # Errors
 /// When it cannot be read or is something else.
-pub fn read(path: &Path) -> Result<Vec<DecisionRecord>, Failure> {
-    let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    let file = path.display();
+pub fn read_decisions(path: &Path) -> Result<Vec<DecisionRecord>, DecisionFileError> {
+    let bytes = std::fs::read(path).map_err(DecisionFileError::file("reading", path))?;
+    let wrong = |why: String| DecisionFileError::Content {
+        file: path.display().to_string(),
+        why,
+    };
     let Some((header, records)) = bytes.split_at_checked(HEADER_BYTES) else {
-        return Err(anyhow!("{file}: no log of decisions").into());
+        return Err(wrong("no log of decisions".into()));
     };
     let (name, size) = header.split_at(NAME.len());
     if name != NAME {
-        return Err(anyhow!("{file}: no log of decisions, or of another contract").into());
+        return Err(wrong("no log of decisions, or of another contract".into()));
     }
     if size != (BYTES as u64).to_le_bytes() {
-        return Err(anyhow!(
-            "{file}: written by another version of unspin: its records have another size than {BYTES} bytes"
-        )
-        .into());
+        return Err(wrong(format!(
+            "written by another version of unspin: its records have another size than {BYTES} bytes"
+        )));
     }
     if records.len() % BYTES != 0 {
-        return Err(anyhow!("{file}: its last decision is cut off").into());
+        return Err(wrong("its last decision is cut off".into()));
     }
     let records = records.chunks_exact(BYTES);
     Ok(records.filter_map(DecisionRecord::from_bytes).collect())
@@ -97,7 +131,7 @@ mod tests {
         record.thread = 43;
         file.add(&record).expect("it is writable");
         file.finish().expect("it is writable");
-        let records = read(&path).expect("a log");
+        let records = read_decisions(&path).expect("a log");
         assert_eq!(records.len(), 2);
         assert_eq!((records[0].thread, records[1]), (42, record));
         let whole = std::fs::read(&path).expect("a file");
@@ -110,9 +144,7 @@ mod tests {
             (b"", "no log"),
         ] {
             std::fs::write(&path, wrong).expect("a file");
-            let Err(Failure::Failed(error)) = read(&path) else {
-                panic!("{says}")
-            };
+            let error = read_decisions(&path).expect_err(says);
             assert!(error.to_string().contains(says), "{error}");
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--policy` takes: names, and a file with a user policy.
+//! Policies in words, as `--policy` takes them: names, and a file with a user policy.
 
 use std::{
     fmt,
@@ -7,11 +7,9 @@ use std::{
     str::FromStr,
 };
 
-use anyhow::Context;
-use unspin_agent::{UserPolicy, running_user_policy};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
-use crate::terminal::failure::Failure;
+use super::user_policy::{UserPolicy, UserPolicyError};
 
 /// Some of the built-in policies, and perhaps a file: `./mine.c` or `./mine.bpf.o`. Wherever it stands in the list, the
 /// user's own is asked first.
@@ -117,12 +115,12 @@ impl PolicyChoice {
     ///
     /// # Errors
     /// When a policy for windows is among them.
-    pub fn without_window(&self, who: &str) -> Result<(), Failure> {
+    pub fn without_window(&self, who: &str) -> Result<(), String> {
         match self.window {
             None => Ok(()),
-            Some(window) => Err(Failure::Usage(format!(
+            Some(window) => Err(format!(
                 "{who} does not set pause-loop windows: leave `{window}` to `unspin steer`"
-            ))),
+            )),
         }
     }
 
@@ -151,8 +149,9 @@ impl PolicyChoice {
     ///
     /// # Errors
     /// When there is no such file or no compiler, it does not compile, or was built by another version or for another use.
-    pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, Failure> {
-        let own = self.user_policy.as_deref().map(|path| load(path, dry_run));
+    pub fn ready(&self, dry_run: bool) -> Result<ChosenPolicies, UserPolicyError> {
+        let own = self.user_policy.as_deref();
+        let own = own.map(|path| UserPolicy::load(path, dry_run));
         Ok(ChosenPolicies {
             policies: self.policies(),
             user_policy: own.transpose()?,
@@ -160,17 +159,6 @@ impl PolicyChoice {
             steers: !self.window_alone,
         })
     }
-}
-
-/// From C or from an object.
-pub fn load(path: &Path, dry_run: bool) -> Result<UserPolicy, Failure> {
-    let own = if path.extension().is_some_and(|end| end == "c") {
-        UserPolicy::compile(path, dry_run)
-    } else {
-        let object = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-        UserPolicy::from_object(path, object, dry_run)
-    };
-    Ok(own.map_err(anyhow::Error::from)?)
 }
 
 impl fmt::Display for ChosenPolicies {
@@ -198,34 +186,6 @@ fn with_name(policies: Policies, user_policy: Option<&str>) -> String {
     match user_policy {
         Some(name) => names.replacen("user-policy", name, 1),
         None => names,
-    }
-}
-
-/// The words of `unspin policy set`: names of built-in policies, and of the user's own that the running scheduler has.
-///
-/// # Errors
-/// When there is no such policy, or nothing runs.
-pub fn of_running(text: &str) -> Result<Policies, Failure> {
-    if text.split(',').any(is_file) {
-        let says = "a policy's file is loaded when `unspin steer` starts; while it runs, say the policy's name";
-        return Err(Failure::Usage(says.into()));
-    }
-    if let Ok(policies) = text.parse() {
-        return Ok(policies);
-    }
-    let own = running_user_policy().map_err(anyhow::Error::from)?;
-    with_user_policy(text, own.as_deref()).map_err(Failure::Usage)
-}
-
-fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
-    let (mine, others): (Vec<&str>, Vec<&str>) =
-        text.split(',').partition(|word| Some(*word) == user_policy);
-    match (mine.is_empty(), &others[..]) {
-        (false, []) => Ok(Policies::REFUSE_YIELDS.with_user_policy()),
-        (false, others) if !others.contains(&"refuse-yields") => {
-            Ok(others.join(",").parse::<Policies>()?.with_user_policy())
-        }
-        _ => text.parse(),
     }
 }
 
@@ -306,29 +266,13 @@ mod tests {
         ] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
         }
-        let set = of_running("apple").expect_err("not while it runs");
-        assert!(matches!(set, Failure::Usage(_) | Failure::Failed(_)));
-    }
-
-    #[test]
-    fn a_running_policy_is_set_by_its_name() {
-        let loan: Policies = "loan".parse().expect("a policy");
-        let set = |text| with_user_policy(text, Some("mine"));
-        assert_eq!(set("mine"), Ok(Policies::REFUSE_YIELDS.with_user_policy()));
-        assert_eq!(set("loan,mine"), Ok(loan.with_user_policy()));
-        for wrong in ["refuse-yields,mine", "mine,other", "other", "user-policy"] {
-            assert!(set(wrong).is_err(), "{wrong}");
-        }
-        assert!(with_user_policy("mine", None).is_err());
     }
 
     #[test]
     fn a_file_that_is_not_there_is_named() {
         for file in ["/no/mine.c", "/no/mine.bpf.o"] {
-            let Err(Failure::Failed(error)) = choice(file).ready(false) else {
-                panic!("it is there")
-            };
-            assert!(format!("{error:#}").contains(file), "{error:#}");
+            let error = choice(file).ready(false).expect_err("it is not there");
+            assert!(error.to_string().contains(file), "{error}");
         }
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `--disclose` takes: a level, for everyone or for one VM.
+//! How much guests are told, in words: a level, for everyone or for one VM.
 
 use std::{fmt, path::PathBuf, str::FromStr};
 
-use unspin_agent::Disclosure;
+use super::disclosure::Disclosure;
 
 /// `own`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
