@@ -2,16 +2,21 @@
 //! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, that runs the policies of
 //! `policy/` and the locks of `locks/`.
 
+pub mod change;
 pub mod costs;
 pub mod engine;
 mod error;
+pub mod from_recording;
 mod from_scenario;
 mod guest;
 pub mod host_events;
 pub mod ids;
+pub mod observers;
 mod outcome;
 pub mod perfetto;
+pub mod pool;
 pub mod random;
+pub mod recording;
 pub mod scheduler;
 pub mod topology;
 pub mod trace_event;

@@ -96,6 +96,23 @@ impl From<unspin_vmm::Error> for Failure {
     }
 }
 
+impl From<unspin_lab::pool::Interrupted> for Failure {
+    fn from(_: unspin_lab::pool::Interrupted) -> Failure {
+        Failure::Interrupted
+    }
+}
+
+impl From<unspin_lab::pool::SimulationError> for Failure {
+    fn from(error: unspin_lab::pool::SimulationError) -> Failure {
+        match error {
+            refused @ unspin_lab::pool::SimulationError::Refused { .. } => {
+                Failure::Usage(refused.to_string())
+            }
+            stuck => Failure::Failed(stuck.into()),
+        }
+    }
+}
+
 impl From<unspin_lockbench::Error> for Failure {
     fn from(error: unspin_lockbench::Error) -> Failure {
         match error {

@@ -5,6 +5,7 @@
 //! host's own scheduler for *stock*, the model of ours for *refuse-yields* and for each policy, whose functions are the same C.
 
 use unspin_agent::PolicyChoice;
+use unspin_lab::pool as lab_pool;
 use unspin_policy::{
     Control,
     steering::{REFUSE_YIELDS, WindowPolicy},
@@ -15,10 +16,10 @@ use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED
 use crate::{
     commands::{
         compare::{args::PredictionArguments, measure::How, row::Row},
-        lab::{compare as lab_compare, pool as lab_pool},
+        lab::compare as lab_compare,
     },
     terminal::costs_file,
-    terminal::{failure::Failure, progress::Steps},
+    terminal::{failure::Failure, interrupt, progress::Steps},
 };
 
 /// What the deterministic testbed's operations cost, so that the one binary is enough.
@@ -258,14 +259,20 @@ pub fn rates(planned: &[Planned], seeds: u32) -> Result<Vec<Vec<f64>>, Failure> 
     let mut finished = 0;
     let rate = |(_, scenario): &(usize, Scenario)| {
         let outcome = lab_pool::run_one(scenario)?;
-        Ok(outcome.operations(None) as f64 * 1e9 / outcome.window_ns.max(1) as f64)
+        Ok::<_, Failure>(outcome.operations(None) as f64 * 1e9 / outcome.window_ns.max(1) as f64)
     };
-    lab_pool::each(&jobs, lab_pool::workers(None), rate, |job, per_s| {
-        results[job] = per_s;
-        finished += 1;
-        steps.done(finished);
-        Ok(())
-    })?;
+    lab_pool::each(
+        &jobs,
+        lab_pool::workers(None),
+        &*interrupt::flag()?,
+        rate,
+        |job, per_s| {
+            results[job] = per_s;
+            finished += 1;
+            steps.done(finished);
+            Ok(())
+        },
+    )?;
     let mut rates = vec![Vec::new(); planned.len()];
     for ((place, _), per_s) in jobs.iter().zip(results) {
         rates[*place].push(per_s);

@@ -2,7 +2,7 @@
 //! `unspin lab compare`: the scenario as it is (*stock*), each policy, and the same work where nobody is overcommitted
 //! (*ideal*), from the same seeds.
 
-use unspin_lab::{Lab, Outcome};
+use unspin_lab::{Lab, Outcome, change::Change, pool as lab_pool};
 use unspin_report::{
     Cell, Column, Comparison, Document, GapClosed, Harm, Interval, Summary, Table, Unit,
 };
@@ -11,9 +11,9 @@ use unspin_scenario::{Scenario, limits::SEED_MAX};
 use crate::{
     commands::{
         compare::measure::ideal_of,
-        lab::{args::LabCompareArguments, change::Change, load, pool as lab_pool},
+        lab::{args::LabCompareArguments, load},
     },
-    terminal::{failure::Failure, options::ScenarioArguments, output, progress::Steps},
+    terminal::{failure::Failure, interrupt, options::ScenarioArguments, output, progress::Steps},
 };
 
 const ROWS: &[Column] = &[
@@ -84,7 +84,8 @@ pub fn run(arguments: &LabCompareArguments) -> Result<(), Failure> {
     lab_pool::each(
         &jobs,
         lab_pool::workers(arguments.workers),
-        |(_, scenario)| lab_pool::run_one(scenario).map(|outcome| run_of(scenario, &outcome)),
+        &*interrupt::flag()?,
+        |(_, scenario)| Ok::<_, Failure>(run_of(scenario, &lab_pool::run_one(scenario)?)),
         |place, run| {
             results[place] = Some(run);
             finished += 1;

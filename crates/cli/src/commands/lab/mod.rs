@@ -3,14 +3,10 @@
 
 pub(crate) mod args;
 pub(crate) mod calibrate;
-pub(crate) mod change;
 pub(crate) mod compare;
 pub(crate) mod conform;
 pub(crate) mod from;
 pub(crate) mod load;
-pub(crate) mod observers;
-pub(crate) mod pool;
-pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod sweep;
 pub(crate) mod tables;

@@ -7,17 +7,18 @@ use std::{
 };
 
 use anyhow::Context;
-use unspin_lab::{Lab, Outcome, RunError, run as run_world, trace_event::Observer};
+use unspin_lab::{
+    Lab, Outcome, RunError,
+    observers::{Counter, Traced},
+    recording::RecordedRun,
+    run as run_world,
+    trace_event::Observer,
+};
+use unspin_report::COMMIT;
 use unspin_scenario::{Length, Scenario, format_duration};
 
 use crate::{
-    commands::lab::{
-        args::LabRunArguments,
-        load,
-        observers::{Counter, Traced},
-        record::Recorded,
-        tables as lab_tables,
-    },
+    commands::lab::{args::LabRunArguments, load, tables as lab_tables},
     terminal::{failure::Failure, output, progress::Activity},
 };
 
@@ -100,7 +101,7 @@ fn recorded(
     notes: &mut Vec<String>,
 ) -> Result<Ran, Failure> {
     let name = || format!("recording into {}", folder.display());
-    let recorded = Recorded::create(folder, scenario, lab.host()).with_context(name)?;
+    let recorded = RecordedRun::create(folder, scenario, lab.host(), COMMIT).with_context(name)?;
     let (outcome, recorded, wall) = simulate(scenario, lab, recorded)?;
     let (counter, summary) = recorded.finish(end_ns(&outcome)).with_context(name)?;
     if let Some(summary) = summary {

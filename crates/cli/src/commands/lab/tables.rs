@@ -3,11 +3,11 @@
 //!
 //! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, as in `vm run`.
 
-use unspin_lab::{Counts, Lab, VcpuOutcome};
+use unspin_lab::{Counts, Lab, VcpuOutcome, observers::KINDS};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_scenario::{Scenario, Vm};
 
-use crate::commands::lab::{observers::KINDS, run::Ran};
+use crate::commands::lab::run::Ran;
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),

@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use unspin_lab::change::Change;
 use unspin_scenario::{Overrides, Scenario};
 
 use crate::{
-    commands::{compare::measure::ideal_of, lab::change::Change},
-    terminal::costs_file,
-    terminal::failure::Failure,
+    commands::compare::measure::ideal_of, terminal::costs_file, terminal::failure::Failure,
 };
 
 /// The file.

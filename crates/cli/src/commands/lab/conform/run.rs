@@ -2,6 +2,7 @@
 //! `unspin lab conform`: what the lab predicts beside what was measured, cell by cell, and whether it puts locks and
 //! policies into the same order.
 
+use unspin_lab::pool as lab_pool;
 use unspin_report::{Cell, Column, Table, Unit};
 use unspin_scenario::{Scenario, limits::SEED_MAX};
 
@@ -9,9 +10,8 @@ use crate::{
     commands::lab::{
         args::LabConformArguments,
         conform::measured_file::{self as lab_conform_file, Measured},
-        pool as lab_pool,
     },
-    terminal::{failure::Failure, output, progress::Steps},
+    terminal::{failure::Failure, interrupt, output, progress::Steps},
 };
 
 /// A prediction hits within this ratio, either way.
@@ -82,9 +82,10 @@ pub fn run(arguments: &LabConformArguments) -> Result<(), Failure> {
     lab_pool::each(
         &jobs,
         lab_pool::workers(arguments.workers),
+        &*interrupt::flag()?,
         |(_, scenario)| {
             let outcome = lab_pool::run_one(scenario)?;
-            Ok(outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64)
+            Ok::<_, Failure>(outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64)
         },
         |place, per_second| {
             results[place] = per_second;

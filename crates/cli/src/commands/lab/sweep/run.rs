@@ -6,12 +6,12 @@
 
 use std::time::Instant;
 
+use unspin_lab::pool as lab_pool;
 use unspin_report::{Cell, Column, Table, Unit};
 
 use crate::{
     commands::lab::{
         args::LabSweepArguments,
-        pool as lab_pool,
         sweep::{
             folder::{Found, SweepFolder},
             grid::Grid,
@@ -19,7 +19,7 @@ use crate::{
             table_file::{TableColumn, Values},
         },
     },
-    terminal::{failure::Failure, output, progress::Steps},
+    terminal::{failure::Failure, interrupt, output, progress::Steps},
 };
 
 const SWEEP: &[Column] = &[
@@ -98,6 +98,7 @@ fn simulate(
     lab_pool::each(
         missing,
         workers,
+        &*interrupt::flag()?,
         |number| {
             let cell = &grid.cells[*number];
             let outcome = lab_pool::run_one(&cell.scenario)?;

@@ -1,63 +1,61 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin lab from`: a recording as a scenario: VMs, vCPUs, pCPUs and window as they were, work as far as events tell.
+//! A recording as a scenario (`unspin lab from`): VMs, vCPUs, pCPUs and window as they were, work as far as events tell.
 
-use std::io::Write;
+mod seen;
+mod work;
 
-use anyhow::anyhow;
+use std::path::PathBuf;
+
+use seen::{Seen, VmSeen};
 use unspin_events::facts::Facts;
-use unspin_lab::{DEFAULT_SCHEDULER, Lab, scheduler::names::known_names};
 use unspin_recording::Recorded;
 use unspin_scenario::Scenario;
 
-use crate::{
-    commands::{
-        lab::{
-            args::LabFromArguments,
-            from::{
-                seen::{Seen, VmSeen},
-                work as lab_from_work,
-            },
-        },
-        record::open as recordings,
-    },
-    terminal::failure::Failure,
-};
+use crate::{DEFAULT_SCHEDULER, Lab, LabError, scheduler::names::known_names};
 
 /// Longest scenario that is made of a recording, ns: what is longer repeats itself.
 const DURATION_MAX_NS: u64 = 10_000_000_000;
 /// Least: a few slices of anything.
 const DURATION_MIN_NS: u64 = 10_000_000;
 
-/// Reads the recording and prints the scenario.
-pub fn run(arguments: &LabFromArguments) -> Result<(), Failure> {
-    let recorded = recordings::open(&arguments.folder)?;
-    let seen = Seen::of(&recorded);
-    let text = scenario(&recorded, &seen)?;
-    let parsed = Scenario::parse(&text, "the recording's scenario")
-        .map_err(|error| anyhow!("a fault of this command: {}", error.plain()))?;
-    Lab::new(&parsed).map_err(|error| anyhow!("a fault of this command: {error}"))?;
-    match &arguments.out {
-        None => std::io::stdout().write_all(text.as_bytes())?,
-        Some(path) => {
-            let mut file = std::fs::File::options()
-                .write(true)
-                .create_new(true)
-                .open(path)
-                .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
-            file.write_all(text.as_bytes())?;
-        }
-    }
-    Ok(())
+/// Why a recording gave no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum FromRecordingError {
+    /// Nobody was recorded.
+    #[error("{}: no vCPU appears in it: there is nothing to make a scenario of", folder.display())]
+    NoVcpu {
+        /// Of the recording.
+        folder: PathBuf,
+    },
+    /// The text that was made is no scenario.
+    #[error("a fault of this command: {0}")]
+    Scenario(String),
+    /// The lab does not take it.
+    #[error("a fault of this command: {0}")]
+    Lab(LabError),
 }
 
-fn scenario(recorded: &Recorded, seen: &Seen) -> Result<String, Failure> {
-    let folder = recorded.folder().display();
+/// The text of a scenario that looks to its host as the recording did, as far as events tell; what is seen and what is
+/// assumed stands in its comments. Reads the recording twice.
+///
+/// # Errors
+/// A recording without a vCPU; a fault of this module.
+pub fn scenario_text(recorded: &Recorded) -> Result<String, FromRecordingError> {
+    let seen = Seen::of(recorded);
     if seen.vms.is_empty() {
-        return Err(anyhow!(
-            "{folder}: no vCPU appears in it: there is nothing to make a scenario of"
-        )
-        .into());
+        return Err(FromRecordingError::NoVcpu {
+            folder: recorded.folder().to_owned(),
+        });
     }
+    let text = text(recorded, &seen);
+    let parsed = Scenario::parse(&text, "the recording's scenario")
+        .map_err(|error| FromRecordingError::Scenario(error.plain()))?;
+    Lab::new(&parsed).map_err(FromRecordingError::Lab)?;
+    Ok(text)
+}
+
+fn text(recorded: &Recorded, seen: &Seen) -> String {
+    let folder = recorded.folder().display();
     let facts = recorded.facts();
     let mut text = String::new();
     let mut say = |line: &str| {
@@ -102,7 +100,7 @@ fn scenario(recorded: &Recorded, seen: &Seen) -> Result<String, Failure> {
     for (number, vm) in &seen.vms {
         text += &vm_text(facts, *number, vm);
     }
-    Ok(text)
+    text
 }
 
 /// What holds of every scenario that is made so.
@@ -201,7 +199,7 @@ fn vm_text(facts: &Facts, number: u32, vm: &VmSeen) -> String {
             vm.vcpus
         );
     }
-    let work = lab_from_work::estimate(vm);
+    let work = work::estimate(vm);
     text += &format!("# {}\n", work.why);
     text += &format!(
         "[[vm]]\nvcpus = {}\nlock = \"ticket\"\n",

@@ -8,7 +8,7 @@ use unspin_events::{Event, GuestMode, What};
 use unspin_recording::Recorded;
 
 /// A recording in a few numbers.
-pub struct Seen {
+pub(super) struct Seen {
     /// By their numbers in the recording.
     pub vms: BTreeMap<u32, VmSeen>,
     /// What is missing or damaged.
@@ -21,7 +21,7 @@ pub struct Seen {
 
 /// A VM.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct VmSeen {
+pub(super) struct VmSeen {
     /// The highest number of a vCPU, plus one.
     pub vcpus: usize,
     /// CPU time of its vCPUs, ns.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin lab run --record DIR`: a run of the lab as a recording.
+//! A run of the lab as a recording, as that of a real host (`unspin lab run --record DIR`).
 
 use std::{cell::RefCell, path::Path, rc::Rc};
 
@@ -8,14 +8,13 @@ use unspin_events::{
     facts::{BeginTime, Facts, KvmFacts, ScenarioFacts, TaskFacts, VmFacts},
 };
 use unspin_recording::{Ended, Error, Options, Recording, Summary};
-use unspin_report::COMMIT;
 use unspin_scenario::Scenario;
 
-use crate::commands::lab::observers::Counter;
-use unspin_lab::{
+use crate::{
     LabHost,
     host_events::{HostEvents, thread},
     ids::{Cpu, Task},
+    observers::Counter,
     perfetto::TraceIds,
     trace_event::{Observer, TraceEvent},
 };
@@ -49,21 +48,26 @@ impl Sink {
 type Forward = Box<dyn FnMut(Event)>;
 
 /// A counter and, beside it, a recording.
-pub struct Recorded {
+pub struct RecordedRun {
     /// The counter.
     pub counter: Counter,
     events: HostEvents<Forward>,
     sink: Rc<RefCell<Sink>>,
 }
 
-impl Recorded {
-    /// Begins a recording in that folder, which must be empty or not there.
+impl RecordedRun {
+    /// Begins a recording in that folder, which must be empty or not there; `commit` is that of this program.
     ///
     /// # Errors
     /// When it cannot be written, or holds one already.
-    pub fn create(folder: &Path, scenario: &Scenario, host: &LabHost) -> Result<Recorded, Error> {
+    pub fn create(
+        folder: &Path,
+        scenario: &Scenario,
+        host: &LabHost,
+        commit: &str,
+    ) -> Result<RecordedRun, Error> {
         let trace_ids = TraceIds::of(scenario, host);
-        let facts = facts(scenario, host, &trace_ids);
+        let facts = facts(scenario, host, &trace_ids, commit);
         let recording = Recording::create(folder, facts, Options::default())?;
         let sink = Rc::new(RefCell::new(Sink {
             recording: Some(recording),
@@ -72,7 +76,7 @@ impl Recorded {
         }));
         let into = Rc::clone(&sink);
         let forward: Forward = Box::new(move |event| into.borrow_mut().take(event));
-        Ok(Recorded {
+        Ok(RecordedRun {
             counter: Counter::new(host.topology.cpus()),
             events: HostEvents::new(&trace_ids, forward),
             sink,
@@ -100,7 +104,7 @@ impl Recorded {
     }
 }
 
-impl Observer for Recorded {
+impl Observer for RecordedRun {
     fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent) {
         self.counter.on_event(now_ns, cpu, task, what);
         self.events.on_event(now_ns, cpu, task, what);
@@ -108,7 +112,7 @@ impl Observer for Recorded {
 }
 
 /// What the lab knows that an observer of a real host would have to find out. Times begin at 0.
-fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds) -> Facts {
+fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds, commit: &str) -> Facts {
     let module = match host.vendor {
         unspin_policy::Vendor::Amd => ("kvm_amd", "pause_filter_count", "pause_filter_thresh"),
         unspin_policy::Vendor::Intel => ("kvm_intel", "ple_window", "ple_gap"),
@@ -120,7 +124,7 @@ fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds) -> Facts {
     ];
     let parameters = parameters.map(|(name, value)| (name.to_owned(), Some(value)));
     Facts {
-        commit: COMMIT.to_owned(),
+        commit: commit.to_owned(),
         machine: format!("the lab: {} pCPUs, simulated", trace_ids.cpus),
         begin: BeginTime::default(),
         kvm: KvmFacts {

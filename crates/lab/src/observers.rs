@@ -7,13 +7,14 @@ use std::{
     path::Path,
 };
 
-use unspin_lab::{
+use unspin_scenario::Scenario;
+
+use crate::{
     LabHost,
     ids::{Cpu, Task},
     perfetto::{PerfettoWriter, TraceIds, Written},
     trace_event::{ExitReason, Observer, TraceEvent},
 };
-use unspin_scenario::Scenario;
 
 /// Kinds of events, as tables name them; [`kind`] gives the index.
 pub const KINDS: [&str; 23] = [

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An estimate of a guest's work from what its host saw of its spinning. Rough by nature: it says what it assumes.
 
-use crate::commands::lab::from::seen::VmSeen;
+use super::seen::VmSeen;
 
 /// Work of a slice when nothing was seen of slices: any will do where nobody waits.
 const UNKNOWN_WORK_NS: u64 = 100_000;
@@ -10,7 +10,7 @@ const UNKNOWN_HOLD_NS: u64 = 1_000;
 
 /// Work of a slice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
+pub(super) struct Work {
     /// In user mode, ns.
     pub user_ns: u64,
     /// In the kernel without the lock, ns.
@@ -26,7 +26,7 @@ pub struct Work {
 /// A slice has a wait: useful time T = (running - spinning - handling) / waits. Of N vCPUs in line for one lock each slice takes
 /// N holds, which is the slice's useful time and its wait: hold = (T + wait) / N, at most T. The median stands for the
 /// wait: the mean is that of waits for who was off his pCPU.
-pub fn estimate(vm: &VmSeen) -> Work {
+pub(super) fn estimate(vm: &VmSeen) -> Work {
     let Some(median_wait_ns) = vm.median_wait_ns.filter(|_| vm.waits > 0 && vm.vcpus > 1) else {
         return Work {
             user_ns: UNKNOWN_WORK_NS,

@@ -5,13 +5,13 @@
 
 use std::fmt;
 
-use unspin_agent::is_policy_file;
-use unspin_lab::scheduler::names::known_names;
 use unspin_policy::{
     CandidateRule, Control,
     steering::{Policies, renamed},
 };
 use unspin_scenario::Overrides;
+
+use crate::scheduler::names::known_names;
 
 /// The scheduler that steering policies steer.
 const STEER: &str = "steer";
@@ -81,7 +81,7 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     if word.ends_with(".c") {
         return Ok(Meaning::Steering);
     }
-    if is_policy_file(word) {
+    if word.ends_with(".o") {
         return Err(format!(
             "{word}: an object is for the kernel; give the policy's C file, as in ./mine.c"
         ));
