@@ -14,10 +14,9 @@ fn main() {
     for folder in ["abi", "policy", "bpf", "crates/policy/native"] {
         println!("cargo:rerun-if-changed={}", root.join(folder).display());
     }
-    let out = unspin_headers::bind(&own.join("native/bound.h"), "policy");
+    let functions = "(unspin|policies|gang|yield_buddy|ecs|vcpu|order)_.*";
+    let out = unspin_headers::bind_functions(&own.join("native/bound.h"), "policy", functions);
     fs::write(out.join("embedded.rs"), embedded(&root)).expect("OUT_DIR can be written");
-    unspin_headers::compile(&own.join("native/exports.c"), "unspin_policy");
-    unspin_headers::compile(&own.join("native/steering_exports.c"), "unspin_steering");
 }
 
 /// `FILES` and `SOURCES_HASH` as Rust text.

@@ -1,9 +1,38 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* bound.h - what bindgen reads: the calls of both files, and the types of policy/. */
+/*
+ * bound.h - what Rust sees of policy/: its types, and its functions. Those are static inline; bindgen writes a wrapper of each
+ * (crates/headers), which has the function's own name in Rust.
+ */
 #ifndef UNSPIN_POLICY_BOUND_H
 #define UNSPIN_POLICY_BOUND_H
 
-#include "exports.h"
-#include "steering_exports.h"
+#include <stdbool.h>
+
+#include "../../../policy/all.h"
+#include "../../../policy/steering/policies.h"
+
+/* The name of the policy of a bit, 0 to UNSPIN_POLICY_COUNT - 1: a constant string. */
+static inline const char *unspin_policy_name(unspin_u32 bit)
+{
+	static const char *const names[UNSPIN_POLICY_COUNT] = {
+#define UNSPIN_POLICY_NAME(bit, prefix, name, ...) [bit] = name,
+		UNSPIN_POLICIES(UNSPIN_POLICY_NAME)
+#undef UNSPIN_POLICY_NAME
+	};
+
+	return names[bit];
+}
+
+/* The bit of the policy that is asked at that place, 0 to UNSPIN_POLICY_COUNT - 1. */
+static inline unspin_u32 unspin_policy_at(unspin_u32 place)
+{
+	static const unspin_u32 bits[UNSPIN_POLICY_COUNT] = {
+#define UNSPIN_POLICY_PLACE(bit, ...) bit,
+		UNSPIN_POLICIES(UNSPIN_POLICY_PLACE)
+#undef UNSPIN_POLICY_PLACE
+	};
+
+	return bits[place];
+}
 
 #endif

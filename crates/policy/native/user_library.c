@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * user_library.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports what exports.h
- * declares, under names of its own.
+ * user_library.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports the two
+ * functions of policies.h that the lab asks, under names of its own.
  */
 #include "steering/policies.h"
 

@@ -182,7 +182,7 @@ pub struct Verdict {
 /// The verdict on one candidate.
 pub fn verdict(spinner: &Spinner, candidate: &YieldFacts) -> Verdict {
     // SAFETY: reads valid structs for the length of the call.
-    let bits = unsafe { raw::unspin_export_candidate_verdict(&spinner.0, &candidate.raw()) };
+    let bits = unsafe { raw::unspin_candidate_verdict(&spinner.0, &candidate.raw()) };
     Verdict {
         take: bits & raw::UNSPIN_CANDIDATE_TAKE != 0,
         toggle: bits & raw::UNSPIN_CANDIDATE_TOGGLE != 0,
@@ -193,7 +193,7 @@ pub fn verdict(spinner: &Spinner, candidate: &YieldFacts) -> Verdict {
 /// Whether the spinner has sent it an interrupt that counts, which it has not run since to take.
 pub fn is_receiver(spinner: &Spinner, candidate: &YieldFacts) -> bool {
     // SAFETY: reads valid structs for the length of the call.
-    unsafe { raw::unspin_export_is_receiver(&spinner.0, &candidate.raw()) != 0 }
+    unsafe { raw::unspin_is_receiver(&spinner.0, &candidate.raw()) }
 }
 
 /// The way round a VM's vCPUs in one pause-loop exit.
@@ -206,7 +206,7 @@ impl Walk {
         let mut walk = Walk(raw::unspin_walk::default());
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe {
-            raw::unspin_export_walk_begin(&mut walk.0, rule.raw(), own, last_boosted, vcpus);
+            raw::unspin_walk_begin(&mut walk.0, rule.raw(), own, last_boosted, vcpus);
         }
         walk
     }
@@ -214,14 +214,14 @@ impl Walk {
     /// The next vCPU to look at; `None`: give up.
     pub fn next_vcpu(&mut self) -> Option<u32> {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        let vcpu = unsafe { raw::unspin_export_walk_next(&mut self.0) };
+        let vcpu = unsafe { raw::unspin_walk_next(&mut self.0) };
         (vcpu != raw::UNSPIN_WALK_NOBODY).then_some(vcpu)
     }
 
     /// `yield_to()` was called for that one: above 0 done, 0 refused, below 0 failed.
     pub fn tried(&mut self, vcpu: u32, result: i32) {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_walk_tried(&mut self.0, vcpu, result) }
+        unsafe { raw::unspin_walk_tried(&mut self.0, vcpu, result) }
     }
 
     /// Who was boosted: the VM's last boosted vCPU from now on.

@@ -31,7 +31,7 @@ impl CountsSeen {
             sleeping: self.sleeping,
         };
         // SAFETY: a live struct, used for the length of the call only.
-        unsafe { raw::unspin_export_counts_critical(&seen) }
+        unsafe { raw::unspin_counts_critical(&seen) }
     }
 }
 
@@ -39,5 +39,5 @@ impl CountsSeen {
 pub fn critical_function(symbol: &str) -> Option<EcsClass> {
     let symbol = CString::new(symbol).ok()?;
     // SAFETY: a C string, used for the length of the call only.
-    EcsClass::of(unsafe { raw::unspin_export_critical_function(symbol.as_ptr()) })
+    EcsClass::of(unsafe { raw::unspin_critical_function(symbol.as_ptr()) })
 }

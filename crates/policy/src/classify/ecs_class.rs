@@ -24,28 +24,43 @@ impl Ecs {
 
     /// The vCPU begins a slice.
     pub fn on_slice_start(&mut self) {
-        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_ecs_on_slice_start(&mut self.state) }
+        // SAFETY: the pointers are to valid structs, used for the length of the call only.
+        unsafe { raw::ecs_on_slice_start(&facts(None), &mut self.state) }
     }
 
     /// Its slice is used up at a tick, with that many critical sections. Returns for how long it goes on, ns; `None`: not at all.
     pub fn on_slice_end(&mut self, critical: Option<u32>) -> Option<u64> {
-        let (known, value) = told(critical);
-        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        let ns = unsafe { raw::unspin_export_ecs_on_slice_end(known, value, &mut self.state) };
-        (ns != 0).then_some(ns.into())
+        // SAFETY: the pointers are to valid structs, used for the length of the call only.
+        let decision = unsafe { raw::ecs_on_slice_end(&facts(critical), &mut self.state) };
+        (decision.budget_ns != 0).then_some(decision.budget_ns.into())
     }
 
     /// It runs on its extra schedule and is looked at. Returns whether it leaves now.
     pub fn on_poll(&mut self, critical: Option<u32>) -> bool {
-        let (known, value) = told(critical);
-        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_ecs_on_poll(self.give_back, known, value, &mut self.state) }
+        let ask = if self.give_back {
+            raw::ecs_give_back_on_poll
+        } else {
+            raw::ecs_on_poll
+        };
+        // SAFETY: the pointers are to valid structs, used for the length of the call only.
+        let decision = unsafe { ask(&facts(critical), &mut self.state) };
+        decision.action == raw::UNSPIN_GIVE_BACK
     }
 }
 
-fn told(critical: Option<u32>) -> (bool, u32) {
-    (critical.is_some(), critical.unwrap_or(0))
+/// Nothing is known but, perhaps, how many critical sections the vCPU is in.
+fn facts(critical: Option<u32>) -> raw::unspin_facts {
+    let mut facts = raw::unspin_facts::default();
+    // SAFETY: each pointer is to a valid struct, used for the length of the call only.
+    unsafe {
+        raw::vcpu_is_unknown(&mut facts.self_);
+        raw::vcpu_is_unknown(&mut facts.candidate);
+        raw::order_is_unknown(&mut facts.order);
+    }
+    if let Some(value) = critical {
+        facts.self_.critical = raw::unspin_fact { value, age_ns: 0 };
+    }
+    facts
 }
 
 /// How many preemptions in critical sections were avoided (ruling 22).
@@ -68,7 +83,7 @@ impl EcsAccount {
             by_wakeup: self.by_wakeup,
         };
         // SAFETY: reads a valid struct for the length of the call.
-        let ppm = unsafe { raw::unspin_export_ecs_avoided_ppm(&account) };
+        let ppm = unsafe { raw::unspin_ecs_avoided_ppm(&account) };
         (ppm != raw::UNSPIN_UNKNOWN as u64).then_some(ppm)
     }
 }
@@ -161,8 +176,8 @@ impl EcsCounters {
         // SAFETY: reads a valid struct for the length of the calls.
         unsafe {
             (
-                raw::unspin_export_ecs_non_preemptable(&raw),
-                raw::unspin_export_ecs_preemptable(&raw),
+                raw::unspin_ecs_non_preemptable(&raw),
+                raw::unspin_ecs_preemptable(&raw),
             )
         }
     }
@@ -170,14 +185,14 @@ impl EcsCounters {
     /// The class that a preemption counts in.
     pub fn class(&self) -> EcsClass {
         // SAFETY: reads a valid struct for the length of the call.
-        let class = unsafe { raw::unspin_export_ecs_class(&self.raw()) };
+        let class = unsafe { raw::unspin_ecs_class(&self.raw()) };
         EcsClass::ALL[class as usize]
     }
 
     /// Every class that applies.
     pub fn classes(&self) -> impl Iterator<Item = EcsClass> + use<> {
         // SAFETY: reads a valid struct for the length of the call.
-        let classes = unsafe { raw::unspin_export_ecs_classes(&self.raw()) };
+        let classes = unsafe { raw::unspin_ecs_classes(&self.raw()) };
         let all = EcsClass::ALL.into_iter().enumerate();
         all.filter_map(move |(bit, class)| (classes >> bit & 1 == 1).then_some(class))
     }
@@ -186,17 +201,17 @@ impl EcsCounters {
 /// `pcpu_overloaded`: whether another runnable task could run on this pCPU now, of so many others in its queue.
 pub fn pcpu_overloaded(others: u32) -> bool {
     // SAFETY: a function of a number alone.
-    unsafe { raw::unspin_export_pcpu_overloaded(others) != 0 }
+    unsafe { raw::unspin_pcpu_overloaded(others) != 0 }
 }
 
 /// Whether a waiter for a blocking lock goes on spinning (SchdSpin, ruling 24): so many tasks are in its guest run queue.
 pub fn schd_spins(guest_tasks: u32) -> bool {
     // SAFETY: a function of a number alone.
-    unsafe { raw::unspin_export_schd_spins(guest_tasks) }
+    unsafe { raw::unspin_schd_spins(guest_tasks) }
 }
 
 /// The same for eSchdSpin, which also looks at `pcpu_overloaded`.
 pub fn eschd_spins(guest_tasks: u32, overloaded: bool) -> bool {
     // SAFETY: a function of numbers alone.
-    unsafe { raw::unspin_export_eschd_spins(guest_tasks, overloaded.into()) }
+    unsafe { raw::unspin_eschd_spins(guest_tasks, overloaded.into()) }
 }

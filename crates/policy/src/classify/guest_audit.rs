@@ -44,7 +44,7 @@ impl GuestAudit {
             ran_ns: self.ran_ns,
         };
         // SAFETY: reads a valid struct for the length of the call.
-        let said = unsafe { raw::steering_audit_guest(&counts) };
+        let said = unsafe { raw::unspin_audit_guest(&counts) };
         let each = [
             (
                 raw::UNSPIN_AUDIT_CLAIMS,

@@ -122,7 +122,7 @@ impl Candidate {
     /// Whether it is halted, or was when it was woken.
     pub fn is_halted(self) -> Option<bool> {
         // SAFETY: reads a valid struct for the length of the call.
-        fact(unsafe { raw::unspin_export_is_halted(&self.raw()) })
+        fact(unsafe { raw::unspin_ple_is_halted(&self.raw()) })
     }
 }
 
@@ -131,11 +131,7 @@ impl OutcomeFacts {
     pub fn add(&mut self, candidate: Candidate, spinner_mode: Option<Where>) {
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
         unsafe {
-            raw::unspin_export_add_candidate(
-                &mut self.0,
-                &candidate.raw(),
-                mode_number(spinner_mode),
-            );
+            raw::unspin_ple_add_candidate(&mut self.0, &candidate.raw(), mode_number(spinner_mode));
         }
     }
 
@@ -178,7 +174,7 @@ impl OutcomeFacts {
     /// The outcome: known exactly when no unknown fact can change it.
     pub fn outcome(&self) -> Outcome {
         // SAFETY: reads a valid struct for the length of the call.
-        match unsafe { raw::unspin_export_outcome(&self.0) } {
+        match unsafe { raw::unspin_ple_outcome(&self.0) } {
             raw::UNSPIN_PLE_NO_CANDIDATE => Outcome::NoCandidate,
             raw::UNSPIN_PLE_LOST_OPPORTUNITY => Outcome::LostOpportunity,
             raw::UNSPIN_PLE_LOST_OTHER => Outcome::LostOther,

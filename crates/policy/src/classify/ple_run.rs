@@ -55,13 +55,13 @@ impl Run {
             RunRule::InterruptsIgnored => raw::UNSPIN_RUN_INTERRUPTS_IGNORED,
         };
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
-        some(unsafe { raw::unspin_export_run_add(&mut self.0, &exit, rule) })
+        some(unsafe { raw::unspin_ple_run_add(&mut self.0, &exit, rule) })
     }
 
     /// Ends the run and returns its length.
     pub fn end(&mut self) -> Option<u64> {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        some(unsafe { raw::unspin_export_run_end(&mut self.0) })
+        some(unsafe { raw::unspin_ple_run_end(&mut self.0) })
     }
 
     /// Exits of the run so far, the last one included; 0: there is no run.
@@ -81,7 +81,7 @@ impl RunShares {
             longest: self.longest,
         };
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_run_count(&mut shares, exits, vcpus) };
+        unsafe { raw::unspin_ple_run_count(&mut shares, exits, vcpus) };
         *self = RunShares {
             exits: shares.exits,
             above_twice_vcpus: shares.above_twice_vcpus,

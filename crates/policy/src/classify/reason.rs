@@ -116,7 +116,7 @@ impl ReasonFacts {
             location_exits: self.location_exits,
         };
         // SAFETY: reads a valid struct for the length of the call.
-        match unsafe { raw::unspin_export_reason(&facts) } {
+        match unsafe { raw::unspin_ple_reason(&facts) } {
             raw::UNSPIN_REASON_SPINLOCK => Reason::Spinlock,
             raw::UNSPIN_REASON_FUNCTION_CALL => Reason::FunctionCall,
             raw::UNSPIN_REASON_DELAY => Reason::Delay,
@@ -133,7 +133,7 @@ pub fn symbol_of(function: &str) -> Symbol {
         return Symbol::Other;
     };
     // SAFETY: reads a C string up to its end.
-    match unsafe { raw::unspin_export_symbol_of(name.as_ptr()) } {
+    match unsafe { raw::unspin_ple_symbol_of(name.as_ptr()) } {
         raw::UNSPIN_SYMBOL_SPINLOCK => Symbol::Spinlock,
         raw::UNSPIN_SYMBOL_FUNCTION_CALL => Symbol::FunctionCall,
         raw::UNSPIN_SYMBOL_DELAY => Symbol::Delay,
@@ -144,7 +144,7 @@ pub fn symbol_of(function: &str) -> Symbol {
 /// What a Linux guest's interrupt vector asks for.
 pub fn linux_vector(vector: u8) -> Vector {
     // SAFETY: a function of numbers alone.
-    match unsafe { raw::unspin_export_linux_vector(vector.into()) } {
+    match unsafe { raw::unspin_linux_vector(vector.into()) } {
         raw::UNSPIN_VECTOR_FUNCTION_CALL => Vector::FunctionCall,
         raw::UNSPIN_VECTOR_RESCHEDULE => Vector::Reschedule,
         _ => Vector::Other,
@@ -164,7 +164,7 @@ fn symbol_number(symbol: Option<Symbol>) -> u32 {
 /// Whether a vCPU may be waiting for answers to its last IPI.
 pub fn may_wait_for_answers(ipi: IpiEvidence, vector: Vector) -> bool {
     // SAFETY: a function of numbers alone.
-    unsafe { raw::unspin_export_may_wait_for_answers(ipi_number(ipi), vector_number(vector)) }
+    unsafe { raw::unspin_may_wait_for_answers(ipi_number(ipi), vector_number(vector)) }
 }
 
 fn ipi_number(ipi: IpiEvidence) -> u32 {

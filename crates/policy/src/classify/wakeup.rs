@@ -47,7 +47,7 @@ impl Wakeup {
         };
         let mut parts = raw::unspin_wakeup_parts::default();
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_export_wakeup_split(&wakeup, &mut parts) };
+        unsafe { raw::unspin_wakeup_split(&wakeup, &mut parts) };
         WakeupParts {
             exit_cycles: parts.exit,
             host_cycles: parts.host,

@@ -31,7 +31,7 @@ impl AppleRule {
         let scaled = |cycles| match vendor {
             Vendor::Intel => cycles,
             // SAFETY: a function of a number alone.
-            Vendor::Amd => unsafe { raw::unspin_export_apple_pauses(cycles) },
+            Vendor::Amd => unsafe { raw::unspin_apple_pauses(cycles) },
         };
         AppleRule(raw::unspin_apple_rule {
             initial: scaled(raw::UNSPIN_APPLE_INITIAL_CYCLES),
@@ -78,14 +78,14 @@ impl Apple {
     pub fn new(rule: AppleRule) -> Self {
         let mut state = raw::unspin_apple::default();
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_export_apple_start(&rule.0, &mut state) };
+        unsafe { raw::unspin_apple_start(&rule.0, &mut state) };
         Apple { rule, state }
     }
 
     /// The VM's window now: `desired` of [`crate::WindowRule::after_exit`].
     pub fn window(&self) -> u32 {
         // SAFETY: reads valid structs for the length of the call.
-        unsafe { raw::unspin_export_apple_window(&self.rule.0, &self.state) }
+        unsafe { raw::unspin_apple_window(&self.rule.0, &self.state) }
     }
 
     /// The desired window of this round.
@@ -106,6 +106,6 @@ impl Apple {
     pub fn epoch_over(&mut self, inefficiency_ppm: Option<u64>) {
         let ppm = inefficiency_ppm.unwrap_or(raw::UNSPIN_UNKNOWN as u64);
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_export_apple_epoch_over(&self.rule.0, &mut self.state, ppm) }
+        unsafe { raw::unspin_apple_epoch_over(&self.rule.0, &mut self.state, ppm) }
     }
 }

@@ -40,7 +40,7 @@ impl Deboost {
             same_parent: crate::known(Some(pair.same_parent)),
         };
         // SAFETY: reads a valid struct for the length of the call.
-        unsafe { raw::unspin_export_deboosted(form, &facts) }
+        unsafe { raw::unspin_deboosted(form, &facts) }
     }
 }
 

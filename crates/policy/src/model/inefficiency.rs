@@ -29,7 +29,7 @@ impl Epoch {
         // A window of that very number is 2 s of TSC cycles: it cannot be told from "unknown", and is taken for it.
         let window = window.unwrap_or(raw::UNSPIN_UNKNOWN_HALF);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
-        unsafe { raw::unspin_export_epoch_add_exit(&mut self.0, window) }
+        unsafe { raw::unspin_epoch_add_exit(&mut self.0, window) }
     }
 
     /// Adds handling time of one of its exits (ruling 17), nanoseconds.
@@ -73,8 +73,7 @@ impl Epoch {
     pub fn inefficiency_ppm(&self, unit_ps: Option<u64>) -> Option<u64> {
         let unknown = raw::UNSPIN_UNKNOWN as u64;
         // SAFETY: reads a valid struct for the length of the call.
-        let ppm =
-            unsafe { raw::unspin_export_inefficiency_ppm(&self.0, unit_ps.unwrap_or(unknown)) };
+        let ppm = unsafe { raw::unspin_inefficiency_ppm(&self.0, unit_ps.unwrap_or(unknown)) };
         (ppm != unknown).then_some(ppm)
     }
 }
@@ -83,7 +82,7 @@ impl Epoch {
 /// `least_unit_ps` at least.
 pub fn window_is_honoured(inside_ns: u64, units: u64, least_unit_ps: u64) -> bool {
     // SAFETY: a function of numbers alone.
-    unsafe { raw::unspin_export_window_is_honoured(inside_ns, units, least_unit_ps) }
+    unsafe { raw::unspin_window_is_honoured(inside_ns, units, least_unit_ps) }
 }
 
 /// Whether a window of so many units was spun through quicker, by the unit, than the quickest so far; `quickest_units` is 0 where
@@ -95,13 +94,13 @@ pub fn window_is_quicker(
     quickest_units: u64,
 ) -> bool {
     // SAFETY: a function of numbers alone.
-    unsafe { raw::unspin_export_window_is_quicker(inside_ns, units, quickest_ns, quickest_units) }
+    unsafe { raw::unspin_window_is_quicker(inside_ns, units, quickest_ns, quickest_units) }
 }
 
 /// The time of one unit of the window, picoseconds, by one that was spun through; `None`: there was none, or windows are
 /// ignored.
 pub fn window_unit_ps(inside_ns: u64, units: u64, least_unit_ps: u64) -> Option<u64> {
     // SAFETY: a function of numbers alone.
-    let unit_ps = unsafe { raw::unspin_export_window_unit_ps(inside_ns, units, least_unit_ps) };
+    let unit_ps = unsafe { raw::unspin_window_unit_ps(inside_ns, units, least_unit_ps) };
     (unit_ps != raw::UNSPIN_UNKNOWN as u64).then_some(unit_ps)
 }

@@ -33,12 +33,12 @@ impl LagLevel {
             unused: 0,
         };
         // SAFETY: reads a valid struct for the length of the call.
-        unsafe { raw::unspin_export_lag_credited(&facts) }
+        unsafe { raw::unspin_lag_credited(&facts) }
     }
 }
 
 /// Whether a directed yield may end the yielder's slice protection; `last_ns`: when one last did on that run queue.
 pub fn lag_credit_forces(now_ns: u64, last_ns: Option<u64>) -> bool {
     // SAFETY: a function of numbers alone.
-    unsafe { raw::unspin_export_lag_forces(now_ns, last_ns.unwrap_or(raw::UNSPIN_UNKNOWN as u64)) }
+    unsafe { raw::unspin_lag_forces(now_ns, last_ns.unwrap_or(raw::UNSPIN_UNKNOWN as u64)) }
 }

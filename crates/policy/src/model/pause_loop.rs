@@ -72,7 +72,7 @@ impl Spin {
         let mut spin = Spin::new(0, 0, user);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe {
-            raw::unspin_export_spin_of_count(
+            raw::unspin_spin_of_count(
                 &mut spin.0,
                 now_cycles,
                 pace.spin_cycles,
@@ -88,13 +88,13 @@ impl PauseLoop {
     /// The guest is entered.
     pub fn entered(&mut self, hardware: &PauseHardware) {
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_export_pause_entered(&hardware.0, &mut self.0) }
+        unsafe { raw::unspin_pause_entered(&hardware.0, &mut self.0) }
     }
 
     /// Which PAUSE of the spin exits, counted from 0; `None`: none, however long it spins.
     pub fn exits(&self, hardware: &PauseHardware, spin: &Spin) -> Option<u64> {
         // SAFETY: reads valid structs for the length of the call.
-        let pause = unsafe { raw::unspin_export_pause_exits(&hardware.0, &self.0, &spin.0) };
+        let pause = unsafe { raw::unspin_pause_exits(&hardware.0, &self.0, &spin.0) };
         (pause != raw::UNSPIN_PAUSE_NEVER as u64).then_some(pause)
     }
 
@@ -110,14 +110,13 @@ impl PauseLoop {
         let spin = Spin::of_count(now_cycles, pace, spins_to_pause, user);
         let pause = self.exits(hardware, &spin)?;
         // SAFETY: a function of numbers alone.
-        let spins =
-            unsafe { raw::unspin_export_spins_until(pause, pace.spins_per_pause, spins_to_pause) };
+        let spins = unsafe { raw::unspin_spins_until(pause, pace.spins_per_pause, spins_to_pause) };
         (spins != raw::UNSPIN_PAUSE_NEVER as u64).then_some(spins)
     }
 
     /// The first `pauses` of the spin came and did not exit: at most as many as [`PauseLoop::exits`] says.
     pub fn spun(&mut self, hardware: &PauseHardware, spin: &Spin, pauses: u64) {
         // SAFETY: all pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_export_pause_spun(&hardware.0, &mut self.0, &spin.0, pauses) }
+        unsafe { raw::unspin_pause_spun(&hardware.0, &mut self.0, &spin.0, pauses) }
     }
 }

@@ -107,7 +107,7 @@ impl SpinBound {
         };
         let waits = waits_for_lock.map_or(raw::UNSPIN_UNKNOWN_HALF, u32::from);
         // SAFETY: a function of numbers alone.
-        unsafe { raw::unspin_export_exit_counts(self.raw(), exit, waits) }
+        unsafe { raw::unspin_exit_counts(self.raw(), exit, waits) }
     }
 }
 
@@ -179,12 +179,12 @@ impl WindowRule {
     /// under that control only.
     pub fn after_exit(&self, window: u32, desired: u32) -> u32 {
         // SAFETY: reads a valid struct for the length of the call.
-        unsafe { raw::unspin_export_window_after_exit(&self.raw, window, desired) }
+        unsafe { raw::unspin_window_after_exit(&self.raw, window, desired) }
     }
 
     /// The window of a vCPU that gets a pCPU after it had none.
     pub fn after_switch(&self, window: u32) -> u32 {
         // SAFETY: reads a valid struct for the length of the call.
-        unsafe { raw::unspin_export_window_after_switch(&self.raw, window) }
+        unsafe { raw::unspin_window_after_switch(&self.raw, window) }
     }
 }

@@ -87,7 +87,7 @@ impl Policies {
 
     fn decide(self, event: u32, facts: &Facts, memory: &mut Memory) -> raw::unspin_decision {
         let own = self.own.and_then(UserPolicyNumber::functions);
-        let decide = own.map_or(raw::steering_decide as Decide, |own| own.decide);
+        let decide = own.map_or(raw::policies_decide as Decide, |own| own.decide);
         // SAFETY: two live references to structs of integers; the call keeps neither.
         unsafe { decide(event, self.bits, facts, memory) }
     }
@@ -95,7 +95,7 @@ impl Policies {
     /// `facts.self_` begins a slice of its own.
     pub fn on_slice_start(self, facts: &Facts, memory: &mut Memory) {
         let own = self.own.and_then(UserPolicyNumber::functions);
-        let on_slice_start = own.map_or(raw::steering_on_slice_start as OnSliceStart, |own| {
+        let on_slice_start = own.map_or(raw::policies_on_slice_start as OnSliceStart, |own| {
             own.on_slice_start
         });
         // SAFETY: as in `decide`.
@@ -106,13 +106,13 @@ impl Policies {
 /// Whether the slice of another VM's vCPU may be cut for a gang that has run for so long.
 pub fn gang_cuts(ran_ns: u64) -> bool {
     // SAFETY: a function of a number.
-    unsafe { raw::steering_gang_cuts(ran_ns) }
+    unsafe { raw::gang_cuts(ran_ns) }
 }
 
 /// Whether a yield buddy is followed: the candidate's virtual time is at most so much after that of whoever would be next.
 pub fn yield_buddy_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
     // SAFETY: three numbers.
-    unsafe { raw::steering_yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns) }
+    unsafe { raw::yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns) }
 }
 
 impl OrderFacts {
@@ -161,7 +161,7 @@ impl DecisionRecord {
         let mut memory = self.before;
         let mut decision = raw::unspin_decision::default();
         // SAFETY: three live references to structs of integers; the call keeps none.
-        let follows = unsafe { raw::steering_replay(self, &mut memory, &mut decision) };
+        let follows = unsafe { raw::policies_replay(self, &mut memory, &mut decision) };
         follows && decision == self.decision && memory == self.after
     }
 }

@@ -91,9 +91,12 @@ impl Policies {
 
     /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        // SAFETY: a constant array of UNSPIN_POLICY_COUNT bits.
-        let order = unsafe { raw::steering_order };
-        order.into_iter().map(name).chain([SLICE])
+        // SAFETY: a place below UNSPIN_POLICY_COUNT.
+        let at = |place| unsafe { raw::unspin_policy_at(place) };
+        (0..raw::UNSPIN_POLICY_COUNT)
+            .map(at)
+            .map(name)
+            .chain([SLICE])
     }
 
     /// The same with one more, as in `loan` or `slice=500us`.
@@ -156,8 +159,8 @@ pub fn renamed(word: &str) -> Option<String> {
 }
 
 fn name(bit: u32) -> &'static str {
-    // SAFETY: the array has UNSPIN_POLICY_COUNT constant C strings of ASCII, and callers stay below that.
-    unsafe { CStr::from_ptr(raw::steering_names[bit as usize]) }
+    // SAFETY: a constant C string of ASCII for each bit below UNSPIN_POLICY_COUNT, and callers stay below that.
+    unsafe { CStr::from_ptr(raw::unspin_policy_name(bit)) }
         .to_str()
         .unwrap_or("?")
 }

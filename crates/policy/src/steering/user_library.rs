@@ -30,7 +30,7 @@ pub(crate) type Decide = unsafe extern "C" fn(
 pub(crate) type OnSliceStart =
     unsafe extern "C" fn(u32, *const raw::unspin_facts, *mut raw::unspin_policy_memory);
 
-/// The functions of `native/user_library.c`: those of `native/exports.h` with the user's own policy among the others.
+/// The functions of `native/user_library.c`: `policies_decide` and `policies_on_slice_start` with the user's own policy among the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserFunctions {
     pub decide: Decide,
