@@ -4,9 +4,7 @@
 
 pub(crate) mod epochs;
 pub(crate) mod ipi_record;
-pub(crate) mod last_ipi;
 pub(crate) mod pending;
-pub(crate) mod pv_pages;
 pub(crate) mod reasons;
 pub(crate) mod vcpu;
 pub(crate) mod vm;

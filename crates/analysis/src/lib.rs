@@ -21,7 +21,7 @@ pub use latency::Latency;
 pub use survey::{Gap, LOSS_REACH_NS, Survey};
 pub use symbols::{Symbols, SymbolsError};
 pub use threshold::histogram::{WAIT_BUCKETS, WaitHistogram};
+pub use threshold::predicted_wall_gain;
 pub use threshold::valley::{Valley, valley};
-pub use threshold::wall_gain::predicted_wall_gain;
 pub use threshold::{Choice, Thresholds, thresholds};
 pub use waits::spin_waits::{SpinWaits, VmWaits, WindowTimes};

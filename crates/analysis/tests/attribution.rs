@@ -9,7 +9,7 @@ use unspin_analysis::{
         attribution::{EVENTS_MAX, Explainer, Explanation, Options},
         cause::Cause,
     },
-    waits::{occupants::Occupant, spin_locations::Naming},
+    waits::{presence::Occupant, spin_locations::Naming},
 };
 use unspin_events::{Event, GuestMode, What};
 

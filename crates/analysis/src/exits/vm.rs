@@ -8,8 +8,7 @@ use unspin_policy::{Outcome, Run, RunExit, RunRule, Where};
 
 use crate::exits::{
     Sight, VmExits,
-    ipi_record::{Ipi, IpiRecord, ReceiverState},
-    last_ipi::LastIpi,
+    ipi_record::{Ipi, IpiRecord, LastIpi, ReceiverState},
     pending::{Other, Pending, Target},
     reasons::Evidence,
     vcpu::{State, Vcpu, place},

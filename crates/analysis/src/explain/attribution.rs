@@ -15,8 +15,7 @@ use crate::{
     },
     waits::{
         host_waits::HostWait,
-        occupants::{Occupant, Occupants},
-        presence::Left,
+        presence::{Left, Occupant, Occupants},
         spin_locations::Naming,
         vm_record::{SpinLoop, VmRecord},
     },

@@ -5,3 +5,4 @@ pub mod attribution;
 pub mod cause;
 pub mod evaluation;
 pub mod ground_truth;
+pub(crate) mod vm_causes;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where the vCPUs of one VM were: on a CPU, or off it, since when and how they left.
+//! Where the vCPUs of one VM were: on a CPU, or off it, since when and how they left; who ran on which CPU, as far as the events of vCPUs tell: what follows a task that is no vCPU stays unseen until a vCPU
+//! comes; and when a vCPU executed guest code, as far as switches and pause-loop exits tell.
 
 use std::collections::BTreeMap;
 
@@ -191,5 +192,149 @@ pub fn follow(presence: &mut Presence, event: &Event) {
             presence.push(0, on);
         }
         _ => {}
+    }
+}
+
+/// Who has a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Occupant {
+    /// A vCPU.
+    Vcpu {
+        /// Its VM.
+        vm: u32,
+        /// Its number.
+        vcpu: u16,
+    },
+    /// Another task, by thread id.
+    Task(u32),
+    /// Nobody: the idle task.
+    Idle,
+}
+
+/// The occupants of all CPUs over time.
+#[derive(Clone, Debug, Default)]
+pub struct Occupants {
+    cpus: BTreeMap<u16, Vec<(u64, Occupant)>>,
+}
+
+impl Occupants {
+    /// Takes the next event of any VM.
+    pub fn follow(&mut self, event: &Event) {
+        let occupant = match (event.what, event.vm, event.vcpu) {
+            (What::SwitchIn { .. }, Some(vm), Some(vcpu)) => Occupant::Vcpu { vm, vcpu },
+            (What::SwitchOut { next_thread: 0, .. }, ..) => Occupant::Idle,
+            (What::SwitchOut { next_thread, .. }, ..) => Occupant::Task(next_thread),
+            _ => return,
+        };
+        let cpu = self.cpus.entry(event.cpu).or_default();
+        match cpu.last_mut() {
+            // One switch: the vCPU that leaves and the one that comes tell of it, in either order.
+            Some((at_ns, last)) if *at_ns == event.time_ns => {
+                if !matches!(last, Occupant::Vcpu { .. }) {
+                    *last = occupant;
+                }
+            }
+            _ => cpu.push((event.time_ns, occupant)),
+        }
+    }
+
+    /// The pieces of [begin_ns, end_ns) and who had the CPU; `None` before anything is known of it.
+    pub fn between(
+        &self,
+        cpu: u16,
+        begin_ns: u64,
+        end_ns: u64,
+    ) -> impl Iterator<Item = (u64, Option<Occupant>)> + '_ {
+        let changes = self.cpus.get(&cpu).map_or(&[][..], |changes| changes);
+        let first = changes.partition_point(|&(at_ns, _)| at_ns <= begin_ns);
+        let before = first.checked_sub(1).map(|last| changes[last].1);
+        let within = changes[first..]
+            .iter()
+            .take_while(move |(at_ns, _)| *at_ns < end_ns)
+            .map(|&(at_ns, occupant)| (at_ns, Some(occupant)));
+        let starts: Vec<(u64, Option<Occupant>)> =
+            std::iter::once((begin_ns, before)).chain(within).collect();
+        let ends: Vec<u64> = starts[1..]
+            .iter()
+            .map(|&(at_ns, _)| at_ns)
+            .chain([end_ns])
+            .collect();
+        starts
+            .into_iter()
+            .zip(ends)
+            .map(|((at_ns, occupant), until_ns)| (until_ns - at_ns, occupant))
+    }
+}
+
+/// Times in the guest, `(entered_ns, left_ns)`, in order. Entries after pause-loop exits are known; after other switches in,
+/// the guest is entered some `entry_ns` later.
+#[derive(Clone, Debug)]
+pub(crate) struct GuestTimes {
+    times: Vec<(u64, u64)>,
+    entered_ns: Option<u64>,
+    handling: bool,
+    entry_ns: u64,
+}
+
+impl GuestTimes {
+    /// Nothing yet; a vCPU is first seen while it runs. `entry_ns`: from a switch in to the guest.
+    pub fn new(entry_ns: u64) -> GuestTimes {
+        GuestTimes {
+            times: Vec::new(),
+            entered_ns: Some(0),
+            handling: false,
+            entry_ns,
+        }
+    }
+
+    /// Takes the vCPU's next event.
+    pub fn follow(&mut self, event: &Event) {
+        match event.what {
+            What::SwitchIn { .. } if !self.handling => {
+                self.entered_ns = Some(event.time_ns.saturating_add(self.entry_ns));
+            }
+            What::PauseEntry { .. } => {
+                self.handling = false;
+                self.entered_ns = Some(event.time_ns);
+            }
+            What::PauseExit { .. } => {
+                self.handling = true;
+                self.leave(event.time_ns);
+            }
+            What::SwitchOut { .. } => self.leave(event.time_ns),
+            _ => {}
+        }
+    }
+
+    /// No more events: what it does last, it goes on doing.
+    pub fn end(&mut self) {
+        self.leave(u64::MAX);
+    }
+
+    fn leave(&mut self, now_ns: u64) {
+        if let Some(entered_ns) = self.entered_ns.take() {
+            if entered_ns < now_ns {
+                self.times.push((entered_ns, now_ns));
+            }
+        }
+    }
+
+    /// All of them.
+    pub fn times(&self) -> &[(u64, u64)] {
+        &self.times
+    }
+
+    /// When an interrupt sent at `at_ns` was taken: at the next entry. A vCPU that runs has to be kicked out first, which
+    /// takes half of an entry, and may lose its CPU on that way. `None`: not any more in this record.
+    pub fn interruptible_after(&self, at_ns: u64) -> Option<u64> {
+        let first = self.times.partition_point(|&(_, left_ns)| left_ns <= at_ns);
+        let &(entered_ns, left_ns) = self.times.get(first)?;
+        if entered_ns >= at_ns {
+            return Some(entered_ns);
+        }
+        if left_ns >= at_ns.saturating_add(self.entry_ns) {
+            return Some(at_ns.saturating_add(self.entry_ns / 2));
+        }
+        self.times.get(first + 1).map(|&(entered_ns, _)| entered_ns)
     }
 }

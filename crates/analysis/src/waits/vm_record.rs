@@ -5,15 +5,10 @@ use std::collections::BTreeMap;
 
 use unspin_events::{Event, What};
 
-use crate::{
-    exits::pv_pages,
-    waits::{
-        follower::Follower,
-        guest_times::GuestTimes,
-        host_waits::{HostWait, RESUMPTIONS},
-        presence::{self, Presence},
-        spin_locations::{Kind, Locations, Naming},
-    },
+use crate::waits::{
+    host_waits::{Follower, HostWait, RESUMPTIONS, pv_page_at},
+    presence::{self, GuestTimes, Presence},
+    spin_locations::{Kind, Locations, Naming},
 };
 
 /// One VM's events, taken apart.
@@ -137,6 +132,16 @@ impl VmRecord {
         &self.presence
     }
 
+    /// What it waits for: as the guest says, else as its spin loop tells.
+    pub(crate) fn kind_of(&self, wait: &HostWait) -> Kind {
+        let spin_loop = self.loops.get(&wait.location);
+        match (wait.has_pv_page, spin_loop) {
+            (Some((_, true)), _) => Kind::Call,
+            (Some((_, false)), _) => Kind::Lock,
+            (None, spin_loop) => spin_loop.map_or(Kind::Unknown, |spin_loop| spin_loop.kind),
+        }
+    }
+
     fn follow_guests<'a>(&mut self, events: impl Iterator<Item = &'a Event>) {
         let entry_ns = self.times.entry_ns;
         for event in events {
@@ -238,7 +243,7 @@ fn followed<'a>(
         let Some(vcpu) = event.vcpu else { continue };
         let follower = followers.entry(vcpu);
         let follower = follower.or_insert_with(|| Follower::new(vcpu));
-        let pv_page = pv_pages::at(pv_page.get(&vcpu), event.time_ns);
+        let pv_page = pv_page_at(pv_page.get(&vcpu), event.time_ns);
         follower.follow(event, locations, pv_page, &mut waits);
         if let What::Ipi { receiver_vcpu, .. } = event.what {
             let receiver = followers.get_mut(&receiver_vcpu);

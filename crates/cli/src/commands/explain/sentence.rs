@@ -6,7 +6,7 @@ use unspin_analysis::{
         attribution::{Blame, VmExplanation},
         cause::Cause,
     },
-    waits::{occupants::Occupant, presence::Left},
+    waits::presence::{Left, Occupant},
 };
 use unspin_events::{GuestMode, facts::Facts};
 

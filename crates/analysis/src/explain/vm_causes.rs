@@ -10,14 +10,13 @@
 use unspin_events::GuestMode;
 
 use crate::{
-    exits::pv_pages,
     explain::{
         cause::Cause,
         ground_truth::{Slice, call_cause},
     },
     exponential::chance_beyond,
     waits::{
-        host_waits::HostWait,
+        host_waits::{HostWait, pv_page_at},
         presence::{Left, Place},
         spin_locations::Kind,
         vm_record::{End, VmRecord},
@@ -102,16 +101,6 @@ impl VmRecord {
             Kind::Call => self.call_at(wait, at_ns),
             Kind::Lock => self.lock_at(wait, at_ns),
             Kind::Unknown => (Cause::Unknown, None),
-        }
-    }
-
-    /// What it waits for: as the guest says, else as its spin loop tells.
-    pub(crate) fn kind_of(&self, wait: &HostWait) -> Kind {
-        let spin_loop = self.loops.get(&wait.location);
-        match (wait.has_pv_page, spin_loop) {
-            (Some((_, true)), _) => Kind::Call,
-            (Some((_, false)), _) => Kind::Lock,
-            (None, spin_loop) => spin_loop.map_or(Kind::Unknown, |spin_loop| spin_loop.kind),
         }
     }
 
@@ -247,7 +236,7 @@ impl VmRecord {
         waits: Option<&HostWait>,
         left_ns: u64,
     ) -> Option<bool> {
-        if let Some(pv_page) = pv_pages::at(self.pv_page.get(&vcpu), left_ns) {
+        if let Some(pv_page) = pv_page_at(self.pv_page.get(&vcpu), left_ns) {
             return Some(pv_page.holding);
         }
         if !left.runnable || waits.is_some() {
