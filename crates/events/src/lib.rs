@@ -11,11 +11,9 @@ pub mod facts;
 pub mod ground_truth;
 pub mod guest_log;
 pub mod log;
-mod trace;
-mod wait;
 
 pub use clock::{ClockError, ClockSample, TscClock};
 pub use counters::{LATENCY_BUCKETS, VcpuCounters};
 pub use event::{DecodeError, Event, GuestMode, IpiForm, KIND_NAMES, What};
-pub use trace::{SwitchTrace, ThreadState};
-pub use wait::{GuestWait, Stall, VCPUS_MAX, WaitError, WaitKind};
+pub use ground_truth::{SwitchTrace, ThreadState};
+pub use guest_log::{GuestWait, Stall, VCPUS_MAX, WaitError, WaitKind};
