@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use.
-pub(crate) mod affinity;
-pub(crate) mod calibrate;
+//! What the host gives: KVM and its capabilities, the pause-loop parameters in force, the CPUs that vCPUs may use, and
+//! the limits of this process.
+
 pub(crate) mod clock;
-pub(crate) mod limits;
+pub(crate) mod cpuid;
 pub(crate) mod pause_loop;
-use std::{ffi::CStr, fs, io, path::Path, sync::Arc};
+
+use std::{ffi::CStr, fs, io, mem::size_of, path::Path, sync::Arc};
 
 use kvm_bindings::{
     CpuId, KVM_CAP_VCPU_ATTRIBUTES, KVM_CAP_X86_APIC_BUS_CYCLES_NS, KVM_CAP_X86_DISABLE_EXITS,
@@ -14,11 +15,7 @@ use kvm_bindings::{
 use kvm_ioctls::{Cap, Kvm};
 use unspin_scenario::Scenario;
 
-use crate::{
-    Error,
-    host::pause_loop::PauseLoop,
-    machine::{cpuid, pv_pages::PvPages},
-};
+use crate::{Error, host::pause_loop::PauseLoop, pv_pages::PvPages};
 
 /// KVM's only API version since 2.6.22 (Documentation/virt/kvm/api.rst, 4.1).
 const KVM_API_VERSION: i32 = 12;
@@ -178,7 +175,7 @@ fn check_cpus(scenario: &Scenario) -> Result<(), Error> {
     let Some(wanted) = scenario.host.cpus else {
         return Ok(());
     };
-    let available = crate::host::affinity::allowed_below(wanted);
+    let available = allowed_below(wanted);
     if available < wanted {
         return Err(Error::HostCpus { wanted, available });
     }
@@ -188,6 +185,67 @@ fn check_cpus(scenario: &Scenario) -> Result<(), Error> {
 /// The number in a one-line file of sysfs; `None` if there is none.
 pub fn read_number(path: &Path) -> Option<u32> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// How many of the CPUs 0..`end` the calling thread may use; `end` above CPU_SETSIZE (1,024) counts as that.
+pub fn allowed_below(end: u32) -> u32 {
+    // SAFETY: cpu_set_t is an array of integers, for which zero is a valid value: the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes at most the size passed, which is that of `set`.
+    let read = unsafe { libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) };
+    assert_eq!(read, 0, "sched_getaffinity of the calling thread");
+    let end = (end as usize).min(libc::CPU_SETSIZE as usize);
+    // SAFETY: CPU_ISSET indexes below CPU_SETSIZE.
+    (0..end)
+        .filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) })
+        .count() as u32
+}
+
+/// Confines the calling thread to the CPUs 0..`end` (1 to CPU_SETSIZE).
+///
+/// # Errors
+/// The kernel's: EINVAL when none of them is there.
+pub fn confine_to_first(end: u32) -> io::Result<()> {
+    // SAFETY: as above.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in 0..(end as usize).min(libc::CPU_SETSIZE as usize) {
+        // SAFETY: CPU_SET indexes below CPU_SETSIZE.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
+    // SAFETY: the kernel reads the size passed, which is that of `set`.
+    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Descriptors beside those of VMs and vCPUs: standard streams, KVM, an observer's maps and links.
+const OTHER_FILES: u64 = 256;
+
+/// Raises the soft limit of open files, as far as the hard one goes: each VM and each vCPU is one. Too few show as
+/// an error of the VM that found none left.
+pub fn allow_open_files(scenario: &Scenario) {
+    let needed = files_needed(scenario);
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is a live rlimit for the kernel to fill in.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 || limit.rlim_cur >= needed
+    {
+        return;
+    }
+    limit.rlim_cur = needed.min(limit.rlim_max);
+    // SAFETY: the kernel only reads `limit`.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+}
+
+fn files_needed(scenario: &Scenario) -> u64 {
+    let per_group = scenario
+        .vms
+        .iter()
+        .map(|vm| u64::from(vm.count) * (1 + u64::from(vm.vcpus)));
+    OTHER_FILES + per_group.sum::<u64>()
 }
 
 #[cfg(test)]
@@ -222,5 +280,19 @@ mod tests {
         );
         let other = open_kvm(c"/dev/null").expect_err("that is not KVM");
         assert!(matches!(other, Error::OpenKvm(_)), "{other}");
+    }
+
+    #[test]
+    fn a_confined_thread_may_use_what_it_was_given() {
+        let (before, inside) = std::thread::spawn(|| {
+            let before = allowed_below(u32::MAX);
+            confine_to_first(1).expect("CPU 0 is there");
+            (before, allowed_below(u32::MAX))
+        })
+        .join()
+        .expect("the thread ends");
+        assert_eq!(inside, 1);
+        assert!(before >= 1);
+        assert_eq!(allowed_below(0), 0);
     }
 }

@@ -12,14 +12,15 @@ mod error;
 mod host;
 mod machine;
 mod options;
+mod pv_pages;
 mod run;
 
 pub use error::{Error, GuestFailure};
-pub use host::calibrate::WorkRate;
+pub use host::clock::WorkRate;
 pub use host::pause_loop::PauseLoop;
 pub use machine::parameters::STALL_SPINS;
-pub use machine::pv_pages::PvPages;
 pub use options::{Fault, Phase, RunOptions};
+pub use pv_pages::PvPages;
 pub use run::report::{RunReport, VcpuReport, VmReport, growth};
 pub use run::run;
 pub use run::running::Running;

@@ -8,7 +8,7 @@ use std::{
 
 use unspin_abi as abi;
 
-use crate::machine::pv_pages::PvPages;
+use crate::pv_pages::PvPages;
 
 /// What a caller may ask of a run beside its scenario.
 pub struct RunOptions {

@@ -2,7 +2,6 @@
 //! A scenario from beginning to end: all VMs up, warm-up, window, stop, report.
 pub(crate) mod construct;
 pub(crate) mod fleet;
-pub(crate) mod kick;
 pub(crate) mod report;
 pub(crate) mod running;
 pub(crate) mod shares;

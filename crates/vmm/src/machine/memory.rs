@@ -14,10 +14,8 @@ use vm_memory::{Bytes, GuestAddress, GuestMemory, GuestMemoryMmap};
 
 use crate::{
     Error,
-    machine::{
-        page_tables,
-        pv_pages::{self, PvPages},
-    },
+    machine::page_tables,
+    pv_pages::{self, PvPages},
 };
 
 /// The micro guest, built from guest/ by build.rs.

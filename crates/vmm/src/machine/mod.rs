@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One VM: its memory, its vCPUs, what the guest is given.
 
-pub(crate) mod cpuid;
 pub(crate) mod memory;
 pub(crate) mod page_tables;
 pub(crate) mod parameters;
-pub(crate) mod pv_pages;
 pub(crate) mod registers;
 pub(crate) mod vcpu;
 pub(crate) mod vm;

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use unspin_abi as abi;
 use unspin_scenario::{Distribution, EcsAblation, Length, LockSharing, Scenario, Vm, WorkUnit};
 
-use crate::{Error, host::calibrate::WorkRate, options::Fault};
+use crate::{Error, host::clock::WorkRate, options::Fault};
 
 /// A wait of more iterations is a stall: VEE'13 section 3 ("2,048 iterations"), ruling 10.
 pub const STALL_SPINS: u32 = 2048;

@@ -29,7 +29,7 @@ pub fn prepare(
 ) -> Result<i64, (&'static str, io::Error)> {
     let step = |name| move |error: kvm_ioctls::Error| (name, io::Error::from(error));
     // CPUID first: KVM refuses x2APIC mode to a vCPU that does not have it.
-    vcpu.set_cpuid2(&crate::machine::cpuid::for_vcpu(
+    vcpu.set_cpuid2(&crate::host::cpuid::for_vcpu(
         &host.cpuid,
         number,
         vm.vcpus,

@@ -20,8 +20,7 @@ use crate::{
     machine::parameters::Surroundings,
     run::{
         construct::{Construction, FleetVcpu, FleetVm},
-        kick,
-        thread::{Message, Place, Shared, VcpuThread},
+        thread::{Message, Place, Shared, VcpuThread, install_kick_handler},
     },
 };
 
@@ -44,7 +43,7 @@ impl Fleet {
     /// # Errors
     /// `Create`, when the signal that kicks vCPUs cannot be handled.
     pub fn new(interrupt: Arc<AtomicBool>) -> Result<Fleet, Error> {
-        kick::install().map_err(|source| Error::Create {
+        install_kick_handler().map_err(|source| Error::Create {
             vm: "vm0".into(),
             step: "installing a signal handler",
             source,

@@ -3,7 +3,7 @@
 use unspin_abi as abi;
 use unspin_events::TscClock;
 
-use crate::host::{calibrate::WorkRate, pause_loop::PauseLoop};
+use crate::host::{clock::WorkRate, pause_loop::PauseLoop};
 
 /// A run that ended as its scenario says.
 #[derive(Clone, Debug)]

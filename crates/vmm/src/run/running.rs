@@ -7,7 +7,11 @@ use unspin_scenario::Scenario;
 
 use crate::{
     Error,
-    host::{Host, calibrate::WorkRate, clock, limits, pause_loop::PauseLoop},
+    host::{
+        Host, allow_open_files,
+        clock::{self, WorkRate},
+        pause_loop::PauseLoop,
+    },
     machine::parameters::{Surroundings, needs_work_rate},
     options::{Phase, RunOptions},
     run::{fleet::Fleet, snapshot::Snapshot},
@@ -37,7 +41,7 @@ impl Running {
         let mut host = Host::open(scenario)?;
         host.pv_pages = options.pv_pages.clone();
         let work_rate = needs_work_rate(scenario).then(WorkRate::measure);
-        limits::allow_open_files(scenario);
+        allow_open_files(scenario);
         let mut fleet = Fleet::new(options.interrupt.clone())?;
         let surroundings = Surroundings {
             apic_timer_hz: host.apic_timer_hz,
