@@ -3,9 +3,12 @@
 //!
 //! What is asked for goes to QEMU as CPUID bits and to the kernel as a word of its command line; what is in force
 //! is read from the guest's own log, and a guest that has another cell than the one asked for is an error.
+//!
+//! And whether an unmodified guest has the module of `guest-linux/module`.
 
-use std::fmt;
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
+
+use crate::programs::COUNTS;
 
 /// What a guest does when a spinlock is taken (`kvm_spinlock_init()`, arch/x86/kernel/kvm.c). Linux 7.2 looks at
 /// `nopvspin` before it looks at the CPUID bit `kvm-pv-unhalt` (tried: without the bit and with the word its log says
@@ -213,6 +216,62 @@ impl FromStr for Features {
     }
 }
 
+/// Whether a guest tells its host where its kernel's own counts of critical sections lie (`abi/guest/counts.h`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountsModule {
+    /// No.
+    #[default]
+    Off,
+    /// Its preempt count and RCU nesting.
+    On,
+    /// These, and what it asks for and holds of mutexes and reader-writer semaphores, by hooks in their functions.
+    Hooks,
+}
+
+impl CountsModule {
+    /// All of them.
+    pub const ALL: [CountsModule; 3] = [CountsModule::Off, CountsModule::On, CountsModule::Hooks];
+
+    /// Its word on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            CountsModule::Off => "off",
+            CountsModule::On => "on",
+            CountsModule::Hooks => "hooks",
+        }
+    }
+
+    /// What a guest needs for it.
+    pub fn programs(self) -> &'static [&'static str] {
+        match self {
+            CountsModule::Off => &[],
+            CountsModule::On | CountsModule::Hooks => &[COUNTS],
+        }
+    }
+
+    /// What PID 1 hands on to the module.
+    pub fn kernel_argument(self) -> Option<&'static str> {
+        (self == CountsModule::Hooks).then_some("unspin_counts.hooks=1")
+    }
+}
+
+impl fmt::Display for CountsModule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.word())
+    }
+}
+
+impl FromStr for CountsModule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<CountsModule, String> {
+        let found = CountsModule::ALL
+            .into_iter()
+            .find(|counts| counts.word() == text);
+        found.ok_or_else(|| format!("{text:?} is none of off, on, hooks"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,5 +340,18 @@ mod tests {
         assert!(differs(Features::VEE21, &with_ipi).contains("pv-ipi is on"));
         assert!(differs(Features::VEE21, "").contains("does not say"));
         assert_eq!(Features::STOCK.check_log("", 1), Ok(()));
+    }
+
+    #[test]
+    fn a_word_is_what_it_prints_and_only_hooks_are_asked_for() {
+        for counts in CountsModule::ALL {
+            assert_eq!(counts.to_string().parse(), Ok(counts));
+            assert_eq!(counts.programs().is_empty(), counts == CountsModule::Off);
+            assert_eq!(
+                counts.kernel_argument().is_some(),
+                counts == CountsModule::Hooks
+            );
+        }
+        assert!("yes".parse::<CountsModule>().is_err());
     }
 }

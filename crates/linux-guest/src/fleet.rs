@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use crate::Error;
 use crate::machine::{Machine, Shape};
 use crate::options::Options;
-use crate::report::{Report, VmReport};
 use crate::talk::{LINE_BYTES, Said};
+use crate::talk::{Report, VmReport};
 
 /// How often the run looks for Ctrl-C, limits and ended processes.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

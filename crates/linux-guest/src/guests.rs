@@ -10,7 +10,7 @@ use crate::Error;
 use crate::fleet::Fleet;
 use crate::load;
 use crate::options::{Options, Phase};
-use crate::report::Report;
+use crate::talk::Report;
 use crate::talk::{Run, Said};
 
 /// Guests that are ready; killed when dropped.

@@ -6,7 +6,6 @@
 //! QEMU, its libraries and the loads are packages that `make setup` fetches, verifies and unpacks into the cache; in the
 //! testbed they are copies of those.
 
-mod counts;
 mod error;
 mod features;
 mod fleet;
@@ -16,16 +15,15 @@ mod lock;
 mod machine;
 mod options;
 mod programs;
-mod report;
 mod talk;
 
-pub use counts::CountsModule;
 pub use error::Error;
+pub use features::CountsModule;
 pub use features::{Features, Spinlocks};
 pub use guests::{Guests, run};
 pub use load::Load;
 pub use lock::{Lock, Marks, Ours};
 pub use options::{Options, Phase};
 pub use programs::{Programs, QEMU};
-pub use report::{Report, VmReport};
 pub use talk::{Counts, Run};
+pub use talk::{Report, VmReport};

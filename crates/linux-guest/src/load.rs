@@ -7,7 +7,7 @@ use std::path::Path;
 use unspin_testbed::image::cpio::Archive;
 
 use crate::Error;
-use crate::counts::CountsModule;
+use crate::features::CountsModule;
 use crate::programs::{MAKE, MMAPS, Programs, SHELL, TORTURE};
 
 /// PID 1 of every guest; `LOAD` in it is the command of the load.

@@ -10,9 +10,7 @@
 //! Steps that no other thread can see (a store into one's own buffer, what the program says of itself) are made at once and
 //! are no choice: they commute with everything that others do. States are told apart by 128 bits of a hash.
 
-mod replay;
 mod search;
-mod state_hash;
 
 use unspin_abi::LockKind;
 

@@ -2,10 +2,8 @@
 //! `store_buffers.rs`, what takes longer: three tasks at locks whose waiters sleep, longer programs, more waiters than places.
 
 mod common;
-#[path = "common/proof.rs"]
-mod proof;
 
-use proof::Proof;
+use common::Proof;
 use unspin_abi::LockKind;
 use unspin_lockcheck::script::Locks;
 

@@ -4,10 +4,8 @@
 //! and the lock is free at the end. `long_store_buffers.rs` has what takes longer.
 
 mod common;
-#[path = "common/proof.rs"]
-mod proof;
 
-use proof::Proof;
+use common::Proof;
 use unspin_abi::LockKind;
 use unspin_lockcheck::script::{Locks, RunStates};
 

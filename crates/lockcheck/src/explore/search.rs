@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search through all states, and the way to each.
+//! The search through all states, and the way to each, which can be gone again. States are told apart by 128 bits, which a
+//! map of them takes as they are.
 
-use std::{collections::HashMap, hash::BuildHasherDefault};
-
-use super::{
-    Exploration, Until,
-    state_hash::{Low, hash},
+use std::{
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
 };
+
+use super::{Exploration, Until};
 use crate::{
     findings::{Fault, Findings},
     graph::Graph,
     monitor::{History, Monitor},
     request::Request,
-    schedule::Choice,
+    schedule::{Choice, Schedule},
     script::{World, can},
 };
 
@@ -283,5 +284,78 @@ impl<'a> Search<'a> {
             self.findings.faults.insert(Fault::Hopeless, entry);
         }
         self.findings
+    }
+}
+
+/// Passes 128 bits on that are a hash already.
+#[derive(Default)]
+pub(super) struct Low(u64);
+
+impl Hasher for Low {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.0 ^= u64::from_le_bytes(word);
+        }
+    }
+    fn write_u128(&mut self, value: u128) {
+        self.0 = value as u64;
+    }
+}
+
+/// 128 bits of `bytes`: two tracks, each a chain of steps that lose nothing (xor, odd product, shift).
+pub(super) fn hash(bytes: &[u8]) -> u128 {
+    let (mut a, mut b) = (bytes.len() as u64, 0x243f_6a88_85a3_08d3_u64);
+    for chunk in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        let word = u64::from_le_bytes(word);
+        a = (a ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        a ^= a >> 32;
+        b = (b ^ word.rotate_left(29)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        b ^= b >> 29;
+    }
+    u128::from(a.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ b >> 31) << 64 | u128::from(b ^ a)
+}
+
+impl Search<'_> {
+    /// From the very start.
+    pub(super) fn path(&self, state: u32) -> Schedule {
+        let mut choices = Vec::new();
+        let mut at = state as usize;
+        while at != 0 {
+            let (from, choice) = self.origins[at];
+            choices.push(choice);
+            at = from as usize;
+        }
+        choices.reverse();
+        Schedule(choices)
+    }
+
+    /// What happens on that way, request by request; ends early where it does not apply.
+    pub(super) fn replay(&mut self, schedule: &Schedule) -> Vec<String> {
+        let mut lines = Vec::new();
+        if let Some(fault) = self.begin() {
+            return vec![format!("{fault:?}")];
+        }
+        for &choice in &schedule.0 {
+            let request = self.world.pending(choice.thread);
+            let line = format!("{choice:<3} {request:?}");
+            let fault = self.take(choice);
+            lines.push(format!("{line:<50} {:?}", self.world.words()));
+            if let Some(fault) = fault {
+                lines.push(format!("{fault:?}"));
+                break;
+            }
+        }
+        for thread in 0..self.world.threads() {
+            let next = self.world.pending(thread);
+            lines.push(format!("thread {thread}: {next:?}"));
+        }
+        lines
     }
 }
