@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::boot::channel::ChannelError;
+use crate::channel::ChannelError;
 
 /// Why the testbed did not run the command to its end. A command that ran and failed is no error: see `Outcome::status`.
 #[derive(Debug, thiserror::Error)]

@@ -6,6 +6,7 @@
 //! exit status. In the testbed the same binary is PID 1 and calls [`init_main`]. See `testbed/README.md`.
 
 mod boot;
+mod channel;
 mod error;
 mod guest;
 pub mod image;

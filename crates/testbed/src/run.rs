@@ -8,15 +8,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::boot::attempt::{Attempt, Finished};
-use crate::boot::channel::{CAPACITY_BYTES, new_header};
+use crate::boot::attempt::{Attempt, Finished, note};
 use crate::boot::command_line::{Files, qemu_arguments};
 use crate::boot::qemu::{Emulator, contents};
+use crate::channel::{CAPACITY_BYTES, new_header};
 use crate::error::{ATTEMPTS, Error, Failure};
 use crate::image::cache::Machine;
 use crate::options::Options;
 use crate::{
-    boot::{host_clock, memory_file, record},
+    boot::{
+        command_line::host_tsc_khz,
+        qemu::{create_memory_file, inherited_path},
+        record,
+    },
     image::{initramfs, kernel_image},
 };
 
@@ -81,7 +85,7 @@ pub fn run_with(
         None => Machine::find(&options.cache, options.qemu)?,
     };
     let kernel = kernel_image::bootable(&machine.vmlinuz)?;
-    let initramfs = memory_file::create(c"unspin-initramfs")?;
+    let initramfs = create_memory_file(c"unspin-initramfs")?;
     let built = initramfs::build(&machine, options, command)?;
     write_all(&initramfs, &built)?;
     drop(built);
@@ -130,7 +134,7 @@ impl<'a> Boot<'a> {
         kernel: &'a Path,
         initramfs: &'a File,
     ) -> Result<Self, Error> {
-        let channel = memory_file::create(c"unspin-channel")?;
+        let channel = create_memory_file(c"unspin-channel")?;
         let sized = channel
             .set_len(CAPACITY_BYTES)
             .and_then(|()| channel.write_all_at(&new_header(CAPACITY_BYTES), 0));
@@ -139,7 +143,7 @@ impl<'a> Boot<'a> {
             source,
         })?;
         let console = match &options.console_file {
-            None => memory_file::create(c"unspin-console")?,
+            None => create_memory_file(c"unspin-console")?,
             Some(path) => {
                 let file = File::options()
                     .read(true)
@@ -188,7 +192,7 @@ impl<'a> Boot<'a> {
     }
 
     fn start(&self) -> Result<Emulator, Error> {
-        let path = memory_file::inherited_path;
+        let path = inherited_path;
         let arguments = qemu_arguments(
             self.machine,
             self.options,
@@ -198,7 +202,7 @@ impl<'a> Boot<'a> {
                 channel: &path(&self.channel),
                 console: &path(&self.console),
             },
-            host_clock::tsc_khz(),
+            host_tsc_khz(),
         );
         Emulator::start(
             &self.machine.qemu,
@@ -232,13 +236,6 @@ fn write_all(mut file: &File, bytes: &[u8]) -> Result<(), Error> {
         doing: "writing the initramfs",
         source,
     })
-}
-
-/// One line of the testbed's own on standard error.
-pub(crate) fn note(stderr: &mut dyn Write, text: &str) -> Result<(), Error> {
-    writeln!(stderr, "unspin testbed: {text}")
-        .and_then(|()| stderr.flush())
-        .map_err(Error::Output)
 }
 
 fn show_console(stderr: &mut dyn Write, console: &[u8]) -> Result<(), Error> {

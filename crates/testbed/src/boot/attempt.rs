@@ -7,12 +7,11 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use crate::boot::channel::{CAPACITY_BYTES, Frame, Reader, Stream};
 use crate::boot::qemu::{Emulator, contents};
 use crate::boot::returned::Returned;
+use crate::channel::{CAPACITY_BYTES, Frame, Reader, Stream};
 use crate::error::{Error, Failure};
 use crate::options::Options;
-use crate::run::note;
 
 /// How often the channel is looked at: a hundredth of a second is live enough and costs no measurable host time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -223,6 +222,13 @@ fn panic_message(console: &str) -> String {
         .find_map(|line| line.split_once("Kernel panic - not syncing: "));
     line.map(|(_, message)| message.trim().to_string())
         .unwrap_or_default()
+}
+
+/// One line of the testbed's own on standard error.
+pub(crate) fn note(stderr: &mut dyn Write, text: &str) -> Result<(), Error> {
+    writeln!(stderr, "unspin testbed: {text}")
+        .and_then(|()| stderr.flush())
+        .map_err(Error::Output)
 }
 
 #[cfg(test)]

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The emulator as a child process that cannot outlive us.
+//!
+//! What it reads and writes are files in memory: nothing on a disk to fill it, to leave behind or to clean up.
 
-use std::ffi::OsString;
-use std::fs::File;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
-use std::os::unix::process::CommandExt;
-use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::{
+    ffi::{CStr, OsString},
+    fs::File,
+    os::{
+        fd::{AsRawFd, FromRawFd},
+        unix::{fs::FileExt, process::CommandExt},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+};
 
-use crate::boot::memory_file;
 use crate::error::Error;
 
 /// A running emulator; killed when dropped.
@@ -29,7 +33,7 @@ impl Emulator {
             path: program.into(),
             source,
         };
-        let messages = memory_file::create(c"unspin-qemu-messages")?;
+        let messages = create_memory_file(c"unspin-qemu-messages")?;
         let kept: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
         let parent = std::process::id();
         let mut command = Command::new(program);
@@ -44,7 +48,7 @@ impl Emulator {
             command.pre_exec(move || {
                 die_with(parent)?;
                 kept.iter()
-                    .try_for_each(|&descriptor| memory_file::keep_over_exec(descriptor))
+                    .try_for_each(|&descriptor| keep_over_exec(descriptor))
             });
         }
         let child = command.spawn().map_err(cannot_start)?;
@@ -108,4 +112,38 @@ pub fn contents(file: &File) -> Vec<u8> {
     }
     bytes.truncate(filled);
     bytes
+}
+
+/// Makes an empty file in memory; `name` shows in `/proc/PID/maps` only.
+///
+/// # Errors
+/// [`Error::System`] when the system has no memory or file descriptors left.
+pub fn create_memory_file(name: &CStr) -> Result<File, Error> {
+    // SAFETY: name is a terminated string; the call touches nothing else.
+    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(Error::System {
+            doing: "making a file in memory",
+            source: std::io::Error::last_os_error(),
+        });
+    }
+    // SAFETY: the descriptor was just opened and belongs to nobody else.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
+}
+
+/// The path by which a child that inherits `file` can open it.
+pub fn inherited_path(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Lets the next `exec` of this process keep `file`. Async-signal-safe: may be called between fork and exec.
+///
+/// # Errors
+/// What `fcntl` says.
+pub fn keep_over_exec(descriptor: i32) -> std::io::Result<()> {
+    // SAFETY: F_SETFD takes a plain integer and touches no memory.
+    if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::boot::channel::{Stream, Writer};
+use crate::channel::{Stream, Writer};
 use crate::job::Job;
 
 /// How long PID 1 sleeps when nothing happens, by the testbed's clock; then it tells the host that it is alive.
