@@ -14,7 +14,10 @@ fn rows(ended: &common::Ended, command: &str) -> Vec<Value> {
     assert_eq!(ended.status, 0, "{ended:#?}");
     let object: Value = serde_json::from_str(&ended.out).expect("one JSON object");
     let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
-    assert_eq!(keys, ["command", "commit", "machine", "rows"]);
+    assert_eq!(
+        keys,
+        ["format_version", "command", "commit", "machine", "rows"]
+    );
     assert_eq!(object["command"], command);
     assert!(
         object["machine"]

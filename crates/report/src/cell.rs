@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One cell of a table: a value, and how people and programs see it.
+//! One value of a row: how people and programs see it.
 
 use serde_json::{Value, json};
 
@@ -45,27 +45,23 @@ impl Cell {
             Cell::Real(value) => json!(value),
         }
     }
+}
 
-    /// For people: rounded, in a unit that suits.
-    pub(crate) fn text(&self, unit: Unit) -> String {
-        let value = match self {
-            Cell::Unknown => return "-".into(),
-            Cell::Text(text) => return text.clone(),
-            Cell::Flag(flag) => return if *flag { "yes" } else { "no" }.into(),
-            Cell::Integer(value) if unit == Unit::Count => return thousands(*value as f64),
-            Cell::Integer(value) => *value as f64,
-            Cell::Real(value) => *value,
-        };
-        if !value.is_finite() {
-            return "-".into();
-        }
-        match unit {
-            Unit::Text => value.to_string(),
-            Unit::Count => thousands(value),
-            Unit::Percent => format!("{value:.1}"),
-            Unit::Ratio => format!("{value:.3}"),
-            Unit::Nanoseconds => nanoseconds(value),
-        }
+/// A value for people: rounded, in a unit that suits.
+pub(crate) fn text(value: &Value, unit: Unit) -> String {
+    let number = match value {
+        Value::Null => return "-".into(),
+        Value::String(text) => return text.clone(),
+        Value::Bool(flag) => return if *flag { "yes" } else { "no" }.into(),
+        Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
+        Value::Array(_) | Value::Object(_) => return value.to_string(),
+    };
+    match unit {
+        Unit::Text => number.to_string(),
+        Unit::Count => thousands(number),
+        Unit::Percent => format!("{number:.1}"),
+        Unit::Ratio => format!("{number:.3}"),
+        Unit::Nanoseconds => nanoseconds(number),
     }
 }
 
@@ -151,7 +147,7 @@ mod tests {
 
     #[test]
     fn flags_for_people_and_programs() {
-        assert_eq!(Cell::from(true).text(Unit::Text), "yes");
+        assert_eq!(text(&json!(true), Unit::Text), "yes");
         assert_eq!(Cell::from(false).json(), Value::Bool(false));
     }
 

@@ -7,6 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{COMMIT, table::Table};
 
+/// The version of what `--json` prints. It rises when a key or a table goes, or is called or means something else; a new key
+/// leaves it as it is. docs/reference/json.md says what the keys are.
+pub const FORMAT_VERSION: u32 = 1;
+
 /// The result of one command.
 #[derive(Clone, Debug)]
 pub struct Document {
@@ -32,7 +36,15 @@ impl Document {
     }
 
     /// Adds a table.
+    ///
+    /// # Panics
+    /// In a debug build, when the type of its rows does not name this command.
     pub fn table(&mut self, table: Table) {
+        debug_assert!(
+            table.is_of(&self.command),
+            "{}: a table that is not in its reference: {table:?}",
+            self.command
+        );
         self.parts.push(Part::Table(table));
     }
 
@@ -41,7 +53,7 @@ impl Document {
         self.parts.push(Part::Note(line.into()));
     }
 
-    /// `{"command", "commit", "machine", "rows": [...]}` on one line. Rows are flat; the first key of each, `table`,
+    /// `{"format_version", "command", "commit", "machine", "rows": [...]}` on one line. Rows are flat; the first key of each, `table`,
     /// says which table it belongs to.
     ///
     /// # Errors
@@ -53,6 +65,7 @@ impl Document {
         });
         let rows: Vec<Value> = tables.flat_map(Table::json_rows).collect();
         let mut object = Map::new();
+        object.insert("format_version".into(), json!(FORMAT_VERSION));
         object.insert("command".into(), json!(self.command));
         object.insert("commit".into(), json!(COMMIT));
         object.insert("machine".into(), json!(self.machine));
@@ -107,7 +120,10 @@ mod tests {
         assert_eq!(text.matches('\n').count(), 1);
         let object: Value = serde_json::from_str(&text).expect("JSON");
         let keys: Vec<_> = object.as_object().expect("an object").keys().collect();
-        assert_eq!(keys, ["command", "commit", "machine", "rows"]);
+        assert_eq!(
+            keys,
+            ["format_version", "command", "commit", "machine", "rows"]
+        );
         assert_eq!(object["command"], "vm run");
         assert_eq!(object["commit"], COMMIT);
         assert_eq!(object["machine"], "P, 2 CPUs, Linux 7.2");

@@ -6,16 +6,21 @@ mod document;
 mod gap;
 mod machine;
 mod paired;
+mod row;
 mod student;
 mod table;
 
 pub use cell::{Cell, Unit};
-pub use document::Document;
+pub use document::{Document, FORMAT_VERSION};
 pub use gap::{Cell as PooledCell, GapClosed, Harm, pooled};
 pub use machine::Machine;
 pub use paired::{Comparison, Interval, Summary, Verdict, collapsed_share};
+pub use row::{RegisteredRow, Row, registered_rows};
 pub use student::student_t_975;
 pub use table::{Column, Table};
+
+#[doc(hidden)]
+pub use {inventory, row::schema};
 
 /// The commit this binary was built from: 12 digits, `-dirty` behind them when tracked files differed; "unknown"
 /// when it was built outside git.

@@ -6,7 +6,10 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets::NOTHING};
 use serde_json::{Map, Value, json};
 
-use crate::cell::{Cell, Unit};
+use crate::{
+    cell::{Cell, Unit, text},
+    row::{self, Row},
+};
 
 /// One column: its key in JSON, its header for people.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +30,8 @@ pub struct Table {
     name: &'static str,
     title: String,
     columns: Vec<Column>,
-    rows: Vec<Vec<Cell>>,
+    rows: Vec<Map<String, Value>>,
+    commands: Option<&'static [&'static str]>,
 }
 
 impl Column {
@@ -53,6 +57,30 @@ impl Column {
 }
 
 impl Table {
+    /// The table of these rows: the keys of [`Row`]'s type in the JSON, its columns for people. `title` is a line above it.
+    pub fn of<R: Row>(title: impl Into<String>, rows: impl IntoIterator<Item = R>) -> Table {
+        Table {
+            name: R::TABLE,
+            title: title.into(),
+            columns: R::COLUMNS.to_vec(),
+            rows: rows.into_iter().map(|row| row::object(&row)).collect(),
+            commands: Some(R::COMMANDS),
+        }
+    }
+
+    /// The same without the columns of these keys, which stay in the JSON.
+    #[must_use]
+    pub fn without_columns(mut self, keys: &[&str]) -> Table {
+        self.columns.retain(|column| !keys.contains(&column.key));
+        self
+    }
+
+    /// Whether that command says that it prints such a table.
+    pub(crate) fn is_of(&self, command: &str) -> bool {
+        self.commands
+            .is_none_or(|commands| commands.contains(&command))
+    }
+
     /// An empty table. `name` is its word in the JSON (`"table": "vcpu"`), `title` a line above it for people.
     pub fn new(name: &'static str, title: impl Into<String>, columns: &[Column]) -> Table {
         Table {
@@ -60,6 +88,7 @@ impl Table {
             title: title.into(),
             columns: columns.to_vec(),
             rows: Vec::new(),
+            commands: None,
         }
     }
 
@@ -69,7 +98,9 @@ impl Table {
     /// When it has not one cell for each column: that is a mistake of the caller.
     pub fn push(&mut self, row: Vec<Cell>) {
         assert_eq!(row.len(), self.columns.len(), "a cell for each column");
-        self.rows.push(row);
+        let keys = self.columns.iter().map(|column| column.key.to_owned());
+        self.rows
+            .push(keys.zip(row.iter().map(Cell::json)).collect());
     }
 
     /// How many rows there are.
@@ -82,14 +113,12 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The rows as flat JSON objects: `table`, then the keys in the order of the columns.
+    /// The rows as flat JSON objects: `table`, then the keys in the order of the row's type.
     pub fn json_rows(&self) -> Vec<Value> {
-        let row = |cells: &Vec<Cell>| {
+        let row = |row: &Map<String, Value>| {
             let mut object = Map::new();
             object.insert("table".into(), json!(self.name));
-            for (column, cell) in self.columns.iter().zip(cells) {
-                object.insert(column.key.to_owned(), cell.json());
-            }
+            object.extend(row.clone());
             Value::Object(object)
         };
         self.rows.iter().map(row).collect()
@@ -115,7 +144,10 @@ impl Table {
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(shown.iter().map(|&index| self.columns[index].header));
         for row in &self.rows {
-            let text = |&index: &usize| row[index].text(self.columns[index].unit);
+            let text = |&index: &usize| {
+                let column = &self.columns[index];
+                text(&row[column.key], column.unit)
+            };
             table.add_row(shown.iter().map(text));
         }
         for (place, &index) in shown.iter().enumerate() {

@@ -10,7 +10,8 @@ use unspin_scenario::{Overrides, Scenario};
 /// `--json`, which every command with a table takes.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub struct Output {
-    /// Print one JSON object on standard output: {"command", "commit", "machine", "rows": [...]}.
+    /// Print one JSON object on standard output: {"format_version", "command", "commit", "machine", "rows": [...]};
+    /// docs/reference/json.md says what its keys are.
     #[arg(long)]
     pub json: bool,
 }

@@ -2,12 +2,15 @@
 //! The pages of docs/reference say what the binary says of itself. `make docs` writes them anew.
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::Path,
     process::{Command, Stdio},
 };
 
-use crate::common::{UNSPIN, unspin};
+use serde_json::Value;
+
+use crate::common::{UNSPIN, repository, unspin};
 
 fn check(page: &str, command: &[&str]) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -33,6 +36,71 @@ fn commands() {
 #[test]
 fn scenario() {
     check("scenario.md", &["scenario", "schema", "--markdown"]);
+}
+
+#[test]
+fn json() {
+    check("json.md", &["help", "--tables", "--markdown"]);
+}
+
+/// Tables and keys of `--json` with their types, a line a table, below the version of the format.
+fn keys() -> (u64, BTreeMap<String, Vec<String>>) {
+    let printed: Value = serde_json::from_str(&unspin(&["help", "--tables"]).out).expect("JSON");
+    let mut tables = BTreeMap::new();
+    for table in printed["tables"].as_array().expect("tables") {
+        let properties = table["row"]["properties"].as_object().expect("keys");
+        let keys = properties.iter().map(|(key, property)| {
+            let kind = property["type"].to_string();
+            format!(
+                "{key}:{}",
+                kind.replace(['[', ']', '"'], "").replace(',', "|")
+            )
+        });
+        let keys: Vec<String> = keys.collect();
+        for command in table["commands"].as_array().expect("commands") {
+            let name = format!("{}/{}", text(command), text(&table["table"]));
+            tables.insert(name.replace(' ', "-"), keys.clone());
+        }
+    }
+    let version = printed["format_version"].as_u64().expect("a version");
+    (version, tables)
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("text")
+}
+
+/// A key that goes or changes breaks whoever reads it, so the version rises with it. `make docs` writes what was added.
+#[test]
+fn a_key_goes_only_with_a_new_version() {
+    let (version, now) = keys();
+    let mut lines = vec![format!("format_version {version}")];
+    lines.extend(
+        now.iter()
+            .map(|(table, keys)| format!("{table} {}", keys.join(" "))),
+    );
+    let path = repository().join("crates/cli/tests/documents/json_keys.txt");
+    let golden = fs::read_to_string(&path).unwrap_or_default();
+    if golden.starts_with(&format!("format_version {version}\n")) {
+        for line in golden.lines().skip(1) {
+            let mut words = line.split(' ');
+            let table = words.next().unwrap_or_default();
+            let there = now.get(table);
+            for key in words {
+                assert!(
+                    there.is_some_and(|keys| keys.iter().any(|there| there == key)),
+                    "{table}: {key} went or changed: raise FORMAT_VERSION in crates/report/src/document.rs, and say so in \
+                     CHANGELOG.md"
+                );
+            }
+        }
+    }
+    let written = lines.join("\n") + "\n";
+    if std::env::var_os("UNSPIN_WRITE_REFERENCE").is_some() {
+        fs::write(&path, &written).expect("it can be written");
+        return;
+    }
+    assert!(golden == written, "{}: run make docs", path.display());
 }
 
 #[test]

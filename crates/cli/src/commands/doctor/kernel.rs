@@ -4,8 +4,10 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_agent::{KernelFiles, ProgramFit, core_compat};
-use unspin_report::{Column, Table, Unit};
+use unspin_report::{Column, Table, Unit, row};
 use unspin_testbed::{UnpackedKernel, unpacked_kernel};
 
 use crate::terminal::{failure::Failure, options::Output, output};
@@ -18,24 +20,46 @@ const COLUMNS: &[Column] = &[
     Column::new("functions", "functions", Unit::Count),
     Column::new("fits", "fits", Unit::Text),
     Column::new("missing", "lacks", Unit::Text),
-    Column::json_only("guarded", Unit::Text),
 ];
+
+/// Whether one of our BPF programs fits another kernel (`doctor --kernel`).
+#[derive(Serialize, JsonSchema)]
+struct ProgramRow {
+    /// The BPF object that it is in.
+    object: &'static str,
+    /// Its section and function.
+    program: String,
+    /// KVM's module that it was checked with, or `none`.
+    module: &'static str,
+    /// CO-RE relocations in it and in the functions that it calls.
+    relocations: usize,
+    /// Kernel functions that it calls.
+    functions: usize,
+    /// Whether the kernel has all that it needs.
+    fits: bool,
+    /// What it needs and the kernel has not, with commas between.
+    missing: String,
+    /// Relocations that find nothing where the program has asked first, with commas between.
+    guarded: String,
+}
+
+row!(ProgramRow, "programs", &["doctor"], COLUMNS);
 
 /// Prints a row for each program and KVM module. What a kernel lacks is a finding, not a failure: the exit status is 0.
 pub fn run(folder: &Path, output: Output) -> Result<(), Failure> {
     let unpacked = unpacked_kernel(folder).map_err(anyhow::Error::from)?;
     let mut document = output::document("doctor");
-    let mut table = Table::new("programs", "", COLUMNS);
+    let mut rows = Vec::new();
     let makers = ["kvm_amd", "kvm_intel"];
     let there = makers.map(|maker| unpacked.modules.iter().any(|module| module.name == maker));
     for (maker, there) in makers.into_iter().zip(there) {
         if there || maker == makers[0] {
             for fit in fits(&unpacked, maker)? {
-                table.push(row(&fit, if there { maker } else { "none" }));
+                rows.push(row(fit, if there { maker } else { "none" }));
             }
         }
     }
-    document.table(table);
+    document.table(Table::of("", rows));
     if !there.contains(&true) {
         document.note(format!(
             "{} has no module of KVM: what is said to lack may be in one",
@@ -60,15 +84,15 @@ fn fits(unpacked: &UnpackedKernel, maker: &str) -> Result<Vec<ProgramFit>, anyho
     Ok(core_compat(&kernel)?)
 }
 
-fn row(fit: &ProgramFit, module: &str) -> Vec<unspin_report::Cell> {
-    vec![
-        fit.object.into(),
-        fit.program.as_str().into(),
-        module.into(),
-        fit.relocations.into(),
-        fit.functions.into(),
-        fit.missing.is_empty().into(),
-        fit.missing.join(", ").into(),
-        fit.guarded.join(", ").into(),
-    ]
+fn row(fit: ProgramFit, module: &'static str) -> ProgramRow {
+    ProgramRow {
+        object: fit.object,
+        module,
+        relocations: fit.relocations,
+        functions: fit.functions,
+        fits: fit.missing.is_empty(),
+        missing: fit.missing.join(", "),
+        guarded: fit.guarded.join(", "),
+        program: fit.program,
+    }
 }

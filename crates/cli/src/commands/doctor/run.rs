@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin doctor`: what this machine can do, line by line, and how to get what is missing.
 
-use unspin_report::{Cell, Column, Table, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use unspin_report::{Column, Table, Unit, row};
 
 use crate::{
     commands::doctor::{args::DoctorArguments, checks as doctor_checks, kernel as doctor_kernel},
@@ -85,8 +87,22 @@ const COLUMNS: &[Column] = &[
     Column::new("check", "what", Unit::Text),
     Column::new("status", "status", Unit::Text),
     Column::new("found", "found", Unit::Text),
-    Column::json_only("advice", Unit::Text),
 ];
+
+/// One thing that was looked for on this machine.
+#[derive(Serialize, JsonSchema)]
+struct CheckRow {
+    /// What was looked for.
+    check: &'static str,
+    /// `ok`, `limited` (not good for everything) or `missing`.
+    status: &'static str,
+    /// What was found.
+    found: String,
+    /// What to do about it; null when there is nothing to do.
+    advice: Option<String>,
+}
+
+row!(CheckRow, "doctor", &["doctor"], COLUMNS);
 
 /// Prints every check. Something missing is a finding, not a failure: the exit status is 0 when all were made.
 pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
@@ -95,20 +111,13 @@ pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     }
     let checks = doctor_checks::all();
     let mut document = output::document("doctor");
-    let mut table = Table::new("doctor", "", COLUMNS);
-    for check in &checks {
-        let advice = match check.advice.as_str() {
-            "" => Cell::Unknown,
-            advice => advice.into(),
-        };
-        table.push(vec![
-            check.name.into(),
-            check.status.name().into(),
-            check.found.as_str().into(),
-            advice,
-        ]);
-    }
-    document.table(table);
+    let rows = checks.iter().map(|check| CheckRow {
+        check: check.name,
+        status: check.status.name(),
+        found: check.found.clone(),
+        advice: Some(check.advice.clone()).filter(|advice| !advice.is_empty()),
+    });
+    document.table(Table::of("", rows));
     // Advice is long: below the table, one line for each check that has some.
     for check in checks.iter().filter(|check| !check.advice.is_empty()) {
         document.note(format!("{}: {}", check.name, check.advice));

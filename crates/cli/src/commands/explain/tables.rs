@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin explain`.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{
     explain::{
         attribution::{ExplainedWait, Explanation, VmExplanation},
@@ -8,12 +10,115 @@ use unspin_analysis::{
     },
     waits::spin_locations::Naming,
 };
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::commands::explain::{run::Source, sentence as words};
 
 /// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;
+
+/// CPU time that a VM spent in spin loops, and for what.
+#[derive(Serialize, JsonSchema)]
+struct VmRow {
+    /// The VM.
+    vm: String,
+    /// CPU time of its vCPUs; ns.
+    cpu_ns: u64,
+    /// CPU time of its vCPUs in spin loops; ns.
+    spin_ns: u64,
+    /// Share of spin time in CPU time; percent.
+    spin_percent: Option<f64>,
+    /// Share of spin time for a preempted lock holder (LHP); percent.
+    holder_preempted_percent: Option<f64>,
+    /// Share of spin time for a preempted next waiter (LWP); percent.
+    next_waiter_preempted_percent: Option<f64>,
+    /// Share of spin time for a function call to a vCPU preempted in user mode; percent.
+    call_user_percent: Option<f64>,
+    /// Share of spin time for a function call to a vCPU off its CPU in its kernel; percent.
+    call_kernel_percent: Option<f64>,
+    /// Share of spin time for a function call to a halted vCPU; percent.
+    call_halted_percent: Option<f64>,
+    /// Share of spin time with nobody preempted; percent.
+    contention_percent: Option<f64>,
+    /// Share of spin time of which the host's events do not say for what; percent.
+    unknown_percent: Option<f64>,
+    /// Waits of a pause-loop window or longer.
+    waits: u64,
+}
+
+/// For whom a VM's vCPUs spun, and who ran instead of it; the largest first, shares of 1 % and more.
+#[derive(Serialize, JsonSchema)]
+struct BlameRow {
+    /// The VM that spun.
+    vm: String,
+    /// What it spun for.
+    cause: &'static str,
+    /// The preempted vCPU; null where nobody was preempted.
+    vcpu: Option<u16>,
+    /// Who ran on the CPU that it had left.
+    instead: Option<String>,
+    /// CPU time spun for it; ns.
+    spin_ns: u64,
+    /// Its share of the VM's spin time; percent.
+    spin_percent: Option<f64>,
+}
+
+/// One spin loop of a guest.
+#[derive(Serialize, JsonSchema)]
+struct LoopRow {
+    /// The VM.
+    vm: String,
+    /// The function, or the address, of the loop.
+    location: Option<String>,
+    /// What the loop waits for: a lock, a function call, or unknown.
+    waits_for: &'static str,
+    /// Of a lock: `first come` where waiters enter in order, `none` where they do not.
+    order: Option<&'static str>,
+    /// Waits in it.
+    waits: u64,
+    /// Pause-loop exits from it.
+    exits: u64,
+    /// The pause-loop window there, CPU time between two exits; ns.
+    window_ns: Option<u64>,
+    /// Mean time for which the lock is held, of locks in order; ns.
+    hold_ns: Option<f64>,
+    /// CPU time in the loop; ns.
+    spin_ns: u64,
+    /// Its share of the VM's spin time; percent.
+    spin_percent: Option<f64>,
+}
+
+/// One of a VM's longest waits.
+#[derive(Serialize, JsonSchema)]
+struct WaitRow {
+    /// The VM.
+    vm: String,
+    /// The vCPU that waited.
+    vcpu: u16,
+    /// When it began, from the recording's first event; ns.
+    begin_ns: u64,
+    /// How long it lasted; ns.
+    lasted_ns: u64,
+    /// CPU time that it spun; ns.
+    spin_ns: u64,
+    /// The function, or the address, of the spin loop.
+    location: Option<String>,
+    /// What it spun for.
+    cause: &'static str,
+    /// The vCPU whose absence is the cause.
+    blamed_vcpu: Option<u16>,
+    /// How that vCPU had left its CPU.
+    left: Option<&'static str>,
+    /// For how long it was off its CPU; ns.
+    off_cpu_ns: Option<u64>,
+    /// Who ran on the CPU that it had left.
+    instead: Option<String>,
+}
+
+row!(VmRow, "vm", &["explain"], VMS);
+row!(BlameRow, "blame", &["explain"], BLAME);
+row!(LoopRow, "loop", &["explain"], LOOPS);
+row!(WaitRow, "wait", &["explain"], WAITS);
 
 const VMS: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
@@ -69,12 +174,12 @@ const WAITS: &[Column] = &[
 /// Adds the sums, whom they can be blamed on, the spin loops, and the longest waits.
 pub fn add(document: &mut Document, source: &Source, explanation: &Explanation, naming: &Naming) {
     let end_ns = explanation.span_ns.map_or(0, |(_, end_ns)| end_ns);
-    let mut vms = Table::new("vm", "CPU time in spin loops, and for what", VMS);
+    let mut vms = Vec::new();
     for (&vm, of) in &explanation.vms {
         vms.push(vm_row(source, vm, of));
         document.note(words::sentence(&source.facts, vm, of, end_ns));
     }
-    document.table(vms);
+    document.table(Table::of("CPU time in spin loops, and for what", vms));
     document.table(blame(source, explanation, end_ns));
     document.table(loops(source, explanation, naming));
     let waits = waits(source, explanation, naming);
@@ -106,28 +211,32 @@ fn notes(document: &mut Document, source: &Source, explanation: &Explanation) {
 }
 
 /// Part of the whole in percent; unknown when there is nothing.
-fn percent(part: u64, whole: u64) -> Cell {
-    (whole > 0)
-        .then(|| 100.0 * part as f64 / whole as f64)
-        .into()
+fn percent(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
-fn vm_row(source: &Source, vm: u32, of: &VmExplanation) -> Vec<Cell> {
+fn vm_row(source: &Source, vm: u32, of: &VmExplanation) -> VmRow {
     let spin_ns = of.spin_time.total();
-    let mut row = vec![
-        words::vm_name(&source.facts, vm).as_str().into(),
-        of.cpu_ns.into(),
-        spin_ns.into(),
-        percent(spin_ns, of.cpu_ns),
-    ];
-    row.extend(Cause::ALL.map(|cause| percent(of.spin_time.of(cause), spin_ns)));
-    row.push(of.waits.into());
-    row
+    let share = |cause| percent(of.spin_time.of(cause), spin_ns);
+    VmRow {
+        vm: words::vm_name(&source.facts, vm),
+        cpu_ns: of.cpu_ns,
+        spin_ns,
+        spin_percent: percent(spin_ns, of.cpu_ns),
+        holder_preempted_percent: share(Cause::HolderPreempted),
+        next_waiter_preempted_percent: share(Cause::NextWaiterPreempted),
+        call_user_percent: share(Cause::CallUser),
+        call_kernel_percent: share(Cause::CallKernel),
+        call_halted_percent: share(Cause::CallHalted),
+        contention_percent: share(Cause::Contention),
+        unknown_percent: share(Cause::Unknown),
+        waits: of.waits,
+    }
 }
 
 fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
     let title = "For whom, and who ran on the CPU that it had left (shares of 1 % and more)";
-    let mut table = Table::new("blame", title, BLAME);
+    let mut rows = Vec::new();
     for (&vm, of) in &explanation.vms {
         let spin_ns = of.spin_time.total();
         let mut blames: Vec<_> = of.blame.iter().collect();
@@ -137,21 +246,17 @@ fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
             let instead = blame
                 .instead
                 .map(|who| words::occupant(&source.facts, vm, who, end_ns));
-            table.push(vec![
-                words::vm_name(&source.facts, vm).as_str().into(),
-                words::cause(blame.cause).into(),
-                blame
-                    .vcpu
-                    .filter(|_| blame.cause.is_preemption())
-                    .map(u64::from)
-                    .into(),
-                instead.as_deref().into(),
-                ns.into(),
-                percent(ns, spin_ns),
-            ]);
+            rows.push(BlameRow {
+                vm: words::vm_name(&source.facts, vm),
+                cause: words::cause(blame.cause),
+                vcpu: blame.vcpu.filter(|_| blame.cause.is_preemption()),
+                instead,
+                spin_ns: ns,
+                spin_percent: percent(ns, spin_ns),
+            });
         }
     }
-    table
+    Table::of(title, rows)
 }
 
 fn place(naming: &Naming, location: Option<u64>) -> Option<String> {
@@ -161,7 +266,7 @@ fn place(naming: &Naming, location: Option<u64>) -> Option<String> {
 }
 
 fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
-    let mut table = Table::new("loop", "Spin loops of the guests", LOOPS);
+    let mut rows = Vec::new();
     for (&vm, of) in &explanation.vms {
         for (location, sum) in &of.loops {
             let known = &sum.spin_loop;
@@ -170,32 +275,32 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
             let order = order.map(|in_order| if in_order { "first come" } else { "none" });
             let held =
                 (order == Some("first come") && known.hold_ns > 0.0).then_some(known.hold_ns);
-            table.push(vec![
-                words::vm_name(&source.facts, vm).as_str().into(),
-                place(naming, *location).as_deref().into(),
-                known.kind.name().into(),
-                order.into(),
-                known.waits.into(),
-                known.exits.into(),
-                (known.window_ns > 0).then_some(known.window_ns).into(),
-                held.into(),
-                sum.spin_time.total().into(),
-                percent(sum.spin_time.total(), of.spin_time.total()),
-            ]);
+            rows.push(LoopRow {
+                vm: words::vm_name(&source.facts, vm),
+                location: place(naming, *location),
+                waits_for: known.kind.name(),
+                order,
+                waits: known.waits,
+                exits: known.exits,
+                window_ns: (known.window_ns > 0).then_some(known.window_ns),
+                hold_ns: held,
+                spin_ns: sum.spin_time.total(),
+                spin_percent: percent(sum.spin_time.total(), of.spin_time.total()),
+            });
         }
     }
-    table
+    Table::of("Spin loops of the guests", rows)
 }
 
 fn waits(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
-    let mut table = Table::new("wait", "The longest waits", WAITS);
+    let mut rows = Vec::new();
     let first_ns = explanation.span_ns.map_or(0, |(first_ns, _)| first_ns);
     for (&vm, of) in &explanation.vms {
         for explained in &of.longest {
-            table.push(wait_row(source, naming, vm, explained, first_ns));
+            rows.push(wait_row(source, naming, vm, explained, first_ns));
         }
     }
-    table
+    Table::of("The longest waits", rows)
 }
 
 fn wait_row(
@@ -204,24 +309,24 @@ fn wait_row(
     vm: u32,
     explained: &ExplainedWait,
     first_ns: u64,
-) -> Vec<Cell> {
+) -> WaitRow {
     let wait = &explained.wait;
     let absence = explained.blamed.and_then(|(_, absence)| absence);
     let off_cpu_ns = absence.and_then(|absence| Some(absence.until_ns? - absence.since_ns));
     let instead = explained
         .instead
         .map(|who| words::occupant(&source.facts, vm, who, wait.end_ns));
-    vec![
-        words::vm_name(&source.facts, vm).as_str().into(),
-        u64::from(wait.vcpu).into(),
-        wait.begin_ns.saturating_sub(first_ns).into(),
-        wait.end_ns.saturating_sub(wait.begin_ns).into(),
-        CauseTimes::total(&explained.spin_time).into(),
-        place(naming, wait.location).as_deref().into(),
-        words::cause(explained.cause).into(),
-        explained.blamed.map(|(vcpu, _)| u64::from(vcpu)).into(),
-        absence.map(|absence| words::left(&absence.left)).into(),
-        off_cpu_ns.into(),
-        instead.as_deref().into(),
-    ]
+    WaitRow {
+        vm: words::vm_name(&source.facts, vm),
+        vcpu: wait.vcpu,
+        begin_ns: wait.begin_ns.saturating_sub(first_ns),
+        lasted_ns: wait.end_ns.saturating_sub(wait.begin_ns),
+        spin_ns: CauseTimes::total(&explained.spin_time),
+        location: place(naming, wait.location),
+        cause: words::cause(explained.cause),
+        blamed_vcpu: explained.blamed.map(|(vcpu, _)| vcpu),
+        left: absence.map(|absence| words::left(&absence.left)),
+        off_cpu_ns,
+        instead,
+    }
 }

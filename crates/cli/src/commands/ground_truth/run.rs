@@ -5,6 +5,8 @@
 use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::{Context, bail};
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{
     explain::{
         attribution::{EVENTS_MAX, Explainer, Explanation, Options},
@@ -18,7 +20,7 @@ use unspin_events::{
     Event, TscClock, What,
     guest_log::{GuestLog, GuestLogVm},
 };
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
     commands::{
@@ -30,6 +32,65 @@ use crate::{
     },
     terminal::{failure::Failure, output},
 };
+
+/// How often `explain` names the cause of a wait that the guest's own log shows, of one VM or of `all`.
+#[derive(Serialize, JsonSchema)]
+struct EvaluationRow {
+    /// The VM, or `all`.
+    vm: String,
+    /// Its lock, as in a scenario; `-` for all.
+    lock: String,
+    /// Waits that spun for `minimum_ns` or more.
+    waits: u64,
+    /// Of these, waits for which a cause was named.
+    attributed: u64,
+    /// Of these, waits whose named cause is the true one.
+    right: u64,
+    /// `right` / `attributed`, 0 to 1.
+    precision: Option<f64>,
+    /// `attributed` / `waits`, 0 to 1.
+    coverage: Option<f64>,
+    /// The precision of always naming the most frequent true cause, 0 to 1.
+    always_majority: Option<f64>,
+    /// CPU time spun, by the guest's log; ns.
+    true_spin_ns: u64,
+    /// CPU time spun, as explained; ns.
+    explained_spin_ns: u64,
+    /// How far `explained_spin_ns` is above (below: negative) `true_spin_ns`; percent.
+    spin_error_percent: Option<f64>,
+    /// Spin time from which on a wait counts, two pause-loop windows; ns.
+    minimum_ns: Option<u64>,
+}
+
+/// Waits of one true cause, by the cause that `explain` names.
+#[derive(Serialize, JsonSchema)]
+struct ConfusionRow {
+    /// The VM, or `all`.
+    vm: String,
+    /// The cause by the guest's log.
+    true_cause: String,
+    /// Waits of this cause.
+    waits: u64,
+    /// Their share of all waits; percent.
+    waits_percent: Option<f64>,
+    /// Waits explained by a preempted lock holder (LHP).
+    holder_preempted: u64,
+    /// Waits explained by a preempted next waiter (LWP).
+    next_waiter_preempted: u64,
+    /// Waits explained by a function call to a vCPU preempted in user mode.
+    call_user: u64,
+    /// Waits explained by a function call to a vCPU off its CPU in its kernel.
+    call_kernel: u64,
+    /// Waits explained by a function call to a halted vCPU.
+    call_halted: u64,
+    /// Waits explained by contention alone: nobody was preempted.
+    contention: u64,
+    /// Waits for which no cause was named.
+    unknown: u64,
+}
+
+row!(EvaluationRow, "evaluation", &["ground-truth"], EVALUATION);
+row!(ConfusionRow, "confusion", &["ground-truth"], CONFUSION);
 
 const EVALUATION: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
@@ -74,27 +135,23 @@ pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
     let clock = TscClock::new(log.clock[0], log.clock[1])
         .context("the guest log's clock cannot be joined with the recording's")?;
     let mut document = Document::new("ground-truth", machine(&source));
-    let mut evaluations = Table::new(
-        "evaluation",
-        "Explained causes of waits against true ones; a wait matters when it spun for two pause-loop windows or more",
-        EVALUATION,
-    );
-    let mut confusion = Table::new("confusion", "By true cause", CONFUSION);
+    let (mut evaluations, mut confusion) = (Vec::new(), Vec::new());
     let mut all = Evaluation::default();
     for vm in &log.vms {
         let (evaluation, minimum_ns) = judge(vm, &events, &clock, &explanation)?;
         let name = words::vm_name(&source.facts, vm.vm);
         let known = (minimum_ns < u64::MAX).then_some(minimum_ns);
         evaluations.push(row(&name, &vm.lock, &evaluation, known));
-        add_confusion(&mut confusion, &name, &evaluation);
+        confusion.extend(confusion_rows(&name, &evaluation));
         all.merge(&evaluation);
     }
     if log.vms.len() > 1 {
         evaluations.push(row("all", "-", &all, None));
-        add_confusion(&mut confusion, "all", &all);
+        confusion.extend(confusion_rows("all", &all));
     }
-    document.table(evaluations);
-    document.table(confusion);
+    let title = "Explained causes of waits against true ones; a wait matters when it spun for two pause-loop windows or more";
+    document.table(Table::of(title, evaluations));
+    document.table(Table::of("By true cause", confusion));
     for problem in &source.problems {
         document.note(problem.clone());
     }
@@ -154,38 +211,44 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn row(name: &str, lock: &str, of: &Evaluation, minimum_ns: Option<u64>) -> Vec<Cell> {
+fn row(name: &str, lock: &str, of: &Evaluation, minimum_ns: Option<u64>) -> EvaluationRow {
     let error = ratio(of.explained_spin_ns, of.true_spin_ns);
-    vec![
-        name.into(),
-        lock.into(),
-        of.waits().into(),
-        of.attributed().into(),
-        of.right().into(),
-        ratio(of.right(), of.attributed()).into(),
-        ratio(of.attributed(), of.waits()).into(),
-        ratio(of.always_majority(), of.waits()).into(),
-        of.true_spin_ns.into(),
-        of.explained_spin_ns.into(),
-        error.map(|ratio| 100.0 * (ratio - 1.0)).into(),
-        minimum_ns.into(),
-    ]
+    EvaluationRow {
+        vm: name.into(),
+        lock: lock.into(),
+        waits: of.waits(),
+        attributed: of.attributed(),
+        right: of.right(),
+        precision: ratio(of.right(), of.attributed()),
+        coverage: ratio(of.attributed(), of.waits()),
+        always_majority: ratio(of.always_majority(), of.waits()),
+        true_spin_ns: of.true_spin_ns,
+        explained_spin_ns: of.explained_spin_ns,
+        spin_error_percent: error.map(|ratio| 100.0 * (ratio - 1.0)),
+        minimum_ns,
+    }
 }
 
-fn add_confusion(table: &mut Table, name: &str, of: &Evaluation) {
-    for (cause, said) in Cause::ALL.iter().zip(&of.confusion) {
-        let waits: u64 = said.iter().sum();
-        if waits == 0 {
-            continue;
-        }
-        let share = ratio(waits, of.waits()).map(|ratio| 100.0 * ratio);
-        let mut row = vec![
-            name.into(),
-            words::cause(*cause).into(),
-            waits.into(),
-            share.into(),
-        ];
-        row.extend(said.map(Cell::from));
-        table.push(row);
-    }
+fn confusion_rows(name: &str, of: &Evaluation) -> Vec<ConfusionRow> {
+    let by_cause = Cause::ALL.iter().zip(&of.confusion);
+    by_cause
+        .filter(|(_, said)| said.iter().any(|&waits| waits > 0))
+        .map(|(cause, said)| {
+            let waits: u64 = said.iter().sum();
+            let said = |cause: Cause| said[cause as usize];
+            ConfusionRow {
+                vm: name.into(),
+                true_cause: words::cause(*cause).into(),
+                waits,
+                waits_percent: ratio(waits, of.waits()).map(|ratio| 100.0 * ratio),
+                holder_preempted: said(Cause::HolderPreempted),
+                next_waiter_preempted: said(Cause::NextWaiterPreempted),
+                call_user: said(Cause::CallUser),
+                call_kernel: said(Cause::CallKernel),
+                call_halted: said(Cause::CallHalted),
+                contention: said(Cause::Contention),
+                unknown: said(Cause::Unknown),
+            }
+        })
+        .collect()
 }

@@ -14,7 +14,10 @@ pub struct HelpArguments {
     /// Write a man page for each command into this folder: unspin.1, unspin-lab-run.1 and so on.
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub man: Option<PathBuf>,
-    /// Print every command and its options as one page of Markdown.
+    /// Print the tables of --json, each with the JSON Schema of its rows.
+    #[arg(long, conflicts_with_all = ["command", "man"])]
+    pub tables: bool,
+    /// Print every command and its options, or with --tables every table and its keys, as one page of Markdown.
     #[arg(long, conflicts_with_all = ["command", "man"])]
     pub markdown: bool,
 }

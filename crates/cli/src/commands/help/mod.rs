@@ -4,5 +4,6 @@
 pub(crate) mod args;
 mod markdown;
 pub(crate) mod run;
+mod tables;
 
 pub use run::run;

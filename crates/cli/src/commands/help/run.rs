@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Command, CommandFactory};
 
-use super::{args::HelpArguments, markdown};
+use super::{args::HelpArguments, markdown, tables};
 use crate::{arguments::Arguments, terminal::failure::Failure};
 
 /// Prints or writes what was asked for.
@@ -21,6 +21,13 @@ pub fn run(arguments: &HelpArguments) -> Result<(), Failure> {
     if let Some(folder) = &arguments.man {
         fs::create_dir_all(folder)?;
         return Ok(clap_mangen::generate_to(root, folder)?);
+    }
+    if arguments.tables {
+        let text = match arguments.markdown {
+            true => tables::page(),
+            false => format!("{:#}\n", tables::schemas()),
+        };
+        return Ok(io::stdout().write_all(text.as_bytes())?);
     }
     if arguments.markdown {
         return Ok(io::stdout().write_all(markdown::page(&root).as_bytes())?);

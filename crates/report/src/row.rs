@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The type of a table's rows, from which the keys of `--json` and their reference follow.
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::table::Column;
+
+/// One row of a table: a struct whose fields are the keys of `--json`, in order, each with a line that says what it is, with
+/// its unit. [`row!`](crate::row) says the rest.
+pub trait Row: Serialize + JsonSchema {
+    /// What the JSON calls the table: `"table": "vcpu"`.
+    const TABLE: &'static str;
+    /// The commands that print such a table, as in `vm run`.
+    const COMMANDS: &'static [&'static str];
+    /// What people see of it: keys of this row, with headers and units.
+    const COLUMNS: &'static [Column];
+}
+
+/// A type of rows that is in the reference.
+pub struct RegisteredRow {
+    /// [`Row::TABLE`].
+    pub table: &'static str,
+    /// [`Row::COMMANDS`].
+    pub commands: &'static [&'static str],
+    /// [`Row::COLUMNS`].
+    pub columns: &'static [Column],
+    /// JSON Schema of a row (draft 2020-12), without references.
+    pub schema: fn() -> Value,
+}
+
+inventory::collect!(RegisteredRow);
+
+/// Makes a struct with `#[derive(Serialize, JsonSchema)]` the row of a table, and puts it into the reference:
+/// `row!(VcpuRow, "vcpu", &["vm run"], VCPU);`.
+#[macro_export]
+macro_rules! row {
+    ($row:ty, $table:expr, $commands:expr, $columns:expr $(,)?) => {
+        impl $crate::Row for $row {
+            const TABLE: &'static str = $table;
+            const COMMANDS: &'static [&'static str] = $commands;
+            const COLUMNS: &'static [$crate::Column] = $columns;
+        }
+
+        $crate::inventory::submit! {
+            $crate::RegisteredRow {
+                table: $table,
+                commands: $commands,
+                columns: $columns,
+                schema: $crate::schema::<$row>,
+            }
+        }
+    };
+}
+
+/// Every type of rows, by command and table.
+pub fn registered_rows() -> Vec<&'static RegisteredRow> {
+    let mut rows: Vec<_> = inventory::iter::<RegisteredRow>.into_iter().collect();
+    rows.sort_by_key(|row| (row.commands, row.table));
+    rows
+}
+
+/// The JSON Schema of a row.
+pub fn schema<R: JsonSchema>() -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings
+        .into_generator()
+        .into_root_schema_for::<R>()
+        .to_value()
+}
+
+/// The row as a JSON object. A number that is not finite is null.
+///
+/// # Panics
+/// When it is no struct of plain values, and in a debug build when its keys are not those of its schema.
+pub(crate) fn object<R: Row>(row: &R) -> Map<String, Value> {
+    let value = serde_json::to_value(row).expect("a struct of plain values");
+    let Value::Object(object) = value else {
+        panic!("a row of {} is no struct", R::TABLE);
+    };
+    debug_assert!(
+        schema::<R>()["properties"]
+            .as_object()
+            .is_some_and(|known| known.keys().eq(object.keys())),
+        "the keys of {} are not those of its schema",
+        R::TABLE
+    );
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Document, Table, Unit};
+
+    /// What a vCPU did.
+    #[derive(Serialize, JsonSchema)]
+    struct VcpuRow {
+        /// Its number.
+        vcpu: u32,
+        /// Share of its time; percent.
+        share_percent: Option<f64>,
+        /// What more there is.
+        #[serde(flatten)]
+        more: More,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct More {
+        /// Its longest wait.
+        longest_ns: u64,
+    }
+
+    const VCPU: &[Column] = &[
+        Column::new("longest_ns", "longest", Unit::Nanoseconds),
+        Column::new("share_percent", "%", Unit::Percent),
+    ];
+
+    row!(VcpuRow, "vcpu", &["vm run"], VCPU);
+
+    fn table() -> Table {
+        let row = |share_percent| VcpuRow {
+            vcpu: 3,
+            share_percent,
+            more: More { longest_ns: 5_600 },
+        };
+        Table::of("vCPUs", [row(Some(12.34)), row(Some(f64::NAN)), row(None)])
+    }
+
+    #[test]
+    fn keys_follow_from_the_type() {
+        let rows = table().json_rows();
+        let keys: Vec<_> = rows[0].as_object().expect("an object").keys().collect();
+        assert_eq!(keys, ["table", "vcpu", "share_percent", "longest_ns"]);
+        assert_eq!(rows[0]["share_percent"], 12.34);
+        assert_eq!(
+            (&rows[1]["share_percent"], &rows[2]["share_percent"]),
+            (&Value::Null, &Value::Null)
+        );
+    }
+
+    #[test]
+    fn people_see_the_columns() {
+        let mut out = Vec::new();
+        table()
+            .without_columns(&["share_percent"])
+            .write_text(&mut out)
+            .expect("a Vec takes it");
+        let text = String::from_utf8(out).expect("UTF-8");
+        assert!(text.contains("vCPUs") && text.contains("5.6 us"), "{text}");
+        assert!(!text.contains('%') && !text.contains("12.3"), "{text}");
+    }
+
+    #[test]
+    fn the_reference_has_it() {
+        let rows = registered_rows();
+        assert_eq!(
+            (rows.len(), rows[0].table, rows[0].commands),
+            (1, "vcpu", &["vm run"][..])
+        );
+        let schema = (rows[0].schema)();
+        let property = &schema["properties"]["longest_ns"];
+        assert_eq!(property["description"], "Its longest wait.");
+        assert_eq!(property["type"], "integer");
+    }
+
+    #[test]
+    #[should_panic(expected = "a table that is not in its reference")]
+    fn another_command_may_not_print_it() {
+        Document::new("explain", "here").table(table());
+    }
+}
