@@ -5,20 +5,12 @@ use unspin_abi::UNSPIN_QUANTILES;
 
 use crate::{
     exponential::{CUMULATIVE, FRACTION_BITS},
-    model::{Distribution, Shape, WorkUnit},
+    work::{Distribution, Shape},
 };
 
 const COUNT: usize = UNSPIN_QUANTILES as usize;
 
 impl Distribution {
-    /// Always `value`.
-    pub fn constant(unit: WorkUnit, value: u64) -> Self {
-        Distribution {
-            unit,
-            shape: Shape::Constant(value),
-        }
-    }
-
     /// The mean of each 256th of the probability mass, in the distribution's own unit.
     ///
     /// Integers only, so every machine gets the same table. What rounding takes from one entry it gives to the next:
@@ -61,7 +53,10 @@ impl Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{WORK_MAX_LOOPS, WORK_MAX_NS};
+    use crate::{
+        limits::{WORK_MAX_LOOPS, WORK_MAX_NS},
+        quantity::WorkUnit,
+    };
 
     fn table(shape: Shape) -> [u64; COUNT] {
         Distribution {

@@ -6,61 +6,91 @@
 
 use std::collections::BTreeMap;
 
-/// The simulated host. `None`: the lab's default.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    forms::{Costs, Count, LabName, LabTopology, Pins, Time, Weights, Whole},
+    limits::{CPU_HOGS_MAX, FACTS_AGE_MAX_NS, GUEST_TASKS_MAX, HALT_POLL_MAX_NS, PPM_MAX},
+};
+
+/// The host that `unspin lab` simulates below the VMs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct LabSettings {
-    /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper".
+    /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper"; "eevdf-7.2" when absent.
+    #[serde(with = "LabName")]
     pub scheduler: Option<String>,
-    /// Steering policies of the scheduler "steer", as in "loan,slice=2ms".
+    /// Steering policies of the scheduler "steer", as in "loan,slice=2ms"; none when absent.
+    #[serde(with = "LabName")]
     pub policy: Option<String>,
-    /// Which pCPUs share what; `None`: as many as `host.cpus` says, each beside all others.
+    /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with `host.ple_window_fixed`.
+    #[serde(with = "LabName")]
+    pub window_control: Option<String>,
+    /// How many iterations the host tells guests with a pv page to spin before they halt or ask for help, as in "4096", or
+    /// "apple", or "apple=64/64/512/4096" (step, least, first, most); nothing when absent.
+    #[serde(with = "LabName")]
+    pub spin_count: Option<String>,
+    /// Whom `kvm_vcpu_on_spin()` chooses; "kvm-7.2" when absent.
+    #[serde(with = "LabName")]
+    pub candidates: Option<String>,
+    /// Which pCPUs share what; `host.cpus` (2 when that is absent, too) below one cache when absent.
+    #[schemars(with = "LabTopology")]
     pub topology: Option<LabTopology>,
     /// Whose pause-loop hardware.
     pub vendor: LabVendor,
-    /// Who changes the window of pause-loop exits, by name.
-    pub window_control: Option<String>,
-    /// How many iterations the host tells guests with a pv page to spin before they halt or ask for help: a number, or "apple"
-    /// with or without its numbers; `None`: nothing.
-    pub spin_count: Option<String>,
-    /// Whom `kvm_vcpu_on_spin()` chooses, by name.
-    pub candidates: Option<String>,
-    /// Strict boost: who was sent a reschedule only is no receiver.
+    /// Strict boost: a vCPU that was sent a reschedule interrupt only is no receiver.
     pub ignore_reschedules: bool,
     /// eCS's extra schedule for guests with pv pages.
     pub ecs: LabEcs,
-    /// How much older the facts of steering policies are than they would be at best, ns.
+    /// How much older the facts of steering policies are than they would be at best.
+    #[serde(rename = "facts_age", with = "Time::<0, { FACTS_AGE_MAX_NS as u64 }>")]
     pub facts_age_ns: u32,
     /// How often one of these facts is unknown because its event was lost, parts per million.
+    #[serde(with = "Whole::<0, PPM_MAX>")]
     pub lost_ppm: u32,
     /// Steering policies' extra time ends at ticks only: a kernel without `scx_bpf_kick_cpu`.
     pub tick_only: bool,
-    /// Between two looks at a borrower that gives no pv pages, ns, 1 or more; `None`: as our scheduler does it.
+    /// Time between two polls of a borrower that gives no pv pages; "200us", as in the BPF scheduler, when absent.
+    #[serde(
+        rename = "poll_period",
+        with = "Time::<1, { FACTS_AGE_MAX_NS as u64 }>"
+    )]
     pub poll_period_ns: Option<u32>,
-    /// How long a vCPU without work polls before it sleeps, ns; 0: not at all.
+    /// How long a vCPU without work polls before it sleeps; 0: not at all.
+    #[serde(rename = "halt_poll", with = "Time::<0, { HALT_POLL_MAX_NS as u64 }>")]
     pub halt_poll_ns: u32,
-    /// Guest tasks on each vCPU, 1 or more; each does the scenario's iterations.
+    /// Guest tasks on each vCPU; each does the scenario's iterations.
+    #[serde(with = "Whole::<1, GUEST_TASKS_MAX>")]
     pub guest_tasks: u32,
     /// A page that the host has to fetch is touched every so many iterations of a vCPU; 0: never.
+    #[serde(with = "Count")]
     pub page_fault_every_iterations: u32,
-    /// How long the host fetches one, ns; `None`: the lab's default.
+    /// How long the host fetches a page; "100us" when absent.
+    #[serde(rename = "page_fetch", with = "Time::<1, { FACTS_AGE_MAX_NS as u64 }>")]
     pub page_fetch_ns: Option<u32>,
-    /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
+    /// Whether the guest is notified meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
     pub async_page_faults: bool,
     /// Shootdowns leave out descheduled vCPUs (`KVM_FEATURE_PV_TLB_FLUSH`).
     pub pv_tlb_flush: bool,
-    /// Whoever waits for an answer yields to a descheduled receiver (`KVM_FEATURE_PV_SCHED_YIELD`).
+    /// A vCPU that waits for an answer yields to a descheduled receiver (`KVM_FEATURE_PV_SCHED_YIELD`).
     pub pv_sched_yield: bool,
     /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`).
     pub pv_send_ipi: bool,
     /// Threads that use CPU time beside the VMs.
+    #[serde(with = "Whole::<0, CPU_HOGS_MAX>")]
     pub cpu_hogs: u32,
-    /// Which tasks share a group of the host scheduler.
+    /// Which tasks share a group of the host scheduler: those of a "vm", or each "vcpu" has a group of its own in its VM's, as
+    /// libvirt does it.
     pub groups: LabGroups,
-    /// `cpu.weight` (1 to 10,000; the kernel's default is 100) of each VM of a `[[vm]]`, in their order; empty: 100.
+    /// `cpu.weight` of the VMs of each `[[vm]]`, in their order; 100, the kernel's default, when absent.
+    #[serde(with = "Weights")]
     pub weights: Vec<u32>,
-    /// pCPUs, ascending, of each VM of a `[[vm]]`, in their order; empty: all.
+    /// pCPUs of the VMs of each `[[vm]]`, in their order, as in "0-3,6"; all when absent.
+    #[serde(with = "Pins")]
     pub pins: Vec<Vec<u32>>,
     /// Costs that differ from the lab's defaults, by name, in the unit that ends the name.
+    #[serde(with = "Costs")]
     pub costs: BTreeMap<String, u32>,
 }
 
@@ -70,11 +100,11 @@ impl Default for LabSettings {
         LabSettings {
             scheduler: None,
             policy: None,
-            topology: None,
-            vendor: LabVendor::default(),
             window_control: None,
             spin_count: None,
             candidates: None,
+            topology: None,
+            vendor: LabVendor::default(),
             ignore_reschedules: false,
             ecs: LabEcs::default(),
             facts_age_ns: 0,
@@ -98,29 +128,9 @@ impl Default for LabSettings {
     }
 }
 
-/// Sockets, last-level caches of each, cores of each, hardware threads of each; all 1 or more, and their product at most
-/// [`crate::limits::CPUS_MAX`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LabTopology {
-    /// Sockets.
-    pub sockets: u32,
-    /// Last-level caches of a socket.
-    pub caches: u32,
-    /// Cores below a last-level cache.
-    pub cores: u32,
-    /// Hardware threads of a core.
-    pub threads: u32,
-}
-
-impl LabTopology {
-    /// How many pCPUs.
-    pub const fn cpus(&self) -> u32 {
-        self.sockets * self.caches * self.cores * self.threads
-    }
-}
-
 /// Whose pause-loop hardware.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LabVendor {
     /// Windows in PAUSEs.
     #[default]
@@ -130,7 +140,8 @@ pub enum LabVendor {
 }
 
 /// eCS's extra schedule for vCPUs that hold a lock.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LabEcs {
     /// None.
     #[default]
@@ -141,23 +152,9 @@ pub enum LabEcs {
     GiveBack,
 }
 
-impl LabEcs {
-    /// All, by their words in scenarios.
-    pub const WORDS: [(&str, LabEcs); 3] = [
-        ("off", LabEcs::Off),
-        ("paper", LabEcs::Paper),
-        ("give-back", LabEcs::GiveBack),
-    ];
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        let found = LabEcs::WORDS.iter().find(|(_, ecs)| *ecs == self);
-        found.map_or("off", |(name, _)| name)
-    }
-}
-
 /// Which tasks share a group of the host scheduler, as cgroups do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum LabGroups {
     /// All vCPUs of a VM.
     #[default]

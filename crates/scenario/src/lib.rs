@@ -4,29 +4,32 @@
 //! A scenario is written in TOML and read strictly ([`Scenario::load`], [`Scenario::parse`]): a key that nobody
 //! knows, a number without its unit or a value that cannot be is refused with file, line, column and what is
 //! allowed. [`Scenario::to_toml`] prints it back in one canonical form, which [`Scenario::hash`] names.
+//!
+//! A key is one field of `File` (the top), [`Host`], [`LabSettings`] or [`Vm`].
 
+mod check;
 mod distribution;
+mod document;
 mod error;
 mod exponential;
+mod file;
+mod forms;
 mod lab;
 pub mod limits;
 mod model;
 mod overrides;
 mod parse;
-mod parse_lab;
-mod parse_vm;
 mod print;
 mod quantity;
 mod renamed;
 mod schema;
-mod section;
+mod work;
 
 pub use error::ScenarioError;
-pub use lab::{LabEcs, LabGroups, LabSettings, LabTopology, LabVendor};
-pub use model::{
-    Distribution, EcsAblation, Host, Length, LockSharing, PvPageMemory, Scenario, Shape, Vm,
-    WorkUnit, Workload,
-};
+pub use forms::{LabTopology, LockSharing};
+pub use lab::{LabEcs, LabGroups, LabSettings, LabVendor};
+pub use model::{EcsAblation, Host, Length, PvPageMemory, Scenario, Vm, Workload};
 pub use overrides::{OverrideError, Overrides};
-pub use quantity::{format_duration, parse_duration};
-pub use schema::json_schema;
+pub use quantity::{WorkUnit, format_duration, parse_duration};
+pub use schema::{json_schema, table_schema, value_words};
+pub use work::{Distribution, Shape};

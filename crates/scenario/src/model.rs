@@ -1,11 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a checked scenario says. Every value here is in range: only `parse` makes these types from text.
+//! What a scenario says: a struct for each table, a field for each key. What a field is called, how its value is written
+//! (`crate::forms`), what it may be and what it is when absent stands at the field and nowhere else: the parser, the
+//! canonical text (in order of the fields) and the schema follow from it. Rules between keys are in `crate::check`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use unspin_abi::LockKind;
 
-use crate::lab::LabSettings;
+use crate::{
+    forms::{Count, LockName, LockSharing, Whole},
+    lab::LabSettings,
+    limits::{
+        CPUS_MAX, PAUSE_EVERY_MAX, PLE_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
+    },
+    work::Distribution,
+};
 
-/// What runs, on what host, for how long, from which seed.
+/// What runs, on what host, for how long, from which seed. `crate::file::File` is how it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
     /// A short name for tables; the file's stem when the file gives none.
@@ -34,192 +45,151 @@ pub enum Length {
 }
 
 /// The machine below the VMs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct Host {
-    /// pCPUs that vCPUs may use, from CPU 0 on; `None`: all of the host.
+    /// pCPUs that vCPUs may use, from CPU 0 on; all of the host when absent.
+    #[serde(with = "Whole::<1, CPUS_MAX>")]
     pub cpus: Option<u32>,
-    /// `pause_filter_count` for `kvm_amd`, `ple_window` for `kvm_intel`; `None`: KVM's default.
+    /// `pause_filter_count` of kvm_amd (PAUSEs), `ple_window` of kvm_intel (TSC cycles); KVM's default when absent.
+    #[serde(with = "Whole::<1, PLE_MAX>")]
     pub ple_window: Option<u32>,
-    /// `pause_filter_thresh`, `ple_gap`; `None`: KVM's default (128).
+    /// `pause_filter_thresh` of kvm_amd, `ple_gap` of kvm_intel (cycles); KVM's default, 128, when absent.
+    #[serde(with = "Whole::<1, PLE_MAX>")]
     pub ple_gap: Option<u32>,
-    /// Whether KVM may move the window (grow 2, shrink 0, its defaults) or it stays as set (grow and shrink 1).
+    /// Whether the window stays as it is set (KVM's grow and shrink are 1) or KVM grows and resets it (2 and 0, its defaults).
     pub ple_window_fixed: bool,
 }
 
 /// A group of equal VMs.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Vm {
-    /// How many of them, 1 to 1,000.
+    /// How many of them.
+    #[serde(with = "Whole::<1, VMS_MAX>", default = "one")]
     pub count: u32,
-    /// 1 to 64.
+    /// vCPUs of each.
+    #[serde(with = "Whole::<1, VCPUS_MAX>")]
     pub vcpus: u32,
     /// The lock its vCPUs take.
+    #[serde(with = "LockName")]
     pub lock: LockKind,
-    /// How many of them, and who shares them.
+    /// How many locks all vCPUs of a VM share (each iteration draws one), or "private": one for each vCPU.
+    #[serde(default)]
     pub locks: LockSharing,
-    /// Work at CPL 3 between iterations.
+    /// Work in user mode (CPL 3) of each iteration.
+    #[serde(default)]
     pub user_work: Distribution,
-    /// Work at CPL 0 outside the lock.
+    /// Work in the guest kernel (CPL 0) outside the lock, of each iteration.
+    #[serde(default)]
     pub kernel_work: Distribution,
-    /// Work at CPL 0 inside the lock.
+    /// Work in the guest kernel inside the lock, of each iteration.
     pub hold: Distribution,
     /// A TLB shootdown every so many iterations; 0: never.
+    #[serde(with = "Count", default)]
     pub shootdown_every_iterations: u32,
     /// A wake-up of a halted vCPU every so many iterations; 0: never.
+    #[serde(with = "Count", default)]
     pub wakeup_every_iterations: u32,
-    /// Timer interrupts per second and vCPU, 0 to 10,000.
+    /// Timer interrupts per second and vCPU.
+    #[serde(with = "Whole::<0, TICK_HZ_MAX>", default = "tick_hz")]
     pub tick_hz: u32,
-    /// PAUSE at every so many iterations of a waiting loop, 1 to 65,536.
+    /// PAUSE at every so many iterations of a waiting loop.
+    #[serde(with = "Whole::<1, PAUSE_EVERY_MAX>", default = "one")]
     pub pause_every_spins: u32,
-    /// Whether PAUSE may exit (`KVM_CAP_X86_DISABLE_EXITS` when false).
+    /// Waits of ground truth kept for each vCPU, 64 bytes each, 10 MiB for all vCPUs of a VM; 0: none.
+    #[serde(with = "Count", default)]
+    pub log_records: u32,
+    /// Waits of fewer iterations of the waiting loop are left out of the log.
+    #[serde(with = "Count", default)]
+    pub log_minimum_spins: u32,
+    /// A vCPU that waits for a lock asks the host to run another one (the policy `helping`) each time it has waited so many
+    /// iterations; 0: never. Above an ordinary wait, below one for a vCPU that has no pCPU (Friebel 2008).
+    #[serde(with = "Count", default)]
+    pub help_after_spins: u32,
+    /// Tasks of each vCPU, which share its time; at most 64 in a VM.
+    #[serde(with = "Whole::<1, TASKS_PER_VCPU_MAX>", default = "one")]
+    pub tasks_per_vcpu: u32,
+    /// Iterations that take the lock for reading, percent, in the workloads "readers-writers" and "read-a-file".
+    #[serde(with = "Whole::<0, 100>", default)]
+    pub reader_percent: u32,
+    /// Whether PAUSE may exit; without, `KVM_CAP_X86_DISABLE_EXITS` is used.
+    #[serde(default = "yes")]
     pub pause_exits: bool,
     /// Whether HLT exits.
+    #[serde(default = "yes")]
     pub halt_exits: bool,
-    /// Waits of ground truth kept per vCPU; 0: none.
-    pub log_records: u32,
-    /// Waits shorter than this many iterations are left out of the log.
-    pub log_minimum_spins: u32,
-    /// Whether the guest tells the host what it asks for, holds and waits for (`abi/guest/pv_page.h`).
+    /// Whether the guest publishes what it asks for, holds and waits for (`abi/guest/pv_page.h`).
+    #[serde(default)]
     pub pv_page: bool,
-    /// In whose pages these pv pages lie.
+    /// In whose memory these pv pages lie.
+    #[serde(default)]
     pub pv_page_memory: PvPageMemory,
-    /// A vCPU asks the host to run somebody else each time it has waited so many iterations for a lock; 0: never.
-    pub help_after_spins: u32,
-    /// Tasks of each vCPU, 1 to 8; 64 in all.
-    pub tasks_per_vcpu: u32,
-    /// What their iterations do.
+    /// What the tasks do with their iterations.
+    #[serde(default)]
     pub workload: Workload,
-    /// Iterations that take the lock for reading, percent, in the workloads that have readers.
-    pub reader_percent: u32,
-    /// What of eCS is left out.
+    /// What of eCS the guest leaves out, to show what it is for.
+    #[serde(default)]
     pub ecs_ablation: EcsAblation,
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn tick_hz() -> u32 {
+    250
+}
+
 /// What the tasks of a VM do with their iterations (`abi/guest/memory.h`, `enum unspin_guest_workload`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Workload {
     /// Work in user mode, work in the kernel, a lock held.
     #[default]
     Iterations,
     /// The same, the lock taken for reading by a share of the iterations.
     ReadersWriters,
-    /// The same, and after each iteration an interrupt whose handler works.
+    /// The same, and after each iteration an interrupt whose handler works as long as the kernel.
     Interrupts,
-    /// Pairs of tasks on neighbouring vCPUs wake each other.
+    /// Pairs of tasks on neighbouring vCPUs wake each other instead of taking the lock.
     PingPong,
-    /// All read one page of a file (eCS, section 5.3).
+    /// All read one page of a file: the lock for reading, an RCU section, the page's lock, a copy of 4 KiB (eCS, section 5.3).
     ReadAFile,
 }
 
 impl Workload {
-    /// The words of scenarios, each with what it means.
-    pub const WORDS: [(&str, Workload); 5] = [
-        ("iterations", Workload::Iterations),
-        ("readers-writers", Workload::ReadersWriters),
-        ("interrupts", Workload::Interrupts),
-        ("ping-pong", Workload::PingPong),
-        ("read-a-file", Workload::ReadAFile),
-    ];
-
     /// Its number in the guest's parameters.
     pub fn number(self) -> u32 {
         self as u32
     }
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
 }
 
-/// In whose pages a guest's pv pages lie; the guest cannot tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// In whose memory a guest's pv pages lie; the guest cannot see the difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum PvPageMemory {
-    /// The guest's memory, like all else.
+    /// In the guest's memory, like all else.
     #[default]
     Guest,
-    /// Those of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/bpf/pv_page_map.h`).
+    /// In pages of the running scheduler's BPF map, which the VMM puts into the guest's memory (`abi/bpf/pv_page_map.h`);
+    /// "guest" where no scheduler of ours runs when the VMs start.
     Map,
 }
 
-impl PvPageMemory {
-    /// The words of scenarios.
-    pub const WORDS: [(&str, PvPageMemory); 2] =
-        [("guest", PvPageMemory::Guest), ("map", PvPageMemory::Map)];
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
-}
-
 /// What of eCS a guest leaves out, to show what it is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum EcsAblation {
     /// Nothing.
     #[default]
     None,
     /// Preemptable counters are not saved when tasks are switched.
     NoSave,
-}
-
-impl EcsAblation {
-    /// The words of scenarios.
-    pub const WORDS: [(&str, EcsAblation); 2] = [
-        ("none", EcsAblation::None),
-        ("no-save", EcsAblation::NoSave),
-    ];
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        Self::WORDS[self as usize].0
-    }
-}
-
-/// Who shares locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockSharing {
-    /// So many locks (1 to 64) for all vCPUs of a VM; each iteration draws one.
-    Shared(u32),
-    /// One lock per vCPU: nobody ever waits.
-    Private,
-}
-
-/// What a number of a distribution counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WorkUnit {
-    /// Iterations of the two-instruction work loop: the same on every machine.
-    Loops,
-    /// Nanoseconds of CPU time: turned into loops by a measured rate.
-    Nanoseconds,
-}
-
-/// A distribution of work.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Distribution {
-    /// What the numbers count.
-    pub unit: WorkUnit,
-    /// Its shape.
-    pub shape: Shape,
-}
-
-/// The shape of a distribution, in its unit.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// Always this.
-    Constant(u64),
-    /// Equally likely between both, included; `low <= high`.
-    Uniform {
-        /// Least value.
-        low: u64,
-        /// Largest value.
-        high: u64,
-    },
-    /// Exponential of that mean; above 0.
-    Exponential {
-        /// Its mean.
-        mean: u64,
-    },
 }
 
 impl Scenario {

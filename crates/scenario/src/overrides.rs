@@ -5,7 +5,7 @@ use std::fmt;
 
 use toml::{Table, Value};
 
-use crate::{parse::TOP_KEYS, parse_lab::LAB_KEYS, parse_vm::VM_KEYS};
+use crate::schema::has_key;
 
 /// Overrides in the order given; a later one wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,12 +43,10 @@ impl Overrides {
         let path: Vec<String> = key.trim().split('.').map(str::to_owned).collect();
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let known = match parts[..] {
-            [top] => TOP_KEYS.contains(&top) && !matches!(top, "host" | "lab" | "vm"),
-            ["host", key] => crate::parse::HOST_KEYS.contains(&key),
-            ["lab", key] => LAB_KEYS.contains(&key),
+            [top] => has_key("", top) && !matches!(top, "host" | "lab" | "vm"),
+            [table @ ("host" | "lab" | "vm"), key] => has_key(table, key),
             ["lab", "costs", name] => !name.is_empty(),
-            ["vm", key] => VM_KEYS.contains(&key),
-            ["vm", group, key] => group.parse::<usize>().is_ok() && VM_KEYS.contains(&key),
+            ["vm", group, key] => group.parse::<usize>().is_ok() && has_key("vm", key),
             _ => false,
         };
         if !known {

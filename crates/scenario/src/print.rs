@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario back to TOML, in one canonical form, so that a run can print exactly what it did and name it.
+//!
+//! The form is our own, not the toml crate's: hashes of recorded runs are of it.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    lab::{LabGroups, LabSettings, LabTopology, LabVendor},
-    model::{Distribution, Host, Length, LockSharing, Scenario, Shape, Vm},
-    parse_lab::print_pins,
-    quantity::{format_duration, format_work},
-};
+use crate::model::Scenario;
 
 impl Scenario {
-    /// The canonical text: every key, in a fixed order. Reading it back gives an equal scenario.
+    /// The canonical text: every key, in order of the fields of the tables. Reading it back gives an equal scenario.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        // Writing to a String cannot fail.
-        let _ = self.write(&mut text);
+        // Every table is a struct whose values are numbers, words and tables of these, which always make a JSON object; and
+        // writing to a String cannot fail.
+        if let Ok(Value::Object(file)) = serde_json::to_value(self.to_file()) {
+            let _ = write_file(&file, &mut text);
+        }
         text
     }
 
@@ -30,154 +31,70 @@ impl Scenario {
                 text
             })
     }
+}
 
-    fn write(&self, out: &mut String) -> std::fmt::Result {
-        // A name has only characters that need no escape; so has every other text here.
-        writeln!(out, "name = \"{}\"", self.name)?;
-        writeln!(out, "seed = {}", self.seed)?;
-        match self.length {
-            Length::DurationNs(ns) => {
-                writeln!(out, "duration = \"{}\"", format_duration(ns))?;
-                writeln!(out, "warm_up = \"{}\"", format_duration(self.warm_up_ns))?;
+/// The keys of the top, then `[table]`s with their own as `[table.below]`, and `[[group]]`s with theirs on one line.
+fn write_file(file: &Map<String, Value>, out: &mut String) -> fmt::Result {
+    write_keys(file.iter().filter(|(_, value)| !is_table(value)), out)?;
+    for (name, value) in file {
+        match value {
+            Value::Object(table) => {
+                writeln!(out, "\n[{name}]")?;
+                write_keys(table.iter().filter(|(_, value)| !value.is_object()), out)?;
+                for (below, value) in table {
+                    let table = value.as_object().filter(|table| !table.is_empty());
+                    if let Some(table) = table {
+                        writeln!(out, "\n[{name}.{below}]")?;
+                        write_keys(table.iter(), out)?;
+                    }
+                }
             }
-            Length::Iterations(iterations) => writeln!(out, "iterations = {iterations}")?,
+            Value::Array(groups) if is_table(value) => {
+                for group in groups.iter().filter_map(Value::as_object) {
+                    writeln!(out, "\n[[{name}]]")?;
+                    write_keys(group.iter(), out)?;
+                }
+            }
+            _ => {}
         }
-        write_host(&self.host, out)?;
-        if let Some(lab) = &self.lab {
-            write_lab(lab, out)?;
-        }
-        self.vms.iter().try_for_each(|vm| write_vm(vm, out))
     }
+    Ok(())
 }
 
-fn write_host(host: &Host, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "\n[host]")?;
-    for (key, value) in [
-        ("cpus", host.cpus),
-        ("ple_window", host.ple_window),
-        ("ple_gap", host.ple_gap),
-    ] {
-        if let Some(value) = value {
-            writeln!(out, "{key} = {value}")?;
-        }
-    }
-    writeln!(out, "ple_window_fixed = {}", host.ple_window_fixed)
+/// Whether a key of the top has a head of its own.
+fn is_table(value: &Value) -> bool {
+    value.is_object()
+        || value
+            .as_array()
+            .is_some_and(|values| values.iter().any(Value::is_object))
 }
 
-fn write_lab(lab: &LabSettings, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "\n[lab]")?;
-    for (key, name) in [
-        ("scheduler", &lab.scheduler),
-        ("policy", &lab.policy),
-        ("window_control", &lab.window_control),
-        ("spin_count", &lab.spin_count),
-        ("candidates", &lab.candidates),
-    ] {
-        if let Some(name) = name {
-            writeln!(out, "{key} = \"{name}\"")?;
+/// `key = value`, a line for each; nothing for what is absent: no value, or a list without any.
+fn write_keys<'a>(
+    keys: impl Iterator<Item = (&'a String, &'a Value)>,
+    out: &mut String,
+) -> fmt::Result {
+    for (key, value) in keys {
+        match value {
+            Value::Null => {}
+            Value::Array(values) if values.is_empty() => {}
+            _ => writeln!(out, "{key} = {}", in_line(value))?,
         }
     }
-    if let Some(topology) = lab.topology {
-        let LabTopology {
-            sockets,
-            caches,
-            cores,
-            threads,
-        } = topology;
-        let counts = format!("{sockets}x{caches}x{cores}x{threads}");
-        writeln!(out, "topology = \"{counts}\"")?;
-    }
-    let vendor = match lab.vendor {
-        LabVendor::Amd => "amd",
-        LabVendor::Intel => "intel",
-    };
-    let groups = match lab.groups {
-        LabGroups::Vm => "vm",
-        LabGroups::Vcpu => "vcpu",
-    };
-    writeln!(out, "vendor = \"{vendor}\"")?;
-    writeln!(out, "ignore_reschedules = {}", lab.ignore_reschedules)?;
-    writeln!(out, "ecs = \"{}\"", lab.ecs.name())?;
-    let facts_age = format_duration(lab.facts_age_ns.into());
-    writeln!(out, "facts_age = \"{facts_age}\"")?;
-    writeln!(out, "lost_ppm = {}", lab.lost_ppm)?;
-    writeln!(out, "tick_only = {}", lab.tick_only)?;
-    if let Some(ns) = lab.poll_period_ns {
-        writeln!(out, "poll_period = \"{}\"", format_duration(ns.into()))?;
-    }
-    let halt_poll = format_duration(lab.halt_poll_ns.into());
-    writeln!(out, "halt_poll = \"{halt_poll}\"")?;
-    writeln!(out, "guest_tasks = {}", lab.guest_tasks)?;
-    let every = lab.page_fault_every_iterations;
-    writeln!(out, "page_fault_every_iterations = {every}")?;
-    if let Some(ns) = lab.page_fetch_ns {
-        writeln!(out, "page_fetch = \"{}\"", format_duration(ns.into()))?;
-    }
-    for (key, value) in [
-        ("async_page_faults", lab.async_page_faults),
-        ("pv_tlb_flush", lab.pv_tlb_flush),
-        ("pv_sched_yield", lab.pv_sched_yield),
-        ("pv_send_ipi", lab.pv_send_ipi),
-    ] {
-        writeln!(out, "{key} = {value}")?;
-    }
-    writeln!(out, "cpu_hogs = {}", lab.cpu_hogs)?;
-    writeln!(out, "groups = \"{groups}\"")?;
-    if !lab.weights.is_empty() {
-        writeln!(out, "weights = {:?}", lab.weights)?;
-    }
-    if !lab.pins.is_empty() {
-        let pins: Vec<String> = lab.pins.iter().map(|cpus| print_pins(cpus)).collect();
-        writeln!(out, "pins = {pins:?}")?;
-    }
-    if !lab.costs.is_empty() {
-        writeln!(out, "\n[lab.costs]")?;
-    }
-    lab.costs
-        .iter()
-        .try_for_each(|(name, cost)| writeln!(out, "{name} = {cost}"))
+    Ok(())
 }
 
-fn write_vm(vm: &Vm, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "\n[[vm]]")?;
-    writeln!(out, "count = {}", vm.count)?;
-    writeln!(out, "vcpus = {}", vm.vcpus)?;
-    writeln!(out, "lock = \"{}\"", vm.lock.name())?;
-    match vm.locks {
-        LockSharing::Shared(count) => writeln!(out, "locks = {count}")?,
-        LockSharing::Private => writeln!(out, "locks = \"private\"")?,
-    }
-    writeln!(out, "user_work = {}", distribution(&vm.user_work))?;
-    writeln!(out, "kernel_work = {}", distribution(&vm.kernel_work))?;
-    writeln!(out, "hold = {}", distribution(&vm.hold))?;
-    for (key, value) in [
-        ("shootdown_every_iterations", vm.shootdown_every_iterations),
-        ("wakeup_every_iterations", vm.wakeup_every_iterations),
-        ("tick_hz", vm.tick_hz),
-        ("pause_every_spins", vm.pause_every_spins),
-        ("log_records", vm.log_records),
-        ("log_minimum_spins", vm.log_minimum_spins),
-        ("help_after_spins", vm.help_after_spins),
-        ("tasks_per_vcpu", vm.tasks_per_vcpu),
-        ("reader_percent", vm.reader_percent),
-    ] {
-        writeln!(out, "{key} = {value}")?;
-    }
-    writeln!(out, "pause_exits = {}", vm.pause_exits)?;
-    writeln!(out, "halt_exits = {}", vm.halt_exits)?;
-    writeln!(out, "pv_page = {}", vm.pv_page)?;
-    writeln!(out, "pv_page_memory = \"{}\"", vm.pv_page_memory.name())?;
-    writeln!(out, "workload = \"{}\"", vm.workload.name())?;
-    writeln!(out, "ecs_ablation = \"{}\"", vm.ecs_ablation.name())
-}
-
-fn distribution(distribution: &Distribution) -> String {
-    let work = |value| format!("\"{}\"", format_work(distribution.unit, value));
-    match distribution.shape {
-        Shape::Constant(value) => work(value),
-        Shape::Uniform { low, high } => {
-            format!("{{ uniform = [{}, {}] }}", work(low), work(high))
+/// A value on one line. No text in a scenario needs an escape, so JSON's form of it is TOML's.
+fn in_line(value: &Value) -> String {
+    let joined = |values: Vec<String>| values.join(", ");
+    match value {
+        Value::Array(values) => format!("[{}]", joined(values.iter().map(in_line).collect())),
+        Value::Object(table) => {
+            let keys = table
+                .iter()
+                .map(|(key, value)| format!("{key} = {}", in_line(value)));
+            format!("{{ {} }}", joined(keys.collect()))
         }
-        Shape::Exponential { mean } => format!("{{ exponential = {} }}", work(mean)),
+        value => value.to_string(),
     }
 }

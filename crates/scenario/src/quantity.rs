@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Numbers with units, as text: `"300 loops"`, `"1.5ms"`. Exact: what is no whole nanosecond is refused.
 
-use crate::model::WorkUnit;
+/// What a number of a distribution counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkUnit {
+    /// Iterations of the two-instruction work loop: the same on every machine.
+    Loops,
+    /// Nanoseconds of CPU time: turned into loops by a measured rate.
+    Nanoseconds,
+}
 
 const TIME_UNITS: [(&str, u64); 4] = [
     ("ns", 1),

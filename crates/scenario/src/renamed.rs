@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Keys of scenarios that had another name, or that have gone: whoever writes the old one is told the new one.
+//! Keys of scenarios that had another name, or that have gone: the refusal of the old one names what to write instead.
 
 /// Section, the name before, what to write now.
 const RENAMED: &[(&str, &str, &str)] = &[
@@ -35,7 +35,7 @@ const RENAMED: &[(&str, &str, &str)] = &[
         "it is called `wakeup_every_iterations` now",
     ),
     (
-        "[[vm]]",
+        "[lab]",
         "page_fault_every_turns",
         "it is called `page_fault_every_iterations` now",
     ),
@@ -57,4 +57,21 @@ pub(crate) fn instead_of(section: &str, key: &str) -> Option<&'static str> {
         .iter()
         .find(|(of, before, _)| *of == section && *before == key)
         .map(|(_, _, now)| *now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::has_key;
+
+    #[test]
+    fn what_is_named_instead_is_a_key() {
+        for (section, before, now) in RENAMED {
+            let named = now.split('`').nth(1).expect("a name in backquotes");
+            let own = section.trim_matches(['[', ']']);
+            let (table, key) = named.split_once('.').unwrap_or((own, named));
+            assert!(has_key(table, key), "{section} {before}: {now}");
+            assert!(!has_key(own, before), "{section} {before}");
+        }
+    }
 }

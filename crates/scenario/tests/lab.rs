@@ -173,7 +173,11 @@ fn what_cannot_be() {
         "did you mean `vm`?",
     );
     lab("weights = [1, 2]", "`weights` has 2 values", "1 in all");
-    lab("weights = 100", "`weights` cannot be 100", "1 in all");
+    lab(
+        "weights = 100",
+        "`weights` cannot be 100",
+        "one value for each [[vm]]",
+    );
     refused(
         "[[vm]]",
         "[lab]\nweights = [0]\n[[vm]]",
@@ -198,7 +202,7 @@ fn what_cannot_be() {
         "[[vm]]",
         costs,
         (4, 23),
-        "the cost `switch_ns` is not",
+        "`switch_ns` cannot be -1",
         "from 0 to",
     );
     refused(

@@ -171,7 +171,8 @@ fn overrides_are_refused_with_their_name() {
     refused(&["vcpus"], &["write key=value"]);
     refused(&["seed=1\nname=2"], &["`seed` cannot be the text"]);
     // The file must be valid by itself: a flag does not complete it.
-    let error = overridden("[[vm]]\n", &["duration=1s"]).expect_err("incomplete");
+    let incomplete = common::MINIMAL.replace("duration = \"1s\"", "");
+    let error = overridden(&incomplete, &["duration=1s"]).expect_err("incomplete");
     assert!(error.starts_with("s.toml:1:1: neither"), "{error}");
 }
 
@@ -247,7 +248,7 @@ fn schema_and_parser_know_the_same_keys() {
         keys.sort();
         keys
     };
-    assert_eq!(keys(&schema), allowed("zzzzzz = 1"));
+    assert_eq!(keys(schema), allowed("zzzzzz = 1"));
     assert_eq!(
         keys(&schema["$defs"]["Host"]),
         allowed(
@@ -269,6 +270,29 @@ fn schema_and_parser_know_the_same_keys() {
         schema["$defs"]["Vm"]["required"],
         serde_json::json!(["vcpus", "lock", "hold"])
     );
+}
+
+#[test]
+fn a_default_of_the_schema_is_what_an_absent_key_says() {
+    let mut seen = 0;
+    for table in ["host", "lab", "vm"] {
+        let head = match table {
+            "vm" => String::new(),
+            _ => format!("[{table}]\n"),
+        };
+        let absent = parse(&format!("{}{head}", common::MINIMAL));
+        let properties = unspin_scenario::table_schema(table)["properties"].as_object();
+        for (key, property) in properties.expect("keys") {
+            // A list has a value for each [[vm]], or none at all: it cannot be written empty.
+            let Some(default) = property.get("default").filter(|value| !value.is_array()) else {
+                continue;
+            };
+            let text = format!("{}{head}{key} = {default}\n", common::MINIMAL);
+            assert_eq!(parse(&text), absent, "{text}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen}");
 }
 
 proptest! {

@@ -44,7 +44,7 @@ fn keys() {
         "",
         (3, 1),
         "`lock` is missing",
-        "\"ticket\"",
+        "`ticket`",
     );
 }
 

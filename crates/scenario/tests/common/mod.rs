@@ -26,6 +26,14 @@ fn distribution() -> impl Strategy<Value = Distribution> {
     (unit, shape).prop_map(|(unit, shape)| Distribution { unit, shape })
 }
 
+const WORKLOADS: [Workload; 5] = [
+    Workload::Iterations,
+    Workload::ReadersWriters,
+    Workload::Interrupts,
+    Workload::PingPong,
+    Workload::ReadAFile,
+];
+
 fn vm() -> impl Strategy<Value = Vm> {
     let locks = prop_oneof![
         Just(LockSharing::Private),
@@ -59,15 +67,16 @@ fn vm() -> impl Strategy<Value = Vm> {
             log_records: rest.1,
             log_minimum_spins: rest.2,
             pv_page: rest.0[2],
-            pv_page_memory: PvPageMemory::WORDS[(rest.0[2] && rest.1 % 2 == 1) as usize].1,
+            pv_page_memory: [PvPageMemory::Guest, PvPageMemory::Map]
+                [(rest.0[2] && rest.1 % 2 == 1) as usize],
             help_after_spins: rest.3,
             tasks_per_vcpu: match size.1 > 1 && every.1 > 0 {
                 true => 1,
                 false => 1 + rest.1 % (64 / size.1).min(8),
             },
-            workload: Workload::WORDS[rest.2 as usize % 5].1,
+            workload: WORKLOADS[rest.2 as usize % 5],
             reader_percent: rest.3 % 101,
-            ecs_ablation: EcsAblation::WORDS[rest.3 as usize % 2].1,
+            ecs_ablation: [EcsAblation::None, EcsAblation::NoSave][rest.3 as usize % 2],
         })
 }
 
@@ -112,7 +121,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 any::<u32>(),
                 proptest::option::of(1..=FACTS_AGE_MAX_NS),
             ),
-            prop::sample::select(&LabEcs::WORDS[..]),
+            prop::sample::select(&[LabEcs::Off, LabEcs::Paper, LabEcs::GiveBack][..]),
         ),
         lists,
         proptest::collection::btree_map("[a-z0-9_]{1,30}", 0..=COST_MAX, 0..5),
@@ -136,7 +145,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 spin_count: names.4,
                 candidates: names.3,
                 ignore_reschedules: flags[1],
-                ecs: numbers.6.1,
+                ecs: numbers.6,
                 facts_age_ns: numbers.2,
                 lost_ppm: numbers.3,
                 tick_only: flags[3],

@@ -11,11 +11,10 @@ use crate::terminal::failure::Failure;
 
 /// Prints the JSON Schema, or a page of Markdown that follows from it.
 pub fn schema(arguments: &SchemaArguments) -> Result<(), Failure> {
-    let schema = unspin_scenario::json_schema();
     if arguments.markdown {
-        return Ok(io::stdout().write_all(markdown::page(&schema).as_bytes())?);
+        return Ok(io::stdout().write_all(markdown::page().as_bytes())?);
     }
-    writeln!(io::stdout(), "{schema:#}")?;
+    writeln!(io::stdout(), "{:#}", unspin_scenario::json_schema())?;
     Ok(())
 }
 
