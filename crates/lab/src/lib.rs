@@ -5,7 +5,6 @@
 pub mod change;
 pub mod costs;
 pub mod engine;
-mod error;
 pub mod from_recording;
 mod from_scenario;
 mod guest;
@@ -22,7 +21,7 @@ pub mod topology;
 pub mod trace_event;
 mod world;
 
-pub use error::LabError;
+pub use from_scenario::LabError;
 pub use from_scenario::{DEFAULT_CPUS, DEFAULT_SCHEDULER, Lab};
 pub use outcome::{Counts, Outcome, VcpuOutcome, run};
 pub use world::{

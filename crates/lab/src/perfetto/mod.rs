@@ -4,7 +4,6 @@
 //! interrupts are slices on tracks below each vCPU; arrows lead from a lock's release to who got it and from an
 //! inter-processor interrupt to its handler.
 
-mod counters;
 mod interrupts;
 mod locks;
 mod messages;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who runs where, as the kernel's own scheduler events: `sched_switch` and `sched_waking` (include/trace/events/sched.h).
+//!
+//! How many tasks want each pCPU. A task counts where it runs, was preempted or was woken; one that another pCPU fetches from
+//! there changes over when it begins to run.
 
 use std::io::Write;
 
@@ -9,6 +12,7 @@ use crate::{
         messages::{FtraceEvent, SchedSwitch, SchedWaking},
         output::Output,
         trace_ids::TraceIds,
+        tracks::runnable_track,
     },
 };
 
@@ -170,5 +174,43 @@ impl Scheduling {
             }
         }
         self.write(out);
+    }
+}
+
+/// All pCPUs.
+pub struct Runnable {
+    /// By pCPU.
+    counts: Vec<i64>,
+    /// By task: where it counts; `None`: it sleeps, or nothing is known of it yet.
+    places: Vec<Option<Cpu>>,
+}
+
+impl Runnable {
+    pub fn new(cpus: u32, tasks: usize) -> Runnable {
+        Runnable {
+            counts: vec![0; cpus as usize],
+            places: vec![None; tasks],
+        }
+    }
+
+    /// The task counts there from now on.
+    pub fn moves<W: Write>(
+        &mut self,
+        out: &mut Output<W>,
+        now_ns: u64,
+        task: Task,
+        to: Option<Cpu>,
+    ) {
+        let from = std::mem::replace(&mut self.places[task.index()], to);
+        if from == to {
+            return;
+        }
+        for (place, change) in [(from, -1), (to, 1)] {
+            if let Some(cpu) = place {
+                let count = &mut self.counts[cpu.index()];
+                *count += change;
+                out.counter(now_ns, runnable_track(cpu), *count);
+            }
+        }
     }
 }

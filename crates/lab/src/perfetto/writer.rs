@@ -6,7 +6,6 @@ use std::io::{self, Write};
 use crate::{
     ids::{Cpu, Task},
     perfetto::{
-        counters::Runnable,
         interrupts::Interrupts,
         locks::Locks,
         messages::{
@@ -16,7 +15,7 @@ use crate::{
         },
         modes::{Change, Modes, exit_word},
         output::{Label, Output, TRACKS_SEQUENCE, note, note_text},
-        scheduling::{RELEASE, Scheduling},
+        scheduling::{RELEASE, Runnable, Scheduling},
         trace_ids::TraceIds,
         tracks::{Kind, OneTrack, process_track, runnable_track, thread_track, waiters_track},
     },

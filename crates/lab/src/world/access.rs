@@ -6,10 +6,7 @@ use super::{
     vcpu::{Access, Base},
 };
 use crate::{
-    guest::{
-        memory::{Memory, Word},
-        raw,
-    },
+    guest::{Memory, Word, raw},
     ids::Cpu,
     trace_event::Observer,
 };

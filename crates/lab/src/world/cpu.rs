@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! pCPUs: what is due on one, who runs there, ticks and switches.
 
-use super::{World, pcpu::FULL_SPEED, task::State, vcpu::Base};
+use super::{
+    World,
+    pcpu::{FULL_SPEED, State},
+    vcpu::Base,
+};
 use crate::{
     engine::NEVER_NS,
     ids::{Cpu, Task},

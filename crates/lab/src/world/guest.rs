@@ -5,12 +5,12 @@ use unspin_policy::WaitExit;
 
 use super::{
     World,
-    task::State,
+    pcpu::State,
     vcpu::{Access, Base, Sending, Spin, Then},
 };
 use crate::{
     engine::NEVER_NS,
-    guest::{memory::Watcher, port::Request, raw},
+    guest::{Request, Watcher, raw},
     ids::{Cpu, Lock},
     trace_event::{ExitReason, Observer, TraceEvent},
 };

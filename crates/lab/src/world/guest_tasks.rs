@@ -6,29 +6,13 @@ use unspin_policy::WaitExit;
 
 use super::{
     World,
-    vcpu::{Base, Then},
+    vcpu::{Base, GuestTask, Then},
 };
 use crate::{
     engine::NEVER_NS,
-    guest::port::Port,
     ids::Cpu,
     trace_event::{ExitReason, Observer, TraceEvent},
 };
-
-/// A guest task that does not have its vCPU.
-pub(super) struct GuestTask {
-    pub port: Port,
-    pub base: Base,
-    pub user: bool,
-    pub debt_ns: u64,
-}
-
-impl GuestTask {
-    /// Whether it could run.
-    pub(super) fn is_ready(&self) -> bool {
-        matches!(self.base, Base::Work { .. } | Base::Answer(_))
-    }
-}
 
 impl<O: Observer> World<O> {
     /// Another task that could run gets the vCPU; whether there was one. The one that had it waits as it is.

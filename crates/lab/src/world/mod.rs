@@ -11,15 +11,12 @@ mod cpu;
 mod exits;
 mod guest;
 mod guest_tasks;
-mod halt;
 mod interrupts;
 mod pcpu;
-mod placement;
 mod results;
 mod spin;
 mod spinning;
 mod steering;
-mod task;
 mod vcpu;
 
 pub use build::BuildError;
@@ -32,14 +29,14 @@ use unspin_policy::{Apple, Epoch};
 use crate::{
     costs::Costs,
     engine::{NEVER_NS, WinnerTree},
-    guest::{memory::Memory, raw},
+    guest::{Memory, raw},
     ids::{Cpu, Task},
     scheduler::HostScheduler,
     topology::Topology,
     trace_event::{Observer, TraceEvent},
 };
 use pcpu::Pcpu;
-use task::TaskState;
+use pcpu::TaskState;
 use vcpu::Vcpu;
 
 /// A VM.

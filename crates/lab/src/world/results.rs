@@ -3,7 +3,7 @@
 
 use super::{
     World,
-    task::State,
+    pcpu::State,
     vcpu::{Base, VcpuStatistics},
 };
 use crate::{

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     engine::NEVER_NS,
-    guest::memory::Word,
+    guest::Word,
     ids::Cpu,
     trace_event::{ExitReason, Observer, TraceEvent},
 };

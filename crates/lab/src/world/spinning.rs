@@ -7,7 +7,7 @@ use unspin_policy::{
     Walk, Where, YieldFacts, is_receiver, verdict,
 };
 
-use super::{World, task::State};
+use super::{World, pcpu::State};
 use crate::world::steering::lab_host::SpinCount;
 use crate::{
     ids::{Cpu, Task},

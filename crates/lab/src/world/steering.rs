@@ -6,10 +6,9 @@ pub(crate) mod borrowing;
 pub(crate) mod facts;
 pub(crate) mod gang;
 pub(crate) mod lab_host;
-pub(crate) mod threshold;
 use unspin_policy::steering::Decision;
 
-use super::{World, task::State};
+use super::{World, pcpu::State};
 use crate::{
     engine::NEVER_NS,
     ids::{Cpu, Task},

@@ -5,13 +5,9 @@ use std::collections::VecDeque;
 
 use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin, steering::Memory};
 
-use super::guest_tasks::GuestTask;
 use crate::{
     engine::NEVER_NS,
-    guest::{
-        memory::{Watcher, Word},
-        port::Port,
-    },
+    guest::{Port, Watcher, Word},
     ids::{Cpu, Task},
     random::Random,
     trace_event::Vector,
@@ -70,6 +66,21 @@ pub(super) enum Base {
     Faulted,
     /// Its iterations are done: it only answers interrupts.
     Done,
+}
+
+/// A guest task that does not have its vCPU.
+pub(super) struct GuestTask {
+    pub port: Port,
+    pub base: Base,
+    pub user: bool,
+    pub debt_ns: u64,
+}
+
+impl GuestTask {
+    /// Whether it could run.
+    pub(super) fn is_ready(&self) -> bool {
+        matches!(self.base, Base::Work { .. } | Base::Answer(_))
+    }
 }
 
 /// An access to a word.

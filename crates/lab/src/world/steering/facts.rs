@@ -6,7 +6,7 @@ use unspin_policy::{
     steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_MAX, UNSPIN_AGE_UNKNOWN, VcpuFacts},
 };
 
-use crate::world::{World, task::State};
+use crate::world::{World, pcpu::State};
 use crate::{ids::Cpu, trace_event::Observer};
 
 /// What a policy is told of modes (`policy/contract.h`).
