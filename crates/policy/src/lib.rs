@@ -11,7 +11,7 @@ pub mod steering;
 pub mod user_policy;
 
 pub use candidate::{CandidateRule, Spinner, Verdict, Walk, YieldFacts, is_receiver, verdict};
-pub use classify::critical_functions::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
+pub use classify::ecs_class::{CountsSeen, PREEMPT_NEED_RESCHED, critical_function};
 pub use classify::ecs_class::{
     ECS_EXTRA_NS, Ecs, EcsAccount, EcsClass, EcsCounters, eschd_spins, pcpu_overloaded, schd_spins,
 };
@@ -29,7 +29,7 @@ pub use model::inefficiency::{
 };
 pub use model::lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
 pub use model::pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
-pub use model::ple_window::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
+pub use model::pause_loop::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
 
 /// A fact that may be unknown, as `enum unspin_known`.
 fn known(fact: Option<bool>) -> u32 {

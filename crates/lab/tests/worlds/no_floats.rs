@@ -68,10 +68,14 @@ fn number(text: &[char]) -> Option<String> {
     found.then(|| text.iter().take(digits + 4).collect())
 }
 
+/// Folders that are neither engine nor model: tests, and what reads a recording of a host before a scenario is there.
+const BESIDE: [&str; 2] = ["tests", "from_recording"];
+
 fn files(folder: &Path, all: &mut Vec<std::path::PathBuf>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
-        if path.is_dir() && path.file_name().is_some_and(|name| name != "tests") {
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() && !BESIDE.iter().any(|beside| name == *beside) {
             files(&path, all);
         } else if path.is_file() {
             all.push(path);

@@ -6,4 +6,3 @@ pub(crate) mod deboost;
 pub(crate) mod inefficiency;
 pub(crate) mod lag_credit;
 pub(crate) mod pause_loop;
-pub(crate) mod ple_window;

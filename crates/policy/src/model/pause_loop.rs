@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which PAUSE exits: `policy/model/pause_loop.h`.
+//!
+//! Who changes the window of pause-loop exits, when, to what: `policy/model/ple_window.h`.
 
-use crate::{Vendor, raw};
+use crate::raw;
 
 /// The hardware as one vCPU has it: gap and window in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,5 +120,191 @@ impl PauseLoop {
     pub fn spun(&mut self, hardware: &PauseHardware, spin: &Spin, pauses: u64) {
         // SAFETY: all pointers are to valid structs, used for the length of the call only.
         unsafe { raw::unspin_pause_spun(&hardware.0, &mut self.0, &spin.0, pauses) }
+    }
+}
+
+/// Largest gap between two PAUSEs of a loop that KVM sets up, TSC cycles (Intel) or cycles (AMD).
+pub const DEFAULT_GAP_CYCLES: u32 = raw::UNSPIN_PLE_GAP_CYCLES;
+
+/// Whose pause-loop hardware: its unit, and KVM's defaults for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vendor {
+    /// PLE: windows in TSC cycles.
+    Intel,
+    /// Pause filter: windows in PAUSEs.
+    Amd,
+}
+
+/// Who changes the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// There are no pause-loop exits.
+    Off,
+    /// Nobody.
+    Fixed,
+    /// Nobody: KVM before its windows became dynamic.
+    Kvm2012,
+    /// KVM of today: grows at exits, shrinks at switches.
+    Kvm,
+    /// APPLE: the VM's window ([`crate::Apple`]).
+    Apple,
+}
+
+impl Control {
+    /// All, in the order of the header.
+    pub const ALL: [Control; raw::UNSPIN_WINDOW_CONTROLS as usize] = [
+        Control::Off,
+        Control::Fixed,
+        Control::Kvm2012,
+        Control::Kvm,
+        Control::Apple,
+    ];
+
+    /// As on command lines and in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Control::Off => "off",
+            Control::Fixed => "fixed",
+            Control::Kvm2012 => "kvm-2012",
+            Control::Kvm => "kvm",
+            Control::Apple => "apple",
+        }
+    }
+
+    /// `enum unspin_window_control`.
+    pub fn raw(self) -> u32 {
+        match self {
+            Control::Off => raw::UNSPIN_WINDOW_OFF,
+            Control::Fixed => raw::UNSPIN_WINDOW_FIXED,
+            Control::Kvm2012 => raw::UNSPIN_WINDOW_KVM_2012,
+            Control::Kvm => raw::UNSPIN_WINDOW_KVM,
+            Control::Apple => raw::UNSPIN_WINDOW_APPLE,
+        }
+    }
+}
+
+/// What a policy for windows sets: `policy/model/spin_threshold.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpinBound {
+    /// The hardware's window.
+    Window,
+    /// The guests' own bound of their waits.
+    Threshold,
+}
+
+/// Why a vCPU has left its guest, as far as it says that a wait was too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitExit {
+    /// For another reason.
+    None,
+    /// The hardware stopped it.
+    PauseLoop,
+    /// HLT.
+    Halt,
+    /// `KVM_HC_SCHED_YIELD`.
+    Yield,
+    /// It asks for help.
+    Help,
+}
+
+impl SpinBound {
+    /// `enum unspin_spin_bound`.
+    pub fn raw(self) -> u32 {
+        match self {
+            SpinBound::Window => raw::UNSPIN_BOUND_WINDOW,
+            SpinBound::Threshold => raw::UNSPIN_BOUND_THRESHOLD,
+        }
+    }
+
+    /// Whether an exit is one of an epoch's. `waits_for_lock`: what the guest says of its vCPU; `None`: nothing.
+    pub fn counts(self, exit: WaitExit, waits_for_lock: Option<bool>) -> bool {
+        let exit = match exit {
+            WaitExit::None => raw::UNSPIN_WAIT_EXIT_NONE,
+            WaitExit::PauseLoop => raw::UNSPIN_WAIT_EXIT_PAUSE_LOOP,
+            WaitExit::Halt => raw::UNSPIN_WAIT_EXIT_HALT,
+            WaitExit::Yield => raw::UNSPIN_WAIT_EXIT_YIELD,
+            WaitExit::Help => raw::UNSPIN_WAIT_EXIT_HELP,
+        };
+        let waits = waits_for_lock.map_or(raw::UNSPIN_UNKNOWN_HALF, u32::from);
+        // SAFETY: a function of numbers alone.
+        unsafe { raw::unspin_exit_counts(self.raw(), exit, waits) }
+    }
+}
+
+/// A host's rule, with the parameters of its KVM module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowRule {
+    control: Control,
+    vendor: Vendor,
+    raw: raw::unspin_window_rule,
+}
+
+impl WindowRule {
+    /// KVM's defaults, 7.2.
+    pub fn new(control: Control, vendor: Vendor) -> Self {
+        let (base, max) = match vendor {
+            Vendor::Intel => (raw::UNSPIN_PLE_WINDOW_CYCLES, raw::UNSPIN_PLE_MAX_CYCLES),
+            Vendor::Amd => (raw::UNSPIN_PLE_WINDOW_PAUSES, raw::UNSPIN_PLE_MAX_PAUSES),
+        };
+        let raw = raw::unspin_window_rule {
+            control: control.raw(),
+            base,
+            grow: raw::UNSPIN_PLE_GROW,
+            shrink: raw::UNSPIN_PLE_SHRINK,
+            max,
+        };
+        WindowRule {
+            control,
+            vendor,
+            raw,
+        }
+    }
+
+    /// With another window to begin with: `ple_window`, `pause_filter_count`. 1 or more.
+    pub fn with_base(mut self, window: u32) -> Self {
+        self.raw.base = window;
+        self
+    }
+
+    /// With other steps: `*_grow`, `*_shrink`, `*_max`. 0 resets; below the base a factor, otherwise a difference.
+    pub fn with_steps(mut self, grow: u32, shrink: u32, max: u32) -> Self {
+        (self.raw.grow, self.raw.shrink, self.raw.max) = (grow, shrink, max);
+        self
+    }
+
+    /// Grow, shrink and the widest window.
+    pub fn steps(&self) -> (u32, u32, u32) {
+        (self.raw.grow, self.raw.shrink, self.raw.max)
+    }
+
+    /// Who changes the window.
+    pub fn control(&self) -> Control {
+        self.control
+    }
+
+    /// The hardware of a vCPU with that window, as KVM sets it up: none under [`Control::Off`].
+    pub fn hardware(&self, gap_cycles: u32, window: u32) -> PauseHardware {
+        match self.control {
+            Control::Off => PauseHardware::OFF,
+            _ => PauseHardware::new(self.vendor, gap_cycles, window),
+        }
+    }
+
+    /// The window of a new vCPU.
+    pub fn at_start(&self) -> u32 {
+        self.raw.base
+    }
+
+    /// The window from the next entry on, after a pause-loop exit with `window` in force. `desired`: APPLE's for the VM, looked at
+    /// under that control only.
+    pub fn after_exit(&self, window: u32, desired: u32) -> u32 {
+        // SAFETY: reads a valid struct for the length of the call.
+        unsafe { raw::unspin_window_after_exit(&self.raw, window, desired) }
+    }
+
+    /// The window of a vCPU that gets a pCPU after it had none.
+    pub fn after_switch(&self, window: u32) -> u32 {
+        // SAFETY: reads a valid struct for the length of the call.
+        unsafe { raw::unspin_window_after_switch(&self.raw, window) }
     }
 }

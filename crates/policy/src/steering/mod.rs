@@ -2,10 +2,8 @@
 //! The steering policies of `policy/steering` for user space: their names, and the very C functions that the host's BPF
 //! programs call, so that a decision taken there can be taken again here.
 
-mod candidates;
 mod decision;
 mod decision_file;
-mod duration;
 mod policies;
 mod user_library;
 mod windows;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Which policies are on, by their words: `loan,helping=1ms,slice=8ms`.
+//!
+//! Whom a spinner is offered: rules of `policy/steering/candidate.h` among the policies, `candidates=strict`.
+//!
+//! Times as policies take them: a number with a unit, `500us` or `1.5ms`.
 
-use std::{ffi::CStr, fmt, str::FromStr};
+use std::{ffi::CStr, fmt, ops::RangeInclusive, str::FromStr};
 
 use crate::{
     CandidateRule, raw,
-    steering::{
-        candidates::{CANDIDATES, IGNORE_VECTORS},
-        duration,
-        user_library::UserPolicyNumber,
-    },
+    steering::{Policies, user_library::UserPolicyNumber},
 };
 
 /// Which policies are switched on, and their parameters; none of them is the policy `refuse-yields`.
@@ -112,15 +112,15 @@ impl Policies {
             (SLICE, None) => return Err("`slice` needs a time, as in slice=500us".to_owned()),
             (SLICE, Some(value)) => {
                 let allowed = raw::UNSPIN_SLICE_MIN_NS..=raw::UNSPIN_SLICE_MAX_NS;
-                self.slice_ns = duration::parse(word, value, allowed)?;
+                self.slice_ns = parse_time(word, value, allowed)?;
                 return Ok(self);
             }
             (HELPING, Some(value)) => {
-                self.recent_ns = duration::parse(word, value, 0..=raw::UNSPIN_RECENT_MAX_NS)?;
+                self.recent_ns = parse_time(word, value, 0..=raw::UNSPIN_RECENT_MAX_NS)?;
             }
             (name, Some(value)) if YIELD_BUDDIES.contains(&name) => {
                 let allowed = 0..=raw::UNSPIN_THRESHOLD_MAX_NS;
-                self.threshold_ns = duration::parse(word, value, allowed)?;
+                self.threshold_ns = parse_time(word, value, allowed)?;
             }
             (_, Some(_)) => {
                 let buddies = YIELD_BUDDIES.join(", ");
@@ -182,7 +182,7 @@ impl FromStr for Policies {
 
 impl fmt::Display for Policies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let with = |name, value_ns| format!("{name}={}", duration::format(value_ns));
+        let with = |name, value_ns| format!("{name}={}", format_time(value_ns));
         let own = self.has_user_policy().then(|| "user-policy".to_owned());
         let ours = (0..raw::UNSPIN_POLICY_COUNT)
             .filter(|bit| self.bits >> bit & 1 == 1)
@@ -208,4 +208,124 @@ impl fmt::Display for Policies {
         out.write_str(if on.is_empty() { REFUSE_YIELDS } else { "" })?;
         out.write_str(&on.join(","))
     }
+}
+
+/// The word before a rule.
+pub(crate) const CANDIDATES: &str = "candidates";
+/// The option of a rule: who was sent a reschedule only is no receiver.
+pub(crate) const IGNORE_VECTORS: &str = "ignore-vectors";
+/// Rules of VEE'21 that are known by their name alone.
+const SHORT: [CandidateRule; 3] = [
+    CandidateRule::Strict,
+    CandidateRule::Usermode,
+    CandidateRule::AvoidOverboost,
+];
+
+impl Policies {
+    /// The rule by which a spinner is offered other vCPUs; `None`: those that KVM proposes.
+    pub const fn candidates(self) -> Option<CandidateRule> {
+        self.candidates
+    }
+
+    /// `UNSPIN_CANDIDATES_*` of that rule.
+    pub const fn candidate_options(self) -> u32 {
+        if self.ignore_vectors {
+            raw::UNSPIN_CANDIDATES_IGNORE_RESCHEDULE
+        } else {
+            0
+        }
+    }
+
+    /// Whether receivers of a reschedule alone are none to that rule.
+    pub const fn ignores_vectors(self) -> bool {
+        self.ignore_vectors
+    }
+
+    /// Words for rules of candidates and their options.
+    pub fn candidate_names() -> impl Iterator<Item = String> {
+        let rules = CandidateRule::ALL.into_iter();
+        let words = rules.map(|rule| format!("{CANDIDATES}={}", rule.name()));
+        words.chain([IGNORE_VECTORS.to_owned()])
+    }
+
+    /// The same with a rule of candidates or an option of it; `None`: the word is about something else.
+    pub(crate) fn with_candidates(
+        mut self,
+        name: &str,
+        value: Option<&str>,
+    ) -> Option<Result<Policies, String>> {
+        let short = || SHORT.into_iter().find(|rule| rule.name() == name);
+        let rule = match (name, value) {
+            (IGNORE_VECTORS, None) => {
+                self.ignore_vectors = true;
+                return Some(Ok(self));
+            }
+            (CANDIDATES, value) => CandidateRule::from_name(value.unwrap_or_default()),
+            (_, None) => Some(short()?),
+            _ => return None,
+        };
+        Some(match rule {
+            Some(rule) => {
+                self.candidates = Some(rule);
+                self.bits |= raw::UNSPIN_POLICY_CANDIDATES;
+                Ok(self)
+            }
+            None => {
+                let rules: Vec<_> = CandidateRule::ALL.iter().map(|rule| rule.name()).collect();
+                let rules = rules.join(", ");
+                Err(format!("`{CANDIDATES}` needs a rule, one of {rules}"))
+            }
+        })
+    }
+
+    /// Itself, unless an option has no rule.
+    pub(crate) fn check_candidates(self) -> Result<Policies, String> {
+        if self.ignore_vectors && self.candidates.is_none() {
+            return Err(format!(
+                "`{IGNORE_VECTORS}` is about a rule of candidates, as in strict,{IGNORE_VECTORS}"
+            ));
+        }
+        Ok(self)
+    }
+}
+
+const UNITS: [(&str, u32); 3] = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
+
+/// `value` in ns, if it is within `allowed_ns`; `word` is what the user wrote, for the error.
+fn parse_time(word: &str, value: &str, allowed_ns: RangeInclusive<u32>) -> Result<u32, String> {
+    let (low, high) = (
+        format_time(*allowed_ns.start()),
+        format_time(*allowed_ns.end()),
+    );
+    nanoseconds(value)
+        .filter(|ns| allowed_ns.contains(ns))
+        .ok_or_else(|| format!("`{word}`: a time from {low} to {high}, as in 500us or 1.5ms"))
+}
+
+/// `None`: no number of 0 or more with a unit, none that fits, or a fraction of a nanosecond.
+fn nanoseconds(text: &str) -> Option<u32> {
+    const PLACES: usize = 6;
+    let (number, unit_ns) = UNITS
+        .iter()
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, u64::from(*ns))))?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > PLACES {
+        return None;
+    }
+    // Millionths of the unit, of which 10^6 are one.
+    let millionths: u64 = format!("{whole}{part:0<PLACES$}").parse().ok()?;
+    let ns = millionths.checked_mul(unit_ns)?;
+    (ns % 1_000_000 == 0)
+        .then(|| u32::try_from(ns / 1_000_000).ok())
+        .flatten()
+}
+
+/// In the largest unit that leaves no fraction.
+fn format_time(ns: u32) -> String {
+    let (unit, unit_ns) = UNITS
+        .into_iter()
+        .find(|(_, unit_ns)| ns % unit_ns == 0)
+        .expect("1 ns divides all");
+    format!("{}{unit}", ns / unit_ns)
 }

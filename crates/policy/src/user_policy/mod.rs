@@ -2,12 +2,11 @@
 //! User policies: written from a template, tried, compiled natively and for BPF.
 
 mod error;
-mod new;
 mod source;
 mod sources;
 pub(crate) mod work;
 
 pub use error::UserPolicySourceError;
-pub use new::write_new_policy;
+pub use source::write_new_policy;
 pub use source::{Tested, UserPolicySource, check_name};
 pub use sources::SOURCES_HASH;

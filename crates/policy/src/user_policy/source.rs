@@ -1,22 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_slice_start()
 //! (`policy/contract.h`), compiled natively to be tried and to take logged decisions again, and for BPF to be loaded.
+//!
+//! The first version of a user policy, and its test.
 
-use std::{
-    fs, io,
-    io::Write,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-};
+use std::{fs::{self, OpenOptions}, io::{self, Write}, path::{Path, PathBuf}, process::{Command, Stdio}};
 
-use crate::{
-    raw::unspin_decision_record as DecisionRecord,
-    user_policy::{
-        error::UserPolicySourceError,
-        sources,
-        work::{CC, CLANG, Compiler, Work, absolute},
-    },
-};
+use crate::{raw::unspin_decision_record as DecisionRecord, user_policy::{UserPolicySourceError, check_name, error::UserPolicySourceError, sources, work::{CC, CLANG, Compiler, Work, absolute}}};
 
 /// Longer names do not fit into `struct unspin_user_policy` (abi/bpf/scheduler.h).
 const NAME_MAX: usize = 31;
@@ -221,4 +211,37 @@ impl UserPolicySource {
             said: work.readable(&output),
         })
     }
+}
+
+const POLICY: &str = include_str!("../../native/new_policy.c");
+const TEST: &str = include_str!("../../native/new_policy_test.c");
+
+/// Writes NAME.c and NAME_test.c into `folder`; gives both paths.
+///
+/// # Errors
+/// When no policy can be called so, or one of the files is there already (then neither is written) or cannot be written.
+pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], UserPolicySourceError> {
+    check_name(name)?;
+    let paths = ["", "_test"].map(|end| folder.join(format!("{name}{end}.c")));
+    // Both are opened before one is written.
+    let mut made: Vec<&Path> = Vec::new();
+    for path in &paths {
+        match OpenOptions::new().write(true).create_new(true).open(path) {
+            Ok(_) => made.push(path),
+            Err(source) => {
+                // Empty files of ours; if one stays, the next try names it.
+                made.iter()
+                    .for_each(|path| drop(std::fs::remove_file(path)));
+                return Err(UserPolicySourceError::file(path, source));
+            }
+        }
+    }
+    for (path, text) in paths.iter().zip([POLICY, TEST]) {
+        let written = OpenOptions::new()
+            .write(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.replace("NAME", name).as_bytes()));
+        written.map_err(|source| UserPolicySourceError::file(path, source))?;
+    }
+    Ok(paths)
 }
