@@ -28,8 +28,8 @@ pub use model::inefficiency::{
     EPOCH_EXITS, Epoch, PAUSE_LEAST_PS, window_is_honoured, window_is_quicker, window_unit_ps,
 };
 pub use model::lag_credit::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
-pub use model::pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
 pub use model::pause_loop::{Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule};
+pub use model::pause_loop::{Pace, PauseHardware, PauseLoop, Spin};
 
 /// A fact that may be unknown, as `enum unspin_known`.
 fn known(fact: Option<bool>) -> u32 {

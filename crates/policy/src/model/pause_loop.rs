@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which PAUSE exits: `policy/model/pause_loop.h`.
-//!
-//! Who changes the window of pause-loop exits, when, to what: `policy/model/ple_window.h`.
+//! Which PAUSE exits: `policy/model/pause_loop.h`. Who changes the window of pause-loop exits, when, to what:
+//! `policy/model/ple_window.h`.
 
 use crate::raw;
 

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which policies are on, by their words: `loan,helping=1ms,slice=8ms`.
-//!
-//! Whom a spinner is offered: rules of `policy/steering/candidate.h` among the policies, `candidates=strict`.
-//!
-//! Times as policies take them: a number with a unit, `500us` or `1.5ms`.
+//! Which policies are on, by their words: `loan,helping=1ms,slice=8ms`. Rules of `policy/steering/candidate.h` are among them, `candidates=strict`.
+//! Times are a number with a unit, `500us` or `1.5ms`.
 
 use std::{ffi::CStr, fmt, ops::RangeInclusive, str::FromStr};
 
-use crate::{
-    CandidateRule, raw,
-    steering::{Policies, user_library::UserPolicyNumber},
-};
+use crate::{CandidateRule, raw, steering::user_library::UserPolicyNumber};
 
 /// Which policies are switched on, and their parameters; none of them is the policy `refuse-yields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

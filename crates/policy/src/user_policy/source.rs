@@ -1,12 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_slice_start()
-//! (`policy/contract.h`), compiled natively to be tried and to take logged decisions again, and for BPF to be loaded.
-//!
-//! The first version of a user policy, and its test.
+//! (`policy/contract.h`), written from a template, compiled natively to be tried and to take logged decisions again, and
+//! for BPF to be loaded.
 
-use std::{fs::{self, OpenOptions}, io::{self, Write}, path::{Path, PathBuf}, process::{Command, Stdio}};
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
-use crate::{raw::unspin_decision_record as DecisionRecord, user_policy::{UserPolicySourceError, check_name, error::UserPolicySourceError, sources, work::{CC, CLANG, Compiler, Work, absolute}}};
+use crate::{
+    raw::unspin_decision_record as DecisionRecord,
+    user_policy::{
+        error::UserPolicySourceError,
+        sources,
+        work::{CC, CLANG, Compiler, Work, absolute},
+    },
+};
 
 /// Longer names do not fit into `struct unspin_user_policy` (abi/bpf/scheduler.h).
 const NAME_MAX: usize = 31;
