@@ -92,7 +92,7 @@ impl Document {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::{cell::Unit, table::Column};
+    use crate::{cell::Unit, row::Column};
 
     fn document() -> Document {
         let machine = Machine {

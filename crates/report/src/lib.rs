@@ -15,9 +15,9 @@ pub use document::{Document, FORMAT_VERSION};
 pub use gap::{Cell as PooledCell, GapClosed, Harm, pooled};
 pub use machine::Machine;
 pub use paired::{Comparison, Interval, Summary, Verdict, collapsed_share};
-pub use row::{RegisteredRow, Row, registered_rows};
+pub use row::{Column, RegisteredRow, Row, registered_rows};
 pub use student::student_t_975;
-pub use table::{Column, Table};
+pub use table::Table;
 
 #[doc(hidden)]
 pub use {inventory, row::schema};

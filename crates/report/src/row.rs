@@ -5,7 +5,42 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::table::Column;
+use crate::cell::Unit;
+
+/// One column: its key in JSON, its header for people.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Spelled out, units last: `ops_per_second`.
+    pub key: &'static str,
+    /// Short, for people.
+    pub header: &'static str,
+    /// What its numbers count.
+    pub unit: Unit,
+    /// Too much for people: in the JSON only.
+    pub json_only: bool,
+}
+
+impl Column {
+    /// A column; see the fields.
+    pub const fn new(key: &'static str, header: &'static str, unit: Unit) -> Column {
+        Column {
+            key,
+            header,
+            unit,
+            json_only: false,
+        }
+    }
+
+    /// A column that people do not see.
+    pub const fn json_only(key: &'static str, unit: Unit) -> Column {
+        Column {
+            key,
+            header: "",
+            unit,
+            json_only: true,
+        }
+    }
+}
 
 /// One row of a table: a struct whose fields are the keys of `--json`, in order, each with a line that says what it is, with
 /// its unit. [`row!`](crate::row) says the rest.
@@ -94,7 +129,7 @@ pub(crate) fn object<R: Row>(row: &R) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Document, Table, Unit};
+    use crate::{Document, Table};
 
     /// What a vCPU did.
     #[derive(Serialize, JsonSchema)]

@@ -8,21 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cell::{Cell, Unit, text},
-    row::{self, Row},
+    row::{self, Column, Row},
 };
-
-/// One column: its key in JSON, its header for people.
-#[derive(Clone, Copy, Debug)]
-pub struct Column {
-    /// Spelled out, units last: `ops_per_second`.
-    pub key: &'static str,
-    /// Short, for people.
-    pub header: &'static str,
-    /// What its numbers count.
-    pub unit: Unit,
-    /// Too much for people: in the JSON only.
-    pub json_only: bool,
-}
 
 /// Rows under columns.
 #[derive(Clone, Debug)]
@@ -32,28 +19,6 @@ pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Map<String, Value>>,
     commands: Option<&'static [&'static str]>,
-}
-
-impl Column {
-    /// A column; see the fields.
-    pub const fn new(key: &'static str, header: &'static str, unit: Unit) -> Column {
-        Column {
-            key,
-            header,
-            unit,
-            json_only: false,
-        }
-    }
-
-    /// A column that people do not see.
-    pub const fn json_only(key: &'static str, unit: Unit) -> Column {
-        Column {
-            key,
-            header: "",
-            unit,
-            json_only: true,
-        }
-    }
 }
 
 impl Table {
