@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a run of threads consists of: its cells, and whether threads can do what the scenario says.
 
+use std::sync::atomic::AtomicBool;
+
 use unspin_scenario::{Distribution, Scenario, Vm, WorkUnit};
 
 use crate::{
-    baselines::Contender, error::Error, group::THREADS_MAX, summary::Cell, table::RunStates,
-    threads::ThreadsOptions,
+    baselines::Contender,
+    error::Error,
+    group::THREADS_MAX,
+    summary::Cell,
+    table::{GrantPages, RunStates},
 };
 
 /// Most neighbours.
@@ -24,6 +29,27 @@ pub struct Axes {
     pub thinks: Vec<Distribution>,
     /// Threads beside the groups that only use CPU time; empty: none.
     pub neighbours: Vec<u32>,
+}
+
+/// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
+#[derive(Debug)]
+pub struct ThreadsOptions<'a> {
+    /// What runs. Its host scheduler, windows, ticks and logs do not apply to threads.
+    pub scenario: &'a Scenario,
+    /// What is varied.
+    pub axes: Axes,
+    /// Where the locks' run_states come from.
+    pub run_states: RunStates<'a>,
+    /// Threads ask for time-slice extension around critical sections, of ours and of baselines alike.
+    pub slice_extension: bool,
+    /// Threads tell the host's scheduler of their critical sections here.
+    pub grants: Option<&'a dyn GrantPages>,
+    /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its share.
+    pub stretch: bool,
+    /// Repetitions of each cell, 1 or more.
+    pub repeat: u32,
+    /// Ends the run with [`Error::Interrupted`] when it becomes true.
+    pub interrupt: &'a AtomicBool,
 }
 
 /// What one cell runs. `None`: the scenario's own.

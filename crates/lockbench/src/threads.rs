@@ -11,7 +11,7 @@ use std::{
 };
 
 use unspin_abi::unspin_guest_statistics;
-use unspin_scenario::{Length, LockSharing, Scenario};
+use unspin_scenario::{Length, LockSharing};
 
 use crate::{
     affinity,
@@ -22,31 +22,12 @@ use crate::{
     group::{Group, Phase, Work},
     latency::Latencies,
     neighbours,
-    plan::{self, Axes, Plan},
+    plan::{self, Plan},
     summary::{Cell, Sample, ThreadsReport},
-    table::{GrantPages, RunStates, WAITERS_MAX, take_page},
+    table::{RunStates, WAITERS_MAX, take_page},
 };
 
-/// How a scenario is run between threads: each VM becomes a group of threads that share its locks.
-#[derive(Debug)]
-pub struct ThreadsOptions<'a> {
-    /// What runs. Its host scheduler, windows, ticks and logs do not apply to threads.
-    pub scenario: &'a Scenario,
-    /// What is varied.
-    pub axes: Axes,
-    /// Where the locks' run_states come from.
-    pub run_states: RunStates<'a>,
-    /// Threads ask for time-slice extension around critical sections, of ours and of baselines alike.
-    pub slice_extension: bool,
-    /// Threads tell the host's scheduler of their critical sections here.
-    pub grants: Option<&'a dyn GrantPages>,
-    /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its share.
-    pub stretch: bool,
-    /// Repetitions of each cell, 1 or more.
-    pub repeat: u32,
-    /// Ends the run with [`Error::Interrupted`] when it becomes true.
-    pub interrupt: &'a AtomicBool,
-}
+pub use crate::plan::ThreadsOptions;
 
 /// One group of one sample.
 struct Member {

@@ -29,8 +29,16 @@ pub struct Events<'recorded> {
     undecodable: u64,
 }
 
+impl Recorded {
+    /// All events, sorted by time. Where a segment is missing a [`unspin_events::What::Lost`] of kind 0 with `u64::MAX`
+    /// events (not known how many) stands before the next event. Memory: see [`Events`].
+    pub fn events(&self) -> Events<'_> {
+        Events::new(self)
+    }
+}
+
 impl<'recorded> Events<'recorded> {
-    pub(crate) fn new(recorded: &'recorded Recorded) -> Events<'recorded> {
+    fn new(recorded: &'recorded Recorded) -> Events<'recorded> {
         Events {
             recorded,
             next_chunk: 0,

@@ -10,7 +10,6 @@ use unspin_events::facts::Facts;
 
 use crate::{
     Error, Manifest,
-    events::Events,
     manifest::Ended,
     names::{self, Listing, SegmentName},
     segment_read::{self, Chunk},
@@ -105,12 +104,6 @@ impl Recorded {
         let first = self.chunks.iter().map(|chunk| chunk.first_ns).min()?;
         let last = self.chunks.iter().map(|chunk| chunk.last_ns).max()?;
         Some((first, last))
-    }
-
-    /// All events, sorted by time. Where a segment is missing a [`unspin_events::What::Lost`] of kind 0 with `u64::MAX`
-    /// events (not known how many) stands before the next event. Memory: see [`Events`].
-    pub fn events(&self) -> Events<'_> {
-        Events::new(self)
     }
 
     /// Chooses files so that every number is read once: the widest that is whole.
