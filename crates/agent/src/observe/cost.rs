@@ -8,8 +8,11 @@ use libbpf_rs::{Link, Object};
 
 use crate::{
     Error, Health, ObserveOptions, ProgramHealth,
-    kernel::load::{self, Places},
-    observe::health,
+    kernel::load,
+    observe::{
+        health,
+        programs::{self, Places},
+    },
 };
 
 static EMPTY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/empty.bpf.o"));
@@ -53,7 +56,7 @@ impl EmptyPrograms {
     }
 
     fn at(places: Places, options: &ObserveOptions) -> Result<EmptyPrograms, Error> {
-        let object = load::load(EMPTY, places, options)?;
+        let object = programs::load(EMPTY, places, options)?;
         Ok(EmptyPrograms {
             _links: load::attach(&object)?,
             object,

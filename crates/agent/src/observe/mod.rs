@@ -10,6 +10,7 @@ pub(crate) mod names;
 pub(crate) mod observer;
 pub(crate) mod options;
 pub(crate) mod process;
+pub(crate) mod programs;
 pub(crate) mod recorder;
 pub(crate) mod slots;
 pub mod synthetic;

@@ -17,6 +17,7 @@ use crate::{
     kernel::{bytes, load, requirements},
     observe::{
         health::{self, Health, ProgramHealth},
+        programs,
         threads::{self, Snapshot},
     },
 };
@@ -80,19 +81,19 @@ impl Observer {
     pub fn load(options: &ObserveOptions) -> Result<LoadedObserver, Error> {
         options.check()?;
         requirements::check()?;
-        Observer::from_object(options, load::OBSERVE)
+        Observer::from_object(options, programs::OBSERVE)
     }
 
     /// Loads another object that has the maps of `bpf/observe/maps.bpf.h`.
     pub(crate) fn from_object(
         options: &ObserveOptions,
-        programs: &'static [u8],
+        object: &'static [u8],
     ) -> Result<LoadedObserver, Error> {
         let run_statistics = options
             .run_statistics
             .then(enable_run_statistics)
             .transpose()?;
-        let object = load::load(programs, load::Places::All, options)?;
+        let object = programs::load(object, programs::Places::All, options)?;
         let free_slots = load::map(&object, "free_slots")?;
         for slot in 0..options.threads_max {
             load::return_slot(&free_slots, slot)?;

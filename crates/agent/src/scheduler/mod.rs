@@ -39,9 +39,10 @@ pub use disclosure_choice::{DisclosureChoice, Whom};
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;
+pub use object::running_user_policy;
 pub(crate) use requirements::writes_memory;
 pub use slice::{SliceSource, base_slice};
-pub use user_policy::{UserPolicy, UserPolicyError, running_user_policy};
+pub use user_policy::{UserPolicy, UserPolicyError};
 
 /// Sections that there is room for.
 pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;

@@ -9,7 +9,7 @@ use unspin_policy::{CandidateRule, steering::Policies};
 
 use super::{
     Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,
-    decisions::DecisionLog, requirements, user_policy,
+    decisions::DecisionLog, figures::text, requirements, user_policy,
 };
 use crate::{
     Error,
@@ -227,6 +227,21 @@ pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
         .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
         .filter_map(|map| MapHandle::from_map_id(map.id).ok())
         .collect()
+}
+
+/// The name of the policy of a user's own in the scheduler that some process of ours has attached; `None`: it has none.
+///
+/// # Errors
+/// When no scheduler of ours is attached, or its policy cannot be read.
+pub fn running_user_policy() -> Result<Option<String>, SteerError> {
+    control_of_running().ok_or(SteerError::NotRunning)?;
+    for map in running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>()) {
+        let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
+        if about.dry_run == 0 {
+            return Ok(Some(text(&about.name)));
+        }
+    }
+    Ok(None)
 }
 
 /// Folders below, itself included; those that cannot be read count as one.

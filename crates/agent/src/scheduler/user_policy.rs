@@ -10,18 +10,14 @@ use unspin_policy::{
     user_policy::{SOURCES_HASH, UserPolicySource, UserPolicySourceError},
 };
 
-use super::{
-    SteerError,
-    figures::text,
-    object::{control_of_running, running_maps},
-};
+use super::figures::text;
 use crate::{
     Error,
     kernel::{bytes, load},
 };
 
 /// Where an object says what it is: `struct unspin_user_policy`.
-const ABOUT: &str = ".rodata.user";
+pub(super) const ABOUT: &str = ".rodata.user";
 
 /// Why an object with a user policy was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -149,21 +145,6 @@ impl UserPolicy {
     pub fn object(&self) -> &[u8] {
         &self.object
     }
-}
-
-/// The name of the policy of a user's own in the scheduler that some process of ours has attached; `None`: it has none.
-///
-/// # Errors
-/// When no scheduler of ours is attached, or its policy cannot be read.
-pub fn running_user_policy() -> Result<Option<String>, SteerError> {
-    control_of_running().ok_or(SteerError::NotRunning)?;
-    for map in running_maps(ABOUT, size_of::<abi::unspin_user_policy>()) {
-        let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
-        if about.dry_run == 0 {
-            return Ok(Some(text(&about.name)));
-        }
-    }
-    Ok(None)
 }
 
 /// What is being loaded, in words for an error.

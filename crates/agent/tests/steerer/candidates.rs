@@ -9,7 +9,7 @@ use unspin_scenario::{Distribution, LockSharing, Shape, Vm, WorkUnit};
 use unspin_vmm::RunReport;
 
 use super::{
-    checks::{counter, still_there},
+    host::{counter, still_there},
     observer_vms::{loops, run_for, run_from},
     vms::{fighting, operations, steer},
 };

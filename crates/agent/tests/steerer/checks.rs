@@ -13,7 +13,7 @@ use unspin_agent::{SteerError, SteerOptions, Steerer};
 
 use super::{
     ecs::{fairness, latency},
-    host::{Busy, Cgroup, pin, set_online, shares, state},
+    host::{Busy, Cgroup, attach, pin, set_online, shares, state, still_there, wait_for},
     observer_vms::run_from,
     vms,
 };
@@ -65,42 +65,6 @@ fn spin() {
     loop {
         black_box(0);
     }
-}
-
-pub fn attach() -> Steerer {
-    match Steerer::attach(&SteerOptions::default()) {
-        Ok(steerer) => steerer,
-        Err(error) => panic!("{error}"),
-    }
-}
-
-/// The value of a counter.
-pub fn counter(steerer: &Steerer, name: &str) -> u64 {
-    let counters = steerer.counters().expect("the kernel tells");
-    let found = counters.iter().find(|counter| counter.name == name);
-    found.expect("a counter of that name").value
-}
-
-/// Nothing ended the scheduler, and it did the scheduling.
-#[track_caller]
-pub fn still_there(steerer: &Steerer) {
-    assert_eq!(steerer.ended().expect("the kernel tells"), None);
-    assert_eq!(state(), "enabled");
-    assert!(counter(steerer, "switches") > 0);
-}
-
-/// Shares are within 2 % of what they should be.
-#[track_caller]
-pub fn are_close(measured: &[f64], weights: &[f64]) {
-    let (sum, weight) = (measured.iter().sum::<f64>(), weights.iter().sum::<f64>());
-    for (time, wanted) in measured.iter().zip(weights) {
-        let (share, wanted) = (time / sum, wanted / weight);
-        assert!(
-            (share / wanted - 1.0).abs() < 0.02,
-            "{measured:?} for weights {weights:?}: a share is {share:.4} instead of {wanted:.4}"
-        );
-    }
-    println!("  {measured:.3?} for {weights:?}");
 }
 
 check!(STEERER: it_comes_and_goes);
@@ -196,12 +160,4 @@ fn killed_it_leaves_the_host_as_it_was() {
     steerer.wait().expect("it was killed");
     let measured = shares(&[&busy], Duration::from_millis(300));
     assert!(measured[0] > 0.25, "{measured:?}");
-}
-
-pub fn wait_for(wanted: &str, limit: Duration) {
-    let began = Instant::now();
-    while state() != wanted {
-        assert!(began.elapsed() < limit, "after {limit:?} it is {}", state());
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }

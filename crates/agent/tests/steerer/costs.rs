@@ -7,8 +7,7 @@ use unspin_testbed::check;
 use unspin_agent::Steerer;
 
 use super::{
-    checks::still_there,
-    host::Busy,
+    host::{Busy, still_there},
     observer_vms::run_for,
     vms::{fighting, steer},
 };

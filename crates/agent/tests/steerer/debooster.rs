@@ -11,8 +11,7 @@ use unspin_testbed::check;
 use unspin_agent::Steerer;
 
 use super::{
-    checks::{counter, still_there},
-    host::Cgroup,
+    host::{Cgroup, counter, still_there},
     vms::steer,
 };
 

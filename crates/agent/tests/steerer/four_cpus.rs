@@ -5,8 +5,7 @@ use std::time::Duration;
 use unspin_testbed::check;
 
 use super::{
-    checks::{are_close, counter, still_there},
-    host::{Busy, pin, set_online, shares},
+    host::{Busy, are_close, counter, pin, set_online, shares, still_there},
     observer_vms::run_for,
     vms::{fighting, steer},
 };

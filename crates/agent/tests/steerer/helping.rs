@@ -9,7 +9,7 @@ use unspin_scenario::Vm;
 use unspin_vmm::RunReport;
 
 use super::{
-    checks::{counter, still_there},
+    host::{counter, still_there},
     observer_vms::run_for,
     vms::{fighting, steer},
 };

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host around a scheduler: busy processes, cgroups, CPUs.
+//! The host around a scheduler: busy processes, cgroups, CPUs; and what is said of the scheduler that is attached.
 
 use std::{
     fs,
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
+
+use unspin_agent::{SteerOptions, Steerer};
 
 /// What /sys/kernel/sched_ext says: "disabled", "enabled" ...
 pub fn state() -> String {
@@ -143,4 +145,50 @@ pub fn pin(process: u32, cpus: &[usize]) {
 pub fn set_online(cpu: u32, online: bool) {
     let file = format!("/sys/devices/system/cpu/cpu{cpu}/online");
     fs::write(file, if online { "1" } else { "0" }).expect("CPUs can be unplugged");
+}
+
+/// The value of a counter.
+pub fn counter(steerer: &Steerer, name: &str) -> u64 {
+    let counters = steerer.counters().expect("the kernel tells");
+    let found = counters.iter().find(|counter| counter.name == name);
+    found.expect("a counter of that name").value
+}
+
+/// Nothing ended the scheduler, and it did the scheduling.
+#[track_caller]
+pub fn still_there(steerer: &Steerer) {
+    assert_eq!(steerer.ended().expect("the kernel tells"), None);
+    assert_eq!(state(), "enabled");
+    assert!(counter(steerer, "switches") > 0);
+}
+
+/// Shares are within 2 % of what they should be.
+#[track_caller]
+pub fn are_close(measured: &[f64], weights: &[f64]) {
+    let (sum, weight) = (measured.iter().sum::<f64>(), weights.iter().sum::<f64>());
+    for (time, wanted) in measured.iter().zip(weights) {
+        let (share, wanted) = (time / sum, wanted / weight);
+        assert!(
+            (share / wanted - 1.0).abs() < 0.02,
+            "{measured:?} for weights {weights:?}: a share is {share:.4} instead of {wanted:.4}"
+        );
+    }
+    println!("  {measured:.3?} for {weights:?}");
+}
+
+/// Until the scheduler's state is that.
+pub fn wait_for(wanted: &str, limit: Duration) {
+    let began = Instant::now();
+    while state() != wanted {
+        assert!(began.elapsed() < limit, "after {limit:?} it is {}", state());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A scheduler as it is without options.
+pub fn attach() -> Steerer {
+    match Steerer::attach(&SteerOptions::default()) {
+        Ok(steerer) => steerer,
+        Err(error) => panic!("{error}"),
+    }
 }

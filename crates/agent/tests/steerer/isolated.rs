@@ -8,8 +8,7 @@ use unspin_testbed::check;
 use unspin_agent::{SteerOptions, Steerer};
 
 use super::{
-    checks::{are_close, still_there},
-    host::{Busy, Cgroup, shares, state},
+    host::{Busy, Cgroup, are_close, shares, state, still_there},
     vms::steer,
 };
 

@@ -18,7 +18,7 @@ use unspin_scenario::{PvPageMemory as Lie, Vm};
 use unspin_vmm::{Phase, PvPages, RunOptions, RunReport};
 
 use super::{
-    checks::{counter, still_there},
+    host::{counter, still_there},
     observer_vms::{run_with, vcpus},
     vms::{fighting, operations, steer},
 };

@@ -5,8 +5,7 @@ use std::{fs, time::Duration};
 use unspin_testbed::check;
 
 use super::{
-    checks::{are_close, counter, still_there},
-    host::Cgroup,
+    host::{Cgroup, are_close, counter, still_there},
     hostile::attaching::Killed,
     vms::steer,
 };

@@ -13,8 +13,7 @@ use unspin_testbed::check;
 use unspin_testbed::{Input, Options};
 
 use super::{
-    checks::{counter, still_there},
-    host::set_online,
+    host::{counter, set_online, still_there},
     hostile::attaching::{Killed, latest_wakeup},
     vms::steer,
 };

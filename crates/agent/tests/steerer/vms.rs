@@ -10,7 +10,7 @@ use unspin_scenario::{LockSharing, Vm};
 use unspin_vmm::RunReport;
 
 use super::{
-    checks::{counter, still_there},
+    host::{counter, still_there},
     observer_vms::{run_for, vm},
 };
 

@@ -9,8 +9,7 @@ use std::{
 use unspin_testbed::check;
 
 use super::{
-    checks::wait_for,
-    host::{Busy, pin, shares, state},
+    host::{Busy, pin, shares, state, wait_for},
     hostile::attaching::Killed,
     vms::steer,
 };

@@ -9,8 +9,7 @@ use std::{
 use unspin_testbed::check;
 
 use super::{
-    checks::{are_close, attach, counter, still_there},
-    host::{Busy, Cgroup, pin, shares},
+    host::{Busy, Cgroup, are_close, attach, counter, pin, shares, still_there},
     hostile,
 };
 

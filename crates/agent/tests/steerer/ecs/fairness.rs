@@ -10,8 +10,7 @@ use unspin_agent::Steerer;
 use unspin_scenario::{LockSharing, Vm, Workload};
 
 use crate::steerer::{
-    checks::{counter, still_there},
-    host::pin,
+    host::{counter, pin, still_there},
     hostile::attaching::Killed,
     observer_vms::loops,
     vms::{fighting, steer},

@@ -12,10 +12,12 @@ use unspin_testbed::check;
 use unspin_scenario::{LockSharing, Vm, Workload};
 
 use crate::steerer::{
-    checks::{counter, still_there},
     ecs::fairness::{OURS, PAPER, Thread, set},
-    hostile::attaching::{Killed, set_class},
-    hostile::code::Draws,
+    host::{counter, still_there},
+    hostile::{
+        attaching::{Killed, set_class},
+        code::Draws,
+    },
     observer_vms::loops,
     vms::{fighting, steer},
 };

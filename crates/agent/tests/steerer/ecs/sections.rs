@@ -8,7 +8,7 @@ use unspin_testbed::check;
 use unspin_vmm::RunReport;
 
 use crate::steerer::{
-    checks::{counter, still_there},
+    host::{counter, still_there},
     observer_vms::{loops, run_for},
     vms::{fighting, steer},
 };

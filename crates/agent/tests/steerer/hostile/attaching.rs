@@ -12,8 +12,7 @@ use unspin_testbed::check;
 use unspin_agent::Steerer;
 
 use crate::steerer::{
-    checks::{counter, still_there, wait_for},
-    host::{Busy, shares, state},
+    host::{Busy, counter, shares, state, still_there, wait_for},
     vms::steer,
 };
 

@@ -9,11 +9,12 @@ use unspin_policy::GuestAudit;
 use unspin_scenario::Scenario;
 
 use crate::steerer::{
-    checks::{counter, still_there},
-    host::pin,
-    hostile::beside::{Hostile, Measured, VICTIMS, beside},
-    hostile::code::{Draws, VCPUS},
-    hostile::kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
+    host::{counter, pin, still_there},
+    hostile::{
+        beside::{Hostile, Measured, VICTIMS, beside},
+        code::{Draws, VCPUS},
+        kinds::{ADDRESSES, ALL, Kind, LOANS, LONG_ONLY, SHORT},
+    },
     observer_vms::run_for,
     vms::{fighting, steer},
 };
