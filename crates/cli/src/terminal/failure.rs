@@ -48,6 +48,12 @@ impl Failure {
     }
 }
 
+/// Ends this process after Ctrl-C, where others that it started die with it.
+pub fn abort() -> ! {
+    Failure::Interrupted.report();
+    std::process::exit(130)
+}
+
 /// What a shell says of a program that SIGPIPE ended.
 const BROKEN_PIPE: u8 = 141;
 
@@ -84,6 +90,17 @@ impl From<unspin_agent::UserPolicyError> for Failure {
 impl From<unspin_policy::steering::DecisionFileError> for Failure {
     fn from(error: unspin_policy::steering::DecisionFileError) -> Failure {
         Failure::Failed(error.into())
+    }
+}
+
+impl From<unspin_experiment::Error> for Failure {
+    fn from(error: unspin_experiment::Error) -> Failure {
+        match error {
+            unspin_experiment::Error::Usage(text) => Failure::Usage(text),
+            unspin_experiment::Error::Scenario(error) => Failure::Scenario(error),
+            unspin_experiment::Error::Interrupted => Failure::Interrupted,
+            unspin_experiment::Error::Failed(error) => Failure::Failed(error),
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every command does with the terminal: results, progress, failures, Ctrl-C.
 
-pub(crate) mod costs_file;
 pub(crate) mod failure;
 pub(crate) mod interrupt;
 pub(crate) mod options;

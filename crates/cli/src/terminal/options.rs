@@ -3,7 +3,9 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::terminal::{costs_file, failure::Failure};
+use unspin_experiment::costs;
+
+use crate::terminal::failure::Failure;
 use clap::Args;
 use unspin_scenario::{Overrides, Scenario};
 
@@ -67,7 +69,7 @@ impl OverrideArguments {
             .as_ref()
             .map(|time| format!("duration={time}"));
         let costs = match &self.costs {
-            Some(file) => costs_file::overrides_of(file)?,
+            Some(file) => costs::overrides_of(file)?,
             None => Vec::new(),
         };
         let given = costs.iter().chain(&seed).chain(&duration).chain(&self.set);

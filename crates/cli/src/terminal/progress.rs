@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Progress on standard error: what goes on when that is a terminal; what is done also when it is none.
 
-use std::time::Duration;
+use std::{cell::RefCell, io, time::Duration};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use unspin_experiment::{Progress, Session, Work};
+
+use crate::terminal::interrupt;
 
 /// A line that says what is going on and for how long; gone when dropped.
 pub struct Activity(ProgressBar);
@@ -71,5 +74,72 @@ impl Steps {
 impl Drop for Steps {
     fn drop(&mut self) {
         self.0.finish_and_clear();
+    }
+}
+
+/// How far an experiment is, on this terminal.
+pub struct Experiment {
+    /// Whether each step that is done is a line that stays.
+    lines: bool,
+    shown: RefCell<Option<Shown>>,
+}
+
+enum Shown {
+    Activity(Activity),
+    Steps(Steps),
+}
+
+impl Experiment {
+    /// With a line for each step that is done, or without.
+    pub fn new(lines: bool) -> Experiment {
+        Experiment {
+            lines,
+            shown: RefCell::new(None),
+        }
+    }
+
+    /// What an experiment has from this process: this, and Ctrl-C.
+    ///
+    /// # Errors
+    /// When the system refuses a handler.
+    pub fn session(&self) -> io::Result<Session<'_>> {
+        Ok(Session {
+            progress: self,
+            interrupt: interrupt::flag()?,
+        })
+    }
+}
+
+impl Progress for Experiment {
+    fn begin(&self, what: &str, work: Work) {
+        // The one before is gone before the next one is drawn.
+        self.end();
+        *self.shown.borrow_mut() = Some(match work {
+            Work::Unknown => Shown::Activity(Activity::start(what)),
+            Work::Steps(steps) => Shown::Steps(Steps::start(steps, what)),
+            Work::EvenSteps(steps) => Shown::Steps(Steps::with_rest(steps, what)),
+        });
+    }
+
+    fn say(&self, what: &str) {
+        if let Some(Shown::Activity(activity)) = &*self.shown.borrow() {
+            activity.say(what);
+        }
+    }
+
+    fn line(&self, line: &str) {
+        if let (true, Some(Shown::Activity(activity))) = (self.lines, &*self.shown.borrow()) {
+            activity.done(line);
+        }
+    }
+
+    fn done(&self, steps: usize) {
+        if let Some(Shown::Steps(bar)) = &*self.shown.borrow() {
+            bar.done(steps);
+        }
+    }
+
+    fn end(&self) {
+        self.shown.borrow_mut().take();
     }
 }

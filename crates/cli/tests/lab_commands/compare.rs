@@ -34,12 +34,12 @@ fn a_comparison_pairs_by_seed() {
         .collect();
     assert_eq!(names, ["stock", "scheduler=eevdf-7.2", "off", "ideal"]);
     // The default named is the default.
-    assert_eq!(policies[1]["ratio_to_stock"], 1.0);
+    assert_eq!(policies[1]["throughput_ratio_to_stock"], 1.0);
     assert_eq!(policies[1]["gap_closed"], 0.0);
     assert_eq!(policies[2]["verdict"], "lower");
     assert_eq!(policies[2]["harm"], "harm");
     assert_eq!(policies[3]["verdict"], "higher");
-    assert!(policies[0]["ratio_to_stock"].is_null());
+    assert!(policies[0]["throughput_ratio_to_stock"].is_null());
     let seeds: Vec<u64> = rows(&ended, "sample")
         .iter()
         .map(|row| number(row, "seed"))

@@ -76,6 +76,23 @@ impl PauseLoop {
         })
     }
 
+    /// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
+    ///
+    /// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.
+    pub fn kvm_amd_parameters(host: &Host) -> Option<String> {
+        let mut words = Vec::new();
+        if let Some(window) = host.ple_window {
+            words.push(format!("pause_filter_count={window}"));
+        }
+        if let Some(gap) = host.ple_gap {
+            words.push(format!("pause_filter_thresh={gap}"));
+        }
+        if host.ple_window_fixed {
+            words.push("pause_filter_count_grow=1 pause_filter_count_shrink=1".into());
+        }
+        (!words.is_empty()).then(|| words.join(" "))
+    }
+
     /// Whether the parameters in force are those that the scenario states; one that states none takes any.
     pub fn check(in_force: Option<&PauseLoop>, wanted: &Host) -> Result<(), Error> {
         let stated = wanted.ple_window.is_some() || wanted.ple_gap.is_some();
@@ -118,6 +135,7 @@ impl PauseLoop {
 mod tests {
     use super::*;
     use std::fs;
+    use unspin_scenario::Scenario;
 
     fn scenario_host(window: Option<u32>, gap: Option<u32>, fixed: bool) -> Host {
         Host {
@@ -212,5 +230,27 @@ mod tests {
             ],
         );
         assert_eq!(PauseLoop::in_force(modules.path()), Some(AMD));
+    }
+
+    fn host_of(text: &str) -> Host {
+        let text = format!(
+            "iterations = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
+        );
+        Scenario::parse(&text, "s").expect("valid").host
+    }
+
+    #[test]
+    fn the_window_of_the_scenario_is_the_modules() {
+        assert_eq!(PauseLoop::kvm_amd_parameters(&host_of("")), None);
+        assert_eq!(
+            PauseLoop::kvm_amd_parameters(&host_of(
+                "ple_window = 200\nple_gap = 64\nple_window_fixed = true"
+            )),
+            Some(
+                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 \
+                 pause_filter_count_shrink=1"
+                    .into()
+            )
+        );
     }
 }

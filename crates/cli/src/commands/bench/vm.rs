@@ -4,20 +4,18 @@
 use std::sync::atomic::Ordering;
 
 use unspin_abi::LockKind;
+use unspin_experiment::kvm;
 use unspin_lockbench::latency::median;
 use unspin_scenario::{Distribution, Length, LockSharing, Scenario, Shape, Vm, WorkUnit};
 use unspin_vmm::RunOptions;
 
 use crate::{
-    commands::{
-        bench::{
-            args::BenchVmArguments,
-            plot::{self as plot, Mark},
-            threads::{constants, format_work, nanoseconds, our_locks},
-            vm_figures::{Cell, Sample},
-            vm_tables as tables,
-        },
-        vm::pv_pages,
+    commands::bench::{
+        args::BenchVmArguments,
+        plot::{self as plot, Mark},
+        threads::{constants, format_work, nanoseconds, our_locks},
+        vm_figures::{Cell, Sample},
+        vm_tables as tables,
     },
     terminal::{failure::Failure, interrupt, output, progress::Steps},
 };
@@ -181,7 +179,7 @@ fn measure(cells: &mut [Cell], scenario: &Scenario, repeat: u32) -> Result<(), F
             let runs = cells[number].scenario(scenario, repetition);
             let options = RunOptions {
                 interrupt: interrupt.clone(),
-                pv_pages: pv_pages::of_running(&runs)?,
+                pv_pages: kvm::pv_pages_of_running(&runs)?,
                 ..RunOptions::default()
             };
             let report = unspin_vmm::run(&runs, &options).map_err(with_a_way)?;

@@ -3,19 +3,24 @@
 
 use std::time::{Duration, Instant};
 
-use unspin_report::Document;
+use unspin_experiment::{
+    Row, TableFile,
+    cells::{Cell, Finished, in_testbeds},
+    kvm::Figures,
+    matrix::{Common, cells},
+    prediction,
+};
+use unspin_report::{Document, Machine};
 
 use crate::{
     commands::compare::{
-        args::CompareArguments,
-        cells::{Cell, Finished, in_testbeds},
-        lab as compare_lab,
-        matrix::{Common, cells},
-        pooled as compare_pooled, run as compare,
-        table_file::RowsFile,
-        tables as compare_table,
+        args::CompareArguments, prediction as compare_lab, run as compare, tables as compare_table,
     },
-    terminal::{failure::Failure, output},
+    terminal::{
+        failure::{Failure, abort},
+        output,
+        progress::Experiment,
+    },
 };
 
 /// Length of a sample when nothing else is said.
@@ -34,11 +39,11 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         pairs: arguments.pairs,
         sample: arguments.sample.unwrap_or(SAMPLE),
         discard: arguments.discard,
-        observe: arguments.observe,
+        observe: arguments.observe.into(),
     };
     let costs = compare::costs(arguments, !arguments.on_this_host)?;
     let all = named(common, arguments.on_this_host)?;
-    let mut file = RowsFile::open(&arguments.out, arguments.keep)?;
+    let mut file = TableFile::open(&arguments.out, arguments.keep)?;
     if file.others() > 0 {
         eprintln!(
             "unspin compare: {} of the cells in {} were measured by another binary and stay as they are",
@@ -56,9 +61,12 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         all.len() - missing.len()
     );
     let mut progress = Progress::new(begin, missing.len());
+    let shown = Experiment::new(false);
+    let session = shown.session()?;
     if arguments.on_this_host {
+        let machine = Machine::here(output::in_testbed()).to_string();
         for named in &missing {
-            let finished = named.cell.on_this_host()?;
+            let finished = named.cell.on_this_host(&machine, &session)?;
             file.add(Finished {
                 cell: named.name.clone(),
                 ..finished
@@ -67,7 +75,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         }
     } else {
         let cells: Vec<&Cell> = missing.iter().map(|named| &named.cell).collect();
-        in_testbeds(&cells, "comparing", |finished| {
+        in_testbeds(&cells, "comparing", &session, abort, |finished| {
             let of = missing.iter().find(|named| named.name == finished.cell);
             file.add(finished)?;
             progress.say(&of.map_or(String::new(), |named| named.cell.name()));
@@ -94,7 +102,7 @@ fn named(common: Common, on_this_host: bool) -> Result<Vec<Named>, Failure> {
 fn print(
     arguments: &CompareArguments,
     all: &[Named],
-    file: &RowsFile,
+    file: &TableFile,
     costs: Option<&[String]>,
 ) -> Result<(), Failure> {
     let finished: Vec<&Finished> = all
@@ -104,12 +112,12 @@ fn print(
     let machine = finished.first().map_or("", |first| first.machine.as_str());
     let mut rows: Vec<_> = finished.iter().flat_map(|one| one.rows.clone()).collect();
     rows.sort_by(|a, b| {
-        let key = |row: &crate::commands::compare::row::Row| {
+        let key = |row: &Row<Figures>| {
             (
-                row.pv_page,
-                row.ple_window,
+                row.world.pv_page,
+                row.world.ple_window,
                 row.shape.clone(),
-                row.lock.clone(),
+                row.world.lock.clone(),
             )
         };
         key(b).0.cmp(&key(a).0).then_with(|| key(a).cmp(&key(b)))
@@ -121,7 +129,7 @@ fn print(
     compare_table::add(&mut document, &rows);
     compare_table::add_vms(&mut document, &vms);
     compare_table::add_samples(&mut document, &samples);
-    compare_pooled::add(&mut document, &rows);
+    compare_table::add_pooled(&mut document, &rows);
     if let Some(costs) = costs {
         predict(
             &mut document,
@@ -138,7 +146,7 @@ fn print(
 fn predict(
     document: &mut Document,
     all: &[Named],
-    file: &RowsFile,
+    file: &TableFile,
     costs: &[String],
     seeds: u32,
 ) -> Result<(), Failure> {
@@ -147,9 +155,9 @@ fn predict(
         .map(|named| named.cell.scenario())
         .collect::<Result<_, _>>()?;
     let cells = all.iter().zip(&scenarios).filter_map(|(named, scenario)| {
-        Some(compare_lab::Compared {
+        Some(prediction::Compared {
             scenario,
-            how: &named.cell.how,
+            plan: &named.cell.plan,
             rows: file.finished(&named.name)?.rows.iter().collect(),
         })
     });

@@ -2,28 +2,25 @@
 //! `unspin compare`: scenarios as they are (*stock*) against the same work with nobody overcommitted (*ideal*), with our
 //! scheduler and every directed yield refused (*refuse-yields*), and with each policy, in VMs that keep running meanwhile.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
-use unspin_agent::PolicyChoice;
+use unspin_experiment::{
+    Plan, check_user_policies,
+    kvm::{Compared, compare},
+    matrix::set_shape,
+    prediction,
+};
 use unspin_report::{Document, Machine};
 use unspin_scenario::{Length, Scenario};
 
 use crate::{
-    commands::{
-        compare::{
-            args::CompareArguments,
-            details::{SampleRow, VmRow, sample_rows, vm_rows},
-            full as compare_full, lab as compare_lab,
-            measure::{How, measure},
-            pooled as compare_pooled,
-            row::{Row, rows},
-            sentence::sentence,
-            tables as compare_table,
-            windows::{self as compare_windows, WindowRow, window_rows},
-        },
-        vm::args::Observe,
+    commands::compare::{
+        args::CompareArguments, full as compare_full, prediction as compare_lab,
+        sentence::sentence, tables as compare_table,
     },
-    terminal::{failure::Failure, options::ScenarioArguments, output, replay},
+    terminal::{
+        failure::Failure, options::ScenarioArguments, output, progress::Experiment, replay,
+    },
 };
 
 /// A scenario of the command line, with the words that repeat its row.
@@ -31,22 +28,9 @@ pub struct Chosen {
     /// With all overrides in it.
     pub scenario: Scenario,
     /// How it is compared.
-    pub how: How,
+    pub plan: Plan,
     /// The command that repeats its row.
     pub replay: String,
-}
-
-/// What came of a scenario.
-#[derive(Default)]
-pub struct Compared {
-    /// One for each policy.
-    pub rows: Vec<Row>,
-    /// One for each VM and column.
-    pub vms: Vec<VmRow>,
-    /// One for each sample.
-    pub samples: Vec<SampleRow>,
-    /// One for each column, where windows were compared.
-    pub windows: Vec<WindowRow>,
 }
 
 /// Compares and prints the tables.
@@ -58,13 +42,15 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     let costs = costs(arguments, in_testbed)?;
     let all = chosen(arguments)?;
     let mut together = Compared::default();
+    // With --json another program reads, as the demo does: it has a bar of its own.
+    let progress = Experiment::new(!arguments.output.json);
     for chosen in &all {
-        // With --json another program reads, as the demo does: it has a bar of its own.
-        let compared = compare(chosen, !arguments.output.json)?;
-        together.rows.extend(compared.rows);
-        together.vms.extend(compared.vms);
-        together.samples.extend(compared.samples);
-        together.windows.extend(compared.windows);
+        together.extend(compare(
+            &chosen.scenario,
+            &chosen.plan,
+            &chosen.replay,
+            &progress.session()?,
+        )?);
     }
     let machine = Machine::here(in_testbed).to_string();
     print(arguments, &machine, &all, &together, costs.as_deref())
@@ -99,17 +85,19 @@ pub fn print(
     let mut document = Document::new("compare", machine);
     compare_table::add(&mut document, &together.rows);
     compare_table::add_vms(&mut document, &together.vms);
-    compare_windows::add(&mut document, &together.windows);
+    compare_table::add_windows(&mut document, &together.windows);
     compare_table::add_samples(&mut document, &together.samples);
-    compare_pooled::add(&mut document, &together.rows);
+    compare_table::add_pooled(&mut document, &together.rows);
     if let Some(costs) = costs {
         let predicted = all.iter().map(|chosen| {
             let hash = chosen.scenario.hash();
             let rows = together.rows.iter();
-            compare_lab::Compared {
+            prediction::Compared {
                 scenario: &chosen.scenario,
-                how: &chosen.how,
-                rows: rows.filter(|row| row.scenario_sha256 == hash).collect(),
+                plan: &chosen.plan,
+                rows: rows
+                    .filter(|row| row.world.scenario_sha256 == hash)
+                    .collect(),
             }
         });
         let predicted: Vec<_> = predicted.collect();
@@ -125,9 +113,10 @@ pub fn print(
     }
     let mut last = "";
     for row in &together.rows {
-        if row.replay != last {
-            document.note(format!("repeat it byte for byte: {}", row.replay));
-            last = &row.replay;
+        let replay = &row.world.replay;
+        if replay != last {
+            document.note(format!("repeat it byte for byte: {replay}"));
+            last = replay;
         }
     }
     Ok(output::print(&document, arguments.output)?)
@@ -160,20 +149,15 @@ pub fn chosen(arguments: &CompareArguments) -> Result<Vec<Chosen>, Failure> {
                     scenario.vms.len()
                 )));
             }
-            let how = how(arguments, &scenario)?;
+            let plan = plan(arguments, &scenario)?;
             all.push(Chosen {
-                replay: replay::command("compare", &given, &to_args(&how)),
+                replay: replay::command("compare", &given, &plan.to_args()),
                 scenario,
-                how,
+                plan,
             });
         }
     }
     Ok(all)
-}
-
-/// A shape as overrides.
-pub fn set_shape(count: u32, vcpus: u32) -> [String; 2] {
-    [format!("vm.count={count}"), format!("vm.vcpus={vcpus}")]
 }
 
 /// `1x4`: VMs x vCPUs.
@@ -184,7 +168,7 @@ pub fn parse_shape(text: &str) -> Result<(u32, u32), String> {
         .ok_or_else(|| "write VMs x vCPUs, as in 1x4".to_owned())
 }
 
-fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure> {
+fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failure> {
     let Length::DurationNs(ns) = scenario.length else {
         return Err(Failure::Usage(format!(
             "{} ends after a number of iterations, and compared VMs keep running: give --duration TIME",
@@ -194,68 +178,12 @@ fn how(arguments: &CompareArguments, scenario: &Scenario) -> Result<How, Failure
     check_user_policies(&arguments.policies)?;
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
     let sample = arguments.sample.unwrap_or_else(of_scenario);
-    Ok(How {
+    Ok(Plan {
         pairs: arguments.pairs,
         sample,
         discard: arguments.discard,
-        observe: arguments.observe,
+        observe: arguments.observe.into(),
         policies: arguments.policies.clone(),
-    })
-}
-
-/// One comparison has one scheduler.
-///
-/// # Errors
-/// When the policies name several files.
-pub fn check_user_policies(policies: &[PolicyChoice]) -> Result<(), Failure> {
-    let files = policies.iter().filter_map(PolicyChoice::file);
-    if files.collect::<BTreeSet<_>>().len() <= 1 {
-        return Ok(());
-    }
-    Err(Failure::Usage(
-        "one comparison has room for one user policy: one scheduler is loaded, and policies are switched in it".into(),
-    ))
-}
-
-/// The words that say how.
-pub fn to_args(how: &How) -> Vec<String> {
-    let time = |time: Duration| {
-        unspin_scenario::format_duration(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
-    };
-    let mut words = vec![
-        format!("--pairs {}", how.pairs),
-        format!("--sample {}", time(how.sample)),
-        format!("--discard {}", time(how.discard)),
-    ];
-    match how.observe {
-        Observe::Auto => {}
-        Observe::On => words.push("--observe on".into()),
-        Observe::Off => words.push("--observe off".into()),
-    }
-    words.extend(
-        how.policies
-            .iter()
-            .map(|policy| format!("--policy {policy}")),
-    );
-    words
-}
-
-/// Runs the scenario and what it is compared with on this host; `tells`: each sample is a line on standard error.
-///
-/// # Errors
-/// As [`measure`]; when stock or ideal did nothing.
-pub fn compare(chosen: &Chosen, tells: bool) -> Result<Compared, Failure> {
-    let Chosen {
-        scenario,
-        how,
-        replay,
-    } = chosen;
-    let measured = measure(scenario, how, tells)?;
-    Ok(Compared {
-        rows: rows(scenario, how, &measured, replay)?,
-        vms: vm_rows(scenario, how, &measured),
-        samples: sample_rows(scenario, how, &measured),
-        windows: window_rows(scenario, how, &measured),
     })
 }
 
@@ -299,9 +227,9 @@ mod tests {
             .map(|chosen| (chosen.scenario.vms[0].count, chosen.scenario.vms[0].vcpus))
             .collect();
         assert_eq!(shapes, [(1, 2), (2, 2)]);
-        assert_eq!(chosen[0].how.sample, Duration::from_secs(1));
-        assert_eq!(chosen[0].how.discard, Duration::from_millis(250));
-        assert_eq!(chosen[0].how.policies.len(), 2);
+        assert_eq!(chosen[0].plan.sample, Duration::from_secs(1));
+        assert_eq!(chosen[0].plan.discard, Duration::from_millis(250));
+        assert_eq!(chosen[0].plan.policies.len(), 2);
         assert!(
             chosen[1].replay.ends_with(
                 "--set vm.count=2 --set vm.vcpus=2 --pairs 4 --sample 1s --discard 250ms --policy loan --policy refuse-yields"

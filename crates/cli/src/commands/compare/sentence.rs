@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One sentence that says what happened in a comparison, and why. It follows from the row's figures alone.
 
-use crate::commands::compare::row::Row;
+use unspin_experiment::{Estimate, Row, Verdict, kvm::Figures};
 
 /// Of the spin time, what a cause must have to be named, percent.
 const NAMED_PERCENT: f64 = 1.0;
@@ -10,17 +10,18 @@ const NAMED_PERCENT: f64 = 1.0;
 const AS_IDEAL: f64 = 0.9;
 
 /// What happened and why.
-pub fn sentence(row: &Row) -> String {
-    let what = match row.pv_page || row.policy.is_none() {
-        true => format!("{} with {}", row.shape, row.lock),
-        false => format!("{} with {}, without pv_page", row.shape, row.lock),
+pub fn sentence(row: &Row<Figures>) -> String {
+    let what = match row.world.pv_page || row.policy.is_none() {
+        true => format!("{} with {}", row.shape, row.world.lock),
+        false => format!("{} with {}, without pv_page", row.shape, row.world.lock),
     };
-    let resolved = row.stock_verdict == "lower";
-    if !resolved && row.stock_ratio_to_ideal >= AS_IDEAL {
+    let to_ideal = row.to_ideal.unwrap_or(Estimate::NOTHING_DONE);
+    let resolved = to_ideal.verdict == Verdict::Lower;
+    if !resolved && to_ideal.value >= AS_IDEAL {
         return format!(
             "{what}: these pairs show no loss of stock against ideal (ratio {:.3}, {}){}.",
-            row.stock_ratio_to_ideal,
-            row.stock_verdict,
+            to_ideal.value,
+            to_ideal.verdict,
             harm(row)
         );
     }
@@ -31,56 +32,57 @@ pub fn sentence(row: &Row) -> String {
     };
     format!(
         "{what}: stock keeps {:.1} % of the ideal throughput{too_few}{}{}.",
-        100.0 * row.stock_ratio_to_ideal,
+        100.0 * to_ideal.value,
         why(row),
         cure(row)
     )
 }
 
 /// What stock's time went into, as `explain` sees it, or else by the guests' own word.
-fn why(row: &Row) -> String {
-    let Some(spin) = row.stock_spin_time_percent else {
-        return match row.stock_spin_share_percent {
+fn why(row: &Row<Figures>) -> String {
+    let of = &row.world;
+    let Some(spin) = of.stock_spin_time_percent else {
+        return match of.stock_spin_share_percent {
             Some(spun) => format!(": its vCPUs spent {spun:.0} % of their CPU time spinning"),
             None => String::new(),
         };
     };
     let causes = [
         (
-            row.next_waiter_preempted_percent,
+            of.next_waiter_preempted_percent,
             "for a preempted next waiter (LWP)",
         ),
         (
-            row.holder_preempted_percent,
+            of.holder_preempted_percent,
             "for a preempted lock holder (LHP)",
         ),
         (
-            row.call_preempted_percent,
+            of.call_preempted_percent,
             "for a receiver of a function call off its CPU",
         ),
-        (row.contention_percent, "while all concerned were running"),
+        (of.contention_percent, "while all concerned were running"),
     ];
     let largest = causes
         .into_iter()
         .filter_map(|(percent, words)| Some((percent?, words)))
         .filter(|(percent, _)| *percent >= NAMED_PERCENT)
         .max_by(|a, b| a.0.total_cmp(&b.0));
-    let of = largest.map_or(String::new(), |(percent, words)| {
+    let most = largest.map_or(String::new(), |(percent, words)| {
         format!(", {percent:.0} % of that {words}")
     });
-    format!(": its vCPUs spent {spin:.0} % of their CPU time in spin loops{of}")
+    format!(": its vCPUs spent {spin:.0} % of their CPU time in spin loops{most}")
 }
 
 /// What the policy does about it; empty without one.
-fn cure(row: &Row) -> String {
-    let (Some(policy), Some(ratio)) = (&row.policy, row.throughput_ratio_to_stock) else {
+fn cure(row: &Row<Figures>) -> String {
+    let (Some(policy), Some(ratio)) = (&row.policy, to_stock(row)) else {
         return match &row.policy {
             Some(policy) => format!("; with {policy} nothing was done at all"),
             None => String::new(),
         };
     };
     let stock = format!("{ratio:.2} of stock{}", resolved(row));
-    match row.gap_closed {
+    match row.gap_closed.map(|gap| gap.value) {
         Some(gap) if gap >= 0.0 => {
             format!(
                 "; {policy} closes {:.0} % of that gap ({stock})",
@@ -93,8 +95,8 @@ fn cure(row: &Row) -> String {
 }
 
 /// What the policy does where nothing is to be gained; empty without one.
-fn harm(row: &Row) -> String {
-    match (&row.policy, row.throughput_ratio_to_stock, &row.harm) {
+fn harm(row: &Row<Figures>) -> String {
+    match (&row.policy, to_stock(row), &row.harm) {
         (Some(policy), Some(ratio), Some(harm)) => {
             format!(
                 "; {policy} gives {ratio:.3} of stock{}: {harm}",
@@ -106,19 +108,23 @@ fn harm(row: &Row) -> String {
     }
 }
 
+/// Policy / stock, if anything was done under the policy.
+fn to_stock(row: &Row<Figures>) -> Option<f64> {
+    row.to_stock.and_then(|of| of.known())
+}
+
 /// The interval of policy / stock, and whether it says anything.
-fn resolved(row: &Row) -> String {
-    let (low, high) = (
-        row.throughput_ratio_to_stock_low,
-        row.throughput_ratio_to_stock_high,
-    );
-    let interval = match low.zip(high) {
+fn resolved(row: &Row<Figures>) -> String {
+    let Some(of) = row.to_stock else {
+        return String::new();
+    };
+    let interval = match of.low.zip(of.high) {
         Some((low, high)) => format!(", 95 % from {low:.3} to {high:.3}"),
         None => String::new(),
     };
-    match row.verdict.as_deref() {
-        Some("higher" | "lower") | None => interval,
-        Some(unresolved) => format!("{interval}, {unresolved}"),
+    match of.verdict {
+        Verdict::Higher | Verdict::Lower => interval,
+        unresolved => format!("{interval}, {unresolved}"),
     }
 }
 
@@ -126,7 +132,7 @@ fn resolved(row: &Row) -> String {
 mod tests {
     use super::*;
 
-    fn row(changes: serde_json::Value) -> Row {
+    fn row(changes: serde_json::Value) -> Row<Figures> {
         let mut row = serde_json::json!({"shape": "1x4", "lock": "ticket", "overcommit": 2.0, "pv_page": true,
             "ideal_per_s": 1000.0, "ideal_deviation_per_s": 1.0, "stock_per_s": 200.0, "stock_deviation_per_s": 2.0,
             "stock_ratio_to_ideal": 0.2, "stock_verdict": "lower", "stock_ratio_to_stock": 1.0,

@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 use serde_json::Value;
+use unspin_experiment::{
+    Row,
+    kvm::{Figures, SampleRow, VmRow, WindowRow},
+    pooled::pool,
+};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
-use crate::commands::compare::{
-    details::{SampleRow, VmRow},
-    row::Row,
-};
-
-/// Keys are the fields of [`Row`].
+/// Keys are the fields of [`Row`] and its [`Figures`].
 const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
@@ -35,6 +35,9 @@ const COLUMNS: &[Column] = &[
     Column::json_only("stock_ratio_to_stock_high", Unit::Ratio),
     Column::new("null_verdict", "stock / stock", Unit::Text),
     Column::new("refuse_yields_per_s", "refuse-yields ops/s", Unit::Count),
+    Column::json_only("refuse_yields_ratio_to_stock", Unit::Ratio),
+    Column::json_only("refuse_yields_ratio_to_stock_low", Unit::Ratio),
+    Column::json_only("refuse_yields_ratio_to_stock_high", Unit::Ratio),
     Column::new("policy", "policy", Unit::Text),
     Column::new("steer_per_s", "policy ops/s", Unit::Count),
     Column::json_only("steer_deviation_per_s", Unit::Count),
@@ -124,6 +127,55 @@ const SAMPLES: &[Column] = &[
     Column::json_only("scenario_sha256", Unit::Text),
 ];
 
+/// Keys are the fields of [`WindowRow`].
+const WINDOWS: &[Column] = &[
+    Column::new("shape", "VMs x vCPUs", Unit::Text),
+    Column::new("lock", "lock", Unit::Text),
+    Column::new("column", "window by", Unit::Text),
+    Column::new("operations_per_s", "ops/s", Unit::Count),
+    Column::new("operations_deviation_per_s", "+-", Unit::Count),
+    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
+    Column::new("inefficiency_deviation_percent", "+-", Unit::Percent),
+    Column::new("window_mean", "window, mean", Unit::Count),
+    Column::new("epochs", "epochs", Unit::Count),
+    Column::new("window_deviation", "+- between epochs", Unit::Count),
+    Column::new("unit_ns", "of each", Unit::Nanoseconds),
+    Column::new("exits", "PLE exits", Unit::Count),
+    Column::new("samples", "samples", Unit::Count),
+    Column::json_only("scenario_sha256", Unit::Text),
+];
+
+/// Keys are the fields of a pooled row.
+const POOLED: &[Column] = &[
+    Column::new("policy", "policy", Unit::Text),
+    Column::new("pv_page", "pv_page", Unit::Text),
+    Column::new("cells", "cells", Unit::Count),
+    Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
+    Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
+    Column::new("throughput_ratio_to_stock_high", "to", Unit::Ratio),
+    Column::new("harm", "harm", Unit::Text),
+    Column::new("cells_harmed", "cells harmed", Unit::Count),
+    Column::new("cells_not_resolved", "not resolved", Unit::Count),
+    Column::new("cells_with_little_to_gain", "little to gain", Unit::Count),
+    Column::new("little_ratio_to_stock", "policy / stock", Unit::Ratio),
+    Column::new("little_ratio_to_stock_low", "95 % from", Unit::Ratio),
+    Column::new("little_ratio_to_stock_high", "to", Unit::Ratio),
+    Column::new("little_harm", "harm", Unit::Text),
+    Column::new("cells_with_a_gap", "with a gap", Unit::Count),
+    Column::new("least_gap_closed", "gap closed, least", Unit::Ratio),
+    Column::new("mean_gap_closed", "mean", Unit::Ratio),
+];
+
+/// Keys are the fields of the null of all cells.
+const NULL: &[Column] = &[
+    Column::new("cells", "cells", Unit::Count),
+    Column::new("stock_ratio_to_stock", "stock / stock", Unit::Ratio),
+    Column::new("stock_ratio_to_stock_low", "95 % from", Unit::Ratio),
+    Column::new("stock_ratio_to_stock_high", "to", Unit::Ratio),
+    Column::new("null_verdict", "null", Unit::Text),
+    Column::new("cells_that_exclude_1", "cells without 1", Unit::Count),
+];
+
 /// Adds every sample, for programs.
 pub fn add_samples(document: &mut Document, rows: &[SampleRow]) {
     let mut table = Table::new("sample", "", SAMPLES);
@@ -134,10 +186,14 @@ pub fn add_samples(document: &mut Document, rows: &[SampleRow]) {
 }
 
 /// Adds the table of these rows.
-pub fn add(document: &mut Document, rows: &[Row]) {
+pub fn add(document: &mut Document, rows: &[Row<Figures>]) {
     let steered = rows.iter().any(|row| row.policy.is_some());
-    let pv_page = rows.iter().any(|row| row.pv_page != rows[0].pv_page);
-    let windows = rows.iter().any(|row| row.ple_window != rows[0].ple_window);
+    let pv_page = rows
+        .iter()
+        .any(|row| row.world.pv_page != rows[0].world.pv_page);
+    let windows = rows
+        .iter()
+        .any(|row| row.world.ple_window != rows[0].world.ple_window);
     let mut columns = COLUMNS.to_vec();
     for column in &mut columns {
         column.json_only |= match steered {
@@ -171,6 +227,36 @@ pub fn add_vms(document: &mut Document, rows: &[VmRow]) {
     for row in rows {
         table.push(cells(row, &columns));
     }
+    document.table(table);
+}
+
+/// Adds the table of windows, if there is one.
+pub fn add_windows(document: &mut Document, rows: &[WindowRow]) {
+    if rows.is_empty() {
+        return;
+    }
+    let title = "Windows, in PAUSEs (AMD) or TSC cycles (Intel); an epoch is 1,000 pause-loop exits of a VM";
+    let mut table = Table::new("windows", title, WINDOWS);
+    for row in rows {
+        table.push(cells(row, WINDOWS));
+    }
+    document.table(table);
+}
+
+/// Adds all cells of each policy together, for several cells.
+pub fn add_pooled(document: &mut Document, rows: &[Row<Figures>]) {
+    let Some((policies, null)) = pool(rows) else {
+        return;
+    };
+    let title = "All cells of a policy; harm: lower bound of policy / stock not above 0.90 in a cell, 0.97 in all together";
+    let mut table = Table::new("pooled", title, POOLED);
+    for row in &policies {
+        table.push(cells(row, POOLED));
+    }
+    document.table(table);
+    let title = "Stock against stock, all cells; one in 20 leaves 1 out by chance";
+    let mut table = Table::new("null", title, NULL);
+    table.push(cells(&null, NULL));
     document.table(table);
 }
 
@@ -217,7 +303,7 @@ mod tests {
     /// A field without a column would be lost without a word, a column without a field would always be unknown.
     #[test]
     fn columns_are_the_fields() {
-        let row: Row = serde_json::from_value(compared()).expect("a row");
+        let row: Row<Figures> = serde_json::from_value(compared()).expect("a row");
         assert_eq!(keys_of(COLUMNS), fields_of(&row));
         let vm = serde_json::json!({"shape": "1x4", "lock": "ticket", "column": "stock", "vm": "vm0",
             "operations_per_s": 1.0, "operations_share_percent": null, "cpu_share_percent": 100.0, "pairs": 4,

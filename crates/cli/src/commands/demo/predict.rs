@@ -2,20 +2,20 @@
 //! `unspin demo --predict`: what the lab says of the demo's table, in about a second; and beside the measured table, how far
 //! that was off.
 
+use unspin_experiment::{
+    cells::{Cell, Finished},
+    prediction::{Compared, planned, rates},
+    shape,
+};
 use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit};
-use unspin_scenario::Scenario;
 
 use super::run::{POLICY, cells, fits};
 use crate::{
     commands::{
-        compare::{
-            args::PredictionArguments,
-            cells::{Cell, Finished},
-            lab::{self, Compared},
-        },
+        compare::{args::PredictionArguments, prediction},
         demo::args::DemoArguments,
     },
-    terminal::{failure::Failure, output},
+    terminal::{failure::Failure, output, progress::Experiment},
 };
 
 /// Seeds of each prediction.
@@ -37,7 +37,7 @@ fn costs() -> Result<Vec<String>, Failure> {
         lab_costs: None,
         lab_seeds: SEEDS,
     };
-    lab::costs(&arguments, true)
+    prediction::costs(&arguments, true)
 }
 
 /// Prints the predicted table.
@@ -46,18 +46,15 @@ fn costs() -> Result<Vec<String>, Failure> {
 /// Ctrl-C; standard output that cannot be written.
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let costs = costs()?;
+    let progress = Experiment::new(false);
     let mut table = Table::new("prediction", "", COLUMNS);
     let mut cells = cells(arguments);
     cells.sort_by_key(|cell| cell.file);
     for cell in cells {
         let scenario = cell.scenario()?;
-        let planned = lab::planned(
-            &scenario,
-            &cell.how,
-            scenario.host.ple_window.map(u64::from),
-            &costs,
-        );
-        let predicted = lab::rates(&planned, SEEDS)?;
+        let ple_window = scenario.host.ple_window.map(u64::from);
+        let planned = planned(&scenario, &cell.plan, ple_window, &costs);
+        let predicted = rates(&planned, SEEDS, &progress.session()?)?;
         // Ideal, stock, refuse-yields, and the one policy.
         let [ideal, stock, _, policy] = &predicted[..] else {
             continue;
@@ -82,12 +79,6 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     Ok(output::print(&document, arguments.output)?)
 }
 
-fn shape(scenario: &Scenario) -> String {
-    let vms: u32 = scenario.vms.iter().map(|vm| vm.count).sum();
-    let vcpus = scenario.vms.first().map_or(0, |vm| vm.vcpus);
-    format!("{vms}x{vcpus}")
-}
-
 /// Adds the lab's predictions beside what was measured in the testbed.
 ///
 /// # Errors
@@ -95,18 +86,18 @@ fn shape(scenario: &Scenario) -> String {
 pub fn add(document: &mut Document, cells: &[Cell], finished: &[Finished]) -> Result<(), Failure> {
     let mut scenarios = Vec::new();
     for cell in cells {
-        scenarios.push((cell.identity()?, cell.scenario()?, &cell.how));
+        scenarios.push((cell.identity()?, cell.scenario()?, &cell.plan));
     }
     let mut compared = Vec::new();
     for one in finished {
         let of = scenarios
             .iter()
             .find(|(identity, ..)| *identity == one.cell);
-        compared.extend(of.map(|(_, scenario, how)| Compared {
+        compared.extend(of.map(|(_, scenario, plan)| Compared {
             scenario,
-            how,
+            plan,
             rows: one.rows.iter().collect(),
         }));
     }
-    lab::add(document, &compared, &costs()?, SEEDS)
+    prediction::add(document, &compared, &costs()?, SEEDS)
 }

@@ -10,24 +10,27 @@ use std::{
 };
 
 use anyhow::Context;
-use unspin_report::Document;
+use unspin_experiment::{
+    Plan, Row,
+    cells::{Cell, Finished, in_testbeds},
+    kvm::{Figures, VmRow},
+    watch::Observe,
+};
+use unspin_report::{Document, Machine};
 use unspin_scenario::Scenario;
 
 use super::predict;
 use crate::{
     commands::{
-        compare::{
-            cells::{Cell, Finished, in_testbeds},
-            details::VmRow,
-            measure::How,
-            row::Row,
-            sentence::sentence,
-            tables as compare_table,
-        },
+        compare::{sentence::sentence, tables as compare_table},
         demo::args::DemoArguments,
-        vm::{args::Observe, other_vms},
+        vm::other_vms,
     },
-    terminal::{failure::Failure, output},
+    terminal::{
+        failure::{Failure, abort},
+        output,
+        progress::Experiment,
+    },
 };
 
 macro_rules! demo_files {
@@ -78,7 +81,9 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         vms.extend(one.vms.clone());
         samples.extend(one.samples.clone());
     }
-    rows.sort_by(|a: &Row, b: &Row| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
+    rows.sort_by(|a: &Row<Figures>, b: &Row<Figures>| {
+        (&a.shape, &a.world.lock).cmp(&(&b.shape, &b.world.lock))
+    });
     vms.sort_by(|a: &VmRow, b: &VmRow| (&a.shape, &a.lock).cmp(&(&b.shape, &b.lock)));
     document.note(
         "The same work on 2 CPUs: ideal (one VM that fits, alone), stock (the kernel as it is), refuse-yields (our scheduler, \
@@ -96,7 +101,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     }
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
-        document.note(format!("  {}", row.replay));
+        document.note(format!("  {}", row.world.replay));
     }
     output::print(&document, arguments.output)?;
     eprintln!(
@@ -114,7 +119,7 @@ pub fn cells(arguments: &DemoArguments) -> Vec<Cell> {
         true => Vec::new(),
         false => vec![POLICY.parse().expect("a test parses it")],
     };
-    let how = |text| How {
+    let plan = |text| Plan {
         pairs: arguments.pairs,
         sample: SAMPLE,
         discard: DISCARD,
@@ -132,7 +137,7 @@ pub fn cells(arguments: &DemoArguments) -> Vec<Cell> {
             file,
             text,
             set: Vec::new(),
-            how: how(text),
+            plan: plan(text),
         })
         .collect()
 }
@@ -148,7 +153,10 @@ pub fn fits(text: &str) -> bool {
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     let cells = cells(arguments);
     let mut all = Vec::new();
-    in_testbeds(&cells.iter().collect::<Vec<_>>(), "testbeds", |finished| {
+    let progress = Experiment::new(false);
+    let session = progress.session()?;
+    let every = cells.iter().collect::<Vec<_>>();
+    in_testbeds(&every, "testbeds", &session, abort, |finished| {
         all.push(finished);
         Ok(())
     })?;
@@ -171,7 +179,14 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     if !arguments.yes && !agreed()? {
         return Err(Failure::Usage("not run: answer y, or say --yes".into()));
     }
-    cells(arguments).iter().map(Cell::on_this_host).collect()
+    let progress = Experiment::new(false);
+    let session = progress.session()?;
+    let machine = Machine::here(output::in_testbed()).to_string();
+    let cells = cells(arguments);
+    let cells = cells
+        .iter()
+        .map(|cell| Ok(cell.on_this_host(&machine, &session)?));
+    cells.collect()
 }
 
 /// Asks on the terminal; without one the answer is no.
@@ -198,7 +213,7 @@ mod tests {
             yes: false,
             output: Default::default(),
         };
-        let looked_at = |cell: &Cell| cell.how.observe == Observe::On;
+        let looked_at = |cell: &Cell| cell.plan.observe == Observe::On;
         let all = cells(&arguments);
         assert_eq!(
             all.iter().filter(|cell| looked_at(cell)).count(),
@@ -206,7 +221,7 @@ mod tests {
         );
         for cell in all {
             assert!(
-                cell.scenario().is_ok() && cell.how.policies.len() == 1,
+                cell.scenario().is_ok() && cell.plan.policies.len() == 1,
                 "{}",
                 cell.name()
             );
@@ -215,7 +230,7 @@ mod tests {
         assert!(
             cells(&arguments)
                 .iter()
-                .all(|cell| cell.how.policies.is_empty())
+                .all(|cell| cell.plan.policies.is_empty())
         );
     }
 }

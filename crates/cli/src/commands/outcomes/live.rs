@@ -7,6 +7,7 @@ use anyhow::Context;
 use unspin_agent::{EventMask, IpiVisibility, ObserveOptions, ipi_visibility};
 use unspin_analysis::Sight;
 use unspin_events::log::{EventLog, Metadata};
+use unspin_experiment::watch::{Events, Observe};
 use unspin_report::Machine;
 use unspin_scenario::Scenario;
 
@@ -18,11 +19,7 @@ use crate::{
             run::{Analysed, analyse_events, lost_somewhere, window_unit},
             tables::Counted,
         },
-        vm::{
-            args::Observe,
-            observe::{Events, Watch},
-            run as vm_run, tables as vm_tables,
-        },
+        vm::{observe::Watch, run as vm_run, tables as vm_tables},
     },
     terminal::{failure::Failure, output},
 };

@@ -5,11 +5,12 @@
 use std::{ffi::OsString, io::Write};
 
 use clap::Parser;
+use unspin_experiment::cells::read_compared;
 use unspin_testbed::{Options, Outcome};
 
 use crate::{
     arguments::{Arguments, Command},
-    commands::compare::{args::CompareArguments, cells::read_compared, run as compare},
+    commands::compare::{args::CompareArguments, run as compare},
     terminal::failure::Failure,
 };
 

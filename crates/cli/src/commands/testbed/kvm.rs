@@ -6,7 +6,6 @@ use std::{ffi::OsString, path::Path};
 use clap::Parser;
 use unspin_agent::PolicyChoice;
 use unspin_policy::{AppleRule, Vendor, steering::WindowPolicy};
-use unspin_scenario::Host;
 use unspin_testbed::Input;
 
 use crate::{
@@ -64,50 +63,9 @@ pub fn kvm_amd_for(windows: &[WindowPolicy]) -> Option<String> {
         .then(|| format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1"))
 }
 
-/// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
-///
-/// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.
-pub fn kvm_amd_parameters(host: &Host) -> Option<String> {
-    let mut words = Vec::new();
-    if let Some(window) = host.ple_window {
-        words.push(format!("pause_filter_count={window}"));
-    }
-    if let Some(gap) = host.ple_gap {
-        words.push(format!("pause_filter_thresh={gap}"));
-    }
-    if host.ple_window_fixed {
-        words.push("pause_filter_count_grow=1 pause_filter_count_shrink=1".into());
-    }
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
 #[cfg(test)]
 mod tests {
-    use unspin_scenario::Scenario;
-
     use super::*;
-
-    fn host(text: &str) -> Host {
-        let text = format!(
-            "iterations = 1\n[host]\n{text}\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n"
-        );
-        Scenario::parse(&text, "s").expect("valid").host
-    }
-
-    #[test]
-    fn the_window_of_the_scenario_is_the_modules() {
-        assert_eq!(kvm_amd_parameters(&host("")), None);
-        assert_eq!(
-            kvm_amd_parameters(&host(
-                "ple_window = 200\nple_gap = 64\nple_window_fixed = true"
-            )),
-            Some(
-                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 \
-                 pause_filter_count_shrink=1"
-                    .into()
-            )
-        );
-    }
 
     #[test]
     fn a_policy_for_windows_brings_its_module_and_a_kvm_that_leaves_them_alone() {

@@ -7,6 +7,7 @@ use clap::Parser;
 use unspin_linux_guest::Programs;
 use unspin_scenario::{Host, Overrides, Scenario};
 use unspin_testbed::{Input, Machine, Options, Qemu};
+use unspin_vmm::PauseLoop;
 
 use crate::{
     arguments::{Arguments, Command},
@@ -16,7 +17,7 @@ use crate::{
         testbed::{
             args::{Emulator, TestbedArguments},
             compare as testbed_compare,
-            kvm::{kvm_amd_for, kvm_amd_parameters, ple_module, windows_of},
+            kvm::{kvm_amd_for, ple_module, windows_of},
             policies as testbed_policies,
         },
         vm::args::VmVerb,
@@ -81,7 +82,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     if let Some(parameters) = scenario
         .map(|found| found.host)
         .or(host)
-        .and_then(|host| kvm_amd_parameters(&host))
+        .and_then(|host| PauseLoop::kvm_amd_parameters(&host))
         .or_else(|| kvm_amd_for(&windows))
     {
         options

@@ -65,6 +65,16 @@ pub enum Observe {
     Off,
 }
 
+impl From<Observe> for unspin_experiment::watch::Observe {
+    fn from(observe: Observe) -> Self {
+        match observe {
+            Observe::Auto => Self::Auto,
+            Observe::On => Self::On,
+            Observe::Off => Self::Off,
+        }
+    }
+}
+
 /// `unspin vm run`
 #[derive(Args, Debug)]
 pub struct VmRunArguments {

@@ -9,13 +9,11 @@ use unspin_events::{
     GuestWait, SwitchTrace, VcpuCounters,
     ground_truth::{self, GroundTruth, Table1},
 };
+use unspin_experiment::watch::Seen;
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_vmm::VmReport;
 
-use crate::{
-    commands::vm::{observe::Seen, run::Run},
-    terminal::failure::Failure,
-};
+use crate::{commands::vm::run::Run, terminal::failure::Failure};
 
 const TABLE_1: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),

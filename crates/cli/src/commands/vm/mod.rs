@@ -10,7 +10,6 @@ pub(crate) mod host_columns;
 pub(crate) mod linux;
 pub(crate) mod observe;
 pub(crate) mod other_vms;
-pub(crate) mod pv_pages;
 pub(crate) mod run;
 pub(crate) mod tables;
 pub(crate) mod waits;

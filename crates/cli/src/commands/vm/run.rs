@@ -4,6 +4,10 @@
 use std::{path::Path, sync::Arc};
 
 use unspin_events::log::Metadata;
+use unspin_experiment::{
+    kvm,
+    watch::{Events, Seen},
+};
 use unspin_recording::{Ended, facts::ScenarioFacts};
 use unspin_report::{COMMIT, Document, Machine};
 use unspin_scenario::Scenario;
@@ -16,8 +20,8 @@ use crate::{
             args::{Observe, VmRunArguments},
             event_file::EventFile,
             ground_truth as ground_truth_tables, guest_log_file, guests as guest_tables,
-            observe::{Events, Seen, Watch},
-            pv_pages, tables as vm_tables,
+            observe::Watch,
+            tables as vm_tables,
         },
     },
     terminal::{failure::Failure, interrupt, output, progress::Activity, replay},
@@ -50,7 +54,7 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
         .transpose()?;
     let watch = match &arguments.record {
         Some(folder) => Some(record(arguments, folder, &scenario, events)?),
-        None => Watch::start(arguments.observe, events)?,
+        None => Watch::start(arguments.observe.into(), events)?,
     };
     let run = execute(scenario, watch)?;
     if let Some(folder) = &arguments.record {
@@ -77,7 +81,7 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
 pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure> {
     let activity = Arc::new(Activity::start("creating VMs"));
     let shown = Arc::clone(&activity);
-    let pages = pv_pages::of_running(&scenario)?;
+    let pages = kvm::pv_pages_of_running(&scenario)?;
     let options = RunOptions {
         interrupt: interrupt::flag()?,
         pv_pages: pages.clone(),
@@ -93,7 +97,7 @@ pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure>
         ..RunOptions::default()
     };
     let report = unspin_vmm::run(&scenario, &options);
-    pv_pages::say_missed(pages.as_ref());
+    kvm::say_missed_pv_pages(pages.as_ref());
     let ended = match report {
         Ok(_) => Ended::Finished,
         Err(_) => Ended::Interrupted,

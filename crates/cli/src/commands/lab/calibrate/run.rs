@@ -161,7 +161,7 @@ fn text(world: CalibratedWorld, figures: &[Figure], machine: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::costs_file::overrides_of;
+    use unspin_experiment::{Error, costs::overrides_of};
 
     #[test]
     fn what_is_written_is_read_and_names_what_was_not_measured() {
@@ -183,10 +183,10 @@ mod tests {
             ["lab.costs.exit_ns=7"]
         );
         std::fs::write(file.path(), "exit_ns = \"7\"").expect("written");
-        assert!(matches!(overrides_of(file.path()), Err(Failure::Usage(_))));
+        assert!(matches!(overrides_of(file.path()), Err(Error::Usage(_))));
         assert!(matches!(
             overrides_of(Path::new("/nonexistent")),
-            Err(Failure::Usage(_))
+            Err(Error::Usage(_))
         ));
     }
 }

@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use unspin_experiment::{costs, ideal_of};
 use unspin_lab::change::Change;
 use unspin_scenario::{Overrides, Scenario};
 
-use crate::{
-    commands::compare::measure::ideal_of, terminal::costs_file, terminal::failure::Failure,
-};
+use crate::terminal::failure::Failure;
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -73,7 +72,7 @@ pub fn load(file: &Path) -> Result<Conformance, Failure> {
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     let read: Measurements = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    let costs = costs_file::overrides_of(&folder.join(&read.costs))?;
+    let costs = costs::overrides_of(&folder.join(&read.costs))?;
     let mut cells = Vec::new();
     for group in &read.group {
         for cell in &group.cells {

@@ -1,23 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin vm linux`: unmodified Linux guests under the distribution's QEMU, watched like any other VM.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
-use unspin_agent::{EventMask, Health, ObserveOptions, Observer};
+use unspin_agent::{Health, Observer};
 use unspin_events::VcpuCounters;
+use unspin_experiment::{linux::THREADS_MAX, watch::attach_counting};
 use unspin_linux_guest::{Options, Phase, Programs, Report};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::vm::{
-        args::Observe,
-        linux::{args::LinuxArguments, tables as linux_tables},
-    },
+    commands::vm::linux::{args::LinuxArguments, tables as linux_tables},
     terminal::{failure::Failure, interrupt, output, progress::Activity},
 };
-
-/// Room for the threads of 64 VMs of 64 vCPUs.
-const THREADS_MAX: u32 = 4096;
 
 /// Everything that one run brought back.
 pub struct LinuxRun {
@@ -50,7 +45,7 @@ pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
     }
     let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
     PauseLoop::check(pause_loop.as_ref(), &arguments.host())?;
-    let observer = attach(arguments.observe)?;
+    let observer = attach_counting(arguments.observe.into(), THREADS_MAX)?;
     let options = Options {
         programs,
         vms: arguments.vms,
@@ -123,30 +118,6 @@ fn execute(
     })
 }
 
-/// The programs that count; `None` when told not to, or when this host does not allow it and need not.
-pub fn attach(observe: Observe) -> Result<Option<Observer>, Failure> {
-    if observe == Observe::Off {
-        return Ok(None);
-    }
-    let options = ObserveOptions {
-        events: EventMask::NONE,
-        threads_max: THREADS_MAX,
-        ..ObserveOptions::default()
-    };
-    match Observer::attach(&options) {
-        Ok(observer) => Ok(Some(observer)),
-        Err(error) if observe == Observe::Auto => {
-            let text = error.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            eprintln!("unspin: not observed: {first}");
-            Ok(None)
-        }
-        Err(error) => Err(Failure::Failed(
-            anyhow::Error::from(error).context("KVM cannot be observed on this host"),
-        )),
-    }
-}
-
 impl LinuxSeen {
     /// What the vCPUs of a QEMU did while its guest booted, by vCPU.
     pub fn boot(&self, process: u32) -> Vec<VcpuCounters> {
@@ -181,12 +152,6 @@ impl From<unspin_linux_guest::Error> for Failure {
     }
 }
 
-/// A mean over a time: `None` when no time has passed.
-pub fn per_second(count: u64, time: Duration) -> Option<f64> {
-    let seconds = time.as_secs_f64();
-    (seconds > 0.0).then(|| count as f64 / seconds)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,11 +183,5 @@ mod tests {
         assert_eq!(exits(seen.window(10)), [50, 3]);
         assert_eq!(exits(seen.window(20)), [2]);
         assert_eq!(exits(seen.window(30)), [0u64; 0]);
-    }
-
-    #[test]
-    fn no_time_gives_no_rate() {
-        assert_eq!(per_second(5, Duration::ZERO), None);
-        assert_eq!(per_second(5, Duration::from_millis(500)), Some(10.0));
     }
 }

@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use unspin_events::VcpuCounters;
+use unspin_experiment::linux::per_second;
 use unspin_linux_guest::{Counts, VmReport};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::commands::vm::host_columns;
-use crate::commands::vm::linux::run::{LinuxRun, per_second};
+use crate::commands::vm::linux::run::LinuxRun;
 
 const RUN: &[Column] = &[
     Column::json_only("features", Unit::Text),

@@ -96,6 +96,16 @@ impl PoliciesLoad {
         }
         .load()
     }
+
+    /// Groups and loops: each run takes tenths of a second when nothing is in its way.
+    pub fn size(self) -> (u32, u32) {
+        match self {
+            PoliciesLoad::Hackbench => (1, 10),
+            PoliciesLoad::Make => (8, 8),
+            PoliciesLoad::Mmaps => (16, 12),
+            PoliciesLoad::Calls => (1, 5),
+        }
+    }
 }
 
 impl LinuxPoliciesArguments {

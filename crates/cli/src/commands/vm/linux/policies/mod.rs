@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin vm linux-policies`: policies on Linux guests that keep running.
+//! `unspin vm linux-policies`: policies with unmodified Linux guests.
 
 pub(crate) mod args;
-pub(crate) mod measure;
-pub(crate) mod row;
 pub(crate) mod run;
+mod tables;
 
 pub use run::run;

@@ -5,54 +5,21 @@
 use std::path::Path;
 
 use unspin_agent::{PolicyChoice, Steerer};
-use unspin_linux_guest::{Error, Features, Programs};
+use unspin_experiment::{
+    Plan, check_user_policies,
+    linux::{Cell, Compared, Settings, compare},
+};
+use unspin_linux_guest::Programs;
 use unspin_report::{Document, Machine};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::{
-        compare::run::check_user_policies,
-        vm::{
-            host_columns,
-            linux::policies::{
-                args::{LinuxPoliciesArguments, PoliciesLoad},
-                measure::{measure, stands_still},
-                row::{self as linux_policies_row, Row, SampleRow, rows, sample_rows},
-            },
-        },
+    commands::vm::{
+        host_columns,
+        linux::policies::{args::LinuxPoliciesArguments, tables},
     },
-    terminal::{failure::Failure, output, progress::Activity},
+    terminal::{failure::Failure, output, progress::Experiment},
 };
-
-/// What is compared in one table row and its neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cell {
-    /// What each guest runs, over and over.
-    pub load: PoliciesLoad,
-    /// Its cell of ruling 35.
-    pub features: Features,
-    /// VMs.
-    pub vms: u32,
-    /// vCPUs of each.
-    pub vcpus: u32,
-}
-
-impl Cell {
-    /// `2x4`.
-    pub fn shape(&self) -> String {
-        format!("{}x{}", self.vms, self.vcpus)
-    }
-
-    /// Groups and loops of the load: each run takes tenths of a second when nothing is in its way.
-    pub fn size(&self) -> (u32, u32) {
-        match self.load {
-            PoliciesLoad::Hackbench => (1, 10),
-            PoliciesLoad::Make => (8, 8),
-            PoliciesLoad::Mmaps => (16, 12),
-            PoliciesLoad::Calls => (1, 5),
-        }
-    }
-}
 
 /// Measures every cell and prints one table.
 pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
@@ -64,29 +31,29 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
     if arguments.policies.iter().any(PolicyChoice::steers) {
         Steerer::check().map_err(anyhow::Error::from)?;
     }
-    let activity = Activity::start("Linux guests");
-    let (mut table, mut samples) = (Vec::<Row>::new(), Vec::<SampleRow>::new());
+    let settings = Settings {
+        programs,
+        memory_mib: arguments.memory_mib,
+        counts: arguments.counts,
+        limit: arguments.limit,
+    };
+    let plan = Plan {
+        pairs: arguments.pairs,
+        sample: arguments.runs,
+        discard: arguments.discard,
+        observe: arguments.observe.into(),
+        policies: arguments.policies.clone(),
+    };
+    let progress = Experiment::new(true);
+    let mut together = Compared::default();
     for cell in cells(arguments) {
-        match measure(arguments, &programs, &cell, &activity) {
-            Ok(measured) => {
-                table.extend(rows(&cell, arguments, &measured)?);
-                samples.extend(sample_rows(&cell, arguments, &measured));
-            }
-            // Under the host's own scheduler: the cell says so, and the others are run.
-            Err(Failure::Failed(error))
-                if error.downcast_ref::<Error>().is_some_and(stands_still) =>
-            {
-                let text = error.to_string();
-                let why = text.lines().next().unwrap_or_default();
-                table.push(Row::not_measured(&cell, arguments, why));
-            }
-            Err(error) => return Err(error),
-        }
+        let compared = compare(&cell, &settings, &plan, &progress.session()?)?;
+        together.rows.extend(compared.rows);
+        together.samples.extend(compared.samples);
     }
-    drop(activity);
     let machine = Machine::here(output::in_testbed()).to_string();
     let mut document = Document::new("vm linux-policies", &machine);
-    linux_policies_row::add(&mut document, &table, &samples);
+    tables::add(&mut document, &together.rows, &together.samples);
     document.note(format!(
         "{} MiB, counts {}; {}; a run's time is the guests' own; ratios are of runs per second of all VMs together; ideal: one \
          VM with as many vCPUs as CPUs",
@@ -112,7 +79,8 @@ fn cells(arguments: &LinuxPoliciesArguments) -> Vec<Cell> {
     for &load in &arguments.loads {
         for &features in &arguments.features {
             cells.extend(arguments.shapes.iter().map(|&(vms, vcpus)| Cell {
-                load,
+                load: load.load(),
+                size: load.size(),
                 features,
                 vms,
                 vcpus,
@@ -130,6 +98,7 @@ mod tests {
         commands::vm::args::VmVerb,
     };
     use clap::Parser;
+    use unspin_linux_guest::Features;
 
     fn arguments(words: &str) -> Result<LinuxPoliciesArguments, clap::Error> {
         let line = format!("unspin vm linux-policies {words}");

@@ -6,17 +6,14 @@ use std::time::Duration;
 
 use unspin_agent::PolicyChoice;
 
-use crate::commands::{
-    compare::{cells::Cell, measure::How, run::set_shape},
-    vm::args::Observe,
-};
+use crate::{cells::Cell, plan::Plan, watch::Observe};
 
 macro_rules! scenarios {
     ($($name:literal),* $(,)?) => {
         /// Their files, as they stand in `scenarios/compare/`, so that the one binary is enough.
         const SCENARIOS: &[(&str, &str)] = &[$((
             concat!("scenarios/compare/", $name, ".toml"),
-            include_str!(concat!("../../../../../scenarios/compare/", $name, ".toml")),
+            include_str!(concat!("../../../scenarios/compare/", $name, ".toml")),
         )),*];
     };
 }
@@ -85,7 +82,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
                         file,
                         text,
                         set,
-                        how: How {
+                        plan: Plan {
                             pairs: common.pairs,
                             sample: common.sample,
                             discard: common.discard,
@@ -98,6 +95,11 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
         }
     }
     cells
+}
+
+/// A shape as overrides.
+pub fn set_shape(count: u32, vcpus: u32) -> [String; 2] {
+    [format!("vm.count={count}"), format!("vm.vcpus={vcpus}")]
 }
 
 fn policies(names: &[&str]) -> Vec<PolicyChoice> {
@@ -129,7 +131,7 @@ mod tests {
         for cell in &all {
             let scenario = cell.scenario().expect("valid");
             let pv_page = scenario.vms[0].pv_page;
-            let names: Vec<String> = cell.how.policies.iter().map(ToString::to_string).collect();
+            let names: Vec<String> = cell.plan.policies.iter().map(ToString::to_string).collect();
             assert_eq!(
                 names.contains(&"loan".to_owned()),
                 pv_page,

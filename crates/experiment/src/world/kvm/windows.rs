@@ -5,40 +5,20 @@
 //! vCPUs keep the window that they had last, so where windows are compared every column has somebody who sets them: columns
 //! without a policy for it have the window that KVM was loaded with, which is what KVM itself would leave alone.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unspin_agent::{WindowEpoch, WindowOptions, WindowSteerer, WindowSums};
 use unspin_policy::{Epoch, PAUSE_LEAST_PS, steering::WindowPolicy, window_unit_ps};
-use unspin_report::{Column, Document, Summary, Table, Unit};
+use unspin_report::Summary;
 use unspin_scenario::Scenario;
 
+use super::Sample;
 use crate::{
-    commands::compare::{
-        details::column_name,
-        measure::{How, Measured},
-        order as compare_order,
-        row::{Samples, lock, shape},
-        tables::cells,
-    },
-    terminal::failure::Failure,
+    Error,
+    plan::{Column, Plan},
+    row::{lock, shape},
+    sample::Samples,
 };
-
-/// Keys are the fields of [`WindowRow`].
-const COLUMNS: &[Column] = &[
-    Column::new("shape", "VMs x vCPUs", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("column", "window by", Unit::Text),
-    Column::new("operations_per_s", "ops/s", Unit::Count),
-    Column::new("operations_deviation_per_s", "+-", Unit::Count),
-    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
-    Column::new("inefficiency_deviation_percent", "+-", Unit::Percent),
-    Column::new("window_mean", "window, mean", Unit::Count),
-    Column::new("epochs", "epochs", Unit::Count),
-    Column::new("window_deviation", "+- between epochs", Unit::Count),
-    Column::new("unit_ns", "of each", Unit::Nanoseconds),
-    Column::new("exits", "PLE exits", Unit::Count),
-    Column::new("samples", "samples", Unit::Count),
-    Column::json_only("scenario_sha256", Unit::Text),
-];
 
 /// Who sets the windows of the VMs that run.
 pub struct Windows {
@@ -62,7 +42,7 @@ impl Windows {
     ///
     /// # Errors
     /// As [`WindowSteerer::attach`].
-    pub fn start(&mut self, base: Option<u32>) -> Result<(), Failure> {
+    pub fn start(&mut self, base: Option<u32>) -> Result<(), Error> {
         self.base = base;
         self.set(None)
     }
@@ -76,7 +56,7 @@ impl Windows {
     ///
     /// # Errors
     /// As [`WindowSteerer::attach`]; when KVM's own is not known, and so could not be told from what a policy left behind.
-    pub fn set(&mut self, policy: Option<WindowPolicy>) -> Result<(), Failure> {
+    pub fn set(&mut self, policy: Option<WindowPolicy>) -> Result<(), Error> {
         if !self.wanted {
             return Ok(());
         }
@@ -88,7 +68,7 @@ impl Windows {
             processes: vec![std::process::id()],
             ..WindowOptions::new(policy)
         };
-        let steerer = WindowSteerer::attach(&options).map_err(anyhow::Error::from)?;
+        let steerer = WindowSteerer::attach(&options)?;
         self.steerer = Some(steerer);
         Ok(())
     }
@@ -97,12 +77,12 @@ impl Windows {
     ///
     /// # Errors
     /// When the kernel does not let it be read.
-    pub fn begin(&self) -> Result<Option<WindowSums>, Failure> {
+    pub fn begin(&self) -> Result<Option<WindowSums>, Error> {
         let Some(steerer) = &self.steerer else {
             return Ok(None);
         };
-        steerer.drain().map_err(anyhow::Error::from)?;
-        let sums = steerer.sums().map_err(anyhow::Error::from)?;
+        steerer.drain()?;
+        let sums = steerer.sums()?;
         Ok(Some(sums))
     }
 
@@ -110,13 +90,13 @@ impl Windows {
     ///
     /// # Errors
     /// As [`Windows::begin`]; when a window was refused or an epoch lost.
-    pub fn end(&self, begin: &WindowSums) -> Result<Option<WindowSample>, Failure> {
+    pub fn end(&self, begin: &WindowSums) -> Result<Option<WindowSample>, Error> {
         let Some(steerer) = &self.steerer else {
             return Ok(None);
         };
-        let sums = steerer.sums().map_err(anyhow::Error::from)?;
-        let epochs = steerer.drain().map_err(anyhow::Error::from)?;
-        let totals = steerer.totals().map_err(anyhow::Error::from)?;
+        let sums = steerer.sums()?;
+        let epochs = steerer.drain()?;
+        let totals = steerer.totals()?;
         if totals.refusals + totals.lost_epochs + totals.left_alone > 0 {
             return Err(anyhow::anyhow!("windows were not set as they should: {totals:?}").into());
         }
@@ -127,8 +107,8 @@ impl Windows {
     }
 }
 
-fn no_window() -> Failure {
-    Failure::Usage(
+fn no_window() -> Error {
+    Error::Usage(
         "windows cannot be compared: KVM does not say which window it was loaded with. Load kvm_amd or kvm_intel with \
          pause-loop exits (`unspin doctor` says whether this CPU has them)"
             .into(),
@@ -201,7 +181,7 @@ impl WindowSample {
 }
 
 /// The windows of one column.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct WindowRow {
     /// VMs x vCPUs of the scenario.
     pub shape: String,
@@ -234,17 +214,17 @@ pub struct WindowRow {
 }
 
 /// A row for each column whose windows were set.
-pub fn window_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<WindowRow> {
-    use compare_order::Column::{Policy, RefuseYields as Null, Stock, StockAgain};
-    let fixed = [Stock, StockAgain, Null].into_iter();
-    let columns = fixed.chain((0..how.policies.len()).map(Policy));
+pub fn rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) -> Vec<WindowRow> {
+    let fixed = [Column::Stock, Column::StockAgain, Column::RefuseYields].into_iter();
+    let columns = fixed.chain((0..plan.policies.len()).map(Column::Policy));
     columns
         .filter_map(|column| {
-            let samples = Samples::of(measured, column);
-            let windows = samples.0.iter().map(|sample| sample.windows.clone());
-            let windows: Vec<WindowSample> = windows.collect::<Option<_>>()?;
-            let rates: Vec<f64> = samples.0.iter().map(|it| it.operations_per_s()).collect();
-            row(scenario, column_name(how, column), &rates, &windows)
+            let windows = samples.of(column).into_iter();
+            let windows: Vec<WindowSample> = windows
+                .map(|sample| sample.windows.clone())
+                .collect::<Option<_>>()?;
+            let rates = samples.rates(column);
+            row(scenario, plan.column_name(column), &rates, &windows)
         })
         .collect()
 }
@@ -279,19 +259,6 @@ fn row(
         samples: rates.len() as u64,
         scenario_sha256: scenario.hash(),
     })
-}
-
-/// Adds their table, if there is one.
-pub fn add(document: &mut Document, rows: &[WindowRow]) {
-    if rows.is_empty() {
-        return;
-    }
-    let title = "Windows, in PAUSEs (AMD) or TSC cycles (Intel); an epoch is 1,000 pause-loop exits of a VM";
-    let mut table = Table::new("windows", title, COLUMNS);
-    for row in rows {
-        table.push(cells(row, COLUMNS));
-    }
-    document.table(table);
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! Rows of windows that were made up.
 
 use super::*;
-use crate::commands::compare::{
-    order::Column as Of,
-    row::tests::{AGAIN, IDEAL, STOCK, how, measured, scenario},
+use crate::{
+    plan::Column as Of,
+    world::kvm::tests::{AGAIN, IDEAL, STOCK, measured, plan, scenario},
 };
 
 /// 1,000 exits of windows that take 100 ns a unit, with 1 us of handling each, in 1 s of CPU time.
@@ -46,7 +46,7 @@ fn a_sample_costs_its_windows_and_their_handling() {
 #[test]
 fn a_window_that_is_not_known_is_not_set() {
     let refused = Windows::new(true).start(None).expect_err("not known");
-    assert!(matches!(&refused, Failure::Usage(says) if says.contains("kvm_amd")));
+    assert!(matches!(&refused, Error::Usage(says) if says.contains("kvm_amd")));
     assert!(Windows::new(false).start(None).is_ok(), "nobody sets any");
 }
 
@@ -56,13 +56,13 @@ fn columns_have_rows_where_their_windows_were_set() {
     let mut measured = measured(&[IDEAL, STOCK, AGAIN, windows]);
     for (pair, mean) in [200.0, 400.0, 600.0, 800.0].into_iter().enumerate() {
         let of = measured
-            .samples
+            .taken
             .get_mut(&(Of::Policy(0), pair))
             .expect("it is there");
         // Steady within a sample but for 10 up and 10 down: what samples differ by is not unsteadiness.
         of.windows = Some(sample(mean as u64, &[mean - 10.0, mean, mean + 10.0]));
     }
-    let rows = window_rows(&scenario(), &how(&["apple"]), &measured);
+    let rows = rows(&scenario(), &plan(&["apple"]), &measured);
     assert_eq!(rows.len(), 1, "{rows:?}");
     let row = &rows[0];
     assert_eq!(
@@ -77,15 +77,8 @@ fn columns_have_rows_where_their_windows_were_set() {
     let inefficiency = row.inefficiency_percent.expect("known");
     assert!((inefficiency - 5.1).abs() < 1e-9, "{inefficiency}");
     assert_eq!(row.unit_ns, Some(100.0));
-    let mut document = Document::new("compare", "a machine");
-    add(&mut document, &rows);
-    add(&mut document, &[]);
-    let mut out = Vec::new();
-    document.write_json(&mut out).expect("written");
-    let object: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
-    let printed = object["rows"].as_array().expect("rows");
-    assert_eq!(printed.len(), 1);
-    let read: WindowRow = serde_json::from_value(printed[0].clone()).expect("the same fields");
+    let written = serde_json::to_value(row).expect("JSON");
+    let read: WindowRow = serde_json::from_value(written).expect("the same fields");
     assert_eq!((read.column, read.epochs), ("apple".to_owned(), 12));
 }
 

@@ -13,15 +13,11 @@ use unspin_analysis::{
     waits::spin_locations::Naming,
 };
 use unspin_events::{Event, What};
-use unspin_recording::Ended;
 use unspin_vmm::Running;
 
 use crate::{
-    commands::vm::{
-        args::Observe,
-        observe::{Events, Ready, Seen, Watch},
-    },
-    terminal::failure::Failure,
+    Error,
+    watch::{Ready, Seen},
 };
 
 /// How long stock is watched: hundreds of waits at any rate that matters, and short beside the windows.
@@ -40,15 +36,9 @@ pub struct Why {
     pub yields_boosted_percent: Option<f64>,
 }
 
-/// What is to watch, if `observe` and this host allow it. Before the VMs run: beside them the kernel's verifier has a share of
-/// a CPU, which took half a minute in the testbed.
-pub fn ready(observe: Observe) -> Result<Option<Ready>, Failure> {
-    Watch::ready(observe, Events::Wanted)
-}
-
 /// Watches the VMs for a while, and ends them; `None` when nobody may watch, or events were lost (a line on standard error says
 /// so): without them waits have other causes.
-pub fn look(mut running: Running, ready: Option<Ready>) -> Result<Option<Why>, Failure> {
+pub fn look(mut running: Running, ready: Option<Ready>) -> Result<Option<Why>, Error> {
     let Some(watch) = ready.map_or(Ok(None), Ready::start)? else {
         running.stop()?;
         return Ok(None);
@@ -58,7 +48,7 @@ pub fn look(mut running: Running, ready: Option<Ready>) -> Result<Option<Why>, F
     let (end, end_ns) = (running.snapshot(), monotonic_ns());
     // First the VMs: beside them what was seen is read and explained with a share of a CPU, which took minutes in the testbed.
     let ended = waited.and_then(|_| running.stop());
-    let seen = watch.finish(Ended::Finished)?;
+    let seen = watch.finish()?;
     ended?;
     let grown = end.since(&begin);
     let vcpus = grown.iter().flat_map(|vm| &vm.vcpus);

@@ -8,14 +8,14 @@ use unspin_agent::{GuestPages, SteerError};
 use unspin_scenario::Scenario;
 use unspin_vmm::PvPages;
 
-use crate::terminal::failure::Failure;
+use crate::Error;
 
 /// Those of our scheduler, if it runs and a VM wants them. If none runs the VMs keep their pv pages themselves, and that is said
 /// once: a scheduler that comes later reads them there.
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn of_running(scenario: &Scenario) -> Result<Option<Arc<PvPages>>, Failure> {
+pub fn of_running(scenario: &Scenario) -> Result<Option<Arc<PvPages>>, Error> {
     static SAID: Once = Once::new();
     let wanted = |vm: &unspin_scenario::Vm| vm.pv_page_memory == unspin_scenario::PvPageMemory::Map;
     if !scenario.vms.iter().any(wanted) {
@@ -32,7 +32,7 @@ pub fn of_running(scenario: &Scenario) -> Result<Option<Arc<PvPages>>, Failure> 
             });
             return Ok(None);
         }
-        Err(error) => return Err(Failure::Failed(error.into())),
+        Err(error) => return Err(error.into()),
     };
     let pages = PvPages::new(maps.pages, &maps.owners);
     let pages = pages.context("mapping the scheduler's pv pages")?;

@@ -2,51 +2,37 @@
 //! The lab beside rows that were made up.
 
 use super::*;
-use crate::commands::compare::{
-    order::Column as Measured,
-    row::{
-        rows,
-        tests::{AGAIN, IDEAL, NONE, STOCK, how, measured},
-    },
+use crate::{
+    plan::Column as Measured,
+    world::kvm::tests::{AGAIN, IDEAL, NONE, STOCK, plan, rows_of},
 };
 
 /// What is said of it and what the lab says follow from one text: no seed, no cost and no lock's code may change unseen.
 const TEXT: &str = "duration = \"30ms\"\nwarm_up = \"10ms\"\nseed = 5\n[host]\ncpus = 2\n[[vm]]\nvcpus = 4\n\
                     lock = \"ticket\"\nhold = \"10us\"\nuser_work = \"100us\"\npv_page = true\n";
 
-fn arguments(lab_costs: Option<&str>) -> PredictionArguments {
-    PredictionArguments {
-        lab: true,
-        lab_costs: lab_costs.map(Into::into),
-        lab_seeds: 2,
-    }
-}
-
 fn costs_of_the_testbed() -> Vec<String> {
-    costs(&arguments(None), true).unwrap_or_else(|error| panic!("{error:?}"))
+    crate::costs::overrides_in(crate::costs::TESTBED).expect("the testbed's costs")
 }
 
 /// The rows of the lab's table.
 fn predicted(policies: &[&str]) -> Vec<serde_json::Value> {
     let scenario = Scenario::parse(TEXT, "s.toml").expect("a scenario");
-    let how = how(policies);
+    let plan = plan(policies);
     let mut columns = vec![IDEAL, STOCK, AGAIN, NONE];
     for at in 0..policies.len() {
         columns.push((Measured::Policy(at), [960.0, 962.0, 958.0, 960.0]));
     }
-    let rows = rows(&scenario, &how, &measured(&columns), "again").expect("rows");
+    let rows = rows_of(policies, &columns);
     let compared = Compared {
         scenario: &scenario,
-        how: &how,
+        plan: &plan,
         rows: rows.iter().collect(),
     };
-    let mut document = Document::new("compare", "a machine");
-    let done = add(&mut document, &[compared], &costs_of_the_testbed(), 2);
-    done.unwrap_or_else(|error| panic!("{error:?}"));
-    let mut out = Vec::new();
-    document.write_json(&mut out).expect("written");
-    let object: serde_json::Value = serde_json::from_slice(&out).expect("JSON");
-    object["rows"].as_array().expect("rows").clone()
+    let costs = costs_of_the_testbed();
+    let predicted = predict(&[compared], &costs, 2, &Session::quiet()).expect("predicted");
+    let written = predicted.iter().map(serde_json::to_value);
+    written.collect::<Result<_, _>>().expect("JSON")
 }
 
 fn number(row: &serde_json::Value, key: &str) -> f64 {
@@ -90,7 +76,7 @@ fn every_column_has_its_prediction() {
         let rate = |seed| {
             let mut scenario = scenario.clone();
             scenario.seed = seed;
-            let outcome = lab_pool::run_one(&scenario).unwrap_or_else(|error| panic!("{error:?}"));
+            let outcome = pool::run_one(&scenario).unwrap_or_else(|error| panic!("{error:?}"));
             outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64
         };
         let mean = (rate(5) + rate(6)) / 2.0;
@@ -127,18 +113,10 @@ fn what_the_lab_cannot_run_says_why() {
 }
 
 #[test]
-fn costs_are_those_of_the_machine() {
-    assert!(costs_of_the_testbed().contains(&"lab.costs.exit_ns=6232".to_owned()));
-    let refused = |given, in_testbed| match costs(&arguments(given), in_testbed) {
-        Err(Failure::Usage(text)) => text,
-        other => panic!("{other:?}"),
-    };
-    assert!(refused(None, false).contains("--lab-costs"));
-    assert!(refused(Some("/nonexistent"), true).contains("/nonexistent"));
-    let file = tempfile::NamedTempFile::new().expect("a file");
-    std::fs::write(file.path(), "exit_us = 7\n").expect("written");
-    let path = file.path().to_string_lossy().into_owned();
-    assert!(refused(Some(&path), true).contains("exit_us"));
+fn a_cost_that_the_lab_does_not_know_is_refused() {
+    check_costs(&costs_of_the_testbed()).expect("the lab knows them");
+    let refused = check_costs(&["lab.costs.exit_us=7".to_owned()]);
+    assert!(matches!(refused, Err(Error::Usage(text)) if text.contains("exit_us")));
 }
 
 /// A window's policy leaves the scheduler to the host, or stands beside one that steers; in a comparison of windows alone

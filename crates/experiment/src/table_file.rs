@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `unspin compare --full` has measured so far: a file of one JSON line for each finished cell. A line is written at
+//! What of a list of comparisons has been measured so far: a file of one JSON line for each finished cell. A line is written at
 //! once and whole lines alone count, so that a run that was killed at any moment goes on without a loss or a double.
 
 use std::{
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use unspin_report::COMMIT;
 
-use crate::{commands::compare::cells::Finished, terminal::failure::Failure};
+use crate::{Error, cells::Finished};
 
 /// Its name in the folder.
 const NAME: &str = "rows.jsonl";
@@ -31,7 +31,7 @@ struct Line {
 }
 
 /// The file, while no other process has it.
-pub struct RowsFile {
+pub struct TableFile {
     path: PathBuf,
     file: File,
     binary: String,
@@ -39,20 +39,20 @@ pub struct RowsFile {
     others: usize,
 }
 
-impl RowsFile {
+impl TableFile {
     /// Opens or makes it in `folder`, and takes off what a killed run had not finished writing.
     ///
     /// # Errors
     /// When another process has it open, a line cannot be read, or (unless `keep`) another binary has written lines.
-    pub fn open(folder: &Path, keep: bool) -> Result<RowsFile, Failure> {
-        RowsFile::open_as(
+    pub fn open(folder: &Path, keep: bool) -> Result<TableFile, Error> {
+        TableFile::open_as(
             folder,
             keep,
             binary().context("reading this program's own file")?,
         )
     }
 
-    fn open_as(folder: &Path, keep: bool, binary: String) -> Result<RowsFile, Failure> {
+    fn open_as(folder: &Path, keep: bool, binary: String) -> Result<TableFile, Error> {
         let path = folder.join(NAME);
         let shown = || path.display().to_string();
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
@@ -72,7 +72,7 @@ impl RowsFile {
         let whole = whole.map_or(0, |end| end + 1);
         file.set_len(whole as u64).with_context(shown)?;
         file.seek(SeekFrom::End(0)).with_context(shown)?;
-        let mut rows = RowsFile {
+        let mut rows = TableFile {
             path,
             file,
             binary,
@@ -81,7 +81,7 @@ impl RowsFile {
         };
         rows.read(&bytes[..whole])?;
         if rows.others > 0 && !keep {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "{}: another binary of unspin has measured {} of the cells there: --keep leaves them as they are and \
                  measures the rest, another --out begins anew",
                 rows.path.display(),
@@ -91,7 +91,7 @@ impl RowsFile {
         Ok(rows)
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    fn read(&mut self, bytes: &[u8]) -> Result<(), Error> {
         for (number, line) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
             let line: Line = serde_json::from_slice(line).with_context(|| {
                 format!(
@@ -123,7 +123,7 @@ impl RowsFile {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn add(&mut self, finished: Finished) -> Result<(), Failure> {
+    pub fn add(&mut self, finished: Finished) -> Result<(), Error> {
         if self.finished.contains_key(&finished.cell) {
             return Ok(());
         }
@@ -187,17 +187,17 @@ mod tests {
         }
     }
 
-    fn open(folder: &Path) -> RowsFile {
-        RowsFile::open_as(folder, false, "this".into())
+    fn open(folder: &Path) -> TableFile {
+        TableFile::open_as(folder, false, "this".into())
             .map_err(message)
             .expect("it opens")
     }
 
-    fn message(failure: Failure) -> String {
+    fn message(failure: Error) -> String {
         match failure {
-            Failure::Usage(text) => text,
-            Failure::Failed(error) => format!("{error:#}"),
-            other => format!("{other:?}"),
+            Error::Usage(text) => text,
+            Error::Failed(error) => format!("{error:#}"),
+            other => other.to_string(),
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
             .add(finished("cell"))
             .map_err(message)
             .expect("written");
-        let other = |keep| RowsFile::open_as(folder.path(), keep, "other".into());
+        let other = |keep| TableFile::open_as(folder.path(), keep, "other".into());
         let refused = other(false).err().map(message).expect("refused");
         assert!(
             refused.contains("another binary") && refused.contains("--keep"),
@@ -258,7 +258,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(NAME);
         fs::write(&path, "{\"cell\":\n").expect("written");
-        let opened = RowsFile::open_as(folder.path(), true, "this".into());
+        let opened = TableFile::open_as(folder.path(), true, "this".into());
         let told = opened.err().map(message).expect("refused");
         assert!(told.contains("line 1"), "{told}");
         assert_eq!(fs::read(&path).expect("still there"), b"{\"cell\":\n");
@@ -268,7 +268,7 @@ mod tests {
     fn two_at_once_are_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = open(folder.path());
-        let second = RowsFile::open_as(folder.path(), false, "this".into());
+        let second = TableFile::open_as(folder.path(), false, "this".into());
         assert!(
             second
                 .err()

@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use unspin_agent::{ChosenPolicies, LoadedSteerer, PolicyChoice, SteerOptions, Steerer};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
-use crate::{commands::compare::order::Steered, terminal::failure::Failure};
+use crate::{Error, plan::Steered};
 
 /// The host's own scheduler, or ours; its own again when dropped.
 pub struct Steering {
@@ -21,7 +21,7 @@ impl Steering {
     ///
     /// # Errors
     /// When a user policy cannot be had.
-    pub fn of(policies: &[PolicyChoice]) -> Result<Steering, Failure> {
+    pub fn of(policies: &[PolicyChoice]) -> Result<Steering, Error> {
         let ready = policies.iter().map(|choice| choice.ready(false));
         Ok(Steering {
             chosen: ready.collect::<Result<_, _>>()?,
@@ -35,7 +35,7 @@ impl Steering {
     ///
     /// # Errors
     /// When it cannot be had.
-    pub fn load(&mut self) -> Result<(), Failure> {
+    pub fn load(&mut self) -> Result<(), Error> {
         let options = SteerOptions {
             // Policies of one comparison have a user policy between them.
             user_policy: self
@@ -48,7 +48,7 @@ impl Steering {
                 .any(|chosen| chosen.policies.candidates().is_some()),
             ..SteerOptions::default()
         };
-        self.loaded = Some(Steerer::load(&options).map_err(anyhow::Error::from)?);
+        self.loaded = Some(Steerer::load(&options)?);
         Ok(())
     }
 
@@ -56,7 +56,7 @@ impl Steering {
     ///
     /// # Errors
     /// When our scheduler cannot be had, or the kernel has sent it away meanwhile.
-    pub fn to(&mut self, to: Steered) -> Result<(), Failure> {
+    pub fn to(&mut self, to: Steered) -> Result<(), Error> {
         let policies = match to {
             Steered::RefuseYields => Policies::REFUSE_YIELDS,
             Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
@@ -73,22 +73,20 @@ impl Steering {
                     .loaded
                     .take()
                     .expect("it is loaded before it is wanted");
-                loaded.attach().map_err(anyhow::Error::from)?
+                loaded.attach()?
             }
         };
         let steerer = self.steerer.insert(steerer);
-        Ok(steerer
-            .set_policies(policies)
-            .map_err(anyhow::Error::from)?)
+        Ok(steerer.set_policies(policies)?)
     }
 
     /// Whoever thinks that a policy decides must not measure the host's own scheduler.
     ///
     /// # Errors
     /// When the kernel has sent our scheduler away.
-    pub fn still_attached(&self) -> Result<(), Failure> {
+    pub fn still_attached(&self) -> Result<(), Error> {
         let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
-        match ended.map_err(anyhow::Error::from)?.flatten() {
+        match ended?.flatten() {
             None => Ok(()),
             Some(end) => Err(anyhow!(
                 "the kernel took its own scheduler back during a comparison: {}: {}\n{}",

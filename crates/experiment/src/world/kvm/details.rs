@@ -2,18 +2,19 @@
 //! What stands behind the rows of a comparison: one row for each VM and column, one for each sample. The fields are the
 //! keys of the JSON rows.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unspin_scenario::Scenario;
 
-use crate::commands::compare::{
-    measure::{How, Measured, VmSample},
-    order::Column,
-    row::{Samples, lock, shape},
-    windows::WindowSample,
+use super::{Sample, VmSample, WindowSample};
+use crate::{
+    plan::{Column, Plan},
+    row::{lock, shape},
+    sample::{Sample as _, Samples},
 };
 
 /// One VM in one column: who gets what.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct VmRow {
     /// VMs x vCPUs of the scenario.
     pub shape: String,
@@ -36,7 +37,7 @@ pub struct VmRow {
 }
 
 /// One sample, as it was measured: what all other figures follow from.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct SampleRow {
     /// VMs x vCPUs of the scenario.
     pub shape: String,
@@ -56,27 +57,17 @@ pub struct SampleRow {
     pub scenario_sha256: String,
 }
 
-/// A column's name.
-pub fn column_name(how: &How, column: Column) -> String {
-    match column {
-        Column::Ideal => "ideal".to_owned(),
-        Column::Stock => "stock".to_owned(),
-        Column::StockAgain => "stock again".to_owned(),
-        Column::RefuseYields => "refuse-yields".to_owned(),
-        Column::Policy(at) => how.policies[at].names(),
-    }
-}
-
 /// Every sample, column by column.
-pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<SampleRow> {
-    let samples = measured.samples.iter();
+pub fn sample_rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) -> Vec<SampleRow> {
     samples
+        .taken
+        .iter()
         .map(|((column, pair), sample)| SampleRow {
             shape: shape(scenario),
             lock: lock(scenario),
-            column: column_name(how, *column),
+            column: plan.column_name(*column),
             pair: *pair as u64,
-            operations_per_s: sample.operations_per_s(),
+            operations_per_s: sample.per_second(),
             inefficiency_percent: sample
                 .windows
                 .as_ref()
@@ -88,16 +79,16 @@ pub fn sample_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<S
 }
 
 /// What each VM got, in each column but the ideal.
-pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow> {
+pub fn vm_rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) -> Vec<VmRow> {
     let mut columns = vec![(Column::Stock, "stock".to_owned())];
-    if !how.policies.is_empty() {
+    if !plan.policies.is_empty() {
         columns.push((Column::RefuseYields, "refuse-yields".to_owned()));
     }
-    let policies = how.policies.iter().enumerate();
+    let policies = plan.policies.iter().enumerate();
     columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.names())));
     let mut rows = Vec::new();
     for (column, name) in columns {
-        let samples = Samples::of(measured, column).0;
+        let samples = samples.of(column);
         let vms = samples.first().map_or(0, |sample| sample.vms.len());
         let sum = |of: &dyn Fn(&VmSample) -> f64, only: Option<usize>| -> f64 {
             let vms = samples.iter().flat_map(|sample| {
@@ -130,15 +121,13 @@ pub fn vm_rows(scenario: &Scenario, how: &How, measured: &Measured) -> Vec<VmRow
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::compare::row::tests::{
-        AGAIN, IDEAL, NONE, STOCK, how, measured, scenario,
-    };
+    use crate::world::kvm::tests::{AGAIN, IDEAL, NONE, STOCK, measured, plan, scenario};
 
     #[test]
     fn each_vm_has_its_share_in_each_column() {
         let loan = (Column::Policy(0), [800.0; 4]);
         let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
-        let rows = vm_rows(&scenario(), &how(&["loan"]), &measured);
+        let rows = vm_rows(&scenario(), &plan(&["loan"]), &measured);
         let columns: Vec<&str> = rows.iter().map(|row| row.column.as_str()).collect();
         assert_eq!(
             columns,
@@ -164,7 +153,7 @@ mod tests {
     fn every_sample_is_there_by_its_name() {
         let loan = (Column::Policy(0), [800.0; 4]);
         let measured = measured(&[IDEAL, STOCK, AGAIN, NONE, loan]);
-        let rows = sample_rows(&scenario(), &how(&["loan"]), &measured);
+        let rows = sample_rows(&scenario(), &plan(&["loan"]), &measured);
         assert_eq!(rows.len(), 5 * 4);
         let again: Vec<f64> = rows
             .iter()

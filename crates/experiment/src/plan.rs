@@ -1,9 +1,107 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! In which order a comparison does what: VMs that keep running while policies come and go, as a list of steps.
+//! What is compared, and in which order: work that goes on while policies come and go, as a list of steps.
 //!
 //! docs/method.md: ABBA in one boot, what follows a change left out. Two pairs are a block, A B and
 //! B A, in one set of VMs; block b runs from seed + b. The ideal is another set of VMs, before the loaded one in even blocks
 //! and after it in odd ones.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use unspin_agent::PolicyChoice;
+
+use crate::{Error, watch::Observe};
+
+/// How a cell is compared. `S`: what a sample is, a length of time or so many whole runs.
+#[derive(Clone, Debug)]
+pub struct Plan<S = Duration> {
+    /// Pairs of samples of each column.
+    pub pairs: u32,
+    /// What a sample is.
+    pub sample: S,
+    /// What is left out after each change of scheduler or policy.
+    pub discard: Duration,
+    /// Whether BPF programs watch.
+    pub observe: Observe,
+    /// One column each; without any there are only ideal and stock.
+    pub policies: Vec<PolicyChoice>,
+}
+
+impl<S> Plan<S> {
+    /// Whether windows are set by any of the policies.
+    pub fn sets_windows(&self) -> bool {
+        self.policies.iter().any(|policy| policy.window().is_some())
+    }
+
+    /// Whether our scheduler is wanted.
+    pub fn steers(&self) -> bool {
+        self.policies.iter().any(PolicyChoice::steers)
+    }
+
+    /// What is measured: everything.
+    pub fn columns(&self) -> Columns {
+        Columns {
+            ideal: true,
+            null: true,
+            policies: self.policies.len(),
+            steer: self.steers(),
+        }
+    }
+
+    /// The names of the policies, in their order.
+    pub fn names(&self) -> Vec<String> {
+        self.policies.iter().map(PolicyChoice::names).collect()
+    }
+
+    /// What rows and progress call a column.
+    pub fn column_name(&self, column: Column) -> String {
+        match column {
+            Column::Ideal => "ideal".to_owned(),
+            Column::Stock => "stock".to_owned(),
+            Column::StockAgain => "stock again".to_owned(),
+            Column::RefuseYields => "refuse-yields".to_owned(),
+            Column::Policy(at) => self.policies[at].names(),
+        }
+    }
+}
+
+impl Plan {
+    /// The words of `unspin compare` that say so.
+    pub fn to_args(&self) -> Vec<String> {
+        let time = |time: Duration| unspin_scenario::format_duration(nanoseconds(time));
+        let mut words = vec![
+            format!("--pairs {}", self.pairs),
+            format!("--sample {}", time(self.sample)),
+            format!("--discard {}", time(self.discard)),
+        ];
+        match self.observe {
+            Observe::Auto => {}
+            Observe::On => words.push("--observe on".into()),
+            Observe::Off => words.push("--observe off".into()),
+        }
+        let policies = self.policies.iter();
+        words.extend(policies.map(|policy| format!("--policy {policy}")));
+        words
+    }
+}
+
+/// A time in nanoseconds; the largest number for what is longer than 584 years.
+pub(crate) fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// One comparison has one scheduler.
+///
+/// # Errors
+/// [`Error::Usage`] when the policies name several files.
+pub fn check_user_policies(policies: &[PolicyChoice]) -> Result<(), Error> {
+    let files = policies.iter().filter_map(PolicyChoice::file);
+    if files.collect::<BTreeSet<_>>().len() <= 1 {
+        return Ok(());
+    }
+    Err(Error::Usage(
+        "one comparison has room for one user policy: one scheduler is loaded, and policies are switched in it".into(),
+    ))
+}
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,16 +173,20 @@ pub enum Step {
     Stop,
 }
 
-/// What is compared.
+/// Which columns there are beside stock.
 #[derive(Clone, Copy, Debug)]
-pub struct Policies {
+pub struct Columns {
+    /// Whether there is an ideal.
+    pub ideal: bool,
+    /// Whether stock is measured twice; where nothing is left to chance that says nothing.
+    pub null: bool,
     /// How many policies there are.
-    pub count: usize,
+    pub policies: usize,
     /// Whether our scheduler is wanted for any of them: then there is `refuse-yields`, too.
     pub steer: bool,
 }
 
-impl Policies {
+impl Columns {
     /// Who schedules while nobody decides.
     fn neutral(self) -> Steered {
         if self.steer {
@@ -95,18 +197,18 @@ impl Policies {
     }
 }
 
-/// All steps of so many pairs with these policies.
-pub fn steps(pairs: usize, policies: Policies) -> Vec<Step> {
+/// All steps of so many pairs with these columns.
+pub fn steps(pairs: usize, columns: Columns) -> Vec<Step> {
     let mut steps = Vec::new();
     for (block, first) in (0..pairs).step_by(2).enumerate() {
         let of_block: Vec<usize> = (first..pairs.min(first + 2)).collect();
         let seed = block as u64;
         let last = first + 2 >= pairs;
-        if block % 2 == 0 {
+        if columns.ideal && block % 2 == 0 {
             ideal(&mut steps, seed, &of_block);
         }
-        loaded(&mut steps, seed, &of_block, policies, last);
-        if block % 2 == 1 {
+        loaded(&mut steps, seed, &of_block, columns, last);
+        if columns.ideal && block % 2 == 1 {
             ideal(&mut steps, seed, &of_block);
         }
     }
@@ -119,13 +221,12 @@ fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
     steps.push(Step::Stop);
 }
 
-fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies, explain: bool) {
-    let mut columns = vec![Column::Stock, Column::StockAgain];
-    if policies.steer {
-        columns.push(Column::RefuseYields);
-    }
-    columns.extend((0..policies.count).map(Column::Policy));
-    if policies.steer {
+fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], of: Columns, explain: bool) {
+    let mut columns = vec![Column::Stock];
+    columns.extend(of.null.then_some(Column::StockAgain));
+    columns.extend(of.steer.then_some(Column::RefuseYields));
+    columns.extend((0..of.policies).map(Column::Policy));
+    if of.steer {
         steps.push(Step::Load(Programs::Scheduler));
     }
     if explain {
@@ -135,22 +236,22 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], policies: Policies,
     let mut now = Steered::Not;
     for &pair in pairs {
         for &column in &columns {
-            steer(steps, &mut now, steered(column), policies);
+            steer(steps, &mut now, steered(column), of);
             steps.push(Step::Measure(column, pair));
         }
         columns.reverse();
     }
     // Guests finish their iterations under the host's own scheduler; a convoy under `refuse-yields` would take long.
-    steer(steps, &mut now, Steered::Not, policies);
+    steer(steps, &mut now, Steered::Not, of);
     steps.push(if explain { Step::Explain } else { Step::Stop });
 }
 
 /// Changes who schedules, if it is another one. Between two policies nobody decides for a while: what one of them leaves
 /// behind, a lock with a convoy or without, must not be the next one's beginning.
-fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, policies: Policies) {
+fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, of: Columns) {
     if let (Steered::Policy(from), Steered::Policy(next)) = (*now, to) {
         if from != next {
-            steer(steps, now, policies.neutral(), policies);
+            steer(steps, now, of.neutral(), of);
         }
     }
     if *now != to {
@@ -173,15 +274,17 @@ mod tests {
     use super::*;
 
     /// Policies of our scheduler.
-    fn of(count: usize) -> Policies {
-        Policies {
-            count,
-            steer: count > 0,
+    fn of(policies: usize) -> Columns {
+        Columns {
+            ideal: true,
+            null: true,
+            policies,
+            steer: policies > 0,
         }
     }
 
     /// The steps as a machine would see them: which VMs run, who schedules, since what nothing was left out.
-    fn follow(steps: &[Step], policies: Policies, mut measured: impl FnMut(Column, usize, u64)) {
+    fn follow(steps: &[Step], columns: Columns, mut measured: impl FnMut(Column, usize, u64)) {
         let (mut vms, mut now, mut fresh) = (None, Steered::Not, false);
         let mut loaded = Vec::new();
         for &step in steps {
@@ -196,9 +299,9 @@ mod tests {
                 }
                 Step::Steer(to) => {
                     if let Steered::Policy(_) = to {
-                        assert_eq!(now, policies.neutral(), "a policy inherits: {steps:?}");
+                        assert_eq!(now, columns.neutral(), "a policy inherits: {steps:?}");
                     }
-                    if now == Steered::Not && policies.steer {
+                    if now == Steered::Not && columns.steer {
                         assert_eq!(loaded[0], Programs::Scheduler, "{steps:?}");
                         loaded.remove(0);
                     }
@@ -227,27 +330,27 @@ mod tests {
 
     #[test]
     fn every_pair_has_every_column_once_under_its_own_scheduler() {
-        let windows = Policies {
-            count: 3,
+        let windows = Columns {
             steer: false,
+            ..of(3)
         };
         let some = [(1, of(0)), (1, of(1)), (2, of(1)), (3, of(2)), (7, of(5))];
-        for (pairs, policies) in some.into_iter().chain([(1, windows), (4, windows)]) {
+        for (pairs, columns) in some.into_iter().chain([(1, windows), (4, windows)]) {
             let mut seen = Vec::new();
-            follow(&steps(pairs, policies), policies, |column, pair, seed| {
+            follow(&steps(pairs, columns), columns, |column, pair, seed| {
                 assert_eq!(seed, pair as u64 / 2);
                 seen.push((pair, column));
             });
             seen.sort();
             let mut expected = vec![Column::Ideal, Column::Stock, Column::StockAgain];
-            if policies.steer {
+            if columns.steer {
                 expected.push(Column::RefuseYields);
             }
-            expected.extend((0..policies.count).map(Column::Policy));
+            expected.extend((0..columns.policies).map(Column::Policy));
             let expected: Vec<_> = (0..pairs)
                 .flat_map(|pair| expected.iter().map(move |&column| (pair, column)))
                 .collect();
-            assert_eq!(seen, expected, "{pairs} pairs, {policies:?}");
+            assert_eq!(seen, expected, "{pairs} pairs, {columns:?}");
         }
     }
 
@@ -274,5 +377,41 @@ mod tests {
         // The ideal comes before the loaded VMs in block 0, after them in block 1.
         assert_eq!(steps[0], Step::Start(Vms::Ideal, 0));
         assert_eq!(steps[steps.len() - 4], Step::Start(Vms::Ideal, 1));
+    }
+
+    /// Where nothing is left to chance, and no VM can be as large as the host.
+    #[test]
+    fn columns_that_say_nothing_are_left_out() {
+        let columns = Columns {
+            ideal: false,
+            null: false,
+            steer: false,
+            ..of(1)
+        };
+        let mut order = Vec::new();
+        follow(&steps(3, columns), columns, |column, pair, _| {
+            order.push((column, pair));
+        });
+        use Column::{Policy, Stock};
+        let expected = [
+            (Stock, 0),
+            (Policy(0), 0),
+            (Policy(0), 1),
+            (Stock, 1),
+            (Stock, 2),
+            (Policy(0), 2),
+        ];
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn one_comparison_has_one_user_policy() {
+        let policies = |texts: &[&str]| -> Vec<PolicyChoice> {
+            let parsed = texts.iter().map(|text| text.parse().expect("a policy"));
+            parsed.collect()
+        };
+        assert!(check_user_policies(&policies(&["a.c", "loan,a.c", "loan"])).is_ok());
+        let two = check_user_policies(&policies(&["a.c", "b.c"]));
+        assert!(matches!(two, Err(Error::Usage(_))));
     }
 }

@@ -15,25 +15,18 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use unspin_report::Machine;
 use unspin_scenario::{Overrides, Scenario};
 use unspin_testbed::{Input, Options};
+use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::{
-        compare::{
-            details::{SampleRow, VmRow},
-            measure::How,
-            row::Row,
-            run::{self as compare, Chosen, Compared},
-            windows::WindowRow,
-        },
-        testbed::kvm::kvm_amd_parameters,
-    },
-    terminal::{failure::Failure, interrupt, output, progress::Steps},
+    Error, Row, Session,
+    kvm::{Compared, Figures, SampleRow, VmRow, WindowRow, compare},
+    plan::Plan,
+    progress::Work,
 };
 
-/// How soon Ctrl-C is noticed.
+/// How soon an interrupt is noticed.
 const INTERRUPT_POLL: Duration = Duration::from_millis(100);
 
 /// One comparison: a scenario of this binary, what overrides it, and how it is compared.
@@ -46,7 +39,7 @@ pub struct Cell {
     /// `KEY=VALUE` each.
     pub set: Vec<String>,
     /// Pairs, windows, policies.
-    pub how: How,
+    pub plan: Plan,
 }
 
 /// What came of a cell.
@@ -57,7 +50,7 @@ pub struct Finished {
     /// The machine that it was measured on.
     pub machine: String,
     /// One for each policy.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Row<Figures>>,
     /// One for each VM and column.
     pub vms: Vec<VmRow>,
     /// One for each sample.
@@ -72,12 +65,12 @@ impl Cell {
     ///
     /// # Errors
     /// When they do not fit together.
-    pub fn scenario(&self) -> Result<Scenario, Failure> {
+    pub fn scenario(&self) -> Result<Scenario, Error> {
         let mut overrides = Overrides::default();
         for set in &self.set {
             overrides
                 .set(set)
-                .map_err(|error| Failure::Usage(error.to_string()))?;
+                .map_err(|error| Error::Usage(error.to_string()))?;
         }
         Ok(Scenario::parse_with(
             self.text, self.file, "unnamed", &overrides,
@@ -88,7 +81,7 @@ impl Cell {
     fn to_args(&self) -> Vec<String> {
         let mut words = vec!["compare".to_owned(), self.file.to_owned()];
         words.extend(self.set.iter().map(|set| format!("--set {set}")));
-        words.extend(compare::to_args(&self.how));
+        words.extend(self.plan.to_args());
         let words = words.iter().flat_map(|word| word.split(' '));
         words.map(str::to_owned).collect()
     }
@@ -97,15 +90,15 @@ impl Cell {
     ///
     /// # Errors
     /// As [`Cell::scenario`].
-    pub fn identity(&self) -> Result<String, Failure> {
+    pub fn identity(&self) -> Result<String, Error> {
         let hash = self.scenario()?.hash();
-        Ok(format!("{hash} {}", compare::to_args(&self.how).join(" ")))
+        Ok(format!("{hash} {}", self.plan.to_args().join(" ")))
     }
 
     /// Runs it in a testbed.
-    fn in_testbed(&self) -> Result<Finished, Failure> {
+    fn in_testbed(&self) -> Result<Finished, Error> {
         let scenario = self.scenario()?;
-        let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
+        let cache = unspin_testbed::cache_from_environment()?;
         // Without a name: whatever ends this process, nothing is left of it.
         let mut text = tempfile::tempfile().context("making a temporary file")?;
         text.write_all(self.text.as_bytes())
@@ -117,7 +110,6 @@ impl Cell {
         let command: Vec<_> = command.into_iter().map(Into::into).collect();
         let (mut out, mut errors) = (Vec::new(), Vec::new());
         let outcome = unspin_testbed::run_with(&options, &command, &mut out, &mut errors)
-            .map_err(anyhow::Error::from)
             .with_context(|| format!("{} in the testbed", self.name()))?;
         std::io::stderr().write_all(&errors)?;
         if outcome.status != 0 {
@@ -128,7 +120,8 @@ impl Cell {
             )
             .into());
         }
-        self.finished(&out)
+        let (machine, compared) = read_compared(&out)?;
+        self.of(machine, compared)
     }
 
     fn options(&self, mut options: Options, scenario: &Scenario, text: &File) -> Options {
@@ -139,7 +132,7 @@ impl Cell {
             guest: self.file.into(),
             executable: false,
         }];
-        if let Some(parameters) = kvm_amd_parameters(&scenario.host) {
+        if let Some(parameters) = PauseLoop::kvm_amd_parameters(&scenario.host) {
             options
                 .module_parameters
                 .insert("kvm_amd".into(), parameters);
@@ -147,37 +140,25 @@ impl Cell {
         options
     }
 
-    /// Reads what `unspin compare --json` printed.
-    fn finished(&self, out: &[u8]) -> Result<Finished, Failure> {
-        let (machine, compared) = read_compared(out)?;
-        Ok(Finished {
-            cell: self.identity()?,
-            machine,
-            rows: compared.rows,
-            vms: compared.vms,
-            samples: compared.samples,
-            windows: compared.windows,
-        })
-    }
-
-    /// Runs it on this machine's own KVM, whose pause-loop window stays as it is: the row says which one that was.
+    /// Runs it on this machine's own KVM, whose pause-loop window stays as it is: the row says which one that was. `machine`: what
+    /// this machine is called.
     ///
     /// # Errors
-    /// As [`compare::compare`].
-    pub fn on_this_host(&self) -> Result<Finished, Failure> {
+    /// As [`compare`].
+    pub fn on_this_host(&self, machine: &str, session: &Session) -> Result<Finished, Error> {
         let mut scenario = self.scenario()?;
         scenario.host.ple_window = None;
         scenario.host.ple_gap = None;
         scenario.host.ple_window_fixed = false;
-        let chosen = Chosen {
-            scenario,
-            how: self.how.clone(),
-            replay: format!("unspin {}", self.to_args().join(" ")),
-        };
-        let compared = compare::compare(&chosen, false)?;
+        let replay = format!("unspin {}", self.to_args().join(" "));
+        let compared = compare(&scenario, &self.plan, &replay, session)?;
+        self.of(machine.to_owned(), compared)
+    }
+
+    fn of(&self, machine: String, compared: Compared) -> Result<Finished, Error> {
         Ok(Finished {
             cell: self.identity()?,
-            machine: Machine::here(output::in_testbed()).to_string(),
+            machine,
             rows: compared.rows,
             vms: compared.vms,
             samples: compared.samples,
@@ -195,7 +176,7 @@ impl Cell {
 ///
 /// # Errors
 /// When it is not that.
-pub fn read_compared(out: &[u8]) -> Result<(String, Compared), Failure> {
+pub fn read_compared(out: &[u8]) -> Result<(String, Compared), Error> {
     let object: serde_json::Value =
         serde_json::from_slice(out).context("reading what the testbed printed")?;
     let machine = object["machine"].as_str().unwrap_or("testbed").to_owned();
@@ -213,26 +194,27 @@ pub fn read_compared(out: &[u8]) -> Result<(String, Compared), Failure> {
     Ok((machine, compared))
 }
 
-fn read<T: DeserializeOwned>(row: serde_json::Value) -> Result<T, Failure> {
+fn read<T: DeserializeOwned>(row: serde_json::Value) -> Result<T, Error> {
     Ok(serde_json::from_value(row).context("reading a row that the testbed printed")?)
 }
 
-/// Runs every cell in a testbed, the first ones first, and hands over each as soon as it is done. Ctrl-C ends the process
-/// and the testbeds with it.
+/// Runs every cell in a testbed, the first ones first, and hands over each as soon as it is done. An interrupt calls `abort`,
+/// which ends this process: the testbeds' processes die with it.
 ///
 /// # Errors
 /// The first error, a cell's or `done`'s, when those cells that had begun are done too.
 pub fn in_testbeds(
     cells: &[&Cell],
     message: &str,
-    mut done: impl FnMut(Finished) -> Result<(), Failure>,
-) -> Result<(), Failure> {
-    let interrupted = interrupt::flag()?;
+    session: &Session,
+    abort: fn() -> !,
+    mut done: impl FnMut(Finished) -> Result<(), Error>,
+) -> Result<(), Error> {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut steps = Some(Steps::start(cells.len(), message));
+    session.progress.begin(message, Work::Steps(cells.len()));
     let next = AtomicUsize::new(0);
     let (sender, results) = mpsc::channel();
-    std::thread::scope(|scope| {
+    let result = std::thread::scope(|scope| {
         for _ in 0..workers.min(cells.len()) {
             let (sender, next) = (sender.clone(), &next);
             scope.spawn(move || {
@@ -248,9 +230,7 @@ pub fn in_testbeds(
             match results.recv_timeout(INTERRUPT_POLL) {
                 Ok(of_cell) => {
                     finished += 1;
-                    if let Some(steps) = &steps {
-                        steps.done(finished);
-                    }
+                    session.progress.done(finished);
                     if result.is_ok() {
                         result = of_cell.and_then(&mut done);
                     }
@@ -259,30 +239,29 @@ pub fn in_testbeds(
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return result,
-                Err(RecvTimeoutError::Timeout) if interrupted.load(Ordering::Relaxed) => {
-                    steps = None;
-                    drop(steps);
-                    // The testbeds' processes die with this one.
-                    Failure::Interrupted.report();
-                    std::process::exit(130);
+                Err(RecvTimeoutError::Timeout) if session.interrupt.load(Ordering::Relaxed) => {
+                    session.progress.end();
+                    abort()
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
-    })
+    });
+    session.progress.end();
+    result
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::vm::args::Observe;
+    use crate::watch::Observe;
 
     fn cell() -> Cell {
         Cell {
             file: "x.toml",
             text: "duration = \"1s\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n",
             set: vec!["vm.pv_page=true".into()],
-            how: How {
+            plan: Plan {
                 pairs: 2,
                 sample: Duration::from_millis(500),
                 discard: Duration::from_millis(250),
@@ -302,7 +281,7 @@ mod tests {
         );
         let identity = |cell: &Cell| cell.identity().expect("valid");
         let mut other = cell.clone();
-        other.how.pairs = 4;
+        other.plan.pairs = 4;
         assert_ne!(identity(&cell), identity(&other));
         let mut other = cell.clone();
         other.set = vec!["vm.pv_page=false".into()];

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Why an experiment was not done.
+
+use unspin_scenario::ScenarioError;
+
+/// Why there is no result. By then the host's own scheduler schedules again and no VM of the experiment is left.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What is asked for cannot be: nothing has run.
+    #[error("{0}")]
+    Usage(String),
+    /// The scenario cannot be read, or asks for what cannot be.
+    #[error("{}", .0.plain())]
+    Scenario(ScenarioError),
+    /// Somebody set the session's interrupt.
+    #[error("interrupted")]
+    Interrupted,
+    /// Anything else: the host, a VM, a file.
+    #[error(transparent)]
+    Failed(anyhow::Error),
+}
+
+impl From<ScenarioError> for Error {
+    fn from(error: ScenarioError) -> Error {
+        Error::Scenario(error)
+    }
+}
+
+impl From<anyhow::Error> for Error {
+    fn from(error: anyhow::Error) -> Error {
+        Error::Failed(error)
+    }
+}
+
+impl From<unspin_vmm::Error> for Error {
+    fn from(error: unspin_vmm::Error) -> Error {
+        match error {
+            unspin_vmm::Error::Interrupted => Error::Interrupted,
+            error => Error::Failed(error.into()),
+        }
+    }
+}
+
+impl From<unspin_linux_guest::Error> for Error {
+    fn from(error: unspin_linux_guest::Error) -> Error {
+        match error {
+            unspin_linux_guest::Error::Interrupted => Error::Interrupted,
+            error @ unspin_linux_guest::Error::Range { .. } => Error::Usage(error.to_string()),
+            error => Error::Failed(error.into()),
+        }
+    }
+}
+
+impl From<unspin_lab::pool::Interrupted> for Error {
+    fn from(_: unspin_lab::pool::Interrupted) -> Error {
+        Error::Interrupted
+    }
+}
+
+impl From<unspin_lab::pool::SimulationError> for Error {
+    fn from(error: unspin_lab::pool::SimulationError) -> Error {
+        match error {
+            refused @ unspin_lab::pool::SimulationError::Refused { .. } => {
+                Error::Usage(refused.to_string())
+            }
+            stuck => Error::Failed(stuck.into()),
+        }
+    }
+}
+
+/// Errors that say all there is to say.
+macro_rules! failed {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Error {
+                Error::Failed(error.into())
+            }
+        }
+    )*};
+}
+failed!(
+    std::io::Error,
+    unspin_agent::Error,
+    unspin_agent::SteerError,
+    unspin_agent::UserPolicyError,
+    unspin_agent::WindowError,
+    unspin_testbed::Error,
+);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Policies compared on the same work, whatever the world that does the work.
+//!
+//! A [`Plan`] says what is compared and [`steps`] in which order (ABBA, with the null and the ideal). A [`World`] takes the
+//! steps: VMs of ours under KVM ([`kvm`]), Linux guests ([`linux`]), or the lab ([`lab`]). What it measured becomes one kind of
+//! [`Row`], whose figures are [`Estimate`]s. [`matrix`] is a list of comparisons that are built in, [`cells`] runs each in a
+//! testbed of its own, [`TableFile`] keeps what is finished and goes on there; [`prediction`] is what the lab says beforehand.
+
+pub mod cells;
+pub mod costs;
+mod error;
+mod estimate;
+pub mod matrix;
+mod plan;
+pub mod pooled;
+pub mod prediction;
+mod progress;
+mod row;
+mod sample;
+mod table_file;
+pub mod watch;
+mod world;
+
+pub use error::Error;
+pub use estimate::{Estimate, Verdict};
+pub use plan::{Column, Columns, Plan, Programs, Steered, Step, Vms, check_user_policies, steps};
+pub use progress::{Progress, Quiet, Session, Work};
+pub use row::{Row, lock, rows, shape};
+pub use sample::{Sample, Samples};
+pub use table_file::TableFile;
+pub use world::{Taken, World, ideal_of, kvm, lab, linux, run};

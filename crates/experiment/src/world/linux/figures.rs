@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What a row says of Linux guests beside what rows of all worlds say. The fields are keys of the JSON rows.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unspin_report::Summary;
+
+use super::{Cell, Sample};
+use crate::{
+    Row,
+    plan::{Column, Plan},
+    sample::{Sample as _, Samples},
+};
+
+/// Times are means of all runs.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+pub struct Figures {
+    /// What each guest repeats.
+    pub load: String,
+    /// Paravirtual features of all guests (ruling 35).
+    pub features: String,
+    /// The command of the load; empty of a cell that was not measured.
+    pub command: String,
+    /// A run of the ideal: one VM that fits, alone.
+    pub ideal_run_ns: Option<f64>,
+    /// A run under the host's own scheduler.
+    pub stock_run_ns: Option<f64>,
+    /// A run under the policy.
+    pub policy_run_ns: Option<f64>,
+    /// Pause-loop exits for one run of one VM under the host's own scheduler; none where nobody watched.
+    pub stock_ple_exits_per_run: Option<f64>,
+    /// The same under the policy.
+    pub policy_ple_exits_per_run: Option<f64>,
+    /// Whole runs in each VM that are a sample.
+    pub runs: u32,
+    /// Why there are no figures; none where there are.
+    pub not_measured: Option<String>,
+}
+
+/// One sample, as it was measured. The fields are the keys of the JSON rows.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+pub struct SampleRow {
+    /// What each guest repeats.
+    pub load: String,
+    /// Paravirtual features of all guests.
+    pub features: String,
+    /// VMs x vCPUs.
+    pub shape: String,
+    /// `ideal`, `stock`, `stock again`, `refuse-yields` or the policy.
+    pub column: String,
+    /// From 0; odd ones were measured in the opposite order.
+    pub pair: u64,
+    /// Runs per second of all VMs together, by the guests' own clocks.
+    pub runs_per_s: f64,
+    /// A run, mean of all.
+    pub run_ns: f64,
+    /// Pause-loop exits for one run of one VM; none where nobody watched.
+    pub ple_exits_per_run: Option<f64>,
+}
+
+impl Figures {
+    fn of_cell(cell: &Cell, plan: &Plan<u32>) -> Figures {
+        Figures {
+            load: cell.load.name().to_owned(),
+            features: cell.features.to_string(),
+            runs: plan.sample,
+            ..Figures::default()
+        }
+    }
+
+    /// Of the policy of that index, or without one.
+    pub(super) fn of(
+        cell: &Cell,
+        plan: &Plan<u32>,
+        samples: &Samples<Sample>,
+        command: &str,
+        policy: Option<usize>,
+    ) -> Figures {
+        let common = Figures {
+            command: command.to_owned(),
+            ideal_run_ns: run_ns(&samples.of(Column::Ideal)),
+            stock_run_ns: run_ns(&samples.of(Column::Stock)),
+            stock_ple_exits_per_run: ple_exits_per_run(&samples.of(Column::Stock)),
+            ..Figures::of_cell(cell, plan)
+        };
+        let Some(at) = policy else {
+            return common;
+        };
+        let column = Column::Policy(at);
+        let of_policy = samples.of(column);
+        // A mean of what did end would flatter it.
+        let stood_still = samples.stood_still.contains(&column);
+        Figures {
+            policy_run_ns: run_ns(&of_policy).filter(|_| !stood_still),
+            policy_ple_exits_per_run: ple_exits_per_run(&of_policy),
+            not_measured: stood_still
+                .then(|| format!("a load stood still under {}", plan.column_name(column))),
+            ..common
+        }
+    }
+}
+
+/// The row of a cell in which something took too long.
+pub fn not_measured(cell: &Cell, plan: &Plan<u32>, why: &str) -> Row<Figures> {
+    Row {
+        shape: cell.shape(),
+        pairs: u64::from(plan.pairs),
+        world: Figures {
+            not_measured: Some(why.to_owned()),
+            ..Figures::of_cell(cell, plan)
+        },
+        ..Row::default()
+    }
+}
+
+fn run_ns(samples: &[&Sample]) -> Option<f64> {
+    let times: Vec<f64> = samples.iter().map(|sample| sample.run_ns()).collect();
+    Summary::of(&times).map(|summary| summary.mean)
+}
+
+fn ple_exits_per_run(samples: &[&Sample]) -> Option<f64> {
+    let exits = samples.iter().map(|sample| sample.ple_exits_per_run());
+    let exits: Option<Vec<f64>> = exits.collect();
+    Summary::of(&exits?).map(|summary| summary.mean)
+}
+
+/// Every sample of every column by its name.
+pub fn sample_rows(cell: &Cell, plan: &Plan<u32>, samples: &Samples<Sample>) -> Vec<SampleRow> {
+    let taken = samples.taken.iter();
+    taken
+        .map(|(&(column, pair), sample)| SampleRow {
+            load: cell.load.name().to_owned(),
+            features: cell.features.to_string(),
+            shape: cell.shape(),
+            column: plan.column_name(column),
+            pair: pair as u64,
+            runs_per_s: sample.per_second(),
+            run_ns: sample.run_ns(),
+            ple_exits_per_run: sample.ple_exits_per_run(),
+        })
+        .collect()
+}
