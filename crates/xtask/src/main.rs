@@ -10,8 +10,9 @@ mod mutants;
 mod references;
 mod repository;
 mod results;
+mod suites;
 
-use std::process::ExitCode;
+use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -51,6 +52,14 @@ enum Task {
         /// Parts of their names; all of them when none is given
         names: Vec<String>,
     },
+    /// Run the suites of `make test`
+    Test {
+        /// Names of suites; all of them when none is given
+        suites: Vec<String>,
+        /// The program cargo-nextest (setup/nextest)
+        #[arg(long)]
+        nextest: PathBuf,
+    },
     /// Repeat a measurement of benchmarks/
     Benchmark {
         /// Its folder's name
@@ -82,6 +91,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::House { report } => house::check(&root, &repository::files(&root)?, report),
         Task::Check { name } => check::run(&root, &name),
         Task::Long { names } => long::run(&root, &names),
+        Task::Test { suites, nextest } => suites::run(&root, &nextest, &suites),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
         Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),
