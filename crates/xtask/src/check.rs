@@ -14,14 +14,16 @@ use serde_json::Value;
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Program {
-    /// The test target's name; empty for a library's own tests.
+    /// The test target's name; for a library's or binary's own tests the crate's.
     pub name: String,
+    /// Its package's name.
+    pub package: String,
     /// The binary, as `cargo test` has built it.
     pub binary: PathBuf,
     /// Of its package; tests run there.
     pub folder: PathBuf,
     /// Whether its checks run in the testbed and are chosen by UNSPIN_CHECKS.
-    in_testbed: bool,
+    pub in_testbed: bool,
 }
 
 /// Runs every check whose name is `name`, or, if there is none, contains it.
@@ -124,7 +126,15 @@ fn program_of(message: &str) -> Option<Program> {
         return None;
     }
     let manifest = Path::new(message["manifest_path"].as_str()?);
+    // "path+file:///tree/crates/vmm#unspin-vmm@0.1.0", and without the name where the folder is called like the package.
+    let id = message["package_id"].as_str()?;
+    let (folder, tail) = id.rsplit_once('#')?;
+    let package = match tail.split_once('@') {
+        Some((name, _)) => name,
+        None => folder.rsplit('/').next()?,
+    };
     Some(Program {
+        package: package.to_owned(),
         name: message["target"]["name"]
             .as_str()
             .unwrap_or_default()
@@ -188,10 +198,14 @@ mod tests {
     fn other_messages_of_cargo_are_no_programs() {
         let message = |test: bool| {
             format!(
-                r#"{{"reason":"compiler-artifact","profile":{{"test":{test}}},"manifest_path":"/a/Cargo.toml","executable":"/a/t"}}"#
+                r#"{{"reason":"compiler-artifact","package_id":"path+file:///a#unspin-a@0.1.0","profile":{{"test":{test}}},"manifest_path":"/a/Cargo.toml","executable":"/a/t"}}"#
             )
         };
-        assert_eq!(program_of(&message(true)).unwrap().folder, Path::new("/a"));
+        let program = program_of(&message(true)).unwrap();
+        assert_eq!(
+            (program.folder.as_path(), program.package.as_str()),
+            (Path::new("/a"), "unspin-a")
+        );
         assert_eq!(program_of(&message(false)), None);
         assert_eq!(program_of("{}"), None);
     }

@@ -18,6 +18,7 @@ use anyhow::{Context, bail, ensure};
 
 use crate::{
     bugs::{self, Bug},
+    check::{self, Program},
     repository,
     results::Results,
 };
@@ -51,6 +52,81 @@ pub fn check(root: &Path, names: &[String]) -> anyhow::Result<()> {
     ensure!(wrong == 0, "{wrong} seeded bugs cannot be planted");
     println!("{} seeded bugs can be planted", bugs.len());
     Ok(())
+}
+
+/// Checks that each bug's test is there: a filter that fits none would run nothing, and a renamed one is found here before a
+/// night of `make mutants`.
+///
+/// # Errors
+/// When one is missing, or the tests do not compile.
+pub fn check_tests(root: &Path) -> anyhow::Result<()> {
+    let programs = check::programs(root)?;
+    let mut listed: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    let mut missing = Vec::new();
+    let bugs = bugs::read(root, &[])?;
+    for bug in &bugs {
+        let wanted = Wanted::of(&bug.test);
+        let mut found = false;
+        for program in programs.iter().filter(|program| wanted.is_in(program)) {
+            if !listed.contains_key(&program.binary) {
+                listed.insert(program.binary.clone(), check::tests_of(program)?);
+            }
+            let tests = &listed[&program.binary];
+            found |= tests.iter().any(|test| test.contains(wanted.filter));
+        }
+        if !found {
+            missing.push(format!("{}: cargo test {}", bug.name, bug.test));
+        }
+    }
+    ensure!(
+        missing.is_empty(),
+        "no test is there for these seeded bugs:\n{}",
+        missing.join("\n")
+    );
+    println!("{} seeded bugs have their tests", bugs.len());
+    Ok(())
+}
+
+/// What `cargo test` is asked for: a package, one of its test programs, a part of tests' names.
+struct Wanted<'a> {
+    package: &'a str,
+    /// The test target's name; `None`: the library's or the binary's own tests.
+    target: Option<&'a str>,
+    filter: &'a str,
+}
+
+impl Wanted<'_> {
+    fn of(words: &str) -> Wanted<'_> {
+        let mut wanted = Wanted {
+            package: "",
+            target: None,
+            filter: "",
+        };
+        let mut words = words.split_whitespace();
+        while let Some(word) = words.next() {
+            match word {
+                "-p" => wanted.package = words.next().unwrap_or_default(),
+                "--test" => wanted.target = words.next(),
+                // One binary a package, called like it.
+                "--bin" => {
+                    words.next();
+                }
+                "--" => break,
+                word if word.starts_with("--") => {}
+                word => wanted.filter = word,
+            }
+        }
+        wanted
+    }
+
+    fn is_in(&self, program: &Program) -> bool {
+        let own = self.package.replace('-', "_");
+        program.package == self.package
+            && match self.target {
+                Some(target) => program.name == target,
+                None => program.name.replace('-', "_") == own,
+            }
+    }
 }
 
 /// Plants the bugs of those names one after another, all of them when there is no name.
@@ -238,5 +314,32 @@ impl Copy {
 fn touch(file: &Path) {
     if let Ok(file) = File::options().append(true).open(file) {
         let _ = file.set_modified(SystemTime::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bugs_test_is_looked_for_in_its_program() {
+        let program = |package: &str, name: &str| Program {
+            name: name.to_owned(),
+            package: package.to_owned(),
+            binary: PathBuf::new(),
+            folder: PathBuf::new(),
+            in_testbed: false,
+        };
+        let library = Wanted::of("-p unspin-vmm --lib machine::memory");
+        assert_eq!(library.filter, "machine::memory");
+        assert!(library.is_in(&program("unspin-vmm", "unspin_vmm")));
+        assert!(!library.is_in(&program("unspin-vmm", "testbed_kvm")));
+        assert!(!library.is_in(&program("unspin-lab", "unspin_lab")));
+        let test = Wanted::of("-p unspin-lab --test worlds");
+        assert_eq!(test.filter, "");
+        assert!(test.is_in(&program("unspin-lab", "worlds")));
+        let binary = Wanted::of("-p unspin --bin unspin testbed::policies -- --exact");
+        assert_eq!(binary.filter, "testbed::policies");
+        assert!(binary.is_in(&program("unspin", "unspin")));
     }
 }

@@ -16,6 +16,8 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 
+use crate::mutants;
+
 /// How many checks passed and failed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Count {
@@ -33,6 +35,14 @@ impl Sum for Count {
 }
 
 impl Count {
+    /// One check.
+    fn of_one(passed: bool) -> Count {
+        Count {
+            passed: u64::from(passed),
+            failed: u64::from(!passed),
+        }
+    }
+
     /// With what the command's end says besides: one failure more where it failed without any, or nothing ran.
     fn ended(self, successfully: bool) -> Count {
         let silent = !successfully && self.failed == 0;
@@ -52,13 +62,15 @@ enum Part {
     Nextest(&'static str),
     /// The examples in documentation, which nextest does not run: one check.
     Documentation,
+    /// That each seeded bug's test is there: one check.
+    SeededBugs,
     /// The table of boots that the suite has made.
     Boots,
 }
 
 /// In this order: what fails soonest comes first.
 const SUITES: [(&str, &[Part]); 4] = [
-    ("lint", &[Part::Script("setup/lint")]),
+    ("lint", &[Part::Script("setup/lint"), Part::SeededBugs]),
     ("unit", &[Part::Nextest("default"), Part::Documentation]),
     ("setup", &[Part::Script("tests/setup/run")]),
     ("testbed", &[Part::Nextest("testbed"), Part::Boots]),
@@ -129,11 +141,14 @@ impl Runner<'_> {
                 let mut command = self.command(Path::new("cargo"));
                 command.args(["test", "--workspace", "--locked", "--quiet", "--doc"]);
                 let succeeded = command.status().context("cargo does not run")?.success();
-                Ok(Count {
-                    passed: u64::from(succeeded),
-                    failed: 0,
+                Ok(Count::of_one(succeeded))
+            }
+            Part::SeededBugs => {
+                let checked = mutants::check_tests(self.root);
+                if let Err(error) = &checked {
+                    println!("{error:#}");
                 }
-                .ended(succeeded))
+                Ok(Count::of_one(checked.is_ok()))
             }
             Part::Boots => {
                 let unspin = self.root.join("unspin");
