@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{Epochs, ReceiverState, WindowUnit};
-use unspin_report::{Cell, Column, Table, Unit};
+use unspin_report::{Column, Table, Unit, row};
 
 use crate::commands::outcomes::tables::Workload;
 
@@ -23,18 +25,6 @@ const INEFFICIENCY: &[Column] = &[
     Column::new("unknown_because", "not known because", Unit::Text),
 ];
 
-const EPOCHS: &[Column] = &[
-    Column::json_only("workload", Unit::Text),
-    Column::json_only("vm", Unit::Text),
-    Column::json_only("epoch", Unit::Count),
-    Column::json_only("begin_ns", Unit::Nanoseconds),
-    Column::json_only("end_ns", Unit::Nanoseconds),
-    Column::json_only("mean_window", Unit::Count),
-    Column::json_only("handling_ns", Unit::Nanoseconds),
-    Column::json_only("cpu_ns", Unit::Nanoseconds),
-    Column::json_only("inefficiency_percent", Unit::Percent),
-];
-
 const IPIS: &[Column] = &[
     Column::new("workload", "workload", Unit::Text),
     Column::new("vm", "VM", Unit::Text),
@@ -51,20 +41,124 @@ const IPIS: &[Column] = &[
     Column::new("delay_median_ns", "median", Unit::Nanoseconds),
     Column::new("delay_99_percent_ns", "99 %", Unit::Nanoseconds),
     Column::new("delay_longest_ns", "longest", Unit::Nanoseconds),
-    Column::json_only("delays", Unit::Count),
-    Column::json_only("delays_unknown", Unit::Count),
 ];
 
-const LONGEST: &[Column] = &[
-    Column::json_only("workload", Unit::Text),
-    Column::json_only("vm", Unit::Text),
-    Column::json_only("sent_ns", Unit::Nanoseconds),
-    Column::json_only("sender", Unit::Count),
-    Column::json_only("receiver", Unit::Count),
-    Column::json_only("vector", Unit::Count),
-    Column::json_only("receiver_state", Unit::Text),
-    Column::json_only("delay_ns", Unit::Nanoseconds),
-];
+/// What a VM's pause-loop exits cost, over epochs of 1,000 exits (APPLE; ruling 17).
+#[derive(Serialize, JsonSchema)]
+struct InefficiencyRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// Epochs.
+    epochs: u64,
+    /// Epochs of which the inefficiency is known.
+    epochs_known: usize,
+    /// Mean window; `window_unit`.
+    mean_window: Option<f64>,
+    /// What windows count: `PAUSEs` (AMD) or `cycles` of the TSC (Intel).
+    window_unit: Option<&'static str>,
+    /// How long one of them takes; ns.
+    unit_ns: Option<f64>,
+    /// Windows spun through and exits handled, of the vCPUs' CPU time, mean of epochs; percent.
+    inefficiency_percent: Option<f64>,
+    /// Least of an epoch; percent.
+    least_percent: Option<f64>,
+    /// Largest of an epoch; percent.
+    largest_percent: Option<f64>,
+    /// Share of CPU time that the guest itself says it spun; percent.
+    guest_spin_percent: Option<f64>,
+    /// Why nothing is known; null: it is.
+    unknown_because: Option<&'static str>,
+}
+
+/// One epoch of 1,000 pause-loop exits of a VM.
+#[derive(Serialize, JsonSchema)]
+struct EpochRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// Its number, from 0.
+    epoch: usize,
+    /// When it began, host's monotonic clock; ns.
+    begin_ns: u64,
+    /// When it ended, same clock; ns.
+    end_ns: u64,
+    /// Mean window; `window_unit` of the table inefficiency.
+    mean_window: Option<f64>,
+    /// Time in which its exits were handled; ns.
+    handling_ns: u64,
+    /// CPU time of the VM's vCPUs in it; ns.
+    cpu_ns: u64,
+    /// Share of that spun through windows and handling exits; percent.
+    inefficiency_percent: Option<f64>,
+}
+
+/// IPIs within a VM, of one form and vector: what receivers were doing, and how long those off their pCPU took to get one.
+#[derive(Serialize, JsonSchema)]
+struct IpiRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// How receivers were named.
+    form: &'static str,
+    /// The interrupt vector, hexadecimal.
+    vector: String,
+    /// Receivers, one for each IPI that each got.
+    receivers: u64,
+    /// Share of receivers that were running; percent.
+    running_percent: f64,
+    /// Share that was preempted in user mode; percent.
+    preempted_in_user_percent: f64,
+    /// Share that was preempted in its kernel; percent.
+    preempted_in_kernel_percent: f64,
+    /// Share that was preempted, mode not known; percent.
+    preempted_percent: f64,
+    /// Share that had been woken and waited for a pCPU; percent.
+    woken_percent: f64,
+    /// Share that was halted; percent.
+    halted_percent: f64,
+    /// Share of which events do not say; percent.
+    unknown_percent: f64,
+    /// Median time until a receiver off its pCPU ran; ns.
+    delay_median_ns: Option<u64>,
+    /// Time that 99 of 100 did not exceed; ns.
+    delay_99_percent_ns: Option<u64>,
+    /// The longest such time; ns.
+    delay_longest_ns: Option<u64>,
+    /// Such times that are known.
+    delays: u64,
+    /// Such times that are not known.
+    delays_unknown: u64,
+}
+
+/// One of the IPIs that took the longest to arrive.
+#[derive(Serialize, JsonSchema)]
+struct LongestRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// When it was sent, host's monotonic clock; ns.
+    sent_ns: u64,
+    /// The vCPU that sent it.
+    sender: u16,
+    /// The vCPU that got it.
+    receiver: u16,
+    /// The interrupt vector.
+    vector: u32,
+    /// What the receiver was doing.
+    receiver_state: &'static str,
+    /// How long it took until the receiver ran; ns.
+    delay_ns: Option<u64>,
+}
+
+row!(InefficiencyRow, "inefficiency", &["outcomes"], INEFFICIENCY);
+row!(EpochRow, "epoch", &["outcomes"], &[]);
+row!(IpiRow, "ipi", &["outcomes"], IPIS);
+row!(LongestRow, "ipi_longest", &["outcomes"], &[]);
 
 /// Spinning share of CPU time by workload and VM, percent, where the guests told it.
 pub type GuestSpinning = BTreeMap<(String, u32), f64>;
@@ -112,7 +206,7 @@ fn epoch_percents(epochs: &Epochs, unit: WindowUnit) -> Vec<Option<f64>> {
 fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Table {
     let title = "Inefficiency: windows spun through and exits handled, of the vCPUs' CPU time, over epochs of 1,000 exits \
                  (APPLE; ruling 17)";
-    let mut table = Table::new("inefficiency", title, INEFFICIENCY);
+    let mut rows = Vec::new();
     for workload in workloads {
         let unit = workload.exits.sight.window_unit;
         for (&number, vm) in &workload.exits.vms {
@@ -124,50 +218,50 @@ fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Tabl
                 .map(|ended| ended.epoch.mean_window())
                 .collect();
             let key = (workload.name.clone(), number);
-            table.push(vec![
-                workload.name.clone().into(),
-                workload.vm_name(number).into(),
-                (epochs.ended().len() as u64 + epochs.left_out()).into(),
-                known.len().into(),
-                windows.and_then(|windows| mean(&windows)).into(),
-                match unit {
-                    WindowUnit::Unknown => Cell::Unknown,
-                    WindowUnit::Pauses => "PAUSEs".into(),
-                    WindowUnit::Cycles { .. } => "cycles".into(),
+            rows.push(InefficiencyRow {
+                workload: workload.name.clone(),
+                vm: workload.vm_name(number),
+                epochs: epochs.ended().len() as u64 + epochs.left_out(),
+                epochs_known: known.len(),
+                mean_window: windows.and_then(|windows| mean(&windows)),
+                window_unit: match unit {
+                    WindowUnit::Unknown => None,
+                    WindowUnit::Pauses => Some("PAUSEs"),
+                    WindowUnit::Cycles { .. } => Some("cycles"),
                 },
-                epochs.unit_ps(unit).map(|ps| ps as f64 / 1e3).into(),
-                mean(&known).into(),
-                known.iter().copied().reduce(f64::min).into(),
-                known.iter().copied().reduce(f64::max).into(),
-                guest.get(&key).copied().into(),
-                unknown_because(epochs, unit, vm.exits()).into(),
-            ]);
+                unit_ns: epochs.unit_ps(unit).map(|ps| ps as f64 / 1e3),
+                inefficiency_percent: mean(&known),
+                least_percent: known.iter().copied().reduce(f64::min),
+                largest_percent: known.iter().copied().reduce(f64::max),
+                guest_spin_percent: guest.get(&key).copied(),
+                unknown_because: unknown_because(epochs, unit, vm.exits()),
+            });
         }
     }
-    table
+    Table::of(title, rows)
 }
 
 fn epochs_table(workloads: &[Workload<'_>]) -> Table {
-    let mut table = Table::new("epoch", "", EPOCHS);
+    let mut rows = Vec::new();
     for workload in workloads {
         for (&number, vm) in &workload.exits.vms {
             let percents = epoch_percents(&vm.epochs, workload.exits.sight.window_unit);
             for (index, (ended, percent)) in vm.epochs.ended().iter().zip(percents).enumerate() {
-                table.push(vec![
-                    workload.name.clone().into(),
-                    workload.vm_name(number).into(),
-                    index.into(),
-                    ended.begin_ns.into(),
-                    ended.end_ns.into(),
-                    ended.epoch.mean_window().into(),
-                    ended.epoch.handling_ns().into(),
-                    ended.epoch.cpu_ns().into(),
-                    percent.into(),
-                ]);
+                rows.push(EpochRow {
+                    workload: workload.name.clone(),
+                    vm: workload.vm_name(number),
+                    epoch: index,
+                    begin_ns: ended.begin_ns,
+                    end_ns: ended.end_ns,
+                    mean_window: ended.epoch.mean_window(),
+                    handling_ns: ended.epoch.handling_ns(),
+                    cpu_ns: ended.epoch.cpu_ns(),
+                    inefficiency_percent: percent,
+                });
             }
         }
     }
-    table
+    Table::of("", rows)
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -177,33 +271,36 @@ fn mean(values: &[f64]) -> Option<f64> {
 fn ipi_table(workloads: &[Workload<'_>]) -> Table {
     let title =
         "IPIs: what their receivers were doing, and how long those off their pCPU took to get one";
-    let mut table = Table::new("ipi", title, IPIS);
+    let mut rows = Vec::new();
     for workload in workloads {
         for (&(vm, form, vector), sums) in workload.exits.ipis.sums() {
             let receivers = sums.receivers();
             let share = |state: ReceiverState| {
                 let count = sums.by_state.get(&state).copied().unwrap_or(0);
-                Cell::from(count as f64 * 100.0 / receivers as f64)
+                count as f64 * 100.0 / receivers as f64
             };
-            let mut row = vec![
-                workload.name.clone().into(),
-                workload.vm_name(vm).into(),
-                form_name(form).into(),
-                format!("{vector:#x}").into(),
-                receivers.into(),
-            ];
-            row.extend(ReceiverState::ALL.map(share));
-            row.extend([
-                sums.delay.percentile_ns(50).into(),
-                sums.delay.percentile_ns(99).into(),
-                sums.delay.largest_ns().into(),
-                sums.delay.count().into(),
-                sums.delay_unknown.into(),
-            ]);
-            table.push(row);
+            rows.push(IpiRow {
+                workload: workload.name.clone(),
+                vm: workload.vm_name(vm),
+                form: form_name(form),
+                vector: format!("{vector:#x}"),
+                receivers,
+                running_percent: share(ReceiverState::Running),
+                preempted_in_user_percent: share(ReceiverState::PreemptedInUser),
+                preempted_in_kernel_percent: share(ReceiverState::PreemptedInKernel),
+                preempted_percent: share(ReceiverState::Preempted),
+                woken_percent: share(ReceiverState::Woken),
+                halted_percent: share(ReceiverState::Halted),
+                unknown_percent: share(ReceiverState::Unknown),
+                delay_median_ns: sums.delay.percentile_ns(50),
+                delay_99_percent_ns: sums.delay.percentile_ns(99),
+                delay_longest_ns: sums.delay.largest_ns(),
+                delays: sums.delay.count(),
+                delays_unknown: sums.delay_unknown,
+            });
         }
     }
-    table
+    Table::of(title, rows)
 }
 
 fn form_name(form: unspin_events::IpiForm) -> &'static str {
@@ -220,20 +317,20 @@ fn form_name(form: unspin_events::IpiForm) -> &'static str {
 }
 
 fn longest_table(workloads: &[Workload<'_>]) -> Table {
-    let mut table = Table::new("ipi_longest", "", LONGEST);
+    let mut rows = Vec::new();
     for workload in workloads {
         for ipi in workload.exits.ipis.longest() {
-            table.push(vec![
-                workload.name.clone().into(),
-                workload.vm_name(ipi.vm).into(),
-                ipi.sent_ns.into(),
-                u64::from(ipi.sender).into(),
-                u64::from(ipi.receiver).into(),
-                u64::from(ipi.vector).into(),
-                ipi.state.name().into(),
-                ipi.delay_ns.into(),
-            ]);
+            rows.push(LongestRow {
+                workload: workload.name.clone(),
+                vm: workload.vm_name(ipi.vm),
+                sent_ns: ipi.sent_ns,
+                sender: ipi.sender,
+                receiver: ipi.receiver,
+                vector: ipi.vector.into(),
+                receiver_state: ipi.state.name(),
+                delay_ns: ipi.delay_ns,
+            });
         }
     }
-    table
+    Table::of("", rows)
 }

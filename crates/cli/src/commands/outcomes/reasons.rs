@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits waited for, and where.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{Matrix, Symbols, VmExits};
 use unspin_policy::{Reason, Symbol};
-use unspin_report::{Cell, Column, Table, Unit};
+use unspin_report::{Column, Table, Unit, row};
 
 use crate::commands::outcomes::tables::{Workload, percent, vms};
 
@@ -27,6 +29,49 @@ const LOCATIONS: &[Column] = &[
     Column::new("reason", "mostly", Unit::Text),
     Column::new("reason_percent", "%", Unit::Percent),
 ];
+
+/// What a VM's pause-loop exits waited for (VEE'21, Figure 5; rulings 33 and 34).
+#[derive(Serialize, JsonSchema)]
+struct ReasonsRow {
+    /// The recording; of several also two rows for all (ruling 33): pooled over exits, and the mean of workloads.
+    workload: String,
+    /// The VM; null in the rows for all.
+    vm: Option<String>,
+    /// Pause-loop exits.
+    ple_exits: u64,
+    /// Share that waited for a spinlock; percent.
+    spinlock_percent: Option<f64>,
+    /// Share that waited for a function call (TLB shootdown) to be answered; percent.
+    function_call_percent: Option<f64>,
+    /// Share in a delay loop; percent.
+    delay_percent: Option<f64>,
+    /// Share of other waits; percent.
+    other_percent: Option<f64>,
+    /// Share of which nothing says; percent.
+    unknown_percent: Option<f64>,
+    /// Of the exits of which symbols say lock or function call, those of which the host's events alone say the same; percent.
+    host_agrees_percent: Option<f64>,
+}
+
+/// One of the busiest places of a VM's pause-loop exits, 8 at most.
+#[derive(Serialize, JsonSchema)]
+struct LocationRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// Function and offset, or the address.
+    location: Option<String>,
+    /// Pause-loop exits there.
+    ple_exits: u64,
+    /// What most of them waited for.
+    reason: &'static str,
+    /// Share of these in `ple_exits`; percent.
+    reason_percent: Option<f64>,
+}
+
+row!(ReasonsRow, "ple_reasons", &["outcomes"], REASONS);
+row!(LocationRow, "ple_locations", &["outcomes"], LOCATIONS);
 
 /// Locations shown of one VM.
 const LOCATIONS_SHOWN: usize = 8;
@@ -69,21 +114,29 @@ fn shares(counts: &ByReason) -> Option<[f64; Reason::ALL.len()]> {
 /// Every VM's, and the two means of ruling 33.
 pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
     let title = "What they waited for (VEE'21, Figure 5; rulings 33 and 34)";
-    let mut table = Table::new("ple_reasons", title, REASONS);
+    let mut rows = Vec::new();
     let mut pooled = ByReason::default();
     let mut averaged = Vec::new();
-    let mut push = |name: Cell, vm: Cell, counts: &ByReason, parts: Option<[f64; 5]>, agrees| {
-        let mut row = vec![name, vm, counts.iter().sum::<u64>().into()];
-        row.extend((0..counts.len()).map(|reason| Cell::from(parts.map(|parts| parts[reason]))));
-        row.push(Cell::from(agrees));
-        table.push(row);
+    let mut push = |workload, vm, counts: &ByReason, parts: Option<[f64; 5]>, agrees| {
+        let share = |reason: Reason| parts.map(|parts| parts[reason as usize]);
+        rows.push(ReasonsRow {
+            workload,
+            vm,
+            ple_exits: counts.iter().sum(),
+            spinlock_percent: share(Reason::Spinlock),
+            function_call_percent: share(Reason::FunctionCall),
+            delay_percent: share(Reason::Delay),
+            other_percent: share(Reason::Other),
+            unknown_percent: share(Reason::Unknown),
+            host_agrees_percent: agrees,
+        });
     };
     for workload in workloads {
         let mut whole = ByReason::default();
         for (name, number, vm) in vms(workload) {
             let counts = by_reason(&matrix(workload, vm));
             let agrees = host_agrees_percent(workload, vm);
-            push(name, number, &counts, shares(&counts), agrees);
+            push(name, Some(number), &counts, shares(&counts), agrees);
             add(&mut whole, &counts);
         }
         add(&mut pooled, &whole);
@@ -92,7 +145,7 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
     if workloads.len() > 1 {
         push(
             "all, pooled over exits".into(),
-            Cell::Unknown,
+            None,
             &pooled,
             shares(&pooled),
             None,
@@ -103,15 +156,9 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
                 averaged.iter().map(|shares| shares[reason]).sum::<f64>() / count
             })
         });
-        push(
-            "all, mean of workloads".into(),
-            Cell::Unknown,
-            &pooled,
-            mean,
-            None,
-        );
+        push("all, mean of workloads".into(), None, &pooled, mean, None);
     }
-    table
+    Table::of(title, rows)
 }
 
 fn add(sum: &mut ByReason, more: &ByReason) {
@@ -122,8 +169,7 @@ fn add(sum: &mut ByReason, more: &ByReason) {
 
 /// The busiest locations of each VM.
 pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
-    let title = "Where they spun, the busiest locations of each VM";
-    let mut table = Table::new("ple_locations", title, LOCATIONS);
+    let mut rows = Vec::new();
     for workload in workloads {
         let symbols = workload.symbols;
         for (name, number, vm) in vms(workload) {
@@ -135,18 +181,18 @@ pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
                 let most = Reason::ALL.into_iter().rev();
                 let most = most.max_by_key(|reason| counts[*reason as usize]);
                 let most = most.unwrap_or(Reason::Unknown);
-                table.push(vec![
-                    name.clone(),
-                    number.clone(),
-                    rip.map(|rip| location_name(rip, symbols)).into(),
-                    location.exits().into(),
-                    most.name().into(),
-                    percent(counts[most as usize], location.exits()).into(),
-                ]);
+                rows.push(LocationRow {
+                    workload: name.clone(),
+                    vm: number.clone(),
+                    location: rip.map(|rip| location_name(rip, symbols)),
+                    ple_exits: location.exits(),
+                    reason: most.name(),
+                    reason_percent: percent(counts[most as usize], location.exits()),
+                });
             }
         }
     }
-    table
+    Table::of("Where they spun, the busiest locations of each VM", rows)
 }
 
 /// A code location as people know it.

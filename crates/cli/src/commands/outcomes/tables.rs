@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{Exits, Symbols, VmExits};
 use unspin_policy::{Outcome, RunRule};
-use unspin_report::{Cell, Column, Table, Unit};
+use unspin_report::{Column, Table, Unit, row};
 
 use crate::commands::outcomes::reasons as reason_tables;
 
@@ -40,12 +42,6 @@ const EXITS: &[Column] = &[
     Column::new("ple_exits", "PLE exits", Unit::Count),
     Column::new("ple_exits_per_second", "PLE exits/s", Unit::Count),
     Column::new("cpu_share_percent", "CPU %", Unit::Percent),
-    Column::json_only("boosted", Unit::Count),
-    Column::json_only("counted_exits", Unit::Count),
-    Column::json_only("counted_boosted", Unit::Count),
-    Column::json_only("lost_events", Unit::Count),
-    Column::json_only("late_events", Unit::Count),
-    Column::json_only("ipi_blind", Unit::Count),
 ];
 
 const RUNS: &[Column] = &[
@@ -61,8 +57,6 @@ const RUNS: &[Column] = &[
     ),
     Column::new("above_hundred_percent", "% in runs > 100", Unit::Percent),
     Column::new("longest", "longest", Unit::Count),
-    Column::json_only("exits_without_location", Unit::Count),
-    Column::json_only("exits_by_log2_length", Unit::Text),
 ];
 
 const OUTCOMES: &[Column] = &[
@@ -81,8 +75,96 @@ const OUTCOMES: &[Column] = &[
     Column::new("overboost_percent", "overboost %", Unit::Percent),
     Column::new("success_percent", "success %", Unit::Percent),
     Column::new("unknown_percent", "unknown %", Unit::Percent),
-    Column::json_only("mismatch_same_cpu", Unit::Count),
 ];
+
+/// Pause-loop exits of a VM (VEE'21, Figure 3).
+#[derive(Serialize, JsonSchema)]
+struct ExitsRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// vCPUs that were seen.
+    vcpus: u64,
+    /// For how long it was seen; s.
+    seconds: f64,
+    /// Pause-loop exits.
+    ple_exits: u64,
+    /// Pause-loop exits per second.
+    ple_exits_per_second: Option<f64>,
+    /// CPU time of its vCPUs in that time; percent of one CPU.
+    cpu_share_percent: Option<f64>,
+    /// Exits at which a vCPU was boosted, whatever came of it.
+    boosted: u64,
+    /// Pause-loop exits by the counters of KVM's programs, which lose nothing.
+    counted_exits: Option<u64>,
+    /// Such exits by the same counters.
+    counted_boosted: Option<u64>,
+    /// Events of the recording that were lost.
+    lost_events: Option<u64>,
+    /// Events of the recording that came too late to be put in order.
+    late_events: u64,
+    /// 1 where IPIs could not be seen.
+    ipi_blind: u64,
+}
+
+/// Continuous runs of pause-loop exits of a VM, weighted by exits (VEE'21, Figure 4; ruling 29).
+#[derive(Serialize, JsonSchema)]
+struct RunsRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// Whether interrupts of the host end a run: `end a run`, `do not`.
+    host_interrupts: &'static str,
+    /// Runs.
+    runs: u64,
+    /// Exits in them.
+    exits_in_runs: u64,
+    /// Share of these in runs longer than twice the VM's vCPUs; percent.
+    above_twice_vcpus_percent: Option<f64>,
+    /// Share of these in runs longer than 100; percent.
+    above_hundred_percent: Option<f64>,
+    /// Exits of the longest run.
+    longest: Option<u64>,
+    /// Exits whose instruction is not known, which are in no run.
+    exits_without_location: u64,
+    /// Exits in runs of 2^b to 2^(b+1) - 1 exits, as `b:exits` with blanks between.
+    exits_by_log2_length: String,
+}
+
+/// What became of a VM's pause-loop exits (VEE'21, Figure 6; ruling 28).
+#[derive(Serialize, JsonSchema)]
+struct OutcomesRow {
+    /// The recording.
+    workload: String,
+    /// The VM.
+    vm: String,
+    /// Which exits count: `all`, or `as in the paper`, which has no words for two of the outcomes.
+    counted: &'static str,
+    /// Exits that count.
+    ple_exits: u64,
+    /// Share with no other vCPU of the VM descheduled that can be woken; percent.
+    no_candidate_percent: Option<f64>,
+    /// Share with none boosted, and a receiver of the spinner's IPI passed over for being in user mode; percent.
+    lost_opportunity_percent: Option<f64>,
+    /// Share with none boosted: passed over for another reason, or the yield failed; percent.
+    lost_other_percent: Option<f64>,
+    /// Share with one boosted, and the spinner running again before it; percent.
+    mismatch_percent: Option<f64>,
+    /// Share with a halted one boosted, to which the spinner had sent no IPI; percent.
+    overboost_percent: Option<f64>,
+    /// Share with another vCPU boosted that ran; percent.
+    success_percent: Option<f64>,
+    /// Share of which a fact that decides is not known; percent.
+    unknown_percent: Option<f64>,
+    /// Mismatches whose boosted vCPU had last run on the spinner's pCPU (ruling 30).
+    mismatch_same_cpu: u64,
+}
+
+row!(ExitsRow, "ple_exits", &["outcomes"], EXITS);
+row!(RunsRow, "ple_runs", &["outcomes"], RUNS);
+row!(OutcomesRow, "ple_outcomes", &["outcomes"], OUTCOMES);
 
 /// All tables, in the order of the paper's figures.
 pub fn tables(workloads: &[Workload<'_>]) -> Vec<Table> {
@@ -109,47 +191,41 @@ impl Workload<'_> {
 }
 
 /// The workload's VMs with the words for them.
-pub fn vms<'a>(workload: &Workload<'a>) -> impl Iterator<Item = (Cell, Cell, &'a VmExits)> {
+pub fn vms<'a>(workload: &Workload<'a>) -> impl Iterator<Item = (String, String, &'a VmExits)> {
     let vms = workload.exits.vms.iter();
-    vms.map(|(&number, vm)| {
-        (
-            workload.name.clone().into(),
-            workload.vm_name(number).into(),
-            vm,
-        )
-    })
+    vms.map(|(&number, vm)| (workload.name.clone(), workload.vm_name(number), vm))
 }
 
 fn exits_table(workloads: &[Workload<'_>]) -> Table {
-    let mut table = Table::new("ple_exits", "Pause-loop exits (VEE'21, Figure 3)", EXITS);
+    let mut rows = Vec::new();
     for workload in workloads {
         for ((name, number, vm), vm_number) in vms(workload).zip(workload.exits.vms.keys()) {
             let counted = workload.counted.get(vm_number);
             let seconds = vm.seen_for_ns() as f64 / 1e9;
             let known = |value: f64| (seconds > 0.0).then_some(value);
-            table.push(vec![
-                name,
-                number,
-                vm.vcpus.into(),
-                seconds.into(),
-                vm.exits().into(),
-                known(vm.exits() as f64 / seconds).into(),
-                known(vm.cpu_ns as f64 / 1e7 / seconds).into(),
-                vm.boosted.into(),
-                counted.map(|counted| counted.exits).into(),
-                counted.map(|counted| counted.boosted).into(),
-                workload.exits.lost_events.into(),
-                workload.exits.late_events.into(),
-                u64::from(workload.exits.sight.ipi_blind).into(),
-            ]);
+            rows.push(ExitsRow {
+                workload: name,
+                vm: number,
+                vcpus: vm.vcpus,
+                seconds,
+                ple_exits: vm.exits(),
+                ple_exits_per_second: known(vm.exits() as f64 / seconds),
+                cpu_share_percent: known(vm.cpu_ns as f64 / 1e7 / seconds),
+                boosted: vm.boosted,
+                counted_exits: counted.map(|counted| counted.exits),
+                counted_boosted: counted.map(|counted| counted.boosted),
+                lost_events: workload.exits.lost_events,
+                late_events: workload.exits.late_events,
+                ipi_blind: workload.exits.sight.ipi_blind.into(),
+            });
         }
     }
-    table
+    Table::of("Pause-loop exits (VEE'21, Figure 3)", rows)
 }
 
 fn runs_table(workloads: &[Workload<'_>]) -> Table {
     let title = "Continuous runs, weighted by exits (VEE'21, Figure 4; ruling 29)";
-    let mut table = Table::new("ple_runs", title, RUNS);
+    let mut rows = Vec::new();
     let rules = [
         (RunRule::InterruptsEnd, "end a run"),
         (RunRule::InterruptsIgnored, "do not"),
@@ -164,22 +240,22 @@ fn runs_table(workloads: &[Workload<'_>]) -> Table {
                     .iter()
                     .map(|(length, exits)| format!("{length}:{exits}"))
                     .collect();
-                table.push(vec![
-                    name.clone(),
-                    number.clone(),
-                    word.into(),
-                    shares.runs.into(),
-                    shares.exits.into(),
-                    percent(shares.above_twice_vcpus, shares.exits).into(),
-                    percent(shares.above_hundred, shares.exits).into(),
-                    (shares.runs > 0).then_some(shares.longest).into(),
-                    vm.exits_without_location.into(),
-                    by_length.join(" ").into(),
-                ]);
+                rows.push(RunsRow {
+                    workload: name.clone(),
+                    vm: number.clone(),
+                    host_interrupts: word,
+                    runs: shares.runs,
+                    exits_in_runs: shares.exits,
+                    above_twice_vcpus_percent: percent(shares.above_twice_vcpus, shares.exits),
+                    above_hundred_percent: percent(shares.above_hundred, shares.exits),
+                    longest: (shares.runs > 0).then_some(shares.longest),
+                    exits_without_location: vm.exits_without_location,
+                    exits_by_log2_length: by_length.join(" "),
+                });
             }
         }
     }
-    table
+    Table::of(title, rows)
 }
 
 /// Whether an outcome counts in the paper's form, which has no words for these two.
@@ -189,7 +265,7 @@ fn is_the_papers(outcome: Outcome) -> bool {
 
 fn outcomes_table(workloads: &[Workload<'_>]) -> Table {
     let title = "What became of them (VEE'21, Figure 6; ruling 28)";
-    let mut table = Table::new("ple_outcomes", title, OUTCOMES);
+    let mut rows = Vec::new();
     for workload in workloads {
         for (name, number, vm) in vms(workload) {
             for (word, papers) in [("all", false), ("as in the paper", true)] {
@@ -199,15 +275,26 @@ fn outcomes_table(workloads: &[Workload<'_>]) -> Table {
                     .filter(|&outcome| counts(outcome))
                     .map(|outcome| vm.outcomes[outcome as usize])
                     .sum();
-                let mut row = vec![name.clone(), number.clone(), word.into(), all.into()];
-                row.extend(Outcome::ALL.map(|outcome| {
+                let share = |outcome: Outcome| {
                     let part = percent(vm.outcomes[outcome as usize], all);
-                    Cell::from(part.filter(|_| counts(outcome)))
-                }));
-                row.push(vm.mismatch_same_cpu.into());
-                table.push(row);
+                    part.filter(|_| counts(outcome))
+                };
+                rows.push(OutcomesRow {
+                    workload: name.clone(),
+                    vm: number.clone(),
+                    counted: word,
+                    ple_exits: all,
+                    no_candidate_percent: share(Outcome::NoCandidate),
+                    lost_opportunity_percent: share(Outcome::LostOpportunity),
+                    lost_other_percent: share(Outcome::LostOther),
+                    mismatch_percent: share(Outcome::Mismatch),
+                    overboost_percent: share(Outcome::Overboost),
+                    success_percent: share(Outcome::Success),
+                    unknown_percent: share(Outcome::Unknown),
+                    mismatch_same_cpu: vm.mismatch_same_cpu,
+                });
             }
         }
     }
-    table
+    Table::of(title, rows)
 }

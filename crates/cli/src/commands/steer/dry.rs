@@ -3,12 +3,14 @@
 
 use std::process::ExitCode;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_agent::{ChosenPolicies, DryAnswer, DryLosses, DryRun};
 use unspin_policy::steering::{
     DecisionFile, UNSPIN_DIRECT, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD,
     UNSPIN_REFUSE,
 };
-use unspin_report::{Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
     commands::steer::{
@@ -47,6 +49,41 @@ const CHOICE: &[Column] = &[
     Column::new("chosen_thread", "its thread", Unit::Text),
     Column::new("times", "times", Unit::Count),
 ];
+
+/// A counter of a dry run (`steer --dry-run`), since it was attached.
+#[derive(Serialize, JsonSchema)]
+struct CounterRow {
+    /// Its name.
+    counter: &'static str,
+    /// What it has counted; null where the kernel does not let yields be seen.
+    value: Option<u64>,
+    /// What it counts.
+    says: &'static str,
+}
+
+/// Whom a policy would have chosen for a vCPU (`steer --dry-run`), the most frequent first, 20 at most.
+#[derive(Serialize, JsonSchema)]
+struct ChoiceRow {
+    /// The VM's process.
+    process: u32,
+    /// The VM's number, as the kernel numbers them.
+    vm: u32,
+    /// The vCPU that yielded, or lost its CPU.
+    vcpu: u32,
+    /// Its thread.
+    thread: u32,
+    /// What would have been done.
+    answer: &'static str,
+    /// The chosen vCPU; null: itself.
+    chosen_vcpu: Option<u32>,
+    /// The chosen vCPU's thread.
+    chosen_thread: Option<u32>,
+    /// How often.
+    times: u64,
+}
+
+row!(CounterRow, "dry_run", &["steer"], COUNTER);
+row!(ChoiceRow, "choices", &["steer"], CHOICE);
 
 /// Attaches, waits, detaches, prints. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
@@ -187,16 +224,12 @@ fn add_counters(
             "runs of the programs that did not take place",
         ),
     ];
-    let mut table = Table::new("dry_run", "What would have been decided", COUNTER);
-    for (name, value, says) in rows {
-        let known = sees_yields || !OF_YIELDS.contains(&name);
-        table.push(vec![
-            name.into(),
-            known.then_some(value).into(),
-            says.into(),
-        ]);
-    }
-    document.table(table);
+    let rows = rows.into_iter().map(|(counter, value, says)| CounterRow {
+        counter,
+        value: Some(value).filter(|_| sees_yields || !OF_YIELDS.contains(&counter)),
+        says,
+    });
+    document.table(Table::of("What would have been decided", rows));
 }
 
 /// In words what was answered, if it chooses somebody.
@@ -210,26 +243,23 @@ fn choice(answer: &DryAnswer) -> Option<&'static str> {
 }
 
 fn add_choices(document: &mut Document, answers: &[DryAnswer]) {
-    let mut choices: Vec<(&DryAnswer, &str)> = answers
+    let mut choices: Vec<(&DryAnswer, &'static str)> = answers
         .iter()
         .filter_map(|answer| Some((answer, choice(answer)?)))
         .collect();
     choices.sort_by_key(|(answer, _)| std::cmp::Reverse(answer.count));
-    let mut table = Table::new("choices", "Who would have been chosen", CHOICE);
-    for (answer, words) in choices.iter().take(CHOICES_MAX) {
-        let candidate = answer.candidate;
-        table.push(vec![
-            answer.process.into(),
-            answer.vm.into(),
-            answer.vcpu.into(),
-            answer.thread.into(),
-            (*words).into(),
-            candidate.map(|(vcpu, _)| vcpu).into(),
-            candidate.map(|(_, thread)| thread).into(),
-            answer.count.into(),
-        ]);
-    }
-    document.table(table);
+    let shown = choices.iter().take(CHOICES_MAX);
+    let rows = shown.map(|(answer, words)| ChoiceRow {
+        process: answer.process,
+        vm: answer.vm,
+        vcpu: answer.vcpu,
+        thread: answer.thread,
+        answer: words,
+        chosen_vcpu: answer.candidate.map(|(vcpu, _)| vcpu),
+        chosen_thread: answer.candidate.map(|(_, thread)| thread),
+        times: answer.count,
+    });
+    document.table(Table::of("Who would have been chosen", rows));
     if let Some(rest) = choices.get(CHOICES_MAX..).filter(|rest| !rest.is_empty()) {
         let times: u64 = rest.iter().map(|(answer, _)| answer.count).sum();
         document.note(format!(

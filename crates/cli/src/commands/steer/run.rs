@@ -6,12 +6,14 @@ use std::{
     process::ExitCode,
 };
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_agent::{
     ChosenPolicies, DisclosureChoice, Disclosures, SECTIONS_MAX, SliceSource, SteerCounter,
     SteerOptions, Steerer, Whom, base_slice,
 };
 use unspin_policy::{EcsAccount, GuestAudit, critical_function, steering::DecisionFile};
-use unspin_report::{Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
     commands::{
@@ -57,6 +59,65 @@ const ACCOUNT: &[Column] = &[
     Column::new("avoided", "avoided", Unit::Percent),
     Column::new("preempted_critical", "of all preemptions", Unit::Percent),
 ];
+
+/// What the guest of a VM process claimed and asked for.
+#[derive(Serialize, JsonSchema)]
+struct GuestAuditRow {
+    /// The VM's process.
+    process: String,
+    /// Ends of slices at which its page was read.
+    boundaries: u64,
+    /// Of these, those with a critical section claimed.
+    claimed: u64,
+    /// Loans and grants that it was told of.
+    borrowed: u64,
+    /// Of these, those that the clock ended.
+    overrun: u64,
+    /// Times that its page could not be read, or had no magic.
+    page_failures: u64,
+    /// Registrations of what is no page of its memory.
+    bad_addresses: u64,
+    /// Times that it gave back without owing anything.
+    idle_calls: u64,
+    /// IPIs that its vCPUs sent one another, each once for all receivers; only where rules of candidates are loaded.
+    sent: u64,
+    /// Receivers of these that were off their CPU and had not answered the last one.
+    unanswered: u64,
+    /// CPU time of its vCPUs, where rules of candidates are loaded; ns.
+    ran_ns: u64,
+    /// What no honest guest does, with semicolons between; empty: nothing of that.
+    says: String,
+}
+
+/// A counter of the scheduler, since it was attached.
+#[derive(Serialize, JsonSchema)]
+struct CounterRow {
+    /// Its name.
+    counter: &'static str,
+    /// What it has counted.
+    value: u64,
+    /// What it counts.
+    says: &'static str,
+}
+
+/// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
+#[derive(Serialize, JsonSchema)]
+struct AccountRow {
+    /// Ends of slices in a critical section, ends of grants and loans included.
+    boundaries: u64,
+    /// Of these, those at which the vCPU lost its CPU.
+    descheduled: u64,
+    /// vCPUs pushed aside by a wake-up in a critical section.
+    by_wakeup: u64,
+    /// Share of `boundaries` at which the CPU was kept; percent.
+    avoided: Option<f64>,
+    /// Share of `descheduled` in all preemptions; percent.
+    preempted_critical: Option<f64>,
+}
+
+row!(GuestAuditRow, "guest_audit", &["steer"], GUEST_AUDIT);
+row!(CounterRow, "steer", &["steer"], COUNTER);
+row!(AccountRow, "ecs", &["steer"], ACCOUNT);
 
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
@@ -259,15 +320,12 @@ fn inode(folder: &Path) -> Result<u64, Failure> {
 }
 
 fn add_counters(document: &mut Document, counters: &[SteerCounter]) {
-    let mut table = Table::new("steer", "What the scheduler did", COUNTER);
-    for counter in counters {
-        table.push(vec![
-            counter.name.into(),
-            counter.value.into(),
-            counter.says.into(),
-        ]);
-    }
-    document.table(table);
+    let rows = counters.iter().map(|counter| CounterRow {
+        counter: counter.name,
+        value: counter.value,
+        says: counter.says,
+    });
+    document.table(Table::of("What the scheduler did", rows));
 }
 
 /// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
@@ -282,36 +340,30 @@ fn add_account(document: &mut Document, counters: &[SteerCounter]) {
         by_wakeup: value("critical_pushed"),
     };
     let ended = value("ended");
-    let mut table = Table::new("ecs", "Preemptions in critical sections", ACCOUNT);
-    table.push(vec![
-        account.boundaries.into(),
-        account.descheduled.into(),
-        account.by_wakeup.into(),
-        account.avoided_ppm().map(|ppm| ppm as f64 / 1e4).into(),
-        (ended > 0)
-            .then(|| 100.0 * account.descheduled as f64 / ended as f64)
-            .into(),
-    ]);
-    document.table(table);
+    let row = AccountRow {
+        boundaries: account.boundaries,
+        descheduled: account.descheduled,
+        by_wakeup: account.by_wakeup,
+        avoided: account.avoided_ppm().map(|ppm| ppm as f64 / 1e4),
+        preempted_critical: (ended > 0).then(|| 100.0 * account.descheduled as f64 / ended as f64),
+    };
+    document.table(Table::of("Preemptions in critical sections", [row]));
 }
 
 fn add_audit(document: &mut Document, guest_audit: &[(u32, GuestAudit)]) {
-    let mut table = Table::new("guest_audit", "What guests claimed", GUEST_AUDIT);
-    for (process, of) in guest_audit {
-        table.push(vec![
-            process.to_string().into(),
-            of.boundaries.into(),
-            of.claimed.into(),
-            of.borrowed.into(),
-            of.overrun.into(),
-            of.page_failures.into(),
-            of.bad_addresses.into(),
-            of.idle_calls.into(),
-            of.sent.into(),
-            of.unanswered.into(),
-            of.ran_ns.into(),
-            of.says().join("; ").into(),
-        ]);
-    }
-    document.table(table);
+    let rows = guest_audit.iter().map(|(process, of)| GuestAuditRow {
+        process: process.to_string(),
+        boundaries: of.boundaries,
+        claimed: of.claimed,
+        borrowed: of.borrowed,
+        overrun: of.overrun,
+        page_failures: of.page_failures,
+        bad_addresses: of.bad_addresses,
+        idle_calls: of.idle_calls,
+        sent: of.sent,
+        unanswered: of.unanswered,
+        ran_ns: of.ran_ns,
+        says: of.says().join("; "),
+    });
+    document.table(Table::of("What guests claimed", rows));
 }

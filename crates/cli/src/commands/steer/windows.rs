@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_agent::{
     Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
     WindowVendor,
 };
 use unspin_policy::steering::WindowPolicy;
-use unspin_report::{Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{commands::steer::args::SteerArguments, terminal::failure::Failure};
 
@@ -36,6 +38,55 @@ const EPOCH: &[Column] = &[
     Column::new("cpu_ns", "CPU time", Unit::Nanoseconds),
     Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
 ];
+
+/// The pause-loop window, or the spin threshold, of a VM.
+#[derive(Serialize, JsonSchema, Debug, PartialEq)]
+struct VmRow {
+    /// The VM's number.
+    vm: u32,
+    /// Its process.
+    process: String,
+    /// What is set: `window`, or `threshold` in guests with a pv page.
+    sets: &'static str,
+    /// Its vCPUs.
+    vcpus: u32,
+    /// Epochs of 1,000 pause-loop exits (threshold: of 1,000 waits that the guest ended).
+    epochs: usize,
+    /// Mean over epochs; PAUSEs (AMD), TSC cycles (Intel) or spins (threshold).
+    window_mean: Option<f64>,
+    /// Standard deviation over epochs, same unit; null below two.
+    window_deviation: Option<f64>,
+    /// That of the last epoch, same unit.
+    window_last: Option<f64>,
+    /// How long one such unit takes; ns.
+    unit_ns: Option<f64>,
+    /// Mean share of CPU time spun through windows and handling exits (APPLE, ruling 17); percent.
+    inefficiency_percent: Option<f64>,
+}
+
+/// One epoch of a VM.
+#[derive(Serialize, JsonSchema)]
+struct EpochRow {
+    /// The VM's number.
+    vm: u32,
+    /// When it began, host's monotonic clock; ns.
+    begin_ns: u64,
+    /// When it ended, same clock; ns.
+    end_ns: u64,
+    /// The window that was set at its end; units as in `windows`.
+    window: u64,
+    /// Mean window of its exits (ruling 19).
+    window_mean: f64,
+    /// Time in which its exits were handled; ns.
+    handling_ns: u64,
+    /// CPU time of the VM's vCPUs in it; ns.
+    cpu_ns: u64,
+    /// Share of that spun through windows and handling exits; percent.
+    inefficiency_percent: Option<f64>,
+}
+
+row!(VmRow, "windows", &["steer"], VM);
+row!(EpochRow, "window_epochs", &["steer"], EPOCH);
 
 /// What sets windows, if anything, and the epochs so far.
 pub struct Windows {
@@ -151,17 +202,10 @@ impl WindowsDone {
             vms.entry(epoch.vm).or_default().push(epoch);
         }
         let (sets, title) = title_and_unit(*bound);
-        let mut table = Table::new("windows", title, VM);
-        for (vm, epochs) in &vms {
-            table.push(row(*vm, sets, epochs));
-        }
-        document.table(table);
+        let rows = vms.iter().map(|(vm, epochs)| row(*vm, sets, epochs));
+        document.table(Table::of(title, rows));
         if each_epoch {
-            let mut table = Table::new("window_epochs", "Epochs", EPOCH);
-            for epoch in &self.epochs {
-                table.push(epoch_row(epoch));
-            }
-            document.table(table);
+            document.table(Table::of("Epochs", self.epochs.iter().map(epoch_row)));
         }
         document.note(match bound {
             WindowBound::Window(_) => format!(
@@ -192,7 +236,7 @@ fn inefficiency_percent(epoch: &WindowEpoch) -> Option<f64> {
     known.then_some(epoch.inefficiency_ppm as f64 / 1e4)
 }
 
-fn row(vm: u32, sets: &str, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell> {
+fn row(vm: u32, sets: &'static str, epochs: &[&WindowEpoch]) -> VmRow {
     let windows: Vec<f64> = epochs.iter().map(|epoch| mean_window(epoch)).collect();
     let known: Vec<f64> = epochs
         .iter()
@@ -200,31 +244,31 @@ fn row(vm: u32, sets: &str, epochs: &[&WindowEpoch]) -> Vec<unspin_report::Cell>
         .collect();
     let last = epochs.last().expect("a VM is there for its epochs");
     let unit_ns = (last.unit_ps != u64::MAX).then_some(last.unit_ps as f64 / 1e3);
-    vec![
-        u64::from(vm).into(),
-        last.process.to_string().into(),
-        sets.into(),
-        u64::from(last.vcpus).into(),
-        (epochs.len() as u64).into(),
-        mean(&windows).into(),
-        deviation(&windows).into(),
-        windows.last().copied().into(),
-        unit_ns.into(),
-        mean(&known).into(),
-    ]
+    VmRow {
+        vm,
+        process: last.process.to_string(),
+        sets,
+        vcpus: last.vcpus,
+        epochs: epochs.len(),
+        window_mean: mean(&windows),
+        window_deviation: deviation(&windows),
+        window_last: windows.last().copied(),
+        unit_ns,
+        inefficiency_percent: mean(&known),
+    }
 }
 
-fn epoch_row(epoch: &WindowEpoch) -> Vec<unspin_report::Cell> {
-    vec![
-        u64::from(epoch.vm).into(),
-        epoch.begin_ns.into(),
-        epoch.end_ns.into(),
-        u64::from(epoch.window).into(),
-        mean_window(epoch).into(),
-        epoch.handling_ns.into(),
-        epoch.cpu_ns.into(),
-        inefficiency_percent(epoch).into(),
-    ]
+fn epoch_row(epoch: &WindowEpoch) -> EpochRow {
+    EpochRow {
+        vm: epoch.vm,
+        begin_ns: epoch.begin_ns,
+        end_ns: epoch.end_ns,
+        window: epoch.window.into(),
+        window_mean: mean_window(epoch),
+        handling_ns: epoch.handling_ns,
+        cpu_ns: epoch.cpu_ns,
+        inefficiency_percent: inefficiency_percent(epoch),
+    }
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
@@ -258,18 +302,18 @@ mod tests {
             epoch(600, 300_000),
         ];
         let row = row(3, "window", &epochs.iter().collect::<Vec<_>>());
-        let expected: Vec<unspin_report::Cell> = vec![
-            3u64.into(),
-            "0".into(),
-            "window".into(),
-            4u64.into(),
-            3u64.into(),
-            Some(400.0).into(),
-            Some(200.0).into(),
-            Some(600.0).into(),
-            Some(130.0).into(),
-            Some(20.0).into(),
-        ];
+        let expected = VmRow {
+            vm: 3,
+            process: "0".into(),
+            sets: "window",
+            vcpus: 4,
+            epochs: 3,
+            window_mean: Some(400.0),
+            window_deviation: Some(200.0),
+            window_last: Some(600.0),
+            unit_ns: Some(130.0),
+            inefficiency_percent: Some(20.0),
+        };
         assert_eq!(row, expected);
         assert_eq!((mean(&[]), deviation(&[1.0])), (None, None));
     }

@@ -4,7 +4,9 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use unspin_report::{Column, Table, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+use unspin_report::{Column, Table, Unit, row};
 
 use crate::{
     commands::testbed::args::BootsArguments,
@@ -16,15 +18,28 @@ const COLUMNS: &[Column] = &[
     Column::new("failures", "hung or panicked", Unit::Count),
 ];
 
+/// Boots of the testbed.
+#[derive(Serialize, JsonSchema)]
+struct BootsRow {
+    /// How many there were.
+    boots: u64,
+    /// How many of them hung or panicked and were tried again.
+    failures: u64,
+}
+
+row!(BootsRow, "boots", &["testbed boots"], COLUMNS);
+
 /// Prints the counts; fails when too many boots did.
 pub fn run(arguments: &BootsArguments) -> Result<(), Failure> {
     let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
     let since = UNIX_EPOCH + Duration::from_secs(arguments.since);
     let record = unspin_testbed::boot_record(&cache, since).map_err(anyhow::Error::from)?;
-    let mut table = Table::new("boots", "", COLUMNS);
-    table.push(vec![record.boots.into(), record.failures.into()]);
+    let row = BootsRow {
+        boots: record.boots,
+        failures: record.failures,
+    };
     let mut document = output::document("testbed boots");
-    document.table(table);
+    document.table(Table::of("", [row]));
     output::print(&document, arguments.output)?;
     if record.too_many() {
         return Err(anyhow!(

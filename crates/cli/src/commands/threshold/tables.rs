@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin threshold`.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_analysis::{Thresholds, WaitHistogram, predicted_wall_gain, thresholds};
 use unspin_recording::Recorded;
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::commands::threshold::run::Measured;
 
@@ -48,8 +50,6 @@ const INTERVALS: &[Column] = &[
 ];
 
 const HISTOGRAM: &[Column] = &[
-    Column::json_only("source", Unit::Text),
-    Column::json_only("scope", Unit::Text),
     Column::new("from_ns", "from", Unit::Nanoseconds),
     Column::new("waits", "waits", Unit::Count),
     Column::new("waits_percent", "%", Unit::Percent),
@@ -61,8 +61,6 @@ const HISTOGRAM: &[Column] = &[
 ];
 
 const CHOICES: &[Column] = &[
-    Column::json_only("source", Unit::Text),
-    Column::json_only("scope", Unit::Text),
     Column::new("threshold_ns", "threshold", Unit::Nanoseconds),
     Column::new("in_interval", "in interval", Unit::Text),
     Column::new("needless_percent", "ordinary exits %", Unit::Percent),
@@ -70,6 +68,117 @@ const CHOICES: &[Column] = &[
     Column::new("spin_ns", "spin time before", Unit::Nanoseconds),
     Column::new("spin_percent", "% of guest time", Unit::Percent),
 ];
+
+/// A reason why the recording is not whole.
+#[derive(Serialize, JsonSchema)]
+struct ProblemRow {
+    /// In words.
+    problem: String,
+}
+
+/// A VM's time, and what of it went into waiting loops.
+#[derive(Serialize, JsonSchema)]
+struct VmRow {
+    /// The VM's number.
+    vm: String,
+    /// Its name.
+    name: String,
+    /// CPU time of its vCPUs; ns.
+    guest_ns: f64,
+    /// Waits that pause-loop exits show.
+    waits: Option<u64>,
+    /// Time on a CPU in these, a lower bound; ns.
+    spinning_ns: Option<f64>,
+    /// Of that, time in KVM's handling of exits; ns.
+    handling_ns: Option<u64>,
+    /// Share of `spinning_ns` in `guest_ns`; percent.
+    spinning_percent: Option<f64>,
+    /// CPU time of other VMs and of the host; ns.
+    others_ns: f64,
+    /// By how much it would run faster without spinning (Friebel 2008); percent.
+    predicted_wall_gain_percent: Option<f64>,
+    /// CPU time by the guest's own figures; ns.
+    guest_reported_cpu_ns: Option<f64>,
+    /// Time spun by the guest's own figures; ns.
+    guest_reported_spinning_ns: Option<f64>,
+    /// Share of it in CPU time, both as the guest says; percent.
+    guest_reported_spinning_percent: Option<f64>,
+    /// The same gain, of the guest's figures; percent.
+    guest_reported_wall_gain_percent: Option<f64>,
+}
+
+/// Between which lengths of waits a threshold parts ordinary waits from those for a preempted vCPU.
+#[derive(Serialize, JsonSchema)]
+struct IntervalRow {
+    /// Whose figures: `host` or `guest`.
+    source: &'static str,
+    /// Of which VM, or `all`.
+    scope: String,
+    /// Waits shorter than this are not seen; ns.
+    unseen_below_ns: Option<u64>,
+    /// The most frequent length of ordinary waits; ns.
+    ordinary_peak_ns: Option<f64>,
+    /// Begin of the interval; ns.
+    from_ns: Option<f64>,
+    /// End of the interval; ns.
+    to_ns: Option<f64>,
+    /// The most frequent length of waits for preempted vCPUs; ns.
+    preemption_peak_ns: Option<f64>,
+    /// Whether there is such an interval.
+    verdict: &'static str,
+}
+
+/// Waits of one range of lengths.
+#[derive(Serialize, JsonSchema)]
+struct HistogramRow {
+    /// Whose figures: `host` or `guest`.
+    source: &'static str,
+    /// Of which VM, or `all`.
+    scope: String,
+    /// The least length, up to that of the next row; ns.
+    from_ns: f64,
+    /// Waits.
+    waits: u64,
+    /// Share in all waits; percent.
+    waits_percent: f64,
+    /// The share as a bar.
+    waits_bar: String,
+    /// Their time; ns.
+    time_ns: f64,
+    /// Share in the time of all waits; percent.
+    time_percent: f64,
+    /// The share as a bar.
+    time_bar: String,
+    /// Which side of the interval: `ordinary`, `interval` or `preemption`; null without one.
+    side: Option<&'static str>,
+}
+
+/// What it costs to end spinning after some time.
+#[derive(Serialize, JsonSchema)]
+struct ChoiceRow {
+    /// Whose figures: `host` or `guest`.
+    source: &'static str,
+    /// Of which VM, or `all`.
+    scope: String,
+    /// The time after which spinning would end; ns.
+    threshold_ns: f64,
+    /// Whether it lies in the interval: `yes` or `no`; null without one.
+    in_interval: Option<&'static str>,
+    /// Share of ordinary waits that would end needlessly; percent.
+    needless_percent: Option<f64>,
+    /// Waits that would end there.
+    exits: u64,
+    /// Time that all waits spin until then; ns.
+    spin_ns: f64,
+    /// Its share in guest time; percent.
+    spin_percent: Option<f64>,
+}
+
+row!(ProblemRow, "problem", &["threshold"], PROBLEMS);
+row!(VmRow, "vm", &["threshold"], VMS);
+row!(IntervalRow, "interval", &["threshold"], INTERVALS);
+row!(HistogramRow, "histogram", &["threshold"], HISTOGRAM);
+row!(ChoiceRow, "threshold", &["threshold"], CHOICES);
 
 /// One kind of evidence about one set of VMs.
 struct View {
@@ -83,11 +192,11 @@ struct View {
 /// Adds everything that the recording says: of one VM, or of all together.
 pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm: Option<u32>) {
     if !measured.problems.is_empty() {
-        let mut table = Table::new("problem", "", PROBLEMS);
-        for problem in &measured.problems {
-            table.push(vec![problem.clone().into()]);
-        }
-        document.table(table);
+        let problems = measured.problems.iter().cloned();
+        document.table(Table::of(
+            "",
+            problems.map(|problem| ProblemRow { problem }),
+        ));
     }
     document.table(vms(recorded, measured));
     let scope = vm.map_or("all".to_owned(), |vm| recorded.facts().vm_name(vm));
@@ -128,8 +237,7 @@ pub fn add(document: &mut Document, recorded: &Recorded, measured: &Measured, vm
 }
 
 fn vms(recorded: &Recorded, measured: &Measured) -> Table {
-    let title = "Guest time, and what of it went into waiting loops";
-    let mut table = Table::new("vm", title, VMS);
+    let mut rows = Vec::new();
     let all_ns = measured.running_ns(None) as f64 + measured.times.host_ns as f64;
     for (&vm, &guest_ns) in &measured.times.vm_ns {
         let guest_ns = guest_ns as f64;
@@ -146,50 +254,47 @@ fn vms(recorded: &Recorded, measured: &Measured) -> Table {
         };
         let seen_share = share(seen_ns, guest_ns);
         let told_share = told.and_then(|told| share(told.spinning_ns, told.cpu_ns));
-        table.push(vec![
-            vm.to_string().into(),
-            recorded.facts().vm_name(vm).into(),
-            guest_ns.into(),
-            waits.map(|waits| waits.histogram.waits()).into(),
-            seen_ns.into(),
-            waits.map(|waits| waits.handling_ns).into(),
-            percent(seen_share),
-            others_ns.into(),
-            gain(seen_share).into(),
-            told.map(|told| told.cpu_ns).into(),
-            told.and_then(|told| told.spinning_ns).into(),
-            percent(told_share),
-            gain(told_share).into(),
-        ]);
+        rows.push(VmRow {
+            vm: vm.to_string(),
+            name: recorded.facts().vm_name(vm),
+            guest_ns,
+            waits: waits.map(|waits| waits.histogram.waits()),
+            spinning_ns: seen_ns,
+            handling_ns: waits.map(|waits| waits.handling_ns),
+            spinning_percent: percent(seen_share),
+            others_ns,
+            predicted_wall_gain_percent: gain(seen_share),
+            guest_reported_cpu_ns: told.map(|told| told.cpu_ns),
+            guest_reported_spinning_ns: told.and_then(|told| told.spinning_ns),
+            guest_reported_spinning_percent: percent(told_share),
+            guest_reported_wall_gain_percent: gain(told_share),
+        });
     }
-    table
+    Table::of("Guest time, and what of it went into waiting loops", rows)
 }
 
 fn intervals(views: &[View], found: &[Thresholds]) -> Table {
-    let title = "Between ordinary waits and preemption waits";
-    let mut table = Table::new("interval", title, INTERVALS);
+    let mut rows = Vec::new();
     for (view, found) in views.iter().zip(found) {
-        let at = |bucket: Option<usize>| {
-            Cell::from(bucket.map(|bucket| view.histogram.floor_ns(bucket)))
-        };
+        let at = |bucket: Option<usize>| bucket.map(|bucket| view.histogram.floor_ns(bucket));
         let valley = found.valley;
         let verdict = match (valley, view.histogram.waits()) {
             (Some(_), _) => "a threshold in the interval parts them",
             (None, 0) => "no waits",
             (None, _) => "no valley: nothing parts ordinary from preemption waits",
         };
-        table.push(vec![
-            view.source.into(),
-            view.scope.clone().into(),
-            view.unseen_below_ns.into(),
-            at(valley.map(|valley| valley.ordinary_peak)),
-            at(valley.map(|valley| valley.first)),
-            at(valley.map(|valley| valley.last + 1)),
-            at(valley.map(|valley| valley.preemption_peak)),
-            verdict.into(),
-        ]);
+        rows.push(IntervalRow {
+            source: view.source,
+            scope: view.scope.clone(),
+            unseen_below_ns: view.unseen_below_ns,
+            ordinary_peak_ns: at(valley.map(|valley| valley.ordinary_peak)),
+            from_ns: at(valley.map(|valley| valley.first)),
+            to_ns: at(valley.map(|valley| valley.last + 1)),
+            preemption_peak_ns: at(valley.map(|valley| valley.preemption_peak)),
+            verdict,
+        });
     }
-    table
+    Table::of("Between ordinary waits and preemption waits", rows)
 }
 
 fn histogram(view: &View, found: &Thresholds) -> Table {
@@ -197,11 +302,11 @@ fn histogram(view: &View, found: &Thresholds) -> Table {
         "Waits of {} by length, as the {} sees them",
         view.scope, view.source
     );
-    let mut table = Table::new("histogram", title, HISTOGRAM);
+    let mut rows = Vec::new();
     let waits = &view.histogram;
     let (total, total_ns) = (waits.waits() as f64, waits.total_ns());
     let Some((first, last)) = waits.span() else {
-        return table;
+        return Table::of(title, rows);
     };
     let most = |of: &dyn Fn(usize) -> f64| (first..=last).map(of).fold(0.0, f64::max);
     let most_waits = most(&|bucket| waits.count(bucket) as f64);
@@ -213,20 +318,20 @@ fn histogram(view: &View, found: &Thresholds) -> Table {
             bucket if bucket > valley.last => "preemption",
             _ => "interval",
         });
-        table.push(vec![
-            view.source.into(),
-            view.scope.clone().into(),
-            waits.floor_ns(bucket).into(),
-            count.into(),
-            (100.0 * count as f64 / total).into(),
-            bar(count as f64, most_waits).into(),
-            time_ns.into(),
-            (100.0 * time_ns / total_ns).into(),
-            bar(time_ns, most_ns).into(),
-            side.map(Cell::from).unwrap_or(Cell::Unknown),
-        ]);
+        rows.push(HistogramRow {
+            source: view.source,
+            scope: view.scope.clone(),
+            from_ns: waits.floor_ns(bucket),
+            waits: count,
+            waits_percent: 100.0 * count as f64 / total,
+            waits_bar: bar(count as f64, most_waits),
+            time_ns,
+            time_percent: 100.0 * time_ns / total_ns,
+            time_bar: bar(time_ns, most_ns),
+            side,
+        });
     }
-    table
+    Table::of(title, rows)
 }
 
 fn choices(view: &View, found: &Thresholds) -> Table {
@@ -240,25 +345,21 @@ fn choices(view: &View, found: &Thresholds) -> Table {
             view.scope, view.source
         ),
     };
-    let mut table = Table::new("threshold", title, CHOICES);
-    for choice in &found.choices {
-        let in_interval = choice.in_valley.map(|is| if is { "yes" } else { "no" });
-        table.push(vec![
-            view.source.into(),
-            view.scope.clone().into(),
-            choice.threshold_ns.into(),
-            in_interval.map(Cell::from).unwrap_or(Cell::Unknown),
-            percent(choice.needless_share),
-            choice.exits.into(),
-            choice.spin_ns.into(),
-            percent(choice.spin_of_guest),
-        ]);
-    }
-    table
+    let rows = found.choices.iter().map(|choice| ChoiceRow {
+        source: view.source,
+        scope: view.scope.clone(),
+        threshold_ns: choice.threshold_ns,
+        in_interval: choice.in_valley.map(|is| if is { "yes" } else { "no" }),
+        needless_percent: percent(choice.needless_share),
+        exits: choice.exits,
+        spin_ns: choice.spin_ns,
+        spin_percent: percent(choice.spin_of_guest),
+    });
+    Table::of(title, rows)
 }
 
-fn percent(share: Option<f64>) -> Cell {
-    share.map(|share| 100.0 * share).into()
+fn percent(share: Option<f64>) -> Option<f64> {
+    share.map(|share| 100.0 * share)
 }
 
 /// At least one character for anything above 0.

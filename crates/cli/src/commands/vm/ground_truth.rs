@@ -4,13 +4,15 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_abi::{UNSPIN_WAIT_LOCK, unspin_guest_statistics};
 use unspin_events::{
     GuestWait, SwitchTrace, VcpuCounters,
     ground_truth::{self, GroundTruth, Table1},
 };
 use unspin_experiment::watch::Seen;
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::VmReport;
 
 use crate::{commands::vm::run::Run, terminal::failure::Failure};
@@ -42,7 +44,6 @@ const GROUND_TRUTH: &[Column] = &[
         "deeper waiters off CPU",
         Unit::Count,
     ),
-    Column::json_only("stalls_with_deeper_waiter_off_cpu", Unit::Count),
     Column::new(
         "shootdown_stalls_receiver_off_cpu",
         "shootdowns: receiver off CPU",
@@ -53,39 +54,97 @@ const GROUND_TRUTH: &[Column] = &[
         "all running",
         Unit::Count,
     ),
-    Column::json_only("flag_set_and_off_cpu", Unit::Count),
-    Column::json_only("flag_clear_and_running", Unit::Count),
     Column::new(
         "flag_set_but_running",
         "`preempted` set, running",
         Unit::Count,
     ),
     Column::new("flag_clear_but_off_cpu", "clear, off CPU", Unit::Count),
-    Column::json_only("waits_joined", Unit::Count),
 ];
+
+/// VEE'13's Table 1 of a VM, as its guest counts: waits of more than `stall_spins` spins, and whether anybody held the lock
+/// then (ruling 10).
+#[derive(Serialize, JsonSchema)]
+struct Table1Row {
+    /// The VM.
+    vm: String,
+    /// Its lock.
+    lock: Option<&'static str>,
+    /// Acquisitions (N).
+    acquisitions: u64,
+    /// Stalls (Nh + Nw).
+    stalls: u64,
+    /// Of these, those with nobody holding the lock (Nw).
+    stalls_unheld: u64,
+    /// Nw / (Nh + Nw); percent.
+    stalls_unheld_percent: Option<f64>,
+    /// Waits in the guest's log.
+    log_kept: u64,
+    /// Waits for which the log had no room.
+    log_dropped: u64,
+    /// Records of the log that cannot be.
+    log_refused: u64,
+}
+
+/// Why a VM's vCPUs stalled: the waits of its log joined with the host's switches.
+#[derive(Serialize, JsonSchema)]
+struct GroundTruthRow {
+    /// The VM.
+    vm: String,
+    /// Stalls of lock waits.
+    lock_stalls: u64,
+    /// Stalls with the holder off its pCPU (LHP).
+    holder_off_cpu: u64,
+    /// Stalls with the holder running.
+    holder_running: u64,
+    /// Stalls with the lock free and the waiter that got it next off its pCPU (LWP).
+    next_waiter_off_cpu: u64,
+    /// Stalls with the lock free and the waiter that got it next running.
+    next_waiter_running: u64,
+    /// Stalls with the lock free, and one that came later got it next.
+    next_came_later: u64,
+    /// Stalls with the lock free, and the log does not say who got it next.
+    next_unknown: u64,
+    /// Stalls whose vCPU in question was not observed by the host.
+    unobserved: u64,
+    /// Waiters further back in the queue that were off their pCPU, of all lock stalls.
+    deeper_waiters_off_cpu: u64,
+    /// Lock stalls with such a waiter.
+    stalls_with_deeper_waiter_off_cpu: u64,
+    /// Shootdowns that stalled with a receiver off its pCPU that had not answered.
+    shootdown_stalls_receiver_off_cpu: u64,
+    /// Shootdowns that stalled with all such receivers running.
+    shootdown_stalls_receivers_running: u64,
+    /// Lock stalls with the holder's steal-time flag `preempted` set, and the holder off its pCPU.
+    flag_set_and_off_cpu: u64,
+    /// The flag clear, and the holder running.
+    flag_clear_and_running: u64,
+    /// The flag set, but the holder running.
+    flag_set_but_running: u64,
+    /// The flag clear, but the holder off its pCPU.
+    flag_clear_but_off_cpu: u64,
+    /// Waits of the log that were joined.
+    waits_joined: u64,
+}
+
+row!(Table1Row, "table1", &["vm run"], TABLE_1);
+row!(GroundTruthRow, "ground-truth", &["vm run"], GROUND_TRUTH);
 
 /// Adds Table 1, and the ground truth when the run was watched.
 pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {
-    let mut table = Table::new(
-        "table1",
-        "VEE'13 Table 1, as the guest counts: waits of more than 2,048 spins, and whether anybody held the lock then",
-        TABLE_1,
-    );
-    let mut truths = Table::new(
-        "ground-truth",
-        "Ground truth of the stalls in the log: the guest's waits joined with the host's switches",
-        GROUND_TRUTH,
-    );
+    let (mut counted, mut truths) = (Vec::new(), Vec::new());
     for vm in &run.report.vms {
         let (waits, refused) = waits(vm);
-        table.push(table_1_row(run, vm, refused));
+        counted.push(table_1_row(run, vm, refused));
         if let Some(seen) = &run.seen {
             truths.push(ground_truth_row(vm, &join(run, seen, vm, &waits)?));
         }
     }
-    document.table(table);
+    let title = "VEE'13 Table 1, as the guest counts: waits of more than 2,048 spins, and whether anybody held the lock then";
+    document.table(Table::of(title, counted));
     if !truths.is_empty() {
-        document.table(truths);
+        let title = "Ground truth of the stalls in the log: the guest's waits joined with the host's switches";
+        document.table(Table::of(title, truths));
     }
     Ok(())
 }
@@ -117,7 +176,7 @@ pub fn waits(vm: &VmReport) -> (Vec<GuestWait>, u64) {
     (waits, refused)
 }
 
-fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Vec<Cell> {
+fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Table1Row {
     let sum = |of: fn(&unspin_guest_statistics) -> u64| -> u64 {
         vm.vcpus.iter().map(|vcpu| of(&vcpu.statistics)).sum()
     };
@@ -126,21 +185,18 @@ fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Vec<Cell> {
         stalls: sum(|s| s.stalls),
         stalls_unheld: sum(|s| s.stalls_unheld),
     };
-    vec![
-        vm.name.as_str().into(),
-        run.scenario
-            .vms
-            .get(vm.group)
-            .map(|group| group.lock.name())
-            .into(),
-        own.acquisitions.into(),
-        own.stalls.into(),
-        own.stalls_unheld.into(),
-        own.unheld_share().map(|share| 100.0 * share).into(),
-        sum(|s| s.log_kept).into(),
-        sum(|s| s.log_dropped).into(),
-        refused.into(),
-    ]
+    let group = run.scenario.vms.get(vm.group);
+    Table1Row {
+        vm: vm.name.clone(),
+        lock: group.map(|group| group.lock.name()),
+        acquisitions: own.acquisitions,
+        stalls: own.stalls,
+        stalls_unheld: own.stalls_unheld,
+        stalls_unheld_percent: own.unheld_share().map(|share| 100.0 * share),
+        log_kept: sum(|s| s.log_kept),
+        log_dropped: sum(|s| s.log_dropped),
+        log_refused: refused,
+    }
 }
 
 fn join(
@@ -169,26 +225,26 @@ fn join(
     Ok(ground_truth::join(waits, clock, &trace))
 }
 
-fn ground_truth_row(vm: &VmReport, ground_truth: &GroundTruth) -> Vec<Cell> {
+fn ground_truth_row(vm: &VmReport, ground_truth: &GroundTruth) -> GroundTruthRow {
     let (stalls, flag) = (&ground_truth.lock_stalls, &ground_truth.holder_flag);
-    vec![
-        vm.name.as_str().into(),
-        stalls.total().into(),
-        stalls.holder_off_cpu.into(),
-        stalls.holder_running.into(),
-        stalls.next_waiter_off_cpu.into(),
-        stalls.next_waiter_running.into(),
-        stalls.next_came_later.into(),
-        stalls.next_unknown.into(),
-        stalls.unobserved.into(),
-        ground_truth.deeper_waiters_off_cpu.into(),
-        ground_truth.stalls_with_deeper_waiter_off_cpu.into(),
-        ground_truth.shootdown_stalls_receiver_off_cpu.into(),
-        ground_truth.shootdown_stalls_receivers_running.into(),
-        flag.set_and_off_cpu.into(),
-        flag.clear_and_running.into(),
-        flag.set_but_running.into(),
-        flag.clear_but_off_cpu.into(),
-        ground_truth.waits.into(),
-    ]
+    GroundTruthRow {
+        vm: vm.name.clone(),
+        lock_stalls: stalls.total(),
+        holder_off_cpu: stalls.holder_off_cpu,
+        holder_running: stalls.holder_running,
+        next_waiter_off_cpu: stalls.next_waiter_off_cpu,
+        next_waiter_running: stalls.next_waiter_running,
+        next_came_later: stalls.next_came_later,
+        next_unknown: stalls.next_unknown,
+        unobserved: stalls.unobserved,
+        deeper_waiters_off_cpu: ground_truth.deeper_waiters_off_cpu,
+        stalls_with_deeper_waiter_off_cpu: ground_truth.stalls_with_deeper_waiter_off_cpu,
+        shootdown_stalls_receiver_off_cpu: ground_truth.shootdown_stalls_receiver_off_cpu,
+        shootdown_stalls_receivers_running: ground_truth.shootdown_stalls_receivers_running,
+        flag_set_and_off_cpu: flag.set_and_off_cpu,
+        flag_clear_and_running: flag.clear_and_running,
+        flag_set_but_running: flag.set_but_running,
+        flag_clear_but_off_cpu: flag.clear_but_off_cpu,
+        waits_joined: ground_truth.waits,
+    }
 }

@@ -4,8 +4,12 @@
 //!
 //! Counters of the whole run; each table only when some VM has something to say in it.
 
+use std::cell::Cell;
+
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_abi::{UNSPIN_GUEST_ECS_CLASSES, unspin_guest_statistics};
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::VmReport;
 
 use crate::commands::vm::run::Run;
@@ -22,7 +26,6 @@ const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [
 
 const PREEMPTIONS: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
-    Column::json_only("class", Unit::Text),
     Column::new("section", "critical section", Unit::Text),
     Column::new("preemptions", "preemptions", Unit::Count),
     Column::new("of_all_percent", "of all %", Unit::Percent),
@@ -50,49 +53,97 @@ const CALLS: &[Column] = &[
     Column::new("task_sleeps", "sleeps", Unit::Count),
     Column::new("interrupts_worked", "interrupts", Unit::Count),
     Column::new("reads", "reads", Unit::Count),
-    Column::json_only("pv_page_registrations", Unit::Count),
-    Column::json_only("pv_page_acknowledgements", Unit::Count),
 ];
+
+/// Preemptions of a VM's vCPUs in one class of critical section, as its guest knows (eCS, ruling 23).
+#[derive(Serialize, JsonSchema)]
+struct PreemptionRow {
+    /// The VM.
+    vm: String,
+    /// The class: `icp`, `nb_lhp`, `rrp`, `b_lhp`, `rp` or `none`.
+    class: &'static str,
+    /// The same in words.
+    section: &'static str,
+    /// Preemptions, each once: in the first class that held, in this order.
+    preemptions: u64,
+    /// Share in all preemptions; percent.
+    of_all_percent: f64,
+    /// Preemptions in every class that held.
+    applied: u64,
+    /// Time off the pCPU, counted as `preemptions`; ns.
+    stolen_ns: u64,
+}
+
+/// How long a VM's woken tasks took to run (BWW, ruling 23).
+#[derive(Serialize, JsonSchema)]
+struct WakeupRow {
+    /// The VM.
+    vm: String,
+    /// Woken tasks.
+    wakeups: u64,
+    /// Mean time from the wake-up until the task runs; ns.
+    mean_ns: Option<f64>,
+    /// Of it, until the vCPU is runnable: exit and IPI; ns. Null, as the next two, where KVM tells no steal time.
+    exit_ns: Option<f64>,
+    /// Of it, in the host's run queue; ns.
+    host_ns: Option<f64>,
+    /// Of it, in the guest; ns.
+    guest_ns: Option<f64>,
+}
+
+/// What a VM's locks and tasks did, of the whole run.
+#[derive(Serialize, JsonSchema)]
+struct CallRow {
+    /// The VM.
+    vm: String,
+    /// HLTs of waits for locks.
+    lock_halts: u64,
+    /// vCPUs woken, by hypercall or IPI.
+    kicks: u64,
+    /// Of these, hypercalls that the host refused.
+    kicks_refused: u64,
+    /// Hypercalls that ask for help.
+    helps: u64,
+    /// Hypercalls that yield to a named vCPU.
+    named_yields: u64,
+    /// Switches from one task of a vCPU to another.
+    task_switches: u64,
+    /// Tasks that left the run queue.
+    task_sleeps: u64,
+    /// Interrupt handlers of the workload that worked.
+    interrupts_worked: u64,
+    /// Operations that took the lock for reading.
+    reads: u64,
+    /// pv pages registered.
+    pv_page_registrations: u64,
+    /// Of these, those that the host answered.
+    pv_page_acknowledgements: u64,
+}
+
+row!(PreemptionRow, "preemption", &["vm run"], PREEMPTIONS);
+row!(WakeupRow, "wakeup", &["vm run"], WAKEUPS);
+row!(CallRow, "call", &["vm run"], CALLS);
 
 /// Adds the tables that have rows.
 pub fn add(document: &mut Document, run: &Run) {
-    let mut preemptions = Table::new(
-        "preemption",
-        "Preemptions by critical section, as the guests know",
-        PREEMPTIONS,
-    );
-    let mut wakeups = Table::new(
-        "wakeup",
-        "Blocked-waiter wake-ups (BWW): from the wake-up until the task runs",
-        WAKEUPS,
-    );
-    let mut calls = Table::new("call", "What locks and tasks did", CALLS);
-    let (mut any_preemption, mut any_wakeup, mut any_call) = (false, false, false);
-    for vm in &run.report.vms {
-        for row in preemption_rows(vm) {
-            any_preemption = true;
-            preemptions.push(row);
-        }
-        if let Some(row) = wakeup_row(vm, run.report.clock.tsc_hz()) {
-            any_wakeup = true;
-            wakeups.push(row);
-        }
-        if let Some(row) = call_row(vm) {
-            any_call = true;
-            calls.push(row);
-        }
-    }
-    if any_preemption {
-        document.table(preemptions);
+    let vms = &run.report.vms;
+    let tsc_hz = run.report.clock.tsc_hz();
+    let preemptions: Vec<_> = vms.iter().flat_map(preemption_rows).collect();
+    let wakeups: Vec<_> = vms.iter().filter_map(|vm| wakeup_row(vm, tsc_hz)).collect();
+    let calls: Vec<_> = vms.iter().filter_map(call_row).collect();
+    if !preemptions.is_empty() {
+        let title = "Preemptions by critical section, as the guests know";
+        document.table(Table::of(title, preemptions));
         document.note(
             "preemptions: each once, by precedence from above; applied: in every class that held.",
         );
     }
-    if any_wakeup {
-        document.table(wakeups);
+    if !wakeups.is_empty() {
+        let title = "Blocked-waiter wake-ups (BWW): from the wake-up until the task runs";
+        document.table(Table::of(title, wakeups));
     }
-    if any_call {
-        document.table(calls);
+    if !calls.is_empty() {
+        document.table(Table::of("What locks and tasks did", calls));
     }
 }
 
@@ -102,7 +153,7 @@ fn sum(vm: &VmReport, of: impl Fn(&unspin_guest_statistics) -> u64) -> u64 {
 }
 
 /// A row for each class; none where KVM tells no steal time, or nothing was stolen.
-fn preemption_rows(vm: &VmReport) -> Vec<Vec<Cell>> {
+fn preemption_rows(vm: &VmReport) -> Vec<PreemptionRow> {
     let told = vm.vcpus.iter().all(|vcpu| vcpu.statistics.steal_time != 0);
     let all = sum(vm, |s| {
         s.preempted.iter().fold(0, |a, b| a.saturating_add(*b))
@@ -110,23 +161,23 @@ fn preemption_rows(vm: &VmReport) -> Vec<Vec<Cell>> {
     if !told || all == 0 {
         return Vec::new();
     }
-    let row = |(class, (word, section)): (usize, &(&str, &str))| {
+    let row = |(class, (word, section)): (usize, &(&'static str, &'static str))| {
         let preemptions = sum(vm, |s| s.preempted[class]);
-        vec![
-            vm.name.as_str().into(),
-            (*word).into(),
-            (*section).into(),
-            preemptions.into(),
-            (preemptions as f64 * 100.0 / all as f64).into(),
-            sum(vm, |s| s.preempted_in[class]).into(),
-            sum(vm, |s| s.preempted_ns[class]).into(),
-        ]
+        PreemptionRow {
+            vm: vm.name.clone(),
+            class: word,
+            section,
+            preemptions,
+            of_all_percent: preemptions as f64 * 100.0 / all as f64,
+            applied: sum(vm, |s| s.preempted_in[class]),
+            stolen_ns: sum(vm, |s| s.preempted_ns[class]),
+        }
     };
     CLASSES.iter().enumerate().map(row).collect()
 }
 
 /// Means of all woken tasks; none where nobody was woken.
-fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<Vec<Cell>> {
+fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<WakeupRow> {
     let wakeups = sum(vm, |s| s.task_wakes);
     if wakeups == 0 {
         return None;
@@ -138,10 +189,15 @@ fn wakeup_row(vm: &VmReport, tsc_hz: u64) -> Option<Vec<Cell>> {
         sum(vm, |s| s.bww_host_cycles),
         sum(vm, |s| s.bww_guest_cycles),
     ];
-    let (mean_ns, parts_ns) = wakeup_means(parts, wakeups, tsc_hz, told);
-    let mut row = vec![vm.name.as_str().into(), wakeups.into(), mean_ns.into()];
-    row.extend(parts_ns.map(Cell::from));
-    Some(row)
+    let (mean_ns, [exit_ns, host_ns, guest_ns]) = wakeup_means(parts, wakeups, tsc_hz, told);
+    Some(WakeupRow {
+        vm: vm.name.clone(),
+        wakeups,
+        mean_ns,
+        exit_ns,
+        host_ns,
+        guest_ns,
+    })
 }
 
 /// The mean time of `wakeups` (above 0) and its parts, nanoseconds, which add up to it. The parts are known only where the
@@ -160,27 +216,29 @@ fn wakeup_means(
     (Some(mean_ns), parts_ns.map(|ns| told.then_some(ns)))
 }
 
-fn call_row(vm: &VmReport) -> Option<Vec<Cell>> {
-    let of: [fn(&unspin_guest_statistics) -> u64; 11] = [
-        |s| s.lock_halts,
-        |s| s.kicks,
-        |s| s.kicks_refused,
-        |s| s.helps,
-        |s| s.named_yields,
-        |s| s.task_switches,
-        |s| s.task_sleeps,
-        |s| s.interrupts_worked,
-        |s| s.reads,
-        |s| s.pv_page_registrations,
-        |s| s.pv_page_acknowledgements,
-    ];
-    let sums = of.map(|of| sum(vm, of));
-    if sums.iter().all(|sum| *sum == 0) {
-        return None;
-    }
-    let mut row: Vec<Cell> = vec![vm.name.as_str().into()];
-    row.extend(sums.map(Cell::from));
-    Some(row)
+/// None of a VM that did nothing of this.
+fn call_row(vm: &VmReport) -> Option<CallRow> {
+    let did = Cell::new(false);
+    let sum = |of: fn(&unspin_guest_statistics) -> u64| {
+        let sum = sum(vm, of);
+        did.set(did.get() || sum != 0);
+        sum
+    };
+    let row = CallRow {
+        vm: vm.name.clone(),
+        lock_halts: sum(|s| s.lock_halts),
+        kicks: sum(|s| s.kicks),
+        kicks_refused: sum(|s| s.kicks_refused),
+        helps: sum(|s| s.helps),
+        named_yields: sum(|s| s.named_yields),
+        task_switches: sum(|s| s.task_switches),
+        task_sleeps: sum(|s| s.task_sleeps),
+        interrupts_worked: sum(|s| s.interrupts_worked),
+        reads: sum(|s| s.reads),
+        pv_page_registrations: sum(|s| s.pv_page_registrations),
+        pv_page_acknowledgements: sum(|s| s.pv_page_acknowledgements),
+    };
+    did.get().then_some(row)
 }
 
 #[cfg(test)]

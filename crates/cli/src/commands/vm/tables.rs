@@ -4,35 +4,21 @@
 //! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, so that the
 //! guest's count of PAUSEs and the host's count of exits can be compared one to one.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_abi::unspin_guest_statistics;
 use unspin_events::VcpuCounters;
-use unspin_report::{Cell, Column, Document, Table, Unit};
-use unspin_vmm::{RunReport, Shares, VcpuReport, VmReport};
+use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_vmm::{Shares, VcpuReport, VmReport};
 
-use crate::commands::vm::{host_columns, run::Run, waits as vm_waits};
-
-const RUN: &[Column] = &[
-    Column::json_only("scenario", Unit::Text),
-    Column::json_only("scenario_sha256", Unit::Text),
-    Column::json_only("seed", Unit::Count),
-    Column::json_only("vms", Unit::Count),
-    Column::json_only("vcpus", Unit::Count),
-    Column::json_only("window_ns", Unit::Nanoseconds),
-    Column::json_only("all_started_ns", Unit::Nanoseconds),
-    Column::json_only("loops_per_microsecond", Unit::Ratio),
-];
-
-/// Behind those of `host_columns::PAUSE_LOOP`.
-const RUN_SEEN: &[Column] = &[
-    Column::json_only("lost_events", Unit::Count),
-    Column::json_only("dropped_events", Unit::Count),
-    Column::json_only("missed_bpf_runs", Unit::Count),
-    Column::json_only("unobserved_exits", Unit::Count),
-];
+use crate::commands::vm::{
+    host_columns::{self, PauseLoopKeys, SchedulingKeys},
+    run::Run,
+    waits as vm_waits,
+};
 
 const VM: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
-    Column::json_only("group", Unit::Count),
     Column::new("lock", "lock", Unit::Text),
     Column::new("vcpus", "vCPUs", Unit::Count),
     Column::new("operations_per_second", "ops/s", Unit::Count),
@@ -40,14 +26,11 @@ const VM: &[Column] = &[
     Column::new("spin_share_percent", "spinning %", Unit::Percent),
     Column::new("ple_exits", "PLE exits", Unit::Count),
     Column::new("start_ns", "started in", Unit::Nanoseconds),
-    Column::json_only("window_ns", Unit::Nanoseconds),
-    Column::json_only("resident_bytes", Unit::Count),
 ];
 
 const VCPU: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),
     Column::new("vcpu", "vCPU", Unit::Count),
-    Column::json_only("thread", Unit::Count),
     Column::new("operations_per_second", "ops/s", Unit::Count),
     Column::new("waiting_share_percent", "waiting %", Unit::Percent),
     Column::new("spin_share_percent", "spinning %", Unit::Percent),
@@ -56,29 +39,140 @@ const VCPU: &[Column] = &[
     Column::new("pauses", "PAUSEs", Unit::Count),
     Column::new("ple_exits", "PLE exits", Unit::Count),
     Column::new("on_spin", "on_spin", Unit::Count),
+    host_columns::SCHEDULING[0],
+    host_columns::SCHEDULING[1],
+    host_columns::SCHEDULING[2],
+    host_columns::SCHEDULING[3],
+    host_columns::SCHEDULING[4],
+    host_columns::SCHEDULING[5],
 ];
 
-/// Behind those of `host_columns::SCHEDULING`.
-const VCPU_MORE: &[Column] = &[
-    Column::json_only("operations", Unit::Count),
-    Column::json_only("spin_count", Unit::Count),
-    Column::json_only("stalls", Unit::Count),
-    Column::json_only("stalls_unheld", Unit::Count),
-    Column::json_only("shootdowns", Unit::Count),
-    Column::json_only("wakeups", Unit::Count),
-    Column::json_only("halts", Unit::Count),
-    Column::json_only("ticks", Unit::Count),
-    Column::json_only("steal_ns", Unit::Nanoseconds),
-    Column::json_only("cpu_time_ns", Unit::Nanoseconds),
-    Column::json_only("user_exits", Unit::Count),
-    Column::json_only("exits", Unit::Count),
-    Column::json_only("ple_exits_user", Unit::Count),
-    Column::json_only("on_spin_no_yield", Unit::Count),
-    Column::json_only("switches_in", Unit::Count),
-    Column::json_only("switches_out_runnable", Unit::Count),
-    Column::json_only("exit_to_entry_ns", Unit::Nanoseconds),
-    Column::json_only("conservation_error_ns", Unit::Nanoseconds),
-];
+/// A run of VMs as a whole.
+#[derive(Serialize, JsonSchema)]
+struct RunRow {
+    /// The scenario's name.
+    scenario: String,
+    /// SHA-256 of its canonical text.
+    scenario_sha256: String,
+    /// Its seed.
+    seed: u64,
+    /// VMs.
+    vms: usize,
+    /// vCPUs of all VMs.
+    vcpus: usize,
+    /// The window: what was measured, after the warm-up; ns.
+    window_ns: u64,
+    /// From the start until all VMs ran; ns.
+    all_started_ns: u64,
+    /// Loops of work that a pCPU does in a microsecond.
+    loops_per_microsecond: Option<f64>,
+    #[serde(flatten)]
+    pause_loop: PauseLoopKeys,
+    /// Events that found no room on their way out of the kernel; null: not observed.
+    lost_events: Option<u64>,
+    /// Events beyond the room for them here.
+    dropped_events: Option<u64>,
+    /// Runs of BPF programs that the kernel left out.
+    missed_bpf_runs: Option<u64>,
+    /// Exits of vCPUs for which there was no room.
+    unobserved_exits: Option<u64>,
+}
+
+/// One VM. Rates and shares are of the window, counters of the whole run.
+#[derive(Serialize, JsonSchema)]
+struct VmRow {
+    /// The VM.
+    vm: String,
+    /// Its group: the scenario's table `[[vm]]`, from 0.
+    group: usize,
+    /// Its lock.
+    lock: Option<&'static str>,
+    /// Its vCPUs.
+    vcpus: usize,
+    /// Iterations of its vCPUs per second.
+    operations_per_second: f64,
+    /// Share of all time in waits for locks and shootdowns; percent.
+    waiting_share_percent: f64,
+    /// Share of CPU time in spinning; percent.
+    spin_share_percent: Option<f64>,
+    /// Pause-loop exits; null: not observed.
+    ple_exits: Option<u64>,
+    /// From the start until its first instruction; ns.
+    start_ns: u64,
+    /// Its window; ns.
+    window_ns: u64,
+    /// Guest memory in use at the end; bytes.
+    resident_bytes: u64,
+}
+
+/// One vCPU. Rates and shares are of the window, counters of the whole run.
+#[derive(Serialize, JsonSchema)]
+struct VcpuRow {
+    /// Its VM.
+    vm: String,
+    /// Its number in the VM.
+    vcpu: u32,
+    /// Its thread.
+    thread: u32,
+    /// Iterations per second.
+    operations_per_second: f64,
+    /// Share of all time in waits for locks and shootdowns; percent.
+    waiting_share_percent: f64,
+    /// Share of CPU time in spinning; percent.
+    spin_share_percent: Option<f64>,
+    /// Acquisitions that found the lock taken.
+    lock_waits: u64,
+    /// Its longest wait for a lock; ns.
+    longest_wait_ns: f64,
+    /// PAUSE instructions.
+    pauses: u64,
+    /// Pause-loop exits; null, as all that the host counts: not observed.
+    ple_exits: Option<u64>,
+    /// Calls of kvm_vcpu_on_spin().
+    on_spin: Option<u64>,
+    #[serde(flatten)]
+    scheduling: SchedulingKeys,
+    /// Iterations.
+    operations: u64,
+    /// Spins of waiting loops.
+    spin_count: u64,
+    /// Lock waits of more than the scenario's `stall_spins`.
+    stalls: u64,
+    /// Of these, waits with nobody holding the lock at that moment.
+    stalls_unheld: u64,
+    /// Shootdowns that it sent.
+    shootdowns: u64,
+    /// Tokens that it gave to the next vCPU, each with an IPI.
+    wakeups: u64,
+    /// HLT instructions of an idle vCPU.
+    halts: u64,
+    /// Timer ticks.
+    ticks: u64,
+    /// Time that it was runnable and off its pCPU, as KVM tells the guest; ns.
+    steal_ns: u64,
+    /// CPU time of its thread in the window, guest and KVM together; ns.
+    cpu_time_ns: u64,
+    /// Exits to user space.
+    user_exits: u64,
+    /// Exits.
+    exits: Option<u64>,
+    /// Pause-loop exits in user mode.
+    ple_exits_user: Option<u64>,
+    /// Calls of kvm_vcpu_on_spin() that did not call yield_to().
+    on_spin_no_yield: Option<u64>,
+    /// Times that it got a pCPU.
+    switches_in: Option<u64>,
+    /// Times that it was preempted or yielded.
+    switches_out_runnable: Option<u64>,
+    /// Time from exits to the next entry, all together; ns.
+    exit_to_entry_ns: Option<u64>,
+    /// Time that is missing (below 0: too much) in running, runnable and asleep; ns.
+    conservation_error_ns: Option<f64>,
+}
+
+row!(RunRow, "run", &["vm run"], &[]);
+row!(VmRow, "vm", &["vm run"], VM);
+row!(VcpuRow, "vcpu", &["vm run"], VCPU);
 
 /// Adds all three tables, and a line for people about the window in force and what was lost.
 pub fn add(document: &mut Document, run: &Run) {
@@ -130,43 +224,27 @@ fn summary(run: &Run) -> String {
 fn run_table(run: &Run) -> Table {
     let report = &run.report;
     let seen = run.seen.as_ref();
-    let mut table = Table::new(
-        "run",
-        "",
-        &[RUN, &host_columns::PAUSE_LOOP, RUN_SEEN].concat(),
-    );
-    let mut row: Vec<Cell> = vec![
-        run.scenario.name.as_str().into(),
-        run.scenario.hash().into(),
-        run.scenario.seed.into(),
-        report.vms.len().into(),
-        report
-            .vms
-            .iter()
-            .map(|vm| vm.vcpus.len())
-            .sum::<usize>()
-            .into(),
-        report.window_ns.into(),
-        report.all_started_ns.into(),
-        report
-            .work_rate
-            .map(|rate| rate.loops_per_ms as f64 / 1e3)
-            .into(),
-    ];
-    row.extend(host_columns::pause_loop_cells(report.pause_loop.as_ref()));
-    row.extend([
-        seen.map(|seen| seen.health.lost_events).into(),
-        seen.map(|seen| seen.dropped_events).into(),
-        seen.map(|seen| seen.health.recursion_misses()).into(),
-        seen.map(|seen| seen.health.unobserved_exits).into(),
-    ]);
-    table.push(row);
-    table
+    let row = RunRow {
+        scenario: run.scenario.name.clone(),
+        scenario_sha256: run.scenario.hash(),
+        seed: run.scenario.seed,
+        vms: report.vms.len(),
+        vcpus: report.vms.iter().map(|vm| vm.vcpus.len()).sum(),
+        window_ns: report.window_ns,
+        all_started_ns: report.all_started_ns,
+        loops_per_microsecond: report.work_rate.map(|rate| rate.loops_per_ms as f64 / 1e3),
+        pause_loop: PauseLoopKeys::of(report.pause_loop.as_ref()),
+        lost_events: seen.map(|seen| seen.health.lost_events),
+        dropped_events: seen.map(|seen| seen.dropped_events),
+        missed_bpf_runs: seen.map(|seen| seen.health.recursion_misses()),
+        unobserved_exits: seen.map(|seen| seen.health.unobserved_exits),
+    };
+    Table::of("", [row])
 }
 
 fn vm_table(run: &Run) -> Table {
     let tsc_hz = run.report.clock.tsc_hz();
-    let mut table = Table::new("vm", "VMs", VM);
+    let mut rows = Vec::new();
     for vm in &run.report.vms {
         let shares = vm_shares(vm, tsc_hz);
         let rate: f64 = vm
@@ -178,87 +256,70 @@ fn vm_table(run: &Run) -> Table {
         let ple_exits = counters
             .map(|counters| counters.map(|counters| counters.ple_exits))
             .sum::<Option<u64>>();
-        table.push(vec![
-            vm.name.as_str().into(),
-            vm.group.into(),
-            run.scenario
-                .vms
-                .get(vm.group)
-                .map(|group| group.lock.name())
-                .into(),
-            vm.vcpus.len().into(),
-            rate.into(),
-            shares.waiting_percent().into(),
-            shares.spin_percent().into(),
-            ple_exits.into(),
-            vm.start_ns.into(),
-            vm.window_ns.into(),
-            vm.resident_bytes.into(),
-        ]);
+        let group = run.scenario.vms.get(vm.group);
+        rows.push(VmRow {
+            vm: vm.name.clone(),
+            group: vm.group,
+            lock: group.map(|group| group.lock.name()),
+            vcpus: vm.vcpus.len(),
+            operations_per_second: rate,
+            waiting_share_percent: shares.waiting_percent(),
+            spin_share_percent: shares.spin_percent(),
+            ple_exits,
+            start_ns: vm.start_ns,
+            window_ns: vm.window_ns,
+            resident_bytes: vm.resident_bytes,
+        });
     }
-    table
+    Table::of("VMs", rows)
 }
 
 fn vcpu_table(run: &Run) -> Table {
-    let mut table = Table::new(
-        "vcpu",
-        "vCPUs",
-        &[VCPU, &host_columns::SCHEDULING, VCPU_MORE].concat(),
-    );
-    for vm in &run.report.vms {
-        for vcpu in &vm.vcpus {
-            let mut row = guest_cells(&run.report, vm, vcpu);
-            let counters = counters(run, vcpu);
-            let host = |of: fn(&VcpuCounters) -> u64| -> Cell { counters.map(of).into() };
-            // Columns "PLE exits" to "asleep" stand between the guest's own figures.
-            let mut shown = vec![host(|c| c.ple_exits), host(|c| c.on_spin)];
-            shown.extend(host_columns::scheduling_cells(counters));
-            row.splice(9..9, shown);
-            row.extend([
-                host(|c| c.exits),
-                host(|c| c.ple_exits_user),
-                host(|c| c.on_spin_no_yield),
-                host(|c| c.switches_in),
-                host(|c| c.switches_out_runnable),
-                host(|c| c.exit_to_entry_ns),
-                counters.map(|c| c.conservation_error_ns() as f64).into(),
-            ]);
-            table.push(row);
-        }
-    }
-    table
+    let vcpus = run.report.vms.iter();
+    let vcpus = vcpus.flat_map(|vm| vm.vcpus.iter().map(move |vcpu| (vm, vcpu)));
+    Table::of("vCPUs", vcpus.map(|(vm, vcpu)| vcpu_row(run, vm, vcpu)))
 }
 
 fn counters<'a>(run: &'a Run, vcpu: &VcpuReport) -> Option<&'a VcpuCounters> {
     run.seen.as_ref()?.of_thread(vcpu.thread_id)
 }
 
-/// What VMM and guest say, in the order of the columns, those of the host left out.
-fn guest_cells(report: &RunReport, vm: &VmReport, vcpu: &VcpuReport) -> Vec<Cell> {
-    let tsc_hz = report.clock.tsc_hz();
+fn vcpu_row(run: &Run, vm: &VmReport, vcpu: &VcpuReport) -> VcpuRow {
+    let tsc_hz = run.report.clock.tsc_hz();
     let shares = Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz);
     let whole = &vcpu.statistics;
-    let longest_ns = whole.longest_wait_cycles as f64 * 1e9 / tsc_hz.max(1) as f64;
-    vec![
-        vm.name.as_str().into(),
-        vcpu.number.into(),
-        vcpu.thread_id.into(),
-        operations_per_second(&vcpu.window, vm.window_ns).into(),
-        shares.waiting_percent().into(),
-        shares.spin_percent().into(),
-        whole.lock_waits.into(),
-        longest_ns.into(),
-        whole.pauses.into(),
-        whole.operations.into(),
-        whole.spin_count.into(),
-        whole.stalls.into(),
-        whole.stalls_unheld.into(),
-        whole.shootdowns.into(),
-        whole.wakeups.into(),
-        whole.halts.into(),
-        whole.ticks.into(),
-        whole.steal_ns.into(),
-        vcpu.cpu_time_ns.into(),
-        vcpu.user_exits.into(),
-    ]
+    let counters = counters(run, vcpu);
+    let host = |of: fn(&VcpuCounters) -> u64| counters.map(of);
+    VcpuRow {
+        vm: vm.name.clone(),
+        vcpu: vcpu.number,
+        thread: vcpu.thread_id,
+        operations_per_second: operations_per_second(&vcpu.window, vm.window_ns),
+        waiting_share_percent: shares.waiting_percent(),
+        spin_share_percent: shares.spin_percent(),
+        lock_waits: whole.lock_waits,
+        longest_wait_ns: whole.longest_wait_cycles as f64 * 1e9 / tsc_hz.max(1) as f64,
+        pauses: whole.pauses,
+        ple_exits: host(|c| c.ple_exits),
+        on_spin: host(|c| c.on_spin),
+        scheduling: SchedulingKeys::of(counters),
+        operations: whole.operations,
+        spin_count: whole.spin_count,
+        stalls: whole.stalls,
+        stalls_unheld: whole.stalls_unheld,
+        shootdowns: whole.shootdowns,
+        wakeups: whole.wakeups,
+        halts: whole.halts,
+        ticks: whole.ticks,
+        steal_ns: whole.steal_ns,
+        cpu_time_ns: vcpu.cpu_time_ns,
+        user_exits: vcpu.user_exits,
+        exits: host(|c| c.exits),
+        ple_exits_user: host(|c| c.ple_exits_user),
+        on_spin_no_yield: host(|c| c.on_spin_no_yield),
+        switches_in: host(|c| c.switches_in),
+        switches_out_runnable: host(|c| c.switches_out_runnable),
+        exit_to_entry_ns: host(|c| c.exit_to_entry_ns),
+        conservation_error_ns: counters.map(|c| c.conservation_error_ns() as f64),
+    }
 }

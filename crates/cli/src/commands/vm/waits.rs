@@ -2,8 +2,10 @@
 //! What each VM waited for in the window, as its guest saw it: spinlocks and TLB shootdowns, in all, in the mean, and the
 //! wait that 95 of 100 do not exceed (VEE'21, Figures 5 and 6, has these of Linux guests).
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_abi::unspin_guest_statistics;
-use unspin_report::{Column, Document, Table, Unit};
+use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::{RunReport, VmReport};
 
 const COLUMNS: &[Column] = &[
@@ -15,6 +17,27 @@ const COLUMNS: &[Column] = &[
     Column::new("wait_mean_ns", "mean", Unit::Nanoseconds),
     Column::new("wait_p95_ns", "p95", Unit::Nanoseconds),
 ];
+
+/// What a VM waited for in the window, by its own guest; a row for each kind of wait.
+#[derive(Serialize, JsonSchema)]
+struct WaitsRow {
+    /// The VM.
+    vm: String,
+    /// `spinlock`: acquisitions that found the lock taken; `shootdown`: TLB shootdowns sent.
+    kind: &'static str,
+    /// Waits that ended in the window.
+    waits: u64,
+    /// Their time, on a pCPU or off it; ns.
+    wait_total_ns: f64,
+    /// Of that, time off its pCPU; ns.
+    wait_stolen_ns: u64,
+    /// The mean wait; ns.
+    wait_mean_ns: f64,
+    /// The wait that 95 of 100 do not exceed, the upper bound of a bucket by powers of two; ns.
+    wait_p95_ns: Option<f64>,
+}
+
+row!(WaitsRow, "waits", &["vm run"], COLUMNS);
 
 /// Waits of one kind, of all vCPUs of a VM.
 #[derive(Debug, Default)]
@@ -38,25 +61,25 @@ impl Waits {
 pub fn add(document: &mut Document, report: &RunReport) {
     let tsc_hz = report.clock.tsc_hz().max(1) as f64;
     let ns = |cycles: f64| cycles * 1e9 / tsc_hz;
-    let mut table = Table::new("waits", "Waits", COLUMNS);
+    let mut rows = Vec::new();
     for vm in &report.vms {
         for (kind, of) in KINDS {
             let waits = waits_of(vm, of);
             if waits.count > 0 {
-                table.push(vec![
-                    vm.name.as_str().into(),
-                    kind.into(),
-                    waits.count.into(),
-                    ns(waits.cycles as f64).into(),
-                    waits.stolen_ns.into(),
-                    ns(waits.cycles as f64 / waits.count as f64).into(),
-                    percentile_cycles(&waits.buckets, 950).map(ns).into(),
-                ]);
+                rows.push(WaitsRow {
+                    vm: vm.name.clone(),
+                    kind,
+                    waits: waits.count,
+                    wait_total_ns: ns(waits.cycles as f64),
+                    wait_stolen_ns: waits.stolen_ns,
+                    wait_mean_ns: ns(waits.cycles as f64 / waits.count as f64),
+                    wait_p95_ns: percentile_cycles(&waits.buckets, 950).map(ns),
+                });
             }
         }
     }
-    if !table.is_empty() {
-        document.table(table);
+    if !rows.is_empty() {
+        document.table(Table::of("Waits", rows));
         document.note(
             "Waits: those that ended in the window, of acquisitions that found the lock taken and of shootdowns sent.\n\
              p95: the upper bound of a bucket by powers of two.",
