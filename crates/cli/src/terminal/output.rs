@@ -30,3 +30,17 @@ pub fn print(document: &Document, output: Output) -> io::Result<()> {
     }
     out.flush()
 }
+
+/// Makes rows of another crate rows of a table that is in the reference: `rows!(/** what */ SampleRow(kvm::SampleRow), "sample",
+/// &["compare"], SAMPLES);`.
+macro_rules! rows {
+    ($($(#[$doc:meta])* $row:ident($of:ty), $table:expr, $commands:expr, $columns:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(serde::Serialize, schemars::JsonSchema)]
+        #[serde(transparent)]
+        struct $row($of);
+
+        unspin_report::row!($row, $table, $commands, $columns);
+    )*};
+}
+pub(crate) use rows;

@@ -94,7 +94,7 @@ pub struct SampleRow {
     /// The seed.
     pub seed: u64,
     /// Acquisitions per second of all VMs; none where no time passed.
-    pub operations_per_second: f64,
+    pub operations_per_second: Option<f64>,
     /// Length of the window.
     pub window_ns: u64,
     /// Events of the run.
@@ -252,7 +252,7 @@ fn compared(cell: &Cell, samples: &Samples<Sample>) -> Compared {
         of.map(move |sample| SampleRow {
             policy: cell.name(column).to_owned(),
             seed: sample.seed,
-            operations_per_second: sample.per_second(),
+            operations_per_second: Some(sample.per_second()).filter(|rate| rate.is_finite()),
             window_ns: sample.window_ns,
             events: sample.events,
         })

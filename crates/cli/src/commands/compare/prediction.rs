@@ -8,11 +8,11 @@ use unspin_experiment::{
 use unspin_report::{Column, Document, Table, Unit};
 
 use crate::{
-    commands::compare::{args::PredictionArguments, tables::cells},
-    terminal::{failure::Failure, progress::Experiment},
+    commands::compare::args::PredictionArguments,
+    terminal::{failure::Failure, output::rows, progress::Experiment},
 };
 
-/// Keys are the fields of [`PredictionRow`].
+/// What people see of a row.
 const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
@@ -21,15 +21,16 @@ const COLUMNS: &[Column] = &[
     Column::new("column", "scheduled by", Unit::Text),
     Column::new("measured_per_s", "measured ops/s", Unit::Count),
     Column::new("predicted_per_s", "lab's ops/s", Unit::Count),
-    Column::json_only("predicted_least_per_s", Unit::Count),
-    Column::json_only("predicted_most_per_s", Unit::Count),
     Column::new("measured_to_predicted", "measured / lab", Unit::Ratio),
     Column::new("measured_gap_closed", "gap closed", Unit::Ratio),
     Column::new("predicted_gap_closed", "lab's", Unit::Ratio),
-    Column::json_only("seeds", Unit::Count),
     Column::new("not_predicted", "not predicted", Unit::Text),
-    Column::json_only("scenario_sha256", Unit::Text),
 ];
+
+rows!(
+    /// What the lab predicts of one column of a scenario, beside what was measured.
+    LabRow(PredictionRow), "lab", &["compare", "demo"], COLUMNS;
+);
 
 /// The costs as overrides.
 ///
@@ -75,24 +76,24 @@ pub fn add(
 }
 
 fn table(rows: &[PredictionRow]) -> Table {
-    let mut columns = COLUMNS.to_vec();
     let same = |same: fn(&PredictionRow, &PredictionRow) -> bool| {
         rows.iter().all(|row| same(row, &rows[0]))
     };
-    for column in &mut columns {
-        column.json_only |= match column.key {
-            "pv_page" => same(|one, other| one.pv_page == other.pv_page),
-            "ple_window" => same(|one, other| one.ple_window == other.ple_window),
-            "not_predicted" => rows.iter().all(|row| row.not_predicted.is_none()),
-            _ => false,
-        };
-    }
+    let hidden = [
+        ("pv_page", same(|one, other| one.pv_page == other.pv_page)),
+        (
+            "ple_window",
+            same(|one, other| one.ple_window == other.ple_window),
+        ),
+        (
+            "not_predicted",
+            rows.iter().all(|row| row.not_predicted.is_none()),
+        ),
+    ];
+    let hidden = hidden.iter().filter(|(_, hidden)| *hidden);
+    let hidden: Vec<&str> = hidden.map(|(key, _)| *key).collect();
     let title = "What the lab predicts, beside what was measured";
-    let mut table = Table::new("lab", title, &columns);
-    for row in rows {
-        table.push(cells(row, &columns));
-    }
-    table
+    Table::of(title, rows.iter().cloned().map(LabRow)).without_columns(&hidden)
 }
 
 #[cfg(test)]

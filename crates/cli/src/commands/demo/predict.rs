@@ -2,12 +2,14 @@
 //! `unspin demo --predict`: what the lab says of the demo's table, in about a second; and beside the measured table, how far
 //! that was off.
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use unspin_experiment::{
     cells::{Cell, Finished},
     prediction::{Compared, planned, rates},
     shape,
 };
-use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit};
+use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit, row};
 
 use super::run::{POLICY, cells, fits};
 use crate::{
@@ -21,6 +23,25 @@ use crate::{
 /// Seeds of each prediction.
 const SEEDS: u32 = 3;
 
+/// What the lab predicts of a row of the demo's table; means over the seeds.
+#[derive(Serialize, JsonSchema)]
+struct PredictedRow {
+    /// VMs x vCPUs, as in `2x4`.
+    shape: String,
+    /// The first group's lock.
+    lock: String,
+    /// Acquisitions per second of all VMs together, of the ideal.
+    ideal_per_s: Option<f64>,
+    /// Under the host's own scheduler.
+    stock_per_s: Option<f64>,
+    /// The policy.
+    policy: String,
+    /// With the policy.
+    steer_per_s: Option<f64>,
+    /// (policy - stock) / (ideal - stock); none where all fits.
+    gap_closed: Option<f64>,
+}
+
 const COLUMNS: &[Column] = &[
     Column::new("shape", "VMs x vCPUs", Unit::Text),
     Column::new("lock", "lock", Unit::Text),
@@ -30,6 +51,8 @@ const COLUMNS: &[Column] = &[
     Column::new("steer_per_s", "policy ops/s", Unit::Count),
     Column::new("gap_closed", "gap closed", Unit::Ratio),
 ];
+
+row!(PredictedRow, "prediction", &["demo --predict"], COLUMNS);
 
 fn costs() -> Result<Vec<String>, Failure> {
     let arguments = PredictionArguments {
@@ -47,7 +70,7 @@ fn costs() -> Result<Vec<String>, Failure> {
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let costs = costs()?;
     let progress = Experiment::new(false);
-    let mut table = Table::new("prediction", "", COLUMNS);
+    let mut rows = Vec::new();
     let mut cells = cells(arguments);
     cells.sort_by_key(|cell| cell.file);
     for cell in cells {
@@ -60,22 +83,21 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
             continue;
         };
         let mean = |rates: &[f64]| Summary::of(rates).map(|summary| summary.mean);
-        table.push(vec![
-            shape(&scenario).into(),
-            scenario.vms.first().map_or("", |vm| vm.lock.name()).into(),
-            mean(ideal).into(),
-            mean(stock).into(),
-            POLICY.into(),
-            mean(policy).into(),
-            GapClosed::of(ideal, stock, policy)
+        rows.push(PredictedRow {
+            shape: shape(&scenario),
+            lock: scenario.vms[0].lock.name().to_owned(),
+            ideal_per_s: mean(ideal),
+            stock_per_s: mean(stock),
+            policy: POLICY.to_owned(),
+            steer_per_s: mean(policy),
+            gap_closed: GapClosed::of(ideal, stock, policy)
                 .filter(|_| !fits(cell.text))
-                .map(|gap| gap.share)
-                .into(),
-        ]);
+                .map(|gap| gap.share),
+        });
     }
     let mut document = output::document("demo --predict");
     document.note("What the lab PREDICTS for the demo's table, with the testbed's costs; none of it was measured:");
-    document.table(table);
+    document.table(Table::of("", rows));
     Ok(output::print(&document, arguments.output)?)
 }
 

@@ -2,26 +2,27 @@
 //! `unspin lab compare`: the scenario as it is (*stock*), each policy, and the same work where nobody is overcommitted
 //! (*ideal*), from the same seeds.
 
-use unspin_experiment::lab::{Cell, Compared, Policy, compare, ideal_of_host};
+use unspin_experiment::{
+    Row,
+    lab::{self, Cell, Compared, Policy, compare, ideal_of_host},
+};
 use unspin_lab::{Lab, change::Change};
 use unspin_report::{Column, Document, Table, Unit};
 use unspin_scenario::limits::{SEED_MAX, VCPUS_MAX};
 
 use crate::{
-    commands::{
-        compare::tables::cells,
-        lab::{args::LabCompareArguments, load},
+    commands::lab::{args::LabCompareArguments, load},
+    terminal::{
+        failure::Failure,
+        options::ScenarioArguments,
+        output::{self, rows},
+        progress::Experiment,
     },
-    terminal::{failure::Failure, options::ScenarioArguments, output, progress::Experiment},
 };
 
-/// Keys are fields of a row.
+/// What people see of a row.
 const ROWS: &[Column] = &[
     Column::new("policy", "policy", Unit::Text),
-    Column::json_only("set", Unit::Text),
-    Column::json_only("scenario", Unit::Text),
-    Column::json_only("scenario_sha256", Unit::Text),
-    Column::json_only("stock_sha256", Unit::Text),
     Column::new("seeds", "seeds", Unit::Count),
     Column::new("operations_per_second", "ops/s", Unit::Count),
     Column::new("deviation_per_second", "deviation", Unit::Count),
@@ -34,16 +35,14 @@ const ROWS: &[Column] = &[
     Column::new("gap_closed_high", "to", Unit::Ratio),
     Column::new("harm", "harm", Unit::Text),
     Column::new("worst_vm_ratio", "worst VM", Unit::Ratio),
-    Column::json_only("unusable_pairs", Unit::Count),
 ];
-/// Keys are the fields of a sample's row.
-const SAMPLES: &[Column] = &[
-    Column::json_only("policy", Unit::Text),
-    Column::json_only("seed", Unit::Count),
-    Column::json_only("operations_per_second", Unit::Count),
-    Column::json_only("window_ns", Unit::Nanoseconds),
-    Column::json_only("events", Unit::Count),
-];
+
+rows!(
+    /// One column, over all seeds: stock, a policy, or the ideal. What needs a null or our scheduler on a host is null here.
+    PolicyRow(Row<lab::Figures>), "policy", &["lab compare"], ROWS;
+    /// One seed of one column.
+    SampleRow(lab::SampleRow), "sample", &["lab compare"], &[];
+);
 
 /// Compares and prints the tables.
 pub fn run(arguments: &LabCompareArguments) -> Result<(), Failure> {
@@ -51,16 +50,10 @@ pub fn run(arguments: &LabCompareArguments) -> Result<(), Failure> {
     let progress = Experiment::new(false);
     let compared = compare(&cell, arguments.workers, &progress.session()?)?;
     let mut document = output::document("lab compare");
-    let mut table = Table::new("policy", "", ROWS);
-    for row in &compared.rows {
-        table.push(cells(row, ROWS));
-    }
-    document.table(table);
-    let mut table = Table::new("sample", "", SAMPLES);
-    for row in &compared.samples {
-        table.push(cells(row, SAMPLES));
-    }
-    document.table(table);
+    let rows = compared.rows.iter().cloned().map(PolicyRow);
+    document.table(Table::of("", rows));
+    let samples = compared.samples.iter().cloned().map(SampleRow);
+    document.table(Table::of("", samples));
     say_what(&mut document, &cell, &compared);
     Ok(output::print(&document, arguments.output)?)
 }
