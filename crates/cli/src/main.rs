@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin`: the one binary. It runs on a host, and in the testbed also as PID 1.
 
-mod arguments;
 mod commands;
 mod renamed;
 mod terminal;
@@ -10,8 +9,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use arguments::{Arguments, Command};
 use commands::{
+    Arguments, Command,
     bench::{self, args::Bench},
     compare, completions, demo, doctor, explain, ground_truth, help,
     lab::{self, args::LabVerb},

@@ -25,7 +25,7 @@ pub fn explain(error: &clap::Error) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::Arguments;
+    use crate::commands::Arguments;
     use clap::Parser;
 
     fn explained(line: &str) -> Option<String> {

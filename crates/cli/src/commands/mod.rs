@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! One room for each command: what it takes, what it runs, what it prints.
+//! The command line: every command, each with a room of its own: what it takes, what it runs, what it prints.
 
 pub(crate) mod bench;
 pub(crate) mod compare;
@@ -18,3 +18,100 @@ pub(crate) mod steer;
 pub(crate) mod testbed;
 pub(crate) mod threshold;
 pub(crate) mod vm;
+
+use clap::{Parser, Subcommand};
+
+use self::{
+    bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
+    demo::args::DemoArguments, doctor::args::DoctorArguments, explain::args::ExplainArguments,
+    ground_truth::args::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
+    outcomes::args::OutcomesArguments, policy::args::PolicyVerb, record::args::RecordArguments,
+    scenario::args::ScenarioVerb, steer::args::SteerArguments, testbed::args::Testbed,
+    threshold::args::ThresholdArguments, vm::args::VmVerb,
+};
+
+/// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
+///
+/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 130 after Ctrl-C.
+#[derive(Debug, Parser)]
+#[command(
+    name = "unspin",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Say what this machine can do, and how to get what is missing.
+    Doctor(DoctorArguments),
+    /// Work with scenario files.
+    #[command(subcommand)]
+    Scenario(ScenarioVerb),
+    /// Run VMs on this host's KVM.
+    #[command(subcommand)]
+    Vm(VmVerb),
+    /// The emulated KVM host: a stock kernel in a machine with AMD SVM, on any x86-64 machine.
+    #[command(subcommand)]
+    Testbed(Testbed),
+    /// A simulated host of any size, in which every scheduler and policy runs on the same work, the same every time.
+    #[command(subcommand)]
+    Lab(LabVerb),
+    /// Drive the locks directly.
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Compare policies on scenarios: with the host's own scheduler, and with the same work where nobody is overcommitted.
+    Compare(CompareArguments),
+    /// Put our scheduler and a policy in place of the host's own, until it ends.
+    Steer(SteerArguments),
+    /// What decides while `unspin steer` runs.
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// Record what KVM and the scheduler do with every VM of this host.
+    Record(RecordArguments),
+    /// From a recording: where a guest's spinning should end, and what each choice costs.
+    Threshold(ThresholdArguments),
+    /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.
+    Outcomes(OutcomesArguments),
+    /// Say of a recording who lost CPU time to spinning, for whom, and who ran instead.
+    Explain(ExplainArguments),
+    /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
+    GroundTruth(GroundTruthArguments),
+    /// Show what overcommitted VMs lose, and what a policy gives back, in the testbed, for several shapes and locks.
+    Demo(DemoArguments),
+    /// Explain a command; write man pages.
+    Help(HelpArguments),
+    /// Print what a shell needs to complete commands and options.
+    Completions(CompletionsArguments),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_testbed_command_keeps_its_own_flags() {
+        let line = "unspin testbed run --cpus 1 -- unspin vm run s.toml --seed 7 --json";
+        let arguments = Arguments::try_parse_from(line.split(' ')).expect("valid");
+        let Command::Testbed(Testbed::Run(testbed)) = arguments.command else {
+            panic!("another command")
+        };
+        assert_eq!(testbed.cpus, 1);
+        assert_eq!(
+            testbed.command.join(" ".as_ref()),
+            "unspin vm run s.toml --seed 7 --json"
+        );
+    }
+}

@@ -3,11 +3,11 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use clap::{Args, ValueEnum};
 use unspin_experiment::costs;
+use unspin_scenario::{Host, Overrides, Scenario};
 
 use crate::terminal::failure::Failure;
-use clap::Args;
-use unspin_scenario::{Overrides, Scenario};
 
 /// `--json`, which every command with a table takes.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -86,6 +86,44 @@ impl ScenarioArguments {
     /// Reads the file and overrides it.
     pub fn load(&self) -> Result<Scenario, Failure> {
         Ok(Scenario::load(&self.file, &self.overrides.overrides()?)?)
+    }
+}
+
+/// Whether to load the BPF programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Observe {
+    /// When this host allows it; otherwise say why not and go on.
+    Auto,
+    /// Or fail.
+    On,
+    /// Never.
+    Off,
+}
+
+/// What the host below Linux guests has to be.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct PauseLoopArguments {
+    /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
+    /// elsewhere it must be in force.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_window: Option<u32>,
+    /// pause_filter_thresh, ple_gap.
+    #[arg(long, value_name = "NUMBER")]
+    pub ple_gap: Option<u32>,
+    /// KVM leaves the window alone.
+    #[arg(long)]
+    pub ple_window_fixed: bool,
+}
+
+impl PauseLoopArguments {
+    /// The same as a scenario has it.
+    pub fn host(self) -> Host {
+        Host {
+            cpus: None,
+            ple_window: self.ple_window,
+            ple_gap: self.ple_gap,
+            ple_window_fixed: self.ple_window_fixed,
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
 
 use anyhow::Context;
 use unspin_lockbench::{Cell, ThreadsReport};
+use unspin_scenario::{Distribution, Shape, WorkUnit};
 
-use crate::{commands::bench::threads::format_work, terminal::failure::Failure};
+use crate::terminal::failure::Failure;
 
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 240.0;
@@ -196,5 +197,18 @@ fn legend(svg: &mut String, names: &[(bool, &str)], top: f64, x_words: &str, col
             y + 4.0,
             name.1
         );
+    }
+}
+
+/// A distribution in a cell: its constant, or its shape and numbers.
+pub fn format_work(work: &Distribution) -> String {
+    let value = |value: u64| match work.unit {
+        WorkUnit::Nanoseconds => unspin_scenario::format_duration(value),
+        WorkUnit::Loops => format!("{value} loops"),
+    };
+    match work.shape {
+        Shape::Constant(constant) => value(constant),
+        Shape::Uniform { low, high } => format!("{} to {}", value(low), value(high)),
+        Shape::Exponential { mean } => format!("exponential {}", value(mean)),
     }
 }

@@ -14,7 +14,7 @@ use unspin_scenario::{Distribution, Length, Scenario, Shape, WorkUnit};
 use crate::{
     commands::bench::{
         args::{Matrix, ThreadsArguments},
-        plot,
+        plot::{self, format_work},
         run_states::{Grants, RunStateChoice},
     },
     terminal::{failure::Failure, interrupt, output, progress::Steps},
@@ -191,19 +191,6 @@ fn point_table(points: &[Point], report: &ThreadsReport) -> Table {
         ]);
     }
     table
-}
-
-/// A distribution in a cell: its constant, or its shape and numbers.
-pub fn format_work(work: &Distribution) -> String {
-    let value = |value: u64| match work.unit {
-        WorkUnit::Nanoseconds => unspin_scenario::format_duration(value),
-        WorkUnit::Loops => format!("{value} loops"),
-    };
-    match work.shape {
-        Shape::Constant(constant) => value(constant),
-        Shape::Uniform { low, high } => format!("{} to {}", value(low), value(high)),
-        Shape::Exponential { mean } => format!("exponential {}", value(mean)),
-    }
 }
 
 /// Each of these times, always.

@@ -12,8 +12,9 @@ use unspin_vmm::RunOptions;
 use crate::{
     commands::bench::{
         args::BenchVmArguments,
-        plot::{self as plot, Mark},
-        threads::{constants, format_work, nanoseconds, our_locks},
+        plot,
+        plot::{Mark, format_work},
+        threads::{constants, nanoseconds, our_locks},
         vm_figures::{Cell, Sample},
         vm_tables as tables,
     },

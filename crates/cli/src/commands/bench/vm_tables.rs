@@ -5,7 +5,7 @@ use unspin_lockbench::latency::median;
 use unspin_report::{Cell as Shown, Column, Document, Table, Unit};
 use unspin_scenario::Scenario;
 
-use crate::commands::bench::{threads::format_work, vm_figures::Cell};
+use crate::commands::bench::{plot::format_work, vm_figures::Cell};
 
 const COLUMNS: &[Column] = &[
     Column::new("lock", "lock", Unit::Text),

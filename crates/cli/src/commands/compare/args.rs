@@ -3,10 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use crate::{
-    commands::vm::args::Observe,
-    terminal::options::{Output, OverrideArguments, parse_limit, parse_time},
-};
+use crate::terminal::options::{Observe, Output, OverrideArguments, parse_limit, parse_time};
 use clap::Args;
 use unspin_agent::PolicyChoice;
 

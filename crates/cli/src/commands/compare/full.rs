@@ -14,7 +14,7 @@ use unspin_report::{Document, Machine};
 
 use crate::{
     commands::compare::{
-        args::CompareArguments, prediction as compare_lab, run as compare, tables as compare_table,
+        args::CompareArguments, costs, prediction as compare_lab, tables as compare_table,
     },
     terminal::{
         failure::{Failure, abort},
@@ -41,7 +41,7 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         discard: arguments.discard,
         observe: arguments.observe.into(),
     };
-    let costs = compare::costs(arguments, !arguments.on_this_host)?;
+    let costs = costs(arguments, !arguments.on_this_host)?;
     let all = named(common, arguments.on_this_host)?;
     let mut file = TableFile::open(&arguments.out, arguments.keep)?;
     if file.others() > 0 {

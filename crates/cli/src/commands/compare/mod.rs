@@ -8,4 +8,21 @@ pub(crate) mod run;
 pub(crate) mod sentence;
 pub(crate) mod tables;
 
+use args::CompareArguments;
+
+use crate::terminal::failure::Failure;
+
 pub use run::run;
+
+/// What things cost, if the lab is asked for.
+///
+/// # Errors
+/// As [`prediction::costs`].
+pub fn costs(
+    arguments: &CompareArguments,
+    in_testbed: bool,
+) -> Result<Option<Vec<String>>, Failure> {
+    let asked = &arguments.prediction;
+    let costs = asked.lab.then(|| prediction::costs(asked, in_testbed));
+    costs.transpose()
+}

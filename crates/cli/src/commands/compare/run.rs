@@ -15,7 +15,7 @@ use unspin_scenario::{Length, Scenario};
 
 use crate::{
     commands::compare::{
-        args::CompareArguments, full as compare_full, prediction as compare_lab,
+        args::CompareArguments, costs, full as compare_full, prediction as compare_lab,
         sentence::sentence, tables as compare_table,
     },
     terminal::{
@@ -54,21 +54,6 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     }
     let machine = Machine::here(in_testbed).to_string();
     print(arguments, &machine, &all, &together, costs.as_deref())
-}
-
-/// What things cost, if the lab is asked for.
-///
-/// # Errors
-/// As [`compare_lab::costs`].
-pub fn costs(
-    arguments: &CompareArguments,
-    in_testbed: bool,
-) -> Result<Option<Vec<String>>, Failure> {
-    let prediction = &arguments.prediction;
-    let costs = prediction
-        .lab
-        .then(|| compare_lab::costs(prediction, in_testbed));
-    costs.transpose()
 }
 
 /// Prints what came of all scenarios together; with costs what the lab predicts for them, too.
@@ -190,7 +175,7 @@ fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Arguments, Command};
+    use crate::commands::{Arguments, Command};
     use clap::Parser;
 
     const SCENARIO: &str = "duration = \"1250ms\"\nwarm_up = \"250ms\"\n[[vm]]\ncount = 2\nvcpus = 4\n\

@@ -5,7 +5,7 @@ use std::io;
 
 use clap::{Args, CommandFactory, ValueEnum};
 
-use crate::{arguments::Arguments, terminal::failure::Failure};
+use crate::{commands::Arguments, terminal::failure::Failure};
 
 /// `unspin completions`
 #[derive(Args, Debug)]

@@ -11,7 +11,7 @@ use unspin_experiment::{
 };
 use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit, row};
 
-use super::run::{POLICY, cells, fits};
+use super::{POLICY, cells, fits};
 use crate::{
     commands::{
         compare::{args::PredictionArguments, prediction},

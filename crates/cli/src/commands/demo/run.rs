@@ -6,20 +6,18 @@
 
 use std::{
     io::{BufRead, IsTerminal},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use anyhow::Context;
 use unspin_experiment::{
-    Plan, Row,
-    cells::{Cell, Finished, in_testbeds},
+    Row,
+    cells::{Finished, in_testbeds},
     kvm::{Figures, VmRow},
-    watch::Observe,
 };
 use unspin_report::{Document, Machine};
-use unspin_scenario::Scenario;
 
-use super::predict;
+use super::{FILES, cells, predict};
 use crate::{
     commands::{
         compare::{sentence::sentence, tables as compare_table},
@@ -32,34 +30,6 @@ use crate::{
         progress::Experiment,
     },
 };
-
-macro_rules! demo_files {
-    ($($name:literal),* $(,)?) => {
-        /// The demo's scenarios, as they stand in `scenarios/`, so that the one binary is enough.
-        const FILES: &[(&str, &str)] = &[$((
-            concat!("scenarios/demo/", $name, ".toml"),
-            include_str!(concat!("../../../../../scenarios/demo/", $name, ".toml")),
-        )),*];
-    };
-}
-// Longest boots first, so that the last one does not run alone for long.
-demo_files!(
-    "2x4-ticket",
-    "2x4-preemptable_ticket",
-    "2x4-test_and_test_and_set",
-    "1x4-ticket",
-    "1x4-preemptable_ticket",
-    "1x4-test_and_test_and_set",
-    "1x2-ticket",
-    "1x2-test_and_test_and_set",
-);
-
-/// The best policy found so far for guests that say what they wait for, as the demo's do.
-pub const POLICY: &str = "loan,kernel-exit";
-/// Length of a sample: so that all rows take some 200 s on 2 CPUs.
-const SAMPLE: Duration = Duration::from_millis(200);
-/// What is left out after a change; `unspin compare` has the same default.
-const DISCARD: Duration = Duration::from_millis(250);
 
 /// Runs all rows and prints them.
 pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
@@ -110,44 +80,6 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
         begin.elapsed().as_secs()
     );
     Ok(())
-}
-
-/// The demo's rows; on somebody's host without a policy: another scheduler for all of it is not what a demonstration may
-/// bring.
-pub fn cells(arguments: &DemoArguments) -> Vec<Cell> {
-    let policies = match arguments.on_this_host {
-        true => Vec::new(),
-        false => vec![POLICY.parse().expect("a test parses it")],
-    };
-    let plan = |text| Plan {
-        pairs: arguments.pairs,
-        sample: SAMPLE,
-        discard: DISCARD,
-        observe: match (arguments.on_this_host, fits(text)) {
-            (true, _) => Observe::Auto,
-            // Nothing is lost there that could be explained.
-            (false, true) => Observe::Off,
-            (false, false) => Observe::On,
-        },
-        policies: policies.clone(),
-    };
-    FILES
-        .iter()
-        .map(|(file, text)| Cell {
-            file,
-            text,
-            set: Vec::new(),
-            plan: plan(text),
-        })
-        .collect()
-}
-
-/// Whether a scenario has no more vCPUs than CPUs; a wrong one is told later.
-pub fn fits(text: &str) -> bool {
-    Scenario::parse(text, "").is_ok_and(|scenario| {
-        let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
-        scenario.host.cpus.is_some_and(|cpus| vcpus <= cpus)
-    })
 }
 
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
@@ -202,6 +134,8 @@ fn agreed() -> std::io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use unspin_experiment::{cells::Cell, watch::Observe};
+
     use super::*;
 
     #[test]

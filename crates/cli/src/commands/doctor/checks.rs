@@ -7,7 +7,7 @@ use unspin_agent::HostCapabilities;
 use unspin_vmm::PauseLoop;
 
 use crate::commands::doctor::{
-    run::Check,
+    Check,
     tools::{clang, emulators},
 };
 
@@ -203,7 +203,7 @@ fn sched_ext_functions(host: &HostCapabilities) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::run::Status;
+    use crate::commands::doctor::Status;
 
     fn host() -> HostCapabilities {
         HostCapabilities {

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use unspin_testbed::Qemu;
 
-use crate::commands::doctor::run::Check;
+use crate::commands::doctor::Check;
 
 /// Both emulators and the kernel, as `make setup` leaves them in the cache.
 pub fn emulators() -> Vec<Check> {

@@ -12,7 +12,7 @@ use unspin_analysis::{
 };
 use unspin_report::{Column, Document, Table, Unit, row};
 
-use crate::commands::explain::{run::Source, sentence as words};
+use crate::commands::explain::{Source, sentence as words};
 
 /// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;

@@ -11,7 +11,7 @@ use unspin_analysis::{
 use unspin_events::{Event, What};
 
 use crate::{
-    commands::explain::{args::ExplainArguments, run::Source, sentence as words},
+    commands::explain::{Source, args::ExplainArguments, sentence as words},
     terminal::failure::Failure,
 };
 

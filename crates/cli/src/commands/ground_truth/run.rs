@@ -24,10 +24,7 @@ use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
     commands::{
-        explain::{
-            run::{Source, machine},
-            sentence as words,
-        },
+        explain::{Source, run::machine, sentence as words},
         ground_truth::args::GroundTruthArguments,
     },
     terminal::{failure::Failure, output},

@@ -9,7 +9,7 @@ use std::{
 use clap::{Command, CommandFactory};
 
 use super::{args::HelpArguments, markdown, tables};
-use crate::{arguments::Arguments, terminal::failure::Failure};
+use crate::{commands::Arguments, terminal::failure::Failure};
 
 /// Prints or writes what was asked for.
 ///

@@ -18,19 +18,9 @@ use unspin_report::COMMIT;
 use unspin_scenario::{Length, Scenario, format_duration};
 
 use crate::{
-    commands::lab::{args::LabRunArguments, load, tables as lab_tables},
+    commands::lab::{args::LabRunArguments, load, tables as lab_tables, tables::Ran},
     terminal::{failure::Failure, output, progress::Activity},
 };
-
-/// A run and what watched it.
-pub struct Ran {
-    /// What came of it.
-    pub outcome: Outcome,
-    /// Its events.
-    pub counter: Counter,
-    /// How long it took.
-    pub wall: Duration,
-}
 
 /// Runs and prints the tables.
 pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {

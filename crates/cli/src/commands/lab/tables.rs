@@ -3,11 +3,14 @@
 //!
 //! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, as in `vm run`.
 
-use unspin_lab::{Counts, Lab, VcpuOutcome, observers::KINDS};
+use std::time::Duration;
+
+use unspin_lab::{
+    Counts, Lab, Outcome, VcpuOutcome,
+    observers::{Counter, KINDS},
+};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 use unspin_scenario::{Scenario, Vm};
-
-use crate::commands::lab::run::Ran;
 
 const RUN: &[Column] = &[
     Column::json_only("scenario", Unit::Text),
@@ -294,4 +297,14 @@ fn of_cpus(ran: &Ran) -> Table {
         ]);
     }
     table
+}
+
+/// A run and what watched it.
+pub struct Ran {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Its events.
+    pub counter: Counter,
+    /// How long it took.
+    pub wall: Duration,
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 use unspin_analysis::{Epochs, ReceiverState, WindowUnit};
 use unspin_report::{Column, Table, Unit, row};
 
-use crate::commands::outcomes::tables::Workload;
+use crate::commands::outcomes::Workload;
 
 const INEFFICIENCY: &[Column] = &[
     Column::new("workload", "workload", Unit::Text),

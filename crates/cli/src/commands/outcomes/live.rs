@@ -14,10 +14,8 @@ use unspin_scenario::Scenario;
 use crate::{
     commands::{
         outcomes::{
-            args::OutcomesArguments,
-            cost::GuestSpinning,
-            run::{Analysed, analyse_events, lost_somewhere, window_unit},
-            tables::Counted,
+            Analysed, Counted, analyse_events, args::OutcomesArguments, cost::GuestSpinning,
+            lost_somewhere, window_unit,
         },
         vm::{observe::Watch, run as vm_run, tables as vm_tables},
     },

@@ -7,7 +7,7 @@ use unspin_analysis::{Matrix, Symbols, VmExits};
 use unspin_policy::{Reason, Symbol};
 use unspin_report::{Column, Table, Unit, row};
 
-use crate::commands::outcomes::tables::{Workload, percent, vms};
+use crate::commands::outcomes::{Workload, percent, vms};
 
 const REASONS: &[Column] = &[
     Column::new("workload", "workload", Unit::Text),

@@ -5,38 +5,24 @@ use std::{collections::BTreeMap, fs, io::BufReader, path::Path};
 
 use anyhow::{Context, anyhow};
 use serde_json::Value;
-use unspin_analysis::{ExitAnalysis, Exits, Sight, Survey, Symbols, WindowUnit};
-use unspin_events::{Event, What, log::EventLog};
+use unspin_analysis::{ExitAnalysis, Exits, Sight, Survey, Symbols};
+use unspin_events::{What, log::EventLog};
 use unspin_report::Document;
 
 use crate::{
     commands::{
         outcomes::{
-            args::{OutcomesArguments, WindowWord, is_scenario},
-            cost::{self as exit_cost_tables, GuestSpinning},
+            Analysed, Workload, analyse_events,
+            args::{OutcomesArguments, is_scenario},
+            cost as exit_cost_tables,
+            cost::GuestSpinning,
             live::run_scenario,
-            tables::{self as outcome_tables, Counted, Workload},
+            lost_somewhere, tables as outcome_tables, window_unit,
         },
         record::open as recordings,
     },
     terminal::{failure::Failure, output},
 };
-
-/// One recording, analysed.
-pub struct Analysed {
-    /// What tables call it.
-    pub name: String,
-    /// The machine that was observed, in one line.
-    pub machine: String,
-    /// What was found.
-    pub exits: Exits,
-    /// What people call the VMs.
-    pub names: BTreeMap<u32, String>,
-    /// What the programs' counters say; empty for what is read from a file.
-    pub counted: BTreeMap<u32, Counted>,
-    /// What is missing or damaged, for people.
-    pub complaints: Vec<String>,
-}
 
 /// Reads the recordings and prints the tables.
 pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
@@ -130,28 +116,6 @@ fn analyse_input(
     }
 }
 
-/// Events in memory of which `lost` are missing, nobody knows where: then nothing is known.
-pub fn analyse_events(events: &[Event], sight: Sight, lost: u64) -> Exits {
-    let mut survey = Survey::of(events);
-    if lost > 0 {
-        survey.all_is_lost();
-    }
-    let mut analysis = ExitAnalysis::new(survey, sight);
-    for event in events {
-        analysis.add(event);
-    }
-    analysis.finish()
-}
-
-pub fn lost_somewhere(lost: u64) -> Vec<String> {
-    match lost {
-        0 => Vec::new(),
-        _ => vec![format!(
-            "{lost} events were lost, nobody knows where: all is unknown"
-        )],
-    }
-}
-
 /// Twice through the events: what is missing must be known before the rest means anything.
 fn analyse_recording(folder: &Path, arguments: &OutcomesArguments) -> Result<Analysed, Failure> {
     let recorded = recordings::open(folder)?;
@@ -211,16 +175,6 @@ fn analyse_log(path: &Path, arguments: &OutcomesArguments) -> Result<Analysed, F
         counted: BTreeMap::new(),
         complaints,
     })
-}
-
-/// What windows count: by the module that was loaded, or as the command line says.
-pub fn window_unit(arguments: &OutcomesArguments, module: Option<&str>) -> WindowUnit {
-    let tsc_khz = arguments.tsc_khz;
-    match (module, arguments.window_unit) {
-        (Some("kvm_amd"), _) | (_, Some(WindowWord::Pauses)) => WindowUnit::Pauses,
-        (Some("kvm_intel"), _) | (_, Some(WindowWord::Cycles)) => WindowUnit::Cycles { tsc_khz },
-        _ => WindowUnit::Unknown,
-    }
 }
 
 /// The share of CPU time that each guest spent spinning, by its own account.

@@ -1,38 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits were for and what became of them: VEE'21's Figures 3 to 6.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Serialize;
-use unspin_analysis::{Exits, Symbols, VmExits};
 use unspin_policy::{Outcome, RunRule};
 use unspin_report::{Column, Table, Unit, row};
 
-use crate::commands::outcomes::reasons as reason_tables;
-
-/// One recording, and what is known beside it.
-pub struct Workload<'a> {
-    /// What tables call it.
-    pub name: String,
-    /// What was found.
-    pub exits: &'a Exits,
-    /// The guests' symbols, if given.
-    pub symbols: Option<&'a Symbols>,
-    /// What people call the VMs; "vm7" for those that are not in it.
-    pub names: &'a BTreeMap<u32, String>,
-    /// By VM, what the counters of KVM's programs say, which events are not needed for.
-    pub counted: &'a BTreeMap<u32, Counted>,
-}
-
-/// Counters of one VM.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Pause-loop exits.
-    pub exits: u64,
-    /// yield_to() above 0.
-    pub boosted: u64,
-}
+use crate::commands::outcomes::{Workload, percent, reasons as reason_tables, vms};
 
 const EXITS: &[Column] = &[
     Column::new("workload", "workload", Unit::Text),
@@ -175,25 +149,6 @@ pub fn tables(workloads: &[Workload<'_>]) -> Vec<Table> {
         outcomes_table(workloads),
         reason_tables::locations_table(workloads),
     ]
-}
-
-/// `part` of `all` in percent; `None` of nothing.
-pub fn percent(part: u64, all: u64) -> Option<f64> {
-    (all > 0).then(|| part as f64 * 100.0 / all as f64)
-}
-
-impl Workload<'_> {
-    /// What people call that VM.
-    pub fn vm_name(&self, number: u32) -> String {
-        let name = self.names.get(&number).cloned();
-        name.unwrap_or_else(|| format!("vm{number}"))
-    }
-}
-
-/// The workload's VMs with the words for them.
-pub fn vms<'a>(workload: &Workload<'a>) -> impl Iterator<Item = (String, String, &'a VmExits)> {
-    let vms = workload.exits.vms.iter();
-    vms.map(|(&number, vm)| (workload.name.clone(), workload.vm_name(number), vm))
 }
 
 fn exits_table(workloads: &[Workload<'_>]) -> Table {

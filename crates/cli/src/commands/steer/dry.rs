@@ -15,7 +15,7 @@ use unspin_report::{Column, Document, Table, Unit, row};
 use crate::{
     commands::steer::{
         args::SteerArguments,
-        run::options,
+        options,
         wait::{Wait, print},
     },
     terminal::{failure::Failure, output},

@@ -1,35 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
-use std::{
-    collections::BTreeSet, fmt::Display, ops::Range, os::unix::fs::MetadataExt, path::Path,
-    process::ExitCode,
-};
+use std::{collections::BTreeSet, process::ExitCode};
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use unspin_agent::{
-    ChosenPolicies, DisclosureChoice, Disclosures, SECTIONS_MAX, SliceSource, SteerCounter,
-    SteerOptions, Steerer, Whom, base_slice,
-};
-use unspin_policy::{EcsAccount, GuestAudit, critical_function, steering::DecisionFile};
+use unspin_agent::{ChosenPolicies, SliceSource, SteerCounter, Steerer, base_slice};
+use unspin_policy::{EcsAccount, GuestAudit, steering::DecisionFile};
 use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
-    commands::{
-        outcomes::run::read_symbols,
-        steer::{
-            args::SteerArguments,
-            dry as steer_dry,
-            wait::{Wait, print},
-            windows::Windows,
-        },
+    commands::steer::{
+        args::SteerArguments,
+        dry as steer_dry, options,
+        wait::{Wait, print},
+        windows::Windows,
     },
     terminal::{failure::Failure, output},
 };
-
-/// Room for some 80,000 decisions between two looks.
-const LOG_BYTES: u32 = 16 << 20;
 
 const GUEST_AUDIT: &[Column] = &[
     Column::new("process", "VM process", Unit::Text),
@@ -248,75 +236,6 @@ fn say(chosen: &ChosenPolicies, steerer: &Steerer) -> Result<(), Failure> {
         }
     );
     Ok(())
-}
-
-/// How to steer, or to try it.
-///
-/// # Errors
-/// When a cgroup is none.
-pub fn options(
-    arguments: &SteerArguments,
-    chosen: &ChosenPolicies,
-) -> Result<SteerOptions, Failure> {
-    let cgroups = arguments.cgroups.iter().map(|folder| inode(folder));
-    Ok(SteerOptions {
-        policies: chosen.policies,
-        candidates: false,
-        user_policy: chosen.user_policy.clone(),
-        slice_ns: None,
-        processes: arguments.vms.clone(),
-        cgroups: cgroups.collect::<Result<_, _>>()?,
-        disclosures: disclosures(&arguments.disclose)?,
-        sections: arguments
-            .sections
-            .as_deref()
-            .map_or(Ok(Vec::new()), sections)?,
-        decision_log_bytes: match arguments.log_decisions {
-            Some(_) => LOG_BYTES,
-            None => 0,
-        },
-        ..SteerOptions::default()
-    })
-}
-
-/// What `--disclose` says; of two for the same, the later.
-fn disclosures(choices: &[DisclosureChoice]) -> Result<Disclosures, Failure> {
-    let mut disclosures = Disclosures::default();
-    for choice in choices {
-        match &choice.whom {
-            Whom::Everyone => disclosures.everyone = choice.level,
-            Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
-            Whom::Cgroup(folder) => disclosures.cgroups.push((inode(folder)?, choice.level)),
-        }
-    }
-    Ok(disclosures)
-}
-
-/// The pieces of the guests' kernel that only run inside critical sections.
-fn sections(file: &Path) -> Result<Vec<Range<u64>>, Failure> {
-    let wrong = |error: &dyn Display| Failure::Usage(format!("{}: {error}", file.display()));
-    let symbols = read_symbols(file)?;
-    let pieces = symbols.pieces(|name| critical_function(name).is_some());
-    match pieces.len() {
-        0 => Err(wrong(
-            &"no function in it is one that only runs inside critical sections; is it a Linux kernel's?",
-        )),
-        1..=SECTIONS_MAX => Ok(pieces),
-        many => Err(wrong(&format!(
-            "{many} such functions, {SECTIONS_MAX} are the most"
-        ))),
-    }
-}
-
-/// The number that the kernel knows a cgroup by.
-fn inode(folder: &Path) -> Result<u64, Failure> {
-    let metadata = folder
-        .join("cgroup.procs")
-        .metadata()
-        .and_then(|_| folder.metadata());
-    let metadata = metadata
-        .map_err(|error| Failure::Usage(format!("{}: no cgroup: {error}", folder.display())))?;
-    Ok(metadata.ino())
 }
 
 fn add_counters(document: &mut Document, counters: &[SteerCounter]) {

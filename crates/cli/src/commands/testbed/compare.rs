@@ -9,8 +9,10 @@ use unspin_experiment::cells::read_compared;
 use unspin_testbed::{Options, Outcome};
 
 use crate::{
-    arguments::{Arguments, Command},
-    commands::compare::{args::CompareArguments, run as compare},
+    commands::{
+        Arguments, Command,
+        compare::{args::CompareArguments, costs, run as compare},
+    },
     terminal::failure::Failure,
 };
 
@@ -43,7 +45,7 @@ pub fn run(
     command: &[OsString],
 ) -> Result<Outcome, Failure> {
     // First what can be wrong: nothing has booted yet.
-    let costs = compare::costs(arguments, true)?;
+    let costs = costs(arguments, true)?;
     let all = compare::chosen(arguments)?;
     let (mut out, mut errors) = (Vec::new(), std::io::stderr());
     let outcome = unspin_testbed::run_with(options, &inside(command), &mut out, &mut errors)

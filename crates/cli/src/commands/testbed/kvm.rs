@@ -9,7 +9,7 @@ use unspin_policy::{AppleRule, Vendor, steering::WindowPolicy};
 use unspin_testbed::Input;
 
 use crate::{
-    arguments::{Arguments, Command},
+    commands::{Arguments, Command},
     terminal::failure::Failure,
 };
 

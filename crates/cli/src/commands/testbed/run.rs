@@ -10,8 +10,8 @@ use unspin_testbed::{Input, Machine, Options, Qemu};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    arguments::{Arguments, Command},
     commands::{
+        Arguments, Command,
         bench::args::Bench,
         lab::args::LabVerb,
         testbed::{

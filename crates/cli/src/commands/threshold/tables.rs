@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin threshold`.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
-use unspin_analysis::{Thresholds, WaitHistogram, predicted_wall_gain, thresholds};
-use unspin_recording::Recorded;
+use unspin_analysis::{
+    CpuTimes, Thresholds, VmWaits, WaitHistogram, WindowTimes, predicted_wall_gain, thresholds,
+};
+use unspin_recording::{GuestVm, Recorded};
 use unspin_report::{Column, Document, Table, Unit, row};
-
-use crate::commands::threshold::run::Measured;
 
 /// Longest bar, characters.
 const BAR: f64 = 30.0;
@@ -369,6 +371,75 @@ fn bar(value: f64, most: f64) -> String {
         false => 0,
     };
     "#".repeat(length)
+}
+
+/// What a recording says of waits.
+pub struct Measured {
+    /// Whether the host's losses leave holes; the recording's problems.
+    pub problems: Vec<String>,
+    /// CPU times.
+    pub times: CpuTimes,
+    /// Waits as the host sees them, by VM.
+    pub waits: BTreeMap<u32, VmWaits>,
+    /// How long windows take.
+    pub windows: WindowTimes,
+    /// What the guests measured, by the recording's number of the VM.
+    pub guests: BTreeMap<u32, GuestVm>,
+    /// Nanoseconds of a TSC tick.
+    pub tick_ns: Option<f64>,
+}
+
+impl Measured {
+    /// Waits as the host sees them: of one VM, or of all.
+    pub fn host_histogram(&self, vm: Option<u32>) -> WaitHistogram {
+        let mut histogram = WaitHistogram::default();
+        for (_, waits) in self
+            .waits
+            .iter()
+            .filter(|(other, _)| is_wanted(vm, **other))
+        {
+            histogram.merge(&waits.histogram);
+        }
+        histogram
+    }
+
+    /// Waits for locks as the guests measured them; `None`: they did not tell.
+    pub fn guest_histogram(&self, vm: Option<u32>) -> Option<WaitHistogram> {
+        let tick_ns = self.tick_ns?;
+        let mut sum: Option<WaitHistogram> = None;
+        for (_, guest) in self
+            .guests
+            .iter()
+            .filter(|(other, _)| is_wanted(vm, **other))
+        {
+            let counts = guest.lock_wait_count.as_slice().try_into().ok()?;
+            let sums = guest.lock_wait_sum_cycles.as_slice().try_into().ok()?;
+            let histogram = WaitHistogram::new(counts, sums, tick_ns);
+            match &mut sum {
+                Some(sum) => sum.merge(&histogram),
+                None => sum = Some(histogram),
+            }
+        }
+        sum
+    }
+
+    /// CPU time in the recording: of one VM, or of all; nanoseconds.
+    pub fn running_ns(&self, vm: Option<u32>) -> u64 {
+        let vms = self.times.vm_ns.iter();
+        vms.filter(|(other, _)| is_wanted(vm, **other))
+            .map(|(_, &ns)| ns)
+            .sum()
+    }
+
+    /// The shortest wait that the host can see.
+    pub fn unseen_below_ns(&self, vm: Option<u32>) -> Option<u64> {
+        let vms = self.waits.keys().filter(|other| is_wanted(vm, **other));
+        vms.filter_map(|&vm| self.windows.shortest_ns(vm)).min()
+    }
+}
+
+fn is_wanted(vm: Option<u32>, other: u32) -> bool {
+    vm.is_none_or(|vm| vm == other)
 }
 
 #[cfg(test)]

@@ -3,42 +3,15 @@
 
 use std::path::PathBuf;
 
+use clap::{Args, Subcommand};
+
 use crate::{
     commands::vm::linux::{
         args::{LinuxArguments, LinuxLocksArguments},
         policies::args::LinuxPoliciesArguments,
     },
-    terminal::options::{Output, ScenarioArguments},
+    terminal::options::{Observe, Output, ScenarioArguments},
 };
-use clap::{Args, Subcommand, ValueEnum};
-use unspin_scenario::Host;
-
-/// What the host below Linux guests has to be.
-#[derive(Args, Clone, Copy, Debug)]
-pub struct PauseLoopArguments {
-    /// The pause-loop window: kvm_amd's pause_filter_count, kvm_intel's ple_window. In the testbed KVM is loaded with it,
-    /// elsewhere it must be in force.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_window: Option<u32>,
-    /// pause_filter_thresh, ple_gap.
-    #[arg(long, value_name = "NUMBER")]
-    pub ple_gap: Option<u32>,
-    /// KVM leaves the window alone.
-    #[arg(long)]
-    pub ple_window_fixed: bool,
-}
-
-impl PauseLoopArguments {
-    /// The same as a scenario has it.
-    pub fn host(self) -> Host {
-        Host {
-            cpus: None,
-            ple_window: self.ple_window,
-            ple_gap: self.ple_gap,
-            ple_window_fixed: self.ple_window_fixed,
-        }
-    }
-}
 
 /// `unspin vm ...`
 #[derive(Debug, Subcommand)]
@@ -52,17 +25,6 @@ pub enum VmVerb {
     /// Run Linux guests that keep running while policies come and go, and print their times under each beside the host's own
     /// scheduler.
     LinuxPolicies(LinuxPoliciesArguments),
-}
-
-/// Whether to load the BPF programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Observe {
-    /// When this host allows it; otherwise say why not and go on.
-    Auto,
-    /// Or fail.
-    On,
-    /// Never.
-    Off,
 }
 
 impl From<Observe> for unspin_experiment::watch::Observe {

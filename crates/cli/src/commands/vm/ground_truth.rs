@@ -15,7 +15,7 @@ use unspin_experiment::watch::Seen;
 use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::VmReport;
 
-use crate::{commands::vm::run::Run, terminal::failure::Failure};
+use crate::{commands::vm::Run, terminal::failure::Failure};
 
 const TABLE_1: &[Column] = &[
     Column::new("vm", "VM", Unit::Text),

@@ -12,7 +12,7 @@ use unspin_events::guest_log::{GuestLog, GuestLogVm};
 use unspin_vmm::VmReport;
 
 use crate::{
-    commands::vm::{ground_truth as ground_truth_tables, run::Run},
+    commands::vm::{Run, ground_truth as ground_truth_tables},
     terminal::failure::Failure,
 };
 

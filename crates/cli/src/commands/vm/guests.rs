@@ -12,7 +12,7 @@ use unspin_abi::{UNSPIN_GUEST_ECS_CLASSES, unspin_guest_statistics};
 use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::VmReport;
 
-use crate::commands::vm::run::Run;
+use crate::commands::vm::Run;
 
 /// In the order of `enum unspin_ecs_class` (policy/classify/ecs_class.h), which is that of precedence.
 const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [

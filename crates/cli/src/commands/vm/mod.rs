@@ -14,4 +14,18 @@ pub(crate) mod run;
 pub(crate) mod tables;
 pub(crate) mod waits;
 
+use unspin_experiment::watch::Seen;
+use unspin_scenario::Scenario;
+use unspin_vmm::RunReport;
+
 pub use run::run;
+
+/// Everything that one run brought back.
+pub struct Run {
+    /// What ran.
+    pub scenario: Scenario,
+    /// What the VMM saw.
+    pub report: RunReport,
+    /// What BPF saw; `None` when it did not watch.
+    pub seen: Option<Seen>,
+}

@@ -11,31 +11,18 @@ use unspin_experiment::{
 use unspin_recording::{Ended, facts::ScenarioFacts};
 use unspin_report::{COMMIT, Document, Machine};
 use unspin_scenario::Scenario;
-use unspin_vmm::{Phase, RunOptions, RunReport};
+use unspin_vmm::{Phase, RunOptions};
 
 use crate::{
     commands::{
         record::guests as record_guests,
         vm::{
-            args::{Observe, VmRunArguments},
-            event_file::EventFile,
-            ground_truth as ground_truth_tables, guest_log_file, guests as guest_tables,
-            observe::Watch,
-            tables as vm_tables,
+            Run, args::VmRunArguments, event_file::EventFile, ground_truth as ground_truth_tables,
+            guest_log_file, guests as guest_tables, observe::Watch, tables as vm_tables,
         },
     },
-    terminal::{failure::Failure, interrupt, output, progress::Activity, replay},
+    terminal::{failure::Failure, interrupt, options::Observe, output, progress::Activity, replay},
 };
-
-/// Everything that one run brought back.
-pub struct Run {
-    /// What ran.
-    pub scenario: Scenario,
-    /// What the VMM saw.
-    pub report: RunReport,
-    /// What BPF saw; `None` when it did not watch.
-    pub seen: Option<Seen>,
-}
 
 /// Runs the scenario and prints its tables.
 pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {

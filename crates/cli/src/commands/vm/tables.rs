@@ -12,8 +12,8 @@ use unspin_report::{Column, Document, Table, Unit, row};
 use unspin_vmm::{Shares, VcpuReport, VmReport};
 
 use crate::commands::vm::{
+    Run,
     host_columns::{self, PauseLoopKeys, SchedulingKeys},
-    run::Run,
     waits as vm_waits,
 };
 

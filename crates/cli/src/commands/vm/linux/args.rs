@@ -3,10 +3,7 @@
 
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 
-use crate::{
-    commands::vm::args::{Observe, PauseLoopArguments},
-    terminal::options::{Output, parse_limit},
-};
+use crate::terminal::options::{Observe, Output, PauseLoopArguments, parse_limit};
 use clap::{Args, ValueEnum};
 use unspin_linux_guest::{CountsModule, Features, Lock, Marks, Ours};
 use unspin_scenario::Host;

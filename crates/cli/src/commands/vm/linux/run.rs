@@ -3,38 +3,16 @@
 
 use std::{path::Path, sync::Arc};
 
-use unspin_agent::{Health, Observer};
+use unspin_agent::Observer;
 use unspin_events::VcpuCounters;
 use unspin_experiment::{linux::THREADS_MAX, watch::attach_counting};
-use unspin_linux_guest::{Options, Phase, Programs, Report};
+use unspin_linux_guest::{Options, Phase, Programs};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::vm::linux::{args::LinuxArguments, tables as linux_tables},
+    commands::vm::linux::{LinuxRun, LinuxSeen, args::LinuxArguments, tables as linux_tables},
     terminal::{failure::Failure, interrupt, output, progress::Activity},
 };
-
-/// Everything that one run brought back.
-pub struct LinuxRun {
-    /// What QEMU's guests said.
-    pub report: Report,
-    /// The cell of ruling 35.
-    pub features: String,
-    /// The pause-loop parameters in force.
-    pub pause_loop: Option<PauseLoop>,
-    /// What BPF saw; `None` when it did not watch.
-    pub seen: Option<LinuxSeen>,
-}
-
-/// Counters of all vCPU threads of this host at two moments.
-pub struct LinuxSeen {
-    /// When all guests had booted, before their loads began.
-    pub at_ready: Vec<VcpuCounters>,
-    /// When every VM had done its runs.
-    pub at_done: Vec<VcpuCounters>,
-    /// What was lost.
-    pub health: Health,
-}
 
 /// Runs the guests and prints what they and the host say.
 pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
@@ -118,30 +96,6 @@ fn execute(
     })
 }
 
-impl LinuxSeen {
-    /// What the vCPUs of a QEMU did while its guest booted, by vCPU.
-    pub fn boot(&self, process: u32) -> Vec<VcpuCounters> {
-        of(&self.at_ready, process).cloned().collect()
-    }
-
-    /// What they did while the loads ran; a thread that was not there before counts from its start.
-    pub fn window(&self, process: u32) -> Vec<VcpuCounters> {
-        of(&self.at_done, process)
-            .map(|now| {
-                let then = of(&self.at_ready, process)
-                    .find(|then| then.thread == now.thread && then.vcpu == now.vcpu);
-                then.map_or_else(|| now.clone(), |then| now.since(then))
-            })
-            .collect()
-    }
-}
-
-fn of(counters: &[VcpuCounters], process: u32) -> impl Iterator<Item = &VcpuCounters> {
-    counters
-        .iter()
-        .filter(move |counters| counters.process == process)
-}
-
 impl From<unspin_linux_guest::Error> for Failure {
     fn from(error: unspin_linux_guest::Error) -> Failure {
         match error {
@@ -154,6 +108,8 @@ impl From<unspin_linux_guest::Error> for Failure {
 
 #[cfg(test)]
 mod tests {
+    use unspin_agent::Health;
+
     use super::*;
 
     fn counters(process: u32, thread: u32, exits: u64) -> VcpuCounters {

@@ -11,7 +11,7 @@ use unspin_linux_guest::{Counts, VmReport};
 use unspin_report::{Cell, Column, Document, Table, Unit};
 
 use crate::commands::vm::host_columns;
-use crate::commands::vm::linux::run::LinuxRun;
+use crate::commands::vm::linux::LinuxRun;
 
 const RUN: &[Column] = &[
     Column::json_only("features", Unit::Text),

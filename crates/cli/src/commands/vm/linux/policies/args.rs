@@ -4,11 +4,8 @@
 use std::time::Duration;
 
 use crate::{
-    commands::vm::{
-        args::{Observe, PauseLoopArguments},
-        linux::args::Load,
-    },
-    terminal::options::{Output, parse_limit, parse_time},
+    commands::vm::linux::args::Load,
+    terminal::options::{Observe, Output, PauseLoopArguments, parse_limit, parse_time},
 };
 use clap::{Args, ValueEnum};
 use unspin_agent::PolicyChoice;

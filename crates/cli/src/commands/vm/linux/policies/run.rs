@@ -93,10 +93,7 @@ fn cells(arguments: &LinuxPoliciesArguments) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        arguments::{Arguments, Command},
-        commands::vm::args::VmVerb,
-    };
+    use crate::commands::{Arguments, Command, vm::args::VmVerb};
     use clap::Parser;
     use unspin_linux_guest::Features;
 
