@@ -16,9 +16,6 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// Cycles that are still to be broken.
-const KNOWN: modules::Known = modules::Known(include_str!("known_cycles.txt"));
-
 /// The text of each source, by its path from the top folder.
 pub type Texts = BTreeMap<PathBuf, String>;
 
@@ -51,7 +48,7 @@ fn broken(texts: &Texts) -> anyhow::Result<Vec<String>> {
     }
     broken.extend(headers::broken(texts));
     for root in texts.keys().filter(|file| modules::is_root(file)) {
-        broken.extend(modules::Crate::read(root, texts)?.cycles(&KNOWN));
+        broken.extend(modules::Crate::read(root, texts)?.cycles());
     }
     Ok(broken)
 }

@@ -23,24 +23,6 @@ use super::{
 /// How often a name may be passed on before it is given up: names may be passed on in a circle.
 const PASSED_ON: usize = 16;
 
-/// Cycles that are still there, a line each: where the crate begins, the module (`crate`: the root), who is in it. Lines are
-/// only ever taken away.
-pub struct Known<'a>(pub &'a str);
-
-impl Known<'_> {
-    /// Whether it is one of them, or what is left of one.
-    fn has(&self, root: &Path, parent: &[String], cycle: &[String]) -> bool {
-        let mut lines = self.0.lines().filter(|line| !line.starts_with('#'));
-        lines.any(|line| {
-            let mut words = line.split_whitespace();
-            let begins = words.next().is_some_and(|word| Path::new(word) == root);
-            let within = words.next().is_some_and(|word| word == within(parent));
-            let those: Vec<&str> = words.collect();
-            begins && within && cycle.iter().all(|name| those.contains(&name.as_str()))
-        })
-    }
-}
-
 fn within(parent: &[String]) -> String {
     if parent.is_empty() {
         return "crate".into();
@@ -96,9 +78,9 @@ impl Crate {
         Ok(Self { root, modules })
     }
 
-    /// The cycles among the modules of each module, but for those of `known`; a paragraph each: who is in it, and which
-    /// modules use which by which paths.
-    pub fn cycles(&self, known: &Known) -> Vec<String> {
+    /// The cycles among the modules of each module, a paragraph each: who is in it, and which modules use which by which
+    /// paths.
+    pub fn cycles(&self) -> Vec<String> {
         let mut beside: BTreeMap<Place, Beside> = BTreeMap::new();
         for (user, module) in &self.modules {
             for path in module.paths.iter().chain(module.names.values()) {
@@ -110,9 +92,6 @@ impl Crate {
         let mut lines = Vec::new();
         for (parent, beside) in beside {
             for cycle in graph::cycles(&beside.uses) {
-                if known.has(&self.root, &parent, &cycle) {
-                    continue;
-                }
                 lines.push(self.describe(&parent, &cycle, &beside));
             }
         }
