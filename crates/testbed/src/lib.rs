@@ -3,7 +3,7 @@
 //! machines without hardware virtualisation, and, in its deterministic mode, runs them the same way every time.
 //!
 //! [`run`] boots it with the running binary inside, executes one command there and passes on output, files and
-//! exit status. In the testbed the same binary is PID 1 and calls [`init_main`]. See `testbed/README.md`.
+//! exit status. In the testbed the same binary is PID 1 and calls [`init_main`]. See `docs/testbed.md`.
 
 mod boot;
 mod channel;

@@ -119,7 +119,7 @@ impl CalibrationVm {
         let known = self.pause_loop.as_ref()?;
         let fixed = known.grow == 1 && known.shrink == 1;
         let counted = known.module == "kvm_amd" && known.window > 0 && fixed;
-        // The exit comes with the PAUSE after those counted down (testbed/qemu/README.md, AMD APM volume 2, 15.14.4).
+        // The exit comes with the PAUSE after those counted down (docs/emulator.md, AMD APM volume 2, 15.14.4).
         counted.then(|| u64::from(known.window) + 1)
     }
 
