@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn each_choice_weighs_needless_exits_against_burnt_time() {
+    fn each_choice_weighs_needless_exits_against_spin_time() {
         let found = thresholds(&bimodal(), Some(1e9));
         assert_eq!(found.choices.len(), 13, "1,024 ns to 4,194,304 ns");
         let at = |threshold_ns: f64| {

@@ -15,7 +15,7 @@ pub enum Lock {
     Preemptable,
     /// The ticket lock whose waiters halt after 2,048 spins, and are kicked when it is their turn.
     PvTicket,
-    /// The preemptable ticket lock whose waiters halt after 2,048 turns on the lock word; unlock kicks all (ruling 13).
+    /// The preemptable ticket lock whose waiters halt after 2,048 spins on the lock word; unlock kicks all (ruling 13).
     PvPreemptable,
 }
 

@@ -22,7 +22,7 @@ pub struct Options {
     pub load: Load,
     /// Groups of 40 tasks of a messaging load, jobs of `make`, threads of `mmaps`; 1 to 1,000.
     pub groups: u32,
-    /// Messages that each of its senders passes to each receiver, how often `calls` patches, compilations of `make`, turns of
+    /// Messages that each of its senders passes to each receiver, how often `calls` patches, compilations of `make`, iterations of
     /// each thread of `mmaps`, seconds of `torture`; 1 to 1,000,000.
     pub loops: u32,
     /// Runs of the load that are waited for in each VM, 1 to 10,000.

@@ -56,7 +56,7 @@ impl Phase {
         Phase(AtomicU32::new(first))
     }
 
-    /// From each thread's next turn on, what it counts is kept.
+    /// From each thread's next iteration on, what it counts is kept.
     pub fn measure(&self) {
         self.0.store(ffi::DRIVER_MEASURE, Ordering::Relaxed);
     }

@@ -86,7 +86,7 @@ fn text(recorded: &Recorded, seen: &Seen) -> String {
     if let Some(share) = seen.others_share() {
         let percent = share * 100.0;
         say(&format!(
-            "Threads of no VM took {percent:.1} % of the time between vCPUs' turns on these pCPUs: lab.cpu_hogs stands for such, none here."
+            "Threads of no VM took {percent:.1} % of the time between vCPUs' slices on these pCPUs: lab.cpu_hogs stands for such, none here."
         ));
     }
     let duration_ns = seen.span_ns().clamp(DURATION_MIN_NS, DURATION_MAX_NS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Guests are told in their pv pages how many turns to spin: they do, and APPLE moves that by their waits.
+//! The host writes into the guests' pv pages how many iterations to spin: they spin as many, and APPLE moves the count by their waits.
 #![allow(missing_docs)]
 
 use unspin_lab::{

@@ -125,7 +125,7 @@ pub fn program(kind: &str, draws: &mut Draws) -> Program {
             code.pauses(draws.up_to(16));
         }
         "lends" => {
-            // Every other vCPU spins, and so lends its turn to one that never does.
+            // Every other vCPU spins, and so lends its slice to one that never does.
             code.add(&[0xf7, 0xc3]); // test ebx, ...
             code.add(&(PV_PAGE_BYTES as u32).to_le_bytes());
             code.add(&[0x75, PAUSE.len() as u8]).add(&PAUSE); // jnz over the PAUSE

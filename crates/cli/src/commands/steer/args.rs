@@ -20,7 +20,7 @@ pub struct SteerArguments {
     #[arg(long, value_name = "POLICY", default_value = "refuse-yields")]
     pub policy: PolicyChoice,
     /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
-    /// windows, but tell guests that cooperate how many turns to spin before they halt or ask for help; apple does so by itself
+    /// windows, but tell guests that cooperate how many iterations to spin before they halt or ask for help; apple does so by itself
     /// where no module is installed.
     #[arg(long, value_name = "FILE")]
     pub ple_module: Option<PathBuf>,
