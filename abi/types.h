@@ -12,6 +12,7 @@ typedef unsigned char unspin_u8;
 typedef unsigned short unspin_u16;
 typedef unsigned int unspin_u32;
 typedef unsigned long long unspin_u64;
+typedef signed long long unspin_s64;
 
 #define UNSPIN_ASSERT_SIZE(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " has changed its size")
 #define UNSPIN_ASSERT_OFFSET(type, field, bytes)                                                                       \

@@ -60,7 +60,7 @@ static __always_inline struct dry_thread *known(u32 thread)
 /* Whether the current thread is in one of the chosen cgroups, or below. */
 static __always_inline bool in_steered_cgroup(void)
 {
-	for (int level = 0; level <= (int)DEEPEST_GROUP; level++) {
+	for (int level = 0; level <= (int)UNSPIN_DEEPEST_GROUP; level++) {
 		u64 id = bpf_get_current_ancestor_cgroup_id(level);
 
 		if (!id)

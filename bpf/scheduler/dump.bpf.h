@@ -42,7 +42,7 @@ void BPF_PROG(steer_dump_task, struct scx_dump_ctx *context, struct task_struct 
 	if (!task)
 		return;
 	dump_line("queue %llx, home %x, position %lld, debt %llu, weight %llu", task->queue, task->home,
-		  position_of(task) - shared_now_ns, task->debt_ns, task->effective >> WEIGHT_SHIFT);
+		  position_of(task) - shared_now_ns, task->debt_ns, task->effective >> UNSPIN_WEIGHT_SHIFT);
 	dump_line("payer %u, lender %u, borrow kind %u, yielding %u, leaves %u, slice ends %lld", task->payer,
 		  task->lender, task->borrow_kind, task->yielding, task->leaves,
 		  task->slice_end_ns - bpf_ktime_get_ns());

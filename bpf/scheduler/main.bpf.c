@@ -2,7 +2,7 @@
 /*
  * main.bpf.c - a complete scheduler for every task of the host, and the hooks where policies decide.
  *
- * One queue, ordered by weighted virtual time (scheduler/weights.bpf.h), serves all CPUs that are not isolated. Tasks that may
+ * One queue, ordered by weighted virtual time (policy/mechanics/weights.h), serves all CPUs that are not isolated. Tasks that may
  * not run on all of these wait in a queue of one CPU. A CPU takes the head with the least vtime of its own queue and the
  * shared one, and keeps the task that runs when none has less. Nothing is ever searched for: heads are peeked at, and a
  * vCPU that a slice is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
@@ -48,11 +48,11 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 		if (common)
 			own_ns += align(here, own, own_ns, common, common_ns);
 	}
-	shared_first = common && (!own || before(common_ns, own_ns));
+	shared_first = unspin_shared_is_first(own != NULL, own_ns, common != NULL, common_ns);
 	best_ns = shared_first ? common_ns : own_ns;
 	if (own || common)
 		here->front_ns = best_ns;
-	if (prev && task && !task->yielding && (!(own || common) || before(position_of(task), best_ns))) {
+	if (prev && task && !task->yielding && (!(own || common) || unspin_before(position_of(task), best_ns))) {
 		here->front_ns = position_of(task);
 		keep(prev, task, here, !own && !common, now_ns);
 		return;
@@ -83,7 +83,7 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 	task = context_of(p);
 	if (task) {
 		task->called_until_ns = 0; /* now or not at all: others may call it again */
-		if (before(now_ns, here->next_until_ns))
+		if (unspin_is_called(here->next_until_ns, now_ns))
 			came = here->next_is_buddy ? follow_yield_buddy(cpu, here, p, task, yielder)
 						   : run_next(cpu, here, p, task, now_ns);
 	}
@@ -185,7 +185,7 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	now_ns = bpf_ktime_get_ns();
 	here = cpu_of(scx_bpf_task_cpu(p));
 	if (here)
-		here->runs_vm = 0;
+		here->runs.vm = 0;
 	charge(p, task);
 	task->on_cpu = 0;
 	task->halted = !runnable;

@@ -46,7 +46,7 @@ s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *
 
 	if (!task)
 		return -ENOSPC;
-	task->weight = NICE_0_WEIGHT;
+	task->weight = UNSPIN_NICE_0_WEIGHT;
 	task->group = index_of(args->cgroup);
 	task->queue = NO_QUEUE;
 	task->critical = UNSPIN_UNKNOWN_FACT;
@@ -85,16 +85,14 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 		if (!above)
 			return -ENOSPC;
 		found.index = parent;
-		if (above->depth < DEEPEST_GROUP && bpf_map_pop_elem(&free_groups, &found.index) == 0)
+		if (above->depth < UNSPIN_DEEPEST_GROUP && bpf_map_pop_elem(&free_groups, &found.index) == 0)
 			found.owns = 1;
 		else
 			found.index = parent, count(unspin_steer_groups_folded, 1);
 		group = group_at(found.index);
 		if (group && found.owns) {
 			group->parent = parent;
-			group->weight = args->weight;
-			group->contribution = 0;
-			group->sum = 0;
+			group->active = (struct unspin_group_weight){.weight = args->weight};
 			group->depth = above->depth + 1;
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
 			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);

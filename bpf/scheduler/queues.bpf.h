@@ -119,7 +119,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
 		place_task(task, cpu);
-		if (!before(clock_of(cpu), task->vtime_ns)) {
+		if (!unspin_before(clock_of(cpu), task->vtime_ns)) {
 			task->queue = NO_QUEUE;
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 			return;

@@ -86,7 +86,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	struct task_context *task = context_of(p);
 
 	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == BORROWS_GRANT ||
-	    before(bpf_ktime_get_ns(), task->slice_end_ns))
+	    unspin_before(bpf_ktime_get_ns(), task->slice_end_ns))
 		return 0;
 	reach_boundary(p, task);
 	if (control.policies && may_be_prolonged(task) && prolong(p, task))

@@ -90,7 +90,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_returns = 0;
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = yielder->slice_end_ns;
-	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	here->next_until_ns = unspin_called_until(now_ns);
 	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
 		here->next_lender = yielder->lender ? yielder->lender : self;
@@ -103,7 +103,7 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 static __always_inline u64 rest_of_slice(u64 slice_end_ns, u64 now_ns)
 {
 	/* 1 ns lasts until the next tick: there the slice ends, whoever runs. */
-	return before(now_ns, slice_end_ns) ? slice_end_ns - now_ns : 1;
+	return unspin_before(now_ns, slice_end_ns) ? slice_end_ns - now_ns : 1;
 }
 
 /*
@@ -115,7 +115,7 @@ static __always_inline void return_to_lender(struct cpu_context *here, struct ta
 	u32 lender = borrower->lender;
 
 	borrower->lender = 0;
-	if (!before(now_ns, borrower->slice_end_ns))
+	if (!unspin_before(now_ns, borrower->slice_end_ns))
 		return;
 	here->next = lender;
 	here->next_payer = 0;
@@ -124,7 +124,7 @@ static __always_inline void return_to_lender(struct cpu_context *here, struct ta
 	here->next_returns = 1;
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = borrower->slice_end_ns;
-	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	here->next_until_ns = unspin_called_until(now_ns);
 }
 
 /* What `task` was given with its slice. */

@@ -9,6 +9,8 @@
 
 #include "../../abi/guest/pv_page.h"
 #include "../../abi/bpf/scheduler.h"
+#include "../../policy/mechanics/gang.h"
+#include "../../policy/mechanics/starvation_bound.h"
 #include "../../policy/steering/policies.h"
 
 #define barrier() asm volatile("" ::: "memory")
@@ -45,7 +47,7 @@ struct task_context {
 	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
 	u64 charged_ns;	   /* sum_exec_runtime up to which it has been charged */
 	u64 charged_at_ns; /* when that was */
-	u64 effective;	   /* its weight among all, as of then (scheduler/weights.bpf.h); 1 or more */
+	u64 effective;	   /* its weight among all, as of then (policy/mechanics/weights.h); 1 or more */
 	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
 	u64 slice_end_ns;
 	u64 timed_slice_ns; /* slice_end_ns for which a timer was set */
@@ -53,7 +55,7 @@ struct task_context {
 	u32 group;	    /* index of `groups` */
 	u32 weight;	    /* 1 to 10,000, 100 is nice 0 */
 	u32 counted;	    /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 home;	    /* the queue whose clock its vtime goes by (scheduler/virtual_time.bpf.h) */
+	u32 home;	    /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
 	u32 payer;	    /* thread that is charged for this slice; 0: itself */
 	u32 lender;	    /* thread that goes on when this one has had the loan; 0: none */
 	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
@@ -108,22 +110,15 @@ struct {
 	__type(value, struct task_context);
 } tasks SEC(".maps");
 
-/* How fast a clock goes: starvation_bound.bpf.h. */
-struct clock_rate {
-	u64 since_ns;	/* when it was measured last */
-	u64 from_ns;	/* where the clock was then */
-	u64 in_time_ns; /* how far it comes in the longest wait */
-};
-
 /* One CPU; used by that CPU with interrupts off, but for flags and online. */
 struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
 	u32 flags;		/* enum unspin_steer_cpu, set before attach */
 	u32 offline;
-	u64 now_ns;    /* the clock of its queue: scheduler/virtual_time.bpf.h */
+	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */
-	struct clock_rate rate;
+	struct unspin_clock_rate rate;
 	u32 behind; /* who waits here is too far ahead: look again */
 	/* Whom to run next, whatever the queues say. */
 	u32 next; /* thread; 0: nobody in particular */
@@ -138,10 +133,9 @@ struct cpu_context {
 	u32 next_threshold_ns;
 	u32 next_credit_ns;
 	/* Who runs here and who is called here, for gangs (scheduler/yield/gang.bpf.h): other CPUs read the first and write the second. */
-	u64 runs_vm;	   /* a number: the VM whose vCPU runs here; 0: it is somebody else, or not to be cut */
-	u64 runs_since_ns; /* when the slice began that it runs in, its own or not */
+	struct unspin_gang_place runs;
 	u64 called_until_ns;
-	u32 called; /* thread; 0: nobody */
+	u32 called; /* thread; 0: nobody. */
 	u32 called_threshold_ns;
 };
 
@@ -209,11 +203,6 @@ static __always_inline struct cpu_context *cpu_of(u32 cpu)
 static __always_inline u64 slice_of(const struct task_context *task)
 {
 	return task->steered ? length_of_slice(control.slice_ns, options.slice_ns) : options.slice_ns;
-}
-
-static __always_inline bool before(u64 one, u64 other)
-{
-	return (s64)(one - other) < 0;
 }
 
 #endif

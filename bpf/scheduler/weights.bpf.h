@@ -1,34 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * weights.bpf.h - what a task's time costs it: nice and nested cgroup weights as one number.
- *
- * Each group knows the sum of the weights that want to run in it: its own tasks' and its active children's. A task's share
- * is its weight over that sum, times the same of its group in the parent, and so on up. Only the product below the root
- * matters, so all tasks lie in one order (the idea of tools/sched_ext/scx_flatcg.bpf.c, carried down to the task; Linux
- * 7.2). The walk goes up the levels of cgroups, 15 at most; nothing is ever walked down, and no task is looked at.
- *
- * A child's weight enters its parent's sum when its own sum becomes positive and leaves when it does not. Two CPUs may
- * carry opposite changes up in either order: sums are signed, and what was carried is remembered under the group's lock.
+ * weights.bpf.h - the weights of tasks and cgroups, by the rules of policy/mechanics/weights.h: here are the maps, the locks and
+ * the walks up the levels of cgroups, UNSPIN_DEEPEST_GROUP at most.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_WEIGHTS_H
 #define UNSPIN_BPF_SCHEDULER_WEIGHTS_H
 
 #include "state.bpf.h"
 #include "../common/disclosure_maps.bpf.h"
+#include "../../policy/mechanics/weights.h"
 
 #define ROOT_GROUP 0u
-#define DEEPEST_GROUP 15u
-#define NICE_0_WEIGHT 100u /* of sched_ext and cgroup v2 alike */
-#define WEIGHT_SHIFT 20u   /* binary places of a share */
-#define LONGEST_RUN_NS 10000000000ull
 
 struct group {
-	struct bpf_spin_lock lock;
+	struct bpf_spin_lock lock; /* of `active` */
 	u32 parent;
-	s64 sum;	  /* of weights that want to run here */
-	u32 weight;	  /* cpu.weight */
-	u32 contribution; /* of it in the parent's sum now: weight or 0 */
-	u32 depth;	  /* 0 at the root */
+	struct unspin_group_weight active;
+	u32 depth; /* 0 at the root */
 	u32 steered;
 	u32 disclosure; /* enum unspin_disclosure + 1; 0: not said */
 };
@@ -86,17 +74,10 @@ static __always_inline u32 index_of(struct cgroup *cgrp)
 /* Adds to the sum of a group; returns what its parent's sum changes by. */
 static __always_inline s64 add_to_group(struct group *group, s64 change)
 {
-	s64 carried = 0;
+	s64 carried;
 
 	bpf_spin_lock(&group->lock);
-	group->sum += change;
-	if (group->sum > 0 && !group->contribution) {
-		group->contribution = group->weight;
-		carried = group->weight;
-	} else if (group->sum <= 0 && group->contribution) {
-		carried = -(s64)group->contribution;
-		group->contribution = 0;
-	}
+	carried = unspin_group_add(&group->active, change);
 	bpf_spin_unlock(&group->lock);
 	return carried;
 }
@@ -107,7 +88,7 @@ static __always_inline s64 add_to_group(struct group *group, s64 change)
  */
 __attribute__((noinline)) int change_sums(u32 index, s64 change)
 {
-	for (u32 depth = 0; depth <= DEEPEST_GROUP && change; depth++) {
+	for (u32 depth = 0; depth <= UNSPIN_DEEPEST_GROUP && change; depth++) {
 		struct group *group = group_at(index);
 
 		if (!group)
@@ -130,23 +111,21 @@ static __always_inline void count_weight(struct task_context *task, u32 weight)
 		change_sums(task->group, change);
 }
 
-/* What a task of that weight in that group weighs among all, NICE_0_WEIGHT << WEIGHT_SHIFT for nice 0 at the root; at least 1. */
+/* What a task of that weight in that group weighs among all: policy/mechanics/weights.h. */
 __attribute__((noinline)) u64 weight_among_all(u32 own_weight, u32 index)
 {
-	u64 weight = (u64)own_weight << WEIGHT_SHIFT; /* 10,000 << 20, times 10,000: below 2^47 */
+	u64 weight = unspin_weight_of_task(own_weight);
 
-	for (u32 depth = 0; depth <= DEEPEST_GROUP && index != ROOT_GROUP; depth++) {
+	for (u32 depth = 0; depth <= UNSPIN_DEEPEST_GROUP && index != ROOT_GROUP; depth++) {
 		struct group *group = group_at(index);
-		s64 sum;
 
 		if (!group)
 			break;
-		sum = *(volatile s64 *)&group->sum;
-		if (sum > 0)
-			weight = weight * group->weight / (u64)sum;
+		/* Without the lock: the sum is read once. */
+		weight = unspin_weight_in_parent(weight, group->active.weight, *(volatile s64 *)&group->active.sum);
 		index = group->parent;
 	}
-	return weight ? weight : 1;
+	return unspin_weight_among_all(weight);
 }
 
 static __always_inline u64 effective_weight(const struct task_context *task)
@@ -154,26 +133,14 @@ static __always_inline u64 effective_weight(const struct task_context *task)
 	return weight_among_all(task->weight, task->group);
 }
 
-/* What so much time on a CPU costs a task of that effective weight, in weighted ns. */
-static __always_inline u64 weighted(u64 weight, u64 ran_ns)
-{
-	if (ran_ns > LONGEST_RUN_NS)
-		ran_ns = LONGEST_RUN_NS; /* 10^10 * 100 << 20 is below 2^60 */
-	return ran_ns * ((u64)NICE_0_WEIGHT << WEIGHT_SHIFT) / weight;
-}
-
 /* cpu.weight of a group changes, also while it is active. */
 static __always_inline void set_group_weight(struct group *group, u32 weight)
 {
-	s64 carried = 0;
 	u32 parent = group->parent;
+	s64 carried;
 
 	bpf_spin_lock(&group->lock);
-	group->weight = weight;
-	if (group->contribution) {
-		carried = (s64)weight - group->contribution;
-		group->contribution = weight;
-	}
+	carried = unspin_group_set_weight(&group->active, weight);
 	bpf_spin_unlock(&group->lock);
 	if (carried)
 		change_sums(parent, carried);

@@ -16,7 +16,7 @@
 #include "../../policy/model/spin_threshold.h"
 #include "../common/disclosure_maps.bpf.h"
 
-#define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in scheduler/weights.bpf.h */
+#define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in policy/mechanics/weights.h */
 
 /* include/linux/bpf.h; a map's value is known to have one by this name. */
 struct bpf_spin_lock {

@@ -4,7 +4,7 @@
  * spinner's virtual time goes up, so that it is not the one that runs next.
  *
  * `debooster` is the paper's form and does nothing more than the yield buddy where the two are in different cgroups (libvirt's
- * layout: one for each vCPU). `debooster_ancestor` is ours: our scheduler's virtual times are flattened (bpf/scheduler/weights.bpf.h),
+ * layout: one for each vCPU). `debooster_ancestor` is ours: our scheduler's virtual times are flattened (policy/mechanics/weights.h),
  * so those of two tasks in one queue compare as their ancestors at the common one would.
  */
 #ifndef UNSPIN_POLICY_STEERING_DEBOOSTER_H

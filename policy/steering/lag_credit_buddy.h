@@ -4,9 +4,9 @@
  * candidate of a directed yield is made eligible, and whoever is eligible runs next.
  *
  * What is not as in the proposal's cover letter:
- * - there each level of cgroups gets lag; our scheduler's virtual times are flattened (bpf/scheduler/weights.bpf.h), so there is one;
+ * - there each level of cgroups gets lag; our scheduler's virtual times are flattened (policy/mechanics/weights.h), so there is one;
  * - there lag is measured from the average of the queue; here from its clock, the virtual time of its last task that began a
- *   slice while nobody who waited had less (bpf/scheduler/virtual_time.bpf.h), which is what places tasks here as the average does there;
+ *   slice while nobody who waited had less (policy/mechanics/virtual_time.h), which is what places tasks here as the average does there;
  * - there entity_lag() bounds how far a task can be from the average, and so what it can be given; here nothing bounds how
  *   far ahead one is, so what it is given at once is bounded by how far our scheduler lets a task be behind;
  * - there the yielder's virtual time stays as it is; here it goes up by what the candidate's goes down. Given for nothing,

@@ -165,7 +165,7 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 static __always_inline void facts_of_slice(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
 {
 	facts->slice_ns = slice_of(task);
-	facts->slice_left_ns = before(now_ns, task->slice_end_ns) ? task->slice_end_ns - now_ns : 0;
+	facts->slice_left_ns = unspin_before(now_ns, task->slice_end_ns) ? task->slice_end_ns - now_ns : 0;
 	facts->recent_ns = control.recent_ns;
 	facts->threshold_ns = control.threshold_ns;
 	order_is_unknown(&facts->order);

@@ -4,18 +4,18 @@
  * order of virtual times, unless that is too unfair.
  *
  * The yielder is charged for what it ran only when it leaves its CPU, so whether the yield buddy is followed is seen there, in
- * ops.dispatch. As on the fair class up to Linux 6.5, who yields is passed over while somebody else is not too far ahead
- * (the "skip buddy" of pick_next_entity()), and otherwise goes on: the scheduler mismatch of VEE'21.
+ * ops.dispatch, by policy/mechanics/buddy.h.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_BUDDY_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_BUDDY_H
 
 #include "../guest/vcpus.bpf.h"
+#include "../../../policy/mechanics/buddy.h"
 
 /* What the task has run since it was charged; sum_exec_runtime is as old as the last tick. */
 static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now_ns)
 {
-	if (!task->on_cpu || task->payer || before(now_ns, task->charged_at_ns))
+	if (!task->on_cpu || task->payer || unspin_before(now_ns, task->charged_at_ns))
 		return 0;
 	return now_ns - task->charged_at_ns;
 }
@@ -34,12 +34,12 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 	if (policies & UNSPIN_POLICIES_OF_SELF) {
 		u64 ran_ns = uncharged_ns(yielder, now_ns) + yielder->debt_ns;
 
-		order->self_vtime = yielder->vtime_ns + weighted(yielder->effective, ran_ns);
+		order->self_vtime = yielder->vtime_ns + unspin_weighted(yielder->effective, ran_ns);
 		order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
 	}
 	if (policies & UNSPIN_POLICIES_OF_QUEUE) {
 		order->average_vtime = clock_of(target->home);
-		order->limit_vtime = reach(target->effective);
+		order->limit_vtime = unspin_reach(target->effective, options.slice_ns);
 		/* Not by the queue's number, a hash table's key. It may leave its queue just now: then 0 is read. */
 		order->runnable = scheduled(to)->scx.dsq->nr + 1;
 	}
@@ -59,7 +59,7 @@ static __always_inline void set_buddy(struct cpu_context *here, struct task_cont
 	here->next_is_buddy = 1;
 	here->next_threshold_ns = decision.budget_ns;
 	here->next_credit_ns = decision.credit_ns;
-	here->next_until_ns = now_ns + UNSPIN_BUDGET_NS;
+	here->next_until_ns = unspin_called_until(now_ns);
 }
 
 /*
@@ -91,7 +91,8 @@ static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here
 		common = scx_bpf_dsq_peek(SHARED_QUEUE);
 	if (common)
 		least_ns = scheduled(common)->scx.dsq_vtime;
-	if (own && (!common || before(scheduled(own)->scx.dsq_vtime + here->offset_ns, least_ns)))
+	if (own &&
+	    !unspin_shared_is_first(true, scheduled(own)->scx.dsq_vtime + here->offset_ns, common != NULL, least_ns))
 		least_ns = scheduled(own)->scx.dsq_vtime + here->offset_ns;
 	return least_ns;
 }
@@ -119,17 +120,21 @@ static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here
 {
 	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
 	u64 position_ns = vtime_ns + offset_of(task->home);
-	u64 waits_ns = least_waiting(cpu, here, position_ns), first_ns;
+	struct unspin_buddy_places places = {
+		.candidate_ns = position_ns,
+		.waiting_ns = least_waiting(cpu, here, position_ns),
+		.yielder_ns = yielder ? position_of(yielder) : 0,
+		.yielder_wants = yielder != NULL,
+		.threshold_ns = here->next_threshold_ns,
+	};
+	u32 outcome = unspin_buddy_outcome(&places);
 
-	if (before(position_ns, waits_ns)) /* credited just now */
-		waits_ns = position_ns;
-	first_ns = yielder && before(position_of(yielder), waits_ns) ? position_of(yielder) : waits_ns;
-	if (!yield_buddy_is_followed(position_ns, first_ns, here->next_threshold_ns)) {
+	if (outcome != UNSPIN_BUDDY_RUNS) {
 		if (here->next_credit_ns)
 			place(cpu, p, task, vtime_ns);
 		count(unspin_steer_yield_buddy_too_unfair, 1);
 		if (yielder)
-			yielder->yielding = yield_buddy_is_followed(waits_ns, first_ns, here->next_threshold_ns);
+			yielder->yielding = outcome == UNSPIN_BUDDY_OTHERS_RUN;
 		return false;
 	}
 	if (!fetch(cpu, p, task, slice_of(task))) {

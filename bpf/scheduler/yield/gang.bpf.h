@@ -11,11 +11,11 @@
 
 #include "help.bpf.h"
 
-/* The task runs here from now on. A loan is not cut: its borrower is in a critical section. */
+/* The task runs here from now on. */
 static __always_inline void occupy(struct cpu_context *here, const struct task_context *task)
 {
-	here->runs_since_ns = task->slice_end_ns - slice_of(task);
-	here->runs_vm = task->vcpu && task->borrow_kind == BORROWS_NOTHING ? task->vm : 0;
+	here->runs.since_ns = task->slice_end_ns - slice_of(task);
+	here->runs.vm = unspin_gang_vm(task->vcpu ? task->vm : 0, task->borrow_kind != BORROWS_NOTHING);
 }
 
 /* The first CPU from that one on where a slice may be cut for that VM; options.cpus: none. */
@@ -27,9 +27,8 @@ __attribute__((noinline)) u32 find_cut(u32 from, u64 vm, u64 now_ns)
 	{
 		struct cpu_context *there = cpu_of(cpu);
 
-		/* What races here makes a cut come to nothing, or a moment early. */
-		if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && there->runs_vm &&
-		    there->runs_vm != vm && !there->called && gang_cuts(now_ns - there->runs_since_ns))
+		if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline &&
+		    unspin_gang_may_cut(&there->runs, there->called != 0, vm, now_ns))
 			return cpu;
 	}
 	return options.cpus;
@@ -55,7 +54,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 	task = context_of(self);
 	other = context_of(p);
 	if (there && task && other && other->vm == task->vm && other->steered && !other->on_cpu && other->counted &&
-	    !before(now_ns, other->called_until_ns) && may_run_on(p, cpu)) {
+	    !unspin_is_called(other->called_until_ns, now_ns) && may_run_on(p, cpu)) {
 		gather_candidate(&facts.candidate, p, other, now_ns);
 		facts_of_self(&facts, task, now_ns, now_ns);
 		gather_order(&facts.order, task, p, other, now_ns);
@@ -63,8 +62,8 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 	}
 	if (there && other && decision.action == UNSPIN_YIELD_BUDDY) {
 		count(unspin_steer_called, 1);
-		other->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
-		there->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
+		other->called_until_ns = unspin_called_until(now_ns);
+		there->called_until_ns = unspin_called_until(now_ns);
 		there->called_threshold_ns = decision.budget_ns;
 		barrier(); /* who takes the call up finds the rest */
 		__sync_lock_test_and_set(&there->called, thread);

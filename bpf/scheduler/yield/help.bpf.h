@@ -75,7 +75,7 @@ __attribute__((noinline)) int judge(struct unspin_facts *facts, struct unspin_de
 		return 0;
 	other = context_of(p);
 	if (task && other && other->vm == task->vm && other->steered && !other->on_cpu && other->counted &&
-	    !before(now_ns, other->called_until_ns) && may_run_on(p, bpf_get_smp_processor_id())) {
+	    !unspin_is_called(other->called_until_ns, now_ns) && may_run_on(p, bpf_get_smp_processor_id())) {
 		gather_candidate(&facts->candidate, p, other, now_ns);
 		*decision = decide(UNSPIN_ON_HELP, asks, task, facts, thread, now_ns);
 	}
@@ -125,7 +125,7 @@ static __always_inline void call(u32 thread, u64 now_ns)
 		return;
 	task = context_of(p);
 	if (task)
-		task->called_until_ns = now_ns + UNSPIN_BUDGET_NS; /* as long as the slice waits for it: pass_on() */
+		task->called_until_ns = unspin_called_until(now_ns); /* as long as the slice waits for it: pass_on() */
 	bpf_task_release(p);
 }
 
@@ -145,7 +145,7 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 	if (!here || !(control.policies & unspin_policy_helping) || !task->steered)
 		return 0;
 	task->spun++;
-	if (before(now_ns, task->unheard_until_ns)) {
+	if (unspin_before(now_ns, task->unheard_until_ns)) {
 		count(unspin_steer_unheard, 1);
 		return 0;
 	}

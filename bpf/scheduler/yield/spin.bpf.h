@@ -58,7 +58,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	u64 bit = 1ull << (spinner->number & (VM_VCPUS - 1));
 	bool receiver = pending->sent_by & bit, waits = other->counted && !other->on_cpu;
 
-	if (other->on_cpu || before(now_ns, other->called_until_ns))
+	if (other->on_cpu || unspin_is_called(other->called_until_ns, now_ns))
 		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: whoever called it */
 	else if (!waits)
 		seen->state = UNSPIN_CANDIDATE_HALTED;
@@ -139,7 +139,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 				of->taken_cpu = scx_bpf_task_cpu(p);
 				/* As long as the slice waits for it; who gives back has no use for it. */
 				if (of->decision.action != UNSPIN_GIVE_BACK)
-					other->called_until_ns = now_ns + UNSPIN_BUDGET_NS;
+					other->called_until_ns = unspin_called_until(now_ns);
 			}
 		}
 	}

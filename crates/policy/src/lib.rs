@@ -5,6 +5,7 @@
 
 mod candidate;
 mod classify;
+pub mod mechanics;
 mod model;
 mod raw;
 pub mod steering;

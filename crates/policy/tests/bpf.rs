@@ -33,7 +33,7 @@ fn every_header_compiles_for_bpf() {
     let policy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policy");
     let folder = tempfile::tempdir().expect("a folder");
     let mut headers = 0;
-    for room in ["", "steering", "model", "classify"] {
+    for room in ["", "steering", "model", "classify", "mechanics"] {
         for entry in fs::read_dir(policy.join(room)).expect("a folder of policy/") {
             let header = entry.expect("an entry").path();
             if header.extension().is_none_or(|extension| extension != "h") {
@@ -45,7 +45,7 @@ fn every_header_compiles_for_bpf() {
             headers += 1;
         }
     }
-    assert!(headers >= 30, "{headers} headers");
+    assert!(headers >= 35, "{headers} headers");
 }
 
 /// Every decision once, of facts that the compiler cannot know.
@@ -73,6 +73,11 @@ struct all {
     struct unspin_ecs_account account;
     struct unspin_wakeup wakeup;
     struct unspin_ecs_counters counters;
+    struct unspin_group_weight group;
+    struct unspin_clock_rate rate;
+    struct unspin_buddy_places places;
+    struct unspin_gang_place gang;
+    unsigned long long vtime, weight, clock, other, slice;
 };
 unsigned exits(struct all *all)
 {
@@ -99,6 +104,17 @@ unsigned long yields(struct all *all)
     unspin_walk_tried(&all->walk, unspin_walk_next(&all->walk), 1);
     return unspin_candidate_verdict(&all->spinner, &all->yield) + unspin_deboosted(all->spinner.rule, &all->deboost) +
            unspin_lag_credited(&all->lag) + unspin_lag_forces(all->lag.limit_vtime, all->lag.margin_vtime);
+}
+unsigned long long mechanics(struct all *all)
+{
+    unsigned long long weight = unspin_weight_in_parent(unspin_weight_of_task(all->group.weight), all->group.weight, all->group.sum);
+    unsigned long long clock = unspin_advance_clock(all->clock, all->vtime, all->other != 0, all->other);
+    weight = unspin_weight_among_all(weight) + unspin_group_add(&all->group, all->group.sum) + unspin_group_set_weight(&all->group, 7);
+    unspin_measure_rate(&all->rate, all->rate.since_ns, clock, all->other);
+    return unspin_place_vtime(all->vtime, weight, all->other, unspin_placing_clock(clock, unspin_abreast(clock, all->other), 1), all->slice) +
+           unspin_align(all->vtime, all->other, weight, all->slice) + unspin_start_vtime(clock, weight, all->slice) +
+           unspin_latest_shared(clock, unspin_farthest_ahead(all->rate.in_time_ns, all->slice), all->clock, all->other) +
+           unspin_buddy_outcome(&all->places) + unspin_gang_may_cut(&all->gang, 0, all->other, clock);
 }
 static unsigned long woken(const struct unspin_wakeup *wakeup)
 {

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler's mechanics of `policy/mechanics`, typed: the very C functions that the host's BPF programs call. Who waits
+//! where, who is the first and the last of a queue, and what is locked, is the caller's.
+//!
+//! Virtual times wrap around and are compared by [`before`]; `slice_ns` is always the kernel's base slice.
+
+mod gang;
+mod starvation_bound;
+mod virtual_time;
+mod weights;
+
+pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
+pub use starvation_bound::ClockRate;
+pub use virtual_time::{
+    QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
+    shared_is_first,
+};
+pub use weights::{GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight};

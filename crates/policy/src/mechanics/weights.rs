@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `policy/mechanics/weights.h`.
+
+use crate::raw;
+
+/// Weight of nice 0, and of a group by default; weights are 1 to 10,000.
+pub const NICE_0_WEIGHT: u32 = raw::UNSPIN_NICE_0_WEIGHT;
+/// More time than that costs no more, ns.
+pub const LONGEST_RUN_NS: u64 = raw::UNSPIN_LONGEST_RUN_NS;
+
+/// A group's weight, and what wants to run in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GroupWeight(raw::unspin_group_weight);
+
+impl GroupWeight {
+    /// Of that `cpu.weight`; nothing wants to run in it.
+    pub fn new(weight: u32) -> GroupWeight {
+        GroupWeight(raw::unspin_group_weight {
+            weight,
+            ..Default::default()
+        })
+    }
+
+    /// The sum of the weights that want to run in it changes by so much; what its parent's changes by.
+    pub fn add(&mut self, change: i64) -> i64 {
+        // SAFETY: a valid struct for the length of the call.
+        unsafe { raw::unspin_group_add(&mut self.0, change) }
+    }
+
+    /// `cpu.weight` becomes that; what its parent's sum changes by.
+    pub fn set_weight(&mut self, weight: u32) -> i64 {
+        // SAFETY: as above.
+        unsafe { raw::unspin_group_set_weight(&mut self.0, weight) }
+    }
+
+    /// The sum of the weights that want to run in it.
+    pub fn sum(&self) -> i64 {
+        self.0.sum
+    }
+}
+
+/// What a task weighs among all: its own weight flattened through its groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Weight(u64);
+
+impl Weight {
+    /// Of a task of that weight (1 to 10,000) whose groups, up to the root and without it, are these.
+    pub fn flat<'a>(own_weight: u32, groups: impl IntoIterator<Item = &'a GroupWeight>) -> Weight {
+        // SAFETY: functions of numbers alone.
+        unsafe {
+            let own = raw::unspin_weight_of_task(own_weight);
+            let all = groups.into_iter().fold(own, |weight, group| {
+                raw::unspin_weight_in_parent(weight, group.0.weight, group.0.sum)
+            });
+            Weight(raw::unspin_weight_among_all(all))
+        }
+    }
+
+    /// What so much time costs, weighted ns; for nice 0 at the root, itself.
+    pub fn weighted_ns(self, ran_ns: u64) -> u64 {
+        // SAFETY: as above; a weight is 1 or more.
+        unsafe { raw::unspin_weighted(self.0, ran_ns) }
+    }
+
+    /// How far a task of that weight may be from others for what it has run, or not run, weighted ns.
+    pub fn reach_ns(self, slice_ns: u64) -> u64 {
+        // SAFETY: as above.
+        unsafe { raw::unspin_reach(self.0, slice_ns) }
+    }
+
+    pub(super) fn raw(self) -> u64 {
+        self.0
+    }
+}

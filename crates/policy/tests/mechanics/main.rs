@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The scheduler's mechanics of policy/mechanics, that BPF and the lab share.
+
+mod buddy_and_gang;
+mod shares;
+mod starvation_bound;
+mod virtual_time;
+mod weights;
+
+const MS: u64 = 1_000_000;
+/// The kernel's base slice on four CPUs.
+const SLICE_NS: u64 = 2_100_000;

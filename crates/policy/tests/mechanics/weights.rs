@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Weights through nested groups, and what time costs.
+
+use super::{MS, SLICE_NS};
+use proptest::prelude::*;
+use unspin_policy::mechanics::{GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight};
+
+/// A group of that weight in which so much wants to run.
+fn group(weight: u32, sum: i64) -> GroupWeight {
+    let mut group = GroupWeight::new(weight);
+    group.add(sum);
+    group
+}
+
+#[test]
+fn time_costs_by_weight() {
+    let plain = Weight::flat(NICE_0_WEIGHT, []);
+    assert_eq!(plain.weighted_ns(MS), MS);
+    assert_eq!(Weight::flat(1, []).weighted_ns(4 * MS), 400 * MS);
+    assert_eq!(Weight::flat(10_000, []).weighted_ns(4 * MS), 40_000);
+    assert_eq!(plain.weighted_ns(0), 0);
+}
+
+#[test]
+fn no_charge_is_for_more_than_the_longest_run() {
+    let plain = Weight::flat(NICE_0_WEIGHT, []);
+    assert_eq!(plain.weighted_ns(u64::MAX), LONGEST_RUN_NS);
+    // And it fits, for the lightest there is.
+    let lightest = Weight::flat(1, [&group(1, i64::from(u32::MAX)), &group(1, 10_000)]);
+    assert!(lightest < plain);
+    assert!(lightest.weighted_ns(u64::MAX) < 1 << 63);
+}
+
+#[test]
+fn a_task_weighs_its_share_of_each_group_above() {
+    // 300 of 400 in a group that has a third of the root's 300.
+    let inner = group(100, 400);
+    let outer = group(100, 200);
+    let task = Weight::flat(300, [&inner, &outer]);
+    let expected = 300.0 / 400.0 * 100.0 / 200.0 * 100.0;
+    let cost = task.weighted_ns(MS) as f64 / MS as f64;
+    assert!((cost - 100.0 / expected).abs() < 1e-5, "{cost}");
+    // Alone in its group it weighs what the group does.
+    let alone = Weight::flat(1, [&group(100, 1)]);
+    assert_eq!(alone, Weight::flat(NICE_0_WEIGHT, []));
+}
+
+#[test]
+fn a_sum_that_is_just_changing_says_nothing() {
+    for sum in [0, -5] {
+        assert_eq!(
+            Weight::flat(100, [&group(50, sum)]),
+            Weight::flat(100, []),
+            "{sum}"
+        );
+    }
+}
+
+#[test]
+fn how_far_from_others_grows_as_weight_falls() {
+    let reach = |weight| Weight::flat(weight, []).reach_ns(SLICE_NS);
+    assert_eq!(reach(100), 2 * SLICE_NS + 4 * MS);
+    assert_eq!(reach(1), 100 * reach(100));
+    assert_eq!(reach(10_000), reach(100) / 100);
+}
+
+#[test]
+fn a_group_counts_above_while_anything_in_it_wants_to_run() {
+    let mut group = GroupWeight::new(70);
+    assert_eq!(group.add(100), 70, "the first");
+    assert_eq!(group.add(300), 0);
+    assert_eq!(group.set_weight(90), 20, "while it is active");
+    assert_eq!(group.add(-100), 0);
+    assert_eq!(group.add(-300), -90, "the last, with what was carried");
+    assert_eq!(group.set_weight(10), 0);
+    assert_eq!(group.add(1), 10);
+}
+
+#[test]
+fn opposite_changes_may_arrive_in_either_order() {
+    let mut group = GroupWeight::new(70);
+    // Who leaves is heard of before who came.
+    assert_eq!(group.add(-100), 0);
+    assert_eq!(group.add(100), 0);
+    assert_eq!(group, GroupWeight::new(70));
+}
+
+proptest! {
+    /// Whatever comes and goes, a parent knows of a group's weight while its sum is positive, and of nothing afterwards.
+    #[test]
+    fn what_is_carried_up_adds_up(steps in prop::collection::vec((-10_000_i64..10_000, 1_u32..10_000, any::<bool>()), 1..200)) {
+        let mut group = GroupWeight::new(100);
+        let (mut sum, mut carried, mut weight) = (0, 0, 100);
+        for (change, to, sets) in steps {
+            if sets {
+                carried += group.set_weight(to);
+                weight = to;
+            } else {
+                carried += group.add(change);
+                sum += change;
+            }
+            prop_assert_eq!(group.sum(), sum);
+            prop_assert_eq!(carried, if sum > 0 { i64::from(weight) } else { 0 });
+        }
+    }
+}
