@@ -3,9 +3,13 @@
 //! pCPU for pinned tasks, slices that can be lent, slices that end at ticks.
 //!
 //! What decides is not here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs do, and then calls
-//! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. As there, the debt is that of the thread whose turn it is: a
-//! borrower is never charged. Clocks of queues, their offsets and how far a task may be behind are those of
-//! bpf/scheduler/virtual_time.bpf.h, which says why. Left out: nohz_full and isolated pCPUs.
+//! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. Nor are the mechanics: weights, virtual times, clocks of queues,
+//! who follows a yield buddy and whose slice is cut for a gang are computed by the functions of
+//! `policy/mechanics` that the BPF programs are compiled with. Here is what those functions are asked about: queues, and who is
+//! where. As there, the debt is that of the thread whose turn it is: a borrower is never charged.
+//!
+//! Not as there: who lends waits in no queue until its loan is over, and what others run at a task's charge is charged at
+//! once. Left out: nohz_full and isolated pCPUs.
 
 mod callbacks;
 mod gang;
@@ -15,33 +19,26 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
+use unspin_policy::mechanics::{GroupWeight, QueueClock};
+
 use self::{gang::Call, yield_buddy::YieldBuddy};
-use super::{Allowed, NICE_0_WEIGHT};
+use super::Allowed;
 use crate::{
     ids::{Cpu, Group, Task},
     topology::Topology,
 };
 
-/// Between two ticks, ns: HZ is 250 in Debian's kernel.
-const TICK_NS: u64 = 4_000_000;
-
-/// A virtual time, and an order among equal ones. Virtual times can be below 0: clocks are set side by side by offsets.
+/// A virtual time, and an order among equal ones. Virtual times begin at 0 here and can be below it, for clocks are set side by
+/// side by offsets: as signed numbers they are in order.
 type Key = (i64, u32);
-
-/// The clock of a queue: the vtime of its last task that began a slice, and what is added to its vtimes where they are compared
-/// with the shared queue's.
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    now_ns: i64,
-    offset_ns: i64,
-}
 
 #[derive(Clone, Debug)]
 struct Entity {
     group: Group,
+    /// 1 to 10,000.
     weight: u32,
     allowed: Allowed,
-    vtime_ns: i64,
+    vtime_ns: u64,
     /// The queue that its vtime belongs to: a pCPU's own, or the shared one.
     home: Option<Cpu>,
     charged_ns: u64,
@@ -56,9 +53,7 @@ struct Entity {
 #[derive(Clone, Debug)]
 struct GroupState {
     parent: Group,
-    weight: u32,
-    /// Weight of its runnable tasks and of its active groups.
-    active: u64,
+    active: GroupWeight,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,9 +82,8 @@ struct Here {
 pub struct Steer {
     topology: Topology,
     slice_ns: u64,
-    /// The shared queue's clock.
-    shared_now_ns: i64,
-    clocks: Vec<Clock>,
+    shared_clock: QueueClock,
+    clocks: Vec<QueueClock>,
     tasks: Vec<Entity>,
     groups: Vec<GroupState>,
     shared: BTreeSet<Key>,
@@ -104,13 +98,12 @@ impl Steer {
         Steer {
             topology,
             slice_ns: slice_ns.max(1),
-            shared_now_ns: 0,
-            clocks: vec![Clock::default(); cpus],
+            shared_clock: QueueClock::default(),
+            clocks: vec![QueueClock::default(); cpus],
             tasks: Vec::new(),
             groups: vec![GroupState {
                 parent: Group(0),
-                weight: NICE_0_WEIGHT,
-                active: 0,
+                active: GroupWeight::default(),
             }],
             shared: BTreeSet::new(),
             own: vec![BTreeSet::new(); cpus],

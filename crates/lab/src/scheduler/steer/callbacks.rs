@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the world calls: the model of the hooks in bpf/scheduler/main.bpf.c.
 
-use super::{Entity, GroupState, Steer, TICK_NS, time::weighted};
+use unspin_policy::mechanics::{GroupWeight, TICK_NS};
+
+use super::{Entity, GroupState, Steer, time::scx_weight};
 use crate::{
     ids::{Cpu, Group, Task},
     scheduler::{Allowed, Enqueue, HostScheduler, YieldTo},
@@ -11,8 +13,7 @@ impl HostScheduler for Steer {
     fn add_group(&mut self, parent: Group, weight: u32) -> Group {
         self.groups.push(GroupState {
             parent,
-            weight: weight.max(1),
-            active: 0,
+            active: GroupWeight::new(scx_weight(weight)),
         });
         Group(self.groups.len() as u32 - 1)
     }
@@ -20,7 +21,7 @@ impl HostScheduler for Steer {
     fn add_task(&mut self, group: Group, weight: u32, allowed: Allowed, _: Option<u32>) -> Task {
         self.tasks.push(Entity {
             group,
-            weight: weight.max(1),
+            weight: scx_weight(weight),
             allowed,
             vtime_ns: 0,
             home: None,
@@ -48,9 +49,9 @@ impl HostScheduler for Steer {
     fn enqueue(&mut self, _: u64, task: Task, cpu: Cpu, why: Enqueue) {
         self.activate(task, true);
         if why == Enqueue::New {
-            // It has to wait a slice: tasks made one after another would otherwise always be first.
-            let debit_ns = weighted(self.flat_weight(task), self.slice_ns);
-            self.tasks[task.index()].vtime_ns = self.shared_now_ns + debit_ns;
+            let weight = self.flat_weight(task);
+            let start_ns = self.shared_clock.start_ns(weight, self.slice_ns);
+            self.tasks[task.index()].vtime_ns = start_ns;
         }
         self.queue(task, cpu);
     }

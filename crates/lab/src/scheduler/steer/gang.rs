@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Calls for gangs (`policy/steering/gang.h`), as bpf/scheduler/yield/gang.bpf.h carries them out.
+//! Calls for gangs (`policy/steering/gang.h`) by the rules of `policy/mechanics/gang.h`, as bpf/scheduler/yield/gang.bpf.h
+//! carries them out.
 
-use unspin_policy::steering::{UNSPIN_BUDGET_NS, gang_cuts, yield_buddy_is_followed};
+use unspin_policy::mechanics::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
@@ -32,25 +33,24 @@ impl Steer {
     ) -> Option<Cpu> {
         (from..self.topology.cpus()).map(Cpu).find(|cpu| {
             let here = &self.cpus[cpu.index()];
-            let vm_here = here.current.and_then(&vm_of);
-            let other = vm_here.is_some_and(|runs| runs != vm);
-            // A loan is not cut: its borrower is in a critical section.
-            other
-                && here.lender.is_none()
-                && here.call.is_none()
-                && gang_cuts(now_ns - here.began_ns)
+            let runs = GangPlace::new(
+                here.current.and_then(&vm_of),
+                here.lender.is_some(),
+                here.began_ns,
+            );
+            runs.may_cut(here.call.is_some(), vm, now_ns)
         })
     }
 
     /// Whether a task waits, may run there, and has not been called elsewhere.
     pub fn may_be_called(&self, now_ns: u64, task: Task, cpu: Cpu) -> bool {
         let entity = &self.tasks[task.index()];
-        entity.queued && entity.called_until_ns <= now_ns && entity.allowed.contains(cpu)
+        entity.queued && !is_called(entity.called_until_ns, now_ns) && entity.allowed.contains(cpu)
     }
 
     /// The task is called to that pCPU: its slice begins there unless that is too unfair by then.
     pub fn call(&mut self, now_ns: u64, cpu: Cpu, task: Task, threshold_ns: u32) {
-        let until_ns = now_ns + u64::from(UNSPIN_BUDGET_NS);
+        let until_ns = called_until_ns(now_ns);
         self.tasks[task.index()].called_until_ns = until_ns;
         self.cpus[cpu.index()].call = Some(Call {
             task,
@@ -62,20 +62,17 @@ impl Steer {
     /// Who was called there, if its slice may begin: `take_call()`. Who ran there waits in its queue by now.
     pub(super) fn take_call(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let call = self.cpus[cpu.index()].call.take()?;
-        if now_ns >= call.until_ns || !self.tasks[call.task.index()].queued {
+        if !is_called(call.until_ns, now_ns) || !self.tasks[call.task.index()].queued {
             return None;
         }
         let first = self.head(cpu)?;
-        let position_ns = |task: Task| {
-            let entity = &self.tasks[task.index()];
-            (entity.vtime_ns + self.offset_ns(entity.home)) as u64
+        let places = BuddyPlaces {
+            candidate_ns: self.position_ns(call.task),
+            waiting_ns: self.position_ns(first),
+            yielder_ns: None,
+            threshold_ns: call.threshold_ns,
         };
-        let followed = yield_buddy_is_followed(
-            position_ns(call.task),
-            position_ns(first),
-            call.threshold_ns,
-        );
-        followed.then_some(call.task)
+        (places.outcome() == BuddyOutcome::Runs).then_some(call.task)
     }
 }
 
@@ -139,12 +136,8 @@ mod tests {
     fn a_call_that_is_too_unfair_or_too_late_is_none() {
         // Task 2 waits at the start as everyone; task 3 is as near. Beyond the threshold, the first goes.
         let mut unfair = two_vms();
-        unfair.tasks[2].vtime_ns += 4 * MS as i64;
-        unfair.shared = unfair
-            .shared
-            .iter()
-            .map(|key| (unfair.tasks[key.1 as usize].vtime_ns, key.1))
-            .collect();
+        let ahead_ns = unfair.tasks[2].vtime_ns + 4 * MS;
+        unfair.requeue_at(Task(2), ahead_ns);
         for (threshold_ns, next) in [(5_000_000, Task(2)), (2_000_000, Task(3))] {
             let mut steer = unfair.clone();
             steer.call(MS, Cpu(1), Task(2), threshold_ns);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where a task waits, and whose slice begins: the model of bpf/scheduler/queues.bpf.h and of `run_least()` in bpf/scheduler/main.bpf.c.
 
+use unspin_policy::mechanics::{align_ns, shared_is_first};
+
 use super::{Allowed, Steer};
 use crate::ids::{Cpu, Task};
 
@@ -11,42 +13,52 @@ impl Steer {
             Allowed::Only(_) => Some(cpu),
         };
         self.place_task(task, queue);
-        let entity = &mut self.tasks[task.index()];
-        entity.queued = true;
-        entity.cpu = Some(cpu);
-        let key = (entity.vtime_ns, task.0);
-        match queue {
+        self.tasks[task.index()].cpu = Some(cpu);
+        self.insert(task);
+    }
+
+    /// Into the queue whose clock the task goes by, where it is.
+    fn insert(&mut self, task: Task) {
+        self.tasks[task.index()].queued = true;
+        let key = self.key(task);
+        match self.tasks[task.index()].home {
             None => self.shared.insert(key),
             Some(cpu) => self.own[cpu.index()].insert(key),
         };
     }
 
     pub(super) fn take_from_queue(&mut self, task: Task) {
-        let entity = &mut self.tasks[task.index()];
-        entity.queued = false;
-        let key = (entity.vtime_ns, task.0);
-        match entity.home {
+        self.tasks[task.index()].queued = false;
+        let key = self.key(task);
+        match self.tasks[task.index()].home {
             None => self.shared.remove(&key),
             Some(cpu) => self.own[cpu.index()].remove(&key),
         };
     }
 
+    /// A task that waits has that virtual time from now on, in the queue where it is.
+    pub(super) fn requeue_at(&mut self, task: Task, vtime_ns: u64) {
+        self.take_from_queue(task);
+        self.tasks[task.index()].vtime_ns = vtime_ns;
+        self.insert(task);
+    }
+
     /// The earlier of the two heads that this pCPU may run; the queues are set side by side: `align()`.
     pub(super) fn head(&mut self, cpu: Cpu) -> Option<Task> {
-        let common = self.shared.first().copied();
-        let own = self.own[cpu.index()].first().copied();
+        let common = self.shared.first().map(|key| Task(key.1));
+        let own = self.own[cpu.index()].first().map(|key| Task(key.1));
         let (Some(common), Some(own)) = (common, own) else {
-            return common.or(own).map(|first| Task(first.1));
+            return common.or(own);
         };
-        let own_ns = own.0 + self.clocks[cpu.index()].offset_ns;
-        let more_ns = if own_ns < common.0 {
-            self.beyond_ns(Task(common.1), common.0 - own_ns)
-        } else {
-            -self.beyond_ns(Task(own.1), own_ns - common.0)
-        };
-        self.clocks[cpu.index()].offset_ns += more_ns;
-        let own_first = own_ns + more_ns <= common.0;
-        Some(Task(if own_first { own.1 } else { common.1 }))
+        let (own_ns, common_ns) = (self.position_ns(own), self.position_ns(common));
+        let more_ns = align_ns(own_ns, common_ns, self.slice_ns, |common_is_ahead| {
+            self.flat_weight(if common_is_ahead { common } else { own })
+        });
+        let clock = &mut self.clocks[cpu.index()];
+        clock.offset_ns = clock.offset_ns.wrapping_add(more_ns);
+        let own_ns = own_ns.wrapping_add(more_ns);
+        let common_first = shared_is_first(Some(own_ns), Some(common_ns));
+        Some(if common_first { common } else { own })
     }
 
     pub(super) fn leave_cpu(&mut self, task: Task, cpu: Cpu, runnable: bool) {
@@ -64,19 +76,18 @@ impl Steer {
             self.tasks[task.index()].vtime_ns,
             self.tasks[task.index()].home,
         );
-        // After a yield_buddy somebody may wait who has less, and must not fall behind the clock (`set_clock()`).
         let least_ns = match home {
             None => self.shared.first(),
             Some(cpu) => self.own[cpu.index()].first(),
         }
-        .map_or(vtime_ns, |first| first.0.min(vtime_ns));
+        .map(|first| first.0 as u64);
         match home {
-            None => self.shared_now_ns = self.shared_now_ns.max(least_ns),
+            None => self.shared_clock.advance(vtime_ns, least_ns),
             Some(cpu) => {
                 let clock = &mut self.clocks[cpu.index()];
-                clock.now_ns = clock.now_ns.max(least_ns);
-                if self.shared.is_empty() && self.own[cpu.index()].is_empty() {
-                    clock.offset_ns = self.shared_now_ns - clock.now_ns;
+                clock.advance(vtime_ns, least_ns);
+                if self.shared.is_empty() && least_ns.is_none() {
+                    clock.set_abreast(self.shared_clock.now_ns);
                 }
             }
         }

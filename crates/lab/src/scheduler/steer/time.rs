@@ -1,56 +1,56 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Virtual time by weight, and the clocks of queues: the model of bpf/scheduler/virtual_time.bpf.h, which says why they are as they are,
-//! and of bpf/scheduler/weights.bpf.h. Not modelled: the bound on waits of 2 s (bpf/scheduler/starvation_bound.bpf.h), for there is no watchdog here.
+//! Weights of tasks, and virtual times by the clocks of their queues: the callers of `policy/mechanics/weights.h` and
+//! `policy/mechanics/virtual_time.h`, as bpf/scheduler/weights.bpf.h and bpf/scheduler/virtual_time.bpf.h are.
 
-use super::{NICE_0_WEIGHT, Steer, TICK_NS};
-use crate::ids::{Cpu, Group, Task};
+use std::iter::successors;
 
-/// Bits of a flat weight's fraction.
-const FRACTION_BITS: u32 = 20;
+use unspin_policy::mechanics::{
+    QueueClock, Weight, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
+};
 
-/// So much time at that weight, as virtual time.
-pub(super) fn weighted(weight: u128, ns: u64) -> i64 {
-    let scaled = u128::from(ns) * (u128::from(NICE_0_WEIGHT) << FRACTION_BITS) / weight.max(1);
-    scaled.min(i64::MAX as u128 / 4) as i64
+use super::{Key, Steer};
+use crate::{
+    ids::{Cpu, Group, Task},
+    scheduler::NICE_0_WEIGHT,
+};
+
+/// `sched_weight_to_cgroup()` (kernel/sched/sched.h, Linux 7.2), by which sched_ext has weights: 1,024 is 100; at most 10,000.
+pub(super) fn scx_weight(weight: u32) -> u32 {
+    let scaled =
+        (u64::from(weight) * 100 + u64::from(NICE_0_WEIGHT) / 2) / u64::from(NICE_0_WEIGHT);
+    scaled.clamp(1, 10_000) as u32
 }
 
 impl Steer {
-    /// The weight of a task with all its groups', `NICE_0_WEIGHT << FRACTION_BITS` for nice 0: at each level its share of what
-    /// is active there.
-    pub(super) fn flat_weight(&self, task: Task) -> u128 {
-        let entity = &self.tasks[task.index()];
-        // With 20 bits of fraction, as shares can be small.
-        let mut weight = u128::from(entity.weight) << FRACTION_BITS;
-        let mut group = entity.group;
-        while group != Group(0) {
-            let known = &self.groups[group.index()];
-            // Weights are at most 2^17 and there are few levels: the product fits 128 bits easily.
-            weight = weight * u128::from(known.weight) / u128::from(known.active.max(1));
-            weight = weight.max(1);
-            group = known.parent;
-        }
-        weight
+    /// A group and those above it, without the root.
+    fn groups_above(&self, group: Group) -> impl Iterator<Item = Group> + '_ {
+        let below_root = |group: Group| (group != Group(0)).then_some(group);
+        successors(below_root(group), move |group| {
+            below_root(self.groups[group.index()].parent)
+        })
     }
 
+    /// The weight of a task with all its groups'.
+    pub(super) fn flat_weight(&self, task: Task) -> Weight {
+        let entity = &self.tasks[task.index()];
+        let groups = self.groups_above(entity.group);
+        Weight::flat(
+            entity.weight,
+            groups.map(|group| &self.groups[group.index()].active),
+        )
+    }
+
+    /// The task begins or ceases to want a pCPU: `count_weight()`.
     pub(super) fn activate(&mut self, task: Task, active: bool) {
-        let (mut group, mut weight) = {
-            let entity = &self.tasks[task.index()];
-            (entity.group, u64::from(entity.weight))
-        };
-        loop {
+        let entity = &self.tasks[task.index()];
+        let (mut group, weight) = (entity.group, i64::from(entity.weight));
+        let mut change = if active { weight } else { -weight };
+        while change != 0 {
             let known = &mut self.groups[group.index()];
-            let before = known.active;
-            known.active = if active {
-                before + weight
-            } else {
-                before - weight
-            };
-            // A group counts above as long as anything in it is active.
-            let edge = if active { before } else { known.active };
-            if edge != 0 || group == Group(0) {
+            change = known.active.add(change);
+            if group == Group(0) {
                 return;
             }
-            weight = u64::from(known.weight);
             group = known.parent;
         }
     }
@@ -71,55 +71,55 @@ impl Steer {
         if queued {
             self.take_from_queue(slice);
         }
-        self.tasks[slice.index()].charged_ns += elapsed_ns;
-        self.tasks[slice.index()].vtime_ns += weighted(weight, elapsed_ns);
-        self.clamp_vtime(slice, self.clock_ns(self.tasks[slice.index()].home));
+        let clock_ns = self.clock(self.tasks[slice.index()].home).now_ns;
+        let slice_ns = self.slice_ns;
+        let entity = &mut self.tasks[slice.index()];
+        entity.charged_ns += elapsed_ns;
+        entity.vtime_ns = charged_vtime_ns(entity.vtime_ns, weight, elapsed_ns, clock_ns, slice_ns);
         if let (true, Some(place)) = (queued, place) {
             self.queue(slice, place);
         }
     }
 
-    /// The clock of a queue.
-    pub(super) fn clock_ns(&self, queue: Option<Cpu>) -> i64 {
-        queue.map_or(self.shared_now_ns, |cpu| self.clocks[cpu.index()].now_ns)
+    /// The clock of a queue; `None`: of the shared one.
+    pub(super) fn clock(&self, queue: Option<Cpu>) -> &QueueClock {
+        queue.map_or(&self.shared_clock, |cpu| &self.clocks[cpu.index()])
     }
 
-    pub(super) fn offset_ns(&self, queue: Option<Cpu>) -> i64 {
-        queue.map_or(0, |cpu| self.clocks[cpu.index()].offset_ns)
+    /// Where the task has come, comparable with others.
+    pub(super) fn position_ns(&self, task: Task) -> u64 {
+        let entity = &self.tasks[task.index()];
+        let offset_ns = self.clock(entity.home).offset_ns;
+        entity.vtime_ns.wrapping_add(offset_ns)
     }
 
-    /// How far a task may be from others for what it has run, or not run: `reach()`.
-    pub(super) fn reach_ns(&self, task: Task) -> i64 {
-        weighted(self.flat_weight(task), 2 * self.slice_ns + TICK_NS)
-    }
-
-    /// No further behind than that.
-    pub(super) fn clamp_vtime(&mut self, task: Task, now_ns: i64) {
-        let floor_ns = now_ns - self.reach_ns(task);
-        let entity = &mut self.tasks[task.index()];
-        entity.vtime_ns = entity.vtime_ns.max(floor_ns);
+    /// What the task has in the queue where it waits.
+    pub(super) fn key(&self, task: Task) -> Key {
+        (self.tasks[task.index()].vtime_ns as i64, task.0)
     }
 
     /// The task comes to a queue, or to it again: `place_task()`.
     pub(super) fn place_task(&mut self, task: Task, queue: Option<Cpu>) {
-        let home = self.tasks[task.index()].home;
-        if home != queue {
-            let moved_ns = self.offset_ns(home) - self.offset_ns(queue);
-            let entity = &mut self.tasks[task.index()];
-            entity.vtime_ns += moved_ns;
-            entity.home = queue;
-        }
-        let mut now_ns = self.clock_ns(queue);
-        if let Some(cpu) = queue.filter(|cpu| self.own[cpu.index()].is_empty()) {
-            // A queue of a pCPU that nobody waits in is as far as the shared one.
-            now_ns = now_ns.max(self.shared_now_ns - self.clocks[cpu.index()].offset_ns);
-        }
-        self.clamp_vtime(task, now_ns);
+        let weight = self.flat_weight(task);
+        let to = *self.clock(queue);
+        let from_offset_ns = self.clock(self.tasks[task.index()].home).offset_ns;
+        let nobody_waits = queue.is_some_and(|cpu| self.own[cpu.index()].is_empty());
+        let clock_ns = to.placing_ns(self.shared_clock.now_ns, nobody_waits);
+        let slice_ns = self.slice_ns;
+        let entity = &mut self.tasks[task.index()];
+        let vtime_ns = moved_vtime_ns(entity.vtime_ns, from_offset_ns, to.offset_ns);
+        entity.home = queue;
+        entity.vtime_ns = placed_vtime_ns(vtime_ns, weight, 0, clock_ns, slice_ns);
     }
+}
 
-    /// How far the one that is ahead is beyond its reach: `beyond()`.
-    pub(super) fn beyond_ns(&self, ahead: Task, by_ns: i64) -> i64 {
-        let plain_ns = (2 * self.slice_ns + TICK_NS) as i64;
-        (by_ns - self.reach_ns(ahead).max(plain_ns)).max(0)
+#[cfg(test)]
+mod tests {
+    use super::scx_weight;
+
+    #[test]
+    fn weights_are_those_of_sched_ext() {
+        let of_nice = [1_024, 3, 15, 88_761, 512, u32::MAX];
+        assert_eq!(of_nice.map(scx_weight), [100, 1, 1, 8_668, 50, 10_000]);
     }
 }

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use unspin_policy::steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed};
+use unspin_policy::{
+    mechanics::{BuddyOutcome, BuddyPlaces},
+    steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES},
+};
 
 use super::{Key, Steer};
 use crate::ids::{Cpu, Task};
@@ -30,12 +33,11 @@ impl Steer {
             None => self.shared.len(),
             Some(cpu) => self.own[cpu.index()].len(),
         };
-        // Virtual times wrap around there: those below 0 are large numbers.
         OrderFacts {
-            self_vtime: one.vtime_ns as u64,
-            candidate_vtime: other.vtime_ns as u64,
-            average_vtime: self.clock_ns(other.home) as u64,
-            limit_vtime: self.reach_ns(candidate) as u64,
+            self_vtime: one.vtime_ns,
+            candidate_vtime: other.vtime_ns,
+            average_vtime: self.clock(other.home).now_ns,
+            limit_vtime: self.flat_weight(candidate).reach_ns(self.slice_ns),
             runnable: waiting as u32 + 1,
             same_queue: known(other.queued && one.home == other.home),
             same_group: known(one.group == other.group),
@@ -56,7 +58,8 @@ impl Steer {
         let Some(yielder) = self.cpus[cpu.index()].current else {
             return false;
         };
-        self.tasks[yielder.index()].vtime_ns += i64::from(raise_ns);
+        let entity = &mut self.tasks[yielder.index()];
+        entity.vtime_ns = entity.vtime_ns.wrapping_add(raise_ns.into());
         self.cpus[cpu.index()].yield_buddy = Some(YieldBuddy {
             yielder,
             candidate,
@@ -64,12 +67,6 @@ impl Steer {
             credit_ns,
         });
         true
-    }
-
-    /// Where the task has come, comparable with others.
-    fn position_ns(&self, task: Task) -> i64 {
-        let entity = &self.tasks[task.index()];
-        entity.vtime_ns + self.offset_ns(entity.home)
     }
 
     /// The first of those that wait for that pCPU, the second in case it is the one to pass over.
@@ -80,42 +77,33 @@ impl Steer {
         };
         let heads = [but(&self.shared), but(&self.own[cpu.index()])];
         let heads = heads.into_iter().flatten();
-        heads.min_by_key(|task| self.position_ns(*task))
+        heads.min_by_key(|task| self.position_ns(*task) as i64)
     }
 
     /// Who runs next for a yield_buddy: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a yield_buddy.
     /// `follow_yield_buddy()` of bpf/scheduler/yield/buddy.bpf.h. The yielder waits in its queue by now, if it is runnable.
     pub(super) fn follow_yield_buddy(&mut self, cpu: Cpu, yield_buddy: YieldBuddy) -> Option<Task> {
-        let candidate = &self.tasks[yield_buddy.candidate.index()];
-        if !candidate.queued || !candidate.allowed.contains(cpu) {
+        let candidate = yield_buddy.candidate;
+        let entity = &self.tasks[candidate.index()];
+        if !entity.queued || !entity.allowed.contains(cpu) {
             return None;
         }
-        let home = candidate.home;
-        self.take_from_queue(yield_buddy.candidate);
-        let entity = &mut self.tasks[yield_buddy.candidate.index()];
-        entity.vtime_ns -= i64::from(yield_buddy.credit_ns);
-        entity.queued = true;
-        let key = (entity.vtime_ns, yield_buddy.candidate.0);
-        match home {
-            None => self.shared.insert(key),
-            Some(cpu) => self.own[cpu.index()].insert(key),
+        let credited_ns = entity.vtime_ns.wrapping_sub(yield_buddy.credit_ns.into());
+        self.requeue_at(candidate, credited_ns);
+        let others = self.first_but(cpu, yield_buddy.yielder);
+        let candidate_ns = self.position_ns(candidate);
+        let yielder_wants = self.tasks[yield_buddy.yielder.index()].queued;
+        let places = BuddyPlaces {
+            candidate_ns,
+            waiting_ns: others.map_or(candidate_ns, |task| self.position_ns(task)),
+            yielder_ns: yielder_wants.then(|| self.position_ns(yield_buddy.yielder)),
+            threshold_ns: yield_buddy.threshold_ns,
         };
-        let others = self.first_but(cpu, yield_buddy.yielder)?;
-        let yielder = &self.tasks[yield_buddy.yielder.index()];
-        let yielder_continues =
-            yielder.queued && self.position_ns(yield_buddy.yielder) < self.position_ns(others);
-        let first = if yielder_continues {
-            yield_buddy.yielder
-        } else {
-            others
-        };
-        let follows = |task| {
-            let (task_ns, first_ns) = (self.position_ns(task), self.position_ns(first));
-            yield_buddy_is_followed(task_ns as u64, first_ns as u64, yield_buddy.threshold_ns)
-        };
-        [yield_buddy.candidate, others]
-            .into_iter()
-            .find(|task| follows(*task))
+        match places.outcome() {
+            BuddyOutcome::Runs => Some(candidate),
+            BuddyOutcome::OthersRun => others,
+            BuddyOutcome::IsTooUnfair => None,
+        }
     }
 }
 
