@@ -85,12 +85,7 @@ impl Policies {
 
     /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
-        // SAFETY: a place below UNSPIN_POLICY_COUNT.
-        let at = |place| unsafe { raw::unspin_policy_at(place) };
-        (0..raw::UNSPIN_POLICY_COUNT)
-            .map(at)
-            .map(name)
-            .chain([SLICE])
+        bits_in_order().map(name).chain([SLICE])
     }
 
     /// The same with one more, as in `loan` or `slice=500us`.
@@ -152,6 +147,12 @@ pub fn renamed(word: &str) -> Option<String> {
     Some(format!("the policy `{word}` is called `{now}` now"))
 }
 
+/// The policies' bits in the order in which they are asked.
+fn bits_in_order() -> impl Iterator<Item = u32> {
+    // SAFETY: a place below UNSPIN_POLICY_COUNT.
+    (0..raw::UNSPIN_POLICY_COUNT).map(|place| unsafe { raw::unspin_policy_at(place) })
+}
+
 fn name(bit: u32) -> &'static str {
     // SAFETY: a constant C string of ASCII for each bit below UNSPIN_POLICY_COUNT, and callers stay below that.
     unsafe { CStr::from_ptr(raw::unspin_policy_name(bit)) }
@@ -178,7 +179,7 @@ impl fmt::Display for Policies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = |name, value_ns| format!("{name}={}", format_time(value_ns));
         let own = self.has_user_policy().then(|| "user-policy".to_owned());
-        let ours = (0..raw::UNSPIN_POLICY_COUNT)
+        let ours = bits_in_order()
             .filter(|bit| self.bits >> bit & 1 == 1)
             .map(|bit| match name(bit) {
                 HELPING if self.recent_ns != raw::UNSPIN_RECENT_NS => with(HELPING, self.recent_ns),

@@ -31,12 +31,32 @@ fn names_are_read_and_printed() {
     assert_eq!(Policies::REFUSE_YIELDS.to_string(), "refuse-yields");
     let both = policies("kernel-exit,loan");
     assert_eq!(both.to_string(), "loan,kernel-exit");
+    let in_order = "directed-yield,yield-buddy,lag-credit,debooster";
+    assert_eq!(
+        policies(in_order).to_string(),
+        "debooster,lag-credit,yield-buddy,directed-yield",
+        "in the order in which they are asked"
+    );
     let error = "loan,lone".parse::<Policies>().expect_err("no such policy");
     assert!(
         error.contains("`lone`") && error.contains("directed-yield"),
         "{error}"
     );
     assert!("".parse::<Policies>().is_err() && "loan,".parse::<Policies>().is_err());
+}
+
+/// The table of docs/policies.md has each policy once, in the order in which they are asked: that of UNSPIN_POLICIES.
+#[test]
+fn the_documents_have_the_one_list() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
+    let page = std::fs::read_to_string(page).expect("docs/policies.md");
+    let (_, table) = page.split_once("## All of them").expect("the table");
+    let table = table.lines().skip_while(|line| !line.starts_with("| `"));
+    let cells = table.map_while(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let words = cells.flat_map(|cell| cell.split(['`', ',', '=', ' ']));
+    let known: Vec<&str> = Policies::names().collect();
+    let documented: Vec<&str> = words.filter(|word| known.contains(word)).collect();
+    assert_eq!(documented, known);
 }
 
 #[test]
