@@ -4,7 +4,7 @@
 //!
 //! What decides is not here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs do, and then calls
 //! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. Nor are the mechanics: weights, virtual times, clocks of queues,
-//! who follows a yield buddy and whose slice is cut for a gang are computed by the functions of
+//! the bound on waits, who follows a yield buddy and whose slice is cut for a gang are computed by the functions of
 //! `policy/mechanics` that the BPF programs are compiled with. Here is what those functions are asked about: queues, and who is
 //! where. As there, the debt is that of the thread whose turn it is: a borrower is never charged.
 //!
@@ -14,12 +14,13 @@
 mod callbacks;
 mod gang;
 mod queues;
+mod starvation_bound;
 mod time;
 mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{GroupWeight, QueueClock};
+use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock};
 
 use self::{gang::Call, yield_buddy::YieldBuddy};
 use super::Allowed;
@@ -75,6 +76,11 @@ struct Here {
     began_ns: u64,
     /// Who is called here for a gang.
     call: Option<Call>,
+    /// The position of the last one that was first here, and how fast it goes.
+    front_ns: u64,
+    rate: ClockRate,
+    /// Who waits here is too far ahead: look again.
+    behind: bool,
 }
 
 /// See the module.
@@ -83,6 +89,7 @@ pub struct Steer {
     topology: Topology,
     slice_ns: u64,
     shared_clock: QueueClock,
+    shared_rate: ClockRate,
     clocks: Vec<QueueClock>,
     tasks: Vec<Entity>,
     groups: Vec<GroupState>,
@@ -99,6 +106,7 @@ impl Steer {
             topology,
             slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
+            shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
             tasks: Vec::new(),
             groups: vec![GroupState {

@@ -74,7 +74,7 @@ impl HostScheduler for Steer {
                         Some(yield_buddy) => self.follow_yield_buddy(cpu, yield_buddy),
                         None => self.take_call(now_ns, cpu),
                     };
-                    let head = has_buddy.or_else(|| self.head(cpu));
+                    let head = has_buddy.or_else(|| self.least(now_ns, cpu));
                     if let Some(task) = head {
                         self.begin_slice(task, cpu);
                         self.cpus[cpu.index()].began_ns = now_ns;

@@ -61,6 +61,16 @@ impl Steer {
         Some(if common_first { common } else { own })
     }
 
+    /// Who has the least virtual time, as `ops.dispatch` chooses when nobody in particular is to be next.
+    pub(super) fn least(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
+        self.bound_starvation(now_ns, cpu);
+        let head = self.head(cpu);
+        if let Some(task) = head {
+            self.cpus[cpu.index()].front_ns = self.position_ns(task);
+        }
+        head
+    }
+
     pub(super) fn leave_cpu(&mut self, task: Task, cpu: Cpu, runnable: bool) {
         if runnable {
             self.queue(task, cpu);
