@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Compiles the programs of `bpf/`.
-use std::{
-    env,
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::PathBuf};
 
-use libbpf_cargo::SkeletonBuilder;
+use unspin_headers::{Compiler, Object};
 
 /// Each object's name and its program in `bpf/`, without the ending.
 const OBJECTS: [(&str, &str); 7] = [
@@ -19,20 +16,22 @@ const OBJECTS: [(&str, &str); 7] = [
 ];
 
 fn main() {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for folder in ["bpf", "abi", "policy"] {
-        println!("cargo:rerun-if-changed={}", root.join(folder).display());
-    }
-    println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
-    for (name, source) in OBJECTS {
-        compile_bpf(&root, &out, name, source);
-    }
-    write_list(&out);
+    // libbpf-sys says so in its build script: `links = "bpf"`, `cargo:include`.
+    let libbpf = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys has its headers");
+    let compiler = Compiler::bpf(&PathBuf::from(libbpf));
+    let bpf = unspin_headers::workspace_folder().join("bpf");
+    let objects = OBJECTS.map(|(name, source)| {
+        compiler.object(
+            &bpf.join(format!("{source}.bpf.c")),
+            &format!("{name}.bpf.o"),
+        )
+    });
+    Object::make_all(&objects);
+    write_list();
 }
 
-/// `OUT/objects.rs`: all of them by name, for `src/core_compat`.
-fn write_list(out: &Path) {
+/// `OUT/objects.rs`: all of them by name, for `src/kernel/core_compat`.
+fn write_list() {
     let rows = OBJECTS.iter().map(|(name, _)| {
         format!("(\"{name}\", include_bytes!(concat!(env!(\"OUT_DIR\"), \"/{name}.bpf.o\"))),\n")
     });
@@ -41,31 +40,6 @@ fn write_list(out: &Path) {
         OBJECTS.len(),
         rows.collect::<String>()
     );
-    std::fs::write(out.join("objects.rs"), list).expect("cargo's folder");
-}
-
-/// `bpf/NAME.bpf.c` to `OUT/NAME.bpf.o`.
-fn compile_bpf(root: &Path, out: &Path, name: &str, source: &str) {
-    let clang = env::var("UNSPIN_CLANG").unwrap_or_else(|_| "clang-19".to_owned());
-    let prefix = format!("-ffile-prefix-map={}=.", root.display());
-    // -mcpu=v3: 32-bit registers and atomics that return values, Linux 5.12.
-    let flags = [
-        "-mcpu=v3",
-        "-Wall",
-        "-Wextra",
-        "-Wno-unused-parameter",
-        "-Werror",
-        prefix.as_str(),
-    ];
-    SkeletonBuilder::new()
-        .source(root.join(format!("bpf/{source}.bpf.c")))
-        .obj(out.join(format!("{name}.bpf.o")))
-        .clang(clang)
-        .clang_args(flags)
-        .build()
-        .unwrap_or_else(|error| {
-            panic!(
-                "clang-19 compiles bpf/{source}.bpf.c (UNSPIN_CLANG names another clang): {error:?}"
-            )
-        });
+    let file = unspin_headers::out_folder().join("objects.rs");
+    fs::write(file, list).expect("cargo's folder");
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plants each bug of `crates/lockcheck/tests/bugs/*.toml` in a copy of `locks/`, and compiles the scripted world around it.
 use std::{
-    env,
     fmt::Write as _,
     fs, io,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
+
+use unspin_headers::Compiler;
 
 /// One table `[[bug]]`.
 struct Bug {
@@ -81,16 +82,28 @@ fn read_bugs(folder: &Path) -> Vec<Bug> {
     bugs
 }
 
-/// A copy, not links: `..` in a linked folder would lead to the headers without the bug.
-fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+/// The file has that content; when it had it before, it stays untouched, and what was compiled from it is current.
+fn write(file: &Path, content: &str) -> io::Result<()> {
+    if fs::read_to_string(file).is_ok_and(|there| there == content) {
+        return Ok(());
+    }
+    fs::write(file, content)
+}
+
+/// A copy, not links: `..` in a linked folder would lead to the headers without the bug. Of the file at `except`, from the
+/// folder, nothing is written.
+fn copy_folder(from: &Path, to: &Path, except: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
-        let target = to.join(entry.file_name());
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type()?.is_dir() {
-            copy_folder(&entry.path(), &target)?;
-        } else {
-            fs::copy(entry.path(), target)?;
+            copy_folder(&source, &target, except)?;
+        } else if source.extension().is_some_and(|end| end == "h") {
+            unspin_headers::watch(&source);
+            if source != except {
+                write(&target, &fs::read_to_string(&source)?)?;
+            }
         }
     }
     Ok(())
@@ -98,64 +111,57 @@ fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
 
 /// A folder like the project's with this bug in `locks/`; `None` when its text is not there exactly once.
 fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
-    let mut header = fs::read_to_string(root.join("locks").join(&bug.file))?;
+    let original = root.join("locks").join(&bug.file);
+    let mut header = fs::read_to_string(&original)?;
     for (old, new) in &bug.edits {
         if header.matches(old).count() != 1 {
+            unspin_headers::watch(&original);
             return Ok(None);
         }
         header = header.replacen(old, new, 1);
     }
-    if to.exists() {
-        fs::remove_dir_all(to)?;
-    }
     let locks = to.join("locks");
     fs::create_dir_all(to)?;
-    symlink(root.join("abi"), to.join("abi"))?;
-    copy_folder(&root.join("locks"), &locks)?;
-    fs::write(locks.join(&bug.file), header)?;
+    let abi = to.join("abi");
+    if fs::read_link(&abi).ok() != Some(root.join("abi")) {
+        symlink(root.join("abi"), abi)?;
+    }
+    copy_folder(&root.join("locks"), &locks, &original)?;
+    write(&locks.join(&bug.file), &header)?;
     Ok(Some(locks))
 }
 
 fn main() {
-    let manifest = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
-    let root = fs::canonicalize(manifest.join("../..")).expect("the project");
-    for folder in [
-        "abi",
-        "locks",
-        "crates/lockcheck/c",
-        "crates/lockcheck/tests/bugs",
-    ] {
-        println!("cargo:rerun-if-changed={}", root.join(folder).display());
-    }
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
+    let root = unspin_headers::workspace_folder();
+    let lockcheck = root.join("crates/lockcheck");
+    let bugs = lockcheck.join("tests/bugs");
+    unspin_headers::watch(&bugs);
+    // Compiled quickly; the checker looks at each access, not at the time it takes.
+    let compiler = Compiler::host()
+        .argument("-O1")
+        .argument("-w")
+        .include(&lockcheck.join("c"))
+        .define("UNSPIN_PLATFORM_HEADER", "\"platform_script.h\"");
+    let out = unspin_headers::out_folder();
     let mut objects = Vec::new();
     let mut declared = String::new();
     let mut rows = String::new();
-    for (number, bug) in read_bugs(&root.join("crates/lockcheck/tests/bugs"))
-        .iter()
-        .enumerate()
-    {
-        let folder = out.join(format!("bug{number}"));
+    for (number, bug) in read_bugs(&bugs).iter().enumerate() {
+        let folder = format!("bug{number}");
         let symbol = format!("script_calls_bug_{number}");
-        let planted = plant(&root, bug, &folder).expect("a copy of the locks");
+        let planted = plant(&root, bug, &out.join(&folder)).expect("a copy of the locks");
         let calls = match &planted {
             None => "None".to_owned(),
             Some(locks) => {
                 writeln!(declared, "static {symbol}: c_void;").expect("text");
                 let quoted = |file: &str| format!("\"{}\"", locks.join(file).display());
-                let mut build = cc::Build::new();
-                build
-                    .opt_level(1)
-                    .flag("-std=gnu11")
-                    .warnings(false)
-                    .define("UNSPIN_PLATFORM_HEADER", "\"platform_script.h\"")
-                    .include(root.join("crates/lockcheck/c"))
-                    .define("SCRIPT_NAME", symbol.as_str())
-                    .define("SCRIPT_LOCKS_HEADER", quoted("all.h").as_str())
-                    .out_dir(folder.join("objects"))
-                    .file(root.join("crates/lockcheck/c/script.c"));
-                build.define("SCRIPT_RCU_HEADER", quoted("parts/rcu.h").as_str());
-                objects.extend(build.compile_intermediates());
+                let world = compiler
+                    .clone()
+                    .define("SCRIPT_NAME", &symbol)
+                    .define("SCRIPT_LOCKS_HEADER", &quoted("all.h"))
+                    .define("SCRIPT_RCU_HEADER", &quoted("parts/rcu.h"));
+                let source = lockcheck.join("c/script.c");
+                objects.push(world.object(&source, &format!("{folder}/script.o")));
                 format!("Some(unsafe {{ NonNull::from(&{symbol}) }})")
             }
         };
@@ -166,9 +172,7 @@ fn main() {
         )
         .expect("text");
     }
-    cc::Build::new()
-        .objects(objects)
-        .compile("unspin_lockcheck_bugs_c");
+    unspin_headers::library("unspin_lockcheck_bugs_c", &objects);
     let source = format!(
         "unsafe extern \"C\" {{ {declared} }}\n\
          /// Every seeded bug, in order of files and places.\n\

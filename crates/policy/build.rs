@@ -10,13 +10,10 @@ use std::{
 
 fn main() {
     let own = unspin_headers::crate_folder();
-    let root = own.join("../..");
-    for folder in ["abi", "policy", "bpf", "crates/policy/native"] {
-        println!("cargo:rerun-if-changed={}", root.join(folder).display());
-    }
     let functions = "(unspin|policies|gang|yield_buddy|ecs|vcpu|order)_.*";
     let out = unspin_headers::bind_functions(&own.join("native/bound.h"), "policy", functions);
-    fs::write(out.join("embedded.rs"), embedded(&root)).expect("OUT_DIR can be written");
+    let embedded = embedded(&unspin_headers::workspace_folder());
+    fs::write(out.join("embedded.rs"), embedded).expect("OUT_DIR can be written");
 }
 
 /// `FILES` and `SOURCES_HASH` as Rust text.
@@ -45,6 +42,7 @@ fn embedded(root: &Path) -> String {
     );
     for (name, path) in files {
         let path = path.canonicalize().expect("it is there");
+        unspin_headers::watch(&path);
         hash.add(name.as_bytes());
         hash.add(&fs::read(&path).expect("it can be read"));
         writeln!(text, "({name:?}, include_str!({path:?})),").expect("a string takes all");

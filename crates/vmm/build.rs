@@ -8,99 +8,47 @@ use std::{
     process::Command,
 };
 
-/// What guest code may not do: no vector registers (nobody saves them), no red zone (interrupts use the stack), no
-/// calls into a C library, no position independence (it is linked at the addresses of abi/guest/memory.h).
-const GUEST_FLAGS: &[&str] = &[
-    "--target=x86_64-unknown-none-elf",
-    "-std=gnu11",
-    "-O2",
-    "-Wall",
-    "-Wextra",
-    "-ffreestanding",
-    "-nostdlibinc",
-    "-fno-pic",
-    "-fno-pie",
-    "-mcmodel=small",
-    "-mno-red-zone",
-    "-mgeneral-regs-only",
-    "-fno-stack-protector",
-    "-fno-asynchronous-unwind-tables",
-    "-fno-ident",
-    "-fcf-protection=none",
-];
+use unspin_headers::{Compiler, Object};
 
 fn main() {
-    let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../..");
-    let root = root.canonicalize().expect("the workspace is two levels up");
-    let out = PathBuf::from(env::var("OUT_DIR").expect("cargo sets it"));
-    for room in ["guest", "locks", "abi", "policy"] {
-        println!("cargo:rerun-if-changed={}", root.join(room).display());
-    }
-    println!("cargo:rerun-if-changed=native");
-    println!("cargo:rerun-if-env-changed=UNSPIN_CLANG");
+    let own = unspin_headers::crate_folder();
+    let root = unspin_headers::workspace_folder();
     println!("cargo:rerun-if-env-changed=UNSPIN_LD");
-    build_image(&root, &out, &root.join("guest"), "guest.elf");
-    let calibration = root.join("crates/vmm/native/calibration");
-    build_image(&root, &out, &calibration, "calibration.elf");
-    cc::Build::new()
-        .file("native/work.c")
+    build_image(&root, &root.join("guest"), "guest");
+    build_image(&root, &own.join("native/calibration"), "calibration");
+    let work = Compiler::host()
         .include(&root)
-        .flag("-std=gnu11")
-        .opt_level(2)
-        .compile("unspin_vmm_work");
+        .object(&own.join("native/work.c"), "work.o");
+    unspin_headers::library("unspin_vmm_work", &[work]);
 }
 
-/// Compiles a folder's *.c and *.S and links them with guest/machine/link.ld into OUT_DIR.
-fn build_image(root: &Path, out: &Path, folder: &Path, image: &str) {
-    let clang = first_that_runs("UNSPIN_CLANG", &["clang-19", "clang"]);
+/// Compiles a folder's *.c and *.S and links them with guest/machine/link.ld into OUT_DIR as IMAGE.elf.
+fn build_image(root: &Path, folder: &Path, image: &str) {
+    // A new source belongs to the image.
+    unspin_headers::watch(folder);
+    let script = root.join("guest/machine/link.ld");
+    unspin_headers::watch(&script);
+    let compiler = Compiler::freestanding().argument("-I.");
+    let objects = sources(folder).into_iter().map(|source| {
+        // guest.c and guest.S may both exist. Named from the workspace, as the compiler's messages name it.
+        let name = source.file_name().expect("a file").to_string_lossy();
+        let name = format!("{image}/{name}.o");
+        compiler.object(source.strip_prefix(root).expect("it lies below"), &name)
+    });
+    let objects = Object::make_all(&objects.collect::<Vec<_>>());
     let linker = first_that_runs("UNSPIN_LD", &["ld.lld-19", "ld"]);
-    let mut objects = Vec::new();
-    for source in sources(folder) {
-        let object = out
-            .join(source.file_name().expect("a file"))
-            .with_extension(
-                // guest.c and guest.S may both exist.
-                if source.extension().is_some_and(|e| e == "S") {
-                    "S.o"
-                } else {
-                    "c.o"
-                },
-            );
-        run(Command::new(&clang)
-            .current_dir(root)
-            .args(GUEST_FLAGS)
-            .arg(format!("-ffile-prefix-map={}=.", root.display()))
-            .arg("-I.")
-            .arg("-c")
-            .arg(source.strip_prefix(root).expect("it lies below"))
-            .arg("-o")
-            .arg(&object));
-        objects.push(object);
-    }
+    let flags = "-m elf_x86_64 -static -nostdlib --build-id=none --fatal-warnings -z noexecstack -z max-page-size=4096";
     run(Command::new(&linker)
-        .current_dir(out)
-        .args([
-            "-m",
-            "elf_x86_64",
-            "-static",
-            "-nostdlib",
-            "--build-id=none",
-        ])
-        .args([
-            "--fatal-warnings",
-            "-z",
-            "noexecstack",
-            "-z",
-            "max-page-size=4096",
-        ])
+        .current_dir(unspin_headers::out_folder())
+        .args(flags.split(' '))
         .args(["-e", "_start64", "-T"])
-        .arg(root.join("guest/machine/link.ld"))
-        .args(
-            objects
-                .iter()
-                .map(|object| object.file_name().expect("a file")),
-        )
-        .args(["-o", image]));
+        .arg(script)
+        // By names without folders: the ELF has no path of this machine.
+        .args(objects.iter().map(|object| {
+            let name = object.file_name().expect("a file");
+            Path::new(image).join(name)
+        }))
+        .args(["-o", &format!("{image}.elf")]));
 }
 
 /// A folder's *.c and *.S by name, so that the order of a directory listing cannot change the ELF.

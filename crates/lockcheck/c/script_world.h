@@ -63,10 +63,9 @@ struct script_world {
 static _Thread_local struct script_world *current;
 
 /* Keeps this stack's callee-saved registers on it and its pointer in *from; goes on where `to` was kept. System V, x86-64. */
-static __attribute__((naked, noinline)) void switch_stacks(void **from, void *to)
+static __attribute__((naked, noinline)) void switch_stacks(__attribute__((unused)) void **from,
+							   __attribute__((unused)) void *to)
 {
-	(void)from;
-	(void)to;
 	__asm__("pushq %rbp\n\tpushq %rbx\n\tpushq %r12\n\tpushq %r13\n\tpushq %r14\n\tpushq %r15\n\t"
 		"movq %rsp, (%rdi)\n\tmovq %rsi, %rsp\n\t"
 		"popq %r15\n\tpopq %r14\n\tpopq %r13\n\tpopq %r12\n\tpopq %rbx\n\tpopq %rbp\n\tret");
