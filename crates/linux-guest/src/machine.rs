@@ -105,7 +105,6 @@ impl Machine {
             std::fs::File::create(&messages).map_err(Error::file("creating", &messages))?;
         let mut line = shape.programs.qemu();
         let program = PathBuf::from(line.remove(0));
-        let parent = std::process::id();
         let mut command = Command::new(&program);
         // The loader is what is executed; /proc and ps show what runs.
         command
@@ -115,8 +114,7 @@ impl Machine {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output);
-        // SAFETY: between fork and exec only system calls without allocation are made.
-        unsafe { command.pre_exec(move || die_with(parent)) };
+        unspin_testbed::die_with_starter(&mut command);
         let child = command.spawn().map_err(Error::file("starting", &program))?;
         Ok(Machine {
             name: name.to_owned(),
@@ -161,22 +159,6 @@ impl Drop for Machine {
         // Both fail only when it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Asks the kernel to kill this process when the thread that started it ends, also if that has already happened.
-fn die_with(parent: u32) -> std::io::Result<()> {
-    // SAFETY: both calls take plain integers.
-    let (set, now) = unsafe {
-        (
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
-            libc::getppid(),
-        )
-    };
-    match set {
-        ..0 => Err(std::io::Error::last_os_error()),
-        _ if now as u32 != parent => Err(std::io::Error::from_raw_os_error(libc::ESRCH)),
-        _ => Ok(()),
     }
 }
 

@@ -7,6 +7,7 @@
 
 mod boot;
 mod channel;
+mod die_with;
 mod error;
 mod guest;
 pub mod image;
@@ -19,6 +20,7 @@ pub mod self_test;
 pub use inventory;
 
 pub use boot::record::{BootRecord, boot_record};
+pub use die_with::die_with_starter;
 pub use error::Error;
 pub use guest::init_main;
 pub use image::cache::{

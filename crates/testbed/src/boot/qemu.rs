@@ -14,6 +14,7 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
 };
 
+use crate::die_with::die_with_starter;
 use crate::error::Error;
 
 /// A running emulator; killed when dropped.
@@ -35,7 +36,6 @@ impl Emulator {
         };
         let messages = create_memory_file(c"unspin-qemu-messages")?;
         let kept: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
-        let parent = std::process::id();
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -43,10 +43,10 @@ impl Emulator {
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         command.stderr(messages.try_clone().map_err(cannot_start)?);
-        // SAFETY: between fork and exec only async-signal-safe calls are made: prctl, getppid, fcntl; no allocation.
+        die_with_starter(&mut command);
+        // SAFETY: between fork and exec only async-signal-safe calls are made: fcntl; no allocation.
         unsafe {
             command.pre_exec(move || {
-                die_with(parent)?;
                 kept.iter()
                     .try_for_each(|&descriptor| keep_over_exec(descriptor))
             });
@@ -83,24 +83,6 @@ impl Drop for Emulator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Asks the kernel to kill this process when the thread that started it ends, also if that has already happened.
-fn die_with(parent: u32) -> std::io::Result<()> {
-    // SAFETY: both calls take plain integers.
-    let (set, now) = unsafe {
-        (
-            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL),
-            libc::getppid(),
-        )
-    };
-    if set < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    if now as u32 != parent {
-        return Err(std::io::Error::from_raw_os_error(libc::ESRCH));
-    }
-    Ok(())
 }
 
 /// Everything in `file` so far, whoever writes it; what cannot be read is left out.
