@@ -5,4 +5,6 @@ pub mod attribution;
 pub mod cause;
 pub mod evaluation;
 pub mod ground_truth;
+pub mod timeline_svg;
 pub(crate) mod vm_causes;
+pub mod words;

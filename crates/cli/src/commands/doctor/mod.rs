@@ -5,7 +5,6 @@ pub(crate) mod args;
 pub(crate) mod checks;
 pub(crate) mod kernel;
 pub(crate) mod run;
-pub(crate) mod tools;
 
 pub use run::run;
 

@@ -3,9 +3,7 @@
 
 pub(crate) mod args;
 pub(crate) mod run;
-pub(crate) mod sentence;
 pub(crate) mod tables;
-pub(crate) mod timeline_svg;
 
 use std::{fs::File, io::BufReader, path::Path};
 

@@ -7,12 +7,13 @@ use unspin_analysis::{
     explain::{
         attribution::{ExplainedWait, Explanation, VmExplanation},
         cause::{Cause, CauseTimes},
+        words,
     },
     waits::spin_locations::Naming,
 };
 use unspin_report::{Column, Document, Table, Unit, row};
 
-use crate::commands::explain::{Source, sentence as words};
+use crate::commands::explain::Source;
 
 /// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;

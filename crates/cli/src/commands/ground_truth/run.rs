@@ -13,6 +13,7 @@ use unspin_analysis::{
         cause::{Cause, CauseTimes},
         evaluation::Evaluation,
         ground_truth::{self, Order},
+        words,
     },
     waits::{presence, spin_locations::Naming},
 };
@@ -24,7 +25,7 @@ use unspin_report::{Column, Document, Table, Unit, row};
 
 use crate::{
     commands::{
-        explain::{Source, run::machine, sentence as words},
+        explain::{Source, run::machine},
         ground_truth::args::GroundTruthArguments,
     },
     terminal::{failure::Failure, output},

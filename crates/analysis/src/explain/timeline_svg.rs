@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--svg FILE`: the vCPUs' time lines as a picture: who had a CPU, who spun, and for what.
+//! The vCPUs' time lines as a picture (SVG): who had a CPU, who spun, and for what.
 
-use std::{collections::BTreeMap, fmt::Write as _, fs, path::Path};
+use std::{collections::BTreeMap, fmt::Write as _};
 
-use anyhow::Context;
-use unspin_analysis::{
-    explain::{attribution::Explanation, cause::Cause},
-    waits::presence::{self, Place, Presence},
-};
-use unspin_events::{Event, What};
+use unspin_events::{Event, What, facts::Facts};
 
 use crate::{
-    commands::explain::{Source, args::ExplainArguments, sentence as words},
-    terminal::failure::Failure,
+    explain::{attribution::Explanation, cause::Cause, words},
+    waits::presence::{self, Place, Presence},
 };
 
 const LEFT: f64 = 90.0;
@@ -38,56 +33,26 @@ fn colour(cause: Cause) -> &'static str {
 const RUNS: &str = "#dddddd";
 const OFF: &str = "#444444";
 
-/// Draws what happened from `--svg-from` (the middle of the recording when absent) for `--svg-length`.
-///
-/// # Errors
-/// When the file cannot be written, or nothing happened then.
-pub fn write(
-    path: &Path,
-    arguments: &ExplainArguments,
-    source: &mut Source,
-    explanation: &Explanation,
-) -> Result<(), Failure> {
-    let Some((first_ns, last_ns)) = explanation.span_ns else {
-        return Err(Failure::Usage("there are no events to draw".into()));
-    };
-    let nanoseconds =
-        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-    let middle_ns = first_ns + (last_ns - first_ns) / 2;
-    let from_ns = arguments
-        .svg_from
-        .map_or(middle_ns, |from| first_ns.saturating_add(nanoseconds(from)));
-    let to_ns = from_ns.saturating_add(nanoseconds(arguments.svg_length));
-    if from_ns >= last_ns {
-        let length_ms = (last_ns - first_ns) / 1_000_000;
-        let message = format!("the recording is only {length_ms} ms long");
-        return Err(Failure::Usage(message));
-    }
-    let mut events: Vec<Event> = Vec::new();
-    source.each(|event| {
-        let switch = matches!(event.what, What::SwitchIn { .. } | What::SwitchOut { .. });
-        if switch && event.time_ns + LEAD_NS >= from_ns && event.time_ns < to_ns {
-            events.push(event);
-        }
-    });
-    let picture = Picture {
-        from_ns,
-        to_ns: to_ns.min(last_ns),
-        first_ns,
-    };
-    fs::write(path, picture.draw(source, explanation, &events))
-        .with_context(|| format!("{}: the picture cannot be written", path.display()))?;
-    Ok(())
-}
-
-struct Picture {
-    from_ns: u64,
-    to_ns: u64,
-    first_ns: u64,
+/// What a picture shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Picture {
+    /// Its left end, host's clock; nanoseconds.
+    pub from_ns: u64,
+    /// Its right end, same clock; nanoseconds.
+    pub to_ns: u64,
+    /// Where its scale has 0: the recording's first event, same clock; nanoseconds.
+    pub first_ns: u64,
 }
 
 impl Picture {
-    fn draw(&self, source: &Source, explanation: &Explanation, events: &[Event]) -> String {
+    /// Whether the event is needed: switches in the picture, and for a second before it.
+    pub fn needs(&self, event: &Event) -> bool {
+        let switch = matches!(event.what, What::SwitchIn { .. } | What::SwitchOut { .. });
+        switch && event.time_ns + LEAD_NS >= self.from_ns && event.time_ns < self.to_ns
+    }
+
+    /// The picture as SVG, of the events that it [`needs`](Picture::needs), in order of time.
+    pub fn draw(&self, facts: &Facts, explanation: &Explanation, events: &[Event]) -> String {
         let mut body = String::new();
         let mut row = 1.0;
         for (&vm, of) in &explanation.vms {
@@ -95,7 +60,7 @@ impl Picture {
             for (vcpu, presence) in presence {
                 let y = row * ROW;
                 row += 1.0;
-                let name = words::vm_name(&source.facts, vm);
+                let name = words::vm_name(facts, vm);
                 let _ = writeln!(
                     body,
                     r#"<text x="{:.0}" y="{:.0}" text-anchor="end">{} vCPU {vcpu}</text>"#,
@@ -194,4 +159,37 @@ impl Picture {
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PICTURE: Picture = Picture {
+        from_ns: 3_000_000_000,
+        to_ns: 3_001_000_000,
+        first_ns: 2_999_000_000,
+    };
+
+    #[test]
+    fn only_what_is_inside_is_drawn() {
+        let mut body = String::new();
+        for span in [(0, PICTURE.from_ns), (PICTURE.to_ns, u64::MAX)] {
+            PICTURE.bar(&mut body, span, 0.0, BAR, RUNS);
+        }
+        assert_eq!(body, "");
+        PICTURE.bar(&mut body, (0, u64::MAX), 0.0, BAR, RUNS);
+        assert!(body.contains(r#"x="90.0" y="0" width="1000.0""#), "{body}");
+    }
+
+    #[test]
+    fn the_scale_begins_with_the_recording() {
+        let svg = PICTURE.draw(&Facts::default(), &Explanation::default(), &[]);
+        assert!(
+            svg.contains("1.00 ms</text>") && svg.contains("2.00 ms</text>"),
+            "{svg}"
+        );
+        assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+        assert_eq!(escape("a<b&c"), "a&lt;b&amp;c");
+    }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words for who is who, and the sentence that sums a VM up.
 
-use unspin_analysis::{
+use unspin_events::{GuestMode, facts::Facts};
+
+use crate::{
     explain::{
         attribution::{Blame, VmExplanation},
         cause::Cause,
     },
     waits::presence::{Left, Occupant},
 };
-use unspin_events::{GuestMode, facts::Facts};
 
 /// Shares below that are not worth a clause, percent of spin time.
 const CLAUSE_PERCENT: f64 = 1.0;
