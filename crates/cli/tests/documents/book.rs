@@ -28,13 +28,16 @@ fn pages() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Each block: its whole text, and each of its commands with what the page shows of it.
-fn blocks(page: &str) -> Vec<(&str, Vec<(&str, Vec<&str>)>)> {
+/// The commands of a block, each with what the page shows of it.
+type Session<'p> = Vec<(&'p str, Vec<&'p str>)>;
+
+/// Each block: its whole text, and its commands.
+fn blocks(page: &str) -> Vec<(&str, Session<'_>)> {
     let texts = page.split("```console\n").skip(1);
     texts
         .map(|text| {
             let text = text.split("\n```").next().unwrap_or_default();
-            let mut commands: Vec<(&str, Vec<&str>)> = Vec::new();
+            let mut commands = Session::new();
             for line in text.lines() {
                 match (line.strip_prefix("$ "), commands.last_mut()) {
                     (Some(command), _) => commands.push((command, Vec::new())),
