@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording: a folder of Parquet segments and a `recording.json` beside them.
+//! A recording: a folder of Parquet segments, a `recording.json` and a list of hashes beside them.
 //!
 //! [`Recording`] writes one, [`Recorded`] reads it. A segment holds a second of events; it appears under its name when it
 //! is whole, so whatever ends a recording (kill -9, a full disk) costs its last second at most. A reader checks
 //! everything: what is damaged or missing is left out and said, never guessed.
 
-pub mod checksum;
 mod details;
 mod error;
 mod events;
 mod guests;
+pub mod hashes;
 mod manifest;
 mod merge;
 mod names;

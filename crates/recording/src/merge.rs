@@ -15,31 +15,37 @@ use parquet::{
     },
 };
 
-use crate::{Error, checksum::Checked, names::SegmentName, segment_read, segment_write};
+use crate::{
+    Error,
+    hashes::{HashedFile, Hashes},
+    names::SegmentName,
+    segment_read, segment_write,
+};
 
 /// Replaces the single segments of `range` by one file.
 ///
 /// # Errors
 /// When a part cannot be read or the merged file cannot be written: then all parts stay.
-pub(crate) fn merge(folder: &Path, range: SegmentName) -> Result<(), Error> {
+pub(crate) fn merge(folder: &Path, hashes: &mut Hashes, range: SegmentName) -> Result<(), Error> {
     let merged = folder.join(range.file());
-    let parts: Vec<_> = (range.first..=range.last)
-        .map(|number| folder.join(SegmentName::single(number).file()))
+    let names: Vec<_> = (range.first..=range.last)
+        .map(|number| SegmentName::single(number).file())
         .collect();
-    for part in &parts {
-        // Damage must not get a new checksum.
-        segment_read::inspect(part)?;
+    let parts: Vec<_> = names.iter().map(|name| folder.join(name)).collect();
+    for (part, name) in parts.iter().zip(&names) {
+        // Damage must not get a new hash.
+        segment_read::inspect(part, hashes.of(name))?;
     }
-    segment_write::write_file(&merged, |writer| {
+    segment_write::write_file(&merged, hashes, |writer| {
         parts.iter().try_for_each(|part| append(writer, part))
     })?;
     for part in &parts {
         fs::remove_file(part).map_err(Error::io(part, "removing a merged segment"))?;
     }
-    Ok(())
+    hashes.keep(|file| !names.iter().any(|name| name == file))
 }
 
-fn append(writer: &mut SerializedFileWriter<Checked>, part: &Path) -> Result<(), ParquetError> {
+fn append(writer: &mut SerializedFileWriter<HashedFile>, part: &Path) -> Result<(), ParquetError> {
     let file = File::open(part)?;
     let reader = SerializedFileReader::new(file.try_clone()?)?;
     for group in reader.metadata().row_groups() {

@@ -10,6 +10,7 @@ use unspin_events::facts::Facts;
 
 use crate::{
     Error, Manifest,
+    hashes::{HASHES, Hashes},
     manifest::Ended,
     names::{self, Listing, SegmentName},
     segment_read::{self, Chunk},
@@ -68,7 +69,8 @@ impl Recorded {
             chunks: Vec::new(),
             holes: Vec::new(),
         };
-        recorded.take_segments(&listing)?;
+        let hashes = recorded.read_hashes();
+        recorded.take_segments(&listing, &hashes)?;
         recorded.say_what_is_missing(&listing);
         Ok(recorded)
     }
@@ -106,8 +108,24 @@ impl Recorded {
         Some((first, last))
     }
 
+    /// The list of hashes; what is wrong with it is said.
+    fn read_hashes(&mut self) -> Hashes {
+        let hashes = Hashes::read(&self.folder).unwrap_or_else(|error| {
+            self.problems.push(error.to_string());
+            Hashes::default()
+        });
+        match hashes.unreadable_lines() {
+            0 => {}
+            lines => {
+                let said = format!("{HASHES}: damaged: {lines} lines of it say nothing");
+                self.problems.push(said);
+            }
+        }
+        hashes
+    }
+
     /// Chooses files so that every number is read once: the widest that is whole.
-    fn take_segments(&mut self, listing: &Listing) -> Result<(), Error> {
+    fn take_segments(&mut self, listing: &Listing, hashes: &Hashes) -> Result<(), Error> {
         let mut next = 0;
         let mut hole = false;
         let mut rest = listing.segments.as_slice();
@@ -120,8 +138,13 @@ impl Recorded {
                 self.problems.push(missing(next, name.first - 1));
                 hole = true;
             }
-            match segment_read::inspect(&self.folder.join(name.file())) {
+            let (file, hash) = (name.file(), hashes.of(&name.file()));
+            match segment_read::inspect(&self.folder.join(&file), hash) {
                 Ok(chunks) => {
+                    if hash.is_none() {
+                        self.problems
+                            .push(format!("{file}: read unchecked: {HASHES} does not name it"));
+                    }
                     self.take(chunks, &mut hole);
                     next = name.last.saturating_add(1);
                 }

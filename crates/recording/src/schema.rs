@@ -20,14 +20,13 @@ use parquet::{
 use unspin_abi as abi;
 
 /// Version of the columns and of `recording.json`. A reader refuses any other.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 /// Most rows of a row group, and so of a segment as it is written: 131,072 events are 8 MiB in memory.
 pub const SEGMENT_ROWS_MAX: usize = 131_072;
 
 /// Keys in a segment's metadata.
 pub(crate) const KEY_SCHEMA: &str = "unspin.schema_version";
 pub(crate) const KEY_EVENTS: &str = "unspin.events_version";
-pub(crate) const KEY_CHECKSUM: &str = "unspin.checksum";
 
 /// Column numbers of what the reader needs: numbers only, because the library's decoder of texts does not bear any bytes.
 pub(crate) const TIME_NS: usize = 0;
@@ -79,7 +78,7 @@ pub(crate) fn schema() -> TypePtr {
 
 /// How segments are written: Snappy everywhere; dictionaries for everything but times, given up by the library where
 /// they do not pay. Only plain values and dictionaries, because they are what the reader lets pass (pages.rs).
-pub(crate) fn properties(checksum_placeholder: &str) -> Arc<WriterProperties> {
+pub(crate) fn properties() -> Arc<WriterProperties> {
     let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
     let time = ColumnPath::from("time_ns");
     Arc::new(
@@ -96,7 +95,6 @@ pub(crate) fn properties(checksum_placeholder: &str) -> Arc<WriterProperties> {
             .set_key_value_metadata(Some(vec![
                 pair(KEY_SCHEMA, SCHEMA_VERSION.to_string()),
                 pair(KEY_EVENTS, abi::UNSPIN_EVENTS_VERSION.to_string()),
-                pair(KEY_CHECKSUM, checksum_placeholder.to_owned()),
             ]))
             .build(),
     )

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reads a segment, believing nothing: checksum, versions, schema, sizes and bounds are checked before the library sees
+//! Reads a segment, believing nothing: hash, versions, schema, sizes and bounds are checked before the library sees
 //! a page, and what comes out is checked again.
 
 use std::{
@@ -20,7 +20,7 @@ use parquet::{
 use unspin_abi as abi;
 use unspin_events::Event;
 
-use crate::{Error, checksum, pages, schema};
+use crate::{Error, hashes, pages, schema};
 
 /// Most row groups of a file: what a merge makes, and some more.
 const GROUPS_MAX: usize = 4096;
@@ -42,19 +42,17 @@ pub(crate) struct ChunkEvents {
     pub undecodable: u64,
 }
 
-/// Opens a segment and says what is in it. The whole file is read once, for its checksum.
+/// Opens a segment and says what is in it. Where its hash is known the whole file is read once.
 ///
 /// # Errors
 /// A file that is cut off, changed, of another version, or not a segment at all.
-pub(crate) fn inspect(path: &Path) -> Result<Vec<Chunk>, Error> {
+pub(crate) fn inspect(path: &Path, hash: Option<u64>) -> Result<Vec<Chunk>, Error> {
     let mut file = File::open(path).map_err(Error::io(path, "opening"))?;
-    match checksum::is_whole(&mut file) {
-        Ok(true) => {}
-        Ok(false) => {
-            let why = "damaged: its checksum does not match";
-            return Err(Error::broken(path, why));
+    if let Some(hash) = hash {
+        let found = hashes::hash_of(&mut file).map_err(|error| Error::broken(path, error))?;
+        if found != hash {
+            return Err(Error::broken(path, "damaged: its hash does not match"));
         }
-        Err(source) => return Err(Error::broken(path, source)),
     }
     let reader = SerializedFileReader::new(file).map_err(|error| Error::broken(path, error))?;
     let metadata = reader.metadata();

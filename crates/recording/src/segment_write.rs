@@ -16,21 +16,22 @@ use unspin_events::{Event, KIND_NAMES};
 
 use crate::{
     Error,
-    checksum::{self, Checked},
     details::Details,
+    hashes::{HashedFile, Hashes},
     names, schema,
 };
 
-/// Writes `events`, in their order, to `path`: under another name first, so that a file of that name is whole.
+/// Writes `events`, in their order, to `path`: under another name first, so that a file of that name is whole and its hash in
+/// the list.
 ///
 /// # Errors
 /// When the system refuses, with nothing left behind.
 ///
 /// # Panics
 /// With no events, or with more than [`schema::SEGMENT_ROWS_MAX`]: that is a mistake of the caller.
-pub(crate) fn write(path: &Path, events: &[Event]) -> Result<(), Error> {
+pub(crate) fn write(path: &Path, hashes: &mut Hashes, events: &[Event]) -> Result<(), Error> {
     assert!((1..=schema::SEGMENT_ROWS_MAX).contains(&events.len()));
-    write_file(path, |writer| {
+    write_file(path, hashes, |writer| {
         let mut rows = writer.next_row_group()?;
         write_rows(&mut rows, events)?;
         rows.close()?;
@@ -38,16 +39,19 @@ pub(crate) fn write(path: &Path, events: &[Event]) -> Result<(), Error> {
     })
 }
 
-/// Creates a segment file: `fill` writes its row groups; then footer, checksum, disk, name.
+/// Creates a segment file: `fill` writes its row groups; then footer, disk, hash, name.
 ///
 /// # Errors
 /// When the system refuses, with nothing left behind.
 pub(crate) fn write_file(
     path: &Path,
-    fill: impl FnOnce(&mut SerializedFileWriter<Checked>) -> Result<(), ParquetError>,
+    hashes: &mut Hashes,
+    fill: impl FnOnce(&mut SerializedFileWriter<HashedFile>) -> Result<(), ParquetError>,
 ) -> Result<(), Error> {
     let partial = names::partial(path);
-    let done = create(&partial, fill).and_then(|()| {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let done = create(&partial, fill).and_then(|hash| {
+        hashes.add(&name, hash)?;
         fs::rename(&partial, path).map_err(Error::io(path, "giving a finished segment its name"))
     });
     if done.is_err() {
@@ -59,20 +63,20 @@ pub(crate) fn write_file(
 
 fn create(
     partial: &Path,
-    fill: impl FnOnce(&mut SerializedFileWriter<Checked>) -> Result<(), ParquetError>,
-) -> Result<(), Error> {
+    fill: impl FnOnce(&mut SerializedFileWriter<HashedFile>) -> Result<(), ParquetError>,
+) -> Result<u64, Error> {
     let file = File::options()
         .read(true)
         .write(true)
         .create_new(true)
         .open(partial)
         .map_err(Error::io(partial, "creating a segment"))?;
-    let properties = schema::properties(&checksum::placeholder());
-    let mut writer = SerializedFileWriter::new(Checked::new(file), schema::schema(), properties)
+    let file = HashedFile::new(file);
+    let mut writer = SerializedFileWriter::new(file, schema::schema(), schema::properties())
         .map_err(Error::writing(partial))?;
     fill(&mut writer).map_err(Error::writing(partial))?;
     let file = writer.into_inner().map_err(Error::writing(partial))?;
-    file.seal().map_err(Error::io(partial, "writing"))
+    file.finish().map_err(Error::io(partial, "writing"))
 }
 
 /// A column's values, and which rows have one.
@@ -98,7 +102,7 @@ impl<T> Column<T> {
 
 /// In the order of the schema. One column at a time: at most 24 bytes a row beside the events themselves.
 fn write_rows(
-    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    rows: &mut SerializedRowGroupWriter<'_, HashedFile>,
     events: &[Event],
 ) -> Result<(), ParquetError> {
     let raw: Vec<abi::unspin_event> = events.iter().map(Event::encode).collect();
@@ -138,7 +142,7 @@ fn write_rows(
 }
 
 fn required<T: DataType>(
-    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    rows: &mut SerializedRowGroupWriter<'_, HashedFile>,
     values: impl Iterator<Item = T::T>,
 ) -> Result<(), ParquetError> {
     let values: Vec<T::T> = values.collect();
@@ -146,7 +150,7 @@ fn required<T: DataType>(
 }
 
 fn optional<T: DataType>(
-    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    rows: &mut SerializedRowGroupWriter<'_, HashedFile>,
     values: impl Iterator<Item = Option<T::T>>,
 ) -> Result<(), ParquetError> {
     let column = Column::new(values);
@@ -154,7 +158,7 @@ fn optional<T: DataType>(
 }
 
 fn put<T: DataType>(
-    rows: &mut SerializedRowGroupWriter<'_, Checked>,
+    rows: &mut SerializedRowGroupWriter<'_, HashedFile>,
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {

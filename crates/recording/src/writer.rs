@@ -10,8 +10,8 @@ use std::{
 use unspin_events::{Event, KIND_NAMES, What, facts::Facts};
 
 use crate::{
-    Error, Manifest, manifest::Ended, merge, names::SegmentName, schema::SEGMENT_ROWS_MAX,
-    segment_write,
+    Error, Manifest, hashes::Hashes, manifest::Ended, merge, names::SegmentName,
+    schema::SEGMENT_ROWS_MAX, segment_write,
 };
 
 /// How often what is written.
@@ -43,6 +43,7 @@ pub struct Recording {
     folder: PathBuf,
     options: Options,
     manifest: Manifest,
+    hashes: Hashes,
     manifest_changed: bool,
     manifest_written: Instant,
     manifest_took: Duration,
@@ -105,6 +106,7 @@ impl Recording {
                 ..options
             },
             manifest,
+            hashes: Hashes::read(folder)?,
             manifest_changed: false,
             manifest_written: Instant::now(),
             manifest_took: Duration::ZERO,
@@ -233,7 +235,7 @@ impl Recording {
             .sort_by_key(|event| (event.time_ns, event.thread));
         let name = SegmentName::single(self.next_segment);
         let path = self.folder.join(name.file());
-        let written = segment_write::write(&path, &self.pending);
+        let written = segment_write::write(&path, &mut self.hashes, &self.pending);
         self.failed = written.is_err();
         written?;
         self.bytes_written += fs::metadata(&path).map_or(0, |metadata| metadata.len());
@@ -260,7 +262,7 @@ impl Recording {
             first: self.unmerged,
             last: self.next_segment - 1,
         };
-        match merge::merge(&self.folder, range) {
+        match merge::merge(&self.folder, &mut self.hashes, range) {
             Ok(()) => self.unmerged = self.next_segment,
             Err(error) => self.merge_error = Some(error.to_string()),
         }

@@ -97,7 +97,7 @@ fn every_field_stands_in_the_file() {
 }
 
 const EXPECTED: &str = r#"{
-  "schema_version": 1,
+  "schema_version": 2,
   "events_version": 2,
   "ended": "interrupted",
   "ended_because": null,

@@ -108,7 +108,7 @@ fn without_room_everything_before_stays_and_the_end_is_told() {
     assert_eq!(names.len(), 3);
     assert_eq!(
         fs::read_dir(folder.path()).expect("there").count(),
-        4,
+        5, // with the description and the hashes
         "nothing half written"
     );
     let (found, problems) = read(folder.path());

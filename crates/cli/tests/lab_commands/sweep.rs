@@ -50,7 +50,7 @@ fn a_sweep_gives_the_same_bytes_with_any_number_of_workers() {
         let ended = crate::common::ended(&mut sweep(&file, &out, &line));
         assert_eq!(rows(&ended, "cell").len(), 24);
         assert_eq!(number(&rows(&ended, "sweep")[0], "run"), 24);
-        assert_eq!(names(&out), ["sweep.parquet"]);
+        assert_eq!(names(&out), ["hashes.jsonl", "sweep.parquet"]);
         fs::read(out.join("sweep.parquet")).expect("the file")
     };
     let one = bytes("1");
@@ -132,7 +132,7 @@ fn a_killed_sweep_goes_on_with_nothing_lost_or_doubled() {
         (number(row, "kept"), number(row, "run")),
         (finished, 60 - finished)
     );
-    assert_eq!(names(&killed), ["sweep.parquet"]);
+    assert_eq!(names(&killed), ["hashes.jsonl", "sweep.parquet"]);
     let read = |out: &Path| fs::read(out.join("sweep.parquet")).expect("the file");
     assert_eq!(read(&whole), read(&killed));
 }

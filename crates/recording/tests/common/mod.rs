@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Events to write, and the checksum of a segment, for the tests.
+//! Events to write, and segments that were exchanged, for the tests.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use twox_hash::XxHash64;
 use unspin_abi as abi;
 use unspin_events::{Event, What, facts::Facts};
-use unspin_recording::{Ended, Options, Recorded, Recording};
+use unspin_recording::{Ended, Options, Recorded, Recording, hashes::HASHES};
 
 /// A switch at that time.
 pub fn switch(time_ns: u64, thread: u32) -> Event {
@@ -103,24 +103,18 @@ pub fn segments(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Gives changed bytes a checksum that fits, as somebody would who means harm.
-pub fn reseal(bytes: &mut [u8]) {
-    let mark = b"xxh64:";
-    let Some(place) = bytes.windows(mark.len()).rposition(|window| window == mark) else {
-        return;
-    };
-    let digits = place + mark.len()..place + mark.len() + 16;
-    if digits.end > bytes.len() {
-        return;
-    }
-    bytes[digits.clone()].fill(b'0');
+/// Writes those bytes to the segment and a hash that fits, as somebody would who means harm.
+pub fn replace(folder: &Path, segment: &Path, bytes: &[u8]) {
+    fs::write(segment, bytes).expect("room");
+    let name = segment.file_name().expect("a name").to_string_lossy();
     let hash = XxHash64::oneshot(0, bytes);
-    bytes[digits].copy_from_slice(format!("{hash:016x}").as_bytes());
+    let line = format!("{{\"file\":\"{name}\",\"xxh64\":\"{hash:016x}\"}}\n");
+    fs::write(folder.join(HASHES), line).expect("room");
 }
 
-/// Reads a recording whose segment `path` has these bytes. Whether anything was said against it.
+/// Reads a recording whose segment `path` has these bytes and a hash that fits. Whether anything was said against it.
 pub fn hostile(folder: &Path, path: &Path, bytes: &[u8]) -> bool {
-    fs::write(path, bytes).expect("room");
+    replace(folder, path, bytes);
     let Ok(recorded) = Recorded::open(folder) else {
         return true; // another version
     };

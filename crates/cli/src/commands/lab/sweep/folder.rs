@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The folder of a sweep: `cell-NNNNNN.parquet` for each finished cell, `sweep.parquet` in the end.
+//! The folder of a sweep: `cell-NNNNNN.parquet` for each finished cell, `sweep.parquet` in the end; `hashes.jsonl` beside them.
 
 use std::{
     fs::{self, File},
@@ -9,21 +9,25 @@ use std::{
 };
 
 use anyhow::Context;
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use unspin_recording::hashes::{HASHES, Hashes};
 use unspin_report::COMMIT;
 
 use crate::{
     commands::lab::sweep::{
         grid::Grid,
         rows as lab_sweep_rows,
-        table_file::{self as table_file, Metadata, PARTIAL, TableColumn},
+        table_file::{self as table_file, Metadata, PARTIAL, TableFile},
     },
     terminal::failure::Failure,
 };
 
 /// The file of all cells.
 const MERGED: &str = "sweep.parquet";
-/// Version of the columns.
-const VERSION: &str = "1";
+/// Version of the columns and of where hashes stand.
+const VERSION: &str = "2";
 /// Rows of a row group of the merged file.
 const GROUP_ROWS: usize = 65_536;
 
@@ -37,6 +41,7 @@ const KEY_TEXT: &str = "unspin.scenario";
 /// The folder, which is this process's as long as this lives.
 pub struct SweepFolder {
     path: PathBuf,
+    hashes: Hashes,
     _locked: File,
 }
 
@@ -63,7 +68,7 @@ impl SweepFolder {
             let whole = name.strip_suffix(PARTIAL).unwrap_or(&name);
             let ours = match number(whole) {
                 Some(number) => number < grid.cells.len(),
-                None => whole == MERGED,
+                None => whole == MERGED || whole == HASHES,
             };
             if !ours {
                 return Err(refused(format!(
@@ -77,6 +82,7 @@ impl SweepFolder {
         }
         Ok(SweepFolder {
             path: path.to_owned(),
+            hashes: Hashes::read(path).map_err(|error| refused(error.to_string()))?,
             _locked: locked,
         })
     }
@@ -86,83 +92,141 @@ impl SweepFolder {
     /// # Errors
     /// A file that is damaged, or of another sweep: nothing has run.
     pub fn look(&self, grid: &Grid) -> Result<Found, Failure> {
-        let merged = self.merged();
-        if check(&merged, &whole_metadata(grid))? {
+        if self.check(MERGED, &whole_metadata(grid))? {
             return Ok(Found::Complete);
         }
         let mut missing = Vec::new();
         for number in 0..grid.cells.len() {
-            if !check(&self.cell(number), &cell_metadata(grid, number))? {
+            if !self.check(&cell(number), &cell_metadata(grid, number))? {
                 missing.push(number);
             }
         }
         Ok(Found::Missing(missing))
     }
 
+    /// Whether the file is there; it is whole and says just that.
+    fn check(&self, name: &str, expected: &Metadata) -> Result<bool, Failure> {
+        let path = self.path.join(name);
+        if !path.exists() {
+            return Ok(false);
+        }
+        let refused = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        let damaged = |why: String| {
+            refused(format!(
+                "damaged: {why}; remove it, and what it held is run again"
+            ))
+        };
+        let hash = self.hashes.of(name);
+        let file = TableFile::open(&path, hash).map_err(|why| damaged(why.to_string()))?;
+        for (key, expected) in expected {
+            let found = file.value(key);
+            if found.as_ref() != Some(expected) {
+                let found = found.unwrap_or_else(|| "none".to_owned());
+                return Err(refused(format!(
+                    "it is of another sweep: its {key} is {found}, not {expected}; name another folder"
+                )));
+            }
+        }
+        match hash {
+            Some(_) => Ok(true),
+            None => Err(damaged(format!("{HASHES} does not name it"))),
+        }
+    }
+
     /// Writes the rows of a finished cell.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn keep(&self, grid: &Grid, number: usize, rows: &[TableColumn]) -> Result<(), Failure> {
+    pub fn keep(&mut self, grid: &Grid, number: usize, rows: RecordBatch) -> Result<(), Failure> {
         let metadata = cell_metadata(grid, number);
-        let path = self.cell(number);
-        Ok(table_file::write(&path, &metadata, rows, |file| {
-            file.rows(rows)
-        })?)
+        let (folder, hashes, schema) = (&self.path, &mut self.hashes, rows.schema());
+        let rows = std::iter::once(Ok(rows));
+        let name = cell(number);
+        Ok(table_file::write(
+            folder, &name, hashes, &metadata, &schema, rows,
+        )?)
     }
 
-    /// Puts all cells together, unless that is done, removes their files, and shows each row group. How many rows.
+    /// Puts all cells together, unless that is done, and removes their files. All rows.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn merge(
-        &self,
-        grid: &Grid,
-        mut show: impl FnMut(&[TableColumn]),
-    ) -> Result<usize, Failure> {
-        let path = self.merged();
-        let mut rows = 0;
-        if !path.exists() {
-            let empty = lab_sweep_rows::columns(grid);
-            table_file::write(&path, &whole_metadata(grid), &empty, |file| {
-                let mut group = empty.clone();
-                for number in 0..grid.cells.len() {
-                    let cell = self.cell(number);
-                    let read = table_file::open(&cell).and_then(|reader| table_file::read(&reader));
-                    let read = read.with_context(|| format!("reading {}", cell.display()))?;
-                    for (all, more) in group.iter_mut().zip(read) {
-                        all.values.append(more.values)?;
-                    }
-                    let full = group[0].values.len() >= GROUP_ROWS;
-                    if full || number + 1 == grid.cells.len() {
-                        file.rows(&group)?;
-                        group = empty.clone();
-                    }
-                }
-                Ok(())
-            })?;
+    pub fn merge(&mut self, grid: &Grid) -> Result<RecordBatch, Failure> {
+        if !self.merged().exists() {
+            let schema = lab_sweep_rows::columns(grid);
+            let groups = Groups {
+                folder: &self.path,
+                cells: 0..grid.cells.len(),
+                schema: schema.clone(),
+            };
+            let metadata = whole_metadata(grid);
+            table_file::write(
+                &self.path,
+                MERGED,
+                &mut self.hashes,
+                &metadata,
+                &schema,
+                groups,
+            )?;
         }
         for number in 0..grid.cells.len() {
-            match fs::remove_file(self.cell(number)) {
+            match fs::remove_file(self.path.join(cell(number))) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
                 _ => {}
             }
         }
-        let read = table_file::open(&path).and_then(|reader| table_file::read(&reader));
-        let read = read.with_context(|| format!("reading {}", path.display()))?;
-        rows += read.first().map_or(0, |column| column.values.len());
-        show(&read);
-        Ok(rows)
+        if self.hashes.len() > 1 {
+            self.hashes
+                .keep(|file| file == MERGED)
+                .map_err(anyhow::Error::from)?;
+        }
+        Ok(read(&self.merged())?)
     }
 
     /// The file of all cells.
     pub fn merged(&self) -> PathBuf {
         self.path.join(MERGED)
     }
+}
 
-    fn cell(&self, number: usize) -> PathBuf {
-        self.path.join(format!("cell-{number:06}.parquet"))
+/// The rows of all cells, some cells at a time.
+struct Groups<'a> {
+    folder: &'a Path,
+    cells: std::ops::Range<usize>,
+    schema: SchemaRef,
+}
+
+impl Iterator for Groups<'_> {
+    type Item = anyhow::Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut group, mut rows) = (Vec::new(), 0);
+        while rows < GROUP_ROWS {
+            let Some(number) = self.cells.next() else {
+                break;
+            };
+            match read(&self.folder.join(cell(number))) {
+                Ok(batch) => {
+                    rows += batch.num_rows();
+                    group.push(batch);
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let whole = (!group.is_empty()).then(|| concat_batches(&self.schema, &group));
+        whole.map(|batch| batch.map_err(Into::into))
     }
+}
+
+/// A file's rows; it was checked before, or was written by this process.
+fn read(path: &Path) -> anyhow::Result<RecordBatch> {
+    let read = TableFile::open(path, None).and_then(TableFile::read);
+    read.with_context(|| format!("reading {}", path.display()))
+}
+
+/// The file of a cell.
+fn cell(number: usize) -> String {
+    format!("cell-{number:06}.parquet")
 }
 
 /// `cell-000007.parquet`: 7.
@@ -184,29 +248,6 @@ fn lock(path: &Path) -> io::Result<File> {
         io::ErrorKind::WouldBlock => Err(io::Error::other("another sweep is at work there")),
         _ => Err(error),
     }
-}
-
-/// Whether the file is there; it is whole and says just that.
-fn check(path: &Path, expected: &Metadata) -> Result<bool, Failure> {
-    if !path.exists() {
-        return Ok(false);
-    }
-    let refused = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
-    let reader = table_file::open(path).map_err(|why| {
-        refused(format!(
-            "damaged: {why}; remove it, and what it held is run again"
-        ))
-    })?;
-    for (key, expected) in expected {
-        let found = table_file::value(&reader, key);
-        if found.as_ref() != Some(expected) {
-            let found = found.unwrap_or_else(|| "none".to_owned());
-            return Err(refused(format!(
-                "it is of another sweep: its {key} is {found}, not {expected}; name another folder"
-            )));
-        }
-    }
-    Ok(true)
 }
 
 fn cell_metadata(grid: &Grid, number: usize) -> Metadata {

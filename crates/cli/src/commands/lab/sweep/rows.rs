@@ -2,13 +2,14 @@
 //! What a sweep keeps of a cell: one row for each VM, whole numbers and words only, so that the same cell gives the same
 //! bytes wherever it runs.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use unspin_lab::{Counts, Lab, Outcome};
 
 use crate::{
-    commands::lab::sweep::{
-        grid::{Grid, GridCell},
-        table_file::{TableColumn, Values},
-    },
+    commands::lab::sweep::grid::{Grid, GridCell},
     terminal::failure::Failure,
 };
 
@@ -55,14 +56,14 @@ const SUMS: [(&str, Sum); 30] = [
     ("halted_ns", |counts| counts.times.halted_ns),
 ];
 
-/// The columns, without a row.
-pub fn columns(grid: &Grid) -> Vec<TableColumn> {
-    let column = |name: &str, integers: bool| TableColumn {
-        name: name.to_owned(),
-        values: match integers {
-            true => Values::Integers(Vec::new()),
-            false => Values::Words(Vec::new()),
-        },
+/// The columns: `Int64` and `Utf8`, without holes.
+pub fn columns(grid: &Grid) -> SchemaRef {
+    let column = |name: &str, integers: bool| {
+        let kind = match integers {
+            true => DataType::Int64,
+            false => DataType::Utf8,
+        };
+        Field::new(name, kind, false)
     };
     let mut all = vec![
         column("cell", true),
@@ -92,7 +93,7 @@ pub fn columns(grid: &Grid) -> Vec<TableColumn> {
         all.push(column(name, true));
     }
     all.extend(SUMS.iter().map(|(name, _)| column(name, true)));
-    all
+    Arc::new(Schema::new(all))
 }
 
 /// The rows of a cell.
@@ -104,8 +105,9 @@ pub fn rows(
     number: usize,
     cell: &GridCell,
     outcome: &Outcome,
-) -> Result<Vec<TableColumn>, Failure> {
-    let mut all = columns(grid);
+) -> Result<RecordBatch, Failure> {
+    let schema = columns(grid);
+    let mut all: Vec<Values> = schema.fields().iter().map(|of| Values::of(of)).collect();
     let scenario = &cell.scenario;
     let lab = Lab::new(scenario)
         .map_err(|error| crate::commands::lab::load::refused(&scenario.name, &error))?;
@@ -143,16 +145,40 @@ pub fn rows(
             row.integer(ours.iter().map(|vcpu| what(&vcpu.after)).sum())?;
         }
     }
-    Ok(all)
+    let columns = all.into_iter().map(Values::into_array).collect();
+    Ok(RecordBatch::try_new(schema, columns).map_err(anyhow::Error::from)?)
+}
+
+/// The values of a column so far.
+#[derive(Debug)]
+enum Values {
+    Integers(Vec<i64>),
+    Words(Vec<String>),
+}
+
+impl Values {
+    fn of(column: &Field) -> Values {
+        match column.data_type() {
+            DataType::Int64 => Values::Integers(Vec::new()),
+            _ => Values::Words(Vec::new()),
+        }
+    }
+
+    fn into_array(self) -> ArrayRef {
+        match self {
+            Values::Integers(values) => Arc::new(Int64Array::from(values)),
+            Values::Words(words) => Arc::new(StringArray::from(words)),
+        }
+    }
 }
 
 /// A row that is being added, column by column.
-struct Row<'a>(std::slice::IterMut<'a, TableColumn>);
+struct Row<'a>(std::slice::IterMut<'a, Values>);
 
 impl Row<'_> {
     fn integer(&mut self, value: u64) -> Result<(), Failure> {
         let value = i64::try_from(value).map_err(anyhow::Error::from)?;
-        match self.0.next().map(|column| &mut column.values) {
+        match self.0.next() {
             Some(Values::Integers(values)) => values.push(value),
             other => unreachable!("a column of numbers, not {other:?}"),
         }
@@ -161,7 +187,7 @@ impl Row<'_> {
 
     /// A word, or the number that it is in a column of numbers.
     fn word(&mut self, word: &str) {
-        match self.0.next().map(|column| &mut column.values) {
+        match self.0.next() {
             Some(Values::Words(values)) => values.push(word.to_owned()),
             // All values of such an axis are numbers (`columns`).
             Some(Values::Integers(values)) => values.push(word.parse().unwrap_or_default()),

@@ -6,6 +6,7 @@
 
 use std::time::Instant;
 
+use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 use unspin_lab::pool as lab_pool;
 use unspin_report::{Cell, Column, Table, Unit};
 
@@ -16,7 +17,6 @@ use crate::{
             folder::{Found, SweepFolder},
             grid::Grid,
             rows as lab_sweep_rows,
-            table_file::{TableColumn, Values},
         },
     },
     terminal::{failure::Failure, interrupt, output, progress::Steps},
@@ -48,24 +48,23 @@ const SHOWN_MAX: usize = 64;
 pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let begin = Instant::now();
     let grid = Grid::load(&arguments.scenario, arguments.seeds)?;
-    let folder = SweepFolder::open(&arguments.out, &grid)?;
+    let mut folder = SweepFolder::open(&arguments.out, &grid)?;
     let missing = match folder.look(&grid)? {
         Found::Complete => Vec::new(),
         Found::Missing(missing) => missing,
     };
     simulate(
         &grid,
-        &folder,
+        &mut folder,
         &missing,
         lab_pool::workers(arguments.workers),
     )?;
     let mut cells = Table::new("cell", "\nCells", CELL);
     let show = arguments.output.json || grid.cells.len() <= SHOWN_MAX;
-    let rows = folder.merge(&grid, |columns| {
-        if show {
-            add_cells(&mut cells, &grid, columns);
-        }
-    })?;
+    let rows = folder.merge(&grid)?;
+    if show {
+        add_cells(&mut cells, &grid, &rows);
+    }
     let mut document = output::document("lab sweep");
     let mut table = Table::new("sweep", "", SWEEP);
     table.push(vec![
@@ -75,7 +74,7 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
         grid.cells.len().into(),
         missing.len().into(),
         (grid.cells.len() - missing.len()).into(),
-        rows.into(),
+        rows.num_rows().into(),
         (begin.elapsed().as_nanos() as f64).into(),
         folder.merged().display().to_string().into(),
     ]);
@@ -88,7 +87,7 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
 
 fn simulate(
     grid: &Grid,
-    folder: &SweepFolder,
+    folder: &mut SweepFolder,
     missing: &[usize],
     workers: usize,
 ) -> Result<(), Failure> {
@@ -105,7 +104,7 @@ fn simulate(
             lab_sweep_rows::rows(grid, *number, cell, &outcome)
         },
         |place, rows| {
-            folder.keep(grid, missing[place], &rows)?;
+            folder.keep(grid, missing[place], rows)?;
             done += 1;
             steps.done(done);
             Ok(())
@@ -114,13 +113,12 @@ fn simulate(
 }
 
 /// A line for each cell: its VMs together.
-fn add_cells(table: &mut Table, grid: &Grid, columns: &[TableColumn]) {
+fn add_cells(table: &mut Table, grid: &Grid, rows: &RecordBatch) {
     let column = |name: &str| {
-        let found = columns.iter().find(|column| column.name == name);
-        match found.map(|column| &column.values) {
-            Some(Values::Integers(values)) => &values[..],
-            _ => &[],
-        }
+        let found = rows.column_by_name(name);
+        found.map_or(&[][..], |column| {
+            column.as_primitive::<Int64Type>().values()
+        })
     };
     let numbers = column("cell");
     let mut begin = 0;

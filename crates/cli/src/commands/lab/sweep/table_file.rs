@@ -1,131 +1,57 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table of whole numbers and words as a Parquet file: whole or not there, with its checksum in its metadata.
+//! A table as a Parquet file, whole or not there: record batches of whole numbers and words, in Arrow's types, and the file's
+//! hash in the list beside it (`unspin_recording::hashes`).
 
 use std::{
     fs::{self, File},
     path::Path,
-    sync::Arc,
 };
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
 use parquet::{
-    basic::{Compression, LogicalType, Repetition, Type as Physical},
-    column::reader::ColumnReader,
-    data_type::{ByteArray, ByteArrayType, Int64Type},
+    arrow::{
+        ArrowWriter, arrow_reader::ParquetRecordBatchReaderBuilder,
+        arrow_writer::ArrowWriterOptions,
+    },
+    basic::Compression,
     file::{
         metadata::KeyValue,
         properties::{EnabledStatistics, WriterProperties, WriterVersion},
-        reader::{FileReader, SerializedFileReader},
-        writer::SerializedFileWriter,
     },
-    schema::types::Type,
 };
-use unspin_recording::checksum::{self, Checked};
+use unspin_recording::hashes::{self, HashedFile, Hashes};
 
 /// What a file is called until it is whole.
 pub const PARTIAL: &str = ".partial";
-/// Key of the checksum.
-const KEY_CHECKSUM: &str = "unspin.checksum";
-
-/// A column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableColumn {
-    /// Letters, digits and underscores.
-    pub name: String,
-    /// One for each row.
-    pub values: Values,
-}
-
-/// The values of a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Values {
-    /// Whole numbers.
-    Integers(Vec<i64>),
-    /// Words.
-    Words(Vec<String>),
-}
-
-impl Values {
-    /// How many.
-    pub fn len(&self) -> usize {
-        match self {
-            Values::Integers(values) => values.len(),
-            Values::Words(values) => values.len(),
-        }
-    }
-
-    /// Puts another one's behind these.
-    ///
-    /// # Errors
-    /// When they are of another kind.
-    pub fn append(&mut self, other: Values) -> anyhow::Result<()> {
-        match (self, other) {
-            (Values::Integers(all), Values::Integers(more)) => all.extend(more),
-            (Values::Words(all), Values::Words(more)) => all.extend(more),
-            _ => bail!("columns of two kinds"),
-        }
-        Ok(())
-    }
-}
 
 /// Pairs of the file's metadata.
 pub type Metadata = Vec<(String, String)>;
 
-/// A file that is being written, row group by row group.
-pub struct TableWriter {
-    writer: SerializedFileWriter<Checked>,
-}
-
-impl TableWriter {
-    /// Adds a row group. The columns are those of the file, all of one length.
-    ///
-    /// # Errors
-    /// What the library says.
-    pub fn rows(&mut self, columns: &[TableColumn]) -> anyhow::Result<()> {
-        let mut group = self.writer.next_row_group()?;
-        for column in columns {
-            let mut writer = group.next_column()?.context("the file has fewer columns")?;
-            match &column.values {
-                Values::Integers(values) => {
-                    writer
-                        .typed::<Int64Type>()
-                        .write_batch(values, None, None)?;
-                }
-                Values::Words(words) => {
-                    let words: Vec<ByteArray> =
-                        words.iter().map(|word| word.as_str().into()).collect();
-                    writer
-                        .typed::<ByteArrayType>()
-                        .write_batch(&words, None, None)?;
-                }
-            }
-            writer.close()?;
-        }
-        group.close()?;
-        Ok(())
-    }
-}
-
-/// Creates a file whose columns are like those (their values are not looked at): `fill` writes its row groups; then
-/// footer, checksum, disk, name.
+/// Creates a file of these columns in `folder`: `fill` gives its row groups, one after another; then footer, disk, hash, name.
 ///
 /// # Errors
-/// When the system or `fill` refuses, with nothing left behind.
+/// When the system or `fill` refuses, with no file left behind.
 pub fn write(
-    path: &Path,
+    folder: &Path,
+    name: &str,
+    hashes: &mut Hashes,
     metadata: &Metadata,
-    like: &[TableColumn],
-    fill: impl FnOnce(&mut TableWriter) -> anyhow::Result<()>,
+    schema: &SchemaRef,
+    fill: impl Iterator<Item = anyhow::Result<RecordBatch>>,
 ) -> anyhow::Result<()> {
-    let mut name = path.as_os_str().to_owned();
-    name.push(PARTIAL);
-    let partial = Path::new(&name);
-    let written = create(partial, metadata, like, fill)
-        .and_then(|()| Ok(fs::rename(partial, path)?))
+    let (path, partial) = (folder.join(name), folder.join(format!("{name}{PARTIAL}")));
+    let written = create(&partial, metadata, schema, fill)
+        .and_then(|hash| {
+            hashes.add(name, hash)?;
+            Ok(fs::rename(&partial, &path)?)
+        })
         .with_context(|| format!("writing {}", path.display()));
     if written.is_err() {
         // It is told why; the next one that resumes removes a rest.
-        let _ = fs::remove_file(partial);
+        let _ = fs::remove_file(&partial);
     }
     written
 }
@@ -133,19 +59,13 @@ pub fn write(
 fn create(
     partial: &Path,
     metadata: &Metadata,
-    like: &[TableColumn],
-    fill: impl FnOnce(&mut TableWriter) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(partial)?;
-    // The checksum stands last: it is looked for near the end of the file.
+    schema: &SchemaRef,
+    fill: impl Iterator<Item = anyhow::Result<RecordBatch>>,
+) -> anyhow::Result<u64> {
+    let file = File::create_new(partial)?;
     let pairs = metadata
         .iter()
         .map(|(key, value)| KeyValue::new(key.clone(), value.clone()));
-    let checksum = KeyValue::new(KEY_CHECKSUM.to_owned(), checksum::placeholder());
     let properties = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
         .set_created_by("unspin".to_owned())
@@ -153,92 +73,53 @@ fn create(
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_offset_index_disabled(true)
         .set_max_row_group_row_count(None)
-        .set_key_value_metadata(Some(pairs.chain([checksum]).collect()))
+        .set_key_value_metadata(Some(pairs.collect()))
         .build();
-    let writer =
-        SerializedFileWriter::new(Checked::new(file), schema(like)?, Arc::new(properties))?;
-    let mut table = TableWriter { writer };
-    fill(&mut table)?;
-    table.writer.into_inner()?.seal()?;
-    Ok(())
-}
-
-fn schema(like: &[TableColumn]) -> anyhow::Result<Arc<Type>> {
-    let field = |column: &TableColumn| -> anyhow::Result<Arc<Type>> {
-        let (physical, logical) = match column.values {
-            Values::Integers(_) => (Physical::INT64, None),
-            Values::Words(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-        };
-        let field = Type::primitive_type_builder(&column.name, physical)
-            .with_repetition(Repetition::REQUIRED)
-            .with_logical_type(logical);
-        Ok(Arc::new(field.build()?))
-    };
-    let fields = like.iter().map(field).collect::<anyhow::Result<Vec<_>>>()?;
-    let table = Type::group_type_builder("sweep").with_fields(fields);
-    Ok(Arc::new(table.build()?))
-}
-
-/// A whole file; it is hashed before the library sees it.
-///
-/// # Errors
-/// A file that is cut off, changed, or no table of this kind.
-pub fn open(path: &Path) -> anyhow::Result<SerializedFileReader<File>> {
-    let mut file = File::open(path)?;
-    if !checksum::is_whole(&mut file)? {
-        bail!("its checksum does not match");
+    let options = ArrowWriterOptions::new()
+        .with_properties(properties)
+        .with_skip_arrow_metadata(true);
+    let file = HashedFile::new(file);
+    let mut writer = ArrowWriter::try_new_with_options(file, SchemaRef::clone(schema), options)?;
+    for group in fill {
+        writer.write(&group?)?;
+        writer.flush()?;
     }
-    Ok(SerializedFileReader::new(file)?)
+    Ok(writer.into_inner()?.finish()?)
 }
 
-/// The value of a key of its metadata.
-pub fn value(reader: &SerializedFileReader<File>, key: &str) -> Option<String> {
-    let metadata = reader.metadata().file_metadata().key_value_metadata()?;
-    let pair = metadata.iter().find(|pair| pair.key == key)?;
-    pair.value.clone()
-}
+/// A file that is as it was written, or of which nobody knows.
+#[derive(Debug)]
+pub struct TableFile(ParquetRecordBatchReaderBuilder<File>);
 
-/// All rows.
-///
-/// # Errors
-/// As [`open`].
-pub fn read(reader: &SerializedFileReader<File>) -> anyhow::Result<Vec<TableColumn>> {
-    let schema = reader.metadata().file_metadata().schema_descr();
-    let mut columns: Vec<TableColumn> = schema
-        .columns()
-        .iter()
-        .map(|column| TableColumn {
-            name: column.name().to_owned(),
-            values: match column.physical_type() {
-                Physical::INT64 => Values::Integers(Vec::new()),
-                _ => Values::Words(Vec::new()),
-            },
-        })
-        .collect();
-    for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group)?;
-        let rows = usize::try_from(group.metadata().num_rows())?;
-        for (place, column) in columns.iter_mut().enumerate() {
-            match (group.get_column_reader(place)?, &mut column.values) {
-                (ColumnReader::Int64ColumnReader(mut from), Values::Integers(all)) => {
-                    from.read_records(rows, None, None, all)?;
-                }
-                (ColumnReader::ByteArrayColumnReader(mut from), Values::Words(all)) => {
-                    let mut words: Vec<ByteArray> = Vec::new();
-                    from.read_records(rows, None, None, &mut words)?;
-                    for word in words {
-                        all.push(word.as_utf8()?.to_owned());
-                    }
-                }
-                _ => return Err(anyhow!("a column of a kind that is never written")),
-            }
+impl TableFile {
+    /// Opens it. With its hash it is read once before the library sees it.
+    ///
+    /// # Errors
+    /// A file that is cut off, changed, or no table.
+    pub fn open(path: &Path, hash: Option<u64>) -> anyhow::Result<TableFile> {
+        let mut file = File::open(path)?;
+        if hash.is_some() && hash != Some(hashes::hash_of(&mut file)?) {
+            bail!("its hash does not match");
         }
+        Ok(TableFile(ParquetRecordBatchReaderBuilder::try_new(file)?))
     }
-    let rows = columns.first().map_or(0, |column| column.values.len());
-    if columns.iter().any(|column| column.values.len() != rows) {
-        bail!("columns of different lengths");
+
+    /// The value of a key of its metadata.
+    pub fn value(&self, key: &str) -> Option<String> {
+        let metadata = self.0.metadata().file_metadata().key_value_metadata()?;
+        let pair = metadata.iter().find(|pair| pair.key == key)?;
+        pair.value.clone()
     }
-    Ok(columns)
+
+    /// All rows.
+    ///
+    /// # Errors
+    /// As [`TableFile::open`].
+    pub fn read(self) -> anyhow::Result<RecordBatch> {
+        let schema = SchemaRef::clone(self.0.schema());
+        let batches = self.0.build()?.collect::<Result<Vec<_>, _>>()?;
+        Ok(concat_batches(&schema, &batches)?)
+    }
 }
 
 #[cfg(test)]

@@ -1,45 +1,51 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-use super::*;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, StringArray};
 use proptest::prelude::*;
 
-/// More columns than a sweep has, so that the footer behind the checksum is longer than any.
-fn table() -> Vec<TableColumn> {
-    let column = |number: i64| TableColumn {
-        name: format!("column_{number}"),
-        values: match number % 3 {
-            0 => Values::Words(vec![format!("word {number}"), String::new(), "µ".into()]),
-            _ => Values::Integers(vec![number, i64::MIN, i64::MAX]),
-        },
+use super::*;
+
+const NAME: &str = "t.parquet";
+
+fn table() -> RecordBatch {
+    let column = |number: i64| -> (String, ArrayRef) {
+        let values: ArrayRef = match number % 3 {
+            0 => Arc::new(StringArray::from(vec![&*format!("word {number}"), "", "µ"])),
+            _ => Arc::new(Int64Array::from(vec![number, i64::MIN, i64::MAX])),
+        };
+        (format!("column_{number}"), values)
     };
-    (0..100).map(column).collect()
+    RecordBatch::try_from_iter((0..100).map(column)).expect("columns of one length")
 }
 
-fn written() -> Vec<u8> {
+/// The file's bytes, and its hash.
+fn written() -> (Vec<u8>, u64) {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("t.parquet");
     let metadata = vec![("key".to_owned(), "value".to_owned())];
-    write(&path, &metadata, &table(), |file| {
-        file.rows(&table())?;
-        file.rows(&table())
-    })
-    .expect("room");
-    let reader = open(&path).expect("whole");
-    assert_eq!(value(&reader, "key").as_deref(), Some("value"));
-    let mut twice = table();
-    for (all, more) in twice.iter_mut().zip(table()) {
-        all.values.append(more.values).expect("the same kinds");
-    }
-    assert_eq!(read(&reader).expect("readable"), twice);
+    let mut hashes = Hashes::read(folder.path()).expect("none");
+    let groups = [table(), table()].map(Ok).into_iter();
+    let (path, schema) = (folder.path().join(NAME), table().schema());
+    write(folder.path(), NAME, &mut hashes, &metadata, &schema, groups).expect("room");
+    let hash = hashes.of(NAME).expect("listed");
+    let file = TableFile::open(&path, Some(hash)).expect("whole");
+    assert_eq!(file.value("key").as_deref(), Some("value"));
+    assert_eq!(file.value("ARROW:schema"), None);
+    let twice = concat_batches(&schema, &[table(), table()]).expect("the same columns");
+    let read = file.read().expect("readable");
+    assert_eq!(read.columns(), twice.columns());
     let names = fs::read_dir(folder.path()).expect("the folder").count();
-    assert_eq!(names, 1);
-    fs::read(&path).expect("the file")
+    assert_eq!(names, 2, "the file and the list");
+    (fs::read(&path).expect("the file"), hash)
 }
 
 #[test]
 fn what_fails_leaves_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("t.parquet");
-    let failed = write(&path, &Vec::new(), &table(), |_| bail!("no"));
+    let mut hashes = Hashes::read(folder.path()).expect("none");
+    let groups = [Ok(table()), Err(anyhow::anyhow!("no"))].into_iter();
+    let (metadata, schema) = (Vec::new(), table().schema());
+    let failed = write(folder.path(), NAME, &mut hashes, &metadata, &schema, groups);
     assert!(failed.is_err());
     assert_eq!(fs::read_dir(folder.path()).expect("the folder").count(), 0);
 }
@@ -52,8 +58,8 @@ proptest! {
         edits in proptest::collection::vec((any::<prop::sample::Index>(), 1u8..), 1..4),
         cut in proptest::option::of(any::<prop::sample::Index>()),
     ) {
-        static WHOLE: std::sync::LazyLock<Vec<u8>> = std::sync::LazyLock::new(written);
-        let mut bytes = WHOLE.clone();
+        static WHOLE: std::sync::LazyLock<(Vec<u8>, u64)> = std::sync::LazyLock::new(written);
+        let mut bytes = WHOLE.0.clone();
         for (place, bits) in edits {
             let place = place.index(bytes.len());
             bytes[place] ^= bits;
@@ -62,10 +68,10 @@ proptest! {
             bytes.truncate(cut.index(bytes.len()));
         }
         // Two edits of one place may undo each other.
-        prop_assume!(bytes != *WHOLE);
+        prop_assume!(bytes != WHOLE.0);
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("t.parquet");
+        let path = folder.path().join(NAME);
         fs::write(&path, &bytes).expect("room");
-        prop_assert!(open(&path).is_err());
+        prop_assert!(TableFile::open(&path, Some(WHOLE.1)).is_err());
     }
 }
