@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # Thin: every target calls a script. "make" alone lists them.
 
+# One sitting of what takes a night: STALE=1 for what never ran or did not pass, LIMIT=8h for its end.
+SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
+
 .PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-module ple-module update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
 	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
 	@echo "make check        one check by name, wherever it runs: make check NAME=quotas_are_named"
-	@echo "make test-long    the long checks (NAME=part: those only); what became of each: tests/long/results.tsv"
-	@echo "make mutants      plant each seeded bug and check that the tests find it"
+	@echo "make test-long    the long checks (NAME=part, STALE=1, LIMIT=8h); what became of each: tests/long/results.tsv"
+	@echo "make mutants      plant each seeded bug and check that the tests find it (NAME=, STALE=1, LIMIT=8h)"
 	@echo "make lint         rustfmt, clippy, clang-format, shellcheck, SPDX lines, citations"
 	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
 	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"
@@ -31,11 +34,11 @@ test:
 test-long:
 	@setup/run test
 	@setup/kernels
-	@setup/test-long $(NAME)
+	@setup/test-long $(NAME) $(SITTING)
 
 mutants:
 	@setup/run test
-	@cargo --quiet xtask mutants
+	@cargo --quiet xtask mutants $(NAME) $(SITTING)
 
 lint:
 	@setup/lint

@@ -10,6 +10,7 @@ mod mutants;
 mod references;
 mod repository;
 mod results;
+mod sitting;
 mod suites;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -28,8 +29,8 @@ struct Arguments {
 enum Task {
     /// Plant each seeded bug of tests/mutants/ in a copy of the tree, and check that its test finds it
     Mutants {
-        /// Names of seeded bugs; all of them when none is given
-        names: Vec<String>,
+        #[command(flatten)]
+        sitting: sitting::Sitting,
         /// Only check that each bug can be planted: its text stands exactly once in its file
         #[arg(long)]
         check: bool,
@@ -49,8 +50,12 @@ enum Task {
     },
     /// Run the long checks, and keep what became of each in tests/long/results.tsv
     Long {
-        /// Parts of their names; all of them when none is given
-        names: Vec<String>,
+        /// Parts of names do as well
+        #[command(flatten)]
+        sitting: sitting::Sitting,
+        /// End a check that takes longer, as 90s, 30m or 8h
+        #[arg(long, value_name = "TIME", value_parser = sitting::duration, default_value = "6h")]
+        each: std::time::Duration,
     },
     /// Run the suites of `make test`
     Test {
@@ -86,11 +91,14 @@ fn main() -> ExitCode {
 fn run(task: Task) -> anyhow::Result<()> {
     let root = repository::root()?;
     match task {
-        Task::Mutants { names, check: true } => mutants::check(&root, &names),
-        Task::Mutants { names, .. } => mutants::run(&root, &names),
+        Task::Mutants {
+            sitting,
+            check: true,
+        } => mutants::check(&root, &sitting.names),
+        Task::Mutants { sitting, .. } => mutants::run(&root, &sitting),
         Task::House { report } => house::check(&root, &repository::files(&root)?, report),
         Task::Check { name } => check::run(&root, &name),
-        Task::Long { names } => long::run(&root, &names),
+        Task::Long { sitting, each } => long::run(&root, &sitting, each),
         Task::Test { suites, nextest } => suites::run(&root, &nextest, &suites),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
         Task::Performance { check } => benchmarks::performance(&root, check),

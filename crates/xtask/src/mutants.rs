@@ -20,7 +20,8 @@ use crate::{
     bugs::{self, Bug},
     check::{self, Program},
     repository,
-    results::Results,
+    results::{self, Results},
+    sitting::Sitting,
 };
 
 /// How long a test may take to compile.
@@ -129,45 +130,58 @@ impl Wanted<'_> {
     }
 }
 
-/// Plants the bugs of those names one after another, all of them when there is no name.
+/// Plants bugs one after another: those of the sitting's names, all of them when there is none, but not what was found at this
+/// very commit. A bug whose test fails without it is `broken`, too. No bug is planted after the sitting's end.
 ///
 /// # Errors
-/// When one survives or cannot be planted, a test fails without any, or the copy cannot be made.
-pub fn run(root: &Path, names: &[String]) -> anyhow::Result<()> {
-    let bugs = bugs::read(root, names)?;
-    let copy = Copy::make(root)?;
-    let mut results = Results::read(root.join("tests/mutants/results.tsv"), HEAD)?;
+/// When one survives or is broken, once all were tried; when the copy cannot be made.
+pub fn run(root: &Path, sitting: &Sitting) -> anyhow::Result<()> {
     let all = bugs::read(root, &[])?;
+    let mut results = Results::read(root.join(results::MUTANTS), HEAD)?;
     results.retain(|name| all.iter().any(|bug| bug.name == name));
-    let commit = repository::commit(root)?;
+    let commit = repository::commit_but_for(root, &results::FILES)?;
+    let asked = bugs::read(root, &sitting.names)?;
+    let due = sitting.due(asked, |bug| &bug.name, &results, &commit);
+    let copy = Copy::make(root)?;
     let began = Instant::now();
 
-    let mut tests: BTreeMap<&str, u64> = BTreeMap::new();
-    for bug in &bugs {
-        let seconds = tests.entry(&bug.test).or_default();
-        *seconds = bug.seconds.max(*seconds);
-    }
-    for (test, seconds) in tests {
-        eprintln!("without a bug: cargo test {test}");
-        copy.passes(test, seconds)?;
-    }
-    let mut survived = 0;
-    for bug in &bugs {
+    let mut passes: BTreeMap<&str, bool> = BTreeMap::new();
+    let (mut killed, mut others) = (0, 0);
+    for bug in &due {
+        if sitting.left(began).is_some_and(|left| left.is_zero()) {
+            break;
+        }
+        let sound = match passes.get(bug.test.as_str()) {
+            Some(sound) => *sound,
+            None => {
+                let same = all.iter().filter(|other| other.test == bug.test);
+                let seconds = same.map(|other| other.seconds).max();
+                eprintln!("without a bug: cargo test {}", bug.test);
+                let outcome = copy.passes(&bug.test, seconds.unwrap_or(bug.seconds));
+                if let Err(error) = &outcome {
+                    eprintln!("{error:#}");
+                }
+                passes.insert(&bug.test, outcome.is_ok());
+                outcome.is_ok()
+            }
+        };
         let begin = Instant::now();
-        let outcome = copy.kills(bug)?;
+        let outcome = if sound { copy.kills(bug)? } else { "broken" };
         eprintln!("{outcome:9} {}", bug.name);
-        if outcome != "killed" {
+        if outcome == "killed" {
+            killed += 1;
+        } else {
             eprintln!("          {}", bug.rule);
-            survived += 1;
+            others += 1;
         }
         results.set(&bug.name, outcome, begin.elapsed().as_secs(), &commit)?;
     }
     println!(
-        "mutants: {} killed, {survived} survived or broken, {} s",
-        bugs.len() - survived,
+        "mutants: {killed} killed, {others} survived or broken, {} left for another sitting, {} s",
+        due.len() - killed - others,
         began.elapsed().as_secs()
     );
-    ensure!(survived == 0, "{survived} seeded bugs were not found");
+    ensure!(others == 0, "{others} seeded bugs were not found");
     Ok(())
 }
 

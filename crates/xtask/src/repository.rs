@@ -51,14 +51,16 @@ pub fn commit(root: &Path) -> anyhow::Result<String> {
     Ok(commit.trim().to_owned())
 }
 
-/// The same, where changes of that file do not count: results of what ran at the commit.
+/// The same, where changes of those files do not count: results of what ran at the commit.
 ///
 /// # Errors
 /// When git fails.
-pub fn commit_but_for(root: &Path, file: &str) -> anyhow::Result<String> {
+pub fn commit_but_for(root: &Path, files: &[&str]) -> anyhow::Result<String> {
     let commit = git(root, &["describe", "--always", "--exclude=*"])?;
-    let other = format!(":!{file}");
-    let changed = git(root, &["status", "--porcelain", "--", ".", &other])?;
+    let others: Vec<String> = files.iter().map(|file| format!(":!{file}")).collect();
+    let mut arguments = vec!["status", "--porcelain", "--", "."];
+    arguments.extend(others.iter().map(String::as_str));
+    let changed = git(root, &arguments)?;
     let dirty = if changed.trim().is_empty() {
         ""
     } else {

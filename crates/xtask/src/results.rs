@@ -5,6 +5,14 @@ use std::{collections::BTreeMap, fs, path::PathBuf, process::Command};
 
 use anyhow::Context;
 
+/// Every such table; that one of them changes is no change of what runs.
+pub const FILES: [&str; 2] = [LONG, MUTANTS];
+pub const LONG: &str = "tests/long/results.tsv";
+pub const MUTANTS: &str = "tests/mutants/results.tsv";
+
+/// The outcome in the row of a check that never ran.
+pub const NEVER: &str = "never-run";
+
 /// A table of results.
 pub struct Results {
     file: PathBuf,
@@ -42,14 +50,25 @@ impl Results {
         self.rows.get(name)?.split('\t').next()
     }
 
+    /// Whether it passed when it last ran; a seeded bug: it was found.
+    pub fn passed(&self, name: &str) -> bool {
+        matches!(self.outcome(name), Some("passed" | "killed"))
+    }
+
     /// Whether its last run was of that commit, without changes, and passed.
     pub fn passed_at(&self, name: &str, commit: &str) -> bool {
-        let row = self
-            .rows
-            .get(name)
-            .map(|row| row.split('\t').collect::<Vec<_>>());
-        let same = |row: Vec<&str>| row.first() == Some(&"passed") && row.get(2) == Some(&commit);
-        !commit.ends_with("-dirty") && row.is_some_and(same)
+        let of = self.rows.get(name).and_then(|row| row.split('\t').nth(2));
+        self.passed(name) && !commit.ends_with("-dirty") && of == Some(commit)
+    }
+
+    /// Orders checks by how stale their results are, the stalest first: never run, not passed, passed; then by date.
+    pub fn staleness(&self, name: &str) -> (u8, String) {
+        let date = self.rows.get(name).and_then(|row| row.split('\t').nth(3));
+        match self.outcome(name) {
+            None | Some(NEVER) => (0, String::new()),
+            _ if self.passed(name) => (2, date.unwrap_or_default().to_owned()),
+            _ => (1, date.unwrap_or_default().to_owned()),
+        }
     }
 
     /// Sets a check's row and writes the table, so that a run that is killed keeps what it has.
