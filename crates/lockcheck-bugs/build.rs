@@ -134,7 +134,7 @@ fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
 fn main() {
     let root = unspin_headers::workspace_folder();
     let lockcheck = root.join("crates/lockcheck");
-    let bugs = lockcheck.join("tests/bugs");
+    let bugs = root.join("crates/lockcheck/tests/bugs");
     unspin_headers::watch(&bugs);
     // Compiled quickly; the checker looks at each access, not at the time it takes.
     let compiler = Compiler::host()

@@ -51,6 +51,15 @@ impl From<unspin_linux_guest::Error> for Error {
     }
 }
 
+impl From<unspin_lockbench::Error> for Error {
+    fn from(error: unspin_lockbench::Error) -> Error {
+        match error {
+            unspin_lockbench::Error::Interrupted => Error::Interrupted,
+            error => Error::Failed(error.into()),
+        }
+    }
+}
+
 impl From<unspin_lab::pool::Interrupted> for Error {
     fn from(_: unspin_lab::pool::Interrupted) -> Error {
         Error::Interrupted

@@ -5,18 +5,29 @@
 //! steps: VMs of ours under KVM ([`kvm`]), Linux guests ([`linux`]), or the lab ([`lab`]). What it measured becomes one kind of
 //! [`Row`], whose figures are [`Estimate`]s. [`matrix`] is a list of comparisons that are built in, [`cells`] runs each in a
 //! testbed of its own, [`TableFile`] keeps what is finished and goes on there; [`prediction`] is what the lab says beforehand.
+//!
+//! Beside comparisons: [`sweep`], a grid of runs of the lab; [`calibrate`], what things cost here, and [`conform`], whether the
+//! lab predicts with that what was measured; [`lock_matrix`], the locks in guests, and [`run_states`], from where locks between
+//! threads know who runs; [`engine`], the lab's engine beside others.
 
+pub mod buckets;
+pub mod calibrate;
 pub mod cells;
+pub mod conform;
 pub mod costs;
+pub mod engine;
 mod error;
 mod estimate;
+pub mod lock_matrix;
 pub mod matrix;
 mod plan;
 pub mod pooled;
 pub mod prediction;
 mod progress;
 mod row;
+pub mod run_states;
 mod sample;
+pub mod sweep;
 mod table_file;
 pub mod watch;
 mod world;

@@ -87,7 +87,7 @@ impl Compiler {
         Compiler::with(FREESTANDING).mapped()
     }
 
-    /// For the kernel's BPF; `libbpf` is the folder with libbpf's headers, `bpf/bpf_helpers.h` among them. Objects have BTF, and
+    /// For the kernel's BPF; `libbpf` is the folder in which libbpf's own folder of headers lies. Objects have BTF, and
     /// nothing else for debuggers.
     pub fn bpf(libbpf: &Path) -> Compiler {
         let mut compiler = Compiler::with(BPF).mapped().include(libbpf);

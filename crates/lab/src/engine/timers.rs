@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the engine is measured with: timers that do nothing but set themselves again. `unspin bench engine` runs the same
-//! model in other simulators (crates/cli/baselines), which must come to the same events and the same checksum.
+//! model in other simulators (crates/experiment/baselines), which must come to the same events and the same checksum.
 
 use super::WinnerTree;
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::terminal::options::{Output, OverrideArguments, parse_time};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
+use unspin_experiment::{engine::BaselineKind, run_states};
 
 /// `unspin bench vm`
 #[derive(Args, Debug)]
@@ -87,20 +88,6 @@ pub struct ObservingArguments {
     pub output: Output,
 }
 
-/// A simulator to measure the lab's engine against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BaselineKind {
-    /// Python's.
-    Simpy,
-    /// A fast one in Rust.
-    Nexosim,
-}
-
-impl BaselineKind {
-    /// All of them.
-    pub const ALL: [BaselineKind; 2] = [BaselineKind::Simpy, BaselineKind::Nexosim];
-}
-
 /// Which baselines run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Baselines {
@@ -170,6 +157,17 @@ pub enum RunStateSource {
     Rseq,
     /// Nothing is ever said.
     None,
+}
+
+impl From<RunStateSource> for run_states::RunStateSource {
+    fn from(source: RunStateSource) -> run_states::RunStateSource {
+        match source {
+            RunStateSource::Best => run_states::RunStateSource::Best,
+            RunStateSource::Bpf => run_states::RunStateSource::Bpf,
+            RunStateSource::Rseq => run_states::RunStateSource::Rseq,
+            RunStateSource::None => run_states::RunStateSource::None,
+        }
+    }
 }
 
 /// `unspin bench threads`

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin bench engine`: events a second of the lab's engine, and of other simulators on the same model.
 
-use std::{sync::atomic::Ordering, time::Instant};
-
-use unspin_lab::engine::timers::{DELAY_MEAN_NS, Expiries, Timers};
+use unspin_experiment::engine::{self, Baseline, BaselineKind, Contest, Contests, Rounds};
 use unspin_report::{Cell, Column, Comparison, Table, Unit};
 
 use crate::{
-    commands::bench::{
-        args::{BaselineKind, EngineArguments},
-        engine_baselines::Baseline,
-    },
-    terminal::{failure::Failure, interrupt, output, progress::Steps},
+    commands::bench::args::EngineArguments,
+    terminal::{failure::Failure, output, progress::Experiment},
 };
 
 const COLUMNS: &[Column] = &[
@@ -33,62 +28,24 @@ const COLUMNS: &[Column] = &[
     Column::json_only("nexosim", Unit::Text),
 ];
 
-/// A baseline gets so many times fewer events: it takes that much longer for each.
-const BASELINE_SHARE: u64 = 40;
-
-/// One engine with one number of timers.
-struct Contest {
-    timers: u32,
-    seed: u64,
-    horizon_ns: u64,
-    /// By round.
-    rates: Vec<f64>,
-    events: u64,
-}
-
 /// Runs every engine in turn, round after round, and prints a row for each number of timers.
 pub fn run(arguments: &EngineArguments) -> Result<(), Failure> {
-    let interrupt = interrupt::flag()?;
+    let progress = Experiment::new(false);
+    let session = progress.session()?;
     let mut baselines = Vec::new();
     for kind in arguments.baselines.kinds() {
-        baselines.push(Baseline::ready(kind)?);
+        baselines.push(Baseline::ready(kind, &session.interrupt)?);
     }
-    let steps = arguments.timers.len() * arguments.rounds as usize * (1 + baselines.len());
-    let steps = Steps::start(steps, "measuring");
-    let mut done = 0;
+    let rounds = Rounds {
+        timers: &arguments.timers,
+        rounds: arguments.rounds,
+        events: arguments.events,
+        seed: arguments.seed,
+    };
     let mut table = Table::new("engine", "", COLUMNS);
-    for &timers in &arguments.timers {
-        let mut ours = Contest::new(timers, arguments.seed, arguments.events);
-        let theirs = || {
-            Contest::new(
-                timers,
-                arguments.seed,
-                (arguments.events / BASELINE_SHARE).max(1),
-            )
-        };
-        let mut theirs: Vec<Contest> = baselines.iter().map(|_| theirs()).collect();
-        for round in 0..arguments.rounds {
-            // There and back again: nobody is always first.
-            for place in 0..=baselines.len() {
-                let place = if round % 2 == 0 {
-                    place
-                } else {
-                    baselines.len() - place
-                };
-                if interrupt.load(Ordering::Relaxed) {
-                    return Err(Failure::Interrupted);
-                }
-                match place.checked_sub(1) {
-                    None => ours.run_ours(),
-                    Some(baseline) => theirs[baseline].run_baseline(&baselines[baseline])?,
-                }
-                done += 1;
-                steps.done(done);
-            }
-        }
+    for Contests { ours, theirs } in engine::run(&rounds, &baselines, &session)? {
         table.push(row(arguments, &ours, &baselines, &theirs));
     }
-    drop(steps);
     let mut document = output::document("bench engine");
     document.note("Timers that set themselves again after 1 to 2^20 ns; best of each engine's rounds, ratios in pairs.");
     for baseline in &baselines {
@@ -97,48 +54,6 @@ pub fn run(arguments: &EngineArguments) -> Result<(), Failure> {
     document.table(table);
     output::print(&document, arguments.output)?;
     Ok(())
-}
-
-impl Contest {
-    /// About so many events.
-    fn new(timers: u32, seed: u64, events: u64) -> Contest {
-        Contest {
-            timers,
-            seed,
-            horizon_ns: events.saturating_mul(DELAY_MEAN_NS) / u64::from(timers),
-            rates: Vec::new(),
-            events: 0,
-        }
-    }
-
-    fn run_ours(&mut self) {
-        let mut timers = Timers::new(self.timers, self.seed);
-        let begin = Instant::now();
-        let Expiries { events, .. } = std::hint::black_box(timers.run(self.horizon_ns));
-        self.rates
-            .push(events as f64 / begin.elapsed().as_secs_f64());
-        self.events = events;
-    }
-
-    /// Fails unless the baseline comes to our events and our checksum.
-    fn run_baseline(&mut self, baseline: &Baseline) -> Result<(), Failure> {
-        let (theirs, seconds) = baseline.run(self.timers, self.horizon_ns, self.seed)?;
-        let ours = Timers::new(self.timers, self.seed).run(self.horizon_ns);
-        if theirs != ours {
-            let what = format!(
-                "{} came to {theirs:?}, unspin to {ours:?}",
-                baseline.version()
-            );
-            return Err(Failure::Failed(anyhow::anyhow!(what)));
-        }
-        self.rates.push(theirs.events as f64 / seconds);
-        self.events = theirs.events;
-        Ok(())
-    }
-
-    fn best(&self) -> f64 {
-        self.rates.iter().copied().fold(f64::NAN, f64::max)
-    }
 }
 
 fn row(

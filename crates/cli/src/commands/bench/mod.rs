@@ -4,11 +4,8 @@
 pub(crate) mod args;
 pub(crate) mod ecs;
 pub(crate) mod engine;
-pub(crate) mod engine_baselines;
 pub(crate) mod observing;
 pub(crate) mod plot;
-pub(crate) mod run_states;
 pub(crate) mod threads;
 pub(crate) mod vm;
-pub(crate) mod vm_figures;
 pub(crate) mod vm_tables;

@@ -2,6 +2,7 @@
 //! `unspin bench threads`: the locks between threads, as a table.
 
 use unspin_abi::LockKind;
+use unspin_experiment::run_states::{Grants, RunStateChoice};
 use unspin_lockbench::{
     Axes, Cell, Contender, ThreadsReport,
     points::{self, Point},
@@ -15,7 +16,6 @@ use crate::{
     commands::bench::{
         args::{Matrix, ThreadsArguments},
         plot::{self, format_work},
-        run_states::{Grants, RunStateChoice},
     },
     terminal::{failure::Failure, interrupt, output, progress::Steps},
 };
@@ -89,7 +89,7 @@ pub fn run(arguments: &ThreadsArguments) -> Result<(), Failure> {
         scenario.warm_up_ns = MATRIX_WARM_UP_NS;
     }
     let axes = axes(arguments)?;
-    let run_states = RunStateChoice::make(arguments.run_states)?;
+    let run_states = RunStateChoice::make(arguments.run_states.into())?;
     let grants = arguments.grants.then(Grants::make).transpose()?;
     let slices = run_states.offers.slice_extension;
     if arguments.slice_extension && !slices {

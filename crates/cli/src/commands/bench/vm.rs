@@ -1,31 +1,26 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin bench vm`: the locks in micro guests under this host's KVM, over VMs, vCPUs, hold, think and neighbours.
 
-use std::sync::atomic::Ordering;
-
 use unspin_abi::LockKind;
-use unspin_experiment::kvm;
+use unspin_experiment::{
+    Error,
+    lock_matrix::{Cell, measure},
+};
 use unspin_lockbench::latency::median;
-use unspin_scenario::{Distribution, Length, LockSharing, Scenario, Shape, Vm, WorkUnit};
-use unspin_vmm::RunOptions;
+use unspin_scenario::{Distribution, Length, Scenario};
 
 use crate::{
     commands::bench::{
         args::BenchVmArguments,
-        plot,
-        plot::{Mark, format_work},
+        plot::{self, Mark, format_work},
         threads::{constants, nanoseconds, our_locks},
-        vm_figures::{Cell, Sample},
         vm_tables as tables,
     },
-    terminal::{failure::Failure, interrupt, output, progress::Steps},
+    terminal::{failure::Failure, output, progress::Experiment},
 };
 
 /// What runs when no scenario is given.
 const MICRO: &str = include_str!("../../../../../scenarios/locks/micro.toml");
-/// User work of a neighbour between two acquisitions of a lock that only it has, in loops.
-const NEIGHBOUR_LOOPS: u64 = 30_000;
-
 /// Runs every lock at every point, and prints a row for each.
 pub fn run(arguments: &BenchVmArguments) -> Result<(), Failure> {
     let scenario = scenario(arguments)?;
@@ -33,7 +28,9 @@ pub fn run(arguments: &BenchVmArguments) -> Result<(), Failure> {
     for cell in &cells {
         check(&cell.scenario(&scenario, 0))?;
     }
-    measure(&mut cells, &scenario, arguments.repeat)?;
+    let progress = Experiment::new(false);
+    let repeat = arguments.repeat;
+    measure(&mut cells, &scenario, repeat, &progress.session()?).map_err(with_a_way)?;
     if let Some(file) = &arguments.plot {
         plot::write(file, &marks(&cells), "VMs")?;
     }
@@ -116,99 +113,28 @@ fn cells(arguments: &BenchVmArguments, scenario: &Scenario) -> Result<Vec<Cell>,
     Ok(cells)
 }
 
-impl Cell {
-    /// What one repetition runs: its seed is the scenario's and the repetition's number, the same for all locks.
-    fn scenario(&self, of: &Scenario, repetition: u32) -> Scenario {
-        let mut scenario = of.clone();
-        scenario.seed = of.seed.wrapping_add(u64::from(repetition));
-        let group = &mut scenario.vms[0];
-        group.lock = self.lock;
-        group.count = self.vms;
-        group.vcpus = self.vcpus;
-        group.hold = self.hold.clone();
-        group.user_work = self.think.clone();
-        if self.neighbours > 0 {
-            let beside = neighbour(&scenario.vms[0], self.neighbours);
-            scenario.vms.push(beside);
-        }
-        scenario
-    }
-}
-
-/// A VM of one vCPU that computes in user mode, and whose lock nobody else ever asks for.
-fn neighbour(group: &Vm, count: u32) -> Vm {
-    let loops = |loops| Distribution {
-        unit: WorkUnit::Loops,
-        shape: Shape::Constant(loops),
-    };
-    Vm {
-        count,
-        vcpus: 1,
-        lock: LockKind::from_name("ticket").expect("there is a ticket lock"),
-        locks: LockSharing::Private,
-        user_work: loops(NEIGHBOUR_LOOPS),
-        kernel_work: loops(0),
-        hold: loops(1),
-        shootdown_every_iterations: 0,
-        wakeup_every_iterations: 0,
-        log_records: 0,
-        pv_page: false,
-        pv_page_memory: Default::default(),
-        help_after_spins: 0,
-        tasks_per_vcpu: 1,
-        workload: Default::default(),
-        reader_percent: 0,
-        ecs_ablation: Default::default(),
-        ..group.clone()
-    }
-}
-
-/// A B ... A, and backwards the next time, so that a drift meets all alike.
-fn measure(cells: &mut [Cell], scenario: &Scenario, repeat: u32) -> Result<(), Failure> {
-    let interrupt = interrupt::flag()?;
-    let steps = Steps::with_rest(cells.len() * repeat as usize, "runs");
-    let mut done = 0;
-    for repetition in 0..repeat {
-        let mut order: Vec<usize> = (0..cells.len()).collect();
-        if repetition % 2 == 1 {
-            order.reverse();
-        }
-        for number in order {
-            if interrupt.load(Ordering::Relaxed) {
-                return Err(Failure::Interrupted);
-            }
-            let runs = cells[number].scenario(scenario, repetition);
-            let options = RunOptions {
-                interrupt: interrupt.clone(),
-                pv_pages: kvm::pv_pages_of_running(&runs)?,
-                ..RunOptions::default()
-            };
-            let report = unspin_vmm::run(&runs, &options).map_err(with_a_way)?;
-            cells[number].samples.push(Sample::of(&report));
-            done += 1;
-            steps.done(done);
-        }
-    }
-    Ok(())
-}
-
 /// Where KVM cannot be used, or is one under which the guest cannot live (PVM), the command that needs neither.
-fn with_a_way(error: unspin_vmm::Error) -> Failure {
-    use unspin_vmm::Error;
+fn with_a_way(error: Error) -> Failure {
+    use unspin_vmm::Error as VmError;
+    let Error::Failed(error) = error else {
+        return error.into();
+    };
     let unusable = matches!(
-        error,
-        Error::NoKvm
-            | Error::NoPermission
-            | Error::OpenKvm(_)
-            | Error::OldKvm { .. }
-            | Error::MissingCapability { .. }
-            | Error::Guest { .. }
+        error.downcast_ref(),
+        Some(
+            VmError::NoKvm
+                | VmError::NoPermission
+                | VmError::OpenKvm(_)
+                | VmError::OldKvm { .. }
+                | VmError::MissingCapability { .. }
+                | VmError::Guest { .. }
+        )
     );
     if !unusable {
         return error.into();
     }
     let words: Vec<String> = std::env::args().skip(1).collect();
-    Failure::Failed(anyhow::Error::from(error).context(format!(
+    Failure::Failed(error.context(format!(
         "this host's KVM did not run the guests; `unspin testbed run -- unspin {}` brings its own",
         words.join(" ")
     )))

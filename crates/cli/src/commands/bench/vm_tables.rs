@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table of `unspin bench vm`.
 
+use unspin_experiment::lock_matrix::Cell;
 use unspin_lockbench::latency::median;
 use unspin_report::{Cell as Shown, Column, Document, Table, Unit};
 use unspin_scenario::Scenario;
 
-use crate::commands::bench::{plot::format_work, vm_figures::Cell};
+use crate::commands::bench::plot::format_work;
 
 const COLUMNS: &[Column] = &[
     Column::new("lock", "lock", Unit::Text),

@@ -7,7 +7,7 @@ use unspin_lockbench::costs::{SAMPLES, pin_to, switches_of_this_thread};
 use unspin_scenario::Host;
 use unspin_vmm::calibration::{CalibrationVm, Program};
 
-use crate::terminal::failure::Failure;
+use crate::Error;
 
 /// Spins of a loop, of a try: 0.1 to 1 ms.
 const LOOPS: u32 = 50_000;
@@ -67,7 +67,7 @@ pub struct GuestTimes {
 ///
 /// # Errors
 /// When KVM is not there or not as `host` says, or the guest fails.
-pub fn measure(host: &Host, cpu: usize, tsc_mhz: f64) -> Result<GuestTimes, Failure> {
+pub fn measure(host: &Host, cpu: usize, tsc_mhz: f64) -> Result<GuestTimes, Error> {
     let mut times = GuestTimes::default();
     let meter = Meter { tsc_mhz };
     let mut loops = CalibrationVm::create(host, 1, SELDOM, false)?;
@@ -117,7 +117,7 @@ impl Meter {
         vm: &mut CalibrationVm,
         program: Program,
         count: u32,
-    ) -> Result<Vec<f64>, Failure> {
+    ) -> Result<Vec<f64>, Error> {
         let one = |_| {
             let took = vm.time(program, count).map_err(failed)?;
             Ok(self.ns(took.cycles) / f64::from(count))
@@ -126,7 +126,7 @@ impl Meter {
     }
 
     /// The mean gap of each try that had any.
-    fn gaps(&self, vm: &mut CalibrationVm) -> Result<Vec<f64>, Failure> {
+    fn gaps(&self, vm: &mut CalibrationVm) -> Result<Vec<f64>, Error> {
         let mut samples = Vec::new();
         for _ in 0..SAMPLES {
             let took = vm.time(Program::Gaps, LOOKS).map_err(failed)?;
@@ -138,7 +138,7 @@ impl Meter {
     }
 
     /// What a pause-loop exit takes beyond the spins between two.
-    fn pause_exits(&self, vm: &mut CalibrationVm, turn_ns: f64) -> Result<Vec<f64>, Failure> {
+    fn pause_exits(&self, vm: &mut CalibrationVm, turn_ns: f64) -> Result<Vec<f64>, Error> {
         let Some((spins, per_exit)) = turns_of(vm, PAUSE_EXITS) else {
             return Ok(Vec::new());
         };
@@ -153,7 +153,7 @@ impl Meter {
         vm: &mut CalibrationVm,
         cpu: usize,
         turn_ns: f64,
-    ) -> Result<(Vec<f64>, Vec<f64>), Failure> {
+    ) -> Result<(Vec<f64>, Vec<f64>), Error> {
         let Some((spins, per_exit)) = turns_of(vm, PAIR_EXITS) else {
             return Ok(Default::default());
         };
@@ -188,7 +188,7 @@ fn turns_of(vm: &CalibrationVm, exits: u64) -> Option<(u32, u64)> {
     Some((u32::try_from(exits * per_exit).ok()?, per_exit))
 }
 
-fn load_and_put(vm: &mut CalibrationVm) -> Result<Vec<f64>, Failure> {
+fn load_and_put(vm: &mut CalibrationVm) -> Result<Vec<f64>, Error> {
     let one = |_| {
         let begin = Instant::now();
         vm.load_and_put(LOADS).map_err(failed)?;
@@ -197,8 +197,8 @@ fn load_and_put(vm: &mut CalibrationVm) -> Result<Vec<f64>, Failure> {
     (0..SAMPLES).map(one).collect()
 }
 
-fn failed(reason: String) -> Failure {
-    Failure::Failed(anyhow::anyhow!(reason))
+fn failed(reason: String) -> Error {
+    Error::Failed(anyhow::anyhow!(reason))
 }
 
 /// The middle one; not a number of none.

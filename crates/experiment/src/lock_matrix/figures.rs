@@ -6,10 +6,7 @@ use unspin_lockbench::latency::jain;
 use unspin_scenario::Distribution;
 use unspin_vmm::{RunReport, VcpuReport};
 
-use crate::commands::vm::{
-    tables::operations_per_second,
-    waits::{add_buckets, percentile_cycles},
-};
+use crate::buckets::{add_buckets, percentile_cycles};
 
 /// One lock at one point.
 #[derive(Clone, Debug)]
@@ -52,7 +49,7 @@ impl Sample {
         let rate = vms().flat_map(|vm| {
             vm.vcpus
                 .iter()
-                .map(|vcpu| operations_per_second(&vcpu.window, vm.window_ns))
+                .map(|vcpu| vcpu.window.operations as f64 * 1e9 / vm.window_ns as f64)
         });
         Sample {
             operations_per_second: rate.sum(),

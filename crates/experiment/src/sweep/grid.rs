@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
 
+use std::path::Path;
+
 use unspin_lab::Lab;
 use unspin_scenario::{Overrides, Scenario, limits::SEED_MAX};
 
-use crate::{
-    commands::lab::{
-        load,
-        sweep::axis::{Axis, parse_axis},
-    },
-    terminal::{failure::Failure, options::ScenarioArguments},
-};
+use super::axis::{Axis, parse_axis};
+use crate::Error;
 
 /// Most cells of a grid: their files have six digits.
 const CELLS_MAX: usize = 1_000_000;
@@ -38,34 +35,41 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Reads the scenario once, and checks every cell.
+    /// Reads the scenario once, and checks every cell: `overrides` hold for all of them, `set` are `--set`'s words, of which
+    /// those with several values are axes.
     ///
     /// # Errors
     /// A range that cannot be understood, a cell that cannot run, too many cells: nothing has run.
-    pub fn load(arguments: &ScenarioArguments, seeds: u32) -> Result<Grid, Failure> {
-        let mut plain = arguments.clone();
-        plain.overrides.set.clear();
+    pub fn load(
+        file: &Path,
+        overrides: &Overrides,
+        set: &[String],
+        seeds: u32,
+    ) -> Result<Grid, Error> {
+        let mut plain = overrides.clone();
         let mut axes: Vec<Axis> = Vec::new();
-        for given in &arguments.overrides.set {
-            let refused = |why: String| Failure::Usage(format!("--set {given}: {why}"));
+        for given in set {
+            let refused = |why: String| Error::Usage(format!("--set {given}: {why}"));
             let axis = parse_axis(given).map_err(refused)?;
             if axes.iter().any(|other| other.key == axis.key) {
                 return Err(refused("this key has values already".to_owned()));
             }
             match &axis.values[..] {
-                [_] => plain.overrides.set.push(given.clone()),
+                [_] => plain
+                    .set(given)
+                    .map_err(|error| Error::Usage(error.to_string()))?,
                 _ => axes.push(axis),
             }
         }
-        let base = plain.load()?;
+        let base = Scenario::load(file, &plain)?;
         refuse_user_policy(&base)?;
-        Lab::new(&base).map_err(|error| load::refused(&plain.file.display(), &error))?;
+        Lab::new(&base).map_err(|error| Error::Usage(format!("{}: {error}", file.display())))?;
         let points = axes.iter().try_fold(1usize, |product, axis| {
             product.checked_mul(axis.values.len())
         });
         let cells = points.and_then(|points| points.checked_mul(seeds as usize));
         let Some(points) = points.filter(|_| cells.is_some_and(|cells| cells <= CELLS_MAX)) else {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "the grid has more than {CELLS_MAX} cells; take fewer values or seeds"
             )));
         };
@@ -76,18 +80,13 @@ impl Grid {
             cells: Vec::new(),
         };
         for point in 0..points {
-            grid.add_point(arguments, &plain, point)?;
+            grid.add_point(file, &plain, point)?;
         }
         Ok(grid)
     }
 
     /// The cells of one point, one for each seed.
-    fn add_point(
-        &mut self,
-        arguments: &ScenarioArguments,
-        plain: &ScenarioArguments,
-        point: usize,
-    ) -> Result<(), Failure> {
+    fn add_point(&mut self, file: &Path, plain: &Overrides, point: usize) -> Result<(), Error> {
         let mut rest = point;
         let mut values: Vec<String> = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -95,20 +94,20 @@ impl Grid {
             rest /= axis.values.len();
         }
         values.reverse();
-        let mut overrides: Overrides = plain.overrides.overrides()?;
+        let mut overrides = plain.clone();
         for (axis, value) in self.axes.iter().zip(&values) {
             let set = format!("{}={value}", axis.key);
             overrides
                 .set(&set)
-                .map_err(|error| Failure::Usage(error.to_string()))?;
+                .map_err(|error| Error::Usage(error.to_string()))?;
         }
-        let scenario = Scenario::load(&arguments.file, &overrides)?;
+        let scenario = Scenario::load(file, &overrides)?;
         refuse_user_policy(&scenario)?;
         Lab::new(&scenario)
-            .map_err(|error| load::refused(&format!("cell {}", self.name(&values)), &error))?;
+            .map_err(|error| Error::Usage(format!("cell {}: {error}", self.name(&values))))?;
         if scenario.seed > SEED_MAX - u64::from(self.seeds) {
             let (seeds, seed) = (self.seeds, scenario.seed);
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "there are no {seeds} seeds from {seed} on"
             )));
         }
@@ -143,12 +142,12 @@ impl Grid {
 }
 
 /// A file may say something else when the sweep is gone on with.
-fn refuse_user_policy(scenario: &Scenario) -> Result<(), Failure> {
+fn refuse_user_policy(scenario: &Scenario) -> Result<(), Error> {
     let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
     let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
     match own {
         false => Ok(()),
-        true => Err(Failure::Usage(
+        true => Err(Error::Usage(
             "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
              takes such files"
                 .to_owned(),

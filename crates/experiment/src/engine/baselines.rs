@@ -5,30 +5,38 @@ use std::{
     fs, io,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    sync::atomic::Ordering,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Context, anyhow};
 use unspin_lab::engine::timers::Expiries;
 
-use crate::{
-    commands::bench::args::BaselineKind,
-    terminal::{failure::Failure, interrupt},
-};
+use crate::Error;
+
+/// A simulator to measure the lab's engine against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BaselineKind {
+    /// Python's.
+    Simpy,
+    /// A fast one in Rust.
+    Nexosim,
+}
+
+impl BaselineKind {
+    /// All of them.
+    pub const ALL: [BaselineKind; 2] = [BaselineKind::Simpy, BaselineKind::Nexosim];
+}
 
 const SIMPY: &str = "4.1.2";
 const SIMPY_SHA256: &str = "43071f84b6512c9b4fcb33ef057f240ccb1d1f3b263f9b4f9229d072e310b372";
-const SIMPY_MODEL: &str = include_str!("../../../baselines/timers_simpy.py");
+const SIMPY_MODEL: &str = include_str!("../../baselines/timers_simpy.py");
 /// NeXosim 1 needs Rust 1.88; an older compiler gets the last version that it builds.
 const NEXOSIM_RUST: (u32, u32) = (1, 88);
-const NEXOSIM: (&str, &str) = (
-    "1.0.0",
-    include_str!("../../../baselines/nexosim/main_1.rs"),
-);
-const NEXOSIM_OLD: (&str, &str) = (
-    "0.3.3",
-    include_str!("../../../baselines/nexosim/main_0.rs"),
-);
+const NEXOSIM: (&str, &str) = ("1.0.0", include_str!("../../baselines/nexosim/main_1.rs"));
+const NEXOSIM_OLD: (&str, &str) = ("0.3.3", include_str!("../../baselines/nexosim/main_0.rs"));
 const CACHE_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# unspin\n";
 
 /// A simulator that can be run.
@@ -37,14 +45,15 @@ pub struct Baseline {
     version: String,
     /// Program and what comes before the model's arguments.
     command: Vec<PathBuf>,
+    interrupt: Arc<AtomicBool>,
 }
 
 impl Baseline {
-    /// Puts it into the cache unless it is there; says so.
+    /// Puts it into the cache unless it is there; says so. Once `interrupt` is set, what fails was interrupted.
     ///
     /// # Errors
-    /// [`Failure::Usage`] when this machine lacks the tool that installs it.
-    pub fn ready(kind: BaselineKind) -> Result<Baseline, Failure> {
+    /// [`Error::Usage`] when this machine lacks the tool that installs it.
+    pub fn ready(kind: BaselineKind, interrupt: &Arc<AtomicBool>) -> Result<Baseline, Error> {
         let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
         if !cache.exists() {
             // Marked as set-up marks it (setup/lib/common.bash), so that `make clean-cache` takes it away.
@@ -53,8 +62,8 @@ impl Baseline {
         }
         let folder = cache.join("baselines");
         match kind {
-            BaselineKind::Simpy => simpy(&folder),
-            BaselineKind::Nexosim => nexosim(&folder),
+            BaselineKind::Simpy => simpy(&folder, interrupt),
+            BaselineKind::Nexosim => nexosim(&folder, interrupt),
         }
     }
 
@@ -69,11 +78,11 @@ impl Baseline {
     }
 
     /// Runs the model; what it came to, and in how many seconds.
-    pub fn run(&self, timers: u32, horizon_ns: u64, seed: u64) -> Result<(Expiries, f64), Failure> {
+    pub fn run(&self, timers: u32, horizon_ns: u64, seed: u64) -> Result<(Expiries, f64), Error> {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]);
         command.args([timers.to_string(), horizon_ns.to_string(), seed.to_string()]);
-        let output = succeeded(&mut command, &self.version)?;
+        let output = succeeded(&mut command, &self.version, &self.interrupt)?;
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let words: Vec<&str> = said.split_whitespace().collect();
         let parsed = || match words[..] {
@@ -91,9 +100,9 @@ impl Baseline {
 }
 
 /// A virtual environment below `baselines`, and the model beside it.
-fn simpy(baselines: &Path) -> Result<Baseline, Failure> {
+fn simpy(baselines: &Path, interrupt: &Arc<AtomicBool>) -> Result<Baseline, Error> {
     let python = first_that_runs(&["python3".into(), "/usr/bin/python3".into()]).ok_or_else(|| {
-        Failure::Usage("SimPy needs python3, which is not on PATH: `apt-get install python3-venv`, or --baselines nexosim".into())
+        Error::Usage("SimPy needs python3, which is not on PATH: `apt-get install python3-venv`, or --baselines nexosim".into())
     })?;
     let folder = baselines.join(format!("simpy-{SIMPY}"));
     let interpreter = folder.join("bin/python");
@@ -103,7 +112,8 @@ fn simpy(baselines: &Path) -> Result<Baseline, Failure> {
             folder.display()
         );
         let new = baselines.join(format!(".simpy-{}", std::process::id()));
-        install_simpy(baselines, &new, &python).inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
+        install_simpy(baselines, &new, &python, interrupt)
+            .inspect_err(|_| drop(fs::remove_dir_all(&new)))?;
         if folder.exists() {
             fs::remove_dir_all(&folder)?;
         }
@@ -111,16 +121,26 @@ fn simpy(baselines: &Path) -> Result<Baseline, Failure> {
     }
     let model = folder.join("timers_simpy.py");
     fs::write(&model, SIMPY_MODEL)?;
-    let output = succeeded(Command::new(&interpreter).arg("--version"), "python")?;
+    let output = succeeded(
+        Command::new(&interpreter).arg("--version"),
+        "python",
+        interrupt,
+    )?;
     let python = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     Ok(Baseline {
         kind: BaselineKind::Simpy,
         version: format!("SimPy {SIMPY}, {python}"),
         command: vec![interpreter, model],
+        interrupt: Arc::clone(interrupt),
     })
 }
 
-fn install_simpy(baselines: &Path, new: &Path, python: &Path) -> Result<(), Failure> {
+fn install_simpy(
+    baselines: &Path,
+    new: &Path,
+    python: &Path,
+    interrupt: &AtomicBool,
+) -> Result<(), Error> {
     fs::create_dir_all(baselines)?;
     let venv = Command::new(python)
         .args(["-m", "venv"])
@@ -132,7 +152,7 @@ fn install_simpy(baselines: &Path, new: &Path, python: &Path) -> Result<(), Fail
             "{} makes no virtual environment ({why}): `apt-get install python3-venv`",
             python.display()
         );
-        return Err(Failure::Usage(what));
+        return Err(Error::Usage(what));
     }
     let list = new.join("simpy.txt");
     fs::write(
@@ -155,21 +175,22 @@ fn install_simpy(baselines: &Path, new: &Path, python: &Path) -> Result<(), Fail
         .arg("--require-hashes")
         .arg("-r")
         .arg(&list);
-    succeeded(&mut install, "pip install simpy")?;
+    succeeded(&mut install, "pip install simpy", interrupt)?;
     Ok(())
 }
 
 /// A cargo project below `baselines`, built with cargo's own flags. cargo itself sees when there is nothing to do.
-fn nexosim(baselines: &Path) -> Result<Baseline, Failure> {
+fn nexosim(baselines: &Path, interrupt: &Arc<AtomicBool>) -> Result<Baseline, Error> {
     let home = std::env::var_os("HOME")
         .map(PathBuf::from)
         .unwrap_or_default();
     let cargo = first_that_runs(&["cargo".into(), home.join(".cargo/bin/cargo")]).ok_or_else(|| {
-        Failure::Usage("NeXosim needs cargo, which is not on PATH: `apt-get install cargo`, or --baselines simpy".into())
+        Error::Usage("NeXosim needs cargo, which is not on PATH: `apt-get install cargo`, or --baselines simpy".into())
     })?;
-    let rust =
-        String::from_utf8_lossy(&succeeded(Command::new(&cargo).arg("--version"), "cargo")?.stdout)
-            .into_owned();
+    let rust = String::from_utf8_lossy(
+        &succeeded(Command::new(&cargo).arg("--version"), "cargo", interrupt)?.stdout,
+    )
+    .into_owned();
     let rust = rust
         .split_whitespace()
         .nth(1)
@@ -203,11 +224,12 @@ fn nexosim(baselines: &Path) -> Result<Baseline, Failure> {
     ] {
         build.env_remove(flags);
     }
-    succeeded(&mut build, "cargo build of NeXosim")?;
+    succeeded(&mut build, "cargo build of NeXosim", interrupt)?;
     Ok(Baseline {
         kind: BaselineKind::Nexosim,
         version: format!("NeXosim {version}, Rust {rust}"),
         command: vec![program],
+        interrupt: Arc::clone(interrupt),
     })
 }
 
@@ -250,7 +272,7 @@ fn runs(program: &Path, arguments: &[&str]) -> bool {
 }
 
 /// What the command printed, if it ended well. Ctrl-C reaches it too and is then told as such.
-fn succeeded(command: &mut Command, what: &str) -> Result<Output, Failure> {
+fn succeeded(command: &mut Command, what: &str, interrupt: &AtomicBool) -> Result<Output, Error> {
     let output = command
         .stdin(Stdio::null())
         .output()
@@ -258,8 +280,8 @@ fn succeeded(command: &mut Command, what: &str) -> Result<Output, Failure> {
     if output.status.success() {
         return Ok(output);
     }
-    if interrupt::flag()?.load(Ordering::Relaxed) {
-        return Err(Failure::Interrupted);
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
     }
     let why = last_line(&output);
     Err(anyhow!("{what} failed, {}: {why}", output.status).into())

@@ -1,71 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin lab conform`: what the lab predicts beside what was measured, cell by cell, and whether it puts locks and
-//! policies into the same order.
+//! What the lab predicts beside what was measured, cell by cell, and whether it puts locks and policies into the same order
+//! (`unspin lab conform`).
 
-use unspin_lab::pool as lab_pool;
-use unspin_report::{Cell, Column, Table, Unit};
+mod measured_file;
+
+pub use measured_file::{Conformance, Measured, load};
+use unspin_lab::pool;
 use unspin_scenario::{Scenario, limits::SEED_MAX};
 
-use crate::{
-    commands::lab::{
-        args::LabConformArguments,
-        conform::measured_file::{self as lab_conform_file, Measured},
-    },
-    terminal::{failure::Failure, interrupt, output, progress::Steps},
-};
+use crate::{Error, Session, Work};
 
 /// A prediction hits within this ratio, either way.
-const HIT_RATIO: f64 = 1.5;
+pub const HIT_RATIO: f64 = 1.5;
 /// Two measured figures have an order when the larger is so many times the smaller; below that, seeds decide.
-const ORDERED_RATIO: f64 = 1.1;
-
-const CELLS: &[Column] = &[
-    Column::new("group", "", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("policy", "policy", Unit::Text),
-    Column::new("measured_per_second", "measured ops/s", Unit::Count),
-    Column::new("predicted_per_second", "predicted", Unit::Count),
-    Column::new("predicted_least_per_second", "least", Unit::Count),
-    Column::new("predicted_most_per_second", "most", Unit::Count),
-    Column::new("ratio", "ratio", Unit::Ratio),
-    Column::new("hit", "within 1.5", Unit::Text),
-];
-const ORDERS: &[Column] = &[
-    Column::new("group", "", Unit::Text),
-    Column::new("of", "of", Unit::Text),
-    Column::new("pairs", "pairs", Unit::Count),
-    Column::new("agree", "in the same order", Unit::Count),
-    Column::new("others", "not", Unit::Text),
-];
+pub const ORDERED_RATIO: f64 = 1.1;
 
 /// A cell and what the seeds came to, operations per second.
-struct Predicted {
-    cell: Measured,
-    seeds: Vec<f64>,
+pub struct Predicted {
+    /// What was measured.
+    pub cell: Measured,
+    /// What the lab came to, seed by seed.
+    pub seeds: Vec<f64>,
 }
 
 impl Predicted {
-    fn mean(&self) -> f64 {
+    /// Of all seeds.
+    pub fn mean(&self) -> f64 {
         self.seeds.iter().sum::<f64>() / self.seeds.len() as f64
     }
 
-    fn ratio(&self) -> f64 {
+    /// Predicted by measured.
+    pub fn ratio(&self) -> f64 {
         self.mean() / self.cell.per_second
     }
 
-    fn hits(&self) -> bool {
+    /// Whether it is within [`HIT_RATIO`].
+    pub fn hits(&self) -> bool {
         (1.0 / HIT_RATIO..=HIT_RATIO).contains(&self.ratio())
     }
 }
 
-/// Predicts all cells and prints the tables.
-pub fn run(arguments: &LabConformArguments) -> Result<(), Failure> {
-    let read = lab_conform_file::load(&arguments.file)?;
-    let seeds = u64::from(arguments.seeds);
+/// Runs every cell with so many seeds, from its scenario's on, on so many workers (as many as CPUs when absent).
+///
+/// # Errors
+/// Seeds that are not there, a cell that cannot run, an interrupt.
+pub fn predict(
+    cells: Vec<Measured>,
+    seeds: u32,
+    workers: Option<u32>,
+    session: &Session<'_>,
+) -> Result<Vec<Predicted>, Error> {
+    let seeds = u64::from(seeds);
     let mut jobs: Vec<(usize, Scenario)> = Vec::new();
-    for (place, cell) in read.cells.iter().enumerate() {
+    for (place, cell) in cells.iter().enumerate() {
         if cell.scenario.seed > SEED_MAX - seeds {
-            return Err(Failure::Usage(format!(
+            return Err(Error::Usage(format!(
                 "there are no {seeds} seeds from {} on",
                 cell.scenario.seed
             )));
@@ -77,26 +66,27 @@ pub fn run(arguments: &LabConformArguments) -> Result<(), Failure> {
         }
     }
     let mut results = vec![f64::NAN; jobs.len()];
-    let steps = Steps::with_rest(jobs.len(), "predicting");
     let mut finished = 0;
-    lab_pool::each(
+    let progress = session.progress;
+    progress.begin("predicting", Work::EvenSteps(jobs.len()));
+    let ended = pool::each(
         &jobs,
-        lab_pool::workers(arguments.workers),
-        &*interrupt::flag()?,
+        pool::workers(workers),
+        &session.interrupt,
         |(_, scenario)| {
-            let outcome = lab_pool::run_one(scenario)?;
-            Ok::<_, Failure>(outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64)
+            let outcome = pool::run_one(scenario)?;
+            Ok::<_, Error>(outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64)
         },
         |place, per_second| {
             results[place] = per_second;
             finished += 1;
-            steps.done(finished);
+            progress.done(finished);
             Ok(())
         },
-    )?;
-    drop(steps);
-    let mut all: Vec<Predicted> = read
-        .cells
+    );
+    progress.end();
+    ended?;
+    let mut all: Vec<Predicted> = cells
         .into_iter()
         .map(|cell| Predicted {
             cell,
@@ -106,43 +96,24 @@ pub fn run(arguments: &LabConformArguments) -> Result<(), Failure> {
     for ((place, _), per_second) in jobs.iter().zip(results) {
         all[*place].seeds.push(per_second);
     }
-    let mut document = output::document("lab conform");
-    document.table(cells(&all));
-    document.table(orders(&all));
-    let hits = all.iter().filter(|one| one.hits()).count();
-    document.note(format!("measured: {}", read.measured));
-    document.note(format!(
-        "{hits} of {} cells within {HIT_RATIO}; predicted: means of {seeds} seeds",
-        all.len()
-    ));
-    document.note(format!(
-        "pairs: of figures of which the larger is at least {ORDERED_RATIO} times the smaller"
-    ));
-    Ok(output::print(&document, arguments.output)?)
+    Ok(all)
 }
 
-fn cells(all: &[Predicted]) -> Table {
-    let mut table = Table::new("cell", "", CELLS);
-    for one in all {
-        let least = one.seeds.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = one.seeds.iter().copied().fold(0.0, f64::max);
-        table.push(vec![
-            one.cell.group.clone().into(),
-            one.cell.lock.clone().into(),
-            one.cell.policy.clone().into(),
-            Cell::Real(one.cell.per_second),
-            Cell::Real(one.mean()),
-            Cell::Real(least),
-            Cell::Real(most),
-            Cell::Real(one.ratio()),
-            if one.hits() { "yes" } else { "no" }.into(),
-        ]);
-    }
-    table
+/// How cells of a group that differ in one thing alone are put into order.
+pub struct Order {
+    /// The group.
+    pub group: String,
+    /// What they differ in: "locks" or "policies".
+    pub of: &'static str,
+    /// Pairs that have an order.
+    pub pairs: u64,
+    /// Those that the lab puts into another, in words.
+    pub others: Vec<String>,
 }
 
-fn orders(all: &[Predicted]) -> Table {
-    let mut table = Table::new("order", "", ORDERS);
+/// Of each group, its locks and its policies; those of which no pair has an order are left out.
+pub fn orders(all: &[Predicted]) -> Vec<Order> {
+    let mut orders = Vec::new();
     let mut groups: Vec<&str> = all.iter().map(|one| one.cell.group.as_str()).collect();
     groups.dedup();
     for group in groups {
@@ -157,17 +128,16 @@ fn orders(all: &[Predicted]) -> Table {
         ] {
             let (pairs, others) = order(&cells, same);
             if pairs > 0 {
-                table.push(vec![
-                    group.into(),
-                    of.into(),
-                    Cell::Integer(pairs),
-                    Cell::Integer(pairs - others.len() as u64),
-                    others.join("; ").into(),
-                ]);
+                orders.push(Order {
+                    group: group.to_owned(),
+                    of,
+                    pairs,
+                    others,
+                });
             }
         }
     }
-    table
+    orders
 }
 
 /// How many pairs of cells that belong together have an order, and those that the lab puts into another.

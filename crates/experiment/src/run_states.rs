@@ -4,7 +4,20 @@
 use unspin_agent::{ThreadPages, ThreadRunStates};
 use unspin_lockbench::table::{GrantPages, RseqOffers, RunStatePage, RunStates, rseq_offers};
 
-use crate::{commands::bench::args::RunStateSource, terminal::failure::Failure};
+use crate::Error;
+
+/// Where the locks' run states come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStateSource {
+    /// bpf, else rseq, else none.
+    Best,
+    /// A BPF program at every switch of the scheduler; needs root.
+    Bpf,
+    /// Restartable sequences: who was last on my CPU does not run.
+    Rseq,
+    /// Nothing is ever said.
+    None,
+}
 
 /// The page of the BPF program, as the locks see it.
 struct Page(ThreadRunStates);
@@ -40,7 +53,7 @@ impl Grants {
     ///
     /// # Errors
     /// When there is none, or the kernel refuses.
-    pub fn make() -> Result<Grants, Failure> {
+    pub fn make() -> Result<Grants, Error> {
         let pages = ThreadPages::of_running();
         let pages = pages.map_err(|error| anyhow::Error::new(error).context("--grants"))?;
         Ok(Grants(pages))
@@ -62,7 +75,7 @@ impl RunStateChoice {
     ///
     /// # Errors
     /// When that is not to be had.
-    pub fn make(source: RunStateSource) -> Result<RunStateChoice, Failure> {
+    pub fn make(source: RunStateSource) -> Result<RunStateChoice, Error> {
         let offers = rseq_offers();
         let mut choice = RunStateChoice {
             offers,
@@ -74,7 +87,7 @@ impl RunStateChoice {
             match ThreadRunStates::attach() {
                 Ok(run_states) => choice.page = Some(Page(run_states)),
                 Err(error) if source == RunStateSource::Bpf => {
-                    return Err(Failure::Failed(
+                    return Err(Error::Failed(
                         anyhow::Error::new(error).context("--run_states bpf"),
                     ));
                 }
@@ -87,7 +100,7 @@ impl RunStateChoice {
         if source == RunStateSource::Rseq && !offers.area {
             let message =
                 "--run_states rseq: this kernel or C library has no restartable sequences";
-            return Err(Failure::Usage(message.into()));
+            return Err(Error::Usage(message.into()));
         }
         Ok(choice)
     }

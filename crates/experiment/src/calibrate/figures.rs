@@ -3,7 +3,7 @@
 
 use unspin_lockbench::costs::{Near, ThreadCosts};
 
-use crate::commands::lab::calibrate::guest::{GuestTimes, median};
+use super::guest::{GuestTimes, median};
 
 /// A cost of the lab, or why there is none.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,14 +15,12 @@ use arrow_select::concat::concat_batches;
 use unspin_recording::hashes::{HASHES, Hashes};
 use unspin_report::COMMIT;
 
-use crate::{
-    commands::lab::sweep::{
-        grid::Grid,
-        rows as lab_sweep_rows,
-        table_file::{self as table_file, Metadata, PARTIAL, TableFile},
-    },
-    terminal::failure::Failure,
+use super::{
+    grid::Grid,
+    rows,
+    table_file::{self, Metadata, PARTIAL, TableFile},
 };
+use crate::Error;
 
 /// The file of all cells.
 const MERGED: &str = "sweep.parquet";
@@ -58,8 +56,8 @@ impl SweepFolder {
     ///
     /// # Errors
     /// A folder that holds anything else, or that another process is at: nothing has run.
-    pub fn open(path: &Path, grid: &Grid) -> Result<SweepFolder, Failure> {
-        let refused = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+    pub fn open(path: &Path, grid: &Grid) -> Result<SweepFolder, Error> {
+        let refused = |why: String| Error::Usage(format!("{}: {why}", path.display()));
         fs::create_dir_all(path).map_err(|error| refused(error.to_string()))?;
         let locked = lock(path).map_err(|error| refused(error.to_string()))?;
         for entry in fs::read_dir(path)? {
@@ -91,7 +89,7 @@ impl SweepFolder {
     ///
     /// # Errors
     /// A file that is damaged, or of another sweep: nothing has run.
-    pub fn look(&self, grid: &Grid) -> Result<Found, Failure> {
+    pub fn look(&self, grid: &Grid) -> Result<Found, Error> {
         if self.check(MERGED, &whole_metadata(grid))? {
             return Ok(Found::Complete);
         }
@@ -105,12 +103,12 @@ impl SweepFolder {
     }
 
     /// Whether the file is there; it is whole and says just that.
-    fn check(&self, name: &str, expected: &Metadata) -> Result<bool, Failure> {
+    fn check(&self, name: &str, expected: &Metadata) -> Result<bool, Error> {
         let path = self.path.join(name);
         if !path.exists() {
             return Ok(false);
         }
-        let refused = |why: String| Failure::Usage(format!("{}: {why}", path.display()));
+        let refused = |why: String| Error::Usage(format!("{}: {why}", path.display()));
         let damaged = |why: String| {
             refused(format!(
                 "damaged: {why}; remove it, and what it held is run again"
@@ -137,7 +135,7 @@ impl SweepFolder {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn keep(&mut self, grid: &Grid, number: usize, rows: RecordBatch) -> Result<(), Failure> {
+    pub fn keep(&mut self, grid: &Grid, number: usize, rows: RecordBatch) -> Result<(), Error> {
         let metadata = cell_metadata(grid, number);
         let (folder, hashes, schema) = (&self.path, &mut self.hashes, rows.schema());
         let rows = std::iter::once(Ok(rows));
@@ -151,9 +149,9 @@ impl SweepFolder {
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn merge(&mut self, grid: &Grid) -> Result<RecordBatch, Failure> {
+    pub fn merge(&mut self, grid: &Grid) -> Result<RecordBatch, Error> {
         if !self.merged().exists() {
-            let schema = lab_sweep_rows::columns(grid);
+            let schema = rows::columns(grid);
             let groups = Groups {
                 folder: &self.path,
                 cells: 0..grid.cells.len(),

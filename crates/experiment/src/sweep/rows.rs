@@ -8,10 +8,8 @@ use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use unspin_lab::{Counts, Lab, Outcome};
 
-use crate::{
-    commands::lab::sweep::grid::{Grid, GridCell},
-    terminal::failure::Failure,
-};
+use super::grid::{Grid, GridCell};
+use crate::Error;
 
 /// A number of a VM in the whole run: the sum over its vCPUs.
 type Sum = fn(&Counts) -> u64;
@@ -105,12 +103,12 @@ pub fn rows(
     number: usize,
     cell: &GridCell,
     outcome: &Outcome,
-) -> Result<RecordBatch, Failure> {
+) -> Result<RecordBatch, Error> {
     let schema = columns(grid);
     let mut all: Vec<Values> = schema.fields().iter().map(|of| Values::of(of)).collect();
     let scenario = &cell.scenario;
-    let lab = Lab::new(scenario)
-        .map_err(|error| crate::commands::lab::load::refused(&scenario.name, &error))?;
+    let lab =
+        Lab::new(scenario).map_err(|error| Error::Usage(format!("{}: {error}", scenario.name)))?;
     let (hash, cpus) = (scenario.hash(), lab.host().topology.cpus());
     let groups = scenario.vms.iter().enumerate();
     let instances = groups.flat_map(|(group, of)| (0..of.count).map(move |_| (group, of)));
@@ -176,7 +174,7 @@ impl Values {
 struct Row<'a>(std::slice::IterMut<'a, Values>);
 
 impl Row<'_> {
-    fn integer(&mut self, value: u64) -> Result<(), Failure> {
+    fn integer(&mut self, value: u64) -> Result<(), Error> {
         let value = i64::try_from(value).map_err(anyhow::Error::from)?;
         match self.0.next() {
             Some(Values::Integers(values)) => values.push(value),

@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin lab sweep`: a grid of scenarios over all cores into one Parquet file; what a kill leaves is gone on with.
-//!
-//! Each cell becomes a file of its own, which has its name only when it is whole. When all are there, they are put together
-//! in the order of the grid, and removed: so the bytes are the same with any number of workers and interruptions.
+//! `unspin lab sweep`: a grid of scenarios over all cores into one Parquet file.
 
 use std::time::Instant;
 
 use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
-use unspin_lab::pool as lab_pool;
+use unspin_experiment::sweep::{self, Grid};
 use unspin_report::{Cell, Column, Table, Unit};
 
 use crate::{
-    commands::lab::{
-        args::LabSweepArguments,
-        sweep::{
-            folder::{Found, SweepFolder},
-            grid::Grid,
-            rows as lab_sweep_rows,
-        },
-    },
-    terminal::{failure::Failure, interrupt, output, progress::Steps},
+    commands::lab::args::LabSweepArguments,
+    terminal::{failure::Failure, output, progress::Experiment},
 };
 
 const SWEEP: &[Column] = &[
@@ -47,23 +37,17 @@ const SHOWN_MAX: usize = 64;
 /// Runs what is missing, puts all together and prints what was done.
 pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let begin = Instant::now();
-    let grid = Grid::load(&arguments.scenario, arguments.seeds)?;
-    let mut folder = SweepFolder::open(&arguments.out, &grid)?;
-    let missing = match folder.look(&grid)? {
-        Found::Complete => Vec::new(),
-        Found::Missing(missing) => missing,
-    };
-    simulate(
-        &grid,
-        &mut folder,
-        &missing,
-        lab_pool::workers(arguments.workers),
-    )?;
+    let mut plain = arguments.scenario.overrides.clone();
+    let set = std::mem::take(&mut plain.set);
+    let (file, seeds) = (&arguments.scenario.file, arguments.seeds);
+    let grid = Grid::load(file, &plain.overrides()?, &set, seeds)?;
+    let progress = Experiment::new(false);
+    let workers = arguments.workers;
+    let swept = sweep::run(&grid, &arguments.out, workers, &progress.session()?)?;
     let mut cells = Table::new("cell", "\nCells", CELL);
     let show = arguments.output.json || grid.cells.len() <= SHOWN_MAX;
-    let rows = folder.merge(&grid)?;
     if show {
-        add_cells(&mut cells, &grid, &rows);
+        add_cells(&mut cells, &grid, &swept.rows);
     }
     let mut document = output::document("lab sweep");
     let mut table = Table::new("sweep", "", SWEEP);
@@ -72,44 +56,17 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
         grid.base.hash().into(),
         grid.describe().into(),
         grid.cells.len().into(),
-        missing.len().into(),
-        (grid.cells.len() - missing.len()).into(),
-        rows.num_rows().into(),
+        swept.run.into(),
+        (grid.cells.len() - swept.run).into(),
+        swept.rows.num_rows().into(),
         (begin.elapsed().as_nanos() as f64).into(),
-        folder.merged().display().to_string().into(),
+        swept.file.display().to_string().into(),
     ]);
     document.table(table);
     if show {
         document.table(cells);
     }
     Ok(output::print(&document, arguments.output)?)
-}
-
-fn simulate(
-    grid: &Grid,
-    folder: &mut SweepFolder,
-    missing: &[usize],
-    workers: usize,
-) -> Result<(), Failure> {
-    let kept = grid.cells.len() - missing.len();
-    let steps = Steps::with_rest(missing.len(), &format!("sweeping ({kept} kept)"));
-    let mut done = 0;
-    lab_pool::each(
-        missing,
-        workers,
-        &*interrupt::flag()?,
-        |number| {
-            let cell = &grid.cells[*number];
-            let outcome = lab_pool::run_one(&cell.scenario)?;
-            lab_sweep_rows::rows(grid, *number, cell, &outcome)
-        },
-        |place, rows| {
-            folder.keep(grid, missing[place], rows)?;
-            done += 1;
-            steps.done(done);
-            Ok(())
-        },
-    )
 }
 
 /// A line for each cell: its VMs together.

@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use unspin_experiment::{costs, ideal_of};
 use unspin_lab::change::Change;
 use unspin_scenario::{Overrides, Scenario};
 
-use crate::terminal::failure::Failure;
+use crate::{Error, costs, ideal_of};
 
 /// The file.
 #[derive(Debug, Deserialize)]
@@ -67,8 +66,8 @@ pub struct Measured {
 ///
 /// # Errors
 /// As above.
-pub fn load(file: &Path) -> Result<Conformance, Failure> {
-    let refused = |reason: String| Failure::Usage(format!("{}: {reason}", file.display()));
+pub fn load(file: &Path) -> Result<Conformance, Error> {
+    let refused = |reason: String| Error::Usage(format!("{}: {reason}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     let read: Measurements = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -83,7 +82,7 @@ pub fn load(file: &Path) -> Result<Conformance, Failure> {
                 )));
             }
             let scenario = scenario(folder, &costs, group, cell).map_err(|error| match error {
-                Failure::Usage(reason) => refused(format!(
+                Error::Usage(reason) => refused(format!(
                     "{}, {}, {}: {reason}",
                     group.name, cell.lock, cell.policy
                 )),
@@ -109,20 +108,20 @@ fn scenario(
     costs: &[String],
     group: &GroupText,
     cell: &CellText,
-) -> Result<Scenario, Failure> {
+) -> Result<Scenario, Error> {
     let change = match cell.policy.as_str() {
         "stock" | "ideal" => Vec::new(),
-        words => Change::parse(words).map_err(Failure::Usage)?.set,
+        words => Change::parse(words).map_err(Error::Usage)?.set,
     };
     let lock = format!("vm.lock={}", cell.lock);
     let mut overrides = Overrides::default();
     for given in costs.iter().chain(&group.set).chain([&lock]).chain(&change) {
         overrides
             .set(given)
-            .map_err(|error| Failure::Usage(error.to_string()))?;
+            .map_err(|error| Error::Usage(error.to_string()))?;
     }
     let scenario = Scenario::load(&folder.join(&group.scenario), &overrides)?;
-    let lab = unspin_lab::Lab::new(&scenario).map_err(|error| Failure::Usage(error.to_string()))?;
+    let lab = unspin_lab::Lab::new(&scenario).map_err(|error| Error::Usage(error.to_string()))?;
     Ok(match cell.policy.as_str() {
         "ideal" => ideal_of(&scenario, lab.host().topology.cpus()),
         _ => scenario,

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The locks in micro guests under this host's KVM, over VMs, vCPUs, hold, think and neighbours (`unspin bench vm`).
+
+mod figures;
+
+use std::sync::atomic::Ordering;
+
+pub use figures::{Cell, Sample};
+use unspin_abi::LockKind;
+use unspin_scenario::{Distribution, LockSharing, Scenario, Shape, Vm, WorkUnit};
+use unspin_vmm::RunOptions;
+
+use crate::{Error, Session, Work, kvm};
+
+/// User work of a neighbour between two acquisitions of a lock that only it has, in loops.
+const NEIGHBOUR_LOOPS: u64 = 30_000;
+
+impl Cell {
+    /// What one repetition runs: its seed is the scenario's and the repetition's number, the same for all locks.
+    pub fn scenario(&self, of: &Scenario, repetition: u32) -> Scenario {
+        let mut scenario = of.clone();
+        scenario.seed = of.seed.wrapping_add(u64::from(repetition));
+        let group = &mut scenario.vms[0];
+        group.lock = self.lock;
+        group.count = self.vms;
+        group.vcpus = self.vcpus;
+        group.hold = self.hold.clone();
+        group.user_work = self.think.clone();
+        if self.neighbours > 0 {
+            let beside = neighbour(&scenario.vms[0], self.neighbours);
+            scenario.vms.push(beside);
+        }
+        scenario
+    }
+}
+
+/// A VM of one vCPU that computes in user mode, and whose lock nobody else ever asks for.
+fn neighbour(group: &Vm, count: u32) -> Vm {
+    let loops = |loops| Distribution {
+        unit: WorkUnit::Loops,
+        shape: Shape::Constant(loops),
+    };
+    Vm {
+        count,
+        vcpus: 1,
+        lock: LockKind::from_name("ticket").expect("there is a ticket lock"),
+        locks: LockSharing::Private,
+        user_work: loops(NEIGHBOUR_LOOPS),
+        kernel_work: loops(0),
+        hold: loops(1),
+        shootdown_every_iterations: 0,
+        wakeup_every_iterations: 0,
+        log_records: 0,
+        pv_page: false,
+        pv_page_memory: Default::default(),
+        help_after_spins: 0,
+        tasks_per_vcpu: 1,
+        workload: Default::default(),
+        reader_percent: 0,
+        ecs_ablation: Default::default(),
+        ..group.clone()
+    }
+}
+
+/// Runs each cell so many times, every second time in reversed order, each time with the next seed.
+///
+/// # Errors
+/// A VM that cannot be run, an interrupt.
+pub fn measure(
+    cells: &mut [Cell],
+    scenario: &Scenario,
+    repeat: u32,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let work = Work::EvenSteps(cells.len() * repeat as usize);
+    session.progress.begin("runs", work);
+    let measured = rounds(cells, scenario, repeat, session);
+    session.progress.end();
+    measured
+}
+
+/// A B ... A, and backwards the next time, so that a drift meets all alike.
+fn rounds(
+    cells: &mut [Cell],
+    scenario: &Scenario,
+    repeat: u32,
+    session: &Session<'_>,
+) -> Result<(), Error> {
+    let mut done = 0;
+    for repetition in 0..repeat {
+        let mut order: Vec<usize> = (0..cells.len()).collect();
+        if repetition % 2 == 1 {
+            order.reverse();
+        }
+        for number in order {
+            if session.interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            let runs = cells[number].scenario(scenario, repetition);
+            let options = RunOptions {
+                interrupt: session.interrupt.clone(),
+                pv_pages: kvm::pv_pages_of_running(&runs)?,
+                ..RunOptions::default()
+            };
+            let report = unspin_vmm::run(&runs, &options)?;
+            cells[number].samples.push(Sample::of(&report));
+            done += 1;
+            session.progress.done(done);
+        }
+    }
+    Ok(())
+}
