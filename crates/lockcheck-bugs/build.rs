@@ -123,7 +123,11 @@ fn plant(root: &Path, bug: &Bug, to: &Path) -> io::Result<Option<PathBuf>> {
     let locks = to.join("locks");
     fs::create_dir_all(to)?;
     let abi = to.join("abi");
+    // A build folder that was moved here has a link to where it was.
     if fs::read_link(&abi).ok() != Some(root.join("abi")) {
+        if abi.is_symlink() {
+            fs::remove_file(&abi)?;
+        }
         symlink(root.join("abi"), abi)?;
     }
     copy_folder(&root.join("locks"), &locks, &original)?;

@@ -132,3 +132,9 @@ fn without_a_policy_our_scheduler_is_not_asked_for() {
     let some = plan(&["gang", "loan-cpl,kernel-exit"]).columns();
     assert_eq!((some.policies, some.steer), (2, true));
 }
+
+#[test]
+fn no_time_gives_no_rate() {
+    assert_eq!(per_second(5, Duration::ZERO), None);
+    assert_eq!(per_second(5, Duration::from_millis(500)), Some(10.0));
+}
