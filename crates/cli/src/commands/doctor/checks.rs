@@ -226,6 +226,11 @@ fn emulators() -> Vec<Check> {
                         machine.kernel_version
                     ),
                 ),
+                Err(_) if qemu == Qemu::Stock => Check::limited(
+                    name,
+                    "not built",
+                    "only some of the project's own checks need it: `make test` builds it",
+                ),
                 Err(error) => Check::missing(name, "not set up", error.to_string()),
             },
         )
