@@ -18,6 +18,7 @@ pub mod costs;
 pub mod engine;
 mod error;
 mod estimate;
+pub mod in_testbed;
 pub mod lock_matrix;
 pub mod matrix;
 mod plan;

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a caller can choose about a run.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use crate::error::Error;
 
@@ -35,6 +39,28 @@ pub struct Input {
     pub guest: PathBuf,
     /// Whether it can be executed there.
     pub executable: bool,
+}
+
+impl Input {
+    /// The words of a command that name a file of this machine, to be found under the same name in the testbed. The first
+    /// word is one only where it has a slash: the testbed looks for the others in its own PATH.
+    pub fn named_by(command: &[OsString]) -> Vec<Input> {
+        let file = |word: &OsString| {
+            let path = Path::new(word);
+            let metadata = path.metadata().ok().filter(|metadata| metadata.is_file())?;
+            Some(Input {
+                host: path.to_owned(),
+                guest: path.to_owned(),
+                executable: metadata.permissions().mode() & 0o111 != 0,
+            })
+        };
+        let has_slash = |word: &OsString| word.as_encoded_bytes().contains(&b'/');
+        let first = command.iter().take(1).filter(|word| has_slash(word));
+        let words = first.chain(command.iter().skip(1));
+        let mut inputs: Vec<Input> = words.filter_map(file).collect();
+        inputs.dedup_by(|a, b| a.guest == b.guest);
+        inputs
+    }
 }
 
 /// How the testbed is booted and what goes in and out.
@@ -195,5 +221,39 @@ mod tests {
             message(|o| drop(o.module_parameters.insert("kvm".into(), "a\0".into())))
                 .contains("zero byte")
         );
+    }
+
+    #[test]
+    fn the_command_itself_is_brought_where_it_is_a_path() {
+        let brought = |line: &str| -> Vec<PathBuf> {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            Input::named_by(&words)
+                .into_iter()
+                .map(|input| input.guest)
+                .collect()
+        };
+        assert_eq!(
+            brought("./Cargo.toml ./build.rs"),
+            [Path::new("./Cargo.toml")]
+        );
+        assert_eq!(brought("Cargo.toml Cargo.toml"), [Path::new("Cargo.toml")]);
+        assert!(brought("Cargo.toml").is_empty());
+    }
+
+    #[test]
+    fn files_that_the_command_names_go_in() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("s.toml");
+        std::fs::write(&file, "x").expect("written");
+        let words = [
+            "unspin".into(),
+            "vm".into(),
+            file.clone().into(),
+            folder.path().into(),
+        ];
+        let found = Input::named_by(&words);
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].host, &found[0].guest), (&file, &file));
+        assert!(!found[0].executable);
     }
 }

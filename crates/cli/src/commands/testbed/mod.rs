@@ -4,8 +4,6 @@
 pub(crate) mod args;
 pub(crate) mod boots;
 pub(crate) mod compare;
-pub(crate) mod kvm;
-pub(crate) mod policies;
 pub(crate) mod run;
 
 pub use run::run;

@@ -4,10 +4,11 @@
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
-use unspin_linux_guest::Programs;
-use unspin_scenario::{Host, Overrides, Scenario};
-use unspin_testbed::{Input, Machine, Options, Qemu};
-use unspin_vmm::PauseLoop;
+use unspin_agent::PolicyChoice;
+use unspin_experiment::in_testbed::{LinuxGuests, Needs, prepare};
+use unspin_policy::steering::WindowPolicy;
+use unspin_scenario::{Overrides, Scenario};
+use unspin_testbed::{Input, Options, Qemu};
 
 use crate::{
     commands::{
@@ -17,8 +18,6 @@ use crate::{
         testbed::{
             args::{Emulator, TestbedArguments},
             compare as testbed_compare,
-            kvm::{kvm_amd_for, ple_module, windows_of},
-            policies as testbed_policies,
         },
         vm::args::VmVerb,
     },
@@ -28,7 +27,7 @@ use crate::{
 /// Runs the command; the exit status is the command's own.
 pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
     let mut options = options(arguments)?;
-    let prepared = testbed_policies::prepare(&arguments.command)?;
+    let prepared = prepare(&arguments.command)?;
     options.inputs.extend(prepared.inputs.iter().cloned());
     let outcome = match testbed_compare::asked(&arguments.command) {
         Some(compare) => testbed_compare::run(&compare, &options, &prepared.command)?,
@@ -47,8 +46,11 @@ pub fn run(arguments: &TestbedArguments) -> Result<ExitCode, Failure> {
 
 fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     let cache = unspin_testbed::cache_from_environment().map_err(anyhow::Error::from)?;
-    let scenario = scenario_of(&arguments.command)?;
-    let linux = linux_of(&arguments.command);
+    let needs = Needs {
+        scenario: scenario_of(&arguments.command)?,
+        linux: linux_of(&arguments.command),
+        windows: windows_of(&arguments.command),
+    };
     let mut options = Options::new(cache);
     options.kernel = arguments.kernel.clone();
     options.cpus = arguments.cpus;
@@ -61,45 +63,27 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     options.time_limit = arguments.time_limit;
     options.bring_back = arguments.bring_back.clone();
     options.console_file = arguments.console.clone();
-    options.inputs = inputs(&arguments.command);
-    if let Some(linux) = &linux {
-        check_memory(arguments.memory_mib, linux)?;
-        let machine = Machine::find(&options.cache, options.qemu).map_err(anyhow::Error::from)?;
-        let programs = Programs::find(false, &options.cache)?;
-        options
-            .inputs
-            .extend(programs.inputs(&machine, &linux.programs, linux.our_kernel)?);
-    }
-    let host = linux.map(|linux| linux.host);
-    let windows = windows_of(&arguments.command);
-    if !windows.is_empty() {
-        let machine = Machine::find(&options.cache, options.qemu).map_err(anyhow::Error::from)?;
-        options
-            .inputs
-            .push(ple_module(&options.cache, &machine.kernel_version)?);
-    }
-    options.seed = scenario.as_ref().map_or(options.seed, |found| found.seed);
-    if let Some(parameters) = scenario
-        .map(|found| found.host)
-        .or(host)
-        .and_then(|host| PauseLoop::kvm_amd_parameters(&host))
-        .or_else(|| kvm_amd_for(&windows))
-    {
-        options
-            .module_parameters
-            .insert("kvm_amd".into(), parameters);
-    }
+    options.inputs = Input::named_by(&arguments.command);
+    needs.add_to(&mut options)?;
     Ok(options)
 }
 
-/// What the testbed has to hold for Linux guests.
-#[derive(Debug)]
-struct LinuxGuests {
-    programs: Vec<&'static str>,
-    our_kernel: bool,
-    vms: u32,
-    memory_mib: u32,
-    host: Host,
+/// Who sets pause-loop windows, when the command is `unspin steer`, records it, or compares.
+fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
+    if command.first().is_none_or(|name| name != "unspin") {
+        return Vec::new();
+    }
+    match Arguments::parse_from(command).command {
+        // Thresholds in their place need no module, nor a KVM that leaves windows alone.
+        Command::Steer(arguments) if arguments.sets_thresholds() => Vec::new(),
+        Command::Steer(arguments) => arguments.policy.window().into_iter().collect(),
+        Command::Compare(arguments) => {
+            let windows = arguments.policies.iter().map(PolicyChoice::window);
+            windows.flatten().collect()
+        }
+        Command::Record(arguments) => windows_of(&arguments.command),
+        _ => Vec::new(),
+    }
 }
 
 /// `unspin vm linux ...`, `linux-locks` and `linux-policies`, also as the command of another one: QEMU and the guests' programs have to be in
@@ -137,19 +121,6 @@ fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
     }
 }
 
-/// What the testbed needs beside its guests: kernel and programs take 400 MiB (the initramfs stands in memory twice
-/// while it is unpacked), and each QEMU some 50 beside its guest's memory.
-fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Failure> {
-    let needed = 512 + u64::from(linux.vms) * (u64::from(linux.memory_mib) + 50);
-    if needed <= u64::from(memory_mib) {
-        return Ok(());
-    }
-    Err(Failure::Usage(format!(
-        "{} guests of {} MiB need a testbed with --memory-mib {needed}; it has {memory_mib}",
-        linux.vms, linux.memory_mib
-    )))
-}
-
 /// The scenario of `unspin vm run ...` and `unspin compare ...`, recorded or not, read here first: a mistake in it is told before anything boots.
 fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     if command.first().is_none_or(|name| name != "unspin") {
@@ -177,50 +148,32 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
     }
 }
 
-/// The words of the command that name a file of this machine, to be found under the same name in the testbed.
-fn inputs(command: &[OsString]) -> Vec<Input> {
-    let file = |word: &OsString| {
-        let path = Path::new(word);
-        let metadata = path.metadata().ok().filter(|metadata| metadata.is_file())?;
-        Some(Input {
-            host: path.to_owned(),
-            guest: path.to_owned(),
-            executable: is_executable(&metadata),
-        })
-    };
-    // Without a slash the command is looked for in PATH: `unspin` is this binary, whatever lies here under that name.
-    let has_slash = |word: &OsString| word.as_encoded_bytes().contains(&b'/');
-    let first = command.iter().take(1).filter(|word| has_slash(word));
-    let words = first.chain(command.iter().skip(1));
-    let mut inputs: Vec<Input> = words.filter_map(file).collect();
-    inputs.dedup_by(|a, b| a.guest == b.guest);
-    inputs
-}
-
-fn is_executable(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o111 != 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_command_itself_is_brought_where_it_is_a_path() {
-        let brought = |line: &str| -> Vec<std::path::PathBuf> {
+    fn whoever_sets_windows_is_found() {
+        let found = |line: &str| {
             let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-            inputs(&words)
-                .into_iter()
-                .map(|input| input.guest)
-                .collect()
+            windows_of(&words).len()
         };
-        assert_eq!(
-            brought("./Cargo.toml ./build.rs"),
-            [Path::new("./Cargo.toml")]
-        );
-        assert_eq!(brought("Cargo.toml Cargo.toml"), [Path::new("Cargo.toml")]);
-        assert!(brought("Cargo.toml").is_empty());
+        for (line, windows) in [
+            ("unspin steer --policy loan,apple", 1),
+            (
+                "unspin record /out/r -- unspin steer --policy apple=8/64/64/512",
+                1,
+            ),
+            (
+                "unspin compare s.toml --policy apple --policy loan --policy window=500,loan",
+                2,
+            ),
+            ("unspin steer --policy loan", 0),
+            ("unspin compare s.toml --policy loan", 0),
+            ("ls", 0),
+        ] {
+            assert_eq!(found(line), windows, "{line}");
+        }
     }
 
     #[test]
@@ -249,25 +202,5 @@ mod tests {
         for other in ["unspin vm run s.toml", "vm linux", "unspin", "ls"] {
             assert!(found(other).is_none(), "{other}");
         }
-        check_memory(2048, &direct).expect("it fits");
-        let refused = check_memory(1000, &direct).expect_err("too small");
-        assert!(matches!(refused, Failure::Usage(text) if text.contains("--memory-mib 1124")));
-    }
-
-    #[test]
-    fn files_that_the_command_names_go_in() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let file = folder.path().join("s.toml");
-        std::fs::write(&file, "x").expect("written");
-        let words = [
-            "unspin".into(),
-            "vm".into(),
-            file.clone().into(),
-            folder.path().into(),
-        ];
-        let found = inputs(&words);
-        assert_eq!(found.len(), 1);
-        assert_eq!((&found[0].host, &found[0].guest), (&file, &file));
-        assert!(!found[0].executable);
     }
 }

@@ -7,7 +7,7 @@ use std::{ffi::OsString, fs, path::Path};
 use unspin_agent::{UserPolicy, is_policy_file};
 use unspin_testbed::Input;
 
-use crate::terminal::failure::Failure;
+use crate::Error;
 
 /// Where objects lie in the testbed.
 const FOLDER: &str = "/policy";
@@ -26,7 +26,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// When one is not there, does not compile or was built by another version.
-pub fn prepare(command: &[OsString]) -> Result<Prepared, Failure> {
+pub fn prepare(command: &[OsString]) -> Result<Prepared, Error> {
     let mut prepared = Prepared {
         command: command.to_vec(),
         inputs: Vec::new(),
@@ -48,15 +48,15 @@ pub fn prepare(command: &[OsString]) -> Result<Prepared, Failure> {
 /// The command with what `bring` makes of each file of a list of policies in its place.
 fn replace_files(
     command: &[OsString],
-    bring: &mut dyn FnMut(&str) -> Result<String, Failure>,
-) -> Result<Vec<OsString>, Failure> {
+    bring: &mut dyn FnMut(&str) -> Result<String, Error>,
+) -> Result<Vec<OsString>, Error> {
     let mut replaced = command.to_vec();
     for (at, option, list) in lists(command) {
         let words = list.split(',').map(|word| match is_policy_file(word) {
             true => bring(word),
             false => Ok(word.to_owned()),
         });
-        let words: Vec<String> = words.collect::<Result<_, Failure>>()?;
+        let words: Vec<String> = words.collect::<Result<_, Error>>()?;
         replaced[at] = format!("{option}{}", words.join(",")).into();
     }
     Ok(replaced)
@@ -82,7 +82,7 @@ fn bring(
     dry_run: bool,
     folder: &Path,
     inputs: &mut Vec<Input>,
-) -> Result<String, Failure> {
+) -> Result<String, Error> {
     let own = UserPolicy::load(Path::new(word), dry_run)?;
     // By number: two files in different folders may have one name.
     let number = inputs.len();
