@@ -3,7 +3,7 @@
 //!
 //! A [`Plan`] says what is compared and [`steps`] in which order (ABBA, with the null and the ideal). A [`World`] takes the
 //! steps: VMs of ours under KVM ([`kvm`]), Linux guests ([`linux`]), or the lab ([`lab`]). What it measured becomes one kind of
-//! [`Row`], whose figures are [`Estimate`]s. [`matrix`] is a list of comparisons that are built in, [`cells`] runs each in a
+//! [`Row`], whose figures are [`Estimate`]s. [`matrix`] and [`demo`] are lists of comparisons that are built in, [`cells`] runs each in a
 //! testbed of its own, [`TableFile`] keeps what is finished and goes on there; [`prediction`] is what the lab says beforehand.
 //!
 //! Beside comparisons: [`sweep`], a grid of runs of the lab; [`calibrate`], what things cost here, and [`conform`], whether the
@@ -15,6 +15,7 @@ pub mod calibrate;
 pub mod cells;
 pub mod conform;
 pub mod costs;
+pub mod demo;
 pub mod engine;
 mod error;
 mod estimate;

@@ -4,6 +4,8 @@
 //! The same scenario runs in the lab with the costs of the machine that was measured, once for each column and seed: the
 //! host's own scheduler for *stock*, the model of ours for *refuse-yields* and for each policy, whose functions are the same C.
 
+use std::path::Path;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unspin_agent::PolicyChoice;
@@ -16,7 +18,7 @@ use unspin_report::{GapClosed, Summary};
 use unspin_scenario::{Length, Overrides, Scenario, format_duration, limits::SEED_MAX};
 
 use crate::{
-    Error, Row, Session, kvm,
+    Error, Row, Session, costs, kvm,
     lab::ideal_of_host,
     plan::{Plan, nanoseconds},
     progress::Work,
@@ -85,10 +87,32 @@ impl PredictionRow {
 ///
 /// # Errors
 /// [`Error::Usage`] names the one that it does not.
-pub fn check_costs(costs: &[String]) -> Result<(), Error> {
+fn check_costs(costs: &[String]) -> Result<(), Error> {
     let any = Scenario::parse(ANY, "the costs")?;
     changed(&any, costs, &[]).map_err(Error::Usage)?;
     Ok(())
+}
+
+/// What things cost where it is measured, as overrides: those of that file of `lab calibrate`, or of the testbed.
+///
+/// # Errors
+/// [`Error::Usage`]: a file that cannot be read, a cost that the lab does not know; or no file is named, and it is not the
+/// testbed that is measured.
+pub fn costs(file: Option<&Path>, in_testbed: bool) -> Result<Vec<String>, Error> {
+    let costs = match file {
+        Some(file) => costs::overrides_of(file)?,
+        None if in_testbed => costs::overrides_in(costs::TESTBED).map_err(Error::Usage)?,
+        None => {
+            return Err(Error::Usage(
+                "--lab knows what things cost in the testbed, not on this host: say --lab-costs FILE; `unspin lab \
+                 calibrate kvm --out FILE` measures it"
+                    .into(),
+            ));
+        }
+    };
+    // Before anything is measured.
+    check_costs(&costs)?;
+    Ok(costs)
 }
 
 /// Predicts everything that was compared, from so many seeds each.

@@ -4,6 +4,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod cpuid;
+pub(crate) mod other_vms;
 pub(crate) mod pause_loop;
 
 use std::{ffi::CStr, fs, io, mem::size_of, path::Path, sync::Arc};

@@ -17,6 +17,7 @@ mod run;
 
 pub use error::{Error, GuestFailure};
 pub use host::clock::WorkRate;
+pub use host::other_vms::count_other_vms;
 pub use host::pause_loop::PauseLoop;
 pub use machine::parameters::STALL_SPINS;
 pub use options::{Fault, Phase, RunOptions};

@@ -150,3 +150,19 @@ fn windows_are_the_labs_windows() {
     );
     assert!(all[2]["predicted_gap_closed"].is_number() && all[1]["predicted_gap_closed"].is_null());
 }
+
+#[test]
+fn costs_are_those_of_the_machine() {
+    let of_the_testbed = costs(None, true).expect("the testbed's costs");
+    assert!(of_the_testbed.contains(&"lab.costs.exit_ns=6232".to_owned()));
+    let refused = |file: Option<&str>, in_testbed| match costs(file.map(Path::new), in_testbed) {
+        Err(Error::Usage(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(None, false).contains("--lab-costs"));
+    assert!(refused(Some("/nonexistent"), true).contains("/nonexistent"));
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "exit_us = 7\n").expect("written");
+    let path = file.path().to_string_lossy().into_owned();
+    assert!(refused(Some(&path), true).contains("exit_us"));
+}

@@ -4,6 +4,7 @@
 mod details;
 mod figures;
 mod pv_pages;
+mod sentence;
 mod why;
 mod windows;
 
@@ -27,6 +28,7 @@ use windows::Windows;
 pub use details::{SampleRow, VmRow};
 pub use figures::Figures;
 pub use pv_pages::{of_running as pv_pages_of_running, say_missed as say_missed_pv_pages};
+pub use sentence::sentence;
 pub use why::Why;
 pub use windows::{WindowRow, WindowSample};
 

@@ -4,10 +4,7 @@
 use std::time::{Duration, Instant};
 
 use unspin_experiment::{
-    Row, TableFile,
-    cells::{Cell, Finished, in_testbeds},
-    kvm::Figures,
-    matrix::{Common, cells},
+    matrix::{Common, Matrix},
     prediction,
 };
 use unspin_report::{Document, Machine};
@@ -26,12 +23,6 @@ use crate::{
 /// Length of a sample when nothing else is said.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// A cell and its name in the file.
-struct Named {
-    name: String,
-    cell: Cell,
-}
-
 /// Measures what is missing and prints everything.
 pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
     let begin = Instant::now();
@@ -41,100 +32,49 @@ pub fn run(arguments: &CompareArguments) -> Result<(), Failure> {
         discard: arguments.discard,
         observe: arguments.observe.into(),
     };
-    let costs = costs(arguments, !arguments.on_this_host)?;
-    let all = named(common, arguments.on_this_host)?;
-    let mut file = TableFile::open(&arguments.out, arguments.keep)?;
-    if file.others() > 0 {
+    let here = arguments.on_this_host;
+    let costs = costs(arguments, !here)?;
+    let mut matrix = Matrix::open(common, here, &arguments.out, arguments.keep)?;
+    if matrix.others() > 0 {
         eprintln!(
             "unspin compare: {} of the cells in {} were measured by another binary and stay as they are",
-            file.others(),
+            matrix.others(),
             arguments.out.display()
         );
     }
-    let missing: Vec<&Named> = all
-        .iter()
-        .filter(|named| file.finished(&named.name).is_none())
-        .collect();
+    let missing = matrix.missing();
     eprintln!(
         "unspin compare: {} cells, {} of them measured before",
-        all.len(),
-        all.len() - missing.len()
+        matrix.cells(),
+        matrix.cells() - missing
     );
-    let mut progress = Progress::new(begin, missing.len());
+    let mut progress = Progress::new(begin, missing);
     let shown = Experiment::new(false);
-    let session = shown.session()?;
-    if arguments.on_this_host {
-        let machine = Machine::here(output::in_testbed()).to_string();
-        for named in &missing {
-            let finished = named.cell.on_this_host(&machine, &session)?;
-            file.add(Finished {
-                cell: named.name.clone(),
-                ..finished
-            })?;
-            progress.say(&named.cell.name());
-        }
-    } else {
-        let cells: Vec<&Cell> = missing.iter().map(|named| &named.cell).collect();
-        in_testbeds(&cells, "comparing", &session, abort, |finished| {
-            let of = missing.iter().find(|named| named.name == finished.cell);
-            file.add(finished)?;
-            progress.say(&of.map_or(String::new(), |named| named.cell.name()));
-            Ok(())
-        })?;
-    }
-    print(arguments, &all, &file, costs.as_deref())
-}
-
-fn named(common: Common, on_this_host: bool) -> Result<Vec<Named>, Failure> {
-    cells(common, on_this_host)
-        .into_iter()
-        .map(|cell| {
-            let place = if on_this_host { "host" } else { "testbed" };
-            let name = match on_this_host {
-                true => format!("{place} {}", cell.identity()?),
-                false => cell.identity()?,
-            };
-            Ok(Named { name, cell })
-        })
-        .collect()
+    let machine = Machine::here(output::in_testbed()).to_string();
+    matrix.measure(&machine, &shown.session()?, abort, |cell| {
+        progress.say(cell);
+    })?;
+    print(arguments, &matrix, costs.as_deref())
 }
 
 fn print(
     arguments: &CompareArguments,
-    all: &[Named],
-    file: &TableFile,
+    matrix: &Matrix,
     costs: Option<&[String]>,
 ) -> Result<(), Failure> {
-    let finished: Vec<&Finished> = all
-        .iter()
-        .filter_map(|named| file.finished(&named.name))
-        .collect();
-    let machine = finished.first().map_or("", |first| first.machine.as_str());
-    let mut rows: Vec<_> = finished.iter().flat_map(|one| one.rows.clone()).collect();
-    rows.sort_by(|a, b| {
-        let key = |row: &Row<Figures>| {
-            (
-                row.world.pv_page,
-                row.world.ple_window,
-                row.shape.clone(),
-                row.world.lock.clone(),
-            )
-        };
-        key(b).0.cmp(&key(a).0).then_with(|| key(a).cmp(&key(b)))
-    });
-    let samples = finished.iter().flat_map(|one| one.samples.clone());
-    let samples: Vec<_> = samples.collect();
-    let vms: Vec<_> = finished.iter().flat_map(|one| one.vms.clone()).collect();
-    let mut document = Document::new("compare", machine);
+    let rows = matrix.rows();
+    let samples = matrix.finished().flat_map(|one| one.samples.clone());
+    let vms = matrix.finished().flat_map(|one| one.vms.clone());
+    let first = matrix.finished().next();
+    let mut document = Document::new("compare", first.map_or("", |first| &first.machine));
     compare_table::add(&mut document, &rows);
-    compare_table::add_vms(&mut document, &vms);
-    compare_table::add_samples(&mut document, &samples);
+    compare_table::add_vms(&mut document, &vms.collect::<Vec<_>>());
+    compare_table::add_samples(&mut document, &samples.collect::<Vec<_>>());
     compare_table::add_pooled(&mut document, &rows);
     if let Some(costs) = costs {
         predict(
             &mut document,
-            all,
-            file,
+            matrix,
             costs,
             arguments.prediction.lab_seeds,
         )?;
@@ -145,21 +85,19 @@ fn print(
 /// What the lab says of every cell that has been measured.
 fn predict(
     document: &mut Document,
-    all: &[Named],
-    file: &TableFile,
+    matrix: &Matrix,
     costs: &[String],
     seeds: u32,
 ) -> Result<(), Failure> {
-    let scenarios: Vec<_> = all
-        .iter()
-        .map(|named| named.cell.scenario())
-        .collect::<Result<_, _>>()?;
-    let cells = all.iter().zip(&scenarios).filter_map(|(named, scenario)| {
-        Some(prediction::Compared {
-            scenario,
-            plan: &named.cell.plan,
-            rows: file.finished(&named.name)?.rows.iter().collect(),
-        })
+    let mut measured = Vec::new();
+    for (cell, finished) in matrix.measured() {
+        measured.push((cell.scenario()?, &cell.plan, finished));
+    }
+    let cells = measured.iter();
+    let cells = cells.map(|(scenario, plan, finished)| prediction::Compared {
+        scenario,
+        plan,
+        rows: finished.rows.iter().collect(),
     });
     compare_lab::add(document, &cells.collect::<Vec<_>>(), costs, seeds)
 }

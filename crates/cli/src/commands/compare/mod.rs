@@ -5,7 +5,6 @@ pub(crate) mod args;
 pub(crate) mod full;
 pub(crate) mod prediction;
 pub(crate) mod run;
-pub(crate) mod sentence;
 pub(crate) mod tables;
 
 use args::CompareArguments;
@@ -17,12 +16,12 @@ pub use run::run;
 /// What things cost, if the lab is asked for.
 ///
 /// # Errors
-/// As [`prediction::costs`].
+/// As [`prediction::costs`](unspin_experiment::prediction::costs).
 pub fn costs(
     arguments: &CompareArguments,
     in_testbed: bool,
 ) -> Result<Option<Vec<String>>, Failure> {
     let asked = &arguments.prediction;
-    let costs = asked.lab.then(|| prediction::costs(asked, in_testbed));
-    costs.transpose()
+    let costs = || unspin_experiment::prediction::costs(asked.lab_costs.as_deref(), in_testbed);
+    Ok(asked.lab.then(costs).transpose()?)
 }

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin compare --lab`: what the lab predicts for each cell, beside what was measured there.
 
-use unspin_experiment::{
-    costs,
-    prediction::{Compared, HIT_RATIO, PredictionRow, check_costs, predict},
-};
+use unspin_experiment::prediction::{Compared, HIT_RATIO, PredictionRow, predict};
 use unspin_report::{Column, Document, Table, Unit};
 
-use crate::{
-    commands::compare::args::PredictionArguments,
-    terminal::{failure::Failure, output::rows, progress::Experiment},
-};
+use crate::terminal::{failure::Failure, output::rows, progress::Experiment};
 
 /// What people see of a row.
 const COLUMNS: &[Column] = &[
@@ -31,27 +25,6 @@ rows!(
     /// What the lab predicts of one column of a scenario, beside what was measured.
     LabRow(PredictionRow), "lab", &["compare", "demo"], COLUMNS;
 );
-
-/// The costs as overrides.
-///
-/// # Errors
-/// A file that cannot be read, a cost that the lab does not know; or no file is named, and it is not the testbed that is measured.
-pub fn costs(arguments: &PredictionArguments, in_testbed: bool) -> Result<Vec<String>, Failure> {
-    let costs = match &arguments.lab_costs {
-        Some(file) => costs::overrides_of(file)?,
-        None if in_testbed => costs::overrides_in(costs::TESTBED).map_err(Failure::Usage)?,
-        None => {
-            return Err(Failure::Usage(
-                "--lab knows what things cost in the testbed, not on this host: say --lab-costs FILE; `unspin lab \
-                 calibrate kvm --out FILE` measures it"
-                    .into(),
-            ));
-        }
-    };
-    // Before anything is measured.
-    check_costs(&costs)?;
-    Ok(costs)
-}
 
 /// Predicts everything that was compared and adds the table.
 ///
@@ -94,30 +67,4 @@ fn table(rows: &[PredictionRow]) -> Table {
     let hidden: Vec<&str> = hidden.map(|(key, _)| *key).collect();
     let title = "What the lab predicts, beside what was measured";
     Table::of(title, rows.iter().cloned().map(LabRow)).without_columns(&hidden)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn costs_are_those_of_the_machine() {
-        let arguments = |lab_costs: Option<&str>| PredictionArguments {
-            lab: true,
-            lab_costs: lab_costs.map(Into::into),
-            lab_seeds: 2,
-        };
-        let of_the_testbed = costs(&arguments(None), true).unwrap_or_default();
-        assert!(of_the_testbed.contains(&"lab.costs.exit_ns=6232".to_owned()));
-        let refused = |given, in_testbed| match costs(&arguments(given), in_testbed) {
-            Err(Failure::Usage(text)) => text,
-            other => panic!("{other:?}"),
-        };
-        assert!(refused(None, false).contains("--lab-costs"));
-        assert!(refused(Some("/nonexistent"), true).contains("/nonexistent"));
-        let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), "exit_us = 7\n").expect("written");
-        let path = file.path().to_string_lossy().into_owned();
-        assert!(refused(Some(&path), true).contains("exit_us"));
-    }
 }

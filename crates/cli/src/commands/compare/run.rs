@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use unspin_experiment::{
     Plan, check_user_policies,
-    kvm::{Compared, compare},
+    kvm::{Compared, compare, sentence},
     matrix::set_shape,
     prediction,
 };
@@ -16,7 +16,7 @@ use unspin_scenario::{Length, Scenario};
 use crate::{
     commands::compare::{
         args::CompareArguments, costs, full as compare_full, prediction as compare_lab,
-        sentence::sentence, tables as compare_table,
+        tables as compare_table,
     },
     terminal::{
         failure::Failure, options::ScenarioArguments, output, progress::Experiment, replay,

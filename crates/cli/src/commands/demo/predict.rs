@@ -6,17 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use unspin_experiment::{
     cells::{Cell, Finished},
+    demo::{POLICY, cells, fits},
     prediction::{Compared, planned, rates},
     shape,
 };
 use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit, row};
 
-use super::{POLICY, cells, fits};
 use crate::{
-    commands::{
-        compare::{args::PredictionArguments, prediction},
-        demo::args::DemoArguments,
-    },
+    commands::{compare::prediction, demo::args::DemoArguments},
     terminal::{failure::Failure, output, progress::Experiment},
 };
 
@@ -54,13 +51,9 @@ const COLUMNS: &[Column] = &[
 
 row!(PredictedRow, "prediction", &["demo --predict"], COLUMNS);
 
+/// The deterministic testbed's.
 fn costs() -> Result<Vec<String>, Failure> {
-    let arguments = PredictionArguments {
-        lab: true,
-        lab_costs: None,
-        lab_seeds: SEEDS,
-    };
-    prediction::costs(&arguments, true)
+    Ok(unspin_experiment::prediction::costs(None, true)?)
 }
 
 /// Prints the predicted table.
@@ -71,7 +64,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     let costs = costs()?;
     let progress = Experiment::new(false);
     let mut rows = Vec::new();
-    let mut cells = cells(arguments);
+    let mut cells = cells(arguments.pairs, false);
     cells.sort_by_key(|cell| cell.file);
     for cell in cells {
         let scenario = cell.scenario()?;

@@ -13,16 +13,16 @@ use anyhow::Context;
 use unspin_experiment::{
     Row,
     cells::{Finished, in_testbeds},
-    kvm::{Figures, VmRow},
+    demo::{FILES, cells},
+    kvm::{Figures, VmRow, sentence},
 };
 use unspin_report::{Document, Machine};
 
-use super::{FILES, cells, predict};
+use super::predict;
 use crate::{
     commands::{
-        compare::{sentence::sentence, tables as compare_table},
+        compare::tables as compare_table,
         demo::args::DemoArguments,
-        vm::other_vms,
     },
     terminal::{
         failure::{Failure, abort},
@@ -67,7 +67,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     compare_table::add_vms(&mut document, &vms);
     compare_table::add_samples(&mut document, &samples);
     if !arguments.on_this_host {
-        predict::add(&mut document, &cells(arguments), &finished)?;
+        predict::add(&mut document, &cells(arguments.pairs, false), &finished)?;
     }
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
@@ -83,7 +83,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 }
 
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
-    let cells = cells(arguments);
+    let cells = cells(arguments.pairs, false);
     let mut all = Vec::new();
     let progress = Experiment::new(false);
     let session = progress.session()?;
@@ -97,7 +97,7 @@ fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
 
 /// Every row on this machine's own KVM, after a word about it.
 fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
-    let others = other_vms::count().context("looking for VMs on this host")?;
+    let others = unspin_vmm::count_other_vms().context("looking for VMs on this host")?;
     eprintln!(
         "unspin demo: on this host, for about {} s, up to 8 vCPU threads will load all CPUs, watched by BPF programs \
          that are detached at the end; no module is reloaded and no setting changed",
@@ -114,7 +114,7 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     let progress = Experiment::new(false);
     let session = progress.session()?;
     let machine = Machine::here(output::in_testbed()).to_string();
-    let cells = cells(arguments);
+    let cells = cells(arguments.pairs, true);
     let cells = cells
         .iter()
         .map(|cell| Ok(cell.on_this_host(&machine, &session)?));
@@ -130,41 +130,4 @@ fn agreed() -> std::io::Result<bool> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-#[cfg(test)]
-mod tests {
-    use unspin_experiment::{cells::Cell, watch::Observe};
-
-    use super::*;
-
-    #[test]
-    fn every_row_is_valid() {
-        let mut arguments = DemoArguments {
-            pairs: 2,
-            on_this_host: false,
-            predict: false,
-            yes: false,
-            output: Default::default(),
-        };
-        let looked_at = |cell: &Cell| cell.plan.observe == Observe::On;
-        let all = cells(&arguments);
-        assert_eq!(
-            all.iter().filter(|cell| looked_at(cell)).count(),
-            all.len() - 2
-        );
-        for cell in all {
-            assert!(
-                cell.scenario().is_ok() && cell.plan.policies.len() == 1,
-                "{}",
-                cell.name()
-            );
-        }
-        arguments.on_this_host = true;
-        assert!(
-            cells(&arguments)
-                .iter()
-                .all(|cell| cell.plan.policies.is_empty())
-        );
-    }
 }

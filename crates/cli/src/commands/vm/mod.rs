@@ -9,7 +9,6 @@ pub(crate) mod guests;
 pub(crate) mod host_columns;
 pub(crate) mod linux;
 pub(crate) mod observe;
-pub(crate) mod other_vms;
 pub(crate) mod run;
 pub(crate) mod tables;
 pub(crate) mod waits;

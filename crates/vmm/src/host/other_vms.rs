@@ -7,7 +7,7 @@ use std::{fs, io, path::Path};
 ///
 /// # Errors
 /// When /proc cannot be read.
-pub fn count() -> io::Result<usize> {
+pub fn count_other_vms() -> io::Result<usize> {
     let own = std::process::id().to_string();
     let mut vms = 0;
     for process in fs::read_dir("/proc")?.flatten() {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One sentence that says what happened in a comparison, and why. It follows from the row's figures alone.
 
-use unspin_experiment::{Estimate, Row, Verdict, kvm::Figures};
+use super::Figures;
+use crate::{Estimate, Row, Verdict};
 
 /// Of the spin time, what a cause must have to be named, percent.
 const NAMED_PERCENT: f64 = 1.0;
