@@ -72,12 +72,7 @@ fn print(
     compare_table::add_samples(&mut document, &samples.collect::<Vec<_>>());
     compare_table::add_pooled(&mut document, &rows);
     if let Some(costs) = costs {
-        predict(
-            &mut document,
-            matrix,
-            costs,
-            arguments.prediction.lab_seeds,
-        )?;
+        predict(&mut document, matrix, costs, arguments.prediction.lab_seeds)?;
     }
     Ok(output::print(&document, arguments.output)?)
 }

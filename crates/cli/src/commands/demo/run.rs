@@ -20,10 +20,7 @@ use unspin_report::{Document, Machine};
 
 use super::predict;
 use crate::{
-    commands::{
-        compare::tables as compare_table,
-        demo::args::DemoArguments,
-    },
+    commands::{compare::tables as compare_table, demo::args::DemoArguments},
     terminal::{
         failure::{Failure, abort},
         output,
