@@ -3,14 +3,16 @@
 //!
 //! [`Observer::attach`] starts counting for every vCPU thread of the host, [`Observer::counters`] reads the counters,
 //! [`Observer::drain`] the events, [`Observer::health`] says what was lost on the way. [`Recorder`] drains from a thread
-//! of its own. [`Steerer::attach`] replaces the host's scheduler by ours until it is dropped. [`capabilities`] says what of
+//! of its own, [`record`] into a recording. [`Steerer::attach`] replaces the host's scheduler by ours until it is dropped. [`capabilities`] says what of
 //! all this the host allows.
 
 mod error;
 mod kernel;
 mod observe;
+pub mod record;
 mod scheduler;
 mod thread_run_states;
+mod until;
 mod window;
 
 pub use error::Error;
@@ -34,6 +36,7 @@ pub use scheduler::{
     running_user_policy, set_running_policies,
 };
 pub use thread_run_states::ThreadRunStates;
+pub use until::{Over, Until, shell_status};
 pub use window::{
     PleSource, Vendor as WindowVendor, WindowBound, WindowEpoch, WindowError, WindowOptions,
     WindowSteerer, WindowSums, WindowTotals, module_path as ple_module_path,

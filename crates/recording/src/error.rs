@@ -31,6 +31,14 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// Damage leaves no event of it.
+    #[error("{}: no event of it can be read: {}", folder.display(), problems.join("; "))]
+    Unreadable {
+        /// The folder.
+        folder: PathBuf,
+        /// What is wrong with it.
+        problems: Vec<String>,
+    },
     /// The system refused.
     #[error("{}: {doing}: {cause}", path.display())]
     Io {

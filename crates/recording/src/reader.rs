@@ -28,6 +28,22 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// As [`Recorded::open`], for who draws conclusions from events.
+    ///
+    /// # Errors
+    /// Also when damage leaves no event of it: empty tables would look like an answer. A recording that is whole and holds no
+    /// event is none of that.
+    pub fn open_readable(folder: &Path) -> Result<Recorded, Error> {
+        let recorded = Recorded::open(folder)?;
+        if recorded.rows() == 0 && !recorded.problems.is_empty() {
+            return Err(Error::Unreadable {
+                folder: folder.to_owned(),
+                problems: recorded.problems,
+            });
+        }
+        Ok(recorded)
+    }
+
     /// Opens the recording in `folder` and checks every file once. What is damaged or cut off is left out and told by
     /// [`Recorded::problems`]; everything else can be read.
     ///

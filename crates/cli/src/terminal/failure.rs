@@ -81,17 +81,22 @@ impl From<std::io::Error> for Failure {
     }
 }
 
-impl From<unspin_agent::UserPolicyError> for Failure {
-    fn from(error: unspin_agent::UserPolicyError) -> Failure {
-        Failure::Failed(error.into())
-    }
+/// Errors that say all there is to say.
+macro_rules! failed {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                Failure::Failed(error.into())
+            }
+        }
+    )*};
 }
-
-impl From<unspin_policy::steering::DecisionFileError> for Failure {
-    fn from(error: unspin_policy::steering::DecisionFileError) -> Failure {
-        Failure::Failed(error.into())
-    }
-}
+failed!(
+    unspin_agent::UserPolicyError,
+    unspin_agent::record::RecordError,
+    unspin_policy::steering::DecisionFileError,
+    unspin_recording::Error,
+);
 
 impl From<unspin_experiment::Error> for Failure {
     fn from(error: unspin_experiment::Error) -> Failure {

@@ -12,6 +12,7 @@ use std::{
 use anyhow::Context;
 use unspin_agent::{
     EmptyPrograms, EventMask, ObserveOptions, Observer, host_facts,
+    record::{Stream, Wanted},
     synthetic::{EVENTS_MAX, Synthetic, Vcpu},
 };
 use unspin_events::What;
@@ -19,10 +20,7 @@ use unspin_recording::{Ended, Options, Recorded, Recording};
 use unspin_report::{COMMIT, Cell, Column, Machine, Summary, Table, Unit};
 
 use crate::{
-    commands::{
-        bench::args::ObservingArguments,
-        record::stream::{Stream, Wanted},
-    },
+    commands::bench::args::ObservingArguments,
     terminal::{failure::Failure, output, progress::Steps},
 };
 
@@ -276,7 +274,7 @@ fn through_recording(arguments: &ObservingArguments) -> Result<Vec<Cell>, Failur
     });
     let streamed = stream.finish(Ended::Finished);
     if let Some(error) = streamed.error {
-        return Err(Failure::Failed(error));
+        return Err(anyhow::Error::from(error).into());
     }
     let lost = streamed
         .observer

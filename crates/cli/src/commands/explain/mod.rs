@@ -11,7 +11,7 @@ use anyhow::Context;
 use unspin_events::{Event, facts::Facts, log::EventLog};
 use unspin_recording::Recorded;
 
-use crate::{commands::record::open as recordings, terminal::failure::Failure};
+use crate::terminal::failure::Failure;
 
 pub use run::run;
 
@@ -45,7 +45,7 @@ impl Source {
                 events: Events::Log(read.log),
             });
         }
-        let recorded = recordings::open(path)?;
+        let recorded = Recorded::open_readable(path)?;
         Ok(Source {
             facts: recorded.facts().clone(),
             problems: recorded.problems().to_vec(),

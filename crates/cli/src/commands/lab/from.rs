@@ -4,15 +4,13 @@
 use std::io::Write;
 
 use unspin_lab::from_recording::scenario_text;
+use unspin_recording::Recorded;
 
-use crate::{
-    commands::{lab::args::LabFromArguments, record::open as recordings},
-    terminal::failure::Failure,
-};
+use crate::{commands::lab::args::LabFromArguments, terminal::failure::Failure};
 
 /// Reads the recording and prints the scenario.
 pub fn run(arguments: &LabFromArguments) -> Result<(), Failure> {
-    let recorded = recordings::open(&arguments.folder)?;
+    let recorded = Recorded::open_readable(&arguments.folder)?;
     let text = scenario_text(&recorded).map_err(anyhow::Error::from)?;
     match &arguments.out {
         None => std::io::stdout().write_all(text.as_bytes())?,

@@ -7,19 +7,17 @@ use anyhow::{Context, anyhow};
 use serde_json::Value;
 use unspin_analysis::{ExitAnalysis, Exits, Sight, Survey, Symbols};
 use unspin_events::{What, log::EventLog};
+use unspin_recording::Recorded;
 use unspin_report::Document;
 
 use crate::{
-    commands::{
-        outcomes::{
-            Analysed, Workload, analyse_events,
-            args::{OutcomesArguments, is_scenario},
-            cost as exit_cost_tables,
-            cost::GuestSpinning,
-            live::run_scenario,
-            lost_somewhere, tables as outcome_tables, window_unit,
-        },
-        record::open as recordings,
+    commands::outcomes::{
+        Analysed, Workload, analyse_events,
+        args::{OutcomesArguments, is_scenario},
+        cost as exit_cost_tables,
+        cost::GuestSpinning,
+        live::run_scenario,
+        lost_somewhere, tables as outcome_tables, window_unit,
     },
     terminal::{failure::Failure, output},
 };
@@ -118,7 +116,7 @@ fn analyse_input(
 
 /// Twice through the events: what is missing must be known before the rest means anything.
 fn analyse_recording(folder: &Path, arguments: &OutcomesArguments) -> Result<Analysed, Failure> {
-    let recorded = recordings::open(folder)?;
+    let recorded = Recorded::open_readable(folder)?;
     let facts = recorded.facts();
     let mut survey = Survey::default();
     let mut events = recorded.events();

@@ -2,11 +2,8 @@
 //! `unspin record`: events of this host into a folder.
 
 pub(crate) mod args;
-pub(crate) mod child;
 pub(crate) mod guests;
-pub(crate) mod open;
 pub(crate) mod run;
-pub(crate) mod stream;
 pub(crate) mod tables;
 
 pub use run::run;

@@ -3,11 +3,10 @@
 
 use std::{path::Path, time::Duration};
 
+use unspin_agent::record::Streamed;
 use unspin_events::KIND_NAMES;
 use unspin_recording::{Manifest, facts::VmFacts};
 use unspin_report::{Cell, Column, Document, Table, Unit};
-
-use crate::commands::record::stream::Streamed;
 
 const RECORDING: &[Column] = &[
     Column::new("folder", "folder", Unit::Text),

@@ -6,16 +6,13 @@ use unspin_recording::{GuestStatistics, Recorded};
 use unspin_report::Document;
 
 use crate::{
-    commands::{
-        record::open as recordings,
-        threshold::{args::ThresholdArguments, tables as threshold_tables, tables::Measured},
-    },
+    commands::threshold::{args::ThresholdArguments, tables as threshold_tables, tables::Measured},
     terminal::{failure::Failure, output},
 };
 
 /// Reads the recording and prints the tables.
 pub fn run(arguments: &ThresholdArguments) -> Result<(), Failure> {
-    let recorded = recordings::open(&arguments.folder)?;
+    let recorded = Recorded::open_readable(&arguments.folder)?;
     let measured = measure(&recorded);
     if let Some(vm) = arguments.vm {
         let known = measured.times.vm_ns.contains_key(&vm) || measured.waits.contains_key(&vm);

@@ -3,16 +3,11 @@
 
 use std::path::Path;
 
+use unspin_agent::record::{Stream, Wanted};
 use unspin_experiment::watch::{self, EVENTS_MAX, Events, Observe, Seen, every_event};
 use unspin_recording::{Ended, facts::ScenarioFacts};
 
-use crate::{
-    commands::record::{
-        run as record,
-        stream::{Stream, Wanted},
-    },
-    terminal::failure::Failure,
-};
+use crate::{commands::record::run as record, terminal::failure::Failure};
 
 /// Programs that are attached, and where their events go.
 pub enum Watch {
@@ -54,7 +49,9 @@ impl Watch {
             Watch::Recorded(stream) => {
                 let streamed = stream.finish(ended);
                 if let Some(error) = streamed.error {
-                    return Err(Failure::Failed(error.context("the run was not recorded")));
+                    return Err(Failure::Failed(
+                        anyhow::Error::from(error).context("the run was not recorded"),
+                    ));
                 }
                 streamed.summary.map_err(anyhow::Error::from)?;
                 Ok(Seen::of(

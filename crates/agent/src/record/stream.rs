@@ -16,9 +16,11 @@ use std::{
     time::Duration,
 };
 
-use unspin_agent::{Health, Names, Observer, monotonic_ns};
 use unspin_events::{Event, KIND_NAMES, What};
 use unspin_recording::{Ended, Recording, Summary};
+
+use super::RecordError;
+use crate::{Health, Names, Observer, monotonic_ns};
 
 /// How often the ring is emptied.
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
@@ -61,7 +63,7 @@ pub struct Progress {
 /// A recording under way.
 pub struct Stream {
     progress: Arc<Progress>,
-    drainer: JoinHandle<(Observer, Result<(), unspin_agent::Error>)>,
+    drainer: JoinHandle<(Observer, Result<(), crate::Error>)>,
     writer: JoinHandle<Written>,
 }
 
@@ -72,7 +74,7 @@ pub struct Streamed {
     /// What stands on the disk; or why nothing more could be written, and that is not even in `recording.json`.
     pub summary: Result<Summary, unspin_recording::Error>,
     /// Why it ended early: an error of the disk or of the kernel.
-    pub error: Option<anyhow::Error>,
+    pub error: Option<RecordError>,
     /// Events by number of kind, as taken from the ring.
     pub kinds: [u64; KIND_NAMES.len()],
     /// The first so many of them.
@@ -145,14 +147,14 @@ impl Stream {
         facts.unobserved_exits = health.as_ref().ok().map(|health| health.unobserved_exits);
         let full = error.as_ref().is_some_and(|error| error.is_disk_full());
         let error = error
-            .map(anyhow::Error::from)
-            .or(drained.err().map(anyhow::Error::from));
+            .map(RecordError::from)
+            .or(drained.err().map(RecordError::Drain));
         let ended = match (&error, full) {
             (None, _) => ended,
             (Some(_), true) => Ended::DiskFull,
             (Some(_), false) => Ended::Failed,
         };
-        let because = error.as_ref().map(|error| format!("{error:#}"));
+        let because = error.as_ref().map(|error| error.to_string());
         Streamed {
             observer,
             summary: recording.finish(ended, because),
@@ -181,7 +183,7 @@ struct Drainer {
 }
 
 impl Drainer {
-    fn run(mut self, batches: &Sender<Vec<Event>>) -> (Observer, Result<(), unspin_agent::Error>) {
+    fn run(mut self, batches: &Sender<Vec<Event>>) -> (Observer, Result<(), crate::Error>) {
         loop {
             let last = self.progress.stop.load(Ordering::Relaxed);
             let room = self.progress.queued.load(Ordering::Relaxed) < QUEUED_MAX;
@@ -208,7 +210,7 @@ impl Drainer {
     }
 
     /// Everything in the ring, and what was lost before this moment.
-    fn drain(&mut self) -> Result<Vec<Event>, unspin_agent::Error> {
+    fn drain(&mut self) -> Result<Vec<Event>, crate::Error> {
         let mut events = Vec::new();
         let undecodable = self.observer.drain(&mut |event| events.push(event))?;
         let mut lost = self.observer.lost()?;
