@@ -67,10 +67,32 @@ pub struct RegisteredRow {
 
 inventory::collect!(RegisteredRow);
 
-/// Makes a struct with `#[derive(Serialize, JsonSchema)]` the row of a table, and puts it into the reference:
-/// `row!(VcpuRow, "vcpu", &["vm run"], VCPU);`.
+/// Declares the rows of a table: `"TABLE", [COMMANDS];` and a struct whose fields are the keys of `--json`, each with its type,
+/// and, where people see the column, its header and its [`Unit`] (a variant's name): `longest_ns: u64 = ("longest", Nanoseconds)`.
+/// The struct gets `Serialize` and `JsonSchema` (its crate depends on serde and schemars) and is put into the reference. For a
+/// struct that is there already: `row!(VcpuRow, "vcpu", &["vm run"], COLUMNS)`.
 #[macro_export]
 macro_rules! row {
+    (
+        $table:literal, $commands:expr;
+        $(#[$attribute:meta])*
+        $visibility:vis struct $row:ident {
+            $(
+                $(#[$field_attribute:meta])*
+                $field_visibility:vis $field:ident: $type:ty $(= ($header:literal, $unit:ident))?
+            ),* $(,)?
+        }
+    ) => {
+        #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        $(#[$attribute])*
+        $visibility struct $row {
+            $($(#[$field_attribute])* $field_visibility $field: $type,)*
+        }
+
+        $crate::row!($row, $table, &$commands, &[
+            $($($crate::Column::new(stringify!($field), $header, $crate::Unit::$unit),)?)*
+        ]);
+    };
     ($row:ty, $table:expr, $commands:expr, $columns:expr $(,)?) => {
         impl $crate::Row for $row {
             const TABLE: &'static str = $table;
@@ -80,9 +102,9 @@ macro_rules! row {
 
         $crate::inventory::submit! {
             $crate::RegisteredRow {
-                table: $table,
-                commands: $commands,
-                columns: $columns,
+                table: <$row as $crate::Row>::TABLE,
+                commands: <$row as $crate::Row>::COMMANDS,
+                columns: <$row as $crate::Row>::COLUMNS,
                 schema: $crate::schema::<$row>,
             }
         }
@@ -131,36 +153,24 @@ mod tests {
     use super::*;
     use crate::{Document, Table};
 
-    /// What a vCPU did.
-    #[derive(Serialize, JsonSchema)]
-    struct VcpuRow {
-        /// Its number.
-        vcpu: u32,
-        /// Share of its time; percent.
-        share_percent: Option<f64>,
-        /// What more there is.
-        #[serde(flatten)]
-        more: More,
+    row! {
+        "vcpu", ["vm run"];
+        /// What a vCPU did.
+        struct VcpuRow {
+            /// Its number.
+            vcpu: u32,
+            /// Share of its time; percent.
+            share_percent: Option<f64> = ("%", Percent),
+            /// Its longest wait.
+            longest_ns: u64 = ("longest", Nanoseconds),
+        }
     }
-
-    #[derive(Serialize, JsonSchema)]
-    struct More {
-        /// Its longest wait.
-        longest_ns: u64,
-    }
-
-    const VCPU: &[Column] = &[
-        Column::new("longest_ns", "longest", Unit::Nanoseconds),
-        Column::new("share_percent", "%", Unit::Percent),
-    ];
-
-    row!(VcpuRow, "vcpu", &["vm run"], VCPU);
 
     fn table() -> Table {
         let row = |share_percent| VcpuRow {
             vcpu: 3,
             share_percent,
-            more: More { longest_ns: 5_600 },
+            longest_ns: 5_600,
         };
         Table::of("vCPUs", [row(Some(12.34)), row(Some(f64::NAN)), row(None)])
     }

@@ -65,6 +65,11 @@ impl Steps {
         steps
     }
 
+    /// A line that stays above the bar.
+    pub fn line(&self, line: &str) {
+        self.0.suspend(|| eprintln!("{line}"));
+    }
+
     /// So many are done.
     pub fn done(&self, steps: usize) {
         self.0.set_position(steps as u64);
@@ -128,8 +133,10 @@ impl Progress for Experiment {
     }
 
     fn line(&self, line: &str) {
-        if let (true, Some(Shown::Activity(activity))) = (self.lines, &*self.shown.borrow()) {
-            activity.done(line);
+        match &*self.shown.borrow() {
+            Some(Shown::Activity(activity)) if self.lines => activity.done(line),
+            Some(Shown::Steps(bar)) if self.lines => bar.line(line),
+            _ => {}
         }
     }
 

@@ -2,15 +2,13 @@
 //! `unspin demo --predict`: what the lab says of the demo's table, in about a second; and beside the measured table, how far
 //! that was off.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_experiment::{
     cells::{Cell, Finished},
     demo::{POLICY, cells, fits},
     prediction::{Compared, planned, rates},
     shape,
 };
-use unspin_report::{Column, Document, GapClosed, Summary, Table, Unit, row};
+use unspin_report::{Document, GapClosed, Summary, Table, row};
 
 use crate::{
     commands::{compare::prediction, demo::args::DemoArguments},
@@ -20,36 +18,26 @@ use crate::{
 /// Seeds of each prediction.
 const SEEDS: u32 = 3;
 
-/// What the lab predicts of a row of the demo's table; means over the seeds.
-#[derive(Serialize, JsonSchema)]
-struct PredictedRow {
-    /// VMs x vCPUs, as in `2x4`.
-    shape: String,
-    /// The first group's lock.
-    lock: String,
-    /// Acquisitions per second of all VMs together, of the ideal.
-    ideal_per_s: Option<f64>,
-    /// Under the host's own scheduler.
-    stock_per_s: Option<f64>,
-    /// The policy.
-    policy: String,
-    /// With the policy.
-    steer_per_s: Option<f64>,
-    /// (policy - stock) / (ideal - stock); none where all fits.
-    gap_closed: Option<f64>,
+row! {
+    "prediction", ["demo --predict"];
+    /// What the lab predicts of a row of the demo's table; means over the seeds.
+    struct PredictedRow {
+        /// VMs x vCPUs, as in `2x4`.
+        shape: String = ("VMs x vCPUs", Text),
+        /// The first group's lock.
+        lock: String = ("lock", Text),
+        /// Acquisitions per second of all VMs together, of the ideal.
+        ideal_per_s: Option<f64> = ("ideal ops/s", Count),
+        /// Under the host's own scheduler.
+        stock_per_s: Option<f64> = ("stock ops/s", Count),
+        /// The policy.
+        policy: String = ("policy", Text),
+        /// With the policy.
+        steer_per_s: Option<f64> = ("policy ops/s", Count),
+        /// (policy - stock) / (ideal - stock); none where all fits.
+        gap_closed: Option<f64> = ("gap closed", Ratio),
+    }
 }
-
-const COLUMNS: &[Column] = &[
-    Column::new("shape", "VMs x vCPUs", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("ideal_per_s", "ideal ops/s", Unit::Count),
-    Column::new("stock_per_s", "stock ops/s", Unit::Count),
-    Column::new("policy", "policy", Unit::Text),
-    Column::new("steer_per_s", "policy ops/s", Unit::Count),
-    Column::new("gap_closed", "gap closed", Unit::Ratio),
-];
-
-row!(PredictedRow, "prediction", &["demo --predict"], COLUMNS);
 
 /// The deterministic testbed's.
 fn costs() -> Result<Vec<String>, Failure> {

@@ -82,11 +82,20 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     let cells = cells(arguments.pairs, false);
     let mut all = Vec::new();
-    let progress = Experiment::new(false);
+    let progress = Experiment::new(true);
     let session = progress.session()?;
+    eprintln!(
+        "unspin demo: measuring {} rows, each in a testbed of its own, {} at a time",
+        cells.len(),
+        std::thread::available_parallelism().map_or(1, usize::from)
+    );
     let every = cells.iter().collect::<Vec<_>>();
     in_testbeds(&every, "testbeds", &session, abort, |finished| {
         all.push(finished);
+        for row in all.last().iter().flat_map(|last| &last.rows) {
+            let line = format!("{} of {}: {}", all.len(), cells.len(), sentence(row));
+            session.progress.line(&line);
+        }
         Ok(())
     })?;
     Ok(all)

@@ -4,46 +4,34 @@
 use std::{fs, path::Path};
 
 use anyhow::Context;
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_agent::{KernelFiles, ProgramFit, core_compat};
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 use unspin_testbed::{UnpackedKernel, unpacked_kernel};
 
 use crate::terminal::{failure::Failure, options::Output, output};
 
-const COLUMNS: &[Column] = &[
-    Column::new("object", "object", Unit::Text),
-    Column::new("program", "program", Unit::Text),
-    Column::new("module", "KVM for", Unit::Text),
-    Column::new("relocations", "relocations", Unit::Count),
-    Column::new("functions", "functions", Unit::Count),
-    Column::new("fits", "fits", Unit::Text),
-    Column::new("missing", "lacks", Unit::Text),
-];
-
-/// Whether one of our BPF programs fits another kernel (`doctor --kernel`).
-#[derive(Serialize, JsonSchema)]
-struct ProgramRow {
-    /// The BPF object that it is in.
-    object: &'static str,
-    /// Its section and function.
-    program: String,
-    /// KVM's module that it was checked with, or `none`.
-    module: &'static str,
-    /// CO-RE relocations in it and in the functions that it calls.
-    relocations: usize,
-    /// Kernel functions that it calls.
-    functions: usize,
-    /// Whether the kernel has all that it needs.
-    fits: bool,
-    /// What it needs and the kernel has not, with commas between.
-    missing: String,
-    /// Relocations that find nothing where the program has asked first, with commas between.
-    guarded: String,
+row! {
+    "programs", ["doctor"];
+    /// Whether one of our BPF programs fits another kernel (`doctor --kernel`).
+    struct ProgramRow {
+        /// The BPF object that it is in.
+        object: &'static str = ("object", Text),
+        /// Its section and function.
+        program: String = ("program", Text),
+        /// KVM's module that it was checked with, or `none`.
+        module: &'static str = ("KVM for", Text),
+        /// CO-RE relocations in it and in the functions that it calls.
+        relocations: usize = ("relocations", Count),
+        /// Kernel functions that it calls.
+        functions: usize = ("functions", Count),
+        /// Whether the kernel has all that it needs.
+        fits: bool = ("fits", Text),
+        /// What it needs and the kernel has not, with commas between.
+        missing: String = ("lacks", Text),
+        /// Relocations that find nothing where the program has asked first, with commas between.
+        guarded: String,
+    }
 }
-
-row!(ProgramRow, "programs", &["doctor"], COLUMNS);
 
 /// Prints a row for each program and KVM module. What a kernel lacks is a finding, not a failure: the exit status is 0.
 pub fn run(folder: &Path, output: Output) -> Result<(), Failure> {

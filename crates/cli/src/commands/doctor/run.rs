@@ -1,35 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin doctor`: what this machine can do, line by line, and how to get what is missing.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 
 use crate::{
     commands::doctor::{args::DoctorArguments, checks as doctor_checks, kernel as doctor_kernel},
     terminal::{failure::Failure, output},
 };
 
-const COLUMNS: &[Column] = &[
-    Column::new("check", "what", Unit::Text),
-    Column::new("status", "status", Unit::Text),
-    Column::new("found", "found", Unit::Text),
-];
-
-/// One thing that was looked for on this machine.
-#[derive(Serialize, JsonSchema)]
-struct CheckRow {
-    /// What was looked for.
-    check: &'static str,
-    /// `ok`, `limited` (not good for everything) or `missing`.
-    status: &'static str,
-    /// What was found.
-    found: String,
-    /// What to do about it; null when there is nothing to do.
-    advice: Option<String>,
+row! {
+    "doctor", ["doctor"];
+    /// One thing that was looked for on this machine.
+    struct CheckRow {
+        /// What was looked for.
+        check: &'static str = ("what", Text),
+        /// `ok`, `limited` (not good for everything) or `missing`.
+        status: &'static str = ("status", Text),
+        /// What was found.
+        found: String = ("found", Text),
+        /// What to do about it; null when there is nothing to do.
+        advice: Option<String>,
+    }
 }
-
-row!(CheckRow, "doctor", &["doctor"], COLUMNS);
 
 /// Prints every check. Something missing is a finding, not a failure: the exit status is 0 when all were made.
 pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The tables of `unspin explain`.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_analysis::{
     explain::{
         attribution::{ExplainedWait, Explanation, VmExplanation},
@@ -11,166 +9,118 @@ use unspin_analysis::{
     },
     waits::spin_locations::Naming,
 };
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 use crate::commands::explain::Source;
 
 /// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;
 
-/// CPU time that a VM spent in spin loops, and for what.
-#[derive(Serialize, JsonSchema)]
-struct VmRow {
-    /// The VM.
-    vm: String,
-    /// CPU time of its vCPUs; ns.
-    cpu_ns: u64,
-    /// CPU time of its vCPUs in spin loops; ns.
-    spin_ns: u64,
-    /// Share of spin time in CPU time; percent.
-    spin_percent: Option<f64>,
-    /// Share of spin time for a preempted lock holder (LHP); percent.
-    holder_preempted_percent: Option<f64>,
-    /// Share of spin time for a preempted next waiter (LWP); percent.
-    next_waiter_preempted_percent: Option<f64>,
-    /// Share of spin time for a function call to a vCPU preempted in user mode; percent.
-    call_user_percent: Option<f64>,
-    /// Share of spin time for a function call to a vCPU off its CPU in its kernel; percent.
-    call_kernel_percent: Option<f64>,
-    /// Share of spin time for a function call to a halted vCPU; percent.
-    call_halted_percent: Option<f64>,
-    /// Share of spin time with nobody preempted; percent.
-    contention_percent: Option<f64>,
-    /// Share of spin time of which the host's events do not say for what; percent.
-    unknown_percent: Option<f64>,
-    /// Waits of a pause-loop window or longer.
-    waits: u64,
+row! {
+    "vm", ["explain"];
+    /// CPU time that a VM spent in spin loops, and for what.
+    struct VmRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// CPU time of its vCPUs; ns.
+        cpu_ns: u64 = ("CPU time", Nanoseconds),
+        /// CPU time of its vCPUs in spin loops; ns.
+        spin_ns: u64 = ("spin time", Nanoseconds),
+        /// Share of spin time in CPU time; percent.
+        spin_percent: Option<f64> = ("of CPU time %", Percent),
+        /// Share of spin time for a preempted lock holder (LHP); percent.
+        holder_preempted_percent: Option<f64> = ("LHP %", Percent),
+        /// Share of spin time for a preempted next waiter (LWP); percent.
+        next_waiter_preempted_percent: Option<f64> = ("LWP %", Percent),
+        /// Share of spin time for a function call to a vCPU preempted in user mode; percent.
+        call_user_percent: Option<f64> = ("call: user %", Percent),
+        /// Share of spin time for a function call to a vCPU off its CPU in its kernel; percent.
+        call_kernel_percent: Option<f64> = ("kernel %", Percent),
+        /// Share of spin time for a function call to a halted vCPU; percent.
+        call_halted_percent: Option<f64> = ("halted %", Percent),
+        /// Share of spin time with nobody preempted; percent.
+        contention_percent: Option<f64> = ("contention %", Percent),
+        /// Share of spin time of which the host's events do not say for what; percent.
+        unknown_percent: Option<f64> = ("unknown %", Percent),
+        /// Waits of a pause-loop window or longer.
+        waits: u64 = ("waits", Count),
+    }
 }
 
-/// For whom a VM's vCPUs spun, and who ran instead of it; the largest first, shares of 1 % and more.
-#[derive(Serialize, JsonSchema)]
-struct BlameRow {
-    /// The VM that spun.
-    vm: String,
-    /// What it spun for.
-    cause: &'static str,
-    /// The preempted vCPU; null where nobody was preempted.
-    vcpu: Option<u16>,
-    /// Who ran on the CPU that it had left.
-    instead: Option<String>,
-    /// CPU time spun for it; ns.
-    spin_ns: u64,
-    /// Its share of the VM's spin time; percent.
-    spin_percent: Option<f64>,
+row! {
+    "blame", ["explain"];
+    /// For whom a VM's vCPUs spun, and who ran instead of it; the largest first, shares of 1 % and more.
+    struct BlameRow {
+        /// The VM that spun.
+        vm: String = ("VM", Text),
+        /// What it spun for.
+        cause: &'static str = ("spun for", Text),
+        /// The preempted vCPU; null where nobody was preempted.
+        vcpu: Option<u16> = ("vCPU", Count),
+        /// Who ran on the CPU that it had left.
+        instead: Option<String> = ("who ran instead", Text),
+        /// CPU time spun for it; ns.
+        spin_ns: u64 = ("spin time", Nanoseconds),
+        /// Its share of the VM's spin time; percent.
+        spin_percent: Option<f64> = ("of spin time %", Percent),
+    }
 }
 
-/// One spin loop of a guest.
-#[derive(Serialize, JsonSchema)]
-struct LoopRow {
-    /// The VM.
-    vm: String,
-    /// The function, or the address, of the loop.
-    location: Option<String>,
-    /// What the loop waits for: a lock, a function call, or unknown.
-    waits_for: &'static str,
-    /// Of a lock: `first come` where waiters enter in order, `none` where they do not.
-    order: Option<&'static str>,
-    /// Waits in it.
-    waits: u64,
-    /// Pause-loop exits from it.
-    exits: u64,
-    /// The pause-loop window there, CPU time between two exits; ns.
-    window_ns: Option<u64>,
-    /// Mean time for which the lock is held, of locks in order; ns.
-    hold_ns: Option<f64>,
-    /// CPU time in the loop; ns.
-    spin_ns: u64,
-    /// Its share of the VM's spin time; percent.
-    spin_percent: Option<f64>,
+row! {
+    "loop", ["explain"];
+    /// One spin loop of a guest.
+    struct LoopRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// The function, or the address, of the loop.
+        location: Option<String> = ("spin loop", Text),
+        /// What the loop waits for: a lock, a function call, or unknown.
+        waits_for: &'static str = ("waits for", Text),
+        /// Of a lock: `first come` where waiters enter in order, `none` where they do not.
+        order: Option<&'static str> = ("order", Text),
+        /// Waits in it.
+        waits: u64 = ("waits", Count),
+        /// Pause-loop exits from it.
+        exits: u64 = ("PLE exits", Count),
+        /// The pause-loop window there, CPU time between two exits; ns.
+        window_ns: Option<u64> = ("window", Nanoseconds),
+        /// Mean time for which the lock is held, of locks in order; ns.
+        hold_ns: Option<f64> = ("held, mean", Nanoseconds),
+        /// CPU time in the loop; ns.
+        spin_ns: u64 = ("spin time", Nanoseconds),
+        /// Its share of the VM's spin time; percent.
+        spin_percent: Option<f64> = ("of spin time %", Percent),
+    }
 }
 
-/// One of a VM's longest waits.
-#[derive(Serialize, JsonSchema)]
-struct WaitRow {
-    /// The VM.
-    vm: String,
-    /// The vCPU that waited.
-    vcpu: u16,
-    /// When it began, from the recording's first event; ns.
-    begin_ns: u64,
-    /// How long it lasted; ns.
-    lasted_ns: u64,
-    /// CPU time that it spun; ns.
-    spin_ns: u64,
-    /// The function, or the address, of the spin loop.
-    location: Option<String>,
-    /// What it spun for.
-    cause: &'static str,
-    /// The vCPU whose absence is the cause.
-    blamed_vcpu: Option<u16>,
-    /// How that vCPU had left its CPU.
-    left: Option<&'static str>,
-    /// For how long it was off its CPU; ns.
-    off_cpu_ns: Option<u64>,
-    /// Who ran on the CPU that it had left.
-    instead: Option<String>,
+row! {
+    "wait", ["explain"];
+    /// One of a VM's longest waits.
+    struct WaitRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// The vCPU that waited.
+        vcpu: u16 = ("vCPU", Count),
+        /// When it began, from the recording's first event; ns.
+        begin_ns: u64 = ("at", Nanoseconds),
+        /// How long it lasted; ns.
+        lasted_ns: u64 = ("lasted", Nanoseconds),
+        /// CPU time that it spun; ns.
+        spin_ns: u64 = ("spin time", Nanoseconds),
+        /// The function, or the address, of the spin loop.
+        location: Option<String> = ("spin loop", Text),
+        /// What it spun for.
+        cause: &'static str = ("for", Text),
+        /// The vCPU whose absence is the cause.
+        blamed_vcpu: Option<u16> = ("vCPU", Count),
+        /// How that vCPU had left its CPU.
+        left: Option<&'static str> = ("which had been", Text),
+        /// For how long it was off its CPU; ns.
+        off_cpu_ns: Option<u64> = ("off its CPU for", Nanoseconds),
+        /// Who ran on the CPU that it had left.
+        instead: Option<String> = ("who ran instead", Text),
+    }
 }
-
-row!(VmRow, "vm", &["explain"], VMS);
-row!(BlameRow, "blame", &["explain"], BLAME);
-row!(LoopRow, "loop", &["explain"], LOOPS);
-row!(WaitRow, "wait", &["explain"], WAITS);
-
-const VMS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("cpu_ns", "CPU time", Unit::Nanoseconds),
-    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
-    Column::new("spin_percent", "of CPU time %", Unit::Percent),
-    Column::new("holder_preempted_percent", "LHP %", Unit::Percent),
-    Column::new("next_waiter_preempted_percent", "LWP %", Unit::Percent),
-    Column::new("call_user_percent", "call: user %", Unit::Percent),
-    Column::new("call_kernel_percent", "kernel %", Unit::Percent),
-    Column::new("call_halted_percent", "halted %", Unit::Percent),
-    Column::new("contention_percent", "contention %", Unit::Percent),
-    Column::new("unknown_percent", "unknown %", Unit::Percent),
-    Column::new("waits", "waits", Unit::Count),
-];
-
-const BLAME: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("cause", "spun for", Unit::Text),
-    Column::new("vcpu", "vCPU", Unit::Count),
-    Column::new("instead", "who ran instead", Unit::Text),
-    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
-    Column::new("spin_percent", "of spin time %", Unit::Percent),
-];
-
-const LOOPS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("location", "spin loop", Unit::Text),
-    Column::new("waits_for", "waits for", Unit::Text),
-    Column::new("order", "order", Unit::Text),
-    Column::new("waits", "waits", Unit::Count),
-    Column::new("exits", "PLE exits", Unit::Count),
-    Column::new("window_ns", "window", Unit::Nanoseconds),
-    Column::new("hold_ns", "held, mean", Unit::Nanoseconds),
-    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
-    Column::new("spin_percent", "of spin time %", Unit::Percent),
-];
-
-const WAITS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("vcpu", "vCPU", Unit::Count),
-    Column::new("begin_ns", "at", Unit::Nanoseconds),
-    Column::new("lasted_ns", "lasted", Unit::Nanoseconds),
-    Column::new("spin_ns", "spin time", Unit::Nanoseconds),
-    Column::new("location", "spin loop", Unit::Text),
-    Column::new("cause", "for", Unit::Text),
-    Column::new("blamed_vcpu", "vCPU", Unit::Count),
-    Column::new("left", "which had been", Unit::Text),
-    Column::new("off_cpu_ns", "off its CPU for", Unit::Nanoseconds),
-    Column::new("instead", "who ran instead", Unit::Text),
-];
 
 /// Adds the sums, whom they can be blamed on, the spin loops, and the longest waits.
 pub fn add(document: &mut Document, source: &Source, explanation: &Explanation, naming: &Naming) {

@@ -5,8 +5,6 @@
 use std::{fs::File, io::BufReader, path::Path};
 
 use anyhow::{Context, bail};
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_analysis::{
     explain::{
         attribution::{EVENTS_MAX, Explainer, Explanation, Options},
@@ -21,7 +19,7 @@ use unspin_events::{
     Event, TscClock, What,
     guest_log::{GuestLog, GuestLogVm},
 };
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 use crate::{
     commands::{
@@ -31,93 +29,65 @@ use crate::{
     terminal::{failure::Failure, output},
 };
 
-/// How often `explain` names the cause of a wait that the guest's own log shows, of one VM or of `all`.
-#[derive(Serialize, JsonSchema)]
-struct EvaluationRow {
-    /// The VM, or `all`.
-    vm: String,
-    /// Its lock, as in a scenario; `-` for all.
-    lock: String,
-    /// Waits that spun for `minimum_ns` or more.
-    waits: u64,
-    /// Of these, waits for which a cause was named.
-    attributed: u64,
-    /// Of these, waits whose named cause is the true one.
-    right: u64,
-    /// `right` / `attributed`, 0 to 1.
-    precision: Option<f64>,
-    /// `attributed` / `waits`, 0 to 1.
-    coverage: Option<f64>,
-    /// The precision of always naming the most frequent true cause, 0 to 1.
-    always_majority: Option<f64>,
-    /// CPU time spun, by the guest's log; ns.
-    true_spin_ns: u64,
-    /// CPU time spun, as explained; ns.
-    explained_spin_ns: u64,
-    /// How far `explained_spin_ns` is above (below: negative) `true_spin_ns`; percent.
-    spin_error_percent: Option<f64>,
-    /// Spin time from which on a wait counts, two pause-loop windows; ns.
-    minimum_ns: Option<u64>,
+row! {
+    "evaluation", ["ground-truth"];
+    /// How often `explain` names the cause of a wait that the guest's own log shows, of one VM or of `all`.
+    struct EvaluationRow {
+        /// The VM, or `all`.
+        vm: String = ("VM", Text),
+        /// Its lock, as in a scenario; `-` for all.
+        lock: String = ("lock", Text),
+        /// Waits that spun for `minimum_ns` or more.
+        waits: u64 = ("waits that matter", Count),
+        /// Of these, waits for which a cause was named.
+        attributed: u64 = ("attributed", Count),
+        /// Of these, waits whose named cause is the true one.
+        right: u64 = ("right", Count),
+        /// `right` / `attributed`, 0 to 1.
+        precision: Option<f64> = ("precision", Ratio),
+        /// `attributed` / `waits`, 0 to 1.
+        coverage: Option<f64> = ("coverage", Ratio),
+        /// The precision of always naming the most frequent true cause, 0 to 1.
+        always_majority: Option<f64> = ("always the majority", Ratio),
+        /// CPU time spun, by the guest's log; ns.
+        true_spin_ns: u64 = ("spin time, true", Nanoseconds),
+        /// CPU time spun, as explained; ns.
+        explained_spin_ns: u64 = ("as explained", Nanoseconds),
+        /// How far `explained_spin_ns` is above (below: negative) `true_spin_ns`; percent.
+        spin_error_percent: Option<f64> = ("error %", Percent),
+        /// Spin time from which on a wait counts, two pause-loop windows; ns.
+        minimum_ns: Option<u64> = ("matters from", Nanoseconds),
+    }
 }
 
-/// Waits of one true cause, by the cause that `explain` names.
-#[derive(Serialize, JsonSchema)]
-struct ConfusionRow {
-    /// The VM, or `all`.
-    vm: String,
-    /// The cause by the guest's log.
-    true_cause: String,
-    /// Waits of this cause.
-    waits: u64,
-    /// Their share of all waits; percent.
-    waits_percent: Option<f64>,
-    /// Waits explained by a preempted lock holder (LHP).
-    holder_preempted: u64,
-    /// Waits explained by a preempted next waiter (LWP).
-    next_waiter_preempted: u64,
-    /// Waits explained by a function call to a vCPU preempted in user mode.
-    call_user: u64,
-    /// Waits explained by a function call to a vCPU off its CPU in its kernel.
-    call_kernel: u64,
-    /// Waits explained by a function call to a halted vCPU.
-    call_halted: u64,
-    /// Waits explained by contention alone: nobody was preempted.
-    contention: u64,
-    /// Waits for which no cause was named.
-    unknown: u64,
+row! {
+    "confusion", ["ground-truth"];
+    /// Waits of one true cause, by the cause that `explain` names.
+    struct ConfusionRow {
+        /// The VM, or `all`.
+        vm: String = ("VM", Text),
+        /// The cause by the guest's log.
+        true_cause: String = ("true cause", Text),
+        /// Waits of this cause.
+        waits: u64 = ("waits", Count),
+        /// Their share of all waits; percent.
+        waits_percent: Option<f64> = ("%", Percent),
+        /// Waits explained by a preempted lock holder (LHP).
+        holder_preempted: u64 = ("said: LHP", Count),
+        /// Waits explained by a preempted next waiter (LWP).
+        next_waiter_preempted: u64 = ("LWP", Count),
+        /// Waits explained by a function call to a vCPU preempted in user mode.
+        call_user: u64 = ("call: user", Count),
+        /// Waits explained by a function call to a vCPU off its CPU in its kernel.
+        call_kernel: u64 = ("kernel", Count),
+        /// Waits explained by a function call to a halted vCPU.
+        call_halted: u64 = ("halted", Count),
+        /// Waits explained by contention alone: nobody was preempted.
+        contention: u64 = ("contention", Count),
+        /// Waits for which no cause was named.
+        unknown: u64 = ("unknown", Count),
+    }
 }
-
-row!(EvaluationRow, "evaluation", &["ground-truth"], EVALUATION);
-row!(ConfusionRow, "confusion", &["ground-truth"], CONFUSION);
-
-const EVALUATION: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("waits", "waits that matter", Unit::Count),
-    Column::new("attributed", "attributed", Unit::Count),
-    Column::new("right", "right", Unit::Count),
-    Column::new("precision", "precision", Unit::Ratio),
-    Column::new("coverage", "coverage", Unit::Ratio),
-    Column::new("always_majority", "always the majority", Unit::Ratio),
-    Column::new("true_spin_ns", "spin time, true", Unit::Nanoseconds),
-    Column::new("explained_spin_ns", "as explained", Unit::Nanoseconds),
-    Column::new("spin_error_percent", "error %", Unit::Percent),
-    Column::new("minimum_ns", "matters from", Unit::Nanoseconds),
-];
-
-const CONFUSION: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("true_cause", "true cause", Unit::Text),
-    Column::new("waits", "waits", Unit::Count),
-    Column::new("waits_percent", "%", Unit::Percent),
-    Column::new("holder_preempted", "said: LHP", Unit::Count),
-    Column::new("next_waiter_preempted", "LWP", Unit::Count),
-    Column::new("call_user", "call: user", Unit::Count),
-    Column::new("call_kernel", "kernel", Unit::Count),
-    Column::new("call_halted", "halted", Unit::Count),
-    Column::new("contention", "contention", Unit::Count),
-    Column::new("unknown", "unknown", Unit::Count),
-];
 
 /// Judges and prints.
 pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {

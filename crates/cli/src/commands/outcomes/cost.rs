@@ -3,162 +3,130 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_analysis::{Epochs, ReceiverState, WindowUnit};
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 
 use crate::commands::outcomes::Workload;
 
-const INEFFICIENCY: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("epochs", "epochs", Unit::Count),
-    Column::new("epochs_known", "known", Unit::Count),
-    Column::new("mean_window", "mean window", Unit::Count),
-    Column::new("window_unit", "of", Unit::Text),
-    Column::new("unit_ns", "one takes", Unit::Nanoseconds),
-    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
-    Column::new("least_percent", "least", Unit::Percent),
-    Column::new("largest_percent", "largest", Unit::Percent),
-    Column::new("guest_spin_percent", "guest: spinning %", Unit::Percent),
-    Column::new("unknown_because", "not known because", Unit::Text),
-];
-
-const IPIS: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("form", "form", Unit::Text),
-    Column::new("vector", "vector", Unit::Text),
-    Column::new("receivers", "receivers", Unit::Count),
-    Column::new("running_percent", "running %", Unit::Percent),
-    Column::new("preempted_in_user_percent", "in user %", Unit::Percent),
-    Column::new("preempted_in_kernel_percent", "in kernel %", Unit::Percent),
-    Column::new("preempted_percent", "mode unknown %", Unit::Percent),
-    Column::new("woken_percent", "woken %", Unit::Percent),
-    Column::new("halted_percent", "halted %", Unit::Percent),
-    Column::new("unknown_percent", "unknown %", Unit::Percent),
-    Column::new("delay_median_ns", "median", Unit::Nanoseconds),
-    Column::new("delay_99_percent_ns", "99 %", Unit::Nanoseconds),
-    Column::new("delay_longest_ns", "longest", Unit::Nanoseconds),
-];
-
-/// What a VM's pause-loop exits cost, over epochs of 1,000 exits (APPLE; ruling 17).
-#[derive(Serialize, JsonSchema)]
-struct InefficiencyRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// Epochs.
-    epochs: u64,
-    /// Epochs of which the inefficiency is known.
-    epochs_known: usize,
-    /// Mean window; `window_unit`.
-    mean_window: Option<f64>,
-    /// What windows count: `PAUSEs` (AMD) or `cycles` of the TSC (Intel).
-    window_unit: Option<&'static str>,
-    /// How long one of them takes; ns.
-    unit_ns: Option<f64>,
-    /// Windows spun through and exits handled, of the vCPUs' CPU time, mean of epochs; percent.
-    inefficiency_percent: Option<f64>,
-    /// Least of an epoch; percent.
-    least_percent: Option<f64>,
-    /// Largest of an epoch; percent.
-    largest_percent: Option<f64>,
-    /// Share of CPU time that the guest itself says it spun; percent.
-    guest_spin_percent: Option<f64>,
-    /// Why nothing is known; null: it is.
-    unknown_because: Option<&'static str>,
+row! {
+    "inefficiency", ["outcomes"];
+    /// What a VM's pause-loop exits cost, over epochs of 1,000 exits (APPLE; ruling 17).
+    struct InefficiencyRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Epochs.
+        epochs: u64 = ("epochs", Count),
+        /// Epochs of which the inefficiency is known.
+        epochs_known: usize = ("known", Count),
+        /// Mean window; `window_unit`.
+        mean_window: Option<f64> = ("mean window", Count),
+        /// What windows count: `PAUSEs` (AMD) or `cycles` of the TSC (Intel).
+        window_unit: Option<&'static str> = ("of", Text),
+        /// How long one of them takes; ns.
+        unit_ns: Option<f64> = ("one takes", Nanoseconds),
+        /// Windows spun through and exits handled, of the vCPUs' CPU time, mean of epochs; percent.
+        inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
+        /// Least of an epoch; percent.
+        least_percent: Option<f64> = ("least", Percent),
+        /// Largest of an epoch; percent.
+        largest_percent: Option<f64> = ("largest", Percent),
+        /// Share of CPU time that the guest itself says it spun; percent.
+        guest_spin_percent: Option<f64> = ("guest: spinning %", Percent),
+        /// Why nothing is known; null: it is.
+        unknown_because: Option<&'static str> = ("not known because", Text),
+    }
 }
 
-/// One epoch of 1,000 pause-loop exits of a VM.
-#[derive(Serialize, JsonSchema)]
-struct EpochRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// Its number, from 0.
-    epoch: usize,
-    /// When it began, host's monotonic clock; ns.
-    begin_ns: u64,
-    /// When it ended, same clock; ns.
-    end_ns: u64,
-    /// Mean window; `window_unit` of the table inefficiency.
-    mean_window: Option<f64>,
-    /// Time in which its exits were handled; ns.
-    handling_ns: u64,
-    /// CPU time of the VM's vCPUs in it; ns.
-    cpu_ns: u64,
-    /// Share of that spun through windows and handling exits; percent.
-    inefficiency_percent: Option<f64>,
+row! {
+    "epoch", ["outcomes"];
+    /// One epoch of 1,000 pause-loop exits of a VM.
+    struct EpochRow {
+        /// The recording.
+        workload: String,
+        /// The VM.
+        vm: String,
+        /// Its number, from 0.
+        epoch: usize,
+        /// When it began, host's monotonic clock; ns.
+        begin_ns: u64,
+        /// When it ended, same clock; ns.
+        end_ns: u64,
+        /// Mean window; `window_unit` of the table inefficiency.
+        mean_window: Option<f64>,
+        /// Time in which its exits were handled; ns.
+        handling_ns: u64,
+        /// CPU time of the VM's vCPUs in it; ns.
+        cpu_ns: u64,
+        /// Share of that spun through windows and handling exits; percent.
+        inefficiency_percent: Option<f64>,
+    }
 }
 
-/// IPIs within a VM, of one form and vector: what receivers were doing, and how long those off their pCPU took to get one.
-#[derive(Serialize, JsonSchema)]
-struct IpiRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// How receivers were named.
-    form: &'static str,
-    /// The interrupt vector, hexadecimal.
-    vector: String,
-    /// Receivers, one for each IPI that each got.
-    receivers: u64,
-    /// Share of receivers that were running; percent.
-    running_percent: f64,
-    /// Share that was preempted in user mode; percent.
-    preempted_in_user_percent: f64,
-    /// Share that was preempted in its kernel; percent.
-    preempted_in_kernel_percent: f64,
-    /// Share that was preempted, mode not known; percent.
-    preempted_percent: f64,
-    /// Share that had been woken and waited for a pCPU; percent.
-    woken_percent: f64,
-    /// Share that was halted; percent.
-    halted_percent: f64,
-    /// Share of which events do not say; percent.
-    unknown_percent: f64,
-    /// Median time until a receiver off its pCPU ran; ns.
-    delay_median_ns: Option<u64>,
-    /// Time that 99 of 100 did not exceed; ns.
-    delay_99_percent_ns: Option<u64>,
-    /// The longest such time; ns.
-    delay_longest_ns: Option<u64>,
-    /// Such times that are known.
-    delays: u64,
-    /// Such times that are not known.
-    delays_unknown: u64,
+row! {
+    "ipi", ["outcomes"];
+    /// IPIs within a VM, of one form and vector: what receivers were doing, and how long those off their pCPU took to get one.
+    struct IpiRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// How receivers were named.
+        form: &'static str = ("form", Text),
+        /// The interrupt vector, hexadecimal.
+        vector: String = ("vector", Text),
+        /// Receivers, one for each IPI that each got.
+        receivers: u64 = ("receivers", Count),
+        /// Share of receivers that were running; percent.
+        running_percent: f64 = ("running %", Percent),
+        /// Share that was preempted in user mode; percent.
+        preempted_in_user_percent: f64 = ("in user %", Percent),
+        /// Share that was preempted in its kernel; percent.
+        preempted_in_kernel_percent: f64 = ("in kernel %", Percent),
+        /// Share that was preempted, mode not known; percent.
+        preempted_percent: f64 = ("mode unknown %", Percent),
+        /// Share that had been woken and waited for a pCPU; percent.
+        woken_percent: f64 = ("woken %", Percent),
+        /// Share that was halted; percent.
+        halted_percent: f64 = ("halted %", Percent),
+        /// Share of which events do not say; percent.
+        unknown_percent: f64 = ("unknown %", Percent),
+        /// Median time until a receiver off its pCPU ran; ns.
+        delay_median_ns: Option<u64> = ("median", Nanoseconds),
+        /// Time that 99 of 100 did not exceed; ns.
+        delay_99_percent_ns: Option<u64> = ("99 %", Nanoseconds),
+        /// The longest such time; ns.
+        delay_longest_ns: Option<u64> = ("longest", Nanoseconds),
+        /// Such times that are known.
+        delays: u64,
+        /// Such times that are not known.
+        delays_unknown: u64,
+    }
 }
 
-/// One of the IPIs that took the longest to arrive.
-#[derive(Serialize, JsonSchema)]
-struct LongestRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// When it was sent, host's monotonic clock; ns.
-    sent_ns: u64,
-    /// The vCPU that sent it.
-    sender: u16,
-    /// The vCPU that got it.
-    receiver: u16,
-    /// The interrupt vector.
-    vector: u32,
-    /// What the receiver was doing.
-    receiver_state: &'static str,
-    /// How long it took until the receiver ran; ns.
-    delay_ns: Option<u64>,
+row! {
+    "ipi_longest", ["outcomes"];
+    /// One of the IPIs that took the longest to arrive.
+    struct LongestRow {
+        /// The recording.
+        workload: String,
+        /// The VM.
+        vm: String,
+        /// When it was sent, host's monotonic clock; ns.
+        sent_ns: u64,
+        /// The vCPU that sent it.
+        sender: u16,
+        /// The vCPU that got it.
+        receiver: u16,
+        /// The interrupt vector.
+        vector: u32,
+        /// What the receiver was doing.
+        receiver_state: &'static str,
+        /// How long it took until the receiver ran; ns.
+        delay_ns: Option<u64>,
+    }
 }
-
-row!(InefficiencyRow, "inefficiency", &["outcomes"], INEFFICIENCY);
-row!(EpochRow, "epoch", &["outcomes"], &[]);
-row!(IpiRow, "ipi", &["outcomes"], IPIS);
-row!(LongestRow, "ipi_longest", &["outcomes"], &[]);
 
 /// Spinning share of CPU time by workload and VM, percent, where the guests told it.
 pub type GuestSpinning = BTreeMap<(String, u32), f64>;

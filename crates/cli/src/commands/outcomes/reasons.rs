@@ -1,77 +1,55 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits waited for, and where.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_analysis::{Matrix, Symbols, VmExits};
 use unspin_policy::{Reason, Symbol};
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 
 use crate::commands::outcomes::{Workload, percent, vms};
 
-const REASONS: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("spinlock_percent", "spinlock %", Unit::Percent),
-    Column::new("function_call_percent", "function call %", Unit::Percent),
-    Column::new("delay_percent", "delay %", Unit::Percent),
-    Column::new("other_percent", "other %", Unit::Percent),
-    Column::new("unknown_percent", "unknown %", Unit::Percent),
-    Column::new("host_agrees_percent", "host alone agrees %", Unit::Percent),
-];
-
-const LOCATIONS: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("location", "location", Unit::Text),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("reason", "mostly", Unit::Text),
-    Column::new("reason_percent", "%", Unit::Percent),
-];
-
-/// What a VM's pause-loop exits waited for (VEE'21, Figure 5; rulings 33 and 34).
-#[derive(Serialize, JsonSchema)]
-struct ReasonsRow {
-    /// The recording; of several also two rows for all (ruling 33): pooled over exits, and the mean of workloads.
-    workload: String,
-    /// The VM; null in the rows for all.
-    vm: Option<String>,
-    /// Pause-loop exits.
-    ple_exits: u64,
-    /// Share that waited for a spinlock; percent.
-    spinlock_percent: Option<f64>,
-    /// Share that waited for a function call (TLB shootdown) to be answered; percent.
-    function_call_percent: Option<f64>,
-    /// Share in a delay loop; percent.
-    delay_percent: Option<f64>,
-    /// Share of other waits; percent.
-    other_percent: Option<f64>,
-    /// Share of which nothing says; percent.
-    unknown_percent: Option<f64>,
-    /// Of the exits of which symbols say lock or function call, those of which the host's events alone say the same; percent.
-    host_agrees_percent: Option<f64>,
+row! {
+    "ple_reasons", ["outcomes"];
+    /// What a VM's pause-loop exits waited for (VEE'21, Figure 5; rulings 33 and 34).
+    struct ReasonsRow {
+        /// The recording; of several also two rows for all (ruling 33): pooled over exits, and the mean of workloads.
+        workload: String = ("workload", Text),
+        /// The VM; null in the rows for all.
+        vm: Option<String> = ("VM", Text),
+        /// Pause-loop exits.
+        ple_exits: u64 = ("PLE exits", Count),
+        /// Share that waited for a spinlock; percent.
+        spinlock_percent: Option<f64> = ("spinlock %", Percent),
+        /// Share that waited for a function call (TLB shootdown) to be answered; percent.
+        function_call_percent: Option<f64> = ("function call %", Percent),
+        /// Share in a delay loop; percent.
+        delay_percent: Option<f64> = ("delay %", Percent),
+        /// Share of other waits; percent.
+        other_percent: Option<f64> = ("other %", Percent),
+        /// Share of which nothing says; percent.
+        unknown_percent: Option<f64> = ("unknown %", Percent),
+        /// Of the exits of which symbols say lock or function call, those of which the host's events alone say the same; percent.
+        host_agrees_percent: Option<f64> = ("host alone agrees %", Percent),
+    }
 }
 
-/// One of the busiest places of a VM's pause-loop exits, 8 at most.
-#[derive(Serialize, JsonSchema)]
-struct LocationRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// Function and offset, or the address.
-    location: Option<String>,
-    /// Pause-loop exits there.
-    ple_exits: u64,
-    /// What most of them waited for.
-    reason: &'static str,
-    /// Share of these in `ple_exits`; percent.
-    reason_percent: Option<f64>,
+row! {
+    "ple_locations", ["outcomes"];
+    /// One of the busiest places of a VM's pause-loop exits, 8 at most.
+    struct LocationRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Function and offset, or the address.
+        location: Option<String> = ("location", Text),
+        /// Pause-loop exits there.
+        ple_exits: u64 = ("PLE exits", Count),
+        /// What most of them waited for.
+        reason: &'static str = ("mostly", Text),
+        /// Share of these in `ple_exits`; percent.
+        reason_percent: Option<f64> = ("%", Percent),
+    }
 }
-
-row!(ReasonsRow, "ple_reasons", &["outcomes"], REASONS);
-row!(LocationRow, "ple_locations", &["outcomes"], LOCATIONS);
 
 /// Locations shown of one VM.
 const LOCATIONS_SHOWN: usize = 8;

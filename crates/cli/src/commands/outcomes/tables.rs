@@ -1,144 +1,101 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Tables of what pause-loop exits were for and what became of them: VEE'21's Figures 3 to 6.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_policy::{Outcome, RunRule};
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 
 use crate::commands::outcomes::{Workload, percent, reasons as reason_tables, vms};
 
-const EXITS: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("vcpus", "vCPUs", Unit::Count),
-    Column::new("seconds", "seconds", Unit::Ratio),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("ple_exits_per_second", "PLE exits/s", Unit::Count),
-    Column::new("cpu_share_percent", "CPU %", Unit::Percent),
-];
-
-const RUNS: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("host_interrupts", "host interrupts", Unit::Text),
-    Column::new("runs", "runs", Unit::Count),
-    Column::new("exits_in_runs", "exits", Unit::Count),
-    Column::new(
-        "above_twice_vcpus_percent",
-        "% in runs > 2 x vCPUs",
-        Unit::Percent,
-    ),
-    Column::new("above_hundred_percent", "% in runs > 100", Unit::Percent),
-    Column::new("longest", "longest", Unit::Count),
-];
-
-const OUTCOMES: &[Column] = &[
-    Column::new("workload", "workload", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("counted", "counted", Unit::Text),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("no_candidate_percent", "no candidate %", Unit::Percent),
-    Column::new(
-        "lost_opportunity_percent",
-        "lost opportunity %",
-        Unit::Percent,
-    ),
-    Column::new("lost_other_percent", "lost, other %", Unit::Percent),
-    Column::new("mismatch_percent", "mismatch %", Unit::Percent),
-    Column::new("overboost_percent", "overboost %", Unit::Percent),
-    Column::new("success_percent", "success %", Unit::Percent),
-    Column::new("unknown_percent", "unknown %", Unit::Percent),
-];
-
-/// Pause-loop exits of a VM (VEE'21, Figure 3).
-#[derive(Serialize, JsonSchema)]
-struct ExitsRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// vCPUs that were seen.
-    vcpus: u64,
-    /// For how long it was seen; s.
-    seconds: f64,
-    /// Pause-loop exits.
-    ple_exits: u64,
-    /// Pause-loop exits per second.
-    ple_exits_per_second: Option<f64>,
-    /// CPU time of its vCPUs in that time; percent of one CPU.
-    cpu_share_percent: Option<f64>,
-    /// Exits at which a vCPU was boosted, whatever came of it.
-    boosted: u64,
-    /// Pause-loop exits by the counters of KVM's programs, which lose nothing.
-    counted_exits: Option<u64>,
-    /// Such exits by the same counters.
-    counted_boosted: Option<u64>,
-    /// Events of the recording that were lost.
-    lost_events: Option<u64>,
-    /// Events of the recording that came too late to be put in order.
-    late_events: u64,
-    /// 1 where IPIs could not be seen.
-    ipi_blind: u64,
+row! {
+    "ple_exits", ["outcomes"];
+    /// Pause-loop exits of a VM (VEE'21, Figure 3).
+    struct ExitsRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// vCPUs that were seen.
+        vcpus: u64 = ("vCPUs", Count),
+        /// For how long it was seen; s.
+        seconds: f64 = ("seconds", Ratio),
+        /// Pause-loop exits.
+        ple_exits: u64 = ("PLE exits", Count),
+        /// Pause-loop exits per second.
+        ple_exits_per_second: Option<f64> = ("PLE exits/s", Count),
+        /// CPU time of its vCPUs in that time; percent of one CPU.
+        cpu_share_percent: Option<f64> = ("CPU %", Percent),
+        /// Exits at which a vCPU was boosted, whatever came of it.
+        boosted: u64,
+        /// Pause-loop exits by the counters of KVM's programs, which lose nothing.
+        counted_exits: Option<u64>,
+        /// Such exits by the same counters.
+        counted_boosted: Option<u64>,
+        /// Events of the recording that were lost.
+        lost_events: Option<u64>,
+        /// Events of the recording that came too late to be put in order.
+        late_events: u64,
+        /// 1 where IPIs could not be seen.
+        ipi_blind: u64,
+    }
 }
 
-/// Continuous runs of pause-loop exits of a VM, weighted by exits (VEE'21, Figure 4; ruling 29).
-#[derive(Serialize, JsonSchema)]
-struct RunsRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// Whether interrupts of the host end a run: `end a run`, `do not`.
-    host_interrupts: &'static str,
-    /// Runs.
-    runs: u64,
-    /// Exits in them.
-    exits_in_runs: u64,
-    /// Share of these in runs longer than twice the VM's vCPUs; percent.
-    above_twice_vcpus_percent: Option<f64>,
-    /// Share of these in runs longer than 100; percent.
-    above_hundred_percent: Option<f64>,
-    /// Exits of the longest run.
-    longest: Option<u64>,
-    /// Exits whose instruction is not known, which are in no run.
-    exits_without_location: u64,
-    /// Exits in runs of 2^b to 2^(b+1) - 1 exits, as `b:exits` with blanks between.
-    exits_by_log2_length: String,
+row! {
+    "ple_runs", ["outcomes"];
+    /// Continuous runs of pause-loop exits of a VM, weighted by exits (VEE'21, Figure 4; ruling 29).
+    struct RunsRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Whether interrupts of the host end a run: `end a run`, `do not`.
+        host_interrupts: &'static str = ("host interrupts", Text),
+        /// Runs.
+        runs: u64 = ("runs", Count),
+        /// Exits in them.
+        exits_in_runs: u64 = ("exits", Count),
+        /// Share of these in runs longer than twice the VM's vCPUs; percent.
+        above_twice_vcpus_percent: Option<f64> = ("% in runs > 2 x vCPUs", Percent),
+        /// Share of these in runs longer than 100; percent.
+        above_hundred_percent: Option<f64> = ("% in runs > 100", Percent),
+        /// Exits of the longest run.
+        longest: Option<u64> = ("longest", Count),
+        /// Exits whose instruction is not known, which are in no run.
+        exits_without_location: u64,
+        /// Exits in runs of 2^b to 2^(b+1) - 1 exits, as `b:exits` with blanks between.
+        exits_by_log2_length: String,
+    }
 }
 
-/// What became of a VM's pause-loop exits (VEE'21, Figure 6; ruling 28).
-#[derive(Serialize, JsonSchema)]
-struct OutcomesRow {
-    /// The recording.
-    workload: String,
-    /// The VM.
-    vm: String,
-    /// Which exits count: `all`, or `as in the paper`, which has no words for two of the outcomes.
-    counted: &'static str,
-    /// Exits that count.
-    ple_exits: u64,
-    /// Share with no other vCPU of the VM descheduled that can be woken; percent.
-    no_candidate_percent: Option<f64>,
-    /// Share with none boosted, and a receiver of the spinner's IPI passed over for being in user mode; percent.
-    lost_opportunity_percent: Option<f64>,
-    /// Share with none boosted: passed over for another reason, or the yield failed; percent.
-    lost_other_percent: Option<f64>,
-    /// Share with one boosted, and the spinner running again before it; percent.
-    mismatch_percent: Option<f64>,
-    /// Share with a halted one boosted, to which the spinner had sent no IPI; percent.
-    overboost_percent: Option<f64>,
-    /// Share with another vCPU boosted that ran; percent.
-    success_percent: Option<f64>,
-    /// Share of which a fact that decides is not known; percent.
-    unknown_percent: Option<f64>,
-    /// Mismatches whose boosted vCPU had last run on the spinner's pCPU (ruling 30).
-    mismatch_same_cpu: u64,
+row! {
+    "ple_outcomes", ["outcomes"];
+    /// What became of a VM's pause-loop exits (VEE'21, Figure 6; ruling 28).
+    struct OutcomesRow {
+        /// The recording.
+        workload: String = ("workload", Text),
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Which exits count: `all`, or `as in the paper`, which has no words for two of the outcomes.
+        counted: &'static str = ("counted", Text),
+        /// Exits that count.
+        ple_exits: u64 = ("PLE exits", Count),
+        /// Share with no other vCPU of the VM descheduled that can be woken; percent.
+        no_candidate_percent: Option<f64> = ("no candidate %", Percent),
+        /// Share with none boosted, and a receiver of the spinner's IPI passed over for being in user mode; percent.
+        lost_opportunity_percent: Option<f64> = ("lost opportunity %", Percent),
+        /// Share with none boosted: passed over for another reason, or the yield failed; percent.
+        lost_other_percent: Option<f64> = ("lost, other %", Percent),
+        /// Share with one boosted, and the spinner running again before it; percent.
+        mismatch_percent: Option<f64> = ("mismatch %", Percent),
+        /// Share with a halted one boosted, to which the spinner had sent no IPI; percent.
+        overboost_percent: Option<f64> = ("overboost %", Percent),
+        /// Share with another vCPU boosted that ran; percent.
+        success_percent: Option<f64> = ("success %", Percent),
+        /// Share of which a fact that decides is not known; percent.
+        unknown_percent: Option<f64> = ("unknown %", Percent),
+        /// Mismatches whose boosted vCPU had last run on the spinner's pCPU (ruling 30).
+        mismatch_same_cpu: u64,
+    }
 }
-
-row!(ExitsRow, "ple_exits", &["outcomes"], EXITS);
-row!(RunsRow, "ple_runs", &["outcomes"], RUNS);
-row!(OutcomesRow, "ple_outcomes", &["outcomes"], OUTCOMES);
 
 /// All tables, in the order of the paper's figures.
 pub fn tables(workloads: &[Workload<'_>]) -> Vec<Table> {

@@ -3,14 +3,12 @@
 
 use std::process::ExitCode;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_agent::{ChosenPolicies, DryAnswer, DryLosses, DryRun};
 use unspin_policy::steering::{
     DecisionFile, UNSPIN_DIRECT, UNSPIN_GRANT, UNSPIN_LEND, UNSPIN_ON_SLICE_END, UNSPIN_ON_YIELD,
     UNSPIN_REFUSE,
 };
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 use crate::{
     commands::steer::{
@@ -24,12 +22,6 @@ use crate::{
 /// Rows of the table of choices; the rest is one sentence.
 const CHOICES_MAX: usize = 20;
 
-const COUNTER: &[Column] = &[
-    Column::new("counter", "counter", Unit::Text),
-    Column::new("value", "since attach", Unit::Count),
-    Column::new("says", "what it counts", Unit::Text),
-];
-
 /// Counters of which nothing is known where yields cannot be seen.
 const OF_YIELDS: [&str; 5] = [
     "yields",
@@ -39,51 +31,41 @@ const OF_YIELDS: [&str; 5] = [
     "would_lend",
 ];
 
-const CHOICE: &[Column] = &[
-    Column::new("process", "process", Unit::Text),
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("vcpu", "vCPU", Unit::Text),
-    Column::new("thread", "thread", Unit::Text),
-    Column::new("answer", "would have", Unit::Text),
-    Column::new("chosen_vcpu", "chosen vCPU", Unit::Text),
-    Column::new("chosen_thread", "its thread", Unit::Text),
-    Column::new("times", "times", Unit::Count),
-];
-
-/// A counter of a dry run (`steer --dry-run`), since it was attached.
-#[derive(Serialize, JsonSchema)]
-struct CounterRow {
-    /// Its name.
-    counter: &'static str,
-    /// What it has counted; null where the kernel does not let yields be seen.
-    value: Option<u64>,
-    /// What it counts.
-    says: &'static str,
+row! {
+    "dry_run", ["steer"];
+    /// A counter of a dry run (`steer --dry-run`), since it was attached.
+    struct CounterRow {
+        /// Its name.
+        counter: &'static str = ("counter", Text),
+        /// What it has counted; null where the kernel does not let yields be seen.
+        value: Option<u64> = ("since attach", Count),
+        /// What it counts.
+        says: &'static str = ("what it counts", Text),
+    }
 }
 
-/// Whom a policy would have chosen for a vCPU (`steer --dry-run`), the most frequent first, 20 at most.
-#[derive(Serialize, JsonSchema)]
-struct ChoiceRow {
-    /// The VM's process.
-    process: u32,
-    /// The VM's number, as the kernel numbers them.
-    vm: u32,
-    /// The vCPU that yielded, or lost its CPU.
-    vcpu: u32,
-    /// Its thread.
-    thread: u32,
-    /// What would have been done.
-    answer: &'static str,
-    /// The chosen vCPU; null: itself.
-    chosen_vcpu: Option<u32>,
-    /// The chosen vCPU's thread.
-    chosen_thread: Option<u32>,
-    /// How often.
-    times: u64,
+row! {
+    "choices", ["steer"];
+    /// Whom a policy would have chosen for a vCPU (`steer --dry-run`), the most frequent first, 20 at most.
+    struct ChoiceRow {
+        /// The VM's process.
+        process: u32 = ("process", Text),
+        /// The VM's number, as the kernel numbers them.
+        vm: u32 = ("VM", Text),
+        /// The vCPU that yielded, or lost its CPU.
+        vcpu: u32 = ("vCPU", Text),
+        /// Its thread.
+        thread: u32 = ("thread", Text),
+        /// What would have been done.
+        answer: &'static str = ("would have", Text),
+        /// The chosen vCPU; null: itself.
+        chosen_vcpu: Option<u32> = ("chosen vCPU", Text),
+        /// The chosen vCPU's thread.
+        chosen_thread: Option<u32> = ("its thread", Text),
+        /// How often.
+        times: u64 = ("times", Count),
+    }
 }
-
-row!(CounterRow, "dry_run", &["steer"], COUNTER);
-row!(ChoiceRow, "choices", &["steer"], CHOICE);
 
 /// Attaches, waits, detaches, prints. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {

@@ -3,11 +3,9 @@
 
 use std::{collections::BTreeSet, process::ExitCode};
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_agent::{ChosenPolicies, SliceSource, SteerCounter, Steerer, base_slice};
 use unspin_policy::{EcsAccount, GuestAudit, steering::DecisionFile};
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 use crate::{
     commands::steer::{
@@ -19,93 +17,66 @@ use crate::{
     terminal::{failure::Failure, output},
 };
 
-const GUEST_AUDIT: &[Column] = &[
-    Column::new("process", "VM process", Unit::Text),
-    Column::new("boundaries", "slice ends", Unit::Count),
-    Column::new("claimed", "claimed", Unit::Count),
-    Column::new("borrowed", "loans, grants", Unit::Count),
-    Column::new("overrun", "overrun", Unit::Count),
-    Column::new("page_failures", "page failures", Unit::Count),
-    Column::new("bad_addresses", "bad addresses", Unit::Count),
-    Column::new("idle_calls", "idle calls", Unit::Count),
-    Column::new("sent", "IPIs sent", Unit::Count),
-    Column::new("unanswered", "unanswered", Unit::Count),
-    Column::new("ran_ns", "CPU time", Unit::Nanoseconds),
-    Column::new("says", "what no honest guest does", Unit::Text),
-];
-
-const COUNTER: &[Column] = &[
-    Column::new("counter", "counter", Unit::Text),
-    Column::new("value", "since attach", Unit::Count),
-    Column::new("says", "what it counts", Unit::Text),
-];
-
-const ACCOUNT: &[Column] = &[
-    Column::new("boundaries", "ends of slices in one", Unit::Count),
-    Column::new("descheduled", "CPU lost there", Unit::Count),
-    Column::new("by_wakeup", "pushed aside in one", Unit::Count),
-    Column::new("avoided", "avoided", Unit::Percent),
-    Column::new("preempted_critical", "of all preemptions", Unit::Percent),
-];
-
-/// What the guest of a VM process claimed and asked for.
-#[derive(Serialize, JsonSchema)]
-struct GuestAuditRow {
-    /// The VM's process.
-    process: String,
-    /// Ends of slices at which its page was read.
-    boundaries: u64,
-    /// Of these, those with a critical section claimed.
-    claimed: u64,
-    /// Loans and grants that it was told of.
-    borrowed: u64,
-    /// Of these, those that the clock ended.
-    overrun: u64,
-    /// Times that its page could not be read, or had no magic.
-    page_failures: u64,
-    /// Registrations of what is no page of its memory.
-    bad_addresses: u64,
-    /// Times that it gave back without owing anything.
-    idle_calls: u64,
-    /// IPIs that its vCPUs sent one another, each once for all receivers; only where rules of candidates are loaded.
-    sent: u64,
-    /// Receivers of these that were off their CPU and had not answered the last one.
-    unanswered: u64,
-    /// CPU time of its vCPUs, where rules of candidates are loaded; ns.
-    ran_ns: u64,
-    /// What no honest guest does, with semicolons between; empty: nothing of that.
-    says: String,
+row! {
+    "guest_audit", ["steer"];
+    /// What the guest of a VM process claimed and asked for.
+    struct GuestAuditRow {
+        /// The VM's process.
+        process: String = ("VM process", Text),
+        /// Ends of slices at which its page was read.
+        boundaries: u64 = ("slice ends", Count),
+        /// Of these, those with a critical section claimed.
+        claimed: u64 = ("claimed", Count),
+        /// Loans and grants that it was told of.
+        borrowed: u64 = ("loans, grants", Count),
+        /// Of these, those that the clock ended.
+        overrun: u64 = ("overrun", Count),
+        /// Times that its page could not be read, or had no magic.
+        page_failures: u64 = ("page failures", Count),
+        /// Registrations of what is no page of its memory.
+        bad_addresses: u64 = ("bad addresses", Count),
+        /// Times that it gave back without owing anything.
+        idle_calls: u64 = ("idle calls", Count),
+        /// IPIs that its vCPUs sent one another, each once for all receivers; only where rules of candidates are loaded.
+        sent: u64 = ("IPIs sent", Count),
+        /// Receivers of these that were off their CPU and had not answered the last one.
+        unanswered: u64 = ("unanswered", Count),
+        /// CPU time of its vCPUs, where rules of candidates are loaded; ns.
+        ran_ns: u64 = ("CPU time", Nanoseconds),
+        /// What no honest guest does, with semicolons between; empty: nothing of that.
+        says: String = ("what no honest guest does", Text),
+    }
 }
 
-/// A counter of the scheduler, since it was attached.
-#[derive(Serialize, JsonSchema)]
-struct CounterRow {
-    /// Its name.
-    counter: &'static str,
-    /// What it has counted.
-    value: u64,
-    /// What it counts.
-    says: &'static str,
+row! {
+    "steer", ["steer"];
+    /// A counter of the scheduler, since it was attached.
+    struct CounterRow {
+        /// Its name.
+        counter: &'static str = ("counter", Text),
+        /// What it has counted.
+        value: u64 = ("since attach", Count),
+        /// What it counts.
+        says: &'static str = ("what it counts", Text),
+    }
 }
 
-/// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
-#[derive(Serialize, JsonSchema)]
-struct AccountRow {
-    /// Ends of slices in a critical section, ends of grants and loans included.
-    boundaries: u64,
-    /// Of these, those at which the vCPU lost its CPU.
-    descheduled: u64,
-    /// vCPUs pushed aside by a wake-up in a critical section.
-    by_wakeup: u64,
-    /// Share of `boundaries` at which the CPU was kept; percent.
-    avoided: Option<f64>,
-    /// Share of `descheduled` in all preemptions; percent.
-    preempted_critical: Option<f64>,
+row! {
+    "ecs", ["steer"];
+    /// eCS's account of preemptions in critical sections (ruling 22), of all VMs whose guests say when they are in one.
+    struct AccountRow {
+        /// Ends of slices in a critical section, ends of grants and loans included.
+        boundaries: u64 = ("ends of slices in one", Count),
+        /// Of these, those at which the vCPU lost its CPU.
+        descheduled: u64 = ("CPU lost there", Count),
+        /// vCPUs pushed aside by a wake-up in a critical section.
+        by_wakeup: u64 = ("pushed aside in one", Count),
+        /// Share of `boundaries` at which the CPU was kept; percent.
+        avoided: Option<f64> = ("avoided", Percent),
+        /// Share of `descheduled` in all preemptions; percent.
+        preempted_critical: Option<f64> = ("of all preemptions", Percent),
+    }
 }
-
-row!(GuestAuditRow, "guest_audit", &["steer"], GUEST_AUDIT);
-row!(CounterRow, "steer", &["steer"], COUNTER);
-row!(AccountRow, "ecs", &["steer"], ACCOUNT);
 
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {

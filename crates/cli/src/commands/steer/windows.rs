@@ -4,89 +4,65 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_agent::{
     Disclosures, PleSource, WindowBound, WindowEpoch, WindowOptions, WindowSteerer, WindowTotals,
     WindowVendor,
 };
 use unspin_policy::steering::WindowPolicy;
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 use crate::{commands::steer::args::SteerArguments, terminal::failure::Failure};
 
-const VM: &[Column] = &[
-    Column::new("vm", "VM", Unit::Count),
-    Column::new("process", "process", Unit::Text),
-    Column::new("sets", "sets", Unit::Text),
-    Column::new("vcpus", "vCPUs", Unit::Count),
-    Column::new("epochs", "epochs", Unit::Count),
-    Column::new("window_mean", "window, mean", Unit::Count),
-    Column::new("window_deviation", "std deviation", Unit::Count),
-    Column::new("window_last", "last", Unit::Count),
-    Column::new("unit_ns", "of each", Unit::Nanoseconds),
-    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
-];
-
-const EPOCH: &[Column] = &[
-    Column::new("vm", "VM", Unit::Count),
-    Column::new("begin_ns", "begin", Unit::Nanoseconds),
-    Column::new("end_ns", "end", Unit::Nanoseconds),
-    Column::new("window", "window", Unit::Count),
-    Column::new("window_mean", "mean", Unit::Count),
-    Column::new("handling_ns", "handling", Unit::Nanoseconds),
-    Column::new("cpu_ns", "CPU time", Unit::Nanoseconds),
-    Column::new("inefficiency_percent", "inefficiency %", Unit::Percent),
-];
-
-/// The pause-loop window, or the spin threshold, of a VM.
-#[derive(Serialize, JsonSchema, Debug, PartialEq)]
-struct VmRow {
-    /// The VM's number.
-    vm: u32,
-    /// Its process.
-    process: String,
-    /// What is set: `window`, or `threshold` in guests with a pv page.
-    sets: &'static str,
-    /// Its vCPUs.
-    vcpus: u32,
-    /// Epochs of 1,000 pause-loop exits (threshold: of 1,000 waits that the guest ended).
-    epochs: usize,
-    /// Mean over epochs; PAUSEs (AMD), TSC cycles (Intel) or spins (threshold).
-    window_mean: Option<f64>,
-    /// Standard deviation over epochs, same unit; null below two.
-    window_deviation: Option<f64>,
-    /// That of the last epoch, same unit.
-    window_last: Option<f64>,
-    /// How long one such unit takes; ns.
-    unit_ns: Option<f64>,
-    /// Mean share of CPU time spun through windows and handling exits (APPLE, ruling 17); percent.
-    inefficiency_percent: Option<f64>,
+row! {
+    "windows", ["steer"];
+    /// The pause-loop window, or the spin threshold, of a VM.
+    #[derive(Debug, PartialEq)]
+    struct VmRow {
+        /// The VM's number.
+        vm: u32 = ("VM", Count),
+        /// Its process.
+        process: String = ("process", Text),
+        /// What is set: `window`, or `threshold` in guests with a pv page.
+        sets: &'static str = ("sets", Text),
+        /// Its vCPUs.
+        vcpus: u32 = ("vCPUs", Count),
+        /// Epochs of 1,000 pause-loop exits (threshold: of 1,000 waits that the guest ended).
+        epochs: usize = ("epochs", Count),
+        /// Mean over epochs; PAUSEs (AMD), TSC cycles (Intel) or spins (threshold).
+        window_mean: Option<f64> = ("window, mean", Count),
+        /// Standard deviation over epochs, same unit; null below two.
+        window_deviation: Option<f64> = ("std deviation", Count),
+        /// That of the last epoch, same unit.
+        window_last: Option<f64> = ("last", Count),
+        /// How long one such unit takes; ns.
+        unit_ns: Option<f64> = ("of each", Nanoseconds),
+        /// Mean share of CPU time spun through windows and handling exits (APPLE, ruling 17); percent.
+        inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
+    }
 }
 
-/// One epoch of a VM.
-#[derive(Serialize, JsonSchema)]
-struct EpochRow {
-    /// The VM's number.
-    vm: u32,
-    /// When it began, host's monotonic clock; ns.
-    begin_ns: u64,
-    /// When it ended, same clock; ns.
-    end_ns: u64,
-    /// The window that was set at its end; units as in `windows`.
-    window: u64,
-    /// Mean window of its exits (ruling 19).
-    window_mean: f64,
-    /// Time in which its exits were handled; ns.
-    handling_ns: u64,
-    /// CPU time of the VM's vCPUs in it; ns.
-    cpu_ns: u64,
-    /// Share of that spun through windows and handling exits; percent.
-    inefficiency_percent: Option<f64>,
+row! {
+    "window_epochs", ["steer"];
+    /// One epoch of a VM.
+    struct EpochRow {
+        /// The VM's number.
+        vm: u32 = ("VM", Count),
+        /// When it began, host's monotonic clock; ns.
+        begin_ns: u64 = ("begin", Nanoseconds),
+        /// When it ended, same clock; ns.
+        end_ns: u64 = ("end", Nanoseconds),
+        /// The window that was set at its end; units as in `windows`.
+        window: u64 = ("window", Count),
+        /// Mean window of its exits (ruling 19).
+        window_mean: f64 = ("mean", Count),
+        /// Time in which its exits were handled; ns.
+        handling_ns: u64 = ("handling", Nanoseconds),
+        /// CPU time of the VM's vCPUs in it; ns.
+        cpu_ns: u64 = ("CPU time", Nanoseconds),
+        /// Share of that spun through windows and handling exits; percent.
+        inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
+    }
 }
-
-row!(VmRow, "windows", &["steer"], VM);
-row!(EpochRow, "window_epochs", &["steer"], EPOCH);
 
 /// What sets windows, if anything, and the epochs so far.
 pub struct Windows {

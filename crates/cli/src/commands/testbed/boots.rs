@@ -4,30 +4,23 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::anyhow;
-use schemars::JsonSchema;
-use serde::Serialize;
-use unspin_report::{Column, Table, Unit, row};
+use unspin_report::{Table, row};
 
 use crate::{
     commands::testbed::args::BootsArguments,
     terminal::{failure::Failure, output},
 };
 
-const COLUMNS: &[Column] = &[
-    Column::new("boots", "boots", Unit::Count),
-    Column::new("failures", "hung or panicked", Unit::Count),
-];
-
-/// Boots of the testbed.
-#[derive(Serialize, JsonSchema)]
-struct BootsRow {
-    /// How many there were.
-    boots: u64,
-    /// How many of them hung or panicked and were tried again.
-    failures: u64,
+row! {
+    "boots", ["testbed boots"];
+    /// Boots of the testbed.
+    struct BootsRow {
+        /// How many there were.
+        boots: u64 = ("boots", Count),
+        /// How many of them hung or panicked and were tried again.
+        failures: u64 = ("hung or panicked", Count),
+    }
 }
-
-row!(BootsRow, "boots", &["testbed boots"], COLUMNS);
 
 /// Prints the counts; fails when too many boots did.
 pub fn run(arguments: &BootsArguments) -> Result<(), Failure> {

@@ -3,184 +3,129 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_analysis::{
     CpuTimes, Thresholds, VmWaits, WaitHistogram, WindowTimes, predicted_wall_gain, thresholds,
 };
 use unspin_recording::{GuestVm, Recorded};
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 
 /// Longest bar, characters.
 const BAR: f64 = 30.0;
 
-const PROBLEMS: &[Column] = &[Column::new("problem", "not whole", Unit::Text)];
-
-const VMS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("name", "name", Unit::Text),
-    Column::new("guest_ns", "guest time", Unit::Nanoseconds),
-    Column::new("waits", "waits seen", Unit::Count),
-    Column::new("spinning_ns", "spinning", Unit::Nanoseconds),
-    Column::new("handling_ns", "of it in KVM", Unit::Nanoseconds),
-    Column::new("spinning_percent", "%", Unit::Percent),
-    Column::new("others_ns", "others' time", Unit::Nanoseconds),
-    Column::new("predicted_wall_gain_percent", "wall gain %", Unit::Percent),
-    Column::new(
-        "guest_reported_cpu_ns",
-        "guest tells: of",
-        Unit::Nanoseconds,
-    ),
-    Column::new("guest_reported_spinning_ns", "spinning", Unit::Nanoseconds),
-    Column::new("guest_reported_spinning_percent", "%", Unit::Percent),
-    Column::new(
-        "guest_reported_wall_gain_percent",
-        "wall gain %",
-        Unit::Percent,
-    ),
-];
-
-const INTERVALS: &[Column] = &[
-    Column::new("source", "seen by", Unit::Text),
-    Column::new("scope", "VMs", Unit::Text),
-    Column::new("unseen_below_ns", "unseen below", Unit::Nanoseconds),
-    Column::new("ordinary_peak_ns", "ordinary peak", Unit::Nanoseconds),
-    Column::new("from_ns", "interval from", Unit::Nanoseconds),
-    Column::new("to_ns", "to", Unit::Nanoseconds),
-    Column::new("preemption_peak_ns", "preemption peak", Unit::Nanoseconds),
-    Column::new("verdict", "verdict", Unit::Text),
-];
-
-const HISTOGRAM: &[Column] = &[
-    Column::new("from_ns", "from", Unit::Nanoseconds),
-    Column::new("waits", "waits", Unit::Count),
-    Column::new("waits_percent", "%", Unit::Percent),
-    Column::new("waits_bar", "by count", Unit::Text),
-    Column::new("time_ns", "time", Unit::Nanoseconds),
-    Column::new("time_percent", "%", Unit::Percent),
-    Column::new("time_bar", "by time", Unit::Text),
-    Column::new("side", "", Unit::Text),
-];
-
-const CHOICES: &[Column] = &[
-    Column::new("threshold_ns", "threshold", Unit::Nanoseconds),
-    Column::new("in_interval", "in interval", Unit::Text),
-    Column::new("needless_percent", "ordinary exits %", Unit::Percent),
-    Column::new("exits", "waits that exit", Unit::Count),
-    Column::new("spin_ns", "spin time before", Unit::Nanoseconds),
-    Column::new("spin_percent", "% of guest time", Unit::Percent),
-];
-
-/// A reason why the recording is not whole.
-#[derive(Serialize, JsonSchema)]
-struct ProblemRow {
-    /// In words.
-    problem: String,
+row! {
+    "problem", ["threshold"];
+    /// A reason why the recording is not whole.
+    struct ProblemRow {
+        /// In words.
+        problem: String = ("not whole", Text),
+    }
 }
 
-/// A VM's time, and what of it went into waiting loops.
-#[derive(Serialize, JsonSchema)]
-struct VmRow {
-    /// The VM's number.
-    vm: String,
-    /// Its name.
-    name: String,
-    /// CPU time of its vCPUs; ns.
-    guest_ns: f64,
-    /// Waits that pause-loop exits show.
-    waits: Option<u64>,
-    /// Time on a CPU in these, a lower bound; ns.
-    spinning_ns: Option<f64>,
-    /// Of that, time in KVM's handling of exits; ns.
-    handling_ns: Option<u64>,
-    /// Share of `spinning_ns` in `guest_ns`; percent.
-    spinning_percent: Option<f64>,
-    /// CPU time of other VMs and of the host; ns.
-    others_ns: f64,
-    /// By how much it would run faster without spinning (Friebel 2008); percent.
-    predicted_wall_gain_percent: Option<f64>,
-    /// CPU time by the guest's own figures; ns.
-    guest_reported_cpu_ns: Option<f64>,
-    /// Time spun by the guest's own figures; ns.
-    guest_reported_spinning_ns: Option<f64>,
-    /// Share of it in CPU time, both as the guest says; percent.
-    guest_reported_spinning_percent: Option<f64>,
-    /// The same gain, of the guest's figures; percent.
-    guest_reported_wall_gain_percent: Option<f64>,
+row! {
+    "vm", ["threshold"];
+    /// A VM's time, and what of it went into waiting loops.
+    struct VmRow {
+        /// The VM's number.
+        vm: String = ("VM", Text),
+        /// Its name.
+        name: String = ("name", Text),
+        /// CPU time of its vCPUs; ns.
+        guest_ns: f64 = ("guest time", Nanoseconds),
+        /// Waits that pause-loop exits show.
+        waits: Option<u64> = ("waits seen", Count),
+        /// Time on a CPU in these, a lower bound; ns.
+        spinning_ns: Option<f64> = ("spinning", Nanoseconds),
+        /// Of that, time in KVM's handling of exits; ns.
+        handling_ns: Option<u64> = ("of it in KVM", Nanoseconds),
+        /// Share of `spinning_ns` in `guest_ns`; percent.
+        spinning_percent: Option<f64> = ("%", Percent),
+        /// CPU time of other VMs and of the host; ns.
+        others_ns: f64 = ("others' time", Nanoseconds),
+        /// By how much it would run faster without spinning (Friebel 2008); percent.
+        predicted_wall_gain_percent: Option<f64> = ("wall gain %", Percent),
+        /// CPU time by the guest's own figures; ns.
+        guest_reported_cpu_ns: Option<f64> = ("guest tells: of", Nanoseconds),
+        /// Time spun by the guest's own figures; ns.
+        guest_reported_spinning_ns: Option<f64> = ("spinning", Nanoseconds),
+        /// Share of it in CPU time, both as the guest says; percent.
+        guest_reported_spinning_percent: Option<f64> = ("%", Percent),
+        /// The same gain, of the guest's figures; percent.
+        guest_reported_wall_gain_percent: Option<f64> = ("wall gain %", Percent),
+    }
 }
 
-/// Between which lengths of waits a threshold parts ordinary waits from those for a preempted vCPU.
-#[derive(Serialize, JsonSchema)]
-struct IntervalRow {
-    /// Whose figures: `host` or `guest`.
-    source: &'static str,
-    /// Of which VM, or `all`.
-    scope: String,
-    /// Waits shorter than this are not seen; ns.
-    unseen_below_ns: Option<u64>,
-    /// The most frequent length of ordinary waits; ns.
-    ordinary_peak_ns: Option<f64>,
-    /// Begin of the interval; ns.
-    from_ns: Option<f64>,
-    /// End of the interval; ns.
-    to_ns: Option<f64>,
-    /// The most frequent length of waits for preempted vCPUs; ns.
-    preemption_peak_ns: Option<f64>,
-    /// Whether there is such an interval.
-    verdict: &'static str,
+row! {
+    "interval", ["threshold"];
+    /// Between which lengths of waits a threshold parts ordinary waits from those for a preempted vCPU.
+    struct IntervalRow {
+        /// Whose figures: `host` or `guest`.
+        source: &'static str = ("seen by", Text),
+        /// Of which VM, or `all`.
+        scope: String = ("VMs", Text),
+        /// Waits shorter than this are not seen; ns.
+        unseen_below_ns: Option<u64> = ("unseen below", Nanoseconds),
+        /// The most frequent length of ordinary waits; ns.
+        ordinary_peak_ns: Option<f64> = ("ordinary peak", Nanoseconds),
+        /// Begin of the interval; ns.
+        from_ns: Option<f64> = ("interval from", Nanoseconds),
+        /// End of the interval; ns.
+        to_ns: Option<f64> = ("to", Nanoseconds),
+        /// The most frequent length of waits for preempted vCPUs; ns.
+        preemption_peak_ns: Option<f64> = ("preemption peak", Nanoseconds),
+        /// Whether there is such an interval.
+        verdict: &'static str = ("verdict", Text),
+    }
 }
 
-/// Waits of one range of lengths.
-#[derive(Serialize, JsonSchema)]
-struct HistogramRow {
-    /// Whose figures: `host` or `guest`.
-    source: &'static str,
-    /// Of which VM, or `all`.
-    scope: String,
-    /// The least length, up to that of the next row; ns.
-    from_ns: f64,
-    /// Waits.
-    waits: u64,
-    /// Share in all waits; percent.
-    waits_percent: f64,
-    /// The share as a bar.
-    waits_bar: String,
-    /// Their time; ns.
-    time_ns: f64,
-    /// Share in the time of all waits; percent.
-    time_percent: f64,
-    /// The share as a bar.
-    time_bar: String,
-    /// Which side of the interval: `ordinary`, `interval` or `preemption`; null without one.
-    side: Option<&'static str>,
+row! {
+    "histogram", ["threshold"];
+    /// Waits of one range of lengths.
+    struct HistogramRow {
+        /// Whose figures: `host` or `guest`.
+        source: &'static str,
+        /// Of which VM, or `all`.
+        scope: String,
+        /// The least length, up to that of the next row; ns.
+        from_ns: f64 = ("from", Nanoseconds),
+        /// Waits.
+        waits: u64 = ("waits", Count),
+        /// Share in all waits; percent.
+        waits_percent: f64 = ("%", Percent),
+        /// The share as a bar.
+        waits_bar: String = ("by count", Text),
+        /// Their time; ns.
+        time_ns: f64 = ("time", Nanoseconds),
+        /// Share in the time of all waits; percent.
+        time_percent: f64 = ("%", Percent),
+        /// The share as a bar.
+        time_bar: String = ("by time", Text),
+        /// Which side of the interval: `ordinary`, `interval` or `preemption`; null without one.
+        side: Option<&'static str> = ("", Text),
+    }
 }
 
-/// What it costs to end spinning after some time.
-#[derive(Serialize, JsonSchema)]
-struct ChoiceRow {
-    /// Whose figures: `host` or `guest`.
-    source: &'static str,
-    /// Of which VM, or `all`.
-    scope: String,
-    /// The time after which spinning would end; ns.
-    threshold_ns: f64,
-    /// Whether it lies in the interval: `yes` or `no`; null without one.
-    in_interval: Option<&'static str>,
-    /// Share of ordinary waits that would end needlessly; percent.
-    needless_percent: Option<f64>,
-    /// Waits that would end there.
-    exits: u64,
-    /// Time that all waits spin until then; ns.
-    spin_ns: f64,
-    /// Its share in guest time; percent.
-    spin_percent: Option<f64>,
+row! {
+    "threshold", ["threshold"];
+    /// What it costs to end spinning after some time.
+    struct ChoiceRow {
+        /// Whose figures: `host` or `guest`.
+        source: &'static str,
+        /// Of which VM, or `all`.
+        scope: String,
+        /// The time after which spinning would end; ns.
+        threshold_ns: f64 = ("threshold", Nanoseconds),
+        /// Whether it lies in the interval: `yes` or `no`; null without one.
+        in_interval: Option<&'static str> = ("in interval", Text),
+        /// Share of ordinary waits that would end needlessly; percent.
+        needless_percent: Option<f64> = ("ordinary exits %", Percent),
+        /// Waits that would end there.
+        exits: u64 = ("waits that exit", Count),
+        /// Time that all waits spin until then; ns.
+        spin_ns: f64 = ("spin time before", Nanoseconds),
+        /// Its share in guest time; percent.
+        spin_percent: Option<f64> = ("% of guest time", Percent),
+    }
 }
-
-row!(ProblemRow, "problem", &["threshold"], PROBLEMS);
-row!(VmRow, "vm", &["threshold"], VMS);
-row!(IntervalRow, "interval", &["threshold"], INTERVALS);
-row!(HistogramRow, "histogram", &["threshold"], HISTOGRAM);
-row!(ChoiceRow, "threshold", &["threshold"], CHOICES);
 
 /// One kind of evidence about one set of VMs.
 struct View {

@@ -4,131 +4,85 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_abi::{UNSPIN_WAIT_LOCK, unspin_guest_statistics};
 use unspin_events::{
     GuestWait, SwitchTrace, VcpuCounters,
     ground_truth::{self, GroundTruth, Table1},
 };
 use unspin_experiment::watch::Seen;
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 use unspin_vmm::VmReport;
 
 use crate::{commands::vm::Run, terminal::failure::Failure};
 
-const TABLE_1: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("acquisitions", "acquisitions N", Unit::Count),
-    Column::new("stalls", "stalls Nh + Nw", Unit::Count),
-    Column::new("stalls_unheld", "unheld Nw", Unit::Count),
-    Column::new("stalls_unheld_percent", "Nw / (Nh + Nw) %", Unit::Percent),
-    Column::new("log_kept", "waits logged", Unit::Count),
-    Column::new("log_dropped", "no room for", Unit::Count),
-    Column::new("log_refused", "not believed", Unit::Count),
-];
-
-const GROUND_TRUTH: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("lock_stalls", "lock stalls", Unit::Count),
-    Column::new("holder_off_cpu", "LHP", Unit::Count),
-    Column::new("holder_running", "running", Unit::Count),
-    Column::new("next_waiter_off_cpu", "LWP", Unit::Count),
-    Column::new("next_waiter_running", "running", Unit::Count),
-    Column::new("next_came_later", "came later", Unit::Count),
-    Column::new("next_unknown", "unknown", Unit::Count),
-    Column::new("unobserved", "unobserved", Unit::Count),
-    Column::new(
-        "deeper_waiters_off_cpu",
-        "deeper waiters off CPU",
-        Unit::Count,
-    ),
-    Column::new(
-        "shootdown_stalls_receiver_off_cpu",
-        "shootdowns: receiver off CPU",
-        Unit::Count,
-    ),
-    Column::new(
-        "shootdown_stalls_receivers_running",
-        "all running",
-        Unit::Count,
-    ),
-    Column::new(
-        "flag_set_but_running",
-        "`preempted` set, running",
-        Unit::Count,
-    ),
-    Column::new("flag_clear_but_off_cpu", "clear, off CPU", Unit::Count),
-];
-
-/// VEE'13's Table 1 of a VM, as its guest counts: waits of more than `stall_spins` spins, and whether anybody held the lock
-/// then (ruling 10).
-#[derive(Serialize, JsonSchema)]
-struct Table1Row {
-    /// The VM.
-    vm: String,
-    /// Its lock.
-    lock: Option<&'static str>,
-    /// Acquisitions (N).
-    acquisitions: u64,
-    /// Stalls (Nh + Nw).
-    stalls: u64,
-    /// Of these, those with nobody holding the lock (Nw).
-    stalls_unheld: u64,
-    /// Nw / (Nh + Nw); percent.
-    stalls_unheld_percent: Option<f64>,
-    /// Waits in the guest's log.
-    log_kept: u64,
-    /// Waits for which the log had no room.
-    log_dropped: u64,
-    /// Records of the log that cannot be.
-    log_refused: u64,
+row! {
+    "table1", ["vm run"];
+    /// VEE'13's Table 1 of a VM, as its guest counts: waits of more than `stall_spins` spins, and whether anybody held the lock
+    /// then (ruling 10).
+    struct Table1Row {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Its lock.
+        lock: Option<&'static str> = ("lock", Text),
+        /// Acquisitions (N).
+        acquisitions: u64 = ("acquisitions N", Count),
+        /// Stalls (Nh + Nw).
+        stalls: u64 = ("stalls Nh + Nw", Count),
+        /// Of these, those with nobody holding the lock (Nw).
+        stalls_unheld: u64 = ("unheld Nw", Count),
+        /// Nw / (Nh + Nw); percent.
+        stalls_unheld_percent: Option<f64> = ("Nw / (Nh + Nw) %", Percent),
+        /// Waits in the guest's log.
+        log_kept: u64 = ("waits logged", Count),
+        /// Waits for which the log had no room.
+        log_dropped: u64 = ("no room for", Count),
+        /// Records of the log that cannot be.
+        log_refused: u64 = ("not believed", Count),
+    }
 }
 
-/// Why a VM's vCPUs stalled: the waits of its log joined with the host's switches.
-#[derive(Serialize, JsonSchema)]
-struct GroundTruthRow {
-    /// The VM.
-    vm: String,
-    /// Stalls of lock waits.
-    lock_stalls: u64,
-    /// Stalls with the holder off its pCPU (LHP).
-    holder_off_cpu: u64,
-    /// Stalls with the holder running.
-    holder_running: u64,
-    /// Stalls with the lock free and the waiter that got it next off its pCPU (LWP).
-    next_waiter_off_cpu: u64,
-    /// Stalls with the lock free and the waiter that got it next running.
-    next_waiter_running: u64,
-    /// Stalls with the lock free, and one that came later got it next.
-    next_came_later: u64,
-    /// Stalls with the lock free, and the log does not say who got it next.
-    next_unknown: u64,
-    /// Stalls whose vCPU in question was not observed by the host.
-    unobserved: u64,
-    /// Waiters further back in the queue that were off their pCPU, of all lock stalls.
-    deeper_waiters_off_cpu: u64,
-    /// Lock stalls with such a waiter.
-    stalls_with_deeper_waiter_off_cpu: u64,
-    /// Shootdowns that stalled with a receiver off its pCPU that had not answered.
-    shootdown_stalls_receiver_off_cpu: u64,
-    /// Shootdowns that stalled with all such receivers running.
-    shootdown_stalls_receivers_running: u64,
-    /// Lock stalls with the holder's steal-time flag `preempted` set, and the holder off its pCPU.
-    flag_set_and_off_cpu: u64,
-    /// The flag clear, and the holder running.
-    flag_clear_and_running: u64,
-    /// The flag set, but the holder running.
-    flag_set_but_running: u64,
-    /// The flag clear, but the holder off its pCPU.
-    flag_clear_but_off_cpu: u64,
-    /// Waits of the log that were joined.
-    waits_joined: u64,
+row! {
+    "ground-truth", ["vm run"];
+    /// Why a VM's vCPUs stalled: the waits of its log joined with the host's switches.
+    struct GroundTruthRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Stalls of lock waits.
+        lock_stalls: u64 = ("lock stalls", Count),
+        /// Stalls with the holder off its pCPU (LHP).
+        holder_off_cpu: u64 = ("LHP", Count),
+        /// Stalls with the holder running.
+        holder_running: u64 = ("running", Count),
+        /// Stalls with the lock free and the waiter that got it next off its pCPU (LWP).
+        next_waiter_off_cpu: u64 = ("LWP", Count),
+        /// Stalls with the lock free and the waiter that got it next running.
+        next_waiter_running: u64 = ("running", Count),
+        /// Stalls with the lock free, and one that came later got it next.
+        next_came_later: u64 = ("came later", Count),
+        /// Stalls with the lock free, and the log does not say who got it next.
+        next_unknown: u64 = ("unknown", Count),
+        /// Stalls whose vCPU in question was not observed by the host.
+        unobserved: u64 = ("unobserved", Count),
+        /// Waiters further back in the queue that were off their pCPU, of all lock stalls.
+        deeper_waiters_off_cpu: u64 = ("deeper waiters off CPU", Count),
+        /// Lock stalls with such a waiter.
+        stalls_with_deeper_waiter_off_cpu: u64,
+        /// Shootdowns that stalled with a receiver off its pCPU that had not answered.
+        shootdown_stalls_receiver_off_cpu: u64 = ("shootdowns: receiver off CPU", Count),
+        /// Shootdowns that stalled with all such receivers running.
+        shootdown_stalls_receivers_running: u64 = ("all running", Count),
+        /// Lock stalls with the holder's steal-time flag `preempted` set, and the holder off its pCPU.
+        flag_set_and_off_cpu: u64,
+        /// The flag clear, and the holder running.
+        flag_clear_and_running: u64,
+        /// The flag set, but the holder running.
+        flag_set_but_running: u64 = ("`preempted` set, running", Count),
+        /// The flag clear, but the holder off its pCPU.
+        flag_clear_but_off_cpu: u64 = ("clear, off CPU", Count),
+        /// Waits of the log that were joined.
+        waits_joined: u64,
+    }
 }
-
-row!(Table1Row, "table1", &["vm run"], TABLE_1);
-row!(GroundTruthRow, "ground-truth", &["vm run"], GROUND_TRUTH);
 
 /// Adds Table 1, and the ground truth when the run was watched.
 pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {

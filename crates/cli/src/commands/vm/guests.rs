@@ -6,10 +6,8 @@
 
 use std::cell::Cell;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_abi::{UNSPIN_GUEST_ECS_CLASSES, unspin_guest_statistics};
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 use unspin_vmm::VmReport;
 
 use crate::commands::vm::Run;
@@ -24,105 +22,76 @@ const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [
     ("none", "none"),
 ];
 
-const PREEMPTIONS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("section", "critical section", Unit::Text),
-    Column::new("preemptions", "preemptions", Unit::Count),
-    Column::new("of_all_percent", "of all %", Unit::Percent),
-    Column::new("applied", "applied", Unit::Count),
-    Column::new("stolen_ns", "off its CPU", Unit::Nanoseconds),
-];
-
-const WAKEUPS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("wakeups", "woken tasks", Unit::Count),
-    Column::new("mean_ns", "mean", Unit::Nanoseconds),
-    Column::new("exit_ns", "exit and IPI", Unit::Nanoseconds),
-    Column::new("host_ns", "host queue", Unit::Nanoseconds),
-    Column::new("guest_ns", "guest", Unit::Nanoseconds),
-];
-
-const CALLS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("lock_halts", "halts in locks", Unit::Count),
-    Column::new("kicks", "kicks", Unit::Count),
-    Column::new("kicks_refused", "refused", Unit::Count),
-    Column::new("helps", "asked for help", Unit::Count),
-    Column::new("named_yields", "named", Unit::Count),
-    Column::new("task_switches", "task switches", Unit::Count),
-    Column::new("task_sleeps", "sleeps", Unit::Count),
-    Column::new("interrupts_worked", "interrupts", Unit::Count),
-    Column::new("reads", "reads", Unit::Count),
-];
-
-/// Preemptions of a VM's vCPUs in one class of critical section, as its guest knows (eCS, ruling 23).
-#[derive(Serialize, JsonSchema)]
-struct PreemptionRow {
-    /// The VM.
-    vm: String,
-    /// The class: `icp`, `nb_lhp`, `rrp`, `b_lhp`, `rp` or `none`.
-    class: &'static str,
-    /// The same in words.
-    section: &'static str,
-    /// Preemptions, each once: in the first class that held, in this order.
-    preemptions: u64,
-    /// Share in all preemptions; percent.
-    of_all_percent: f64,
-    /// Preemptions in every class that held.
-    applied: u64,
-    /// Time off the pCPU, counted as `preemptions`; ns.
-    stolen_ns: u64,
+row! {
+    "preemption", ["vm run"];
+    /// Preemptions of a VM's vCPUs in one class of critical section, as its guest knows (eCS, ruling 23).
+    struct PreemptionRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// The class: `icp`, `nb_lhp`, `rrp`, `b_lhp`, `rp` or `none`.
+        class: &'static str,
+        /// The same in words.
+        section: &'static str = ("critical section", Text),
+        /// Preemptions, each once: in the first class that held, in this order.
+        preemptions: u64 = ("preemptions", Count),
+        /// Share in all preemptions; percent.
+        of_all_percent: f64 = ("of all %", Percent),
+        /// Preemptions in every class that held.
+        applied: u64 = ("applied", Count),
+        /// Time off the pCPU, counted as `preemptions`; ns.
+        stolen_ns: u64 = ("off its CPU", Nanoseconds),
+    }
 }
 
-/// How long a VM's woken tasks took to run (BWW, ruling 23).
-#[derive(Serialize, JsonSchema)]
-struct WakeupRow {
-    /// The VM.
-    vm: String,
-    /// Woken tasks.
-    wakeups: u64,
-    /// Mean time from the wake-up until the task runs; ns.
-    mean_ns: Option<f64>,
-    /// Of it, until the vCPU is runnable: exit and IPI; ns. Null, as the next two, where KVM tells no steal time.
-    exit_ns: Option<f64>,
-    /// Of it, in the host's run queue; ns.
-    host_ns: Option<f64>,
-    /// Of it, in the guest; ns.
-    guest_ns: Option<f64>,
+row! {
+    "wakeup", ["vm run"];
+    /// How long a VM's woken tasks took to run (BWW, ruling 23).
+    struct WakeupRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Woken tasks.
+        wakeups: u64 = ("woken tasks", Count),
+        /// Mean time from the wake-up until the task runs; ns.
+        mean_ns: Option<f64> = ("mean", Nanoseconds),
+        /// Of it, until the vCPU is runnable: exit and IPI; ns. Null, as the next two, where KVM tells no steal time.
+        exit_ns: Option<f64> = ("exit and IPI", Nanoseconds),
+        /// Of it, in the host's run queue; ns.
+        host_ns: Option<f64> = ("host queue", Nanoseconds),
+        /// Of it, in the guest; ns.
+        guest_ns: Option<f64> = ("guest", Nanoseconds),
+    }
 }
 
-/// What a VM's locks and tasks did, of the whole run.
-#[derive(Serialize, JsonSchema)]
-struct CallRow {
-    /// The VM.
-    vm: String,
-    /// HLTs of waits for locks.
-    lock_halts: u64,
-    /// vCPUs woken, by hypercall or IPI.
-    kicks: u64,
-    /// Of these, hypercalls that the host refused.
-    kicks_refused: u64,
-    /// Hypercalls that ask for help.
-    helps: u64,
-    /// Hypercalls that yield to a named vCPU.
-    named_yields: u64,
-    /// Switches from one task of a vCPU to another.
-    task_switches: u64,
-    /// Tasks that left the run queue.
-    task_sleeps: u64,
-    /// Interrupt handlers of the workload that worked.
-    interrupts_worked: u64,
-    /// Operations that took the lock for reading.
-    reads: u64,
-    /// pv pages registered.
-    pv_page_registrations: u64,
-    /// Of these, those that the host answered.
-    pv_page_acknowledgements: u64,
+row! {
+    "call", ["vm run"];
+    /// What a VM's locks and tasks did, of the whole run.
+    struct CallRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// HLTs of waits for locks.
+        lock_halts: u64 = ("halts in locks", Count),
+        /// vCPUs woken, by hypercall or IPI.
+        kicks: u64 = ("kicks", Count),
+        /// Of these, hypercalls that the host refused.
+        kicks_refused: u64 = ("refused", Count),
+        /// Hypercalls that ask for help.
+        helps: u64 = ("asked for help", Count),
+        /// Hypercalls that yield to a named vCPU.
+        named_yields: u64 = ("named", Count),
+        /// Switches from one task of a vCPU to another.
+        task_switches: u64 = ("task switches", Count),
+        /// Tasks that left the run queue.
+        task_sleeps: u64 = ("sleeps", Count),
+        /// Interrupt handlers of the workload that worked.
+        interrupts_worked: u64 = ("interrupts", Count),
+        /// Operations that took the lock for reading.
+        reads: u64 = ("reads", Count),
+        /// pv pages registered.
+        pv_page_registrations: u64,
+        /// Of these, those that the host answered.
+        pv_page_acknowledgements: u64,
+    }
 }
-
-row!(PreemptionRow, "preemption", &["vm run"], PREEMPTIONS);
-row!(WakeupRow, "wakeup", &["vm run"], WAKEUPS);
-row!(CallRow, "call", &["vm run"], CALLS);
 
 /// Adds the tables that have rows.
 pub fn add(document: &mut Document, run: &Run) {

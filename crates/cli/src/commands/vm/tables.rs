@@ -4,11 +4,9 @@
 //! Rates and shares are those of the window (after the warm-up); counters are those of the whole run, so that the
 //! guest's count of PAUSEs and the host's count of exits can be compared one to one.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_abi::unspin_guest_statistics;
 use unspin_events::VcpuCounters;
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 use unspin_vmm::{Shares, VcpuReport, VmReport};
 
 use crate::commands::vm::{
@@ -17,162 +15,134 @@ use crate::commands::vm::{
     waits as vm_waits,
 };
 
-const VM: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("lock", "lock", Unit::Text),
-    Column::new("vcpus", "vCPUs", Unit::Count),
-    Column::new("operations_per_second", "ops/s", Unit::Count),
-    Column::new("waiting_share_percent", "waiting %", Unit::Percent),
-    Column::new("spin_share_percent", "spinning %", Unit::Percent),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("start_ns", "started in", Unit::Nanoseconds),
-];
-
-const VCPU: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("vcpu", "vCPU", Unit::Count),
-    Column::new("operations_per_second", "ops/s", Unit::Count),
-    Column::new("waiting_share_percent", "waiting %", Unit::Percent),
-    Column::new("spin_share_percent", "spinning %", Unit::Percent),
-    Column::new("lock_waits", "lock waits", Unit::Count),
-    Column::new("longest_wait_ns", "longest", Unit::Nanoseconds),
-    Column::new("pauses", "PAUSEs", Unit::Count),
-    Column::new("ple_exits", "PLE exits", Unit::Count),
-    Column::new("on_spin", "on_spin", Unit::Count),
-    host_columns::SCHEDULING[0],
-    host_columns::SCHEDULING[1],
-    host_columns::SCHEDULING[2],
-    host_columns::SCHEDULING[3],
-    host_columns::SCHEDULING[4],
-    host_columns::SCHEDULING[5],
-];
-
-/// A run of VMs as a whole.
-#[derive(Serialize, JsonSchema)]
-struct RunRow {
-    /// The scenario's name.
-    scenario: String,
-    /// SHA-256 of its canonical text.
-    scenario_sha256: String,
-    /// Its seed.
-    seed: u64,
-    /// VMs.
-    vms: usize,
-    /// vCPUs of all VMs.
-    vcpus: usize,
-    /// The window: what was measured, after the warm-up; ns.
-    window_ns: u64,
-    /// From the start until all VMs ran; ns.
-    all_started_ns: u64,
-    /// Loops of work that a pCPU does in a microsecond.
-    loops_per_microsecond: Option<f64>,
-    #[serde(flatten)]
-    pause_loop: PauseLoopKeys,
-    /// Events that found no room on their way out of the kernel; null: not observed.
-    lost_events: Option<u64>,
-    /// Events beyond the room for them here.
-    dropped_events: Option<u64>,
-    /// Runs of BPF programs that the kernel left out.
-    missed_bpf_runs: Option<u64>,
-    /// Exits of vCPUs for which there was no room.
-    unobserved_exits: Option<u64>,
+row! {
+    "run", ["vm run"];
+    /// A run of VMs as a whole.
+    struct RunRow {
+        /// The scenario's name.
+        scenario: String,
+        /// SHA-256 of its canonical text.
+        scenario_sha256: String,
+        /// Its seed.
+        seed: u64,
+        /// VMs.
+        vms: usize,
+        /// vCPUs of all VMs.
+        vcpus: usize,
+        /// The window: what was measured, after the warm-up; ns.
+        window_ns: u64,
+        /// From the start until all VMs ran; ns.
+        all_started_ns: u64,
+        /// Loops of work that a pCPU does in a microsecond.
+        loops_per_microsecond: Option<f64>,
+        #[serde(flatten)]
+        pause_loop: PauseLoopKeys,
+        /// Events that found no room on their way out of the kernel; null: not observed.
+        lost_events: Option<u64>,
+        /// Events beyond the room for them here.
+        dropped_events: Option<u64>,
+        /// Runs of BPF programs that the kernel left out.
+        missed_bpf_runs: Option<u64>,
+        /// Exits of vCPUs for which there was no room.
+        unobserved_exits: Option<u64>,
+    }
 }
 
-/// One VM. Rates and shares are of the window, counters of the whole run.
-#[derive(Serialize, JsonSchema)]
-struct VmRow {
-    /// The VM.
-    vm: String,
-    /// Its group: the scenario's table `[[vm]]`, from 0.
-    group: usize,
-    /// Its lock.
-    lock: Option<&'static str>,
-    /// Its vCPUs.
-    vcpus: usize,
-    /// Iterations of its vCPUs per second.
-    operations_per_second: f64,
-    /// Share of all time in waits for locks and shootdowns; percent.
-    waiting_share_percent: f64,
-    /// Share of CPU time in spinning; percent.
-    spin_share_percent: Option<f64>,
-    /// Pause-loop exits; null: not observed.
-    ple_exits: Option<u64>,
-    /// From the start until its first instruction; ns.
-    start_ns: u64,
-    /// Its window; ns.
-    window_ns: u64,
-    /// Guest memory in use at the end; bytes.
-    resident_bytes: u64,
+row! {
+    "vm", ["vm run"];
+    /// One VM. Rates and shares are of the window, counters of the whole run.
+    struct VmRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// Its group: the scenario's table `[[vm]]`, from 0.
+        group: usize,
+        /// Its lock.
+        lock: Option<&'static str> = ("lock", Text),
+        /// Its vCPUs.
+        vcpus: usize = ("vCPUs", Count),
+        /// Iterations of its vCPUs per second.
+        operations_per_second: f64 = ("ops/s", Count),
+        /// Share of all time in waits for locks and shootdowns; percent.
+        waiting_share_percent: f64 = ("waiting %", Percent),
+        /// Share of CPU time in spinning; percent.
+        spin_share_percent: Option<f64> = ("spinning %", Percent),
+        /// Pause-loop exits; null: not observed.
+        ple_exits: Option<u64> = ("PLE exits", Count),
+        /// From the start until its first instruction; ns.
+        start_ns: u64 = ("started in", Nanoseconds),
+        /// Its window; ns.
+        window_ns: u64,
+        /// Guest memory in use at the end; bytes.
+        resident_bytes: u64,
+    }
 }
 
-/// One vCPU. Rates and shares are of the window, counters of the whole run.
-#[derive(Serialize, JsonSchema)]
-struct VcpuRow {
-    /// Its VM.
-    vm: String,
-    /// Its number in the VM.
-    vcpu: u32,
-    /// Its thread.
-    thread: u32,
-    /// Iterations per second.
-    operations_per_second: f64,
-    /// Share of all time in waits for locks and shootdowns; percent.
-    waiting_share_percent: f64,
-    /// Share of CPU time in spinning; percent.
-    spin_share_percent: Option<f64>,
-    /// Acquisitions that found the lock taken.
-    lock_waits: u64,
-    /// Its longest wait for a lock; ns.
-    longest_wait_ns: f64,
-    /// PAUSE instructions.
-    pauses: u64,
-    /// Pause-loop exits; null, as all that the host counts: not observed.
-    ple_exits: Option<u64>,
-    /// Calls of kvm_vcpu_on_spin().
-    on_spin: Option<u64>,
-    #[serde(flatten)]
-    scheduling: SchedulingKeys,
-    /// Iterations.
-    operations: u64,
-    /// Spins of waiting loops.
-    spin_count: u64,
-    /// Lock waits of more than the scenario's `stall_spins`.
-    stalls: u64,
-    /// Of these, waits with nobody holding the lock at that moment.
-    stalls_unheld: u64,
-    /// Shootdowns that it sent.
-    shootdowns: u64,
-    /// Tokens that it gave to the next vCPU, each with an IPI.
-    wakeups: u64,
-    /// HLT instructions of an idle vCPU.
-    halts: u64,
-    /// Timer ticks.
-    ticks: u64,
-    /// Time that it was runnable and off its pCPU, as KVM tells the guest; ns.
-    steal_ns: u64,
-    /// CPU time of its thread in the window, guest and KVM together; ns.
-    cpu_time_ns: u64,
-    /// Exits to user space.
-    user_exits: u64,
-    /// Exits.
-    exits: Option<u64>,
-    /// Pause-loop exits in user mode.
-    ple_exits_user: Option<u64>,
-    /// Calls of kvm_vcpu_on_spin() that did not call yield_to().
-    on_spin_no_yield: Option<u64>,
-    /// Times that it got a pCPU.
-    switches_in: Option<u64>,
-    /// Times that it was preempted or yielded.
-    switches_out_runnable: Option<u64>,
-    /// Time from exits to the next entry, all together; ns.
-    exit_to_entry_ns: Option<u64>,
-    /// Time that is missing (below 0: too much) in running, runnable and asleep; ns.
-    conservation_error_ns: Option<f64>,
+row! {
+    "vcpu", ["vm run"];
+    /// One vCPU. Rates and shares are of the window, counters of the whole run.
+    struct VcpuRow {
+        /// Its VM.
+        vm: String = ("VM", Text),
+        /// Its number in the VM.
+        vcpu: u32 = ("vCPU", Count),
+        /// Its thread.
+        thread: u32,
+        /// Iterations per second.
+        operations_per_second: f64 = ("ops/s", Count),
+        /// Share of all time in waits for locks and shootdowns; percent.
+        waiting_share_percent: f64 = ("waiting %", Percent),
+        /// Share of CPU time in spinning; percent.
+        spin_share_percent: Option<f64> = ("spinning %", Percent),
+        /// Acquisitions that found the lock taken.
+        lock_waits: u64 = ("lock waits", Count),
+        /// Its longest wait for a lock; ns.
+        longest_wait_ns: f64 = ("longest", Nanoseconds),
+        /// PAUSE instructions.
+        pauses: u64 = ("PAUSEs", Count),
+        /// Pause-loop exits; null, as all that the host counts: not observed.
+        ple_exits: Option<u64> = ("PLE exits", Count),
+        /// Calls of kvm_vcpu_on_spin().
+        on_spin: Option<u64> = ("on_spin", Count),
+        #[serde(flatten)]
+        scheduling: SchedulingKeys,
+        /// Iterations.
+        operations: u64,
+        /// Spins of waiting loops.
+        spin_count: u64,
+        /// Lock waits of more than the scenario's `stall_spins`.
+        stalls: u64,
+        /// Of these, waits with nobody holding the lock at that moment.
+        stalls_unheld: u64,
+        /// Shootdowns that it sent.
+        shootdowns: u64,
+        /// Tokens that it gave to the next vCPU, each with an IPI.
+        wakeups: u64,
+        /// HLT instructions of an idle vCPU.
+        halts: u64,
+        /// Timer ticks.
+        ticks: u64,
+        /// Time that it was runnable and off its pCPU, as KVM tells the guest; ns.
+        steal_ns: u64,
+        /// CPU time of its thread in the window, guest and KVM together; ns.
+        cpu_time_ns: u64,
+        /// Exits to user space.
+        user_exits: u64,
+        /// Exits.
+        exits: Option<u64>,
+        /// Pause-loop exits in user mode.
+        ple_exits_user: Option<u64>,
+        /// Calls of kvm_vcpu_on_spin() that did not call yield_to().
+        on_spin_no_yield: Option<u64>,
+        /// Times that it got a pCPU.
+        switches_in: Option<u64>,
+        /// Times that it was preempted or yielded.
+        switches_out_runnable: Option<u64>,
+        /// Time from exits to the next entry, all together; ns.
+        exit_to_entry_ns: Option<u64>,
+        /// Time that is missing (below 0: too much) in running, runnable and asleep; ns.
+        conservation_error_ns: Option<f64>,
+    }
 }
-
-row!(RunRow, "run", &["vm run"], &[]);
-row!(VmRow, "vm", &["vm run"], VM);
-row!(VcpuRow, "vcpu", &["vm run"], VCPU);
 
 /// Adds all three tables, and a line for people about the window in force and what was lost.
 pub fn add(document: &mut Document, run: &Run) {

@@ -2,43 +2,31 @@
 //! What each VM waited for in the window, as its guest saw it: spinlocks and TLB shootdowns, in all, in the mean, and the
 //! wait that 95 of 100 do not exceed (VEE'21, Figures 5 and 6, has these of Linux guests).
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use unspin_abi::unspin_guest_statistics;
 use unspin_experiment::buckets::{add_buckets, percentile_cycles};
-use unspin_report::{Column, Document, Table, Unit, row};
+use unspin_report::{Document, Table, row};
 use unspin_vmm::{RunReport, VmReport};
 
-const COLUMNS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Text),
-    Column::new("kind", "for", Unit::Text),
-    Column::new("waits", "waits", Unit::Count),
-    Column::new("wait_total_ns", "total", Unit::Nanoseconds),
-    Column::new("wait_stolen_ns", "of that off its CPU", Unit::Nanoseconds),
-    Column::new("wait_mean_ns", "mean", Unit::Nanoseconds),
-    Column::new("wait_p95_ns", "p95", Unit::Nanoseconds),
-];
-
-/// What a VM waited for in the window, by its own guest; a row for each kind of wait.
-#[derive(Serialize, JsonSchema)]
-struct WaitsRow {
-    /// The VM.
-    vm: String,
-    /// `spinlock`: acquisitions that found the lock taken; `shootdown`: TLB shootdowns sent.
-    kind: &'static str,
-    /// Waits that ended in the window.
-    waits: u64,
-    /// Their time, on a pCPU or off it; ns.
-    wait_total_ns: f64,
-    /// Of that, time off its pCPU; ns.
-    wait_stolen_ns: u64,
-    /// The mean wait; ns.
-    wait_mean_ns: f64,
-    /// The wait that 95 of 100 do not exceed, the upper bound of a bucket by powers of two; ns.
-    wait_p95_ns: Option<f64>,
+row! {
+    "waits", ["vm run"];
+    /// What a VM waited for in the window, by its own guest; a row for each kind of wait.
+    struct WaitsRow {
+        /// The VM.
+        vm: String = ("VM", Text),
+        /// `spinlock`: acquisitions that found the lock taken; `shootdown`: TLB shootdowns sent.
+        kind: &'static str = ("for", Text),
+        /// Waits that ended in the window.
+        waits: u64 = ("waits", Count),
+        /// Their time, on a pCPU or off it; ns.
+        wait_total_ns: f64 = ("total", Nanoseconds),
+        /// Of that, time off its pCPU; ns.
+        wait_stolen_ns: u64 = ("of that off its CPU", Nanoseconds),
+        /// The mean wait; ns.
+        wait_mean_ns: f64 = ("mean", Nanoseconds),
+        /// The wait that 95 of 100 do not exceed, the upper bound of a bucket by powers of two; ns.
+        wait_p95_ns: Option<f64> = ("p95", Nanoseconds),
+    }
 }
-
-row!(WaitsRow, "waits", &["vm run"], COLUMNS);
 
 /// Waits of one kind, of all vCPUs of a VM.
 #[derive(Debug, Default)]
