@@ -3,7 +3,8 @@
 //!
 //! [`Observer::attach`] starts counting for every vCPU thread of the host, [`Observer::counters`] reads the counters,
 //! [`Observer::drain`] the events, [`Observer::health`] says what was lost on the way. [`Recorder`] drains from a thread
-//! of its own, [`record`] into a recording. [`Steerer::attach`] replaces the host's scheduler by ours until it is dropped. [`capabilities`] says what of
+//! of its own, [`record`] into a recording. [`Steerer::attach`] replaces the host's scheduler by ours until it is dropped, [`steer`] until a
+//! time or a command is over. [`capabilities`] says what of
 //! all this the host allows.
 
 mod error;
@@ -11,6 +12,7 @@ mod kernel;
 mod observe;
 pub mod record;
 mod scheduler;
+pub mod steer;
 mod thread_run_states;
 mod until;
 mod window;
@@ -31,9 +33,9 @@ pub use scheduler::guest_pages::GuestPages;
 pub use scheduler::thread_pages::ThreadPages;
 pub use scheduler::{
     ChosenPolicies, Disclosure, DisclosureChoice, Disclosures, DryAnswer, DryLosses, DryRun,
-    LoadedSteerer, PolicyChoice, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError,
-    SteerOptions, Steerer, UserPolicy, UserPolicyError, Whom, base_slice, is_policy_file,
-    running_user_policy, set_running_policies,
+    LoadedSteerer, NoCgroup, PolicyChoice, PolicySetError, SECTIONS_MAX, SliceSource, SteerCounter,
+    SteerEnd, SteerError, SteerOptions, Steerer, UserPolicy, UserPolicyError, Whom, base_slice,
+    cgroup_number, is_policy_file, set_running_policies, to_set_running,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a stream of events means. No input or output in here: events in order of time and the facts beside them go in,
-//! the same figures come out every time.
+//! What a stream of events means: events in order of time and the facts beside them go in, the same figures come out every
+//! time. [`Source`] reads them from files; nothing else in here knows where they come from.
 
 mod cpu_time;
 mod exits;
 pub mod explain;
 mod exponential;
 mod latency;
+pub mod outcomes;
+mod source;
 mod survey;
 mod symbols;
-mod threshold;
+pub mod threshold;
 pub mod waits;
 
 pub use cpu_time::{CpuTimer, CpuTimes};
@@ -18,10 +20,12 @@ pub use exits::ipi_record::{Ipi, IpiRecord, IpiSums, ReceiverState};
 pub use exits::reasons::{ByOutcome, Evidence, Location, Locations, Matrix};
 pub use exits::{ExitAnalysis, Exits, RunLengths, Sight, VmExits, analyse};
 pub use latency::Latency;
+pub use source::{Source, SourceError, read_guest_log, read_symbols};
 pub use survey::{Gap, LOSS_REACH_NS, Survey};
 pub use symbols::{Symbols, SymbolsError};
-pub use threshold::histogram::{WAIT_BUCKETS, WaitHistogram};
+pub use threshold::measured::Measured;
 pub use threshold::predicted_wall_gain;
 pub use threshold::valley::{Valley, valley};
 pub use threshold::{Choice, Thresholds, thresholds};
+pub use waits::histogram::{WAIT_BUCKETS, WaitHistogram};
 pub use waits::spin_waits::{SpinWaits, VmWaits, WindowTimes};

@@ -7,12 +7,13 @@
 //!
 //! And how much sooner the work would be done without spinning (Friebel 2008, "Efficiency"; ruling 5).
 
-pub(crate) mod histogram;
+pub(crate) mod measured;
+pub mod rows;
 pub(crate) mod valley;
 
-use crate::threshold::{
-    histogram::WaitHistogram,
-    valley::{Valley, valley},
+use crate::{
+    threshold::valley::{Valley, valley},
+    waits::histogram::{WAIT_BUCKETS, WaitHistogram},
 };
 
 /// A threshold and its cost.
@@ -51,7 +52,7 @@ pub fn thresholds(histogram: &WaitHistogram, guest_ns: Option<f64>) -> Threshold
         };
     };
     let choices = (first.max(1)..=last + 1)
-        .filter(|&bucket| bucket < crate::threshold::histogram::WAIT_BUCKETS)
+        .filter(|&bucket| bucket < WAIT_BUCKETS)
         .map(|bucket| choice(histogram, valley, bucket, guest_ns))
         .collect();
     Thresholds { valley, choices }

@@ -8,7 +8,7 @@
 //!
 //! Beside comparisons: [`sweep`], a grid of runs of the lab; [`calibrate`], what things cost here, and [`conform`], whether the
 //! lab predicts with that what was measured; [`lock_matrix`], the locks in guests, and [`run_states`], from where locks between
-//! threads know who runs; [`engine`], the lab's engine beside others.
+//! threads know who runs; [`engine`], the lab's engine beside others. [`doctor`]: what of all this a machine can do.
 
 pub mod buckets;
 pub mod calibrate;
@@ -16,6 +16,7 @@ pub mod cells;
 pub mod conform;
 pub mod costs;
 pub mod demo;
+pub mod doctor;
 pub mod engine;
 mod error;
 mod estimate;

@@ -26,7 +26,7 @@ unsafe impl Plain for abi::unspin_steer_options {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_control {}
 // SAFETY: as above.
-unsafe impl Plain for abi::unspin_guest_audit {}
+unsafe impl Plain for unspin_policy::GuestAudit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How much guests are told, in words: a level, for everyone or for one VM.
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::{
+    fmt, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
-use super::disclosure::Disclosure;
+use super::disclosure::{Disclosure, Disclosures};
 
 /// `own`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +28,49 @@ pub enum Whom {
     Process(u32),
     /// Those in a cgroup, by its folder, and below.
     Cgroup(PathBuf),
+}
+
+/// A folder that is no cgroup's.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: no cgroup: {source}", folder.display())]
+pub struct NoCgroup {
+    folder: PathBuf,
+    source: io::Error,
+}
+
+/// The number that the kernel knows a cgroup by: its folder's inode.
+///
+/// # Errors
+/// When it is no cgroup.
+pub fn cgroup_number(folder: &Path) -> Result<u64, NoCgroup> {
+    let metadata = folder.join("cgroup.procs").metadata();
+    let metadata = metadata.and_then(|_| folder.metadata());
+    let metadata = metadata.map_err(|source| NoCgroup {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    Ok(metadata.ino())
+}
+
+impl Disclosures {
+    /// What the choices say; of two for the same, the later.
+    ///
+    /// # Errors
+    /// When a folder is no cgroup's.
+    pub fn of(choices: &[DisclosureChoice]) -> Result<Disclosures, NoCgroup> {
+        let mut disclosures = Disclosures::default();
+        for choice in choices {
+            match &choice.whom {
+                Whom::Everyone => disclosures.everyone = choice.level,
+                Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
+                Whom::Cgroup(folder) => {
+                    let number = cgroup_number(folder)?;
+                    disclosures.cgroups.push((number, choice.level));
+                }
+            }
+        }
+        Ok(disclosures)
+    }
 }
 
 impl FromStr for DisclosureChoice {
@@ -59,6 +107,19 @@ impl fmt::Display for DisclosureChoice {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_later_choice_is_taken_and_a_folder_must_be_a_cgroup() {
+        let choices = |texts: &[&str]| -> Vec<DisclosureChoice> {
+            let choices = texts.iter().map(|text| text.parse().expect("a choice"));
+            choices.collect()
+        };
+        let told = Disclosures::of(&choices(&["all", "own=17", "nothing"])).expect("no cgroup");
+        assert_eq!(told.everyone, Disclosure::Nothing);
+        assert_eq!(told.processes, [(17, Disclosure::Own)]);
+        let error = Disclosures::of(&choices(&["all=/proc/self"])).expect_err("no cgroup");
+        assert!(error.to_string().starts_with("/proc/self: no cgroup: "));
+    }
 
     #[test]
     fn a_level_and_whom() {

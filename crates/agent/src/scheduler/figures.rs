@@ -38,19 +38,7 @@ pub(super) fn read_audit(map: &MapHandle) -> Result<Vec<(u32, GuestAudit)>, Stee
         let (Some(value), Ok(process)) = (value, <[u8; 4]>::try_from(key)) else {
             continue;
         };
-        let of: abi::unspin_guest_audit = bytes::read("guest_audit", &value)?;
-        let guest_audit = GuestAudit {
-            boundaries: of.boundaries,
-            claimed: of.claimed,
-            borrowed: of.borrowed,
-            overrun: of.overrun,
-            page_failures: of.page_failures,
-            bad_addresses: of.bad_addresses,
-            idle_calls: of.idle_calls,
-            sent: of.sent,
-            unanswered: of.unanswered,
-            ran_ns: of.ran_ns,
-        };
+        let guest_audit: GuestAudit = bytes::read("guest_audit", &value)?;
         all.push((u32::from_ne_bytes(process), guest_audit));
     }
     all.sort_by_key(|(process, _)| *process);

@@ -15,6 +15,7 @@ pub(crate) mod guest_pages;
 mod object;
 mod quotas;
 mod requirements;
+mod running;
 mod slice;
 pub(crate) mod thread_pages;
 mod user_policy;
@@ -27,6 +28,7 @@ use unspin_policy::{
     GuestAudit,
     steering::{DecisionRecord, Policies},
 };
+use unspin_report::row;
 
 use crate::kernel::{load, niceness_guard::NicenessGuard};
 use decisions::DecisionLog;
@@ -35,12 +37,12 @@ pub(crate) use object::running_maps;
 
 pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use disclosure::{Disclosure, Disclosures};
-pub use disclosure_choice::{DisclosureChoice, Whom};
+pub use disclosure_choice::{DisclosureChoice, NoCgroup, Whom, cgroup_number};
 pub use dry::{DryLosses, DryRun};
 pub use dry_answers::DryAnswer;
 pub use error::SteerError;
-pub use object::running_user_policy;
 pub(crate) use requirements::writes_memory;
+pub use running::{PolicySetError, set_running_policies, to_set_running};
 pub use slice::{SliceSource, base_slice};
 pub use user_policy::{UserPolicy, UserPolicyError};
 
@@ -91,15 +93,18 @@ impl Default for SteerOptions {
     }
 }
 
-/// A counter of the scheduler since it was attached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SteerCounter {
-    /// As in `abi/bpf/scheduler.h`.
-    pub name: &'static str,
-    /// What it counts.
-    pub says: &'static str,
-    /// How many, or nanoseconds where the name ends in `_ns`.
-    pub value: u64,
+row! {
+    "steer", ["steer"];
+    /// A counter of the scheduler, since it was attached.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct SteerCounter {
+        /// Its name.
+        pub counter: &'static str = ("counter", Text),
+        /// What it has counted.
+        pub value: u64 = ("since attach", Count),
+        /// What it counts.
+        pub says: &'static str = ("what it counts", Text),
+    }
 }
 
 /// Why the scheduler is no longer attached.
@@ -111,15 +116,6 @@ pub struct SteerEnd {
     pub message: String,
     /// After an error, who ran and who waited then, as the kernel and the scheduler tell it; otherwise empty.
     pub dump: String,
-}
-
-/// Changes what decides in the scheduler that another process has attached, from the next decision on.
-///
-/// # Errors
-/// [`SteerError::NotRunning`], or when the kernel refuses to write the map.
-pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
-    let control = object::control_of_running().ok_or(SteerError::NotRunning)?;
-    object::set_policies(&control, policies)
 }
 
 /// The scheduler in the kernel, walked through by its verifier, which is most of what an attach takes; the host's own still
@@ -213,7 +209,11 @@ impl Steerer {
         let sums = figures::read_counters(&self.counters)?;
         Ok(figures::names()
             .zip(sums.of)
-            .map(|((name, says), value)| SteerCounter { name, says, value })
+            .map(|((counter, says), value)| SteerCounter {
+                counter,
+                value,
+                says,
+            })
             .collect())
     }
 

@@ -233,7 +233,7 @@ pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
 ///
 /// # Errors
 /// When no scheduler of ours is attached, or its policy cannot be read.
-pub fn running_user_policy() -> Result<Option<String>, SteerError> {
+pub(super) fn running_user_policy() -> Result<Option<String>, SteerError> {
     control_of_running().ok_or(SteerError::NotRunning)?;
     for map in running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>()) {
         let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;

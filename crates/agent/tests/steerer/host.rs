@@ -150,7 +150,7 @@ pub fn set_online(cpu: u32, online: bool) {
 /// The value of a counter.
 pub fn counter(steerer: &Steerer, name: &str) -> u64 {
     let counters = steerer.counters().expect("the kernel tells");
-    let found = counters.iter().find(|counter| counter.name == name);
+    let found = counters.iter().find(|counter| counter.counter == name);
     found.expect("a counter of that name").value
 }
 

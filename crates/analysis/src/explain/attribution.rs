@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use unspin_events::{Event, What};
 
 use crate::{
+    Source,
     explain::{
         cause::{Cause, CauseTimes},
         ground_truth::Slice,
@@ -42,6 +43,13 @@ pub struct Options {
     pub events_max: usize,
     /// Keep every slice, for a comparison with the ground truth or a picture.
     pub keep_slices: bool,
+}
+
+/// Explains all that `source` has.
+pub fn explain(source: &mut Source, options: Options) -> Explanation {
+    let mut explainer = Explainer::new(options);
+    source.each(|event| explainer.push(event));
+    explainer.finish()
 }
 
 /// What came of it, by VM.

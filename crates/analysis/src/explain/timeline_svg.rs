@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The vCPUs' time lines as a picture (SVG): who had a CPU, who spun, and for what.
 
-use std::{collections::BTreeMap, fmt::Write as _};
+use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 
 use unspin_events::{Event, What, facts::Facts};
 
 use crate::{
+    Source, SourceError,
     explain::{attribution::Explanation, cause::Cause, words},
     waits::presence::{self, Place, Presence},
 };
@@ -45,6 +46,49 @@ pub struct Picture {
 }
 
 impl Picture {
+    /// Of `length` from `from` after the first event on, from the middle of what was explained when `from` is absent.
+    ///
+    /// # Errors
+    /// When there are no events, or none that late.
+    pub fn within(
+        explanation: &Explanation,
+        from: Option<Duration>,
+        length: Duration,
+    ) -> Result<Picture, SourceError> {
+        let Some((first_ns, last_ns)) = explanation.span_ns else {
+            return Err(SourceError::Usage("there are no events to draw".into()));
+        };
+        let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let middle_ns = first_ns + (last_ns - first_ns) / 2;
+        let from_ns = from.map_or(middle_ns, |from| first_ns.saturating_add(nanoseconds(from)));
+        if from_ns >= last_ns {
+            let length_ms = (last_ns - first_ns) / 1_000_000;
+            let message = format!("the recording is only {length_ms} ms long");
+            return Err(SourceError::Usage(message));
+        }
+        Ok(Picture {
+            from_ns,
+            to_ns: from_ns.saturating_add(nanoseconds(length)),
+            first_ns,
+        })
+    }
+
+    /// The picture of what `source` has, as SVG; it ends with the last event at the latest.
+    pub fn draw_source(&self, source: &mut Source, explanation: &Explanation) -> String {
+        let mut events: Vec<Event> = Vec::new();
+        source.each(|event| {
+            if self.needs(&event) {
+                events.push(event);
+            }
+        });
+        let last_ns = explanation.span_ns.map_or(u64::MAX, |(_, last_ns)| last_ns);
+        let shown = Picture {
+            to_ns: self.to_ns.min(last_ns),
+            ..*self
+        };
+        shown.draw(&source.facts, explanation, &events)
+    }
+
     /// Whether the event is needed: switches in the picture, and for a second before it.
     pub fn needs(&self, event: &Event) -> bool {
         let switch = matches!(event.what, What::SwitchIn { .. } | What::SwitchOut { .. });

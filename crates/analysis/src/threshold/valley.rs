@@ -4,7 +4,7 @@
 //! Friebel reads it off a picture. The rule here is ours: in the histogram by count, a run of buckets that hold at most
 //! half of the lower of two peaks around them, by more than chance (three standard deviations of a count).
 
-use crate::threshold::histogram::{WAIT_BUCKETS, WaitHistogram};
+use crate::waits::histogram::{WAIT_BUCKETS, WaitHistogram};
 
 /// A valley holds at most this share of the lower peak.
 const DEPTH: f64 = 0.5;

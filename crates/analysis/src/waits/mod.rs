@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where vCPUs were and what they waited for, as a host can rebuild it.
 
+pub(crate) mod histogram;
 pub mod host_waits;
 pub mod presence;
 pub mod spin_locations;

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 use unspin_events::{Event, What};
 use unspin_policy::window_is_quicker;
 
-use crate::threshold::histogram::WaitHistogram;
+use crate::waits::histogram::WaitHistogram;
 
 /// A wait's windows take at most so many times the shortest that was seen.
 const SLACK: u64 = 2;

@@ -118,6 +118,24 @@ impl From<unspin_vmm::Error> for Failure {
     }
 }
 
+impl From<unspin_analysis::SourceError> for Failure {
+    fn from(error: unspin_analysis::SourceError) -> Failure {
+        match error {
+            unspin_analysis::SourceError::Usage(text) => Failure::Usage(text),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
+impl From<unspin_agent::steer::SteerRunError> for Failure {
+    fn from(error: unspin_agent::steer::SteerRunError) -> Failure {
+        match error {
+            unspin_agent::steer::SteerRunError::Io(error) => error.into(),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
 impl From<unspin_lab::pool::Interrupted> for Failure {
     fn from(_: unspin_lab::pool::Interrupted) -> Failure {
         Failure::Interrupted

@@ -5,12 +5,14 @@
 mod decision;
 mod decision_file;
 mod policies;
+mod replay;
 mod user_library;
 mod windows;
 
 pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
 pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
 pub use policies::{Policies, REFUSE_YIELDS, renamed};
+pub use replay::{ReplayError, Replayed, replay_file};
 pub use user_library::UserPolicyNumber;
 pub use windows::{AppleNumbers, WindowPolicy};
 

@@ -1,82 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin doctor`: what this machine can do.
+//! `unspin doctor`: what this machine can do, line by line, and how to get what is missing; or whether our BPF programs fit a
+//! kernel that does not run.
 
 pub(crate) mod args;
-pub(crate) mod checks;
-pub(crate) mod kernel;
-pub(crate) mod run;
 
-pub use run::run;
+use std::path::Path;
 
-/// One line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// What was looked for.
-    pub name: &'static str,
-    /// How that ended.
-    pub status: Status,
-    /// What was found.
-    pub found: String,
-    /// What to do about it; empty when there is nothing to do.
-    pub advice: String,
-}
+use args::DoctorArguments;
+use unspin_experiment::doctor;
+use unspin_report::Table;
 
-impl Check {
-    /// There.
-    pub fn ok(name: &'static str, found: impl Into<String>) -> Check {
-        Check::new(name, Status::Ok, found, "")
+use crate::terminal::{failure::Failure, options::Output, output};
+
+/// Prints every check. Something missing is a finding, not a failure: the exit status is 0 when all were made.
+pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
+    if let Some(folder) = &arguments.kernel {
+        return kernel(folder, arguments.output);
     }
-
-    /// There, with limits.
-    pub fn limited(
-        name: &'static str,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Check {
-        Check::new(name, Status::Limited, found, advice)
-    }
-
-    /// Not there.
-    pub fn missing(
-        name: &'static str,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Check {
-        Check::new(name, Status::Missing, found, advice)
-    }
-
-    fn new(
-        name: &'static str,
-        status: Status,
-        found: impl Into<String>,
-        advice: impl Into<String>,
-    ) -> Check {
-        Check {
-            name,
-            status,
-            found: found.into(),
-            advice: advice.into(),
+    let checks = doctor::checks();
+    let mut document = output::document("doctor");
+    // Advice is long: below the table, one line for each check that has some.
+    for check in &checks {
+        if let Some(advice) = &check.advice {
+            document.note(format!("{}: {advice}", check.check));
         }
     }
+    document.table(Table::of("", checks));
+    output::print(&document, arguments.output)?;
+    Ok(())
 }
 
-/// How a check ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// There, and good for everything.
-    Ok,
-    /// There, but not good for everything; the line says for what.
-    Limited,
-    /// Not there.
-    Missing,
-}
-
-impl Status {
-    fn name(self) -> &'static str {
-        match self {
-            Status::Ok => "ok",
-            Status::Limited => "limited",
-            Status::Missing => "missing",
-        }
+/// Prints a row for each program and KVM module. What a kernel lacks is a finding, not a failure: the exit status is 0.
+fn kernel(folder: &Path, output: Output) -> Result<(), Failure> {
+    let fit = doctor::fit(folder)?;
+    let mut document = output::document("doctor");
+    document.table(Table::of("", fit.programs));
+    if !fit.has_kvm {
+        document.note(format!(
+            "{} has no module of KVM: what is said to lack may be in one",
+            folder.display()
+        ));
     }
+    output::print(&document, output)?;
+    Ok(())
 }

@@ -1,77 +1,107 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin explain`: who lost CPU time to spinning, and for whom.
+//! `unspin explain`: who lost CPU time to spinning, for whom, and who ran instead. From a recording alone.
 
 pub(crate) mod args;
-pub(crate) mod run;
-pub(crate) mod tables;
 
-use std::{fs::File, io::BufReader, path::Path};
+use std::{fs, path::Path};
 
 use anyhow::Context;
-use unspin_events::{Event, facts::Facts, log::EventLog};
-use unspin_recording::Recorded;
+use args::ExplainArguments;
+use unspin_analysis::{
+    Source,
+    explain::{
+        attribution::{EVENTS_MAX, Explanation, Options, explain},
+        rows,
+        timeline_svg::Picture,
+        words,
+    },
+    read_symbols,
+    waits::spin_locations::Naming,
+};
+use unspin_report::{Document, Table};
 
-use crate::terminal::failure::Failure;
+use crate::terminal::{failure::Failure, output};
 
-pub use run::run;
-
-/// Events, and what is known beside them.
-pub struct Source {
-    /// Who is who.
-    pub facts: Facts,
-    /// What is missing or damaged.
-    pub problems: Vec<String>,
-    events: Events,
+/// Explains and prints.
+pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
+    let naming = match &arguments.symbols {
+        Some(path) => Naming::new(read_symbols(path)?),
+        None => Naming::default(),
+    };
+    let mut source = Source::open(&arguments.recording)?;
+    let options = Options {
+        naming: naming.clone(),
+        ipis_seen: source.sees_ipis(),
+        minimum_wait_ns: u64::try_from(arguments.min_wait.as_nanos()).unwrap_or(u64::MAX),
+        waits_max: arguments.waits,
+        events_max: EVENTS_MAX,
+        keep_slices: arguments.svg.is_some(),
+    };
+    let explanation = explain(&mut source, options);
+    if let Some(path) = &arguments.svg {
+        draw(path, arguments, &mut source, &explanation)?;
+    }
+    let mut document = Document::new("explain", source.machine());
+    add(&mut document, &source, &explanation, &naming);
+    output::print(&document, arguments.output)?;
+    Ok(())
 }
 
-impl Source {
-    /// A recording's folder, or the file of an event log.
-    ///
-    /// # Errors
-    /// When there is none, or it cannot be read.
-    pub fn open(path: &Path) -> Result<Source, Failure> {
-        if path.is_file() {
-            let file = File::open(path).with_context(|| path.display().to_string())?;
-            let read = EventLog::read(&mut BufReader::new(file))
-                .with_context(|| path.display().to_string())?;
-            let problems = read.truncated.iter().map(ToString::to_string).collect();
-            return Ok(Source {
-                facts: Facts {
-                    commit: read.log.metadata().commit.clone(),
-                    machine: read.log.metadata().machine.clone(),
-                    ..Facts::default()
-                },
-                problems,
-                events: Events::Log(read.log),
-            });
-        }
-        let recorded = Recorded::open_readable(path)?;
-        Ok(Source {
-            facts: recorded.facts().clone(),
-            problems: recorded.problems().to_vec(),
-            events: Events::Recorded(Box::new(recorded)),
-        })
-    }
-
-    /// Gives every event to `take`, in order of time. What turns out to be damaged is added to `problems`.
-    pub fn each(&mut self, mut take: impl FnMut(Event)) {
-        match &self.events {
-            Events::Recorded(recorded) => {
-                let mut events = recorded.events();
-                events.by_ref().for_each(&mut take);
-                self.problems.extend(events.problems());
-            }
-            Events::Log(log) => log.events().iter().copied().for_each(take),
-        }
-    }
-
-    /// Whether a missing IPI means that none was sent.
-    pub fn sees_ipis(&self) -> bool {
-        self.facts.ipi.blind.is_none()
-    }
+/// Draws what happened from `--svg-from` (the middle of the recording when absent) for `--svg-length`.
+fn draw(
+    path: &Path,
+    arguments: &ExplainArguments,
+    source: &mut Source,
+    explanation: &Explanation,
+) -> Result<(), Failure> {
+    let picture = Picture::within(explanation, arguments.svg_from, arguments.svg_length)?;
+    fs::write(path, picture.draw_source(source, explanation))
+        .with_context(|| format!("{}: the picture cannot be written", path.display()))?;
+    Ok(())
 }
 
-enum Events {
-    Recorded(Box<Recorded>),
-    Log(EventLog),
+/// Adds the sums, whom they can be blamed on, the spin loops, and the longest waits.
+fn add(document: &mut Document, source: &Source, explanation: &Explanation, naming: &Naming) {
+    let end_ns = explanation.span_ns.map_or(0, |(_, end_ns)| end_ns);
+    for (&vm, of) in &explanation.vms {
+        document.note(words::sentence(&source.facts, vm, of, end_ns));
+    }
+    document.table(Table::of(
+        "CPU time in spin loops, and for what",
+        rows::vms(source, explanation),
+    ));
+    document.table(Table::of(
+        "For whom, and who ran on the CPU that it had left (shares of 1 % and more)",
+        rows::blame(source, explanation),
+    ));
+    document.table(Table::of(
+        "Spin loops of the guests",
+        rows::loops(source, explanation, naming),
+    ));
+    let waits = rows::waits(source, explanation, naming);
+    if !waits.is_empty() {
+        document.table(Table::of("The longest waits", waits));
+    }
+    notes(document, source, explanation);
+}
+
+fn notes(document: &mut Document, source: &Source, explanation: &Explanation) {
+    document.note(
+        "\nA wait is seen when a pause-loop window fits into it; shorter ones are not in these figures. `unknown`: the host's \
+         events do not say.",
+    );
+    if let Some(blind) = &source.facts.ipi.blind {
+        document.note(format!(
+            "Inter-processor interrupts are not seen ({blind}): without symbols, locks and function calls cannot be told apart."
+        ));
+    }
+    if explanation.losses > 0 {
+        document.note(format!(
+            "Events were lost {} times; spin time just before is unknown.",
+            explanation.losses
+        ));
+    }
+    for problem in &source.problems {
+        document.note(problem.clone());
+    }
 }

@@ -1,7 +1,27 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin ground-truth`: what `explain` says, judged by the guests' own logs.
+//! `unspin ground-truth`: what `explain` says, judged by the guests' own logs. A command of its own, so that `explain` can never
+//! see the answer.
 
 pub(crate) mod args;
-pub(crate) mod run;
 
-pub use run::run;
+use args::GroundTruthArguments;
+use unspin_analysis::{Source, explain::judgement::judge, read_guest_log};
+use unspin_report::{Document, Table};
+
+use crate::terminal::{failure::Failure, output};
+
+/// Judges and prints.
+pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {
+    let log = read_guest_log(&arguments.guest_log)?;
+    let mut source = Source::open(&arguments.recording)?;
+    let (evaluations, confusion) = judge(&mut source, &log, !arguments.no_pv_pages)?;
+    let mut document = Document::new("ground-truth", source.machine());
+    let title = "Explained causes of waits against true ones; a wait matters when it spun for two pause-loop windows or more";
+    document.table(Table::of(title, evaluations));
+    document.table(Table::of("By true cause", confusion));
+    for problem in &source.problems {
+        document.note(problem.clone());
+    }
+    output::print(&document, arguments.output)?;
+    Ok(())
+}

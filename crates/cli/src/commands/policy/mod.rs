@@ -1,8 +1,116 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin policy`: names, switching while it runs, user policies, and taking logged decisions again.
+//! `unspin policy`: names, switching while it runs, policies of one's own, and taking logged decisions again.
 
 pub(crate) mod args;
-pub(crate) mod run;
-pub(crate) mod running;
 
-pub use run::run;
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, anyhow};
+use unspin_agent::{PolicySetError, UserPolicy, set_running_policies, to_set_running};
+use unspin_policy::{
+    steering::{Policies, REFUSE_YIELDS, ReplayError, WindowPolicy, replay_file},
+    user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
+};
+
+use crate::{
+    commands::policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
+    terminal::failure::Failure,
+};
+
+/// Does one of them.
+pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
+    match verb {
+        PolicyVerb::List => {
+            let words = std::iter::once(REFUSE_YIELDS).chain(Policies::names());
+            let words = words.chain(WindowPolicy::WORDS).map(str::to_owned);
+            let mut out = io::stdout().lock();
+            for word in words.chain(Policies::candidate_names()) {
+                writeln!(out, "{word}")?;
+            }
+            Ok(())
+        }
+        PolicyVerb::Set(arguments) => {
+            let set = to_set_running(&arguments.policy)
+                .and_then(|policies| Ok(set_running_policies(policies)?));
+            set.map_err(|error| match error {
+                PolicySetError::Words(says) => Failure::Usage(says),
+                PolicySetError::Steer(error) => Failure::Failed(error.into()),
+            })
+        }
+        PolicyVerb::New(arguments) => new(&arguments.name),
+        PolicyVerb::Test(arguments) => test(&arguments.file),
+        PolicyVerb::Build(arguments) => build(arguments),
+        PolicyVerb::Replay(arguments) => replay(arguments),
+    }
+}
+
+/// Whose fault it is: a name or a path that cannot be is the command line's.
+fn failure(error: UserPolicySourceError) -> Failure {
+    match error {
+        UserPolicySourceError::Name(_) | UserPolicySourceError::Path(_) => {
+            Failure::Usage(error.to_string())
+        }
+        error => Failure::Failed(error.into()),
+    }
+}
+
+fn new(name: &str) -> Result<(), Failure> {
+    let [policy, test] = write_new_policy(Path::new("."), name).map_err(failure)?;
+    println!(
+        "{} is the policy, {} its test",
+        policy.display(),
+        test.display()
+    );
+    println!("try it: unspin policy test {}", policy.display());
+    println!(
+        "steer by it: sudo unspin steer --policy {}",
+        policy.display()
+    );
+    Ok(())
+}
+
+fn test(file: &Path) -> Result<(), Failure> {
+    let tested = UserPolicySource::at(file)
+        .and_then(|source| source.test())
+        .map_err(failure)?;
+    if !tested.output.is_empty() {
+        println!("{}", tested.output);
+    }
+    if !tested.passed {
+        return Err(anyhow!("the test of {} fails", file.display()).into());
+    }
+    println!("{}: passed", file.display());
+    Ok(())
+}
+
+fn build(arguments: &PolicyBuildArguments) -> Result<(), Failure> {
+    let own = UserPolicy::load(&arguments.file, arguments.dry_run)?;
+    let output = match &arguments.output {
+        Some(output) => output.clone(),
+        None => PathBuf::from(format!("{}.bpf.o", own.name())),
+    };
+    fs::write(&output, own.object()).with_context(|| format!("writing {}", output.display()))?;
+    println!("{}: to be loaded with --policy", output.display());
+    Ok(())
+}
+
+fn replay(arguments: &PolicyReplayArguments) -> Result<(), Failure> {
+    let replayed = replay_file(&arguments.file, arguments.with.as_deref());
+    let replayed = replayed.map_err(|error| match error {
+        ReplayError::Source(error) => failure(error),
+        error => Failure::Failed(error.into()),
+    })?;
+    let (different, decisions) = (replayed.different, replayed.decisions);
+    if let Some(first) = replayed.first {
+        return Err(anyhow!(
+            "{different} of {decisions} decisions come out otherwise here; the first: {first:?}"
+        )
+        .into());
+    }
+    println!("{decisions} decisions: the same to the bit");
+    Ok(())
+}

@@ -1,9 +1,160 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin record`: events of this host into a folder.
+//! `unspin record`: what KVM and the scheduler do with every VM of this host, into a folder.
 
 pub(crate) mod args;
 pub(crate) mod guests;
-pub(crate) mod run;
 pub(crate) mod tables;
 
-pub use run::run;
+use std::{
+    ffi::OsStr,
+    io,
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::Context;
+use unspin_agent::{
+    EventMask, Until,
+    record::{self, About, Progressed, Stream, Streamed, Wanted},
+    shell_status,
+};
+use unspin_recording::{Ended, facts::ScenarioFacts};
+use unspin_report::{COMMIT, Machine};
+
+use crate::{
+    commands::record::{
+        args::{RecordArguments, Switch},
+        tables as record_tables,
+    },
+    terminal::{failure::Failure, interrupt, output, progress::Activity},
+};
+
+/// Records until its time is over, the command has ended, or Ctrl-C; prints a summary.
+pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
+    let mut until = Until::new(interrupt::flag()?, arguments.duration);
+    let mut mask = EventMask::SWITCHES
+        .and(EventMask::PAUSE_LOOPS)
+        .and(EventMask::PV_PAGES);
+    if arguments.ipi == Switch::On {
+        mask = mask.and(EventMask::IPIS);
+    }
+    if arguments.exits {
+        mask = mask.and(EventMask::EXITS);
+    }
+    let begin = Instant::now();
+    let wanted = Wanted {
+        keep_events_max: 0,
+        forget_ended: true,
+    };
+    let stream = start(&arguments.folder, mask, None, wanted)?;
+    if let Err(failure) = start_command(arguments, &mut until) {
+        stream.finish(Ended::Failed);
+        return Err(failure);
+    }
+    let activity = Activity::start("recording");
+    let ended = record::watch(&stream, &mut until, &mut |far| activity.say(&line(far)))?;
+    drop(activity);
+    let streamed = stream.finish(ended);
+    // A recording whose time is over does not end what it watched.
+    let status = until.finish_or_terminate()?;
+    summary(arguments, &streamed, begin.elapsed())?;
+    let error = streamed.error.or(streamed.summary.err().map(Into::into));
+    if let Some(error) = error {
+        return Err(Failure::Failed(anyhow::Error::from(error).context(
+            "the recording ended early; what was written before can be read",
+        )));
+    }
+    Ok(status.map_or(ExitCode::SUCCESS, |status| {
+        ExitCode::from(shell_status(status))
+    }))
+}
+
+/// Attaches the programs and begins a recording of what they write, as made by this program on this machine.
+///
+/// # Errors
+/// When this host cannot be observed, or nothing can be written to the folder.
+pub fn start(
+    folder: &Path,
+    events: EventMask,
+    scenario: Option<ScenarioFacts>,
+    wanted: Wanted,
+) -> Result<Stream, Failure> {
+    let about = About {
+        commit: COMMIT.to_owned(),
+        machine: Machine::here(output::in_testbed()).to_string(),
+        scenario,
+    };
+    Ok(record::start(folder, events, about, wanted)?)
+}
+
+/// With `--json` standard output is this program's own, and the command writes to standard error.
+fn start_command(arguments: &RecordArguments, until: &mut Until) -> Result<(), Failure> {
+    let Some((name, words)) = arguments.command.split_first() else {
+        return Ok(until.start(None)?);
+    };
+    let program = match name == OsStr::new("unspin") {
+        true => std::env::current_exe()?.into_os_string(),
+        false => name.clone(),
+    };
+    let mut command = Command::new(program);
+    command.args(words);
+    if arguments.output.json {
+        command.stdout(Stdio::from(io::stderr()));
+    }
+    let started = until.start(Some(command));
+    Ok(started.with_context(|| format!("{}: cannot be started", name.to_string_lossy()))?)
+}
+
+fn line(far: Progressed) -> String {
+    format!(
+        "recording: {:.0} events/s, {} lost, {} VMs, {:.1} MB",
+        far.events_per_second,
+        far.lost,
+        far.vms,
+        far.bytes as f64 / 1e6
+    )
+}
+
+/// The summary is standard output's only with `--json` or without a command, whose own output stands there otherwise.
+fn summary(
+    arguments: &RecordArguments,
+    streamed: &Streamed,
+    took: Duration,
+) -> Result<(), Failure> {
+    let mut document = output::document("record");
+    record_tables::add(&mut document, &arguments.folder, streamed, took);
+    if arguments.command.is_empty() || arguments.output.json {
+        output::print(&document, arguments.output)?;
+    } else {
+        document.write_text(&mut io::stderr().lock())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::commands::{self, Arguments};
+
+    #[test]
+    fn a_command_that_cannot_be_started_is_named() {
+        let line = ["unspin", "record", "folder", "--", "/nonexistent/command"];
+        let commands::Command::Record(arguments) = Arguments::parse_from(line).command else {
+            panic!("another command")
+        };
+        let error = start_command(&arguments, &mut Until::new(Arc::default(), None));
+        let Err(Failure::Failed(error)) = error else {
+            panic!("another failure, or none")
+        };
+        let said = format!("{error:#}");
+        assert!(
+            said.starts_with("/nonexistent/command: cannot be started: "),
+            "{said}"
+        );
+    }
+}

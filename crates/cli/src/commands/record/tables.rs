@@ -6,37 +6,70 @@ use std::{path::Path, time::Duration};
 use unspin_agent::record::Streamed;
 use unspin_events::KIND_NAMES;
 use unspin_recording::{Manifest, facts::VmFacts};
-use unspin_report::{Cell, Column, Document, Table, Unit};
+use unspin_report::{Document, Table, row};
 
-const RECORDING: &[Column] = &[
-    Column::new("folder", "folder", Unit::Text),
-    Column::new("ended", "ended", Unit::Text),
-    Column::new("seconds", "seconds", Unit::Ratio),
-    Column::new("events", "events", Unit::Count),
-    Column::new("events_per_second", "events/s", Unit::Count),
-    Column::new("lost_events", "lost", Unit::Count),
-    Column::new("unwritten_events", "not written", Unit::Count),
-    Column::new("missed_runs", "missed runs", Unit::Count),
-    Column::new("unobserved_exits", "unobserved exits", Unit::Count),
-    Column::new("vms", "VMs", Unit::Count),
-    Column::new("tasks", "tasks named", Unit::Count),
-    Column::new("bytes", "bytes", Unit::Count),
-];
+row! {
+    "recording", ["record"];
+    /// A recording that has ended.
+    struct RecordingRow {
+        /// Its folder.
+        folder: String = ("folder", Text),
+        /// How it ended: `finished`, `interrupted`, `disk_full` or `failed`.
+        ended: String = ("ended", Text),
+        /// For how long it was recorded; s.
+        seconds: f64 = ("seconds", Ratio),
+        /// Events in it.
+        events: u64 = ("events", Count),
+        /// Events per second.
+        events_per_second: f64 = ("events/s", Count),
+        /// Events that the kernel's ring had no room for.
+        lost_events: u64 = ("lost", Count),
+        /// Events that came and could not be written.
+        unwritten_events: u64 = ("not written", Count),
+        /// Runs of the programs that did not take place; null: the kernel did not tell.
+        missed_runs: Option<u64> = ("missed runs", Count),
+        /// Exits that could not be counted for want of room for their thread; null: the kernel did not tell.
+        unobserved_exits: Option<u64> = ("unobserved exits", Count),
+        /// VMs that were seen.
+        vms: usize = ("VMs", Count),
+        /// Threads whose names are known.
+        tasks: usize = ("tasks named", Count),
+        /// Size of its segments; bytes.
+        bytes: u64 = ("bytes", Count),
+    }
+}
 
-const KINDS: &[Column] = &[
-    Column::new("kind", "kind", Unit::Text),
-    Column::new("events", "events", Unit::Count),
-    Column::new("lost_events", "lost", Unit::Count),
-];
+row! {
+    "kind", ["record"];
+    /// Events of one kind, of those that were asked for or came.
+    struct KindRow {
+        /// The kind.
+        kind: &'static str = ("kind", Text),
+        /// Events of it.
+        events: u64 = ("events", Count),
+        /// Events of it that were lost.
+        lost_events: u64 = ("lost", Count),
+    }
+}
 
-const VMS: &[Column] = &[
-    Column::new("vm", "VM", Unit::Count),
-    Column::new("name", "name", Unit::Text),
-    Column::new("process", "process", Unit::Text),
-    Column::new("comm", "command", Unit::Text),
-    Column::new("vcpus", "vCPUs", Unit::Count),
-    Column::new("seen_ns", "seen for", Unit::Nanoseconds),
-];
+row! {
+    "vm", ["record"];
+    /// A VM that was seen.
+    struct VmRow {
+        /// Its number in the recording.
+        vm: u32 = ("VM", Count),
+        /// Its name, where its VMM says one.
+        name: Option<String> = ("name", Text),
+        /// Its process.
+        process: Option<String> = ("process", Text),
+        /// That process's command.
+        comm: Option<String> = ("command", Text),
+        /// vCPUs that were seen.
+        vcpus: usize = ("vCPUs", Count),
+        /// Time from its first event to its last; ns.
+        seen_ns: Option<u64> = ("seen for", Nanoseconds),
+    }
+}
 
 /// Adds the recording, its events by kind, and its VMs.
 pub fn add(document: &mut Document, folder: &Path, streamed: &Streamed, took: Duration) {
@@ -44,9 +77,10 @@ pub fn add(document: &mut Document, folder: &Path, streamed: &Streamed, took: Du
         return; // the error is told, and nothing is known to stand on the disk
     };
     let manifest = &summary.manifest;
-    document.table(recording(folder, manifest, summary.bytes, took));
-    document.table(kinds(streamed, manifest));
-    document.table(vms(&manifest.facts.vms));
+    let recording = recording(folder, manifest, summary.bytes, took);
+    document.table(Table::of("", [recording]));
+    document.table(Table::of("Events by kind", kinds(streamed, manifest)));
+    document.table(Table::of("VMs", manifest.facts.vms.iter().map(vm)));
     if let Some(blind) = &manifest.facts.ipi.blind {
         document.note(format!("inter-processor interrupts: blind, {blind}"));
     }
@@ -55,7 +89,7 @@ pub fn add(document: &mut Document, folder: &Path, streamed: &Streamed, took: Du
     }
 }
 
-fn recording(folder: &Path, manifest: &Manifest, bytes: u64, took: Duration) -> Table {
+fn recording(folder: &Path, manifest: &Manifest, bytes: u64, took: Duration) -> RecordingRow {
     let facts = &manifest.facts;
     let lost = facts
         .lost
@@ -63,58 +97,51 @@ fn recording(folder: &Path, manifest: &Manifest, bytes: u64, took: Duration) -> 
         .fold(0u64, |sum, &lost| sum.saturating_add(lost));
     let seconds = took.as_secs_f64();
     let ended = serde_json::to_value(manifest.ended).unwrap_or_default();
-    let mut table = Table::new("recording", "", RECORDING);
-    table.push(vec![
-        folder.display().to_string().into(),
-        ended.as_str().unwrap_or("unknown").into(),
-        seconds.into(),
-        manifest.events.into(),
-        (manifest.events as f64 / seconds).into(),
-        lost.into(),
-        manifest.unwritten_events.into(),
-        facts.missed_runs.into(),
-        facts.unobserved_exits.into(),
-        facts.vms.len().into(),
-        facts.tasks.len().into(),
-        bytes.into(),
-    ]);
-    table
+    RecordingRow {
+        folder: folder.display().to_string(),
+        ended: ended.as_str().unwrap_or("unknown").into(),
+        seconds,
+        events: manifest.events,
+        events_per_second: manifest.events as f64 / seconds,
+        lost_events: lost,
+        unwritten_events: manifest.unwritten_events,
+        missed_runs: facts.missed_runs,
+        unobserved_exits: facts.unobserved_exits,
+        vms: facts.vms.len(),
+        tasks: facts.tasks.len(),
+        bytes,
+    }
 }
 
 /// Every kind that was asked for or came.
-fn kinds(streamed: &Streamed, manifest: &Manifest) -> Table {
-    let mut table = Table::new("kind", "Events by kind", KINDS);
-    for (name, events) in KIND_NAMES.iter().zip(streamed.kinds) {
-        let lost = manifest.facts.lost.get(*name).copied().unwrap_or(0);
-        let asked = manifest.facts.kinds.iter().any(|kind| kind == name);
-        if asked || events > 0 || lost > 0 {
-            table.push(vec![(*name).into(), events.into(), lost.into()]);
+fn kinds(streamed: &Streamed, manifest: &Manifest) -> Vec<KindRow> {
+    let mut rows = Vec::new();
+    for (kind, events) in KIND_NAMES.into_iter().zip(streamed.kinds) {
+        let lost_events = manifest.facts.lost.get(kind).copied().unwrap_or(0);
+        let asked = manifest.facts.kinds.iter().any(|asked| asked == kind);
+        if asked || events > 0 || lost_events > 0 {
+            rows.push(KindRow {
+                kind,
+                events,
+                lost_events,
+            });
         }
     }
-    table
+    rows
 }
 
-fn vms(vms: &[VmFacts]) -> Table {
-    let mut table = Table::new("vm", "VMs", VMS);
-    for vm in vms {
-        let first = vm.vcpus.iter().map(|vcpu| vcpu.first_ns).min();
-        let last = vm.vcpus.iter().map(|vcpu| vcpu.last_ns).max();
-        let mut numbers: Vec<u16> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let process = vm.process.map(|process| process.to_string());
-        table.push(vec![
-            vm.vm.into(),
-            text(&vm.name),
-            process.into(),
-            text(&vm.comm),
-            numbers.len().into(),
-            first.zip(last).map(|(first, last)| last - first).into(),
-        ]);
+fn vm(vm: &VmFacts) -> VmRow {
+    let first = vm.vcpus.iter().map(|vcpu| vcpu.first_ns).min();
+    let last = vm.vcpus.iter().map(|vcpu| vcpu.last_ns).max();
+    let mut numbers: Vec<u16> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    VmRow {
+        vm: vm.vm,
+        name: vm.name.clone(),
+        process: vm.process.map(|process| process.to_string()),
+        comm: vm.comm.clone(),
+        vcpus: numbers.len(),
+        seen_ns: first.zip(last).map(|(first, last)| last - first),
     }
-    table
-}
-
-fn text(text: &Option<String>) -> Cell {
-    text.clone().into()
 }

@@ -7,7 +7,7 @@ use unspin_agent::record::{Stream, Wanted};
 use unspin_experiment::watch::{self, EVENTS_MAX, Events, Observe, Seen, every_event};
 use unspin_recording::{Ended, facts::ScenarioFacts};
 
-use crate::{commands::record::run as record, terminal::failure::Failure};
+use crate::{commands::record, terminal::failure::Failure};
 
 /// Programs that are attached, and where their events go.
 pub enum Watch {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The tables of `unspin explain`.
+//! An explanation as rows: sums, whom they can be blamed on, spin loops, the longest waits.
 
-use unspin_analysis::{
+use unspin_report::row;
+
+use crate::{
+    Source,
     explain::{
         attribution::{ExplainedWait, Explanation, VmExplanation},
         cause::{Cause, CauseTimes},
         words,
     },
-    waits::spin_locations::Naming,
+    waits::spin_locations::{Kind, Naming},
 };
-use unspin_report::{Document, Table, row};
-
-use crate::commands::explain::Source;
 
 /// Blame that is less than this share of a VM's spin time is not for people; percent.
 const BLAME_PERCENT: f64 = 1.0;
@@ -19,151 +19,118 @@ const BLAME_PERCENT: f64 = 1.0;
 row! {
     "vm", ["explain"];
     /// CPU time that a VM spent in spin loops, and for what.
-    struct VmRow {
+    pub struct VmRow {
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// CPU time of its vCPUs; ns.
-        cpu_ns: u64 = ("CPU time", Nanoseconds),
+        pub cpu_ns: u64 = ("CPU time", Nanoseconds),
         /// CPU time of its vCPUs in spin loops; ns.
-        spin_ns: u64 = ("spin time", Nanoseconds),
+        pub spin_ns: u64 = ("spin time", Nanoseconds),
         /// Share of spin time in CPU time; percent.
-        spin_percent: Option<f64> = ("of CPU time %", Percent),
+        pub spin_percent: Option<f64> = ("of CPU time %", Percent),
         /// Share of spin time for a preempted lock holder (LHP); percent.
-        holder_preempted_percent: Option<f64> = ("LHP %", Percent),
+        pub holder_preempted_percent: Option<f64> = ("LHP %", Percent),
         /// Share of spin time for a preempted next waiter (LWP); percent.
-        next_waiter_preempted_percent: Option<f64> = ("LWP %", Percent),
+        pub next_waiter_preempted_percent: Option<f64> = ("LWP %", Percent),
         /// Share of spin time for a function call to a vCPU preempted in user mode; percent.
-        call_user_percent: Option<f64> = ("call: user %", Percent),
+        pub call_user_percent: Option<f64> = ("call: user %", Percent),
         /// Share of spin time for a function call to a vCPU off its CPU in its kernel; percent.
-        call_kernel_percent: Option<f64> = ("kernel %", Percent),
+        pub call_kernel_percent: Option<f64> = ("kernel %", Percent),
         /// Share of spin time for a function call to a halted vCPU; percent.
-        call_halted_percent: Option<f64> = ("halted %", Percent),
+        pub call_halted_percent: Option<f64> = ("halted %", Percent),
         /// Share of spin time with nobody preempted; percent.
-        contention_percent: Option<f64> = ("contention %", Percent),
+        pub contention_percent: Option<f64> = ("contention %", Percent),
         /// Share of spin time of which the host's events do not say for what; percent.
-        unknown_percent: Option<f64> = ("unknown %", Percent),
+        pub unknown_percent: Option<f64> = ("unknown %", Percent),
         /// Waits of a pause-loop window or longer.
-        waits: u64 = ("waits", Count),
+        pub waits: u64 = ("waits", Count),
     }
 }
 
 row! {
     "blame", ["explain"];
     /// For whom a VM's vCPUs spun, and who ran instead of it; the largest first, shares of 1 % and more.
-    struct BlameRow {
+    pub struct BlameRow {
         /// The VM that spun.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// What it spun for.
-        cause: &'static str = ("spun for", Text),
+        pub cause: &'static str = ("spun for", Text),
         /// The preempted vCPU; null where nobody was preempted.
-        vcpu: Option<u16> = ("vCPU", Count),
+        pub vcpu: Option<u16> = ("vCPU", Count),
         /// Who ran on the CPU that it had left.
-        instead: Option<String> = ("who ran instead", Text),
+        pub instead: Option<String> = ("who ran instead", Text),
         /// CPU time spun for it; ns.
-        spin_ns: u64 = ("spin time", Nanoseconds),
+        pub spin_ns: u64 = ("spin time", Nanoseconds),
         /// Its share of the VM's spin time; percent.
-        spin_percent: Option<f64> = ("of spin time %", Percent),
+        pub spin_percent: Option<f64> = ("of spin time %", Percent),
     }
 }
 
 row! {
     "loop", ["explain"];
     /// One spin loop of a guest.
-    struct LoopRow {
+    pub struct LoopRow {
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// The function, or the address, of the loop.
-        location: Option<String> = ("spin loop", Text),
+        pub location: Option<String> = ("spin loop", Text),
         /// What the loop waits for: a lock, a function call, or unknown.
-        waits_for: &'static str = ("waits for", Text),
+        pub waits_for: &'static str = ("waits for", Text),
         /// Of a lock: `first come` where waiters enter in order, `none` where they do not.
-        order: Option<&'static str> = ("order", Text),
+        pub order: Option<&'static str> = ("order", Text),
         /// Waits in it.
-        waits: u64 = ("waits", Count),
+        pub waits: u64 = ("waits", Count),
         /// Pause-loop exits from it.
-        exits: u64 = ("PLE exits", Count),
+        pub exits: u64 = ("PLE exits", Count),
         /// The pause-loop window there, CPU time between two exits; ns.
-        window_ns: Option<u64> = ("window", Nanoseconds),
+        pub window_ns: Option<u64> = ("window", Nanoseconds),
         /// Mean time for which the lock is held, of locks in order; ns.
-        hold_ns: Option<f64> = ("held, mean", Nanoseconds),
+        pub hold_ns: Option<f64> = ("held, mean", Nanoseconds),
         /// CPU time in the loop; ns.
-        spin_ns: u64 = ("spin time", Nanoseconds),
+        pub spin_ns: u64 = ("spin time", Nanoseconds),
         /// Its share of the VM's spin time; percent.
-        spin_percent: Option<f64> = ("of spin time %", Percent),
+        pub spin_percent: Option<f64> = ("of spin time %", Percent),
     }
 }
 
 row! {
     "wait", ["explain"];
     /// One of a VM's longest waits.
-    struct WaitRow {
+    pub struct WaitRow {
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// The vCPU that waited.
-        vcpu: u16 = ("vCPU", Count),
+        pub vcpu: u16 = ("vCPU", Count),
         /// When it began, from the recording's first event; ns.
-        begin_ns: u64 = ("at", Nanoseconds),
+        pub begin_ns: u64 = ("at", Nanoseconds),
         /// How long it lasted; ns.
-        lasted_ns: u64 = ("lasted", Nanoseconds),
+        pub lasted_ns: u64 = ("lasted", Nanoseconds),
         /// CPU time that it spun; ns.
-        spin_ns: u64 = ("spin time", Nanoseconds),
+        pub spin_ns: u64 = ("spin time", Nanoseconds),
         /// The function, or the address, of the spin loop.
-        location: Option<String> = ("spin loop", Text),
+        pub location: Option<String> = ("spin loop", Text),
         /// What it spun for.
-        cause: &'static str = ("for", Text),
+        pub cause: &'static str = ("for", Text),
         /// The vCPU whose absence is the cause.
-        blamed_vcpu: Option<u16> = ("vCPU", Count),
+        pub blamed_vcpu: Option<u16> = ("vCPU", Count),
         /// How that vCPU had left its CPU.
-        left: Option<&'static str> = ("which had been", Text),
+        pub left: Option<&'static str> = ("which had been", Text),
         /// For how long it was off its CPU; ns.
-        off_cpu_ns: Option<u64> = ("off its CPU for", Nanoseconds),
+        pub off_cpu_ns: Option<u64> = ("off its CPU for", Nanoseconds),
         /// Who ran on the CPU that it had left.
-        instead: Option<String> = ("who ran instead", Text),
-    }
-}
-
-/// Adds the sums, whom they can be blamed on, the spin loops, and the longest waits.
-pub fn add(document: &mut Document, source: &Source, explanation: &Explanation, naming: &Naming) {
-    let end_ns = explanation.span_ns.map_or(0, |(_, end_ns)| end_ns);
-    let mut vms = Vec::new();
-    for (&vm, of) in &explanation.vms {
-        vms.push(vm_row(source, vm, of));
-        document.note(words::sentence(&source.facts, vm, of, end_ns));
-    }
-    document.table(Table::of("CPU time in spin loops, and for what", vms));
-    document.table(blame(source, explanation, end_ns));
-    document.table(loops(source, explanation, naming));
-    let waits = waits(source, explanation, naming);
-    if !waits.is_empty() {
-        document.table(waits);
-    }
-    notes(document, source, explanation);
-}
-
-fn notes(document: &mut Document, source: &Source, explanation: &Explanation) {
-    document.note(
-        "\nA wait is seen when a pause-loop window fits into it; shorter ones are not in these figures. `unknown`: the host's \
-         events do not say.",
-    );
-    if let Some(blind) = &source.facts.ipi.blind {
-        document.note(format!(
-            "Inter-processor interrupts are not seen ({blind}): without symbols, locks and function calls cannot be told apart."
-        ));
-    }
-    if explanation.losses > 0 {
-        document.note(format!(
-            "Events were lost {} times; spin time just before is unknown.",
-            explanation.losses
-        ));
-    }
-    for problem in &source.problems {
-        document.note(problem.clone());
+        pub instead: Option<String> = ("who ran instead", Text),
     }
 }
 
 /// Part of the whole in percent; unknown when there is nothing.
 fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
+}
+
+/// Every VM's sums.
+pub fn vms(source: &Source, explanation: &Explanation) -> impl Iterator<Item = VmRow> {
+    let vms = explanation.vms.iter();
+    vms.map(|(&vm, of)| vm_row(source, vm, of))
 }
 
 fn vm_row(source: &Source, vm: u32, of: &VmExplanation) -> VmRow {
@@ -185,8 +152,9 @@ fn vm_row(source: &Source, vm: u32, of: &VmExplanation) -> VmRow {
     }
 }
 
-fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
-    let title = "For whom, and who ran on the CPU that it had left (shares of 1 % and more)";
+/// Whom each VM's spin time can be blamed on, the largest shares first; what is below 1 % is left out.
+pub fn blame(source: &Source, explanation: &Explanation) -> Vec<BlameRow> {
+    let end_ns = explanation.span_ns.map_or(0, |(_, end_ns)| end_ns);
     let mut rows = Vec::new();
     for (&vm, of) in &explanation.vms {
         let spin_ns = of.spin_time.total();
@@ -207,7 +175,7 @@ fn blame(source: &Source, explanation: &Explanation, end_ns: u64) -> Table {
             });
         }
     }
-    Table::of(title, rows)
+    rows
 }
 
 fn place(naming: &Naming, location: Option<u64>) -> Option<String> {
@@ -216,12 +184,13 @@ fn place(naming: &Naming, location: Option<u64>) -> Option<String> {
     Some(named.unwrap_or_else(|| format!("{location:#x}")))
 }
 
-fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
+/// The spin loops of each VM.
+pub fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Vec<LoopRow> {
     let mut rows = Vec::new();
     for (&vm, of) in &explanation.vms {
         for (location, sum) in &of.loops {
             let known = &sum.spin_loop;
-            let lock = known.kind == unspin_analysis::waits::spin_locations::Kind::Lock;
+            let lock = known.kind == Kind::Lock;
             let order = known.in_order.filter(|_| lock);
             let order = order.map(|in_order| if in_order { "first come" } else { "none" });
             let held =
@@ -240,10 +209,11 @@ fn loops(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
             });
         }
     }
-    Table::of("Spin loops of the guests", rows)
+    rows
 }
 
-fn waits(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
+/// The longest waits of each VM.
+pub fn waits(source: &Source, explanation: &Explanation, naming: &Naming) -> Vec<WaitRow> {
     let mut rows = Vec::new();
     let first_ns = explanation.span_ns.map_or(0, |(first_ns, _)| first_ns);
     for (&vm, of) in &explanation.vms {
@@ -251,7 +221,7 @@ fn waits(source: &Source, explanation: &Explanation, naming: &Naming) -> Table {
             rows.push(wait_row(source, naming, vm, explained, first_ns));
         }
     }
-    Table::of("The longest waits", rows)
+    rows
 }
 
 fn wait_row(

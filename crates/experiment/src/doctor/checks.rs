@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `unspin doctor` looks at: the running kernel, the testbed in the cache, the compiler.
+//! What is looked for: the running kernel's abilities, the testbed in the cache, the compiler.
 
 use std::{fs, io, path::Path, process::Command};
 
@@ -7,12 +7,12 @@ use unspin_agent::HostCapabilities;
 use unspin_testbed::Qemu;
 use unspin_vmm::PauseLoop;
 
-use crate::commands::doctor::Check;
+use super::Check;
 
 const TESTBED: &str = "`unspin testbed run -- ...` has it on any machine";
 
 /// Every check, in the order in which one depends on the other.
-pub fn all() -> Vec<Check> {
+pub fn checks() -> Vec<Check> {
     let host = unspin_agent::capabilities();
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut checks = vec![
@@ -265,7 +265,7 @@ fn clang() -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::doctor::Status;
+    use crate::doctor::Status;
 
     fn host() -> HostCapabilities {
         HostCapabilities {
@@ -315,9 +315,16 @@ mod tests {
     fn a_device_that_cannot_be_opened() {
         assert_eq!(device(None).status, Status::Ok);
         let gone = device(Some(io::ErrorKind::NotFound.into()));
-        assert!(gone.advice.contains("modprobe"), "{}", gone.advice);
+        assert!(
+            gone.advice
+                .is_some_and(|advice| advice.contains("modprobe"))
+        );
         let refused = device(Some(io::ErrorKind::PermissionDenied.into()));
-        assert!(refused.advice.contains("run as root"), "{}", refused.advice);
+        assert!(
+            refused
+                .advice
+                .is_some_and(|advice| advice.contains("run as root"))
+        );
     }
 
     #[test]

@@ -1,53 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables of what pause-loop exits waited for, and where.
+//! What pause-loop exits waited for, and where: VEE'21's Figure 5.
 
-use unspin_analysis::{Matrix, Symbols, VmExits};
 use unspin_policy::{Reason, Symbol};
-use unspin_report::{Table, row};
+use unspin_report::row;
 
-use crate::commands::outcomes::{Workload, percent, vms};
+use super::{Workload, percent};
+use crate::{Matrix, Symbols, VmExits};
 
 row! {
     "ple_reasons", ["outcomes"];
     /// What a VM's pause-loop exits waited for (VEE'21, Figure 5; rulings 33 and 34).
-    struct ReasonsRow {
+    pub struct ReasonsRow {
         /// The recording; of several also two rows for all (ruling 33): pooled over exits, and the mean of workloads.
-        workload: String = ("workload", Text),
+        pub workload: String = ("workload", Text),
         /// The VM; null in the rows for all.
-        vm: Option<String> = ("VM", Text),
+        pub vm: Option<String> = ("VM", Text),
         /// Pause-loop exits.
-        ple_exits: u64 = ("PLE exits", Count),
+        pub ple_exits: u64 = ("PLE exits", Count),
         /// Share that waited for a spinlock; percent.
-        spinlock_percent: Option<f64> = ("spinlock %", Percent),
+        pub spinlock_percent: Option<f64> = ("spinlock %", Percent),
         /// Share that waited for a function call (TLB shootdown) to be answered; percent.
-        function_call_percent: Option<f64> = ("function call %", Percent),
+        pub function_call_percent: Option<f64> = ("function call %", Percent),
         /// Share in a delay loop; percent.
-        delay_percent: Option<f64> = ("delay %", Percent),
+        pub delay_percent: Option<f64> = ("delay %", Percent),
         /// Share of other waits; percent.
-        other_percent: Option<f64> = ("other %", Percent),
+        pub other_percent: Option<f64> = ("other %", Percent),
         /// Share of which nothing says; percent.
-        unknown_percent: Option<f64> = ("unknown %", Percent),
+        pub unknown_percent: Option<f64> = ("unknown %", Percent),
         /// Of the exits of which symbols say lock or function call, those of which the host's events alone say the same; percent.
-        host_agrees_percent: Option<f64> = ("host alone agrees %", Percent),
+        pub host_agrees_percent: Option<f64> = ("host alone agrees %", Percent),
     }
 }
 
 row! {
     "ple_locations", ["outcomes"];
     /// One of the busiest places of a VM's pause-loop exits, 8 at most.
-    struct LocationRow {
+    pub struct LocationRow {
         /// The recording.
-        workload: String = ("workload", Text),
+        pub workload: String = ("workload", Text),
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// Function and offset, or the address.
-        location: Option<String> = ("location", Text),
+        pub location: Option<String> = ("location", Text),
         /// Pause-loop exits there.
-        ple_exits: u64 = ("PLE exits", Count),
+        pub ple_exits: u64 = ("PLE exits", Count),
         /// What most of them waited for.
-        reason: &'static str = ("mostly", Text),
+        pub reason: &'static str = ("mostly", Text),
         /// Share of these in `ple_exits`; percent.
-        reason_percent: Option<f64> = ("%", Percent),
+        pub reason_percent: Option<f64> = ("%", Percent),
     }
 }
 
@@ -61,15 +61,15 @@ fn by_reason(matrix: &Matrix) -> ByReason {
     std::array::from_fn(|reason| matrix[reason].iter().sum())
 }
 
-fn matrix(workload: &Workload<'_>, vm: &VmExits) -> Matrix {
+fn matrix(vm: &VmExits, symbols: Option<&Symbols>) -> Matrix {
     vm.locations
-        .matrix(&|rip| workload.symbols.and_then(|symbols| symbols.purpose_at(rip)))
+        .matrix(&|rip| symbols.and_then(|symbols| symbols.purpose_at(rip)))
 }
 
 /// Of the exits whose function waits for a lock or for answers, those of which the host alone, without symbols, says the
 /// same, percent; `None` without symbols or such exits.
-fn host_agrees_percent(workload: &Workload<'_>, vm: &VmExits) -> Option<f64> {
-    let symbols = workload.symbols?;
+fn host_agrees_percent(vm: &VmExits, symbols: Option<&Symbols>) -> Option<f64> {
+    let symbols = symbols?;
     let (mut agree, mut all) = (0, 0);
     for (rip, location) in vm.locations.iter() {
         let reason = match rip.and_then(|rip| symbols.purpose_at(rip)) {
@@ -89,9 +89,8 @@ fn shares(counts: &ByReason) -> Option<[f64; Reason::ALL.len()]> {
     (all > 0).then(|| counts.map(|count| count as f64 * 100.0 / all as f64))
 }
 
-/// Every VM's, and the two means of ruling 33.
-pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
-    let title = "What they waited for (VEE'21, Figure 5; rulings 33 and 34)";
+/// Every VM's, and the two means of ruling 33; `symbols` are the guests', if known.
+pub fn reasons(workloads: &[Workload], symbols: Option<&Symbols>) -> Vec<ReasonsRow> {
     let mut rows = Vec::new();
     let mut pooled = ByReason::default();
     let mut averaged = Vec::new();
@@ -111,10 +110,11 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
     };
     for workload in workloads {
         let mut whole = ByReason::default();
-        for (name, number, vm) in vms(workload) {
-            let counts = by_reason(&matrix(workload, vm));
-            let agrees = host_agrees_percent(workload, vm);
-            push(name, Some(number), &counts, shares(&counts), agrees);
+        for (_, vm_name, vm) in workload.vms() {
+            let counts = by_reason(&matrix(vm, symbols));
+            let agrees = host_agrees_percent(vm, symbols);
+            let name = workload.name.clone();
+            push(name, Some(vm_name), &counts, shares(&counts), agrees);
             add(&mut whole, &counts);
         }
         add(&mut pooled, &whole);
@@ -136,7 +136,7 @@ pub fn reasons_table(workloads: &[Workload<'_>]) -> Table {
         });
         push("all, mean of workloads".into(), None, &pooled, mean, None);
     }
-    Table::of(title, rows)
+    rows
 }
 
 fn add(sum: &mut ByReason, more: &ByReason) {
@@ -145,12 +145,11 @@ fn add(sum: &mut ByReason, more: &ByReason) {
     }
 }
 
-/// The busiest locations of each VM.
-pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
+/// The busiest locations of each VM, by the guests' symbols, if known.
+pub fn locations(workloads: &[Workload], symbols: Option<&Symbols>) -> Vec<LocationRow> {
     let mut rows = Vec::new();
     for workload in workloads {
-        let symbols = workload.symbols;
-        for (name, number, vm) in vms(workload) {
+        for (_, name, vm) in workload.vms() {
             let mut busiest: Vec<_> = vm.locations.iter().collect();
             busiest.sort_by_key(|(rip, location)| (std::cmp::Reverse(location.exits()), *rip));
             for (rip, location) in busiest.into_iter().take(LOCATIONS_SHOWN) {
@@ -160,8 +159,8 @@ pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
                 let most = most.max_by_key(|reason| counts[*reason as usize]);
                 let most = most.unwrap_or(Reason::Unknown);
                 rows.push(LocationRow {
-                    workload: name.clone(),
-                    vm: number.clone(),
+                    workload: workload.name.clone(),
+                    vm: name.clone(),
                     location: rip.map(|rip| location_name(rip, symbols)),
                     ple_exits: location.exits(),
                     reason: most.name(),
@@ -170,7 +169,7 @@ pub fn locations_table(workloads: &[Workload<'_>]) -> Table {
             }
         }
     }
-    Table::of("Where they spun, the busiest locations of each VM", rows)
+    rows
 }
 
 /// A code location as people know it.

@@ -1,25 +1,47 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `unspin policy set` takes.
+//! Changing what decides in the scheduler that another process has attached.
 
-use unspin_agent::{is_policy_file, running_user_policy};
 use unspin_policy::steering::Policies;
 
-use crate::terminal::failure::Failure;
+use super::{
+    SteerError, choice,
+    object::{self, running_user_policy},
+};
 
-/// The words of `unspin policy set`: names of built-in policies, and of the user's own that the running scheduler has.
+/// Why that is not changed.
+#[derive(Debug, thiserror::Error)]
+pub enum PolicySetError {
+    /// There are no such policies, or not while the scheduler runs.
+    #[error("{0}")]
+    Words(String),
+    /// Nothing runs, or the kernel refuses.
+    #[error(transparent)]
+    Steer(#[from] SteerError),
+}
+
+/// Changes what decides in the scheduler that another process has attached, from the next decision on.
+///
+/// # Errors
+/// [`SteerError::NotRunning`], or when the kernel refuses to write the map.
+pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
+    let control = object::control_of_running().ok_or(SteerError::NotRunning)?;
+    object::set_policies(&control, policies)
+}
+
+/// Policies in words, apart by commas, for a scheduler that runs: names of built-in ones, and of the user's own that it has.
 ///
 /// # Errors
 /// When there is no such policy, or nothing runs.
-pub fn of_running(text: &str) -> Result<Policies, Failure> {
-    if text.split(',').any(is_policy_file) {
+pub fn to_set_running(text: &str) -> Result<Policies, PolicySetError> {
+    if text.split(',').any(choice::is_file) {
         let says = "a policy's file is loaded when `unspin steer` starts; while it runs, say the policy's name";
-        return Err(Failure::Usage(says.into()));
+        return Err(PolicySetError::Words(says.into()));
     }
     if let Ok(policies) = text.parse() {
         return Ok(policies);
     }
-    let own = running_user_policy().map_err(anyhow::Error::from)?;
-    with_user_policy(text, own.as_deref()).map_err(Failure::Usage)
+    let own = running_user_policy()?;
+    with_user_policy(text, own.as_deref()).map_err(PolicySetError::Words)
 }
 
 fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
@@ -40,8 +62,9 @@ mod tests {
 
     #[test]
     fn a_policy_for_windows_is_not_set_while_it_runs() {
-        let set = of_running("apple").expect_err("not while it runs");
-        assert!(matches!(set, Failure::Usage(_) | Failure::Failed(_)));
+        assert!(to_set_running("apple").is_err());
+        let file = to_set_running("./mine.c").expect_err("it is loaded at the start");
+        assert!(matches!(file, PolicySetError::Words(_)));
     }
 
     #[test]

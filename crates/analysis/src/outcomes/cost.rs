@@ -1,144 +1,130 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tables beside the outcomes of pause-loop exits: what they cost (inefficiency), and the IPI record.
+//! What pause-loop exits cost (inefficiency), and the IPIs beside them.
 
-use std::collections::BTreeMap;
+use unspin_events::IpiForm;
+use unspin_report::row;
 
-use unspin_analysis::{Epochs, ReceiverState, WindowUnit};
-use unspin_report::{Table, row};
-
-use crate::commands::outcomes::Workload;
+use super::{Workload, mean};
+use crate::{Epochs, ReceiverState, WindowUnit};
 
 row! {
     "inefficiency", ["outcomes"];
     /// What a VM's pause-loop exits cost, over epochs of 1,000 exits (APPLE; ruling 17).
-    struct InefficiencyRow {
+    pub struct InefficiencyRow {
         /// The recording.
-        workload: String = ("workload", Text),
+        pub workload: String = ("workload", Text),
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// Epochs.
-        epochs: u64 = ("epochs", Count),
+        pub epochs: u64 = ("epochs", Count),
         /// Epochs of which the inefficiency is known.
-        epochs_known: usize = ("known", Count),
+        pub epochs_known: usize = ("known", Count),
         /// Mean window; `window_unit`.
-        mean_window: Option<f64> = ("mean window", Count),
+        pub mean_window: Option<f64> = ("mean window", Count),
         /// What windows count: `PAUSEs` (AMD) or `cycles` of the TSC (Intel).
-        window_unit: Option<&'static str> = ("of", Text),
+        pub window_unit: Option<&'static str> = ("of", Text),
         /// How long one of them takes; ns.
-        unit_ns: Option<f64> = ("one takes", Nanoseconds),
+        pub unit_ns: Option<f64> = ("one takes", Nanoseconds),
         /// Windows spun through and exits handled, of the vCPUs' CPU time, mean of epochs; percent.
-        inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
+        pub inefficiency_percent: Option<f64> = ("inefficiency %", Percent),
         /// Least of an epoch; percent.
-        least_percent: Option<f64> = ("least", Percent),
+        pub least_percent: Option<f64> = ("least", Percent),
         /// Largest of an epoch; percent.
-        largest_percent: Option<f64> = ("largest", Percent),
+        pub largest_percent: Option<f64> = ("largest", Percent),
         /// Share of CPU time that the guest itself says it spun; percent.
-        guest_spin_percent: Option<f64> = ("guest: spinning %", Percent),
+        pub guest_spin_percent: Option<f64> = ("guest: spinning %", Percent),
         /// Why nothing is known; null: it is.
-        unknown_because: Option<&'static str> = ("not known because", Text),
+        pub unknown_because: Option<&'static str> = ("not known because", Text),
     }
 }
 
 row! {
     "epoch", ["outcomes"];
     /// One epoch of 1,000 pause-loop exits of a VM.
-    struct EpochRow {
+    pub struct EpochRow {
         /// The recording.
-        workload: String,
+        pub workload: String,
         /// The VM.
-        vm: String,
+        pub vm: String,
         /// Its number, from 0.
-        epoch: usize,
+        pub epoch: usize,
         /// When it began, host's monotonic clock; ns.
-        begin_ns: u64,
+        pub begin_ns: u64,
         /// When it ended, same clock; ns.
-        end_ns: u64,
+        pub end_ns: u64,
         /// Mean window; `window_unit` of the table inefficiency.
-        mean_window: Option<f64>,
+        pub mean_window: Option<f64>,
         /// Time in which its exits were handled; ns.
-        handling_ns: u64,
+        pub handling_ns: u64,
         /// CPU time of the VM's vCPUs in it; ns.
-        cpu_ns: u64,
+        pub cpu_ns: u64,
         /// Share of that spun through windows and handling exits; percent.
-        inefficiency_percent: Option<f64>,
+        pub inefficiency_percent: Option<f64>,
     }
 }
 
 row! {
     "ipi", ["outcomes"];
     /// IPIs within a VM, of one form and vector: what receivers were doing, and how long those off their pCPU took to get one.
-    struct IpiRow {
+    pub struct IpiRow {
         /// The recording.
-        workload: String = ("workload", Text),
+        pub workload: String = ("workload", Text),
         /// The VM.
-        vm: String = ("VM", Text),
+        pub vm: String = ("VM", Text),
         /// How receivers were named.
-        form: &'static str = ("form", Text),
+        pub form: &'static str = ("form", Text),
         /// The interrupt vector, hexadecimal.
-        vector: String = ("vector", Text),
+        pub vector: String = ("vector", Text),
         /// Receivers, one for each IPI that each got.
-        receivers: u64 = ("receivers", Count),
+        pub receivers: u64 = ("receivers", Count),
         /// Share of receivers that were running; percent.
-        running_percent: f64 = ("running %", Percent),
+        pub running_percent: f64 = ("running %", Percent),
         /// Share that was preempted in user mode; percent.
-        preempted_in_user_percent: f64 = ("in user %", Percent),
+        pub preempted_in_user_percent: f64 = ("in user %", Percent),
         /// Share that was preempted in its kernel; percent.
-        preempted_in_kernel_percent: f64 = ("in kernel %", Percent),
+        pub preempted_in_kernel_percent: f64 = ("in kernel %", Percent),
         /// Share that was preempted, mode not known; percent.
-        preempted_percent: f64 = ("mode unknown %", Percent),
+        pub preempted_percent: f64 = ("mode unknown %", Percent),
         /// Share that had been woken and waited for a pCPU; percent.
-        woken_percent: f64 = ("woken %", Percent),
+        pub woken_percent: f64 = ("woken %", Percent),
         /// Share that was halted; percent.
-        halted_percent: f64 = ("halted %", Percent),
+        pub halted_percent: f64 = ("halted %", Percent),
         /// Share of which events do not say; percent.
-        unknown_percent: f64 = ("unknown %", Percent),
+        pub unknown_percent: f64 = ("unknown %", Percent),
         /// Median time until a receiver off its pCPU ran; ns.
-        delay_median_ns: Option<u64> = ("median", Nanoseconds),
+        pub delay_median_ns: Option<u64> = ("median", Nanoseconds),
         /// Time that 99 of 100 did not exceed; ns.
-        delay_99_percent_ns: Option<u64> = ("99 %", Nanoseconds),
+        pub delay_99_percent_ns: Option<u64> = ("99 %", Nanoseconds),
         /// The longest such time; ns.
-        delay_longest_ns: Option<u64> = ("longest", Nanoseconds),
+        pub delay_longest_ns: Option<u64> = ("longest", Nanoseconds),
         /// Such times that are known.
-        delays: u64,
+        pub delays: u64,
         /// Such times that are not known.
-        delays_unknown: u64,
+        pub delays_unknown: u64,
     }
 }
 
 row! {
     "ipi_longest", ["outcomes"];
     /// One of the IPIs that took the longest to arrive.
-    struct LongestRow {
+    pub struct LongestRow {
         /// The recording.
-        workload: String,
+        pub workload: String,
         /// The VM.
-        vm: String,
+        pub vm: String,
         /// When it was sent, host's monotonic clock; ns.
-        sent_ns: u64,
+        pub sent_ns: u64,
         /// The vCPU that sent it.
-        sender: u16,
+        pub sender: u16,
         /// The vCPU that got it.
-        receiver: u16,
+        pub receiver: u16,
         /// The interrupt vector.
-        vector: u32,
+        pub vector: u32,
         /// What the receiver was doing.
-        receiver_state: &'static str,
+        pub receiver_state: &'static str,
         /// How long it took until the receiver ran; ns.
-        delay_ns: Option<u64>,
+        pub delay_ns: Option<u64>,
     }
-}
-
-/// Spinning share of CPU time by workload and VM, percent, where the guests told it.
-pub type GuestSpinning = BTreeMap<(String, u32), f64>;
-
-/// All tables.
-pub fn tables(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Vec<Table> {
-    vec![
-        inefficiency_table(workloads, guest),
-        epochs_table(workloads),
-        ipi_table(workloads),
-        longest_table(workloads),
-    ]
 }
 
 /// Why the time of a window is not known; `None`: it is.
@@ -171,9 +157,8 @@ fn epoch_percents(epochs: &Epochs, unit: WindowUnit) -> Vec<Option<f64>> {
         .collect()
 }
 
-fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Table {
-    let title = "Inefficiency: windows spun through and exits handled, of the vCPUs' CPU time, over epochs of 1,000 exits \
-                 (APPLE; ruling 17)";
+/// What each VM's exits cost.
+pub fn inefficiency(workloads: &[Workload]) -> Vec<InefficiencyRow> {
     let mut rows = Vec::new();
     for workload in workloads {
         let unit = workload.exits.sight.window_unit;
@@ -185,7 +170,6 @@ fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Tabl
                 .iter()
                 .map(|ended| ended.epoch.mean_window())
                 .collect();
-            let key = (workload.name.clone(), number);
             rows.push(InefficiencyRow {
                 workload: workload.name.clone(),
                 vm: workload.vm_name(number),
@@ -201,15 +185,16 @@ fn inefficiency_table(workloads: &[Workload<'_>], guest: &GuestSpinning) -> Tabl
                 inefficiency_percent: mean(&known),
                 least_percent: known.iter().copied().reduce(f64::min),
                 largest_percent: known.iter().copied().reduce(f64::max),
-                guest_spin_percent: guest.get(&key).copied(),
+                guest_spin_percent: workload.guest_spin_percent.get(&number).copied(),
                 unknown_because: unknown_because(epochs, unit, vm.exits()),
             });
         }
     }
-    Table::of(title, rows)
+    rows
 }
 
-fn epochs_table(workloads: &[Workload<'_>]) -> Table {
+/// Every epoch of each VM.
+pub fn epochs(workloads: &[Workload]) -> Vec<EpochRow> {
     let mut rows = Vec::new();
     for workload in workloads {
         for (&number, vm) in &workload.exits.vms {
@@ -229,16 +214,11 @@ fn epochs_table(workloads: &[Workload<'_>]) -> Table {
             }
         }
     }
-    Table::of("", rows)
+    rows
 }
 
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-fn ipi_table(workloads: &[Workload<'_>]) -> Table {
-    let title =
-        "IPIs: what their receivers were doing, and how long those off their pCPU took to get one";
+/// IPIs by VM, form and vector.
+pub fn ipis(workloads: &[Workload]) -> Vec<IpiRow> {
     let mut rows = Vec::new();
     for workload in workloads {
         for (&(vm, form, vector), sums) in workload.exits.ipis.sums() {
@@ -268,11 +248,10 @@ fn ipi_table(workloads: &[Workload<'_>]) -> Table {
             });
         }
     }
-    Table::of(title, rows)
+    rows
 }
 
-fn form_name(form: unspin_events::IpiForm) -> &'static str {
-    use unspin_events::IpiForm;
+fn form_name(form: IpiForm) -> &'static str {
     match form {
         IpiForm::Unknown => "unknown",
         IpiForm::Physical => "physical",
@@ -284,7 +263,8 @@ fn form_name(form: unspin_events::IpiForm) -> &'static str {
     }
 }
 
-fn longest_table(workloads: &[Workload<'_>]) -> Table {
+/// The IPIs that took the longest to arrive.
+pub fn longest_ipis(workloads: &[Workload]) -> Vec<LongestRow> {
     let mut rows = Vec::new();
     for workload in workloads {
         for ipi in workload.exits.ipis.longest() {
@@ -300,5 +280,5 @@ fn longest_table(workloads: &[Workload<'_>]) -> Table {
             });
         }
     }
-    Table::of("", rows)
+    rows
 }

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! A host that is steered for a while: the scheduler, who sets windows and the log of decisions together, until it is over.
+
+mod dry;
+pub mod rows;
+mod windows;
+
+use std::{
+    collections::BTreeSet,
+    io,
+    path::PathBuf,
+    process::{Command, ExitStatus},
+};
+
+use unspin_policy::{
+    GuestAudit,
+    steering::{DecisionFile, DecisionFileError, DecisionRecord},
+};
+
+use crate::{
+    ChosenPolicies, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Until,
+    WindowError, WindowOptions, base_slice,
+};
+
+pub use dry::{DryChoiceRow, DryCounterRow, DryFigures, dry_run};
+use windows::Windows;
+pub use windows::{WindowEpochRow, WindowFigures, WindowVmRow};
+
+/// What to do.
+pub struct SteerRequest {
+    /// Who decides.
+    pub chosen: ChosenPolicies,
+    /// How.
+    pub options: SteerOptions,
+    /// Who sets windows, or thresholds, if anybody.
+    pub windows: Option<WindowOptions>,
+    /// Where every decision is written to, if anywhere.
+    pub log: Option<PathBuf>,
+    /// What runs meanwhile, if anything.
+    pub command: Option<Command>,
+}
+
+/// What whoever waits is told at once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Notice {
+    /// There is no module that sets windows: guests are told thresholds.
+    Thresholds,
+    /// The scheduler is attached.
+    Attached {
+        /// A task's slice, ns.
+        slice_ns: u64,
+        /// Where that was found.
+        source: SliceSource,
+    },
+    /// Windows are set, and the host's scheduler stays.
+    WindowsAlone,
+    /// Decisions are taken and none acted upon; what counts as a slice, ns.
+    DryRun {
+        /// A task's slice, ns.
+        slice_ns: u64,
+    },
+    /// A guest does what no honest one does (`policy/classify/guest_audit.h`); once for each VM.
+    Dishonest {
+        /// The VM's process.
+        process: u32,
+        /// What it does.
+        says: Vec<String>,
+    },
+}
+
+/// Why a host was not steered, or not until the end.
+#[derive(Debug, thiserror::Error)]
+pub enum SteerRunError {
+    /// The scheduler.
+    #[error(transparent)]
+    Steer(#[from] SteerError),
+    /// Who sets windows.
+    #[error(transparent)]
+    Window(#[from] WindowError),
+    /// The log of decisions.
+    #[error(transparent)]
+    Log(#[from] DecisionFileError),
+    /// What was to run meanwhile.
+    #[error("starting {program}")]
+    Command {
+        /// Its name.
+        program: String,
+        /// Why it does not run.
+        source: io::Error,
+    },
+    /// The log, or the command while it runs.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// What was seen.
+pub struct Steered {
+    /// The scheduler's counters since it was attached; `None`: it was not wanted.
+    pub counters: Option<Vec<SteerCounter>>,
+    /// What each VM's guest claimed, by process; `None`: as above.
+    pub guest_audit: Option<Vec<(u32, GuestAudit)>>,
+    /// Windows or thresholds that were set; `None`: nothing was.
+    pub windows: Option<WindowFigures>,
+    /// Why the kernel took its own scheduler back before the end, if it did.
+    pub end: Option<SteerEnd>,
+    /// The command's, if there was one.
+    pub status: Option<ExitStatus>,
+}
+
+/// Attaches, waits until `until` is over, detaches, and waits for the command, which outlives its scheduler.
+///
+/// # Errors
+/// Says what is missing or in the way. The host's own scheduler is back then, and a command that was started may still run.
+pub fn steer(
+    request: SteerRequest,
+    mut until: Until,
+    notice: &mut dyn FnMut(Notice),
+) -> Result<Steered, SteerRunError> {
+    let mut log = request
+        .log
+        .as_deref()
+        .map(DecisionFile::create)
+        .transpose()?;
+    let mut audit = Audit::default();
+    // Windows first: where they cannot be set, the scheduler need not come and go for nothing.
+    let mut windows = request.windows.as_ref().map(Windows::attach).transpose()?;
+    if windows.as_ref().is_some_and(Windows::sets_thresholds) {
+        notice(Notice::Thresholds);
+    }
+    let steerer = request
+        .chosen
+        .steers
+        .then(|| Steerer::attach(&request.options));
+    let steerer = steerer.transpose()?;
+    notice(match &steerer {
+        Some(steerer) => Notice::Attached {
+            slice_ns: steerer.slice_ns(),
+            source: base_slice()?.1,
+        },
+        None => Notice::WindowsAlone,
+    });
+    start(&mut until, request.command)?;
+    let end = loop {
+        let over = until.poll()?;
+        if let Some(windows) = &mut windows {
+            windows.poll()?;
+        }
+        let ended = match &steerer {
+            Some(steerer) => {
+                write_decisions(log.as_mut(), |each| steerer.drain_decisions(each))?;
+                audit.poll(steerer, notice)?;
+                steerer.ended()?
+            }
+            None => None,
+        };
+        if ended.is_some() || over.is_some() {
+            break ended;
+        }
+    };
+    if let Some(steerer) = &steerer {
+        write_decisions(log.as_mut(), |each| steerer.drain_decisions(each))?;
+    }
+    log.map(DecisionFile::finish).transpose()?;
+    let guest_audit = steerer.as_ref().map(|steerer| audit.poll(steerer, notice));
+    let guest_audit = guest_audit.transpose()?;
+    let counters = steerer.as_ref().map(Steerer::counters).transpose()?;
+    drop(steerer);
+    let windows = windows.map(Windows::detach).transpose()?;
+    Ok(Steered {
+        counters,
+        guest_audit,
+        windows,
+        end,
+        status: until.finish()?,
+    })
+}
+
+fn start(until: &mut Until, command: Option<Command>) -> Result<(), SteerRunError> {
+    let program = command.as_ref().map(Command::get_program);
+    let program = program.map(|program| program.to_string_lossy().into_owned());
+    until
+        .start(command)
+        .map_err(|source| SteerRunError::Command {
+            program: program.unwrap_or_default(),
+            source,
+        })
+}
+
+/// Moves what was decided since the last call into the file, if there is one.
+fn write_decisions(
+    log: Option<&mut DecisionFile>,
+    drain: impl FnOnce(&mut dyn FnMut(DecisionRecord)) -> Result<(), SteerError>,
+) -> Result<(), SteerRunError> {
+    let Some(log) = log else {
+        return Ok(());
+    };
+    let mut written = Ok(());
+    drain(&mut |record| {
+        if written.is_ok() {
+            written = log.add(&record);
+        }
+    })?;
+    Ok(written?)
+}
+
+/// The processes that were named.
+#[derive(Default)]
+struct Audit(BTreeSet<u32>);
+
+impl Audit {
+    /// Names each VM once whose guest does what no honest one does; what all of them did.
+    fn poll(
+        &mut self,
+        steerer: &Steerer,
+        notice: &mut dyn FnMut(Notice),
+    ) -> Result<Vec<(u32, GuestAudit)>, SteerError> {
+        let all = steerer.guest_audit()?;
+        for (process, guest_audit) in &all {
+            let says = guest_audit.says();
+            if !says.is_empty() && self.0.insert(*process) {
+                notice(Notice::Dishonest {
+                    process: *process,
+                    says,
+                });
+            }
+        }
+        Ok(all)
+    }
+}
