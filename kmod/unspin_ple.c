@@ -4,7 +4,7 @@
  * kernel function for BPF programs (bpf/window/main.bpf.c), and nothing else.
  *
  * Where the fields of KVM's private structs lie comes in as module parameters: user space reads them from the BTF of the KVM
- * that is loaded (crates/agent/src/window/layout.rs). What this kernel's own headers say of them must agree, or the module is
+ * that is loaded (crates/agent/src/window/module.rs). What this kernel's own headers say of them must agree, or the module is
  * not loaded. The verifier sees to it that `vcpu` is a struct kvm_vcpu; while a program that calls the function is loaded,
  * that program holds this module, and rmmod fails.
  *

@@ -93,5 +93,6 @@ failed!(
     unspin_agent::SteerError,
     unspin_agent::UserPolicyError,
     unspin_agent::WindowError,
+    unspin_recording::Error,
     unspin_testbed::Error,
 );

@@ -20,6 +20,7 @@ pub mod doctor;
 pub mod engine;
 mod error;
 mod estimate;
+pub mod guest_statistics;
 pub mod in_testbed;
 pub mod lock_matrix;
 pub mod matrix;

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watching VMs with BPF programs: when that is possible, and what it brings back.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
-use unspin_agent::{EventMask, Health, LoadedObserver, ObserveOptions, Observer, Recorder};
-use unspin_events::{Event, VcpuCounters};
+use unspin_agent::{
+    EventMask, Health, IpiVisibility, LoadedObserver, ObserveOptions, Observer, Recorder,
+    ipi_visibility,
+};
+use unspin_analysis::{
+    Sight,
+    outcomes::{Assumed, Counted, Workload, analyse_events, lost_somewhere},
+};
+use unspin_events::{
+    Event, VcpuCounters,
+    log::{EventLog, Metadata},
+};
+use unspin_vmm::{RunReport, Shares};
 
 use crate::Error;
 
@@ -194,5 +205,64 @@ impl Seen {
         self.counters
             .iter()
             .find(|counters| counters.thread == thread)
+    }
+
+    /// What the pause-loop exits of this run were for, of which `report` is what the VMM saw. What its guests tell of themselves
+    /// goes into their share of spinning and nowhere else. `name` and `machine` are what tables say.
+    pub fn outcomes(
+        &self,
+        report: &RunReport,
+        name: String,
+        machine: String,
+        assumed: &Assumed,
+    ) -> Workload {
+        let log = EventLog::new(Metadata::default(), self.events.clone());
+        let module = report.pause_loop.as_ref().map(|found| found.module);
+        let observed = ObserveOptions {
+            events: EventMask::IPIS,
+            ..ObserveOptions::default()
+        };
+        let sight = Sight {
+            ipi_blind: ipi_visibility(&observed) != IpiVisibility::Visible,
+            window_unit: assumed.window_unit(module),
+            linux_vectors: false,
+        };
+        let tsc_hz = report.clock.tsc_hz();
+        let mut guest_spin_percent = BTreeMap::new();
+        for vm in &report.vms {
+            // Events number VMs in order of appearance, reports in the scenario's.
+            let thread = vm.vcpus.first().map(|vcpu| vcpu.thread_id);
+            let counters = thread.and_then(|thread| self.of_thread(thread));
+            let vcpus = vm.vcpus.iter();
+            let shares = Shares::sum(
+                vcpus.map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz)),
+            );
+            if let (Some(counters), Some(percent)) = (counters, shares.spin_percent()) {
+                guest_spin_percent.insert(counters.vm, percent);
+            }
+        }
+        let mut counted = BTreeMap::<u32, Counted>::new();
+        for vcpu in &self.counters {
+            let vm = counted.entry(vcpu.vm).or_default();
+            vm.exits += vcpu.ple_exits;
+            vm.boosted += vcpu.yield_to_boosted;
+        }
+        let lost = self.health.lost_events + self.dropped_events;
+        let mut complaints: Vec<String> = lost_somewhere(lost).into_iter().collect();
+        let missed = self.health.recursion_misses() + self.health.unobserved_exits;
+        if missed > 0 {
+            complaints.push(format!(
+                "programs missed {missed} of their runs: figures may be off by as many events"
+            ));
+        }
+        Workload {
+            name,
+            machine,
+            exits: analyse_events(log.events(), sight, lost),
+            names: BTreeMap::new(),
+            counted,
+            guest_spin_percent,
+            complaints,
+        }
     }
 }

@@ -5,7 +5,5 @@ pub(crate) mod btf;
 pub(crate) mod bytes;
 pub(crate) mod capabilities;
 pub(crate) mod core_compat;
-pub(crate) mod layout;
 pub(crate) mod load;
-pub(crate) mod niceness_guard;
 pub(crate) mod requirements;

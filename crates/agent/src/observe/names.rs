@@ -6,6 +6,8 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    fs::File,
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +16,7 @@ use unspin_events::{
     facts::{TaskFacts, VcpuFacts, VmFacts},
 };
 
-use crate::observe::process::{self, Thread};
+use crate::observe::guest_features;
 
 /// Incarnations that are kept; each takes some 100 bytes.
 const TASKS_MAX: usize = 65_536;
@@ -158,7 +160,7 @@ impl Names {
     }
 
     fn look_up(&mut self, thread: u32, first_seen_ns: u64) {
-        let Some(found) = process::thread(&self.proc, thread) else {
+        let Some(found) = thread_of(&self.proc, thread) else {
             return;
         };
         self.name_vm(thread, &found);
@@ -192,14 +194,98 @@ impl Names {
             return;
         }
         vm.process = Some(found.process);
-        if let Some(leader) = process::thread(&self.proc, found.process) {
+        if let Some(leader) = thread_of(&self.proc, found.process) {
             vm.process_start_ticks = Some(leader.start_ticks);
             vm.comm = Some(leader.comm);
         }
-        vm.name = process::qemu_name(&self.proc, found.process);
-        vm.guest_features = process::qemu_features(&self.proc, found.process);
+        vm.name = qemu_name(&self.proc, found.process);
+        vm.guest_features = qemu_features(&self.proc, found.process);
     }
 }
 
 #[cfg(test)]
 mod tests;
+
+/// More than a line of `stat`, or the beginning of `status`, ever takes.
+const STAT_BYTES_MAX: u64 = 4096;
+/// Only the beginning of a command line is searched for `-name`.
+const COMMAND_BYTES_MAX: u64 = 64 << 10;
+/// Longest name of a VM that is kept, characters.
+const NAME_LENGTH_MAX: usize = 64;
+
+/// A thread, or a process's first one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Thread {
+    process: u32,
+    /// Without control characters: a task may give itself any name.
+    comm: String,
+    /// Clock ticks since boot.
+    start_ticks: u64,
+}
+
+/// The thread of that id; `None`: it has ended, or may not be looked at.
+fn thread_of(proc: &Path, id: u32) -> Option<Thread> {
+    let folder = proc.join(id.to_string());
+    let stat = read(folder.join("stat"), STAT_BYTES_MAX)?;
+    // The name stands in brackets and may hold brackets and spaces itself.
+    let (open, close) = (stat.find('(')?, stat.rfind(')')?);
+    let comm = printable(stat.get(open + 1..close)?);
+    // Field 3 is the first behind the name; field 22 is the start.
+    let start_ticks = stat.get(close + 1..)?.split_whitespace().nth(22 - 3)?;
+    let status = read(folder.join("status"), STAT_BYTES_MAX)?;
+    let process = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(Thread {
+        process,
+        comm,
+        start_ticks: start_ticks.parse().ok()?,
+    })
+}
+
+/// The name that QEMU was given: `-name debian`, `-name guest=debian,debug-threads=on`. Nothing of the command
+/// line but this and the features below is looked at: it may hold secrets.
+fn qemu_name(proc: &Path, process: u32) -> Option<String> {
+    let line = qemu_line(proc, process)?;
+    let mut words = line
+        .split('\0')
+        .skip_while(|word| *word != "-name" && *word != "--name");
+    let value = words.nth(1)?;
+    let name = value
+        .split(',')
+        .find_map(|part| part.strip_prefix("guest="))
+        .or_else(|| value.split(',').next().filter(|part| !part.contains('=')))?;
+    let name: String = printable(name).chars().take(NAME_LENGTH_MAX).collect();
+    (!name.is_empty()).then_some(name)
+}
+
+/// The paravirtual features that a QEMU's `-cpu` and the kernel's command line in its `-append` ask for.
+fn qemu_features(proc: &Path, process: u32) -> Option<String> {
+    let line = qemu_line(proc, process)?;
+    guest_features::asked_for(line.split('\0'))
+}
+
+/// The command line of a process that is a QEMU, its words apart by zero bytes.
+fn qemu_line(proc: &Path, process: u32) -> Option<String> {
+    let path = proc.join(process.to_string()).join("cmdline");
+    let line = read(path, COMMAND_BYTES_MAX)?;
+    let program = line.split('\0').next()?.rsplit('/').next()?;
+    (program.contains("qemu") || program == "kvm").then_some(line)
+}
+
+fn read(path: PathBuf, bytes_max: u64) -> Option<String> {
+    let mut bytes = Vec::new();
+    File::open(path)
+        .ok()?
+        .take(bytes_max)
+        .read_to_end(&mut bytes)
+        .ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn printable(text: &str) -> String {
+    text.replace(char::is_control, "?")
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recording a host: what KVM and the scheduler do with every VM, into a folder.
 
+pub mod rows;
 mod stream;
 
 use std::{

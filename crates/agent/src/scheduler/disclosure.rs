@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How much guests are told in their pv pages (`abi/guest/pv_page.h`).
+//! How much guests are told in their pv pages (`abi/guest/pv_page.h`): a level, for everyone or for one VM, also in words.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use libbpf_rs::Object;
 use unspin_abi as abi;
@@ -86,6 +91,100 @@ impl fmt::Display for Disclosure {
     }
 }
 
+/// `own`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DisclosureChoice {
+    /// How much.
+    pub level: Disclosure,
+    /// Whom.
+    pub whom: Whom,
+}
+
+/// Whom it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// All that nothing else is said of.
+    Everyone,
+    /// The VMs of one process.
+    Process(u32),
+    /// Those in a cgroup, by its folder, and below.
+    Cgroup(PathBuf),
+}
+
+/// A folder that is no cgroup's.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: no cgroup: {source}", folder.display())]
+pub struct NoCgroup {
+    folder: PathBuf,
+    source: io::Error,
+}
+
+/// The number that the kernel knows a cgroup by: its folder's inode.
+///
+/// # Errors
+/// When it is no cgroup.
+pub fn cgroup_number(folder: &Path) -> Result<u64, NoCgroup> {
+    let metadata = folder.join("cgroup.procs").metadata();
+    let metadata = metadata.and_then(|_| folder.metadata());
+    let metadata = metadata.map_err(|source| NoCgroup {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    Ok(metadata.ino())
+}
+
+impl Disclosures {
+    /// What the choices say; of two for the same, the later.
+    ///
+    /// # Errors
+    /// When a folder is no cgroup's.
+    pub fn of(choices: &[DisclosureChoice]) -> Result<Disclosures, NoCgroup> {
+        let mut disclosures = Disclosures::default();
+        for choice in choices {
+            match &choice.whom {
+                Whom::Everyone => disclosures.everyone = choice.level,
+                Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
+                Whom::Cgroup(folder) => {
+                    let number = cgroup_number(folder)?;
+                    disclosures.cgroups.push((number, choice.level));
+                }
+            }
+        }
+        Ok(disclosures)
+    }
+}
+
+impl FromStr for DisclosureChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DisclosureChoice, String> {
+        let (level, whom) = match text.split_once('=') {
+            None => (text, Whom::Everyone),
+            Some((level, folder)) if folder.starts_with('/') => {
+                (level, Whom::Cgroup(folder.into()))
+            }
+            Some((level, process)) => {
+                let process = process.parse().map_err(|_| {
+                    format!("`{process}`: a process's number, or a cgroup's folder from /")
+                })?;
+                (level, Whom::Process(process))
+            }
+        };
+        let level = level.parse()?;
+        Ok(DisclosureChoice { level, whom })
+    }
+}
+
+impl fmt::Display for DisclosureChoice {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.whom {
+            Whom::Everyone => write!(out, "{}", self.level),
+            Whom::Process(process) => write!(out, "{}={process}", self.level),
+            Whom::Cgroup(folder) => write!(out, "{}={}", self.level, folder.display()),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -97,5 +196,37 @@ mod tests {
         }
         assert_eq!(Disclosure::default(), Disclosure::Own, "README, Steering");
         assert!("everything".parse::<Disclosure>().is_err() && "".parse::<Disclosure>().is_err());
+    }
+
+    #[test]
+    fn the_later_choice_is_taken_and_a_folder_must_be_a_cgroup() {
+        let choices = |texts: &[&str]| -> Vec<DisclosureChoice> {
+            let choices = texts.iter().map(|text| text.parse().expect("a choice"));
+            choices.collect()
+        };
+        let told = Disclosures::of(&choices(&["all", "own=17", "nothing"])).expect("no cgroup");
+        assert_eq!(told.everyone, Disclosure::Nothing);
+        assert_eq!(told.processes, [(17, Disclosure::Own)]);
+        let error = Disclosures::of(&choices(&["all=/proc/self"])).expect_err("no cgroup");
+        assert!(error.to_string().starts_with("/proc/self: no cgroup: "));
+    }
+
+    #[test]
+    fn a_level_and_whom() {
+        for text in ["own", "all=17", "nothing=/sys/fs/cgroup/a=b"] {
+            let choice: DisclosureChoice = text.parse().expect("a choice");
+            assert_eq!(choice.to_string(), text);
+        }
+        for wrong in [
+            "",
+            "everything",
+            "all=",
+            "all=x",
+            "=17",
+            "all=-1",
+            "all=a/b",
+        ] {
+            assert!(wrong.parse::<DisclosureChoice>().is_err(), "{wrong}");
+        }
     }
 }

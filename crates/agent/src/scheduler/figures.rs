@@ -1,14 +1,21 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the scheduler's maps say, as values: its counters with their names, what guests did, why it ended.
+//! What the scheduler's maps say, as values: its counters with their names, what guests did, why it ended; and the ring that
+//! decisions are written to.
 
-use std::ffi::{CStr, c_char};
+use std::{
+    ffi::{CStr, c_char},
+    sync::{Arc, Mutex, PoisonError},
+};
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, RingBuffer, RingBufferBuilder};
 use unspin_abi as abi;
-use unspin_policy::GuestAudit;
+use unspin_policy::{GuestAudit, steering::DecisionRecord};
 
 use super::SteerError;
-use crate::kernel::{bytes, load};
+use crate::{
+    Error,
+    kernel::{bytes, load},
+};
 
 /// The counters, summed over all CPUs.
 pub(super) fn read_counters(
@@ -70,6 +77,49 @@ pub(super) fn text(characters: &[c_char]) -> String {
         .take_while(|byte| *byte != 0)
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Decisions on their way from the kernel.
+pub(super) struct DecisionLog {
+    ring: RingBuffer<'static>,
+    /// Records that the ring can hold.
+    most: usize,
+    received: Arc<Mutex<Vec<DecisionRecord>>>,
+}
+
+impl DecisionLog {
+    pub(super) fn new(object: &Object) -> Result<DecisionLog, Error> {
+        let map = load::map(object, "decisions")?;
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let keep = Arc::clone(&received);
+        let mut builder = RingBufferBuilder::new();
+        let built = builder
+            .add(&map, move |bytes| {
+                // A record of another size cannot come from our programs.
+                if let Ok(record) = bytes::read::<DecisionRecord>("decisions", bytes) {
+                    let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
+                    kept.push(record);
+                }
+                0
+            })
+            .map(|_| ())
+            .and_then(|()| builder.build());
+        let ring =
+            built.map_err(|source| load::refused("mapping the ring of decisions", source))?;
+        Ok(DecisionLog {
+            ring,
+            most: map.max_entries() as usize / (size_of::<DecisionRecord>() + 8),
+            received,
+        })
+    }
+
+    pub(super) fn drain(&self, each: &mut dyn FnMut(DecisionRecord)) -> Result<(), Error> {
+        load::consume(&self.ring, self.most)
+            .map_err(|source| load::refused("reading the ring of decisions", source))?;
+        let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
+        received.drain(..).for_each(each);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -3,21 +3,15 @@
 //! whichever way: the kernel then takes its own scheduler back, and no task notices more than a requeue.
 
 mod choice;
-mod cpus;
-mod decisions;
 mod disclosure;
-mod disclosure_choice;
 mod dry;
-mod dry_answers;
 mod error;
 mod figures;
-pub(crate) mod guest_pages;
+mod host;
 mod object;
-mod quotas;
+mod pages;
 mod requirements;
 mod running;
-mod slice;
-pub(crate) mod thread_pages;
 mod user_policy;
 
 use std::{ops::Range, os::fd::OwnedFd};
@@ -30,20 +24,19 @@ use unspin_policy::{
 };
 use unspin_report::row;
 
-use crate::kernel::{load, niceness_guard::NicenessGuard};
-use decisions::DecisionLog;
+use crate::kernel::load::{self, NicenessGuard};
+use figures::DecisionLog;
 
-pub(crate) use object::running_maps;
+pub(crate) use running::running_maps;
 
 pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
-pub use disclosure::{Disclosure, Disclosures};
-pub use disclosure_choice::{DisclosureChoice, NoCgroup, Whom, cgroup_number};
-pub use dry::{DryLosses, DryRun};
-pub use dry_answers::DryAnswer;
+pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
+pub use dry::{DryAnswer, DryLosses, DryRun};
 pub use error::SteerError;
+pub use host::{SliceSource, base_slice};
+pub use pages::{GuestPages, ThreadPages};
 pub(crate) use requirements::writes_memory;
 pub use running::{PolicySetError, set_running_policies, to_set_running};
-pub use slice::{SliceSource, base_slice};
 pub use user_policy::{UserPolicy, UserPolicyError};
 
 /// Sections that there is room for.
@@ -162,7 +155,7 @@ impl Steerer {
     /// Says what is missing or in the way.
     pub fn check() -> Result<(), SteerError> {
         requirements::check()?;
-        quotas::check()
+        requirements::check_quotas()
     }
 
     /// Loads the scheduler and hands it every task of the host that is not real-time.

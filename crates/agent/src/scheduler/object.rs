@@ -3,13 +3,13 @@
 
 use std::{fs, path::Path};
 
-use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenObject, query::MapInfoIter};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenObject};
 use unspin_abi as abi;
 use unspin_policy::{CandidateRule, steering::Policies};
 
 use super::{
-    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, cpus::Cpus,
-    decisions::DecisionLog, figures::text, requirements, user_policy,
+    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, figures::DecisionLog, host::Cpus,
+    requirements, user_policy,
 };
 use crate::{
     Error,
@@ -25,7 +25,7 @@ const SPARE_GROUPS: u32 = 4096;
 const FIRST_FREE_GROUP: u32 = 1;
 
 /// The map that holds `struct unspin_steer_control`: libbpf calls it after its section, as a whole.
-const CONTROL: &str = ".data.unspin";
+pub(super) const CONTROL: &str = ".data.unspin";
 
 /// Programs that only a rule of candidates needs (`bpf/scheduler/yield/spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
@@ -210,38 +210,6 @@ fn write_control(control: &MapHandle, policies: Policies, chooses: u32) -> Resul
         chooses,
     };
     Ok(load::set_value(control, 0, &value)?)
-}
-
-/// The control of the scheduler that some process of ours has attached; `None` when there is none.
-pub(super) fn control_of_running() -> Option<MapHandle> {
-    running_maps(CONTROL, size_of::<abi::unspin_steer_control>()).pop()
-}
-
-/// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
-/// scheduler of ours is attached.
-pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
-    if !requirements::ours_is_attached() {
-        return Vec::new();
-    }
-    MapInfoIter::default()
-        .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
-        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
-        .collect()
-}
-
-/// The name of the policy of a user's own in the scheduler that some process of ours has attached; `None`: it has none.
-///
-/// # Errors
-/// When no scheduler of ours is attached, or its policy cannot be read.
-pub(super) fn running_user_policy() -> Result<Option<String>, SteerError> {
-    control_of_running().ok_or(SteerError::NotRunning)?;
-    for map in running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>()) {
-        let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
-        if about.dry_run == 0 {
-            return Ok(Some(text(&about.name)));
-        }
-    }
-    Ok(None)
 }
 
 /// Folders below, itself included; those that cannot be read count as one.

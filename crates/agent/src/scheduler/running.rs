@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Changing what decides in the scheduler that another process has attached.
+//! The scheduler that another process has attached: its maps, and changing what decides in it.
 
+use libbpf_rs::{MapHandle, query::MapInfoIter};
+use unspin_abi as abi;
 use unspin_policy::steering::Policies;
 
 use super::{
     SteerError, choice,
-    object::{self, running_user_policy},
+    figures::text,
+    object::{self, CONTROL},
+    requirements, user_policy,
 };
+use crate::kernel::load;
 
 /// Why that is not changed.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +29,7 @@ pub enum PolicySetError {
 /// # Errors
 /// [`SteerError::NotRunning`], or when the kernel refuses to write the map.
 pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
-    let control = object::control_of_running().ok_or(SteerError::NotRunning)?;
+    let control = control_of_running().ok_or(SteerError::NotRunning)?;
     object::set_policies(&control, policies)
 }
 
@@ -42,6 +47,38 @@ pub fn to_set_running(text: &str) -> Result<Policies, PolicySetError> {
     }
     let own = running_user_policy()?;
     with_user_policy(text, own.as_deref()).map_err(PolicySetError::Words)
+}
+
+/// The control of the scheduler that some process of ours has attached; `None` when there is none.
+fn control_of_running() -> Option<MapHandle> {
+    running_maps(CONTROL, size_of::<abi::unspin_steer_control>()).pop()
+}
+
+/// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
+/// scheduler of ours is attached.
+pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
+    if !requirements::ours_is_attached() {
+        return Vec::new();
+    }
+    MapInfoIter::default()
+        .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
+        .collect()
+}
+
+/// The name of the policy of a user's own in the scheduler that some process of ours has attached; `None`: it has none.
+///
+/// # Errors
+/// When no scheduler of ours is attached, or its policy cannot be read.
+fn running_user_policy() -> Result<Option<String>, SteerError> {
+    control_of_running().ok_or(SteerError::NotRunning)?;
+    for map in running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>()) {
+        let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
+        if about.dry_run == 0 {
+            return Ok(Some(text(&about.name)));
+        }
+    }
+    Ok(None)
 }
 
 fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {

@@ -4,7 +4,6 @@
 
 mod error;
 mod host;
-mod layout;
 mod module;
 mod options;
 
@@ -18,20 +17,22 @@ use unspin_policy::{SpinBound, window_is_quicker};
 
 use crate::{
     Error,
-    kernel::{bytes, load, niceness_guard::NicenessGuard, requirements},
+    kernel::{
+        bytes,
+        load::{self, NicenessGuard},
+        requirements,
+    },
     scheduler::writes_memory,
 };
 use host::KvmWindow;
-use layout::Layout;
-use module::PleModule;
+use module::{Layout, PleModule};
 
 pub use abi::{
     unspin_window_epoch as WindowEpoch, unspin_window_globals as WindowTotals,
     unspin_window_sums as WindowSums,
 };
 pub use error::WindowError;
-pub use layout::Vendor;
-pub use module::module_path;
+pub use module::{Vendor, module_path};
 pub use options::{PleSource, WindowOptions};
 
 /// Only who tells guests something listens to their registrations.

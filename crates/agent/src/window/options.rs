@@ -12,7 +12,7 @@ use unspin_policy::{
 use super::{
     WindowError,
     host::KvmWindow,
-    layout::Vendor,
+    module::Vendor,
     module::{is_here, module_path},
 };
 use crate::{Disclosure, Disclosures};

@@ -5,7 +5,6 @@ pub mod attribution;
 pub mod cause;
 pub mod evaluation;
 pub mod ground_truth;
-pub mod judgement;
 pub mod rows;
 pub mod timeline_svg;
 pub(crate) mod vm_causes;

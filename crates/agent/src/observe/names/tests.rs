@@ -116,7 +116,7 @@ fn only_qemu_tells_a_name() {
     let name = |line: &str| {
         fs::create_dir_all(proc.path().join("7")).expect("a folder");
         fs::write(proc.path().join("7/cmdline"), line).expect("room");
-        process::qemu_name(proc.path(), 7)
+        qemu_name(proc.path(), 7)
     };
     assert_eq!(
         name("qemu-system-x86_64\0-name\0web").as_deref(),
@@ -129,12 +129,12 @@ fn only_qemu_tells_a_name() {
     assert_eq!(name("kvm\0-name\0debug-threads=on"), None);
     assert_eq!(name("kvm\0-m\x001G\0-name"), None);
     assert_eq!(name("secret\0-name\0web"), None);
-    assert_eq!(process::qemu_name(proc.path(), 8), None);
+    assert_eq!(qemu_name(proc.path(), 8), None);
     // Nor does anybody else tell features.
     let features = |program: &str| {
         let line = format!("{program}\0-cpu\0host,kvm-pv-ipi=off\0-append\0nopvspin\0");
         fs::write(proc.path().join("7/cmdline"), line).expect("room");
-        process::qemu_features(proc.path(), 7)
+        qemu_features(proc.path(), 7)
     };
     assert_eq!(
         features("/usr/bin/qemu-system-x86_64").as_deref(),

@@ -5,7 +5,7 @@
 pub(crate) mod args;
 
 use args::GroundTruthArguments;
-use unspin_analysis::{Source, explain::judgement::judge, read_guest_log};
+use unspin_analysis::{Source, explain::evaluation::judge, read_guest_log};
 use unspin_report::{Document, Table};
 
 use crate::terminal::{failure::Failure, output};

@@ -2,17 +2,24 @@
 //! `unspin outcomes`: what every pause-loop exit was for, what became of it, and what it cost.
 
 pub(crate) mod args;
-mod live;
 
+use std::path::Path;
+
+use anyhow::Context;
 use args::{OutcomesArguments, WindowWord, is_scenario};
 use unspin_analysis::{
     Symbols, WindowUnit,
     outcomes::{Assumed, Workload, cost, figures, reasons},
     read_symbols,
 };
-use unspin_report::{Document, Table};
+use unspin_experiment::watch::{Events, Observe};
+use unspin_report::{Document, Machine, Table};
+use unspin_scenario::Scenario;
 
-use crate::terminal::{failure::Failure, output};
+use crate::{
+    commands::vm::{observe::Watch, run as vm_run},
+    terminal::{failure::Failure, output},
+};
 
 /// Reads the recordings and prints the tables.
 pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
@@ -21,7 +28,7 @@ pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
     let mut workloads = Vec::new();
     for path in &arguments.recordings {
         workloads.push(match is_scenario(path) {
-            true => live::run(path, arguments, &assumed)?,
+            true => run_now(path, arguments, &assumed)?,
             false => Workload::read(path, &assumed)?,
         });
     }
@@ -43,6 +50,20 @@ pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
     }
     output::print(&document, arguments.output)?;
     Ok(())
+}
+
+/// Runs a scenario here and now, and analyses it, its events in memory.
+fn run_now(
+    path: &Path,
+    arguments: &OutcomesArguments,
+    assumed: &Assumed,
+) -> Result<Workload, Failure> {
+    let scenario = Scenario::load(path, &arguments.overrides.overrides()?)?;
+    let watch = Watch::start(Observe::On, Events::Required)?;
+    let run = vm_run::execute(scenario, watch)?;
+    let seen = run.seen.as_ref().context("nothing was observed")?;
+    let machine = Machine::here(output::in_testbed()).to_string();
+    Ok(seen.outcomes(&run.report, run.scenario.name.clone(), machine, assumed))
 }
 
 fn assumed(arguments: &OutcomesArguments) -> Assumed {

@@ -2,8 +2,6 @@
 //! `unspin record`: what KVM and the scheduler do with every VM of this host, into a folder.
 
 pub(crate) mod args;
-pub(crate) mod guests;
-pub(crate) mod tables;
 
 use std::{
     ffi::OsStr,
@@ -16,17 +14,14 @@ use std::{
 use anyhow::Context;
 use unspin_agent::{
     EventMask, Until,
-    record::{self, About, Progressed, Stream, Streamed, Wanted},
+    record::{self, About, Progressed, Stream, Streamed, Wanted, rows},
     shell_status,
 };
 use unspin_recording::{Ended, facts::ScenarioFacts};
-use unspin_report::{COMMIT, Machine};
+use unspin_report::{COMMIT, Document, Machine, Table};
 
 use crate::{
-    commands::record::{
-        args::{RecordArguments, Switch},
-        tables as record_tables,
-    },
+    commands::record::args::{RecordArguments, Switch},
     terminal::{failure::Failure, interrupt, output, progress::Activity},
 };
 
@@ -116,6 +111,24 @@ fn line(far: Progressed) -> String {
     )
 }
 
+/// Adds the recording, its events by kind, and its VMs.
+fn tables(document: &mut Document, folder: &Path, streamed: &Streamed, took: Duration) {
+    let Ok(summary) = &streamed.summary else {
+        return; // the error is told, and nothing is known to stand on the disk
+    };
+    let manifest = &summary.manifest;
+    let recording = rows::recording(folder, summary, took);
+    document.table(Table::of("", [recording]));
+    document.table(Table::of("Events by kind", rows::kinds(streamed, manifest)));
+    document.table(Table::of("VMs", manifest.facts.vms.iter().map(rows::vm)));
+    if let Some(blind) = &manifest.facts.ipi.blind {
+        document.note(format!("inter-processor interrupts: blind, {blind}"));
+    }
+    if let Some(error) = &summary.merge_error {
+        document.note(format!("segments were not merged: {error}"));
+    }
+}
+
 /// The summary is standard output's only with `--json` or without a command, whose own output stands there otherwise.
 fn summary(
     arguments: &RecordArguments,
@@ -123,7 +136,7 @@ fn summary(
     took: Duration,
 ) -> Result<(), Failure> {
     let mut document = output::document("record");
-    record_tables::add(&mut document, &arguments.folder, streamed, took);
+    tables(&mut document, &arguments.folder, streamed, took);
     if arguments.command.is_empty() || arguments.output.json {
         output::print(&document, arguments.output)?;
     } else {

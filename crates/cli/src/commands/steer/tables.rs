@@ -3,7 +3,7 @@
 
 use unspin_agent::{
     ChosenPolicies, WindowBound, WindowVendor,
-    steer::{DryFigures, Steered, WindowFigures, rows},
+    steer::{DryFigures, Steered, WindowFigures, account, guest_audit},
 };
 use unspin_report::{Document, Table};
 
@@ -16,11 +16,11 @@ pub fn steered(document: &mut Document, done: &Steered, each_epoch: bool) {
         ));
         document.table(Table::of(
             "Preemptions in critical sections",
-            [rows::account(counters)],
+            [account(counters)],
         ));
     }
-    if let Some(guest_audit) = &done.guest_audit {
-        let rows = rows::guest_audit(guest_audit);
+    if let Some(audit) = &done.guest_audit {
+        let rows = guest_audit(audit);
         document.table(Table::of("What guests claimed", rows));
     }
     if let Some(figures) = &done.windows {

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 
 use unspin_events::log::Metadata;
 use unspin_experiment::{
-    kvm,
+    guest_statistics, kvm,
     watch::{Events, Seen},
 };
 use unspin_recording::{Ended, facts::ScenarioFacts};
@@ -14,12 +14,9 @@ use unspin_scenario::Scenario;
 use unspin_vmm::{Phase, RunOptions};
 
 use crate::{
-    commands::{
-        record::guests as record_guests,
-        vm::{
-            Run, args::VmRunArguments, event_file::EventFile, ground_truth as ground_truth_tables,
-            guest_log_file, guests as guest_tables, observe::Watch, tables as vm_tables,
-        },
+    commands::vm::{
+        Run, args::VmRunArguments, event_file::EventFile, ground_truth as ground_truth_tables,
+        guest_log_file, guests as guest_tables, observe::Watch, tables as vm_tables,
     },
     terminal::{failure::Failure, interrupt, options::Observe, output, progress::Activity, replay},
 };
@@ -45,7 +42,7 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
     };
     let run = execute(scenario, watch)?;
     if let Some(folder) = &arguments.record {
-        record_guests::write(folder, &run.report)?;
+        guest_statistics::write(folder, &run.report)?;
     }
     if let (Some(file), Some(seen)) = (file, &run.seen) {
         file.finish(metadata(&run.scenario, seen), &seen.events)?;

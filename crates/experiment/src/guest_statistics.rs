@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `vm run --record`: the guests' own statistics, beside the recording.
+//! What the guests of a run measured themselves, beside the recording of that run.
 
 use std::path::Path;
 
 use unspin_recording::{GuestStatistics, GuestVm, Recorded, SCHEMA_VERSION, facts::Facts};
 use unspin_vmm::{RunReport, Shares, VmReport};
 
-use crate::terminal::failure::Failure;
+use crate::Error;
 
 /// Writes what the guests of `report` measured into the recording of that run.
 ///
 /// # Errors
 /// When the recording cannot be read, or the file not be written.
-pub fn write(folder: &Path, report: &RunReport) -> Result<(), Failure> {
-    let recorded = Recorded::open(folder).map_err(anyhow::Error::from)?;
+pub fn write(folder: &Path, report: &RunReport) -> Result<(), Error> {
+    let recorded = Recorded::open(folder)?;
     let tsc_hz = report.clock.tsc_hz();
     let vms = report.vms.iter();
     let statistics = GuestStatistics {
@@ -21,8 +21,7 @@ pub fn write(folder: &Path, report: &RunReport) -> Result<(), Failure> {
         tsc_hz,
         vms: vms.map(|vm| of_vm(vm, tsc_hz, recorded.facts())).collect(),
     };
-    statistics.write(folder).map_err(anyhow::Error::from)?;
-    Ok(())
+    Ok(statistics.write(folder)?)
 }
 
 fn of_vm(vm: &VmReport, tsc_hz: u64, facts: &Facts) -> GuestVm {

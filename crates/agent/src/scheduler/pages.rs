@@ -1,15 +1,46 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The pages in which threads tell the running scheduler of their critical sections (`abi/bpf/thread_run_state.h`).
+//! Pages of the scheduler that is attached, which VMMs put into their guests' memory and threads say in what they hold.
 
 use std::{
     io,
-    os::fd::{AsFd, AsRawFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     ptr::{self, NonNull},
 };
 
 use unspin_abi::{UNSPIN_THREADS_MAX, unspin_pv_page};
 
-use crate::{kernel::load, scheduler};
+use crate::{Error, SteerError, kernel::load, scheduler};
+
+/// Both, open; they stay when the scheduler goes.
+#[derive(Debug)]
+pub struct GuestPages {
+    /// `guest_pages`: what guests may have mapped.
+    pub pages: OwnedFd,
+    /// `guest_owners`: whose they are.
+    pub owners: OwnedFd,
+}
+
+impl GuestPages {
+    /// Those of the scheduler that some process of ours has attached.
+    ///
+    /// # Errors
+    /// [`SteerError::NotRunning`], or when the kernel has no descriptor left.
+    pub fn of_running() -> Result<GuestPages, SteerError> {
+        Ok(GuestPages {
+            pages: youngest("guest_pages", size_of::<unspin_pv_page>())?,
+            owners: youngest("guest_owners", size_of::<u64>())?,
+        })
+    }
+}
+
+fn youngest(name: &str, size: usize) -> Result<OwnedFd, SteerError> {
+    let maps = scheduler::running_maps(name, size);
+    let map = maps.last().ok_or(SteerError::NotRunning)?;
+    map.as_fd().try_clone_to_owned().map_err(|source| {
+        let refused: Error = load::refused(&format!("opening the BPF map {name}"), source.into());
+        refused.into()
+    })
+}
 
 const BYTES: usize = UNSPIN_THREADS_MAX as usize * size_of::<unspin_pv_page>();
 
