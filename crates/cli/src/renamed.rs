@@ -3,12 +3,12 @@
 
 use clap::error::{ContextKind, ContextValue};
 
-/// Before, and now. An option is of every command that lacks it today.
-const RENAMED: [(&str, &str); 4] = [
-    ("truth", "ground-truth"),
-    ("--rivals", "--baselines"),
-    ("--tell", "--disclose"),
-    ("--window", "--sample"),
+/// The command that had it (all of them: `unspin`), before, and now.
+const RENAMED: [(&str, &str, &str); 4] = [
+    ("unspin", "truth", "ground-truth"),
+    ("unspin bench threads", "--rivals", "--baselines"),
+    ("unspin steer", "--tell", "--disclose"),
+    ("unspin compare", "--window", "--sample"),
 ];
 
 /// What to say of an error of the command line that an old spelling explains.
@@ -18,8 +18,26 @@ pub fn explain(error: &clap::Error) -> Option<String> {
         Some(ContextValue::String(given)) => Some(given.as_str()),
         _ => None,
     })?;
-    let (_, now) = RENAMED.iter().find(|(before, _)| *before == given)?;
+    let (.., now) = RENAMED
+        .iter()
+        .find(|(command, before, _)| *before == given && is_of(error, command))?;
     Some(format!("`{given}` is called `{now}` now"))
+}
+
+/// Whether it is an error of that command, as its usage says: `Usage: unspin compare [OPTIONS] ...`.
+fn is_of(error: &clap::Error, command: &str) -> bool {
+    match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => {
+            let usage = usage.to_string();
+            let words = usage
+                .split_whitespace()
+                .skip_while(|word| *word != "unspin");
+            command
+                .split(' ')
+                .eq(words.take(command.split(' ').count()))
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -57,5 +75,18 @@ mod tests {
     fn what_was_never_a_spelling_is_left_to_clap() {
         assert_eq!(explained("unspin sing"), None);
         assert_eq!(explained("unspin steer --song"), None);
+    }
+
+    /// Only `compare` had a `--window` that is called otherwise now.
+    #[test]
+    fn an_option_that_another_command_had_is_left_to_clap() {
+        for line in [
+            "unspin vm run s.toml --window 1s",
+            "unspin lab compare s.toml --policy loan --window 1s",
+            "unspin compare s.toml --tell all",
+            "unspin bench vm --rivals all",
+        ] {
+            assert_eq!(explained(line), None, "{line}");
+        }
     }
 }

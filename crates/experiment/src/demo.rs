@@ -3,9 +3,16 @@
 
 use std::time::Duration;
 
+use unspin_report::{GapClosed, Summary, row};
 use unspin_scenario::Scenario;
 
-use crate::{Plan, cells::Cell, watch::Observe};
+use crate::{
+    Error, Plan, Session,
+    cells::Cell,
+    prediction::{costs, planned, rates},
+    row::shape,
+    watch::Observe,
+};
 
 macro_rules! demo_files {
     ($($name:literal),* $(,)?) => {
@@ -34,6 +41,9 @@ pub const POLICY: &str = "loan,kernel-exit";
 const SAMPLE: Duration = Duration::from_millis(200);
 /// What is left out after a change; `unspin compare` has the same default.
 const DISCARD: Duration = Duration::from_millis(250);
+
+/// Seeds of each prediction.
+pub const SEEDS: u32 = 3;
 
 /// The demo's rows, of so many pairs of samples each; on somebody's host without a policy: another scheduler for all of it is
 /// not what a demonstration may bring.
@@ -71,6 +81,61 @@ pub fn fits(text: &str) -> bool {
         let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
         scenario.host.cpus.is_some_and(|cpus| vcpus <= cpus)
     })
+}
+
+row! {
+    "prediction", ["demo --predict"];
+    /// What the lab predicts of a row of the demo's table; means over the seeds.
+    pub struct PredictedRow {
+        /// VMs x vCPUs, as in `2x4`.
+        shape: String = ("VMs x vCPUs", Text),
+        /// The first group's lock.
+        lock: String = ("lock", Text),
+        /// Acquisitions per second of all VMs together, of the ideal.
+        ideal_per_s: Option<f64> = ("ideal ops/s", Count),
+        /// Under the host's own scheduler.
+        stock_per_s: Option<f64> = ("stock ops/s", Count),
+        /// The policy.
+        policy: String = ("policy", Text),
+        /// With the policy.
+        steer_per_s: Option<f64> = ("policy ops/s", Count),
+        /// (policy - stock) / (ideal - stock); none where all fits.
+        gap_closed: Option<f64> = ("gap closed", Ratio),
+    }
+}
+
+/// What the lab predicts of the demo's table with the deterministic testbed's costs, in the order of the files' names.
+///
+/// # Errors
+/// An interrupt.
+pub fn predict(pairs: u32, session: &Session<'_>) -> Result<Vec<PredictedRow>, Error> {
+    let costs = costs(None, true)?;
+    let mut rows = Vec::new();
+    let mut cells = cells(pairs, false);
+    cells.sort_by_key(|cell| cell.file);
+    for cell in cells {
+        let scenario = cell.scenario()?;
+        let ple_window = scenario.host.ple_window.map(u64::from);
+        let planned = planned(&scenario, &cell.plan, ple_window, &costs);
+        let predicted = rates(&planned, SEEDS, session)?;
+        // Ideal, stock, refuse-yields, and the one policy.
+        let [ideal, stock, _, policy] = &predicted[..] else {
+            continue;
+        };
+        let mean = |rates: &[f64]| Summary::of(rates).map(|summary| summary.mean);
+        rows.push(PredictedRow {
+            shape: shape(&scenario),
+            lock: scenario.vms[0].lock.name().to_owned(),
+            ideal_per_s: mean(ideal),
+            stock_per_s: mean(stock),
+            policy: POLICY.to_owned(),
+            steer_per_s: mean(policy),
+            gap_closed: GapClosed::of(ideal, stock, policy)
+                .filter(|_| !fits(cell.text))
+                .map(|gap| gap.share),
+        });
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

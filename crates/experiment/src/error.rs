@@ -93,6 +93,7 @@ failed!(
     unspin_agent::SteerError,
     unspin_agent::UserPolicyError,
     unspin_agent::WindowError,
+    unspin_agent::record::RecordError,
     unspin_recording::Error,
     unspin_testbed::Error,
 );

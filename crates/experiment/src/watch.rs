@@ -233,11 +233,8 @@ impl Seen {
             // Events number VMs in order of appearance, reports in the scenario's.
             let thread = vm.vcpus.first().map(|vcpu| vcpu.thread_id);
             let counters = thread.and_then(|thread| self.of_thread(thread));
-            let vcpus = vm.vcpus.iter();
-            let shares = Shares::sum(
-                vcpus.map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz)),
-            );
-            if let (Some(counters), Some(percent)) = (counters, shares.spin_percent()) {
+            let percent = Shares::of_vm(vm, tsc_hz).spin_percent();
+            if let (Some(counters), Some(percent)) = (counters, percent) {
                 guest_spin_percent.insert(counters.vm, percent);
             }
         }

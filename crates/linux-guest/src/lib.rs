@@ -22,7 +22,7 @@ pub use features::CountsModule;
 pub use features::{Features, Spinlocks};
 pub use guests::{Guests, run};
 pub use load::Load;
-pub use lock::{Lock, Marks, Ours};
+pub use lock::{GuestLock, Lock, Marks, Ours};
 pub use options::{Options, Phase};
 pub use programs::{Programs, QEMU};
 pub use talk::{Counts, Run};

@@ -59,6 +59,35 @@ impl FromStr for Lock {
     }
 }
 
+/// The kernel and lock of a guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GuestLock {
+    /// The distribution's kernel as it is.
+    Stock,
+    /// Our kernel with this lock.
+    Ours(Lock),
+}
+
+impl fmt::Display for GuestLock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GuestLock::Stock => formatter.write_str("stock"),
+            GuestLock::Ours(lock) => lock.fmt(formatter),
+        }
+    }
+}
+
+impl FromStr for GuestLock {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<GuestLock, String> {
+        match text {
+            "stock" => Ok(GuestLock::Stock),
+            lock => Ok(GuestLock::Ours(lock.parse()?)),
+        }
+    }
+}
+
 /// Whether a guest marks what it holds in a page for the host (abi/guest/pv_page.h), as eCS does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Marks {

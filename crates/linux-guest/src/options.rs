@@ -9,6 +9,7 @@ use crate::load::Load;
 use crate::{CountsModule, Error, Features, Ours, Programs};
 
 /// What to run.
+#[derive(Clone)]
 pub struct Options {
     /// QEMU, kernel and loads.
     pub programs: Programs,

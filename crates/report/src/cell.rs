@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! One value of a row: how people and programs see it.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// What a number counts; it decides how people see it. JSON always has the full number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,35 +16,6 @@ pub enum Unit {
     Ratio,
     /// Nanoseconds in the cell; people see ns, us, ms or s.
     Nanoseconds,
-}
-
-/// One cell.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Cell {
-    /// Nothing is known: `-` for people, null in JSON.
-    Unknown,
-    /// Text.
-    Text(String),
-    /// `yes` or `no` for people, true or false in JSON.
-    Flag(bool),
-    /// A number.
-    Integer(u64),
-    /// A number; one that is not finite is null in JSON.
-    Real(f64),
-}
-
-impl Cell {
-    /// For programs: the full value.
-    pub(crate) fn json(&self) -> Value {
-        match self {
-            Cell::Unknown => Value::Null,
-            Cell::Text(text) => json!(text),
-            Cell::Flag(flag) => json!(flag),
-            Cell::Integer(value) => json!(value),
-            // serde_json turns what is not finite into null.
-            Cell::Real(value) => json!(value),
-        }
-    }
 }
 
 /// A value for people: rounded, in a unit that suits.
@@ -62,54 +33,6 @@ pub(crate) fn text(value: &Value, unit: Unit) -> String {
         Unit::Percent => format!("{number:.1}"),
         Unit::Ratio => format!("{number:.3}"),
         Unit::Nanoseconds => nanoseconds(number),
-    }
-}
-
-impl From<bool> for Cell {
-    fn from(flag: bool) -> Cell {
-        Cell::Flag(flag)
-    }
-}
-
-impl From<&str> for Cell {
-    fn from(text: &str) -> Cell {
-        Cell::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Cell {
-        Cell::Text(text)
-    }
-}
-
-impl From<u64> for Cell {
-    fn from(value: u64) -> Cell {
-        Cell::Integer(value)
-    }
-}
-
-impl From<u32> for Cell {
-    fn from(value: u32) -> Cell {
-        Cell::Integer(u64::from(value))
-    }
-}
-
-impl From<usize> for Cell {
-    fn from(value: usize) -> Cell {
-        Cell::Integer(value as u64)
-    }
-}
-
-impl From<f64> for Cell {
-    fn from(value: f64) -> Cell {
-        Cell::Real(value)
-    }
-}
-
-impl<T: Into<Cell>> From<Option<T>> for Cell {
-    fn from(value: Option<T>) -> Cell {
-        value.map_or(Cell::Unknown, Into::into)
     }
 }
 
@@ -143,12 +66,14 @@ fn nanoseconds(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn flags_for_people_and_programs() {
         assert_eq!(text(&json!(true), Unit::Text), "yes");
-        assert_eq!(Cell::from(false).json(), Value::Bool(false));
+        assert_eq!(text(&json!(null), Unit::Ratio), "-");
     }
 
     #[test]

@@ -92,7 +92,24 @@ impl Document {
 mod tests {
     use super::*;
     use crate::machine::Machine;
-    use crate::{cell::Unit, row::Column};
+
+    crate::row! {
+        "one", ["vm run"];
+        /// A number.
+        struct OneRow {
+            /// It.
+            number: u64 = ("no.", Count),
+        }
+    }
+
+    crate::row! {
+        "other", ["vm run"];
+        /// Another number.
+        struct OtherRow {
+            /// It.
+            number: u64 = ("no.", Count),
+        }
+    }
 
     fn document() -> Document {
         let machine = Machine {
@@ -103,12 +120,8 @@ mod tests {
         };
         let mut document = Document::new("vm run", machine);
         document.note("first");
-        for name in ["vm", "vcpu"] {
-            let columns = &[Column::new("number", "no.", Unit::Count)];
-            let mut table = Table::new(name, "", columns);
-            table.push(vec![7u64.into()]);
-            document.table(table);
-        }
+        document.table(Table::of("", [OneRow { number: 7 }]));
+        document.table(Table::of("", [OtherRow { number: 7 }]));
         document
     }
 
@@ -129,7 +142,7 @@ mod tests {
         assert_eq!(object["machine"], "P, 2 CPUs, Linux 7.2");
         assert_eq!(
             object["rows"],
-            json!([{"table": "vm", "number": 7}, {"table": "vcpu", "number": 7}])
+            json!([{"table": "one", "number": 7}, {"table": "other", "number": 7}])
         );
     }
 

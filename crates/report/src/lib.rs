@@ -10,7 +10,7 @@ mod row;
 mod student;
 mod table;
 
-pub use cell::{Cell, Unit};
+pub use cell::Unit;
 pub use document::{Document, FORMAT_VERSION};
 pub use gap::{Cell as PooledCell, GapClosed, Harm, pooled};
 pub use machine::Machine;
@@ -20,7 +20,10 @@ pub use student::student_t_975;
 pub use table::Table;
 
 #[doc(hidden)]
-pub use {inventory, row::schema};
+pub use {
+    inventory,
+    row::{joined, joined_len, schema},
+};
 
 /// The commit this binary was built from: 12 digits, `-dirty` behind them when tracked files differed; "unknown"
 /// when it was built outside git.

@@ -16,29 +16,12 @@ pub struct Column {
     pub header: &'static str,
     /// What its numbers count.
     pub unit: Unit,
-    /// Too much for people: in the JSON only.
-    pub json_only: bool,
 }
 
 impl Column {
     /// A column; see the fields.
     pub const fn new(key: &'static str, header: &'static str, unit: Unit) -> Column {
-        Column {
-            key,
-            header,
-            unit,
-            json_only: false,
-        }
-    }
-
-    /// A column that people do not see.
-    pub const fn json_only(key: &'static str, unit: Unit) -> Column {
-        Column {
-            key,
-            header: "",
-            unit,
-            json_only: true,
-        }
+        Column { key, header, unit }
     }
 }
 
@@ -71,15 +54,41 @@ inventory::collect!(RegisteredRow);
 /// and, where people see the column, its header and its [`Unit`] (a variant's name): `longest_ns: u64 = ("longest", Nanoseconds)`.
 /// The struct gets `Serialize` and `JsonSchema` (its crate depends on serde and schemars) and is put into the reference. For a
 /// struct that is there already: `row!(VcpuRow, "vcpu", &["vm run"], COLUMNS)`.
+///
+/// Keys that several rows share are a struct below `keys;`, declared the same way. A row has it as a field,
+/// `#[serde(flatten)] scheduling: SchedulingKeys = (of SchedulingKeys)`: its columns stand where the field stands.
 #[macro_export]
 macro_rules! row {
+    (
+        keys;
+        $(#[$attribute:meta])*
+        $visibility:vis struct $keys:ident {
+            $(
+                $(#[$field_attribute:meta])*
+                $field_visibility:vis $field:ident: $type:ty $(= ($header:literal, $unit:ident))?
+            ),* $(,)?
+        }
+    ) => {
+        #[derive(::serde::Serialize, ::schemars::JsonSchema)]
+        $(#[$attribute])*
+        $visibility struct $keys {
+            $($(#[$field_attribute])* $field_visibility $field: $type,)*
+        }
+
+        impl $keys {
+            /// What people see of them.
+            $visibility const COLUMNS: &'static [$crate::Column] = &[
+                $($($crate::Column::new(stringify!($field), $header, $crate::Unit::$unit),)?)*
+            ];
+        }
+    };
     (
         $table:literal, $commands:expr;
         $(#[$attribute:meta])*
         $visibility:vis struct $row:ident {
             $(
                 $(#[$field_attribute:meta])*
-                $field_visibility:vis $field:ident: $type:ty $(= ($header:literal, $unit:ident))?
+                $field_visibility:vis $field:ident: $type:ty $(= ($($column:tt)+))?
             ),* $(,)?
         }
     ) => {
@@ -89,9 +98,16 @@ macro_rules! row {
             $($(#[$field_attribute])* $field_visibility $field: $type,)*
         }
 
-        $crate::row!($row, $table, &$commands, &[
-            $($($crate::Column::new(stringify!($field), $header, $crate::Unit::$unit),)?)*
-        ]);
+        $crate::row!($row, $table, &$commands, {
+            const PARTS: &[&[$crate::Column]] = &[$($($crate::row!(@column $field $($column)+),)?)*];
+            &$crate::joined::<{ $crate::joined_len(PARTS) }>(PARTS)
+        });
+    };
+    (@column $field:ident of $keys:ty) => {
+        <$keys>::COLUMNS
+    };
+    (@column $field:ident $header:literal, $unit:ident) => {
+        &[$crate::Column::new(stringify!($field), $header, $crate::Unit::$unit)]
     };
     ($row:ty, $table:expr, $commands:expr, $columns:expr $(,)?) => {
         impl $crate::Row for $row {
@@ -109,6 +125,32 @@ macro_rules! row {
             }
         }
     };
+}
+
+/// How many columns there are in all parts.
+pub const fn joined_len(parts: &[&[Column]]) -> usize {
+    let (mut part, mut length) = (0, 0);
+    while part < parts.len() {
+        length += parts[part].len();
+        part += 1;
+    }
+    length
+}
+
+/// The columns of all parts, in order; `LENGTH` is [`joined_len`] of them.
+pub const fn joined<const LENGTH: usize>(parts: &[&[Column]]) -> [Column; LENGTH] {
+    let mut columns = [Column::new("", "", Unit::Text); LENGTH];
+    let (mut part, mut place) = (0, 0);
+    while part < parts.len() {
+        let mut column = 0;
+        while column < parts[part].len() {
+            columns[place] = parts[part][column];
+            place += 1;
+            column += 1;
+        }
+        part += 1;
+    }
+    columns
 }
 
 /// Every type of rows, by command and table.
@@ -161,6 +203,17 @@ mod tests {
             vcpu: u32,
             /// Share of its time; percent.
             share_percent: Option<f64> = ("%", Percent),
+            #[serde(flatten)]
+            waits: WaitKeys = (of WaitKeys),
+        }
+    }
+
+    row! {
+        keys;
+        /// Its waits.
+        struct WaitKeys {
+            /// How many.
+            waits: u64,
             /// Its longest wait.
             longest_ns: u64 = ("longest", Nanoseconds),
         }
@@ -170,7 +223,10 @@ mod tests {
         let row = |share_percent| VcpuRow {
             vcpu: 3,
             share_percent,
-            longest_ns: 5_600,
+            waits: WaitKeys {
+                waits: 2,
+                longest_ns: 5_600,
+            },
         };
         Table::of("vCPUs", [row(Some(12.34)), row(Some(f64::NAN)), row(None)])
     }
@@ -179,7 +235,10 @@ mod tests {
     fn keys_follow_from_the_type() {
         let rows = table().json_rows();
         let keys: Vec<_> = rows[0].as_object().expect("an object").keys().collect();
-        assert_eq!(keys, ["table", "vcpu", "share_percent", "longest_ns"]);
+        assert_eq!(
+            keys,
+            ["table", "vcpu", "share_percent", "waits", "longest_ns"]
+        );
         assert_eq!(rows[0]["share_percent"], 12.34);
         assert_eq!(
             (&rows[1]["share_percent"], &rows[2]["share_percent"]),
@@ -202,11 +261,11 @@ mod tests {
     #[test]
     fn the_reference_has_it() {
         let rows = registered_rows();
-        assert_eq!(
-            (rows.len(), rows[0].table, rows[0].commands),
-            (1, "vcpu", &["vm run"][..])
-        );
-        let schema = (rows[0].schema)();
+        let found: Vec<_> = rows.iter().filter(|row| row.table == "vcpu").collect();
+        assert_eq!((found.len(), found[0].commands), (1, &["vm run"][..]));
+        let shown: Vec<_> = found[0].columns.iter().map(|column| column.key).collect();
+        assert_eq!(shown, ["share_percent", "longest_ns"]);
+        let schema = (found[0].schema)();
         let property = &schema["properties"]["longest_ns"];
         assert_eq!(property["description"], "Its longest wait.");
         assert_eq!(property["type"], "integer");

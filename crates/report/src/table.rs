@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A table for people and its rows for programs. The same cells feed both.
+//! A table for people and its rows for programs. The same values feed both.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, TableComponent, presets::NO
 use serde_json::{Map, Value, json};
 
 use crate::{
-    cell::{Cell, Unit, text},
+    cell::{Unit, text},
     row::{self, Column, Row},
 };
 
@@ -18,7 +18,7 @@ pub struct Table {
     title: String,
     columns: Vec<Column>,
     rows: Vec<Map<String, Value>>,
-    commands: Option<&'static [&'static str]>,
+    commands: &'static [&'static str],
 }
 
 impl Table {
@@ -29,7 +29,7 @@ impl Table {
             title: title.into(),
             columns: R::COLUMNS.to_vec(),
             rows: rows.into_iter().map(|row| row::object(&row)).collect(),
-            commands: Some(R::COMMANDS),
+            commands: R::COMMANDS,
         }
     }
 
@@ -42,30 +42,7 @@ impl Table {
 
     /// Whether that command says that it prints such a table.
     pub(crate) fn is_of(&self, command: &str) -> bool {
-        self.commands
-            .is_none_or(|commands| commands.contains(&command))
-    }
-
-    /// An empty table. `name` is its word in the JSON (`"table": "vcpu"`), `title` a line above it for people.
-    pub fn new(name: &'static str, title: impl Into<String>, columns: &[Column]) -> Table {
-        Table {
-            name,
-            title: title.into(),
-            columns: columns.to_vec(),
-            rows: Vec::new(),
-            commands: None,
-        }
-    }
-
-    /// Adds a row.
-    ///
-    /// # Panics
-    /// When it has not one cell for each column: that is a mistake of the caller.
-    pub fn push(&mut self, row: Vec<Cell>) {
-        assert_eq!(row.len(), self.columns.len(), "a cell for each column");
-        let keys = self.columns.iter().map(|column| column.key.to_owned());
-        self.rows
-            .push(keys.zip(row.iter().map(Cell::json)).collect());
+        self.commands.contains(&command)
     }
 
     /// How many rows there are.
@@ -95,10 +72,7 @@ impl Table {
     /// # Errors
     /// When `out` cannot be written.
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|&index| !self.columns[index].json_only)
-            .collect();
-        if shown.is_empty() {
+        if self.columns.is_empty() {
             return Ok(());
         }
         let mut table = comfy_table::Table::new();
@@ -107,16 +81,13 @@ impl Table {
             .set_style(TableComponent::HeaderLines, '─')
             .set_style(TableComponent::MiddleHeaderIntersections, '─')
             .set_content_arrangement(ContentArrangement::Disabled)
-            .set_header(shown.iter().map(|&index| self.columns[index].header));
+            .set_header(self.columns.iter().map(|column| column.header));
         for row in &self.rows {
-            let text = |&index: &usize| {
-                let column = &self.columns[index];
-                text(&row[column.key], column.unit)
-            };
-            table.add_row(shown.iter().map(text));
+            let text = |column: &Column| text(&row[column.key], column.unit);
+            table.add_row(self.columns.iter().map(text));
         }
-        for (place, &index) in shown.iter().enumerate() {
-            let number = self.columns[index].unit != Unit::Text;
+        for (place, column) in self.columns.iter().enumerate() {
+            let number = column.unit != Unit::Text;
             if let (true, Some(column)) = (number, table.column_mut(place)) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -136,37 +107,45 @@ impl Table {
 mod tests {
     use super::*;
 
-    const COLUMNS: &[Column] = &[
-        Column::new("vm", "VM", Unit::Text),
-        Column::new("ops_per_second", "ops/s", Unit::Count),
-        Column::new("spin_share_percent", "spin %", Unit::Percent),
-        Column::new("longest_wait_ns", "longest wait", Unit::Nanoseconds),
-        Column::json_only("exits", Unit::Count),
-    ];
+    crate::row! {
+        "spinning", ["vm run"];
+        /// How much a VM spun.
+        struct SpinningRow {
+            /// Its VM.
+            vm: &'static str = ("VM", Text),
+            /// Operations per second.
+            ops_per_second: f64 = ("ops/s", Count),
+            /// Share of its time; percent.
+            spin_share_percent: f64 = ("spin %", Percent),
+            /// Its longest wait; ns.
+            longest_wait_ns: Option<u64> = ("longest wait", Nanoseconds),
+            /// Exits.
+            exits: u64,
+        }
+    }
 
     fn table() -> Table {
-        let mut table = Table::new("vcpu", "Per vCPU", COLUMNS);
-        table.push(vec![
-            "vm0".into(),
-            1_234_567.4.into(),
-            12.34.into(),
-            5_600_000u64.into(),
-            987_654u64.into(),
-        ]);
-        table.push(vec![
-            "all".into(),
-            7u64.into(),
-            f64::NAN.into(),
-            Cell::Unknown,
-            5u64.into(),
-        ]);
-        table
+        let one = SpinningRow {
+            vm: "vm0",
+            ops_per_second: 1_234_567.4,
+            spin_share_percent: 12.34,
+            longest_wait_ns: Some(5_600_000),
+            exits: 987_654,
+        };
+        let all = SpinningRow {
+            vm: "all",
+            ops_per_second: 7.0,
+            spin_share_percent: f64::NAN,
+            longest_wait_ns: None,
+            exits: 5,
+        };
+        Table::of("Per vCPU", [one, all])
     }
 
     #[test]
     fn json_rows_are_flat_and_whole() {
         let rows = table().json_rows();
-        assert_eq!(rows[0]["table"], "vcpu");
+        assert_eq!(rows[0]["table"], "spinning");
         assert_eq!(rows[0]["ops_per_second"], 1_234_567.4);
         assert_eq!(rows[0]["longest_wait_ns"], 5_600_000);
         assert_eq!(rows[0]["exits"], 987_654);
@@ -184,11 +163,5 @@ mod tests {
         }
         assert!(!text.contains("987,654"), "{text}");
         assert!(text.lines().all(|line| line == line.trim_end()));
-    }
-
-    #[test]
-    #[should_panic(expected = "a cell for each column")]
-    fn a_row_of_another_length_is_refused() {
-        table().push(vec![Cell::Unknown]);
     }
 }

@@ -23,7 +23,7 @@ pub use machine::parameters::STALL_SPINS;
 pub use options::{Fault, Phase, RunOptions};
 pub use pv_pages::PvPages;
 pub use run::report::{RunReport, VcpuReport, VmReport, growth};
-pub use run::run;
 pub use run::running::Running;
 pub use run::shares::Shares;
 pub use run::snapshot::{Snapshot, VcpuGrowth, VmGrowth};
+pub use run::{run, run_told};

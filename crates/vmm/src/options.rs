@@ -27,6 +27,13 @@ pub struct RunOptions {
     pub stop_limit: Duration,
 }
 
+impl RunOptions {
+    /// Calls the callback, if there is one.
+    pub(crate) fn told(&self, phase: Phase) {
+        self.on_phase.iter().for_each(|tell| tell(phase));
+    }
+}
+
 impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {

@@ -35,12 +35,23 @@ const FOREVER: Duration = Duration::from_secs(3600);
 /// # Errors
 /// See [`Error`]; by the time it is returned no VM and no vCPU thread of the run is left.
 pub fn run(scenario: &Scenario, options: &RunOptions) -> Result<RunReport, Error> {
-    let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
-    let mut running = Running::start(scenario, options)?;
+    run_told(scenario, options, &|phase| options.told(phase))
+}
+
+/// The same, its phases told to `phase` in place of the options' callback, on the calling thread.
+///
+/// # Errors
+/// As [`run()`].
+pub fn run_told(
+    scenario: &Scenario,
+    options: &RunOptions,
+    phase: &dyn Fn(Phase),
+) -> Result<RunReport, Error> {
+    let mut running = Running::start_told(scenario, options, phase)?;
     let window = match scenario.length {
         Length::Iterations(_) => run_iterations(&mut running.fleet)?,
         Length::DurationNs(ns) => {
-            let window = run_duration(&mut running.fleet, scenario.warm_up_ns, ns, &phase)?;
+            let window = run_duration(&mut running.fleet, scenario.warm_up_ns, ns, phase)?;
             running.finish_spins()?;
             window
         }

@@ -136,6 +136,16 @@ impl From<unspin_agent::steer::SteerRunError> for Failure {
     }
 }
 
+impl From<unspin_linux_guest::Error> for Failure {
+    fn from(error: unspin_linux_guest::Error) -> Failure {
+        match error {
+            unspin_linux_guest::Error::Interrupted => Failure::Interrupted,
+            error @ unspin_linux_guest::Error::Range { .. } => Failure::Usage(error.to_string()),
+            error => Failure::Failed(error.into()),
+        }
+    }
+}
+
 impl From<unspin_lab::pool::Interrupted> for Failure {
     fn from(_: unspin_lab::pool::Interrupted) -> Failure {
         Failure::Interrupted

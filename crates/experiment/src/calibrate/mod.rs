@@ -10,11 +10,48 @@ use std::fmt::Write;
 pub use figures::Figure;
 use figures::figures;
 use guest::{GuestTimes, median};
+use unspin_lab::costs::Costs;
 use unspin_lockbench::costs::{self, CpuHogs, pin_to};
-use unspin_report::COMMIT;
+use unspin_report::{COMMIT, row};
 use unspin_scenario::Host;
 
 use crate::{Error, Session, Work};
+
+row! {
+    "cost", ["lab calibrate"];
+    /// What one thing costs here, in the unit that ends its name.
+    pub struct CostRow {
+        /// Its name in the table `[lab.costs]`.
+        cost: &'static str = ("cost", Text),
+        /// Median of the tries, rounded; null: not measured.
+        value: Option<u32> = ("measured", Count),
+        /// Half of the tries lie from here.
+        quartile_low: Option<f64> = ("half from", Count),
+        /// To here.
+        quartile_high: Option<f64> = ("to", Count),
+        /// Tries.
+        tries: usize,
+        /// The lab's default.
+        default: Option<u64> = ("default", Count),
+        /// By what program, or why it was not measured.
+        how: &'static str = ("by", Text),
+    }
+}
+
+/// A row for each figure.
+pub fn rows(figures: &[Figure]) -> impl Iterator<Item = CostRow> {
+    // A struct of numbers.
+    let defaults = serde_json::to_value(Costs::default()).unwrap_or_default();
+    figures.iter().map(move |figure| CostRow {
+        cost: figure.cost,
+        value: figure.value(),
+        quartile_low: figure.quartiles().map(|(low, _)| low),
+        quartile_high: figure.quartiles().map(|(_, high)| high),
+        tries: figure.tries.len(),
+        default: defaults.get(figure.cost).and_then(|value| value.as_u64()),
+        how: figure.how,
+    })
+}
 
 /// Measures all costs of the lab; with `guest`, also what takes a hypervisor, under a KVM that is loaded as it says.
 ///

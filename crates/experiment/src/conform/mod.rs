@@ -3,8 +3,10 @@
 //! (`unspin lab conform`).
 
 mod measured_file;
+mod rows;
 
 pub use measured_file::{Conformance, Measured, load};
+pub use rows::{CellRow, OrderRow, cell_rows, order_rows};
 use unspin_lab::pool;
 use unspin_scenario::{Scenario, limits::SEED_MAX};
 

@@ -2,10 +2,12 @@
 //! Events a second of the lab's engine, and of other simulators on the same model (`unspin bench engine`).
 
 mod baselines;
+mod rows;
 
 use std::{sync::atomic::Ordering, time::Instant};
 
 pub use baselines::{Baseline, BaselineKind};
+pub use rows::{EngineRow, row};
 use unspin_lab::engine::timers::{DELAY_MEAN_NS, Expiries, Timers};
 
 use crate::{Error, Session, Work};

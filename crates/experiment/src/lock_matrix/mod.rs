@@ -2,10 +2,12 @@
 //! The locks in micro guests under this host's KVM, over VMs, vCPUs, hold, think and neighbours (`unspin bench vm`).
 
 mod figures;
+mod rows;
 
 use std::sync::atomic::Ordering;
 
 pub use figures::{Cell, Sample};
+pub use rows::{CellRow, marks, rows};
 use unspin_abi::LockKind;
 use unspin_scenario::{Distribution, LockSharing, Scenario, Shape, Vm, WorkUnit};
 use unspin_vmm::RunOptions;
@@ -14,6 +16,72 @@ use crate::{Error, Session, Work, kvm};
 
 /// User work of a neighbour between two acquisitions of a lock that only it has, in loops.
 const NEIGHBOUR_LOOPS: u64 = 30_000;
+
+/// What is varied, each in the order given; what is empty is the scenario's own.
+#[derive(Clone, Debug)]
+pub struct Axes {
+    /// The locks; the first is what the others are compared with.
+    pub locks: Vec<LockKind>,
+    /// Numbers of VMs.
+    pub vms: Vec<u32>,
+    /// Numbers of vCPUs of each.
+    pub vcpus: Vec<u32>,
+    /// Work inside the lock.
+    pub holds: Vec<Distribution>,
+    /// Work in user mode.
+    pub thinks: Vec<Distribution>,
+    /// Numbers of VMs of one vCPU beside them.
+    pub neighbours: Vec<u32>,
+}
+
+/// For each point every lock in the order given, and the first one again.
+///
+/// # Errors
+/// What the parser refuses of the scenario that the axes make.
+pub fn cells(axes: Axes, scenario: &Scenario) -> Result<Vec<Cell>, Error> {
+    let own = &scenario.vms[0];
+    let mut locks = axes.locks;
+    if locks.is_empty() {
+        locks.push(own.lock);
+    }
+    let or_own = |given: Vec<Distribution>, own: &Distribution| match given.is_empty() {
+        true => vec![own.clone()],
+        false => given,
+    };
+    let holds = or_own(axes.holds, &own.hold);
+    let thinks = or_own(axes.thinks, &own.user_work);
+    let mut cells = Vec::new();
+    let mut point = 0;
+    for &neighbours in &axes.neighbours {
+        for &vcpus in &axes.vcpus {
+            for hold in &holds {
+                for think in &thinks {
+                    for &vms in &axes.vms {
+                        let cell = |(number, &lock): (usize, &LockKind)| Cell {
+                            lock,
+                            is_again: number == locks.len(),
+                            point,
+                            vms,
+                            vcpus,
+                            hold: hold.clone(),
+                            think: think.clone(),
+                            neighbours,
+                            samples: Vec::new(),
+                        };
+                        let with_null = locks.iter().chain(locks.first());
+                        cells.extend(with_null.enumerate().map(cell));
+                        point += 1;
+                    }
+                }
+            }
+        }
+    }
+    for cell in &cells {
+        let text = cell.scenario(scenario, 0).to_toml();
+        Scenario::parse(&text, "the scenario with these axes")?;
+    }
+    Ok(cells)
+}
 
 impl Cell {
     /// What one repetition runs: its seed is the scenario's and the repetition's number, the same for all locks.

@@ -7,6 +7,7 @@
 mod axis;
 mod folder;
 mod grid;
+mod printed;
 mod rows;
 mod table_file;
 
@@ -16,6 +17,7 @@ use arrow_array::RecordBatch;
 pub use axis::Axis;
 use folder::{Found, SweepFolder};
 pub use grid::{Grid, GridCell};
+pub use printed::{CellRow, SweepRow};
 use unspin_lab::pool;
 
 use crate::{Error, Session, Work};

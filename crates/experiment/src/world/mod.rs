@@ -5,6 +5,7 @@ pub mod kvm;
 pub mod lab;
 pub mod linux;
 mod steering;
+pub mod threads;
 
 use unspin_scenario::Scenario;
 

@@ -76,6 +76,27 @@ impl PauseLoop {
         })
     }
 
+    /// The parameters in force on this host, which must be those that the scenario states.
+    ///
+    /// # Errors
+    /// As [`PauseLoop::check`].
+    pub fn of_this_host(wanted: &Host) -> Result<Option<PauseLoop>, Error> {
+        let in_force = PauseLoop::in_force(Path::new("/sys/module"));
+        PauseLoop::check(in_force.as_ref(), wanted)?;
+        Ok(in_force)
+    }
+
+    /// What was found, for people.
+    pub fn describe(found: Option<&PauseLoop>) -> String {
+        match found {
+            Some(found) => format!(
+                "{}: pause-loop window {}, gap {}, grow {}, shrink {}",
+                found.module, found.window, found.gap, found.grow, found.shrink
+            ),
+            None => "no pause-loop exits (neither kvm_amd nor kvm_intel)".into(),
+        }
+    }
+
     /// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
     ///
     /// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.

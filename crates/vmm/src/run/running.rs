@@ -36,8 +36,16 @@ impl Running {
     /// # Errors
     /// See [`Error`]; by the time it is returned no VM and no vCPU thread is left.
     pub fn start(scenario: &Scenario, options: &RunOptions) -> Result<Running, Error> {
+        Running::start_told(scenario, options, &|phase| options.told(phase))
+    }
+
+    /// The same, its phases told to `phase`.
+    pub(crate) fn start_told(
+        scenario: &Scenario,
+        options: &RunOptions,
+        phase: &dyn Fn(Phase),
+    ) -> Result<Running, Error> {
         let begin = clock::sample();
-        let phase = |phase| options.on_phase.iter().for_each(|tell| tell(phase));
         let mut host = Host::open(scenario)?;
         host.pv_pages = options.pv_pages.clone();
         let work_rate = needs_work_rate(scenario).then(WorkRate::measure);

@@ -3,6 +3,8 @@
 
 use unspin_abi::unspin_guest_statistics;
 
+use super::report::VmReport;
+
 /// Times in the window, of one vCPU or summed over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shares {
@@ -37,6 +39,14 @@ impl Shares {
             .saturating_add(parked_ns as u64);
         let off_ns = (window.steal_time != 0).then_some(off_ns);
         Shares::new(cycles, off_ns, cpu_time_ns, window_ns, tsc_hz)
+    }
+
+    /// Of a whole VM, its vCPUs together.
+    pub fn of_vm(vm: &VmReport, tsc_hz: u64) -> Shares {
+        let vcpus = vm.vcpus.iter();
+        Shares::sum(
+            vcpus.map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz)),
+        )
     }
 
     /// Of waits of so many TSC cycles, of which `stolen_ns` off the CPU. A wait that began before the window counts with

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::terminal::options::{Output, OverrideArguments, parse_time};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use unspin_experiment::{engine::BaselineKind, run_states};
+use unspin_experiment::{engine::BaselineKind, threads};
 
 /// `unspin bench vm`
 #[derive(Args, Debug)]
@@ -159,13 +159,13 @@ pub enum RunStateSource {
     None,
 }
 
-impl From<RunStateSource> for run_states::RunStateSource {
-    fn from(source: RunStateSource) -> run_states::RunStateSource {
+impl From<RunStateSource> for threads::RunStateSource {
+    fn from(source: RunStateSource) -> threads::RunStateSource {
         match source {
-            RunStateSource::Best => run_states::RunStateSource::Best,
-            RunStateSource::Bpf => run_states::RunStateSource::Bpf,
-            RunStateSource::Rseq => run_states::RunStateSource::Rseq,
-            RunStateSource::None => run_states::RunStateSource::None,
+            RunStateSource::Best => threads::RunStateSource::Best,
+            RunStateSource::Bpf => threads::RunStateSource::Bpf,
+            RunStateSource::Rseq => threads::RunStateSource::Rseq,
+            RunStateSource::None => threads::RunStateSource::None,
         }
     }
 }

@@ -2,22 +2,33 @@
 //! `unspin bench ecs`: what eCS's annotation costs, in the shape of the paper's Table 4.
 
 use unspin_lockbench::ecs;
-use unspin_report::{Column, Table, Unit};
+use unspin_report::{Table, row};
 
 use crate::{
     commands::bench::args::EcsArguments,
     terminal::{failure::Failure, interrupt, output, progress::Activity},
 };
 
-const COLUMNS: &[Column] = &[
-    Column::new("section", "section", Unit::Text),
-    Column::new("threads", "threads", Unit::Count),
-    Column::new("off_ns", "off", Unit::Nanoseconds),
-    Column::new("on_ns", "on", Unit::Nanoseconds),
-    Column::new("cost_ns", "cost", Unit::Nanoseconds),
-    Column::new("off_again_ns", "off again", Unit::Nanoseconds),
-    Column::new("null_cost_ns", "null", Unit::Nanoseconds),
-];
+row! {
+    "ecs", ["bench ecs"];
+    /// A lock-unlock pair around nothing, as its thread sees it, with and without annotation; medians.
+    struct EcsRow {
+        /// The class of section: spinlock, `rwlock_read`, ...
+        section: &'static str = ("section", Text),
+        /// Threads that share the lock.
+        threads: u32 = ("threads", Count),
+        /// Without annotation; ns.
+        off_ns: f64 = ("off", Nanoseconds),
+        /// With it; ns.
+        on_ns: f64 = ("on", Nanoseconds),
+        /// What a pair of neighbouring runs differ by; ns.
+        cost_ns: f64 = ("cost", Nanoseconds),
+        /// Without it once more; ns.
+        off_again_ns: f64 = ("off again", Nanoseconds),
+        /// What the two without differ by; ns.
+        null_cost_ns: f64 = ("null", Nanoseconds),
+    }
+}
 
 /// Measures, and prints a row for each class and number of threads.
 pub fn run(arguments: &EcsArguments) -> Result<(), Failure> {
@@ -31,23 +42,20 @@ pub fn run(arguments: &EcsArguments) -> Result<(), Failure> {
     )?;
     drop(activity);
     let title = "A lock-unlock pair around nothing, as its thread sees it";
-    let mut table = Table::new("ecs", title, COLUMNS);
-    for row in rows {
-        table.push(vec![
-            row.name.into(),
-            row.threads.into(),
-            row.off_ns.into(),
-            row.on_ns.into(),
-            row.cost_ns.into(),
-            row.null_ns.into(),
-            row.null_cost_ns.into(),
-        ]);
-    }
+    let rows = rows.into_iter().map(|row| EcsRow {
+        section: row.name,
+        threads: row.threads,
+        off_ns: row.off_ns,
+        on_ns: row.on_ns,
+        cost_ns: row.cost_ns,
+        off_again_ns: row.null_ns,
+        null_cost_ns: row.null_cost_ns,
+    });
     let mut document = output::document("bench ecs");
     document.note(
         "off, on, off again in turn and back; medians; cost: the median difference of neighbours",
     );
-    document.table(table);
+    document.table(Table::of(title, rows));
     output::print(&document, arguments.output)?;
     Ok(())
 }

@@ -5,7 +5,5 @@ pub(crate) mod args;
 pub(crate) mod ecs;
 pub(crate) mod engine;
 pub(crate) mod observing;
-pub(crate) mod plot;
 pub(crate) mod threads;
 pub(crate) mod vm;
-pub(crate) mod vm_tables;

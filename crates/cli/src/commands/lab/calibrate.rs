@@ -5,24 +5,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use unspin_experiment::calibrate::{self, Figure};
-use unspin_lab::costs::Costs;
-use unspin_report::{Cell, Column, Document, Machine, Table, Unit};
+use unspin_report::{Document, Machine, Table};
 use unspin_scenario::{Host, Overrides, Scenario};
 
 use crate::{
     commands::lab::args::{CalibratedWorld, LabCalibrateArguments},
     terminal::{failure::Failure, output, progress::Experiment},
 };
-
-const COSTS: &[Column] = &[
-    Column::new("cost", "cost", Unit::Text),
-    Column::new("value", "measured", Unit::Count),
-    Column::new("quartile_low", "half from", Unit::Count),
-    Column::new("quartile_high", "to", Unit::Count),
-    Column::json_only("tries", Unit::Count),
-    Column::new("default", "default", Unit::Count),
-    Column::new("how", "by", Unit::Text),
-];
 
 /// Measures, prints, and writes the file.
 pub fn run(arguments: &LabCalibrateArguments) -> Result<(), Failure> {
@@ -44,35 +33,9 @@ pub fn run(arguments: &LabCalibrateArguments) -> Result<(), Failure> {
         write(file, arguments.world, &figures)?;
     }
     let mut document = output::document("lab calibrate");
-    document.table(table(&figures));
+    document.table(Table::of("", calibrate::rows(&figures)));
     notes(&mut document, &figures, arguments.out.as_deref());
     Ok(output::print(&document, arguments.output)?)
-}
-
-/// The lab's default of that cost.
-fn default_of(cost: &str) -> Option<u64> {
-    let defaults = serde_json::to_value(Costs::default()).ok()?;
-    defaults.get(cost)?.as_u64()
-}
-
-fn table(figures: &[Figure]) -> Table {
-    let mut table = Table::new("cost", "", COSTS);
-    let cell = |value: Option<f64>| value.map_or(Cell::Unknown, Cell::Real);
-    for figure in figures {
-        let quartiles = figure.quartiles();
-        table.push(vec![
-            figure.cost.into(),
-            figure
-                .value()
-                .map_or(Cell::Unknown, |value| Cell::Integer(value.into())),
-            cell(quartiles.map(|(low, _)| low)),
-            cell(quartiles.map(|(_, high)| high)),
-            Cell::Integer(figure.tries.len() as u64),
-            default_of(figure.cost).map_or(Cell::Unknown, Cell::Integer),
-            figure.how.into(),
-        ]);
-    }
-    table
 }
 
 fn notes(document: &mut Document, figures: &[Figure], out: Option<&Path>) {

@@ -9,6 +9,5 @@ pub(crate) mod from;
 pub(crate) mod load;
 pub(crate) mod run;
 pub(crate) mod sweep;
-pub(crate) mod tables;
 
 pub use run::run;

@@ -12,14 +12,14 @@ use unspin_analysis::{
     outcomes::{Assumed, Workload, cost, figures, reasons},
     read_symbols,
 };
-use unspin_experiment::watch::{Events, Observe};
+use unspin_experiment::{
+    vm_run::{Watch, execute},
+    watch::{Events, Observe},
+};
 use unspin_report::{Document, Machine, Table};
 use unspin_scenario::Scenario;
 
-use crate::{
-    commands::vm::{observe::Watch, run as vm_run},
-    terminal::{failure::Failure, output},
-};
+use crate::terminal::{failure::Failure, output, progress::Experiment};
 
 /// Reads the recordings and prints the tables.
 pub fn run(arguments: &OutcomesArguments) -> Result<(), Failure> {
@@ -60,7 +60,7 @@ fn run_now(
 ) -> Result<Workload, Failure> {
     let scenario = Scenario::load(path, &arguments.overrides.overrides()?)?;
     let watch = Watch::start(Observe::On, Events::Required)?;
-    let run = vm_run::execute(scenario, watch)?;
+    let run = execute(scenario, watch, &Experiment::new(false).session()?)?;
     let seen = run.seen.as_ref().context("nothing was observed")?;
     let machine = Machine::here(output::in_testbed()).to_string();
     Ok(seen.outcomes(&run.report, run.scenario.name.clone(), machine, assumed))

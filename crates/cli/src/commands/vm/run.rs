@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin vm run`: a scenario's VMs on this host's KVM, watched, and what came of it.
 
-use std::{path::Path, sync::Arc};
-
-use unspin_events::log::Metadata;
 use unspin_experiment::{
-    guest_statistics, kvm,
-    watch::{Events, Seen},
+    vm_run::{EventFile, Run, Watch, execute, guest_statistics, write_guest_log},
+    watch::Events,
 };
-use unspin_recording::{Ended, facts::ScenarioFacts};
-use unspin_report::{COMMIT, Document, Machine};
-use unspin_scenario::Scenario;
-use unspin_vmm::{Phase, RunOptions};
+use unspin_report::{Document, Machine, Table};
+use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::vm::{
-        Run, args::VmRunArguments, event_file::EventFile, ground_truth as ground_truth_tables,
-        guest_log_file, guests as guest_tables, observe::Watch, tables as vm_tables,
-    },
-    terminal::{failure::Failure, interrupt, options::Observe, output, progress::Activity, replay},
+    commands::vm::args::VmRunArguments,
+    terminal::{failure::Failure, options::Observe, output, progress::Experiment, replay},
 };
 
 /// Runs the scenario and prints its tables.
@@ -36,92 +28,110 @@ pub fn run(arguments: &VmRunArguments) -> Result<(), Failure> {
         .as_deref()
         .map(EventFile::create)
         .transpose()?;
+    let machine = Machine::here(output::in_testbed()).to_string();
     let watch = match &arguments.record {
-        Some(folder) => Some(record(arguments, folder, &scenario, events)?),
+        Some(_) if arguments.observe == Observe::Off => {
+            let message = "--record needs BPF programs, and --observe off forbids them";
+            return Err(Failure::Usage(message.into()));
+        }
+        Some(folder) => {
+            let keep = events != Events::None;
+            Some(Watch::record(folder, &scenario, &machine, keep)?)
+        }
         None => Watch::start(arguments.observe.into(), events)?,
     };
-    let run = execute(scenario, watch)?;
+    let run = execute(scenario, watch, &Experiment::new(false).session()?)?;
     if let Some(folder) = &arguments.record {
         guest_statistics::write(folder, &run.report)?;
     }
-    if let (Some(file), Some(seen)) = (file, &run.seen) {
-        file.finish(metadata(&run.scenario, seen), &seen.events)?;
+    if let (Some(file), Some(metadata), Some(seen)) = (file, run.metadata(&machine), &run.seen) {
+        file.finish(metadata, &seen.events)?;
     }
     if let Some(path) = &arguments.guest_log {
-        guest_log_file::write(path, &run)?;
+        write_guest_log(path, &run)?;
     }
     let mut document = output::document("vm run");
-    vm_tables::add(&mut document, &run);
-    guest_tables::add(&mut document, &run);
+    tables(&mut document, &run);
+    guest_tables(&mut document, &run);
     if ground_truth {
-        ground_truth_tables::add(&mut document, &run)?;
+        stall_tables(&mut document, &run)?;
     }
     notes(&mut document, arguments, &run);
     output::print(&document, arguments.output)?;
     Ok(())
 }
 
-/// Runs the scenario under the programs of `watch`.
-pub fn execute(scenario: Scenario, watch: Option<Watch>) -> Result<Run, Failure> {
-    let activity = Arc::new(Activity::start("creating VMs"));
-    let shown = Arc::clone(&activity);
-    let pages = kvm::pv_pages_of_running(&scenario)?;
-    let options = RunOptions {
-        interrupt: interrupt::flag()?,
-        pv_pages: pages.clone(),
-        on_phase: Some(Box::new(move |phase| {
-            shown.say(match phase {
-                Phase::Created => "starting vCPUs",
-                Phase::Started => "warming up",
-                Phase::WindowBegins => "running",
-                Phase::WindowEnds => "stopping",
-                _ => "reading results",
-            });
-        })),
-        ..RunOptions::default()
-    };
-    let report = unspin_vmm::run(&scenario, &options);
-    kvm::say_missed_pv_pages(pages.as_ref());
-    let ended = match report {
-        Ok(_) => Ended::Finished,
-        Err(_) => Ended::Interrupted,
-    };
-    let seen = watch.map(|watch| watch.finish(ended)).transpose();
-    Ok(Run {
-        report: report?,
-        seen: seen?,
-        scenario,
-    })
+/// The run, each VM, each vCPU, and what they waited for.
+fn tables(document: &mut Document, run: &Run) {
+    document.note(summary(run));
+    document.table(Table::of("", [run.run_row()]));
+    document.table(Table::of("VMs", run.vm_rows()));
+    document.table(Table::of("vCPUs", run.vcpu_rows()));
+    document.note(
+        "waiting: share of all time; spinning: share of CPU time.\n\
+         Rates and shares: of the window. Counters: of the whole run.",
+    );
+    let waits = run.wait_rows();
+    if !waits.is_empty() {
+        document.table(Table::of("Waits", waits));
+        document.note(
+            "Waits: those that ended in the window, of acquisitions that found the lock taken and of shootdowns sent.\n\
+             p95: the upper bound of a bucket by powers of two.",
+        );
+    }
 }
 
-/// Watches into a recording. The guests' own log is never part of one: `explain` must not see it.
-fn record(
-    arguments: &VmRunArguments,
-    folder: &Path,
-    scenario: &Scenario,
-    events: Events,
-) -> Result<Watch, Failure> {
-    if arguments.observe == Observe::Off {
-        let message = "--record needs BPF programs, and --observe off forbids them";
-        return Err(Failure::Usage(message.into()));
+/// What the guests say of themselves beyond that; each table only when some VM has something to say in it.
+fn guest_tables(document: &mut Document, run: &Run) {
+    let (preemptions, wakeups) = (run.preemption_rows(), run.wakeup_rows());
+    let calls = run.call_rows();
+    if !preemptions.is_empty() {
+        let title = "Preemptions by critical section, as the guests know";
+        document.table(Table::of(title, preemptions));
+        document.note(
+            "preemptions: each once, by precedence from above; applied: in every class that held.",
+        );
     }
-    let facts = ScenarioFacts {
-        name: scenario.name.clone(),
-        sha256: scenario.hash(),
-        seed: scenario.seed,
-    };
-    Watch::record(folder, facts, events != Events::None)
+    if !wakeups.is_empty() {
+        let title = "Blocked-waiter wake-ups (BWW): from the wake-up until the task runs";
+        document.table(Table::of(title, wakeups));
+    }
+    if !calls.is_empty() {
+        document.table(Table::of("What locks and tasks did", calls));
+    }
 }
 
-/// What the event log says about itself.
-fn metadata(scenario: &Scenario, seen: &Seen) -> Metadata {
-    Metadata {
-        commit: COMMIT.to_owned(),
-        scenario_hash: scenario.hash(),
-        seed: scenario.seed,
-        machine: Machine::here(output::in_testbed()).to_string(),
-        lost_events: seen.health.lost_events + seen.dropped_events,
+/// Table 1, and the ground truth when the run was watched.
+fn stall_tables(document: &mut Document, run: &Run) -> Result<(), Failure> {
+    let (counted, truths) = run.stall_rows()?;
+    let title = "VEE'13 Table 1, as the guest counts: waits of more than 2,048 spins, and whether anybody held the lock then";
+    document.table(Table::of(title, counted));
+    if !truths.is_empty() {
+        let title = "Ground truth of the stalls in the log: the guest's waits joined with the host's switches";
+        document.table(Table::of(title, truths));
     }
+    Ok(())
+}
+
+/// The window in force and what was lost, for people.
+fn summary(run: &Run) -> String {
+    let report = &run.report;
+    let window = PauseLoop::describe(report.pause_loop.as_ref());
+    let seen = match &run.seen {
+        Some(seen) => format!(
+            "lost events {}, missed BPF runs {}, unobserved exits {}",
+            seen.health.lost_events + seen.dropped_events,
+            seen.health.recursion_misses(),
+            seen.health.unobserved_exits
+        ),
+        None => "not observed".into(),
+    };
+    format!(
+        "{}: {} VMs, {:.3} s measured; {window}; {seen}",
+        run.scenario.name,
+        report.vms.len(),
+        report.window_ns as f64 / 1e9
+    )
 }
 
 /// Watching is part of what is repeated: it changes the times.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `unspin vm linux` takes.
 
-use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use crate::terminal::options::{Observe, Output, PauseLoopArguments, parse_limit};
 use clap::{Args, ValueEnum};
-use unspin_linux_guest::{CountsModule, Features, Lock, Marks, Ours};
+use unspin_linux_guest::{CountsModule, Features, GuestLock, Lock, Marks, Ours};
 use unspin_scenario::Host;
 
 /// What each guest runs.
@@ -149,35 +149,6 @@ impl LinuxArguments {
         programs.extend(self.load.load().programs());
         programs.extend(self.counts.programs());
         programs
-    }
-}
-
-/// The kernel and lock of a guest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GuestLock {
-    /// The distribution's kernel as it is.
-    Stock,
-    /// Our kernel with this lock.
-    Ours(Lock),
-}
-
-impl fmt::Display for GuestLock {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GuestLock::Stock => formatter.write_str("stock"),
-            GuestLock::Ours(lock) => lock.fmt(formatter),
-        }
-    }
-}
-
-impl FromStr for GuestLock {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<GuestLock, String> {
-        match text {
-            "stock" => Ok(GuestLock::Stock),
-            lock => Ok(GuestLock::Ours(lock.parse()?)),
-        }
     }
 }
 

@@ -2,8 +2,6 @@
 //! `unspin vm linux-policies`: unmodified Linux guests that keep running, like `compare`'s, while our scheduler and its policies
 //! come and go (ruling 35's cells).
 
-use std::path::Path;
-
 use unspin_agent::{PolicyChoice, Steerer};
 use unspin_experiment::{
     Plan, check_user_policies,
@@ -14,10 +12,7 @@ use unspin_report::{Document, Machine};
 use unspin_vmm::PauseLoop;
 
 use crate::{
-    commands::vm::{
-        host_columns,
-        linux::policies::{args::LinuxPoliciesArguments, tables},
-    },
+    commands::vm::linux::policies::{args::LinuxPoliciesArguments, tables},
     terminal::{failure::Failure, output, progress::Experiment},
 };
 
@@ -26,8 +21,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
     check(arguments)?;
     let cache = unspin_testbed::cache_from_environment().unwrap_or_default();
     let programs = Programs::find(output::in_testbed(), &cache)?;
-    let pause_loop = PauseLoop::in_force(Path::new("/sys/module"));
-    PauseLoop::check(pause_loop.as_ref(), &arguments.host())?;
+    let pause_loop = PauseLoop::of_this_host(&arguments.host())?;
     if arguments.policies.iter().any(PolicyChoice::steers) {
         Steerer::check().map_err(anyhow::Error::from)?;
     }
@@ -59,7 +53,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
          VM with as many vCPUs as CPUs",
         arguments.memory_mib,
         arguments.counts,
-        host_columns::format_pause_loop(pause_loop.as_ref())
+        PauseLoop::describe(pause_loop.as_ref())
     ));
     Ok(output::print(&document, arguments.output)?)
 }

@@ -3,14 +3,16 @@
 //! wait that 95 of 100 do not exceed (VEE'21, Figures 5 and 6, has these of Linux guests).
 
 use unspin_abi::unspin_guest_statistics;
-use unspin_experiment::buckets::{add_buckets, percentile_cycles};
-use unspin_report::{Document, Table, row};
-use unspin_vmm::{RunReport, VmReport};
+use unspin_report::row;
+use unspin_vmm::VmReport;
+
+use super::Run;
+use crate::buckets::{add_buckets, percentile_cycles};
 
 row! {
     "waits", ["vm run"];
     /// What a VM waited for in the window, by its own guest; a row for each kind of wait.
-    struct WaitsRow {
+    pub struct WaitsRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// `spinlock`: acquisitions that found the lock taken; `shootdown`: TLB shootdowns sent.
@@ -46,33 +48,29 @@ impl Waits {
     }
 }
 
-/// Adds a table with a row for each VM and kind of wait; nothing when nobody waited.
-pub fn add(document: &mut Document, report: &RunReport) {
-    let tsc_hz = report.clock.tsc_hz().max(1) as f64;
-    let ns = |cycles: f64| cycles * 1e9 / tsc_hz;
-    let mut rows = Vec::new();
-    for vm in &report.vms {
-        for (kind, of) in KINDS {
-            let waits = waits_of(vm, of);
-            if waits.count > 0 {
-                rows.push(WaitsRow {
-                    vm: vm.name.clone(),
-                    kind,
-                    waits: waits.count,
-                    wait_total_ns: ns(waits.cycles as f64),
-                    wait_stolen_ns: waits.stolen_ns,
-                    wait_mean_ns: ns(waits.cycles as f64 / waits.count as f64),
-                    wait_p95_ns: percentile_cycles(&waits.buckets, 950).map(ns),
-                });
+impl Run {
+    /// A row for each VM and kind of wait; none of a kind that nobody waited for.
+    pub fn wait_rows(&self) -> Vec<WaitsRow> {
+        let tsc_hz = self.report.clock.tsc_hz().max(1) as f64;
+        let ns = |cycles: f64| cycles * 1e9 / tsc_hz;
+        let mut rows = Vec::new();
+        for vm in &self.report.vms {
+            for (kind, of) in KINDS {
+                let waits = waits_of(vm, of);
+                if waits.count > 0 {
+                    rows.push(WaitsRow {
+                        vm: vm.name.clone(),
+                        kind,
+                        waits: waits.count,
+                        wait_total_ns: ns(waits.cycles as f64),
+                        wait_stolen_ns: waits.stolen_ns,
+                        wait_mean_ns: ns(waits.cycles as f64 / waits.count as f64),
+                        wait_p95_ns: percentile_cycles(&waits.buckets, 950).map(ns),
+                    });
+                }
             }
         }
-    }
-    if !rows.is_empty() {
-        document.table(Table::of("Waits", rows));
-        document.note(
-            "Waits: those that ended in the window, of acquisitions that found the lock taken and of shootdowns sent.\n\
-             p95: the upper bound of a bucket by powers of two.",
-        );
+        rows
     }
 }
 

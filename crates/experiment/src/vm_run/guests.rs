@@ -7,10 +7,10 @@
 use std::cell::Cell;
 
 use unspin_abi::{UNSPIN_GUEST_ECS_CLASSES, unspin_guest_statistics};
-use unspin_report::{Document, Table, row};
+use unspin_report::row;
 use unspin_vmm::VmReport;
 
-use crate::commands::vm::Run;
+use super::Run;
 
 /// In the order of `enum unspin_ecs_class` (policy/classify/ecs_class.h), which is that of precedence.
 const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [
@@ -25,7 +25,7 @@ const CLASSES: [(&str, &str); UNSPIN_GUEST_ECS_CLASSES as usize] = [
 row! {
     "preemption", ["vm run"];
     /// Preemptions of a VM's vCPUs in one class of critical section, as its guest knows (eCS, ruling 23).
-    struct PreemptionRow {
+    pub struct PreemptionRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// The class: `icp`, `nb_lhp`, `rrp`, `b_lhp`, `rp` or `none`.
@@ -46,7 +46,7 @@ row! {
 row! {
     "wakeup", ["vm run"];
     /// How long a VM's woken tasks took to run (BWW, ruling 23).
-    struct WakeupRow {
+    pub struct WakeupRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// Woken tasks.
@@ -65,7 +65,7 @@ row! {
 row! {
     "call", ["vm run"];
     /// What a VM's locks and tasks did, of the whole run.
-    struct CallRow {
+    pub struct CallRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// HLTs of waits for locks.
@@ -93,26 +93,22 @@ row! {
     }
 }
 
-/// Adds the tables that have rows.
-pub fn add(document: &mut Document, run: &Run) {
-    let vms = &run.report.vms;
-    let tsc_hz = run.report.clock.tsc_hz();
-    let preemptions: Vec<_> = vms.iter().flat_map(preemption_rows).collect();
-    let wakeups: Vec<_> = vms.iter().filter_map(|vm| wakeup_row(vm, tsc_hz)).collect();
-    let calls: Vec<_> = vms.iter().filter_map(call_row).collect();
-    if !preemptions.is_empty() {
-        let title = "Preemptions by critical section, as the guests know";
-        document.table(Table::of(title, preemptions));
-        document.note(
-            "preemptions: each once, by precedence from above; applied: in every class that held.",
-        );
+impl Run {
+    /// For each VM in which anybody was preempted and whose KVM tells steal time, a row for each class.
+    pub fn preemption_rows(&self) -> Vec<PreemptionRow> {
+        self.report.vms.iter().flat_map(preemption_rows).collect()
     }
-    if !wakeups.is_empty() {
-        let title = "Blocked-waiter wake-ups (BWW): from the wake-up until the task runs";
-        document.table(Table::of(title, wakeups));
+
+    /// A row for each VM whose tasks were woken.
+    pub fn wakeup_rows(&self) -> Vec<WakeupRow> {
+        let tsc_hz = self.report.clock.tsc_hz();
+        let vms = self.report.vms.iter();
+        vms.filter_map(|vm| wakeup_row(vm, tsc_hz)).collect()
     }
-    if !calls.is_empty() {
-        document.table(Table::of("What locks and tasks did", calls));
+
+    /// A row for each VM that did anything of this.
+    pub fn call_rows(&self) -> Vec<CallRow> {
+        self.report.vms.iter().filter_map(call_row).collect()
     }
 }
 

@@ -9,17 +9,17 @@ use unspin_events::{
     GuestWait, SwitchTrace, VcpuCounters,
     ground_truth::{self, GroundTruth, Table1},
 };
-use unspin_experiment::watch::Seen;
-use unspin_report::{Document, Table, row};
+use unspin_report::row;
 use unspin_vmm::VmReport;
 
-use crate::{commands::vm::Run, terminal::failure::Failure};
+use super::Run;
+use crate::{Error, watch::Seen};
 
 row! {
     "table1", ["vm run"];
     /// VEE'13's Table 1 of a VM, as its guest counts: waits of more than `stall_spins` spins, and whether anybody held the lock
     /// then (ruling 10).
-    struct Table1Row {
+    pub struct Table1Row {
         /// The VM.
         vm: String = ("VM", Text),
         /// Its lock.
@@ -44,7 +44,7 @@ row! {
 row! {
     "ground-truth", ["vm run"];
     /// Why a VM's vCPUs stalled: the waits of its log joined with the host's switches.
-    struct GroundTruthRow {
+    pub struct GroundTruthRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// Stalls of lock waits.
@@ -84,23 +84,22 @@ row! {
     }
 }
 
-/// Adds Table 1, and the ground truth when the run was watched.
-pub fn add(document: &mut Document, run: &Run) -> Result<(), Failure> {
-    let (mut counted, mut truths) = (Vec::new(), Vec::new());
-    for vm in &run.report.vms {
-        let (waits, refused) = waits(vm);
-        counted.push(table_1_row(run, vm, refused));
-        if let Some(seen) = &run.seen {
-            truths.push(ground_truth_row(vm, &join(run, seen, vm, &waits)?));
+impl Run {
+    /// Of each VM: Table 1; and the ground truth, none when the run was not watched.
+    ///
+    /// # Errors
+    /// A log that cannot be joined.
+    pub fn stall_rows(&self) -> Result<(Vec<Table1Row>, Vec<GroundTruthRow>), Error> {
+        let (mut counted, mut truths) = (Vec::new(), Vec::new());
+        for vm in &self.report.vms {
+            let (waits, refused) = waits(vm);
+            counted.push(table_1_row(self, vm, refused));
+            if let Some(seen) = &self.seen {
+                truths.push(ground_truth_row(vm, &join(self, seen, vm, &waits)?));
+            }
         }
+        Ok((counted, truths))
     }
-    let title = "VEE'13 Table 1, as the guest counts: waits of more than 2,048 spins, and whether anybody held the lock then";
-    document.table(Table::of(title, counted));
-    if !truths.is_empty() {
-        let title = "Ground truth of the stalls in the log: the guest's waits joined with the host's switches";
-        document.table(Table::of(title, truths));
-    }
-    Ok(())
 }
 
 /// The VM's log, and how many of its records cannot be.
@@ -153,12 +152,7 @@ fn table_1_row(run: &Run, vm: &VmReport, refused: u64) -> Table1Row {
     }
 }
 
-fn join(
-    run: &Run,
-    seen: &Seen,
-    vm: &VmReport,
-    waits: &[GuestWait],
-) -> Result<GroundTruth, Failure> {
+fn join(run: &Run, seen: &Seen, vm: &VmReport, waits: &[GuestWait]) -> Result<GroundTruth, Error> {
     let clock = &run.report.clock;
     let threads: BTreeMap<u32, &VcpuCounters> = seen
         .counters

@@ -25,11 +25,7 @@ pub fn write(folder: &Path, report: &RunReport) -> Result<(), Error> {
 }
 
 fn of_vm(vm: &VmReport, tsc_hz: u64, facts: &Facts) -> GuestVm {
-    let shares = vm
-        .vcpus
-        .iter()
-        .map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz));
-    let shares = Shares::sum(shares);
+    let shares = Shares::of_vm(vm, tsc_hz);
     let mut found = GuestVm {
         name: vm.name.clone(),
         vm: number(vm, facts),

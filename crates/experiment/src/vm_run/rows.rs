@@ -6,19 +6,16 @@
 
 use unspin_abi::unspin_guest_statistics;
 use unspin_events::VcpuCounters;
-use unspin_report::{Document, Table, row};
+use unspin_report::row;
 use unspin_vmm::{Shares, VcpuReport, VmReport};
 
-use crate::commands::vm::{
-    Run,
-    host_columns::{self, PauseLoopKeys, SchedulingKeys},
-    waits as vm_waits,
-};
+use super::Run;
+use crate::host_keys::{PauseLoopKeys, SchedulingKeys};
 
 row! {
     "run", ["vm run"];
     /// A run of VMs as a whole.
-    struct RunRow {
+    pub struct RunRow {
         /// The scenario's name.
         scenario: String,
         /// SHA-256 of its canonical text.
@@ -51,7 +48,7 @@ row! {
 row! {
     "vm", ["vm run"];
     /// One VM. Rates and shares are of the window, counters of the whole run.
-    struct VmRow {
+    pub struct VmRow {
         /// The VM.
         vm: String = ("VM", Text),
         /// Its group: the scenario's table `[[vm]]`, from 0.
@@ -80,7 +77,7 @@ row! {
 row! {
     "vcpu", ["vm run"];
     /// One vCPU. Rates and shares are of the window, counters of the whole run.
-    struct VcpuRow {
+    pub struct VcpuRow {
         /// Its VM.
         vm: String = ("VM", Text),
         /// Its number in the VM.
@@ -104,7 +101,7 @@ row! {
         /// Calls of kvm_vcpu_on_spin().
         on_spin: Option<u64> = ("on_spin", Count),
         #[serde(flatten)]
-        scheduling: SchedulingKeys,
+        scheduling: SchedulingKeys = (of SchedulingKeys),
         /// Iterations.
         operations: u64,
         /// Spins of waiting loops.
@@ -144,121 +141,79 @@ row! {
     }
 }
 
-/// Adds all three tables, and a line for people about the window in force and what was lost.
-pub fn add(document: &mut Document, run: &Run) {
-    document.note(summary(run));
-    document.table(run_table(run));
-    document.table(vm_table(run));
-    document.table(vcpu_table(run));
-    document.note(
-        "waiting: share of all time; spinning: share of CPU time.\n\
-         Rates and shares: of the window. Counters: of the whole run.",
-    );
-    vm_waits::add(document, &run.report);
-}
-
 /// Operations per second in the window.
-pub fn operations_per_second(statistics: &unspin_guest_statistics, window_ns: u64) -> f64 {
+fn operations_per_second(statistics: &unspin_guest_statistics, window_ns: u64) -> f64 {
     statistics.operations as f64 * 1e9 / window_ns as f64
 }
 
-/// Shares of a whole VM.
-pub fn vm_shares(vm: &VmReport, tsc_hz: u64) -> Shares {
-    Shares::sum(
-        vm.vcpus
-            .iter()
-            .map(|vcpu| Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz)),
-    )
-}
+impl Run {
+    /// The run as a whole.
+    pub fn run_row(&self) -> RunRow {
+        let report = &self.report;
+        let seen = self.seen.as_ref();
+        RunRow {
+            scenario: self.scenario.name.clone(),
+            scenario_sha256: self.scenario.hash(),
+            seed: self.scenario.seed,
+            vms: report.vms.len(),
+            vcpus: report.vms.iter().map(|vm| vm.vcpus.len()).sum(),
+            window_ns: report.window_ns,
+            all_started_ns: report.all_started_ns,
+            loops_per_microsecond: report.work_rate.map(|rate| rate.loops_per_ms as f64 / 1e3),
+            pause_loop: PauseLoopKeys::of(report.pause_loop.as_ref()),
+            lost_events: seen.map(|seen| seen.health.lost_events),
+            dropped_events: seen.map(|seen| seen.dropped_events),
+            missed_bpf_runs: seen.map(|seen| seen.health.recursion_misses()),
+            unobserved_exits: seen.map(|seen| seen.health.unobserved_exits),
+        }
+    }
 
-fn summary(run: &Run) -> String {
-    let report = &run.report;
-    let window = host_columns::format_pause_loop(report.pause_loop.as_ref());
-    let seen = match &run.seen {
-        Some(seen) => format!(
-            "lost events {}, missed BPF runs {}, unobserved exits {}",
-            seen.health.lost_events + seen.dropped_events,
-            seen.health.recursion_misses(),
-            seen.health.unobserved_exits
-        ),
-        None => "not observed".into(),
-    };
-    format!(
-        "{}: {} VMs, {:.3} s measured; {window}; {seen}",
-        run.scenario.name,
-        report.vms.len(),
-        report.window_ns as f64 / 1e9
-    )
-}
+    /// A row for each VM.
+    pub fn vm_rows(&self) -> impl Iterator<Item = VmRow> {
+        self.report.vms.iter().map(|vm| self.vm_row(vm))
+    }
 
-fn run_table(run: &Run) -> Table {
-    let report = &run.report;
-    let seen = run.seen.as_ref();
-    let row = RunRow {
-        scenario: run.scenario.name.clone(),
-        scenario_sha256: run.scenario.hash(),
-        seed: run.scenario.seed,
-        vms: report.vms.len(),
-        vcpus: report.vms.iter().map(|vm| vm.vcpus.len()).sum(),
-        window_ns: report.window_ns,
-        all_started_ns: report.all_started_ns,
-        loops_per_microsecond: report.work_rate.map(|rate| rate.loops_per_ms as f64 / 1e3),
-        pause_loop: PauseLoopKeys::of(report.pause_loop.as_ref()),
-        lost_events: seen.map(|seen| seen.health.lost_events),
-        dropped_events: seen.map(|seen| seen.dropped_events),
-        missed_bpf_runs: seen.map(|seen| seen.health.recursion_misses()),
-        unobserved_exits: seen.map(|seen| seen.health.unobserved_exits),
-    };
-    Table::of("", [row])
-}
-
-fn vm_table(run: &Run) -> Table {
-    let tsc_hz = run.report.clock.tsc_hz();
-    let mut rows = Vec::new();
-    for vm in &run.report.vms {
-        let shares = vm_shares(vm, tsc_hz);
-        let rate: f64 = vm
-            .vcpus
-            .iter()
-            .map(|vcpu| operations_per_second(&vcpu.window, vm.window_ns))
-            .sum();
-        let counters = vm.vcpus.iter().map(|vcpu| counters(run, vcpu));
+    fn vm_row(&self, vm: &VmReport) -> VmRow {
+        let shares = Shares::of_vm(vm, self.report.clock.tsc_hz());
+        let vcpus = vm.vcpus.iter();
+        let rate = vcpus.map(|vcpu| operations_per_second(&vcpu.window, vm.window_ns));
+        let counters = vm.vcpus.iter().map(|vcpu| self.counters(vcpu));
         let ple_exits = counters
             .map(|counters| counters.map(|counters| counters.ple_exits))
             .sum::<Option<u64>>();
-        let group = run.scenario.vms.get(vm.group);
-        rows.push(VmRow {
+        let group = self.scenario.vms.get(vm.group);
+        VmRow {
             vm: vm.name.clone(),
             group: vm.group,
             lock: group.map(|group| group.lock.name()),
             vcpus: vm.vcpus.len(),
-            operations_per_second: rate,
+            operations_per_second: rate.sum(),
             waiting_share_percent: shares.waiting_percent(),
             spin_share_percent: shares.spin_percent(),
             ple_exits,
             start_ns: vm.start_ns,
             window_ns: vm.window_ns,
             resident_bytes: vm.resident_bytes,
-        });
+        }
     }
-    Table::of("VMs", rows)
-}
 
-fn vcpu_table(run: &Run) -> Table {
-    let vcpus = run.report.vms.iter();
-    let vcpus = vcpus.flat_map(|vm| vm.vcpus.iter().map(move |vcpu| (vm, vcpu)));
-    Table::of("vCPUs", vcpus.map(|(vm, vcpu)| vcpu_row(run, vm, vcpu)))
-}
+    /// A row for each vCPU.
+    pub fn vcpu_rows(&self) -> impl Iterator<Item = VcpuRow> {
+        let vcpus = self.report.vms.iter();
+        let vcpus = vcpus.flat_map(|vm| vm.vcpus.iter().map(move |vcpu| (vm, vcpu)));
+        vcpus.map(|(vm, vcpu)| vcpu_row(self, vm, vcpu))
+    }
 
-fn counters<'a>(run: &'a Run, vcpu: &VcpuReport) -> Option<&'a VcpuCounters> {
-    run.seen.as_ref()?.of_thread(vcpu.thread_id)
+    fn counters(&self, vcpu: &VcpuReport) -> Option<&VcpuCounters> {
+        self.seen.as_ref()?.of_thread(vcpu.thread_id)
+    }
 }
 
 fn vcpu_row(run: &Run, vm: &VmReport, vcpu: &VcpuReport) -> VcpuRow {
     let tsc_hz = run.report.clock.tsc_hz();
     let shares = Shares::of(&vcpu.window, vcpu.cpu_time_ns, vm.window_ns, tsc_hz);
     let whole = &vcpu.statistics;
-    let counters = counters(run, vcpu);
+    let counters = run.counters(vcpu);
     let host = |of: fn(&VcpuCounters) -> u64| counters.map(of);
     VcpuRow {
         vm: vm.name.clone(),
