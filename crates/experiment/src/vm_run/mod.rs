@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A scenario's VMs on this host's KVM, watched, and the rows of what came of it (`unspin vm run`).
 
-mod event_file;
+mod files;
 mod ground_truth;
-mod guest_log;
 pub mod guest_statistics;
 mod guests;
 mod rows;
@@ -18,9 +17,8 @@ use unspin_report::COMMIT;
 use unspin_scenario::Scenario;
 use unspin_vmm::{Phase, RunOptions, RunReport, run_told};
 
-pub use event_file::EventFile;
+pub use files::{EventFile, write as write_guest_log};
 pub use ground_truth::{GroundTruthRow, Table1Row};
-pub use guest_log::write as write_guest_log;
 pub use guests::{CallRow, PreemptionRow, WakeupRow};
 pub use rows::{RunRow, VcpuRow, VmRow};
 pub use waits::WaitsRow;

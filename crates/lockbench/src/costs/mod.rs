@@ -2,17 +2,15 @@
 //! What this machine's CPUs and kernel cost, timed by threads that share no lock: loops, switches, wake-ups, interrupts,
 //! cache lines. While one or two CPUs are measured all others are kept busy, as they do on a host that is overcommitted.
 
-mod cpu_hogs;
+mod cpus;
 mod distance;
 mod interrupts;
 mod lines;
 mod loops;
-mod pin;
 mod switches;
 
-pub use cpu_hogs::CpuHogs;
+pub use cpus::{CpuHogs, pin_to};
 pub use distance::{Near, near_cpus};
-pub use pin::pin_to;
 pub use switches::switches_of_this_thread;
 
 use crate::{affinity, error::Error};

@@ -17,7 +17,7 @@ pub struct CompareArguments {
     #[command(flatten)]
     pub overrides: OverrideArguments,
     /// VMs x vCPUs in place of the scenario's, as in 1x4. May be repeated: one comparison each.
-    #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::commands::compare::run::parse_shape)]
+    #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::commands::compare::parse_shape)]
     pub shapes: Vec<(u32, u32)>,
     /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
     /// repeated: all share the same ideal, stock and refuse-yields.

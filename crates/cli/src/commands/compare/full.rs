@@ -10,9 +10,7 @@ use unspin_experiment::{
 use unspin_report::{Document, Machine};
 
 use crate::{
-    commands::compare::{
-        args::CompareArguments, costs, prediction as compare_lab, tables as compare_table,
-    },
+    commands::compare::{args::CompareArguments, costs, tables as compare_table},
     terminal::{
         failure::{Failure, abort},
         output,
@@ -94,7 +92,7 @@ fn predict(
         plan,
         rows: finished.rows.iter().collect(),
     });
-    compare_lab::add(document, &cells.collect::<Vec<_>>(), costs, seeds)
+    compare_table::add_predictions(document, &cells.collect::<Vec<_>>(), costs, seeds)
 }
 
 /// A line for each cell, with what is left, for whoever runs this for an hour without a terminal.

@@ -60,7 +60,7 @@ pub fn run(arguments: &LabCompareArguments) -> Result<(), Failure> {
 
 /// Stock, the policies, ideal; all checked.
 fn cell(arguments: &LabCompareArguments) -> Result<Cell, Failure> {
-    let (stock, lab) = load::load(&arguments.scenario)?;
+    let (stock, lab) = load(&arguments.scenario)?;
     if stock.seed > SEED_MAX - u64::from(arguments.seeds) {
         let (seed, seeds) = (stock.seed, arguments.seeds);
         return Err(Failure::Usage(format!(

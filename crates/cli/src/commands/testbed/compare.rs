@@ -11,7 +11,7 @@ use unspin_testbed::{Options, Outcome};
 use crate::{
     commands::{
         Arguments, Command,
-        compare::{args::CompareArguments, costs, run as compare},
+        compare::{self, args::CompareArguments, costs},
     },
     terminal::failure::Failure,
 };

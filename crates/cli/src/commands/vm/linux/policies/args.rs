@@ -24,7 +24,7 @@ pub struct LinuxPoliciesArguments {
         value_name = "VMSxVCPUS",
         value_delimiter = ',',
         default_value = "1x4,2x4",
-        value_parser = crate::commands::compare::run::parse_shape
+        value_parser = crate::commands::compare::parse_shape
     )]
     pub shapes: Vec<(u32, u32)>,
     /// Loads, apart by commas: hackbench, make, mmaps (the last two with `make linux-guest`), calls; each with a size of its own.
