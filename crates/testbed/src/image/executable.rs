@@ -2,56 +2,54 @@
 //! What of a static executable the testbed needs. An emulated kernel unpacks the initramfs byte by byte, and nine tenths
 //! of a build for development are tables for debuggers.
 
-/// Length of the file header of a 64-bit ELF file.
-const HEADER_BYTES: usize = 64;
+use object::{
+    LittleEndian, elf,
+    pod::from_bytes_mut,
+    read::elf::{FileHeader, ProgramHeader},
+};
 
-/// Program header types (System V ABI, chapter 5).
-const PT_LOAD: u64 = 1;
-const PT_INTERP: u64 = 3;
+type Header = elf::FileHeader64<LittleEndian>;
 
 /// The file up to the end of what is mapped when it is executed, without section headers; they and what they describe
 /// serve linkers and debuggers only.
 ///
 /// None when it names a program interpreter, loads nothing, is cut off, or is no 64-bit little-endian ELF file at all.
 pub fn loaded_part(mut file: Vec<u8>) -> Option<Vec<u8>> {
-    if file.get(..6)? != b"\x7fELF\x02\x01" || file.len() < HEADER_BYTES {
-        return None;
+    let end = end_of_loaded(&file)?;
+    file.truncate(end.max(size_of::<Header>()));
+    let (header, _) = from_bytes_mut::<Header>(&mut file).ok()?;
+    header.e_shoff.set(LittleEndian, 0);
+    for field in [
+        &mut header.e_shentsize,
+        &mut header.e_shnum,
+        &mut header.e_shstrndx,
+    ] {
+        field.set(LittleEndian, 0);
     }
-    let (table, size, count) = (
-        number(&file, 32, 8)?,
-        number(&file, 54, 2)?,
-        number(&file, 56, 2)?,
-    );
-    let mut end = table.checked_add(size * count)?;
+    Some(file)
+}
+
+/// Where that is: a place in the file, behind its program headers.
+fn end_of_loaded(file: &[u8]) -> Option<usize> {
+    let header = Header::parse(file).ok()?;
+    let endian = header.endian().ok()?;
+    let programs = header.program_headers(endian, file).ok()?;
+    let mut end = header.e_phoff(endian) + size_of_val(programs) as u64;
     let mut loads = false;
-    for index in 0..count {
-        let entry = usize::try_from(table.checked_add(index * size)?).ok()?;
-        let field = |offset: usize, bytes| number(&file, entry.checked_add(offset)?, bytes);
-        match field(0, 4)? {
-            PT_INTERP => return None,
-            PT_LOAD => {
+    for program in programs {
+        match program.p_type(endian) {
+            elf::PT_INTERP => return None,
+            elf::PT_LOAD => {
                 loads = true;
-                end = end.max(field(8, 8)?.checked_add(field(32, 8)?)?);
+                let (at, bytes) = program.file_range(endian);
+                end = end.max(at.checked_add(bytes)?);
             }
             _ => {}
         }
     }
-    let end = usize::try_from(end).ok()?;
-    if !loads || end > file.len() {
-        return None;
-    }
-    file.truncate(end.max(HEADER_BYTES));
-    // e_shoff; e_shentsize, e_shnum and e_shstrndx.
-    file[40..48].fill(0);
-    file[58..64].fill(0);
-    Some(file)
-}
-
-/// The little-endian number of `bytes` bytes at `at`.
-fn number(file: &[u8], at: usize, bytes: usize) -> Option<u64> {
-    let mut value = [0; 8];
-    value[..bytes].copy_from_slice(file.get(at..at.checked_add(bytes)?)?);
-    Some(u64::from_le_bytes(value))
+    usize::try_from(end)
+        .ok()
+        .filter(|end| loads && *end <= file.len())
 }
 
 #[cfg(test)]
@@ -62,7 +60,7 @@ pub mod tests {
     /// only a debugger reads.
     pub fn elf(types: &[u32]) -> Vec<u8> {
         let mut bytes = vec![0; 64];
-        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         bytes[32] = 64; // The program headers follow the file header,
         bytes[54] = 56; // 56 bytes each.
         bytes[56] = types.len() as u8;

@@ -3,13 +3,13 @@
 
 use std::{
     collections::HashMap,
-    ffi::{CStr, c_char, c_int},
+    ffi::{CStr, c_int},
     rc::Rc,
 };
 
-use libbpf_rs::libbpf_sys::{self, bpf_core_relo};
+use libbpf_rs::libbpf_sys::bpf_core_relo;
 
-use super::{KernelFiles, KernelFilesError, elf::Elf};
+use super::{KernelFiles, KernelFilesError, elf};
 use crate::kernel::btf::{KIND_STRUCT, KernelBtf, Kind};
 
 /// `include/uapi/linux/btf.h`.
@@ -19,52 +19,15 @@ const KIND_ENUM64: u32 = 19;
 /// Where vmlinux's types are.
 const VMLINUX: usize = 0;
 
-/// As libbpf's relo_core.h has it (1.7).
-#[repr(C)]
-struct Candidate {
-    btf: *const libbpf_sys::btf,
-    id: u32,
+/// Generated from `native/core_relocation.h`.
+#[allow(non_camel_case_types, missing_docs, dead_code)]
+#[allow(clippy::all, clippy::undocumented_unsafe_blocks)]
+mod raw {
+    include!(concat!(env!("OUT_DIR"), "/core_relocation.rs"));
 }
 
-#[repr(C)]
-struct Candidates {
-    list: *mut Candidate,
-    length: c_int,
-}
-
-#[repr(C)]
-#[derive(Default)]
-struct Result {
-    _orig_val: u64,
-    new_val: u64,
-    poison: bool,
-    _validate: bool,
-    _fail_memsz_adjust: bool,
-    _sizes: [u32; 4],
-}
-
-/// Room for three `struct bpf_core_spec`, 1,320 bytes each, of which the first is what was looked for.
-#[repr(C, align(8))]
-struct Scratch([u8; 8192]);
-
-unsafe extern "C" {
-    fn bpf_core_calc_relo_insn(
-        program: *const c_char,
-        relocation: *const bpf_core_relo,
-        index: c_int,
-        local: *const libbpf_sys::btf,
-        candidates: *mut Candidates,
-        scratch: *mut Scratch,
-        result: *mut Result,
-    ) -> c_int;
-    fn bpf_core_format_spec(to: *mut c_char, bytes: usize, spec: *const Scratch) -> c_int;
-    fn bpf_core_types_are_compat(
-        local: *const libbpf_sys::btf,
-        local_id: u32,
-        target: *const libbpf_sys::btf,
-        target_id: u32,
-    ) -> c_int;
-}
+/// Room for what libbpf writes of a relocation (`spec_buf` of relo_core.c).
+const SOUGHT_BYTES: usize = 256;
 
 /// What a relocation comes to.
 pub(super) enum Resolved {
@@ -91,8 +54,8 @@ impl Types {
                 file: file.to_owned(),
                 what,
             };
-            let elf = Elf::read(bytes).ok_or(refused("is no ELF file of 64 bits"))?;
-            let btf = elf.section(".BTF").ok_or(refused(
+            let elf = elf::read(bytes).ok_or(refused("is no ELF file of 64 bits"))?;
+            let btf = elf::section(&elf, ".BTF").ok_or(refused(
                 "has no BTF: it was built without CONFIG_DEBUG_INFO_BTF",
             ))?;
             let btf = KernelBtf::from_bytes(btf, base)
@@ -125,7 +88,7 @@ impl Types {
     }
 
     /// Types of that name and of a kind that goes with `kind`; those of modules only when vmlinux has none.
-    fn candidates(&self, name: &str, kind: u32) -> Vec<Candidate> {
+    fn candidates(&self, name: &str, kind: u32) -> Vec<raw::unspin_core_candidate> {
         let goes = |other: u32| {
             other == kind
                 || [kind, other]
@@ -141,8 +104,8 @@ impl Types {
                 (*which == VMLINUX) == base && goes(self.all[*which].kind(*id))
             });
             fitting
-                .map(|(which, id)| Candidate {
-                    btf: self.all[*which].raw(),
+                .map(|(which, id)| raw::unspin_core_candidate {
+                    btf: self.all[*which].raw().cast(),
                     id: *id,
                 })
                 .collect::<Vec<_>>()
@@ -154,29 +117,27 @@ impl Types {
     /// Computes one relocation of an object whose types are `local`.
     pub fn resolve(&self, local: &KernelBtf, relocation: &bpf_core_relo) -> Resolved {
         let name = local.name(relocation.type_id).unwrap_or("");
-        let mut list = self.candidates(name, local.kind(relocation.type_id));
-        let mut candidates = Candidates {
-            list: list.as_mut_ptr(),
-            length: list.len() as c_int,
+        let mut candidates = self.candidates(name, local.kind(relocation.type_id));
+        let (mut value, mut sought) = (0, [0; SOUGHT_BYTES]);
+        // SAFETY: all pointers are to live values, with the lengths of both lists; the candidates' objects live in `self`. Types
+        // of `bpf_core_relo` and `btf` are libbpf's in both bindings. libbpf checks type numbers against `local`, and ends the
+        // text within its bytes.
+        let (outcome, sought) = unsafe {
+            let outcome = raw::unspin_core_resolve(
+                std::ptr::from_ref(relocation).cast(),
+                local.raw().cast(),
+                candidates.as_mut_ptr(),
+                candidates.len() as c_int,
+                &mut value,
+                sought.as_mut_ptr(),
+                sought.len() as _,
+            );
+            (outcome, CStr::from_ptr(sought.as_ptr()).to_string_lossy())
         };
-        let (mut scratch, mut result) = (Scratch([0; 8192]), Result::default());
-        // SAFETY: all pointers are to live values of libbpf's own layout; the candidates' objects live in `self`. libbpf
-        // checks type numbers against `local` and gives an error for those that are wrong.
-        let status = unsafe {
-            bpf_core_calc_relo_insn(
-                c"fit".as_ptr(),
-                relocation,
-                0,
-                local.raw(),
-                &mut candidates,
-                &mut scratch,
-                &mut result,
-            )
-        };
-        match (status, result.poison) {
-            (0, false) => Resolved::To(result.new_val),
-            (0, true) => Resolved::Nothing(said(&scratch)),
-            _ => Resolved::Ambiguous(said(&scratch)),
+        match outcome {
+            raw::UNSPIN_CORE_VALUE => Resolved::To(value),
+            raw::UNSPIN_CORE_NOTHING => Resolved::Nothing(path_in(&sought)),
+            _ => Resolved::Ambiguous(path_in(&sought)),
         }
     }
 
@@ -201,10 +162,10 @@ impl Types {
         let declared = local.find(function, Kind::Function)?;
         // SAFETY: live objects, numbers of types that they have.
         let compatible = unsafe {
-            bpf_core_types_are_compat(
-                local.raw(),
+            raw::unspin_core_types_are_compatible(
+                local.raw().cast(),
                 local.prototype(declared)?,
-                self.all[*which].raw(),
+                self.all[*which].raw().cast(),
                 self.all[*which].prototype(*id)?,
             )
         };
@@ -238,20 +199,13 @@ fn essential(name: &str) -> &str {
 }
 
 /// What was looked for: "struct kvm_vcpu.vcpu_idx" of libbpf's "[12] struct kvm_vcpu.vcpu_idx (0:2 @ offset 12)".
-fn said(scratch: &Scratch) -> String {
-    let mut to = [0; 256];
-    if scratch.0.iter().take(8).all(|byte| *byte == 0) {
+fn path_in(sought: &str) -> String {
+    if sought.is_empty() {
         return "a relocation that is none".to_owned();
     }
-    // SAFETY: the first spec of the scratch memory, which bpf_core_calc_relo_insn() has filled; at most so many bytes are
-    // written, ended by a 0.
-    let text = unsafe {
-        bpf_core_format_spec(to.as_mut_ptr(), to.len(), scratch);
-        CStr::from_ptr(to.as_ptr()).to_string_lossy()
-    };
-    let text = text.split_once("] ").map_or(&*text, |(_, rest)| rest);
-    text.split_once(" (")
-        .map_or(text, |(first, _)| first)
+    let path = sought.split_once("] ").map_or(sought, |(_, rest)| rest);
+    path.split_once(" (")
+        .map_or(path, |(first, _)| first)
         .to_owned()
 }
 

@@ -12,7 +12,6 @@ mod reach;
 mod relocations;
 
 use btf::Types;
-use elf::Elf;
 
 include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -59,7 +58,7 @@ pub struct KernelFilesError {
 pub fn core_compat(kernel: &KernelFiles) -> Result<Vec<ProgramFit>, KernelFilesError> {
     let types = Types::of(kernel)?;
     let fits = OBJECTS.into_iter().flat_map(|(name, bytes)| {
-        let object = Elf::read(bytes).expect("an object of our own");
+        let object = elf::read(bytes).expect("an object of our own");
         relocations::programs(name, &object, &types)
     });
     Ok(fits.collect())

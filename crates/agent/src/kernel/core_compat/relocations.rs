@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use libbpf_rs::libbpf_sys::bpf_core_relo;
+use object::{Object, ObjectSection, ObjectSymbol};
 
 use super::{
     ProgramFit,
     btf::{Resolved, Types},
-    elf::{Elf, Symbol, number, text},
+    elf::{self, Elf, Symbol, number, text},
     reach::{CALL, Facts, INSTRUCTION_BYTES, LOAD_64_BITS, Place, reach},
 };
 use crate::kernel::btf::{KernelBtf, Kind};
@@ -32,35 +33,40 @@ struct Needs {
 
 /// Every program of the object.
 pub(super) fn programs(object: &'static str, elf: &Elf<'static>, types: &Types) -> Vec<ProgramFit> {
-    let local = elf
-        .section(".BTF")
-        .and_then(|bytes| KernelBtf::from_bytes(bytes, None));
+    let local = elf::section(elf, ".BTF").and_then(|bytes| KernelBtf::from_bytes(bytes, None));
     let local = local.expect("clang writes BTF");
     let mut needs = Needs::default();
     core_relocations(elf, &local, types, &mut needs).expect("clang writes .BTF.ext");
     references(elf, &local, types, &mut needs);
-    let is_program = |symbol: &&Symbol| {
-        let section = elf
-            .sections
-            .get(symbol.section)
-            .map_or("", |section| section.name);
-        symbol.is_function && symbol.is_global && section != ".text" && !section.is_empty()
-    };
-    let all = elf.symbols.iter().filter(is_program);
-    let fits = all.map(|symbol| {
-        let section = elf.sections[symbol.section].name;
+    let fits = elf.symbols().filter_map(|symbol| {
+        if !elf::is_function(&symbol) || !symbol.is_global() {
+            return None;
+        }
+        let section = elf.section_by_index(symbol.section_index()?).ok()?;
+        let name = section.name().ok()?;
+        if name.is_empty() || name == ".text" {
+            return None;
+        }
         let reached = reach(
-            &|section| {
-                elf.sections
-                    .get(section)
-                    .map_or(&[], |section| section.data)
-            },
+            &|section| elf::bytes(elf, section),
             &needs.facts,
-            (symbol.section, symbol.value / INSTRUCTION_BYTES),
+            (section.index().0, instruction_of(&symbol)),
         );
-        fit(object, section, symbol.name, &needs, &reached, types)
+        Some(fit(
+            object,
+            name,
+            symbol.name().ok()?,
+            &needs,
+            &reached,
+            types,
+        ))
     });
     fits.collect()
+}
+
+/// The number of a function's first instruction in its section.
+fn instruction_of(function: &Symbol) -> usize {
+    function.address() as usize / INSTRUCTION_BYTES
 }
 
 fn fit(
@@ -122,8 +128,8 @@ fn hook_missing(section: &str, types: &Types) -> Option<String> {
 
 /// CO-RE relocations: `.BTF.ext`, as libbpf's btf.c reads it.
 fn core_relocations(elf: &Elf, local: &KernelBtf, types: &Types, needs: &mut Needs) -> Option<()> {
-    let ext = elf.section(".BTF.ext")?;
-    let strings = strings_of(elf.section(".BTF")?)?;
+    let ext = elf::section(elf, ".BTF.ext")?;
+    let strings = strings_of(elf::section(elf, ".BTF")?)?;
     let header = number(ext, 4, 4)?;
     let (at, bytes) = (
         header + number(ext, CORE_AT, 4)?,
@@ -139,10 +145,7 @@ fn core_relocations(elf: &Elf, local: &KernelBtf, types: &Types, needs: &mut Nee
             text(strings, number(table, at, 4)?)?,
             number(table, at + 4, 4)?,
         );
-        let section = elf
-            .sections
-            .iter()
-            .position(|section| section.name == name)?;
+        let section = elf.section_by_name(name)?.index().0;
         at += 8;
         for _ in 0..count {
             let relocation = bpf_core_relo {
@@ -180,27 +183,27 @@ fn strings_of(btf: &[u8]) -> Option<&[u8]> {
 /// Relocations of ELF: calls of our own functions, callbacks, functions of the kernel, maps; and calls within a section,
 /// which need none.
 fn references(elf: &Elf, local: &KernelBtf, types: &Types, needs: &mut Needs) {
-    let has_code = |section: usize| {
-        let mut symbols = elf.symbols.iter();
-        symbols.any(|symbol| symbol.section == section && symbol.is_function)
-    };
-    for (section, code) in elf.sections.iter().enumerate() {
-        if !has_code(section) {
-            continue;
-        }
-        for (at, symbol) in elf.relocations(section) {
+    let with_code: BTreeSet<usize> = elf
+        .symbols()
+        .filter(elf::is_function)
+        .filter_map(|symbol| elf::section_of(&symbol))
+        .collect();
+    for section in with_code.iter().copied() {
+        let code = elf::bytes(elf, section);
+        for (at, symbol) in elf::relocations(elf, section) {
             let place = (section, at / INSTRUCTION_BYTES);
-            let instruction = code.data.get(at..at + INSTRUCTION_BYTES);
+            let instruction = code.get(at..at + INSTRUCTION_BYTES);
             let instruction = instruction.expect("clang's relocations are of instructions");
-            if symbol.section == 0 {
+            let target = elf::section_of(&symbol);
+            if symbol.is_undefined() {
                 kernel_function(&symbol, instruction[0], place, local, types, needs);
-            } else if has_code(symbol.section) {
-                let callee = callee(&symbol, instruction);
+            } else if let Some(target) = target.filter(|target| with_code.contains(target)) {
+                let callee = callee(&symbol, target, instruction);
                 needs.facts.callees.insert(place, callee);
             }
             needs.facts.unknown.insert(place);
         }
-        let instructions = code.data.chunks_exact(INSTRUCTION_BYTES).enumerate();
+        let instructions = code.chunks_exact(INSTRUCTION_BYTES).enumerate();
         for (at, instruction) in instructions {
             let ours = instruction[0] == CALL && instruction[1] >> 4 == CALLS_OURS;
             if ours && !needs.facts.unknown.contains(&(section, at)) {
@@ -221,15 +224,12 @@ fn jumped(from: usize, by: i64) -> usize {
 }
 
 /// Which function of ours is meant, as libbpf tells: a call counts from the instruction after it, an address in bytes.
-fn callee(symbol: &Symbol, instruction: &[u8]) -> Place {
+fn callee(symbol: &Symbol, section: usize, instruction: &[u8]) -> Place {
     let further = match instruction[0] {
         CALL => immediate_of(instruction) + 1,
         _ => immediate_of(instruction) / INSTRUCTION_BYTES as i64,
     };
-    (
-        symbol.section,
-        jumped(symbol.value / INSTRUCTION_BYTES, further),
-    )
+    (section, jumped(instruction_of(symbol), further))
 }
 
 /// A call of a kernel function, or the question whether there is one (`bpf_ksym_exists()`).
@@ -241,19 +241,20 @@ fn kernel_function(
     types: &Types,
     needs: &mut Needs,
 ) {
-    let wrong = types.wrong_with(local, symbol.name);
+    let name = symbol.name().expect("clang names them");
+    let wrong = types.wrong_with(local, name);
     if op == LOAD_64_BITS {
         match wrong {
-            Some(_) if symbol.is_weak => needs.facts.constants.insert(place, 0),
+            Some(_) if symbol.is_weak() => needs.facts.constants.insert(place, 0),
             _ => None,
         };
         return;
     }
     // Our own module's (kmod/): it is no kernel's, and is looked for when it is loaded.
-    if symbol.name.starts_with("unspin_") {
+    if name.starts_with("unspin_") {
         return;
     }
-    needs.functions.insert(place, symbol.name.to_owned());
+    needs.functions.insert(place, name.to_owned());
     if let Some(wrong) = wrong {
         needs.missing.insert(place, wrong);
     }
