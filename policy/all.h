@@ -22,6 +22,8 @@
 #include "model/lag_credit.h"
 #include "mechanics/buddy.h"
 #include "mechanics/gang.h"
+#include "mechanics/order.h"
+#include "mechanics/slice.h"
 #include "mechanics/starvation_bound.h"
 #include "mechanics/virtual_time.h"
 #include "mechanics/weights.h"

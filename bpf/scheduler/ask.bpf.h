@@ -62,17 +62,4 @@ static __always_inline struct unspin_decision decide(u32 event, struct task_stru
 	return decision;
 }
 
-/*
- * What is done of what was answered when it spun. On granted time the slice is over, and only gives it back: whoever it was passed
- * on to could be granted time at the next tick, and so on. Guests that spin where they say that they are critical kept all CPUs
- * for 5 s like that, until the watchdog came.
- */
-static __always_inline struct unspin_decision within_slice(const struct task_context *yielder,
-							   struct unspin_decision decision)
-{
-	bool passes_on = decision.action == UNSPIN_DIRECT || decision.action == UNSPIN_LEND;
-
-	return yielder->borrow_kind == BORROWS_GRANT && passes_on ? unspin_decide(UNSPIN_GIVE_BACK, 0) : decision;
-}
-
 #endif

@@ -51,15 +51,15 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
-	u64 now_ns = bpf_ktime_get_ns(), borrowed_for_ns;
+	u64 now_ns = bpf_ktime_get_ns(), left_ns;
 
 	/* Somebody else runs here by now: not to be cut. */
-	if (!task || task->borrow_kind == BORROWS_NOTHING)
+	if (!task || task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		return 0;
-	borrowed_for_ns = now_ns - task->borrowed_since_ns;
-	if (borrowed_for_ns >= task->budget_ns) {
+	left_ns = unspin_slice_left(task->borrowed_since_ns + task->budget_ns, now_ns);
+	if (!left_ns) {
 		count(unspin_steer_capped, 1);
-		if (task->borrow_kind == BORROWS_GRANT)
+		if (task->borrow_kind == UNSPIN_BORROWS_GRANT)
 			reach_boundary(p, task);
 		audit_count(overrun);
 		leave(p, task);
@@ -67,8 +67,6 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	} else {
-		u64 left_ns = task->budget_ns - borrowed_for_ns;
-
 		bpf_timer_start(&here->timer, left_ns < POLL_NS ? left_ns : POLL_NS, STEER_TIMER_ON_THIS_CPU);
 	}
 	return 0;

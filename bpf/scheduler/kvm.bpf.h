@@ -44,7 +44,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	}
 	if (options.chooses && task->on_spin && spin(p, task))
 		return 0;
-	if (task->borrow_kind == BORROWS_NOTHING) {
+	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING) {
 		task->give_back = 0;
 		if (task->borrowed_is_set)
 			set_borrowed_word(p, task, 0);
@@ -90,7 +90,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		return 0;
 	}
 	if (number == UNSPIN_HYPERCALL_GIVE_BACK) {
-		if (task->borrow_kind == BORROWS_NOTHING)
+		if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 			audit_count(idle_calls);
 		task->give_back = 1;
 		return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slice_end.bpf.h - a slice's slice is over: at a tick, or, where the policy slice is on, by a timer of ours.
+ * slice_end.bpf.h - a slice is used up: at a tick, or, where the policy slice is on, by a timer of ours.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_SLICE_END_H
 #define UNSPIN_BPF_SCHEDULER_SLICE_END_H
@@ -47,7 +47,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	}
 	task->boundary = 0;
 	task->silent = decision.action == UNSPIN_EXTEND;
-	task->borrow_kind = BORROWS_GRANT;
+	task->borrow_kind = UNSPIN_BORROWS_GRANT;
 	task->borrowed_since_ns = now_ns;
 	task->borrow_charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->budget_ns = decision.budget_ns;
@@ -59,7 +59,8 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 /* Whether policies may be asked about the end of its slice at all. */
 static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
-	return (task->vcpu || task->page) && task->steered && task->borrow_kind == BORROWS_NOTHING && !task->yielding;
+	return (task->vcpu || task->page) && task->steered && unspin_may_be_granted(task->borrow_kind) &&
+	       !task->yielding;
 }
 
 SEC("struct_ops/tick")
@@ -85,7 +86,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
 
-	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == BORROWS_GRANT ||
+	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == UNSPIN_BORROWS_GRANT ||
 	    unspin_before(bpf_ktime_get_ns(), task->slice_end_ns))
 		return 0;
 	reach_boundary(p, task);
@@ -100,6 +101,7 @@ static __always_inline void end_slice_on_time(struct task_context *task)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct slice_timer *here;
+	u64 left_ns;
 
 	if (!control.slice_ns || !task->steered || task->timed_slice_ns == task->slice_end_ns)
 		return;
@@ -109,7 +111,8 @@ static __always_inline void end_slice_on_time(struct task_context *task)
 	task->timed_slice_ns = task->slice_end_ns;
 	if (bpf_timer_init(&here->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, slice_is_over);
-	bpf_timer_start(&here->timer, rest_of_slice(task->slice_end_ns, bpf_ktime_get_ns()), STEER_TIMER_ON_THIS_CPU);
+	left_ns = unspin_slice_left(task->slice_end_ns, bpf_ktime_get_ns());
+	bpf_timer_start(&here->timer, unspin_slice_length(left_ns, UNSPIN_BORROWS_NOTHING, 0), STEER_TIMER_ON_THIS_CPU);
 }
 
 #endif

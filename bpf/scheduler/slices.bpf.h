@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slices.bpf.h - slices: whose slice it is, who pays, who goes on.
- *
- * A task whose vtime is least begins a slice of one slice. A policy may let others of its VM run in it: they change who
- * runs, never how long the slice lasts or who pays. So a slice passed on buys its VM no share: the time is a debt of the
- * thread whose turn it is. As everywhere without a high-resolution tick, a slice ends at the first tick after its slice.
+ * slices.bpf.h - slices as they begin, are passed on and end, by the rules of policy/mechanics/slice.h. As everywhere without a
+ * high-resolution tick, a slice ends at the first tick after its end.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_SLICES_H
 #define UNSPIN_BPF_SCHEDULER_SLICES_H
@@ -51,14 +48,14 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 	charge_vtime(task, ran_ns);
 }
 
-/* What it owed is over: the grant's time is counted. */
+/* Its loan or grant is over: a grant's time is counted. */
 static __always_inline void settle(struct task_struct *p, struct task_context *task)
 {
-	if (task->borrow_kind == BORROWS_GRANT) {
+	if (task->borrow_kind == UNSPIN_BORROWS_GRANT) {
 		count(unspin_steer_granted_ns, scheduled(p)->se.sum_exec_runtime - task->borrow_charged_ns);
 		notify_thread(p, task, 0);
 	}
-	task->borrow_kind = BORROWS_NOTHING;
+	task->borrow_kind = UNSPIN_BORROWS_NOTHING;
 }
 
 /* A slice of its own begins now. */
@@ -84,43 +81,33 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	u32 self = scheduled(from)->pid;
 
 	here->next = to;
-	here->next_payer = yielder->payer ? yielder->payer : self;
-	here->next_lender = 0;
-	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_payer = unspin_slice_payer(yielder->payer, self);
+	here->next_lender = unspin_slice_lender(yielder->lender, self, decision.action == UNSPIN_LEND);
+	here->next_borrow_kind = UNSPIN_BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = yielder->slice_end_ns;
 	here->next_until_ns = unspin_called_until(now_ns);
 	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
-		here->next_lender = yielder->lender ? yielder->lender : self;
-		here->next_borrow_kind = BORROWS_LOAN;
+		here->next_borrow_kind = UNSPIN_BORROWS_LOAN;
 		here->next_budget_ns = decision.budget_ns;
 	}
-	yielder->lender = 0; /* who lends on is not paid back: the first lender is */
+	yielder->lender = 0;
 }
 
-static __always_inline u64 rest_of_slice(u64 slice_end_ns, u64 now_ns)
-{
-	/* 1 ns lasts until the next tick: there the slice ends, whoever runs. */
-	return unspin_before(now_ns, slice_end_ns) ? slice_end_ns - now_ns : 1;
-}
-
-/*
- * The loan ends: its lender is next on this CPU while its slice lasts. Beyond, it would run to the next tick, and if it lends again
- * by then the tick comes to its borrower: such slices went on for 58 ms. The caller holds the lock of the CPU's run queue.
- */
+/* The loan ends: its lender is next on this CPU, if the slice returns. The caller holds the lock of the CPU's run queue. */
 static __always_inline void return_to_lender(struct cpu_context *here, struct task_context *borrower, u64 now_ns)
 {
 	u32 lender = borrower->lender;
 
 	borrower->lender = 0;
-	if (!unspin_before(now_ns, borrower->slice_end_ns))
+	if (!unspin_slice_returns(unspin_slice_left(borrower->slice_end_ns, now_ns)))
 		return;
 	here->next = lender;
 	here->next_payer = 0;
 	here->next_lender = 0;
-	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_borrow_kind = UNSPIN_BORROWS_NOTHING;
 	here->next_returns = 1;
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = borrower->slice_end_ns;
@@ -143,7 +130,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	if (here->next_returns)
 		return;
 	task->spun = 0;
-	if (task->borrow_kind == BORROWS_NOTHING)
+	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		policies_see_slice_start(control.policies, &task->memory);
 }
 
@@ -180,10 +167,9 @@ static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct t
 static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct task_struct *p,
 				     struct task_context *task, u64 now_ns)
 {
-	u64 slice_ns = rest_of_slice(here->next_slice_end_ns, now_ns);
+	u64 left_ns = unspin_slice_left(here->next_slice_end_ns, now_ns);
+	u64 slice_ns = unspin_slice_length(left_ns, here->next_borrow_kind, here->next_budget_ns);
 
-	if (here->next_borrow_kind == BORROWS_LOAN && slice_ns > here->next_budget_ns)
-		slice_ns = here->next_budget_ns;
 	if (!fetch(cpu, p, task, slice_ns))
 		return false;
 	take_over(here, p, task, now_ns);

@@ -10,13 +10,11 @@
 #include "../../abi/guest/pv_page.h"
 #include "../../abi/bpf/scheduler.h"
 #include "../../policy/mechanics/gang.h"
+#include "../../policy/mechanics/slice.h"
 #include "../../policy/mechanics/starvation_bound.h"
 #include "../../policy/steering/policies.h"
 
 #define barrier() asm volatile("" ::: "memory")
-
-/* Why a task runs on time that is not its own slice's. */
-enum borrow_kind { BORROWS_NOTHING, BORROWS_LOAN, BORROWS_GRANT };
 
 /* A pause-loop exit under a rule of candidates: the rule is asked once. */
 enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
@@ -59,10 +57,10 @@ struct task_context {
 	u32 payer;	    /* thread that is charged for this slice; 0: itself */
 	u32 lender;	    /* thread that goes on when this one has had the loan; 0: none */
 	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
-	u32 borrow_kind;    /* enum borrow_kind */
+	u32 borrow_kind;    /* enum unspin_borrow_kind */
 	u32 budget_ns;
 	u64 borrowed_since_ns;
-	u64 borrow_charged_ns; /* sum_exec_runtime when it began to owe */
+	u64 borrow_charged_ns; /* sum_exec_runtime when it began to borrow */
 	u32 yielding;	       /* gives its CPU to whoever is next */
 	u32 alone;	       /* runs until somebody else comes: no tick ends its slice */
 	u32 leaves;	       /* its slice is over, and it goes on to the next entry to its guest */
@@ -86,7 +84,7 @@ struct task_context {
 	u32 overloaded;	     /* somebody waits who could run on its CPU, as of its slice's beginning or the last tick */
 	u32 by_class;	     /* the guest counts sections by eCS's counters: one was seen above 0 */
 	u32 boundary;	     /* bits of enum boundary */
-	u32 silent;	     /* what it owes is the time only: the guest is not told, and nobody looks */
+	u32 silent;	     /* a grant that the guest is not notified of and that no policy polls: EXTEND */
 	u64 watched_ns;	     /* borrowed_since_ns for which the timer was set */
 	u32 asks;	     /* the guest asked for help, in a hypercall */
 	u32 names;	     /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
@@ -124,7 +122,7 @@ struct cpu_context {
 	u32 next; /* thread; 0: nobody in particular */
 	u32 next_payer;
 	u32 next_lender;
-	u32 next_borrow_kind; /* enum borrow_kind */
+	u32 next_borrow_kind; /* enum unspin_borrow_kind */
 	u32 next_budget_ns;
 	u32 next_returns; /* it is a lender that goes on with its slice */
 	u64 next_slice_end_ns;

@@ -146,7 +146,7 @@ static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct
 	facts->descheduled = fact_seen(!task->on_cpu && task->counted, task->left_ns, now_ns);
 	facts->yielded = task->yielded_ns ? fact_seen(1, task->yielded_ns, now_ns) : UNSPIN_UNKNOWN_FACT;
 	facts->spun = fact_seen(task->spun, now_ns, now_ns);
-	facts->borrows = fact_seen(task->borrow_kind != BORROWS_NOTHING, task->borrowed_since_ns, now_ns);
+	facts->borrows = fact_seen(task->borrow_kind != UNSPIN_BORROWS_NOTHING, task->borrowed_since_ns, now_ns);
 	facts->near = UNSPIN_UNKNOWN_FACT;
 	facts->awaited = UNSPIN_UNKNOWN_FACT;
 }
@@ -165,7 +165,7 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 static __always_inline void facts_of_slice(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
 {
 	facts->slice_ns = slice_of(task);
-	facts->slice_left_ns = unspin_before(now_ns, task->slice_end_ns) ? task->slice_end_ns - now_ns : 0;
+	facts->slice_left_ns = unspin_slice_left(task->slice_end_ns, now_ns);
 	facts->recent_ns = control.recent_ns;
 	facts->threshold_ns = control.threshold_ns;
 	order_is_unknown(&facts->order);

@@ -11,6 +11,7 @@
 
 #include "../guest/vcpus.bpf.h"
 #include "../../../policy/mechanics/buddy.h"
+#include "../../../policy/mechanics/order.h"
 
 /* What the task has run since it was charged; sum_exec_runtime is as old as the last tick. */
 static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now_ns)
@@ -20,29 +21,28 @@ static __always_inline u64 uncharged_ns(const struct task_context *task, u64 now
 	return now_ns - task->charged_at_ns;
 }
 
-/* Where the two stand in their queue, if they are of one and somebody asks. It is unknown so far. */
+static __always_inline struct unspin_order_place order_place(const struct task_context *task)
+{
+	return (struct unspin_order_place){task->vtime_ns, task->effective, task->home, task->group};
+}
+
+/* How the two stand in their queue (policy/mechanics/order.h), as far as a policy that is on reads it. It is unknown so far. */
 static __always_inline void gather_order(struct unspin_order_facts *order, const struct task_context *yielder,
 					 struct task_struct *to, const struct task_context *target, u64 now_ns)
 {
 	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
+	struct unspin_order_place self = order_place(yielder), candidate = order_place(target);
 	u32 policies = control.policies;
 
 	if (!(policies & UNSPIN_POLICIES_OF_ORDER))
 		return;
-	order->candidate_vtime = target->vtime_ns;
-	order->same_queue = waits && yielder->home == target->home ? UNSPIN_YES : UNSPIN_NO;
-	if (policies & UNSPIN_POLICIES_OF_SELF) {
-		u64 ran_ns = uncharged_ns(yielder, now_ns) + yielder->debt_ns;
-
-		order->self_vtime = yielder->vtime_ns + unspin_weighted(yielder->effective, ran_ns);
-		order->same_group = yielder->group == target->group ? UNSPIN_YES : UNSPIN_NO;
-	}
-	if (policies & UNSPIN_POLICIES_OF_QUEUE) {
-		order->average_vtime = clock_of(target->home);
-		order->limit_vtime = unspin_reach(target->effective, options.slice_ns);
-		/* Not by the queue's number, a hash table's key. It may leave its queue just now: then 0 is read. */
-		order->runnable = scheduled(to)->scx.dsq->nr + 1;
-	}
+	unspin_order_of_candidate(order, &self, &candidate, waits);
+	if (policies & UNSPIN_POLICIES_OF_SELF)
+		unspin_order_of_self(order, &self, &candidate, uncharged_ns(yielder, now_ns) + yielder->debt_ns);
+	/* Not by the queue's number, a hash table's key. The candidate may leave its queue just now: then 0 is read. */
+	if (policies & UNSPIN_POLICIES_OF_QUEUE)
+		unspin_order_of_queue(order, &candidate, clock_of(target->home), scheduled(to)->scx.dsq->nr,
+				      options.slice_ns);
 }
 
 /* That thread shall be next here, with a slice of its own. */
@@ -54,7 +54,7 @@ static __always_inline void set_buddy(struct cpu_context *here, struct task_cont
 		count(unspin_steer_deboosted, 1);
 	yielder->vtime_ns += decision.raise_ns;
 	here->next = to;
-	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_borrow_kind = UNSPIN_BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_is_buddy = 1;
 	here->next_threshold_ns = decision.budget_ns;

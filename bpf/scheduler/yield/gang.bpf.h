@@ -15,7 +15,7 @@
 static __always_inline void occupy(struct cpu_context *here, const struct task_context *task)
 {
 	here->runs.since_ns = task->slice_end_ns - slice_of(task);
-	here->runs.vm = unspin_gang_vm(task->vcpu ? task->vm : 0, task->borrow_kind != BORROWS_NOTHING);
+	here->runs.vm = unspin_gang_vm(task->vcpu ? task->vm : 0, task->borrow_kind != UNSPIN_BORROWS_NOTHING);
 }
 
 /* The first CPU from that one on where a slice may be cut for that VM; options.cpus: none. */
@@ -112,7 +112,7 @@ static __always_inline bool take_call(struct cpu_context *here)
 		return false;
 	here->called = 0;
 	here->next = thread;
-	here->next_borrow_kind = BORROWS_NOTHING;
+	here->next_borrow_kind = UNSPIN_BORROWS_NOTHING;
 	here->next_returns = 0;
 	here->next_is_buddy = 1;
 	here->next_threshold_ns = here->called_threshold_ns;

@@ -156,7 +156,7 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 		task->unheard_until_ns = now_ns + UNHEARD_NS;
 		return 0;
 	}
-	best = within_slice(task, best);
+	best = unspin_within_slice(task->borrow_kind, best);
 	if (best.action != UNSPIN_GIVE_BACK) {
 		count(unspin_steer_helped, 1);
 		call(thread, now_ns);

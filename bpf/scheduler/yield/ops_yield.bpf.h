@@ -39,7 +39,7 @@ static __always_inline bool heed_kvm(struct cpu_context *here, struct task_struc
 	struct unspin_decision decision;
 
 	yielder->spun++;
-	decision = within_slice(yielder, ask(from, yielder, to, now_ns));
+	decision = unspin_within_slice(yielder->borrow_kind, ask(from, yielder, to, now_ns));
 	if (make_next(here, from, yielder, scheduled(to)->pid, decision, now_ns))
 		return true;
 	count(unspin_steer_refused, 1);
@@ -59,7 +59,7 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 	if (!to) {
 		count(unspin_steer_yields, 1);
 		/* A vCPU says it in a hypercall, a thread like this. */
-		count(unspin_steer_given_back, yielder->page && yielder->borrow_kind == BORROWS_GRANT);
+		count(unspin_steer_given_back, yielder->page && yielder->borrow_kind == UNSPIN_BORROWS_GRANT);
 		yielder->yielding = 1;
 		scx_bpf_task_set_slice(from, 0);
 		return false;

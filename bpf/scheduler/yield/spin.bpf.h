@@ -131,8 +131,8 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 			of->facts.candidate.awaited =
 				(struct unspin_fact){unspin_is_receiver(&of->spinner, &of->seen), of->seen.ipi_age_ns};
 			gather_order(&of->facts.order, task, p, other, now_ns);
-			of->decision =
-				within_slice(task, decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns));
+			of->decision = decide(UNSPIN_ON_YIELD, asks, task, &of->facts, thread, now_ns);
+			of->decision = unspin_within_slice(task->borrow_kind, of->decision);
 			if (of->decision.action != UNSPIN_PASS && of->decision.action != UNSPIN_REFUSE) {
 				of->result = 1;
 				of->taken = thread;

@@ -45,7 +45,7 @@ fn every_header_compiles_for_bpf() {
             headers += 1;
         }
     }
-    assert!(headers >= 35, "{headers} headers");
+    assert!(headers >= 37, "{headers} headers");
 }
 
 /// Every decision once, of facts that the compiler cannot know.
@@ -77,6 +77,8 @@ struct all {
     struct unspin_clock_rate rate;
     struct unspin_buddy_places places;
     struct unspin_gang_place gang;
+    struct unspin_order_place place;
+    struct unspin_decision decision;
     unsigned long long vtime, weight, clock, other, slice;
 };
 unsigned exits(struct all *all)
@@ -115,6 +117,16 @@ unsigned long long mechanics(struct all *all)
            unspin_align(all->vtime, all->other, weight, all->slice) + unspin_start_vtime(clock, weight, all->slice) +
            unspin_latest_shared(clock, unspin_farthest_ahead(all->rate.in_time_ns, all->slice), all->clock, all->other) +
            unspin_buddy_outcome(&all->places) + unspin_gang_may_cut(&all->gang, 0, all->other, clock);
+}
+unsigned long long slices(struct all *all)
+{
+    unsigned long long left = unspin_slice_left(all->vtime, all->other);
+    unspin_order_of_candidate(&all->steered.order, &all->place, &all->place, 1);
+    unspin_order_of_self(&all->steered.order, &all->place, &all->place, left);
+    unspin_order_of_queue(&all->steered.order, &all->place, all->clock, 3, all->slice);
+    return unspin_slice_length(left, all->decision.action, 7) + unspin_slice_returns(left) +
+           unspin_slice_payer(all->place.queue, 3) + unspin_slice_lender(all->place.group, 3, left != 0) +
+           unspin_within_slice(all->place.queue, all->decision).action + unspin_may_be_granted(all->place.queue);
 }
 static unsigned long woken(const struct unspin_wakeup *wakeup)
 {

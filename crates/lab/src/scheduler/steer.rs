@@ -4,12 +4,12 @@
 //!
 //! What decides is not here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs do, and then calls
 //! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. Nor are the mechanics: weights, virtual times, clocks of queues,
-//! the bound on waits, who follows a yield buddy and whose slice is cut for a gang are computed by the functions of
-//! `policy/mechanics` that the BPF programs are compiled with. Here is what those functions are asked about: queues, and who is
-//! where. As there, the debt is that of the thread whose turn it is: a borrower is never charged.
+//! the bound on waits, slices that are passed on, which task follows a yield buddy and which slice is cut for a gang are computed
+//! by the functions of `policy/mechanics` that the BPF programs are compiled with. Here are the queues, and where each task is.
+//! As there, a slice is charged to the task that began it, never to a borrower.
 //!
-//! Not as there: who lends waits in no queue until its loan is over, and what others run at a task's charge is charged at
-//! once. Left out: nohz_full and isolated pCPUs.
+//! Not as there: a lender waits in no queue until its loan is over, what others run at a task's charge is charged at once, and a
+//! slice that is used up, but has not ended at a tick, is not passed on. Left out: nohz_full and isolated pCPUs.
 
 mod callbacks;
 mod gang;
@@ -20,7 +20,7 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock};
+use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, slice_left_ns};
 
 use self::{gang::Call, yield_buddy::YieldBuddy};
 use super::Allowed;
@@ -61,7 +61,7 @@ struct GroupState {
 struct Here {
     current: Option<Task>,
     since_ns: u64,
-    /// Whose turn it is: who pays.
+    /// The task that began the slice: it pays.
     slice: Option<Task>,
     slice_left_ns: u64,
     /// Who is to run next on a loan, before anybody else.
@@ -81,6 +81,13 @@ struct Here {
     rate: ClockRate,
     /// Who waits here is too far ahead: look again.
     behind: bool,
+}
+
+impl Here {
+    /// What is left of the slice here; time in which nobody runs is no part of it.
+    fn left_ns(&self, now_ns: u64) -> u64 {
+        slice_left_ns(self.since_ns + self.slice_left_ns, now_ns)
+    }
 }
 
 /// See the module.
@@ -127,7 +134,7 @@ impl Steer {
     /// What is left of the slice that runs on that pCPU, ns.
     pub fn slice_left_ns(&self, now_ns: u64, cpu: Cpu) -> u64 {
         let here = &self.cpus[cpu.index()];
-        here.slice_left_ns.saturating_sub(now_ns - here.since_ns)
+        here.left_ns(now_ns)
     }
 
     /// The task that runs there on another's slice.

@@ -6,7 +6,7 @@ pub(crate) mod borrowing;
 pub(crate) mod facts;
 pub(crate) mod gang;
 pub(crate) mod lab_host;
-use unspin_policy::steering::Decision;
+use unspin_policy::{mechanics::BorrowKind, steering::Decision};
 
 use super::{World, pcpu::State};
 use crate::{
@@ -40,11 +40,10 @@ impl<O: Observer> World<O> {
 
     /// Does what was decided; whether anything came of it.
     fn act(&mut self, cpu: Cpu, vcpu: usize, target: Task, decision: Decision) -> bool {
-        let budget_ns = match decision {
-            Decision::Direct | Decision::Lend(_) if self.has_grant(cpu) => {
-                self.give_back(cpu);
-                return true;
-            }
+        if self.scheduler.steering().is_none() {
+            return false;
+        }
+        let budget_ns = match self.borrow_kind(cpu).within_slice(decision) {
             Decision::Direct => NEVER_NS,
             Decision::Lend(budget_ns) => budget_ns.into(),
             Decision::GiveBack => {
@@ -80,11 +79,16 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The slice there is over and goes on for a while: that is not passed on (`within_slice()` of bpf/scheduler/ask.bpf.h).
-    fn has_grant(&mut self, cpu: Cpu) -> bool {
-        let borrows = self.cpus[cpu.index()].borrow_until_ns != NEVER_NS;
+    /// On which time the task there runs. Not as in BPF: the rest of a slice that was passed on for good is a loan here.
+    fn borrow_kind(&mut self, cpu: Cpu) -> BorrowKind {
+        if self.cpus[cpu.index()].borrow_until_ns == NEVER_NS {
+            return BorrowKind::Nothing;
+        }
         let steer = self.scheduler.steering();
-        borrows && steer.is_some_and(|steer| steer.borrower_on(cpu).is_none())
+        match steer.and_then(|steer| steer.borrower_on(cpu)) {
+            Some(_) => BorrowKind::Loan,
+            None => BorrowKind::Grant,
+        }
     }
 
     /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and lets the best run.
@@ -125,7 +129,7 @@ impl<O: Observer> World<O> {
         let Some(vcpu) = self.vcpu_on(cpu) else {
             return false;
         };
-        if self.cpus[cpu.index()].borrow_until_ns != NEVER_NS {
+        if !self.borrow_kind(cpu).may_be_granted() {
             return false;
         }
         let critical = self.vcpus[vcpu].critical;

@@ -100,7 +100,7 @@ impl Observer for Watcher {
     }
 }
 
-/// As in bpf/scheduler/ask.bpf.h, within_slice(): on granted time the slice is over.
+/// unspin_within_slice() of policy/mechanics/slice.h: on granted time the slice is over.
 #[test]
 fn granted_time_is_not_passed_on() {
     for policies in [

@@ -5,11 +5,17 @@
 //! Virtual times wrap around and are compared by [`before`]; `slice_ns` is always the kernel's base slice.
 
 mod gang;
+mod order;
+mod slice;
 mod starvation_bound;
 mod virtual_time;
 mod weights;
 
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
+pub use order::{OrderPlace, OrderQueue, order_facts};
+pub use slice::{
+    BorrowKind, slice_left_ns, slice_lender, slice_length_ns, slice_payer, slice_returns,
+};
 pub use starvation_bound::ClockRate;
 pub use virtual_time::{
     QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,

@@ -38,7 +38,7 @@ pub enum Decision {
 }
 
 impl Decision {
-    fn from_raw(raw: raw::unspin_decision) -> Decision {
+    pub(crate) fn from_raw(raw: raw::unspin_decision) -> Decision {
         match raw.action {
             raw::UNSPIN_REFUSE => Decision::Refuse,
             raw::UNSPIN_DIRECT => Decision::Direct,
@@ -53,6 +53,34 @@ impl Decision {
             },
             _ => Decision::Pass,
         }
+    }
+
+    /// The other way round; without a rank.
+    pub(crate) fn to_raw(self) -> raw::unspin_decision {
+        let (action, budget_ns) = match self {
+            Decision::Pass => (raw::UNSPIN_PASS, 0),
+            Decision::Refuse => (raw::UNSPIN_REFUSE, 0),
+            Decision::Direct => (raw::UNSPIN_DIRECT, 0),
+            Decision::Lend(budget_ns) => (raw::UNSPIN_LEND, budget_ns),
+            Decision::Grant(budget_ns) => (raw::UNSPIN_GRANT, budget_ns),
+            Decision::Extend(budget_ns) => (raw::UNSPIN_EXTEND, budget_ns),
+            Decision::GiveBack => (raw::UNSPIN_GIVE_BACK, 0),
+            Decision::YieldBuddy { threshold_ns, .. } => (raw::UNSPIN_YIELD_BUDDY, threshold_ns),
+        };
+        let mut raw = raw::unspin_decision {
+            action,
+            budget_ns,
+            ..Default::default()
+        };
+        if let Decision::YieldBuddy {
+            raise_ns,
+            credit_ns,
+            ..
+        } = self
+        {
+            (raw.raise_ns, raw.credit_ns) = (raise_ns, credit_ns);
+        }
+        raw
     }
 }
 

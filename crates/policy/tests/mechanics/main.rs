@@ -2,7 +2,9 @@
 //! The scheduler's mechanics of policy/mechanics, that BPF and the lab share.
 
 mod buddy_and_gang;
+mod order;
 mod shares;
+mod slice;
 mod starvation_bound;
 mod virtual_time;
 mod weights;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the world calls: the model of the hooks in bpf/scheduler/main.bpf.c.
 
-use unspin_policy::mechanics::{GroupWeight, TICK_NS};
+use unspin_policy::mechanics::{GroupWeight, TICK_NS, slice_lender, slice_returns};
 
 use super::{Entity, GroupState, Steer, time::scx_weight};
 use crate::{
@@ -66,7 +66,11 @@ impl HostScheduler for Steer {
         let here = &mut self.cpus[cpu.index()];
         let next = match here.borrower.take() {
             Some(borrower) => Some(borrower),
-            None => match here.lender.take().filter(|_| here.slice_left_ns != 0) {
+            None => match here
+                .lender
+                .take()
+                .filter(|_| slice_returns(here.slice_left_ns))
+            {
                 Some(lender) => Some(lender),
                 None => {
                     here.slice = None;
@@ -98,29 +102,30 @@ impl HostScheduler for Steer {
             return;
         };
         let own = here.slice == Some(task);
-        if own && here.borrower.is_some() && here.slice_left_ns != 0 {
-            if runnable && here.returns {
-                here.lender = Some(task);
-                return;
-            }
-            // It waits like others, and its slice, for which it pays, goes on without it.
-            self.leave_cpu(task, cpu, runnable);
-            return;
-        }
-        if !own {
-            // The loan is over; the lender goes on if its slice is not used up.
-            if here.slice_left_ns == 0 {
-                if let Some(lender) = here.lender.take() {
-                    self.queue(lender, cpu);
-                }
-            }
+        // Not as in BPF: whose slice is used up does not pass it on.
+        let passes_on = here.borrower.is_some() && !(own && here.slice_left_ns == 0);
+        let before = here.lender.take();
+        let lender = if passes_on {
+            let lender = before.map(|lender| lender.0);
+            slice_lender(lender, task.0, here.returns).map(Task)
         } else {
+            before
+        };
+        // A lender that sleeps does not continue.
+        let continues = slice_returns(here.slice_left_ns);
+        here.lender = lender.filter(|lender| continues && (*lender != task || runnable));
+        let lender = here.lender;
+        let mut waits = before.filter(|before| lender != Some(*before));
+        if own && !passes_on {
             here.slice = None;
-            if let Some(borrower) = here.borrower.take() {
-                self.queue(borrower, cpu);
-            }
+            waits = waits.or(here.borrower.take());
         }
-        self.leave_cpu(task, cpu, runnable);
+        if let Some(other) = waits {
+            self.queue(other, cpu);
+        }
+        if lender != Some(task) {
+            self.leave_cpu(task, cpu, runnable);
+        }
     }
 
     fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool {

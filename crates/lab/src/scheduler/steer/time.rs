@@ -58,8 +58,8 @@ impl Steer {
     pub(super) fn charge(&mut self, now_ns: u64, cpu: Cpu) {
         let here = &mut self.cpus[cpu.index()];
         let elapsed_ns = now_ns - here.since_ns;
+        here.slice_left_ns = here.left_ns(now_ns);
         here.since_ns = now_ns;
-        here.slice_left_ns = here.slice_left_ns.saturating_sub(elapsed_ns);
         let Some(slice) = here.slice.filter(|_| here.current.is_some()) else {
             return;
         };

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use unspin_policy::{
-    mechanics::{BuddyOutcome, BuddyPlaces},
-    steering::{OrderFacts, UNSPIN_NO, UNSPIN_YES},
+    mechanics::{BuddyOutcome, BuddyPlaces, OrderPlace, OrderQueue, order_facts},
+    steering::OrderFacts,
 };
 
 use super::{Key, Steer};
@@ -21,27 +21,35 @@ pub(super) struct YieldBuddy {
 }
 
 impl Steer {
-    /// Where the task that runs there and another stand in their queue, if they are of one: `gather_order()`.
+    /// How the task that runs there and another stand in their queue.
     pub fn order(&mut self, now_ns: u64, cpu: Cpu, candidate: Task) -> OrderFacts {
         self.charge(now_ns, cpu);
         let Some(yielder) = self.cpus[cpu.index()].current else {
             return OrderFacts::UNKNOWN;
         };
-        let (one, other) = (&self.tasks[yielder.index()], &self.tasks[candidate.index()]);
-        let known = |yes| if yes { UNSPIN_YES } else { UNSPIN_NO };
+        let other = &self.tasks[candidate.index()];
         let waiting = match other.home {
             None => self.shared.len(),
             Some(cpu) => self.own[cpu.index()].len(),
         };
-        OrderFacts {
-            self_vtime: one.vtime_ns,
-            candidate_vtime: other.vtime_ns,
-            average_vtime: self.clock(other.home).now_ns,
-            limit_vtime: self.flat_weight(candidate).reach_ns(self.slice_ns),
-            runnable: waiting as u32 + 1,
-            same_queue: known(other.queued && one.home == other.home),
-            same_group: known(one.group == other.group),
-            unused: 0,
+        let queue = OrderQueue {
+            clock_ns: self.clock(other.home).now_ns,
+            waiting: waiting as u32,
+            slice_ns: self.slice_ns,
+        };
+        let (yielder, candidate) = (self.order_place(yielder), self.order_place(candidate));
+        // The yielder is charged: above.
+        order_facts(yielder, 0, candidate, other.queued, queue)
+    }
+
+    fn order_place(&self, task: Task) -> OrderPlace {
+        let entity = &self.tasks[task.index()];
+        OrderPlace {
+            vtime_ns: entity.vtime_ns,
+            weight: self.flat_weight(task),
+            // The shared queue's number is above all of pCPUs.
+            queue: entity.home.map_or(self.topology.cpus(), |cpu| cpu.0),
+            group: entity.group.0,
         }
     }
 
@@ -109,6 +117,8 @@ impl Steer {
 
 #[cfg(test)]
 mod tests {
+    use unspin_policy::steering::{UNSPIN_NO, UNSPIN_YES};
+
     use super::*;
     use crate::{
         ids::Group,
