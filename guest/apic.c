@@ -18,7 +18,7 @@ void apic_start(void)
 
 /*
  * The periodic tick, if the parameters ask for one. KVM rounds periods below its min_timer_period_us (200 by default)
- * up to it, so above 5,000 Hz `ticks` tells the rate that it really was.
+ * up to it, so above 5,000 Hz `ticks` has the rate that it really was.
  */
 void apic_start_tick(void)
 {
@@ -63,7 +63,7 @@ void handle_tick(struct interrupt_frame *frame)
 	task_tick(self, frame);
 }
 
-/* Its whole purpose is that HLT returns; what is to be seen then, the waiter looks for itself. */
+/* Its whole purpose is that HLT returns; the waiter then reads for itself. */
 void handle_wake(struct interrupt_frame *frame)
 {
 	(void)frame;

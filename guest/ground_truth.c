@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* ground_truth.c - the ground truth: what each wait was, written down by the one who waited (struct unspin_guest_wait). */
+/* ground_truth.c - the ground truth: what each wait was, logged by the waiter (struct unspin_guest_wait). */
 #include "guest.h"
 
 /* One comparison in the waiting loop serves both. */
@@ -30,7 +30,7 @@ void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, 
 	self->iteration.wait.begin_tsc = rdtsc();
 }
 
-/* Who asks for that lock now, one bit each; a glance. */
+/* vCPUs that wait for that lock now, one bit each; a sample. */
 static unspin_u64 vcpus_asking(unspin_u32 lock)
 {
 	unspin_u64 asking = 0;
@@ -42,7 +42,7 @@ static unspin_u64 vcpus_asking(unspin_u32 lock)
 	return asking;
 }
 
-/* The wait has just passed stall_spins (ruling 10): who stands in the way is only to be seen now. */
+/* The wait has just passed stall_spins (ruling 10): what the wait is for can only be seen now. */
 static void wait_stalled(struct vcpu *self)
 {
 	struct unspin_guest_wait *wait = &self->iteration.wait;
@@ -132,7 +132,7 @@ void wait_log(struct vcpu *self)
 		log_write(self, &self->iteration.wait);
 }
 
-/* Keeps that this vCPU has just answered vCPU `sender`: who was late with an answer is the receiver's to say. */
+/* Keeps that this vCPU has just answered vCPU `sender`: how late an answer was the receiver records. */
 void answer_log(struct vcpu *self, unspin_u32 sender)
 {
 	unspin_u64 now = rdtsc();

@@ -88,8 +88,8 @@ user_return:
 	interrupt	preempted, task_preempted
 
 /*
- * void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp): returns on the other stack, to whoever called it there; a new
- * task's stack looks as if it had (task.c, task_create).
+ * void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp): returns on the other stack, to its caller there; a new
+ * task's stack is laid out as if there were one (task.c, task_create).
  */
 	.globl stack_switch
 stack_switch:
@@ -109,7 +109,7 @@ stack_switch:
 	popq	%rbx
 	ret
 
-/* A spurious interrupt wants no EOI and no notice. */
+/* A spurious interrupt needs no EOI and is ignored. */
 	.globl entry_spurious
 entry_spurious:
 	iretq

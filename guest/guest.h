@@ -3,7 +3,7 @@
  * guest.h - the micro guest's parts to each other: what every source of guest/ includes.
  *
  * `self` is always the vCPU that runs the call. What a handler does (handle_*) runs with interrupts off on the stack of
- * its class; everything else runs with interrupts on unless it says otherwise. No handler takes a lock.
+ * its class; everything else runs with interrupts on unless noted. No handler takes a lock.
  */
 #ifndef UNSPIN_GUEST_GUEST_H
 #define UNSPIN_GUEST_GUEST_H
@@ -20,7 +20,7 @@ void enter_user(unspin_u32 loops);
 /* boot.c: up to the first iteration, and from the last. `first_tsc` was read at the first instruction. */
 _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc);
 
-/* panic.c: tells the VMM and never returns. */
+/* panic.c: reports to the VMM and never returns. */
 _Noreturn void panic(enum unspin_guest_panic reason, unspin_u32 vector, unspin_u64 rip, unspin_u64 error);
 _Noreturn void panic_exception(unspin_u64 vector, unspin_u64 error, unspin_u64 rip);
 void inject_fault(enum unspin_guest_fault fault);
@@ -70,7 +70,7 @@ void park_start(struct vcpu *self);
 void vcpu_wake(struct vcpu *self, unspin_u32 target);
 void vcpu_halt(struct vcpu *self);
 
-/* A look at the word before a HLT or sleep is an iteration of the wait, like one of platform_wait_while(). */
+/* A read of the word before a HLT or sleep is an iteration of the wait, like one of platform_wait_while(). */
 static inline void count_spin(struct vcpu *self)
 {
 	count_one(&self->statistics->spin_count);

@@ -3,7 +3,7 @@
 #include "guest.h"
 #include "../locks/all.h"
 
-/* A lock, and who is inside: on another line, since it is the observer's and must not disturb the lock's words. */
+/* A lock, and which vCPU is inside: on another line, since it is the observer's and must not disturb the lock's words. */
 struct lock_slot {
 	union any_lock lock;
 	unspin_u32 holder __attribute__((aligned(64))); /* vCPU, or UNSPIN_NOBODY; written inside only */
@@ -17,7 +17,7 @@ static _Bool blocks; /* waiters sleep: tasks may be switched in its sections */
 #define LOCK_TRAITS(name, traits) [UNSPIN_LOCK_##name] = (traits),
 static const unspin_u8 lock_traits[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_TRAITS(LOCK_TRAITS)};
 
-/* UNSPIN_FAULT_EXCLUSION's lock: it keeps nobody out. */
+/* UNSPIN_FAULT_EXCLUSION's lock: it excludes no vCPU. */
 static void let_in(union any_lock *lock)
 {
 	(void)lock;
@@ -36,7 +36,7 @@ void locks_prepare(void)
 	}
 }
 
-/* Who is inside, or UNSPIN_NOBODY: VEE'13's holder_id (section 3). A glance, from any vCPU. */
+/* The vCPU inside, or UNSPIN_NOBODY: VEE'13's holder_id (section 3). A sample, from any vCPU. */
 unspin_u32 lock_holder(unspin_u32 lock)
 {
 	return *(volatile unspin_u32 *)&lock_slots[lock].holder;

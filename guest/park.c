@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter says to the host (locks/platform/contract.h).
+ * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter calls the host for (locks/platform/contract.h).
  *
  * A kick is a word, then a wake-up: KVM_HC_KICK_CPU where CPUID offers it (kvm_pv_kick_cpu_op() of Linux 7.2 ends a HLT, also
  * one that comes later), an IPI elsewhere and from the first refusal on. The word keeps a kick that comes before the HLT, so
- * nothing rests on what KVM remembers; who is not parked is not woken.
+ * nothing rests on what KVM keeps; a vCPU that is not parked is not woken.
  */
 #include "guest.h"
 
@@ -50,7 +50,7 @@ void vcpu_wake(struct vcpu *self, unspin_u32 target)
 
 /*
  * One HLT: called with interrupts off, returns with interrupts off. What was stolen meanwhile is no preemption: the ground truth of
- * those goes on behind it.
+ * those continues behind it.
  */
 void vcpu_halt(struct vcpu *self)
 {
@@ -87,7 +87,7 @@ void vcpu_park(const struct platform_word *word, unspin_u32 value)
 	interrupts_on();
 }
 
-/* Any number: what is no vCPU of this VM is nobody. */
+/* Any number: what is no vCPU of this VM is ignored. */
 void vcpu_kick(unspin_u32 waiter)
 {
 	struct vcpu *target;
@@ -100,14 +100,14 @@ void vcpu_kick(unspin_u32 waiter)
 		vcpu_wake(this_vcpu(), waiter);
 }
 
-/* Friebel 2008, "Helping locks": anonymous, the host chooses whom to run. */
+/* Friebel 2008, "Helping locks": anonymous, the host chooses which vCPU runs. */
 void vcpu_asks_for_help(struct vcpu *self)
 {
 	self->statistics->helps++;
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_HELP, 0, 0);
 }
 
-/* Ours: that vCPU in my place. Where nobody can be named, or by a number that is none, as above. */
+/* Ours: that vCPU in place of this one. Where none can be named, or by a number that is none, as above. */
 void vcpu_asks_for(unspin_u32 waiter)
 {
 	struct vcpu *self = this_vcpu();
@@ -120,7 +120,7 @@ void vcpu_asks_for(unspin_u32 waiter)
 	(void)hypercall(self->by_vmmcall, KVM_HC_SCHED_YIELD, waiter, 0);
 }
 
-/* By KVM's steal-time page, or by what a host that knows better wrote into the pv page. Any number. */
+/* By KVM's steal-time page, or by what a host wrote into the pv page. Any number. */
 _Bool vcpu_is_preempted(unspin_u32 waiter)
 {
 	const struct vcpu *other;

@@ -103,12 +103,12 @@ static inline _Bool platform_is_overloaded(void)
 	return *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->pcpu_overloaded != 0;
 }
 
-/* One look: the host may write it whenever this vCPU is not in its guest. */
+/* One read: the host may write it whenever this vCPU is not in its guest. */
 static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
-	unspin_u32 told = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_count;
+	unspin_u32 published = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_count;
 
-	return told ? told : own;
+	return published ? published : own;
 }
 
 static inline unspin_u32 platform_runnable_tasks(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pv_page.c - what this vCPU tells the host while it asks for, holds and waits, and how it gives a borrowed CPU back
+ * pv_page.c - what this vCPU publishes to the host while it waits for locks and holds them, and how it gives a borrowed CPU back
  * (abi/guest/pv_page.h).
  *
  * The host reads it on this vCPU's own thread only, so program order is enough: volatile stores keep it. `critical` goes up
@@ -39,7 +39,7 @@ static _Bool pv_page_spoil(struct vcpu *self)
 #define ANSWERED_EVERY_ITERATIONS 1024u
 
 /*
- * KVM does not know the number: its answer says nothing. Whether somebody watches is what stands in `acknowledged` when the
+ * KVM does not have the number: its return value means nothing. Whether a host listens shows in `acknowledged` when the
  * guest is entered again. Memory is mapped one to one.
  */
 void pv_page_register(struct vcpu *self)
@@ -51,7 +51,7 @@ void pv_page_register(struct vcpu *self)
 	if (pv_page_spoil(self))
 		address = UNSPIN_GUEST_MEMORY_BYTES + address;
 	set32(&pv_page->acknowledged, 0);
-	/* What a host that has gone said last; one that is there says it anew. */
+	/* The last words of a host that has gone; one that is there writes them anew. */
 	set32(&pv_page->vcpu_preempted, 0);
 	set32(&pv_page->pcpu_overloaded, 0);
 	set32(&pv_page->spin_count, 0);

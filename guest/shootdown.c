@@ -9,7 +9,7 @@
 
 /*
  * With interrupts on, so that two senders answer each other while they wait, and without another task in between: a vCPU has
- * one shootdown at a time. Nobody else there: nothing to do.
+ * one shootdown at a time. No other vCPU: nothing to do.
  */
 void shootdown(struct vcpu *self)
 {
@@ -25,7 +25,7 @@ void shootdown(struct vcpu *self)
 	pv_page_waits_for_answers(self, targets);
 	platform_store_relaxed(&self->unanswered, PARAMETERS->vcpus - 1);
 	for (unspin_u32 i = 0; i < PARAMETERS->vcpus; i++) {
-		if (i != self->number) /* release: who takes the bit sees `unanswered` */
+		if (i != self->number) /* release: a vCPU that takes the bit sees `unanswered` */
 			__atomic_fetch_or(&vcpu_of(i)->inbox, 1ull << self->number, __ATOMIC_RELEASE);
 	}
 	apic_send_all_others(VECTOR_SHOOTDOWN);
@@ -66,7 +66,7 @@ void handle_shootdown(struct interrupt_frame *frame)
 	interrupt_ends(self);
 }
 
-/* Who has not picked up the request of `self` yet, one bit each; a glance. */
+/* vCPUs that have not picked up the request of `self` yet, one bit each; a sample. */
 unspin_u64 shootdown_unanswered(const struct vcpu *self)
 {
 	unspin_u64 unanswered = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* steal_time.c - KVM's steal-time page: what the host says about running this vCPU, and its `preempted` flag. */
+/* steal_time.c - KVM's steal-time page: what the host publishes about running this vCPU, and its `preempted` flag. */
 #include "guest.h"
 
-/* Registers the page of this vCPU. KVM offers one, or the flags stay 0 and statistics->steal_time says so. */
+/* Registers the page of this vCPU. KVM offers one, or the flags stay 0 and statistics->steal_time shows it. */
 void steal_time_register(struct vcpu *self)
 {
 	wrmsr(MSR_KVM_STEAL_TIME, (unspin_u64)&self->steal_time | KVM_MSR_ENABLED);
@@ -23,7 +23,7 @@ unspin_u64 steal_time_ns(const struct vcpu *self)
 	return steal_ns;
 }
 
-/* vCPUs that KVM says are preempted, one bit each; a glance. */
+/* vCPUs that are preempted according to KVM, one bit each; a sample. */
 unspin_u64 steal_time_preempted(void)
 {
 	unspin_u64 preempted = 0;

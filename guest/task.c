@@ -4,7 +4,7 @@
  *
  * A vCPU's queue is a word with a bit for each of its tasks; they take iterations in the order of their bits. Others only ever set
  * bits. A tick ends an iteration, wherever the task is: what it was interrupted in is copied to the task's own stack and gone on
- * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. Nobody moves to another vCPU.
+ * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. No task moves to another vCPU.
  */
 #include "guest.h"
 #include "../policy/classify/wakeup.h"
@@ -19,7 +19,7 @@ struct task {
 	unspin_u32 state, asking;
 	struct saved_sections sections;
 	unspin_u64 out_tsc, out_stolen_ns, out_spins; /* when it was switched out */
-	/* Written by who wakes it: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
+	/* Written by its waker: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
 	unspin_u32 woken __attribute__((aligned(64)));
 	unspin_u64 woken_tsc, woken_stolen_ns;
 } __attribute__((aligned(64)));
@@ -28,7 +28,7 @@ static struct task tasks[UNSPIN_GUEST_TASKS_MAX];
 /* Of all but the first task of each vCPU, which runs on the vCPU's own. */
 static unspin_u8 task_stacks[UNSPIN_GUEST_TASKS_MAX][TASK_STACK_BYTES] __attribute__((aligned(4096)));
 
-/* guest.S: saves the callee's registers and goes on on another stack; where an interrupted task goes on. */
+/* guest.S: saves the callee's registers and continues on another stack; where an interrupted task continues. */
 void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp);
 extern const unspin_u8 preempted[];
 
@@ -91,7 +91,7 @@ static unspin_u32 wait_for_work(struct vcpu *self)
 	return runnable;
 }
 
-/* Lets the next task run, which may be the same, and returns when it is this one's iteration again. Interrupts are off. */
+/* Switches to the next task, which may be the same, and returns when it is this one's iteration again. Interrupts are off. */
 static void schedule(struct vcpu *self)
 {
 	struct task *task = self->task, *next;
@@ -176,7 +176,7 @@ static void count_wakeup(struct vcpu *self, const struct task *task)
 	statistics->bww_guest_cycles += parts.guest;
 }
 
-/* Contract: locks/platform/contract.h. After the bit is gone `woken` is looked at: a wake-up has set it before, or sets the bit again. */
+/* Contract: locks/platform/contract.h. After the bit is gone `woken` is read: a wake-up has set it before, or sets the bit again. */
 void task_sleep(const struct platform_word *word, unspin_u32 value)
 {
 	struct vcpu *self = this_vcpu();
@@ -199,7 +199,7 @@ void task_sleep(const struct platform_word *word, unspin_u32 value)
 	interrupts_on();
 }
 
-/* Any number: what is no task of this VM is nobody. */
+/* Any number: what is no task of this VM is ignored. */
 void task_wake(unspin_u32 number)
 {
 	unspin_u32 vcpus = PARAMETERS->vcpus;

@@ -63,7 +63,7 @@ struct vcpu {
 	unspin_u32 iterations_until_pv_page; /* until the pv page is registered once more */
 	unspin_u32 pv_page_every_iterations; /* 0: this guest gives no pv pages */
 	unspin_u32 preempt_count;	     /* above 0: no other task runs here until it is 0 again */
-	unspin_u32 tasks_left;		     /* with turns to do, the first one left out */
+	unspin_u32 tasks_left;		     /* with iterations to do, the first one left out */
 	unspin_u64 seen_stolen_ns;	     /* steal time that is accounted for (preemption.c) */
 	unspin_u64 halt_cycles;		     /* of the last HLT */
 	unspin_u64 halt_stolen_ns;	     /* of it in the host's run queue */
@@ -71,7 +71,7 @@ struct vcpu {
 	unspin_u64 halt_end_stolen_ns;	     /* steal time then */
 	_Bool by_vmmcall;		     /* AMD's hypercall instruction, or Intel's */
 	_Bool kicks_by_hypercall;	     /* KVM_HC_KICK_CPU, or an IPI */
-	_Bool yields_by_hypercall;	     /* KVM_HC_SCHED_YIELD, or nobody is named */
+	_Bool yields_by_hypercall;	     /* KVM_HC_SCHED_YIELD, or none is named */
 
 	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));
@@ -81,7 +81,7 @@ struct vcpu {
 	struct platform_word unanswered __attribute__((aligned(64)));
 	/* Raised by the predecessor: wake-ups not consumed yet. */
 	unspin_u32 tokens __attribute__((aligned(64)));
-	/* Sleeps in HLT until somebody wakes it; read by others. Kicked since its last park; written by others. */
+	/* Sleeps in HLT until it is woken; read by others. Kicked since its last park; written by others. */
 	unspin_u32 parked __attribute__((aligned(64)));
 	unspin_u32 kicked;
 	/* Tasks that could run, one bit each by their place on this vCPU; set by others. */

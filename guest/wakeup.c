@@ -2,7 +2,7 @@
 /*
  * wakeup.c - vCPUs that sleep in HLT and wake each other.
  *
- * No wake-up is lost: what a sleeper waits for is looked at with interrupts off, whoever provides it does so before it
+ * No wake-up is lost: what a sleeper waits for is read with interrupts off, the provider provides it before it
  * sends the IPI, and HLT returns at once when an interrupt is pending.
  */
 #include "guest.h"
@@ -23,7 +23,7 @@ void barrier(struct vcpu *self, unspin_u32 *arrived)
 	interrupts_on();
 }
 
-/* Before a vCPU leaves because of `stop`: sleepers look again, and see it too. */
+/* Before a vCPU leaves because of `stop`: sleepers read again, and see it too. */
 void wake_all_to_stop(void)
 {
 	if (PARAMETERS->vcpus > 1)
@@ -32,7 +32,7 @@ void wake_all_to_stop(void)
 
 /*
  * Gives the next vCPU of the ring a token and a wake-up, then sleeps until there is a token of one's own, and takes it.
- * Nobody waits for ever: the vCPU that has given the fewest has a predecessor that gave at least as many, so it has
+ * No wait is endless: the vCPU that has given the fewest has a predecessor that gave at least as many, so it has
  * one to take; all vCPUs give equally many before they are done; and `stop` ends the wait.
  */
 void pass_token(struct vcpu *self)
@@ -53,6 +53,6 @@ void pass_token(struct vcpu *self)
 	set_state(self, UNSPIN_STATE_KERNEL);
 	if (__atomic_load_n(&self->tokens, __ATOMIC_RELAXED) == 0)
 		return;						/* stop was asked */
-	__atomic_fetch_sub(&self->tokens, 1, __ATOMIC_RELAXED); /* nobody else takes from it */
+	__atomic_fetch_sub(&self->tokens, 1, __ATOMIC_RELAXED); /* no other vCPU takes from it */
 	self->statistics->wakeups_received++;
 }

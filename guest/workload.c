@@ -65,7 +65,7 @@ void read_page(struct vcpu *self, unspin_u32 loops)
 	preempt_enable(self);
 }
 
-/* Inside the file's semaphore as a writer: the other page takes its place, and nobody reads the old one any more. */
+/* Inside the file's semaphore as a writer: the other page takes its place, and no task reads the old one any more. */
 void replace_page(struct vcpu *self)
 {
 	unspin_u32 now = platform_load_relaxed(&page_now);
@@ -92,7 +92,7 @@ static unspin_u32 partner_of(unspin_u32 task)
 
 /*
  * Gives the partner a ball and wakes it, then sleeps until there is one to take. Both give one in every iteration, before they take
- * one, so nobody waits for ever; `stop` ends the wait.
+ * one, so no wait is endless; `stop` ends the wait.
  */
 void ping_pong(struct vcpu *self)
 {
@@ -109,7 +109,7 @@ void ping_pong(struct vcpu *self)
 	platform_fetch_add_ordered(own, -1u);
 }
 
-/* A task is done because of `stop`: its partner shall look, too. */
+/* A task is done because of `stop`: its partner shall read that, too. */
 void ping_pong_ends(struct vcpu *self)
 {
 	if (PARAMETERS->workload == UNSPIN_WORKLOAD_PING_PONG)

@@ -4,7 +4,7 @@
  * kernel function for BPF programs (bpf/window/main.bpf.c), and nothing else.
  *
  * Where the fields of KVM's private structs lie comes in as module parameters: user space reads them from the BTF of the KVM
- * that is loaded (crates/agent/src/window/module.rs). What this kernel's own headers say of them must agree, or the module is
+ * that is loaded (crates/agent/src/window/module.rs). This kernel's own headers must agree, or the module is
  * not loaded. The verifier sees to it that `vcpu` is a struct kvm_vcpu; while a program that calls the function is loaded,
  * that program holds this module, and rmmod fails.
  *
@@ -119,7 +119,7 @@ static bool knows_vmx(void)
 	       is_private(vmx_window_dirty, sizeof(bool), vmx_bytes) && vmx_window != vmx_window_dirty;
 }
 
-/* One vendor's layout, whole, that of the CPU we run on, and no other than this kernel's headers say. */
+/* One vendor's layout, whole, that of the CPU we run on, and no other than in this kernel's headers. */
 static bool layout_is_known(void)
 {
 	if (vcpu_bytes != sizeof(struct kvm_vcpu) || vcpu_pid != offsetof(struct kvm_vcpu, pid))

@@ -2,7 +2,7 @@
 /*
  * all.h - every lock of lock_kinds.h, and a table of their operations so that a driver picks one by its number.
  *
- * Include it in one file of a program: that file holds the table. A driver that wants the calls inlined expands
+ * Include it in one file of a program: that file holds the table. A driver whose calls are to be inlined expands
  * UNSPIN_LOCK_KINDS itself instead.
  */
 #ifndef UNSPIN_LOCKS_ALL_H
@@ -74,7 +74,7 @@ LOCK_EXCLUDES(mutex_schdspin)
 LOCK_EXCLUDES(mutex_eschdspin)
 #undef LOCK_EXCLUDES
 
-/* What each lock header says of NAME_init, NAME_lock and so on holds here. */
+/* As each lock header has it of NAME_init, NAME_lock and so on. */
 struct lock_operations {
 	void (*init)(union any_lock *lock);
 	void (*lock)(union any_lock *lock);

@@ -4,7 +4,7 @@
  *
  * Source: Craig (1993); Landin and Hagersten (1994). The nodes lie in the lock (place.h), one more than places. A node is
  * named together with a count of its uses, so that trylock cannot take an old name for a new one (wrong after 2^24 uses
- * of one node between its look and its exchange). Fairness: FIFO for waiters with a node of their own.
+ * of one node between its read and its exchange). Fairness: FIFO for waiters with a node of their own.
  */
 #ifndef UNSPIN_LOCKS_CLH_H
 #define UNSPIN_LOCKS_CLH_H
@@ -21,7 +21,7 @@ struct clh_node {
 	struct platform_word taken __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* 1 while asked for or held */
 };
 
-/* What a waiter keeps from one acquisition to the next; nobody else reads it. */
+/* What a waiter keeps from one acquisition to the next; no other waiter reads it. */
 struct clh_place {
 	struct platform_word own
 		__attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* name of its node at its last use */
@@ -35,7 +35,7 @@ struct clh_lock {
 	struct clh_place places[PLACES];
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void clh_init(struct clh_lock *lock)
 {
 	platform_init(&lock->tail, PLACES);
@@ -60,7 +60,7 @@ static inline void clh_lock(struct clh_lock *lock)
 	unspin_u32 own = platform_load_relaxed(&place->own) + CLH_ONE_USE;
 	unspin_u32 before;
 
-	/* Relaxed: whoever looks at the node has its name from the exchange, which releases. */
+	/* Relaxed: a waiter that reads the node has its name from the exchange, which releases. */
 	platform_store_relaxed(clh_taken(lock, own), 1);
 	before = platform_exchange_ordered(&lock->tail, own);
 	platform_wait_until(clh_taken(lock, before), 0);
@@ -68,7 +68,7 @@ static inline void clh_lock(struct clh_lock *lock)
 	platform_store_relaxed(&place->before, before);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool clh_trylock(struct clh_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
@@ -98,7 +98,7 @@ static inline _Bool clh_is_locked(const struct clh_lock *lock)
 	return platform_load_relaxed(&lock->nodes[tail & CLH_NODE_MASK].taken) != 0;
 }
 
-/* By the holder only, as the waiter that it was when it took the lock; a lock that nobody holds stays as it is. */
+/* By the holder only, as the waiter that it was when it took the lock; a lock that is not held stays as it is. */
 static inline void clh_unlock(struct clh_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * helping_named.h - a lock whose word says who holds it, so that a waiter can ask the host to run just that one.
+ * helping_named.h - a lock whose word names its holder, so that a waiter can ask the host to run just that vCPU.
  *
  * Ours (ruling 2 keeps the anonymous call apart: helping.h): the generic spinlock of Friebel and Biemueller 2008 with the holder in
- * the word, and KVM_HC_SCHED_YIELD, which every KVM since 5.3 knows and which yields to a vCPU by name. Threads: sched_yield.
+ * the word, and KVM_HC_SCHED_YIELD, which every KVM since 5.3 has and which yields to a vCPU by name. Threads: sched_yield.
  * Fairness: none. Limits: numbers of waiters below 2^32 - 1.
  */
 #ifndef UNSPIN_LOCKS_HELPING_NAMED_H
@@ -18,7 +18,7 @@ struct helping_named_lock {
 	struct platform_word holder; /* its number + 1; 0: free */
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void helping_named_init(struct helping_named_lock *lock)
 {
 	platform_init(&lock->holder, 0);

@@ -12,7 +12,7 @@
 #include "parts/place.h"
 
 struct mcs_node {
-	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */
+	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: none yet */
 	struct platform_word waits; /* 1 until the lock is handed over */
 };
 
@@ -22,7 +22,7 @@ struct mcs_lock {
 	struct mcs_node nodes[PLACES];
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void mcs_init(struct mcs_lock *lock)
 {
 	platform_init(&lock->tail, 0);
@@ -40,7 +40,7 @@ static inline void mcs_lock(struct mcs_lock *lock)
 	struct mcs_node *node = &lock->nodes[place];
 	unspin_u32 before;
 
-	/* Relaxed: nobody finds the node before the exchange, which releases what it holds. */
+	/* Relaxed: no other waiter finds the node before the exchange, which releases what it holds. */
 	platform_store_relaxed(&node->next, 0);
 	platform_store_relaxed(&node->waits, 1);
 	before = platform_exchange_ordered(&lock->tail, place + 1);
@@ -50,7 +50,7 @@ static inline void mcs_lock(struct mcs_lock *lock)
 	}
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool mcs_trylock(struct mcs_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
@@ -70,7 +70,7 @@ static inline _Bool mcs_is_locked(const struct mcs_lock *lock)
 	return platform_load_relaxed(&lock->tail) != 0;
 }
 
-/* By the holder only, as the waiter that it was when it took the lock; a lock that nobody holds stays as it is. */
+/* By the holder only, as the waiter that it was when it took the lock; a lock that is not held stays as it is. */
 static inline void mcs_unlock(struct mcs_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
@@ -79,7 +79,7 @@ static inline void mcs_unlock(struct mcs_lock *lock)
 
 	if (platform_load_relaxed(&lock->tail) == 0)
 		return;
-	/* Nobody behind: free, unless somebody has drawn a place and is about to say which. */
+	/* None behind: free, unless a waiter has drawn a place and is about to store it. */
 	if (next == 0 &&
 	    platform_compare_exchange_ordered(&lock->tail, place_of(waiter) + 1, 0) != place_of(waiter) + 1)
 		next = platform_wait_while(&node->next, 0, PLATFORM_FOREVER);

@@ -4,10 +4,10 @@
  *
  * Source: kernel/locking/mutex.c, Linux 7.2. Optimistic spinning: one waiter at a time spins while the holder is on its CPU; Linux
  * queues further spinners (kernel/locking/osq_lock.c), here they contend for that one place. Everybody else sleeps in order. A free
- * lock goes to whoever takes it first, thieves included, until the first sleeper has been woken in vain MUTEX_VAIN_WAKES times
- * (Linux: once): it then asks to be handed the lock (handoff), which costs everybody a switch. While a woken sleeper is on its
- * way nobody else is woken (as glibc's, whose unlock clears the mark of waiters; Linux wakes at each unlock).
- * A holder that a wrong pv page calls running is spun for at most MUTEX_SPINS_MAX looks.
+ * lock goes to the task that takes it first, thieves included, until the first sleeper has been woken in vain MUTEX_VAIN_WAKES times
+ * (Linux: once): it then asks to be handed the lock (handoff), which costs a switch. While a woken sleeper is on its
+ * way no other is woken (as glibc's, whose unlock clears the mark of waiters; Linux wakes at each unlock).
+ * A holder that a wrong pv page calls running is spun for at most MUTEX_SPINS_MAX spins.
  * Fairness: a sleeper is passed only until it is first and has tried that often. Limits: tasks below 2^16 - 2.
  * A task whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
  */
@@ -18,10 +18,10 @@
 
 /* Of the holder's word: its task + 1, and three flags. */
 #define MUTEX_TASK_MASK 0xffffu
-#define MUTEX_WAITERS 0x80000000u /* somebody sleeps: unlock must wake */
-#define MUTEX_HANDOFF 0x40000000u /* nobody may take it but the first sleeper */
+#define MUTEX_WAITERS 0x80000000u /* a task sleeps: unlock must wake */
+#define MUTEX_HANDOFF 0x40000000u /* the first sleeper alone may take it */
 
-#define MUTEX_WOKEN 0x20000000u /* a sleeper was told and has not slept again: unlock need not wake */
+#define MUTEX_WOKEN 0x20000000u /* a sleeper was granted and has not slept again: unlock need not wake */
 
 /* Ours, and not swept: with 1, as Linux has it, every operation cost a switch once the lock was contended by threads. */
 #ifndef MUTEX_VAIN_WAKES
@@ -34,12 +34,12 @@
 
 struct mutex_lock {
 	struct platform_word holder;
-	struct platform_word spinner; /* 1: somebody spins for the holder */
+	struct platform_word spinner; /* 1: a task spins for the holder */
 	enum waiting_strategy strategy;
 	struct wait_queue queue;
 };
 
-/* Before anybody else can see the lock, with a strategy of those who queue. */
+/* Before the lock is shared, with a strategy of queued waiters. */
 static inline void mutex_init_strategy(struct mutex_lock *lock, enum waiting_strategy strategy)
 {
 	platform_init(&lock->holder, 0);
@@ -48,14 +48,14 @@ static inline void mutex_init_strategy(struct mutex_lock *lock, enum waiting_str
 	wait_queue_init(&lock->queue);
 }
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void mutex_init(struct mutex_lock *lock)
 {
 	mutex_init_strategy(lock, WAITING_SLEEP);
 }
 
 /*
- * Takes the lock if it is free, and not about to be handed to somebody. `first`: the caller is the first sleeper, to whom the
+ * Takes the lock if it is free, and not about to be handed over. `first`: the caller is the first sleeper, to which the
  * hand-over would go. Whether the caller holds it now, by this or because it was handed over.
  */
 static inline _Bool mutex_take(struct mutex_lock *lock, unspin_u32 self, _Bool first)
@@ -105,9 +105,9 @@ static inline _Bool mutex_wait(struct mutex_lock *lock, struct wait_node *node, 
 			continue; /* without cause */
 		if (mutex_take(lock, self, first))
 			break;
-		/* Ordered, and before the flag falls: whoever unlocks after that finds us asleep, and we look once more. */
+		/* Ordered, and before the flag falls: a holder that unlocks after that finds us asleep, and we read once more. */
 		platform_exchange_ordered(&node->asleep, 1);
-		first = ++vain >= MUTEX_VAIN_WAKES; /* only the first is told */
+		first = ++vain >= MUTEX_VAIN_WAKES; /* only the first is granted */
 		if (first)
 			platform_fetch_or_ordered(&lock->holder, MUTEX_HANDOFF);
 		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
@@ -124,7 +124,7 @@ static inline void mutex_lock_slow(struct mutex_lock *lock, unspin_u32 task)
 	wait_queue_add(&lock->queue, place, task, 0);
 	platform_fetch_or_ordered(&lock->holder, MUTEX_WAITERS);
 	wait_queue_release(&lock->queue);
-	/* The flag may have been raised once more after the lock was handed over. Nobody else is first before we leave. */
+	/* The flag may have been raised once more after the lock was handed over. No other is first before we leave. */
 	if (mutex_wait(lock, node, task + 1))
 		over |= MUTEX_HANDOFF;
 	wait_queue_guard(&lock->queue);
@@ -162,16 +162,16 @@ static inline _Bool mutex_trylock(struct mutex_lock *lock)
 	return !(platform_load_relaxed(&lock->holder) & MUTEX_TASK_MASK) && mutex_take(lock, platform_task() + 1, 0);
 }
 
-/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
 static inline _Bool mutex_is_locked(const struct mutex_lock *lock)
 {
 	return platform_load_relaxed(&lock->holder) != 0;
 }
 
-/* Tells the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays asks for. */
+/* Grants the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays requests. */
 static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 {
-	struct wait_queue_granted told = {0};
+	struct wait_queue_granted to_wake = {0};
 	unspin_u32 first;
 
 	wait_queue_guard(&lock->queue);
@@ -181,12 +181,12 @@ static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 
 		if (handoff)
 			platform_exchange_ordered(&lock->holder, MUTEX_WAITERS | MUTEX_WOKEN | self);
-		wait_queue_grant(&lock->queue, first, &told);
+		wait_queue_grant(&lock->queue, first, &to_wake);
 	} else {
 		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
 	}
 	wait_queue_release(&lock->queue);
-	wait_queue_wake(told);
+	wait_queue_wake(to_wake);
 }
 
 /* By the holder only; a lock that the caller does not hold stays as it is. Release: the next holder sees the critical section. */
@@ -197,7 +197,7 @@ static inline void mutex_unlock(struct mutex_lock *lock)
 	if ((value & MUTEX_TASK_MASK) != platform_task() + 1)
 		return;
 	while (!(value & MUTEX_HANDOFF)) {
-		/* Who unlocks raises the flag, and is the only one who wakes until it falls. */
+		/* The holder that unlocks raises the flag, and alone wakes until it falls. */
 		unspin_u32 wakes = (value & (MUTEX_WAITERS | MUTEX_WOKEN)) == MUTEX_WAITERS ? MUTEX_WOKEN : 0;
 
 		seen = platform_compare_exchange_ordered(&lock->holder, value, (value & ~MUTEX_TASK_MASK) | wakes);

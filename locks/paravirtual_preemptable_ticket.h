@@ -3,8 +3,8 @@
  * paravirtual_preemptable_ticket.h - a preemptable ticket lock whose competitors halt when it takes long.
  *
  * Source: VEE'13 section 5.2, ruling 13. A waiter never halts in the queue: it would sleep through its time-out. Once it may
- * compete it halts after 2,048 turns on the lock word, and unlock kicks every sleeper of this lock: the one whose ticket
- * is called may be far from the word, and kicking in order would let those sleep who were passed (a test shows the deadlock).
+ * compete it halts after 2,048 spins on the lock word, and unlock kicks every sleeper of this lock: the one whose ticket
+ * is called may be far from the word, and kicking in order would leave waiters asleep that were passed (a test shows the deadlock).
  * Fairness and limits: as preemptable_ticket.h; a waiter whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
  */
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_PREEMPTABLE_TICKET_H
@@ -21,7 +21,7 @@ struct paravirtual_preemptable_ticket_lock {
 	struct sleepers sleepers;
 };
 
-/* Before anybody else can see the lock, with a tau of one's own. */
+/* Before the lock is shared, with a tau of one's own. */
 static inline void paravirtual_preemptable_ticket_init_tau(struct paravirtual_preemptable_ticket_lock *lock,
 							   unspin_u32 tau_spins)
 {
@@ -29,7 +29,7 @@ static inline void paravirtual_preemptable_ticket_init_tau(struct paravirtual_pr
 	sleepers_init(&lock->sleepers);
 }
 
-/* Before anybody else can see the lock, with the paper's tau. */
+/* Before the lock is shared, with the paper's tau. */
 static inline void paravirtual_preemptable_ticket_init(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	paravirtual_preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_SPINS);
@@ -52,31 +52,31 @@ static inline void paravirtual_preemptable_ticket_lock(struct paravirtual_preemp
 	}
 }
 
-/* Opens the word and wakes who sleeps for it. */
+/* Opens the word and wakes those that sleep for it. */
 static inline void paravirtual_preemptable_ticket_open(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	platform_exchange_ordered(&lock->ticket.taken, 0);
 	sleepers_kick_all(&lock->sleepers);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool paravirtual_preemptable_ticket_trylock(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	enum preemptable_ticket_try try = preemptable_ticket_try(&lock->ticket);
 
-	/* Somebody may have gone to sleep over a word that was taken in vain. */
+	/* A waiter may have gone to sleep over a word that was taken in vain. */
 	if (try == PREEMPTABLE_TICKET_IN_VAIN)
 		paravirtual_preemptable_ticket_open(lock);
 	return try == PREEMPTABLE_TICKET_TAKEN;
 }
 
-/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
 static inline _Bool paravirtual_preemptable_ticket_is_locked(const struct paravirtual_preemptable_ticket_lock *lock)
 {
 	return preemptable_ticket_is_locked(&lock->ticket);
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Calls the next ticket, opens the lock, wakes who sleeps. */
+/* By the holder only; a lock that is not held stays as it is. Calls the next ticket, opens the lock, wakes sleepers. */
 static inline void paravirtual_preemptable_ticket_unlock(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	if (platform_load_relaxed(&lock->ticket.taken) == 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when it is their turn.
+ * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when they are next.
  *
- * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. Who arrives may steal the lock while somebody queues, unless the first
- * of the queue asks to be spared (pending); a waiter halts after 2^15 spins (or as the host says, platform_spin_count()), or as soon as the one before it is halted or
- * preempted, looked at every 256 spins (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
+ * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. A newcomer may steal the lock while others queue, unless the first
+ * of the queue has set pending; a waiter halts after 2^15 spins (or as many as platform_spin_count() returns), or as soon as the one before it is halted or
+ * preempted, tested every 256 spins (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
  * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
  * Pv pages: a wrong one makes a waiter halt early, which costs a kick.
  */
@@ -15,7 +15,7 @@
 
 /*
  * SPIN_THRESHOLD (arch/x86/include/asm/spinlock.h) and PV_PREV_CHECK_MASK + 1. A checker sets the first to the second: rounds of
- * looks that differ in nothing but their count.
+ * reads that differ in nothing but their count.
  */
 #ifndef PARAVIRTUAL_QSPINLOCK_HALT_SPINS
 #define PARAVIRTUAL_QSPINLOCK_HALT_SPINS (1u << 15)
@@ -31,10 +31,10 @@ enum paravirtual_qspinlock_state {
 };
 
 struct paravirtual_qspinlock_node {
-	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */
+	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: none yet */
 	struct platform_word waits;  /* 1 until it is first in the queue */
 	struct platform_word state;  /* enum paravirtual_qspinlock_state */
-	struct platform_word waiter; /* number of who queues here */
+	struct platform_word waiter; /* number of the waiter that queues here */
 };
 
 struct paravirtual_qspinlock_lock {
@@ -44,7 +44,7 @@ struct paravirtual_qspinlock_lock {
 	struct paravirtual_qspinlock_node nodes[PLACES];
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void paravirtual_qspinlock_init(struct paravirtual_qspinlock_lock *lock)
 {
 	platform_init(&lock->value, 0);
@@ -58,7 +58,7 @@ static inline void paravirtual_qspinlock_init(struct paravirtual_qspinlock_lock 
 	}
 }
 
-/* Sets the lock's bit if it is not set and, of `not`, no bit either; clears `clear`. Whether it did; it looks once. */
+/* Sets the lock's bit if it is not set and, of `not`, no bit either; clears `clear`. Whether it did; it reads once. */
 static inline _Bool paravirtual_qspinlock_try(struct paravirtual_qspinlock_lock *lock, unspin_u32 not, unspin_u32 clear)
 {
 	unspin_u32 value = platform_load_relaxed(&lock->value);
@@ -67,7 +67,7 @@ static inline _Bool paravirtual_qspinlock_try(struct paravirtual_qspinlock_lock 
 	       platform_compare_exchange_acquire(&lock->value, value, (value & ~clear) | QSPINLOCK_LOCKED) == value;
 }
 
-/* pv_hybrid_queued_unfair_trylock(): while others queue and none of them asks to be spared. */
+/* pv_hybrid_queued_unfair_trylock(): while others queue and pending is not set. */
 static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_lock *lock)
 {
 	for (;;) {
@@ -82,7 +82,7 @@ static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_loc
 	}
 }
 
-/* Looks of a wait before it halts: each after POLL_SPINS spins, one at least. */
+/* Reads of a wait before it halts: each after POLL_SPINS spins, one at least. */
 static inline unspin_u32 paravirtual_qspinlock_rounds(void)
 {
 	unspin_u32 spins = platform_spin_count(PARAVIRTUAL_QSPINLOCK_HALT_SPINS);
@@ -104,7 +104,7 @@ static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node 
 			    platform_is_preempted(platform_load_relaxed(&before->waiter)))
 				break;
 		}
-		/* Ordered: either we see that it is our turn, or who says so sees us halted. */
+		/* Ordered: either we see that we are next, or the one that makes us next sees us halted. */
 		platform_exchange_ordered(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
 		if (platform_load_acquire(&node->waits) != 0)
 			platform_park(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
@@ -132,7 +132,7 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 		platform_fetch_and_ordered(&lock->value, ~QSPINLOCK_PENDING);
 		platform_store_relaxed(&lock->first, platform_load_relaxed(&node->waiter));
 		value = platform_fetch_or_ordered(&lock->value, QSPINLOCK_LOCKED | PARAVIRTUAL_QSPINLOCK_SLOW);
-		if (!(value & QSPINLOCK_LOCKED_MASK)) { /* it was free: now it is ours, and nobody needs a kick */
+		if (!(value & QSPINLOCK_LOCKED_MASK)) { /* it was free: now it is ours, and no kick is needed */
 			platform_fetch_and_ordered(&lock->value, ~PARAVIRTUAL_QSPINLOCK_SLOW);
 			return;
 		}
@@ -195,20 +195,20 @@ static inline void paravirtual_qspinlock_lock(struct paravirtual_qspinlock_lock 
 	place_leave(&lock->shared, waiter);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool paravirtual_qspinlock_trylock(struct paravirtual_qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) == 0 &&
 	       platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0;
 }
 
-/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
 static inline _Bool paravirtual_qspinlock_is_locked(const struct paravirtual_qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
+/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
 static inline void paravirtual_qspinlock_unlock(struct paravirtual_qspinlock_lock *lock)
 {
 	unspin_u32 value = platform_load_acquire(&lock->value), seen, first;

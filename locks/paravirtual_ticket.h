@@ -3,7 +3,7 @@
  * paravirtual_ticket.h - a ticket lock whose waiters halt when it takes long, and whose holder kicks the next.
  *
  * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a waiter halts
- * after 2,048 spins (or as the host says), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
+ * after 2,048 spins (or as many as the host sets), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
  * CPU of waiters away, and still hands the lock to a waiter that may be descheduled. Limits: as ticket.h; a waiter
  * whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
  */
@@ -19,16 +19,16 @@
 struct paravirtual_ticket_lock {
 	struct ticket_lock ticket;
 	struct sleepers sleepers;
-	struct platform_word wants[PLATFORM_WAITERS_MAX]; /* ticket of the waiter, while its bit is set */
+	struct platform_word tickets[PLATFORM_WAITERS_MAX]; /* ticket of the waiter, while its bit is set */
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void paravirtual_ticket_init(struct paravirtual_ticket_lock *lock)
 {
 	ticket_init(&lock->ticket);
 	sleepers_init(&lock->sleepers);
 	for (unspin_u32 i = 0; i < PLATFORM_WAITERS_MAX; i++)
-		platform_init(&lock->wants[i], 0);
+		platform_init(&lock->tickets[i], 0);
 }
 
 /* Halts until the ticket is called, or something wakes the caller. */
@@ -37,7 +37,7 @@ static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock,
 	unspin_u32 head;
 
 	/* Published by the ordered operation that follows. */
-	platform_store_relaxed(&lock->wants[waiter], ticket);
+	platform_store_relaxed(&lock->tickets[waiter], ticket);
 	sleepers_enter(&lock->sleepers, waiter);
 	head = platform_load_acquire(&lock->ticket.head);
 	if (head != ticket)
@@ -61,7 +61,7 @@ static inline void paravirtual_ticket_lock(struct paravirtual_ticket_lock *lock)
 		paravirtual_ticket_halt(lock, waiter, ticket);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool paravirtual_ticket_trylock(struct paravirtual_ticket_lock *lock)
 {
 	return ticket_trylock(&lock->ticket);
@@ -73,7 +73,7 @@ static inline _Bool paravirtual_ticket_is_locked(const struct paravirtual_ticket
 	return ticket_is_locked(&lock->ticket);
 }
 
-/* Kicks the one that has halted with this ticket, if anybody. Its bit stays: it clears that itself. */
+/* Kicks the one that has halted with this ticket, if any. Its bit stays: it clears that itself. */
 static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock, unspin_u32 ticket)
 {
 	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {
@@ -82,7 +82,7 @@ static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock,
 		for (; bits; bits &= bits - 1) {
 			unspin_u32 waiter = 32 * i + (unspin_u32)__builtin_ctz(bits);
 
-			if (platform_load_relaxed(&lock->wants[waiter]) == ticket) {
+			if (platform_load_relaxed(&lock->tickets[waiter]) == ticket) {
 				platform_kick(waiter);
 				return;
 			}
@@ -90,7 +90,7 @@ static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock,
 	}
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Release: the critical section is visible to the ticket called. */
+/* By the holder only; a lock that is not held stays as it is. Release: the critical section is visible to the ticket called. */
 static inline void paravirtual_ticket_unlock(struct paravirtual_ticket_lock *lock)
 {
 	unspin_u32 next = platform_load_relaxed(&lock->ticket.head) + 1;

@@ -3,7 +3,7 @@
  * preemptable_ticket.h - a ticket lock whose queue can be overtaken when its front does not respond.
  *
  * Source: Ouyang and Lange, VEE'13, section 4, Figures 3 (lock, unlock) and 4 (is_locked, trylock); rulings 8 to 12.
- * A ticket only says when its drawer may compete: at once when it is called or passed, else after tau spins for each
+ * A ticket only determines when its drawer may compete: at once when it is called or passed, else after tau spins for each
  * place before it. What excludes is the word `taken`.
  *
  * Fairness: FIFO among waiters whose time is not up; those whose time is up have equal chances among themselves and go
@@ -27,7 +27,7 @@ struct preemptable_ticket_lock {
 	unspin_u32 tau_spins;	    /* 0..PLATFORM_FOREVER; never changes after init */
 };
 
-/* Before anybody else can see the lock, with a tau of one's own. */
+/* Before the lock is shared, with a tau of one's own. */
 static inline void preemptable_ticket_init_tau(struct preemptable_ticket_lock *lock, unspin_u32 tau_spins)
 {
 	platform_init(&lock->tail, 0);
@@ -36,7 +36,7 @@ static inline void preemptable_ticket_init_tau(struct preemptable_ticket_lock *l
 	lock->tau_spins = tau_spins;
 }
 
-/* Before anybody else can see the lock, with the paper's tau. */
+/* Before the lock is shared, with the paper's tau. */
 static inline void preemptable_ticket_init(struct preemptable_ticket_lock *lock)
 {
 	preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_SPINS);
@@ -140,7 +140,7 @@ static inline _Bool preemptable_ticket_is_locked(const struct preemptable_ticket
 }
 
 /*
- * By the holder only; a lock that nobody holds stays as it is. Calls the next ticket, then opens the lock (Figure 3 lines 39 and
+ * By the holder only; a lock that is not held stays as it is. Calls the next ticket, then opens the lock (Figure 3 lines 39 and
  * 40).
  */
 static inline void preemptable_ticket_unlock(struct preemptable_ticket_lock *lock)

@@ -3,7 +3,7 @@
  * qspinlock.h - Linux's queued spinlock: one word, a waiter that needs no queue (pending), an MCS queue behind it.
  *
  * Source: kernel/locking/qspinlock.c and include/asm-generic/qspinlock_types.h, Linux 7.2; after Long and Zijlstra (2014). Of the
- * word, bit 0 is the lock, bit 8 the waiter next in turn, the upper half the last of the queue (place + 1). Linux writes the
+ * word, bit 0 is the lock, bit 8 the waiter that is next, the upper half the last of the queue (place + 1). Linux writes the
  * lock's byte alone; here the word is written by atomic operations. Nodes lie in the lock (place.h), Linux's on each CPU,
  * four deep: past them Linux spins without a place, as our waiters with a number too great do. Fairness: FIFO but for the pending one.
  */
@@ -21,7 +21,7 @@
 #define QSPINLOCK_PENDING_SPINS (1u << 9)
 
 struct qspinlock_node {
-	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: nobody yet */
+	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: none yet */
 	struct platform_word waits; /* 1 until it is first in the queue */
 };
 
@@ -31,7 +31,7 @@ struct qspinlock_lock {
 	struct qspinlock_node nodes[PLACES];
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void qspinlock_init(struct qspinlock_lock *lock)
 {
 	platform_init(&lock->value, 0);
@@ -128,20 +128,20 @@ static inline void qspinlock_lock(struct qspinlock_lock *lock)
 		qspinlock_lock_queued(lock);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool qspinlock_trylock(struct qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) == 0 &&
 	       platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0;
 }
 
-/* A glance: held, or somebody waits. It may be out of date when it returns, and orders nothing. */
+/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
 static inline _Bool qspinlock_is_locked(const struct qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
+/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
 static inline void qspinlock_unlock(struct qspinlock_lock *lock)
 {
 	if (platform_load_relaxed(&lock->value) & QSPINLOCK_LOCKED)

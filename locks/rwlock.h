@@ -22,7 +22,7 @@ struct rwlock_lock {
 	struct ticket_lock queue; /* held by the first of those who wait */
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void rwlock_init(struct rwlock_lock *lock)
 {
 	platform_init(&lock->count, 0);

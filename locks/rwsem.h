@@ -30,7 +30,7 @@ struct rwsem_lock {
 	struct wait_queue queue;
 };
 
-/* Before anybody else can see the lock, with a strategy of those who queue. */
+/* Before the lock is shared, with a strategy of queued waiters. */
 static inline void rwsem_init_strategy(struct rwsem_lock *lock, enum waiting_strategy strategy)
 {
 	platform_init(&lock->count, 0);
@@ -39,7 +39,7 @@ static inline void rwsem_init_strategy(struct rwsem_lock *lock, enum waiting_str
 	wait_queue_init(&lock->queue);
 }
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void rwsem_init(struct rwsem_lock *lock)
 {
 	rwsem_init_strategy(lock, WAITING_SLEEP);
@@ -64,7 +64,7 @@ static inline _Bool rwsem_grant_reader(struct rwsem_lock *lock)
 }
 
 /* Guarded: lets in whoever is first, as far as the lock allows. */
-static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_granted *told)
+static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_granted *to_wake)
 {
 	for (;;) {
 		unspin_u32 first = wait_queue_first(&lock->queue);
@@ -79,7 +79,7 @@ static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_grante
 		if (!granted)
 			return;
 		wait_queue_remove(&lock->queue, first);
-		wait_queue_grant(&lock->queue, first, told);
+		wait_queue_grant(&lock->queue, first, to_wake);
 	}
 }
 
@@ -88,30 +88,30 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 {
 	unspin_u32 place = place_take(&lock->queue.shared, task);
 	struct wait_node *node = &lock->queue.nodes[place];
-	struct wait_queue_granted told = {0};
+	struct wait_queue_granted to_wake = {0};
 
 	wait_queue_guard(&lock->queue);
 	wait_queue_add(&lock->queue, place, task, kind);
 	platform_fetch_or_ordered(&lock->count, RWSEM_WAITERS);
-	rwsem_grant(lock, &told); /* it may have become free before anybody knew of us */
+	rwsem_grant(lock, &to_wake); /* it may have become free before we were in the queue */
 	wait_queue_release(&lock->queue);
-	wait_queue_wake(told);
+	wait_queue_wake(to_wake);
 	while (platform_load_acquire(&node->asleep) != 0)
 		waiting_wait(lock->strategy, &node->asleep, 1);
 	place_leave(&lock->queue.shared, task);
 }
 
-/* Somebody has gone out and the word was this afterwards: if it is free and somebody sleeps, their turn. */
+/* A task has left and the word was this afterwards: if it is free and tasks sleep, they are next. */
 static inline void rwsem_gone(struct rwsem_lock *lock, unspin_u32 count)
 {
-	struct wait_queue_granted told = {0};
+	struct wait_queue_granted to_wake = {0};
 
 	if (count != RWSEM_WAITERS)
 		return;
 	wait_queue_guard(&lock->queue);
-	rwsem_grant(lock, &told);
+	rwsem_grant(lock, &to_wake);
 	wait_queue_release(&lock->queue);
-	wait_queue_wake(told);
+	wait_queue_wake(to_wake);
 }
 
 /* Whether the caller is the only one inside now. */
@@ -169,7 +169,7 @@ static inline void rwsem_read_unlock(struct rwsem_lock *lock)
 	rwsem_gone(lock, platform_fetch_add_ordered(&lock->count, -RWSEM_READER) - RWSEM_READER);
 }
 
-/* Whether the caller is inside now, with no writer, and passed nobody who sleeps. */
+/* Whether the caller is inside now, with no writer, and passed no sleeper. */
 static inline _Bool rwsem_read_trylock(struct rwsem_lock *lock)
 {
 	unspin_u32 count = platform_load_relaxed(&lock->count), seen;
@@ -189,7 +189,7 @@ static inline void rwsem_read_lock(struct rwsem_lock *lock)
 		rwsem_wait(lock, platform_task(), RWSEM_WANTS_READ);
 }
 
-/* A glance: somebody is inside or sleeps. It may be out of date when it returns, and orders nothing. */
+/* A sample: a task is inside or sleeps. It may be out of date when it returns, and orders nothing. */
 static inline _Bool rwsem_is_locked(const struct rwsem_lock *lock)
 {
 	return platform_load_relaxed(&lock->count) != 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem_eschdspin.h - rwsem.h with eSchdSpin: those who queue spin as waiting_strategy.h says (Kashyap et al. 2018, section 4; ruling 24). Fairness
+ * rwsem_eschdspin.h - rwsem.h with eSchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
  * and limits: as rwsem.h.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_ESCHDSPIN_H
@@ -12,13 +12,13 @@ struct rwsem_eschdspin_lock {
 	struct rwsem_lock rwsem;
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void rwsem_eschdspin_init(struct rwsem_eschdspin_lock *lock)
 {
 	rwsem_init_strategy(&lock->rwsem, WAITING_ESCHDSPIN);
 }
 
-/* As rwsem.h says of each. */
+/* Each as in rwsem.h. */
 static inline void rwsem_eschdspin_lock(struct rwsem_eschdspin_lock *lock)
 {
 	rwsem_lock(&lock->rwsem);

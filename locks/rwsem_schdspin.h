@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem_schdspin.h - rwsem.h with SchdSpin: those who queue spin as waiting_strategy.h says (Kashyap et al. 2018, section 4; ruling 24). Fairness
+ * rwsem_schdspin.h - rwsem.h with SchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
  * and limits: as rwsem.h.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_SCHDSPIN_H
@@ -12,13 +12,13 @@ struct rwsem_schdspin_lock {
 	struct rwsem_lock rwsem;
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void rwsem_schdspin_init(struct rwsem_schdspin_lock *lock)
 {
 	rwsem_init_strategy(&lock->rwsem, WAITING_SCHDSPIN);
 }
 
-/* As rwsem.h says of each. */
+/* Each as in rwsem.h. */
 static inline void rwsem_schdspin_lock(struct rwsem_schdspin_lock *lock)
 {
 	rwsem_lock(&lock->rwsem);

@@ -14,7 +14,7 @@ struct test_and_set_lock {
 	struct platform_word taken; /* 0 free, 1 taken */
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void test_and_set_init(struct test_and_set_lock *lock)
 {
 	platform_init(&lock->taken, 0);
@@ -40,7 +40,7 @@ static inline _Bool test_and_set_is_locked(const struct test_and_set_lock *lock)
 	return platform_load_relaxed(&lock->taken) != 0;
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Release: whoever takes the lock next sees the critical section. */
+/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
 static inline void test_and_set_unlock(struct test_and_set_lock *lock)
 {
 	platform_store_release(&lock->taken, 0);

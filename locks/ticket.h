@@ -16,7 +16,7 @@ struct ticket_lock {
 	struct platform_word head; /* grants so far = the ticket that may hold the lock; wraps */
 };
 
-/* Before anybody else can see the lock. */
+/* Before the lock is shared. */
 static inline void ticket_init(struct ticket_lock *lock)
 {
 	platform_init(&lock->tail, 0);
@@ -32,7 +32,7 @@ static inline void ticket_lock(struct ticket_lock *lock)
 	platform_wait_until(&lock->head, ticket);
 }
 
-/* Returns whether the lock was taken: only when nobody holds it or waits for it. */
+/* Returns whether the lock was taken: only when it is neither held nor waited for. */
 static inline _Bool ticket_trylock(struct ticket_lock *lock)
 {
 	/*
@@ -55,7 +55,7 @@ static inline _Bool ticket_is_locked(const struct ticket_lock *lock)
 	return platform_load_relaxed(&lock->tail) != head;
 }
 
-/* By the holder only; a lock that nobody holds stays as it is. Release: the critical section is visible to the ticket called. */
+/* By the holder only; a lock that is not held stays as it is. Release: the critical section is visible to the ticket called. */
 static inline void ticket_unlock(struct ticket_lock *lock)
 {
 	/* Only the holder writes head, so a load and a store do; relaxed, since it reads a value of its own. */

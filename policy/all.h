@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * all.h - every header of policy/, for those that compile them together.
+ * all.h - every header of policy/, for bindings that compile them together.
  *
- * policy/ decides and nothing else: pure functions of facts that may be unknown, in integers, without allocation, loops
- * over candidates or signed division. They compile for the host and for BPF; the world (crates/analysis, later the lab and
- * bpf/) gathers the facts.
+ * policy/ has decisions only: pure functions of facts that may be unknown, in integers, without allocation, loops
+ * over candidates or signed division. They compile for the host and for BPF; the callers (bpf/, crates/lab, crates/analysis)
+ * gather the facts.
  */
 #ifndef UNSPIN_POLICY_ALL_H
 #define UNSPIN_POLICY_ALL_H

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * contract.h - the policy contract, version 0: what a policy is told, and what it may answer.
+ * contract.h - the policy contract, version 0: the facts that a policy gets, and the decisions that it may return.
  *
  * A policy is a header of pure functions NAME_on_EVENT(facts, state): no helper, no loop over vCPUs, no allocation, no
- * floating point, no signed division. It judges one candidate; the world (the host's BPF programs, later the lab) does
- * the looping, acts on the answer and charges for it. Every fact has an age, or is UNKNOWN: a policy says what it does
- * then. All policies that are switched on are asked in the order of policy/steering/policies.h until one does not PASS.
+ * floating point, no signed division. It judges one candidate; the caller (the host's BPF programs, the lab) loops over candidates,
+ * carries the decision out and charges for it. Every fact has an age, or is UNKNOWN: a policy defines what it does then. All policies that are switched on are asked in the order of policy/steering/policies.h until one does not PASS.
  */
 #ifndef UNSPIN_POLICY_CONTRACT_H
 #define UNSPIN_POLICY_CONTRACT_H
@@ -18,7 +17,7 @@
 /* BPF returns no struct from a function: all of these become part of their caller. */
 #define UNSPIN_PURE static inline __attribute__((always_inline))
 
-#define UNSPIN_AGE_UNKNOWN 0xffffffffu /* the fact's value says nothing */
+#define UNSPIN_AGE_UNKNOWN 0xffffffffu /* the fact's value means nothing */
 #define UNSPIN_AGE_MAX 0xfffffffeu     /* this old, or older: 4.29 s */
 
 /* Something that was seen `age_ns` ago. */
@@ -58,7 +57,7 @@ struct unspin_order_facts {
 	unspin_u64 average_vtime;   /* how far the candidate's queue has come */
 	unspin_u64 limit_vtime;	    /* how far from that the scheduler lets a task be; below 2^63 */
 	unspin_u32 runnable;	    /* tasks of the candidate's queue, the one that runs included */
-	unspin_u32 same_queue;	    /* enum unspin_known: one queue serves both; unless YES, the rest says nothing */
+	unspin_u32 same_queue;	    /* enum unspin_known: one queue serves both; unless YES, the rest means nothing */
 	unspin_u32 same_group;	    /* enum unspin_known: both are in the same cgroup */
 	unspin_u32 unused;
 };
@@ -71,30 +70,30 @@ struct unspin_facts {
 	unspin_u32 slice_left_ns;	    /* of self's slice; 0: used up */
 	unspin_u32 recent_ns;		    /* what is recent: a parameter of helping.h */
 	unspin_u32 threshold_ns;	    /* what is too unfair: a parameter of yield_buddy.h */
-	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on looks at it */
+	struct unspin_order_facts order;    /* on_yield and on_call, where a policy that is on reads it */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_facts, 208);
 
-/* A policy's own memory of one vCPU, zero at first; nobody else looks at it. */
+/* A policy's own memory of one vCPU, zero at first; no other policy reads it. */
 struct unspin_policy_state {
 	unspin_u32 words[2];
 };
 UNSPIN_ASSERT_SIZE(struct unspin_policy_state, 8);
 
 enum unspin_action {
-	UNSPIN_PASS =
-		0, /* no opinion: ask the next policy; when all pass, policy/steering/policies.h says what is done */
-	UNSPIN_REFUSE = 1,    /* nothing is done, and nobody else is asked */
-	UNSPIN_DIRECT = 2,    /* the candidate runs the rest of self's slice, at self's charge */
-	UNSPIN_LEND = 3,      /* the same for budget_ns at most, then self goes on with what is left */
-	UNSPIN_GRANT = 4,     /* self goes on for budget_ns at most after its slice; charged like any time */
-	UNSPIN_GIVE_BACK = 5, /* self leaves the CPU now: to whom it owes it, else to whose turn it is */
+	UNSPIN_PASS = 0,   /* the next policy decides; when all pass, policy/steering/policies.h does */
+	UNSPIN_REFUSE = 1, /* nothing is done, and no further policy is asked */
+	UNSPIN_DIRECT = 2, /* the candidate runs the rest of self's slice, at self's charge */
+	UNSPIN_LEND = 3,   /* the same for budget_ns at most, then self goes on with what is left */
+	UNSPIN_GRANT = 4,  /* self goes on for budget_ns at most after its slice; charged like any time */
+	UNSPIN_GIVE_BACK =
+		5, /* self leaves the CPU now: a borrower to its lender, otherwise to the task that is next in order */
 	/*
 	 * self leaves the CPU; the candidate begins a slice of its own, unless its virtual time is more than budget_ns after
-	 * that of whoever would be next, self with raise_ns included. Before that, both virtual times are changed as below.
+	 * that of the task that would be next, self with raise_ns included. Before that, both virtual times are changed as below.
 	 */
 	UNSPIN_YIELD_BUDDY = 6,
-	UNSPIN_EXTEND = 7, /* as GRANT, but the guest is not told, and nobody looks before the time is up */
+	UNSPIN_EXTEND = 7, /* as GRANT, but the guest is not notified, and no policy polls it before the time is up */
 };
 
 struct unspin_decision {
@@ -111,7 +110,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision, 20);
  *   on_yield      self spins, KVM asks to run the candidate instead:      REFUSE, DIRECT, LEND, GIVE_BACK, YIELD_BUDDY
  *   on_help       self's guest asks for help, once for each candidate:    REFUSE, DIRECT, LEND, each with a rank: the
  *                 highest is taken, of equals the one with the lowest number of a vCPU
- *   on_slice_end  self's slice is used up at a tick, it wants to go on:    REFUSE, GRANT, EXTEND
+ *   on_slice_end  self's slice is used up at a tick, and it is runnable:   REFUSE, GRANT, EXTEND
  *   on_poll       self borrows (a loan or a grant) and is polled:       GIVE_BACK; PASS goes on
  *   on_call       self has begun a slice of its own, once for each
  *                 sibling that waits:                             REFUSE, YIELD_BUDDY: that one is called to another CPU
@@ -126,7 +125,7 @@ UNSPIN_PURE _Bool fact_known(struct unspin_fact fact)
 	return fact.age_ns != UNSPIN_AGE_UNKNOWN;
 }
 
-/* Nobody, or nobody known. By fields: BPF keeps no constant of it in memory that way. */
+/* No vCPU, or none known. By fields: BPF keeps no constant of it in memory that way. */
 UNSPIN_PURE void vcpu_is_unknown(struct unspin_vcpu_facts *facts)
 {
 	facts->critical = UNSPIN_UNKNOWN_FACT;
@@ -159,7 +158,7 @@ UNSPIN_PURE _Bool fact_is(struct unspin_fact fact, unspin_u32 value)
 	return fact_known(fact) && fact.value == value;
 }
 
-/* A fact seen at `seen_ns`, told at `now_ns`; clocks that step back make it fresh. */
+/* A fact seen at `seen_ns`, as of `now_ns`; clocks that step back make it fresh. */
 UNSPIN_PURE struct unspin_fact fact_seen(unspin_u32 value, unspin_u64 seen_ns, unspin_u64 now_ns)
 {
 	unspin_u64 age_ns = now_ns > seen_ns ? now_ns - seen_ns : 0;

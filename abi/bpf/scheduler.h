@@ -119,7 +119,7 @@ struct unspin_guest_audit {
 	unspin_u64 overrun;	  /* of them ended by the clock */
 	unspin_u64 page_failures; /* its page could not be read, or had no magic */
 	unspin_u64 bad_addresses; /* registrations of what is no page of its memory, or not aligned */
-	unspin_u64 idle_calls;	  /* gave back without owing anything */
+	unspin_u64 idle_calls;	  /* gave back without a loan or a grant */
 	/* Where rules of candidates are loaded: */
 	unspin_u64 sent;       /* interrupts to vCPUs, each once for all its receivers */
 	unspin_u64 unanswered; /* receivers off their CPU that had the last of that vCPU and vector still before them */

@@ -21,7 +21,7 @@ __attribute__((noinline)) int answer(u32 event, u32 policies, const struct unspi
 	return 0;
 }
 
-/* A slice begins for who has that memory. */
+/* A slice begins for the vCPU that has that memory. */
 __attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unspin_policy_memory *memory)
 {
 	struct unspin_facts nothing = {};
@@ -31,7 +31,7 @@ __attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unsp
 	return 0;
 }
 
-/* Asks the policies, and writes down what they were told and answered if somebody wants that. */
+/* Asks the policies, and logs facts and decision if options.log_decisions says so. */
 static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
 						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
 {

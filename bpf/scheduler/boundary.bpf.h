@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * boundary.bpf.h - where a vCPU's slice or its extra time is over: who waits then, eCS's account of it (ruling 22), and the
- * timer that looks at those who owe.
+ * boundary.bpf.h - where a vCPU's slice or its extra time is over: what waits then, eCS's account of it (ruling 22), and the
+ * timer that polls borrowers.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_BOUNDARY_H
 #define UNSPIN_BPF_SCHEDULER_BOUNDARY_H
 
 #include "guest/vcpus.bpf.h"
 
-#define POLL_NS 200000ull /* between two looks at a borrower: as in the first trials, some 1 % of a CPU on hardware */
+#define POLL_NS 200000ull /* between two polls of a borrower: as in the first trials, some 1 % of a CPU on hardware */
 
 /* Tasks that wait and may run on this CPU. A queue of a CPU has those that may run on it, but for a mask that changes. */
 static __always_inline u32 others_waiting(void)
@@ -22,7 +22,7 @@ static __always_inline u32 others_waiting(void)
 	return others;
 }
 
-/* p, a vCPU that runs here, has used up its slice or its extra time. What it did is looked at (ruling 22). */
+/* p, a vCPU that runs here, has used up its slice or its extra time. Its facts are refreshed (ruling 22). */
 static __always_inline void reach_boundary(struct task_struct *p, struct task_context *task)
 {
 	task->boundary = BOUNDARY_REACHED;
@@ -33,7 +33,7 @@ static __always_inline void reach_boundary(struct task_struct *p, struct task_co
 	task->boundary |= BOUNDARY_CRITICAL;
 }
 
-/* A vCPU that could go on loses its CPU: eCS's account (ruling 22). It has been looked at just now. */
+/* A runnable vCPU loses its CPU: eCS's account (ruling 22). Its facts are fresh. */
 static __always_inline void count_preemption(const struct task_context *task, bool pushed_aside)
 {
 	if (pushed_aside) {
@@ -46,14 +46,14 @@ static __always_inline void count_preemption(const struct task_context *task, bo
 	}
 }
 
-/* The first look at a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
+/* The first poll of a borrower, and each one after it until its budget is spent. Runs on the CPU that it was armed on. */
 static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
 	u64 now_ns = bpf_ktime_get_ns(), left_ns;
 
-	/* Somebody else runs here by now: not to be cut. */
+	/* Another task runs here by now: not to be cut. */
 	if (!task || task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		return 0;
 	left_ns = unspin_slice_left(task->borrowed_since_ns + task->budget_ns, now_ns);
@@ -72,7 +72,7 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 	return 0;
 }
 
-/* A guest that is told ends its loan itself: only the cap is watched, as that of silent time. Others are looked at now and then. */
+/* A guest that is notified ends its loan itself: only the cap is watched, as that of silent time. Others are polled. */
 static __always_inline void watch(struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());

@@ -42,7 +42,7 @@ void BPF_PROG(steer_cpu_offline, s32 cpu)
 	}
 }
 
-/* A real-time task takes the CPU: whoever waits for just this one may go elsewhere. */
+/* A real-time task takes the CPU: tasks that wait for just this one may go elsewhere. */
 SEC("struct_ops/cpu_release")
 void BPF_PROG(steer_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 {

@@ -5,8 +5,8 @@
  *
  * - A yield: where the fair class is asked to honour KVM's request, yield_to_task_fair(), with the same arguments and under
  *   the same checks of yield_to() as ops.yield of a sched_ext scheduler (kernel/sched/syscalls.c, Linux 7.2).
- * - The end of a slice: a vCPU that could go on leaves its CPU and has not yielded, whatever made it leave.
- * - A look is never asked for: nobody owes anything, as nothing was lent. Nor is help: a guest's ask is not looked into.
+ * - The end of a slice: a runnable vCPU leaves its CPU and has not yielded, whatever made it leave.
+ * - No vCPU is ever polled, as none borrows. Nor is help given: a guest's call for it is ignored.
  *
  * Facts are gathered by the scheduler's own functions (scheduler/guest/vcpus.bpf.h), from what the host's scheduler does: a slice
  * begins when a vCPU begins to run and lasts the kernel's base slice; `yielded` is a CPU that stock KVM took from it.
@@ -173,7 +173,7 @@ static __always_inline void note(const struct dry_thread *thread, u32 id, const 
 		__sync_fetch_and_add(&dry_losses.answers, 1);
 }
 
-/* The arguments are the yielder's run queue and whom it yields to. The loader adds other classes' functions. */
+/* The arguments are the yielder's run queue and the thread it yields to. The loader adds other classes' functions. */
 SEC("kprobe.multi/yield_to_task_fair")
 int dry_yield(struct pt_regs *registers)
 {
@@ -193,9 +193,9 @@ int dry_yield(struct pt_regs *registers)
 	yielder->task.spun++;
 	asked = target && control.policies && yielder->task.steered && target->task.steered;
 	if (asked) {
-		target->task.counted = 1; /* it wants a CPU: yield_to() has looked */
+		target->task.counted = 1; /* it is runnable: yield_to() has checked */
 		gather(&facts.candidate, &target->task, target->task.left_ns, now_ns);
-		/* As old as in the scheduler, which would not look either. */
+		/* As old as in the scheduler, which would not refresh it either. */
 		facts_of_self(&facts, &yielder->task, yielder->task.left_ns, now_ns);
 		decision = decide(UNSPIN_ON_YIELD, current, &yielder->task, &facts, candidate_id, now_ns);
 	}
@@ -204,7 +204,7 @@ int dry_yield(struct pt_regs *registers)
 	return 0;
 }
 
-/* It could go on. Current is still p. */
+/* It is runnable. Current is still p. */
 static __always_inline void ask_at_slice_end(struct dry_thread *thread, struct task_struct *p, u64 now_ns)
 {
 	struct unspin_facts facts = {};
@@ -227,7 +227,7 @@ int BPF_PROG(dry_sched_switch, bool preempt, struct task_struct *previous, struc
 	leaving = known(previous->pid);
 	if (leaving) {
 		struct task_context *task = &leaving->task;
-		/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
+		/* A preempted task stays on its queue whatever its state (kernel/sched/core.c, __schedule()). */
 		bool runnable = preempt || !previous_state;
 
 		now_ns = bpf_ktime_get_ns();

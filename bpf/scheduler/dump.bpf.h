@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * dump.bpf.h - what the scheduler says of itself when the kernel takes it away for an error (a task that was not run for
- * 5 s) or SysRq-D asks: a line for each CPU and each task that wants to run, among the kernel's own (scx_dump_state(),
+ * dump.bpf.h - what the scheduler prints when the kernel removes it for an error (a task that was not run for
+ * 5 s) or SysRq-D asks: a line for each CPU and each runnable task, among the kernel's own (scx_dump_state(),
  * kernel/sched/ext/ext.c, Linux 7.2). Times in ns; positions by the shared queue's clock.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_DUMP_H

@@ -59,14 +59,14 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	} else if (task->give_back ||
 		   (!is_notified(task) && !task->silent && done_with_it(p, task, bpf_ktime_get_ns()))) {
 		task->give_back = 0;
-		task->borrowed_is_set = 0; /* who gives back has cleared the word before (abi/guest/pv_page.h) */
+		task->borrowed_is_set = 0; /* a guest clears the word before it gives back (abi/guest/pv_page.h) */
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	}
 	return 0;
 }
 
-/* Fires whether KVM knows the number or not. Preemptible: it only leaves word for kvm_entry, which is not. */
+/* Fires whether KVM knows the number or not. Preemptible: it only leaves marks for kvm_entry, which is not. */
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, unsigned long a1, unsigned long a2,
 	     unsigned long a3)
@@ -84,7 +84,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 	task = context_of(bpf_get_current_task_btf());
 	if (!task || !task->vcpu || task->vm_generation != destroyed)
 		return 0;
-	/* kvm_sched_yield() (arch/x86/kvm/x86.c, Linux 7.2) calls yield_to() for whom it names, if at all. */
+	/* kvm_sched_yield() (arch/x86/kvm/x86.c, Linux 7.2) calls yield_to() for the vCPU that it names, if at all. */
 	if (number == KVM_HC_SCHED_YIELD) {
 		task->names = 1;
 		return 0;
@@ -95,7 +95,7 @@ int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, uns
 		task->give_back = 1;
 		return 0;
 	}
-	/* Not for processes in the guest's user mode to say. On Intel, where the mode is not to be had, they may. */
+	/* Not from processes in the guest's user mode. On Intel, where the mode cannot be read, from these, too. */
 	if (mode_of(task) == UNSPIN_MODE_USER)
 		return 0;
 	if (number == UNSPIN_HYPERCALL_HELP) {

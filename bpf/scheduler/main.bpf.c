@@ -8,8 +8,8 @@
  * vCPU that a slice is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
  *
  * Callbacks run under the lock of the run queue concerned with interrupts off, unless they end in `.s` (Linux 7.2,
- * kernel/sched/ext/ext.c). Every map value is checked for NULL before use, arguments are typed by BTF; what a guest or
- * KVM says goes through safe reads.
+ * kernel/sched/ext/ext.c). Every map value is checked for NULL before use, arguments are typed by BTF; memory of guests
+ * and of KVM goes through safe reads.
  */
 #include "cpus.bpf.h"
 #include "dump.bpf.h"
@@ -20,7 +20,7 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* prev goes on with a slice of its own. */
+/* prev continues with a slice of its own. */
 static __always_inline void keep(struct task_struct *prev, struct task_context *task, struct cpu_context *here,
 				 bool alone, u64 now_ns)
 {
@@ -68,7 +68,7 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 }
 
 /*
- * Whoever is to be next here comes, wherever it waits, unless the time for it has passed; false: nobody came. `yielder`: prev,
+ * The thread that is next here comes, wherever it waits, unless the time for it has passed; false: none came. `yielder`: prev,
  * charged; NULL if it is not runnable.
  */
 static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct task_context *yielder, u64 now_ns)
@@ -92,9 +92,9 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 }
 
 /*
- * A vCPU that was preempted where it can be on no other CPU (is_stuck()) goes on to where it leaves by itself: the next entry
+ * A vCPU that was preempted where it can be on no other CPU (is_stuck()) runs up to where it leaves by itself: the next entry
  * to its guest, microseconds away, or the next tick. In the queue of that CPU, which is set beside the shared one anew when
- * nobody waits in either, guests that make hypercalls without end were given 3 % more time than was theirs.
+ * no task waits in either, guests that make hypercalls without end were given 3 % more time than their share.
  */
 static __always_inline bool extend_to_entry(struct task_struct *prev, struct task_context *task)
 {
@@ -195,7 +195,7 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		if (runnable)
 			count_preemption(task, scheduled(p)->scx.slice != 0);
 	}
-	/* Pushed aside by a real-time task: it goes on where it was. */
+	/* Preempted by a real-time task: it continues where it was. */
 	if (runnable && scheduled(p)->scx.slice) {
 		task->prepared = 1;
 		return;

@@ -76,7 +76,7 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 	struct group *group, *above;
 	u32 parent, *level;
 
-	/* User space has looked before and named them: this one is new. */
+	/* User space has checked before and named those: this one is new. */
 	if (args->bw_quota_us != STEER_NO_QUOTA)
 		return -ENOSPC;
 	if (BPF_CORE_READ(cgrp, level) > 0) {
@@ -141,7 +141,7 @@ void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 		set_group_weight(group, weight);
 }
 
-/* Nobody here honours a quota: rather than ignore one, we go. */
+/* Quotas are not supported: rather than ignore one, the scheduler ends. */
 SEC("struct_ops/cgroup_set_bandwidth")
 void BPF_PROG(steer_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us)
 {

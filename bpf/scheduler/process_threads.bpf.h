@@ -22,7 +22,7 @@ struct {
 	__type(value, struct unspin_pv_page);
 } thread_pages SEC(".maps");
 
-/* The thread that a page is of; 0: nobody's. */
+/* The thread that a page is of; 0: none's. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, UNSPIN_THREADS_MAX);
@@ -40,7 +40,7 @@ static __always_inline struct unspin_pv_page *page_of(struct task_struct *p, con
 	return owner && *owner == (u32)scheduled(p)->pid ? bpf_map_lookup_elem(&thread_pages, &index) : NULL;
 }
 
-/* Tells a thread that it runs on time that is not its own, or no longer does. */
+/* Notifies a thread that it runs on time that is not its own, or no longer does. */
 static __always_inline void notify_thread(struct task_struct *p, const struct task_context *task, u32 borrowed)
 {
 	struct unspin_pv_page *page = task->page ? page_of(p, task) : NULL;

@@ -92,7 +92,7 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	}
 	insert(p, task, cpu, enq_flags);
 	there = cpu_of(cpu);
-	/* Without a tick there is nobody to end the slice of the one that runs. */
+	/* Without a tick nothing else ends the slice of the one that runs. */
 	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
 }
 

@@ -21,8 +21,8 @@ struct {
 } slice_timers SEC(".maps");
 
 /*
- * A vCPU's slice is used up and it runs: whether a policy prolongs it. It has been looked at just now. The slice may be another's,
- * passed on for good: that one pays up to here, and for the grant who runs.
+ * A vCPU's slice is used up and it runs: whether a policy prolongs it. Its facts are fresh. The slice may be another's,
+ * passed on for good: that one pays up to here, and the grant is charged to the vCPU that runs.
  */
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
 {
@@ -80,7 +80,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 		prolong(p, task);
 }
 
-/* Softirq on the CPU it was armed on. Whoever runs a slice that has not ended by now was not meant. */
+/* Softirq on the CPU it was armed on. A task whose slice has not ended by now is another than the one it was armed for. */
 static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 {
 	struct task_struct *p = bpf_get_current_task_btf();

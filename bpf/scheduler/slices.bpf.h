@@ -41,7 +41,7 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 		if (charge_payer(task->payer, ran_ns))
 			return;
 	}
-	/* While nobody waits each slice is a slice, and takes the clock along; so does this long one. */
+	/* While no task waits each slice of base length advances the clock; so does this long one. */
 	if (task->alone && ran_ns > options.slice_ns)
 		ran_ns = options.slice_ns;
 	task->alone = 0;
@@ -136,7 +136,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 
 /*
  * Whether p, which waits, may be moved to that CPU. One that was preempted inside a migrate_disable() may not, and its
- * cpus_ptr says so a moment late: the kernel sends a scheduler away that tries (task_can_run_on_remote_rq(),
+ * cpus_ptr shows that a moment late: the kernel removes a scheduler that tries (task_can_run_on_remote_rq(),
  * kernel/sched/ext/ext.c, Linux 7.2).
  */
 static __always_inline bool may_run_on(struct task_struct *p, s32 cpu)
@@ -154,7 +154,7 @@ static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct t
 	struct bpf_iter_scx_dsq queue;
 	bool moved = false;
 
-	/* Who comes into the queue after this is not moved: so what is asked of p here still holds then. */
+	/* A task that comes into the queue after this is not moved: so what is checked of p here still holds then. */
 	if (bpf_iter_scx_dsq_new(&queue, task->queue, 0) == 0 && may_run_on(p, cpu)) {
 		scx_bpf_dsq_move_set_slice(&queue, slice_ns);
 		moved = scx_bpf_dsq_move(&queue, p, SCX_DSQ_LOCAL, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * starvation_bound.bpf.h - nobody waits for ever, by the rules of policy/mechanics/starvation_bound.h: here is which CPU measures
- * which clock, and who is the last of a queue.
+ * starvation_bound.bpf.h - waits are bounded, by the rules of policy/mechanics/starvation_bound.h: here is which CPU measures
+ * which clock, and which task is the last of a queue.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_STARVATION_BOUND_H
 #define UNSPIN_BPF_SCHEDULER_STARVATION_BOUND_H
@@ -10,7 +10,7 @@
 
 struct unspin_clock_rate shared_rate;
 
-/* Measures a clock's rate when it is time for it; whether it was, and says anything. */
+/* Measures a clock's rate when it is time for it; whether it was, and is known. */
 static __always_inline bool measure_rate(struct unspin_clock_rate *rate, u64 clock_ns, u64 now_ns)
 {
 	u64 since_ns = *(volatile u64 *)&rate->since_ns;
@@ -46,7 +46,7 @@ static __always_inline bool bring_forward(u32 queue, u64 latest_ns)
 }
 
 /*
- * Whoever waits for this CPU and is too far ahead is brought forward: one of each queue now and then, and one at each dispatch
+ * A task that waits for this CPU and is too far ahead is brought forward: one of each queue now and then, and one at each dispatch
  * while there are more. From ops.dispatch only.
  */
 static __always_inline void bound_starvation(s32 cpu, struct cpu_context *here, u64 now_ns)

@@ -24,12 +24,12 @@ enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
 /* A vCPU's slice, or its extra time, is over. */
 enum boundary {
 	BOUNDARY_REACHED = 1,
-	BOUNDARY_CRITICAL = 2, /* in a critical section, and somebody waits (ruling 22) */
+	BOUNDARY_CRITICAL = 2, /* in a critical section, and a task waits (ruling 22) */
 };
 
 /*
  * What spinners of its VM remember of a vCPU while it is off its CPU (policy/steering/candidate.h), by number of the vCPU; changed by
- * any of them. It holds while left_ns is the vCPU's: who has run since is marked by nobody.
+ * any of them. It holds while left_ns is the vCPU's: one that has run since has no mark.
  */
 struct pending_ipi {
 	u64 left_ns;
@@ -55,15 +55,15 @@ struct task_context {
 	u32 counted;	    /* of it in the sum of its group: the weight while runnable, else 0 */
 	u32 home;	    /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
 	u32 payer;	    /* thread that is charged for this slice; 0: itself */
-	u32 lender;	    /* thread that goes on when this one has had the loan; 0: none */
+	u32 lender;	    /* thread that continues after this one's loan; 0: none */
 	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
 	u32 borrow_kind;    /* enum unspin_borrow_kind */
 	u32 budget_ns;
 	u64 borrowed_since_ns;
 	u64 borrow_charged_ns; /* sum_exec_runtime when it began to borrow */
-	u32 yielding;	       /* gives its CPU to whoever is next */
-	u32 alone;	       /* runs until somebody else comes: no tick ends its slice */
-	u32 leaves;	       /* its slice is over, and it goes on to the next entry to its guest */
+	u32 yielding;	       /* gives its CPU to the task that is next */
+	u32 alone;	       /* runs until another task comes: no tick ends its slice */
+	u32 leaves;	       /* its slice is over, and it runs up to the next entry to its guest */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;				     /* policies may touch it */
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
@@ -77,20 +77,20 @@ struct task_context {
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
-	u32 give_back;	     /* the guest asked to, in a hypercall */
-	u32 borrowed_is_set; /* the guest's `borrowed` word is set */
-	u32 disclosure;	     /* enum unspin_disclosure: how much the guest is told */
-	u32 published;	     /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
-	u32 overloaded;	     /* somebody waits who could run on its CPU, as of its slice's beginning or the last tick */
-	u32 by_class;	     /* the guest counts sections by eCS's counters: one was seen above 0 */
-	u32 boundary;	     /* bits of enum boundary */
-	u32 silent;	     /* a grant that the guest is not notified of and that no policy polls: EXTEND */
-	u64 watched_ns;	     /* borrowed_since_ns for which the timer was set */
-	u32 asks;	     /* the guest asked for help, in a hypercall */
-	u32 names;	     /* the guest has named whom KVM asks for next: KVM_HC_SCHED_YIELD */
-	u32 page;	     /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
-	u32 acknowledge;     /* the guest has registered its page and is still to be told so */
-	u64 unheard_until_ns; /* until then it asks in vain */
+	u32 give_back;	      /* the guest asked to, in a hypercall */
+	u32 borrowed_is_set;  /* the guest's `borrowed` word is set */
+	u32 disclosure;	      /* enum unspin_disclosure: how much the guest is notified of */
+	u32 published;	      /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
+	u32 overloaded;	      /* a task waits that could run on its CPU, as of its slice's beginning or the last tick */
+	u32 by_class;	      /* the guest counts sections by eCS's counters: one was seen above 0 */
+	u32 boundary;	      /* bits of enum boundary */
+	u32 silent;	      /* a grant that the guest is not notified of and that no policy polls: EXTEND */
+	u64 watched_ns;	      /* borrowed_since_ns for which the timer was set */
+	u32 asks;	      /* the guest asked for help, in a hypercall */
+	u32 names;	      /* the guest has named the vCPU that KVM proposes next: KVM_HC_SCHED_YIELD */
+	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
+	u32 acknowledge;      /* the guest has registered its page, which is still to be acknowledged */
+	u64 unheard_until_ns; /* until then its calls for help are ignored */
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
 	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it */
@@ -117,23 +117,23 @@ struct cpu_context {
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */
 	struct unspin_clock_rate rate;
-	u32 behind; /* who waits here is too far ahead: look again */
-	/* Whom to run next, whatever the queues say. */
-	u32 next; /* thread; 0: nobody in particular */
+	u32 behind; /* a task that waits here is too far ahead: check again */
+	/* The thread that runs next, ahead of the queues. */
+	u32 next; /* 0: none in particular */
 	u32 next_payer;
 	u32 next_lender;
 	u32 next_borrow_kind; /* enum unspin_borrow_kind */
 	u32 next_budget_ns;
-	u32 next_returns; /* it is a lender that goes on with its slice */
+	u32 next_returns; /* it is a lender that continues its slice */
 	u64 next_slice_end_ns;
-	u64 next_until_ns; /* then nobody wants it any more */
+	u64 next_until_ns; /* after that it is not taken up any more */
 	u32 next_is_buddy; /* it begins a slice of its own, unless that is too unfair (scheduler/yield/buddy.bpf.h) */
 	u32 next_threshold_ns;
 	u32 next_credit_ns;
-	/* Who runs here and who is called here, for gangs (scheduler/yield/gang.bpf.h): other CPUs read the first and write the second. */
+	/* What runs here and what is called here, for gangs (scheduler/yield/gang.bpf.h): other CPUs read the first and write the second. */
 	struct unspin_gang_place runs;
 	u64 called_until_ns;
-	u32 called; /* thread; 0: nobody. */
+	u32 called; /* thread; 0: none */
 	u32 called_threshold_ns;
 };
 

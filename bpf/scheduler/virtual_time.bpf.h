@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * virtual_time.bpf.h - virtual times of tasks and clocks of queues, by the rules of policy/mechanics/virtual_time.h: here is which
- * clock is whose, and what others change meanwhile.
+ * queue has which clock, and what other CPUs change meanwhile.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
 #define UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
@@ -47,7 +47,7 @@ static __always_inline void place_task(struct task_context *task, u32 queue)
 		task->home = queue;
 	}
 	abreast_ns = unspin_abreast(shared_now_ns, offset_of(queue));
-	/* Who waits is asked only where it matters. */
+	/* The number that wait is read only where it matters. */
 	now_ns = unspin_placing_clock(now_ns, abreast_ns,
 				      unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
 	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns, options.slice_ns);

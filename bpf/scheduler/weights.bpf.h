@@ -18,7 +18,7 @@ struct group {
 	struct unspin_group_weight active;
 	u32 depth; /* 0 at the root */
 	u32 steered;
-	u32 disclosure; /* enum unspin_disclosure + 1; 0: not said */
+	u32 disclosure; /* enum unspin_disclosure + 1; 0: not set */
 };
 
 struct {
@@ -28,7 +28,7 @@ struct {
 	__type(value, struct group);
 } groups SEC(".maps");
 
-/* Indices of `groups` that nobody uses; filled by user space. */
+/* Indices of `groups` that are free; filled by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1); /* set by the loader */
@@ -62,7 +62,7 @@ static __always_inline struct group *group_at(u32 index)
 	return bpf_map_lookup_elem(&groups, &index);
 }
 
-/* Safe reads: a cgroup that is going away gives a number that nobody has. */
+/* Safe reads: a cgroup that is going away gives a number that no cgroup has. */
 static __always_inline u32 index_of(struct cgroup *cgrp)
 {
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
@@ -83,7 +83,7 @@ static __always_inline s64 add_to_group(struct group *group, s64 change)
 }
 
 /*
- * The weights that want to run in that group change by so much. Returns 0. This walk and the other are not inlined, and not
+ * The weights that are runnable in that group change by so much. Returns 0. This walk and the other are not inlined, and not
  * static: the verifier goes through them once.
  */
 __attribute__((noinline)) int change_sums(u32 index, s64 change)
@@ -101,7 +101,7 @@ __attribute__((noinline)) int change_sums(u32 index, s64 change)
 	return 0;
 }
 
-/* A task begins (weight above 0) or ceases (0) to want a CPU. */
+/* A task becomes runnable (weight above 0) or ceases to be (0). */
 static __always_inline void count_weight(struct task_context *task, u32 weight)
 {
 	s64 change = (s64)weight - task->counted;

@@ -2,9 +2,9 @@
 /*
  * mmaps - the memory-mapping load of VEE'13's evaluation, after what ebizzy does with "always mmap" (its source is not used):
  * every thread maps a chunk, copies a shared one into it, looks a few keys up, unmaps it, over and over. In one address space
- * that is mmap's semaphore, page faults, the page allocator's locks and a TLB shootdown for each turn.
+ * that is mmap's semaphore, page faults, the page allocator's locks and a TLB shootdown for each iteration.
  *
- * Usage: mmaps THREADS TURNS, 1..256 and 1..1000000; prints "Time: SECONDS" for all threads' turns, or fails with a line.
+ * Usage: mmaps THREADS ITERATIONS, 1..256 and 1..1000000; prints "Time: SECONDS" for all threads' iterations, or fails with a line.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -20,7 +20,7 @@
 #define THREADS_MAX 256
 
 static uint32_t shared[CHUNK_WORDS]; /* sorted: word i is 2 i */
-static unsigned long turns;
+static unsigned long iterations;
 static pthread_barrier_t begin;
 
 /* Index of the key in a sorted chunk; CHUNK_WORDS when it is not there. */
@@ -47,7 +47,7 @@ static void *run(void *seed)
 	uint32_t random = (uint32_t)(uintptr_t)seed;
 
 	pthread_barrier_wait(&begin);
-	for (unsigned long turn = 0; turn < turns; turn++) {
+	for (unsigned long iteration = 0; iteration < iterations; iteration++) {
 		uint32_t *chunk =
 			mmap(NULL, sizeof(shared), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -75,9 +75,9 @@ int main(int count, char **words)
 	struct timespec from, to;
 	void *message = NULL;
 
-	turns = count == 3 ? strtoul(words[2], NULL, 10) : 0;
-	if (threads < 1 || threads > THREADS_MAX || turns < 1 || turns > 1000000) {
-		fputs("usage: mmaps THREADS TURNS\n", stderr);
+	iterations = count == 3 ? strtoul(words[2], NULL, 10) : 0;
+	if (threads < 1 || threads > THREADS_MAX || iterations < 1 || iterations > 1000000) {
+		fputs("usage: mmaps THREADS ITERATIONS\n", stderr);
 		return 2;
 	}
 	for (uint32_t word = 0; word < CHUNK_WORDS; word++)
@@ -92,10 +92,10 @@ int main(int count, char **words)
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	pthread_barrier_wait(&begin);
 	for (int i = 0; i < threads; i++) {
-		void *said;
+		void *returned;
 
-		pthread_join(thread[i], &said);
-		message = said ? said : message;
+		pthread_join(thread[i], &returned);
+		message = returned ? returned : message;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &to);
 	if (message) {

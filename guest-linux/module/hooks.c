@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hooks.c - counts the mutexes and reader-writer semaphores that the task of this CPU asks for or holds, which the preempt
+ * hooks.c - counts the mutexes and reader-writer semaphores that the task of this CPU waits for or holds, which the preempt
  * count leaves out (ruling 26). Off unless hooks=1.
  *
  * At the entry of the functions that cannot fail (ftrace) the count goes up before the lock is asked for, at that of unlock it
- * goes down; where taking can fail, at the return that says it did not (fprobe). It is the task's: put aside when the task is
+ * goes down; where taking can fail, at the return that shows it did not (fprobe). It is the task's: put aside when the task is
  * switched out, taken up where it runs next. What is taken or freed by other ways (ww_mutex, a semaphore that another task
  * frees) is missed or counted too long: a count never goes below 0, and a host bounds what it grants.
  */
@@ -68,21 +68,21 @@ static notrace u32 take_up(struct task_struct *task)
 static notrace void on_switch(void *data, bool preempt, struct task_struct *before, struct task_struct *next,
 			      unsigned int state)
 {
-	struct unspin_counts *told = this_cpu_counts();
+	struct unspin_counts *counts = this_cpu_counts();
 
-	if (told->sleeping)
-		put_aside(before, told->sleeping);
-	WRITE_ONCE(told->sleeping, take_up(next));
+	if (counts->sleeping)
+		put_aside(before, counts->sleeping);
+	WRITE_ONCE(counts->sleeping, take_up(next));
 }
 
 static notrace void add(int change)
 {
-	struct unspin_counts *told;
+	struct unspin_counts *counts;
 
 	preempt_disable_notrace();
-	told = this_cpu_counts();
-	if (change > 0 || told->sleeping)
-		WRITE_ONCE(told->sleeping, told->sleeping + change);
+	counts = this_cpu_counts();
+	if (change > 0 || counts->sleeping)
+		WRITE_ONCE(counts->sleeping, counts->sleeping + change);
 	preempt_enable_notrace();
 }
 
@@ -138,7 +138,7 @@ static int hook(struct ftrace_ops *ops, const char *const *names, int count)
 	return register_ftrace_function(ops);
 }
 
-/* TSC cycles of a pair of calls that nobody else waits for. */
+/* TSC cycles of a pair of calls that no other task waits for. */
 static u64 cycles_of_pair(void)
 {
 	static DEFINE_MUTEX(mutex);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.c - tells the host where an unmodified Linux guest keeps its own counts of critical sections
+ * main.c - registers with the host where an unmodified Linux guest keeps its own counts of critical sections
  * (abi/guest/counts.h): of each CPU its __preempt_count and its current task, in whose task_struct RCU's nesting stands.
  *
  * It changes nothing in the kernel, and costs a hypercall a second on each CPU; with hooks=1 it also counts mutexes and
- * reader-writer semaphores (hooks.c). Where nobody listens it does nothing.
+ * reader-writer semaphores (hooks.c). Where no host listens it does nothing.
  */
 #include <linux/io.h>
 #include <linux/kvm_para.h>
@@ -36,32 +36,32 @@ static phys_addr_t physical(void *address)
 
 static struct unspin_counts *describe(int cpu)
 {
-	struct unspin_counts *told;
+	struct unspin_counts *counts;
 
 	/* A power of two: such an object does not cross a page. */
-	told = kzalloc_node(roundup_pow_of_two(sizeof(*told)), GFP_KERNEL, cpu_to_node(cpu));
-	if (!told)
+	counts = kzalloc_node(roundup_pow_of_two(sizeof(*counts)), GFP_KERNEL, cpu_to_node(cpu));
+	if (!counts)
 		return NULL;
-	told->preempt_count = physical(per_cpu_ptr(&__preempt_count, cpu));
-	told->current_task = physical(per_cpu_ptr(&current_task, cpu));
-	told->direct_map = PAGE_OFFSET;
-	told->direct_map_bytes = __pa(high_memory - 1) + 1;
+	counts->preempt_count = physical(per_cpu_ptr(&__preempt_count, cpu));
+	counts->current_task = physical(per_cpu_ptr(&current_task, cpu));
+	counts->direct_map = PAGE_OFFSET;
+	counts->direct_map_bytes = __pa(high_memory - 1) + 1;
 #ifdef CONFIG_PREEMPT_RCU
-	told->rcu_nesting = offsetof(struct task_struct, rcu_read_lock_nesting);
+	counts->rcu_nesting = offsetof(struct task_struct, rcu_read_lock_nesting);
 #endif
-	told->task_flags = offsetof(struct task_struct, flags);
-	told->hooks = hooks;
-	told->magic = UNSPIN_COUNTS_MAGIC;
-	return told;
+	counts->task_flags = offsetof(struct task_struct, flags);
+	counts->hooks = hooks;
+	counts->magic = UNSPIN_COUNTS_MAGIC;
+	return counts;
 }
 
 /* On each CPU: the host reads while that vCPU's thread is current, so it must be this one that registers. */
 static void register_here(void *unused)
 {
-	struct unspin_counts *told = this_cpu_read(unspin_counts_of);
+	struct unspin_counts *counts = this_cpu_read(unspin_counts_of);
 
-	WRITE_ONCE(told->acknowledged, 0);
-	kvm_hypercall1(UNSPIN_HYPERCALL_REGISTER_COUNTS, virt_to_phys(told));
+	WRITE_ONCE(counts->acknowledged, 0);
+	kvm_hypercall1(UNSPIN_HYPERCALL_REGISTER_COUNTS, virt_to_phys(counts));
 }
 
 static bool all_acknowledged(void)
@@ -87,14 +87,14 @@ static void forget(void)
 
 	for_each_possible_cpu(cpu)
 	{
-		struct unspin_counts *told = per_cpu(unspin_counts_of, cpu);
+		struct unspin_counts *counts = per_cpu(unspin_counts_of, cpu);
 
-		if (!told)
+		if (!counts)
 			continue;
-		/* The host reads the magic each time: after this it knows nothing, and the words may go. */
-		WRITE_ONCE(told->magic, 0);
+		/* The host reads the magic each time: after this it reads nothing, and the words may go. */
+		WRITE_ONCE(counts->magic, 0);
 		per_cpu(unspin_counts_of, cpu) = NULL;
-		kfree(told);
+		kfree(counts);
 	}
 }
 
@@ -136,5 +136,5 @@ static void __exit stop(void)
 
 module_init(start);
 module_exit(stop);
-MODULE_DESCRIPTION("Tells the host where this guest's counts of critical sections lie");
+MODULE_DESCRIPTION("Registers with the host where this guest's counts of critical sections lie");
 MODULE_LICENSE("GPL");

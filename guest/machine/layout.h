@@ -24,7 +24,7 @@
 #define EXCEPTIONS_WITH_ERROR_CODE 0x60227d00
 #define EXCEPTION_STUB_BYTES 16
 
-/* Twins of what abi/guest/memory.h says in words that only C reads; boot.c asserts that they agree. */
+/* Twins of what abi/guest/memory.h defines in C only; boot.c asserts that they agree. */
 #define VCPUS_MAX 64
 #define PANIC_PARAMETERS 1
 #define PORT_PANIC 0x11

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * ecs.h - what a guest or a program says of its critical sections: eCS's six calls, and the loan's counter.
+ * ecs.h - what a guest or a program publishes of its critical sections: eCS's six calls, and the loan's counter.
  *
  * Source: Kashyap, Min and Kim, "Scaling Guest OS Critical Sections with eCS" (ATC 2018), Table 1 and section 3.2; ruling 21 (names
  * end in _ecs), ruling 23 (one counter for each class beside the paper's two sums). Ours: `critical`, raised before a lock is asked
@@ -8,7 +8,7 @@
  *
  * A pv page is written by its own vCPU or thread alone, and read by the host on that one: program order is enough. So these
  * are plain additions, volatile to stay where they stand; an interrupt between load and store leaves the counters as it found
- * them. A null page: nobody is told. Any context; nothing fails.
+ * them. A null page: nothing is published. Any context; nothing fails.
  */
 #ifndef UNSPIN_LOCKS_ECS_H
 #define UNSPIN_LOCKS_ECS_H
@@ -42,13 +42,13 @@ static inline void deactivate_preemptable_ecs(struct unspin_pv_page *pv_page)
 	ecs_add(&pv_page->preemptable_ecs_count, -1u);
 }
 
-/* Whether the vCPU with that page is descheduled, as its host says. A glance, from any vCPU. */
+/* Whether the vCPU with that page is descheduled, as its host has published. A sample, from any vCPU. */
 static inline _Bool is_vcpu_preempted_ecs(const struct unspin_pv_page *pv_page)
 {
 	return *(const volatile unspin_u32 *)&pv_page->vcpu_preempted != 0;
 }
 
-/* Whether somebody else could run on the pCPU of the vCPU with that page, as its host says. */
+/* Whether another task could run on the pCPU of the vCPU with that page, as its host has published. */
 static inline _Bool is_pcpu_overcommitted_ecs(const struct unspin_pv_page *pv_page)
 {
 	return *(const volatile unspin_u32 *)&pv_page->pcpu_overloaded != 0;
@@ -66,7 +66,7 @@ static inline void ecs_begins(struct unspin_pv_page *pv_page, enum unspin_sectio
 		activate_preemptable_ecs(pv_page);
 }
 
-/* It ends; just before the lock is opened, so that whoever is woken by that does not find it. */
+/* It ends; just before the lock is opened, so that a task that is woken by that does not find it. */
 static inline void ecs_ends(struct unspin_pv_page *pv_page, enum unspin_section_class class)
 {
 	if (!pv_page)
@@ -87,7 +87,7 @@ static inline void ecs_asks(struct unspin_pv_page *pv_page)
 
 /*
  * After the end of a section that no lock stands for: whether this CPU is borrowed and to be given back now, by
- * UNSPIN_HYPERCALL_GIVE_BACK. The host sets the flag only while we are outside and still critical, so a look after that misses
+ * UNSPIN_HYPERCALL_GIVE_BACK. The host sets the flag only while we are outside and still critical, so a read after that misses
  * none. The flag is cleared.
  */
 static inline _Bool ecs_gives_back(struct unspin_pv_page *pv_page)

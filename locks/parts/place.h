@@ -4,7 +4,7 @@
  *
  * A waiter's node is that of its number. All waiters with greater numbers share one more node, for which they contend first:
  * so a lock never overruns, and such waiters get in, without the order that the lock promises to the others. Links between nodes
- * are places plus 1, so that 0 is nobody.
+ * are places plus 1, so that 0 is none.
  */
 #ifndef UNSPIN_LOCKS_PLACE_H
 #define UNSPIN_LOCKS_PLACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rcu.h - readers that wait for nobody: whoever changes something waits until all readers that may have seen the old are gone.
+ * rcu.h - readers that never wait: a writer waits until all readers that may have seen the old are gone.
  *
  * Source: Desnoyers et al., "User-level implementations of read-copy update" (2012), the flavour with memory barriers; Linux
  * has it for free where a context switch ends every reader. A reader notes the epoch at which it began; synchronize begins a
@@ -24,7 +24,7 @@ struct rcu {
 	struct rcu_reader readers[PLATFORM_WAITERS_MAX];
 };
 
-/* Before anybody else can see it. */
+/* Before it is shared. */
 static inline void rcu_init(struct rcu *rcu)
 {
 	platform_init(&rcu->epoch, 1);

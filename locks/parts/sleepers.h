@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * sleepers.h - who has parked at a lock: one bit for each of PLATFORM_WAITERS_MAX waiters.
+ * sleepers.h - which waiters have parked at a lock: one bit for each of PLATFORM_WAITERS_MAX waiters.
  *
- * The protocol that loses no kick. A sleeper enters its bit (a full barrier), and only then looks at the word that it waits
- * for, in platform_park(). Whoever changes that word does so by an ordered operation, and only then looks for bits. So one of the
+ * The protocol that loses no kick. A sleeper enters its bit (a full barrier), and only then reads the word that it waits
+ * for, in platform_park(). The one that changes that word does so by an ordered operation, and only then reads the bits. So one of the
  * two sees the other. A bit that the waker has cleared is a kick that is on its way: it ends the park, early or late.
  */
 #ifndef UNSPIN_LOCKS_SLEEPERS_H
@@ -35,13 +35,13 @@ static inline void sleepers_enter(struct sleepers *sleepers, unspin_u32 waiter)
 	platform_fetch_or_ordered(&sleepers->bits[waiter / 32], 1u << waiter % 32);
 }
 
-/* The caller is awake. Somebody may have cleared the bit. */
+/* The caller is awake. Its bit may have been cleared already. */
 static inline void sleepers_leave(struct sleepers *sleepers, unspin_u32 waiter)
 {
 	platform_fetch_and_ordered(&sleepers->bits[waiter / 32], ~(1u << waiter % 32));
 }
 
-/* After an ordered change of the word that they wait for: kicks everybody who is there. */
+/* After an ordered change of the word that they wait for: kicks all that are there. */
 static inline void sleepers_kick_all(struct sleepers *sleepers)
 {
 	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {

@@ -3,7 +3,7 @@
  * wait_queue.h - tasks that sleep at a blocking lock, first come first: a list in the lock, under a small lock of its own.
  *
  * As Linux's wait_list and wait_lock (kernel/locking/mutex.c, rwsem.c). Nodes are those of place.h, links are places plus 1. The
- * calls marked "guarded" are made between wait_queue_guard() and wait_queue_release(), where nobody sleeps.
+ * calls marked "guarded" are made between wait_queue_guard() and wait_queue_release(), where no task sleeps.
  */
 #ifndef UNSPIN_LOCKS_WAIT_QUEUE_H
 #define UNSPIN_LOCKS_WAIT_QUEUE_H
@@ -14,7 +14,7 @@
 struct wait_node {
 	struct platform_word asleep __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* 1: wakes when it becomes 0 */
 	struct platform_word next;
-	struct platform_word task; /* number of who waits here */
+	struct platform_word task; /* number of the waiter here */
 	struct platform_word kind; /* the lock's: a reader or a writer */
 };
 
@@ -55,7 +55,7 @@ static inline void wait_queue_release(struct wait_queue *queue)
 	platform_store_release(&queue->guard, 0);
 }
 
-/* Guarded: the place of the first, or PLACES when nobody waits. */
+/* Guarded: the place of the first, or PLACES when none waits. */
 static inline unspin_u32 wait_queue_first(const struct wait_queue *queue)
 {
 	unspin_u32 first = platform_load_relaxed(&queue->first);
@@ -77,7 +77,7 @@ static inline void wait_queue_add(struct wait_queue *queue, unspin_u32 place, un
 	platform_store_relaxed(&queue->last, place + 1);
 }
 
-/* Guarded: who waits at `place` leaves, wherever it stands. */
+/* Guarded: the waiter at `place` leaves, wherever it stands. */
 static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 {
 	unspin_u32 before = 0, at = platform_load_relaxed(&queue->first), next;
@@ -92,30 +92,30 @@ static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 		platform_store_relaxed(&queue->last, before);
 }
 
-/* Who is to be woken once the guard is released: a woken task may take the waker's CPU, and must not find it guarded. */
+/* Waiters to be woken once the guard is released: a woken task may take the waker's CPU, and must not find it guarded. */
 struct wait_queue_granted {
 	unspin_u64 tasks; /* a bit each */
 };
 
-/* Guarded: who waits at `place` is told to look again. */
-static inline void wait_queue_grant(struct wait_queue *queue, unspin_u32 place, struct wait_queue_granted *told)
+/* Guarded: the waiter at `place` is granted: it reads the lock's word again. */
+static inline void wait_queue_grant(struct wait_queue *queue, unspin_u32 place, struct wait_queue_granted *to_wake)
 {
 	struct wait_node *node = &queue->nodes[place];
 	unspin_u32 task = platform_load_relaxed(&node->task);
 
-	/* Ordered: what we changed before is seen by whoever sees this. */
+	/* Ordered: what we changed before is seen by a waiter that sees this. */
 	platform_exchange_ordered(&node->asleep, 0);
 	if (task < PLATFORM_WAITERS_MAX)
-		told->tasks |= 1ull << task;
+		to_wake->tasks |= 1ull << task;
 	else
 		platform_wake(task);
 }
 
-/* Not guarded: wakes who was told. It may have seen it already: then this is a wake-up without cause. */
-static inline void wait_queue_wake(struct wait_queue_granted told)
+/* Not guarded: wakes those that were granted. One may have seen it already: then this is a wake-up without cause. */
+static inline void wait_queue_wake(struct wait_queue_granted to_wake)
 {
-	for (; told.tasks; told.tasks &= told.tasks - 1)
-		platform_wake((unspin_u32)__builtin_ctzll(told.tasks));
+	for (; to_wake.tasks; to_wake.tasks &= to_wake.tasks - 1)
+		platform_wake((unspin_u32)__builtin_ctzll(to_wake.tasks));
 }
 
 #endif

@@ -3,8 +3,8 @@
  * waiting_strategy.h - how the waiter of a blocking lock waits: asleep, or spinning as long as its CPU has nothing better to do.
  *
  * Source: Kashyap et al. 2018 (eCS), section 4; ruling 24. SchdSpin: a waiter spins while its guest's run queue holds one
- * task, and otherwise sleeps in the guest. eSchdSpin: only while, besides, nobody else could run on its pCPU. What they ask is a
- * pv page that may be wrong: then a waiter spins where it should sleep, for at most WAITING_SPINS_MAX looks, or the reverse.
+ * task, and otherwise sleeps in the guest. eSchdSpin: only while, besides, no other task could run on its pCPU. Both read a
+ * pv page that may be wrong: then a waiter spins where it should sleep, for at most WAITING_SPINS_MAX spins, or the reverse.
  */
 #ifndef UNSPIN_LOCKS_WAITING_STRATEGY_H
 #define UNSPIN_LOCKS_WAITING_STRATEGY_H
@@ -17,7 +17,7 @@ enum waiting_strategy {
 	WAITING_ESCHDSPIN = 2,
 };
 
-/* Spins between two questions (as PV_PREV_CHECK_MASK + 1), and how often it asks before it sleeps whatever the answers. */
+/* Spins between two reads (as PV_PREV_CHECK_MASK + 1), and how many reads before it sleeps whatever they return. */
 #define WAITING_POLL_SPINS 256u
 #ifndef WAITING_SPINS_MAX
 #define WAITING_SPINS_MAX (1u << 16)

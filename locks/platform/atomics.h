@@ -31,7 +31,7 @@ static inline void platform_store_relaxed(struct platform_word *word, unspin_u32
 	__atomic_store_n(&word->value, value, __ATOMIC_RELAXED);
 }
 
-/* Release: the critical section before it is visible to whoever reads the value with acquire. */
+/* Release: the critical section before it is visible to a thread that reads the value with acquire. */
 static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
 {
 	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);

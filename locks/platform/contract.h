@@ -16,9 +16,9 @@
 #include "../../abi/types.h"
 
 /*
- * Who waits. A waiter is what spins or halts: a vCPU of the micro guest, a thread. A task is what sleeps: a guest task, a
+ * Waiters and tasks. A waiter is what spins or halts: a vCPU of the micro guest, a thread. A task is what sleeps: a guest task, a
  * thread. Both have small numbers, 0 and up, no two alike among those that share a lock; where a world has no tasks of its
- * own the two are the same. PLATFORM_WAITERS_MAX (1 to 64; each world says) is how many of either a lock can queue: one with a
+ * own the two are the same. PLATFORM_WAITERS_MAX (1 to 64; each world defines it) is how many of either a lock can queue: one with a
  * greater number takes part all the same, by spinning without a place in the queue.
  */
 
@@ -27,7 +27,7 @@ struct platform_word {
 	unspin_u32 value;
 };
 
-/* Plain initialisation, before anybody else can see the word. */
+/* Plain initialisation, before the word is shared. */
 static inline void platform_init(struct platform_word *word, unspin_u32 value);
 
 static inline unspin_u32 platform_load_relaxed(const struct platform_word *word);
@@ -63,29 +63,29 @@ static inline unspin_u32 platform_task(void);
 /*
  * Waits while the word holds `value`, for at most `spins` spins of the loop (PLATFORM_FOREVER: no bound), and returns
  * the value seen last: `value` itself means that the spins are spent. An acquire load sees the change. One spin is one
- * look at the word and, at every k-th spin of the world's choice, one PAUSE after a look that saw no change. A spin
- * counts before its look, so a lock that calls this has waited for at least one spin; with 0 spins nothing is looked
- * at and `value` comes back. The k goes on from call to call, since a lock may ask for one spin at a time.
+ * read of the word and, at every k-th spin of the world's choice, one PAUSE after a read that saw no change. A spin
+ * counts before its read, so a lock that calls this has waited for at least one spin; with 0 spins nothing is read
+ * and `value` comes back. The k continues from call to call, since a lock may call for one spin at a time.
  */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 #define PLATFORM_FOREVER 0xffffffffu
 
 /*
  * Waits until the word holds `value`, however long. The acquire load that sees it there orders what follows. The same as the
- * loop below, which is what a world that knows no better does; the lab need not wake a waiter for each other value.
+ * loop below, which is what a world without a better way does; the lab need not wake a waiter for each other value.
  */
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
 
 /*
  * The same for at most `spins` spins in all, whatever the word holds meanwhile (PLATFORM_FOREVER: no bound). Returns whether it
- * holds `value`; with 0 spins it looks once.
+ * holds `value`; with 0 spins it reads once.
  */
 static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 
 /*
  * Parking. platform_park() gives the CPU away until this waiter is kicked; it returns at once when the word does not hold
  * `value` or the waiter has been kicked since its last park returned, and may return at any time without cause: the caller
- * looks again. A kick is never lost: one that comes before the park ends the park. Nothing else ends it for sure, so whoever
+ * reads again. A kick is never lost: one that comes before the park ends the park. Nothing else ends it for sure, so the one that
  * changes the word kicks. A world that cannot park returns at once, and its kicks do nothing.
  */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value);
@@ -96,22 +96,22 @@ static inline void platform_sleep(const struct platform_word *word, unspin_u32 v
 static inline void platform_wake(unspin_u32 task);
 
 /*
- * Asks whoever schedules for help: "I wait unusually long" (Friebel 2008, ruling 2; threads: sched_yield), or that `waiter` run
- * in my place (KVM_HC_SCHED_YIELD; where nobody can be named: as the first). It may do nothing.
+ * Calls the scheduler for help in an unusually long wait (Friebel 2008, ruling 2; threads: sched_yield), or that `waiter` run
+ * in place of the caller (KVM_HC_SCHED_YIELD; where none can be named: as the first). It may do nothing.
  */
 static inline void platform_help(void);
 static inline void platform_help_named(unspin_u32 waiter);
 
 /*
- * What the host says; 0 where it says nothing. A claim only: any answer may be wrong at any time, and no lock may hang or let
- * two in for that. Whether `waiter` (any number) is descheduled (eCS's vcpu_preempted); whether somebody else could run on
+ * What the host publishes; 0 where it publishes nothing. A claim only: any answer may be wrong at any time, and no lock may hang or let
+ * two in for that. Whether `waiter` (any number) is descheduled (eCS's vcpu_preempted); whether another task could run on
  * this pCPU now (pcpu_overloaded, ruling 24).
  */
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /*
- * How many spins a waiter spins before it halts or asks for help: what the host says (`spin_count` of abi/guest/pv_page.h), or `own`, 1 or
- * more, where it says nothing. It may change from one call to the next; a lock asks anew for each wait, and bounds no correctness
+ * How many spins a waiter spins before it halts or asks for help: `spin_count` of the host (abi/guest/pv_page.h), or `own`, 1 or
+ * more, where there is none. It may change from one call to the next; a lock reads it anew for each wait, and bounds no correctness
  * by it.
  */
 static inline unspin_u32 platform_spin_count(unspin_u32 own);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * table.h - what the threads that share locks know of each other: who is parked, and who is not running.
+ * table.h - what threads that share locks publish to each other: which are parked, which are not running.
  *
  * A program gives each group of threads one platform_table. A thread joins it under its number, takes locks, and leaves. What
- * the kernel says of a thread is in the thread's seat: its CPU, by restartable sequences (rseq(2)), whose area is moved from
+ * the kernel publishes of a thread is in the thread's seat: its CPU, by restartable sequences (rseq(2)), whose area is moved from
  * libc's place to the seat, so that it outlives the thread; or what a BPF program at sched_switch writes to `page`.
  */
 #ifndef UNSPIN_LOCKS_THREADS_TABLE_H
@@ -49,7 +49,7 @@ struct platform_seat {
 	struct platform_word parks;	/* waits in the kernel, for tests and tables */
 };
 
-/* All zero is a table without run states that nobody has joined. */
+/* All zero is a table without run states that no thread has joined. */
 struct platform_table {
 	struct platform_seat seats[PLATFORM_WAITERS_MAX];
 	/* One for each number, while run_states is PLATFORM_RUN_STATES_PAGE; written by others at any time, read once per question. */
@@ -67,13 +67,13 @@ struct platform_table {
 #define PLATFORM_AT_RSEQ_FEATURE_SIZE 27
 #define PLATFORM_RSEQ_FIRST_BYTES 32u /* of the first version, with which libc registers */
 
-/* libc's own area of the calling thread; 0 when libc has registered none (glibc before 2.35, or told not to). */
+/* libc's own area of the calling thread; 0 when libc has registered none (glibc before 2.35, or disabled). */
 static inline void *platform_libc_rseq(void)
 {
 	return __rseq_size ? (char *)__builtin_thread_pointer() + __rseq_offset : 0;
 }
 
-/* Bytes to register: more than the first version's where the kernel knows more, for that is what makes it offer slices. */
+/* Bytes to register: more than the first version's where the kernel has more, for that is what makes it offer slices. */
 static inline unspin_u32 platform_rseq_bytes(void)
 {
 	unsigned long features = getauxval(PLATFORM_AT_RSEQ_FEATURE_SIZE);
@@ -82,7 +82,7 @@ static inline unspin_u32 platform_rseq_bytes(void)
 										       : PLATFORM_RSEQ_FIRST_BYTES;
 }
 
-/* Has the kernel write to the seat from now on. Without rseq nothing happens. libc then asks the kernel for its CPU. */
+/* Has the kernel write to the seat from now on. Without rseq nothing happens. libc then gets its CPU from the kernel. */
 static inline void platform_seat_register(struct platform_seat *seat, _Bool wants_slice)
 {
 	void *libc = platform_libc_rseq();
@@ -131,7 +131,7 @@ static inline _Bool platform_seat_parked(const struct platform_seat *seat)
 }
 
 /*
- * Waits for a kick; see platform_park(). One wait in the kernel at most: the caller looks again. EINTR and EAGAIN, and a kernel
+ * Waits for a kick; see platform_park(). One wait in the kernel at most: the caller reads again. EINTR and EAGAIN, and a kernel
  * that refuses, are returns without cause.
  */
 static inline void platform_seat_park(struct platform_seat *seat, const struct platform_word *word, unspin_u32 value)

@@ -4,7 +4,7 @@
  *
  * Spinning is plain: no sched_yield, no futex; what a descheduled holder or waiter costs is the thing to be seen. Only a lock that
  * asks to park or for help goes to the kernel (futex(2), sched_yield(2)).
- * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer knows
+ * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer sees
  * them. A thread joins a table (table.h) under its number, sets its platform_thread up with platform_thread_start()
  * before it takes a lock, and calls platform_thread_begin_wait() before each acquisition that is to be counted. A thread that
  * has joined none never parks and has no run states.
@@ -24,9 +24,9 @@
 /* Values of platform_thread.holder_at_stall that are not a holder word's value. */
 #define PLATFORM_NOT_STALLED 0xffffffffu
 
-/* What the waiting loop keeps for one thread; nobody else reads it while the thread runs. */
+/* What the waiting loop keeps for one thread; no other thread reads it while this one runs. */
 struct platform_thread {
-	unspin_u64 spins;		    /* looks at a word, in all waits since the start */
+	unspin_u64 spins;		    /* reads of a word, in all waits since the start */
 	unspin_u64 pauses;		    /* PAUSE instructions among them */
 	unspin_u64 wait_spins;		    /* spins since platform_thread_begin_wait() */
 	unspin_u64 stall_spins;		    /* a wait of more spins is a stall (VEE'13 section 3, ruling 10) */
@@ -114,7 +114,7 @@ static inline unspin_u32 platform_task(void)
 	return platform_self.number;
 }
 
-/* An acquisition begins: its spins count from 0, and a stall looks at `holder` (0: at nothing). */
+/* An acquisition begins: its spins count from 0, and a stall reads `holder` (0: nothing). */
 static inline void platform_thread_begin_wait(const struct platform_word *holder)
 {
 	platform_self.wait_spins = 0;
@@ -122,7 +122,7 @@ static inline void platform_thread_begin_wait(const struct platform_word *holder
 	platform_self.holder_at_stall = PLATFORM_NOT_STALLED;
 }
 
-/* Tells the core that this is a waiting loop; elsewhere than on x86 and arm64 only the compiler hears it. */
+/* Marks a waiting loop for the core; elsewhere than on x86 and arm64 for the compiler only. */
 static inline void platform_thread_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -134,13 +134,13 @@ static inline void platform_thread_pause(void)
 #endif
 }
 
-/* The acquisition has waited for more than stall_spins: who holds the lock now? Relaxed: the answer is a sample. */
+/* The acquisition has waited for more than stall_spins: which thread holds the lock now? Relaxed: the answer is a sample. */
 static inline void platform_thread_stalled(struct platform_thread *self)
 {
 	self->holder_at_stall = self->holder ? platform_load_relaxed(self->holder) : PLATFORM_NOT_STALLED;
 }
 
-/* Each look is an acquire load: with some locks, seeing the change is the acquisition. */
+/* Each read is an acquire load: with some locks, seeing the change is the acquisition. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	struct platform_thread *self = &platform_self;
@@ -164,7 +164,7 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return seen;
 }
 
-/* A thread of no table, or with too great a number, goes on spinning, which the contract allows. */
+/* A thread of no table, or with too great a number, continues to spin, which the contract allows. */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
 	struct platform_seat *seat = platform_thread_seat(platform_self.number);
@@ -192,7 +192,7 @@ static inline void platform_wake(unspin_u32 task)
 	platform_kick(task);
 }
 
-/* Between threads nobody can be named. */
+/* Between threads none can be named. */
 static inline void platform_help(void)
 {
 	syscall(SYS_sched_yield);
@@ -257,7 +257,7 @@ static inline _Bool platform_is_overloaded(void)
 	return 0;
 }
 
-/* Nobody sets it for threads. */
+/* It is not set for threads. */
 static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	return own;
@@ -269,7 +269,7 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return 1;
 }
 
-/* What the calling thread says of itself (eCS); never 0. Nobody reads it but the thread and tests. */
+/* What the calling thread publishes of itself (eCS); never 0. The thread and tests alone read it. */
 static inline struct unspin_pv_page *platform_pv_page(void)
 {
 	return &platform_own_pv_page;

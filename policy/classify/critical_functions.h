@@ -3,9 +3,9 @@
  * critical_functions.h - functions of a Linux guest that run inside a critical section from their first instruction to their
  * last, by eCS's classes (ruling 23).
  *
- * That a guest's instruction pointer alone tells of critical sections is known (Ahn, Park and Huh, "Accelerating Critical OS
+ * That a guest's instruction pointer alone shows critical sections is known (Ahn, Park and Huh, "Accelerating Critical OS
  * Services in Virtualized Systems with Flexible Micro-sliced Cores", EuroSys 2018); this list is ours, read from Linux 7.2.
- * A function is on it when whoever executes it waits for a spinlock, holds one, or is in an interrupt; not when it may or may
+ * A function is on it when a CPU that executes it waits for a spinlock, holds one, or is in an interrupt; not when it may or may
  * not. So what this form sees is a part only: the body of a section, in whatever function it lies, is not seen. Suffixes that
  * compilers add (".constprop.0", ".cold") are cut off; a name that ends in * stands for all that begin so.
  */
@@ -15,7 +15,7 @@
 #include "ecs_class.h"
 
 #define UNSPIN_CRITICAL_FUNCTIONS(X)                                                                                     \
-	/* kernel/locking/spinlock.c; not unlock: interrupts come where it lets them in again, after the lock is free */ \
+	/* kernel/locking/spinlock.c; not unlock: interrupts come where it enables them again, after the lock is free */ \
 	X("_raw_spin_lock*", NB_LHP)                                                                                     \
 	X("_raw_spin_trylock*", NB_LHP)                                                                                  \
 	X("_raw_write_lock*", NB_LHP)                                                                                    \
@@ -75,7 +75,7 @@ static inline _Bool unspin_is_critical_function(const char *symbol, const char *
 	return pattern[i] == '*' || (pattern[i] == 0 && (symbol[i] == 0 || symbol[i] == '.'));
 }
 
-/* enum unspin_ecs_class of the function of that name, a C string; UNSPIN_ECS_NONE: it says nothing. */
+/* enum unspin_ecs_class of the function of that name, a C string; UNSPIN_ECS_NONE: of no class. */
 static inline unspin_u32 unspin_critical_function(const char *symbol)
 {
 #define UNSPIN_TEST_CRITICAL(pattern, class)                                                                           \

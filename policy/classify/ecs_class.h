@@ -4,7 +4,7 @@
  *
  * The guest keeps one counter for each kind of critical section, beside the paper's two sums (Figure 2). A preemption is
  * counted once, by the precedence below, and in a second table in every class that applies. LWP and BWW are not classes of
- * preemptions of holders: the one is who waits (guest statistics), the other a latency.
+ * preemptions of holders: the one is of waiters (guest statistics), the other a latency.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_ECS_CLASS_H
 #define UNSPIN_POLICY_CLASSIFY_ECS_CLASS_H

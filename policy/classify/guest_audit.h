@@ -2,8 +2,8 @@
 /*
  * guest_audit.h - which of a guest's claims no honest guest makes, from counts of one VM since the scheduler was attached.
  *
- * It judges nobody: no policy asks it, and what a claim can gain is bounded elsewhere (a slice is never prolonged but for one
- * grant, its time is charged). It says whom to look at. Each limit wants so many events first that a guest which starts,
+ * It decides nothing: no policy reads it, and what a claim can gain is bounded elsewhere (a slice is never prolonged but for one
+ * grant, its time is charged). It names VMs to inspect. Each limit needs so many events first that a guest which starts,
  * ends or loses a race does not reach it; shares are in hundredths, in integers.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_GUEST_AUDIT_H
@@ -11,14 +11,14 @@
 
 #include "../../abi/bpf/scheduler.h"
 
-#define UNSPIN_AUDIT_BOUNDARIES 64u /* slice ends before a share of them says anything */
+#define UNSPIN_AUDIT_BOUNDARIES 64u /* slice ends before a share of them means anything */
 #define UNSPIN_AUDIT_BORROWED 16u   /* loans and grants before the same of these */
 #define UNSPIN_AUDIT_EVENTS 64u	    /* of what an honest guest does now and then only, when it starts or ends */
 #define UNSPIN_AUDIT_PERCENT 95u
 /* Calls without effect for each that had one. A guest gives back at most once too often for each loan. */
 #define UNSPIN_AUDIT_IDLE_CALLS 8u
 /*
- * Interrupts to a vCPU that has not run since the last one of the same kind. Whoever waits for answers sends none before it has
+ * Interrupts to a vCPU that has not run since the last one of the same kind. A vCPU that waits for answers sends none before it has
  * them, and Linux none while the one before is pending (resched_curr(), __smp_call_single_queue()). What is sent without
  * asking, and seldom, is left out by the rate: CPU time for each of them.
  */
@@ -38,12 +38,12 @@ static inline _Bool unspin_most_of(unspin_u64 part, unspin_u64 all)
 	return part * 100 >= all * UNSPIN_AUDIT_PERCENT;
 }
 
-/* Bits of enum unspin_audit_finding; 0: nothing to say. */
+/* Bits of enum unspin_audit_finding; 0: no finding. */
 static inline unspin_u32 unspin_audit_guest(const struct unspin_guest_audit *counts)
 {
 	unspin_u32 said = 0;
 
-	/* Who waits for a lock is critical at every slice end, too: but it gets out of it when it is let run. */
+	/* A lock waiter is critical at every slice end, too: but it gets out of it when it runs. */
 	if (counts->boundaries >= UNSPIN_AUDIT_BOUNDARIES && unspin_most_of(counts->claimed, counts->boundaries) &&
 	    counts->borrowed >= UNSPIN_AUDIT_BORROWED && unspin_most_of(counts->overrun, counts->borrowed))
 		said |= UNSPIN_AUDIT_CLAIMS;

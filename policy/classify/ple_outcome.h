@@ -2,10 +2,10 @@
 /*
  * ple_outcome.h - what became of one pause-loop exit: VEE'21, section 3 and Figure 6, as ruling 28 orders it.
  *
- * The world goes through the other vCPUs of the spinner's VM as they were when KVM looked for one to boost, and adds
- * each to the facts; then it asks for the outcome. Which vCPUs KVM passes over: kvm_vcpu_on_spin(), Linux 7.2,
+ * The caller goes through the other vCPUs of the spinner's VM as they were when KVM searched for one to boost, and adds
+ * each to the facts; then it takes the outcome. Which vCPUs KVM passes over: kvm_vcpu_on_spin(), Linux 7.2,
  * virt/kvm/kvm_main.c. No host sees all that KVM saw: whether a vCPU that spins itself was eligible (`dy_eligible`
- * changes at every look), whether the walk ended after three failures before it came to a vCPU, and whether a halted
+ * changes at every test), whether the walk ended after three failures before it came to a vCPU, and whether a halted
  * vCPU's wake-up was complete. An exit without a boost for such a reason is LOST_OTHER.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_PLE_OUTCOME_H
@@ -26,7 +26,7 @@ enum unspin_ple_outcome {
 	UNSPIN_PLE_OUTCOMES = 7,
 };
 
-/* Another vCPU of the VM, when KVM looked at it. */
+/* Another vCPU of the VM, when KVM considered it. */
 enum unspin_ple_candidate_state {
 	UNSPIN_CANDIDATE_UNKNOWN = 0,
 	UNSPIN_CANDIDATE_RUNNING = 1,	/* on a pCPU */
@@ -49,7 +49,7 @@ struct unspin_ple_facts {
 	unspin_u32 candidate;	    /* some other vCPU is descheduled and can be woken */
 	unspin_u32 boosted;	    /* yield_to() returned more than 0 */
 	unspin_u32 receiver_passed; /* a receiver of the spinner's IPI was passed over for being in user mode */
-	/* The rest is about the boosted vCPU, and looked at only when there is one. */
+	/* The rest is about the boosted vCPU, and read only when there is one. */
 	unspin_u32 spinner_first;   /* the spinner ran again before it */
 	unspin_u32 target_halted;   /* it was halted, or had been and not run since */
 	unspin_u32 target_receiver; /* as unspin_ple_candidate.receiver */
@@ -113,7 +113,7 @@ static inline void unspin_ple_add_candidate(struct unspin_ple_facts *facts,
 
 /*
  * The outcome: enum unspin_ple_outcome. Known exactly when every completion of the unknown facts gives the same one.
- * A boost proves that there was a candidate, whatever `candidate` says: KVM saw it at the moment itself.
+ * A boost proves that there was a candidate, whatever `candidate` is: KVM saw it at the moment itself.
  */
 static inline unspin_u32 unspin_ple_outcome(const struct unspin_ple_facts *facts)
 {

@@ -5,18 +5,18 @@
  * With the guest's symbols, the function at the instruction pointer decides, as in the paper (its Table 3). Without:
  *
  * - User mode: `other`. AMD's PAUSE exits come from there too, and what user space waits for is none of the paper's reasons.
- * - The vector, where the guest's numbering is known, says what an IPI asks for: a function call is waited for, a
+ * - The vector, where the guest's numbering is known, shows what an IPI is for: a function call is waited for, a
  *   reschedule is not (VEE'21, section 5.2).
  * - An IPI by itself proves little: a reschedule IPI may have been sent just before a lock wait; and a wait for answers need
  *   not have one: Linux sends none to a vCPU whose queue of calls is not empty (kernel/smp.c, smp_call_function_many_cond()).
- *   What tells them apart is the location: at a function call's most exits come with an IPI of the spinner's own that it has
+ *   What distinguishes them is the location: at a function call's most exits come with an IPI of the spinner's own that it has
  *   neither halted nor left the kernel since, and most of those before the last receiver has run, for then the wait is over;
- *   at a lock's either few do, or the wait goes on long after. Such a location is a function call's (its "answers" location)
- *   with all its exits, and any other is not: function calls that nobody waits for are sent,
+ *   at a lock's either few do, or the wait lasts long after. Such a location is a function call's (its "answers" location)
+ *   with all its exits, and any other is not: function calls that no vCPU waits for are sent,
  *   too. Only where the location is not known does an open IPI with a function call's vector make one.
  * - No such IPI: a wait for another vCPU's progress, `spinlock`. What the paper's symbols call other, or an intentional delay,
- *   cannot be told from it by the host.
- * - Where IPIs cannot be seen, nothing can be said: `unknown`.
+ *   cannot be distinguished from it by the host.
+ * - Where IPIs cannot be seen: `unknown`.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_PLE_REASON_H
 #define UNSPIN_POLICY_CLASSIFY_PLE_REASON_H
@@ -32,7 +32,7 @@ enum unspin_ple_reason {
 	UNSPIN_REASONS = 5,
 };
 
-/* What the guest's symbols say about the location. */
+/* What the guest's symbols show of the location. */
 enum unspin_ple_symbol {
 	UNSPIN_SYMBOL_NONE = 0, /* no symbols, no location, or no function there */
 	UNSPIN_SYMBOL_SPINLOCK = 1,
@@ -51,7 +51,7 @@ enum unspin_ple_ipi {
 	UNSPIN_PLE_IPIS = 4,
 };
 
-/* What the vector of that IPI asks for. */
+/* What the vector of that IPI is for. */
 enum unspin_ple_vector {
 	UNSPIN_VECTOR_NOT_KNOWN = 0, /* the guest's numbering is not known */
 	UNSPIN_VECTOR_FUNCTION_CALL = 1,

@@ -24,7 +24,7 @@ struct unspin_ple_run {
 	unspin_u64 exits;    /* 0: there is no run */
 };
 
-/* One pause-loop exit, as UNSPIN_EVENT_PAUSE_EXIT tells it. */
+/* One pause-loop exit, as UNSPIN_EVENT_PAUSE_EXIT has it. */
 struct unspin_ple_run_exit {
 	unspin_u64 location;	    /* guest instruction pointer, or UNSPIN_UNKNOWN: it belongs to no run */
 	unspin_u32 other_exits;	    /* since the vCPU's previous pause-loop exit, host interrupts not counted */

@@ -3,9 +3,9 @@
  * wakeup.h - what a woken task waited for until it ran (blocked-waiter wakeup, BWW: eCS, ATC 2018, section 2; ruling 23).
  *
  * Three parts that together are the whole time, always: exit and IPI, until the halted vCPU was out of HLT; the host's run
- * queue; the guest, behind its other tasks. Steal time says how long the vCPU was in the host's queue, but not when: what it
- * was there before the wake-up is told only with the rest. So the host's part of a stretch of time is what was stolen, and
- * never more than that stretch. In a HLT that makes up for it: who was in the queue when the wake-up came was there until
+ * queue; the guest, behind its other tasks. Steal time shows how long the vCPU was in the host's queue, but not when: what it
+ * was there before the wake-up is reported only with the rest. So the host's part of a stretch of time is what was stolen, and
+ * never more than that stretch. In a HLT that makes up for it: a vCPU that was in the queue when the wake-up came was there until
  * HLT ended.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_WAKEUP_H

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * starvation_bound.h - nobody waits for ever: a bound on what a small weight may cost.
+ * starvation_bound.h - a bound on how long a task of little weight may wait.
  *
  * A slice of 4 ms takes a task of weight 1 (SCHED_IDLE, nice 19) 400 ms of virtual time ahead, and with twenty tasks of nice 0
  * for each CPU the clocks come 50 ms further in a second: it is due in 8 s, in cgroups of little weight in minutes. The
- * kernel's watchdog sends a scheduler away for whom it has left waiting for 5 s, so nobody is left further ahead than the
- * clocks come in UNSPIN_LONGEST_WAIT_NS at the pace that they have. That is asked of the last of each queue, so nothing is
- * searched for: who is too far ahead is brought forward, and then another one is the last. So each such task gets a slice in two
- * seconds, 0.2 to 0.3 % of a CPU, although its weight says less.
+ * kernel's watchdog removes a scheduler that has left a task waiting for 5 s, so no task is left further ahead than the clocks
+ * come in UNSPIN_LONGEST_WAIT_NS at their present rate. Only the last task of each queue is compared, so nothing is searched
+ * for: a task that is too far ahead is brought forward, and then another one is the last. So each such task gets a slice in two
+ * seconds, 0.2 to 0.3 % of a CPU, although its weight gives it less.
  *
- * A shared clock stands while CPUs serve their own queues, and a CPU may be behind others that serve the shared one: who waits in
- * that is measured by the one that is further and faster.
+ * A shared clock stands while CPUs serve their own queues, and a CPU may be behind others that serve the shared one: tasks that
+ * wait in that are bounded by the clock that is further and faster.
  */
 #ifndef UNSPIN_POLICY_MECHANICS_STARVATION_BOUND_H
 #define UNSPIN_POLICY_MECHANICS_STARVATION_BOUND_H
@@ -21,7 +21,7 @@
 #define UNSPIN_LONGEST_WAIT_NS 2000000000ull
 /* How often paces are measured and the last of a queue is looked at: a CPU's slices are even over so many. Ours. */
 #define UNSPIN_BOUND_PERIOD_NS 64000000ull
-/* A clock that comes further than that in a period has been taken along by somebody who is alone: farther than any wait. Ours. */
+/* A clock that comes further than that in a period was advanced by a task that is alone: farther than any wait. Ours. */
 #define UNSPIN_FARTHEST_NS (1ull << 40)
 
 /* How fast a clock goes; zero at first. */
@@ -39,8 +39,8 @@ UNSPIN_PURE _Bool unspin_rate_is_due(unspin_u64 since_ns, unspin_u64 now_ns)
 }
 
 /*
- * Measures a rate that is due; `since_ns`: when it was measured last, which who calls has replaced by now_ns already, so that of
- * several CPUs one does. Whether it says anything: false where the clock was idle, and has no pace yet.
+ * Measures a rate that is due; `since_ns`: when it was measured last, which the caller has replaced by now_ns already, so that of
+ * several CPUs one does. Returns whether the rate is known: false where the clock was idle.
  */
 UNSPIN_PURE _Bool unspin_measure_rate(struct unspin_clock_rate *rate, unspin_u64 since_ns, unspin_u64 clock_ns,
 				      unspin_u64 now_ns)
@@ -61,13 +61,13 @@ UNSPIN_PURE _Bool unspin_measure_rate(struct unspin_clock_rate *rate, unspin_u64
 	return 1;
 }
 
-/* How far ahead somebody may wait, by a rate's in_time_ns. Nobody of nice 0 is brought forward, however many there are. */
+/* How far ahead a task may wait, by a rate's in_time_ns. No task of nice 0 is brought forward, however many there are. */
 UNSPIN_PURE unspin_u64 unspin_farthest_ahead(unspin_u64 in_time_ns, unspin_u64 slice_ns)
 {
 	return in_time_ns > unspin_plain_reach(slice_ns) ? in_time_ns : unspin_plain_reach(slice_ns);
 }
 
-/* The latest vtime in a CPU's queue; `front_ns`: the position of who was first there last. */
+/* The latest vtime in a CPU's queue; `front_ns`: the position of the last task that was first there. */
 UNSPIN_PURE unspin_u64 unspin_latest_own(unspin_u64 front_ns, unspin_u64 ahead_ns, unspin_u64 offset_ns)
 {
 	return front_ns + ahead_ns - offset_ns;

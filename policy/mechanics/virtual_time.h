@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * virtual_time.h - virtual time: how far the tasks of a queue have come, and who is placed where among them.
+ * virtual_time.h - virtual time: how far the tasks of a queue have come, and where a task is placed among them.
  *
- * A queue's clock shows the vtime of the last task of it that began a slice while none that waited had less. Who comes, or
- * goes on, is only so far behind: credit is not saved. A light task that runs while nobody waits takes the clock along at
- * the pace of its weight. In its own queue that harms nobody, for whoever runs there is taken along, too. In another one it
- * would: a single clock for all queues let a task that was pinned to a CPU run far ahead, and who woke up and was placed
- * beside it waited until all others had come that far (under stress-ng a sleeper was 677 ms late, 20 ms with the kernel's
- * scheduler). A single average over all tasks (as avg_vruntime() of kernel/sched/fair.c, Linux 7.2) does not know which
- * tasks can be where: one that never leaves its CPU held it back, and two others then shared one CPU as 3 to 1.
+ * A queue's clock shows the vtime of the last task of it that began a slice while none that waited had less. A task that comes to it, or
+ * continues, is only so far behind: credit is not saved. A light task that runs while no other waits advances the clock at the
+ * rate of its weight. In its own queue that delays none, for all tasks there are placed by that clock. In another one it would:
+ * with a single clock for all queues a task that was pinned to a CPU ran far ahead, and a sleeper that was placed beside it
+ * waited until all others had come that far (under stress-ng a sleeper was 677 ms late, 20 ms with the kernel's scheduler). A single average over all tasks (as avg_vruntime() of kernel/sched/fair.c, Linux 7.2) does not tell where
+ * tasks can be: one that never leaves its CPU held it back, and two others then shared one CPU as 3 to 1.
  *
  * So each queue has its own clock, and where a CPU chooses between its own queue and the shared one, they are set side by
- * side by an offset. It is made anew when a task of the CPU's queue begins a slice and nobody waits in either, for then neither
+ * side by an offset. It is made anew when a task of the CPU's queue begins a slice and no task waits in either, for then neither
  * has a claim on the other. While tasks wait in both, the least vtime is served, by weight, and only what no slice can have
  * earned is taken off: a task that ran alone somewhere else for long took its queue's clock along. (Where only the shared
- * queue was looked at, and the weight of the first said alone how far it can be, a task that waited for its CPU was set back
- * at each slice of a heavy one there, and had 6 % more than was its own.)
+ * queue was compared, and the weight of its first task alone bounded how far it can be, a task that waited for its CPU was set
+ * back at each slice of a heavy one there, and had 6 % more than its share.)
  *
  * Times are weighted ns and wrap around: two are compared by unspin_before(), and are never 2^63 or more apart. A position is
  * a vtime with its queue's offset added; the shared queue's offset is 0. `slice_ns`: the kernel's base_slice_ns. `weight`: an
- * effective one (weights.h). Callable from anywhere; who calls holds the task, and copes with clocks that others advance.
+ * effective one (weights.h). Callable from anywhere; the caller holds the task, and other CPUs may advance clocks meanwhile.
  */
 #ifndef UNSPIN_POLICY_MECHANICS_VIRTUAL_TIME_H
 #define UNSPIN_POLICY_MECHANICS_VIRTUAL_TIME_H
@@ -77,7 +76,7 @@ UNSPIN_PURE unspin_u64 unspin_abreast(unspin_u64 shared_clock_ns, unspin_u64 off
 	return shared_clock_ns - offset_ns;
 }
 
-/* The clock by which who comes to a queue is placed. A queue of a CPU that nobody waits in is as far as the shared one. */
+/* The clock by which a task that comes to a queue is placed. A queue of a CPU in which none waits is as far as the shared one. */
 UNSPIN_PURE unspin_u64 unspin_placing_clock(unspin_u64 clock_ns, unspin_u64 abreast_ns, _Bool nobody_waits)
 {
 	return nobody_waits && unspin_before(clock_ns, abreast_ns) ? abreast_ns : clock_ns;
@@ -103,10 +102,10 @@ UNSPIN_PURE unspin_u64 unspin_start_vtime(unspin_u64 clock_ns, unspin_u64 weight
 }
 
 /*
- * The clock of a queue when a task of it begins a slice. Not always is it the least then: who joins the scheduler, or changes
- * its weight, while it runs goes on where it is, and a slice is passed on to whoever was named. Those who wait in its queue must
- * not fall behind the clock for that: it goes to the least of them at most, as min_vruntime of the fair class did
- * (update_min_vruntime(), Linux 6.5). `least_waiting_ns` says nothing unless somebody waits.
+ * The clock of a queue when a task of it begins a slice. It need not be the least then: a task that joins the scheduler, or
+ * changes its weight, while it runs continues where it is, and a slice may be passed on. Tasks that wait in its queue must not
+ * fall behind the clock for that: it goes to the least of them at most, as min_vruntime of the fair class did
+ * (update_min_vruntime(), Linux 6.5). `least_waiting_ns` means nothing unless a task waits.
  */
 UNSPIN_PURE unspin_u64 unspin_advance_clock(unspin_u64 clock_ns, unspin_u64 vtime_ns, _Bool somebody_waits,
 					    unspin_u64 least_waiting_ns)
@@ -118,7 +117,7 @@ UNSPIN_PURE unspin_u64 unspin_advance_clock(unspin_u64 clock_ns, unspin_u64 vtim
 	return unspin_before(clock_ns, least_ns) ? least_ns : clock_ns;
 }
 
-/* The offset that sets a queue of a CPU, which nobody waits in, beside the shared one, which nobody waits in either. */
+/* The offset that sets a queue of a CPU abreast of the shared one; no task waits in either. */
 UNSPIN_PURE unspin_u64 unspin_offset_abreast(unspin_u64 shared_clock_ns, unspin_u64 clock_ns)
 {
 	return shared_clock_ns - clock_ns;

@@ -5,10 +5,10 @@
  * Each group knows the sum of the weights that want to run in it: its own tasks' and its active children's. A task's share
  * is its weight over that sum, times the same of its group in the parent, and so on up. Only the product below the root
  * matters, so all tasks lie in one order (the idea of tools/sched_ext/scx_flatcg.bpf.c, carried down to the task; Linux
- * 7.2). The world walks up the levels; nothing is ever walked down, and no task is looked at.
+ * 7.2). The caller walks up the levels; nothing is ever walked down, and no task is searched for.
  *
  * A child's weight enters its parent's sum when its own sum becomes positive and leaves when it does not. Two CPUs may
- * carry opposite changes up in either order: sums are signed, and what was carried is remembered.
+ * carry opposite changes up in either order: sums are signed, and what was carried is kept.
  */
 #ifndef UNSPIN_POLICY_MECHANICS_WEIGHTS_H
 #define UNSPIN_POLICY_MECHANICS_WEIGHTS_H
@@ -19,14 +19,14 @@
 #define UNSPIN_NICE_0_WEIGHT 100u
 /* Binary places of a share: an effective weight of nice 0 at the root is UNSPIN_NICE_0_WEIGHT << UNSPIN_WEIGHT_SHIFT. Ours. */
 #define UNSPIN_WEIGHT_SHIFT 20u
-/* Levels of cgroups below the root that are told apart; what lies deeper counts as its parent. Ours. */
+/* Levels of cgroups below the root that count; what lies deeper counts as its parent. Ours. */
 #define UNSPIN_DEEPEST_GROUP 15u
 /* No charge is for more: 10^10 * (100 << 20) is below 2^60. Ours. */
 #define UNSPIN_LONGEST_RUN_NS 10000000000ull
 
 /* One group. The root's weight and contribution mean nothing. */
 struct unspin_group_weight {
-	unspin_s64 sum;		 /* of weights that want to run here */
+	unspin_s64 sum;		 /* of the weights of what is runnable here */
 	unspin_u32 weight;	 /* cpu.weight */
 	unspin_u32 contribution; /* of it in the parent's sum now: weight or 0 */
 };
@@ -67,7 +67,7 @@ UNSPIN_PURE unspin_u64 unspin_weight_of_task(unspin_u32 own_weight)
 	return (unspin_u64)own_weight << UNSPIN_WEIGHT_SHIFT;
 }
 
-/* What weighs so much in a group weighs this in the parent; a sum of 0 or less is one that is just changing, and says nothing. */
+/* What weighs so much in a group weighs this in the parent; a sum of 0 or less is just changing, and means nothing. */
 UNSPIN_PURE unspin_u64 unspin_weight_in_parent(unspin_u64 weight, unspin_u32 group_weight, unspin_s64 sum)
 {
 	/* 10,000 << 20, times 10,000: below 2^47. */

@@ -6,7 +6,7 @@
  * epoch with the least inefficiency (inefficiency.h) is the desired one. An epoch is 1,000 pause-loop exits of the VM.
  *
  * Rulings 16, 18 and 20 where the paper is silent: ties keep the desired window, and so does a tie of the other two, which
- * tells no direction; at a bound the duplicate epoch is run all the same; an epoch whose inefficiency is not known is never
+ * gives no direction; at a bound the duplicate epoch is run all the same; an epoch whose inefficiency is not known is never
  * better than one that is, and with the desired window's unknown nothing is changed. A changed window takes effect at a
  * vCPU's next exit (ple_window.h). Windows of AMD are scaled by KVM's own defaults, 3,000 PAUSEs for 4,096 cycles.
  */

@@ -5,7 +5,7 @@
  * The fair scheduler ignores a boost that is too unfair: the spinner, which ran little, has less virtual time than the target,
  * which used up its slice, and is picked again and again (scheduler mismatch). Ruling 30: when both share a run queue and the
  * target's virtual time is ahead of the spinner's by more than a threshold, the spinner's becomes the target's minus the
- * threshold. Nobody's virtual time is ever lowered, and the target's is never touched.
+ * threshold. No virtual time is ever lowered, and the target's is never touched.
  *
  * Two forms. The paper's compares the two tasks, and so does nothing when they are in different cgroups (libvirt gives each
  * vCPU one of its own); the authors' patch tests cfs_rq_of() of both. Ours, `ancestor`, compares the two ancestors, or tasks,

@@ -64,7 +64,7 @@ static inline unspin_u64 unspin_inefficiency_ppm(const struct unspin_epoch *epoc
 
 /*
  * Whether windows of so many units can have taken so long, on average: enough time passed for each unit. A PAUSE in a loop
- * takes a nanosecond at least (4 cycles at 4 GHz; 10 to 140 is usual); a TSC cycle takes what the clock says, of which a
+ * takes a nanosecond at least (4 cycles at 4 GHz; 10 to 140 is usual); a TSC cycle takes as long as its rate gives, of which a
  * tenth is left for the clock's error. Below that, exits come more often than the window allows: it is ignored.
  * All sums are of the same exits; 0 units: nothing is known, so not shown to be ignored.
  */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * lag_credit.h - the upstream proposal of June 2026 (Wanpeng Li, "Semantics-aware directed yield for oversubscribed KVM",
- * third version, patches 1 to 5; not merged): whom a spinner yields to is made eligible, so that EEVDF follows the pv page.
+ * third version, patches 1 to 5; not merged): the vCPU that a spinner yields to is made eligible, so that EEVDF follows the pv page.
  *
  * EEVDF runs the next buddy only when it is eligible: its virtual time not after the queue's average, at its own level and at
  * that of each ancestor. So each level that is not gets lag: a small positive margin, growing with the depth of the queue,
- * so that it stays eligible over several decisions, and never more than the lag that the scheduler itself lets stand
+ * so that it stays eligible over several decisions, and never more than the lag that the scheduler itself keeps
  * (entity_lag()). Levels that are eligible are left alone; the yielder's virtual time is not touched (unlike deboost.h). It
  * happens on every directed yield within one run queue. Once per 6 ms and run queue, the yielder's protection against
  * preemption within its slice (RUN_TO_PARITY) ends as well, so that the target can run at once.
@@ -27,7 +27,7 @@
 struct unspin_lag_facts {
 	unspin_u64 average_vtime; /* of the queue: avg_vruntime() */
 	unspin_u64 target_vtime;
-	unspin_u64 limit_vtime;	 /* the most lag that entity_lag() lets stand; below 2^63 */
+	unspin_u64 limit_vtime;	 /* the most lag that entity_lag() keeps; below 2^63 */
 	unspin_u64 margin_vtime; /* per runnable task */
 	unspin_u32 runnable;	 /* tasks of that run queue, the one that runs included */
 	unspin_u32 unused;

@@ -11,7 +11,7 @@
  * count + 1 PAUSEs. A threshold of 0: never loaded again. A count of 0: every PAUSE exits. The manual does not say of the
  * PAUSE that loads the count whether it takes one as well; here it does, as in the testbed (testbed/qemu/).
  *
- * A spinner PAUSEs at a steady pace, so a simulator need not look at each: it asks once which one will exit.
+ * A spinner PAUSEs at a steady pace, so a simulator need not execute each: it computes once which one will exit.
  */
 #ifndef UNSPIN_POLICY_MODEL_PAUSE_LOOP_H
 #define UNSPIN_POLICY_MODEL_PAUSE_LOOP_H
@@ -31,7 +31,7 @@ struct unspin_pause_hardware {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_pause_hardware, 12);
 
-/* What the hardware remembers of one vCPU. Zeroes, then unspin_pause_entered(). Times are the TSC's. */
+/* What the hardware keeps of one vCPU. Zeroes, then unspin_pause_entered(). Times are the TSC's. */
 struct unspin_pause_loop {
 	unspin_u64 first_cycles; /* Intel: the first PAUSE of the loop */
 	unspin_u64 last_cycles;	 /* the last PAUSE */
@@ -143,8 +143,8 @@ static inline void unspin_pause_spun_amd(const struct unspin_pause_hardware *har
 }
 
 /*
- * The first `pauses` PAUSEs of the spin were executed and did not exit: at most as many as unspin_pause_exits() says. The spin
- * ended then, and the guest was not left: the wait was over. The loop goes on with what comes next. The last PAUSE was less
+ * The first `pauses` PAUSEs of the spin were executed and did not exit: at most as many as unspin_pause_exits() returns. The spin
+ * ended then, and the guest was not left: the wait was over. The loop continues with what comes next. The last PAUSE was less
  * than 2^64 cycles after the TSC began.
  */
 static inline void unspin_pause_spun(const struct unspin_pause_hardware *hardware, struct unspin_pause_loop *loop,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * ple_window.h - how long a vCPU may spin before the hardware stops it: who changes the window, when, to what.
+ * ple_window.h - how long a vCPU may spin before the hardware stops it: what changes the window, when, to what.
  *
  * A window is in the hardware's unit (pause_loop.h): TSC cycles on Intel, PAUSEs on AMD. Each vCPU has one of its own, but
  * under APPLE (apple.h) the VM has. It takes effect when the guest is entered next.
@@ -8,7 +8,7 @@
  *   off         no pause-loop exits at all (ple_gap=0; pause_filter_count=0; KVM_X86_DISABLE_EXITS_PAUSE)
  *   fixed       as configured, for ever: APPLE's third scenario; also kvm_intel with ple_window_grow=1 and shrink=1
  *   kvm-2012    fixed at the default, as KVM was before b4a2d31da812 (Intel, August 2014) and 8566ac8b (AMD, 2018)
- *   kvm         grows at every pause-loop exit, before a vCPU to run instead is looked for (vmx.c, handle_pause(); svm.c,
+ *   kvm         grows at every pause-loop exit, before a vCPU to run instead is searched for (vmx.c, handle_pause(); svm.c,
  *               pause_interception()), and shrinks when the vCPU gets a pCPU again after it lost or left it
  *               (vmx_vcpu_load() and svm_vcpu_load() of a vCPU that was scheduled out; earlier vmx_sched_in() and
  *               svm_sched_in()), 7.2. With the default shrink of 0 that is a reset.

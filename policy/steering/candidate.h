@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * candidate.h - whom a spinning vCPU's host thread asks the scheduler to run instead: kvm_vcpu_on_spin(), then and now, and
+ * candidate.h - the vCPU that a spinning vCPU's host thread proposes to the scheduler instead: kvm_vcpu_on_spin(), then and now, and
  * VEE'21's strict boost (section 4.2) with its variants. The order of asking is candidate_walk.h.
  *
  * Rulings 31 and 32. In the paper's words a *resource waiter* was preempted, a *lock waiter* left its pCPU for a pause-loop
@@ -15,16 +15,16 @@
  *   usermode         kvm-5.3 without the filter
  *   avoid-overboost  kvm-5.3, but halted vCPUs to which the spinner sent nothing are left out
  *   proposed-2026    Li's third version of June 2026 (not merged), patches 9 and 10: receivers of the last 50 ms first of all;
- *                    in its second round everybody who was preempted
+ *                    in its second round every vCPU that was preempted
  *
- * A lock waiter is passed over once and taken the next time, whoever looks (kvm_vcpu_eligible_for_directed_yield()): the
+ * A lock waiter is passed over once and taken the next time, by any spinner (kvm_vcpu_eligible_for_directed_yield()): the
  * paper's two rounds are such marks on vCPUs, not two loops in one exit. So is strict boost's round for halted ones, by spinner.
  *
  * Ruling 32 reads as if an outstanding IPI left its receivers as the only candidates. The paper says that it *adds* them
  * (section 4.2), the authors' patch does, and its hackbench result (section 5.2) follows from that: so here. The narrow
- * reading is UNSPIN_CANDIDATES_RECEIVERS_ONLY. Their patch knows 64 vCPUs and physical destinations; here any.
+ * reading is UNSPIN_CANDIDATES_RECEIVERS_ONLY. Their patch has 64 vCPUs and physical destinations; here any.
  *
- * Unknown: a vCPU whose state is not known is not taken; otherwise only what is known speaks against one, and only a
+ * Unknown: a vCPU whose state is not known is not taken; otherwise only what is known excludes one, and only a
  * receiver that is known is one.
  */
 #ifndef UNSPIN_POLICY_STEERING_CANDIDATE_H
@@ -46,15 +46,15 @@ enum unspin_candidate_rule {
 	UNSPIN_CANDIDATE_RULES = 7,
 };
 
-/* VEE'21, section 5.2, "future work": who was sent a reschedule, which nobody waits for, is no receiver. */
+/* VEE'21, section 5.2, "future work": a vCPU that was sent a reschedule, which no vCPU waits for, is no receiver. */
 #define UNSPIN_CANDIDATES_IGNORE_RESCHEDULE 1u
-/* strict: while the spinner's IPI is outstanding, nobody but its receivers. */
+/* strict: while the spinner's IPI is outstanding, its receivers only. */
 #define UNSPIN_CANDIDATES_RECEIVERS_ONLY 2u
 
 /* Li 2026, ipi_window_ns: an IPI that long ago is not waited for any more. */
 #define UNSPIN_CANDIDATES_RECENT_NS 50000000u
 
-/* Who spins, and by which rule another is chosen. */
+/* The spinner, and the rule by which another vCPU is chosen. */
 struct unspin_spinner {
 	unspin_u32 rule;    /* enum unspin_candidate_rule */
 	unspin_u32 options; /* UNSPIN_CANDIDATES_*, 0 for none */
@@ -86,7 +86,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_yield_facts, 40);
 
 /* The verdict: a sum of these. */
 #define UNSPIN_CANDIDATE_TAKE 1u   /* call yield_to() for it */
-#define UNSPIN_CANDIDATE_TOGGLE 2u /* turn its `eligible` round */
+#define UNSPIN_CANDIDATE_TOGGLE 2u /* invert its `eligible` */
 #define UNSPIN_CANDIDATE_MARK 4u   /* set its `passed` for this spinner */
 
 static inline _Bool unspin_is_receiver(const struct unspin_spinner *spinner, const struct unspin_yield_facts *facts)
@@ -167,7 +167,7 @@ static inline _Bool unspin_candidate_passes(const struct unspin_spinner *spinner
 	return unspin_woken_passes(spinner, facts);
 }
 
-/* The verdict on one candidate: UNSPIN_CANDIDATE_*, 0: passed over, and nothing to remember. */
+/* The verdict on one candidate: UNSPIN_CANDIDATE_*, 0: passed over, and nothing to be kept. */
 static inline unspin_u32 unspin_candidate_verdict(const struct unspin_spinner *spinner,
 						  const struct unspin_yield_facts *facts)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * candidate_walk.h - the order in which kvm_vcpu_on_spin() looks at the vCPUs of a VM, and when it gives up. The world does
- * the looping: it asks for the next vCPU, for candidate.h's verdict on it, calls yield_to(), and says what came of it.
+ * candidate_walk.h - the order in which kvm_vcpu_on_spin() considers the vCPUs of a VM, and when it ends. The caller
+ * loops: it takes the next vCPU and candidate.h's verdict on it, calls yield_to(), and passes on what that returned.
  *
  * Round robin from the one after the last that was boosted, the spinner left out, until a yield_to() returns more than 0, or
- * three have returned less, or all were looked at (virt/kvm/kvm_main.c, 7.2). Before it became a single loop there were two
+ * three have returned less, or all were considered (virt/kvm/kvm_main.c, 7.2). Before it became a single loop there were two
  * passes, above the last boosted and up to it, and the second was not begun when the first had ended with a failure: so in
  * 5.2, 5.3 and what the papers built on them. The single loop remembered a wrong vCPU as boosted until 6.19 (32bd348be3fa):
- * not modelled. The second round of proposed-2026 is a walk of its own here; there it goes on with the tries that are left.
+ * not modelled. The second round of proposed-2026 is a walk of its own here; there it continues with the tries that are left.
  */
 #ifndef UNSPIN_POLICY_STEERING_CANDIDATE_WALK_H
 #define UNSPIN_POLICY_STEERING_CANDIDATE_WALK_H
@@ -20,8 +20,8 @@
 struct unspin_walk {
 	unspin_u32 vcpus; /* of the VM, numbered from 0 */
 	unspin_u32 self;
-	unspin_u32 next; /* where to look next */
-	unspin_u32 left; /* vCPUs not looked at */
+	unspin_u32 next; /* the vCPU to consider next */
+	unspin_u32 left; /* vCPUs not considered */
 	unspin_u32 tries_left;
 	unspin_u32 two_passes; /* 1: as before the single loop */
 	unspin_u32 failed;     /* 1: the last yield_to() returned less than 0 */
@@ -55,7 +55,7 @@ static inline unspin_u32 unspin_walk_step(struct unspin_walk *walk)
 	return vcpu;
 }
 
-/* The next vCPU to look at, or UNSPIN_WALK_NOBODY: give up. */
+/* The next vCPU to consider, or UNSPIN_WALK_NOBODY: the walk is over. */
 static inline unspin_u32 unspin_walk_next(struct unspin_walk *walk)
 {
 	unspin_u32 vcpu = unspin_walk_step(walk);

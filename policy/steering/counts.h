@@ -3,7 +3,7 @@
  * counts.h - whether a vCPU is in a critical section, by its Linux kernel's own counts (ruling 26).
  *
  * __preempt_count is raised by spinlocks and reader-writer locks before the lock is asked for and lowered after unlock, by
- * soft and by hard interrupts: so it covers who waits and who holds alike, and does not tell them apart. Bit 31 is none of
+ * soft and by hard interrupts: so it covers waiters and holders alike, and does not distinguish them. Bit 31 is none of
  * the count (PREEMPT_NEED_RESCHED, kept inverted: arch/x86/include/asm/preempt.h, Linux 7.2). The idle task runs with one
  * more than it holds (PREEMPT_DISABLED, init_idle_preempt_count() there). Readers of preemptible RCU are counted in the task
  * (rcu_read_lock_nesting, include/linux/rcupdate.h), mutexes and rwsems nowhere: `sleeping` is known with hooks only.

@@ -27,7 +27,7 @@ UNSPIN_PURE struct unspin_decision debooster_buddy(const struct unspin_facts *fa
 
 	if (decision.action != UNSPIN_YIELD_BUDDY)
 		return decision;
-	/* Never below 0: nobody's virtual time is lowered (ruling 30). */
+	/* Never below 0: no virtual time is lowered (ruling 30). */
 	raised = unspin_deboosted(form, &pair) - pair.yielder_vtime;
 	decision.raise_ns = raised < UNSPIN_AGE_MAX ? (unspin_u32)raised : UNSPIN_AGE_MAX;
 	return decision;

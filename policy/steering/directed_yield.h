@@ -3,7 +3,7 @@
  * directed_yield.h - KVM's request is honoured: the candidate that kvm_vcpu_on_spin() proposes runs.
  *
  * The candidate runs on what is left of the yielder's slice, and the yielder pays for it, so that yielding buys a VM no
- * share: a slice lasts one slice, whoever of the VM runs in it. Source: virt/kvm/kvm_main.c, kvm_vcpu_on_spin() and
+ * share: a slice lasts as long whichever of the VM's vCPUs runs in it. Source: virt/kvm/kvm_main.c, kvm_vcpu_on_spin() and
  * kernel/sched/syscalls.c, yield_to(), Linux 7.2; on the fair class the same is a yield buddy only (docs/facts.md#yield-to).
  */
 #ifndef UNSPIN_POLICY_STEERING_DIRECTED_YIELD_H

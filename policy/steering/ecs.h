@@ -7,12 +7,12 @@
  * counters say. "Never twice in a row": the next one may come in its next slice. The penalty is local: the extra time is
  * charged to the vCPU like any other, so the fair scheduler runs others for longer afterwards.
  *
- * The paper's form (`ecs`) looks at nothing but the counters, ends at the first tick or timer after 1 ms, and does not
- * protect a vCPU that a wake-up preempts. Nothing is given back, so the guest is not told. `ecs_give_back` is ours: the guest
- * is told, and the vCPU leaves when its counters come to 0; its rows are separate. Unknown counters: PASS.
+ * The paper's form (`ecs`) reads nothing but the counters, ends at the first tick or timer after 1 ms, and does not
+ * protect a vCPU that a wake-up preempts. Nothing is given back, so the guest is not notified. `ecs_give_back` is ours: the
+ * guest is notified, and the vCPU leaves when its counters come to 0; its rows are separate. Unknown counters: PASS.
  *
- * Which counters: the paper's two sums (Figure 2) where the guest counts by them, which is who is inside of something. A guest
- * that never did, and keeps the loan's `critical` only, is taken by that word: there who waits for a lock is protected, too.
+ * Which counters: the paper's two sums (Figure 2) where the guest counts by them: vCPUs that are inside of something. A guest
+ * that never did, and keeps the loan's `critical` only, is judged by that word: there a vCPU that waits for a lock is protected, too.
  */
 #ifndef UNSPIN_POLICY_STEERING_ECS_H
 #define UNSPIN_POLICY_STEERING_ECS_H
@@ -20,7 +20,7 @@
 #include "../contract.h"
 #include "../model/inefficiency.h"
 
-/* The paper's two sums together; a guest may say anything. */
+/* The paper's two sums together; a guest may write anything. */
 UNSPIN_PURE unspin_u32 unspin_ecs_sections(unspin_u32 non_preemptable, unspin_u32 preemptable)
 {
 	return non_preemptable > ~preemptable ? ~0u : non_preemptable + preemptable;
@@ -104,7 +104,7 @@ static inline unspin_u64 unspin_ecs_avoided_ppm(const struct unspin_ecs_account 
 }
 
 /*
- * What the host tells the guest, written when the vCPU is scheduled in and out and at ticks (ruling 24): whether another
+ * What the host publishes to the guest, written when the vCPU is scheduled in and out and at ticks (ruling 24): whether another
  * runnable task could run on this pCPU now. `others`: such tasks in its queue.
  */
 static inline unspin_u32 unspin_pcpu_overloaded(unspin_u32 others)
@@ -113,7 +113,7 @@ static inline unspin_u32 unspin_pcpu_overloaded(unspin_u32 others)
 }
 
 /*
- * Whether a waiter for a blocking lock goes on spinning; otherwise it sleeps in the guest (section 4, ruling 24). SchdSpin:
+ * Whether a waiter for a blocking lock continues to spin; otherwise it sleeps in the guest (section 4, ruling 24). SchdSpin:
  * while its guest run queue holds one task, itself. eSchdSpin: and while its pCPU is not overloaded.
  */
 static inline _Bool unspin_schd_spins(unspin_u32 guest_tasks)

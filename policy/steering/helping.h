@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * helping.h - Friebel 2008's helping locks: a guest says "I wait unusually long", the host runs somebody else instead.
+ * helping.h - Friebel 2008's helping locks: a guest signals that a vCPU waits unusually long, the host runs another of its vCPUs instead.
  *
  * The hypercall (abi/guest/pv_page.h) is anonymous (ruling 2); the host chooses among the descheduled vCPUs of the same VM, with or
  * without a pause-loop exit and whether KVM found a candidate or not. Ruling 3: *good* was in kernel mode when it left its
  * CPU, *neutral* in user mode, *bad* gave its CPU away recently: it waits, too, and is asked last. A mode that is not known
- * (Intel, or not seen yet) is neutral: it may hold a lock, and nothing says so.
+ * (Intel, or not seen yet) is neutral: it may hold a lock, and no fact shows it.
  *
- * The order inside a class is ours: longest off its CPU first, for it is the next of a first-come lock if anybody is, and
- * the cache-near one of two that left in the same microsecond. Who is helped runs on the rest of the asker's slice, which
+ * The order inside a class is ours: longest off its CPU first, for it is the next of a first-come lock if any is, and
+ * the cache-near one of two that left in the same microsecond. The vCPU that is helped runs on the rest of the asker's slice, which
  * pays: asking buys no share. With `loan` or `loan-cpl` on it is lent to instead (policy/steering/policies.h).
  */
 #ifndef UNSPIN_POLICY_STEERING_HELPING_H
@@ -17,8 +17,8 @@
 #include "../contract.h"
 
 /*
- * What "yielded recently" means by default; helping=TIME says otherwise. As long as the longest loan: until then whom it gave
- * its CPU to may still be at it. From 0 to 4 ms it hardly matters (swept in benchmarks/matrix). Bounds: 0 (nobody is bad) to 1 s.
+ * What "yielded recently" means by default; helping=TIME sets it. As long as the longest loan: until then the vCPU that it gave
+ * its CPU to may still run on it. From 0 to 4 ms it hardly matters (swept in benchmarks/matrix). Bounds: 0 (no vCPU is bad) to 1 s.
  */
 #define UNSPIN_RECENT_NS 1000000u
 #define UNSPIN_RECENT_MAX_NS 1000000000u

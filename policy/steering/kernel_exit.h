@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * kernel_exit.h - Friebel 2008's avoidance: a vCPU about to lose its CPU in kernel mode goes on until it leaves the kernel.
+ * kernel_exit.h - Friebel 2008's avoidance: a vCPU about to lose its CPU in kernel mode continues until it leaves the kernel.
  *
  * Ruling 7: postponed to kernel exit, bounded; not a fixed grace. The guest's own word counts where it has one (nothing
  * asked for and nothing held: no grace, wherever it is); otherwise the mode at its last exit. Nothing in user mode, one

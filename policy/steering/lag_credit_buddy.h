@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * lag_credit_buddy.h - the upstream proposal of June 2026 (lag_credit.h) as a policy that steers, adapted to sched_ext: the
- * candidate of a directed yield is made eligible, and whoever is eligible runs next.
+ * candidate of a directed yield is made eligible, and an eligible task runs next.
  *
  * What is not as in the proposal's cover letter:
  * - there each level of cgroups gets lag; our scheduler's virtual times are flattened (policy/mechanics/weights.h), so there is one;
  * - there lag is measured from the average of the queue; here from its clock, the virtual time of its last task that began a
- *   slice while nobody who waited had less (policy/mechanics/virtual_time.h), which is what places tasks here as the average does there;
+ *   slice while no task that waited had less (policy/mechanics/virtual_time.h), which is what places tasks here as the average does there;
  * - there entity_lag() bounds how far a task can be from the average, and so what it can be given; here nothing bounds how
  *   far ahead one is, so what it is given at once is bounded by how far our scheduler lets a task be behind;
  * - there the yielder's virtual time stays as it is; here it goes up by what the candidate's goes down. Given for nothing,
  *   credit let a VM of four vCPUs that yield to one another take all of two CPUs from two busy threads (in the lab; with the
  *   fair class's model they keep their two thirds);
- * - there a reschedule is forced once per 6 ms and run queue, for who yields may be protected until its slice ends; here
- *   who yields leaves its CPU each time, so there is nothing to force (unspin_lag_forces() is not asked).
+ * - there a reschedule is forced once per 6 ms and run queue, for a yielder may be protected until its slice ends; here
+ *   a yielder leaves its CPU each time, so there is nothing to force (unspin_lag_forces() is not asked).
  * Where the two are not of one queue it does nothing, and the yield is a plain yield buddy (yield_buddy.h).
  */
 #ifndef UNSPIN_POLICY_STEERING_LAG_CREDIT_BUDDY_H
@@ -47,7 +47,7 @@ UNSPIN_PURE struct unspin_decision lag_credit_on_yield(const struct unspin_facts
 	decision.credit_ns = lag_credit_bounded(credit < level.limit_vtime ? credit : level.limit_vtime);
 	decision.raise_ns = decision.credit_ns;
 	late = level.target_vtime - decision.credit_ns - level.average_vtime;
-	/* Eligible, it runs whoever else is: nobody is further behind than the limit (pick_next_entity(), Linux 7.2). */
+	/* Eligible, it runs whichever others are: no task is further behind than the limit (pick_next_entity(), Linux 7.2). */
 	decision.budget_ns = late == 0 || late >> 63 ? lag_credit_bounded(level.limit_vtime) : 0;
 	return decision;
 }

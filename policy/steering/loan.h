@@ -2,17 +2,17 @@
 /*
  * loan.h - a spinner lends its CPU to a descheduled vCPU that waits for a lock or holds one, and gets it back at unlock.
  *
- * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running anybody else advances nothing, and
+ * With FIFO locks nearly all spinning is for a *descheduled next waiter*: running any other vCPU advances nothing, and
  * each yield that is honoured deschedules one more waiter (docs/decisions/design.md#loan). So a yield is refused
  * unless the candidate's counter, raised from before it asks for a lock until after unlock, is above zero. The borrower
- * is told (abi/guest/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender goes on with what is left of its slice,
+ * is notified (abi/guest/pv_page.h, `borrowed`), gives the CPU back at unlock, and the lender continues what is left of its slice,
  * which pays for the loan. A loan is capped. A fresh slice for the lender each time would be a hole: it has none.
  *
  * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
  *
- * Who has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
+ * A vCPU that has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
  * has taken it, and asks for no lock (VEE'21, section 4.2: lost opportunity). Where that is known it runs on what is left of
- * the slice, and is not lent to: its own work goes on, while self would have the CPU back to wait for the other receivers.
+ * the slice, and is not lent to: it continues its own work, while self would have the CPU back to wait for the other receivers.
  */
 #ifndef UNSPIN_POLICY_STEERING_LOAN_H
 #define UNSPIN_POLICY_STEERING_LOAN_H
@@ -28,17 +28,17 @@ UNSPIN_PURE _Bool loan_is_awaited(const struct unspin_vcpu_facts *candidate)
 UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	const struct unspin_vcpu_facts *candidate = &facts->candidate;
-	_Bool tells = fact_known(candidate->critical);
+	_Bool known = fact_known(candidate->critical);
 
 	(void)state;
-	if (tells && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
+	if (known && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
 		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
 	if (loan_is_awaited(candidate))
 		return unspin_decide(UNSPIN_DIRECT, 0);
-	return unspin_decide(tells ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
+	return unspin_decide(known ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
 }
 
-/* A borrower that holds nothing and asks for nothing any more has no use for the loan. */
+/* A borrower that holds no lock and waits for none any more has no use for the loan. */
 UNSPIN_PURE struct unspin_decision loan_on_poll(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
 	(void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * loan_cpl.h - the loan for guests that tell nothing: "in the kernel" stands for "waits or holds", the first look that
+ * loan_cpl.h - the loan for guests without pv pages: "in the kernel" stands for "waits or holds", the first poll that
  * finds the borrower in user mode for "has unlocked" (docs/decisions/design.md#silent-guests).
  *
  * A vCPU in the kernel need not have anything to do with a lock, and one that has unlocked may stay in the kernel: both

@@ -7,8 +7,8 @@
  * have events of their own (on_help, on_call). No policy at all is `refuse-yields`.
  *
  * A user policy (`unspin policy new`) is one more, asked before all of these. UNSPIN_USER_POLICY is its file,
- * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It has no say
- * in on_help and on_call.
+ * which defines the four functions declared below under its own name (-Duser_on_yield=NAME_on_yield and so on). It is not
+ * asked at on_help and on_call.
  */
 #ifndef UNSPIN_POLICY_STEERING_POLICIES_H
 #define UNSPIN_POLICY_STEERING_POLICIES_H
@@ -60,7 +60,7 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 #undef UNSPIN_POLICY_ONE
 
 /*
- * A rule of candidate.h is on, too: who spins is offered another vCPU by that rule instead of KVM's, and then the policies are
+ * A rule of candidate.h is on, too: a spinner is offered another vCPU by that rule instead of KVM's, and then the policies are
  * asked about that one (on_yield). It has no answers of its own.
  */
 #define UNSPIN_POLICY_CANDIDATES 0x1000u
@@ -68,8 +68,8 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 #define UNSPIN_POLICY_USER 0x80000000u /* the bit of a user's own */
 
 /*
- * Those that look at facts.order: at its average_vtime, limit_vtime and runnable; at its self_vtime and same_group; at any of
- * it; and in on_yield at facts.self. While none of them is on, the world may leave that unknown, or 0.
+ * Those that read facts.order: its average_vtime, limit_vtime and runnable; its self_vtime and same_group; any of it; and in
+ * on_yield facts.self. While none of them is on, the caller may leave that unknown, or 0.
  */
 #define UNSPIN_POLICIES_OF_QUEUE (unspin_policy_lag_credit | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \
@@ -110,7 +110,7 @@ enum unspin_policy_event {
 	UNSPIN_ON_SPIN = 6, /* which candidate: unspin_candidate_verdict() */
 };
 
-/* A decision with all that it followed from: whoever calls the same functions with it gets the same, to the bit. */
+/* A decision with all that it followed from: the same functions called with it return the same, to the bit. */
 struct unspin_decision_record {
 	unspin_u64 time_ns;
 	unspin_u32 thread;    /* self */
@@ -145,7 +145,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 /*
  * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `refuse-yields`. Where none of those
- * that are on has an opinion (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
+ * that are on decides (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
  * would do that guest worse than the kernel's own scheduler does.
  */
 UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
@@ -161,8 +161,8 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 }
 
 /*
- * self's guest asks for help, and the candidate might give it. helping chooses; where loan knows what the candidate does, it
- * says whether that one is lent to at all; with loan-cpl, who is in the kernel is lent to. Without helping nobody is.
+ * self's guest asks for help, and the candidate might give it. helping chooses; where what the candidate does is known, loan
+ * decides whether it is lent to at all; with loan-cpl, a vCPU in the kernel is lent to. Without helping none is.
  */
 UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const struct unspin_facts *facts,
 						    struct unspin_policy_memory *memory)
@@ -187,7 +187,7 @@ UNSPIN_PURE struct unspin_decision policies_on_help(unspin_u32 policies, const s
 	return chosen;
 }
 
-/* self has begun a slice of its own, and the candidate, of its VM, waits. Nobody but gang calls anybody. */
+/* self has begun a slice of its own, and the candidate, of its VM, waits. gang alone calls. */
 UNSPIN_PURE struct unspin_decision policies_on_call(unspin_u32 policies, const struct unspin_facts *facts,
 						    struct unspin_policy_memory *memory)
 {
@@ -237,7 +237,7 @@ UNSPIN_PURE struct unspin_decision policies_decide(unspin_u32 event, unspin_u32 
 	return unspin_decide(UNSPIN_PASS, 0);
 }
 
-/* Whether what a record says followed from what it says it followed from; `memory`: what is left of the record's `before`. */
+/* Whether a record's decision follows from the facts that it holds; `memory`: what is left of the record's `before`. */
 static inline _Bool policies_replay(const struct unspin_decision_record *record, struct unspin_policy_memory *memory,
 				    struct unspin_decision *decision)
 {

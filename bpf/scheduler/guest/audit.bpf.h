@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * audit.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
- * (policy/classify/guest_audit.h says what is one). Counted on the vCPU's own thread, but for what it sent, which is added up where the
+ * (policy/classify/guest_audit.h defines them). Counted on the vCPU's own thread, but for what it sent, which is added up where the
  * thread is charged.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_AUDIT_H
@@ -43,7 +43,7 @@ static __always_inline void audit_count_at(u32 offset)
 /* That vCPU's thread has run for so long since it was charged last, and has sent what stands in its context. */
 static __always_inline void note_sent(struct task_struct *p, struct task_context *task, u64 ran_ns)
 {
-	u32 process = scheduled(p)->tgid; /* current may be whoever changes its class */
+	u32 process = scheduled(p)->tgid; /* current may be the process that changes its class */
 	struct unspin_guest_audit *of = bpf_map_lookup_elem(&guest_audit, &process);
 
 	if (!of)

@@ -14,9 +14,9 @@
 
 /* One vCPU's registration; of its thread. */
 struct counted {
-	u64 vcpu;	   /* that registered: another one's says nothing */
+	u64 vcpu;	   /* that registered: another one's means nothing */
 	u64 page;	   /* host addresses: of its struct unspin_counts, */
-	u64 preempt_count; /* of the words that it names; current_task: 0 where the guest tells nothing of tasks */
+	u64 preempt_count; /* of the words that it names; current_task: 0 where the guest names no tasks */
 	u64 current_task;
 	u64 direct_map, direct_map_bytes;
 	u64 task, task_at; /* the task looked up last, guest-virtual, and its host address; 0: none */
@@ -106,7 +106,7 @@ static __always_inline void read_task_counts(u64 vcpu, struct counted *counted, 
 		bpf_probe_read_user(&seen->rcu_nesting, sizeof(u32), (void *)(counted->task_at + counted->rcu_nesting));
 }
 
-/* The fact `critical` of the current thread's guest by its counts; -1: unknown. Its context says it is this vCPU's. */
+/* The fact `critical` of the current thread's guest by its counts; -1: unknown. Its context shows that it is this vCPU's. */
 __attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 {
 	struct counted *counted = bpf_task_storage_get(&counted_tasks, bpf_get_current_task_btf(), NULL, 0);
@@ -127,7 +127,7 @@ __attribute__((noinline)) s64 critical_by_counts(u64 vcpu)
 	return unspin_counts_critical(&seen);
 }
 
-/* Tells the guest that its registration has been seen. Current is the vCPU's thread, interrupts are off. */
+/* Acknowledges the guest's registration. Current is the vCPU's thread, interrupts are off. */
 static __always_inline void acknowledge_counts(struct task_struct *p, struct kvm_vcpu *vcpu)
 {
 	struct counted *counted = bpf_task_storage_get(&counted_tasks, p, NULL, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * notify.bpf.h - what guests are told in their pv pages (abi/guest/pv_page.h), and which guests are told how much.
+ * notify.bpf.h - what guests are notified of in their pv pages (abi/guest/pv_page.h), and which guests of how much.
  *
  * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
  * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
@@ -20,7 +20,7 @@ _Static_assert(__builtin_offsetof(struct unspin_pv_page, pcpu_overloaded) ==
 		       __builtin_offsetof(struct unspin_pv_page, vcpu_preempted) + 4,
 	       "written at once");
 
-/* How much the current thread's guest is told. */
+/* How much the current thread's guest is notified of. */
 static __always_inline u32 disclosure_of(const struct task_context *task)
 {
 	u32 process = bpf_get_current_pid_tgid() >> 32;
@@ -34,7 +34,7 @@ static __always_inline u32 disclosure_of(const struct task_context *task)
 }
 
 /*
- * One or two words into the guest's page, if p is current, its page is one, and it may be told that much; `words`: the first
+ * One or two words into the guest's page, if p is current, its page is one, and its disclosure allows that; `words`: the first
  * in the lower half. Returns 0. Not inlined, and not static: as refresh_facts().
  */
 __attribute__((noinline)) int write_pv_page(struct task_struct *p __arg_trusted,
@@ -45,7 +45,7 @@ __attribute__((noinline)) int write_pv_page(struct task_struct *p __arg_trusted,
 	struct unspin_pv_page *mapped;
 	volatile u32 *to;
 
-	/* In bounds, as callers name members: said for the verifier. */
+	/* In bounds, as callers name members: checked for the verifier. */
 	if (offset > sizeof(struct unspin_pv_page) - sizeof(words) || !read_pv_page(p, task, &seen))
 		return 0;
 	/* Inside the struct whose magic was read just now. */
@@ -71,28 +71,28 @@ static __always_inline void set_borrowed_word(struct task_struct *p, struct task
 	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, borrowed), borrowed, 1);
 }
 
-/* Tells the guest that its registration has been seen (abi/guest/pv_page.h). */
+/* Acknowledges the guest's registration (abi/guest/pv_page.h). */
 static __always_inline void acknowledge(struct task_struct *p, struct task_context *task)
 {
 	task->acknowledge = 0;
 	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC, 1);
 }
 
-/* eCS's two words (ruling 24), as far as this guest may know them. */
+/* eCS's two words (ruling 24), as far as this guest's disclosure allows. */
 static __always_inline void publish(struct task_struct *p, struct task_context *task, bool preempted, bool overloaded)
 {
-	u64 tells = overloaded && task->disclosure == UNSPIN_DISCLOSE_ALL;
-	u32 published = PUBLISHED | preempted << 1 | (u32)tells << 2;
+	u64 disclosed = overloaded && task->disclosure == UNSPIN_DISCLOSE_ALL;
+	u32 published = PUBLISHED | preempted << 1 | (u32)disclosed << 2;
 
 	if (task->published == published)
 		return;
 	task->published = published;
 	/* The two words lie side by side (abi/guest/pv_page.h). */
-	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, vcpu_preempted), tells << 32 | preempted,
+	write_pv_page(p, task, __builtin_offsetof(struct unspin_pv_page, vcpu_preempted), disclosed << 32 | preempted,
 		      task->disclosure == UNSPIN_DISCLOSE_ALL ? 2 : 1);
 }
 
-/* The vCPU's thread leaves its pCPU. Not idle: somebody else has it now, so others can run on it. */
+/* The vCPU's thread leaves its pCPU. Not idle: another task has it now, so others can run on it. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next)
 {

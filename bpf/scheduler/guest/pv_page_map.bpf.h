@@ -3,7 +3,7 @@
  * pv_page_map.bpf.h - pv pages of guests that lie in a map of ours, because their VMM has put pages of it into guest memory
  * (abi/bpf/pv_page_map.h). No read of them can fail, and no write needs bpf_probe_write_user().
  *
- * An offer says which page lies at which address of the VMM's process. It is used when the guest registers pv pages there, and
+ * An offer names which page lies at which address of the VMM's process. It is used when the guest registers pv pages there, and
  * only as long as its page is still that offer's. Whatever becomes of an offer, the pv pages are also at that address: a guest
  * whose offer is lost, or was made to a scheduler that has gone, is read and written as any other.
  */
@@ -30,7 +30,7 @@ struct {
 	__type(value, struct unspin_pv_page);
 } guest_pages SEC(".maps");
 
-/* By page: the offer that has it, its process in the upper half and its nonce in the lower; 0: nobody's. VMMs read it. */
+/* By page: the offer that has it, its process in the upper half and its nonce in the lower; 0: none's. VMMs read it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, UNSPIN_PV_PAGES_MAX);
@@ -39,7 +39,7 @@ struct {
 	__type(value, u64);
 } guest_owners SEC(".maps");
 
-/* Where a page lies, as its VMM says. */
+/* Where a page lies, as its VMM has offered it. */
 struct offer_place {
 	u64 host_page; /* address in that process, in pages */
 	u64 process;
@@ -52,7 +52,7 @@ struct offer {
 
 /*
  * Those of processes that have ended stay until they make room: should a process get such a one's number and address and offer
- * nothing itself, its guest's pv pages are looked for in a page that nobody has, and found without a magic.
+ * nothing itself, its guest's pv pages are searched for in a page that is free, and found without a magic.
  */
 struct {
 	__uint(type, STEER_MAP_TYPE_LRU_HASH);
@@ -80,7 +80,7 @@ static __always_inline void place_of(struct offer_place *place, u64 host_address
 	place->process = bpf_get_current_pid_tgid() >> 32;
 }
 
-/* The current thread's guest has registered its pv pages, which lie at task->pv page: in the map, if its VMM says so. */
+/* The current thread's guest has registered its pv pages, which lie at task->pv page: in the map, if its VMM has offered that. */
 static __always_inline void find_offer(struct task_context *task)
 {
 	struct offer_place place;
@@ -101,7 +101,7 @@ static __always_inline void find_offer(struct task_context *task)
 	count(unspin_steer_pv_pages_in_map, !had);
 }
 
-/* The current process has that page from now on, and says that it lies at that address, unless a process that exists has it. */
+/* The current process has that page from now on, and offers it at that address, unless another process that exists has it. */
 static __always_inline void offer_page(u32 page, u64 host_address, u32 nonce)
 {
 	u64 *owner = bpf_map_lookup_elem(&guest_owners, &page), had;

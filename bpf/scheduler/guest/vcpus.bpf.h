@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpus.bpf.h - what is known of vCPUs, and what their guests are told.
+ * vcpus.bpf.h - what is known of vCPUs, and what their guests are notified of.
  *
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's pv page
  * (abi/guest/pv_page.h) is read and written only while that thread is current: then its address means what the guest registered.
  * Writing (scheduler/guest/notify.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
  * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
- * 7.2): then those guests only are told whose VMM has put pages of our map into their memory (pv_page_map.bpf.h).
+ * 7.2): then only guests whose VMM has put pages of our map into their memory are notified (pv_page_map.bpf.h).
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
@@ -44,7 +44,7 @@ _Static_assert(sizeof(struct pv_page_words) == __builtin_offsetof(struct unspin_
 			       __builtin_offsetof(struct unspin_pv_page, non_preemptable_ecs_count),
 	       "as in abi/guest/pv_page.h");
 
-/* Only what anybody asks for. */
+/* Only what is read of it. */
 static __always_inline void copy_pv_page(struct pv_page_words *words, const volatile struct unspin_pv_page *pv_page)
 {
 	words->magic = pv_page->magic;
@@ -53,7 +53,7 @@ static __always_inline void copy_pv_page(struct pv_page_words *words, const vola
 	words->preemptable = pv_page->preemptable_ecs_count;
 }
 
-/* The guest's page as it is now, if p is current; a page that has gone away says nothing. */
+/* The guest's page as it is now, if p is current; a page that has gone away is not read. */
 static __always_inline bool read_pv_page(struct task_struct *p, const struct task_context *task,
 					 struct pv_page_words *words)
 {
@@ -78,7 +78,7 @@ static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p,
 
 /*
  * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
- * then looks at it once, and not at each place that calls it.
+ * then walks it once, and not at each place that calls it.
  */
 __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
 					    struct task_context *task __arg_nonnull)
@@ -101,8 +101,8 @@ __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
 }
 
 /*
- * The same when it leaves its CPU, for as long as it is off it; while no policy is on, nobody looks but for the account of
- * those whose guests give pv pages.
+ * The same when it leaves its CPU, for as long as it is off it; while no policy is on, only for the account of vCPUs
+ * whose guests give pv pages.
  */
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {
@@ -115,7 +115,7 @@ static __always_inline void remember(struct task_struct *p, struct task_context 
 	}
 }
 
-/* In a critical section when it was looked at, as eCS counts them. */
+/* In a critical section as of refresh_facts(), as eCS counts them. */
 static __always_inline bool is_critical(const struct task_context *task)
 {
 	struct unspin_vcpu_facts self = {.critical = task->critical, .sections = task->sections};
@@ -123,7 +123,7 @@ static __always_inline bool is_critical(const struct task_context *task)
 	return unspin_ecs_is_critical(&self);
 }
 
-/* Whether its guest is told anything at all. */
+/* Whether its guest is notified of anything at all. */
 static __always_inline bool is_notified(const struct task_context *task)
 {
 	return task->pv_page && task->disclosure != UNSPIN_DISCLOSE_NOTHING && (options.writes_memory || task->offer);
@@ -134,7 +134,7 @@ static __always_inline struct unspin_fact aged(struct unspin_fact fact, u32 age_
 	return fact_known(fact) ? (struct unspin_fact){fact.value, age_ns} : UNSPIN_UNKNOWN_FACT;
 }
 
-/* All that is known of one vCPU; seen_ns: when refresh_facts() looked. */
+/* All that is known of one vCPU; seen_ns: when refresh_facts() ran. */
 static __always_inline void gather(struct unspin_vcpu_facts *facts, const struct task_context *task, u64 seen_ns,
 				   u64 now_ns)
 {
@@ -161,7 +161,7 @@ static __always_inline void gather_candidate(struct unspin_vcpu_facts *facts, st
 	facts->near = (struct unspin_fact){near, facts->descheduled.age_ns};
 }
 
-/* Facts of the slice that the vCPU here has; nothing is known of anybody's place. */
+/* Facts of the slice that the vCPU here has; nothing is known of the order. */
 static __always_inline void facts_of_slice(struct unspin_facts *facts, const struct task_context *task, u64 now_ns)
 {
 	facts->slice_ns = slice_of(task);
@@ -171,7 +171,7 @@ static __always_inline void facts_of_slice(struct unspin_facts *facts, const str
 	order_is_unknown(&facts->order);
 }
 
-/* The same with those of the vCPU itself; seen_ns: when refresh_facts() looked. */
+/* The same with those of the vCPU itself; seen_ns: when refresh_facts() ran. */
 static __always_inline void facts_of_self(struct unspin_facts *facts, const struct task_context *task, u64 seen_ns,
 					  u64 now_ns)
 {
@@ -199,7 +199,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
 }
 
-/* Whether the task that runs here shall leave now. It owes. */
+/* Whether the task that runs here, on a loan or a grant, shall leave now. */
 static __always_inline bool done_with_it(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
 	struct unspin_facts facts = {};
@@ -217,7 +217,7 @@ static __always_inline void end_slice(struct task_struct *p)
 	scx_bpf_kick_cpu(bpf_get_smp_processor_id(), SCX_KICK_PREEMPT);
 }
 
-/* It gives its CPU to whoever is next then. */
+/* It gives its CPU to the task that is next then. */
 static __always_inline void leave(struct task_struct *p, struct task_context *task)
 {
 	task->yielding = 1;

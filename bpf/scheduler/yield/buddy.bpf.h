@@ -63,7 +63,7 @@ static __always_inline void set_buddy(struct cpu_context *here, struct task_cont
 }
 
 /*
- * That thread shall be next here, as a policy has decided when the yielder spun, or nobody in particular (GIVE_BACK). False:
+ * That thread shall be next here, as a policy has decided when the yielder spun, or none in particular (GIVE_BACK). False:
  * nothing is done. The caller holds the lock of this CPU's run queue, or runs here with interrupts off.
  */
 static __always_inline bool make_next(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
@@ -81,7 +81,7 @@ static __always_inline bool make_next(struct cpu_context *here, struct task_stru
 	return true;
 }
 
-/* The least position of those who wait for this CPU, `otherwise` where nobody does. */
+/* The least position of the tasks that wait for this CPU, `otherwise` where none does. */
 static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here, u64 otherwise)
 {
 	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
@@ -124,7 +124,7 @@ static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here
 		.candidate_ns = position_ns,
 		.waiting_ns = least_waiting(cpu, here, position_ns),
 		.yielder_ns = yielder ? position_of(yielder) : 0,
-		.yielder_wants = yielder != NULL,
+		.yielder_runnable = yielder != NULL,
 		.threshold_ns = here->next_threshold_ns,
 	};
 	u32 outcome = unspin_buddy_outcome(&places);

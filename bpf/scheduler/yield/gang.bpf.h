@@ -34,7 +34,7 @@ __attribute__((noinline)) u32 find_cut(u32 from, u64 vm, u64 now_ns)
 	return options.cpus;
 }
 
-/* Calls that thread to that CPU if the policies say so. `asks` began its slice just now. Returns whether it was called. */
+/* Calls that thread to that CPU if the policies decide so. `asks` began its slice just now. Returns whether it was called. */
 __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 {
 	struct unspin_decision decision = {};
@@ -65,7 +65,7 @@ __attribute__((noinline)) int call_to(u32 cpu, u32 asks, u32 thread, u64 now_ns)
 		other->called_until_ns = unspin_called_until(now_ns);
 		there->called_until_ns = unspin_called_until(now_ns);
 		there->called_threshold_ns = decision.budget_ns;
-		barrier(); /* who takes the call up finds the rest */
+		barrier(); /* a CPU that takes the call up finds the rest */
 		__sync_lock_test_and_set(&there->called, thread);
 		scx_bpf_kick_cpu(cpu, SCX_KICK_PREEMPT);
 	}
@@ -103,7 +103,7 @@ static __always_inline void gang(struct task_struct *p, const struct task_contex
 		call_siblings(scheduled(p)->pid, task->vm, now_ns);
 }
 
-/* Whoever was called here becomes the one that a yield buddy is for. Returns whether anybody was. */
+/* The thread that was called here becomes the candidate of a yield buddy. Returns whether one was. */
 static __always_inline bool take_call(struct cpu_context *here)
 {
 	u32 thread = here->called;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * help.bpf.h - a guest asks for help: whom of its VM to run instead (policy/steering/helping.h).
+ * help.bpf.h - a guest asks for help: which vCPU of its VM runs instead (policy/steering/helping.h).
  *
  * The threads of a VM's vCPUs are kept by number as they enter the guest, and asked about one after another. So one ask costs
- * at most VM_VCPUS looks, with interrupts off and on the asker's own time; after one that found nobody, the same vCPU's next
- * ones are not looked into for UNHEARD_NS. Nothing is done in the hypercall's own program, which may be preempted half way.
+ * at most VM_VCPUS tests, with interrupts off and on the asker's own time; after one that found none, the same vCPU's next
+ * ones are ignored for UNHEARD_NS. Nothing is done in the hypercall's own program, which may be preempted half way.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_HELP_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_HELP_H
@@ -12,7 +12,7 @@
 #include "buddy.bpf.h"
 
 #define VM_VCPUS 64u /* vCPUs with higher numbers are not helped; as many as a pv page's `targets` can name */
-/* 64 looks are some 10 us: this bounds them to a tenth of the asker's time. */
+/* 64 tests are some 10 us: this bounds them to a tenth of the asker's time. */
 #define UNHEARD_NS 100000ull
 
 /* KVM's numbers of vCPUs (APIC ids) that are looked up; receivers of IPIs above are not known. */
@@ -57,9 +57,9 @@ static __always_inline void join_vm(struct task_struct *p, struct task_context *
 }
 
 /*
- * What the policies say of that thread, into `decision`: REFUSE for one that has nothing to do with the current one's VM any
+ * The policies' decision about that thread, into `decision`: REFUSE for one that has nothing to do with the current one's VM any
  * more, or cannot run here. The candidate's part of `facts` is written. Returns 0. Not inlined, and not static: the verifier
- * then looks at it once, and not for each slice of the loop.
+ * then walks it once, and not for each iteration of the loop.
  */
 __attribute__((noinline)) int judge(struct unspin_facts *facts, struct unspin_decision *decision, u32 thread,
 				    u64 now_ns)
@@ -83,7 +83,7 @@ __attribute__((noinline)) int judge(struct unspin_facts *facts, struct unspin_de
 	return 0;
 }
 
-/* The candidate with the highest rank, of equals the first; 0: nobody. */
+/* The candidate with the highest rank, of equals the first; 0: none. */
 static __always_inline u32 choose(struct task_struct *p, struct task_context *task, struct unspin_facts *facts,
 				  struct unspin_decision *best, u64 now_ns)
 {
@@ -100,7 +100,7 @@ static __always_inline u32 choose(struct task_struct *p, struct task_context *ta
 		struct unspin_decision decision = {};
 		u32 thread;
 
-		if (number >= VM_VCPUS) /* said once more, for the verifier */
+		if (number >= VM_VCPUS) /* once more, for the verifier */
 			break;
 		thread = all->threads[number];
 		if (!thread || thread == self)
@@ -115,7 +115,7 @@ static __always_inline u32 choose(struct task_struct *p, struct task_context *ta
 	return chosen;
 }
 
-/* Nobody else calls it meanwhile: two that ask at once get two. */
+/* No other CPU calls it meanwhile: two that ask at once get two. */
 static __always_inline void call(u32 thread, u64 now_ns)
 {
 	struct task_struct *p = bpf_task_from_pid(thread);

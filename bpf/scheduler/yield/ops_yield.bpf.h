@@ -9,7 +9,7 @@
 
 #include "spin.bpf.h"
 
-/* What the policies that are on say to KVM's request; REFUSE where none may touch these vCPUs. */
+/* What the policies that are on decide about KVM's request; REFUSE where none may touch these vCPUs. */
 static __always_inline struct unspin_decision ask(struct task_struct *from, struct task_context *yielder,
 						  struct task_struct *to, u64 now_ns)
 {
@@ -21,7 +21,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	gather_candidate(&facts.candidate, to, target, now_ns);
 	if (yielder->names)
 		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
-	/* Nobody asks yet what a yielder itself is doing: what was seen last is old enough to say so. */
+	/* Few policies read what a yielder itself is doing; for them what was seen last, with its age, will do. */
 	if (control.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
@@ -31,7 +31,7 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	return decide(UNSPIN_ON_YIELD, from, yielder, &facts, scheduled(to)->pid, now_ns);
 }
 
-/* KVM asks to run that one instead, the policies answer: whether somebody is next here, for whom the yielder shall leave. */
+/* KVM proposes that one, the policies decide: whether a thread is next here, for which the yielder shall leave. */
 static __always_inline bool heed_kvm(struct cpu_context *here, struct task_struct *from, struct task_context *yielder,
 				     struct task_struct *to)
 {
@@ -58,14 +58,14 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	if (!to) {
 		count(unspin_steer_yields, 1);
-		/* A vCPU says it in a hypercall, a thread like this. */
+		/* A vCPU gives back by a hypercall, a thread like this. */
 		count(unspin_steer_given_back, yielder->page && yielder->borrow_kind == UNSPIN_BORROWS_GRANT);
 		yielder->yielding = 1;
 		scx_bpf_task_set_slice(from, 0);
 		return false;
 	}
 	count(unspin_steer_directed, 1);
-	/* Inside a pause-loop exit the rule chooses, once, whomever KVM asks for. */
+	/* Inside a pause-loop exit the rule chooses, once, whichever vCPU KVM proposes. */
 	if (options.chooses && yielder->on_spin && yielder->steered && control.policies & UNSPIN_POLICY_CANDIDATES) {
 		count(unspin_steer_superseded, 1);
 		leaves = yielder->on_spin == ON_SPIN_BEGUN && rule_chooses(from, yielder);

@@ -3,7 +3,7 @@
  * pending_ipi.bpf.h - which vCPUs were sent an IPI while they were off their CPU, and by whom: what VEE'21's rules of
  * candidates go by (policy/steering/candidate.h, ruling 32).
  *
- * A mark lies with the receiver, who forgets it when it runs: it holds while the receiver's `left_ns` is the same. Which
+ * A mark lies with the receiver, and ends when that runs: it holds while the receiver's `left_ns` is the same. Which
  * interrupts are an IPI is decided in ipi_match.bpf.h, which the observer shares.
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
@@ -118,7 +118,7 @@ int BPF_PROG(on_spin_accept_irq, u32 receiver, u16 delivery_mode, u16 trigger_mo
 	struct spin_sender *sender;
 	struct task_context *task = sending(&sender);
 
-	/* Its own number, as KVM says it, is of interest only where it is the receiver: then it runs, and is none. */
+	/* Its own number, as KVM has it, matters only where it is the receiver: then it runs, and is none. */
 	if (task)
 		interrupt_accepted(task, &sender->ipi, sender->entries, VM_IDS, receiver, delivery_mode, vector);
 	return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * spin.bpf.h - a pause-loop exit under a rule of candidates of ours: whom of its VM to run instead (policy/steering/candidate.h),
- * whether KVM would have asked for anybody or not.
+ * spin.bpf.h - a pause-loop exit under a rule of candidates of ours: which vCPU of its VM runs instead
+ * (policy/steering/candidate.h), whether or not KVM would have proposed one.
  *
  * kvm_vcpu_on_spin() is preemptible: its program only leaves word. There is one walk (policy/steering/candidate_walk.h) for an exit, with
- * interrupts off and on the spinner's own time: VM_VCPUS looks at most. It is done where KVM asks for somebody first (ops.yield),
- * whoever that is: then yield_to() calls the scheduler at once. Where KVM asks for nobody, as at a lost opportunity, it is done
- * where the guest is entered again, and costs an exit more. Who is taken goes through the policies as if KVM had named it.
+ * interrupts off and on the spinner's own time: VM_VCPUS tests at most. It is done where KVM first proposes a vCPU (ops.yield),
+ * whichever that is: then yield_to() calls the scheduler at once. Where KVM proposes none, as at a lost opportunity, it is done
+ * where the guest is entered again, and costs an exit more. The policies are asked about the candidate as if KVM had named it.
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
  */
@@ -24,7 +24,7 @@ struct spin_walk {
 	struct unspin_yield_facts seen;
 	struct unspin_facts facts;
 	struct unspin_decision decision;
-	u32 taken;     /* thread; 0: nobody */
+	u32 taken;     /* thread; 0: none */
 	s32 taken_cpu; /* where it ran last */
 	int result;
 };
@@ -59,7 +59,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	bool receiver = pending->sent_by & bit, waits = other->counted && !other->on_cpu;
 
 	if (other->on_cpu || unspin_is_called(other->called_until_ns, now_ns))
-		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: whoever called it */
+		seen->state = UNSPIN_CANDIDATE_RUNNING; /* or about to: another CPU called it */
 	else if (!waits)
 		seen->state = UNSPIN_CANDIDATE_HALTED;
 	else
@@ -75,7 +75,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	seen->ipi_age_ns = receiver ? fact_seen(1, pending->sent_ns, now_ns).age_ns : UNSPIN_AGE_UNKNOWN;
 }
 
-/* The verdict on it, written down if somebody wants that. */
+/* The verdict on it, logged if options say so. */
 static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinner, u32 candidate, u64 now_ns)
 {
 	u32 verdict = unspin_candidate_verdict(&of->spinner, &of->seen);
@@ -102,8 +102,8 @@ static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinn
 }
 
 /*
- * Looks at that thread's vCPU; `of->result` is what yield_to() would have returned for it, `of->taken` says that it is taken.
- * Not inlined, and not static: the verifier then looks at it once, and not for each slice of the loop.
+ * Judges that thread's vCPU; `of->result` is what yield_to() would have returned for it, `of->taken` the thread if it is taken.
+ * Not inlined, and not static: the verifier then walks it once, and not for each iteration of the loop.
  */
 __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now_ns)
 {
@@ -137,7 +137,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 				of->result = 1;
 				of->taken = thread;
 				of->taken_cpu = scx_bpf_task_cpu(p);
-				/* As long as the slice waits for it; who gives back has no use for it. */
+				/* As long as the slice waits for it; GIVE_BACK needs none. */
 				if (of->decision.action != UNSPIN_GIVE_BACK)
 					other->called_until_ns = unspin_called_until(now_ns);
 			}
@@ -167,7 +167,7 @@ static __always_inline void walk_round(struct spin_walk *of, struct vm *all, u32
 		all->last_boosted = of->walk.boosted;
 }
 
-/* The current thread's vCPU has spun; interrupts are off. Whether somebody is next here, for whom p shall leave. */
+/* The current thread's vCPU has spun; interrupts are off. Whether another thread is next here, for which p shall leave. */
 static __always_inline bool rule_chooses(struct task_struct *p, struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
@@ -206,8 +206,8 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	count(unspin_steer_chosen, 1);
 	make_next(here, p, task, of->taken, of->decision, now_ns);
 	/*
-	 * yield_to() lets that CPU look again, too (kernel/sched/syscalls.c, Linux 7.2): whoever runs there on a loan comes out of
-	 * its guest and is looked at. Without it convoys lasted under loan-cpl.
+	 * yield_to() makes that CPU reschedule, too (kernel/sched/syscalls.c, Linux 7.2): a borrower that runs there comes out
+	 * of its guest and is polled. Without it convoys lasted under loan-cpl.
 	 */
 	if (of->taken_cpu != (s32)bpf_get_smp_processor_id())
 		scx_bpf_kick_cpu(of->taken_cpu, 0);
@@ -215,7 +215,7 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	return true;
 }
 
-/* It is about to enter its guest. Whether it leaves instead, for somebody whom KVM did not ask for. */
+/* It is about to enter its guest. Whether it leaves instead, for a vCPU that KVM did not propose. */
 static __always_inline bool spin(struct task_struct *p, struct task_context *task)
 {
 	bool walked = task->on_spin == ON_SPIN_WALKED, chose = !walked && rule_chooses(p, task);

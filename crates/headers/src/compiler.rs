@@ -105,7 +105,7 @@ impl Compiler {
         }
     }
 
-    /// No object tells where the workspace stood.
+    /// No object contains the workspace's path.
     fn mapped(self) -> Compiler {
         let workspace = workspace_folder();
         self.argument(format!("-ffile-prefix-map={}=.", workspace.display()))

@@ -13,7 +13,7 @@ pub struct Costs {
     pub work_loop_ps: u32,
     /// One spin of a waiting loop without PAUSE, picoseconds: a load that hits, a comparison and a branch, some 5 cycles.
     pub wait_spin_ps: u32,
-    /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later by what is told of them; no vendor's source was found (docs/facts.md#numbers).
+    /// PAUSE, picoseconds: 65 cycles, as of AMD's Zen 2 and later as reported; no vendor's source was found (docs/facts.md#numbers).
     /// Intel's takes 140 cycles since Skylake (its optimisation manual): at the TSC's rate that is more than `ple_gap`, 128,
     /// and such a loop never exits.
     pub pause_ps: u32,

@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Runs a world, which is at time 0, as long as the scenario says. `at` is told the simulated time now and then.
+/// Runs a world, which is at time 0, as long as the scenario says. `at` is called with the simulated time now and then.
 ///
 /// # Errors
 /// When the model makes no progress.

@@ -68,7 +68,7 @@ pub fn run_one(scenario: &Scenario) -> Result<Outcome, SimulationError> {
     })
 }
 
-/// Does all jobs with so many workers, beginning them in order. `done` is told each result with the job's place, in order
+/// Does all jobs with so many workers, beginning them in order. `done` is called for each result with the job's place, in order
 /// of completion, in the calling thread.
 ///
 /// # Errors

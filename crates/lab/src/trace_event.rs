@@ -119,7 +119,7 @@ pub enum Vector {
     Reschedule,
 }
 
-/// Who is told of every change.
+/// Receives every change.
 pub trait Observer {
     /// It happened on that pCPU. `task` is the current one, if any.
     fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent);

@@ -8,7 +8,7 @@
 //! bound is disabled until its word changes. Nothing is bounded but the programs.
 //!
 //! Steps that no other thread can see (a store into one's own buffer, what the program says of itself) are made at once and
-//! are no choice: they commute with everything that others do. States are told apart by 128 bits of a hash.
+//! are no choice: they commute with everything that others do. States are distinguished by 128 bits of a hash.
 
 mod search;
 

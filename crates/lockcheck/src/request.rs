@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a scripted thread wants to do next.
+//! The requests of a scripted thread.
 
 use crate::ffi;
 
@@ -27,7 +27,7 @@ impl By {
     }
 }
 
-/// What a thread wants to do next. Words are numbered by their place in the lock's structure.
+/// The next step of a thread. Words are numbered by their place in the lock's structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// Reads a word.

@@ -17,7 +17,7 @@ pub use crate::request::{FOREVER, Request};
 
 /// What a thread can be made to do: bits of `c/script.h`.
 pub mod can {
-    /// What it wants to do next.
+    /// Its next request.
     pub const STEP: u32 = 1;
     /// Its oldest store reaches memory.
     pub const FLUSH: u32 = 2;
@@ -214,7 +214,7 @@ impl World {
         unsafe { self.lock.add(word).write(value) };
     }
 
-    /// What `thread` wants to do next.
+    /// The next request of `thread`.
     pub fn pending(&self, thread: usize) -> Request {
         assert!(thread < self.threads);
         // SAFETY: `thread` is below the world's number of threads; the request is copied before anything moves.
@@ -246,7 +246,7 @@ impl World {
         unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, action) };
     }
 
-    /// Lets `thread` do what it wants to, and returns what that was. A wait takes one spin, changed or not. Who has ended
+    /// Carries out the next request of `thread`, and returns it. A wait takes one spin, changed or not. Who has ended
     /// stays so.
     ///
     /// # Panics

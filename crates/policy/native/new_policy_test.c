@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * NAME_test.c - tries the policy of NAME.c: `unspin policy test ./NAME.c` compiles both for this machine and runs this.
- * CHECK() says what does not hold; little_is_known() and seen() make facts (<unspin/policy/user_test.h>).
+ * NAME_test.c - the test of NAME.c: `unspin policy test ./NAME.c` compiles both for this machine and runs this.
+ * CHECK() prints what does not hold; little_is_known() and seen() make facts (<unspin/policy/user_test.h>).
  */
 #include <unspin/policy/user_test.h>
 
@@ -10,10 +10,10 @@ static unsigned yield(struct unspin_facts facts, struct unspin_policy_state *sta
 	return NAME_on_yield(&facts, state).action;
 }
 
-/* Of a vCPU that has been asked often enough in its slice. */
+/* Of a vCPU for which KVM has proposed TWO candidates in its slice. */
 static const struct unspin_policy_state patient = {{TWO, 0}};
 
-static void it_runs_whom_kvm_proposes(void)
+static void it_runs_the_vcpu_that_kvm_proposes(void)
 {
 	struct unspin_policy_state state = patient;
 	struct unspin_facts facts = little_is_known();
@@ -25,7 +25,7 @@ static void it_runs_whom_kvm_proposes(void)
 	CHECK(yield(facts, &state) == UNSPIN_REFUSE);
 }
 
-static void but_not_who_has_just_yielded(void)
+static void but_not_one_that_has_just_yielded(void)
 {
 	struct unspin_policy_state state = patient;
 	struct unspin_facts facts = little_is_known();
@@ -51,8 +51,8 @@ static void and_not_at_once(void)
 
 int main(void)
 {
-	it_runs_whom_kvm_proposes();
-	but_not_who_has_just_yielded();
+	it_runs_the_vcpu_that_kvm_proposes();
+	but_not_one_that_has_just_yielded();
 	and_not_at_once();
 	return failed_checks != 0;
 }

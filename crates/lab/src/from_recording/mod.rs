@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording as a scenario (`unspin lab from`): VMs, vCPUs, pCPUs and window as they were, work as far as events tell.
+//! A recording as a scenario (`unspin lab from`): VMs, vCPUs, pCPUs and window as they were, work as far as events show.
 
 mod seen;
 mod work;
@@ -35,7 +35,7 @@ pub enum FromRecordingError {
     Lab(LabError),
 }
 
-/// The text of a scenario that looks to its host as the recording did, as far as events tell; what is seen and what is
+/// The text of a scenario that looks to its host as the recording did, as far as events show; what is seen and what is
 /// assumed stands in its comments. Reads the recording twice.
 ///
 /// # Errors

@@ -34,7 +34,7 @@ pub(super) struct VmSeen {
     pub waits: u64,
     /// Half of the waits are at most about so long, ns (to a factor of two); `None`: there are none.
     pub median_wait_ns: Option<u64>,
-    /// Times that a vCPU was taken off its pCPU in user mode, and in the kernel, where the host could tell.
+    /// Times that a vCPU was taken off its pCPU in user mode, and in the kernel, where the host could see that.
     pub preempted_user: u64,
     /// See `preempted_user`.
     pub preempted_kernel: u64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Gang scheduling: the tasks of a VM run at the same time. The matrix of Ousterhout ("Scheduling Techniques for Concurrent
-//! Systems", 1982): columns are pCPUs, rows are time slots; a VM's tasks stand in one row, and rows take turns on all
+//! Systems", 1982): columns are pCPUs, rows are time slots; a VM's tasks stand in one row, and rows alternate on all
 //! pCPUs at once. A pCPU whose task of the row does not want to run takes the next of its column that does (his
 //! "alternate selection").
 //!

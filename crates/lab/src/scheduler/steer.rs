@@ -143,8 +143,8 @@ impl Steer {
         here.current.filter(|current| here.slice != Some(*current))
     }
 
-    /// The target is to run on that pCPU next, on the slice that runs there. `returns`: whose turn it is goes on afterwards;
-    /// otherwise it waits like others, and pays. Whether the target waits in a queue and may.
+    /// The target is to run on that pCPU next, on the slice that runs there. `returns`: the
+    /// lender continues afterwards; otherwise it waits like others, and pays. Whether the target waits in a queue and may.
     pub fn lend(&mut self, cpu: Cpu, target: Task, returns: bool) -> bool {
         let known = &self.tasks[target.index()];
         if !known.queued || !known.allowed.contains(cpu) || self.cpus[cpu.index()].slice.is_none() {

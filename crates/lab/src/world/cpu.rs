@@ -213,7 +213,7 @@ impl<O: Observer> World<O> {
             runnable,
             preempted,
         };
-        self.tell(cpu, what);
+        self.emit(cpu, what);
         let state = if runnable {
             State::Runnable
         } else {
@@ -267,7 +267,7 @@ impl<O: Observer> World<O> {
         let known = &mut self.tasks[task.index()];
         known.becomes(State::Running, now_ns);
         known.on = Some(cpu);
-        self.tell(cpu, TraceEvent::SwitchIn { task });
+        self.emit(cpu, TraceEvent::SwitchIn { task });
         let switch_ns = u64::from(self.costs.switch_ns);
         if let Some(vcpu) = self.vcpu_on(cpu) {
             // It left its guest before it left its pCPU.
@@ -285,7 +285,7 @@ impl<O: Observer> World<O> {
         let cpu = self.scheduler.select_cpu(self.now_ns, task, waker);
         self.tasks[task.index()].becomes(State::Runnable, self.now_ns);
         let place = waker.unwrap_or(cpu);
-        self.tell(place, TraceEvent::Wakeup { task, target: cpu });
+        self.emit(place, TraceEvent::Wakeup { task, target: cpu });
         if let Some(vcpu) = self.tasks[task.index()].vcpu {
             self.vcpus[vcpu as usize].pending_ipi.woken = true;
         }

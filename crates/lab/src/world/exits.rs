@@ -25,7 +25,7 @@ impl<O: Observer> World<O> {
         work_ns: u32,
         then: Then,
     ) {
-        self.tell(cpu, TraceEvent::Exit { reason });
+        self.emit(cpu, TraceEvent::Exit { reason });
         let exit_ns = self.costs.exit_ns;
         self.leave_guest(vcpu, exit_ns + work_ns, then);
     }
@@ -80,9 +80,9 @@ impl<O: Observer> World<O> {
                 self.enter_soon(vcpu);
                 self.give_back(cpu);
             }
-            Then::Fault(told) => {
+            Then::Fault(notified) => {
                 self.enter_soon(vcpu);
-                self.fault(cpu, vcpu, told);
+                self.fault(cpu, vcpu, notified);
             }
             Then::Help => {
                 self.enter_soon(vcpu);
@@ -96,7 +96,7 @@ impl<O: Observer> World<O> {
     }
 
     fn enter(&mut self, cpu: Cpu, vcpu: usize) {
-        self.tell(cpu, TraceEvent::Entry);
+        self.emit(cpu, TraceEvent::Entry);
         self.vcpus[vcpu].inside = true;
         self.vcpus[vcpu].ends_wait = false;
         self.notify_spin_count(vcpu);
@@ -229,7 +229,7 @@ impl<O: Observer> World<O> {
     fn sleep(&mut self, cpu: Cpu, vcpu: usize) {
         self.vcpus[vcpu].statistics.halts += 1;
         self.enter_soon(vcpu);
-        self.tell(cpu, TraceEvent::Halted);
+        self.emit(cpu, TraceEvent::Halted);
         self.block(cpu);
     }
 

@@ -38,7 +38,7 @@ impl<O: Observer> World<O> {
             let what = TraceEvent::LockAsked {
                 lock: self.lock(vcpu, lock),
             };
-            self.tell(cpu, what);
+            self.emit(cpu, what);
             self.vcpus[vcpu].asks = Some((lock, self.now_ns));
             self.vcpus[vcpu].critical += 1;
         }
@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
         let what = TraceEvent::LockReleased {
             lock: self.lock(vcpu, lock),
         };
-        self.tell(cpu, what);
+        self.emit(cpu, what);
         let now_ns = self.now_ns;
         let known = &mut self.vcpus[vcpu];
         known.critical -= 1;
@@ -66,7 +66,7 @@ impl<O: Observer> World<O> {
         let what = TraceEvent::LockTaken {
             lock: self.lock(vcpu, lock),
         };
-        self.tell(cpu, what);
+        self.emit(cpu, what);
         let now_ns = self.now_ns;
         let known = &mut self.vcpus[vcpu];
         let since_ns = known.asks.take().map_or(now_ns, |(_, since_ns)| since_ns);
@@ -119,7 +119,7 @@ impl<O: Observer> World<O> {
                 None
             }
             r::UNSPIN_LAB_USER => {
-                self.tell(cpu, TraceEvent::User);
+                self.emit(cpu, TraceEvent::User);
                 self.vcpus[vcpu].user = true;
                 self.work(vcpu, request.first)
             }
@@ -219,7 +219,7 @@ impl<O: Observer> World<O> {
     pub(super) fn work_done(&mut self, cpu: Cpu, vcpu: usize) {
         if self.vcpus[vcpu].user {
             self.vcpus[vcpu].user = false;
-            self.tell(cpu, TraceEvent::Kernel);
+            self.emit(cpu, TraceEvent::Kernel);
         }
         self.ask(cpu, vcpu, 0);
     }

@@ -37,8 +37,8 @@ impl<O: Observer> World<O> {
             _ => known.debt_ns += cost_ns,
         }
         match (was_user, known.user) {
-            (false, true) => self.tell(cpu, TraceEvent::User),
-            (true, false) => self.tell(cpu, TraceEvent::Kernel),
+            (false, true) => self.emit(cpu, TraceEvent::User),
+            (true, false) => self.emit(cpu, TraceEvent::Kernel),
             _ => {}
         }
         true
@@ -95,23 +95,33 @@ impl<O: Observer> World<O> {
             return false;
         }
         known.statistics.page_faults += 1;
-        // One page at a time is told of asynchronously: a second fault waits in the host.
-        let told = self.host.async_page_faults && known.page_ns == NEVER_NS;
-        known.base = if told { Base::Faulted } else { Base::Answer(0) };
+        // The guest is notified of one page at a time: a second fault waits in the host.
+        let notified = self.host.async_page_faults && known.page_ns == NEVER_NS;
+        known.base = if notified {
+            Base::Faulted
+        } else {
+            Base::Answer(0)
+        };
         let work_ns = self.costs.page_fault_ns;
-        self.exit(cpu, vcpu, ExitReason::PageFault, work_ns, Then::Fault(told));
+        self.exit(
+            cpu,
+            vcpu,
+            ExitReason::PageFault,
+            work_ns,
+            Then::Fault(notified),
+        );
         true
     }
 
-    /// The host fetches the page: the vCPU's thread sleeps, or the guest is told and does something else.
-    pub(super) fn fault(&mut self, cpu: Cpu, vcpu: usize, told: bool) {
+    /// The host fetches the page: the vCPU's thread sleeps, or the guest is notified and does something else.
+    pub(super) fn fault(&mut self, cpu: Cpu, vcpu: usize, notified: bool) {
         let at_ns = self.now_ns + self.host.page_fetch_ns;
         let known = &mut self.vcpus[vcpu];
-        known.page_ns = if told { at_ns } else { known.page_ns };
-        known.sleeps_until_ns = if told { NEVER_NS } else { at_ns };
+        known.page_ns = if notified { at_ns } else { known.page_ns };
+        known.sleeps_until_ns = if notified { NEVER_NS } else { at_ns };
         self.set_timer(vcpu);
-        if !told {
-            self.tell(cpu, TraceEvent::Halted);
+        if !notified {
+            self.emit(cpu, TraceEvent::Halted);
             self.block(cpu);
         }
     }

@@ -17,7 +17,7 @@ impl<O: Observer> World<O> {
                 receiver: task,
                 vector,
             };
-            self.tell(from, what);
+            self.emit(from, what);
         }
         self.vcpus[receiver].pending.add(vector);
         self.notify(Some(from), receiver);
@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
         let Some(vector) = self.vcpus[vcpu].pending.take() else {
             return false;
         };
-        self.tell(cpu, TraceEvent::InterruptTaken { vector });
+        self.emit(cpu, TraceEvent::InterruptTaken { vector });
         let handler_ns = self.costs.handler_ns.into();
         self.vcpus[vcpu].handler = Some((vector, handler_ns));
         true
@@ -90,7 +90,7 @@ impl<O: Observer> World<O> {
             }
             Vector::Reschedule => {}
         }
-        self.tell(cpu, TraceEvent::InterruptDone);
+        self.emit(cpu, TraceEvent::InterruptDone);
         // HLT returns once an interrupt has been handled.
         self.unblock(vcpu);
         if !self.take_interrupt(cpu, vcpu) {

@@ -50,7 +50,7 @@ struct VmState {
     locks: u32,
     pause_every_spins: u32,
     pause_exits: bool,
-    /// Its vCPUs tell the host what they ask for and hold (`abi/guest/pv_page.h`).
+    /// Its vCPUs publish which locks they wait for and hold (`abi/guest/pv_page.h`).
     pv_page: bool,
     help_after_spins: u32,
     tick_period_ns: u64,
@@ -99,7 +99,7 @@ impl<O: Observer> World<O> {
     }
 
     #[inline]
-    fn tell(&mut self, cpu: Cpu, what: TraceEvent) {
+    fn emit(&mut self, cpu: Cpu, what: TraceEvent) {
         self.trace_events += 1;
         let task = self.cpus[cpu.index()].current;
         self.observer.on_event(self.now_ns, cpu, task, what);

@@ -178,7 +178,7 @@ impl<O: Observer> World<O> {
         self.tasks.len() as u32
     }
 
-    /// Who was told of everything.
+    /// The observer of all events.
     pub fn into_observer(self) -> O {
         self.observer
     }

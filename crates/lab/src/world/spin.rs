@@ -209,7 +209,7 @@ impl<O: Observer> World<O> {
 
     fn pause_exit(&mut self, cpu: Cpu, vcpu: usize) {
         let window = self.vcpus[vcpu].pauses.hardware.window();
-        self.tell(cpu, TraceEvent::PauseExit { window });
+        self.emit(cpu, TraceEvent::PauseExit { window });
         self.vcpus[vcpu].statistics.pause_exits += 1;
         let work_ns = self.costs.exit_ns + self.costs.on_spin_ns;
         self.leave_guest(vcpu, work_ns, Then::OnSpin);

@@ -124,7 +124,7 @@ impl<O: Observer> World<O> {
             if result > 0 {
                 self.disturb_where_it_ran(cpu, target);
             }
-            self.tell(cpu, TraceEvent::YieldTo { target, result });
+            self.emit(cpu, TraceEvent::YieldTo { target, result });
             let statistics = &mut self.vcpus[vcpu].statistics;
             statistics.yields += u64::from(result > 0);
             statistics.yields_refused += u64::from(result <= 0);
@@ -136,7 +136,7 @@ impl<O: Observer> World<O> {
             YieldTo::Refused => 0,
             YieldTo::Alone => -3, // -ESRCH
         };
-        self.tell(cpu, TraceEvent::YieldTo { target, result });
+        self.emit(cpu, TraceEvent::YieldTo { target, result });
         let statistics = &mut self.vcpus[vcpu].statistics;
         if answer != YieldTo::Yielded {
             statistics.yields_refused += 1;
@@ -228,8 +228,8 @@ impl<O: Observer> World<O> {
                     0
                 }
         };
-        let told = self.host.spin_count != SpinCount::Own;
-        let handling_ns = |vcpu: &super::vcpu::Vcpu| match told {
+        let notified = self.host.spin_count != SpinCount::Own;
+        let handling_ns = |vcpu: &super::vcpu::Vcpu| match notified {
             true => vcpu.statistics.wait_host_ns,
             false => vcpu.statistics.spin_host_ns,
         };

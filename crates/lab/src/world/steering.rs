@@ -151,14 +151,14 @@ impl<O: Observer> World<O> {
             // eCS's paper gives nothing back before the time is up.
             budget_ns.map(|budget_ns| (budget_ns, self.host.ecs == Some(true)))
         };
-        let Some((budget_ns, told)) = granted else {
+        let Some((budget_ns, notified)) = granted else {
             return false;
         };
         if let Some(steer) = self.scheduler.steering() {
             steer.grant(self.now_ns, cpu, budget_ns);
         }
         self.vcpus[vcpu].statistics.grants += 1;
-        self.borrow_begin(cpu, vcpu, budget_ns, told);
+        self.borrow_begin(cpu, vcpu, budget_ns, notified);
         true
     }
 

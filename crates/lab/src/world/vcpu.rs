@@ -32,7 +32,7 @@ pub(super) enum Then {
     Help,
     /// The hypercall that asks for help and names a vCPU of the world (`kvm_sched_yield()`).
     HelpNamed(u32),
-    /// The host fetches a page; whether the guest is told meanwhile.
+    /// The host fetches a page; whether the guest is notified meanwhile.
     Fault(bool),
 }
 
@@ -234,7 +234,7 @@ pub struct VcpuStatistics {
     pub host_ns: u64,
     /// Of it what pause-loop exits took.
     pub spin_host_ns: u64,
-    /// Waits that the guest ended at the threshold that it was told, the sum of these thresholds, and of the host's time what it
+    /// Waits that the guest ended at the threshold that it was notified of, the sum of these thresholds, and of the host's time what it
     /// took to handle them.
     pub waits_ended: u64,
     /// See `waits_ended`.
@@ -253,8 +253,8 @@ pub(super) struct Steered {
     pub spun: u32,
     pub borrowed_since_ns: Option<u64>,
     pub ran_on: Option<Cpu>,
-    /// It was entered on the time that it owes.
-    pub entered_owing: bool,
+    /// It was entered on borrowed time.
+    pub entered_borrowing: bool,
 }
 
 /// A vCPU.
@@ -285,7 +285,7 @@ pub(super) struct Vcpu {
     pub pending_ipi: PendingIpi,
     /// Guest tasks that do not have the vCPU, in order of their iterations.
     pub others: VecDeque<GuestTask>,
-    /// When the page is there that the guest was told of, and when the thread wakes that waits for one; `NEVER_NS`: none.
+    /// When the page is there that the guest was notified of, and when the thread wakes that waits for one; `NEVER_NS`: none.
     pub page_ns: u64,
     pub sleeps_until_ns: u64,
     /// When the guest's timer fires; `NEVER_NS`: it has none.

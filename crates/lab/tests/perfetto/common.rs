@@ -84,7 +84,7 @@ impl<W: Write> World<W> {
         }
     }
 
-    fn tell(&mut self, cpu: usize, what: TraceEvent) {
+    fn emit(&mut self, cpu: usize, what: TraceEvent) {
         let task = self.cpus[cpu];
         self.observer
             .on_event(self.now_ns, Cpu(cpu as u32), task, what);
@@ -117,13 +117,13 @@ impl<W: Write> World<W> {
                 self.players[task.index()].state = State::Queued;
                 self.count("wakings");
                 let target = Cpu((choice >> 20) as u32 % self.cpus.len() as u32);
-                self.tell(cpu, TraceEvent::Wakeup { task, target });
+                self.emit(cpu, TraceEvent::Wakeup { task, target });
             }
             State::Queued => {
                 self.players[task.index()].state = State::Running;
                 self.cpus[cpu] = Some(task);
                 self.count("switch_ins");
-                self.tell(cpu, TraceEvent::SwitchIn { task });
+                self.emit(cpu, TraceEvent::SwitchIn { task });
             }
         }
     }
@@ -148,7 +148,7 @@ impl<W: Write> World<W> {
             runnable,
             preempted,
         };
-        self.tell(cpu, out);
+        self.emit(cpu, out);
         self.cpus[cpu] = None;
     }
 
@@ -160,7 +160,7 @@ impl<W: Write> World<W> {
                 player.holds.push(lock);
                 self.locks[lock.index()] = (Some(task), self.locks[lock.index()].1 - 1, false);
                 self.count("holds");
-                self.tell(cpu, TraceEvent::LockTaken { lock });
+                self.emit(cpu, TraceEvent::LockTaken { lock });
             }
         } else if choice % 2 == 0 && !player.holds.is_empty() {
             // Any of them: locks need not nest.
@@ -171,14 +171,14 @@ impl<W: Write> World<W> {
             if waiters > 0 && !handed {
                 self.count("handovers");
             }
-            self.tell(cpu, TraceEvent::LockReleased { lock });
+            self.emit(cpu, TraceEvent::LockReleased { lock });
         } else {
             let lock = Lock(((choice >> 1) % self.locks.len() as u64) as u32);
             if !player.holds.contains(&lock) {
                 player.wants = Some(lock);
                 self.locks[lock.index()].1 += 1;
                 self.count("waits");
-                self.tell(cpu, TraceEvent::LockAsked { lock });
+                self.emit(cpu, TraceEvent::LockAsked { lock });
             }
         }
     }
@@ -189,12 +189,12 @@ impl<W: Write> World<W> {
         let other = Task(((choice >> 16) % self.vcpus as u64) as u32);
         let player = &mut self.players[task.index()];
         match choice % 10 {
-            0 => self.tell(cpu, TraceEvent::User),
-            1 => self.tell(cpu, TraceEvent::Kernel),
+            0 => self.emit(cpu, TraceEvent::User),
+            1 => self.emit(cpu, TraceEvent::Kernel),
             2 => {
-                self.tell(cpu, TraceEvent::PauseExit { window: 4096 });
+                self.emit(cpu, TraceEvent::PauseExit { window: 4096 });
                 let result = (choice >> 8) as i32 % 3 - 1;
-                self.tell(
+                self.emit(
                     cpu,
                     TraceEvent::YieldTo {
                         target: other,
@@ -202,8 +202,8 @@ impl<W: Write> World<W> {
                     },
                 );
             }
-            3 => self.tell(cpu, TraceEvent::Entry),
-            4 => self.tell(
+            3 => self.emit(cpu, TraceEvent::Entry),
+            4 => self.emit(
                 cpu,
                 TraceEvent::Exit {
                     reason: ExitReason::Apic,
@@ -211,7 +211,7 @@ impl<W: Write> World<W> {
             ),
             5 if other != task => {
                 self.count("ipis");
-                self.tell(
+                self.emit(
                     cpu,
                     TraceEvent::IpiSent {
                         receiver: other,
@@ -222,21 +222,21 @@ impl<W: Write> World<W> {
             6 if player.depth < 3 => {
                 player.depth += 1;
                 self.count("interrupts");
-                self.tell(cpu, TraceEvent::InterruptTaken { vector });
+                self.emit(cpu, TraceEvent::InterruptTaken { vector });
             }
             7 if player.depth > 0 => {
                 player.depth -= 1;
-                self.tell(cpu, TraceEvent::InterruptDone);
+                self.emit(cpu, TraceEvent::InterruptDone);
             }
             8 => {
-                self.tell(cpu, TraceEvent::Halted);
-                self.tell(cpu, TraceEvent::Entry);
+                self.emit(cpu, TraceEvent::Halted);
+                self.emit(cpu, TraceEvent::Entry);
             }
             9 => {
                 player.borrows = !player.borrows;
                 let borrows = player.borrows;
                 let begin = TraceEvent::BorrowBegin { task };
-                self.tell(
+                self.emit(
                     cpu,
                     if borrows {
                         begin

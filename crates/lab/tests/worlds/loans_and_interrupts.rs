@@ -33,7 +33,7 @@ fn operations(policy: &str) -> u64 {
     operations
 }
 
-/// Before loan-cpl was told, it left such waiters a quarter of what directed yields do for them.
+/// Before loan-cpl had that fact, it left such waiters a quarter of what directed yields do for them.
 #[test]
 fn who_has_not_answered_runs_beside_a_loan() {
     let directed = operations("directed-yield,candidates=strict");

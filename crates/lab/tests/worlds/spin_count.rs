@@ -64,7 +64,10 @@ fn locks_that_halt_or_call_for_help_spin_as_long_as_they_are_told() {
         assert!(short.0 > 2 * long.0, "{lock}: {short:?} {long:?}");
         let untold = ended(lock, false, SpinCount::Fixed(64));
         let own = ended(lock, false, SpinCount::Own);
-        assert_eq!(untold, own, "{lock}: who has no page is told nothing");
+        assert_eq!(
+            untold, own,
+            "{lock}: a vCPU without a page is notified of nothing"
+        );
         assert_eq!(own.0, 0, "{lock}: nor are its waits counted");
     }
 }

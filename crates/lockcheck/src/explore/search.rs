@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search through all states, and the way to each, which can be gone again. States are told apart by 128 bits, which a
+//! The search through all states, and the way to each, which can be gone again. States are distinguished by 128 bits, which a
 //! map of them takes as they are.
 
 use std::{

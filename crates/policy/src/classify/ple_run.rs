@@ -19,7 +19,7 @@ pub struct Run(raw::unspin_ple_run);
 /// One pause-loop exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunExit {
-    /// Guest instruction pointer; `None`: the host cannot tell, so the exit belongs to no run.
+    /// Guest instruction pointer; `None`: the host does not see it, so the exit belongs to no run.
     pub location: Option<u64>,
     /// Exits since the vCPU's previous pause-loop exit, host interrupts not counted.
     pub other_exits: u32,

@@ -34,7 +34,7 @@ impl BuddyPlaces {
             candidate_ns: self.candidate_ns,
             waiting_ns: self.waiting_ns,
             yielder_ns: self.yielder_ns.unwrap_or(0),
-            yielder_wants: self.yielder_ns.is_some().into(),
+            yielder_runnable: self.yielder_ns.is_some().into(),
             threshold_ns: self.threshold_ns,
         };
         // SAFETY: reads a valid struct for the length of the call.

@@ -26,7 +26,7 @@ impl Epoch {
 
     /// Adds an exit with the window in force (AMD: PAUSEs; Intel: TSC cycles). Returns whether the epoch is complete.
     pub fn add_exit(&mut self, window: Option<u32>) -> bool {
-        // A window of that very number is 2 s of TSC cycles: it cannot be told from "unknown", and is taken for it.
+        // A window of that very number is 2 s of TSC cycles: it cannot be distinguished from "unknown", and is taken for it.
         let window = window.unwrap_or(raw::UNSPIN_UNKNOWN_HALF);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe { raw::unspin_epoch_add_exit(&mut self.0, window) }

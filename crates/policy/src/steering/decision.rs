@@ -18,11 +18,11 @@ pub enum Decision {
     Refuse,
     /// The candidate runs the rest of the slice.
     Direct,
-    /// The same for so many nanoseconds at most, then the lender goes on.
+    /// The same for so many nanoseconds at most, then the lender continues.
     Lend(u32),
-    /// The vCPU goes on for so many nanoseconds at most.
+    /// The vCPU continues for so many nanoseconds at most.
     Grant(u32),
-    /// The same, but its guest is not told, and nobody looks before the time is up.
+    /// The same, but its guest is not notified, and no policy polls it before the time is up.
     Extend(u32),
     /// The vCPU leaves its CPU.
     GiveBack,

@@ -74,7 +74,7 @@ fn a_clock_goes_on_with_whoever_begins_a_slice_but_never_past_who_waits() {
     clock.advance(10, Some(20));
     assert_eq!(clock.now_ns, 10);
     clock.advance(30, Some(20));
-    assert_eq!(clock.now_ns, 20, "out of turn");
+    assert_eq!(clock.now_ns, 20, "out of order");
     clock.advance(5, Some(3));
     assert_eq!(clock.now_ns, 20, "it never goes back");
     clock.advance(40, None);

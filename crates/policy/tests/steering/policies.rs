@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each policy answers to what it is told, and to what nobody can tell it.
+//! What each policy decides from facts, and from facts that are unknown.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
@@ -220,7 +220,7 @@ fn who_borrows_goes_on_until_it_has_left_the_lock_or_the_kernel() {
     assert_eq!(
         look("directed-yield", seen(0), user),
         Decision::Pass,
-        "nobody owes"
+        "no vCPU borrows"
     );
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving waiting tasks between pCPUs: newidle balancing, idle pCPUs that are told to look, periodic balancing.
+//! Moving waiting tasks between pCPUs: newidle balancing, idle pCPUs that are kicked to search, periodic balancing.
 //!
 //! A domain is what shares a core, a cache, a socket, the machine. The busiest pCPU of a domain is the one with most
 //! runnable tasks; the task that has waited longest is taken. Left out of load_balance(): loads (tasks are counted instead),
@@ -101,7 +101,7 @@ impl Fair {
         self.wait_on(task);
     }
 
-    /// At the tick of a busy pCPU: an idle one is told to look if somebody waits here (nohz_balancer_kick()), and domains
+    /// At the tick of a busy pCPU: an idle one is kicked to search if a task waits here (nohz_balancer_kick()), and domains
     /// that are due are balanced (rebalance_domains()).
     pub(super) fn balance_at_tick(&mut self, now_ns: u64, cpu: Cpu) {
         if self.cpus[cpu.index()].runnable > 1 {

@@ -82,7 +82,7 @@ struct CpuState {
     balance_ns: [u64; balance::DOMAINS],
     /// Balancing found a task but could not take any, that many times in a row.
     balance_failed: u32,
-    /// It was told to look for work.
+    /// It was kicked to search for work.
     kicked: bool,
     /// When the lag credit last forced a reschedule, ns.
     forced_ns: Option<u64>,

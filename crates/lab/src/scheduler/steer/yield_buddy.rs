@@ -100,11 +100,11 @@ impl Steer {
         self.requeue_at(candidate, credited_ns);
         let others = self.first_but(cpu, yield_buddy.yielder);
         let candidate_ns = self.position_ns(candidate);
-        let yielder_wants = self.tasks[yield_buddy.yielder.index()].queued;
+        let yielder_runnable = self.tasks[yield_buddy.yielder.index()].queued;
         let places = BuddyPlaces {
             candidate_ns,
             waiting_ns: others.map_or(candidate_ns, |task| self.position_ns(task)),
-            yielder_ns: yielder_wants.then(|| self.position_ns(yield_buddy.yielder)),
+            yielder_ns: yielder_runnable.then(|| self.position_ns(yield_buddy.yielder)),
             threshold_ns: yield_buddy.threshold_ns,
         };
         match places.outcome() {

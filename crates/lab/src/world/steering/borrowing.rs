@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that is not a vCPU's own, a loan or a grant: how it begins, who looks at it, how it ends (`bpf/scheduler/slice_end.bpf.h`,
+//! Time that is not a vCPU's own, a loan or a grant: how it begins, when it is polled, how it ends (`bpf/scheduler/slice_end.bpf.h`,
 //! `bpf/scheduler/kvm.bpf.h`).
 
 use unspin_policy::steering::Decision;
@@ -12,18 +12,18 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// From now on the vCPU there runs on time that is not its own; `told`: its guest hears of it, if it gives pv pages, and may
-    /// give it back before.
-    pub(crate) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, told: bool) {
+    /// From now on the vCPU there runs on time that is not its own; `notified`: its guest is notified, if it gives pv pages,
+    /// and may give it back before.
+    pub(crate) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, notified: bool) {
         let now_ns = self.now_ns;
         let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
         let model = self.host.steering;
         let capped = budget_ns != NEVER_NS;
         let known = &mut self.vcpus[vcpu];
         known.steered.borrowed_since_ns = Some(now_ns);
-        known.steered.entered_owing = false;
-        // Who is let run for the rest of a slice is not told.
-        known.borrowed = pv_page && capped && told;
+        known.steered.entered_borrowing = false;
+        // A vCPU that runs for the rest of a slice is not notified.
+        known.borrowed = pv_page && capped && notified;
         let task = known.task;
         let pcpu = &mut self.cpus[cpu.index()];
         let until_ns = now_ns.saturating_add(budget_ns).min(NEVER_NS - 1);
@@ -32,15 +32,15 @@ impl<O: Observer> World<O> {
         } else {
             until_ns
         };
-        pcpu.poll_at_ns = if pv_page || !capped || !told || self.host.ecs.is_some() {
+        pcpu.poll_at_ns = if pv_page || !capped || !notified || self.host.ecs.is_some() {
             NEVER_NS
         } else {
             now_ns + model.poll_period_ns
         };
-        self.tell(cpu, TraceEvent::BorrowBegin { task });
+        self.emit(cpu, TraceEvent::BorrowBegin { task });
     }
 
-    /// It does not any more, whoever runs next.
+    /// It does not any more, whichever task runs next.
     pub(crate) fn borrow_end(&mut self, cpu: Cpu) {
         let pcpu = &mut self.cpus[cpu.index()];
         if pcpu.borrow_until_ns == NEVER_NS {
@@ -53,11 +53,11 @@ impl<O: Observer> World<O> {
             known.steered.borrowed_since_ns = None;
             known.borrowed = false;
             let task = known.task;
-            self.tell(cpu, TraceEvent::BorrowEnd { task });
+            self.emit(cpu, TraceEvent::BorrowEnd { task });
         }
     }
 
-    /// The time of a loan or grant is up, or it is looked at.
+    /// The time of a loan or grant is up, or it is polled.
     pub(crate) fn borrow_due(&mut self, cpu: Cpu) {
         let pcpu = &self.cpus[cpu.index()];
         let over = pcpu.borrow_until_ns <= self.now_ns;
@@ -79,12 +79,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A borrower that gives no pv pages is entered once more: it is looked at, as in `on_kvm_entry()` of bpf/scheduler/kvm.bpf.h.
+    /// A borrower that gives no pv pages is entered once more: it is polled, as in `on_kvm_entry()` of bpf/scheduler/kvm.bpf.h.
     pub(crate) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
         if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
             return;
         }
-        if !std::mem::replace(&mut self.vcpus[vcpu].steered.entered_owing, true) {
+        if !std::mem::replace(&mut self.vcpus[vcpu].steered.entered_borrowing, true) {
             return;
         }
         let facts = self.facts(cpu, vcpu, None);
@@ -94,7 +94,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The pCPU goes back to whom it is owed, or to whose turn it is.
+    /// The vCPU there leaves its pCPU: to its lender, or to the task that is next in order.
     pub(crate) fn give_back(&mut self, cpu: Cpu) {
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What policies are told: the facts that a BPF program has, as old as it has them (`bpf/scheduler/guest/vcpus.bpf.h`).
+//! The facts that policies get: those that a BPF program has, as old as it has them (`bpf/scheduler/guest/vcpus.bpf.h`).
 
 use unspin_policy::{
     Where,
@@ -9,7 +9,7 @@ use unspin_policy::{
 use crate::world::{World, pcpu::State};
 use crate::{ids::Cpu, trace_event::Observer};
 
-/// What a policy is told of modes (`policy/contract.h`).
+/// Values of modes in facts (`policy/contract.h`).
 const USER: u32 = unspin_policy::steering::UNSPIN_FACT_USER;
 const KERNEL: u32 = unspin_policy::steering::UNSPIN_FACT_KERNEL;
 
@@ -24,7 +24,7 @@ impl<O: Observer> World<O> {
         self.vcpus[vcpu].random.below(1_000_000) < u64::from(lost_ppm)
     }
 
-    /// Something that was seen so long ago, and is told later still; now and then it was lost.
+    /// Something that was seen so long ago, and is reported later still; now and then it was lost.
     pub(crate) fn fact(&mut self, vcpu: usize, value: u32, age_ns: u64) -> Fact {
         let model = self.host.steering;
         if model.lost_ppm != 0 && self.is_lost(vcpu, model.lost_ppm) {

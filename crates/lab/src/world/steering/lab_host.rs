@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a simulated host is: its pCPUs, its pause-loop hardware, what its hypervisor does and what it gives its guests.
 //!
-//! What guests with pv pages are told of their spin threshold, and which exits end their waits: `bpf/window/notify.bpf.h` by the
+//! What spin threshold guests with pv pages are notified of, and which exits end their waits: `bpf/window/notify.bpf.h` by the
 //! rules of `policy/model/spin_threshold.h`.
 
 use unspin_policy::{
@@ -24,7 +24,7 @@ pub struct LabHost {
     pub gap_cycles: u32,
     /// One unit of the window, picoseconds, as a host would assume it for APPLE.
     pub window_unit_ps: u64,
-    /// What guests with pv pages are told of their spin threshold.
+    /// The spin threshold that guests with pv pages are notified of.
     pub spin_count: SpinCount,
     /// Whom `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
@@ -43,7 +43,7 @@ pub struct LabHost {
     pub page_fault_every_iterations: u32,
     /// How long the host fetches a page, ns.
     pub page_fetch_ns: u64,
-    /// Whether the guest is told meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
+    /// Whether the guest is notified meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
     pub async_page_faults: bool,
     /// What paravirtual functions guests have.
     pub paravirtual: Paravirtual,
@@ -77,8 +77,8 @@ impl SpinCount {
             return rule.map(SpinCount::Apple);
         }
         let spins = word.parse::<u32>().ok();
-        let told = spins.filter(|spins| (1..u32::MAX).contains(spins));
-        told.map(SpinCount::Fixed)
+        let fixed = spins.filter(|spins| (1..u32::MAX).contains(spins));
+        fixed.map(SpinCount::Fixed)
     }
 }
 
@@ -151,8 +151,8 @@ impl LabHost {
 impl<O: Observer> World<O> {
     /// Spins that a waiter of that vCPU spins; `own`: its guest's.
     pub(crate) fn spin_count(&self, vcpu: usize, own: u32) -> u32 {
-        let told = self.vcpus[vcpu].notified_spin_count;
-        if told == 0 { own } else { told }
+        let notified = self.vcpus[vcpu].notified_spin_count;
+        if notified == 0 { own } else { notified }
     }
 
     /// The vCPU enters its guest: what its page says from now on.
@@ -186,12 +186,12 @@ impl<O: Observer> World<O> {
 
     /// Of each VM: its threshold now, and how many epochs of APPLE are over.
     pub fn thresholds(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
-        let told = |vm: &crate::world::VmState| match self.host.spin_count {
+        let notified = |vm: &crate::world::VmState| match self.host.spin_count {
             SpinCount::Own => 0,
             SpinCount::Fixed(spins) => spins,
             SpinCount::Apple(_) => vm.apple.window(),
         };
-        self.vms.iter().map(move |vm| (told(vm), vm.epochs))
+        self.vms.iter().map(move |vm| (notified(vm), vm.epochs))
     }
 }
 
