@@ -23,11 +23,11 @@ use clap::{Parser, Subcommand};
 
 use self::{
     bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
-    demo::args::DemoArguments, doctor::args::DoctorArguments, explain::args::ExplainArguments,
-    ground_truth::args::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
+    demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
+    ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, policy::args::PolicyVerb, record::args::RecordArguments,
     scenario::args::ScenarioVerb, steer::args::SteerArguments, testbed::args::Testbed,
-    threshold::args::ThresholdArguments, vm::args::VmVerb,
+    threshold::ThresholdArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.

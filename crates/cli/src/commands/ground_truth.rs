@@ -2,13 +2,30 @@
 //! `unspin ground-truth`: what `explain` says, judged by the guests' own logs. A command of its own, so that `explain` can never
 //! see the answer.
 
-pub(crate) mod args;
+use std::path::PathBuf;
 
-use args::GroundTruthArguments;
+use clap::Args;
 use unspin_analysis::{Source, explain::evaluation::judge, read_guest_log};
 use unspin_report::{Document, Table};
 
-use crate::terminal::{failure::Failure, output};
+use crate::terminal::{failure::Failure, options::Output, output};
+
+/// `unspin ground-truth`
+#[derive(Args, Debug)]
+pub struct GroundTruthArguments {
+    /// The recording, or an event log.
+    #[arg(value_name = "RECORDING")]
+    pub recording: PathBuf,
+    /// What `vm run --guest-log` wrote in the same run.
+    #[arg(long, value_name = "FILE")]
+    pub guest_log: PathBuf,
+    /// Leave the guests' pv pages out: host knowledge alone.
+    #[arg(long)]
+    pub no_pv_pages: bool,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
 
 /// Judges and prints.
 pub fn run(arguments: &GroundTruthArguments) -> Result<(), Failure> {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin threshold`: Friebel's histograms from a recording, and what each threshold would cost.
 
-pub(crate) mod args;
+use std::path::PathBuf;
 
-use args::ThresholdArguments;
+use clap::Args;
 use unspin_analysis::{
     Measured,
     threshold::rows::{self, View},
@@ -11,7 +11,21 @@ use unspin_analysis::{
 use unspin_recording::Recorded;
 use unspin_report::{Document, Table, row};
 
-use crate::terminal::{failure::Failure, output};
+use crate::terminal::{failure::Failure, options::Output, output};
+
+/// `unspin threshold`
+#[derive(Args, Debug)]
+pub struct ThresholdArguments {
+    /// A recording.
+    #[arg(value_name = "FOLDER")]
+    pub folder: PathBuf,
+    /// Only this VM's waits, by its number; those of all VMs together when absent.
+    #[arg(long, value_name = "NUMBER")]
+    pub vm: Option<u32>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
 
 row! {
     "problem", ["threshold"];

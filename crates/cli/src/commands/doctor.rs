@@ -2,15 +2,25 @@
 //! `unspin doctor`: what this machine can do, line by line, and how to get what is missing; or whether our BPF programs fit a
 //! kernel that does not run.
 
-pub(crate) mod args;
+use std::path::{Path, PathBuf};
 
-use std::path::Path;
-
-use args::DoctorArguments;
+use clap::Args;
 use unspin_experiment::doctor;
 use unspin_report::Table;
 
 use crate::terminal::{failure::Failure, options::Output, output};
+
+/// `unspin doctor`
+#[derive(Args, Debug)]
+pub struct DoctorArguments {
+    /// Instead of this machine: whether every BPF program of ours finds what it needs in that kernel, without booting it.
+    /// A folder with `vmlinuz` and `modules/`, as set-up's cache has them; what is packed is unpacked beside it.
+    #[arg(long, value_name = "FOLDER")]
+    pub kernel: Option<PathBuf>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+}
 
 /// Prints every check. Something missing is a finding, not a failure: the exit status is 0 when all were made.
 pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
