@@ -78,6 +78,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Demo(arguments) => demo::run(&arguments).map(done),
         Command::Bench(Bench::Ecs(arguments)) => bench::ecs::run(&arguments).map(done),
         Command::Bench(Bench::Engine(arguments)) => bench::engine::run(&arguments).map(done),
+        Command::Bench(Bench::Host(arguments)) => bench::host::run(&arguments).map(done),
         Command::Bench(Bench::Observing(arguments)) => bench::observing::run(&arguments).map(done),
         Command::Bench(Bench::Threads(arguments)) => bench::threads::run(&arguments).map(done),
         Command::Bench(Bench::Vm(arguments)) => bench::vm::run(&arguments).map(done),

@@ -2,7 +2,7 @@
 //! Policies compared on the same work, whatever the world that does the work.
 //!
 //! A [`Plan`] says what is compared and [`steps`] in which order (ABBA, with the null and the ideal). A [`World`] takes the
-//! steps: VMs of ours under KVM ([`kvm`]), Linux guests ([`linux`]), or the lab ([`lab`]). What it measured becomes one kind of
+//! steps: VMs of ours under KVM ([`kvm`]), Linux guests ([`linux`]), threads of the host ([`host`]), or the lab ([`lab`]). What it measured becomes one kind of
 //! [`Row`], whose figures are [`Estimate`]s. [`matrix`] and [`demo`] are lists of comparisons that are built in, [`cells`] runs
 //! each in a testbed of its own, [`TableFile`] keeps what is finished and goes on there; [`prediction`] is what the lab says beforehand.
 //!
@@ -50,4 +50,4 @@ pub use progress::{Progress, Quiet, Session, Work};
 pub use row::{Row, lock, rows, shape};
 pub use sample::{Sample, Samples};
 pub use table_file::TableFile;
-pub use world::{Taken, World, ideal_of, kvm, lab, linux, run, threads};
+pub use world::{Taken, World, host, ideal_of, kvm, lab, linux, run, threads};

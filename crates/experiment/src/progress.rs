@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How whoever waits for an experiment learns how far it is, and ends it early.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::Error;
 
 /// How much there is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +57,24 @@ impl Session<'_> {
         Session {
             progress: &Quiet,
             interrupt: Arc::default(),
+        }
+    }
+
+    /// Sleeps for so long.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], a tenth of a second after the interrupt at most.
+    pub fn sleep(&self, time: Duration) -> Result<(), Error> {
+        let end = Instant::now() + time;
+        loop {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(Duration::from_millis(100)));
         }
     }
 }

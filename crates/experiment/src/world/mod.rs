@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where samples are taken, behind one trait; and what the scenario's ideal is.
 
+pub mod host;
 pub mod kvm;
 pub mod lab;
 pub mod linux;

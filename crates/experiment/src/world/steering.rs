@@ -2,7 +2,9 @@
 //! Who schedules while compared VMs keep running: our scheduler is attached, its policies are switched, and it goes.
 
 use anyhow::anyhow;
-use unspin_agent::{ChosenPolicies, LoadedSteerer, PolicyChoice, SteerOptions, Steerer};
+use unspin_agent::{
+    ChosenPolicies, LoadedSteerer, PolicyChoice, ProgramHealth, SteerOptions, Steerer,
+};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
 use crate::{Error, plan::Steered};
@@ -14,6 +16,8 @@ pub struct Steering {
     /// The next one.
     loaded: Option<LoadedSteerer>,
     steerer: Option<Steerer>,
+    /// Whether runs and time of its programs are counted.
+    run_statistics: bool,
 }
 
 impl Steering {
@@ -27,7 +31,23 @@ impl Steering {
             chosen: ready.collect::<Result<_, _>>()?,
             loaded: None,
             steerer: None,
+            run_statistics: false,
         })
+    }
+
+    /// The same, and runs and time of our scheduler's programs are counted, which costs some of it.
+    pub fn with_run_statistics(mut self, wanted: bool) -> Steering {
+        self.run_statistics = wanted;
+        self
+    }
+
+    /// Runs and time of our scheduler's programs so far; none while it is not attached.
+    ///
+    /// # Errors
+    /// When the kernel refuses to tell.
+    pub fn programs(&self) -> Result<Vec<ProgramHealth>, Error> {
+        let programs = self.steerer.as_ref().map(Steerer::programs);
+        Ok(programs.transpose()?.unwrap_or_default())
     }
 
     /// Loads our scheduler for when it is wanted, while nobody is in a hurry: beside VMs that fill the host it takes many times
@@ -46,6 +66,7 @@ impl Steering {
                 .chosen
                 .iter()
                 .any(|chosen| chosen.policies.candidates().is_some()),
+            run_statistics: self.run_statistics,
             ..SteerOptions::default()
         };
         self.loaded = Some(Steerer::load(&options)?);

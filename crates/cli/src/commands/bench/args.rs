@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use crate::terminal::options::{Output, OverrideArguments, parse_time};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use unspin_experiment::{engine::BaselineKind, threads};
+use unspin_agent::PolicyChoice;
+use unspin_experiment::{engine::BaselineKind, host, threads};
 
 /// `unspin bench vm`
 #[derive(Args, Debug)]
@@ -57,6 +58,9 @@ pub enum Bench {
     Threads(Box<ThreadsArguments>),
     /// Run the locks in micro guests on this host's KVM, over numbers of VMs and vCPUs, hold and think times.
     Vm(Box<BenchVmArguments>),
+    /// Measure the host itself, without VMs: how late tasks wake up, how fast they call one another, which shares they get, under
+    /// the kernel's scheduler and ours in turns.
+    Host(HostArguments),
     /// Measure what eCS's annotation of critical sections costs, between threads of this process.
     Ecs(EcsArguments),
     /// Measure the lab's engine, and other simulators on the same model: events a second.
@@ -66,6 +70,34 @@ pub enum Bench {
     /// Time the scheduler's BPF programs on this kernel, and the way of events through ring and recording.
     #[command(hide = true)]
     Observing(ObservingArguments),
+}
+
+/// `unspin bench host`
+#[derive(Args, Debug)]
+pub struct HostArguments {
+    /// Policies, as of `compare`, but for those that set windows; a row each, beside our scheduler without any. May be repeated.
+    #[arg(long = "policy", value_name = "POLICY")]
+    pub policies: Vec<PolicyChoice>,
+    /// Loads, apart by commas: wakeups (periodic tasks beside CPU hogs), naps (the same beside tasks that sleep and wake up),
+    /// pipes (pairs that send a byte back and forth), calls (all called threads answer), weights (CPU hogs of three nice values),
+    /// affinity (CPU hogs that may run on one CPU only beside others); all when absent.
+    #[arg(long, value_name = "LOADS", value_delimiter = ',')]
+    pub loads: Vec<host::Load>,
+    /// Pairs of samples of each scheduler.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub pairs: u32,
+    /// How long a sample is.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    pub sample: std::time::Duration,
+    /// Count runs and time of our scheduler's BPF programs, too: a second table. Counting makes them slower.
+    #[arg(long)]
+    pub programs: bool,
+    /// What is left out after each change of scheduler.
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_time)]
+    pub discard: std::time::Duration,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `unspin bench observing`

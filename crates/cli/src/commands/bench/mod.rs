@@ -4,6 +4,7 @@
 pub(crate) mod args;
 pub(crate) mod ecs;
 pub(crate) mod engine;
+pub(crate) mod host;
 pub(crate) mod observing;
 pub(crate) mod threads;
 pub(crate) mod vm;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin bench host`: the host itself under the kernel's scheduler and ours, as a table.
+
+use unspin_agent::Steerer;
+use unspin_experiment::{
+    check_user_policies,
+    host::{Compared, Load, Plan, compare},
+    watch::Observe,
+};
+use unspin_report::Table;
+
+use crate::{
+    commands::bench::args::HostArguments,
+    terminal::{failure::Failure, output, progress::Experiment},
+};
+
+/// Measures every load under every scheduler and prints a row for each.
+pub fn run(arguments: &HostArguments) -> Result<(), Failure> {
+    let plan = plan(arguments)?;
+    Steerer::check().map_err(anyhow::Error::from)?;
+    let loads = match arguments.loads.as_slice() {
+        [] => &Load::ALL[..],
+        some => some,
+    };
+    let progress = Experiment::new(true);
+    let mut together = Compared::default();
+    for &load in loads {
+        let compared = compare(load, &plan, arguments.programs, &progress.session()?)?;
+        together.rows.extend(compared.rows);
+        together.programs.extend(compared.programs);
+    }
+    let mut document = output::document("bench host");
+    document.table(Table::of("", together.rows));
+    if arguments.programs {
+        let title = "What our scheduler's programs take while they are counted";
+        document.table(Table::of(title, together.programs));
+    }
+    Ok(output::print(&document, arguments.output)?)
+}
+
+fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
+    check_user_policies(&arguments.policies)?;
+    arguments
+        .policies
+        .iter()
+        .try_for_each(|policy| policy.without_window("`bench host`"))
+        .map_err(Failure::Usage)?;
+    Ok(Plan {
+        pairs: arguments.pairs,
+        sample: arguments.sample,
+        discard: arguments.discard,
+        observe: Observe::Off,
+        policies: arguments.policies.clone(),
+    })
+}
