@@ -26,6 +26,7 @@
 #include "mechanics/slice.h"
 #include "mechanics/starvation_bound.h"
 #include "mechanics/virtual_time.h"
+#include "mechanics/wakeup.h"
 #include "mechanics/weights.h"
 #include "model/pause_loop.h"
 #include "classify/ple_functions.h"

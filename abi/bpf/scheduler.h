@@ -96,6 +96,7 @@ enum unspin_steer_cpu {
 	X(in_sections, "looks that found a guest in a function of --sections")                                         \
 	X(threads, "threads that took a page to count their critical sections in")                                     \
 	X(pv_page_failures, "pv pages that could not be read or written")                                              \
+	X(wakeups_preempt, "tasks that ran at once when they woke up, instead of the one that ran there")              \
 	X(brought_forward, "tasks that were placed nearer, or they would have waited for more than 2 s")               \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

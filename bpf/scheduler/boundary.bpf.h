@@ -76,14 +76,15 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 static __always_inline void watch(struct task_context *task)
 {
 	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
+	u64 first_ns;
 
 	if (!here)
 		return;
 	task->watched_ns = task->borrowed_since_ns;
 	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, poll_borrower);
-	bpf_timer_start(&here->timer, is_notified(task) || task->silent ? task->budget_ns : POLL_NS,
-			STEER_TIMER_ON_THIS_CPU);
+	first_ns = is_notified(task) || task->silent || task->budget_ns < POLL_NS ? task->budget_ns : POLL_NS;
+	bpf_timer_start(&here->timer, first_ns, STEER_TIMER_ON_THIS_CPU);
 }
 
 #endif

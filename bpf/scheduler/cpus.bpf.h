@@ -35,7 +35,7 @@ void BPF_PROG(steer_cpu_offline, s32 cpu)
 
 		if (own == cpu || !task)
 			continue;
-		place_task(task, own);
+		place_task(task, own, false);
 		task->queue = own;
 		scx_bpf_dsq_move_set_vtime(&___it, task->vtime_ns);
 		scx_bpf_dsq_move_vtime(&___it, p, own, 0);

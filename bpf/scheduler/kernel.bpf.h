@@ -26,6 +26,8 @@ enum {
 };
 
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
+#define SCX_ENQ_WAKEUP (1ull << 0)
+#define SCX_ENQ_PREEMPT (1ull << 32)
 #define SCX_DSQ_ITER_REV (1ull << 16)
 #define SCX_SLICE_INF (~0ull)
 #define SCX_OPS_ENQ_EXITING (1ull << 2)

@@ -29,7 +29,6 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		end_slice(p);
 		return 0;
 	}
-	end_slice_on_time(task);
 	task->names = 0;
 	if (is_notified(task)) {
 		if (task->acknowledge)

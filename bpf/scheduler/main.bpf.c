@@ -21,13 +21,14 @@
 char program_license[] SEC("license") = "GPL";
 
 /* prev continues with a slice of its own. */
-static __always_inline void keep(struct task_struct *prev, struct task_context *task, struct cpu_context *here,
+static __always_inline void keep(s32 cpu, struct task_struct *prev, struct task_context *task, struct cpu_context *here,
 				 bool alone, u64 now_ns)
 {
 	begin_slice(prev, task, now_ns);
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 	occupy(here, task);
+	end_slice_on_time(cpu, here, task, now_ns);
 	gang(prev, task, now_ns);
 }
 
@@ -54,7 +55,7 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 		here->front_ns = best_ns;
 	if (prev && task && !task->yielding && (!(own || common) || unspin_before(position_of(task), best_ns))) {
 		here->front_ns = position_of(task);
-		keep(prev, task, here, !own && !common, now_ns);
+		keep(cpu, prev, task, here, !own && !common, now_ns);
 		return;
 	}
 	if (shared_first && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
@@ -64,7 +65,7 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 	if (here->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
 		return;
 	if (prev && task)
-		keep(prev, task, here, false, now_ns);
+		keep(cpu, prev, task, here, false, now_ns);
 }
 
 /*
@@ -157,7 +158,6 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->on_cpu = 1;
 	task->halted = 0;
 	task->called_until_ns = 0;
-	task->timed_slice_ns = 0;
 	task->leaves = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->charged_at_ns = bpf_ktime_get_ns();
@@ -169,6 +169,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	task->borrow_charged_ns = task->charged_ns;
 	occupy(here, task);
+	end_slice_on_time(scx_bpf_task_cpu(p), here, task, task->charged_at_ns);
 	if (own)
 		gang(p, task, task->charged_at_ns);
 }
@@ -184,9 +185,13 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 		return;
 	now_ns = bpf_ktime_get_ns();
 	here = cpu_of(scx_bpf_task_cpu(p));
-	if (here)
+	if (here) {
 		here->runs.vm = 0;
+		here->runner_weight = 0;
+	}
 	charge(p, task);
+	if (!runnable)
+		note_sleep(p, task);
 	task->on_cpu = 0;
 	task->halted = !runnable;
 	task->left_ns = now_ns;

@@ -66,6 +66,7 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	task->weight = scheduled(p)->scx.weight;
 	start(task);
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
+	task->slept_ns = task->charged_ns;
 }
 
 SEC("struct_ops.s/cgroup_init")

@@ -37,10 +37,73 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 		.enq_flags = enq_flags,
 	};
 
-	place_task(task, queue);
+	if (!task->placed)
+		place_task(task, queue, enq_flags & SCX_ENQ_WAKEUP);
+	task->placed = 0;
 	args.vtime = task->vtime_ns;
 	task->queue = queue;
 	__scx_bpf_dsq_insert_vtime(p, &args);
+}
+
+/* Whether the task, placed, runs there at once. */
+static __always_inline bool preempts(const struct task_context *task, u32 cpu, u64 now_ns)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	u64 weight, runner_ns;
+
+	if (!there)
+		return false;
+	weight = there->runner_weight;
+	if (!weight)
+		return false;
+	runner_ns = there->runner_ns;
+	if (unspin_before(there->runner_since_ns, now_ns))
+		runner_ns += unspin_weighted(weight, now_ns - there->runner_since_ns);
+	return unspin_wakeup_preempts(position_of(task), task->effective, task->burst_ns, runner_ns);
+}
+
+/*
+ * A task of the shared queue, placed, wakes up while no CPU is idle. The CPU on which it runs at once, or where it was: of
+ * that one, the one that wakes it and one more ("the power of two choices"), not of all: there may be hundreds.
+ */
+static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_context *task, s32 cpu)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	struct cpu_context *there;
+	u32 other;
+
+	if (preempts(task, cpu, now_ns))
+		return cpu;
+	other = bpf_get_smp_processor_id();
+	there = cpu_of(other);
+	if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, other, now_ns))
+		return other;
+	other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	there = cpu_of(other);
+	if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, other, now_ns))
+		return other;
+	return cpu;
+}
+
+/*
+ * A task, placed, wakes up on that CPU, whose run queue is locked: whether it runs there at once. One that others which wait are
+ * ahead of waits, too.
+ */
+static __always_inline bool runs_at_once(struct task_struct *p, struct task_context *task, u32 queue, s32 cpu,
+					 u64 enq_flags)
+{
+	struct task_struct *first;
+
+	if (!preempts(task, cpu, bpf_ktime_get_ns()))
+		return false;
+	first = scx_bpf_dsq_peek(queue);
+	if (first && unspin_before(scheduled(first)->scx.dsq_vtime, task->vtime_ns))
+		return false;
+	count(unspin_steer_wakeups_preempt, 1);
+	task->placed = 0;
+	task->queue = NO_QUEUE;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags | SCX_ENQ_PREEMPT);
+	return true;
 }
 
 SEC("struct_ops/select_cpu")
@@ -52,17 +115,24 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	bool idle = false, shares;
 	s32 cpu;
 
+	if (task)
+		task->placed = 0;
 	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
 	if (shares) {
 		cpu = __scx_bpf_select_cpu_and(p, everywhere, &args);
 		idle = cpu >= 0;
 		if (!idle)
 			cpu = prev_cpu;
+		if (!idle && task) {
+			place_task(task, SHARED_QUEUE, true);
+			task->placed = 1;
+			cpu = preempted_cpu(p, task, prev_cpu);
+		}
 	} else {
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	}
 	if (idle && task) {
-		place_task(task, shares ? SHARED_QUEUE : cpu);
+		place_task(task, shares ? SHARED_QUEUE : cpu, true);
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
 	}
@@ -89,6 +159,12 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	if (scheduled(p)->nr_cpus_allowed > 1) {
 		idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
 		cpu = idle >= 0 ? idle : better_cpu(p, cpu);
+	}
+	if (enq_flags & SCX_ENQ_WAKEUP && cpu == scx_bpf_task_cpu(p)) {
+		place_task(task, cpu, true);
+		task->placed = 1;
+		if (runs_at_once(p, task, cpu, cpu, enq_flags))
+			return;
 	}
 	insert(p, task, cpu, enq_flags);
 	there = cpu_of(cpu);
@@ -118,8 +194,10 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {
-		place_task(task, cpu);
+		place_task(task, cpu, enq_flags & SCX_ENQ_WAKEUP);
 		if (!unspin_before(clock_of(cpu), task->vtime_ns)) {
+			if (preempts(task, cpu, bpf_ktime_get_ns()))
+				enq_flags |= SCX_ENQ_PREEMPT;
 			task->queue = NO_QUEUE;
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 			return;
@@ -134,6 +212,8 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		enqueue_on_cpu(p, task, cpu, enq_flags);
 		return;
 	}
+	if (task->placed && runs_at_once(p, task, SHARED_QUEUE, cpu, enq_flags))
+		return;
 	insert(p, task, SHARED_QUEUE, enq_flags);
 	idle = scx_bpf_pick_idle_cpu(everywhere, 0);
 	if (idle >= 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * slice_end.bpf.h - a slice is used up: at a tick, or, where the policy slice is on, by a timer of ours.
+ * slice_end.bpf.h - a slice is used up, in time and not in ticks: by a timer of its CPU's, as the fair class has it with HRTICK
+ * (on since Linux 7.1).
  */
 #ifndef UNSPIN_BPF_SCHEDULER_SLICE_END_H
 #define UNSPIN_BPF_SCHEDULER_SLICE_END_H
@@ -63,13 +64,82 @@ static __always_inline bool may_be_prolonged(const struct task_context *task)
 	       !task->yielding;
 }
 
+static void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 end_ns);
+
+/*
+ * Softirq on the CPU it was armed on. The slice that runs there may be a later one than it was armed for, and a grant ends by a
+ * timer of its own. Where no task waits the slice goes on, and the tick looks again.
+ */
+static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct task_context *task = context_of(p);
+	u32 number = bpf_get_smp_processor_id();
+	struct cpu_context *here = cpu_of(number);
+	u64 now_ns = bpf_ktime_get_ns();
+
+	if (!here)
+		return 0;
+	here->slice_timer_ns = 0;
+	if (!task || !task->on_cpu || task->borrow_kind == UNSPIN_BORROWS_GRANT || !others_waiting())
+		return 0;
+	if (unspin_before(now_ns, task->slice_end_ns)) {
+		arm_slice_timer(number, here, now_ns, task->slice_end_ns);
+		return 0;
+	}
+	if (task->vcpu) {
+		reach_boundary(p, task);
+		if (control.policies && may_be_prolonged(task) && prolong(p, task))
+			return 0;
+	}
+	end_slice(p);
+	return 0;
+}
+
+/* From the CPU with that number. */
+static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 end_ns)
+{
+	struct slice_timer *of_cpu = bpf_map_lookup_elem(&slice_timers, &cpu);
+	u64 left_ns = unspin_slice_left(end_ns, now_ns);
+
+	if (!of_cpu)
+		return;
+	if (!here->slice_timer_ready) {
+		if (bpf_timer_init(&of_cpu->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
+			bpf_timer_set_callback(&of_cpu->timer, slice_is_over);
+		here->slice_timer_ready = 1;
+	}
+	here->slice_timer_ns = end_ns ? end_ns : 1;
+	bpf_timer_start(&of_cpu->timer, unspin_slice_length(left_ns, UNSPIN_BORROWS_NOTHING, 0),
+			STEER_TIMER_ON_THIS_CPU);
+}
+
+/*
+ * A slice that runs on that CPU, this one, shall end on time. A timer that is armed for an earlier end stays, and is armed anew
+ * when it fires: tasks that run for microseconds cost no timer each.
+ */
+static __always_inline void end_slice_on_time(s32 cpu, struct cpu_context *here, const struct task_context *task,
+					      u64 now_ns)
+{
+	if (task->alone || (here->slice_timer_ns && !unspin_before(task->slice_end_ns, here->slice_timer_ns)))
+		return;
+	arm_slice_timer(cpu, here, now_ns, task->slice_end_ns);
+}
+
 SEC("struct_ops/tick")
 void BPF_PROG(steer_tick, struct task_struct *p)
 {
-	struct task_context *task;
+	struct task_context *task = context_of(p);
+	struct cpu_context *here;
+	s32 cpu;
 
-	task = context_of(p);
-	if (!task || !task->vcpu)
+	if (!task)
+		return;
+	cpu = bpf_get_smp_processor_id();
+	here = cpu_of(cpu);
+	if (here && !here->slice_timer_ns && task->borrow_kind == UNSPIN_BORROWS_NOTHING && others_waiting())
+		end_slice_on_time(cpu, here, task, bpf_ktime_get_ns());
+	if (!task->vcpu)
 		return;
 	if (is_notified(task))
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
@@ -78,41 +148,6 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	reach_boundary(p, task);
 	if (control.policies && may_be_prolonged(task))
 		prolong(p, task);
-}
-
-/* Softirq on the CPU it was armed on. A task whose slice has not ended by now is another than the one it was armed for. */
-static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
-{
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct task_context *task = context_of(p);
-
-	if (!task || !task->vcpu || !task->on_cpu || !control.slice_ns || task->borrow_kind == UNSPIN_BORROWS_GRANT ||
-	    unspin_before(bpf_ktime_get_ns(), task->slice_end_ns))
-		return 0;
-	reach_boundary(p, task);
-	if (control.policies && may_be_prolonged(task) && prolong(p, task))
-		return 0;
-	end_slice(p);
-	return 0;
-}
-
-/* The current thread enters its guest, interrupts are off: its slice shall end on time, be it its own or passed on. */
-static __always_inline void end_slice_on_time(struct task_context *task)
-{
-	u32 cpu = bpf_get_smp_processor_id();
-	struct slice_timer *here;
-	u64 left_ns;
-
-	if (!control.slice_ns || !task->steered || task->timed_slice_ns == task->slice_end_ns)
-		return;
-	here = bpf_map_lookup_elem(&slice_timers, &cpu);
-	if (!here)
-		return;
-	task->timed_slice_ns = task->slice_end_ns;
-	if (bpf_timer_init(&here->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
-		bpf_timer_set_callback(&here->timer, slice_is_over);
-	left_ns = unspin_slice_left(task->slice_end_ns, bpf_ktime_get_ns());
-	bpf_timer_start(&here->timer, unspin_slice_length(left_ns, UNSPIN_BORROWS_NOTHING, 0), STEER_TIMER_ON_THIS_CPU);
 }
 
 #endif

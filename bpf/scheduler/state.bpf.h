@@ -12,6 +12,7 @@
 #include "../../policy/mechanics/gang.h"
 #include "../../policy/mechanics/slice.h"
 #include "../../policy/mechanics/starvation_bound.h"
+#include "../../policy/mechanics/wakeup.h"
 #include "../../policy/steering/policies.h"
 
 #define barrier() asm volatile("" ::: "memory")
@@ -47,17 +48,20 @@ struct task_context {
 	u64 charged_at_ns; /* when that was */
 	u64 effective;	   /* its weight among all, as of then (policy/mechanics/weights.h); 1 or more */
 	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
+	u64 lag_ns;	   /* with which it went to sleep (policy/mechanics/wakeup.h) */
+	u64 slept_ns;	   /* sum_exec_runtime when it did */
+	u32 burst_ns;	   /* how long it is expected to run when it wakes up: a slice at most */
+	u32 placed;	   /* it was placed where it wakes up: it is not placed again */
 	u64 slice_end_ns;
-	u64 timed_slice_ns; /* slice_end_ns for which a timer was set */
-	u64 queue;	    /* where it was inserted last */
-	u32 group;	    /* index of `groups` */
-	u32 weight;	    /* 1 to 10,000, 100 is nice 0 */
-	u32 counted;	    /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 home;	    /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
-	u32 payer;	    /* thread that is charged for this slice; 0: itself */
-	u32 lender;	    /* thread that continues after this one's loan; 0: none */
-	u32 prepared;	    /* the slice's fields above are set: running() leaves them */
-	u32 borrow_kind;    /* enum unspin_borrow_kind */
+	u64 queue;	 /* where it was inserted last */
+	u32 group;	 /* index of `groups` */
+	u32 weight;	 /* 1 to 10,000, 100 is nice 0 */
+	u32 counted;	 /* of it in the sum of its group: the weight while runnable, else 0 */
+	u32 home;	 /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
+	u32 payer;	 /* thread that is charged for this slice; 0: itself */
+	u32 lender;	 /* thread that continues after this one's loan; 0: none */
+	u32 prepared;	 /* the slice's fields above are set: running() leaves them */
+	u32 borrow_kind; /* enum unspin_borrow_kind */
 	u32 budget_ns;
 	u64 borrowed_since_ns;
 	u64 borrow_charged_ns; /* sum_exec_runtime when it began to borrow */
@@ -116,8 +120,14 @@ struct cpu_context {
 	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */
+	/* The task that runs here, for whoever wakes up; other CPUs read it while it changes, and preempt too early or too late. */
+	u64 runner_ns;	     /* its position */
+	u64 runner_since_ns; /* when it was there */
+	u64 runner_weight;   /* effective; 0: it is not preempted by a wake-up */
 	struct unspin_clock_rate rate;
-	u32 behind; /* a task that waits here is too far ahead: check again */
+	u64 slice_timer_ns;    /* when the timer of slice_timers fires; 0: it is not armed */
+	u32 slice_timer_ready; /* that is made */
+	u32 behind;	       /* a task that waits here is too far ahead: check again */
 	/* The thread that runs next, ahead of the queues. */
 	u32 next; /* 0: none in particular */
 	u32 next_payer;
@@ -200,7 +210,9 @@ static __always_inline struct cpu_context *cpu_of(u32 cpu)
 /* ns; not of a slice that is passed on */
 static __always_inline u64 slice_of(const struct task_context *task)
 {
-	return task->steered ? length_of_slice(control.slice_ns, options.slice_ns) : options.slice_ns;
+	if (!task->steered)
+		return options.slice_ns;
+	return policies_length_of_slice(control.policies, control.slice_ns, options.slice_ns);
 }
 
 #endif

@@ -36,8 +36,8 @@ static __always_inline u64 position_of(const struct task_context *task)
 	return task->vtime_ns + offset_of(task->home);
 }
 
-/* The task comes to a queue, or to it again. */
-static __always_inline void place_task(struct task_context *task, u32 queue)
+/* The task comes to a queue, or to it again; `wakes`: from sleep. */
+static __always_inline void place_task(struct task_context *task, u32 queue, bool wakes)
 {
 	u64 weight = effective_weight(task), now_ns = clock_of(queue), abreast_ns;
 	u64 debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
@@ -51,6 +51,11 @@ static __always_inline void place_task(struct task_context *task, u32 queue)
 	now_ns = unspin_placing_clock(now_ns, abreast_ns,
 				      unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
 	task->vtime_ns = unspin_place_vtime(task->vtime_ns, weight, debt_ns, now_ns, options.slice_ns);
+	if (wakes) {
+		task->effective = weight;
+		task->vtime_ns = unspin_wake_vtime(task->vtime_ns, weight, task->lag_ns, task->burst_ns, now_ns,
+						   options.slice_ns);
+	}
 }
 
 /* The task has run so much more. */
@@ -61,6 +66,16 @@ static __always_inline void charge_vtime(struct task_context *task, u64 ran_ns)
 	task->effective = weight;
 	ran_ns += __sync_lock_test_and_set(&task->debt_ns, 0);
 	task->vtime_ns = unspin_charge_vtime(task->vtime_ns, weight, ran_ns, clock_of(task->home), options.slice_ns);
+}
+
+/* The task, charged, goes to sleep. */
+static __always_inline void note_sleep(struct task_struct *p, struct task_context *task)
+{
+	u64 runtime_ns = scheduled(p)->se.sum_exec_runtime;
+
+	task->burst_ns = unspin_expected_burst(task->burst_ns, runtime_ns - task->slept_ns, options.slice_ns);
+	task->slept_ns = runtime_ns;
+	task->lag_ns = unspin_lag(task->vtime_ns, clock_of(task->home));
 }
 
 /* Sets the first of a CPU's queue and the first of the shared one side by side; what is to be added to own_ns for that. */
@@ -85,6 +100,7 @@ static __always_inline void start(struct task_context *task)
 {
 	task->home = SHARED_QUEUE;
 	task->effective = effective_weight(task);
+	task->burst_ns = options.slice_ns;
 	task->vtime_ns = unspin_start_vtime(shared_now_ns, task->effective, options.slice_ns);
 }
 

@@ -10,20 +10,12 @@
  *
  * Unknown counter (a guest that gives no pv pages): PASS. A descheduled vCPU's counter cannot change, whatever its age.
  *
- * A vCPU that has not answered self's interrupt is waited for, too, wherever it was stopped: a TLB shootdown ends when every receiver
- * has taken it, and asks for no lock (VEE'21, section 4.2: lost opportunity). Where that is known it runs on what is left of
- * the slice, and is not lent to: it continues its own work, while self would have the CPU back to wait for the other receivers.
+ * A vCPU that has not answered self's interrupt is waited for, too: answer.h.
  */
 #ifndef UNSPIN_POLICY_STEERING_LOAN_H
 #define UNSPIN_POLICY_STEERING_LOAN_H
 
-#include "../contract.h"
-
-/* Whether self waits for that very one, which does not run. */
-UNSPIN_PURE _Bool loan_is_awaited(const struct unspin_vcpu_facts *candidate)
-{
-	return fact_is(candidate->awaited, 1) && fact_is(candidate->descheduled, 1);
-}
+#include "answer.h"
 
 UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *facts, struct unspin_policy_state *state)
 {
@@ -33,8 +25,8 @@ UNSPIN_PURE struct unspin_decision loan_on_yield(const struct unspin_facts *fact
 	(void)state;
 	if (known && candidate->critical.value != 0 && fact_is(candidate->descheduled, 1))
 		return unspin_decide(UNSPIN_LEND, UNSPIN_BUDGET_NS);
-	if (loan_is_awaited(candidate))
-		return unspin_decide(UNSPIN_DIRECT, 0);
+	if (answer_is_awaited(candidate))
+		return answer_on_loan();
 	return unspin_decide(known ? UNSPIN_REFUSE : UNSPIN_PASS, 0);
 }
 

@@ -18,8 +18,8 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	(void)state;
 	if (fact_is(facts->self.borrows, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
-	if (loan_is_awaited(&facts->candidate))
-		return unspin_decide(UNSPIN_DIRECT, 0);
+	if (answer_is_awaited(&facts->candidate))
+		return answer_on_loan();
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1))

@@ -75,7 +75,15 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 #define UNSPIN_POLICIES_OF_SELF                                                                                        \
 	(unspin_policy_debooster | unspin_policy_debooster_ancestor | unspin_policy_gang | UNSPIN_POLICY_USER)
 #define UNSPIN_POLICIES_OF_ORDER (UNSPIN_POLICIES_OF_QUEUE | UNSPIN_POLICIES_OF_SELF)
+/* Those under which a lock's waiters are lent to (slice.h). */
+#define UNSPIN_POLICIES_THAT_LEND (unspin_policy_loan | unspin_policy_loan_cpl)
 #define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
+
+/* How long a slice of a steered vCPU lasts under these policies; asked_ns, kernel_ns: of length_of_slice(). */
+UNSPIN_PURE unspin_u64 policies_length_of_slice(unspin_u32 policies, unspin_u32 asked_ns, unspin_u64 kernel_ns)
+{
+	return length_of_slice(asked_ns, kernel_ns, (policies & UNSPIN_POLICIES_THAT_LEND) != 0);
+}
 
 /* One vCPU's memory, a part for each policy. */
 struct unspin_policy_memory {
@@ -145,8 +153,8 @@ UNSPIN_ASSERT_SIZE(struct unspin_decision_record, 528);
 
 /*
  * self spins and KVM proposes the candidate. `policies`: bits of enum unspin_policy_bit; 0 is `refuse-yields`. Where none of those
- * that are on decides (a guest without pv pages, say), KVM's request is honoured as by directed_yield: refusing it
- * would do that guest worse than the kernel's own scheduler does.
+ * that are on decides (a guest without pv pages, say), a vCPU that has not answered self's interrupt begins a slice, and otherwise KVM's
+ * request is honoured as by directed_yield: refusing it would do that guest worse than the kernel's own scheduler does.
  */
 UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const struct unspin_facts *facts,
 						     struct unspin_policy_memory *memory)
@@ -157,6 +165,8 @@ UNSPIN_PURE struct unspin_decision policies_on_yield(unspin_u32 policies, const 
 	UNSPIN_POLICIES(UNSPIN_AT_YIELD)
 	if (!policies)
 		return refuse_yields_on_yield(facts, &memory->of[0]);
+	if (answer_is_awaited(&facts->candidate))
+		return answer_in_own_slice(facts);
 	return directed_yield_on_yield(facts, &memory->of[unspin_policy_index_directed_yield]);
 }
 

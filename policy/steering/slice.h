@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * slice.h - how long a slice of a steered vCPU lasts, when that is not the kernel's own base_slice_ns.
+ * slice.h - how long a slice of a steered vCPU lasts.
  *
- * A policy of its own, so that a shorter slice cannot pass for a remedy (docs/method.md). Other tasks,
- * and vCPUs that policies do not touch, keep the kernel's. The kernel's slice ends at the first tick after it, as on the fair
- * class without HRTICK: base_slice_ns of 1.4 ms lasts 4 ms at 250 Hz. One that is asked for here ends on time also below a
- * tick: a timer is armed whenever the guest is entered on a slice. A slice that is passed on ends with it all the same.
+ * Slices end on time, as on the fair class with HRTICK (on since Linux 7.1): a task of the host, and a vCPU that policies do not
+ * touch, has the kernel's base_slice_ns. A vCPU may have another one, named as a policy of its own (slice=TIME), so that a shorter
+ * slice cannot pass for a remedy (docs/method.md). Under a policy that lends, nobody waits for the end of a slice: a lock's waiters
+ * and the receivers of an interrupt are lent to. Each end costs a switch and may stop a vCPU with a lock, so there a slice lasts
+ * as long as on the fair class without HRTICK, to the tick at 250 Hz (docs/decisions/scheduler.md#slices).
  *
- * Bounds: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
+ * Bounds of what is asked for: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
  * __setparam_fair(), Linux 7.2).
  */
 #ifndef UNSPIN_POLICY_STEERING_SLICE_H
@@ -18,11 +19,14 @@
 #define UNSPIN_SLICE_MIN_NS 100000u
 #define UNSPIN_SLICE_MAX_NS 100000000u
 
-/* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns. */
-UNSPIN_PURE unspin_u64 length_of_slice(unspin_u32 asked_ns, unspin_u64 kernel_ns)
+/* Of a vCPU under a policy that lends, unless the kernel's is longer. */
+#define UNSPIN_LENDING_SLICE_NS 4000000u
+
+/* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns; lends: a policy that lends is on. */
+UNSPIN_PURE unspin_u64 length_of_slice(unspin_u32 asked_ns, unspin_u64 kernel_ns, _Bool lends)
 {
 	if (asked_ns == 0)
-		return kernel_ns;
+		return lends && kernel_ns < UNSPIN_LENDING_SLICE_NS ? UNSPIN_LENDING_SLICE_NS : kernel_ns;
 	if (asked_ns < UNSPIN_SLICE_MIN_NS)
 		return UNSPIN_SLICE_MIN_NS;
 	return asked_ns < UNSPIN_SLICE_MAX_NS ? asked_ns : UNSPIN_SLICE_MAX_NS;

@@ -15,6 +15,10 @@
 static __always_inline void occupy(struct cpu_context *here, const struct task_context *task)
 {
 	here->runs.since_ns = task->slice_end_ns - slice_of(task);
+	/* One that runs on another's charge, or on a grant, does not run for long. */
+	here->runner_ns = position_of(task);
+	here->runner_since_ns = task->charged_at_ns;
+	here->runner_weight = task->borrow_kind == UNSPIN_BORROWS_NOTHING && !task->payer ? task->effective : 0;
 	here->runs.vm = unspin_gang_vm(task->vcpu ? task->vm : 0, task->borrow_kind != UNSPIN_BORROWS_NOTHING);
 }
 

@@ -15,7 +15,7 @@ use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
 use crate::{
     BuildError, LabHost, Paravirtual, SpinCount, SteeringModel, World,
     costs::Costs,
-    scheduler::{HostScheduler, Steer, from_name, names::NameError},
+    scheduler::{HostScheduler, from_name, names::NameError},
     topology::Topology,
     trace_event::Observer,
 };
@@ -75,12 +75,14 @@ impl Lab {
         Ok(World::new(scenario, host, costs, scheduler, observer)?)
     }
 
-    /// A new one; `steer` with the slice that its policies name.
+    /// A new one; `steer` with the slice that vCPUs have under its policies.
     fn host_scheduler(&self, seed: u64) -> Result<Box<dyn HostScheduler>, NameError> {
-        match self.host.steering.policies.slice_ns() {
-            0 => from_name(&self.scheduler, self.host.topology, seed),
-            ns => Ok(Box::new(Steer::new(self.host.topology, ns.into()))),
+        let mut scheduler = from_name(&self.scheduler, self.host.topology, seed)?;
+        if let Some(steer) = scheduler.steering() {
+            let policies = self.host.steering.policies;
+            steer.set_vcpu_slice(policies.length_of_slice_ns(steer.slice_ns()));
         }
+        Ok(scheduler)
     }
 
     /// The host.

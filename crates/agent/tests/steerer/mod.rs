@@ -20,6 +20,7 @@ pub mod raw_vm;
 pub mod shares;
 pub mod stress;
 pub mod vms;
+pub mod wakeups;
 pub mod watchdog;
 pub mod weights;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The model of our own sched_ext scheduler (`bpf/scheduler/main.bpf.c`): weighted virtual time in one queue for all pCPUs and one per
-//! pCPU for pinned tasks, slices that can be lent, slices that end at ticks.
+//! pCPU for pinned tasks, slices that can be lent, slices that end on time, wake-ups that preempt.
 //!
 //! What decides is not here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs do, and then calls
 //! [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. Nor are the mechanics: weights, virtual times, clocks of queues,
@@ -9,13 +9,14 @@
 //! As there, a slice is charged to the task that began it, never to a borrower.
 //!
 //! Not as there: a lender waits in no queue until its loan is over, what others run at a task's charge is charged at once, and a
-//! slice that is used up, but has not ended at a tick, is not passed on. Left out: nohz_full and isolated pCPUs.
+//! slice that is used up, but has not ended yet, is not passed on. Left out: nohz_full and isolated pCPUs.
 
 mod callbacks;
 mod gang;
 mod queues;
 mod starvation_bound;
 mod time;
+mod wakeup;
 mod yield_buddy;
 
 use std::collections::BTreeSet;
@@ -43,6 +44,16 @@ struct Entity {
     /// The queue that its vtime belongs to: a pCPU's own, or the shared one.
     home: Option<Cpu>,
     charged_ns: u64,
+    /// It is a vCPU.
+    vcpu: bool,
+    /// What it has run, whoever was charged, since it slept last.
+    awake_ns: u64,
+    /// How long it is expected to run when it wakes up next.
+    burst_ns: u64,
+    /// With which it went to sleep.
+    lag_ns: u64,
+    /// Where it ran last.
+    last_cpu: Option<Cpu>,
     /// Where it is, while it is runnable.
     cpu: Option<Cpu>,
     /// It waits in a queue.
@@ -95,6 +106,7 @@ impl Here {
 pub struct Steer {
     topology: Topology,
     slice_ns: u64,
+    vcpu_slice_ns: u64,
     shared_clock: QueueClock,
     shared_rate: ClockRate,
     clocks: Vec<QueueClock>,
@@ -103,6 +115,8 @@ pub struct Steer {
     shared: BTreeSet<Key>,
     own: Vec<BTreeSet<Key>>,
     cpus: Vec<Here>,
+    /// A pCPU on which a task that woke up runs at once, though it was enqueued for another.
+    kick: Option<Cpu>,
 }
 
 impl Steer {
@@ -112,6 +126,7 @@ impl Steer {
         Steer {
             topology,
             slice_ns: slice_ns.max(1),
+            vcpu_slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
@@ -123,12 +138,23 @@ impl Steer {
             shared: BTreeSet::new(),
             own: vec![BTreeSet::new(); cpus],
             cpus: vec![Here::default(); cpus],
+            kick: None,
         }
     }
 
-    /// The slice, ns.
+    /// The kernel's base slice, ns: of a task that is no vCPU, and by which virtual times are bounded.
     pub fn slice_ns(&self) -> u64 {
         self.slice_ns
+    }
+
+    /// Slices of vCPUs last so long from now on, ns.
+    pub fn set_vcpu_slice(&mut self, slice_ns: u64) {
+        self.vcpu_slice_ns = slice_ns;
+    }
+
+    /// How long a slice of a vCPU lasts, ns.
+    pub fn vcpu_slice_ns(&self) -> u64 {
+        self.vcpu_slice_ns
     }
 
     /// What is left of the slice that runs on that pCPU, ns.
@@ -155,7 +181,7 @@ impl Steer {
         let here = &mut self.cpus[cpu.index()];
         here.returns = returns;
         if let Some(other) = here.borrower.replace(target) {
-            self.queue(other, cpu);
+            self.queue(other, cpu, false);
         }
         true
     }

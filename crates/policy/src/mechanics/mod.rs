@@ -9,6 +9,7 @@ mod order;
 mod slice;
 mod starvation_bound;
 mod virtual_time;
+mod wakeup;
 mod weights;
 
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
@@ -21,4 +22,5 @@ pub use virtual_time::{
     QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
     shared_is_first,
 };
+pub use wakeup::{expected_burst_ns, lag_ns, wakeup_preempts, woken_vtime_ns};
 pub use weights::{GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight};

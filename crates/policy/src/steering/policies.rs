@@ -68,7 +68,13 @@ impl Policies {
         self.bits
     }
 
-    /// The slice of steered vCPUs, ns; 0: the kernel's own.
+    /// How long a slice of a steered vCPU lasts, ns; `kernel_ns`: the kernel's base slice.
+    pub fn length_of_slice_ns(self, kernel_ns: u64) -> u64 {
+        // SAFETY: a function of numbers alone.
+        unsafe { raw::policies_length_of_slice(self.bits, self.slice_ns, kernel_ns) }
+    }
+
+    /// The slice of steered vCPUs that was asked for, ns; 0: none.
     pub const fn slice_ns(self) -> u32 {
         self.slice_ns
     }

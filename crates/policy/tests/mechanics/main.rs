@@ -7,6 +7,7 @@ mod shares;
 mod slice;
 mod starvation_bound;
 mod virtual_time;
+mod wakeup;
 mod weights;
 
 const MS: u64 = 1_000_000;

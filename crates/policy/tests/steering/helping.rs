@@ -144,6 +144,24 @@ fn kvm_is_answered_as_if_helping_were_not_there() {
     assert_eq!(answer, Decision::Refuse);
 }
 
+/// Under a policy that lends, slices are longer; what was asked for holds.
+#[test]
+fn a_slice_is_the_kernels_longer_under_a_policy_that_lends_or_as_asked() {
+    let kernel_ns = 1_400_000;
+    for (names, length_ns) in [
+        ("refuse-yields", kernel_ns),
+        ("kernel-exit,candidates=strict", kernel_ns),
+        ("loan", 4_000_000),
+        ("loan-cpl,kernel-exit", 4_000_000),
+        ("loan,slice=500us", 500_000),
+        ("slice=8ms,gang", 8_000_000),
+    ] {
+        let length = policies(names).length_of_slice_ns(kernel_ns);
+        assert_eq!(length, length_ns, "{names}");
+    }
+    assert_eq!(policies("loan").length_of_slice_ns(6_000_000), 6_000_000);
+}
+
 #[test]
 fn times_are_read_and_printed() {
     for (text, slice_ns, recent_ns) in [

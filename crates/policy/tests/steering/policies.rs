@@ -3,8 +3,8 @@
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
-    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_BUDGET_NS,
-    UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER,
+    Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
+    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER,
 };
 
 fn policies(names: &str) -> Policies {
@@ -123,7 +123,9 @@ fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
 
 /// A receiver of the spinner's interrupt asks for no lock, and may have been stopped in user mode.
 #[test]
-fn who_has_not_answered_runs_wherever_it_was_stopped() {
+fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
+    let answers = Decision::Lend(UNSPIN_ANSWER_NS);
+    let own_slice = to_yield("yield-buddy", |facts| facts.candidate.descheduled = seen(1));
     let awaited = |value, mode, critical| {
         move |facts: &mut Facts| {
             facts.candidate.awaited = seen(value);
@@ -134,9 +136,18 @@ fn who_has_not_answered_runs_wherever_it_was_stopped() {
     for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
         for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
             let answer = to_yield(names, awaited(1, mode, critical));
-            assert_eq!(answer, Decision::Direct, "{names}");
+            assert_eq!(answer, answers, "{names}");
         }
     }
+    // Where no policy decides that is on, it begins a slice of its own; directed-yield and no policy at all have their own word.
+    let user_mode = || awaited(1, UNSPIN_FACT_USER, UNKNOWN);
+    assert!(
+        matches!(own_slice, Decision::YieldBuddy { .. }),
+        "{own_slice:?}"
+    );
+    assert_eq!(to_yield("kernel-exit", user_mode()), own_slice);
+    assert_eq!(to_yield("directed-yield", user_mode()), Decision::Direct);
+    assert_eq!(to_yield("refuse-yields", user_mode()), Decision::Refuse);
     // Who waits for a lock as well is lent to: it gives back at unlock.
     assert_eq!(
         to_yield("loan", awaited(1, UNSPIN_FACT_KERNEL, seen(1))),

@@ -18,7 +18,13 @@ impl HostScheduler for Steer {
         Group(self.groups.len() as u32 - 1)
     }
 
-    fn add_task(&mut self, group: Group, weight: u32, allowed: Allowed, _: Option<u32>) -> Task {
+    fn add_task(
+        &mut self,
+        group: Group,
+        weight: u32,
+        allowed: Allowed,
+        family: Option<u32>,
+    ) -> Task {
         self.tasks.push(Entity {
             group,
             weight: scx_weight(weight),
@@ -26,6 +32,11 @@ impl HostScheduler for Steer {
             vtime_ns: 0,
             home: None,
             charged_ns: 0,
+            vcpu: family.is_some(),
+            awake_ns: 0,
+            burst_ns: self.slice_ns,
+            lag_ns: 0,
+            last_cpu: None,
             cpu: None,
             queued: false,
             called_until_ns: 0,
@@ -53,11 +64,22 @@ impl HostScheduler for Steer {
             let start_ns = self.shared_clock.start_ns(weight, self.slice_ns);
             self.tasks[task.index()].vtime_ns = start_ns;
         }
-        self.queue(task, cpu);
+        self.queue(task, cpu, why == Enqueue::Wakeup);
     }
 
-    fn wakeup_preempts(&mut self, _: u64, _: Cpu, _: Task) -> bool {
-        false
+    fn wakeup_preempts(&mut self, now_ns: u64, cpu: Cpu, woken: Task) -> bool {
+        self.preempts(now_ns, cpu, woken)
+    }
+
+    fn take_kick(&mut self) -> Option<Cpu> {
+        self.kick.take()
+    }
+
+    fn timer_ns(&self, cpu: Cpu) -> Option<u64> {
+        let here = &self.cpus[cpu.index()];
+        let waits =
+            here.lender.is_some() || !self.shared.is_empty() || !self.own[cpu.index()].is_empty();
+        (here.current.is_some() && waits).then(|| here.since_ns + here.slice_left_ns)
     }
 
     fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
@@ -91,6 +113,7 @@ impl HostScheduler for Steer {
         self.cpus[cpu.index()].current = next;
         if let Some(task) = next {
             self.tasks[task.index()].cpu = Some(cpu);
+            self.tasks[task.index()].last_cpu = Some(cpu);
         }
         next
     }
@@ -121,7 +144,7 @@ impl HostScheduler for Steer {
             waits = waits.or(here.borrower.take());
         }
         if let Some(other) = waits {
-            self.queue(other, cpu);
+            self.queue(other, cpu, false);
         }
         if lender != Some(task) {
             self.leave_cpu(task, cpu, runnable);

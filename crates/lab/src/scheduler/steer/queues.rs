@@ -7,12 +7,12 @@ use super::{Allowed, Steer};
 use crate::ids::{Cpu, Task};
 
 impl Steer {
-    pub(super) fn queue(&mut self, task: Task, cpu: Cpu) {
+    pub(super) fn queue(&mut self, task: Task, cpu: Cpu, wakes: bool) {
         let queue = match self.tasks[task.index()].allowed {
             Allowed::All => None,
             Allowed::Only(_) => Some(cpu),
         };
-        self.place_task(task, queue);
+        self.place_task(task, queue, wakes);
         self.tasks[task.index()].cpu = Some(cpu);
         self.insert(task);
     }
@@ -73,8 +73,9 @@ impl Steer {
 
     pub(super) fn leave_cpu(&mut self, task: Task, cpu: Cpu, runnable: bool) {
         if runnable {
-            self.queue(task, cpu);
+            self.queue(task, cpu, false);
         } else {
+            self.note_sleep(task);
             self.tasks[task.index()].cpu = None;
             self.activate(task, false);
         }
@@ -101,7 +102,10 @@ impl Steer {
                 }
             }
         }
-        let slice_ns = self.slice_ns;
+        let slice_ns = match self.tasks[task.index()].vcpu {
+            true => self.vcpu_slice_ns,
+            false => self.slice_ns,
+        };
         let here = &mut self.cpus[cpu.index()];
         here.slice = Some(task);
         here.slice_left_ns = slice_ns;

@@ -5,7 +5,7 @@
 use std::iter::successors;
 
 use unspin_policy::mechanics::{
-    QueueClock, Weight, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
+    QueueClock, Weight, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns, woken_vtime_ns,
 };
 
 use super::{Key, Steer};
@@ -60,6 +60,10 @@ impl Steer {
         let elapsed_ns = now_ns - here.since_ns;
         here.slice_left_ns = here.left_ns(now_ns);
         here.since_ns = now_ns;
+        if let Some(current) = here.current {
+            self.tasks[current.index()].awake_ns += elapsed_ns;
+        }
+        let here = &mut self.cpus[cpu.index()];
         let Some(slice) = here.slice.filter(|_| here.current.is_some()) else {
             return;
         };
@@ -77,7 +81,7 @@ impl Steer {
         entity.charged_ns += elapsed_ns;
         entity.vtime_ns = charged_vtime_ns(entity.vtime_ns, weight, elapsed_ns, clock_ns, slice_ns);
         if let (true, Some(place)) = (queued, place) {
-            self.queue(slice, place);
+            self.queue(slice, place, false);
         }
     }
 
@@ -98,8 +102,8 @@ impl Steer {
         (self.tasks[task.index()].vtime_ns as i64, task.0)
     }
 
-    /// The task comes to a queue, or to it again: `place_task()`.
-    pub(super) fn place_task(&mut self, task: Task, queue: Option<Cpu>) {
+    /// The task comes to a queue, or to it again; `wakes`: from sleep: `place_task()`.
+    pub(super) fn place_task(&mut self, task: Task, queue: Option<Cpu>, wakes: bool) {
         let weight = self.flat_weight(task);
         let to = *self.clock(queue);
         let from_offset_ns = self.clock(self.tasks[task.index()].home).offset_ns;
@@ -110,6 +114,16 @@ impl Steer {
         let vtime_ns = moved_vtime_ns(entity.vtime_ns, from_offset_ns, to.offset_ns);
         entity.home = queue;
         entity.vtime_ns = placed_vtime_ns(vtime_ns, weight, 0, clock_ns, slice_ns);
+        if wakes {
+            entity.vtime_ns = woken_vtime_ns(
+                entity.vtime_ns,
+                weight,
+                entity.lag_ns,
+                entity.burst_ns,
+                clock_ns,
+                slice_ns,
+            );
+        }
     }
 }
 

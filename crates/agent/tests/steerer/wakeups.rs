@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Tasks of the host that wake up beside CPU hogs, and slices that end in time, not in ticks.
+
+use std::time::{Duration, Instant};
+use unspin_testbed::check;
+
+use super::{
+    host::{Busy, counter, pin, still_there},
+    vms::steer,
+};
+
+const PERIOD: Duration = Duration::from_millis(2);
+
+/// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted.
+fn lateness(times: u32) -> Vec<Duration> {
+    // SAFETY: takes numbers only: timers of this thread expire when they are due.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
+    let mut late: Vec<Duration> = (0..times)
+        .map(|_| {
+            let begin = Instant::now();
+            std::thread::sleep(PERIOD);
+            begin.elapsed() - PERIOD
+        })
+        .collect();
+    late.sort();
+    late
+}
+
+check!(STEERER: one_that_sleeps_runs_when_it_wakes_up);
+/// Beside three hogs a CPU, and beside twenty: without preemption it waited for a slice to end, 1.9 ms in the median.
+pub fn one_that_sleeps_runs_when_it_wakes_up() {
+    let steerer = steer("refuse-yields", |_| ());
+    for hogs in [6, 40] {
+        let before = counter(&steerer, "wakeups_preempt");
+        let busy = Busy::threads(hogs);
+        std::thread::sleep(Duration::from_millis(100));
+        let late = lateness(200);
+        drop(busy);
+        let preempted = counter(&steerer, "wakeups_preempt") - before;
+        let (median, p99) = (late[100], late[198]);
+        println!(
+            "  {hogs} hogs: late by {median:?}, 99 % by {p99:?} at most, {preempted} preempted"
+        );
+        assert!(median < Duration::from_micros(500), "{hogs}: {median:?}");
+        assert!(p99 < Duration::from_millis(2), "{hogs}: {p99:?}");
+        assert!(preempted > 100, "{hogs}: {preempted}");
+    }
+    still_there(&steerer);
+}
+
+check!(STEERER: a_slice_ends_on_time);
+/// Two hogs on one CPU change places every 1.4 ms, the kernel's base slice on two CPUs, and not at ticks of 4 ms.
+pub fn a_slice_ends_on_time() {
+    let steerer = steer("refuse-yields", |_| ());
+    let hogs = [Busy::start(0, None), Busy::start(0, None)];
+    for hog in &hogs {
+        pin(hog.id(), &[0]);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let (before, begin) = (counter(&steerer, "switches"), Instant::now());
+    std::thread::sleep(Duration::from_millis(700));
+    let switches = counter(&steerer, "switches") - before;
+    let per_second = switches as f64 / begin.elapsed().as_secs_f64();
+    println!("  {per_second:.0} tasks began to run per second");
+    still_there(&steerer);
+    // 714 of the hogs, and a few of others; at ticks 250.
+    assert!((650.0..1_000.0).contains(&per_second), "{per_second}");
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Where a task is placed that wakes up, and whom it preempts.
+
+use super::MS;
+use proptest::prelude::*;
+use unspin_policy::mechanics::{
+    Weight, before, expected_burst_ns, lag_ns, placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
+};
+
+const SLICE_NS: u64 = 3 * MS;
+const CLOCK_NS: u64 = 100 * MS;
+
+fn weight(own: u32) -> Weight {
+    Weight::flat(own, [])
+}
+
+fn woken(vtime_ns: u64, lag_ns: u64, burst_ns: u64) -> u64 {
+    woken_vtime_ns(vtime_ns, weight(100), lag_ns, burst_ns, CLOCK_NS, SLICE_NS)
+}
+
+#[test]
+fn a_long_run_counts_at_once_and_short_ones_bit_by_bit() {
+    assert_eq!(expected_burst_ns(0, MS, SLICE_NS), MS);
+    assert_eq!(expected_burst_ns(MS, 2 * MS, SLICE_NS), 2 * MS);
+    assert_eq!(expected_burst_ns(MS, 9 * MS, SLICE_NS), SLICE_NS);
+    assert_eq!(expected_burst_ns(1000, 200, SLICE_NS), 800);
+    // It gets there: a hog that naps for 0.1 ms each time from now on is one that naps.
+    let mut burst_ns = SLICE_NS;
+    for _ in 0..100 {
+        burst_ns = expected_burst_ns(burst_ns, MS / 10, SLICE_NS);
+    }
+    assert_eq!(burst_ns, MS / 10);
+    assert_eq!(expected_burst_ns(1, 0, SLICE_NS), 0);
+}
+
+#[test]
+fn sleep_earns_nothing_but_what_a_run_is_shorter_than_a_slice() {
+    // A hog that has slept for long is where the others are.
+    assert_eq!(woken(0, 0, SLICE_NS), CLOCK_NS);
+    // A periodic task comes before all that began a slice just now.
+    assert_eq!(woken(0, 0, MS / 10), CLOCK_NS - SLICE_NS + MS / 10);
+    // What it had run too much is kept.
+    assert_eq!(woken(CLOCK_NS + MS, 0, MS / 10), CLOCK_NS + MS);
+    // So is what it was owed.
+    assert_eq!(woken(0, 2 * MS, SLICE_NS), CLOCK_NS - 2 * MS);
+    assert_eq!(woken(0, MS, MS), CLOCK_NS - 2 * MS);
+}
+
+#[test]
+fn the_lag_is_how_far_behind_it_is() {
+    assert_eq!(lag_ns(CLOCK_NS - MS, CLOCK_NS), MS);
+    assert_eq!(lag_ns(CLOCK_NS, CLOCK_NS), 0);
+    assert_eq!(lag_ns(CLOCK_NS + MS, CLOCK_NS), 0);
+    assert_eq!(lag_ns(u64::MAX, 1), 2, "across the wrap");
+}
+
+/// One of nice 0 that was woken at the clock's time, against one that runs.
+#[test]
+fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
+    let short = woken(0, 0, MS / 10);
+    assert!(wakeup_preempts(short, weight(100), MS / 10, CLOCK_NS));
+    let long = woken(0, 0, SLICE_NS);
+    assert!(!wakeup_preempts(long, weight(100), SLICE_NS, CLOCK_NS));
+    let edge = CLOCK_NS + SLICE_NS;
+    assert!(!wakeup_preempts(long, weight(100), SLICE_NS, edge));
+    assert!(wakeup_preempts(long, weight(100), SLICE_NS, edge + 1));
+    // Two that are alike do not preempt each other.
+    assert!(!wakeup_preempts(short, weight(100), MS / 10, short));
+    // A light one comes later: its run costs it more.
+    assert!(!wakeup_preempts(short, weight(1), MS / 10, CLOCK_NS));
+}
+
+/// One task that sleeps and wakes up beside one that never sleeps: it has at most its half, and a slice.
+fn share_of_a_sleeper(runs: &[(u64, u64)]) -> (u64, u64) {
+    let (mut hog_ns, mut sleeper_ns, mut now_ns) = (0, 0, 0_u64);
+    let (mut hog, mut sleeper, mut clock) = (0_u64, 0_u64, 0_u64);
+    let (mut lag, mut burst) = (0, SLICE_NS);
+    for &(run_ns, sleep_ns) in runs {
+        sleeper = placed_vtime_ns(sleeper, weight(100), 0, clock, SLICE_NS);
+        sleeper = woken_vtime_ns(sleeper, weight(100), lag, burst, clock, SLICE_NS);
+        let mut left_ns = run_ns;
+        while left_ns > 0 {
+            let step_ns = left_ns.min(MS / 10);
+            if before(sleeper, hog) {
+                clock = clock.max(sleeper.min(hog));
+                sleeper += step_ns;
+                sleeper_ns += step_ns;
+                left_ns -= step_ns;
+            } else {
+                clock = clock.max(hog);
+                hog += step_ns;
+                hog_ns += step_ns;
+            }
+            now_ns += step_ns;
+        }
+        burst = expected_burst_ns(burst, run_ns, SLICE_NS);
+        lag = lag_ns(sleeper, clock);
+        hog += sleep_ns;
+        hog_ns += sleep_ns;
+        clock = clock.max(hog);
+        now_ns += sleep_ns;
+    }
+    assert_eq!(now_ns, hog_ns + sleeper_ns);
+    (sleeper_ns, hog_ns)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    /// Whenever and however long it sleeps.
+    #[test]
+    fn no_pattern_of_sleep_buys_a_share(runs in prop::collection::vec((1_000..5 * MS, 0..5 * MS), 1..200)) {
+        let (sleeper_ns, hog_ns) = share_of_a_sleeper(&runs);
+        prop_assert!(sleeper_ns <= hog_ns + 2 * SLICE_NS, "{sleeper_ns} {hog_ns}");
+    }
+
+    /// Of any weight, wherever the clock stands: never further behind than a slice or the lag, never moved ahead.
+    #[test]
+    fn placing_is_bounded(ahead in -(1_i64 << 61)..1 << 61, clock in any::<u64>(), own in 1_u32..10_000, burst in 0..=SLICE_NS, lag in 0..20 * MS) {
+        let vtime = clock.wrapping_add_signed(ahead);
+        let weight = weight(own);
+        let placed = woken_vtime_ns(vtime, weight, lag, burst, clock, SLICE_NS);
+        prop_assert!(!before(placed, vtime));
+        let furthest = weight.weighted_ns(SLICE_NS).max(lag);
+        prop_assert!(!before(placed, clock.wrapping_sub(furthest)));
+    }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * wakeup.h - where a task is placed that wakes up, and whether it runs at once instead of the one that runs.
+ *
+ * A task that sleeps gains nothing by it: it keeps the lag with which it went to sleep, as on the fair class (place_entity(),
+ * kernel/sched/fair.c, Linux 7.2), and what it had run too much is waited out while it sleeps. Beyond that a task whose runs are
+ * short is placed ahead of the others by what they are shorter than a slice: its deadline comes so much earlier, as that of a
+ * task with a short sched_attr::sched_runtime on the fair class. How long its runs are is seen, nobody has to say it. So a
+ * periodic task, an I/O thread or a QEMU's main loop does not wait behind a crowd of tasks that are woken together to compute,
+ * and gains a slice in all, never more.
+ *
+ * Times are weighted ns (virtual_time.h) unless they say that they are time on a CPU. Callable from anywhere. Ours.
+ */
+#ifndef UNSPIN_POLICY_MECHANICS_WAKEUP_H
+#define UNSPIN_POLICY_MECHANICS_WAKEUP_H
+
+#include "virtual_time.h"
+
+/* A run that is shorter than expected shortens what is expected by one in so many parts of the difference. Ours. */
+#define UNSPIN_BURST_PARTS 4u
+
+/*
+ * How long the task may be expected to run when it wakes up next, ns of CPU time: it went to sleep after a run of ran_ns. Longer
+ * runs count at once, shorter ones bit by bit: a task that computes now and then is none that never does. At most a slice.
+ */
+UNSPIN_PURE unspin_u64 unspin_expected_burst(unspin_u64 burst_ns, unspin_u64 ran_ns, unspin_u64 slice_ns)
+{
+	if (ran_ns > slice_ns)
+		ran_ns = slice_ns;
+	if (ran_ns >= burst_ns)
+		return ran_ns;
+	return burst_ns - (burst_ns - ran_ns + UNSPIN_BURST_PARTS - 1) / UNSPIN_BURST_PARTS;
+}
+
+/* By how much the task is behind its queue's clock when it goes to sleep; 0: it is not. */
+UNSPIN_PURE unspin_u64 unspin_lag(unspin_u64 vtime_ns, unspin_u64 clock_ns)
+{
+	return unspin_before(vtime_ns, clock_ns) ? clock_ns - vtime_ns : 0;
+}
+
+/*
+ * The virtual time of a task that wakes up, of unspin_place_vtime(). `lag_ns`: unspin_lag() when it went to sleep; `burst_ns`:
+ * unspin_expected_burst(), at most a slice.
+ */
+UNSPIN_PURE unspin_u64 unspin_wake_vtime(unspin_u64 vtime_ns, unspin_u64 weight, unspin_u64 lag_ns, unspin_u64 burst_ns,
+					 unspin_u64 clock_ns, unspin_u64 slice_ns)
+{
+	unspin_u64 behind_ns = burst_ns < slice_ns ? unspin_weighted(weight, slice_ns - burst_ns) : 0;
+	unspin_u64 floor_ns;
+
+	if (behind_ns < lag_ns)
+		behind_ns = lag_ns;
+	floor_ns = clock_ns - behind_ns;
+	return unspin_before(vtime_ns, floor_ns) ? floor_ns : vtime_ns;
+}
+
+/*
+ * Whether a task that wakes up at that position runs at once instead of one that has come to runner_ns: it would be behind that
+ * even after the run that is expected of it.
+ */
+UNSPIN_PURE _Bool unspin_wakeup_preempts(unspin_u64 position_ns, unspin_u64 weight, unspin_u64 burst_ns,
+					 unspin_u64 runner_ns)
+{
+	return unspin_before(position_ns + unspin_weighted(weight, burst_ns), runner_ns);
+}
+
+#endif

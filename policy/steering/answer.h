@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
+/*
+ * answer.h - a spinner waits for a vCPU that has not answered its interrupt.
+ *
+ * A TLB shootdown, or a function call to other CPUs, ends when every receiver has taken the interrupt (VEE'21, section 4.2: lost
+ * opportunity). Each needs microseconds of its own, wherever it was stopped: in the kernel, in user mode, or beside a lock. Were
+ * the rest of the sender's slice passed on to a receiver for good, the sender would pay for what that does besides, and wait for a
+ * round of the queue at each call (docs/decisions/scheduler.md#answers).
+ */
+#ifndef UNSPIN_POLICY_STEERING_ANSWER_H
+#define UNSPIN_POLICY_STEERING_ANSWER_H
+
+#include "yield_buddy.h"
+
+/* How long a receiver is lent to: entry, injection and a handler are some 10 us; the rest is for handlers that wait. Ours. */
+#define UNSPIN_ANSWER_NS 100000u
+
+/* Whether self waits for that very one, which does not run. */
+UNSPIN_PURE _Bool answer_is_awaited(const struct unspin_vcpu_facts *candidate)
+{
+	return fact_is(candidate->awaited, 1) && fact_is(candidate->descheduled, 1);
+}
+
+/* The sender continues its slice when the receiver has answered. */
+UNSPIN_PURE struct unspin_decision answer_on_loan(void)
+{
+	return unspin_decide(UNSPIN_LEND, UNSPIN_ANSWER_NS);
+}
+
+/* The receiver begins a slice of its own, for which it pays, and the sender keeps its place in the queue. */
+UNSPIN_PURE struct unspin_decision answer_in_own_slice(const struct unspin_facts *facts)
+{
+	return unspin_decide(UNSPIN_YIELD_BUDDY, facts->threshold_ns);
+}
+
+#endif
