@@ -27,6 +27,7 @@ struct {
  */
 static __always_inline bool prolong(struct task_struct *p, struct task_context *task)
 {
+	struct cpu_context *here = cpu_of(bpf_get_smp_processor_id());
 	struct unspin_facts facts = {};
 	struct unspin_decision decision;
 	u64 now_ns = bpf_ktime_get_ns();
@@ -42,6 +43,8 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	if (decision.action != UNSPIN_GRANT && decision.action != UNSPIN_EXTEND)
 		return false;
 	count(unspin_steer_granted, 1);
+	if (here)
+		here->runner_weight = 0; /* no wake-up takes the grant away */
 	if (task->payer) {
 		charge(p, task);
 		task->payer = 0;
@@ -74,17 +77,19 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct task_context *task = context_of(p);
-	u32 number = bpf_get_smp_processor_id();
-	struct cpu_context *here = cpu_of(number);
+	struct cpu_context *here = cpu_of(*cpu);
 	u64 now_ns = bpf_ktime_get_ns();
 
 	if (!here)
 		return 0;
 	here->slice_timer_ns = 0;
+	/* It was moved here from a CPU that went off. */
+	if (*cpu != bpf_get_smp_processor_id())
+		return 0;
 	if (!task || !task->on_cpu || task->borrow_kind == UNSPIN_BORROWS_GRANT || !others_waiting())
 		return 0;
 	if (unspin_before(now_ns, task->slice_end_ns)) {
-		arm_slice_timer(number, here, now_ns, task->slice_end_ns);
+		arm_slice_timer(*cpu, here, now_ns, task->slice_end_ns);
 		return 0;
 	}
 	if (task->vcpu) {
@@ -116,12 +121,15 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 
 /*
  * A slice that runs on that CPU, this one, shall end on time. A timer that is armed for an earlier end stays, and is armed anew
- * when it fires: tasks that run for microseconds cost no timer each.
+ * when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its CPU.
  */
 static __always_inline void end_slice_on_time(s32 cpu, struct cpu_context *here, const struct task_context *task,
 					      u64 now_ns)
 {
-	if (task->alone || (here->slice_timer_ns && !unspin_before(task->slice_end_ns, here->slice_timer_ns)))
+	u64 timer_ns = here->slice_timer_ns;
+	bool armed = timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS);
+
+	if (task->alone || (armed && !unspin_before(task->slice_end_ns, timer_ns)))
 		return;
 	arm_slice_timer(cpu, here, now_ns, task->slice_end_ns);
 }
@@ -137,7 +145,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 		return;
 	cpu = bpf_get_smp_processor_id();
 	here = cpu_of(cpu);
-	if (here && !here->slice_timer_ns && task->borrow_kind == UNSPIN_BORROWS_NOTHING && others_waiting())
+	if (here && task->borrow_kind == UNSPIN_BORROWS_NOTHING && others_waiting())
 		end_slice_on_time(cpu, here, task, bpf_ktime_get_ns());
 	if (!task->vcpu)
 		return;

@@ -4,8 +4,10 @@
 use std::time::{Duration, Instant};
 use unspin_testbed::check;
 
+use unspin_agent::Steerer;
+
 use super::{
-    host::{Busy, counter, pin, still_there},
+    host::{Busy, counter, pin, set_online, still_there},
     vms::steer,
 };
 
@@ -49,20 +51,29 @@ pub fn one_that_sleeps_runs_when_it_wakes_up() {
 }
 
 check!(STEERER: a_slice_ends_on_time);
-/// Two hogs on one CPU change places every 1.4 ms, the kernel's base slice on two CPUs, and not at ticks of 4 ms.
+/// Two hogs on one CPU change places every 1.4 ms, the kernel's base slice on two CPUs, and not at ticks of 4 ms; also on a CPU
+/// that was off meanwhile, with its timer.
 pub fn a_slice_ends_on_time() {
     let steerer = steer("refuse-yields", |_| ());
+    two_change_places(&steerer, 1);
+    set_online(1, false);
+    set_online(1, true);
+    two_change_places(&steerer, 1);
+    still_there(&steerer);
+}
+
+/// On that CPU.
+fn two_change_places(steerer: &Steerer, cpu: usize) {
     let hogs = [Busy::start(0, None), Busy::start(0, None)];
     for hog in &hogs {
-        pin(hog.id(), &[0]);
+        pin(hog.id(), &[cpu]);
     }
     std::thread::sleep(Duration::from_millis(100));
-    let (before, begin) = (counter(&steerer, "switches"), Instant::now());
+    let (before, begin) = (counter(steerer, "switches"), Instant::now());
     std::thread::sleep(Duration::from_millis(700));
-    let switches = counter(&steerer, "switches") - before;
+    let switches = counter(steerer, "switches") - before;
     let per_second = switches as f64 / begin.elapsed().as_secs_f64();
     println!("  {per_second:.0} tasks began to run per second");
-    still_there(&steerer);
     // 714 of the hogs, and a few of others; at ticks 250.
     assert!((650.0..1_000.0).contains(&per_second), "{per_second}");
 }
