@@ -77,11 +77,12 @@ struct unspin_observe_globals {
 	unspin_u64 lost_events[UNSPIN_EVENT_KINDS]; /* the ring was full, by kind */
 	unspin_u64 unobserved_exits;		    /* exits of vCPU threads for which there was no slot or no memory */
 	unspin_u64 vms;				    /* numbers given so far */
+	unspin_u64 vm_to_number;		    /* struct kvm * of the VM that is given one; 0: none */
 	unspin_u64 vm_generation;		    /* VMs destroyed so far */
 	unspin_u64 slots_taken;			    /* by threads, so far */
 	unspin_u64 slots_ended; /* of them, those whose thread is done; user space may return them */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_observe_globals, (UNSPIN_EVENT_KINDS + 5) * 8);
+UNSPIN_ASSERT_SIZE(struct unspin_observe_globals, (UNSPIN_EVENT_KINDS + 6) * 8);
 
 /* What a thread asks of bpf/observe/synthetic.bpf.c about itself; the context of its programs. */
 struct unspin_synthetic {

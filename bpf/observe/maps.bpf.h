@@ -42,7 +42,7 @@ struct {
 	__type(value, u32);
 } vcpu_of_thread SEC(".maps");
 
-/* struct kvm * -> the VM's number plus 1; 0 while another CPU is giving it one. */
+/* struct kvm * -> the VM's number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

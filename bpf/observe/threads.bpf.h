@@ -72,22 +72,37 @@ static __always_inline void change_state(struct unspin_observed_thread *thread, 
 	*sequence += 1;
 }
 
-/* The number of that VM, in order of appearance; UNSPIN_NO_VM when the table is full or another CPU is giving it. */
+/*
+ * Gives the VM in `globals.vm_to_number` the next number, on whichever CPU: nobody waits for the one that entered it there.
+ * NULL when the table is full.
+ */
+static __always_inline u32 *number_vm(u64 kvm)
+{
+	u32 next = globals.vms, *number;
+
+	bpf_map_update_elem(&vms, &kvm, &next, BPF_NOEXIST); /* of several CPUs one; the others find its number */
+	number = bpf_map_lookup_elem(&vms, &kvm);
+	if (number)
+		__sync_val_compare_and_swap(&globals.vms, (u64)*number, *number + 1ULL);
+	__sync_val_compare_and_swap(&globals.vm_to_number, kvm, 0);
+	return number;
+}
+
+#define VMS_AT_ONCE 16 /* numbered at the same time; an exit of one more goes unobserved */
+
+/* The number of that VM: 0, 1, 2, in order of appearance, none left out. UNSPIN_NO_VM when the table is full. */
 static __always_inline u32 vm_number(u64 kvm)
 {
-	u32 none = 0, *number = bpf_map_lookup_elem(&vms, &kvm);
+	u32 *number = bpf_map_lookup_elem(&vms, &kvm);
+	u64 numbered;
 
-	if (!number) {
-		/* Only the CPU whose insertion succeeds draws a number, so there are no gaps. */
-		if (bpf_map_update_elem(&vms, &kvm, &none, BPF_NOEXIST) == 0) {
-			number = bpf_map_lookup_elem(&vms, &kvm);
-			if (number)
-				*number = __sync_fetch_and_add(&globals.vms, 1) + 1;
-		} else {
-			number = bpf_map_lookup_elem(&vms, &kvm);
-		}
+	for (int i = 0; !number && i < VMS_AT_ONCE; i++) {
+		numbered = __sync_val_compare_and_swap(&globals.vm_to_number, 0, kvm) ?: kvm;
+		number = number_vm(numbered);
+		if (numbered != kvm)
+			number = NULL;
 	}
-	return number && *number ? *number - 1 : UNSPIN_NO_VM;
+	return number ? *number : UNSPIN_NO_VM;
 }
 
 /* The thread's last state: nothing of it changes any more, and user space may empty its slot. */

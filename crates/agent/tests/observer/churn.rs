@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! VMs that come and go: bounded slots, sums that stay right, ids that are used again.
 
-use std::{fs, sync::Barrier, thread, time::Duration};
+use std::{
+    fs,
+    sync::{
+        Barrier,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 use unspin_testbed::check;
 
 use unspin_agent::{
@@ -67,6 +75,41 @@ fn come_and_go(vms: u32) {
         observer.counters().expect("the kernel tells").len() <= 4 * VCPUS as usize,
         "no more than there are slots"
     );
+}
+
+check!(INTERRUPTED: no_vcpu_of_a_new_vm_goes_unobserved);
+/// Two vCPUs of a new VM are seen for the first time at once, on two CPUs, a thousand times.
+pub fn no_vcpu_of_a_new_vm_goes_unobserved() {
+    const VMS: u32 = 1_000;
+    let options = ObserveOptions {
+        events: EventMask::NONE,
+        threads_max: 2 * VMS,
+        ..ObserveOptions::default()
+    };
+    let (observer, synthetic) = Synthetic::attach(&options).expect("no KVM is needed");
+    let arrived = AtomicU64::new(0);
+    let serve_all = |number: u32| {
+        let had_a_slot = |vm: u64| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            while arrived.load(Ordering::SeqCst) < 2 * vm {
+                std::hint::spin_loop();
+            }
+            let vcpu = Vcpu {
+                vm: 0x1000 * vm,
+                number,
+            };
+            synthetic.adopt(vcpu, 1).expect("the program runs")
+        };
+        // All of them, as the other thread waits for this one.
+        (1..=u64::from(VMS)).filter(|vm| !had_a_slot(*vm)).count()
+    };
+    let unobserved = thread::scope(|scope| {
+        let other = scope.spawn(|| serve_all(1));
+        serve_all(0) + other.join().expect("it does not panic")
+    });
+    assert_eq!(unobserved, 0, "vCPUs without a slot");
+    let numbers = observer.health().expect("the kernel tells").vms;
+    assert_eq!(numbers, u64::from(VMS), "every VM has one number");
 }
 
 /// A thread that is joined has not quite ended.
