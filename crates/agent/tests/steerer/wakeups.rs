@@ -16,18 +16,35 @@ const PERIOD: Duration = Duration::from_millis(2);
 /// How often it sleeps before it counts: that its runs are short has to be seen.
 const SEEN: usize = 20;
 
+/// A run that was charged more is left out with the wait after it: the other emulated CPU had its turn of the emulator, 424 us,
+/// in the middle. The thread pays for that by waiting for its share, 21 times as long beside 40 hogs on two CPUs: of 2,000
+/// wake-ups 9 were late by more than 1 ms, by 1.3 to 10.7, each after a run that was charged 0.24 to 0.84 ms.
+const RUN_MAX: Duration = Duration::from_micros(100);
+
+/// What the calling thread has run so far, as the scheduler charges it.
+fn charged() -> Duration {
+    // SAFETY: a timespec of zeroes is one.
+    let mut time: libc::timespec = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills in a live timespec.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted.
 fn lateness(times: usize) -> Vec<Duration> {
     // SAFETY: takes numbers only: timers of this thread expire when they are due.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
-    let mut late: Vec<Duration> = (0..SEEN + times)
-        .map(|_| {
-            let begin = Instant::now();
-            std::thread::sleep(PERIOD);
-            begin.elapsed() - PERIOD
-        })
-        .skip(SEEN)
-        .collect();
+    let mut late = Vec::with_capacity(times);
+    let (mut run, mut charged_then) = (Duration::ZERO, charged());
+    for time in 0..SEEN + times {
+        let begin = Instant::now();
+        std::thread::sleep(PERIOD);
+        if time >= SEEN && run <= RUN_MAX {
+            late.push(begin.elapsed() - PERIOD);
+        }
+        let charged_now = charged();
+        (run, charged_then) = (charged_now - charged_then, charged_now);
+    }
     late.sort();
     late
 }
@@ -40,17 +57,18 @@ pub fn one_that_sleeps_runs_when_it_wakes_up() {
         let before = counter(&steerer, "wakeups_preempt");
         let busy = Busy::threads(hogs);
         std::thread::sleep(Duration::from_millis(100));
-        let late = lateness(200);
+        let late = lateness(2_000);
         drop(busy);
         let preempted = counter(&steerer, "wakeups_preempt") - before;
-        // One emulated CPU waits for milliseconds now and then while the other one has its turn: not of the last ones.
-        let (median, p95) = (late[100], late[190]);
+        assert!(late.len() > 1_000, "{hogs}: {} of 2,000", late.len());
+        let (median, p99) = (late[late.len() / 2], late[late.len() * 99 / 100]);
         println!(
-            "  {hogs} hogs: late by {median:?}, 95 % by {p95:?} at most, {preempted} preempted"
+            "  {hogs} hogs: late by {median:?}, 99 % by {p99:?} at most, {preempted} preempted"
         );
         assert!(median < Duration::from_micros(500), "{hogs}: {median:?}");
-        assert!(p95 < Duration::from_millis(2), "{hogs}: {p95:?}");
-        assert!(preempted > 100, "{hogs}: {preempted}");
+        // Before a slice of theirs ends.
+        assert!(p99 < Duration::from_micros(1_400), "{hogs}: {p99:?}");
+        assert!(preempted > 1_000, "{hogs}: {preempted}");
     }
     still_there(&steerer);
 }
