@@ -37,7 +37,7 @@ static __always_inline void insert(struct task_struct *p, struct task_context *t
 		.enq_flags = enq_flags,
 	};
 
-	if (!task->placed)
+	if (!task->placed || task->home != queue)
 		place_task(task, queue, enq_flags & SCX_ENQ_WAKEUP);
 	task->placed = 0;
 	args.vtime = task->vtime_ns;
@@ -62,6 +62,14 @@ static __always_inline bool preempts(const struct task_context *task, u32 cpu, u
 	return unspin_wakeup_preempts(position_of(task), task->effective, task->burst_ns, runner_ns);
 }
 
+/* The same of a task of the shared queue, which may run on every CPU that serves that. */
+static __always_inline bool preempts_anywhere(const struct task_context *task, u32 cpu, u64 now_ns)
+{
+	struct cpu_context *there = cpu_of(cpu);
+
+	return there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, cpu, now_ns);
+}
+
 /*
  * A task of the shared queue, placed, wakes up while no CPU is idle. The CPU on which it runs at once, or where it was: of
  * that one, the one that wakes it and one more ("the power of two choices"), not of all: there may be hundreds.
@@ -69,20 +77,15 @@ static __always_inline bool preempts(const struct task_context *task, u32 cpu, u
 static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_context *task, s32 cpu)
 {
 	u64 now_ns = bpf_ktime_get_ns();
-	struct cpu_context *there;
 	u32 other;
 
-	if (preempts(task, cpu, now_ns))
+	if (preempts_anywhere(task, cpu, now_ns))
 		return cpu;
 	other = bpf_get_smp_processor_id();
-	there = cpu_of(other);
-	if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, other, now_ns))
+	if (preempts_anywhere(task, other, now_ns))
 		return other;
 	other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
-	there = cpu_of(other);
-	if (there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, other, now_ns))
-		return other;
-	return cpu;
+	return preempts_anywhere(task, other, now_ns) ? (s32)other : cpu;
 }
 
 /*

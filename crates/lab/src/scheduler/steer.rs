@@ -75,6 +75,8 @@ struct Here {
     /// The task that began the slice: it pays.
     slice: Option<Task>,
     slice_left_ns: u64,
+    /// What is left of it is a grant.
+    granted: bool,
     /// Who is to run next on a loan, before anybody else.
     borrower: Option<Task>,
     /// Whether the lender goes on after that loan.
@@ -189,7 +191,9 @@ impl Steer {
     /// The slice there goes on for so long, ns, whatever is left of it.
     pub fn grant(&mut self, now_ns: u64, cpu: Cpu, budget_ns: u64) {
         self.charge(now_ns, cpu);
-        self.cpus[cpu.index()].slice_left_ns = budget_ns;
+        let here = &mut self.cpus[cpu.index()];
+        here.slice_left_ns = budget_ns;
+        here.granted = true;
     }
 
     /// The slice there is used up.

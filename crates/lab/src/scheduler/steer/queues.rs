@@ -109,5 +109,6 @@ impl Steer {
         let here = &mut self.cpus[cpu.index()];
         here.slice = Some(task);
         here.slice_left_ns = slice_ns;
+        here.granted = false;
     }
 }

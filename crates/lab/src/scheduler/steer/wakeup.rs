@@ -40,9 +40,9 @@ impl Steer {
     /// `preempts()`
     fn preempts_there(&self, now_ns: u64, cpu: Cpu, woken: Task) -> bool {
         let here = &self.cpus[cpu.index()];
-        // One that runs on another's charge, or is about to lend, does not run for long.
+        // One that runs on another's charge or on a grant, or is about to lend, does not run for long.
         let runner = here.current.filter(|current| here.slice == Some(*current));
-        let Some(runner) = runner.filter(|_| here.borrower.is_none()) else {
+        let Some(runner) = runner.filter(|_| here.borrower.is_none() && !here.granted) else {
             return false;
         };
         let ran_ns = self
@@ -114,6 +114,15 @@ mod tests {
         steer.tasks[0].burst_ns = SLICE_NS;
         steer.enqueue(23 * MS, Task(0), Cpu(0), Enqueue::Wakeup);
         assert!(!steer.wakeup_preempts(23 * MS, Cpu(0), Task(0)));
+    }
+
+    /// What was granted is for a critical section.
+    #[test]
+    fn it_does_not_take_a_grant_away() {
+        let mut steer = one_sleeps_beside_two(1);
+        steer.grant(22 * MS, Cpu(0), MS);
+        steer.enqueue(22 * MS + 1, Task(0), Cpu(0), Enqueue::Wakeup);
+        assert!(!steer.wakeup_preempts(22 * MS + 1, Cpu(0), Task(0)));
     }
 
     /// It was enqueued for pCPU 1, where a task runs that has slept long, too.
