@@ -63,7 +63,7 @@ pub enum Command {
     /// A simulated host of any size, in which every scheduler and policy runs on the same work, the same every time.
     #[command(subcommand)]
     Lab(LabVerb),
-    /// Drive the locks directly.
+    /// Measure the locks, the lab's engine and the host's schedulers, each by itself.
     #[command(subcommand)]
     Bench(Bench),
     /// Compare policies on scenarios: with the host's own scheduler, and with the same work where nobody is overcommitted.

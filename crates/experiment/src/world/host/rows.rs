@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use unspin_report::row;
+use unspin_report::{Summary, row};
 
 use super::{Plan, Sample, load::Load};
 use crate::{
@@ -106,7 +106,7 @@ fn each(
 }
 
 fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    Summary::of(values).map(|summary| summary.mean)
 }
 
 /// The value that this share of all do not exceed; `None` of none.
