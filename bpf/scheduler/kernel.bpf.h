@@ -37,6 +37,8 @@ enum {
 #define SCX_TASK_QUEUED 1u
 #define PF_EXITING 0x00000004u
 #define PF_KTHREAD 0x00200000u
+#define SCHED_IDLE 5u
+#define DEFAULT_PRIO 120
 /* tg_bandwidth's RUNTIME_INF in microseconds, as scx sees cpu.max = "max". */
 #define STEER_NO_QUOTA (~0ull)
 
@@ -72,12 +74,13 @@ struct scx_dispatch_q___steer {
 struct sched_ext_entity___steer {
 	struct scx_dispatch_q___steer *dsq; /* where it waits; NULL: nowhere */
 	u32 flags;
-	u32 weight;
 	u64 slice;
 	u64 dsq_vtime;
 };
 struct task_struct___steer {
 	unsigned int flags;
+	int static_prio; /* DEFAULT_PRIO plus the nice value */
+	unsigned int policy;
 	int nr_cpus_allowed;
 	unsigned short migration_disabled;
 	int pid;

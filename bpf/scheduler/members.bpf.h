@@ -27,16 +27,24 @@ void BPF_PROG(steer_quiescent, struct task_struct *p, u64 deq_flags)
 		count_weight(task, 0);
 }
 
+/* By class and nice value. p->scx.weight says the same in hundredths of nice 0. */
+static __always_inline u32 weight_of(struct task_struct *p)
+{
+	if (scheduled(p)->policy == SCHED_IDLE)
+		return UNSPIN_IDLE_WEIGHT;
+	return unspin_weight_of_nice(scheduled(p)->static_prio - DEFAULT_PRIO);
+}
+
 SEC("struct_ops/set_weight")
-void BPF_PROG(steer_set_weight, struct task_struct *p, u32 weight)
+void BPF_PROG(steer_set_weight, struct task_struct *p, u32 hundredths)
 {
 	struct task_context *task = context_of(p);
 
 	if (!task)
 		return;
-	task->weight = weight;
+	task->weight = weight_of(p);
 	if (task->counted)
-		count_weight(task, weight);
+		count_weight(task, task->weight);
 }
 
 SEC("struct_ops.s/init_task")
@@ -63,7 +71,7 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 
 	if (!task)
 		return;
-	task->weight = scheduled(p)->scx.weight;
+	task->weight = weight_of(p);
 	start(task);
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->slept_ns = task->charged_ns;
@@ -93,7 +101,7 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 		group = group_at(found.index);
 		if (group && found.owns) {
 			group->parent = parent;
-			group->active = (struct unspin_group_weight){.weight = args->weight};
+			group->active = (struct unspin_group_weight){.weight = unspin_weight_of_cgroup(args->weight)};
 			group->depth = above->depth + 1;
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
 			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
@@ -139,7 +147,7 @@ void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 	struct group *group = group_at(index);
 
 	if (group && index != ROOT_GROUP)
-		set_group_weight(group, weight);
+		set_group_weight(group, unspin_weight_of_cgroup(weight));
 }
 
 /* Quotas are not supported: rather than ignore one, the scheduler ends. */

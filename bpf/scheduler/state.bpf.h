@@ -55,7 +55,7 @@ struct task_context {
 	u64 slice_end_ns;
 	u64 queue;	 /* where it was inserted last */
 	u32 group;	 /* index of `groups` */
-	u32 weight;	 /* 1 to 10,000, 100 is nice 0 */
+	u32 weight;	 /* in its group: policy/mechanics/weights.h */
 	u32 counted;	 /* of it in the sum of its group: the weight while runnable, else 0 */
 	u32 home;	 /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
 	u32 payer;	 /* thread that is charged for this slice; 0: itself */

@@ -2,8 +2,8 @@
 /*
  * starvation_bound.h - a bound on how long a task of little weight may wait.
  *
- * A slice of 4 ms takes a task of weight 1 (SCHED_IDLE, nice 19) 400 ms of virtual time ahead, and with twenty tasks of nice 0
- * for each CPU the clocks come 50 ms further in a second: it is due in 8 s, in cgroups of little weight in minutes. The
+ * A slice of 4 ms takes a task of SCHED_IDLE (weight 3) 1.4 s of virtual time ahead, and with twenty tasks of nice 0 for
+ * each CPU the clocks come 50 ms further in a second: it is due in 27 s, in cgroups of little weight in minutes. The
  * kernel's watchdog removes a scheduler that has left a task waiting for 5 s, so no task is left further ahead than the clocks
  * come in UNSPIN_LONGEST_WAIT_NS at their present rate. Only the last task of each queue is compared, so nothing is searched
  * for: a task that is too far ahead is brought forward, and then another one is the last. So each such task gets a slice in two

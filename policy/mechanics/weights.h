@@ -15,19 +15,24 @@
 
 #include "../contract.h"
 
-/* Weights are those of sched_ext and cgroup v2 alike: 1 to 10,000, 100 is nice 0 (CGROUP_WEIGHT_*, include/linux/cgroup.h). */
-#define UNSPIN_NICE_0_WEIGHT 100u
+/*
+ * Weights are those of the fair class: 1024 is nice 0 (NICE_0_LOAD without the kernel's resolution shift, kernel/sched/sched.h,
+ * Linux 7.2). sched_ext says them in hundredths of nice 0: nice 6 is 27 there, 1.6 % off, and nice 19 is 1 instead of 1.46.
+ */
+#define UNSPIN_NICE_0_WEIGHT 1024u
+/* Of SCHED_IDLE: WEIGHT_IDLEPRIO, kernel/sched/sched.h, Linux 7.2. */
+#define UNSPIN_IDLE_WEIGHT 3u
 /* Binary places of a share: an effective weight of nice 0 at the root is UNSPIN_NICE_0_WEIGHT << UNSPIN_WEIGHT_SHIFT. Ours. */
-#define UNSPIN_WEIGHT_SHIFT 20u
+#define UNSPIN_WEIGHT_SHIFT 18u
 /* Levels of cgroups below the root that count; what lies deeper counts as its parent. Ours. */
 #define UNSPIN_DEEPEST_GROUP 15u
-/* No charge is for more: 10^10 * (100 << 20) is below 2^60. Ours. */
+/* No charge is for more: 10^10 * (1024 << 18) is below 2^62. Ours. */
 #define UNSPIN_LONGEST_RUN_NS 10000000000ull
 
 /* One group. The root's weight and contribution mean nothing. */
 struct unspin_group_weight {
 	unspin_s64 sum;		 /* of the weights of what is runnable here */
-	unspin_u32 weight;	 /* cpu.weight */
+	unspin_u32 weight;	 /* of unspin_weight_of_cgroup() */
 	unspin_u32 contribution; /* of it in the parent's sum now: weight or 0 */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_group_weight, 16);
@@ -48,7 +53,7 @@ UNSPIN_PURE unspin_s64 unspin_group_add(struct unspin_group_weight *group, unspi
 	return carried;
 }
 
-/* cpu.weight becomes that, also while the group is active; returns what the parent's sum changes by. As above. */
+/* Its weight becomes that, also while the group is active; returns what the parent's sum changes by. As above. */
 UNSPIN_PURE unspin_s64 unspin_group_set_weight(struct unspin_group_weight *group, unspin_u32 weight)
 {
 	unspin_s64 carried = 0;
@@ -61,6 +66,25 @@ UNSPIN_PURE unspin_s64 unspin_group_set_weight(struct unspin_group_weight *group
 	return carried;
 }
 
+/* The weight of a nice value, -20 to 19, others as the nearest: sched_prio_to_weight[], kernel/sched/core.c, Linux 7.2. */
+UNSPIN_PURE unspin_u32 unspin_weight_of_nice(int nice)
+{
+	static const unspin_u32 weights[40] = {
+		88761, 71755, 56483, 46273, 36291, 29154, 23254, 18705, 14949, 11916, 9548, 7620, 6100, 4904,
+		3906,  3121,  2501,  1991,  1586,  1277,  1024,	 820,	655,   526,   423,  335,  272,	215,
+		172,   137,   110,   87,    70,	   56,	  45,	 36,	29,    23,    18,   15,
+	};
+	unspin_u32 place = nice < -20 ? 0 : nice > 19 ? 39 : (unspin_u32)(nice + 20);
+
+	return weights[place];
+}
+
+/* The weight of a cgroup with that cpu.weight, 1 to 10,000: sched_weight_from_cgroup(), kernel/sched/sched.h, Linux 7.2. */
+UNSPIN_PURE unspin_u32 unspin_weight_of_cgroup(unspin_u32 cpu_weight)
+{
+	return (unspin_u32)(((unspin_u64)cpu_weight * UNSPIN_NICE_0_WEIGHT + 50) / 100);
+}
+
 /* What a task of that weight weighs in its own group: where the walk up begins. */
 UNSPIN_PURE unspin_u64 unspin_weight_of_task(unspin_u32 own_weight)
 {
@@ -70,7 +94,7 @@ UNSPIN_PURE unspin_u64 unspin_weight_of_task(unspin_u32 own_weight)
 /* What weighs so much in a group weighs this in the parent; a sum of 0 or less is just changing, and means nothing. */
 UNSPIN_PURE unspin_u64 unspin_weight_in_parent(unspin_u64 weight, unspin_u32 group_weight, unspin_s64 sum)
 {
-	/* 10,000 << 20, times 10,000: below 2^47. */
+	/* 88,761 << 18, times 102,400: below 2^52. */
 	return sum > 0 ? weight * group_weight / (unspin_u64)sum : weight;
 }
 

@@ -4,7 +4,8 @@
 use std::collections::VecDeque;
 
 use unspin_policy::{
-    Apple, AppleRule, Ecs, Epoch, PauseHardware, steering::Memory as PolicyMemory,
+    Apple, AppleRule, Ecs, Epoch, PauseHardware, mechanics::weight_of_cgroup,
+    steering::Memory as PolicyMemory,
 };
 use unspin_scenario::{Distribution, LabGroups, Length, LockSharing, Scenario, WorkUnit};
 
@@ -338,7 +339,7 @@ impl Placement {
         let weight = lab.and_then(|lab| lab.weights.get(number));
         let pins = lab.and_then(|lab| lab.pins.get(number));
         Placement {
-            weight: weight.map_or(NICE_0_WEIGHT, |weight| scheduler_weight(*weight)),
+            weight: weight.map_or(NICE_0_WEIGHT, |weight| weight_of_cgroup(*weight)),
             each_vcpu: lab.is_some_and(|lab| lab.groups == LabGroups::Vcpu),
             allowed: pins.map_or(Allowed::All, |cpus| {
                 Allowed::Only(cpus.iter().copied().map(Cpu).collect())
@@ -354,24 +355,5 @@ impl Placement {
             false => of_vm,
         };
         (0..vcpus).map(of_vcpu).collect()
-    }
-}
-
-/// `sched_weight_from_cgroup()` (kernel/sched/sched.h, Linux 7.2): 100 is 1,024. Rounded to the nearest.
-fn scheduler_weight(weight: u32) -> u32 {
-    // At most 10,000 * 1,024.
-    ((weight * NICE_0_WEIGHT + 50) / 100).max(1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn weights_are_the_kernels() {
-        assert_eq!(
-            [1, 50, 100, 10_000].map(scheduler_weight),
-            [10, 512, 1_024, 102_400]
-        );
     }
 }

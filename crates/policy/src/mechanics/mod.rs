@@ -23,4 +23,6 @@ pub use virtual_time::{
     shared_is_first,
 };
 pub use wakeup::{expected_burst_ns, lag_ns, wakeup_preempts, woken_vtime_ns};
-pub use weights::{GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight};
+pub use weights::{
+    GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup, weight_of_nice,
+};

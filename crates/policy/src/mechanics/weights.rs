@@ -3,17 +3,29 @@
 
 use crate::raw;
 
-/// Weight of nice 0, and of a group by default; weights are 1 to 10,000.
+/// Weight of nice 0, and of a group by default.
 pub const NICE_0_WEIGHT: u32 = raw::UNSPIN_NICE_0_WEIGHT;
 /// More time than that costs no more, ns.
 pub const LONGEST_RUN_NS: u64 = raw::UNSPIN_LONGEST_RUN_NS;
+
+/// The weight of a nice value, -20 to 19.
+pub fn weight_of_nice(nice: i32) -> u32 {
+    // SAFETY: a function of numbers alone.
+    unsafe { raw::unspin_weight_of_nice(nice) }
+}
+
+/// The weight of a cgroup with that `cpu.weight`, 1 to 10,000.
+pub fn weight_of_cgroup(cpu_weight: u32) -> u32 {
+    // SAFETY: as above.
+    unsafe { raw::unspin_weight_of_cgroup(cpu_weight) }
+}
 
 /// A group's weight, and what wants to run in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupWeight(raw::unspin_group_weight);
 
 impl GroupWeight {
-    /// Of that `cpu.weight`; nothing wants to run in it.
+    /// Of that weight; nothing wants to run in it.
     pub fn new(weight: u32) -> GroupWeight {
         GroupWeight(raw::unspin_group_weight {
             weight,
@@ -27,7 +39,7 @@ impl GroupWeight {
         unsafe { raw::unspin_group_add(&mut self.0, change) }
     }
 
-    /// `cpu.weight` becomes that; what its parent's sum changes by.
+    /// Its weight becomes that; what its parent's sum changes by.
     pub fn set_weight(&mut self, weight: u32) -> i64 {
         // SAFETY: as above.
         unsafe { raw::unspin_group_set_weight(&mut self.0, weight) }
@@ -44,7 +56,7 @@ impl GroupWeight {
 pub struct Weight(u64);
 
 impl Weight {
-    /// Of a task of that weight (1 to 10,000) whose groups, up to the root and without it, are these.
+    /// Of a task of that weight (3 to 88,761) whose groups, up to the root and without it, are these.
     pub fn flat<'a>(own_weight: u32, groups: impl IntoIterator<Item = &'a GroupWeight>) -> Weight {
         // SAFETY: functions of numbers alone.
         unsafe {

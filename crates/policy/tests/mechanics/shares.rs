@@ -4,7 +4,7 @@
 use super::{MS, SLICE_NS};
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    GroupWeight, QueueClock, Weight, before, charged_vtime_ns, placed_vtime_ns,
+    GroupWeight, NICE_0_WEIGHT, QueueClock, Weight, before, charged_vtime_ns, placed_vtime_ns,
 };
 
 /// The longest slice: to the tick after its end.
@@ -64,9 +64,14 @@ impl Queue {
     }
 }
 
-/// From 1 to 10,000, the ends often.
+/// Of SCHED_IDLE to nice -20, the ends often.
 fn weight() -> impl Strategy<Value = u32> {
-    prop_oneof![Just(1_u32), Just(10_000), Just(100), 1_u32..=10_000]
+    prop_oneof![
+        Just(3_u32),
+        Just(88_761),
+        Just(NICE_0_WEIGHT),
+        3_u32..=88_761
+    ]
 }
 
 proptest! {
@@ -97,19 +102,19 @@ proptest! {
     /// The same of two groups: what a group gets depends on its weight, not on how many there are in it.
     #[test]
     fn shares_follow_weights_of_groups(
-        one in 1_u32..=10_000,
-        other in 1_u32..=10_000,
+        one in 10_u32..=102_400,
+        other in 10_u32..=102_400,
         members in (1_usize..6, 1_usize..6),
     ) {
         let group = |weight, members: usize| {
             let mut group = GroupWeight::new(weight);
-            (0..members).for_each(|_| { group.add(100); });
+            (0..members).for_each(|_| { group.add(NICE_0_WEIGHT.into()); });
             group
         };
         let groups = [(group(one, members.0), members.0), (group(other, members.1), members.1)];
         let flat: Vec<Weight> = groups
             .iter()
-            .flat_map(|(group, members)| vec![Weight::flat(100, [group]); *members])
+            .flat_map(|(group, members)| vec![Weight::flat(NICE_0_WEIGHT, [group]); *members])
             .collect();
         let mut queue = Queue::new(0, &flat);
         let share = f64::from(one) / f64::from(one + other);

@@ -35,9 +35,9 @@ fn virtual_times_wrap_around() {
 fn a_sleepers_credit_ends_at_its_reach() {
     let now_ns = 1_000 * MS;
     for (weight, reach_ns) in [
-        (100, REACH_NS),
-        (1, 100 * REACH_NS),
-        (10_000, REACH_NS / 100),
+        (NICE_0_WEIGHT, REACH_NS),
+        (NICE_0_WEIGHT / 64, 64 * REACH_NS),
+        (NICE_0_WEIGHT * 64, REACH_NS / 64),
     ] {
         let weight = Weight::flat(weight, []);
         let placed = |vtime_ns| placed_vtime_ns(vtime_ns, weight, 0, now_ns, SLICE_NS);
@@ -50,7 +50,7 @@ fn a_sleepers_credit_ends_at_its_reach() {
 
 #[test]
 fn what_others_ran_at_its_charge_is_paid_where_it_is_placed() {
-    let half = Weight::flat(50, []);
+    let half = Weight::flat(NICE_0_WEIGHT / 2, []);
     assert_eq!(
         placed_vtime_ns(100 * MS, half, 3 * MS, 100 * MS, SLICE_NS),
         106 * MS
@@ -64,8 +64,8 @@ fn a_new_task_waits_a_slice_of_its_weight() {
         offset_ns: 0,
     };
     assert_eq!(clock.start_ns(plain(), SLICE_NS), 9 * MS + SLICE_NS);
-    let light = Weight::flat(1, []);
-    assert_eq!(clock.start_ns(light, SLICE_NS), 9 * MS + 100 * SLICE_NS);
+    let light = Weight::flat(NICE_0_WEIGHT / 64, []);
+    assert_eq!(clock.start_ns(light, SLICE_NS), 9 * MS + 64 * SLICE_NS);
 }
 
 #[test]
@@ -117,20 +117,24 @@ fn only_what_no_slice_can_have_earned_is_taken_off() {
         align_ns(own_ns, shared_ns, SLICE_NS, |_| Weight::flat(weight, [])) as i64
     };
     let far = 3 * REACH_NS;
-    assert_eq!(align(0, REACH_NS, 100), 0, "as far as it may be");
-    assert_eq!(align(0, far, 100), 2 * REACH_NS as i64, "own comes along");
+    assert_eq!(align(0, REACH_NS, NICE_0_WEIGHT), 0, "as far as it may be");
     assert_eq!(
-        align(far, 0, 100),
+        align(0, far, NICE_0_WEIGHT),
+        2 * REACH_NS as i64,
+        "own comes along"
+    );
+    assert_eq!(
+        align(far, 0, NICE_0_WEIGHT),
         -2 * (REACH_NS as i64),
         "and so does the other"
     );
     assert_eq!(align(0, far, 1), 0, "a light one is that far for its slice");
     // One of more weight may be where another took its queue's clock: no less than a plain one's.
-    assert_eq!(align(0, far, 10_000), 2 * REACH_NS as i64);
+    assert_eq!(align(0, far, 100 * NICE_0_WEIGHT), 2 * REACH_NS as i64);
     // Across the wrap.
     let begin = u64::MAX - MS;
     assert_eq!(
-        align(begin, begin.wrapping_add(far), 100),
+        align(begin, begin.wrapping_add(far), NICE_0_WEIGHT),
         2 * REACH_NS as i64
     );
 }

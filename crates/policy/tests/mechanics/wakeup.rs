@@ -4,7 +4,8 @@
 use super::MS;
 use proptest::prelude::*;
 use unspin_policy::mechanics::{
-    Weight, before, expected_burst_ns, lag_ns, placed_vtime_ns, wakeup_preempts, woken_vtime_ns,
+    NICE_0_WEIGHT, Weight, before, expected_burst_ns, lag_ns, placed_vtime_ns, wakeup_preempts,
+    woken_vtime_ns,
 };
 
 const SLICE_NS: u64 = 3 * MS;
@@ -15,7 +16,14 @@ fn weight(own: u32) -> Weight {
 }
 
 fn woken(vtime_ns: u64, lag_ns: u64, burst_ns: u64) -> u64 {
-    woken_vtime_ns(vtime_ns, weight(100), lag_ns, burst_ns, CLOCK_NS, SLICE_NS)
+    woken_vtime_ns(
+        vtime_ns,
+        weight(NICE_0_WEIGHT),
+        lag_ns,
+        burst_ns,
+        CLOCK_NS,
+        SLICE_NS,
+    )
 }
 
 #[test]
@@ -58,16 +66,46 @@ fn the_lag_is_how_far_behind_it_is() {
 #[test]
 fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
     let short = woken(0, 0, MS / 10);
-    assert!(wakeup_preempts(short, weight(100), MS / 10, CLOCK_NS));
+    assert!(wakeup_preempts(
+        short,
+        weight(NICE_0_WEIGHT),
+        MS / 10,
+        CLOCK_NS
+    ));
     let long = woken(0, 0, SLICE_NS);
-    assert!(!wakeup_preempts(long, weight(100), SLICE_NS, CLOCK_NS));
+    assert!(!wakeup_preempts(
+        long,
+        weight(NICE_0_WEIGHT),
+        SLICE_NS,
+        CLOCK_NS
+    ));
     let edge = CLOCK_NS + SLICE_NS;
-    assert!(!wakeup_preempts(long, weight(100), SLICE_NS, edge));
-    assert!(wakeup_preempts(long, weight(100), SLICE_NS, edge + 1));
+    assert!(!wakeup_preempts(
+        long,
+        weight(NICE_0_WEIGHT),
+        SLICE_NS,
+        edge
+    ));
+    assert!(wakeup_preempts(
+        long,
+        weight(NICE_0_WEIGHT),
+        SLICE_NS,
+        edge + 1
+    ));
     // Two that are alike do not preempt each other.
-    assert!(!wakeup_preempts(short, weight(100), MS / 10, short));
+    assert!(!wakeup_preempts(
+        short,
+        weight(NICE_0_WEIGHT),
+        MS / 10,
+        short
+    ));
     // A light one comes later: its run costs it more.
-    assert!(!wakeup_preempts(short, weight(1), MS / 10, CLOCK_NS));
+    assert!(!wakeup_preempts(
+        short,
+        weight(NICE_0_WEIGHT / 100),
+        MS / 10,
+        CLOCK_NS
+    ));
 }
 
 /// One task that sleeps and wakes up beside one that never sleeps: it has at most its half, and a slice.
@@ -76,8 +114,8 @@ fn share_of_a_sleeper(runs: &[(u64, u64)]) -> (u64, u64) {
     let (mut hog, mut sleeper, mut clock) = (0_u64, 0_u64, 0_u64);
     let (mut lag, mut burst) = (0, SLICE_NS);
     for &(run_ns, sleep_ns) in runs {
-        sleeper = placed_vtime_ns(sleeper, weight(100), 0, clock, SLICE_NS);
-        sleeper = woken_vtime_ns(sleeper, weight(100), lag, burst, clock, SLICE_NS);
+        sleeper = placed_vtime_ns(sleeper, weight(NICE_0_WEIGHT), 0, clock, SLICE_NS);
+        sleeper = woken_vtime_ns(sleeper, weight(NICE_0_WEIGHT), lag, burst, clock, SLICE_NS);
         let mut left_ns = run_ns;
         while left_ns > 0 {
             let step_ns = left_ns.min(MS / 10);
@@ -116,7 +154,7 @@ proptest! {
 
     /// Of any weight, wherever the clock stands: never further behind than a slice or the lag, never moved ahead.
     #[test]
-    fn placing_is_bounded(ahead in -(1_i64 << 61)..1 << 61, clock in any::<u64>(), own in 1_u32..10_000, burst in 0..=SLICE_NS, lag in 0..20 * MS) {
+    fn placing_is_bounded(ahead in -(1_i64 << 61)..1 << 61, clock in any::<u64>(), own in 3_u32..102_400, burst in 0..=SLICE_NS, lag in 0..20 * MS) {
         let vtime = clock.wrapping_add_signed(ahead);
         let weight = weight(own);
         let placed = woken_vtime_ns(vtime, weight, lag, burst, clock, SLICE_NS);

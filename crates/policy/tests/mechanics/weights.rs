@@ -3,7 +3,9 @@
 
 use super::{MS, SLICE_NS};
 use proptest::prelude::*;
-use unspin_policy::mechanics::{GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight};
+use unspin_policy::mechanics::{
+    GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup, weight_of_nice,
+};
 
 /// A group of that weight in which so much wants to run.
 fn group(weight: u32, sum: i64) -> GroupWeight {
@@ -16,9 +18,22 @@ fn group(weight: u32, sum: i64) -> GroupWeight {
 fn time_costs_by_weight() {
     let plain = Weight::flat(NICE_0_WEIGHT, []);
     assert_eq!(plain.weighted_ns(MS), MS);
-    assert_eq!(Weight::flat(1, []).weighted_ns(4 * MS), 400 * MS);
-    assert_eq!(Weight::flat(10_000, []).weighted_ns(4 * MS), 40_000);
+    assert_eq!(Weight::flat(512, []).weighted_ns(4 * MS), 8 * MS);
+    assert_eq!(Weight::flat(1_024_000, []).weighted_ns(4 * MS), 4_000);
     assert_eq!(plain.weighted_ns(0), 0);
+}
+
+/// Corners of the kernel's table: each step of nice is some 1.25.
+#[test]
+fn nice_values_and_cgroups_weigh_as_on_the_fair_class() {
+    let of = [-21, -20, -1, 0, 1, 6, 19, 20].map(weight_of_nice);
+    assert_eq!(of, [88_761, 88_761, 1_277, 1_024, 820, 272, 15, 15]);
+    for nice in -20..19 {
+        let step = f64::from(weight_of_nice(nice)) / f64::from(weight_of_nice(nice + 1));
+        assert!((1.19..1.31).contains(&step), "{nice}: {step}");
+    }
+    let of = [1, 50, 100, 101, 10_000].map(weight_of_cgroup);
+    assert_eq!(of, [10, 512, 1_024, 1_034, 102_400]);
 }
 
 #[test]
@@ -26,22 +41,22 @@ fn no_charge_is_for_more_than_the_longest_run() {
     let plain = Weight::flat(NICE_0_WEIGHT, []);
     assert_eq!(plain.weighted_ns(u64::MAX), LONGEST_RUN_NS);
     // And it fits, for the lightest there is.
-    let lightest = Weight::flat(1, [&group(1, i64::from(u32::MAX)), &group(1, 10_000)]);
+    let lightest = Weight::flat(3, [&group(10, i64::from(u32::MAX)), &group(10, 102_400)]);
     assert!(lightest < plain);
     assert!(lightest.weighted_ns(u64::MAX) < 1 << 63);
 }
 
 #[test]
 fn a_task_weighs_its_share_of_each_group_above() {
-    // 300 of 400 in a group that has a third of the root's 300.
+    // 300 of 400 in a group that has 100 of 200 in one of 100.
     let inner = group(100, 400);
     let outer = group(100, 200);
     let task = Weight::flat(300, [&inner, &outer]);
     let expected = 300.0 / 400.0 * 100.0 / 200.0 * 100.0;
     let cost = task.weighted_ns(MS) as f64 / MS as f64;
-    assert!((cost - 100.0 / expected).abs() < 1e-5, "{cost}");
+    assert!((cost - 1024.0 / expected).abs() < 1e-4, "{cost}");
     // Alone in its group it weighs what the group does.
-    let alone = Weight::flat(1, [&group(100, 1)]);
+    let alone = Weight::flat(3, [&group(1024, 3)]);
     assert_eq!(alone, Weight::flat(NICE_0_WEIGHT, []));
 }
 
@@ -59,9 +74,9 @@ fn a_sum_that_is_just_changing_says_nothing() {
 #[test]
 fn how_far_from_others_grows_as_weight_falls() {
     let reach = |weight| Weight::flat(weight, []).reach_ns(SLICE_NS);
-    assert_eq!(reach(100), 2 * SLICE_NS + 4 * MS);
-    assert_eq!(reach(1), 100 * reach(100));
-    assert_eq!(reach(10_000), reach(100) / 100);
+    assert_eq!(reach(NICE_0_WEIGHT), 2 * SLICE_NS + 4 * MS);
+    assert_eq!(reach(64), 16 * reach(NICE_0_WEIGHT));
+    assert_eq!(reach(16 * 1_024), reach(NICE_0_WEIGHT) / 16);
 }
 
 #[test]

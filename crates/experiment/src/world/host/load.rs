@@ -28,7 +28,7 @@ const NAP: Duration = Duration::from_millis(1);
 const ANSWER_WORK: Duration = Duration::from_micros(20);
 /// Nice values of the load `weights`.
 const NICE: [i32; 3] = [0, 3, 6];
-/// Weights of these (sched_prio_to_weight, kernel/sched/core.c, Linux 7.2). sched_ext has them as 100, 51 and 27, which is 1.6 % off.
+/// Weights of these (sched_prio_to_weight, kernel/sched/core.c, Linux 7.2).
 const NICE_WEIGHTS: [f64; 3] = [1024.0, 526.0, 272.0];
 
 /// What runs.

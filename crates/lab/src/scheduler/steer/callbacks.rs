@@ -3,7 +3,7 @@
 
 use unspin_policy::mechanics::{GroupWeight, TICK_NS, slice_lender, slice_returns};
 
-use super::{Entity, GroupState, Steer, time::scx_weight};
+use super::{Entity, GroupState, Steer};
 use crate::{
     ids::{Cpu, Group, Task},
     scheduler::{Allowed, Enqueue, HostScheduler, YieldTo},
@@ -13,7 +13,7 @@ impl HostScheduler for Steer {
     fn add_group(&mut self, parent: Group, weight: u32) -> Group {
         self.groups.push(GroupState {
             parent,
-            active: GroupWeight::new(scx_weight(weight)),
+            active: GroupWeight::new(weight),
         });
         Group(self.groups.len() as u32 - 1)
     }
@@ -27,7 +27,7 @@ impl HostScheduler for Steer {
     ) -> Task {
         self.tasks.push(Entity {
             group,
-            weight: scx_weight(weight),
+            weight,
             allowed,
             vtime_ns: 0,
             home: None,

@@ -9,17 +9,7 @@ use unspin_policy::mechanics::{
 };
 
 use super::{Key, Steer};
-use crate::{
-    ids::{Cpu, Group, Task},
-    scheduler::NICE_0_WEIGHT,
-};
-
-/// `sched_weight_to_cgroup()` (kernel/sched/sched.h, Linux 7.2), by which sched_ext has weights: 1,024 is 100; at most 10,000.
-pub(super) fn scx_weight(weight: u32) -> u32 {
-    let scaled =
-        (u64::from(weight) * 100 + u64::from(NICE_0_WEIGHT) / 2) / u64::from(NICE_0_WEIGHT);
-    scaled.clamp(1, 10_000) as u32
-}
+use crate::ids::{Cpu, Group, Task};
 
 impl Steer {
     /// A group and those above it, without the root.
@@ -124,16 +114,5 @@ impl Steer {
                 slice_ns,
             );
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::scx_weight;
-
-    #[test]
-    fn weights_are_those_of_sched_ext() {
-        let of_nice = [1_024, 3, 15, 88_761, 512, u32::MAX];
-        assert_eq!(of_nice.map(scx_weight), [100, 1, 1, 8_668, 50, 10_000]);
     }
 }
