@@ -9,7 +9,7 @@ use std::{
 };
 use unspin_testbed::check;
 
-use unspin_agent::Steerer;
+use unspin_agent::{SteerOptions, Steerer};
 
 use crate::steerer::{
     host::{Busy, counter, shares, state, still_there, wait_for},
@@ -115,6 +115,49 @@ fn attached_under_load(times: u32) {
     assert!(vm.is_running(), "the VM is lost");
     let measured = shares(&[&busy], Duration::from_millis(300));
     assert!(measured[0] > 0.05, "{measured:?}");
+}
+
+check!(STEERER_LONG: a_host_of_10000_tasks_changes_hands);
+/// A host with 10,000 threads is taken over and given back, beside four CPU hogs: how long that takes, and how late one that
+/// sleeps a millisecond at a time is meanwhile.
+pub fn a_host_of_10000_tasks_changes_hands() {
+    let _busy: Vec<Busy> = (0..4).map(|_| Busy::start(0, None)).collect();
+    let (over, asleep) = (AtomicBool::new(false), std::sync::Barrier::new(10_001));
+    std::thread::scope(|scope| {
+        for _ in 0..10_000 {
+            let small = std::thread::Builder::new().stack_size(16 << 10);
+            let thread = small.spawn_scoped(scope, || asleep.wait());
+            thread.expect("the testbed has room for it");
+        }
+        let sleeper = scope.spawn(|| latest_wakeup(&over));
+        std::thread::sleep(Duration::from_millis(200));
+        let loaded = Steerer::load(&SteerOptions::default()).expect("it loads");
+        let began = Instant::now();
+        let steerer = loaded.attach().expect("it attaches");
+        let attach = began.elapsed();
+        std::thread::sleep(Duration::from_millis(200));
+        still_there(&steerer);
+        let began = Instant::now();
+        let given_back = scope.spawn(move || {
+            while state() != "disabled" {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            began.elapsed()
+        });
+        drop(steerer);
+        let all_gone = began.elapsed();
+        let detach = given_back.join().expect("it looks");
+        over.store(true, Ordering::Relaxed);
+        let late = sleeper.join().expect("it sleeps");
+        asleep.wait();
+        println!(
+            "  attached in {attach:?}, detached in {detach:?}, programs and maps gone in {all_gone:?}, a sleeper was late by {late:?} at most"
+        );
+        assert!(attach < Duration::from_secs(2), "{attach:?}");
+        // 0.50 s with a tenth of the threads: most of it does not depend on them.
+        assert!(detach < Duration::from_millis(800), "{detach:?}");
+        assert!(late < Duration::from_millis(50), "{late:?}");
+    });
 }
 
 check!(STEERER_LONG: vms_are_killed_in_the_middle_of_loans);
