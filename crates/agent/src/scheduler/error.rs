@@ -60,6 +60,15 @@ pub enum SteerError {
         /// Their folders.
         cgroups: Vec<String>,
     },
+    /// Threads with cookies of core scheduling, on a host with SMT.
+    #[error(
+        "core scheduling (PR_SCHED_CORE) is on for {}: a host with SMT stops for good under any sched_ext scheduler then (github.com/sched-ext/scx/issues/3715); start them without it (Cloud Hypervisor: --cpus core_scheduling=off) or switch SMT off",
+        list(processes)
+    )]
+    CoreScheduling {
+        /// "name (process)" of each.
+        processes: Vec<String>,
+    },
     /// There is nothing to change.
     #[error("no `unspin steer` runs on this host, or without root it cannot be found")]
     NotRunning,
@@ -82,10 +91,10 @@ pub enum SteerError {
 }
 
 /// The first few, and how many more.
-fn list(cgroups: &[String]) -> String {
+fn list(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown = cgroups[..cgroups.len().min(SHOWN)].join(", ");
-    match cgroups.len().saturating_sub(SHOWN) {
+    let shown = names[..names.len().min(SHOWN)].join(", ");
+    match names.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

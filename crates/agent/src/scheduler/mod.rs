@@ -3,6 +3,7 @@
 //! whichever way: the kernel then takes its own scheduler back, and no task notices more than a requeue.
 
 mod choice;
+mod core_scheduling;
 mod disclosure;
 mod dry;
 mod error;
@@ -155,13 +156,14 @@ impl Steerer {
     /// Says what is missing or in the way.
     pub fn check() -> Result<(), SteerError> {
         requirements::check()?;
+        core_scheduling::check()?;
         requirements::check_quotas()
     }
 
     /// Loads the scheduler and hands it every task of the host that is not real-time.
     ///
     /// # Errors
-    /// Says what is missing or in the way (rights, kernel functions, another scheduler, `cpu.max`), or what the kernel
+    /// Says what is missing or in the way (rights, kernel functions, another scheduler, core scheduling, `cpu.max`), or what the kernel
     /// refused; then the host's own scheduler has never left.
     pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
         Steerer::load(options)?.attach()
