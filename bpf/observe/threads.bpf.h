@@ -73,8 +73,9 @@ static __always_inline void change_state(struct unspin_observed_thread *thread, 
 }
 
 /*
- * Gives the VM in `globals.vm_to_number` the next number, on whichever CPU: nobody waits for the one that entered it there.
- * NULL when the table is full.
+ * Gives the VM in `globals.vm_to_number` the next number, on whichever CPU: nobody waits for the one that entered it there. One
+ * that comes late finds the entry and changes nothing; interrupts are off, so it is not as late as the VM's end. NULL when the
+ * table is full.
  */
 static __always_inline u32 *number_vm(u64 kvm)
 {

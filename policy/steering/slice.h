@@ -4,9 +4,9 @@
  *
  * Slices end on time, as on the fair class with HRTICK (on since Linux 7.1): a task of the host, and a vCPU that policies do not
  * touch, has the kernel's base_slice_ns. A vCPU may have another one, named as a policy of its own (slice=TIME), so that a shorter
- * slice cannot pass for a remedy (docs/method.md). Under a policy that lends, a lock's waiters do not wait for the end of a slice, nor do
- * receivers of an interrupt where a rule of candidates tells who they are. Each end costs a switch and may stop a vCPU with a lock,
- * so there a slice lasts as long as on the fair class without HRTICK (docs/decisions/scheduler.md#slices).
+ * slice cannot pass for a remedy (docs/method.md). Under a policy that lends, a lock's waiters do not wait for the end of a
+ * slice, nor do receivers of an interrupt where a rule of candidates tells who they are. Each end costs a switch and may stop a
+ * vCPU with a lock, so there a slice lasts as long as on the fair class without HRTICK (docs/decisions/scheduler.md#slices).
  *
  * Bounds of what is asked for: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
  * __setparam_fair(), Linux 7.2).
