@@ -42,16 +42,7 @@ pub fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The commit that is checked out, with `-dirty` where files differ from it.
-///
-/// # Errors
-/// When git fails.
-pub fn commit(root: &Path) -> anyhow::Result<String> {
-    let commit = git(root, &["describe", "--always", "--dirty", "--exclude=*"])?;
-    Ok(commit.trim().to_owned())
-}
-
-/// The same, where changes of those files do not count: results of what ran at the commit.
+/// The commit, with "-dirty" where files differ from it, but for those: results of what ran at the commit.
 ///
 /// # Errors
 /// When git fails.
