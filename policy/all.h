@@ -20,6 +20,7 @@
 #include "classify/ecs_class.h"
 #include "model/inefficiency.h"
 #include "model/lag_credit.h"
+#include "mechanics/bandwidth.h"
 #include "mechanics/buddy.h"
 #include "mechanics/gang.h"
 #include "mechanics/order.h"

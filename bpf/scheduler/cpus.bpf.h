@@ -76,6 +76,10 @@ s32 BPF_PROG(steer_init)
 	mask = bpf_kptr_xchg(&cpus_shared->mask, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
+	make_throttle_timer();
+	error = scx_bpf_create_dsq(THROTTLED_QUEUE, ANY_NODE);
+	if (error)
+		return error;
 	error = scx_bpf_create_dsq(SHARED_QUEUE, ANY_NODE);
 	if (error)
 		return error;

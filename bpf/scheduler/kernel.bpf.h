@@ -28,8 +28,10 @@ enum {
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
 #define SCX_ENQ_WAKEUP (1ull << 0)
 #define SCX_ENQ_PREEMPT (1ull << 32)
+#define SCX_ENQ_LAST (1ull << 41)
 #define SCX_DSQ_ITER_REV (1ull << 16)
 #define SCX_SLICE_INF (~0ull)
+#define SCX_OPS_ENQ_LAST (1ull << 1)
 #define SCX_OPS_ENQ_EXITING (1ull << 2)
 #define SCX_OPS_ENQ_MIGRATION_DISABLED (1ull << 4)
 #define SCX_KICK_IDLE 1ull
@@ -106,7 +108,9 @@ struct cgroup {
 
 struct scx_cgroup_init_args {
 	u32 weight;
+	u64 bw_period_us;
 	u64 bw_quota_us;
+	u64 bw_burst_us;
 };
 struct scx_init_task_args {
 	bool fork;

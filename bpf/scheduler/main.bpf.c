@@ -25,7 +25,7 @@ static __always_inline void keep(s32 cpu, struct task_struct *prev, struct task_
 				 bool alone, u64 now_ns)
 {
 	begin_slice(prev, task, now_ns);
-	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL;
+	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL && !has_quota(task, now_ns);
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 	occupy(here, task);
 	end_slice_on_time(cpu, here, task, now_ns);
@@ -82,7 +82,7 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 	if (!p)
 		return false;
 	task = context_of(p);
-	if (task) {
+	if (task && task->queue != THROTTLED_QUEUE) {
 		task->called_until_ns = 0; /* now or not at all: others may call it again */
 		if (unspin_is_called(here->next_until_ns, now_ns))
 			came = here->next_is_buddy ? follow_yield_buddy(cpu, here, p, task, yielder)
@@ -141,6 +141,12 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 			count(unspin_steer_missed, 1);
 	}
 	bound_starvation(cpu, here, now_ns);
+	if (quotas) {
+		throttle_firsts(cpu, now_ns);
+		throttle_firsts(SHARED_QUEUE, now_ns);
+		if (task && is_throttled(task, now_ns)) /* enqueued again, it waits for its quota */
+			task = NULL;
+	}
 	run_least(cpu, here, prev, task, now_ns);
 }
 
@@ -161,6 +167,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	task->leaves = 0;
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->charged_at_ns = bpf_ktime_get_ns();
+	end_throttle(task, task->charged_at_ns);
 	if (own)
 		begin_slice(p, task, task->charged_at_ns);
 	task->prepared = 0;
@@ -248,8 +255,8 @@ struct sched_ext_ops steer = {
 	.dump_task = (void *)steer_dump_task,
 	.init = (void *)steer_init,
 	.exit = (void *)steer_exit,
-	/* Or such tasks go to the front of their CPU for 20 ms. */
-	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED,
+	/* Or such tasks go to the front of their CPU for 20 ms; and one that is throttled runs on where no other waits. */
+	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_LAST,
 	.timeout_ms = 5000,
 	.name = "unspin",
 };

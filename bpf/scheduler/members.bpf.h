@@ -85,9 +85,6 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 	struct group *group, *above;
 	u32 parent, *level;
 
-	/* User space has checked before and named those: this one is new. */
-	if (args->bw_quota_us != STEER_NO_QUOTA)
-		return -ENOSPC;
 	if (BPF_CORE_READ(cgrp, level) > 0) {
 		parent = index_of(BPF_CORE_READ(cgrp, self.parent, cgroup));
 		above = group_at(parent);
@@ -106,6 +103,10 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
 			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
 			group->disclosure = level ? *level + 1 : above->disclosure;
+			set_quota(group, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+		} else if (args->bw_quota_us != STEER_NO_QUOTA) {
+			/* User space has named those before: this one is new. */
+			return -ENOSPC;
 		}
 	}
 	return bpf_map_update_elem(&group_of_cgroup, &id, &found, 0) ? -ENOSPC : 0;
@@ -116,13 +117,17 @@ void BPF_PROG(steer_cgroup_exit, struct cgroup *cgrp)
 {
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
 	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
+	struct group *group;
 	u32 index;
 
 	if (!found)
 		return;
 	index = found->index;
-	if (found->owns)
+	group = group_at(index);
+	if (found->owns && group) {
+		set_quota(group, 0, STEER_NO_QUOTA, 0);
 		bpf_map_push_elem(&free_groups, &index, 0);
+	}
 	bpf_map_delete_elem(&group_of_cgroup, &id);
 }
 
@@ -150,14 +155,19 @@ void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 		set_group_weight(group, unspin_weight_of_cgroup(weight));
 }
 
-/* Quotas are not supported: rather than ignore one, the scheduler ends. */
+/* cpu.max or cpu.max.burst is written. A quota that cannot be kept is not ignored: the scheduler ends. */
 SEC("struct_ops/cgroup_set_bandwidth")
 void BPF_PROG(steer_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us)
 {
-	static char says[] = "cpu.max was set on the cgroup with inode %llu: unspin does not honour it";
+	static char says[] =
+		"cpu.max was set on the cgroup with inode %llu, which lies too deep: unspin would ignore it";
 	unsigned long long id = BPF_CORE_READ(cgrp, kn, id);
+	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
+	struct group *group = found && found->owns ? group_at(found->index) : NULL;
 
-	if (quota_us != STEER_NO_QUOTA)
+	if (group)
+		set_quota(group, period_us, quota_us, burst_us);
+	else if (quota_us != STEER_NO_QUOTA)
 		scx_bpf_exit_bstr(1, says, &id, sizeof(id));
 }
 

@@ -6,28 +6,7 @@
 #define UNSPIN_BPF_SCHEDULER_QUEUES_H
 
 #include "slices.bpf.h"
-
-#define ANY_NODE (-1)
-
-struct shared_cpus {
-	struct bpf_cpumask __kptr *mask;
-};
-
-/* The CPUs that serve the shared queue; made by ops.init. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct shared_cpus);
-} shared SEC(".maps");
-
-static __always_inline const struct cpumask *shared_mask(void)
-{
-	u32 zero = 0;
-	struct shared_cpus *cpus_shared = bpf_map_lookup_elem(&shared, &zero);
-
-	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
-}
+#include "throttle.bpf.h"
 
 static __always_inline void insert(struct task_struct *p, struct task_context *task, u32 queue, u64 enq_flags)
 {
@@ -120,6 +99,8 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 
 	if (task)
 		task->placed = 0;
+	if (task && is_throttled(task, bpf_ktime_get_ns()))
+		return prev_cpu;
 	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
 	if (shares) {
 		cpu = __scx_bpf_select_cpu_and(p, everywhere, &args);
@@ -175,15 +156,6 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
 }
 
-/*
- * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
- * programs on tracepoints are such places: a guest that makes hypercalls without end is preempted there again and again.
- */
-static __always_inline bool is_stuck(struct task_struct *p)
-{
-	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
-}
-
 SEC("struct_ops/enqueue")
 void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -205,6 +177,15 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 			scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 			return;
 		}
+	}
+	if (throttle(p, task, enq_flags))
+		return;
+	/* Nothing else is there for this CPU, as it seemed. */
+	if (enq_flags & SCX_ENQ_LAST) {
+		place_task(task, task->home, false);
+		task->queue = NO_QUEUE;
+		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags);
+		return;
 	}
 	if (is_stuck(p)) {
 		insert(p, task, cpu, enq_flags);

@@ -71,7 +71,8 @@ static void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 e
 
 /*
  * Softirq on the CPU it was armed on. The slice that runs there may be a later one than it was armed for, and a grant ends by a
- * timer of its own. Where no task waits the slice goes on, and the tick looks again.
+ * timer of its own. Where no task waits, and the
+ * quota lasts, the slice goes on, and the tick looks again.
  */
 static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 {
@@ -86,7 +87,9 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	/* It was moved here from a CPU that went off. */
 	if (*cpu != bpf_get_smp_processor_id())
 		return 0;
-	if (!task || !task->on_cpu || task->borrow_kind == UNSPIN_BORROWS_GRANT || !others_waiting())
+	if (!task || !task->on_cpu || task->borrow_kind == UNSPIN_BORROWS_GRANT)
+		return 0;
+	if (!others_waiting() && !uses_up_quotas(task->group, now_ns - task->charged_at_ns, now_ns))
 		return 0;
 	if (unspin_before(now_ns, task->slice_end_ns)) {
 		arm_slice_timer(*cpu, here, now_ns, task->slice_end_ns);

@@ -7,9 +7,9 @@
 #define UNSPIN_BPF_SCHEDULER_SLICES_H
 
 #include "ask.bpf.h"
+#include "bandwidth.bpf.h"
 #include "guest/audit.bpf.h"
 #include "process_threads.bpf.h"
-#include "virtual_time.bpf.h"
 
 /* A debt to a thread that no longer exists is the borrower's own. */
 static __always_inline bool charge_payer(u32 thread, u64 ran_ns)
@@ -34,6 +34,7 @@ static __always_inline void charge(struct task_struct *p, struct task_context *t
 
 	task->charged_ns = runtime_ns;
 	task->charged_at_ns = bpf_ktime_get_ns();
+	charge_quotas(task->group, ran_ns);
 	if (options.chooses && task->vcpu)
 		note_sent(p, task, ran_ns);
 	if (task->payer) {
@@ -62,7 +63,7 @@ static __always_inline void settle(struct task_struct *p, struct task_context *t
 static __always_inline void begin_slice(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
 	settle(p, task);
-	task->slice_end_ns = now_ns + slice_of(task);
+	task->slice_end_ns = now_ns + slice_in_quotas(task->group, slice_of(task), now_ns);
 	task->payer = 0;
 	task->lender = 0;
 	task->yielding = 0;

@@ -43,15 +43,16 @@ struct pending_ipi {
 
 /* One task. Changed under the lock of its run queue only, but for debt_ns (atomic) and what the vCPU's own thread does. */
 struct task_context {
-	u64 vtime_ns;	   /* weighted; what the queues are ordered by */
-	u64 charged_ns;	   /* sum_exec_runtime up to which it has been charged */
-	u64 charged_at_ns; /* when that was */
-	u64 effective;	   /* its weight among all, as of then (policy/mechanics/weights.h); 1 or more */
-	u64 debt_ns;	   /* run by others at its charge, not in vtime_ns yet */
-	u64 lag_ns;	   /* with which it went to sleep (policy/mechanics/wakeup.h) */
-	u64 slept_ns;	   /* sum_exec_runtime when it did */
-	u32 burst_ns;	   /* how long it is expected to run when it wakes up: a slice at most */
-	u32 placed;	   /* it was placed where it wakes up: it is not placed again */
+	u64 vtime_ns;		/* weighted; what the queues are ordered by */
+	u64 charged_ns;		/* sum_exec_runtime up to which it has been charged */
+	u64 charged_at_ns;	/* when that was */
+	u64 effective;		/* its weight among all, as of then (policy/mechanics/weights.h); 1 or more */
+	u64 debt_ns;		/* run by others at its charge, not in vtime_ns yet */
+	u64 lag_ns;		/* with which it went to sleep (policy/mechanics/wakeup.h) */
+	u64 slept_ns;		/* sum_exec_runtime when it did */
+	u32 burst_ns;		/* how long it is expected to run when it wakes up: a slice at most */
+	u64 throttled_since_ns; /* 0: it is not throttled, or has run since */
+	u32 placed;		/* it was placed where it wakes up: it is not placed again */
 	u64 slice_end_ns;
 	u64 queue;	 /* where it was inserted last */
 	u32 group;	 /* index of `groups` */

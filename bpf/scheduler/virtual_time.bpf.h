@@ -11,6 +11,37 @@
 
 #define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
 #define NO_QUEUE 0x100001u
+#define THROTTLED_QUEUE 0x100002u /* of those whose cgroup has used up its quota */
+#define ANY_NODE (-1)
+
+struct shared_cpus {
+	struct bpf_cpumask __kptr *mask;
+};
+
+/* The CPUs that serve the shared queue; made by ops.init. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct shared_cpus);
+} shared SEC(".maps");
+
+static __always_inline const struct cpumask *shared_mask(void)
+{
+	u32 zero = 0;
+	struct shared_cpus *cpus_shared = bpf_map_lookup_elem(&shared, &zero);
+
+	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
+}
+
+/*
+ * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
+ * programs on tracepoints are such places: a guest that makes hypercalls without end is preempted there again and again.
+ */
+static __always_inline bool is_stuck(struct task_struct *p)
+{
+	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
+}
 
 u64 shared_now_ns;
 

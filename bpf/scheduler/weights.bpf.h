@@ -8,6 +8,7 @@
 
 #include "state.bpf.h"
 #include "../common/disclosure_maps.bpf.h"
+#include "../../policy/mechanics/bandwidth.h"
 #include "../../policy/mechanics/weights.h"
 
 #define ROOT_GROUP 0u
@@ -19,6 +20,7 @@ struct group {
 	u32 depth; /* 0 at the root */
 	u32 steered;
 	u32 disclosure; /* enum unspin_disclosure + 1; 0: not set */
+	struct unspin_bandwidth bandwidth;
 };
 
 struct {

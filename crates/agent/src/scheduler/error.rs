@@ -3,6 +3,8 @@
 
 use std::io;
 
+use unspin_policy::mechanics::DEEPEST_GROUP;
+
 use crate::Error;
 
 /// Why our scheduler was not attached, or could not be asked. Each says what to do.
@@ -51,9 +53,9 @@ pub enum SteerError {
         /// What /sys/kernel/sched_ext/state says.
         state: String,
     },
-    /// Cgroups with a quota, which a scheduler in BPF would have to keep itself.
+    /// Cgroups with a quota that the scheduler would not keep: they lie too deep.
     #[error(
-        "cpu.max is set on {}: unspin does not honour quotas, and will not ignore them; set them to `max` first",
+        "cpu.max is set on {}: unspin counts cgroups that lie more than {DEEPEST_GROUP} levels below the root as their parent, and will not ignore their quotas; set them to `max` first",
         list(cgroups)
     )]
     Quotas {

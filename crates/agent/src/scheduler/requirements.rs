@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What the scheduler needs of the kernel, and what may be in its way: other schedulers, CPUs isolated at boot, and cgroups with a
-//! CPU quota. Under sched_ext the kernel enforces none (`ops.cgroup_set_bandwidth()` only tells), so a host that has one is not
-//! taken over.
+//! CPU quota that lie too deep. Under sched_ext the kernel enforces no quota (`ops.cgroup_set_bandwidth()` only tells): the scheduler
+//! does, in the cgroups that it counts apart.
 
 use std::{
     fs,
@@ -9,6 +9,7 @@ use std::{
 };
 
 use libbpf_rs::{ProgramType, libbpf_sys};
+use unspin_policy::mechanics::DEEPEST_GROUP;
 
 use super::SteerError;
 use crate::{
@@ -97,12 +98,12 @@ struct Hierarchy {
 }
 
 /// # Errors
-/// [`SteerError::Quotas`] with every cgroup that has one.
+/// [`SteerError::Quotas`] with every cgroup that has one and counts as its parent: more than [`DEEPEST_GROUP`] levels below the root.
 pub(super) fn check_quotas() -> Result<(), SteerError> {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     let mut cgroups = Vec::new();
     for hierarchy in hierarchies(&mounts) {
-        collect(&hierarchy, &hierarchy.root, &mut cgroups);
+        collect(&hierarchy, &hierarchy.root, 0, &mut cgroups);
     }
     cgroups.sort();
     if cgroups.is_empty() {
@@ -131,18 +132,21 @@ fn hierarchies(mounts: &str) -> Vec<Hierarchy> {
     mounts.lines().filter_map(of).collect()
 }
 
-/// Adds the folders at and below `folder` that have a quota. One that goes away meanwhile has none.
-fn collect(hierarchy: &Hierarchy, folder: &Path, cgroups: &mut Vec<String>) {
-    let quota = fs::read_to_string(folder.join(hierarchy.file));
-    if quota.is_ok_and(|quota| quota.split_whitespace().next() != Some(hierarchy.unlimited)) {
-        cgroups.push(folder.display().to_string());
+/// Adds the folders below `folder`, which lies so many levels below the root, that have a quota and lie too deep. One that goes
+/// away meanwhile has none.
+fn collect(hierarchy: &Hierarchy, folder: &Path, depth: u32, cgroups: &mut Vec<String>) {
+    if depth > DEEPEST_GROUP {
+        let quota = fs::read_to_string(folder.join(hierarchy.file));
+        if quota.is_ok_and(|quota| quota.split_whitespace().next() != Some(hierarchy.unlimited)) {
+            cgroups.push(folder.display().to_string());
+        }
     }
     let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            collect(hierarchy, &entry.path(), cgroups);
+            collect(hierarchy, &entry.path(), depth + 1, cgroups);
         }
     }
 }
@@ -198,24 +202,27 @@ mod tests {
     }
 
     #[test]
-    fn every_quota_below_is_found() {
-        let folder = tempfile::tempdir().expect("a folder");
-        for (name, quota) in [
-            ("a", "max 100000\n"),
-            ("a/b", "50000 100000\n"),
-            ("c", "max 1\n"),
-        ] {
-            let cgroup = folder.path().join(name);
-            fs::create_dir(&cgroup).expect("a folder");
-            fs::write(cgroup.join("cpu.max"), quota).expect("a file");
+    fn quotas_that_lie_too_deep_are_found() {
+        let root = tempfile::tempdir().expect("a folder");
+        let mut folder = root.path().to_owned();
+        for depth in 1..=DEEPEST_GROUP + 2 {
+            folder.push(depth.to_string());
+            fs::create_dir(&folder).expect("a folder");
+            let quota = if depth == DEEPEST_GROUP + 2 {
+                "max 100000\n"
+            } else {
+                "50000 100000\n"
+            };
+            fs::write(folder.join("cpu.max"), quota).expect("a file");
         }
         let hierarchy = Hierarchy {
-            root: folder.path().into(),
+            root: root.path().into(),
             file: "cpu.max",
             unlimited: "max",
         };
         let mut cgroups = Vec::new();
-        collect(&hierarchy, folder.path(), &mut cgroups);
-        assert_eq!(cgroups, [folder.path().join("a/b").display().to_string()]);
+        collect(&hierarchy, root.path(), 0, &mut cgroups);
+        let deepest = folder.parent().expect("the one above");
+        assert_eq!(cgroups, [deepest.display().to_string()]);
     }
 }

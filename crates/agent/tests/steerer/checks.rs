@@ -19,7 +19,7 @@ use super::{
 };
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
-const WALKED_MAX: u32 = 90_000;
+const WALKED_MAX: u32 = 96_000;
 
 /// How long VMs run that are killed in the end: longer than any check (200 attaches take 17 minutes of emulated time).
 const CHILD_MS: u64 = 3_600_000;
@@ -104,26 +104,37 @@ fn what_the_verifier_walked() {
     assert!(sum < WALKED_MAX, "{walked:?}");
 }
 
-check!(STEERER: quotas_are_named);
-fn quotas_are_named() {
-    let limited = Cgroup::new("limited", 100);
-    let quota = limited.folder().join("cpu.max");
-    fs::write(&quota, "50000 100000").expect("a quota");
+check!(STEERER: quotas_that_lie_too_deep_are_named);
+fn quotas_that_lie_too_deep_are_named() {
+    let mut groups = vec![Cgroup::new("deep", 100)];
+    for depth in 2..=16 {
+        let place = format!("deep{}", "/deeper".repeat(depth - 1));
+        groups.push(Cgroup::new(&place, 100));
+    }
+    let deepest = groups.last().expect("there are 16").folder().clone();
+    fs::write(deepest.join("cpu.max"), "50000 100000").expect("a quota");
     let error = Steerer::attach(&SteerOptions::default())
         .err()
         .expect("refused");
     assert!(
-        error.to_string().contains("/sys/fs/cgroup/limited"),
+        error.to_string().contains(&*deepest.to_string_lossy()),
         "{error}"
     );
     assert_eq!(state(), "disabled");
-    fs::write(&quota, "max 100000").expect("no quota");
+    fs::write(deepest.join("cpu.max"), "max 100000").expect("no quota");
     let steerer = attach();
-    fs::write(&quota, "50000 100000").expect("a quota");
+    // One level less deep it counts.
+    let above = deepest.parent().expect("the one above");
+    fs::write(above.join("cpu.max"), "50000 100000").expect("a quota");
+    std::thread::sleep(Duration::from_millis(200));
+    still_there(&steerer);
+    fs::write(deepest.join("cpu.max"), "50000 100000").expect("a quota");
     std::thread::sleep(Duration::from_millis(200));
     let end = steerer.ended().expect("the kernel tells").expect("it went");
     assert!(end.message.contains("cpu.max"), "{end:?}");
     assert_eq!(state(), "disabled");
+    // From below.
+    while groups.pop().is_some() {}
 }
 
 check!(STEERER_LONG: cpus_come_and_go);

@@ -16,6 +16,7 @@ pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
 pub mod pv_pages;
+pub mod quotas;
 pub mod raw_vm;
 pub mod shares;
 pub mod stress;

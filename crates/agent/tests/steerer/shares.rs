@@ -11,7 +11,7 @@ use super::{
 };
 
 /// CPU time of a cgroup and all below it, s.
-fn cpu_time(cgroup: &Cgroup) -> f64 {
+pub fn cpu_time(cgroup: &Cgroup) -> f64 {
     let text = fs::read_to_string(cgroup.folder().join("cpu.stat")).expect("the cpu controller");
     let us = text
         .lines()

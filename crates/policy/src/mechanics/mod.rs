@@ -4,6 +4,7 @@
 //!
 //! Virtual times wrap around and are compared by [`before`]; `slice_ns` is always the kernel's base slice.
 
+mod bandwidth;
 mod gang;
 mod order;
 mod slice;
@@ -12,6 +13,10 @@ mod virtual_time;
 mod wakeup;
 mod weights;
 
+pub use bandwidth::{
+    Bandwidth, LEAST_THROTTLED_SLICE_NS, LONGEST_THROTTLED_NS, slice_in_quota_ns, throttle_ends_ns,
+    throttled_too_long,
+};
 pub use gang::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
 pub use order::{OrderPlace, OrderQueue, order_facts};
 pub use slice::{
@@ -24,5 +29,6 @@ pub use virtual_time::{
 };
 pub use wakeup::{expected_burst_ns, lag_ns, wakeup_preempts, woken_vtime_ns};
 pub use weights::{
-    GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup, weight_of_nice,
+    DEEPEST_GROUP, GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup,
+    weight_of_nice,
 };

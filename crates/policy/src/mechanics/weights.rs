@@ -5,6 +5,8 @@ use crate::raw;
 
 /// Weight of nice 0, and of a group by default.
 pub const NICE_0_WEIGHT: u32 = raw::UNSPIN_NICE_0_WEIGHT;
+/// Levels of cgroups below the root that count; what lies deeper counts as its parent.
+pub const DEEPEST_GROUP: u32 = raw::UNSPIN_DEEPEST_GROUP;
 /// More time than that costs no more, ns.
 pub const LONGEST_RUN_NS: u64 = raw::UNSPIN_LONGEST_RUN_NS;
 
