@@ -100,8 +100,16 @@ struct cgroup_subsys_state {
 	struct cgroup *cgroup;
 	struct cgroup_subsys_state *parent;
 };
+struct task_group {
+	struct cgroup_subsys_state css;
+	int idle;
+};
+enum cgroup_subsys_id {
+	cpu_cgrp_id,
+};
 struct cgroup {
 	struct cgroup_subsys_state self;
+	struct cgroup_subsys_state *subsys[1];
 	int level;
 	struct kernfs_node *kn;
 };
@@ -201,6 +209,7 @@ struct sched_ext_ops {
 	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*cgroup_set_weight)(struct cgroup *cgrp, u32 weight);
 	void (*cgroup_set_bandwidth)(struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us);
+	void (*cgroup_set_idle)(struct cgroup *cgrp, bool idle);
 	void (*cpu_online)(s32 cpu);
 	void (*cpu_offline)(s32 cpu);
 	void (*cpu_release)(s32 cpu, struct scx_cpu_release_args *args);

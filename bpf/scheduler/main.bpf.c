@@ -247,6 +247,7 @@ struct sched_ext_ops steer = {
 	.cgroup_move = (void *)steer_cgroup_move,
 	.cgroup_set_weight = (void *)steer_cgroup_set_weight,
 	.cgroup_set_bandwidth = (void *)steer_cgroup_set_bandwidth,
+	.cgroup_set_idle = (void *)steer_cgroup_set_idle,
 	.cpu_online = (void *)steer_cpu_online,
 	.cpu_offline = (void *)steer_cpu_offline,
 	.cpu_release = (void *)steer_cpu_release,

@@ -77,6 +77,23 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	task->slept_ns = task->charged_ns;
 }
 
+/* Whether cpu.idle of the cgroup is 1. Safe reads: its cpu controller may be off, or it is going away. */
+static __always_inline bool is_idle_cgroup(struct cgroup *cgrp)
+{
+	u64 at = (u64)&cgrp->subsys + bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id) * sizeof(void *);
+	struct task_group *tasks_of = NULL;
+
+	bpf_probe_read_kernel(&tasks_of, sizeof(tasks_of), (void *)at);
+	/* The css is first in it: css_tg(), kernel/sched/sched.h, Linux 7.2. */
+	return tasks_of && BPF_CORE_READ(tasks_of, idle) > 0;
+}
+
+/* As on the fair class, sched_group_set_idle(), kernel/sched/fair.c, Linux 7.2: without cpu.idle a cgroup has the default weight again. */
+static __always_inline u32 weight_of_idle(bool idle)
+{
+	return idle ? UNSPIN_IDLE_WEIGHT : UNSPIN_NICE_0_WEIGHT;
+}
+
 SEC("struct_ops.s/cgroup_init")
 s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
@@ -99,6 +116,8 @@ s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args
 		if (group && found.owns) {
 			group->parent = parent;
 			group->active = (struct unspin_group_weight){.weight = unspin_weight_of_cgroup(args->weight)};
+			if (is_idle_cgroup(cgrp))
+				group->active.weight = weight_of_idle(true);
 			group->depth = above->depth + 1;
 			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
 			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
@@ -153,6 +172,16 @@ void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 
 	if (group && index != ROOT_GROUP)
 		set_group_weight(group, unspin_weight_of_cgroup(weight));
+}
+
+SEC("struct_ops/cgroup_set_idle")
+void BPF_PROG(steer_cgroup_set_idle, struct cgroup *cgrp, bool idle)
+{
+	u32 index = index_of(cgrp);
+	struct group *group = group_at(index);
+
+	if (group && index != ROOT_GROUP)
+		set_group_weight(group, weight_of_idle(idle));
 }
 
 /* cpu.max or cpu.max.burst is written. A quota that cannot be kept is not ignored: the scheduler ends. */

@@ -21,32 +21,50 @@ static __always_inline bool measure_rate(struct unspin_clock_rate *rate, u64 clo
 	return unspin_measure_rate(rate, since_ns, clock_ns, now_ns);
 }
 
-/* The last of that queue has at most that virtual time from now on; true: it had more. From ops.dispatch only. */
+/*
+ * The last ones of that queue have at most that virtual time from now on, and none that they have for a weight of before; true: one had
+ * more. From ops.dispatch only.
+ */
 static __always_inline bool bring_forward(u32 queue, u64 latest_ns)
 {
 	struct bpf_iter_scx_dsq backwards;
+	struct task_context *task;
 	struct task_struct *last;
+	u64 weight, vtime_ns;
 	bool moved = false;
+	int look;
 
 	if (bpf_iter_scx_dsq_new(&backwards, queue, SCX_DSQ_ITER_REV) == 0) {
-		last = bpf_iter_scx_dsq_next(&backwards);
-		if (last && unspin_before(latest_ns, scheduled(last)->scx.dsq_vtime)) {
-			struct task_context *task = context_of(last);
-
-			scx_bpf_dsq_move_set_vtime(&backwards, latest_ns);
-			moved = scx_bpf_dsq_move_vtime(&backwards, last, queue, 0);
-			if (moved && task)
-				task->vtime_ns = latest_ns;
+		bpf_for(look, 0, (int)UNSPIN_LAST_COMPARED)
+		{
+			last = bpf_iter_scx_dsq_next(&backwards);
+			if (!last)
+				break;
+			task = context_of(last);
+			if (!task)
+				continue;
+			weight = effective_weight(task);
+			vtime_ns = unspin_reweighted_vtime(scheduled(last)->scx.dsq_vtime, clock_of(queue),
+							   task->effective, weight);
+			if (unspin_before(latest_ns, vtime_ns))
+				vtime_ns = latest_ns;
+			if (!unspin_before(vtime_ns, scheduled(last)->scx.dsq_vtime))
+				continue;
+			scx_bpf_dsq_move_set_vtime(&backwards, vtime_ns);
+			if (!scx_bpf_dsq_move_vtime(&backwards, last, queue, 0))
+				continue;
+			task->vtime_ns = vtime_ns;
+			task->effective = weight;
+			moved = true;
+			count(unspin_steer_brought_forward, 1);
 		}
 	}
 	bpf_iter_scx_dsq_destroy(&backwards);
-	if (moved)
-		count(unspin_steer_brought_forward, 1);
 	return moved;
 }
 
 /*
- * A task that waits for this CPU and is too far ahead is brought forward: one of each queue now and then, and one at each dispatch
+ * A task that waits for this CPU and is too far ahead is brought forward: some of each queue now and then, and at each dispatch
  * while there are more. From ops.dispatch only.
  */
 static __always_inline void bound_starvation(s32 cpu, struct cpu_context *here, u64 now_ns)

@@ -67,6 +67,7 @@ static __always_inline bool throttle(struct task_struct *p, struct task_context 
 		.slice = options.slice_ns,
 		.enq_flags = enq_flags,
 	};
+	struct cpu_context *here;
 	u64 now_ns, until_ns;
 
 	if (scheduled(p)->flags & PF_EXITING)
@@ -87,6 +88,10 @@ static __always_inline bool throttle(struct task_struct *p, struct task_context 
 	__scx_bpf_dsq_insert_vtime(p, &args);
 	looks_again = 0;
 	arm_throttle_timer(args.vtime, now_ns);
+	/* Others of its cgroup may weigh more from now on (scheduler/starvation_bound.bpf.h). */
+	here = cpu_of(bpf_get_smp_processor_id());
+	if (here)
+		here->behind = 1;
 	return true;
 }
 

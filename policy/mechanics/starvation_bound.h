@@ -5,9 +5,13 @@
  * A slice of 4 ms takes a task of SCHED_IDLE (weight 3) 1.4 s of virtual time ahead, and with twenty tasks of nice 0 for
  * each CPU the clocks come 50 ms further in a second: it is due in 27 s, in cgroups of little weight in minutes. The
  * kernel's watchdog removes a scheduler that has left a task waiting for 5 s, so no task is left further ahead than the clocks
- * come in UNSPIN_LONGEST_WAIT_NS at their present rate. Only the last task of each queue is compared, so nothing is searched
- * for: a task that is too far ahead is brought forward, and then another one is the last. So each such task gets a slice in two
+ * come in UNSPIN_LONGEST_WAIT_NS at their present rate. Only the last UNSPIN_LAST_COMPARED tasks of each queue are compared, so
+ * nothing is searched for: a task that is too far ahead is brought forward, and then others are the last. So each such task gets a slice in two
  * seconds, 0.2 to 0.3 % of a CPU, although its weight gives it less.
+ *
+ * A task may also be far ahead for a weight that it has no more: it ran beside a heavy sibling of its cgroup, which sleeps or is
+ * throttled since. What it is ahead is then scaled as reweight_entity() scales a lag (kernel/sched/fair.c, Linux 7.2), for the last tasks of
+ * each queue: beside a throttled sibling a pod of weight 1 had 0.003 of a CPU instead of 0.08.
  *
  * A shared clock stands while CPUs serve their own queues, and a CPU may be behind others that serve the shared one: tasks that
  * wait in that are bounded by the clock that is further and faster.
@@ -21,6 +25,8 @@
 #define UNSPIN_LONGEST_WAIT_NS 2000000000ull
 /* How often paces are measured and the last of a queue is looked at: a CPU's slices are even over so many. Ours. */
 #define UNSPIN_BOUND_PERIOD_NS 64000000ull
+/* Tasks of each queue that are looked at. Ours. */
+#define UNSPIN_LAST_COMPARED 8u
 /* A clock that comes further than that in a period was advanced by a task that is alone: farther than any wait. Ours. */
 #define UNSPIN_FARTHEST_NS (1ull << 40)
 
@@ -65,6 +71,15 @@ UNSPIN_PURE _Bool unspin_measure_rate(struct unspin_clock_rate *rate, unspin_u64
 UNSPIN_PURE unspin_u64 unspin_farthest_ahead(unspin_u64 in_time_ns, unspin_u64 slice_ns)
 {
 	return in_time_ns > unspin_plain_reach(slice_ns) ? in_time_ns : unspin_plain_reach(slice_ns);
+}
+
+/* The vtime of a task that waits, and was charged by an effective weight which has become twice as much or more since. */
+UNSPIN_PURE unspin_u64 unspin_reweighted_vtime(unspin_u64 vtime_ns, unspin_u64 clock_ns, unspin_u64 charged_weight,
+					       unspin_u64 weight)
+{
+	if (weight / 2 < charged_weight || !unspin_before(clock_ns, vtime_ns))
+		return vtime_ns;
+	return clock_ns + (vtime_ns - clock_ns) / (weight / charged_weight);
 }
 
 /* The latest vtime in a CPU's queue; `front_ns`: the position of the last task that was first there. */

@@ -3,6 +3,7 @@
 //! them, in boots of their own.
 
 pub mod candidates;
+pub mod cgroups;
 pub mod checks;
 pub mod costs;
 pub mod debooster;
@@ -16,14 +17,11 @@ pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
 pub mod pv_pages;
-pub mod quotas;
 pub mod raw_vm;
-pub mod shares;
 pub mod stress;
 pub mod vms;
 pub mod wakeups;
 pub mod watchdog;
-pub mod weights;
 
 use libtest_mimic::Trial;
 use unspin_testbed::{

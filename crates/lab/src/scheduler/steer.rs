@@ -21,7 +21,7 @@ mod yield_buddy;
 
 use std::collections::BTreeSet;
 
-use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, slice_left_ns};
+use unspin_policy::mechanics::{ClockRate, GroupWeight, QueueClock, Weight, slice_left_ns};
 
 use self::{gang::Call, yield_buddy::YieldBuddy};
 use super::Allowed;
@@ -41,6 +41,8 @@ struct Entity {
     weight: u32,
     allowed: Allowed,
     vtime_ns: u64,
+    /// What it weighed among all when it was charged last.
+    charged_weight: Weight,
     /// The queue that its vtime belongs to: a pCPU's own, or the shared one.
     home: Option<Cpu>,
     charged_ns: u64,

@@ -22,7 +22,7 @@ pub use order::{OrderPlace, OrderQueue, order_facts};
 pub use slice::{
     BorrowKind, slice_left_ns, slice_lender, slice_length_ns, slice_payer, slice_returns,
 };
-pub use starvation_bound::ClockRate;
+pub use starvation_bound::{ClockRate, LAST_COMPARED, reweighted_vtime_ns};
 pub use virtual_time::{
     QueueClock, TICK_NS, align_ns, before, charged_vtime_ns, moved_vtime_ns, placed_vtime_ns,
     shared_is_first,

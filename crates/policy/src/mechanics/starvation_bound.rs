@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `policy/mechanics/starvation_bound.h`.
 
+use super::Weight;
 use crate::raw;
+
+/// Tasks of each queue that are looked at.
+pub const LAST_COMPARED: usize = raw::UNSPIN_LAST_COMPARED as usize;
 
 /// How fast a clock goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,4 +50,10 @@ impl ClockRate {
         // SAFETY: as above.
         unsafe { raw::unspin_latest_shared(front_ns, ahead_ns, shared_now_ns, in_time_ns) }
     }
+}
+
+/// The virtual time of a task that waits, and was charged by a weight which may have grown since.
+pub fn reweighted_vtime_ns(vtime_ns: u64, clock_ns: u64, charged: Weight, weight: Weight) -> u64 {
+    // SAFETY: as above; weights are 1 or more.
+    unsafe { raw::unspin_reweighted_vtime(vtime_ns, clock_ns, charged.raw(), weight.raw()) }
 }

@@ -2,7 +2,9 @@
 //! How fast clocks go, and how far ahead somebody may wait.
 
 use super::{MS, SLICE_NS};
-use unspin_policy::mechanics::ClockRate;
+use unspin_policy::mechanics::{
+    ClockRate, GroupWeight, NICE_0_WEIGHT, Weight, reweighted_vtime_ns,
+};
 
 const FARTHEST_NS: u64 = 1 << 40;
 const PERIOD_NS: u64 = 64 * MS;
@@ -96,4 +98,31 @@ fn who_waits_in_the_shared_queue_is_measured_by_the_further_and_the_faster() {
     );
     assert_eq!(latest(&slow, 30 * MS, 20 * MS, &fast), 230 * MS);
     assert_eq!(latest(&fast, 30 * MS, 20 * MS, &slow), 230 * MS);
+}
+
+/// A sibling of weight 10,000 in a cgroup goes away: what the other is ahead shrinks a hundred times, and nothing else moves.
+#[test]
+fn a_lead_is_scaled_to_a_weight_that_has_grown() {
+    let beside = |others: i64| {
+        let mut group = GroupWeight::new(NICE_0_WEIGHT);
+        group.add(i64::from(NICE_0_WEIGHT) + others);
+        Weight::flat(NICE_0_WEIGHT, [&group])
+    };
+    let (light, alone) = (beside(99 * i64::from(NICE_0_WEIGHT)), beside(0));
+    let clock = u64::MAX - MS;
+    let ahead = clock.wrapping_add(700 * MS);
+    assert_eq!(
+        reweighted_vtime_ns(ahead, clock, light, alone),
+        clock.wrapping_add(7 * MS)
+    );
+    for (vtime, from, to) in [
+        (ahead, alone, light),
+        (ahead, alone, alone),
+        // Behind the clock.
+        (clock - MS, light, alone),
+        // Grown by half.
+        (ahead, beside(2048), beside(1024)),
+    ] {
+        assert_eq!(reweighted_vtime_ns(vtime, clock, from, to), vtime);
+    }
 }

@@ -30,6 +30,7 @@ impl HostScheduler for Steer {
             weight,
             allowed,
             vtime_ns: 0,
+            charged_weight: unspin_policy::mechanics::Weight::flat(weight, []),
             home: None,
             charged_ns: 0,
             vcpu: family.is_some(),

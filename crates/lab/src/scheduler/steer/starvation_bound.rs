@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nobody waits for ever: the caller of `policy/mechanics/starvation_bound.h`, as bpf/scheduler/starvation_bound.bpf.h is.
 
-use unspin_policy::mechanics::before;
+use unspin_policy::mechanics::{LAST_COMPARED, before, reweighted_vtime_ns};
 
 use super::Steer;
 use crate::ids::{Cpu, Task};
 
 impl Steer {
-    /// The last of that queue has at most that virtual time from now on; whether it had more.
+    /// The last ones of that queue have at most that virtual time from now on, and none that they have for a weight of before; whether
+    /// one had more.
     fn bring_forward(&mut self, queue: Option<Cpu>, latest_ns: u64) -> bool {
-        let last = match queue {
-            None => self.shared.last(),
-            Some(cpu) => self.own[cpu.index()].last(),
+        let waiting = match queue {
+            None => &self.shared,
+            Some(cpu) => &self.own[cpu.index()],
         };
-        let Some((_, last)) = last.copied() else {
-            return false;
-        };
-        let last = Task(last);
-        if !before(latest_ns, self.tasks[last.index()].vtime_ns) {
-            return false;
+        let last = waiting.iter().rev().take(LAST_COMPARED);
+        let last: Vec<Task> = last.map(|key| Task(key.1)).collect();
+        let clock_ns = self.clock(queue).now_ns;
+        let mut moved = false;
+        for task in last {
+            let (entity, weight) = (&self.tasks[task.index()], self.flat_weight(task));
+            let (from_ns, charged) = (entity.vtime_ns, entity.charged_weight);
+            let vtime_ns = reweighted_vtime_ns(from_ns, clock_ns, charged, weight);
+            let vtime_ns = if before(latest_ns, vtime_ns) {
+                latest_ns
+            } else {
+                vtime_ns
+            };
+            if before(vtime_ns, from_ns) {
+                self.requeue_at(task, vtime_ns);
+                self.tasks[task.index()].charged_weight = weight;
+                moved = true;
+            }
         }
-        self.requeue_at(last, latest_ns);
-        true
+        moved
     }
 
     /// Whoever waits for this pCPU and is too far ahead is brought forward: one of each queue now and then, and one each time

@@ -70,6 +70,7 @@ impl Steer {
         let entity = &mut self.tasks[slice.index()];
         entity.charged_ns += elapsed_ns;
         entity.vtime_ns = charged_vtime_ns(entity.vtime_ns, weight, elapsed_ns, clock_ns, slice_ns);
+        entity.charged_weight = weight;
         if let (true, Some(place)) = (queued, place) {
             self.queue(slice, place, false);
         }
@@ -105,6 +106,7 @@ impl Steer {
         entity.home = queue;
         entity.vtime_ns = placed_vtime_ns(vtime_ns, weight, 0, clock_ns, slice_ns);
         if wakes {
+            entity.charged_weight = weight;
             entity.vtime_ns = woken_vtime_ns(
                 entity.vtime_ns,
                 weight,

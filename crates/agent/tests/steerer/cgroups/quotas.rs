@@ -8,13 +8,16 @@ use std::{
 use unspin_testbed::check;
 
 use super::{
-    host::{Busy, Cgroup, attach, counter, pin, set_online, still_there},
-    hostile::attaching::Killed,
+    super::{
+        host::{Busy, Cgroup, attach, counter, pin, set_online, still_there},
+        hostile::attaching::Killed,
+        vms::steer,
+    },
     shares::cpu_time,
 };
 
 /// A cgroup with that `cpu.max`, us.
-fn limited(place: &str, quota: u64, period: u64) -> Cgroup {
+pub fn limited(place: &str, quota: u64, period: u64) -> Cgroup {
     let cgroup = Cgroup::new(place, 100);
     limit(&cgroup, quota, period);
     cgroup
@@ -25,12 +28,12 @@ fn limit(cgroup: &Cgroup, quota: u64, period: u64) {
 }
 
 /// So many processes that use all the CPU time they get.
-fn hogs(number: u32, cgroup: &Cgroup) -> Vec<Busy> {
+pub fn hogs(number: u32, cgroup: &Cgroup) -> Vec<Busy> {
     (0..number).map(|_| Busy::start(0, Some(cgroup))).collect()
 }
 
 /// CPU time of each per second, over that time.
-fn rates(cgroups: &[&Cgroup], time: Duration) -> Vec<f64> {
+pub fn rates(cgroups: &[&Cgroup], time: Duration) -> Vec<f64> {
     let times = || cgroups.iter().map(|cgroup| cpu_time(cgroup));
     let (before, began): (Vec<f64>, _) = (times().collect(), Instant::now());
     std::thread::sleep(time);
@@ -43,7 +46,7 @@ fn rates(cgroups: &[&Cgroup], time: Duration) -> Vec<f64> {
 
 /// Each within so many hundredths of what it should be.
 #[track_caller]
-fn are_near(measured: &[f64], wanted: &[f64], hundredths: f64) {
+pub fn are_near(measured: &[f64], wanted: &[f64], hundredths: f64) {
     println!("  {measured:.4?} CPUs for {wanted:?}");
     for (rate, wanted) in measured.iter().zip(wanted) {
         let off = (rate / wanted - 1.0).abs() * 100.0;
@@ -52,7 +55,7 @@ fn are_near(measured: &[f64], wanted: &[f64], hundredths: f64) {
 }
 
 /// A moment after which what was saved up, or owed, is even.
-fn settle() {
+pub fn settle() {
     std::thread::sleep(Duration::from_millis(500));
 }
 
@@ -127,7 +130,7 @@ fn quotas_nest() {
 check!(STEERER: a_vm_keeps_to_its_quota);
 /// A VM of four vCPUs that yield to one another, in half a CPU.
 fn a_vm_keeps_to_its_quota() {
-    let steerer = super::vms::steer("loan,kernel-exit", |_| ());
+    let steerer = steer("loan,kernel-exit", |_| ());
     let half = limited("half", 50_000, 100_000);
     let free = Cgroup::new("free", 100);
     let (vm, beside) = (Killed::vm("fighting", 3), Killed::vm("fighting", 4));

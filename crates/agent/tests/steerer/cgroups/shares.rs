@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 use unspin_testbed::check;
 
-use super::{
+use super::super::{
     host::{Cgroup, are_close, counter, still_there},
     hostile::attaching::Killed,
     vms::steer,

@@ -8,7 +8,7 @@ use std::{
 };
 use unspin_testbed::check;
 
-use super::{
+use super::super::{
     host::{Busy, Cgroup, are_close, attach, counter, pin, shares, still_there},
     hostile,
 };
