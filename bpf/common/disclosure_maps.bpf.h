@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * disclosure_maps.bpf.h - which guests are told how much, where that differs from everyone; filled before the programs run
- * (Disclosures::fill()). The numbers are the program's own: the scheduler's enum unspin_disclosure, and whether guests are told of
- * spin thresholds at all (1) or not (0).
+ * disclosure_maps.bpf.h - exceptions from the disclosure that holds for all guests, by process and by cgroup. User
+ * space fills the maps before the programs run (Disclosures::fill()). Values: in the scheduler enum unspin_disclosure;
+ * in window/ 1 if the guest is told its spin threshold, else 0.
  */
 #ifndef UNSPIN_BPF_COMMON_DISCLOSURE_MAPS_H
 #define UNSPIN_BPF_COMMON_DISCLOSURE_MAPS_H
 
-/* By process; before what its cgroup says. */
+/* By process id. Takes precedence over disclosure_cgroups. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -15,7 +15,7 @@ struct {
 	__type(value, u32);
 } disclosure_processes SEC(".maps");
 
-/* By a cgroup's inode number, with those in all below it; the deepest one holds. */
+/* By a cgroup's inode number; holds for the cgroups below it too, of which the deepest one listed decides. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);

@@ -1,26 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ipi_match.bpf.h - which interrupts that a vCPU's thread posts are an inter-processor interrupt of that vCPU.
+ * ipi_match.bpf.h - tells which interrupts that a vCPU's thread posts are inter-processor interrupts (IPIs) of that
+ * vCPU.
  *
- * How KVM delivers one (Linux 7.2, arch/x86/kvm). Each receiver goes through __apic_accept_irq() (lapic.c) on the sender's
- * thread, which fires kvm_apic_accept_irq(vcpu_id of the receiver, delivery mode, trigger mode, vector). What it was sent by
- * is told by another tracepoint, and the order of the two depends on the path:
+ * How KVM delivers an IPI (Linux 7.2, arch/x86/kvm): for each receiver the sender's thread calls __apic_accept_irq()
+ * (lapic.c), which fires kvm_apic_accept_irq(vcpu_id of the receiver, delivery mode, trigger mode, vector). That it is
+ * an IPI is seen from another tracepoint, and the order of the two depends on the path:
  * - Slow: kvm_apic_send_ipi() fires kvm_apic_ipi(icr_low, destination) and then delivers. xAPIC writes, the shorthands
  *   "all" and "all but self", broadcasts, APIC_SELF_IPI, and AVIC's incomplete IPIs of invalid type or target.
  * - Fast: kvm_x2apic_icr_write_fast(), called with interrupts off right after kvm_exit, delivers and then fires
  *   kvm_apic_ipi. x2APIC writes with a physical or logical destination or the shorthand "self": 16 receivers at most
- *   (kvm_irq_delivery_to_apic_fast() walks a bitmap of 16). If it cannot deliver it fires nothing and the slow path follows.
- * - KVM_HC_SEND_IPI: kvm_hypercall with the ICR in a3, then the receivers; kvm_apic_ipi stays silent.
- * So receivers wait in the slot until kvm_apic_ipi claims them, and it stands for those that come after it, both only until
- * the next exit, and only with its vector and delivery mode. What nobody claims is no IPI: the vCPU's own timer, a device's
- * interrupt that a VMM or an interrupt handler injects on this thread, a kick (KVM_HC_KICK_CPU).
+ *   (kvm_irq_delivery_to_apic_fast() walks a bitmap of 16). If it cannot deliver it fires nothing and the slow path
+ *   follows.
+ * - KVM_HC_SEND_IPI: fires kvm_hypercall with the ICR in a3, then delivers; kvm_apic_ipi is not fired.
+ * So receivers are kept in struct unspin_ipi_sender until kvm_apic_ipi confirms them, and kvm_apic_ipi makes IPIs of
+ * the interrupts that follow it; both only until the sender's next exit, and only with the same vector and delivery
+ * mode. An interrupt that is never confirmed is no IPI but the vCPU's own timer, a device's interrupt that a VMM or an
+ * interrupt handler injects on this thread, or a kick (KVM_HC_KICK_CPU).
  *
- * Not seen: IPIs that hardware delivers (AVIC, Intel's IPI virtualisation; agent::ipi_visibility() tells), those of Hyper-V
- * and Xen hypercalls. Falsely seen: an interrupt of the same vector and mode that is injected on the sender's thread, for
- * any vCPU, before the sender's next exit.
+ * Not seen: IPIs that hardware delivers (AVIC, Intel's IPI virtualisation; agent::ipi_visibility() says whether a host
+ * has them), and those of Hyper-V and Xen hypercalls. Taken for an IPI by mistake: an interrupt of the same vector and
+ * mode that is injected on the sender's thread, for any vCPU, before the sender's next exit.
  *
- * Whoever includes this says before what shall be done with each receiver: ipi_reaches(IPI_CONTEXT *context, sender, when,
- * receiver). `exits` counts the sender's exits, or its entries.
+ * The includer defines beforehand the type IPI_CONTEXT and what is done with each receiver: ipi_reaches(IPI_CONTEXT
+ * *context, sender, time_ns, receiver). `exits` is a count of the sender's exits, or of its entries, that starts at 1.
+ * All functions run on the sender's thread.
  */
 #ifndef UNSPIN_BPF_COMMON_IPI_MATCH_H
 #define UNSPIN_BPF_COMMON_IPI_MATCH_H
@@ -48,7 +52,7 @@ static __always_inline u32 ipi_form(u32 icr_low)
 	return icr_low & ICR_LOGICAL ? UNSPIN_IPI_LOGICAL : UNSPIN_IPI_PHYSICAL;
 }
 
-/* The current vCPU sends: receivers until its next exit are this IPI's. */
+/* The current vCPU sends an IPI: matching interrupts until its next exit are deliveries of it. */
 static __always_inline void announce_ipi(struct unspin_ipi_sender *sender, u64 exits, u64 icr_low, u32 form,
 					 u64 destination)
 {
@@ -57,7 +61,9 @@ static __always_inline void announce_ipi(struct unspin_ipi_sender *sender, u64 e
 	sender->exit = exits;
 }
 
-/* The fast path's receivers, which came first, at the time when they did. */
+/*
+ * Reports the receivers of the fast path, which were delivered before kvm_apic_ipi, with the time of the first of them.
+ */
 static __always_inline void claim_receivers(IPI_CONTEXT *context, struct unspin_ipi_sender *sender, u64 exits)
 {
 	u32 count = sender->unclaimed_count;
@@ -68,12 +74,12 @@ static __always_inline void claim_receivers(IPI_CONTEXT *context, struct unspin_
 	for (u32 i = 0; i < UNSPIN_UNCLAIMED_RECEIVERS; i++) {
 		if (i >= count)
 			break;
-		ipi_reaches(context, sender, sender->unclaimed_ns, sender->unclaimed[i]); /* in bounds: the loop's */
+		ipi_reaches(context, sender, sender->unclaimed_ns, sender->unclaimed[i]); /* in bounds by the loop */
 	}
-	sender->exit = 0; /* it is whole: nothing that comes after belongs to it; exits are counted from 1 */
+	sender->exit = 0; /* all are delivered: later interrupts are not this IPI's. Exits are counted from 1 */
 }
 
-/* kvm_apic_ipi: the current vCPU has written that to its ICR. */
+/* For kvm_apic_ipi: the current vCPU has written this command to its ICR (interrupt command register). */
 static __always_inline void ipi_sent(IPI_CONTEXT *context, struct unspin_ipi_sender *sender, u64 exits, u32 icr_low,
 				     u32 destination)
 {
@@ -93,12 +99,12 @@ static __always_inline void keep_receiver(struct unspin_ipi_sender *sender, u64 
 		count = 0;
 	}
 	if (count >= UNSPIN_UNCLAIMED_RECEIVERS)
-		return; /* more than the fast path can have: no IPI */
+		return; /* the fast path has no more than UNSPIN_UNCLAIMED_RECEIVERS: this is no IPI */
 	sender->unclaimed[count] = receiver;
 	sender->unclaimed_count = count + 1;
 }
 
-/* kvm_apic_accept_irq: while the current vCPU's exit is handled, an interrupt is posted to `receiver`. `self`: its number. */
+/* For kvm_apic_accept_irq: the thread of vCPU `self` handles an exit and posts an interrupt to vCPU `receiver`. */
 static __always_inline void interrupt_accepted(IPI_CONTEXT *context, struct unspin_ipi_sender *sender, u64 exits,
 					       u32 self, u32 receiver, u16 delivery_mode, u8 vector)
 {
@@ -108,7 +114,10 @@ static __always_inline void interrupt_accepted(IPI_CONTEXT *context, struct unsp
 		keep_receiver(sender, exits, receiver, how);
 		return;
 	}
-	/* Its own timer may have the vector of what it sends to the others. */
+	/*
+	 * "All but self" is not delivered to the sender: this is another interrupt with the vector, such as its own
+	 * timer's.
+	 */
 	if (receiver == self && sender->how >> 16 == UNSPIN_IPI_ALL_BUT_SELF)
 		return;
 	ipi_reaches(context, sender, bpf_ktime_get_ns(), receiver);

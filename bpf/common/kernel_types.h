@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * kernel_types.h - the kernel's types that our BPF programs read, declared by hand: only the fields used.
+ * kernel_types.h - the kernel types that the BPF programs read, declared by hand with only the fields used.
  *
- * preserve_access_index makes the loader find each field in the running kernel's BTF, so offsets here mean nothing.
- * A name's part after ___ is a flavour: the same kernel type as another version has it. Names are those of Linux 7.2.
+ * preserve_access_index makes the loader find each field in the running kernel's BTF, so the offsets of these
+ * declarations do not matter. The part of a name after ___ is a flavour (libbpf): the same kernel type as another
+ * version has it. Names: Linux 7.2.
  */
 #ifndef UNSPIN_BPF_COMMON_KERNEL_TYPES_H
 #define UNSPIN_BPF_COMMON_KERNEL_TYPES_H
@@ -28,7 +29,7 @@ typedef _Bool bool;
 
 #define NULL ((void *)0)
 
-/* include/uapi/linux/bpf.h: numbers that never change. */
+/* include/uapi/linux/bpf.h: user-space interface, stable. */
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
@@ -131,8 +132,8 @@ struct vcpu_vmx___before_6_15 {
 #pragma clang attribute pop
 
 /*
- * kernel/bpf/helpers.c: the pointer, for loads that read 0 where there is nothing. A type of 0 (any memory) is allowed since
- * Linux 6.17; before, only dead code calls it.
+ * kernel/bpf/helpers.c: returns the pointer, typed so that loads through it read 0 where memory is not mapped. Type 0
+ * (any memory) is allowed since Linux 6.17; on older kernels no call is reached.
  */
 extern void *bpf_rdonly_cast(const void *pointer, u32 type) __attribute__((section(".ksyms"), weak));
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * emit.bpf.h - writes events into the ring. A record holds one event or several, of which those of kind NONE mean nothing: reserving
- * and submitting one costs some 135 instructions, whatever its size.
+ * emit.bpf.h - writes events into the ring buffer. A record holds one to three events; readers skip those of kind NONE.
+ * Several events share a record because reserving and submitting one costs some 135 instructions, whatever its size.
+ * Callers: programs with preemption or interrupts off, on the CPU whose number the event carries.
  */
 #ifndef UNSPIN_BPF_OBSERVE_EMIT_H
 #define UNSPIN_BPF_OBSERVE_EMIT_H
@@ -14,6 +15,10 @@ static __always_inline void count_lost(u32 kind)
 	__sync_fetch_and_add(&globals.lost_events[kind], 1);
 }
 
+/*
+ * Writes an event about `thread`, seen at now_ns on this CPU; the arguments' meaning is that of `kind`
+ * (abi/bpf/events.h).
+ */
 static __always_inline void fill(struct unspin_event *event, const struct unspin_observed_thread *thread, u32 kind,
 				 u64 now_ns, u64 argument0, u64 argument1, u64 argument2)
 {
@@ -28,13 +33,13 @@ static __always_inline void fill(struct unspin_event *event, const struct unspin
 	event->argument2 = argument2;
 }
 
-/* The reader polls: waking it would add switches to the very trace that is being taken. */
+/* The reader polls: a wake-up would add context switches to the trace. */
 static __always_inline void submit(void *record)
 {
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Writes an event about `thread` if anybody wants it, or counts it as lost. */
+/* Writes an event about `thread` if user space has asked for this kind; counts it as lost if the ring is full. */
 static __always_inline void emit(const struct unspin_observed_thread *thread, u32 kind, u64 now_ns, u64 argument0,
 				 u64 argument1, u64 argument2)
 {

@@ -2,7 +2,8 @@
 /*
  * empty.bpf.c - programs that do nothing, one for each of observe/main.bpf.c's, at the same places.
  *
- * What the kernel counts for one of these is what running any program there costs; what ours costs beyond that is ours.
+ * Their run time, as the kernel counts it, is the cost of running any program at that place. It is subtracted from the
+ * run time of main.bpf.c's program there.
  */
 #include "../common/kernel_types.h"
 
@@ -32,8 +33,8 @@ EMPTY(empty_sched_process_exit, "tp_btf/sched_process_exit")
 EMPTY(empty_destroy_vm, "fentry/kvm_destroy_vm")
 
 /*
- * Not empty: 100 instructions, by which one measures how long an instruction takes. Its section is that of an empty program
- * above and its name tells them apart.
+ * Executes 100 instructions more than an empty program, from which the time of one instruction is computed. It has the
+ * section of empty_kvm_exit and is told from it by its name.
  */
 SEC("tp_btf/kvm_exit")
 int hundred_instructions(void *context)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * guest_exit.bpf.h - what the hardware says about an exit and about where the guest was, on AMD and Intel.
+ * guest_exit.bpf.h - reads an exit's code, the guest's mode and its instruction pointer from KVM's structures, on AMD
+ * and Intel.
  *
- * struct kvm_vcpu is the first member of struct vcpu_svm and of struct vcpu_vmx. All reads are safe ones, which leave zeroes
- * where they fail: a vCPU that is being destroyed gives wrong words, never a fault.
+ * struct kvm_vcpu is the first member of struct vcpu_svm and of struct vcpu_vmx, so a pointer to it is a pointer to
+ * either. All reads go through READ() (maps.bpf.h), which gives 0 where it fails: a vCPU that is being destroyed gives
+ * wrong values, never a fault.
  */
 #ifndef UNSPIN_BPF_OBSERVE_GUEST_EXIT_H
 #define UNSPIN_BPF_OBSERVE_GUEST_EXIT_H
@@ -14,10 +16,12 @@
 struct guest_exit {
 	u64 code; /* UNSPIN_UNKNOWN: neither SVM nor VMX */
 	bool pause;
-	bool interrupt; /* a host's interrupt ended the guest's run */
-	u32 mode;	/* enum unspin_guest_mode; this and the rest for pause-loop exits only */
-	u32 window;	/* as in UNSPIN_EVENT_PAUSE_EXIT; this and the rest only with `details` */
-	u64 rip;	/* UNSPIN_UNKNOWN on VMX: it is in the VMCS, which only hardware reads */
+	bool interrupt; /* an interrupt for the host caused the exit */
+	/* Set for pause-loop exits only. */
+	u32 mode; /* enum unspin_guest_mode */
+	/* Set for pause-loop exits only, and only with `details`. */
+	u32 window; /* as in UNSPIN_EVENT_PAUSE_EXIT */
+	u64 rip;    /* UNSPIN_UNKNOWN on VMX: it is in the VMCS, which is read by the VMREAD instruction only */
 };
 
 static __always_inline u64 halves(u32 low, u32 high)
@@ -35,7 +39,10 @@ static __always_inline u32 svm_mode(bool direct, struct vmcb *vmcb)
 	return READ(direct, vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
 }
 
-/* Where a guest was when it was left: enum unspin_guest_mode, and its instruction pointer; VMX hides both in the VMCS. */
+/*
+ * The guest's mode (enum unspin_guest_mode) and instruction pointer at its last exit. On VMX both are in the VMCS,
+ * which a BPF program cannot read: UNSPIN_MODE_UNKNOWN, and *rip is left as it was.
+ */
 static __always_inline u32 read_place(struct kvm_vcpu *vcpu, u32 isa, u64 *rip)
 {
 	bool direct = options.direct_reads;
@@ -82,7 +89,10 @@ static __always_inline void read_vmx_exit(struct kvm_vcpu *vcpu, struct guest_ex
 	}
 }
 
-/* What is known of the exit that the current vCPU has just made. `details` is a constant. */
+/*
+ * Reads the exit that the current vCPU has just made; fields that cannot be read say "unknown". For kvm_exit programs.
+ * `details` must be a compile-time constant, so that the verifier drops the reads that are not wanted.
+ */
 static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit, bool details)
 {
 	exit->code = UNSPIN_UNKNOWN;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ipi.bpf.h - the record of inter-processor interrupts: who sent one, how it was addressed, and every receiver, as events.
+ * ipi.bpf.h - writes one event for each receiver of an inter-processor interrupt (IPI), with its sender and how it was
+ * addressed. Which interrupts are IPIs is decided in common/ipi_match.bpf.h.
  */
 #ifndef UNSPIN_BPF_OBSERVE_IPI_H
 #define UNSPIN_BPF_OBSERVE_IPI_H

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.bpf.c - what KVM and the scheduler do with vCPU threads: counters per thread, and events.
+ * main.bpf.c - counts and records, per vCPU thread, what KVM and the scheduler do with it.
  *
- * Where each program runs matters, because a program that is preempted half way misses every run on that CPU until it
- * goes on. kvm_entry and kvm_exit fire with interrupts off (svm_vcpu_run(), vmx_vcpu_run()), sched_switch and
- * sched_wakeup under locks that turn them off, and kprobe.multi programs run with preemption off: these miss nothing.
+ * The context of each program matters: while a program is preempted, the kernel skips every other run of it on that
+ * CPU. kvm_entry and kvm_exit fire with interrupts off (svm_vcpu_run(), vmx_vcpu_run()), sched_switch and sched_wakeup
+ * under locks taken with interrupts off, and kprobe.multi programs run with preemption off: none of these is skipped.
  * Programs of type fentry and fexit are preemptible: on_spin as fexit missed 1.3 % of its runs. So pause-loop exits are
- * counted by exit code in kvm_exit, and only kvm_destroy_vm has a fentry program. The kernel counts what is missed
- * (bpf_prog_info.recursion_misses), and user space shows it. Checked in Linux 7.2.
+ * counted by exit code in kvm_exit, and only kvm_destroy_vm has a fentry program. The kernel counts skipped runs
+ * (bpf_prog_info.recursion_misses), and user space shows them. Checked in Linux 7.2.
  *
- * Every read: `thread` is a map value, within its map by the verifier's check; arguments of tp_btf and fentry programs
- * are typed by BTF and checked for NULL; everything else goes through bpf_probe_read_kernel(), which fails instead of
- * faulting and leaves zeroes.
+ * Bounds of every read: `thread` is a map value, within its map by the verifier's check; arguments of tp_btf and fentry
+ * programs are typed by BTF and checked for NULL; everything else is read through READ() (maps.bpf.h), which gives 0
+ * instead of faulting.
  */
 #include "emit.bpf.h"
 #include "guest_exit.bpf.h"
@@ -44,7 +44,7 @@ static __always_inline void fill_pause_exit(struct unspin_event *event, struct u
 	     at_most(inside_ns, 0xffffffff) | at_most(others, 0xffff) << 32 | at_most(interrupts, 0xffff) << 48);
 }
 
-/* With what the guest says, if it does, in one record. */
+/* Writes a pause-loop exit and, if the guest has a pv page, its contents, in one record. */
 static __always_inline void emit_pause_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit,
 					    u64 now_ns)
 {
@@ -74,7 +74,9 @@ static __always_inline void emit_pause_exit(struct unspin_observed_thread *threa
 	thread->interrupt_exits = 0;
 }
 
-/* What only events need: the place for later ones, and those of the exit itself. */
+/*
+ * Keeps what later events say about this exit, and writes the exit's own events. Called only if some events are wanted.
+ */
 static __always_inline void record_exit(struct unspin_observed_thread *thread, const struct guest_exit *exit, u32 isa,
 					u64 now_ns)
 {
@@ -108,7 +110,9 @@ int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
 	}
 	thread->counters.exits++;
 	thread->left_guest_ns = now_ns;
-	/* Counters alone must stay cheap: then the verifier leaves out the second half, and otherwise the first. */
+	/*
+	 * event_mask is constant to the verifier, which drops the branch that is not taken: counters alone stay cheap.
+	 */
 	if (!options.event_mask) {
 		read_exit(vcpu, isa, &exit, 0);
 		if (exit.pause)
@@ -122,7 +126,7 @@ int BPF_PROG(on_kvm_exit, struct kvm_vcpu *vcpu, u32 isa)
 	return 0;
 }
 
-/* The guest is entered again: kvm_vcpu_on_spin(), if it was called, is done. */
+/* Called when the guest is entered again: kvm_vcpu_on_spin(), if it was called, has returned. */
 static __always_inline void end_on_spin(struct unspin_observed_thread *thread)
 {
 	if (!thread->inside_on_spin)
@@ -160,7 +164,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		outside_ns = now_ns > thread->left_guest_ns ? now_ns - thread->left_guest_ns : 0;
 		thread->left_guest_ns = 0;
 		thread->counters.exit_to_entry_ns += outside_ns;
-		/* In bounds: the mask says again what latency_bucket() promises. */
+		/* In bounds: latency_bucket() is below UNSPIN_LATENCY_BUCKETS; the mask shows it to the verifier. */
 		thread->counters.exit_to_entry_count[latency_bucket(outside_ns) & (UNSPIN_LATENCY_BUCKETS - 1)]++;
 	}
 	if (options.event_mask)
@@ -183,7 +187,7 @@ int on_vcpu_on_spin(struct pt_regs *registers)
 	return 0;
 }
 
-/* Loaded only when events of yield_to() are wanted: keeps whom it is for until it returns. */
+/* Keeps the target of yield_to() until it returns. Loaded only when events of yield_to() are wanted. */
 SEC("kprobe.multi/yield_to")
 int on_yield_to(struct pt_regs *registers)
 {
@@ -196,7 +200,9 @@ int on_yield_to(struct pt_regs *registers)
 
 static __always_inline void emit_yield_to(struct unspin_observed_thread *thread, s64 result)
 {
-	/* Safe reads: the target is referenced by the caller until yield_to() has returned, but nothing here relies on it. */
+	/*
+	 * yield_to()'s caller holds a reference to the target. READ() would be safe without: it gives 0 where it fails.
+	 */
 	struct task_struct *task = (struct task_struct *)thread->yield_to_target;
 	u32 target = READ(options.direct_reads, task, pid);
 	u32 *vcpu = bpf_map_lookup_elem(&vcpu_of_thread, &target);
@@ -204,7 +210,7 @@ static __always_inline void emit_yield_to(struct unspin_observed_thread *thread,
 	emit(thread, UNSPIN_EVENT_YIELD_TO, bpf_ktime_get_ns(), result, vcpu ? *vcpu : UNSPIN_UNKNOWN, target);
 }
 
-/* yield_to() serves others too (the guest's yield hypercall); only calls by kvm_vcpu_on_spin() count. */
+/* yield_to() has other callers (the hypercall KVM_HC_SCHED_YIELD); only calls by kvm_vcpu_on_spin() are counted. */
 SEC("kretprobe.multi/yield_to")
 int on_yield_to_return(struct pt_regs *registers)
 {

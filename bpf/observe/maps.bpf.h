@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* maps.bpf.h - what is kept between two runs of our programs, and what user space has asked for. */
+/* maps.bpf.h - the maps and globals of the observer, the options that user space sets, and reads of kernel memory. */
 #ifndef UNSPIN_BPF_OBSERVE_MAPS_H
 #define UNSPIN_BPF_OBSERVE_MAPS_H
 
@@ -13,12 +13,12 @@
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* set by the loader, as those of free_slots and vcpu_of_thread */
+	__uint(max_entries, 1); /* the loader sets the real size, also of free_slots and vcpu_of_thread */
 	__type(key, u32);
 	__type(value, struct unspin_observed_thread);
 } threads SEC(".maps");
 
-/* Slots that nobody uses; filled by user space. */
+/* Indices of `threads` that are free; user space fills the queue. */
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, 1);
@@ -26,7 +26,7 @@ struct {
 	__uint(value_size, sizeof(u32));
 } free_slots SEC(".maps");
 
-/* A task's slot, plus 1. */
+/* A task's index in `threads` plus 1; 0: it has none. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -58,15 +58,16 @@ struct {
 const volatile struct unspin_observe_options options;
 struct unspin_observe_globals globals;
 
-/* Constant for the verifier: what nobody wants costs nothing. */
+/* Whether user space has asked for events of `kind`. Constant to the verifier, which drops the code of the others. */
 static __always_inline bool wants(u32 kind)
 {
 	return options.event_mask & (1u << kind);
 }
 
 /*
- * Who runs on each CPU: RUNNING_UNKNOWN, RUNNING_NO_VCPU, or a slot plus RUNNING_SLOTS. Written by sched_switch and by
- * adopt(). It spares most lookups by task; whoever reads it compares the slot's task_pointer.
+ * What runs on each CPU: RUNNING_UNKNOWN, RUNNING_NO_VCPU, or an index of `threads` plus RUNNING_SLOTS. Written by
+ * sched_switch and by adopt(). It saves most lookups by task; a reader must compare the slot's task_pointer or
+ * vcpu_pointer.
  */
 #define RUNNING_UNKNOWN 0
 #define RUNNING_NO_VCPU 1
@@ -74,13 +75,13 @@ static __always_inline bool wants(u32 kind)
 #define CPUS_MAX 8192 /* the largest CONFIG_NR_CPUS of x86 (arch/x86/Kconfig) */
 u32 running[CPUS_MAX] SEC(".data.running");
 
-/* The entry of the CPU that we are on. */
+/* This CPU's entry of `running`. */
 static __always_inline u32 *running_here(void)
 {
-	return &running[bpf_get_smp_processor_id() & (CPUS_MAX - 1)]; /* in bounds: the mask's */
+	return &running[bpf_get_smp_processor_id() & (CPUS_MAX - 1)]; /* in bounds by the mask */
 }
 
-/* At most 8 bytes of kernel memory; 0 if they cannot be read. */
+/* Reads `bytes` (at most 8) of kernel memory; 0 if that fails. */
 static __always_inline u64 read_by_call(const void *address, u32 bytes)
 {
 	u64 value = 0;
@@ -90,9 +91,9 @@ static __always_inline u64 read_by_call(const void *address, u32 bytes)
 }
 
 /*
- * A field of a kernel struct at any address, by CO-RE: 0 if it cannot be read. Either by a load that the kernel guards with
- * its exception table (Linux 6.17, some 10 instructions), or by a helper call (some 90). `direct` is options.direct_reads,
- * in a variable so that it is looked at once.
+ * Reads a field of a kernel struct at any address, its offset found by CO-RE; 0 if it cannot be read. Either by a load
+ * that the kernel guards with its exception table (since Linux 6.17, some 10 instructions), or by a helper call (some
+ * 90). `direct` is options.direct_reads; callers keep it in a variable, so that the option is loaded once.
  */
 #define READ(direct, pointer, field)                                                                                   \
 	((direct) ? *(typeof((pointer)->field) *)(bpf_rdonly_cast(pointer, 0) +                                        \

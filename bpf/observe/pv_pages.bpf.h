@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pv_pages.bpf.h - what a guest that cooperates says in its pv page (abi/guest/pv_page.h).
+ * pv_pages.bpf.h - reads a guest's pv page (abi/guest/pv_page.h), for guests that have one.
  *
- * A vCPU names a guest-physical address once; KVM's memory slots say where that lies in the VMM's address space, and there it
- * is read while the vCPU's thread is current, with page faults off.
+ * A vCPU registers a guest-physical address once, by a hypercall. KVM's memory slots say where that lies in the VMM's
+ * address space; there the page is read while the vCPU's thread is current, with page faults off.
  *
- * Nothing in here believes the guest. The address is looked up in the VM's own slots, so it can only name memory that the
- * guest can read by itself. A page that has gone, or has moved, is not read or lacks the magic number, and that is all: the
- * guest repeats its registration. A guest that registers all the time pays with its own thread's time, as for any exit. A
- * process in the guest's user mode cannot register where the hardware says that it is one (SVM).
+ * The guest is not trusted. The address is looked up in the VM's own slots, so it can only name memory that the guest
+ * itself can read. A page that was unmapped or moved cannot be read or lacks the magic number: then no event is
+ * written, until the guest registers again. A guest that registers all the time pays with its own threads' time, as for
+ * any exit. A process in the guest's user mode cannot register where KVM's structures tell the mode (SVM).
  *
- * Reads: slots through READ(), which leaves zeroes where it fails, on the vCPU's thread and below kvm->srcu (vcpu_run()), so
- * they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
+ * Bounds of reads: slots through READ(), which gives 0 where it fails, on the vCPU's thread and within kvm->srcu
+ * (vcpu_run()), so they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
  */
 #ifndef UNSPIN_BPF_OBSERVE_PV_PAGES_H
 #define UNSPIN_BPF_OBSERVE_PV_PAGES_H
@@ -34,11 +34,15 @@ static __always_inline u64 host_address_in(struct kvm_memory_slot *slot, u64 fra
 	       (address & (GUEST_PAGE_BYTES - 1));
 }
 
-/* Where a guest-physical address lies in the VMM's memory; 0: nowhere (virt/kvm/kvm_main.c, search_memslots()). */
+/*
+ * Address in the VMM's process of a guest-physical address; 0 if no memory slot has it. A search as in
+ * search_memslots() (include/linux/kvm_host.h).
+ */
 static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 address)
 {
 	bool direct = options.direct_reads;
-	struct kvm_memslots *slots = READ(direct, READ(direct, vcpu, kvm), memslots[0]); /* 0: not the SMM's */
+	struct kvm_memslots *slots =
+		READ(direct, READ(direct, vcpu, kvm), memslots[0]); /* [1]: system management mode's */
 	u64 frame = address >> GUEST_PAGE_SHIFT;
 	u64 node_offset = bpf_core_field_offset(struct kvm_memory_slot, gfn_node);
 	struct rb_node *node = READ(direct, slots, gfn_tree.rb_node);
@@ -59,7 +63,7 @@ static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 address)
 	return 0;
 }
 
-/* The current vCPU has asked for the struct at that guest-physical address to be read from now on. */
+/* The current vCPU registers the struct at this guest-physical address as its pv page. For the hypercall's program. */
 static __always_inline void register_pv_page(struct unspin_observed_thread *thread, u64 address)
 {
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)thread->vcpu_pointer;
@@ -69,17 +73,20 @@ static __always_inline void register_pv_page(struct unspin_observed_thread *thre
 		return;
 	if (read_place(vcpu, thread->isa, &rip) == UNSPIN_MODE_USER)
 		return;
-	thread->pv_page_address = 0; /* what cannot be read takes the place of what could */
+	thread->pv_page_address = 0; /* an invalid registration also ends the previous one */
 	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_pv_page))
 		thread->pv_page_address = host_address(vcpu, address);
 }
 
-/* The arguments of a pv page's event. */
+/* The arguments of an event UNSPIN_EVENT_PV_PAGE. */
 struct pv_page_words {
 	u64 what, about, asked_tsc;
 };
 
-/* What the page says now, if it can be read. `thread` is the current task's, or its memory would be another's. */
+/*
+ * Reads the page; false if there is none or it cannot be read. `thread` must be the current task's: the page is looked
+ * for in the current address space.
+ */
 static __always_inline bool read_pv_page(const struct unspin_observed_thread *thread, struct pv_page_words *words)
 {
 	struct unspin_pv_page pv_page;

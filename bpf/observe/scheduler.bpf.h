@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scheduler.bpf.h - what the scheduler does with vCPU threads. The programs need nothing of KVM, so that they can be tried
- * with synthetic threads on a kernel that has none (synthetic.bpf.c).
+ * scheduler.bpf.h - follows vCPU threads through context switches, wake-ups and exits. These programs need nothing of
+ * KVM, so that they can be tested with synthetic threads on a kernel without KVM (synthetic.bpf.c).
  */
 #ifndef UNSPIN_BPF_OBSERVE_SCHEDULER_H
 #define UNSPIN_BPF_OBSERVE_SCHEDULER_H
@@ -22,7 +22,7 @@ static __always_inline void leave_cpu(struct unspin_observed_thread *leaving, u6
 	change_state(leaving, now_ns, runnable ? UNSPIN_THREAD_RUNNABLE : UNSPIN_THREAD_ASLEEP);
 }
 
-/* The slot of the task that is about to run here, which this CPU will remember. */
+/* The slot of the task that is about to run on this CPU (NULL: no vCPU thread), noted in `running`. */
 static __always_inline struct unspin_observed_thread *arrive(struct task_struct *next)
 {
 	u32 *slot = next->bpf_storage ? bpf_task_storage_get(&slot_of_task, next, NULL, 0) : NULL;
@@ -32,7 +32,7 @@ static __always_inline struct unspin_observed_thread *arrive(struct task_struct 
 	return thread;
 }
 
-/* A switch from `leaving` to `arriving`, of which one may be no vCPU. */
+/* A switch from `leaving` to `arriving`; NULL: that task is no vCPU thread. At least one is not NULL. */
 struct switch_facts {
 	const struct unspin_observed_thread *leaving, *arriving;
 	u64 now_ns;
@@ -65,7 +65,10 @@ static __always_inline void count_lost_switch(const struct switch_facts *facts)
 		count_lost(UNSPIN_EVENT_SWITCH_IN);
 }
 
-/* All events of a switch go into one record. Those of both sides are wanted together or not at all. */
+/*
+ * Writes all events of a switch in one record. User space asks for UNSPIN_EVENT_SWITCH_OUT and _IN together or not at
+ * all.
+ */
 static __always_inline void emit_switch(const struct switch_facts *facts)
 {
 	struct unspin_event *record;
@@ -91,7 +94,7 @@ static __always_inline void emit_switch(const struct switch_facts *facts)
 		count_lost_switch(facts);
 }
 
-/* The same when a vCPU leaves that has said what it is doing. */
+/* The same for a leaving vCPU with a pv page, whose contents go into the record too. */
 static __always_inline void emit_switch_with_pv_page(const struct switch_facts *facts,
 						     const struct pv_page_words *words)
 {
@@ -115,7 +118,7 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
 {
 	struct unspin_observed_thread *leaving, *arriving;
-	/* A preempted task stays on its queue whatever its state says (kernel/sched/core.c, __schedule()). */
+	/* A preempted task stays on its run queue whatever its state is (kernel/sched/core.c, __schedule()). */
 	bool runnable = preempt || previous_state == 0;
 	struct switch_facts facts;
 	struct pv_page_words words;
@@ -125,7 +128,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 	leaving = thread_of_running(previous);
 	arriving = arrive(next);
 	if (!leaving) {
-		check_again(arriving); /* or both pointers are tested as one number */
+		check_again(arriving); /* else the compiler tests both pointers at once, as one value */
 		if (!arriving)
 			return 0;
 	}
@@ -160,7 +163,7 @@ int BPF_PROG(on_sched_wakeup, struct task_struct *task)
 	if (!task)
 		return 0;
 	thread = thread_of(task);
-	/* A task that had not left its CPU yet, or queue, is woken without having slept. */
+	/* A task can be woken before it has left its CPU or its run queue: then it has not slept. */
 	if (!thread || thread->state != UNSPIN_THREAD_ASLEEP)
 		return 0;
 	now_ns = bpf_ktime_get_ns();

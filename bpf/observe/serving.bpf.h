@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* serving.bpf.h - the slot of the thread that enters or leaves a guest. */
+/* serving.bpf.h - finds, or makes, the slot of the thread that enters or leaves a guest. */
 #ifndef UNSPIN_BPF_OBSERVE_SERVING_H
 #define UNSPIN_BPF_OBSERVE_SERVING_H
 
 #include "threads.bpf.h"
 
-/* What thread_serving() does for a thread that is new or has turned to another vCPU, and when a VM was destroyed. */
+/*
+ * The slow path of thread_serving(): a new thread, a thread that now serves another vCPU, or the first exit after a VM
+ * was destroyed.
+ */
 static __noinline struct unspin_observed_thread *refresh_serving(struct kvm_vcpu *vcpu, u64 now_ns)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -26,14 +29,15 @@ static __noinline struct unspin_observed_thread *refresh_serving(struct kvm_vcpu
 		return thread;
 	}
 	if (slot)
-		end_thread(slot, now_ns); /* this thread has turned to another vCPU */
+		end_thread(slot, now_ns); /* this thread now serves another vCPU */
 	return adopt(task, (u64)vcpu, vcpu->vcpu_id, vm, now_ns);
 }
 
 /*
- * The slot of the current task, which is inside KVM for `vcpu`. Interrupts are off, so no other task runs here. That the
- * slot is this task's need not be asked: sched_switch, attached before, has written whose slot is running here, and a vCPU
- * is served by one thread at a time.
+ * The slot of the current task, which is inside KVM_RUN for `vcpu`; NULL if no slot or VM number is left. For kvm_entry
+ * and kvm_exit: interrupts are off, so no other task runs on this CPU. The slot's task_pointer is not compared:
+ * sched_switch, which was attached before, has written into `running` whose slot is on this CPU, and one thread at a
+ * time serves a vCPU.
  */
 static __always_inline struct unspin_observed_thread *thread_serving(struct kvm_vcpu *vcpu, u64 now_ns)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * synthetic.bpf.c - threads that say of themselves that they serve a vCPU, so that everything but KVM can be tried and
- * measured on any kernel: slots, the scheduler's programs, the ring.
+ * synthetic.bpf.c - for tests and measurements on a kernel without KVM: a thread declares that it serves a vCPU, and
+ * slots, the programs of scheduler.bpf.h and the ring buffer work as for a real one.
  *
- * A thread runs these programs itself (BPF_PROG_RUN): the current task is its own.
+ * A thread runs these programs itself (BPF_PROG_RUN), so the current task is the thread they are about.
  */
 #include "emit.bpf.h"
 #include "ipi.bpf.h"
@@ -12,7 +12,7 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* kernel/bpf/helpers.c, Linux 6.10: adopt() must not lose its CPU half way. */
+/* kernel/bpf/helpers.c, since Linux 6.10. adopt() must not be preempted, and programs of this type can be. */
 extern void bpf_preempt_disable(void) __ksym;
 extern void bpf_preempt_enable(void) __ksym;
 
@@ -33,7 +33,7 @@ static __always_inline void adopt_itself(struct unspin_synthetic *context)
 	context->done = 1;
 }
 
-/* The current thread serves that vCPU from now on. */
+/* The current thread serves vCPU context->vcpu of VM context->vm from now on. */
 SEC("syscall")
 int synthetic_adopt(struct unspin_synthetic *context)
 {
@@ -44,7 +44,7 @@ int synthetic_adopt(struct unspin_synthetic *context)
 	return 0;
 }
 
-/* Writes that many events about the current thread. */
+/* Writes context->events events, EVENTS_MAX at most, about the current thread, numbered from context->first. */
 SEC("syscall")
 int synthetic_emit(struct unspin_synthetic *context)
 {
@@ -65,7 +65,7 @@ int synthetic_emit(struct unspin_synthetic *context)
 
 #define RECEIVERS_MAX 64
 
-/* What KVM's tracepoints tell of one IPI, in the order of its fast or its slow path, in an exit of its own. */
+/* One exit that sends one IPI: the calls that KVM's tracepoints make, in the order of KVM's fast or slow path. */
 SEC("syscall")
 int synthetic_send(struct unspin_synthetic *context)
 {
@@ -90,7 +90,7 @@ int synthetic_send(struct unspin_synthetic *context)
 	return 0;
 }
 
-/* That VM is destroyed: its address may be another's next time. */
+/* VM context->vm is destroyed; its address may be reused by another VM. */
 SEC("syscall")
 int synthetic_destroy(struct unspin_synthetic *context)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * threads.bpf.h - which vCPU a thread serves, and how long it runs, waits and sleeps.
+ * threads.bpf.h - which vCPU a thread serves, and how long the thread runs, waits for a CPU and sleeps.
  *
- * A vCPU thread is found through KVM only: it is the task that enters or leaves a guest. It gets a slot of `threads` for
- * good; user space empties and returns slots of threads that ended.
+ * A vCPU thread is found through KVM only: it is the task that enters or leaves a guest. It keeps its slot of `threads`
+ * until it ends or serves another vCPU; user space then empties the slot and returns it to `free_slots`.
  */
 #ifndef UNSPIN_BPF_OBSERVE_THREADS_H
 #define UNSPIN_BPF_OBSERVE_THREADS_H
@@ -11,10 +11,10 @@
 #include "maps.bpf.h"
 
 #define barrier() asm volatile("" ::: "memory")
-/* Makes the compiler test the pointer itself again instead of a remembered result, which the verifier cannot follow. */
+/* Makes the compiler test the pointer again here: the verifier cannot follow an earlier test whose result was kept. */
 #define check_again(pointer) asm volatile("" : "+r"(pointer))
 
-/* The slot that slot_of_task says; NULL if it says none. */
+/* The slot at *slot, a value of slot_of_task; NULL if there is none. */
 static __always_inline struct unspin_observed_thread *thread_in(const u32 *slot)
 {
 	u32 index;
@@ -29,12 +29,12 @@ static __always_inline struct unspin_observed_thread *thread_in(const u32 *slot)
 /* The slot of a task; NULL if it is no vCPU thread. */
 static __always_inline struct unspin_observed_thread *thread_of(struct task_struct *task)
 {
-	if (!task->bpf_storage) /* most tasks have none, and asking costs some 35 instructions */
+	if (!task->bpf_storage) /* most tasks have none, and the call costs some 35 instructions */
 		return NULL;
 	return thread_in(bpf_task_storage_get(&slot_of_task, task, NULL, 0));
 }
 
-/* The same for the task that runs on this CPU, mostly without a lookup by task. */
+/* The same for the task that runs on this CPU, in most cases without a lookup by task. */
 static __always_inline struct unspin_observed_thread *thread_of_running(struct task_struct *task)
 {
 	u32 index, here = *running_here();
@@ -51,15 +51,18 @@ static __always_inline struct unspin_observed_thread *thread_of_running(struct t
 	return thread_of(task);
 }
 
-/* Ends the thread's state at now_ns, adds its time where it belongs, and begins `state`. */
+/*
+ * Ends the thread's state at now_ns, adds its time to that state's counter, and begins `state`. The caller has
+ * preemption off.
+ */
 static __always_inline void change_state(struct unspin_observed_thread *thread, u64 now_ns, u32 state)
 {
 	volatile u32 *sequence = &thread->sequence;
-	/* Clocks of two CPUs may differ by a few ns: such a step back counts as no time. */
+	/* Clocks of two CPUs may differ by a few ns: a time that would be negative counts as 0. */
 	u64 spent_ns = now_ns > thread->since_ns ? now_ns - thread->since_ns : 0;
 
 	*sequence += 1;
-	barrier(); /* x86 keeps stores in order: the compiler alone must be told */
+	barrier(); /* x86 does not reorder stores: a barrier for the compiler is enough */
 	if (thread->state == UNSPIN_THREAD_RUNNING)
 		thread->counters.running_ns += spent_ns;
 	else if (thread->state == UNSPIN_THREAD_RUNNABLE)
@@ -73,15 +76,16 @@ static __always_inline void change_state(struct unspin_observed_thread *thread, 
 }
 
 /*
- * Gives the VM in `globals.vm_to_number` the next number, on whichever CPU: nobody waits for the one that entered it there. One
- * that comes late finds the entry and changes nothing; interrupts are off, so it is not as late as the VM's end. NULL when the
- * table is full.
+ * Gives VM `kvm`, which is in globals.vm_to_number, the next number, and returns it; NULL when the table is full. Any
+ * CPU that finds a VM there does this, so none waits for the CPU that put it there. A CPU that is late finds the entry
+ * and changes nothing; it runs with interrupts off, so it cannot be so late that the VM is destroyed.
  */
 static __always_inline u32 *number_vm(u64 kvm)
 {
 	u32 next = globals.vms, *number;
 
-	bpf_map_update_elem(&vms, &kvm, &next, BPF_NOEXIST); /* of several CPUs one; the others find its number */
+	bpf_map_update_elem(&vms, &kvm, &next,
+			    BPF_NOEXIST); /* one of several CPUs succeeds; the others find its number */
 	number = bpf_map_lookup_elem(&vms, &kvm);
 	if (number)
 		__sync_val_compare_and_swap(&globals.vms, (u64)*number, *number + 1ULL);
@@ -89,9 +93,9 @@ static __always_inline u32 *number_vm(u64 kvm)
 	return number;
 }
 
-#define VMS_AT_ONCE 16 /* numbered at the same time; an exit of one more goes unobserved */
+#define VMS_AT_ONCE 16 /* that many VMs may be numbered at the same time; an exit of one more is not observed */
 
-/* The number of that VM: 0, 1, 2, in order of appearance, none left out. UNSPIN_NO_VM when the table is full. */
+/* The number of VM `kvm`: 0, 1, 2, in order of appearance, without gaps. UNSPIN_NO_VM when the table is full. */
 static __always_inline u32 vm_number(u64 kvm)
 {
 	u32 *number = bpf_map_lookup_elem(&vms, &kvm);
@@ -106,7 +110,7 @@ static __always_inline u32 vm_number(u64 kvm)
 	return number ? *number : UNSPIN_NO_VM;
 }
 
-/* The thread's last state: nothing of it changes any more, and user space may empty its slot. */
+/* Ends the thread's last state: its slot does not change any more, and user space may empty it. */
 static __always_inline void end_thread(u32 *slot, u64 now_ns)
 {
 	struct unspin_observed_thread *thread = thread_in(slot);
@@ -114,7 +118,7 @@ static __always_inline void end_thread(u32 *slot, u64 now_ns)
 	if (!thread)
 		return;
 	thread->task_pointer = 0;
-	*slot = 0; /* first: nobody finds the slot when it is another thread's */
+	*slot = 0; /* before the state: once it has ended, the slot may become another thread's */
 	barrier();
 	bpf_map_delete_elem(&vcpu_of_thread, &thread->counters.thread);
 	change_state(thread, now_ns, UNSPIN_THREAD_ENDED);
@@ -122,8 +126,8 @@ static __always_inline void end_thread(u32 *slot, u64 now_ns)
 }
 
 /*
- * Gives the current task, which serves the vCPU of that number, its slot; NULL if there is none left. `vcpu` tells it from
- * other vCPUs. Preemption is off.
+ * Gives the current task a slot; NULL if none is left. It serves vCPU `number` of VM `vm`; `vcpu` is the address of its
+ * struct kvm_vcpu, which is compared only. The caller has preemption off.
  */
 static __always_inline struct unspin_observed_thread *adopt(struct task_struct *task, u64 vcpu, u32 number, u32 vm,
 							    u64 now_ns)
@@ -146,16 +150,16 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	thread->vm_generation = globals.vm_generation;
 	thread->first_seen_ns = now_ns;
 	thread->since_ns = now_ns;
-	barrier(); /* a reader that sees a state sees the rest */
+	barrier(); /* `state` last: a reader that sees it sees all fields above */
 	thread->state = UNSPIN_THREAD_RUNNING;
-	/* Fails only when the table is full: then events name the thread and not its vCPU. */
+	/* Fails only when the table is full: then events name the thread without its vCPU. */
 	bpf_map_update_elem(&vcpu_of_thread, &thread->counters.thread, &thread->counters.vcpu, 0);
 	*slot = index + 1;
 	*running_here() = index + RUNNING_SLOTS;
 	return thread;
 }
 
-/* The address may belong to another VM next time: forget its number, and make every thread look again. */
+/* A VM is destroyed: its address may be reused, so its number is forgotten and every thread looks its VM up again. */
 static __always_inline void forget_vm(u64 kvm)
 {
 	bpf_map_delete_elem(&vms, &kvm);

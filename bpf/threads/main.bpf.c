@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.bpf.c - tells processes which of their threads are not running, in a map that they have mapped
- * (abi/bpf/thread_run_state.h). A thread says by itself which struct is about it (BPF_PROG_RUN): the current task is its own.
+ * main.bpf.c - publishes which threads of a process run, in a map that the process has mapped
+ * (abi/bpf/thread_run_state.h). A thread registers the struct that is about it by running register_this_thread() itself
+ * (BPF_PROG_RUN).
  */
 #include "../common/kernel_types.h"
 
@@ -15,7 +16,7 @@ char program_license[] SEC("license") = "GPL";
 
 #define BPF_F_MMAPABLE (1u << 10) /* include/uapi/linux/bpf.h */
 
-/* kernel/sched/sched.h: tasks that could run there, the current one included. */
+/* kernel/sched/sched.h: a CPU's run queue; nr_running counts its runnable tasks, the current one included. */
 struct rq {
 	unsigned int nr_running;
 } __attribute__((preserve_access_index));
@@ -29,7 +30,7 @@ struct {
 	__type(value, struct unspin_thread_run_state);
 } run_states SEC(".maps");
 
-/* A task's struct in `run_states`, plus 1. */
+/* The index of a task's struct in `run_states`, plus 1. */
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -43,10 +44,10 @@ struct registration {
 	u32 done;
 };
 
-/* The task's struct; NULL when it has not been registered. */
+/* The task's struct; NULL if the task is not registered. */
 static __always_inline struct unspin_thread_run_state *run_state_of(struct task_struct *task)
 {
-	/* Most tasks have no storage at all: spares them the call. */
+	/* Most tasks have no storage: the test saves the call. */
 	u32 *number = task->bpf_storage ? bpf_task_storage_get(&run_state_of_task, task, NULL, 0) : NULL;
 	u32 index;
 
@@ -56,6 +57,7 @@ static __always_inline struct unspin_thread_run_state *run_state_of(struct task_
 	return bpf_map_lookup_elem(&run_states, &index); /* NULL when out of bounds */
 }
 
+/* The current thread's state is published in run_states[registered->number] from now on. */
 SEC("syscall")
 int register_this_thread(struct registration *registered)
 {
@@ -105,7 +107,10 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 	return 0;
 }
 
-/* The same without a look at the run queue: overloaded when the one that leaves could go on. Loaded where the other cannot be. */
+/*
+ * The same without the run queue: `overloaded` if the task that leaves is runnable and not the idle task. Loaded where
+ * the kernel has no address for `runqueues`.
+ */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_plain, bool preempt, struct task_struct *previous, struct task_struct *next, u32 previous_state)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * epoch.bpf.h - a VM's epochs of exits: the time that goes into one, and what follows from one that is over
- * (rulings 17 to 19).
+ * epoch.bpf.h - a VM's epochs of exits: the time that an epoch sums up, and the window that follows from one that has
+ * ended (rulings 17 to 19). Callers run on a thread of the VM, at kvm_exit, kvm_entry or sched_switch, with interrupts
+ * off. "Under the lock" means struct vm_state's.
  */
 #ifndef UNSPIN_BPF_WINDOW_EPOCH_H
 #define UNSPIN_BPF_WINDOW_EPOCH_H
 
 #include "state.bpf.h"
 
-/* The CPU time of the current thread since it was counted last. */
+/* CPU time of the current thread since the last call, ns; 0 after it was off its CPU. */
 static __always_inline u64 cpu_time(struct vcpu_state *self, u64 now_ns)
 {
 	u64 since_ns = self->counted_ns;
@@ -17,7 +18,7 @@ static __always_inline u64 cpu_time(struct vcpu_state *self, u64 now_ns)
 	return since_ns && now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
-/* Into the epoch that runs and into the sums. Under the lock. */
+/* Adds times to the current epoch and to the VM's sums. Under the lock. */
 static __always_inline void add_times(struct vm_state *vm, u64 cpu_ns, u64 handling_ns)
 {
 	vm->epoch.cpu_ns += cpu_ns;
@@ -26,7 +27,10 @@ static __always_inline void add_times(struct vm_state *vm, u64 cpu_ns, u64 handl
 	vm->sums.handling_ns += handling_ns;
 }
 
-/* Adds what passed to the epoch that runs: CPU time, and of it the handling of a pause-loop exit that is over (ruling 17). */
+/*
+ * Adds to the current epoch the CPU time that has passed, and the part of it that handled a pause-loop exit (ruling
+ * 17).
+ */
 static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 {
 	u64 cpu_ns = cpu_time(self, now_ns), handling_ns = 0;
@@ -42,7 +46,10 @@ static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 	bpf_spin_unlock(&vm->lock);
 }
 
-/* A window was spun through. Under the lock. */
+/*
+ * A vCPU spun for a whole `window` in inside_ns: keeps the quickest such pair, from which unit_ps() follows. Under the
+ * lock.
+ */
 static __always_inline void add_spun(struct unspin_window_sums *sums, u64 inside_ns, u32 window)
 {
 	if (!unspin_window_is_quicker(inside_ns, window, sums->spun_ns, sums->spun_units))
@@ -51,14 +58,14 @@ static __always_inline void add_spun(struct unspin_window_sums *sums, u64 inside
 	sums->spun_units = window;
 }
 
-/* The time of one unit of the window, picoseconds, or UNSPIN_UNKNOWN. Under the lock. */
+/* The time of one unit of the window, ps; UNSPIN_UNKNOWN if none has been seen. Under the lock. */
 static __always_inline u64 unit_ps(const struct vm_state *vm)
 {
 	return options.cycle_ps ? options.cycle_ps
 				: unspin_window_unit_ps(vm->sums.spun_ns, vm->sums.spun_units, UNSPIN_PAUSE_LEAST_PS);
 }
 
-/* The epoch is over: what it was, and what follows from it. Under the lock. */
+/* Ends the current epoch: writes it to *ended, sets the VM's next window and begins the next epoch. Under the lock. */
 static __always_inline void end_epoch(struct vm_state *vm, struct unspin_window_epoch *ended, u64 now_ns)
 {
 	struct unspin_apple_rule apple = apple_rule();
@@ -92,8 +99,8 @@ static __always_inline void write_epoch(const struct unspin_window_epoch *ended)
 }
 
 /*
- * An exit that counts, with the window in force at it and the time in the guest that this window passed in (0: not known): into
- * the VM's epoch, which may be over with it. The VM's window from now on.
+ * Adds an exit to the VM's epoch, which may end with it. `window` was in force at the exit and was spun through in
+ * inside_ns of time in the guest (0: not known). Returns the VM's window from now on.
  */
 static __always_inline u32 count_exit(struct vcpu_state *self, struct vm_state *vm, u32 window, u64 inside_ns,
 				      u64 now_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * exit.bpf.h - what the hardware says about an exit: whether it ends a wait, and the window. Safe reads, which leave
- * zeroes where they fail.
+ * exit.bpf.h - reads from KVM's structures whether an exit ends a wait, and the pause-loop window in force. Reads that
+ * fail give 0.
  */
 #ifndef UNSPIN_BPF_WINDOW_EXIT_H
 #define UNSPIN_BPF_WINDOW_EXIT_H
@@ -23,7 +23,7 @@ static __always_inline u32 wait_of_call(u64 number)
 	return number == KVM_HC_SCHED_YIELD ? UNSPIN_WAIT_EXIT_YIELD : UNSPIN_WAIT_EXIT_NONE;
 }
 
-/* Processes in the guest's user mode may not call: what they say is no wait of the kernel's. */
+/* A hypercall from the guest's user mode is ignored: KVM refuses it, and it is no wait of the guest's kernel. */
 static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
 	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
@@ -38,7 +38,7 @@ static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *e
 		exit->wait = wait_of_call(BPF_CORE_READ(vmcb, save.rax));
 }
 
-/* VMX keeps the mode where only hardware reads it. */
+/* The guest's mode is in the VMCS, which a BPF program cannot read: hypercalls of user mode are not told apart. */
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
 	u32 reason;
@@ -65,7 +65,7 @@ static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct gue
 		read_vmx(vcpu, exit);
 }
 
-/* Where the current vCPU's call came from; on Intel it cannot be told, and is taken for its kernel. */
+/* Whether the current vCPU made its hypercall in user mode. False on Intel, where the mode cannot be read. */
 static __always_inline bool is_in_user_mode(u64 vcpu)
 {
 	struct vmcb *vmcb;

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.bpf.c - the pause-loop window of VMs, by policy: fixed, KVM's own rule, or APPLE (rulings 16 to 20). It needs no
- * sched_ext: the host's scheduler stays, whichever it is. The window is written by kmod/unspin_ple.c; without it guests that
- * cooperate are told how long to spin (window/notify.bpf.h).
+ * main.bpf.c - sets the pause-loop window of VMs by policy: fixed, KVM's own rule, or APPLE (rulings 16 to 20). It
+ * works under any scheduler of the host, without sched_ext. The window is written by kmod/unspin_ple.c; without that
+ * module, guests with a pv page are told how long to spin (window/notify.bpf.h).
  *
- * kvm_entry and kvm_exit run on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2), so a
- * thread's own state has one writer but for sched_switch, which is on the same CPU. A VM's state is shared by its vCPUs and
- * has a lock, below which nothing but the policy's arithmetic happens.
+ * kvm_entry and kvm_exit fire on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2), and
+ * sched_switch on the same CPU with interrupts off, so a thread's state has one writer at a time. A VM's state is
+ * shared by its vCPUs and has a lock, under which only the policy's arithmetic runs.
  *
- * Every read: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked for NULL; what lies
- * behind it is read through bpf_probe_read_kernel(), which fails instead of faulting and leaves zeroes.
+ * Bounds of every read: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked
+ * for NULL; what it points to is read through bpf_probe_read_kernel(), which leaves zeroes instead of faulting.
  */
 #include "exit.bpf.h"
 #include "notify.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
 
-/* CPU time that may stand uncounted while a vCPU runs on without pause-loop exits: a fraction of any epoch. */
+/* The CPU time of a vCPU without pause-loop exits is counted at least this often: a fraction of any epoch. */
 #define COUNT_CPU_EVERY_NS 1000000ull
 
-/* kmod/unspin_ple.c; where it is not there options.bound keeps the verifier from the call. */
+/* kmod/unspin_ple.c. Without the module options.bound, constant to the verifier, makes the call dead code. */
 extern int unspin_ple_set(struct kvm_vcpu *vcpu, u32 window) __ksym __weak;
 
-/* Sets the window and the sum that the VM's mean is made of. */
+/* Sets the vCPU's window and updates the sum of which the VM's mean window is computed. */
 static __always_inline void set_window(struct kvm_vcpu *vcpu, struct vcpu_state *self, struct vm_state *vm, u32 window)
 {
 	if (window == self->window)
@@ -36,7 +36,7 @@ static __always_inline void set_window(struct kvm_vcpu *vcpu, struct vcpu_state 
 	self->window = window;
 }
 
-/* What is in force as the hardware has it: KVM or another program may have changed it. */
+/* Takes over the window that is in force: KVM or another program may have changed it. */
 static __always_inline void see_window(struct vcpu_state *self, struct vm_state *vm, u32 window)
 {
 	if (window == self->window)
@@ -45,7 +45,7 @@ static __always_inline void see_window(struct vcpu_state *self, struct vm_state 
 	self->window = window;
 }
 
-/* The window that a vCPU is to have after an exit. */
+/* The window that a vCPU is to have after this exit. */
 static __always_inline u32 window_after(struct vcpu_state *self, struct vm_state *vm, const struct guest_exit *exit,
 					u64 now_ns)
 {
@@ -85,7 +85,7 @@ int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 	}
 	if (now_ns - self->counted_ns > COUNT_CPU_EVERY_NS)
 		count_time(self, now_ns);
-	/* 0: the vCPU has no pause-loop exits, and gets none. */
+	/* A window of 0 means that pause-loop exits are off for this vCPU: they stay off. */
 	if (options.bound == UNSPIN_BOUND_WINDOW && exit.window)
 		set_window(vcpu, self, vm, window);
 	return 0;
@@ -139,7 +139,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 	return 0;
 }
 
-/* Fires whether KVM knows the number or not. Loaded where thresholds are set only. */
+/* The tracepoint fires whether or not KVM knows the number. Loaded only where thresholds are set. */
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_hypercall, unsigned long number, unsigned long argument)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * notify.bpf.h - the guests' spin threshold in place of the window: guests that cooperate have a page (abi/guest/pv_page.h), are told
- * there how long to spin, and the exits that end their waits make their VM's epochs (policy/model/spin_threshold.h).
+ * notify.bpf.h - sets the guest's spin threshold in place of the window. A guest with a pv page (abi/guest/pv_page.h)
+ * is told there how long to spin, and the exits that end its waits make its VM's epochs
+ * (policy/model/spin_threshold.h). A guest without a page is left alone.
  *
- * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off: by
- * bpf_probe_read_user() and bpf_probe_write_user(), which fail instead of faulting. Written where the magic stands only, and only
- * words that change. Nothing in it is believed of anybody but its own VM: who lies, or writes the word itself, moves the
- * threshold of its own guest. A guest without a page is left alone.
+ * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off, by
+ * bpf_probe_read_user() and bpf_probe_write_user(), which fail instead of faulting. Only words that change are written,
+ * and only where the magic number was just read. What a guest writes into its page changes the threshold of its own VM
+ * only.
  */
 #ifndef UNSPIN_BPF_WINDOW_NOTIFY_H
 #define UNSPIN_BPF_WINDOW_NOTIFY_H
@@ -22,7 +23,10 @@ struct pv_page_words {
 _Static_assert(__builtin_offsetof(struct unspin_pv_page, waiting) == __builtin_offsetof(struct pv_page_words, waiting),
 	       "as in abi/guest/pv_page.h");
 
-/* The current vCPU's page as it is now. One that has gone is forgotten until it is registered again. */
+/*
+ * Reads the current vCPU's page. A page that cannot be read, or lacks the magic number, is forgotten until it is
+ * registered again.
+ */
 static __always_inline bool read_pv_page(struct vcpu_state *self, struct pv_page_words *words)
 {
 	if (!self->pv_page)
@@ -35,14 +39,17 @@ static __always_inline bool read_pv_page(struct vcpu_state *self, struct pv_page
 	return 0;
 }
 
-/* Inside the struct whose magic was read just now. Where options.bound is another the verifier sees no call. */
+/*
+ * Writes a word at `offset` within the struct, whose magic number the caller has just read. Where options.bound is not
+ * UNSPIN_BOUND_THRESHOLD the verifier drops the call.
+ */
 static __always_inline void write_word(struct vcpu_state *self, u32 offset, u32 value)
 {
 	if (bpf_probe_write_user((void *)(self->pv_page + offset), &value, sizeof(value)))
 		__sync_fetch_and_add(&globals.lost_pv_pages, 1);
 }
 
-/* The current vCPU is about to enter its guest. */
+/* Writes the VM's threshold into the current vCPU's page if it has changed. Called at kvm_entry. */
 static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm_state *vm)
 {
 	struct pv_page_words words;
@@ -51,7 +58,7 @@ static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm
 		return;
 	if (!read_pv_page(self, &words))
 		return;
-	/* Whoever registers has cleared both words. */
+	/* The guest clears both words before it registers. */
 	if (self->acknowledge)
 		write_word(self, __builtin_offsetof(struct unspin_pv_page, acknowledged), UNSPIN_PV_PAGE_MAGIC);
 	self->acknowledge = 0;
@@ -64,6 +71,9 @@ static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm
 	self->changed = 1;
 }
 
+/*
+ * 1 if the current vCPU's page says that it waits for a lock, 0 if not, UNSPIN_UNKNOWN_HALF if the page cannot be read.
+ */
 static __always_inline u32 waits_for_lock(struct vcpu_state *self)
 {
 	struct pv_page_words words;
@@ -72,8 +82,9 @@ static __always_inline u32 waits_for_lock(struct vcpu_state *self)
 }
 
 /*
- * The current vCPU has left its guest. A wait may go on over many exits, so its time is all that was spent in the guest since the
- * last exit that counted; a wait that had begun when the threshold changed says nothing of the new one.
+ * Handles an exit of the current vCPU. A wait may last over many exits, so its time is all that was spent in the guest
+ * since the last exit that counted. A wait that began before the threshold changed says nothing about the new
+ * threshold: its time is 0.
  */
 static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_state *vm, u32 wait, u64 now_ns)
 {
@@ -82,7 +93,7 @@ static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_st
 	if (self->entered_ns && now_ns > self->entered_ns)
 		self->inside_ns += now_ns - self->entered_ns;
 	self->entered_ns = 0;
-	/* Most exits end no wait: the page need not be read. */
+	/* Most exits end no wait: then the page is not read. */
 	if (!self->window || wait == UNSPIN_WAIT_EXIT_NONE || wait == UNSPIN_WAIT_EXIT_PAUSE_LOOP ||
 	    !unspin_exit_counts(UNSPIN_BOUND_THRESHOLD, wait, waits_for_lock(self)))
 		return;
@@ -92,7 +103,10 @@ static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_st
 	count_exit(self, vm, self->window, inside_ns, now_ns);
 }
 
-/* The current vCPU names its page: inside one page of its memory, and aligned, or it is none. */
+/*
+ * Registers the current vCPU's pv page. Ignored unless the struct is aligned, within one page, and named by the guest's
+ * kernel.
+ */
 static __always_inline void register_pv_page(struct vcpu_state *self, u64 address)
 {
 	bool had = self->pv_page;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * state.bpf.h - what is kept of each VM and of each vCPU whose pause-loop window or threshold is ours, and how it is found.
+ * state.bpf.h - the state of each VM and vCPU whose pause-loop window or spin threshold unspin sets, and how it is
+ * found.
  */
 #ifndef UNSPIN_BPF_WINDOW_STATE_H
 #define UNSPIN_BPF_WINDOW_STATE_H
@@ -18,7 +19,7 @@
 
 #define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in policy/mechanics/weights.h */
 
-/* include/linux/bpf.h; a map's value is known to have one by this name. */
+/* include/uapi/linux/bpf.h. The kernel finds the lock in a map's value by this type's name. */
 struct bpf_spin_lock {
 	u32 val;
 };
@@ -35,7 +36,7 @@ struct vm_state {
 	u64 begin_ns;
 	struct unspin_epoch epoch;
 	struct unspin_apple apple;
-	/* Last: user space finds them at the value's end. */
+	/* Must be last: user space reads them at the value's end. */
 	struct unspin_window_sums sums;
 };
 _Static_assert(sizeof(struct vm_state) - __builtin_offsetof(struct vm_state, sums) == sizeof(struct unspin_window_sums),
@@ -49,18 +50,18 @@ struct {
 } vms SEC(".maps");
 
 struct vcpu_state {
-	u64 vcpu; /* struct kvm_vcpu *, only compared */
-	u64 vm;	  /* struct kvm *, likewise */
-	u64 destroyed;
+	u64 vcpu;	/* struct kvm_vcpu *, only compared */
+	u64 vm;		/* struct kvm *, likewise */
+	u64 destroyed;	/* globals.destroyed when this was last known to be valid */
 	u64 counted_ns; /* CPU time is counted up to here; 0: off its CPU */
-	u64 left_ns;	/* when the pause-loop exit came that is being handled; 0: none */
-	u64 entered_ns;
-	u32 window;  /* in force from the next entry on */
-	u32 arrived; /* 1: it has got a pCPU and not entered its guest since */
+	u64 left_ns;	/* time of the pause-loop exit that is being handled; 0: none */
+	u64 entered_ns; /* time of the last entry into the guest; 0: none, or left since (thresholds) */
+	u32 window;	/* in force from the next entry on */
+	u32 arrived;	/* 1: it was switched in and has not entered its guest since */
 	/* window/notify.bpf.h */
 	u64 pv_page;	 /* host address of its guest's struct unspin_pv_page; 0: none */
-	u64 inside_ns;	 /* in the guest since the last exit that counted */
-	u32 acknowledge; /* 1: it has registered and not been answered */
+	u64 inside_ns;	 /* time in the guest since the last exit that counted */
+	u32 acknowledge; /* 1: it has registered a page that is not acknowledged yet */
 	u32 changed;	 /* 1: its threshold has changed since the last exit that counted */
 };
 
@@ -71,7 +72,7 @@ struct {
 	__type(value, struct vcpu_state);
 } vcpus SEC(".maps");
 
-/* Processes whose VMs these are, unless they are everybody's. */
+/* Process ids whose VMs are handled, unless options.everyone. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
@@ -102,20 +103,23 @@ static __always_inline struct vm_state *vm_at(u64 kvm)
 	return bpf_map_lookup_elem(&vms, &kvm);
 }
 
-/* Whether the current thread's guest is told: by its process, by the deepest of its cgroups that is named, by everyone. */
+/*
+ * Whether the current thread's guest is told its threshold: by process, else by the deepest cgroup listed, else
+ * options.notifies.
+ */
 static __always_inline u32 is_notified(u32 process)
 {
 	u32 *disclosure = bpf_map_lookup_elem(&disclosure_processes, &process);
 
 	for (int level = DEEPEST_CGROUP; level >= 0 && !disclosure; level--) {
-		u64 id = bpf_get_current_ancestor_cgroup_id(level); /* 0, which nobody has, below its own */
+		u64 id = bpf_get_current_ancestor_cgroup_id(level); /* 0, no cgroup's id, below the task's own level */
 
 		disclosure = bpf_map_lookup_elem(&disclosure_cgroups, &id);
 	}
 	return disclosure ? *disclosure : options.notifies;
 }
 
-/* The VM's state, made when it is seen for the first time. */
+/* The VM's state, created at its first exit; NULL if the map is full. */
 static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 {
 	struct unspin_apple_rule apple = apple_rule();
@@ -130,18 +134,21 @@ static __always_inline struct vm_state *vm_of(u64 kvm, u64 now_ns)
 	unspin_apple_start(&apple, &fresh.apple);
 	fresh.wanted =
 		options.control == UNSPIN_WINDOW_APPLE ? unspin_apple_window(&apple, &fresh.apple) : options.base;
-	/* Of two vCPUs that come at once one makes it; the other's number stays unused. */
+	/* Of two vCPUs that create it at the same time one succeeds; the other's VM number stays unused. */
 	bpf_map_update_elem(&vms, &kvm, &fresh, BPF_NOEXIST);
 	return vm_at(kvm);
 }
 
-/* Most tasks have no storage at all: spares them the call. */
+/* A task's state; NULL if it has none. Most tasks have no storage: the test saves the call. */
 static __always_inline struct vcpu_state *state_of(struct task_struct *task)
 {
 	return task->bpf_storage ? bpf_task_storage_get(&vcpus, task, NULL, 0) : NULL;
 }
 
-/* The state of the current thread, which serves `vcpu`; NULL where it is not to be touched. */
+/*
+ * The state of the current thread, which serves `vcpu`, created if `make`; NULL where the VM is not to be handled or a
+ * map is full.
+ */
 static __always_inline struct vcpu_state *serving(struct kvm_vcpu *vcpu, u64 now_ns, bool make)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -160,7 +167,7 @@ static __always_inline struct vcpu_state *serving(struct kvm_vcpu *vcpu, u64 now
 		__sync_fetch_and_add(&globals.left_alone, 1);
 		return NULL;
 	}
-	/* Some VM has gone, and it was not this one's. */
+	/* A VM was destroyed, but not this vCPU's. */
 	if (self->vcpu == (u64)vcpu && self->vm == (u64)vcpu->kvm &&
 	    (self->window || options.bound == UNSPIN_BOUND_THRESHOLD)) {
 		self->destroyed = globals.destroyed;
