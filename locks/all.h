@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * all.h - every lock of lock_kinds.h, and a table of their operations so that a driver picks one by its number.
+ * all.h - every lock of lock_kinds.h, and a table of their operations by which a driver picks a lock by its number.
  *
- * Include it in one file of a program: that file holds the table. A driver whose calls are to be inlined expands
+ * Include it in one file of a program only: that file holds the table. A driver that must inline the calls expands
  * UNSPIN_LOCK_KINDS itself instead.
  */
 #ifndef UNSPIN_LOCKS_ALL_H
@@ -30,19 +30,19 @@
 #include "ticket.h"
 
 #define LOCK_MEMBER(number, name) struct name##_lock name;
-/* Room for a lock of any kind, on a cache line of its own. */
+/* Storage for a lock of any kind, on its own cache lines. */
 union any_lock {
 	UNSPIN_LOCK_KINDS(LOCK_MEMBER)
 } __attribute__((aligned(64)));
 #undef LOCK_MEMBER
 
 #define LOCK_BYTES(number, name) [number] = sizeof(struct name##_lock),
-/* Of a lock of a kind alone, by enum unspin_lock_kind. */
+/* Size in bytes of a lock of each kind, by enum unspin_lock_kind. */
 static const unspin_u32 lock_bytes[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_BYTES)};
 #undef LOCK_BYTES
 
 /*
- * NAME_read_lock() and so on, for every lock: those that do not share have their exclusive functions stand in.
+ * NAME_read_lock() and so on for every lock; for locks without readers these are the exclusive functions.
  */
 #define LOCK_EXCLUDES(name)                                                                                            \
 	static inline void name##_read_lock(struct name##_lock *lock)                                                  \
@@ -74,7 +74,7 @@ LOCK_EXCLUDES(mutex_schdspin)
 LOCK_EXCLUDES(mutex_eschdspin)
 #undef LOCK_EXCLUDES
 
-/* As each lock header has it of NAME_init, NAME_lock and so on. */
+/* The operations of a lock; each as the lock's header documents NAME_init, NAME_lock and so on. */
 struct lock_operations {
 	void (*init)(union any_lock *lock);
 	void (*lock)(union any_lock *lock);
@@ -125,11 +125,13 @@ UNSPIN_LOCK_KINDS(LOCK_CALLS)
 #define LOCK_ROW(number, name)                                                                                         \
 	[number] = {any_##name##_init,	 any_##name##_lock,	 any_##name##_trylock,	    any_##name##_is_locked,    \
 		    any_##name##_unlock, any_##name##_read_lock, any_##name##_read_trylock, any_##name##_read_unlock},
-/* By enum unspin_lock_kind; a number of UNSPIN_LOCK_KIND_COUNT or more is the caller's to refuse. */
+/* By enum unspin_lock_kind. The caller must check that its number is below UNSPIN_LOCK_KIND_COUNT. */
 static const struct lock_operations lock_operations[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_KINDS(LOCK_ROW)};
 #undef LOCK_ROW
 
-/* The class of eCS (ruling 23) in which a lock of that kind counts, held exclusively or shared. */
+/*
+ * The eCS class (ruling 23) in which a critical section under a lock of this kind counts, held exclusively or shared.
+ */
 static inline enum unspin_section_class lock_class(unspin_u32 kind, _Bool shared)
 {
 	switch (kind) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * clh.h - a queue in which each waiter spins on the node of the one before it, and takes that node over.
+ * clh.h - a queue lock in which each waiter spins on its predecessor's node, and reuses that node for its next
+ * acquisition.
  *
- * Source: Craig (1993); Landin and Hagersten (1994). The nodes lie in the lock (place.h), one more than places. A node is
- * named together with a count of its uses, so that trylock cannot take an old name for a new one (wrong after 2^24 uses
- * of one node between its read and its exchange). Fairness: FIFO for waiters with a node of their own.
+ * Source: Craig (1993); Landin and Hagersten (1994). The nodes are in the lock (place.h), one more than places. A
+ * node's name contains a count of its uses, so that trylock does not mistake an old name for a new one (it would after
+ * 2^24 uses of one node between its read and its exchange). Fairness: FIFO among waiters with a place of their own.
  */
 #ifndef UNSPIN_LOCKS_CLH_H
 #define UNSPIN_LOCKS_CLH_H
@@ -12,16 +13,17 @@
 #include "parts/place.h"
 
 #define CLH_NODES (PLACES + 1)
-#define CLH_NODE_MASK 0xffu /* of a name: the node; above it the count of its uses */
+#define CLH_NODE_MASK 0xffu /* the bits of a name that number the node; the bits above count its uses */
 #define CLH_ONE_USE 0x100u
 
 _Static_assert(CLH_NODES <= CLH_NODE_MASK, "a node's number has eight bits");
 
 struct clh_node {
-	struct platform_word taken __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* 1 while asked for or held */
+	struct platform_word taken
+		__attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* 1 while its user waits for the lock or holds it */
 };
 
-/* What a waiter keeps from one acquisition to the next; no other waiter reads it. */
+/* A waiter's private state between acquisitions. */
 struct clh_place {
 	struct platform_word own
 		__attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* name of its node at its last use */
@@ -30,12 +32,12 @@ struct clh_place {
 
 struct clh_lock {
 	struct platform_word tail;   /* name of the last node in the queue */
-	struct platform_word shared; /* place.h */
+	struct platform_word shared; /* of place_take() */
 	struct clh_node nodes[CLH_NODES];
 	struct clh_place places[PLACES];
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void clh_init(struct clh_lock *lock)
 {
 	platform_init(&lock->tail, PLACES);
@@ -53,14 +55,14 @@ static inline struct platform_word *clh_taken(struct clh_lock *lock, unspin_u32 
 	return &lock->nodes[name & CLH_NODE_MASK].taken;
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void clh_lock(struct clh_lock *lock)
 {
 	struct clh_place *place = &lock->places[place_take(&lock->shared, platform_waiter())];
 	unspin_u32 own = platform_load_relaxed(&place->own) + CLH_ONE_USE;
 	unspin_u32 before;
 
-	/* Relaxed: a waiter that reads the node has its name from the exchange, which releases. */
+	/* Relaxed: another waiter learns the node's name from the exchange below, which releases. */
 	platform_store_relaxed(clh_taken(lock, own), 1);
 	before = platform_exchange_ordered(&lock->tail, own);
 	platform_wait_until(clh_taken(lock, before), 0);
@@ -75,7 +77,10 @@ static inline _Bool clh_trylock(struct clh_lock *lock)
 	struct clh_place *place = &lock->places[place_of(waiter)];
 	unspin_u32 before = platform_load_acquire(&lock->tail), own;
 
-	/* Acquire: pairs with the release in unlock. If the tail still has this name then, its node is still free. */
+	/*
+	 * Acquire: pairs with the release in unlock. If the tail still has this name at the exchange, its node is still
+	 * free.
+	 */
 	if (platform_load_acquire(clh_taken(lock, before)) != 0 || !place_try(&lock->shared, waiter))
 		return 0;
 	own = platform_load_relaxed(&place->own) + CLH_ONE_USE;
@@ -90,7 +95,7 @@ static inline _Bool clh_trylock(struct clh_lock *lock)
 	return 1;
 }
 
-/* A glance: it may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held. May be out of date when it returns, and implies no memory order. */
 static inline _Bool clh_is_locked(const struct clh_lock *lock)
 {
 	unspin_u32 tail = platform_load_acquire(&lock->tail);
@@ -98,7 +103,7 @@ static inline _Bool clh_is_locked(const struct clh_lock *lock)
 	return platform_load_relaxed(&lock->nodes[tail & CLH_NODE_MASK].taken) != 0;
 }
 
-/* By the holder only, as the waiter that it was when it took the lock; a lock that is not held stays as it is. */
+/* For the holder only, under the waiter number with which it took the lock; does nothing to a lock that is not held. */
 static inline void clh_unlock(struct clh_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
@@ -107,7 +112,10 @@ static inline void clh_unlock(struct clh_lock *lock)
 
 	if (!clh_is_locked(lock))
 		return;
-	/* The one before has left its node for good; ours belongs to the one behind as soon as it is open. */
+	/*
+	 * The predecessor no longer uses its node, so the caller takes it. The successor owns the caller's node once
+	 * `taken` is 0.
+	 */
 	platform_store_relaxed(&place->own, platform_load_relaxed(&place->before));
 	platform_store_release(clh_taken(lock, own), 0);
 	place_leave(&lock->shared, waiter);

@@ -1,35 +1,39 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mutex.h - a lock whose waiters sleep, after spinning for a holder that runs.
+ * mutex.h - a blocking lock: one waiter spins while the holder runs, the others sleep in FIFO order.
  *
- * Source: kernel/locking/mutex.c, Linux 7.2. Optimistic spinning: one waiter at a time spins while the holder is on its CPU; Linux
- * queues further spinners (kernel/locking/osq_lock.c), here they contend for that one place. Everybody else sleeps in order. A free
- * lock goes to the task that takes it first, thieves included, until the first sleeper has been woken in vain MUTEX_VAIN_WAKES times
- * (Linux: once): it then asks to be handed the lock (handoff), which costs a switch. While a woken sleeper is on its
- * way no other is woken (as glibc's, whose unlock clears the mark of waiters; Linux wakes at each unlock).
- * A holder that a wrong pv page calls running is spun for at most MUTEX_SPINS_MAX spins.
- * Fairness: a sleeper is passed only until it is first and has tried that often. Limits: tasks below 2^16 - 2.
- * A task whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
+ * Source: kernel/locking/mutex.c, Linux 7.2. Optimistic spinning: one waiter at a time spins while the holder is on its
+ * CPU; Linux queues further spinners (kernel/locking/osq_lock.c), here they contend to be that one. A free lock goes to
+ * the task that takes it first, which may pass the sleepers, until the first sleeper has been woken without getting the
+ * lock MUTEX_VAIN_WAKES times (Linux: once). Then it requests that the lock be handed to it (handoff), which costs a
+ * context switch. From the wake-up of a sleeper until it has taken the lock or sleeps again, no other sleeper is woken
+ * (as in glibc, whose unlock clears the flag of waiters; Linux wakes at each unlock). If a wrong pv page says that the
+ * holder runs, the spin ends after MUTEX_SPINS_MAX rounds. Fairness: a sleeper that is first is passed at most until it
+ * requests a handoff. Limits: task numbers below 2^16 - 2; tasks whose number is PLATFORM_WAITERS_MAX or more share a
+ * place (place.h). The caller must hold no spinning lock.
  */
 #ifndef UNSPIN_LOCKS_MUTEX_H
 #define UNSPIN_LOCKS_MUTEX_H
 
 #include "parts/wait_queue.h"
 
-/* Of the holder's word: its task + 1, and three flags. */
+/* The holder word: the holder's task number + 1 (0: free), and three flags. */
 #define MUTEX_TASK_MASK 0xffffu
 #define MUTEX_WAITERS 0x80000000u /* a task sleeps: unlock must wake */
-#define MUTEX_HANDOFF 0x40000000u /* the first sleeper alone may take it */
+#define MUTEX_HANDOFF 0x40000000u /* only the first sleeper may take the lock */
 
-#define MUTEX_WOKEN 0x20000000u /* a sleeper was granted and has not slept again: unlock need not wake */
+#define MUTEX_WOKEN 0x20000000u /* a sleeper was woken and has not slept again: unlock need not wake */
 
-/* Ours, and not swept: with 1, as Linux has it, every operation cost a switch once the lock was contended by threads. */
+/*
+ * Our choice; other values were not measured. With 1, as in Linux, each operation cost a context switch once threads
+ * contended for the lock.
+ */
 #ifndef MUTEX_VAIN_WAKES
 #define MUTEX_VAIN_WAKES 16u
 #endif
 #ifndef MUTEX_SPINS_MAX
 #define MUTEX_SPINS_MAX                                                                                                \
-	4u /* of WAITING_POLL_SPINS: some 10,000 cycles or more, what a sleep and a wake-up cost (E12) */
+	4u /* rounds of WAITING_POLL_SPINS: 10,000 cycles or more, the cost of a sleep and a wake-up (E12) */
 #endif
 
 struct mutex_lock {
@@ -39,7 +43,7 @@ struct mutex_lock {
 	struct wait_queue queue;
 };
 
-/* Before the lock is shared, with a strategy of queued waiters. */
+/* Initialises the lock, before it is shared; `strategy` says how queued waiters wait. */
 static inline void mutex_init_strategy(struct mutex_lock *lock, enum waiting_strategy strategy)
 {
 	platform_init(&lock->holder, 0);
@@ -48,15 +52,15 @@ static inline void mutex_init_strategy(struct mutex_lock *lock, enum waiting_str
 	wait_queue_init(&lock->queue);
 }
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void mutex_init(struct mutex_lock *lock)
 {
 	mutex_init_strategy(lock, WAITING_SLEEP);
 }
 
 /*
- * Takes the lock if it is free, and not about to be handed over. `first`: the caller is the first sleeper, to which the
- * hand-over would go. Whether the caller holds it now, by this or because it was handed over.
+ * Takes the lock if it is free, and not to be handed over to another. `first`: the caller is the sleeper that requested
+ * the handoff. Returns whether the caller holds the lock now, by this or because it was handed over.
  */
 static inline _Bool mutex_take(struct mutex_lock *lock, unspin_u32 self, _Bool first)
 {
@@ -64,7 +68,7 @@ static inline _Bool mutex_take(struct mutex_lock *lock, unspin_u32 self, _Bool f
 
 	for (;; value = seen) {
 		if (value & MUTEX_TASK_MASK)
-			/* Handed over: the ordered exchange of the one before. */
+			/* Handed over: pairs with the ordered exchange in mutex_unlock_slow(). */
 			return (value & MUTEX_TASK_MASK) == self && platform_load_acquire(&lock->holder) != 0;
 		if ((value & MUTEX_HANDOFF) && !first)
 			return 0;
@@ -74,7 +78,10 @@ static inline _Bool mutex_take(struct mutex_lock *lock, unspin_u32 self, _Bool f
 	}
 }
 
-/* Spins as the one spinner while the holder runs. Whether the caller holds the lock now. */
+/*
+ * Spins while the holder runs; for the one waiter that has lock->spinner. Returns whether the caller holds the lock
+ * now.
+ */
 static inline _Bool mutex_spin(struct mutex_lock *lock, unspin_u32 self)
 {
 	for (unspin_u32 spins = 0; spins < MUTEX_SPINS_MAX; spins++) {
@@ -94,7 +101,7 @@ static inline _Bool mutex_spin(struct mutex_lock *lock, unspin_u32 self)
 	return 0;
 }
 
-/* In the queue until it holds the lock. Whether it had asked for the lock to be handed over. */
+/* Waits in the queue until the caller holds the lock. Returns whether it requested a handoff. */
 static inline _Bool mutex_wait(struct mutex_lock *lock, struct wait_node *node, unspin_u32 self)
 {
 	_Bool first = 0;
@@ -102,12 +109,15 @@ static inline _Bool mutex_wait(struct mutex_lock *lock, struct wait_node *node, 
 	for (unspin_u32 vain = 0; !mutex_take(lock, self, first);) {
 		waiting_wait(lock->strategy, &node->asleep, 1);
 		if (platform_load_acquire(&node->asleep) != 0)
-			continue; /* without cause */
+			continue; /* spurious wake-up */
 		if (mutex_take(lock, self, first))
 			break;
-		/* Ordered, and before the flag falls: a holder that unlocks after that finds us asleep, and we read once more. */
+		/*
+		 * Ordered, and before MUTEX_WOKEN is cleared: a holder that unlocks after that sees this task asleep,
+		 * and this task reads the lock once more.
+		 */
 		platform_exchange_ordered(&node->asleep, 1);
-		first = ++vain >= MUTEX_VAIN_WAKES; /* only the first is granted */
+		first = ++vain >= MUTEX_VAIN_WAKES; /* only the first in the queue is woken */
 		if (first)
 			platform_fetch_or_ordered(&lock->holder, MUTEX_HANDOFF);
 		platform_fetch_and_ordered(&lock->holder, ~MUTEX_WOKEN);
@@ -124,7 +134,10 @@ static inline void mutex_lock_slow(struct mutex_lock *lock, unspin_u32 task)
 	wait_queue_add(&lock->queue, place, task, 0);
 	platform_fetch_or_ordered(&lock->holder, MUTEX_WAITERS);
 	wait_queue_release(&lock->queue);
-	/* The flag may have been raised once more after the lock was handed over. No other is first before we leave. */
+	/*
+	 * MUTEX_HANDOFF may have been set again after the handoff. No other task becomes first before this one leaves
+	 * the queue.
+	 */
 	if (mutex_wait(lock, node, task + 1))
 		over |= MUTEX_HANDOFF;
 	wait_queue_guard(&lock->queue);
@@ -139,7 +152,7 @@ static inline void mutex_lock_slow(struct mutex_lock *lock, unspin_u32 task)
 	place_leave(&lock->queue.shared, task);
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void mutex_lock(struct mutex_lock *lock)
 {
 	unspin_u32 task = platform_task();
@@ -156,19 +169,22 @@ static inline void mutex_lock(struct mutex_lock *lock)
 	mutex_lock_slow(lock, task);
 }
 
-/* Whether the lock was taken. It may be while others sleep. */
+/* Returns whether the lock was taken. May take it while others sleep. */
 static inline _Bool mutex_trylock(struct mutex_lock *lock)
 {
 	return !(platform_load_relaxed(&lock->holder) & MUTEX_TASK_MASK) && mutex_take(lock, platform_task() + 1, 0);
 }
 
-/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held or waited for. May be out of date when it returns, and implies no memory order. */
 static inline _Bool mutex_is_locked(const struct mutex_lock *lock)
 {
 	return platform_load_relaxed(&lock->holder) != 0;
 }
 
-/* Grants the first sleeper, if there is one still; `handoff`: and hands it the lock, which only a sleeper that stays requests. */
+/*
+ * Wakes the first sleeper, if there is one. `handoff`: hands the lock to it; it cannot have left, since it waits for
+ * the handoff.
+ */
 static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 {
 	struct wait_queue_granted to_wake = {0};
@@ -189,7 +205,10 @@ static inline void mutex_unlock_slow(struct mutex_lock *lock, _Bool handoff)
 	wait_queue_wake(to_wake);
 }
 
-/* By the holder only; a lock that the caller does not hold stays as it is. Release: the next holder sees the critical section. */
+/*
+ * For the holder only; does nothing to a lock that the caller does not hold. Release: the critical section is visible
+ * to the next holder.
+ */
 static inline void mutex_unlock(struct mutex_lock *lock)
 {
 	unspin_u32 value = platform_load_relaxed(&lock->holder), seen;
@@ -197,7 +216,7 @@ static inline void mutex_unlock(struct mutex_lock *lock)
 	if ((value & MUTEX_TASK_MASK) != platform_task() + 1)
 		return;
 	while (!(value & MUTEX_HANDOFF)) {
-		/* The holder that unlocks raises the flag, and alone wakes until it falls. */
+		/* The unlock that sets MUTEX_WOKEN wakes a sleeper; no other unlock does until the flag is cleared. */
 		unspin_u32 wakes = (value & (MUTEX_WAITERS | MUTEX_WOKEN)) == MUTEX_WAITERS ? MUTEX_WOKEN : 0;
 
 		seen = platform_compare_exchange_ordered(&lock->holder, value, (value & ~MUTEX_TASK_MASK) | wakes);

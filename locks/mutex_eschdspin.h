@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mutex_eschdspin.h - mutex.h with eSchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
- * and limits: as mutex.h.
+ * mutex_eschdspin.h - mutex.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018, section
+ * 4; ruling 24). Fairness and limits: as mutex.h.
  */
 #ifndef UNSPIN_LOCKS_MUTEX_ESCHDSPIN_H
 #define UNSPIN_LOCKS_MUTEX_ESCHDSPIN_H
@@ -12,13 +12,13 @@ struct mutex_eschdspin_lock {
 	struct mutex_lock mutex;
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void mutex_eschdspin_init(struct mutex_eschdspin_lock *lock)
 {
 	mutex_init_strategy(&lock->mutex, WAITING_ESCHDSPIN);
 }
 
-/* Each as in mutex.h. */
+/* The functions of mutex.h. */
 static inline void mutex_eschdspin_lock(struct mutex_eschdspin_lock *lock)
 {
 	mutex_lock(&lock->mutex);

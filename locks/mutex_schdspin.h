@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mutex_schdspin.h - mutex.h with SchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
- * and limits: as mutex.h.
+ * mutex_schdspin.h - mutex.h whose queued waiters wait by SchdSpin (waiting_strategy.h; Kashyap et al. 2018, section 4;
+ * ruling 24). Fairness and limits: as mutex.h.
  */
 #ifndef UNSPIN_LOCKS_MUTEX_SCHDSPIN_H
 #define UNSPIN_LOCKS_MUTEX_SCHDSPIN_H
@@ -12,13 +12,13 @@ struct mutex_schdspin_lock {
 	struct mutex_lock mutex;
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void mutex_schdspin_init(struct mutex_schdspin_lock *lock)
 {
 	mutex_init_strategy(&lock->mutex, WAITING_SCHDSPIN);
 }
 
-/* Each as in mutex.h. */
+/* The functions of mutex.h. */
 static inline void mutex_schdspin_lock(struct mutex_schdspin_lock *lock)
 {
 	mutex_lock(&lock->mutex);

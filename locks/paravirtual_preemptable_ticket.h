@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * paravirtual_preemptable_ticket.h - a preemptable ticket lock whose competitors halt when it takes long.
+ * paravirtual_preemptable_ticket.h - a preemptable ticket lock whose waiters halt after a long wait.
  *
- * Source: VEE'13 section 5.2, ruling 13. A waiter never halts in the queue: it would sleep through its time-out. Once it may
- * compete it halts after 2,048 spins on the lock word, and unlock kicks every sleeper of this lock: the one whose ticket
- * is called may be far from the word, and kicking in order would leave waiters asleep that were passed (a test shows the deadlock).
- * Fairness and limits: as preemptable_ticket.h; a waiter whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
+ * Source: VEE'13 section 5.2, ruling 13. A waiter never halts in the queue: it would sleep through its time-out. Once
+ * it may compete it halts after 2,048 spins on the lock word. Unlock kicks every halted waiter of this lock: the vCPU
+ * whose ticket is called may not compete yet, and kicking in ticket order would leave passed waiters halted for ever (a
+ * test shows the deadlock). Fairness and limits: as preemptable_ticket.h; a waiter whose number is PLATFORM_WAITERS_MAX
+ * or more spins and never halts.
  */
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_PREEMPTABLE_TICKET_H
 #define UNSPIN_LOCKS_PARAVIRTUAL_PREEMPTABLE_TICKET_H
@@ -21,7 +22,7 @@ struct paravirtual_preemptable_ticket_lock {
 	struct sleepers sleepers;
 };
 
-/* Before the lock is shared, with a tau of one's own. */
+/* Initialises the lock, before it is shared, with this tau in spins. */
 static inline void paravirtual_preemptable_ticket_init_tau(struct paravirtual_preemptable_ticket_lock *lock,
 							   unspin_u32 tau_spins)
 {
@@ -29,13 +30,13 @@ static inline void paravirtual_preemptable_ticket_init_tau(struct paravirtual_pr
 	sleepers_init(&lock->sleepers);
 }
 
-/* Before the lock is shared, with the paper's tau. */
+/* Initialises the lock, before it is shared, with the paper's tau. */
 static inline void paravirtual_preemptable_ticket_init(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	paravirtual_preemptable_ticket_init_tau(lock, PREEMPTABLE_TICKET_TAU_SPINS);
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void paravirtual_preemptable_ticket_lock(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter(), spins = PLATFORM_FOREVER;
@@ -52,7 +53,7 @@ static inline void paravirtual_preemptable_ticket_lock(struct paravirtual_preemp
 	}
 }
 
-/* Opens the word and wakes those that sleep for it. */
+/* Sets `taken` to 0 and kicks all halted waiters. */
 static inline void paravirtual_preemptable_ticket_open(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	platform_exchange_ordered(&lock->ticket.taken, 0);
@@ -64,19 +65,22 @@ static inline _Bool paravirtual_preemptable_ticket_trylock(struct paravirtual_pr
 {
 	enum preemptable_ticket_try try = preemptable_ticket_try(&lock->ticket);
 
-	/* A waiter may have gone to sleep over a word that was taken in vain. */
+	/* A waiter may have halted while the caller held `taken` without getting the lock: it must be kicked. */
 	if (try == PREEMPTABLE_TICKET_IN_VAIN)
 		paravirtual_preemptable_ticket_open(lock);
 	return try == PREEMPTABLE_TICKET_TAKEN;
 }
 
-/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held or waited for. May be out of date when it returns, and implies no memory order. */
 static inline _Bool paravirtual_preemptable_ticket_is_locked(const struct paravirtual_preemptable_ticket_lock *lock)
 {
 	return preemptable_ticket_is_locked(&lock->ticket);
 }
 
-/* By the holder only; a lock that is not held stays as it is. Calls the next ticket, opens the lock, wakes sleepers. */
+/*
+ * For the holder only; does nothing to a lock that is not held. Calls the next ticket, opens the lock, kicks halted
+ * waiters.
+ */
 static inline void paravirtual_preemptable_ticket_unlock(struct paravirtual_preemptable_ticket_lock *lock)
 {
 	if (platform_load_relaxed(&lock->ticket.taken) == 0)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * paravirtual_qspinlock.h - Linux's queued spinlock for guests: waiters steal, halt, and are kicked when they are next.
+ * paravirtual_qspinlock.h - Linux's queued spinlock for guests: newcomers may steal the lock, queued waiters halt and
+ * are kicked.
  *
- * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. A newcomer may steal the lock while others queue, unless the first
- * of the queue has set pending; a waiter halts after 2^15 spins (or as many as platform_spin_count() returns), or as soon as the one before it is halted or
- * preempted, tested every 256 spins (adaptive); unlock kicks the first of the queue when that has halted. Linux finds it by
- * a hash of locks, here its number stands in the lock. Fairness: FIFO in the queue, thieves apart.
- * Pv pages: a wrong one makes a waiter halt early, which costs a kick.
+ * Source: kernel/locking/qspinlock_paravirt.h, Linux 7.2. A newcomer may take the lock past the queue unless the first
+ * of the queue has set the pending bit. A waiter halts after 2^15 spins (or as many as platform_spin_count() returns),
+ * or as soon as its predecessor is halted or preempted, tested every 256 spins (adaptive). Unlock kicks the first of
+ * the queue if it has halted; Linux finds it by a hash table of locks, here its number is in the lock. Fairness: FIFO
+ * in the queue, which newcomers may pass. A wrong pv page makes a waiter halt early, which costs a kick.
  */
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H
 #define UNSPIN_LOCKS_PARAVIRTUAL_QSPINLOCK_H
@@ -14,14 +15,14 @@
 #include "qspinlock.h"
 
 /*
- * SPIN_THRESHOLD (arch/x86/include/asm/spinlock.h) and PV_PREV_CHECK_MASK + 1. A checker sets the first to the second: rounds of
- * reads that differ in nothing but their count.
+ * SPIN_THRESHOLD (arch/x86/include/asm/spinlock.h) and PV_PREV_CHECK_MASK + 1. crates/lockcheck sets the first to the
+ * second, since rounds of reads differ only in their count.
  */
 #ifndef PARAVIRTUAL_QSPINLOCK_HALT_SPINS
 #define PARAVIRTUAL_QSPINLOCK_HALT_SPINS (1u << 15)
 #endif
 #define PARAVIRTUAL_QSPINLOCK_POLL_SPINS 256u
-/* In the lock's byte, beside QSPINLOCK_LOCKED: unlock must kick `first` (_Q_SLOW_VAL). */
+/* A bit of the lock's byte beside QSPINLOCK_LOCKED: unlock must kick waiter `first` (_Q_SLOW_VAL). */
 #define PARAVIRTUAL_QSPINLOCK_SLOW 0x2u
 
 enum paravirtual_qspinlock_state {
@@ -31,20 +32,21 @@ enum paravirtual_qspinlock_state {
 };
 
 struct paravirtual_qspinlock_node {
-	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: none yet */
-	struct platform_word waits;  /* 1 until it is first in the queue */
-	struct platform_word state;  /* enum paravirtual_qspinlock_state */
-	struct platform_word waiter; /* number of the waiter that queues here */
+	struct platform_word next
+		__attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* next in the queue: place + 1; 0: none yet */
+	struct platform_word waits;				   /* 1 until it is first in the queue */
+	struct platform_word state;				   /* enum paravirtual_qspinlock_state */
+	struct platform_word waiter;				   /* number of the waiter that queues here */
 };
 
 struct paravirtual_qspinlock_lock {
 	struct platform_word value;
-	struct platform_word shared; /* place.h */
-	struct platform_word first;  /* with SLOW: number of the waiter to kick */
+	struct platform_word shared; /* of place_take() */
+	struct platform_word first;  /* number of the waiter to kick; valid while SLOW is set */
 	struct paravirtual_qspinlock_node nodes[PLACES];
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void paravirtual_qspinlock_init(struct paravirtual_qspinlock_lock *lock)
 {
 	platform_init(&lock->value, 0);
@@ -58,7 +60,10 @@ static inline void paravirtual_qspinlock_init(struct paravirtual_qspinlock_lock 
 	}
 }
 
-/* Sets the lock's bit if it is not set and, of `not`, no bit either; clears `clear`. Whether it did; it reads once. */
+/*
+ * Takes the lock and clears the bits `clear`, if it is free and no bit of `not` is set. Tries once; returns whether it
+ * did.
+ */
 static inline _Bool paravirtual_qspinlock_try(struct paravirtual_qspinlock_lock *lock, unspin_u32 not, unspin_u32 clear)
 {
 	unspin_u32 value = platform_load_relaxed(&lock->value);
@@ -67,7 +72,7 @@ static inline _Bool paravirtual_qspinlock_try(struct paravirtual_qspinlock_lock 
 	       platform_compare_exchange_acquire(&lock->value, value, (value & ~clear) | QSPINLOCK_LOCKED) == value;
 }
 
-/* pv_hybrid_queued_unfair_trylock(): while others queue and pending is not set. */
+/* pv_hybrid_queued_unfair_trylock(): tries to take the lock as long as others queue and the pending bit is not set. */
 static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_lock *lock)
 {
 	for (;;) {
@@ -82,7 +87,7 @@ static inline _Bool paravirtual_qspinlock_steal(struct paravirtual_qspinlock_loc
 	}
 }
 
-/* Reads of a wait before it halts: each after POLL_SPINS spins, one at least. */
+/* How many rounds of POLL_SPINS spins a waiter spins before it halts: 1 or more. */
 static inline unspin_u32 paravirtual_qspinlock_rounds(void)
 {
 	unspin_u32 spins = platform_spin_count(PARAVIRTUAL_QSPINLOCK_HALT_SPINS);
@@ -90,7 +95,7 @@ static inline unspin_u32 paravirtual_qspinlock_rounds(void)
 	return (spins - 1) / PARAVIRTUAL_QSPINLOCK_POLL_SPINS + 1;
 }
 
-/* pv_wait_node(), until it is first in the queue. */
+/* pv_wait_node(): returns when the caller is first in the queue. */
 static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node *node,
 					      const struct paravirtual_qspinlock_node *before)
 {
@@ -104,7 +109,7 @@ static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node 
 			    platform_is_preempted(platform_load_relaxed(&before->waiter)))
 				break;
 		}
-		/* Ordered: either we see that we are next, or the one that makes us next sees us halted. */
+		/* Ordered: either this waiter sees that it is first, or the one that makes it first sees it halted. */
 		platform_exchange_ordered(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
 		if (platform_load_acquire(&node->waits) != 0)
 			platform_park(&node->state, PARAVIRTUAL_QSPINLOCK_HALTED);
@@ -113,7 +118,7 @@ static inline void paravirtual_qspinlock_wait(struct paravirtual_qspinlock_node 
 	}
 }
 
-/* pv_wait_head_or_lock(): first in the queue, until it holds the lock. */
+/* pv_wait_head_or_lock(): the caller is first in the queue; returns when it holds the lock. */
 static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock_lock *lock,
 						    struct paravirtual_qspinlock_node *node)
 {
@@ -132,7 +137,7 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 		platform_fetch_and_ordered(&lock->value, ~QSPINLOCK_PENDING);
 		platform_store_relaxed(&lock->first, platform_load_relaxed(&node->waiter));
 		value = platform_fetch_or_ordered(&lock->value, QSPINLOCK_LOCKED | PARAVIRTUAL_QSPINLOCK_SLOW);
-		if (!(value & QSPINLOCK_LOCKED_MASK)) { /* it was free: now it is ours, and no kick is needed */
+		if (!(value & QSPINLOCK_LOCKED_MASK)) { /* it was free, so the caller holds it: no kick */
 			platform_fetch_and_ordered(&lock->value, ~PARAVIRTUAL_QSPINLOCK_SLOW);
 			return;
 		}
@@ -143,7 +148,7 @@ static inline void paravirtual_qspinlock_wait_first(struct paravirtual_qspinlock
 	}
 }
 
-/* pv_kick_node(): the one that is first now, if it has halted, is kicked by our unlock rather than at once. */
+/* pv_kick_node(): makes `next` the first of the queue. If it has halted, the caller's unlock will kick it. */
 static inline void paravirtual_qspinlock_make_first(struct paravirtual_qspinlock_lock *lock,
 						    struct paravirtual_qspinlock_node *next)
 {
@@ -155,7 +160,7 @@ static inline void paravirtual_qspinlock_make_first(struct paravirtual_qspinlock
 	platform_fetch_or_ordered(&lock->value, PARAVIRTUAL_QSPINLOCK_SLOW);
 }
 
-/* The caller holds the lock and is first in the queue: it leaves that. */
+/* The caller, which holds the lock and is first in the queue, leaves the queue. */
 static inline void paravirtual_qspinlock_leave(struct paravirtual_qspinlock_lock *lock, unspin_u32 place)
 {
 	struct paravirtual_qspinlock_node *node = &lock->nodes[place];
@@ -171,7 +176,7 @@ static inline void paravirtual_qspinlock_leave(struct paravirtual_qspinlock_lock
 	paravirtual_qspinlock_make_first(lock, &lock->nodes[platform_wait_while(&node->next, 0, PLATFORM_FOREVER) - 1]);
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void paravirtual_qspinlock_lock(struct paravirtual_qspinlock_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter(), place, before;
@@ -202,13 +207,16 @@ static inline _Bool paravirtual_qspinlock_trylock(struct paravirtual_qspinlock_l
 	       platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0;
 }
 
-/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held or waited for. May be out of date when it returns, and implies no memory order. */
 static inline _Bool paravirtual_qspinlock_is_locked(const struct paravirtual_qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
+/*
+ * For the holder only; does nothing to a lock that is not held. Release: the critical section is visible to the next
+ * holder.
+ */
 static inline void paravirtual_qspinlock_unlock(struct paravirtual_qspinlock_lock *lock)
 {
 	unspin_u32 value = platform_load_acquire(&lock->value), seen, first;
@@ -221,7 +229,7 @@ static inline void paravirtual_qspinlock_unlock(struct paravirtual_qspinlock_loc
 			return;
 		value = seen;
 	}
-	/* Read while we hold the lock: later it may be another's. */
+	/* Read before the lock is released: afterwards another waiter may have written it. */
 	first = platform_load_acquire(&lock->first);
 	platform_fetch_and_ordered(&lock->value, ~(QSPINLOCK_LOCKED | PARAVIRTUAL_QSPINLOCK_SLOW));
 	platform_kick(first);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * paravirtual_ticket.h - a ticket lock whose waiters halt when it takes long, and whose holder kicks the next.
+ * paravirtual_ticket.h - a ticket lock whose waiters halt after a long wait, and whose unlock kicks the next.
  *
- * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a waiter halts
- * after 2,048 spins (or as many as the host sets), whatever the head does meanwhile; unlock kicks the one whose ticket it calls. Fairness: FIFO. It gives the
- * CPU of waiters away, and still hands the lock to a waiter that may be descheduled. Limits: as ticket.h; a waiter
- * whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
+ * Source: Linux 3.12 to 4.1 (kvm_lock_spinning() and kvm_unlock_kick(), arch/x86/kernel/kvm.c); VEE'13 section 5.2: a
+ * waiter halts after 2,048 spins (or as many as the host sets), whether or not the head moves; unlock kicks the waiter
+ * whose ticket it calls. Waiters do not occupy a CPU for long, but the lock may still pass to a descheduled waiter.
+ * Fairness: FIFO. Limits: as ticket.h; a waiter whose number is PLATFORM_WAITERS_MAX or more spins and never halts.
  */
 #ifndef UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
 #define UNSPIN_LOCKS_PARAVIRTUAL_TICKET_H
@@ -19,10 +19,11 @@
 struct paravirtual_ticket_lock {
 	struct ticket_lock ticket;
 	struct sleepers sleepers;
-	struct platform_word tickets[PLATFORM_WAITERS_MAX]; /* ticket of the waiter, while its bit is set */
+	struct platform_word
+		tickets[PLATFORM_WAITERS_MAX]; /* by waiter: its ticket, valid while its bit in `sleepers` is set */
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void paravirtual_ticket_init(struct paravirtual_ticket_lock *lock)
 {
 	ticket_init(&lock->ticket);
@@ -31,12 +32,12 @@ static inline void paravirtual_ticket_init(struct paravirtual_ticket_lock *lock)
 		platform_init(&lock->tickets[i], 0);
 }
 
-/* Halts until the ticket is called, or something wakes the caller. */
+/* Halts until the ticket is called or the caller is woken, with or without cause. */
 static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock, unspin_u32 waiter, unspin_u32 ticket)
 {
 	unspin_u32 head;
 
-	/* Published by the ordered operation that follows. */
+	/* Relaxed: published by the ordered operation that follows. */
 	platform_store_relaxed(&lock->tickets[waiter], ticket);
 	sleepers_enter(&lock->sleepers, waiter);
 	head = platform_load_acquire(&lock->ticket.head);
@@ -45,13 +46,13 @@ static inline void paravirtual_ticket_halt(struct paravirtual_ticket_lock *lock,
 	sleepers_leave(&lock->sleepers, waiter);
 }
 
-/* How long a waiter of that number spins until it halts. */
+/* How many spins the waiter of this number spins before it halts. */
 static inline unspin_u32 paravirtual_ticket_spins(unspin_u32 waiter)
 {
 	return sleepers_knows(waiter) ? platform_spin_count(PARAVIRTUAL_TICKET_HALT_SPINS) : PLATFORM_FOREVER;
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void paravirtual_ticket_lock(struct paravirtual_ticket_lock *lock)
 {
 	unspin_u32 waiter = platform_waiter();
@@ -67,13 +68,13 @@ static inline _Bool paravirtual_ticket_trylock(struct paravirtual_ticket_lock *l
 	return ticket_trylock(&lock->ticket);
 }
 
-/* A glance: it may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held. May be out of date when it returns, and implies no memory order. */
 static inline _Bool paravirtual_ticket_is_locked(const struct paravirtual_ticket_lock *lock)
 {
 	return ticket_is_locked(&lock->ticket);
 }
 
-/* Kicks the one that has halted with this ticket, if any. Its bit stays: it clears that itself. */
+/* Kicks the waiter that has halted with this ticket, if any. The waiter clears its bit itself. */
 static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock, unspin_u32 ticket)
 {
 	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {
@@ -90,14 +91,17 @@ static inline void paravirtual_ticket_kick(struct paravirtual_ticket_lock *lock,
 	}
 }
 
-/* By the holder only; a lock that is not held stays as it is. Release: the critical section is visible to the ticket called. */
+/*
+ * For the holder only; does nothing to a lock that is not held. Release: the critical section is visible to the next
+ * holder.
+ */
 static inline void paravirtual_ticket_unlock(struct paravirtual_ticket_lock *lock)
 {
 	unspin_u32 next = platform_load_relaxed(&lock->ticket.head) + 1;
 
 	if (platform_load_relaxed(&lock->ticket.tail) == next - 1)
 		return;
-	/* Ordered, as sleepers.h asks: Linux's unlock had a lock prefix for this, too. */
+	/* Ordered, as sleepers.h requires; Linux's unlock had a lock prefix for the same reason. */
 	platform_exchange_ordered(&lock->ticket.head, next);
 	paravirtual_ticket_kick(lock, next);
 }

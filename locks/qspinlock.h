@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * qspinlock.h - Linux's queued spinlock: one word, a waiter that needs no queue (pending), an MCS queue behind it.
+ * qspinlock.h - Linux's queued spinlock: one word, one waiter that spins on the word (pending), and an MCS queue behind
+ * it.
  *
- * Source: kernel/locking/qspinlock.c and include/asm-generic/qspinlock_types.h, Linux 7.2; after Long and Zijlstra (2014). Of the
- * word, bit 0 is the lock, bit 8 the waiter that is next, the upper half the last of the queue (place + 1). Linux writes the
- * lock's byte alone; here the word is written by atomic operations. Nodes lie in the lock (place.h), Linux's on each CPU,
- * four deep: past them Linux spins without a place, as our waiters with a number too great do. Fairness: FIFO but for the pending one.
+ * Source: kernel/locking/qspinlock.c and include/asm-generic/qspinlock_types.h, Linux 7.2; after Long and Zijlstra
+ * (2014). In the word, bit 0 is the lock, bit 8 the pending waiter, the upper half the last of the queue (place + 1).
+ * Linux writes the lock's byte alone; here the word is written by atomic operations. The nodes are in the lock
+ * (place.h); Linux has four on each CPU, and a waiter that finds none spins without a place, as here waiters with too
+ * great a number do. Fairness: FIFO, but the pending waiter may pass the queue.
  */
 #ifndef UNSPIN_LOCKS_QSPINLOCK_H
 #define UNSPIN_LOCKS_QSPINLOCK_H
@@ -17,21 +19,22 @@
 #define QSPINLOCK_LOCKED_MASK 0xffu
 #define QSPINLOCK_TAIL_MASK 0xffff0000u
 #define QSPINLOCK_TAIL_SHIFT 16
-/* Spins in which a hand-over from pending to locked is waited for: _Q_PENDING_LOOPS, arch/x86/include/asm/qspinlock.h. */
+/* Spins to wait while the pending waiter takes the lock: _Q_PENDING_LOOPS, arch/x86/include/asm/qspinlock.h. */
 #define QSPINLOCK_PENDING_SPINS (1u << 9)
 
 struct qspinlock_node {
-	struct platform_word next __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* place + 1; 0: none yet */
-	struct platform_word waits; /* 1 until it is first in the queue */
+	struct platform_word next
+		__attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* next in the queue: place + 1; 0: none yet */
+	struct platform_word waits;				   /* 1 until it is first in the queue */
 };
 
 struct qspinlock_lock {
 	struct platform_word value;
-	struct platform_word shared; /* place.h */
+	struct platform_word shared; /* of place_take() */
 	struct qspinlock_node nodes[PLACES];
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void qspinlock_init(struct qspinlock_lock *lock)
 {
 	platform_init(&lock->value, 0);
@@ -42,7 +45,7 @@ static inline void qspinlock_init(struct qspinlock_lock *lock)
 	}
 }
 
-/* Waits until none of the bits is set; the value seen then. */
+/* Waits until none of the bits is set; returns the value seen then. */
 static inline unspin_u32 qspinlock_wait_clear(const struct platform_word *word, unspin_u32 bits)
 {
 	unspin_u32 value = platform_load_acquire(word);
@@ -52,7 +55,7 @@ static inline unspin_u32 qspinlock_wait_clear(const struct platform_word *word, 
 	return value;
 }
 
-/* Makes `place` the last of the queue; the tail before, in place. */
+/* Makes `place` the last of the queue; returns the previous tail (place + 1; 0: none). */
 static inline unspin_u32 qspinlock_exchange_tail(struct platform_word *word, unspin_u32 place)
 {
 	unspin_u32 value = platform_load_relaxed(word), seen;
@@ -66,7 +69,7 @@ static inline unspin_u32 qspinlock_exchange_tail(struct platform_word *word, uns
 	}
 }
 
-/* Tries to wait as the pending one, without a place in the queue. Returns whether the lock is held. */
+/* Tries to become the pending waiter, and if so waits for the lock. Returns whether the caller holds the lock. */
 static inline _Bool qspinlock_lock_pending(struct qspinlock_lock *lock)
 {
 	unspin_u32 value = platform_load_relaxed(&lock->value);
@@ -86,13 +89,16 @@ static inline _Bool qspinlock_lock_pending(struct qspinlock_lock *lock)
 	return 1;
 }
 
-/* First in the queue and the lock is free: takes it and makes the one behind the first. */
+/* The caller is first in the queue and the lock is free: takes it and makes its successor the first. */
 static inline void qspinlock_claim(struct qspinlock_lock *lock, unspin_u32 place, unspin_u32 value)
 {
 	struct qspinlock_node *node = &lock->nodes[place];
 	unspin_u32 next;
 
-	/* The last: the queue is empty. The acquire load that saw the lock free orders what follows. */
+	/*
+	 * If the caller is also the last, the queue becomes empty. Otherwise the acquire load that saw the lock free
+	 * orders what follows.
+	 */
 	if (value == (place + 1) << QSPINLOCK_TAIL_SHIFT &&
 	    platform_compare_exchange_acquire(&lock->value, value, QSPINLOCK_LOCKED) == value)
 		return;
@@ -119,7 +125,7 @@ static inline void qspinlock_lock_queued(struct qspinlock_lock *lock)
 	place_leave(&lock->shared, waiter);
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void qspinlock_lock(struct qspinlock_lock *lock)
 {
 	if (platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0)
@@ -135,13 +141,16 @@ static inline _Bool qspinlock_trylock(struct qspinlock_lock *lock)
 	       platform_compare_exchange_acquire(&lock->value, 0, QSPINLOCK_LOCKED) == 0;
 }
 
-/* A sample: held or waited for. It may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held or waited for. May be out of date when it returns, and implies no memory order. */
 static inline _Bool qspinlock_is_locked(const struct qspinlock_lock *lock)
 {
 	return platform_load_relaxed(&lock->value) != 0;
 }
 
-/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
+/*
+ * For the holder only; does nothing to a lock that is not held. Release: the critical section is visible to the next
+ * holder.
+ */
 static inline void qspinlock_unlock(struct qspinlock_lock *lock)
 {
 	if (platform_load_relaxed(&lock->value) & QSPINLOCK_LOCKED)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem.h - a reader-writer lock whose waiters sleep, in order; a writer spins first for a writer that runs.
+ * rwsem.h - a blocking reader-writer lock: waiters sleep in FIFO order; a writer first spins while the writer inside
+ * runs.
  *
- * Source: kernel/locking/rwsem.c, Linux 7.2, with one rule of our own: as soon as somebody sleeps, the lock is handed on in order (a
- * writer, or all readers up to the next writer), where Linux lets thieves in for a while and then does the same (handoff). So no
- * wake-up is in vain and nobody starves, at the price of a switch at each hand-over. The word counts readers from bit 8 up.
- * A holder that a wrong pv page calls running is spun for at most RWSEM_SPINS_MAX looks. Limits: fewer than 2^24 readers; a task
- * whose number is PLATFORM_WAITERS_MAX or more shares a place (place.h). Spinning locks must not be held.
+ * Source: kernel/locking/rwsem.c, Linux 7.2, with one rule of our own: as soon as a task sleeps, the lock is handed
+ * over in order (to a writer, or to all readers up to the next writer). Linux lets other tasks take the lock past the
+ * sleepers for a while and then does the same (handoff). So each wake-up gets the lock and no task starves, at the
+ * price of a context switch at each handoff. The word counts readers from bit 8 up. If a wrong pv page says that the
+ * writer runs, the spin ends after RWSEM_SPINS_MAX rounds. Limits: fewer than 2^24 readers; tasks whose number is
+ * PLATFORM_WAITERS_MAX or more share a place (place.h). The caller must hold no spinning lock.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_H
 #define UNSPIN_LOCKS_RWSEM_H
@@ -14,7 +16,7 @@
 #include "parts/wait_queue.h"
 
 #define RWSEM_WRITER 0x1u
-#define RWSEM_WAITERS 0x2u /* somebody sleeps: nobody goes in but by being handed the lock */
+#define RWSEM_WAITERS 0x2u /* a task sleeps: tasks enter only by handoff */
 #define RWSEM_READER 0x100u
 
 #ifndef RWSEM_SPINS_MAX
@@ -25,12 +27,12 @@ enum rwsem_kind { RWSEM_WANTS_WRITE = 0, RWSEM_WANTS_READ = 1 };
 
 struct rwsem_lock {
 	struct platform_word count;
-	struct platform_word writer; /* task + 1 of the writer inside, a pv page for spinners; 0: none */
+	struct platform_word writer; /* task + 1 of the writer inside, read by spinners; 0: none */
 	enum waiting_strategy strategy;
 	struct wait_queue queue;
 };
 
-/* Before the lock is shared, with a strategy of queued waiters. */
+/* Initialises the lock, before it is shared; `strategy` says how queued waiters wait. */
 static inline void rwsem_init_strategy(struct rwsem_lock *lock, enum waiting_strategy strategy)
 {
 	platform_init(&lock->count, 0);
@@ -39,31 +41,34 @@ static inline void rwsem_init_strategy(struct rwsem_lock *lock, enum waiting_str
 	wait_queue_init(&lock->queue);
 }
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void rwsem_init(struct rwsem_lock *lock)
 {
 	rwsem_init_strategy(lock, WAITING_SLEEP);
 }
 
-/* Guarded, the first sleeper is a writer: whether it is inside now. */
+/* Guarded; the first sleeper is a writer: lets it in if the lock is free. Returns whether it is inside. */
 static inline _Bool rwsem_grant_writer(struct rwsem_lock *lock)
 {
-	/* While somebody sleeps only whoever is inside changes the word, so it can only become free behind our back. */
+	/*
+	 * While a task sleeps only tasks inside change the word, so the only change that may be missed is that it
+	 * becomes free.
+	 */
 	return platform_compare_exchange_ordered(&lock->count, RWSEM_WAITERS, RWSEM_WAITERS | RWSEM_WRITER) ==
 	       RWSEM_WAITERS;
 }
 
-/* Guarded, the first sleeper is a reader: whether it is inside now. */
+/* Guarded; the first sleeper is a reader: lets it in if no writer is inside. Returns whether it is inside. */
 static inline _Bool rwsem_grant_reader(struct rwsem_lock *lock)
 {
 	if (platform_load_acquire(&lock->count) & RWSEM_WRITER)
 		return 0;
-	/* Acquire: pairs with the writer's release, through the ordered operation. No writer comes in but by a guard. */
+	/* The ordered operation acquires: it pairs with the writer's release. No writer can enter without the guard. */
 	platform_fetch_add_ordered(&lock->count, RWSEM_READER);
 	return 1;
 }
 
-/* Guarded: lets in whoever is first, as far as the lock allows. */
+/* Guarded: hands the lock to the first sleeper, and to further readers, as far as it is free for them. */
 static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_granted *to_wake)
 {
 	for (;;) {
@@ -83,7 +88,7 @@ static inline void rwsem_grant(struct rwsem_lock *lock, struct wait_queue_grante
 	}
 }
 
-/* Sleeps until the lock is handed over. */
+/* Queues the caller and sleeps until the lock is handed over to it. */
 static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rwsem_kind kind)
 {
 	unspin_u32 place = place_take(&lock->queue.shared, task);
@@ -101,7 +106,7 @@ static inline void rwsem_wait(struct rwsem_lock *lock, unspin_u32 task, enum rws
 	place_leave(&lock->queue.shared, task);
 }
 
-/* A task has left and the word was this afterwards: if it is free and tasks sleep, they are next. */
+/* A task has left, and the word then had the value `count`: if the lock is free and tasks sleep, hands it over. */
 static inline void rwsem_gone(struct rwsem_lock *lock, unspin_u32 count)
 {
 	struct wait_queue_granted to_wake = {0};
@@ -114,7 +119,7 @@ static inline void rwsem_gone(struct rwsem_lock *lock, unspin_u32 count)
 	wait_queue_wake(to_wake);
 }
 
-/* Whether the caller is the only one inside now. */
+/* Tries once; returns whether the caller is now the only one inside. */
 static inline _Bool rwsem_trylock(struct rwsem_lock *lock)
 {
 	if (platform_load_relaxed(&lock->count) != 0 ||
@@ -124,7 +129,9 @@ static inline _Bool rwsem_trylock(struct rwsem_lock *lock)
 	return 1;
 }
 
-/* Spins while a writer is inside and runs, and nobody sleeps. Whether the caller is the only one inside now. */
+/*
+ * Spins while a writer is inside and runs, and no task sleeps. Returns whether the caller is now the only one inside.
+ */
 static inline _Bool rwsem_spin(struct rwsem_lock *lock)
 {
 	for (unspin_u32 spins = 0; spins < RWSEM_SPINS_MAX; spins++) {
@@ -141,7 +148,7 @@ static inline _Bool rwsem_spin(struct rwsem_lock *lock)
 	return 0;
 }
 
-/* Returns when the caller is the only one inside. It must not be inside already. */
+/* Returns when the caller is the only one inside. The caller must not be inside already. */
 static inline void rwsem_lock(struct rwsem_lock *lock)
 {
 	unspin_u32 task = platform_task();
@@ -152,7 +159,7 @@ static inline void rwsem_lock(struct rwsem_lock *lock)
 	platform_store_relaxed(&lock->writer, task + 1);
 }
 
-/* By the writer inside only; a lock without one stays as it is. */
+/* For the writer inside only; does nothing to a lock without a writer. */
 static inline void rwsem_unlock(struct rwsem_lock *lock)
 {
 	if (!(platform_load_relaxed(&lock->count) & RWSEM_WRITER))
@@ -161,7 +168,7 @@ static inline void rwsem_unlock(struct rwsem_lock *lock)
 	rwsem_gone(lock, platform_fetch_add_ordered(&lock->count, -RWSEM_WRITER) - RWSEM_WRITER);
 }
 
-/* By a reader inside only; a lock without one stays as it is. */
+/* For a reader inside only; does nothing to a lock without readers. */
 static inline void rwsem_read_unlock(struct rwsem_lock *lock)
 {
 	if (platform_load_relaxed(&lock->count) < RWSEM_READER)
@@ -169,7 +176,7 @@ static inline void rwsem_read_unlock(struct rwsem_lock *lock)
 	rwsem_gone(lock, platform_fetch_add_ordered(&lock->count, -RWSEM_READER) - RWSEM_READER);
 }
 
-/* Whether the caller is inside now, with no writer, and passed no sleeper. */
+/* Tries once; returns whether the caller is now inside as a reader. Fails if a task sleeps. */
 static inline _Bool rwsem_read_trylock(struct rwsem_lock *lock)
 {
 	unspin_u32 count = platform_load_relaxed(&lock->count), seen;
@@ -182,14 +189,14 @@ static inline _Bool rwsem_read_trylock(struct rwsem_lock *lock)
 	return 0;
 }
 
-/* Returns when the caller is inside, with no writer. */
+/* Returns when the caller is inside as a reader. */
 static inline void rwsem_read_lock(struct rwsem_lock *lock)
 {
 	if (!rwsem_read_trylock(lock))
 		rwsem_wait(lock, platform_task(), RWSEM_WANTS_READ);
 }
 
-/* A sample: a task is inside or sleeps. It may be out of date when it returns, and orders nothing. */
+/* Whether a task is inside or sleeps. May be out of date when it returns, and implies no memory order. */
 static inline _Bool rwsem_is_locked(const struct rwsem_lock *lock)
 {
 	return platform_load_relaxed(&lock->count) != 0;

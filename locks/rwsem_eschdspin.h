@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem_eschdspin.h - rwsem.h with eSchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
- * and limits: as rwsem.h.
+ * rwsem_eschdspin.h - rwsem.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018, section
+ * 4; ruling 24). Fairness and limits: as rwsem.h.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_ESCHDSPIN_H
 #define UNSPIN_LOCKS_RWSEM_ESCHDSPIN_H
@@ -12,13 +12,13 @@ struct rwsem_eschdspin_lock {
 	struct rwsem_lock rwsem;
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void rwsem_eschdspin_init(struct rwsem_eschdspin_lock *lock)
 {
 	rwsem_init_strategy(&lock->rwsem, WAITING_ESCHDSPIN);
 }
 
-/* Each as in rwsem.h. */
+/* The functions of rwsem.h. */
 static inline void rwsem_eschdspin_lock(struct rwsem_eschdspin_lock *lock)
 {
 	rwsem_lock(&lock->rwsem);

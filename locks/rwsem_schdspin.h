@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem_schdspin.h - rwsem.h with SchdSpin: queued waiters spin by waiting_strategy.h (Kashyap et al. 2018, section 4; ruling 24). Fairness
- * and limits: as rwsem.h.
+ * rwsem_schdspin.h - rwsem.h whose queued waiters wait by SchdSpin (waiting_strategy.h; Kashyap et al. 2018, section 4;
+ * ruling 24). Fairness and limits: as rwsem.h.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_SCHDSPIN_H
 #define UNSPIN_LOCKS_RWSEM_SCHDSPIN_H
@@ -12,13 +12,13 @@ struct rwsem_schdspin_lock {
 	struct rwsem_lock rwsem;
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void rwsem_schdspin_init(struct rwsem_schdspin_lock *lock)
 {
 	rwsem_init_strategy(&lock->rwsem, WAITING_SCHDSPIN);
 }
 
-/* Each as in rwsem.h. */
+/* The functions of rwsem.h. */
 static inline void rwsem_schdspin_lock(struct rwsem_schdspin_lock *lock)
 {
 	rwsem_lock(&lock->rwsem);

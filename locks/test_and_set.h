@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * test_and_set.h - one word, one atomic exchange per try.
+ * test_and_set.h - a spinlock of one word, taken by one atomic exchange per try.
  *
  * Source: the "generic spinlock" that VEE'13 (section 2) and Friebel (2008) compare with. Fairness: none, a waiter may
- * starve. Limits: any number of vCPUs; every try writes the line, so waiting itself slows the holder down.
+ * starve. Limits: any number of vCPUs; every try writes the cache line, so waiters slow the holder down.
  */
 #ifndef UNSPIN_LOCKS_TEST_AND_SET_H
 #define UNSPIN_LOCKS_TEST_AND_SET_H
@@ -14,7 +14,7 @@ struct test_and_set_lock {
 	struct platform_word taken; /* 0 free, 1 taken */
 };
 
-/* Before the lock is shared. */
+/* Initialises the lock, before it is shared. */
 static inline void test_and_set_init(struct test_and_set_lock *lock)
 {
 	platform_init(&lock->taken, 0);
@@ -26,21 +26,24 @@ static inline _Bool test_and_set_trylock(struct test_and_set_lock *lock)
 	return platform_exchange_acquire(&lock->taken, 1) == 0;
 }
 
-/* Returns when the caller holds the lock. It must not hold it already. */
+/* Returns when the caller holds the lock. The caller must not hold it already. */
 static inline void test_and_set_lock(struct test_and_set_lock *lock)
 {
-	/* One spin between tries: what was seen does not matter, the next try decides. */
+	/* One spin between tries; the value read is ignored, since the next try decides. */
 	while (!test_and_set_trylock(lock))
 		platform_wait_while(&lock->taken, 1, 1);
 }
 
-/* A glance: it may be out of date when it returns, and orders nothing. */
+/* Whether the lock is held. May be out of date when it returns, and implies no memory order. */
 static inline _Bool test_and_set_is_locked(const struct test_and_set_lock *lock)
 {
 	return platform_load_relaxed(&lock->taken) != 0;
 }
 
-/* By the holder only; a lock that is not held stays as it is. Release: the next holder sees the critical section. */
+/*
+ * For the holder only; does nothing to a lock that is not held. Release: the critical section is visible to the next
+ * holder.
+ */
 static inline void test_and_set_unlock(struct test_and_set_lock *lock)
 {
 	platform_store_release(&lock->taken, 0);

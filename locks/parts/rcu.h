@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rcu.h - readers that never wait: a writer waits until all readers that may have seen the old are gone.
+ * rcu.h - read-copy update: readers never wait; a writer waits until all readers that may have seen the old data have
+ * left.
  *
- * Source: Desnoyers et al., "User-level implementations of read-copy update" (2012), the flavour with memory barriers; Linux
- * has it for free where a context switch ends every reader. A reader notes the epoch at which it began; synchronize begins a
- * new one and waits for each reader of an older. Readers may nest. It is no lock: writers exclude each other by other means.
- * Limits: 2^30 calls of synchronize during one reader; readers whose number is PLATFORM_WAITERS_MAX or more are counted together,
- * and synchronize waits until none of them is inside, however new.
+ * Source: Desnoyers et al., "User-level implementations of read-copy update" (2012), the flavour with memory barriers.
+ * (In Linux's kernel readers need none, because a context switch ends every reader.) A reader stores the epoch at which
+ * it began; synchronize begins a new epoch and waits for each reader of an older one. Readers may nest. RCU is not a
+ * lock: writers must exclude each other by other means. Limits: 2^30 calls of synchronize during one reader; readers
+ * whose number is PLATFORM_WAITERS_MAX or more are counted together, and synchronize waits until none of them is
+ * inside, including those that began after the call.
  */
 #ifndef UNSPIN_LOCKS_RCU_H
 #define UNSPIN_LOCKS_RCU_H
@@ -15,16 +17,16 @@
 
 struct rcu_reader {
 	struct platform_word epoch __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* odd; 0: not reading */
-	struct platform_word depth;						      /* of nesting; the reader's own */
+	struct platform_word depth; /* of nesting; accessed by the reader only */
 };
 
 struct rcu {
 	struct platform_word epoch;  /* odd, so never 0 */
-	struct platform_word others; /* readers without a number */
+	struct platform_word others; /* readers inside whose number is too great */
 	struct rcu_reader readers[PLATFORM_WAITERS_MAX];
 };
 
-/* Before it is shared. */
+/* Initialises it, before it is shared. */
 static inline void rcu_init(struct rcu *rcu)
 {
 	platform_init(&rcu->epoch, 1);
@@ -35,7 +37,7 @@ static inline void rcu_init(struct rcu *rcu)
 	}
 }
 
-/* What the caller loads from now on stays until its rcu_read_unlock(). Never waits. */
+/* Begins a reader: what the caller loads from now on stays valid until its rcu_read_unlock(). Never waits. */
 static inline void rcu_read_lock(struct rcu *rcu)
 {
 	unspin_u32 waiter = platform_waiter(), depth;
@@ -51,11 +53,11 @@ static inline void rcu_read_lock(struct rcu *rcu)
 	if (depth)
 		return;
 	platform_store_relaxed(&reader->epoch, platform_load_relaxed(&rcu->epoch));
-	/* Either synchronize sees us, or we see all that was changed before it. */
+	/* Either synchronize sees this reader, or the reader sees all that was changed before synchronize. */
 	platform_fence();
 }
 
-/* As the waiter that it was at rcu_read_lock(). */
+/* Ends a reader, under the waiter number of its rcu_read_lock(). */
 static inline void rcu_read_unlock(struct rcu *rcu)
 {
 	unspin_u32 waiter = platform_waiter(), depth;
@@ -72,7 +74,7 @@ static inline void rcu_read_unlock(struct rcu *rcu)
 		platform_store_release(&reader->epoch, 0);
 }
 
-/* Returns when all readers are gone that began before the call. Not by a reader. */
+/* Returns when all readers that began before the call have ended. A reader must not call it. */
 static inline void rcu_synchronize(struct rcu *rcu)
 {
 	unspin_u32 now = platform_fetch_add_ordered(&rcu->epoch, 2) + 2, seen;

@@ -2,9 +2,10 @@
 /*
  * sleepers.h - which waiters have parked at a lock: one bit for each of PLATFORM_WAITERS_MAX waiters.
  *
- * The protocol that loses no kick. A sleeper enters its bit (a full barrier), and only then reads the word that it waits
- * for, in platform_park(). The one that changes that word does so by an ordered operation, and only then reads the bits. So one of the
- * two sees the other. A bit that the waker has cleared is a kick that is on its way: it ends the park, early or late.
+ * Why no kick is lost: a sleeper sets its bit (a full barrier) and then reads the word that it waits for, in
+ * platform_park(). The waker changes that word by an ordered operation and then reads the bits. So at least one of the
+ * two sees the other. If the waker has cleared a bit, its kick follows and ends the park, whether it comes before or
+ * during it.
  */
 #ifndef UNSPIN_LOCKS_SLEEPERS_H
 #define UNSPIN_LOCKS_SLEEPERS_H
@@ -23,13 +24,13 @@ static inline void sleepers_init(struct sleepers *sleepers)
 		platform_init(&sleepers->bits[i], 0);
 }
 
-/* Whether a waiter has a bit; those that have none must not park. */
+/* Whether the waiter of this number has a bit; a waiter without one must not park. */
 static inline _Bool sleepers_knows(unspin_u32 waiter)
 {
 	return waiter < PLATFORM_WAITERS_MAX;
 }
 
-/* The caller is about to park. `waiter` is its number, which sleepers_knows(). */
+/* The caller is about to park. `waiter` is its number, for which sleepers_knows() is true. */
 static inline void sleepers_enter(struct sleepers *sleepers, unspin_u32 waiter)
 {
 	platform_fetch_or_ordered(&sleepers->bits[waiter / 32], 1u << waiter % 32);
@@ -41,7 +42,7 @@ static inline void sleepers_leave(struct sleepers *sleepers, unspin_u32 waiter)
 	platform_fetch_and_ordered(&sleepers->bits[waiter / 32], ~(1u << waiter % 32));
 }
 
-/* After an ordered change of the word that they wait for: kicks all that are there. */
+/* Kicks all parked waiters, after an ordered change of the word that they wait for. */
 static inline void sleepers_kick_all(struct sleepers *sleepers)
 {
 	for (unspin_u32 i = 0; i < SLEEPERS_WORDS; i++) {

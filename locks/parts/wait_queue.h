@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * wait_queue.h - tasks that sleep at a blocking lock, first come first: a list in the lock, under a small lock of its own.
+ * wait_queue.h - the tasks that sleep at a blocking lock, in FIFO order: a list in the lock, protected by a spinlock
+ * (the guard).
  *
- * As Linux's wait_list and wait_lock (kernel/locking/mutex.c, rwsem.c). Nodes are those of place.h, links are places plus 1. The
- * calls marked "guarded" are made between wait_queue_guard() and wait_queue_release(), where no task sleeps.
+ * As wait_list and wait_lock of Linux (kernel/locking/mutex.c, rwsem.c). Nodes are indexed by place (place.h), links
+ * are places plus 1. Functions marked "guarded" are called between wait_queue_guard() and wait_queue_release(), where
+ * no task may sleep.
  */
 #ifndef UNSPIN_LOCKS_WAIT_QUEUE_H
 #define UNSPIN_LOCKS_WAIT_QUEUE_H
@@ -15,12 +17,12 @@ struct wait_node {
 	struct platform_word asleep __attribute__((aligned(PLATFORM_NODE_ALIGNMENT))); /* 1: wakes when it becomes 0 */
 	struct platform_word next;
 	struct platform_word task; /* number of the waiter here */
-	struct platform_word kind; /* the lock's: a reader or a writer */
+	struct platform_word kind; /* set by the lock: reader or writer */
 };
 
 struct wait_queue {
 	struct platform_word guard;
-	struct platform_word shared; /* place.h */
+	struct platform_word shared; /* of place_take() */
 	struct platform_word first, last;
 	struct wait_node nodes[PLACES];
 };
@@ -39,7 +41,10 @@ static inline void wait_queue_init(struct wait_queue *queue)
 	}
 }
 
-/* Its sections are short; one that lasts this long (2,048 spins, claim O05) has lost its CPU, so others are let run. */
+/*
+ * Guarded sections are short: after this many spins (claim O05) the holder of the guard is taken for descheduled, and
+ * others run.
+ */
 #define WAIT_QUEUE_GUARD_SPINS 2048u
 
 static inline void wait_queue_guard(struct wait_queue *queue)
@@ -55,7 +60,7 @@ static inline void wait_queue_release(struct wait_queue *queue)
 	platform_store_release(&queue->guard, 0);
 }
 
-/* Guarded: the place of the first, or PLACES when none waits. */
+/* Guarded: the place of the first task, or PLACES if none waits. */
 static inline unspin_u32 wait_queue_first(const struct wait_queue *queue)
 {
 	unspin_u32 first = platform_load_relaxed(&queue->first);
@@ -63,7 +68,7 @@ static inline unspin_u32 wait_queue_first(const struct wait_queue *queue)
 	return first ? first - 1 : PLACES;
 }
 
-/* Guarded: a task waits at its place, last. It sleeps when it next waits at its node. */
+/* Guarded: appends a task, with its place. The task then waits on its node's `asleep`. */
 static inline void wait_queue_add(struct wait_queue *queue, unspin_u32 place, unspin_u32 task, unspin_u32 kind)
 {
 	struct wait_node *node = &queue->nodes[place];
@@ -77,7 +82,7 @@ static inline void wait_queue_add(struct wait_queue *queue, unspin_u32 place, un
 	platform_store_relaxed(&queue->last, place + 1);
 }
 
-/* Guarded: the waiter at `place` leaves, wherever it stands. */
+/* Guarded: removes the waiter at `place`, at any position in the list. */
 static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 {
 	unspin_u32 before = 0, at = platform_load_relaxed(&queue->first), next;
@@ -92,18 +97,23 @@ static inline void wait_queue_remove(struct wait_queue *queue, unspin_u32 place)
 		platform_store_relaxed(&queue->last, before);
 }
 
-/* Waiters to be woken once the guard is released: a woken task may take the waker's CPU, and must not find it guarded. */
+/*
+ * Tasks to wake after the guard is released: a woken task may preempt the waker, and would find the queue guarded.
+ */
 struct wait_queue_granted {
-	unspin_u64 tasks; /* a bit each */
+	unspin_u64 tasks; /* bit n: task n */
 };
 
-/* Guarded: the waiter at `place` is granted: it reads the lock's word again. */
+/*
+ * Guarded: ends the wait of the waiter at `place`, which then reads the lock's word again. The caller wakes to_wake
+ * later.
+ */
 static inline void wait_queue_grant(struct wait_queue *queue, unspin_u32 place, struct wait_queue_granted *to_wake)
 {
 	struct wait_node *node = &queue->nodes[place];
 	unspin_u32 task = platform_load_relaxed(&node->task);
 
-	/* Ordered: what we changed before is seen by a waiter that sees this. */
+	/* Ordered: a waiter that sees this store sees what the caller changed before. */
 	platform_exchange_ordered(&node->asleep, 0);
 	if (task < PLATFORM_WAITERS_MAX)
 		to_wake->tasks |= 1ull << task;
@@ -111,7 +121,7 @@ static inline void wait_queue_grant(struct wait_queue *queue, unspin_u32 place, 
 		platform_wake(task);
 }
 
-/* Not guarded: wakes those that were granted. One may have seen it already: then this is a wake-up without cause. */
+/* Not guarded: wakes the granted tasks. For a task that has seen its grant already this is a spurious wake-up. */
 static inline void wait_queue_wake(struct wait_queue_granted to_wake)
 {
 	for (; to_wake.tasks; to_wake.tasks &= to_wake.tasks - 1)

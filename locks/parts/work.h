@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * work.h - what every driver of locks does alike: the work loop, the random draws of an iteration, the histograms.
+ * work.h - what all drivers of locks share: the work loop, the random draws of an iteration, the histograms.
  *
- * Guest and threads run the same instructions and, from the same seed, draw the same numbers. Integers only, no
- * state but what is passed in, nothing shared: any context may call it.
+ * Guest and threads run the same instructions and, from the same seed, draw the same numbers. Integers only; no state
+ * but what is passed in; any context.
  */
 #ifndef UNSPIN_LOCKS_WORK_H
 #define UNSPIN_LOCKS_WORK_H
@@ -11,12 +11,13 @@
 #include "../../abi/guest/memory.h"
 
 /*
- * The unit of all work: two instructions an iteration, no memory, aligned so that they never straddle a fetch block. REGISTER
- * counts down and ends as 0; it must not begin as 0. One text for kernel, user mode and threads.
+ * The unit of all work: two instructions an iteration, no memory access, aligned so that they never straddle a fetch
+ * block. REGISTER counts down to 0; it must not begin as 0. The same instructions in kernel mode, user mode and
+ * threads.
  */
 #define UNSPIN_WORK_LOOP(REGISTER) "\n\t.p2align 5\n1:\tdec " REGISTER "\n\tjnz 1b\n"
 
-/* So many iterations of that loop; 0 does nothing. */
+/* Runs that many iterations of the loop; 0 does nothing. */
 static inline void work_loops(unspin_u32 loops)
 {
 #if defined(__x86_64__)
@@ -28,7 +29,7 @@ static inline void work_loops(unspin_u32 loops)
 #endif
 }
 
-/* splitmix64 (Steele, Lea and Flood 2014): 64 random bits, period 2^64, any state is a good seed. */
+/* splitmix64 (Steele, Lea and Flood 2014): 64 random bits, period 2^64; any state is a valid seed. */
 static inline unspin_u64 random_next(unspin_u64 *state)
 {
 	unspin_u64 mixed = *state += 0x9e3779b97f4a7c15ull;
@@ -38,7 +39,7 @@ static inline unspin_u64 random_next(unspin_u64 *state)
 	return mixed ^ (mixed >> 31);
 }
 
-/* Where the generator of one vCPU or thread starts: far from those of its neighbours and of neighbouring seeds. */
+/* The initial state of one vCPU's or thread's generator, far from those of other numbers and of neighbouring seeds. */
 static inline unspin_u64 random_start(unspin_u64 seed, unspin_u32 number)
 {
 	unspin_u64 state = seed ^ ((unspin_u64)number << 32);
@@ -56,8 +57,9 @@ struct iteration_draw {
 };
 
 /*
- * Draws an iteration: 64 random bits, of which 8 choose each distribution's quantile and 32 the lock. `locks` is 1..64 (the
- * multiplication's bias is below 2^-26); 0, a private lock each, gives lock 0 and the caller puts its own number.
+ * Draws an iteration from 64 random bits: 8 choose the quantile of each distribution, 32 the lock. `locks` is 1..64
+ * (the multiplication's bias is below 2^-26), or 0 for a private lock each: then `lock` is 0 and the caller replaces it
+ * by its number.
  */
 static inline struct iteration_draw iteration_draw(unspin_u64 *state, const struct unspin_distribution *user_work,
 						   const struct unspin_distribution *kernel_work,
@@ -73,13 +75,13 @@ static inline struct iteration_draw iteration_draw(unspin_u64 *state, const stru
 	};
 }
 
-/* The bucket of a value: floor of its base-2 logarithm; 0 for 0. In 0..63. */
+/* The bucket of a value, 0..63: floor(log2(value)), and 0 for 0. */
 static inline unspin_u32 histogram_bucket(unspin_u64 cycles)
 {
 	return 63u - (unspin_u32)__builtin_clzll(cycles | 1);
 }
 
-/* Counts a value by number and by time (ruling 4). Only the owner of the histogram may call it. */
+/* Adds a value to the histogram, by number and by time (ruling 4). For the histogram's owner only. */
 static inline void histogram_add(struct unspin_histogram *histogram, unspin_u64 cycles)
 {
 	unspin_u32 bucket = histogram_bucket(cycles);

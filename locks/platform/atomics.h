@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * atomics.h - the shared accesses of the waiting contract (locks/platform/contract.h) by the compiler's builtins: for
- * worlds whose words lie in ordinary cached memory, threads and the micro guest alike. Included by their platform
- * headers after locks/platform/contract.h has declared the contract; any context may call these.
+ * atomics.h - the shared accesses of the waiting contract (locks/platform/contract.h) by compiler builtins, for worlds
+ * whose words are in ordinary cached memory: threads and the micro guest. Their platform headers include it after
+ * contract.h has declared the functions. Any context.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_ATOMICS_H
 #define UNSPIN_LOCKS_PLATFORM_ATOMICS_H
 
-/* Plain: the caller publishes the word afterwards by other means (creating a thread, a barrier). */
+/* A plain store: the caller publishes the word afterwards by other means (creating a thread, a barrier). */
 static inline void platform_init(struct platform_word *word, unspin_u32 value)
 {
 	word->value = value;
 }
 
-/* Relaxed: the value is a pv page, or an atomic operation that follows decides. */
+/* Relaxed: for a value that is only a hint, or on which a later atomic operation decides. */
 static inline unspin_u32 platform_load_relaxed(const struct platform_word *word)
 {
 	return __atomic_load_n(&word->value, __ATOMIC_RELAXED);
@@ -31,31 +31,31 @@ static inline void platform_store_relaxed(struct platform_word *word, unspin_u32
 	__atomic_store_n(&word->value, value, __ATOMIC_RELAXED);
 }
 
-/* Release: the critical section before it is visible to a thread that reads the value with acquire. */
+/* Release: all accesses before it are visible to a thread that reads the value with acquire. */
 static inline void platform_store_release(struct platform_word *word, unspin_u32 value)
 {
 	__atomic_store_n(&word->value, value, __ATOMIC_RELEASE);
 }
 
-/* Acquire suffices to take a lock: its store part publishes nothing, later accesses must not move before it. */
+/* Acquire, which suffices to take a lock: the store publishes nothing, and later accesses must not move before it. */
 static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value)
 {
 	return __atomic_exchange_n(&word->value, value, __ATOMIC_ACQUIRE);
 }
 
-/* Relaxed suffices to draw a ticket: it is unique by atomicity; entering is ordered by the wait that follows. */
+/* Relaxed, which suffices to draw a ticket: atomicity makes it unique, and the wait that follows orders the entry. */
 static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend)
 {
 	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELAXED);
 }
 
-/* Release: as a store that releases; a chain of such additions stays one release sequence. */
+/* Release, as platform_store_release(); later additions continue the release sequence. */
 static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend)
 {
 	return __atomic_fetch_add(&word->value, addend, __ATOMIC_RELEASE);
 }
 
-/* Strong, so never a spurious failure. Acquire where it takes something; a failure has taken nothing: relaxed. */
+/* Strong: never fails spuriously. Acquire on success; relaxed on failure, which has taken nothing. */
 static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
 							   unspin_u32 desired)
 {
@@ -63,7 +63,7 @@ static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word 
 	return expected;
 }
 
-/* Sequentially consistent: one instruction with a lock prefix on x86, as the others that read and write. */
+/* Sequentially consistent: on x86 one instruction with a lock prefix, as all operations that read and write. */
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value)
 {
 	return __atomic_exchange_n(&word->value, value, __ATOMIC_SEQ_CST);

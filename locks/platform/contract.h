@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * contract.h - the waiting contract: all that a lock may ask of the world it runs in.
+ * contract.h - the waiting contract: every operation that a lock may use of the world it runs in.
  *
- * A lock header includes this file and nothing else. Each world gives the functions below as static inline:
- * platform/threads.h (threads of a process) and guest/platform_guest.h (the micro guest); it is chosen by defining
- * UNSPIN_PLATFORM_HEADER before a lock is included. A checker and the lab follow the same contract.
+ * A lock header includes this file and the headers of locks/, nothing else. Each world defines the functions below as
+ * static inline: platform/threads.h (threads of a process), guest/platform_guest.h (the micro guest),
+ * crates/lab/c/platform_lab.h and crates/lockcheck/c/platform_script.h. A world is chosen by defining
+ * UNSPIN_PLATFORM_HEADER before a lock is included.
  *
- * There is no bare relax loop: waiting is platform_wait_while(). Every shared access is one of the calls below, with
- * its memory order in its name, so that a checker can make it a scheduling point and the lab can give it a cost.
- * All may be called from any context of that world, with or without locks held. None fails or allocates.
+ * A lock has no loop of its own around PAUSE: it waits by platform_wait_while(). Every shared access is one of the
+ * calls below, with its memory order in its name, so that the checker can make it a scheduling point and the lab can
+ * give it a cost. Any context of the world, with or without locks held. None fails or allocates.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_H
 #define UNSPIN_LOCKS_PLATFORM_H
@@ -16,13 +17,14 @@
 #include "../../abi/types.h"
 
 /*
- * Waiters and tasks. A waiter is what spins or halts: a vCPU of the micro guest, a thread. A task is what sleeps: a guest task, a
- * thread. Both have small numbers, 0 and up, no two alike among those that share a lock; where a world has no tasks of its
- * own the two are the same. PLATFORM_WAITERS_MAX (1 to 64; each world defines it) is how many of either a lock can queue: one with a
- * greater number takes part all the same, by spinning without a place in the queue.
+ * Waiters and tasks. A waiter is what spins or halts: a vCPU of the micro guest, or a thread. A task is what sleeps: a
+ * guest's task, or a thread. Both are numbered from 0, uniquely among those that share a lock; in a world without tasks
+ * of its own the two are the same. A lock has places for PLATFORM_WAITERS_MAX waiters or tasks (1 to 64; each world
+ * defines it); one with a number of that or more gets the lock too, by spinning without a place of its own in the
+ * queue.
  */
 
-/* A word that several vCPUs share. Only platform calls touch `value`. */
+/* A word that several waiters share. Locks access `value` by platform calls only. */
 struct platform_word {
 	unspin_u32 value;
 };
@@ -35,17 +37,20 @@ static inline unspin_u32 platform_load_acquire(const struct platform_word *word)
 static inline void platform_store_relaxed(struct platform_word *word, unspin_u32 value);
 static inline void platform_store_release(struct platform_word *word, unspin_u32 value);
 
-/* Each returns the value that was there before. */
+/* Each returns the word's previous value. */
 static inline unspin_u32 platform_exchange_acquire(struct platform_word *word, unspin_u32 value);
 static inline unspin_u32 platform_fetch_add_relaxed(struct platform_word *word, unspin_u32 addend);
 static inline unspin_u32 platform_fetch_add_release(struct platform_word *word, unspin_u32 addend);
-/* Acquire when it succeeds (returns `expected`), relaxed when it fails. Never fails spuriously. */
+/*
+ * Returns the previous value, which is `expected` if it succeeded. Acquire on success, relaxed on failure. Never fails
+ * spuriously.
+ */
 static inline unspin_u32 platform_compare_exchange_acquire(struct platform_word *word, unspin_u32 expected,
 							   unspin_u32 desired);
 
 /*
- * The same in sequentially consistent order: none of the program's accesses moves across it in either direction. On x86 each
- * empties the store buffer. fetch_or and fetch_and are for sets of waiters, one bit each.
+ * Sequentially consistent: no access of the program moves across in either direction. On x86 each empties the store
+ * buffer. fetch_or and fetch_and are for flags and for sets of waiters, one bit each.
  */
 static inline unspin_u32 platform_exchange_ordered(struct platform_word *word, unspin_u32 value);
 static inline unspin_u32 platform_fetch_add_ordered(struct platform_word *word, unspin_u32 addend);
@@ -53,71 +58,73 @@ static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, u
 static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits);
 static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
 							   unspin_u32 desired);
-/* Earlier stores are seen by all before any later load is made. */
+/* A full barrier: all earlier stores are visible to all before any later load is made. */
 static inline void platform_fence(void);
 
-/* The number of the waiter, or of the task, that calls. It does not change while a lock is waited for or held. */
+/* The number of the calling waiter, or task. Constant while it waits for a lock or holds one. */
 static inline unspin_u32 platform_waiter(void);
 static inline unspin_u32 platform_task(void);
 
 /*
- * Waits while the word holds `value`, for at most `spins` spins of the loop (PLATFORM_FOREVER: no bound), and returns
- * the value seen last: `value` itself means that the spins are spent. An acquire load sees the change. One spin is one
- * read of the word and, at every k-th spin of the world's choice, one PAUSE after a read that saw no change. A spin
- * counts before its read, so a lock that calls this has waited for at least one spin; with 0 spins nothing is read
- * and `value` comes back. The k continues from call to call, since a lock may call for one spin at a time.
+ * Waits while the word holds `value`, for at most `spins` spins of the loop (PLATFORM_FOREVER: no bound). Returns the
+ * value seen last, by an acquire load: `value` means that the word did not change in `spins` spins. One spin is one
+ * read of the word and, at every k-th spin (k is the world's choice), one PAUSE after a read that saw no change. A spin
+ * is counted before its read, so each call counts at least one; with 0 spins nothing is read and `value` is returned.
+ * The count to k continues from call to call, since a lock may call for one spin at a time.
  */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 #define PLATFORM_FOREVER 0xffffffffu
 
 /*
- * Waits until the word holds `value`, however long. The acquire load that sees it there orders what follows. The same as the
- * loop below, which is what a world without a better way does; the lab need not wake a waiter for each other value.
+ * Waits without bound until the word holds `value`, seen by an acquire load. Equivalent to the loop below, which most
+ * worlds use; the lab has its own, which does not wake a waiter at each other value.
  */
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value);
 
 /*
- * The same for at most `spins` spins in all, whatever the word holds meanwhile (PLATFORM_FOREVER: no bound). Returns whether it
- * holds `value`; with 0 spins it reads once.
+ * The same for at most `spins` spins in all (PLATFORM_FOREVER: no bound). Returns whether the word holds `value`; with
+ * 0 spins it reads once.
  */
 static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins);
 
 /*
- * Parking. platform_park() gives the CPU away until this waiter is kicked; it returns at once when the word does not hold
- * `value` or the waiter has been kicked since its last park returned, and may return at any time without cause: the caller
- * reads again. A kick is never lost: one that comes before the park ends the park. Nothing else ends it for sure, so the one that
- * changes the word kicks. A world that cannot park returns at once, and its kicks do nothing.
+ * Parking. platform_park() gives up the CPU until this waiter is kicked. It returns at once if the word does not hold
+ * `value` or if the waiter has been kicked since its last park returned. It may also return without cause: the caller
+ * reads the word again. A kick is never lost: one that comes before the park ends the park. A change of the word alone
+ * does not end a park, so whoever changes the word must kick. In a world without parking it returns at once, and kicks
+ * do nothing.
  */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value);
 static inline void platform_kick(unspin_u32 waiter);
 
-/* The same for a task, which leaves its vCPU to others of the guest. Not while spinning locks are held. */
+/* The same for a task, which leaves its vCPU to other tasks of the guest. The caller must hold no spinning lock. */
 static inline void platform_sleep(const struct platform_word *word, unspin_u32 value);
 static inline void platform_wake(unspin_u32 task);
 
 /*
- * Calls the scheduler for help in an unusually long wait (Friebel 2008, ruling 2; threads: sched_yield), or that `waiter` run
- * in place of the caller (KVM_HC_SCHED_YIELD; where none can be named: as the first). It may do nothing.
+ * platform_help() asks the host to run another vCPU in an unusually long wait (Friebel 2008, ruling 2; threads:
+ * sched_yield(2)). platform_help_named() asks it to run `waiter` in place of the caller (KVM_HC_SCHED_YIELD; in worlds
+ * where none can be named, the same as platform_help()). Either may do nothing.
  */
 static inline void platform_help(void);
 static inline void platform_help_named(unspin_u32 waiter);
 
 /*
- * What the host publishes; 0 where it publishes nothing. A claim only: any answer may be wrong at any time, and no lock may hang or let
- * two in for that. Whether `waiter` (any number) is descheduled (eCS's vcpu_preempted); whether another task could run on
- * this pCPU now (pcpu_overloaded, ruling 24).
+ * What the host publishes: whether `waiter` (any number) is descheduled (eCS's vcpu_preempted), and whether another
+ * task could run on this pCPU now (pcpu_overloaded, ruling 24). 0 if the host publishes nothing. Any answer may be
+ * wrong at any time: a lock must exclude and make progress whatever the answers are.
  */
 static inline _Bool platform_is_preempted(unspin_u32 waiter);
 static inline _Bool platform_is_overloaded(void);
 /*
- * How many spins a waiter spins before it halts or asks for help: `spin_count` of the host (abi/guest/pv_page.h), or `own`, 1 or
- * more, where there is none. It may change from one call to the next; a lock reads it anew for each wait, and bounds no correctness
- * by it.
+ * How many spins a waiter spins before it halts or asks for help: the host's `spin_count` (abi/guest/pv_page.h), or
+ * `own` (1 or more) if the host sets none. It may change between calls; a lock reads it again for each wait and must be
+ * correct with any value.
  */
 static inline unspin_u32 platform_spin_count(unspin_u32 own);
-/* Tasks that could run on this vCPU, the caller included: 1 or more. */
+/* Number of runnable tasks on this vCPU, the caller included: 1 or more. */
 static inline unspin_u32 platform_runnable_tasks(void);
-/* Whether a task is on a vCPU, and that on a pCPU. */
+/* Whether a task is on a vCPU, and that vCPU on a pCPU. May be wrong, as above. */
 static inline _Bool platform_task_runs(unspin_u32 task);
 
 #ifndef UNSPIN_PLATFORM_HEADER
@@ -126,7 +133,7 @@ static inline _Bool platform_task_runs(unspin_u32 task);
 #include UNSPIN_PLATFORM_HEADER
 
 #ifndef PLATFORM_HAS_TASK_RUNS
-/* Where waiters and tasks are the same. */
+/* For worlds in which waiters and tasks are the same. */
 static inline _Bool platform_task_runs(unspin_u32 task)
 {
 	return !platform_is_preempted(task);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * table.h - what threads that share locks publish to each other: which are parked, which are not running.
+ * table.h - the table in which threads that share locks see which of them are parked and which do not run.
  *
- * A program gives each group of threads one platform_table. A thread joins it under its number, takes locks, and leaves. What
- * the kernel publishes of a thread is in the thread's seat: its CPU, by restartable sequences (rseq(2)), whose area is moved from
- * libc's place to the seat, so that it outlives the thread; or what a BPF program at sched_switch writes to `page`.
+ * A program has one platform_table for each group of threads. A thread joins it under its number, takes locks, and
+ * leaves. Where a thread runs is known either by restartable sequences (rseq(2)): the kernel writes the thread's CPU
+ * into its seat, where its rseq area is registered in place of libc's, so that the area outlives the thread; or by
+ * `page`, which a BPF program at sched_switch writes (bpf/threads/).
  */
 #ifndef UNSPIN_LOCKS_THREADS_TABLE_H
 #define UNSPIN_LOCKS_THREADS_TABLE_H
@@ -23,16 +24,16 @@
 #define PLATFORM_PERMIT_GIVEN 1u /* kicked: the next park ends at once */
 #define PLATFORM_PERMIT_ASKED 2u /* parked */
 
-/* Where the run states of a table come from. */
+/* The source of a table's run states. */
 enum platform_run_states {
-	PLATFORM_RUN_STATES_NONE = 0, /* no answer: 0 */
+	PLATFORM_RUN_STATES_NONE = 0, /* none: every question is answered with 0 */
 	PLATFORM_RUN_STATES_RSEQ = 1,
 	PLATFORM_RUN_STATES_PAGE = 2,
 };
 
 /*
- * struct rseq of the kernel's ABI (include/uapi/linux/rseq.h): cpu_id at 4; slice_ctrl, Linux 7.0, at 28: request, then
- * granted, a byte each. The kernel writes it whenever the thread returns to user mode elsewhere than before.
+ * struct rseq of the kernel's ABI (include/uapi/linux/rseq.h): cpu_id at byte 4; slice_ctrl (Linux 7.0) at byte 28: one
+ * byte `request`, one byte `granted`. The kernel writes cpu_id when the thread returns to user mode on another CPU.
  */
 #define PLATFORM_RSEQ_BYTES 64u
 #define PLATFORM_RSEQ_CPU 4u
@@ -46,34 +47,39 @@ struct platform_seat {
 	struct platform_word joined;	/* 1 from join to leave */
 	struct platform_word has_rseq;	/* the kernel writes to `rseq` */
 	struct platform_word has_slice; /* time-slice extension was granted to this thread (PR_RSEQ_SLICE_EXTENSION) */
-	struct platform_word parks;	/* waits in the kernel, for tests and tables */
+	struct platform_word parks;	/* number of waits in the kernel, for tests and reports */
 };
 
-/* All zero is a table without run states that no thread has joined. */
+/* Initialised to all zero: no thread has joined, and there are no run states. */
 struct platform_table {
 	struct platform_seat seats[PLATFORM_WAITERS_MAX];
-	/* One for each number, while run_states is PLATFORM_RUN_STATES_PAGE; written by others at any time, read once per question. */
+	/*
+	 * By number, if run_states is PLATFORM_RUN_STATES_PAGE. Others write it at any time; each question reads it
+	 * once.
+	 */
 	const struct unspin_thread_run_state *page;
 	struct platform_word run_states;  /* enum platform_run_states */
 	struct platform_word seats_used;  /* greatest number that ever joined, plus 1 */
 	struct platform_word wants_slice; /* 1: threads that join ask for time-slice extension */
 };
 
-/* Values that the kernel's headers of an older system lack (include/uapi/linux/{prctl,auxvec}.h, Linux 7.2, 6.3). */
+/* Values that are missing in older kernel headers (include/uapi/linux/prctl.h, Linux 7.2; auxvec.h, Linux 6.3). */
 #define PLATFORM_PR_RSEQ_SLICE_EXTENSION 79
 #define PLATFORM_PR_RSEQ_SLICE_EXTENSION_SET 2
 #define PLATFORM_PR_RSEQ_SLICE_EXT_ENABLE 1
 #define PLATFORM_SYS_RSEQ_SLICE_YIELD 471
 #define PLATFORM_AT_RSEQ_FEATURE_SIZE 27
-#define PLATFORM_RSEQ_FIRST_BYTES 32u /* of the first version, with which libc registers */
+#define PLATFORM_RSEQ_FIRST_BYTES 32u /* size of the first version, with which libc registers */
 
-/* libc's own area of the calling thread; 0 when libc has registered none (glibc before 2.35, or disabled). */
+/* The rseq area that libc has registered for the calling thread; 0 if none (glibc before 2.35, or disabled). */
 static inline void *platform_libc_rseq(void)
 {
 	return __rseq_size ? (char *)__builtin_thread_pointer() + __rseq_offset : 0;
 }
 
-/* Bytes to register: more than the first version's where the kernel has more, for that is what makes it offer slices. */
+/*
+ * Bytes to register: the size that the kernel reports, since it offers time-slice extension only to areas of that size.
+ */
 static inline unspin_u32 platform_rseq_bytes(void)
 {
 	unsigned long features = getauxval(PLATFORM_AT_RSEQ_FEATURE_SIZE);
@@ -82,7 +88,10 @@ static inline unspin_u32 platform_rseq_bytes(void)
 										       : PLATFORM_RSEQ_FIRST_BYTES;
 }
 
-/* Has the kernel write to the seat from now on. Without rseq nothing happens. libc then gets its CPU from the kernel. */
+/*
+ * Registers the seat's rseq area in place of libc's, for the calling thread; does nothing without rseq. Meanwhile libc
+ * asks the kernel for the thread's CPU.
+ */
 static inline void platform_seat_register(struct platform_seat *seat, _Bool wants_slice)
 {
 	void *libc = platform_libc_rseq();
@@ -101,7 +110,7 @@ static inline void platform_seat_register(struct platform_seat *seat, _Bool want
 		platform_store_release(&seat->has_slice, 1);
 }
 
-/* Gives libc its area back: the kernel must not write to the seat when the table is gone. */
+/* Registers libc's area again: the kernel must not write to the seat after the table is freed. */
 static inline void platform_seat_unregister(struct platform_seat *seat)
 {
 	void *libc = platform_libc_rseq();
@@ -115,7 +124,7 @@ static inline void platform_seat_unregister(struct platform_seat *seat)
 		syscall(SYS_rseq, libc, PLATFORM_RSEQ_FIRST_BYTES, 0, RSEQ_SIG);
 }
 
-/* The CPU on which the seat's thread was when it last came back from the kernel; PLATFORM_NO_CPU: not known. */
+/* The CPU on which the seat's thread last returned from the kernel; PLATFORM_NO_CPU if not known. */
 static inline unspin_u32 platform_seat_cpu(const struct platform_seat *seat)
 {
 	if (!platform_load_relaxed(&seat->has_rseq))
@@ -131,8 +140,8 @@ static inline _Bool platform_seat_parked(const struct platform_seat *seat)
 }
 
 /*
- * Waits for a kick; see platform_park(). One wait in the kernel at most: the caller reads again. EINTR and EAGAIN, and a kernel
- * that refuses, are returns without cause.
+ * Waits for a kick as platform_park() says, by one futex wait at most. EINTR, EAGAIN and other errors of futex(2) are
+ * returns without cause, after which the caller reads the word again.
  */
 static inline void platform_seat_park(struct platform_seat *seat, const struct platform_word *word, unspin_u32 value)
 {
@@ -148,7 +157,7 @@ static inline void platform_seat_park(struct platform_seat *seat, const struct p
 	platform_exchange_ordered(&seat->permit, PLATFORM_PERMIT_NONE);
 }
 
-/* Gives the permit, and wakes the thread if it is in the kernel. */
+/* Kicks the seat's thread: sets its permit and, if it waits in the kernel, wakes it. */
 static inline void platform_seat_kick(struct platform_seat *seat)
 {
 	if (platform_exchange_ordered(&seat->permit, PLATFORM_PERMIT_GIVEN) == PLATFORM_PERMIT_ASKED)

@@ -2,12 +2,11 @@
 /*
  * threads.h - the waiting contract (contract.h) between the threads of one process.
  *
- * Spinning is plain: no sched_yield, no futex; what a descheduled holder or waiter costs is the thing to be seen. Only a lock that
- * asks to park or for help goes to the kernel (futex(2), sched_yield(2)).
- * Shared accesses are the compiler's __atomic builtins with the order that the call names, so ThreadSanitizer sees
- * them. A thread joins a table (table.h) under its number, sets its platform_thread up with platform_thread_start()
- * before it takes a lock, and calls platform_thread_begin_wait() before each acquisition that is to be counted. A thread that
- * has joined none never parks and has no run states.
+ * Spinning makes no system calls, because the cost of a descheduled holder or waiter is to be measured. Only
+ * platform_park() and platform_help() call the kernel (futex(2), sched_yield(2)). Shared accesses are __atomic builtins
+ * with the order that the call names, so that ThreadSanitizer checks them. A thread calls platform_thread_start() and
+ * joins a table (table.h) under its number before it takes a lock, and calls platform_thread_begin_wait() before each
+ * acquisition that is to be counted. A thread that has joined no table never parks and has no run states.
  */
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
@@ -15,22 +14,22 @@
 #include "atomics.h"
 
 #define PLATFORM_WAITERS_MAX 64u
-/* A waiter's node has a cache line of its own. */
+/* Each waiter's node has its own cache line. */
 #define PLATFORM_NODE_ALIGNMENT 64
 
 #include "../../abi/guest/pv_page.h"
 #include "table.h"
 
-/* Values of platform_thread.holder_at_stall that are not a holder word's value. */
+/* The value of platform_thread.holder_at_stall that is no value of a holder word. */
 #define PLATFORM_NOT_STALLED 0xffffffffu
 
-/* What the waiting loop keeps for one thread; no other thread reads it while this one runs. */
+/* The waiting loop's state of one thread. Other threads may read it only after this one has ended. */
 struct platform_thread {
 	unspin_u64 spins;		    /* reads of a word, in all waits since the start */
 	unspin_u64 pauses;		    /* PAUSE instructions among them */
 	unspin_u64 wait_spins;		    /* spins since platform_thread_begin_wait() */
 	unspin_u64 stall_spins;		    /* a wait of more spins is a stall (VEE'13 section 3, ruling 10) */
-	const struct platform_word *holder; /* read once, at the moment of the stall; 0: not asked for */
+	const struct platform_word *holder; /* holder word to read once at the stall; 0: none */
 	unspin_u32 holder_at_stall;	    /* that word's value, or PLATFORM_NOT_STALLED */
 	unspin_u32 pause_every_spins;	    /* 1 or more: PAUSE at every k-th spin */
 	unspin_u32 spins_to_pause;
@@ -55,15 +54,15 @@ static inline void platform_thread_start(unspin_u32 pause_every_spins, unspin_u6
 	};
 }
 
-/* Gives the calling thread its number, before it takes a lock: no two threads that share one may have the same. */
+/* Sets the calling thread's number, before it takes a lock. Threads that share a lock must have different numbers. */
 static inline void platform_thread_number(unspin_u32 number)
 {
 	platform_self.number = number;
 }
 
 /*
- * The calling thread has that number in the table from now until it leaves. The table must outlive that. A number of
- * PLATFORM_WAITERS_MAX or more has no seat: it never parks.
+ * The calling thread joins the table under this number until it leaves. The table must exist until then. A thread with
+ * a number of PLATFORM_WAITERS_MAX or more has no seat and never parks.
  */
 static inline void platform_thread_join(struct platform_table *table, unspin_u32 number)
 {
@@ -84,7 +83,7 @@ static inline void platform_thread_join(struct platform_table *table, unspin_u32
 	}
 }
 
-/* The seat of a thread of the caller's table; 0 when there is none. */
+/* The seat of thread `number` in the caller's table; 0 if there is none. */
 static inline struct platform_seat *platform_thread_seat(unspin_u32 number)
 {
 	struct platform_table *table = platform_self.table;
@@ -92,7 +91,7 @@ static inline struct platform_seat *platform_thread_seat(unspin_u32 number)
 	return table && number < PLATFORM_WAITERS_MAX ? &table->seats[number] : 0;
 }
 
-/* The calling thread holds and awaits nothing, and takes no lock of its table any more. */
+/* The calling thread leaves its table. It must hold no lock of the table's group and take none afterwards. */
 static inline void platform_thread_leave(void)
 {
 	struct platform_seat *seat = platform_thread_seat(platform_self.number);
@@ -114,7 +113,7 @@ static inline unspin_u32 platform_task(void)
 	return platform_self.number;
 }
 
-/* An acquisition begins: its spins count from 0, and a stall reads `holder` (0: nothing). */
+/* An acquisition begins: its spins are counted from 0. At a stall `holder` is read (0: nothing is). */
 static inline void platform_thread_begin_wait(const struct platform_word *holder)
 {
 	platform_self.wait_spins = 0;
@@ -122,7 +121,7 @@ static inline void platform_thread_begin_wait(const struct platform_word *holder
 	platform_self.holder_at_stall = PLATFORM_NOT_STALLED;
 }
 
-/* Marks a waiting loop for the core; elsewhere than on x86 and arm64 for the compiler only. */
+/* PAUSE on x86, YIELD on arm64; elsewhere a compiler barrier. */
 static inline void platform_thread_pause(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -134,13 +133,15 @@ static inline void platform_thread_pause(void)
 #endif
 }
 
-/* The acquisition has waited for more than stall_spins: which thread holds the lock now? Relaxed: the answer is a sample. */
+/*
+ * The acquisition has waited for more than stall_spins: notes which thread holds the lock now. Relaxed: it is a sample.
+ */
 static inline void platform_thread_stalled(struct platform_thread *self)
 {
 	self->holder_at_stall = self->holder ? platform_load_relaxed(self->holder) : PLATFORM_NOT_STALLED;
 }
 
-/* Each read is an acquire load: with some locks, seeing the change is the acquisition. */
+/* Each read is an acquire load, because in some locks seeing the change is the acquisition. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	struct platform_thread *self = &platform_self;
@@ -164,7 +165,7 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return seen;
 }
 
-/* A thread of no table, or with too great a number, continues to spin, which the contract allows. */
+/* A thread without a seat returns at once and continues to spin, which the contract allows. */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
 	struct platform_seat *seat = platform_thread_seat(platform_self.number);
@@ -192,7 +193,7 @@ static inline void platform_wake(unspin_u32 task)
 	platform_kick(task);
 }
 
-/* Between threads none can be named. */
+/* A thread cannot yield to another by name: the same as platform_help(). */
 static inline void platform_help(void)
 {
 	syscall(SYS_sched_yield);
@@ -204,15 +205,15 @@ static inline void platform_help_named(unspin_u32 waiter)
 	syscall(SYS_sched_yield);
 }
 
-/* From the page of the BPF program: what it wrote last. Relaxed: any value is allowed at any time. */
+/* The state that the BPF program wrote last. Relaxed: the answer may be out of date. */
 static inline unspin_u32 platform_page_word(const unspin_u32 *word)
 {
 	return __atomic_load_n(word, __ATOMIC_RELAXED);
 }
 
 /*
- * By rseq: a thread that was last on my CPU does not run while I do; what it does elsewhere is not known: no. A thread that is
- * parked does not run either.
+ * By rseq: a thread that was last on the caller's CPU does not run while the caller does, and a parked thread does not
+ * run. Any other thread is taken to run.
  */
 static inline _Bool platform_is_preempted(unspin_u32 waiter)
 {
@@ -234,7 +235,7 @@ static inline _Bool platform_is_preempted(unspin_u32 waiter)
 	}
 }
 
-/* By rseq: another thread of the table was last on my CPU and is not parked. */
+/* By rseq: whether another thread of the table was last on the caller's CPU and is not parked. */
 static inline _Bool platform_is_overloaded(void)
 {
 	const struct platform_table *table = platform_self.table;
@@ -257,7 +258,7 @@ static inline _Bool platform_is_overloaded(void)
 	return 0;
 }
 
-/* It is not set for threads. */
+/* Threads have no spin count of a host. */
 static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	return own;
@@ -269,15 +270,16 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return 1;
 }
 
-/* What the calling thread publishes of itself (eCS); never 0. The thread and tests alone read it. */
+/* The calling thread's own pv page (eCS); never null. Only the thread and tests read it. */
 static inline struct unspin_pv_page *platform_pv_page(void)
 {
 	return &platform_own_pv_page;
 }
 
 /*
- * Around a critical section: please no reschedule now (Linux 7.0, Documentation/userspace-api/rseq.rst). The kernel grants some
- * microseconds at most. Without the feature both do nothing.
+ * Called around a critical section: requests that the kernel defer a reschedule (rseq time-slice extension, Linux 7.0,
+ * Documentation/userspace-api/rseq.rst). The kernel grants a few microseconds at most. Both do nothing without the
+ * feature.
  */
 static inline void platform_slice_begin(void)
 {
