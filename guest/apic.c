@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* apic.c - the local APIC in x2APIC mode: tick, interprocessor interrupts, and the handlers that only count. */
+/* apic.c - the local APIC in x2APIC mode: the tick, inter-processor interrupts, and the handlers of both. */
 #include "guest.h"
 
-/* Makes the APIC of this vCPU take interrupts. Interrupts are off. */
+/* Enables the APIC of this vCPU. Called with interrupts off. */
 void apic_start(void)
 {
 	unspin_u64 base = rdmsr(MSR_APIC_BASE);
@@ -12,13 +12,14 @@ void apic_start(void)
 		wrmsr(MSR_APIC_BASE, wanted);
 	wrmsr(MSR_X2APIC_SPURIOUS, APIC_SOFTWARE_ENABLED | VECTOR_SPURIOUS);
 	wrmsr(MSR_X2APIC_TPR, 0);
-	wrmsr(MSR_X2APIC_LVT_LINT0, APIC_LVT_MASKED); /* KVM leaves vCPU 0's open to the legacy controller */
+	wrmsr(MSR_X2APIC_LVT_LINT0,
+	      APIC_LVT_MASKED); /* KVM leaves vCPU 0's LINT0 open to the legacy interrupt controller */
 	wrmsr(MSR_X2APIC_LVT_TIMER, APIC_LVT_MASKED);
 }
 
 /*
- * The periodic tick, if the parameters ask for one. KVM rounds periods below its min_timer_period_us (200 by default)
- * up to it, so above 5,000 Hz `ticks` has the rate that it really was.
+ * Starts the periodic tick, if the parameters set one. KVM rounds periods below its min_timer_period_us (200 by
+ * default) up to it, so above 5,000 Hz the real rate is that of statistics->ticks.
  */
 void apic_start_tick(void)
 {
@@ -29,26 +30,29 @@ void apic_start_tick(void)
 	wrmsr(MSR_X2APIC_TIMER_COUNT, PARAMETERS->apic_timer_hz / PARAMETERS->tick_hz);
 }
 
-/* A write of ICR may pass earlier stores (SDM volume 3, 10.12.3): what the receiver shall find must be out first. */
+/*
+ * A write of ICR may pass earlier stores (SDM volume 3, 10.12.3): the fence makes what the receiver reads visible
+ * first.
+ */
 static void icr_write(unspin_u64 value)
 {
 	__asm__ volatile("mfence\n\tlfence" : : : "memory");
 	wrmsr(MSR_X2APIC_ICR, value);
 }
 
-/* One write, and with KVM one exit, for all of them. */
+/* Sends to all other vCPUs by one write of ICR, which is one exit under KVM. */
 void apic_send_all_others(unspin_u32 vector)
 {
 	icr_write(APIC_ICR_ALL_BUT_SELF | vector);
 }
 
-/* To one vCPU, whose x2APIC id is its number. */
+/* Sends to one vCPU; its x2APIC id is its number. */
 void apic_send(unspin_u32 vcpu, unspin_u32 vector)
 {
 	icr_write((unspin_u64)vcpu << 32 | vector);
 }
 
-/* Another task gets its iteration, if there is one. */
+/* The tick: counts, and switches to another task if there is one (task_tick()). */
 void handle_tick(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();
@@ -63,7 +67,7 @@ void handle_tick(struct interrupt_frame *frame)
 	task_tick(self, frame);
 }
 
-/* Its whole purpose is that HLT returns; the waiter then reads for itself. */
+/* Only ends a HLT; the waiter then reads its word itself. */
 void handle_wake(struct interrupt_frame *frame)
 {
 	(void)frame;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* boot.c - what a vCPU does before its first iteration and after its last. */
+/* boot.c - a vCPU's set-up before its first iteration and its end after the last. */
 #include "guest.h"
 
 union vcpu_block vcpu_blocks[UNSPIN_GUEST_VCPUS_MAX];
@@ -15,7 +15,7 @@ _Static_assert(UNSPIN_GUEST_IMAGE == 0x200000 && UNSPIN_GUEST_USER == 0x400000 &
 extern const unspin_u8 exception_stubs[VECTOR_EXCEPTIONS][EXCEPTION_STUB_BYTES];
 extern const unspin_u8 entry_tick[], entry_shootdown[], entry_wake[], entry_work[], entry_spurious[], user_return[];
 
-/* An interrupt gate, which enters with interrupts off, for CPL 0 and hardware. */
+/* An interrupt gate: entered with interrupts off, by hardware or from CPL 0 only. */
 static struct gate gate(const unspin_u8 *handler, enum interrupt_stack stack)
 {
 	unspin_u64 address = (unspin_u64)handler;
@@ -44,7 +44,7 @@ static void fill_idt(struct vcpu *self)
 	self->idt[VECTOR_SPURIOUS] = gate(entry_spurious, STACK_IPI);
 }
 
-/* SYSCALL: CS, and SS 8 above it, from STAR's bits 32 to 47; SYSRET is not used, flags stay as they are. */
+/* SYSCALL takes CS from STAR's bits 32 to 47, and SS 8 above it. SYSRET is not used; no flag is masked. */
 static void load_syscall(void)
 {
 	wrmsr(MSR_STAR, (unspin_u64)SELECTOR_KERNEL_CODE << 32);
@@ -95,7 +95,7 @@ static void load_tables(struct vcpu *self)
 		:
 		: "m"(gdt), "m"(idt), "i"(SELECTOR_KERNEL_CODE), "r"(SELECTOR_KERNEL_DATA), "r"(0), "r"(SELECTOR_TSS)
 		: "rax", "memory");
-	wrmsr(MSR_GS_BASE, (unspin_u64)self); /* after the selector, whose load clears it */
+	wrmsr(MSR_GS_BASE, (unspin_u64)self); /* after the GS selector, whose load clears the base */
 }
 
 static _Bool parameters_valid(unspin_u32 number)
@@ -127,7 +127,7 @@ static void fill_vcpu(struct vcpu *self, unspin_u32 number, unspin_u64 first_tsc
 	self->statistics->first_instruction_tsc = first_tsc;
 }
 
-/* All of them are at the same point of their lives: with APICs that take IPIs; with no iteration left. */
+/* Counters of barrier(): vCPUs whose APICs take IPIs; vCPUs that have no iteration left. */
 static unspin_u32 vcpus_up, vcpus_finished;
 
 _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
@@ -159,7 +159,7 @@ _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc)
 	self->statistics->done_tsc = rdtsc();
 	set_state(self, UNSPIN_STATE_DONE);
 
-	barrier(self, &vcpus_finished); /* others may still need answers to their shootdowns */
+	barrier(self, &vcpus_finished); /* until then others may need this vCPU's answers to shootdowns */
 	interrupts_off();
 	self->statistics->steal_ns = steal_time_ns(self);
 	for (;;)

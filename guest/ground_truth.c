@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* ground_truth.c - the ground truth: what each wait was, logged by the waiter (struct unspin_guest_wait). */
+/*
+ * ground_truth.c - the ground truth of waits: the waiter logs each wait, its cause and times (struct
+ * unspin_guest_wait).
+ */
 #include "guest.h"
 
-/* One comparison in the waiting loop serves both. */
+/*
+ * Sets notice_at_spins to the nearer of stall and call for help, so that the waiting loop makes one comparison for
+ * both.
+ */
 static void notice_next(struct vcpu *self)
 {
 	_Bool help_first = self->iteration.help_at_spins < self->iteration.stall_at_spins;
@@ -10,7 +16,7 @@ static void notice_next(struct vcpu *self)
 	self->iteration.notice_at_spins = help_first ? self->iteration.help_at_spins : self->iteration.stall_at_spins;
 }
 
-/* From here on the spins of waiting loops belong to this wait. One at a time per vCPU; handlers never wait. */
+/* A wait begins: spins are counted for it until wait_end(). A task has one wait at a time; handlers never wait. */
 void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, unspin_u64 targets)
 {
 	self->iteration.wait = (struct unspin_guest_wait){
@@ -30,7 +36,7 @@ void wait_begin(struct vcpu *self, enum unspin_wait_kind kind, unspin_u32 lock, 
 	self->iteration.wait.begin_tsc = rdtsc();
 }
 
-/* vCPUs that wait for that lock now, one bit each; a sample. */
+/* The vCPUs that wait for this lock now, one bit each; may be out of date. */
 static unspin_u64 vcpus_asking(unspin_u32 lock)
 {
 	unspin_u64 asking = 0;
@@ -42,7 +48,7 @@ static unspin_u64 vcpus_asking(unspin_u32 lock)
 	return asking;
 }
 
-/* The wait has just passed stall_spins (ruling 10): what the wait is for can only be seen now. */
+/* The wait has just passed stall_spins (ruling 10): records whom it waits for, which can only be seen now. */
 static void wait_stalled(struct vcpu *self)
 {
 	struct unspin_guest_wait *wait = &self->iteration.wait;
@@ -60,7 +66,7 @@ static void wait_stalled(struct vcpu *self)
 		self->statistics->stalls_unheld++;
 }
 
-/* A stall is written down before the host is asked: that may take long. */
+/* The wait has reached notice_at_spins. A stall is recorded before the host is asked for help, which may take long. */
 void wait_noticed(struct vcpu *self)
 {
 	unspin_u64 spins = self->statistics->spin_count;
@@ -76,7 +82,7 @@ void wait_noticed(struct vcpu *self)
 	notice_next(self);
 }
 
-/* Others of this vCPU have waited for so many spins between two of the wait going on. */
+/* Excludes `spins`, which other tasks of this vCPU have spun meanwhile, from the current wait. */
 void wait_shift(struct vcpu *self, unspin_u64 spins)
 {
 	struct iteration_state *iteration = &self->iteration;
@@ -98,8 +104,8 @@ void wait_end(struct vcpu *self)
 }
 
 /*
- * Room for one more record in this vCPU's log; NULL when it is full. A handler may interrupt this anywhere and take a record
- * of its own: the index is drawn by one instruction.
+ * The next free record of this vCPU's log; NULL when the log is full. A handler may interrupt this anywhere and take a
+ * record too, so the index is incremented by one instruction.
  */
 static struct unspin_guest_wait *log_record(struct vcpu *self)
 {
@@ -113,7 +119,7 @@ static struct unspin_guest_wait *log_record(struct vcpu *self)
 	return 0;
 }
 
-/* Writes the record's kind last, so that the VMM sees all or nothing. */
+/* Writes a record, its kind last: a record whose kind the VMM sees is complete. */
 static void log_write(struct vcpu *self, const struct unspin_guest_wait *wait)
 {
 	struct unspin_guest_wait *record = log_record(self), incomplete = *wait;
@@ -125,14 +131,14 @@ static void log_write(struct vcpu *self, const struct unspin_guest_wait *wait)
 	__atomic_store_n(&record->kind, wait->kind, __ATOMIC_RELEASE);
 }
 
-/* Keeps the wait if it is long enough and there is room. */
+/* Logs the wait that has ended, if it is long enough and the log has room. */
 void wait_log(struct vcpu *self)
 {
 	if (self->iteration.wait.spins >= PARAMETERS->log_minimum_spins)
 		log_write(self, &self->iteration.wait);
 }
 
-/* Keeps that this vCPU has just answered vCPU `sender`: how late an answer was the receiver records. */
+/* Logs that this vCPU has just answered the shootdown of vCPU `sender`. */
 void answer_log(struct vcpu *self, unspin_u32 sender)
 {
 	unspin_u64 now = rdtsc();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* guest.S - the first instruction, the way to CPL 3 and back, and what leads from an interrupt to its C handler. */
+/* guest.S - the entry point of vCPUs, entry to CPL 3 and return, interrupt entries, and the switch of stacks. */
 #include "machine/layout.h"
 
 	.text
 
-/* Entry of every vCPU: its number in RDI, the rest as abi/guest/memory.h says. */
+/* Entry point of every vCPU: its number is in RDI, other registers are as abi/guest/memory.h says. */
 	.globl _start64
 _start64:
 	rdtsc
@@ -19,7 +19,7 @@ _start64:
 	xorl	%ebp, %ebp
 	call	guest_main
 	ud2
-1:	movl	$PANIC_PARAMETERS, %eax	/* no stack for it, so panic() is out of reach */
+1:	movl	$PANIC_PARAMETERS, %eax	/* this vCPU has no stack, so panic() cannot be called */
 	xorl	%ebx, %ebx
 	xorl	%ecx, %ecx
 	xorl	%esi, %esi
@@ -29,30 +29,30 @@ _start64:
 	jmp	2b
 
 /*
- * void enter_user(loops): runs user_work (user.c) at CPL 3 and returns when that does SYSCALL. Like any function it may
- * clobber what is not callee-saved; user_work keeps the rest.
+ * void enter_user(loops): runs user_work (user.c) at CPL 3 and returns when it executes SYSCALL. Callee-saved registers
+ * are preserved, because user_work does not change them.
  */
 	.globl enter_user
 enter_user:
 	movq	%rsp, %gs:VCPU_RSP0
 	movl	%edi, %ecx
 	pushq	$SELECTOR_USER_DATA
-	pushq	$USER_STACK		/* never used: user_work needs none */
+	pushq	$USER_STACK		/* not used: user_work needs no stack */
 	pushq	$RFLAGS_USER
 	pushq	$SELECTOR_USER_CODE
 	pushq	$user_work
 	iretq
 
 /*
- * Where SYSCALL leads: back to enter_user's caller. GS is the same in both modes, and every interrupt has a stack of
- * its own, so nothing can go wrong while RSP is still the user's.
+ * SYSCALL's target: returns to enter_user's caller. GS is the same in both modes, and each interrupt class has its own
+ * stack, so an interrupt while RSP is still the user's does no harm.
  */
 	.globl user_return
 user_return:
 	movq	%gs:VCPU_RSP0, %rsp
 	ret
 
-/* A handler in C with the struct interrupt_frame as its argument, which it may change; what C may clobber is saved. */
+/* Calls a C handler with the struct interrupt_frame, which it may change. Saves the registers that C may clobber. */
 .macro	interrupt	entry, handler
 	.globl	\entry
 \entry:
@@ -65,7 +65,7 @@ user_return:
 	pushq	%r9
 	pushq	%r10
 	pushq	%r11
-	leaq	9 * 8(%rsp), %rdi	/* behind 9 registers; 14 words in all keep RSP aligned for the call */
+	leaq	9 * 8(%rsp), %rdi	/* the frame is above 9 registers; 14 words in all keep RSP aligned for the call */
 	call	\handler
 	popq	%r11
 	popq	%r10
@@ -84,12 +84,15 @@ user_return:
 	interrupt	entry_wake, handle_wake
 	interrupt	entry_work, handle_work
 
-/* Where a tick goes back to when another task is to run (task.c): on the interrupted task's stack, whose frame lies there. */
+/*
+ * A tick returns here if another task is to run (task_tick()): on the interrupted task's stack, where its frame was
+ * copied.
+ */
 	interrupt	preempted, task_preempted
 
 /*
- * void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp): returns on the other stack, to its caller there; a new
- * task's stack is laid out as if there were one (task.c, task_create).
+ * void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp): returns on the other stack, to the caller of the
+ * stack_switch() that left it; task_create() (task.c) lays out a new task's stack as if it had called.
  */
 	.globl stack_switch
 stack_switch:
@@ -114,7 +117,10 @@ stack_switch:
 entry_spurious:
 	iretq
 
-/* Exceptions: 32 stubs of EXCEPTION_STUB_BYTES, each pushes its vector; 0 stands in where the CPU pushes no error code. */
+/*
+ * Exceptions: 32 stubs of EXCEPTION_STUB_BYTES. Each pushes its vector, and before it 0 if the CPU pushes no error
+ * code.
+ */
 	.p2align 4
 	.globl exception_stubs
 exception_stubs:

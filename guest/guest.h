@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * guest.h - the micro guest's parts to each other: what every source of guest/ includes.
+ * guest.h - the functions that the sources of guest/ call of each other; included by all of them.
  *
- * `self` is always the vCPU that runs the call. What a handler does (handle_*) runs with interrupts off on the stack of
- * its class; everything else runs with interrupts on unless noted. No handler takes a lock.
+ * `self` is always the vCPU that executes the call. Handlers (handle_*) run with interrupts off on the stack of their
+ * class; other functions run with interrupts on unless noted. No handler takes a lock.
  */
 #ifndef UNSPIN_GUEST_GUEST_H
 #define UNSPIN_GUEST_GUEST_H
@@ -14,10 +14,10 @@
 #include "../locks/platform/contract.h"
 #include "../locks/parts/work.h"
 
-/* guest.S: so many loops (1 or more) at CPL 3, with interrupts on. */
+/* guest.S: runs `loops` iterations of the work loop (1 or more) at CPL 3, with interrupts on. */
 void enter_user(unspin_u32 loops);
 
-/* boot.c: up to the first iteration, and from the last. `first_tsc` was read at the first instruction. */
+/* boot.c: a vCPU from its start to its end. `first_tsc` was read by the first instruction. */
 _Noreturn void guest_main(unspin_u32 number, unspin_u64 first_tsc);
 
 /* panic.c: reports to the VMM and never returns. */
@@ -55,7 +55,7 @@ void wait_shift(struct vcpu *self, unspin_u64 iterations);
 void wait_log(struct vcpu *self);
 void answer_log(struct vcpu *self, unspin_u32 sender);
 
-/* pv_page.c: what the host may read of this vCPU (abi/guest/pv_page.h). */
+/* pv_page.c: what this vCPU publishes to the host (abi/guest/pv_page.h). */
 void pv_page_start(struct vcpu *self);
 void pv_page_register(struct vcpu *self);
 void pv_page_asks(struct vcpu *self, unspin_u32 lock);
@@ -65,12 +65,12 @@ void pv_page_gives_back(struct vcpu *self);
 void pv_page_waits_for_answers(struct vcpu *self, unspin_u64 targets);
 void pv_page_waits_no_more(struct vcpu *self);
 
-/* park.c; platform_guest.h names what locks call. */
+/* park.c; the functions that locks call are declared in platform_guest.h. */
 void park_start(struct vcpu *self);
 void vcpu_wake(struct vcpu *self, unspin_u32 target);
 void vcpu_halt(struct vcpu *self);
 
-/* A read of the word before a HLT or sleep is an iteration of the wait, like one of platform_wait_while(). */
+/* Counts the read of a word before a HLT or sleep as one spin of the wait, as platform_wait_while() does. */
 static inline void count_spin(struct vcpu *self)
 {
 	count_one(&self->statistics->spin_count);
@@ -85,7 +85,7 @@ void task_yield(struct vcpu *self);
 void task_tick(struct vcpu *self, struct interrupt_frame *frame);
 void task_preempted(void);
 
-/* From here to the matching call no other task runs on this vCPU. They nest. */
+/* Until the matching preempt_enable() no other task runs on this vCPU. Nests. */
 static inline void preempt_disable(struct vcpu *self)
 {
 	self->preempt_count++;

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* iteration.c - the iterations of a vCPU: user work, kernel work, a lock held, now and then a shootdown or a wake-up. */
+/* iteration.c - a task's iterations: user work, kernel work, a lock held, and periodically a shootdown or a wake-up. */
 #include "guest.h"
 #include "../locks/all.h"
 
-/* A lock, and which vCPU is inside: on another line, since it is the observer's and must not disturb the lock's words. */
+/* A lock, and for checks the vCPU inside, on another cache line so that it does not slow the lock's words down. */
 struct lock_slot {
 	union any_lock lock;
 	unspin_u32 holder __attribute__((aligned(64))); /* vCPU, or UNSPIN_NOBODY; written inside only */
-	unspin_u32 readers;				/* inside */
+	unspin_u32 readers;				/* number of readers inside */
 };
 
 static struct lock_slot lock_slots[UNSPIN_GUEST_LOCKS_MAX];
 static struct lock_operations operations;
-static _Bool blocks; /* waiters sleep: tasks may be switched in its sections */
+static _Bool blocks; /* waiters of this lock sleep, so tasks may be switched while they hold it or wait for it */
 
 #define LOCK_TRAITS(name, traits) [UNSPIN_LOCK_##name] = (traits),
 static const unspin_u8 lock_traits[UNSPIN_LOCK_KIND_COUNT] = {UNSPIN_LOCK_TRAITS(LOCK_TRAITS)};
 
-/* UNSPIN_FAULT_EXCLUSION's lock: it excludes no vCPU. */
+/* The lock function of UNSPIN_FAULT_EXCLUSION: excludes no vCPU. */
 static void let_in(union any_lock *lock)
 {
 	(void)lock;
 }
 
-/* Once, by one vCPU, before any other takes a lock. */
+/* Called once, by one vCPU, before any vCPU takes a lock. */
 void locks_prepare(void)
 {
 	operations = lock_operations[PARAMETERS->lock_kind];
@@ -36,13 +36,13 @@ void locks_prepare(void)
 	}
 }
 
-/* The vCPU inside, or UNSPIN_NOBODY: VEE'13's holder_id (section 3). A sample, from any vCPU. */
+/* The vCPU inside, or UNSPIN_NOBODY: VEE'13's holder_id (section 3). May be out of date. For any vCPU. */
 unspin_u32 lock_holder(unspin_u32 lock)
 {
 	return *(volatile unspin_u32 *)&lock_slots[lock].holder;
 }
 
-/* Inside the lock for so many loops. The holder word is plain memory: two vCPUs inside are bound to see each other. */
+/* Holds the lock for `loops`. Panics if another vCPU is inside: `holder` is plain memory, which both would change. */
 static void hold(struct vcpu *self, struct lock_slot *slot, unspin_u32 loops)
 {
 	volatile unspin_u32 *holder = &slot->holder, *readers = &slot->readers;
@@ -60,7 +60,7 @@ static void hold(struct vcpu *self, struct lock_slot *slot, unspin_u32 loops)
 	*holder = UNSPIN_NOBODY;
 }
 
-/* The same with other readers, and without a writer. */
+/* The same as a reader: panics if a writer is inside. */
 static void hold_reading(struct vcpu *self, struct lock_slot *slot, unspin_u32 loops)
 {
 	volatile unspin_u32 *holder = &slot->holder;
@@ -79,7 +79,7 @@ static void hold_reading(struct vcpu *self, struct lock_slot *slot, unspin_u32 l
 	self->statistics->reads++;
 }
 
-/* Adds what wait_begin to unlock have shown. Outside the lock. */
+/* Adds the acquisition's wait and hold times to the statistics. Called after unlock. */
 static void count_acquisition(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
@@ -127,7 +127,7 @@ static void lock_and_hold(struct vcpu *self, unspin_u32 number, unspin_u32 loops
 		preempt_enable(self);
 }
 
-/* Whether the n-th iteration has come; a period of 0 never does. */
+/* Whether something that is done every so many iterations is due now; 0: never. */
 static _Bool due(unspin_u32 *iterations_left, unspin_u32 every_iterations)
 {
 	if (every_iterations == 0 || --*iterations_left != 0)
@@ -165,7 +165,7 @@ static void iteration(struct vcpu *self)
 		task_yield(self);
 }
 
-/* Until the parameters' iterations are done or the VMM asks to stop. */
+/* Runs iterations until those of the parameters are done or the VMM asks to stop. */
 void iterations_run(struct vcpu *self)
 {
 	unspin_u32 left = PARAMETERS->iterations;

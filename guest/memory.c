@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* memory.c - the two functions that a compiler may call for large copies, whether or not the source names them. */
+/* memory.c - memcpy() and memset(), which a compiler may call for large copies even where the source does not. */
 typedef __SIZE_TYPE__ size_t;
 
 void *memcpy(void *restrict to, const void *restrict from, size_t bytes)

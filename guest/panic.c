@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* panic.c - how the guest gives up, and how tests make it. */
+/* panic.c - ends the guest after a fault, and injects the faults that tests ask for. */
 #include "guest.h"
 
-/* May be called with no table loaded and no GS: it uses nothing but its arguments. `vector` is below 256. */
+/* Uses nothing but its arguments, so it may be called before tables and GS are loaded. `vector` is below 256. */
 _Noreturn void panic(enum unspin_guest_panic reason, unspin_u32 vector, unspin_u64 rip, unspin_u64 error)
 {
 	unspin_u64 cr2;
@@ -17,13 +17,13 @@ _Noreturn void panic(enum unspin_guest_panic reason, unspin_u32 vector, unspin_u
 				 : "memory");
 }
 
-/* From guest.S, for every exception: the guest expects none. */
+/* Called by guest.S for every exception: none is expected. */
 _Noreturn void panic_exception(unspin_u64 vector, unspin_u64 error, unspin_u64 rip)
 {
 	panic(UNSPIN_PANIC_EXCEPTION, (unspin_u32)vector, rip, error);
 }
 
-/* On vCPU 0, once all vCPUs are up. UNSPIN_FAULT_EXCLUSION is iteration.c's. */
+/* Called on vCPU 0 after all vCPUs have started. UNSPIN_FAULT_EXCLUSION is handled in iteration.c. */
 void inject_fault(enum unspin_guest_fault fault)
 {
 	static const struct {
@@ -32,7 +32,9 @@ void inject_fault(enum unspin_guest_fault fault)
 	} __attribute__((packed)) no_idt = {0, 0};
 
 	if (fault == UNSPIN_FAULT_TRIPLE)
-		__asm__ volatile("lidt %0\n\tud2" : : "m"(no_idt)); /* no gate for #UD, #GP, #DF: shutdown */
+		__asm__ volatile("lidt %0\n\tud2"
+				 :
+				 : "m"(no_idt)); /* no gate for #UD, #GP or #DF, so the CPU shuts down */
 	if (fault == UNSPIN_FAULT_EXCEPTION)
 		__asm__ volatile("ud2");
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * park.c - a vCPU that waits in HLT until it is kicked, and what a waiter calls the host for (locks/platform/contract.h).
+ * park.c - halting a vCPU until it is kicked, and the hypercalls of waiters (locks/platform/contract.h).
  *
- * A kick is a word, then a wake-up: KVM_HC_KICK_CPU where CPUID offers it (kvm_pv_kick_cpu_op() of Linux 7.2 ends a HLT, also
- * one that comes later), an IPI elsewhere and from the first refusal on. The word keeps a kick that comes before the HLT, so
- * nothing rests on what KVM keeps; a vCPU that is not parked is not woken.
+ * A kick sets the word `kicked` and then wakes the vCPU if it is parked: by KVM_HC_KICK_CPU where CPUID offers it
+ * (kvm_pv_kick_cpu_op() of Linux 7.2, which also ends a HLT that begins later), by an IPI elsewhere and after the first
+ * refusal. The word keeps a kick that comes before the HLT, so no kick is lost even if KVM forgets it.
  */
 #include "guest.h"
 
@@ -17,13 +17,13 @@ static struct cpuid kvm_features(void)
 	return cpuid(CPUID_KVM_FEATURES);
 }
 
-/* Once, before the first lock: which hypercalls there are, by which instruction, and how fast the TSC is. */
+/* Called once, before the first lock: finds out the hypercalls, their instruction and the TSC's frequency. */
 void park_start(struct vcpu *self)
 {
 	struct cpuid maker = cpuid(0);
 	unspin_u32 features = kvm_features().eax;
 
-	/* "AuthenticAMD" and "HygonGenuine" have VMMCALL, everybody else VMCALL. */
+	/* "AuthenticAMD" and "HygonGenuine" have VMMCALL, other CPUs VMCALL. */
 	self->by_vmmcall = maker.ebx == 0x68747541 || maker.ebx == 0x6f677948;
 	self->kicks_by_hypercall = (features & KVM_FEATURE_PV_UNHALT) != 0;
 	self->yields_by_hypercall = (features & KVM_FEATURE_PV_SCHED_YIELD) != 0;
@@ -33,7 +33,7 @@ void park_start(struct vcpu *self)
 		steal_time_register(self);
 }
 
-/* Ends the HLT of a vCPU (its number is its APIC id). A refusal is remembered: this host will not change its mind. */
+/* Ends the HLT of a vCPU; its number is its APIC id. After one refused hypercall IPIs are used. */
 void vcpu_wake(struct vcpu *self, unspin_u32 target)
 {
 	unspin_u64 number = PARAMETERS->fault_injection == UNSPIN_FAULT_REFUSED_KICK ? ~0u : KVM_HC_KICK_CPU;
@@ -49,8 +49,8 @@ void vcpu_wake(struct vcpu *self, unspin_u32 target)
 }
 
 /*
- * One HLT: called with interrupts off, returns with interrupts off. What was stolen meanwhile is no preemption: the ground truth of
- * those continues behind it.
+ * One HLT: called with interrupts off, returns with interrupts off. Time stolen meanwhile is no preemption, so it is
+ * excluded from the ground truth of preemptions.
  */
 void vcpu_halt(struct vcpu *self)
 {
@@ -68,7 +68,7 @@ void vcpu_halt(struct vcpu *self)
 	self->seen_stolen_ns = self->halt_end_stolen_ns;
 }
 
-/* Contract: locks/platform/contract.h. The exchange is ordered: either the kick sees `parked`, or it is seen here. */
+/* As platform_park(). The exchange is ordered: either vcpu_kick() sees `parked`, or the kick is seen here. */
 void vcpu_park(const struct platform_word *word, unspin_u32 value)
 {
 	struct vcpu *self = this_vcpu();
@@ -87,7 +87,7 @@ void vcpu_park(const struct platform_word *word, unspin_u32 value)
 	interrupts_on();
 }
 
-/* Any number: what is no vCPU of this VM is ignored. */
+/* As platform_kick(). A number that is no vCPU of this VM is ignored. */
 void vcpu_kick(unspin_u32 waiter)
 {
 	struct vcpu *target;
@@ -100,14 +100,17 @@ void vcpu_kick(unspin_u32 waiter)
 		vcpu_wake(this_vcpu(), waiter);
 }
 
-/* Friebel 2008, "Helping locks": anonymous, the host chooses which vCPU runs. */
+/* Friebel 2008, "Helping locks": names no vCPU; the host chooses which one runs. */
 void vcpu_asks_for_help(struct vcpu *self)
 {
 	self->statistics->helps++;
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_HELP, 0, 0);
 }
 
-/* Ours: that vCPU in place of this one. Where none can be named, or by a number that is none, as above. */
+/*
+ * Ours: asks the host to run `waiter` in place of this vCPU. The same as vcpu_asks_for_help() if the host has no such
+ * hypercall or the number is no vCPU.
+ */
 void vcpu_asks_for(unspin_u32 waiter)
 {
 	struct vcpu *self = this_vcpu();
@@ -120,7 +123,7 @@ void vcpu_asks_for(unspin_u32 waiter)
 	(void)hypercall(self->by_vmmcall, KVM_HC_SCHED_YIELD, waiter, 0);
 }
 
-/* By KVM's steal-time page, or by what a host wrote into the pv page. Any number. */
+/* As platform_is_preempted(): by KVM's steal-time page, or by what a host wrote into the pv page. Any number. */
 _Bool vcpu_is_preempted(unspin_u32 waiter)
 {
 	const struct vcpu *other;

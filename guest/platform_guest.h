@@ -2,8 +2,8 @@
 /*
  * platform_guest.h - the waiting contract (locks/platform/contract.h) in the micro guest.
  *
- * Words lie in ordinary write-back memory that all vCPUs of the VM share: x86's strong order gives acquire and release
- * for nothing, and the compiler's builtins keep it from reordering. Valid once boot has loaded GS.
+ * Words are in ordinary write-back memory that all vCPUs of the VM share: x86's memory order gives acquire and release
+ * without barriers, and the builtins keep the compiler from reordering. Valid after boot has loaded GS.
  */
 #ifndef UNSPIN_GUEST_PLATFORM_GUEST_H
 #define UNSPIN_GUEST_PLATFORM_GUEST_H
@@ -14,7 +14,7 @@
 #define PLATFORM_WAITERS_MAX UNSPIN_GUEST_VCPUS_MAX
 #define PLATFORM_NODE_ALIGNMENT 64
 
-/* ground_truth.c: the wait going on has just become a stall, or so long that help is asked for. */
+/* ground_truth.c: the current wait has reached notice_at_spins: it is a stall now, or asks for help. */
 void wait_noticed(struct vcpu *self);
 
 /* park.c and task.c: the contract's calls. */
@@ -27,7 +27,7 @@ unspin_u32 task_number(const struct vcpu *self);
 void task_sleep(const struct platform_word *word, unspin_u32 value);
 void task_wake(unspin_u32 task);
 
-/* The counts go to memory at every spin: the VMM reads them while a wait lasts. */
+/* The counters are written to memory at every spin, because the VMM reads them during a wait. */
 static inline unspin_u32 platform_wait_while(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {
 	struct vcpu *self = this_vcpu();
@@ -57,7 +57,7 @@ static inline unspin_u32 platform_waiter(void)
 	return this_vcpu()->number;
 }
 
-/* With one task for each vCPU the number of its vCPU. */
+/* With one task on each vCPU this is the vCPU's number. */
 static inline unspin_u32 platform_task(void)
 {
 	return task_number(this_vcpu());
@@ -103,7 +103,7 @@ static inline _Bool platform_is_overloaded(void)
 	return *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->pcpu_overloaded != 0;
 }
 
-/* One read: the host may write it whenever this vCPU is not in its guest. */
+/* One read: the host may write the word whenever this vCPU is outside the guest. */
 static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	unspin_u32 published = *(const volatile unspin_u32 *)&pv_page_of(this_vcpu()->number)->spin_count;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * preemption.c - the ground truth of preemptions: in which critical sections this vCPU was when the host took its CPU away
+ * preemption.c - the ground truth of preemptions: in which critical sections this vCPU was when the host descheduled it
  * (eCS's classes, policy/classify/ecs_class.h, ruling 23).
  *
- * KVM adds to the steal time whenever it enters a vCPU that had waited for a CPU. It is read before each change of the
- * class counters: what it has grown by since the last read was stolen with the counters as they stand.
+ * KVM adds to the steal time whenever it enters a vCPU that had waited for a CPU. The steal time is read before each
+ * change of the class counters: its growth since the last read was stolen while the counters had their present values.
  */
 #include "guest.h"
 #include "../policy/classify/ecs_class.h"
@@ -13,7 +13,10 @@ _Static_assert(UNSPIN_GUEST_ECS_CLASSES == UNSPIN_ECS_CLASSES &&
 		       sizeof(struct unspin_ecs_counters) == sizeof(((struct unspin_pv_page *)0)->class_count),
 	       "abi/ and policy/classify/ecs_class.h differ");
 
-/* The steal time differs from what was accounted for. An interrupt may read it first: then there is nothing left. */
+/*
+ * Accounts for steal time that has grown to stolen_ns. An interrupt handler may have accounted for it first: then this
+ * does nothing.
+ */
 void preemption_count(struct vcpu *self, unspin_u64 stolen_ns)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;

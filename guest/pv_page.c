@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * pv_page.c - what this vCPU publishes to the host while it waits for locks and holds them, and how it gives a borrowed CPU back
+ * pv_page.c - publishes to the host when this vCPU waits for locks and holds them, and gives a borrowed CPU back
  * (abi/guest/pv_page.h).
  *
- * The host reads it on this vCPU's own thread only, so program order is enough: volatile stores keep it. `critical` goes up
- * before a lock is asked for and down after unlock, so the host never sees a holder without it.
+ * The host reads the page on this vCPU's own thread only, so program order is enough; volatile stores keep it.
+ * `critical` is raised before the wait for a lock and lowered after unlock, so the host never sees a holder with
+ * `critical` 0.
  */
 #include "guest.h"
 
@@ -14,8 +15,8 @@ static void set32(unspin_u32 *word, unspin_u32 value)
 }
 
 /*
- * The faults of a page: it goes away (its magic, and at every other registration its address), or lies, every word at random.
- * Returns whether the address shall be one where nothing is.
+ * Injects faults: the page disappears (at random its magic number, and the registered address), or all its words are
+ * random. Returns whether an address outside of memory shall be registered.
  */
 static _Bool pv_page_spoil(struct vcpu *self)
 {
@@ -34,13 +35,16 @@ static _Bool pv_page_spoil(struct vcpu *self)
 	return 0;
 }
 
-/* A registration may be missed, a watcher come late or be exchanged: soon enough for the one, rare enough for the other. */
+/*
+ * Registration is repeated, because a host program may start late, be replaced, or miss one: often while none has
+ * acknowledged, rarely afterwards.
+ */
 #define UNANSWERED_EVERY_ITERATIONS 256u
 #define ANSWERED_EVERY_ITERATIONS 1024u
 
 /*
- * KVM does not have the number: its return value means nothing. Whether a host listens shows in `acknowledged` when the
- * guest is entered again. Memory is mapped one to one.
+ * Registers the page. KVM does not know the hypercall's number, so its return value is ignored; a host program that
+ * reads the page has set `acknowledged` when the guest is entered again. Memory is identity-mapped.
  */
 void pv_page_register(struct vcpu *self)
 {
@@ -51,7 +55,7 @@ void pv_page_register(struct vcpu *self)
 	if (pv_page_spoil(self))
 		address = UNSPIN_GUEST_MEMORY_BYTES + address;
 	set32(&pv_page->acknowledged, 0);
-	/* The last words of a host that has gone; one that is there writes them anew. */
+	/* May be left over from a host program that has ended; a running one writes them again. */
 	set32(&pv_page->vcpu_preempted, 0);
 	set32(&pv_page->pcpu_overloaded, 0);
 	set32(&pv_page->spin_count, 0);
@@ -63,7 +67,7 @@ void pv_page_register(struct vcpu *self)
 	self->iterations_until_pv_page = self->pv_page_every_iterations;
 }
 
-/* Once, before the first iteration. */
+/* Called once, before the first iteration. */
 void pv_page_start(struct vcpu *self)
 {
 	if (!PARAMETERS->pv_page)
@@ -93,7 +97,7 @@ void pv_page_holds(struct vcpu *self)
 	set32(&pv_page_of(self->number)->waiting, UNSPIN_PV_PAGE_NOT_WAITING);
 }
 
-/* What was borrowed. In any context: the host does not come back before the vCPU runs again. */
+/* Gives a borrowed CPU back. Any context; the hypercall returns when this vCPU runs again. */
 void pv_page_gives_back(struct vcpu *self)
 {
 	(void)hypercall(self->by_vmmcall, UNSPIN_HYPERCALL_GIVE_BACK, 0, 0);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * section.c - critical sections by class, as the host may read them (abi/guest/pv_page.h; eCS, section 3) and as the ground truth of
- * preemptions has them. Only this vCPU writes them; an interrupt leaves them as it found them.
+ * section.c - counts critical sections by class, for the host (abi/guest/pv_page.h; eCS, section 3) and for the ground
+ * truth of preemptions. Only this vCPU writes the counters; an interrupt handler restores them before it returns.
  */
 #include "guest.h"
 
-/* The lock is held, or the handler runs. What was stolen until now was stolen outside of it. */
+/*
+ * Called when the lock is held or the handler runs. Time stolen until now is accounted to the sections around this one.
+ */
 void section_begins(struct vcpu *self, enum unspin_section_class class)
 {
 	preemption_poll(self);
 	ecs_begins(pv_page_of(self->number), class);
 }
 
-/* The lock is about to be given back. */
+/* Called just before unlock. */
 void section_ends(struct vcpu *self, enum unspin_section_class class)
 {
 	preemption_poll(self);
@@ -31,7 +33,10 @@ void interrupt_ends(struct vcpu *self)
 	section_ends(self, UNSPIN_SECTION_INTERRUPT);
 }
 
-/* A task is switched out: what it holds does not concern the host while others run. The ablation leaves that out. */
+/*
+ * A task is switched out: saves its sections, which do not make the vCPU critical while other tasks run. The ablation
+ * `ecs_no_save` leaves the eCS counters as they are.
+ */
 void sections_save(struct vcpu *self, struct saved_sections *saved)
 {
 	struct unspin_pv_page *pv_page = pv_page_of(self->number);
@@ -43,7 +48,7 @@ void sections_save(struct vcpu *self, struct saved_sections *saved)
 		ecs_save(pv_page, &saved->ecs);
 }
 
-/* A task is switched in: its sections are the vCPU's. */
+/* A task is switched in: restores its sections. */
 void sections_restore(struct vcpu *self, const struct saved_sections *saved)
 {
 	struct unspin_pv_page *pv_page = pv_page_of(self->number);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * shootdown.c - a TLB shootdown as kernels do it: post the request, interrupt all others, spin until all have answered.
+ * shootdown.c - TLB shootdowns as in kernels: post the request, send an IPI to all others, spin until all have
+ * answered.
  *
- * A request is a bit in the receiver's inbox, posted before the IPI: a receiver that is late finds several senders at
- * once, and an IPI that merges with a pending one loses nothing.
+ * A request is a bit in the receiver's inbox, posted before the IPI. So a late receiver may find several senders at
+ * once, and an IPI that merges with a pending one loses no request.
  */
 #include "guest.h"
 
 /*
- * With interrupts on, so that two senders answer each other while they wait, and without another task in between: a vCPU has
- * one shootdown at a time. No other vCPU: nothing to do.
+ * Sends a shootdown and waits for all answers. Interrupts are on, so that two senders can answer each other; preemption
+ * is off, since a vCPU has one shootdown at a time. Does nothing in a VM of one vCPU.
  */
 void shootdown(struct vcpu *self)
 {
@@ -44,7 +45,7 @@ void shootdown(struct vcpu *self)
 	preempt_enable(self);
 }
 
-/* Invalidates one page for all that asked and answers each. */
+/* Invalidates one page and answers all senders. */
 void handle_shootdown(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();
@@ -52,13 +53,13 @@ void handle_shootdown(struct interrupt_frame *frame)
 
 	(void)frame;
 	interrupt_begins(self);
-	/* A page just past the end of memory: the price of the instruction, and no mapping in use is lost. */
+	/* A page just past the end of memory: costs as much as any, and no mapping in use is invalidated. */
 	__asm__ volatile("invlpg (%0)" : : "r"((unspin_u64)UNSPIN_GUEST_MEMORY_BYTES) : "memory");
 	while (senders) {
 		unspin_u32 sender = (unspin_u32)__builtin_ctzll(senders);
 
 		senders &= senders - 1;
-		answer_log(self, sender); /* before: the sender's wait may be over right after */
+		answer_log(self, sender); /* logged first: the answer may end the sender's wait at once */
 		platform_fetch_add_release(&vcpu_of(sender)->unanswered, (unspin_u32)-1);
 		self->statistics->shootdowns_answered++;
 	}
@@ -66,7 +67,7 @@ void handle_shootdown(struct interrupt_frame *frame)
 	interrupt_ends(self);
 }
 
-/* vCPUs that have not picked up the request of `self` yet, one bit each; a sample. */
+/* The vCPUs that have not taken the request of `self` from their inbox yet, one bit each; may be out of date. */
 unspin_u64 shootdown_unanswered(const struct vcpu *self)
 {
 	unspin_u64 unanswered = 0;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* steal_time.c - KVM's steal-time page: what the host publishes about running this vCPU, and its `preempted` flag. */
+/* steal_time.c - KVM's steal-time page: how long each vCPU was runnable but not run, and its `preempted` flag. */
 #include "guest.h"
 
-/* Registers the page of this vCPU. KVM offers one, or the flags stay 0 and statistics->steal_time shows it. */
+/* Registers this vCPU's page, if KVM offers one (park_start()); else times, flags and statistics->steal_time stay 0. */
 void steal_time_register(struct vcpu *self)
 {
 	wrmsr(MSR_KVM_STEAL_TIME, (unspin_u64)&self->steal_time | KVM_MSR_ENABLED);
 	self->statistics->steal_time = 1;
 }
 
-/* Nanoseconds that the vCPU was runnable and not run; the host's version is even and unchanged around a good read. */
+/*
+ * Time that the vCPU was runnable and not run, ns. Read again until the host's version is even and unchanged around it.
+ */
 unspin_u64 steal_time_ns(const struct vcpu *self)
 {
 	const volatile struct kvm_steal_time *page = &self->steal_time;
@@ -23,7 +25,7 @@ unspin_u64 steal_time_ns(const struct vcpu *self)
 	return steal_ns;
 }
 
-/* vCPUs that are preempted according to KVM, one bit each; a sample. */
+/* The vCPUs that are preempted according to KVM, one bit each; may be out of date. */
 unspin_u64 steal_time_preempted(void)
 {
 	unspin_u64 preempted = 0;

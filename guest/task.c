@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * task.c - tasks: a run queue for each vCPU, sleep and wake, and the switch from one to the next.
+ * task.c - tasks: a run queue for each vCPU, sleep and wake-up, and the context switch.
  *
- * A vCPU's queue is a word with a bit for each of its tasks; they take iterations in the order of their bits. Others only ever set
- * bits. A tick ends an iteration, wherever the task is: what it was interrupted in is copied to the task's own stack and gone on
- * with later (guest.S, preempted). Tasks that hold or ask for a spinning lock raise preempt_count. No task moves to another vCPU.
+ * A vCPU's run queue is a word with a bit for each of its tasks, which run in turn in the order of their bits. Other
+ * vCPUs only set bits. A tick preempts a task at any instruction: the interrupt frame is copied to the task's own
+ * stack, from where the task continues later (guest.S, preempted). Tasks that hold a spinning lock, or wait for one,
+ * raise preempt_count. Tasks do not move to other vCPUs.
  */
 #include "guest.h"
 #include "../policy/classify/wakeup.h"
@@ -12,27 +13,30 @@
 #define TASK_STACK_BYTES 4096u
 
 struct task {
-	unspin_u64 rsp;			  /* while it is switched out */
-	unspin_u64 rsp0;		  /* where user mode comes back to */
-	unspin_u32 number, place;	  /* in the VM; on its vCPU */
-	struct iteration_state iteration; /* while it is switched out, as what follows */
+	unspin_u64 rsp;		  /* valid while it is switched out */
+	unspin_u64 rsp0;	  /* stack on which user mode returns (VCPU_RSP0) */
+	unspin_u32 number, place; /* in the VM; on its vCPU */
+	/* Saved while it is switched out, as the next three fields are. */
+	struct iteration_state iteration;
 	unspin_u32 state, asking;
 	struct saved_sections sections;
 	unspin_u64 out_tsc, out_stolen_ns, out_spins; /* when it was switched out */
-	/* Written by its waker: before its next sleep it is not to sleep; when, and the steal time of its vCPU then. */
+	/*
+	 * Written by its waker: 1: its next sleep returns at once; time of the wake-up, and its vCPU's steal time then.
+	 */
 	unspin_u32 woken __attribute__((aligned(64)));
 	unspin_u64 woken_tsc, woken_stolen_ns;
 } __attribute__((aligned(64)));
 
 static struct task tasks[UNSPIN_GUEST_TASKS_MAX];
-/* Of all but the first task of each vCPU, which runs on the vCPU's own. */
+/* Stacks of all tasks but the first of each vCPU, which uses the vCPU's. */
 static unspin_u8 task_stacks[UNSPIN_GUEST_TASKS_MAX][TASK_STACK_BYTES] __attribute__((aligned(4096)));
 
-/* guest.S: saves the callee's registers and continues on another stack; where an interrupted task continues. */
+/* guest.S: switches to another stack; the address where an interrupted task continues. */
 void stack_switch(unspin_u64 *save_rsp, unspin_u64 load_rsp);
 extern const unspin_u8 preempted[];
 
-/* Numbers count the first tasks of all vCPUs, then the second ones. */
+/* Task numbers: first the first tasks of all vCPUs, then the second ones, and so on. */
 static struct task *task_of(const struct vcpu *self, unspin_u32 place)
 {
 	return &tasks[place * PARAMETERS->vcpus + self->number];
@@ -43,7 +47,7 @@ unspin_u32 task_number(const struct vcpu *self)
 	return self->task->number;
 }
 
-/* What happened to a task that had waited for a lock while it was out: it did not spin. */
+/* Counts the time for which a task that waits for a lock was switched out: it did not spin then. */
 static void count_time_out(struct vcpu *self, const struct task *task)
 {
 	if (!self->asking)
@@ -63,7 +67,7 @@ static void switch_out(struct vcpu *self, struct task *task)
 	sections_save(self, &task->sections);
 }
 
-/* Iterations of waits are counted for the vCPU: what others have counted meanwhile is not this task's. */
+/* Loads the task's state. Spins are counted per vCPU: those of other tasks meanwhile are excluded from its wait. */
 static void switch_in(struct vcpu *self, struct task *task)
 {
 	self->task = task;
@@ -75,7 +79,7 @@ static void switch_in(struct vcpu *self, struct task *task)
 	set_state(self, task->state);
 }
 
-/* HLT until a task of this vCPU can run. Ordered against task_wake(): it sees `parked`, or its bit is seen here. */
+/* Halts until a task of this vCPU is runnable. Either task_wake() sees `parked`, or its bit is seen here. */
 static unspin_u32 wait_for_work(struct vcpu *self)
 {
 	unspin_u32 runnable;
@@ -91,7 +95,7 @@ static unspin_u32 wait_for_work(struct vcpu *self)
 	return runnable;
 }
 
-/* Switches to the next task, which may be the same, and returns when it is this one's iteration again. Interrupts are off. */
+/* Switches to the next task, which may be the same; returns when this task runs again. Called with interrupts off. */
 static void schedule(struct vcpu *self)
 {
 	struct task *task = self->task, *next;
@@ -114,7 +118,7 @@ static void schedule(struct vcpu *self)
 	count_time_out(self, task);
 }
 
-/* At a place where a task may be switched. */
+/* Lets other tasks of this vCPU run. Called with interrupts on, where the task may be switched out. */
 void task_yield(struct vcpu *self)
 {
 	interrupts_off();
@@ -122,15 +126,16 @@ void task_yield(struct vcpu *self)
 	interrupts_on();
 }
 
-/* From guest.S, on the stack of the task that was interrupted. Interrupts are off. */
+/* Called by guest.S on the stack of the interrupted task, with interrupts off. */
 void task_preempted(void)
 {
 	schedule(this_vcpu());
 }
 
 /*
- * The end of a tick: another task's iteration. The frame is what the tick goes back to; its copy lies on the task's stack, below
- * what that uses (no red zone), and behind it the registers find an aligned place (72 bytes, then a call).
+ * Switches to another task at the end of a tick, if one is runnable and preemption is on. The tick returns to *frame,
+ * so this is replaced by a frame that leads to preempted (guest.S), and copied to the task's stack below its used part
+ * (there is no red zone), so that the stack is aligned for the call after the registers are saved (72 bytes).
  */
 void task_tick(struct vcpu *self, struct interrupt_frame *frame)
 {
@@ -153,7 +158,7 @@ void task_tick(struct vcpu *self, struct interrupt_frame *frame)
 	};
 }
 
-/* Ruling 23: of a woken task that runs now. */
+/* Counts the wake-up latency of a task that was woken and runs now (ruling 23). */
 static void count_wakeup(struct vcpu *self, const struct task *task)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
@@ -176,7 +181,10 @@ static void count_wakeup(struct vcpu *self, const struct task *task)
 	statistics->bww_guest_cycles += parts.guest;
 }
 
-/* Contract: locks/platform/contract.h. After the bit is gone `woken` is read: a wake-up has set it before, or sets the bit again. */
+/*
+ * As platform_sleep(). `woken` is read after the bit is cleared: a concurrent wake-up has either set it before or sets
+ * the bit again.
+ */
 void task_sleep(const struct platform_word *word, unspin_u32 value)
 {
 	struct vcpu *self = this_vcpu();
@@ -199,7 +207,7 @@ void task_sleep(const struct platform_word *word, unspin_u32 value)
 	interrupts_on();
 }
 
-/* Any number: what is no task of this VM is ignored. */
+/* As platform_wake(). A number that is no task of this VM is ignored. */
 void task_wake(unspin_u32 number)
 {
 	unspin_u32 vcpus = PARAMETERS->vcpus;
@@ -221,7 +229,7 @@ void task_wake(unspin_u32 number)
 		vcpu_wake(self, other->number);
 }
 
-/* Where all but the first tasks begin, in their first iteration, and end. */
+/* The body of all tasks but the first of each vCPU. */
 static _Noreturn void task_main(void)
 {
 	struct vcpu *self = this_vcpu();
@@ -237,7 +245,7 @@ static _Noreturn void task_main(void)
 	__builtin_unreachable();
 }
 
-/* What a new task's stack and state look like: stack_switch() finds six registers and task_main to return to. */
+/* Sets up a new task: stack_switch() pops six registers from its stack and returns to task_main. */
 static void task_create(struct vcpu *self, struct task *task, unspin_u32 place)
 {
 	unspin_u64 *top = (unspin_u64 *)(task_stacks[task->number] + TASK_STACK_BYTES);
@@ -251,7 +259,7 @@ static void task_create(struct vcpu *self, struct task *task, unspin_u32 place)
 	self->runnable |= 1u << place;
 }
 
-/* Before the first iteration of this vCPU, whose boot becomes its first task. */
+/* Creates this vCPU's tasks, before its first iteration; the caller becomes the first task. */
 void tasks_start(struct vcpu *self)
 {
 	for (unspin_u32 place = 0; place < PARAMETERS->tasks_per_vcpu; place++) {
@@ -267,7 +275,7 @@ void tasks_start(struct vcpu *self)
 	__atomic_fetch_or(&self->runnable, 1, __ATOMIC_RELEASE);
 }
 
-/* The first task, when its iterations are done: until those of the others are, too. */
+/* Called by the first task after its iterations: waits until the vCPU's other tasks have done theirs. */
 void tasks_finish(struct vcpu *self)
 {
 	static const struct platform_word nothing;

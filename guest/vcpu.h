@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * vcpu.h - what the micro guest keeps for each vCPU. Included by platform_guest.h only; sources include guest.h.
+ * vcpu.h - the state of a vCPU in the micro guest. Included by platform_guest.h only; sources include guest.h.
  *
- * One vCPU's state is one block of VCPU_BYTES with its stacks at the end, found through GS; what other vCPUs write
- * lies on cache lines of its own.
+ * A vCPU's state is one block of VCPU_BYTES with its stacks at the end, found through GS. Fields that other vCPUs write
+ * have their own cache lines.
  */
 #ifndef UNSPIN_GUEST_VCPU_H
 #define UNSPIN_GUEST_VCPU_H
@@ -32,61 +32,63 @@ struct gate {
 	unspin_u64 low, high;
 };
 
-/* What a task takes along when it is switched out; that of the one that runs lies in struct vcpu. */
+/* State that is saved with a task when it is switched out; the running task's is in struct vcpu. */
 struct iteration_state {
-	struct unspin_guest_wait wait;	       /* the one going on */
+	struct unspin_guest_wait wait;	       /* the current or last wait */
 	unspin_u64 wait_begin_spins;	       /* statistics->spin_count when it began */
-	unspin_u64 wait_stolen_ns;	       /* steal time when it began; from wait_end on, what was stolen of it */
-	unspin_u64 stall_at_spins;	       /* statistics->spin_count that make it a stall */
+	unspin_u64 wait_stolen_ns;	       /* steal time when it began; after wait_end() the time stolen from it */
+	unspin_u64 stall_at_spins;	       /* statistics->spin_count at which it becomes a stall; ~0: never */
 	unspin_u64 help_at_spins;	       /* ... at which it asks for help; ~0: never */
-	unspin_u64 notice_at_spins;	       /* the next of the two */
-	unspin_u64 random;		       /* state of the generator */
-	unspin_u32 iterations_until_shootdown; /* of work */
-	unspin_u32 iterations_until_wakeup;    /* of work */
+	unspin_u64 notice_at_spins;	       /* the smaller of the two */
+	unspin_u64 random;		       /* state of the random generator */
+	unspin_u32 iterations_until_shootdown; /* 1 or more */
+	unspin_u32 iterations_until_wakeup;    /* 1 or more */
 };
 
 /* task.c */
 struct task;
 
 struct vcpu {
-	struct vcpu *self; /* what GS:0 reads */
+	struct vcpu *self; /* this struct: read at GS:0 */
 	unspin_u32 number;
 	struct task_state task_state;
 	unspin_u64 gdt[7];
 	struct gate idt[VECTORS];
 
 	struct unspin_guest_statistics *statistics;
-	struct unspin_guest_wait *log; /* log_records of them */
+	struct unspin_guest_wait *log; /* array of PARAMETERS->log_records */
 	struct iteration_state iteration;
-	struct task *task;		     /* the one that runs */
-	unspin_u32 spins_until_pause;	     /* of waiting loops */
-	unspin_u32 iterations_until_pv_page; /* until the pv page is registered once more */
-	unspin_u32 pv_page_every_iterations; /* 0: this guest gives no pv pages */
-	unspin_u32 preempt_count;	     /* above 0: no other task runs here until it is 0 again */
-	unspin_u32 tasks_left;		     /* with iterations to do, the first one left out */
+	struct task *task;		     /* the running one */
+	unspin_u32 spins_until_pause;	     /* until a waiting loop executes PAUSE */
+	unspin_u32 iterations_until_pv_page; /* until the pv page is registered again */
+	unspin_u32 pv_page_every_iterations; /* 0: this guest has no pv pages */
+	unspin_u32 preempt_count;	     /* above 0: tasks are not switched on this vCPU */
+	unspin_u32 tasks_left;		     /* tasks that have iterations to do, without the first one */
 	unspin_u64 seen_stolen_ns;	     /* steal time that is accounted for (preemption.c) */
-	unspin_u64 halt_cycles;		     /* of the last HLT */
-	unspin_u64 halt_stolen_ns;	     /* of it in the host's run queue */
-	unspin_u64 halt_end_tsc;	     /* when it ended */
+	unspin_u64 halt_cycles;		     /* duration of the last HLT */
+	unspin_u64 halt_stolen_ns;	     /* time of it in the host's run queue */
+	unspin_u64 halt_end_tsc;	     /* when the last HLT ended */
 	unspin_u64 halt_end_stolen_ns;	     /* steal time then */
-	_Bool by_vmmcall;		     /* AMD's hypercall instruction, or Intel's */
-	_Bool kicks_by_hypercall;	     /* KVM_HC_KICK_CPU, or an IPI */
-	_Bool yields_by_hypercall;	     /* KVM_HC_SCHED_YIELD, or none is named */
+	_Bool by_vmmcall;		     /* 1: hypercalls by AMD's VMMCALL, 0: by Intel's VMCALL */
+	_Bool kicks_by_hypercall;	     /* 1: kicks by KVM_HC_KICK_CPU, 0: by IPI */
+	_Bool yields_by_hypercall;	     /* 1: the host has KVM_HC_SCHED_YIELD */
 
-	/* Read by others when they stall: number of the lock asked for, plus 1; 0: none. */
+	/* Read by other vCPUs when they stall: number of the lock that this one waits for, plus 1; 0: none. */
 	unspin_u32 asking __attribute__((aligned(64)));
-	/* Written by others: shootdowns to answer, one bit per sender. */
+	/* Written by other vCPUs: shootdowns to answer, one bit for each sender. */
 	unspin_u64 inbox __attribute__((aligned(64)));
-	/* Counted down by others: answers still missing to the shootdown of this vCPU. */
+	/* Counted down by other vCPUs: answers that this vCPU's shootdown still waits for. */
 	struct platform_word unanswered __attribute__((aligned(64)));
-	/* Raised by the predecessor: wake-ups not consumed yet. */
+	/* Incremented by the previous vCPU of the ring: tokens not taken yet (pass_token()). */
 	unspin_u32 tokens __attribute__((aligned(64)));
-	/* Sleeps in HLT until it is woken; read by others. Kicked since its last park; written by others. */
+	/*
+	 * `parked`, 1: halts until it is woken; read by others. `kicked`, 1: kicked since its last park; set by others.
+	 */
 	unspin_u32 parked __attribute__((aligned(64)));
 	unspin_u32 kicked;
-	/* Tasks that could run, one bit each by their place on this vCPU; set by others. */
+	/* Runnable tasks, one bit each by their place on this vCPU; also set by others. */
 	unspin_u32 runnable;
-	/* Another task shall run at the next chance; set by others. */
+	/* 1: another task shall run as soon as preemption is on; also set by others. */
 	unspin_u32 need_switch;
 	struct kvm_steal_time steal_time;
 
@@ -95,7 +97,7 @@ struct vcpu {
 UNSPIN_ASSERT_OFFSET(struct vcpu, task_state.rsp, VCPU_RSP0);
 _Static_assert(sizeof(struct vcpu) + 4096 <= VCPU_BYTES, "a vCPU's stack has less than 4 KiB");
 
-/* A vCPU's state and, in the rest of the block, its stack: it grows down from the end. Defined in boot.c. */
+/* A vCPU's state and, in the rest of the block, its stack, which grows down from the end. Defined in boot.c. */
 union vcpu_block {
 	struct vcpu vcpu;
 	unspin_u8 bytes[VCPU_BYTES];
@@ -108,13 +110,15 @@ static inline struct vcpu *vcpu_of(unspin_u32 number)
 	return &vcpu_blocks[number].vcpu;
 }
 
-/* What the host reads of it. Outside of its block: the VMM may have put pages of the host's there (abi/bpf/pv_page_map.h). */
+/*
+ * A vCPU's pv page. Not in its block, because the VMM may have mapped pages of the host there (abi/bpf/pv_page_map.h).
+ */
 static inline struct unspin_pv_page *pv_page_of(unspin_u32 number)
 {
 	return (struct unspin_pv_page *)UNSPIN_GUEST_PV_PAGE + number;
 }
 
-/* The vCPU that runs this; valid once boot has loaded GS. Not volatile: it never changes. */
+/* The calling vCPU; valid after boot has loaded GS. The asm is not volatile, since the result never changes. */
 static inline struct vcpu *this_vcpu(void)
 {
 	struct vcpu *self;
@@ -123,7 +127,7 @@ static inline struct vcpu *this_vcpu(void)
 	return self;
 }
 
-/* Constant after boot, but for `stop`. */
+/* Constant after boot, except `stop`. */
 #define PARAMETERS ((const struct unspin_guest_parameters *)UNSPIN_GUEST_PARAMETERS)
 
 /* All vCPUs of this VM, one bit each. */
@@ -132,19 +136,19 @@ static inline unspin_u64 all_vcpus(void)
 	return ~0ull >> (64u - PARAMETERS->vcpus);
 }
 
-/* Whether the VMM asked to end. It may be set at any time. */
+/* Whether the VMM has asked the guest to stop; may change at any time. */
 static inline _Bool stop_asked(void)
 {
 	return __atomic_load_n(&PARAMETERS->stop, __ATOMIC_RELAXED) != 0;
 }
 
-/* One instruction, so that no other task of this vCPU counts in between. */
+/* Increments by one instruction, so that a task switch on this vCPU loses no count. */
 static inline void count_one(unspin_u64 *counter)
 {
 	__asm__ volatile("incq %0" : "+m"(*counter) : : "cc");
 }
 
-/* Only a statement for observers, so relaxed; volatile keeps it where it stands. */
+/* Read by observers only, so relaxed; volatile keeps the compiler from moving it. */
 static inline void set_state(struct vcpu *self, enum unspin_guest_state state)
 {
 	*(volatile unspin_u32 *)&self->statistics->state = state;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * wakeup.c - vCPUs that sleep in HLT and wake each other.
+ * wakeup.c - vCPUs that halt and wake each other by IPIs.
  *
- * No wake-up is lost: what a sleeper waits for is read with interrupts off, the provider provides it before it
- * sends the IPI, and HLT returns at once when an interrupt is pending.
+ * No wake-up is lost: a sleeper reads the word it waits for with interrupts off, the waker changes the word before it
+ * sends the IPI, and HLT returns at once if an interrupt is pending.
  */
 #include "guest.h"
 
-/* Sleeps until all vCPUs have come here with the same counter, which begins as 0. Returns with interrupts on. */
+/* Waits until all vCPUs have called it with the same counter, which starts at 0. Returns with interrupts on. */
 void barrier(struct vcpu *self, unspin_u32 *arrived)
 {
 	interrupts_off();
@@ -23,7 +23,7 @@ void barrier(struct vcpu *self, unspin_u32 *arrived)
 	interrupts_on();
 }
 
-/* Before a vCPU leaves because of `stop`: sleepers read again, and see it too. */
+/* Called before a vCPU ends because of `stop`: wakes all others, so that they read it too. */
 void wake_all_to_stop(void)
 {
 	if (PARAMETERS->vcpus > 1)
@@ -31,9 +31,9 @@ void wake_all_to_stop(void)
 }
 
 /*
- * Gives the next vCPU of the ring a token and a wake-up, then sleeps until there is a token of one's own, and takes it.
- * No wait is endless: the vCPU that has given the fewest has a predecessor that gave at least as many, so it has
- * one to take; all vCPUs give equally many before they are done; and `stop` ends the wait.
+ * Gives the next vCPU of the ring a token and a wake-up, then halts until this vCPU has a token, and takes it. No wait
+ * is endless: the vCPU that has given the fewest tokens has a predecessor that gave at least as many, so it has one to
+ * take; all vCPUs give the same number before they end; and `stop` ends the wait.
  */
 void pass_token(struct vcpu *self)
 {
@@ -53,6 +53,6 @@ void pass_token(struct vcpu *self)
 	set_state(self, UNSPIN_STATE_KERNEL);
 	if (__atomic_load_n(&self->tokens, __ATOMIC_RELAXED) == 0)
 		return;						/* stop was asked */
-	__atomic_fetch_sub(&self->tokens, 1, __ATOMIC_RELAXED); /* no other vCPU takes from it */
+	__atomic_fetch_sub(&self->tokens, 1, __ATOMIC_RELAXED); /* only this vCPU takes tokens from it */
 	self->statistics->wakeups_received++;
 }

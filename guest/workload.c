@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * workload.c - what iterations do beside or instead of holding a lock (enum unspin_guest_workload).
+ * workload.c - the workloads that do more in an iteration than hold a lock, or something else (enum
+ * unspin_guest_workload).
  */
 #include "guest.h"
 #include "../locks/parts/rcu.h"
@@ -8,19 +9,19 @@
 
 #define FILE_BYTES 4096u
 
-/* eCS, section 5.3: one page of a file that all tasks read, its lock, and a buffer for each task. */
+/* The file-reading workload of eCS, section 5.3: one page of a file, its lock, and a buffer for each task. */
 static struct test_and_test_and_set_lock page_lock __attribute__((aligned(64)));
 static unspin_u8 pages[2][FILE_BYTES] __attribute__((aligned(64)));
-static struct platform_word page_now; /* which of the two readers copy */
+static struct platform_word page_now; /* bit 0: the page that readers copy */
 static struct rcu page_rcu;
 static unspin_u8 buffers[UNSPIN_GUEST_TASKS_MAX][FILE_BYTES] __attribute__((aligned(64)));
 
-/* Returns still to be taken, of each task. */
+/* Tokens that each task has received and not taken yet. */
 static struct {
 	struct platform_word word;
 } __attribute__((aligned(64))) balls[UNSPIN_GUEST_TASKS_MAX];
 
-/* Whether this iteration takes the lock for reading. One more draw, in the workloads that have readers only. */
+/* Whether this iteration takes the lock for reading. Draws a random number in the workloads with readers only. */
 _Bool reads(struct vcpu *self)
 {
 	unspin_u32 workload = PARAMETERS->workload;
@@ -30,7 +31,7 @@ _Bool reads(struct vcpu *self)
 	return random_next(&self->iteration.random) % 100 < PARAMETERS->reader_percent;
 }
 
-/* The page's lock, with what was waited for it added to that for the file's. */
+/* Takes the page's lock; the wait is added to the statistics of lock waits. */
 static void lock_page(struct vcpu *self)
 {
 	struct unspin_guest_statistics *statistics = self->statistics;
@@ -45,7 +46,10 @@ static void lock_page(struct vcpu *self)
 	histogram_add(&statistics->lock_wait, rdtsc() - begin);
 }
 
-/* Inside the file's semaphore: in an RCU section the page is found, which takes so many loops, and copied under its lock. */
+/*
+ * Inside the file's semaphore as a reader: looks the page up in an RCU section, for `loops`, and copies it under its
+ * lock.
+ */
 void read_page(struct vcpu *self, unspin_u32 loops)
 {
 	const unspin_u8 *page;
@@ -65,7 +69,10 @@ void read_page(struct vcpu *self, unspin_u32 loops)
 	preempt_enable(self);
 }
 
-/* Inside the file's semaphore as a writer: the other page takes its place, and no task reads the old one any more. */
+/*
+ * Inside the file's semaphore as a writer: replaces the page by the other one, and waits until no task reads the old
+ * one.
+ */
 void replace_page(struct vcpu *self)
 {
 	unspin_u32 now = platform_load_relaxed(&page_now);
@@ -75,14 +82,14 @@ void replace_page(struct vcpu *self)
 	rcu_synchronize(&page_rcu);
 }
 
-/* Before the first iteration of any vCPU. */
+/* Called once, before the first iteration of any vCPU. */
 void workload_prepare(void)
 {
 	rcu_init(&page_rcu);
 	test_and_test_and_set_init(&page_lock);
 }
 
-/* The task at the same place of the neighbouring vCPU; itself where there is none. */
+/* The task at the same place on the neighbouring vCPU; the task itself if there is none. */
 static unspin_u32 partner_of(unspin_u32 task)
 {
 	unspin_u32 vcpus = PARAMETERS->vcpus, vcpu = task % vcpus;
@@ -91,8 +98,8 @@ static unspin_u32 partner_of(unspin_u32 task)
 }
 
 /*
- * Gives the partner a ball and wakes it, then sleeps until there is one to take. Both give one in every iteration, before they take
- * one, so no wait is endless; `stop` ends the wait.
+ * Gives the partner a token and wakes it, then sleeps until this task has a token, and takes it. Both give one in every
+ * iteration before they take one, so no wait is endless; `stop` ends the wait.
  */
 void ping_pong(struct vcpu *self)
 {
@@ -109,14 +116,14 @@ void ping_pong(struct vcpu *self)
 	platform_fetch_add_ordered(own, -1u);
 }
 
-/* A task is done because of `stop`: its partner shall read that, too. */
+/* Called when a task ends because of `stop`: wakes its partner, so that it reads `stop` too. */
 void ping_pong_ends(struct vcpu *self)
 {
 	if (PARAMETERS->workload == UNSPIN_WORKLOAD_PING_PONG)
 		task_wake(partner_of(task_number(self)));
 }
 
-/* The interrupts workload: the handler works as long as the kernel does in an iteration. */
+/* The interrupts workload: the handler works as long as an iteration's kernel work. */
 void handle_work(struct interrupt_frame *frame)
 {
 	struct vcpu *self = this_vcpu();

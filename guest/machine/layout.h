@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* layout.h - the numbers that assembly and C share: a vCPU's block, segment selectors, interrupt vectors. */
+/* layout.h - constants that assembly and C share: a vCPU's block, segment selectors, interrupt vectors. */
 #ifndef UNSPIN_GUEST_LAYOUT_H
 #define UNSPIN_GUEST_LAYOUT_H
 
 #define VCPU_BYTES 16384
-#define VCPU_RSP0 16 /* of struct vcpu: task_state.rsp[0], where enter_user leaves its stack for user_return */
+#define VCPU_RSP0 16 /* offset of task_state.rsp[0] in struct vcpu, where enter_user saves RSP for user_return */
 
 #define SELECTOR_KERNEL_CODE 0x08
 #define SELECTOR_KERNEL_DATA 0x10
@@ -24,7 +24,7 @@
 #define EXCEPTIONS_WITH_ERROR_CODE 0x60227d00
 #define EXCEPTION_STUB_BYTES 16
 
-/* Twins of what abi/guest/memory.h defines in C only; boot.c asserts that they agree. */
+/* Copies of values that abi/guest/memory.h defines in C only; boot.c asserts that they are equal. */
 #define VCPUS_MAX 64
 #define PANIC_PARAMETERS 1
 #define PORT_PANIC 0x11

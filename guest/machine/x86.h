@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * x86.h - the instructions that C has no words for, and the numbers that go with them (Intel SDM volume 3, AMD APM
- * volume 2; KVM's from the Linux kernel's Documentation/virt/kvm/x86/msr.rst and cpuid.rst).
+ * x86.h - instructions that C cannot express, and their constants (Intel SDM volume 3, AMD APM volume 2; KVM's from the
+ * Linux kernel's Documentation/virt/kvm/x86/msr.rst and cpuid.rst).
  */
 #ifndef UNSPIN_GUEST_X86_H
 #define UNSPIN_GUEST_X86_H
@@ -31,7 +31,8 @@
 
 #define CPUID_KVM_SIGNATURE 0x40000000u
 #define CPUID_KVM_FEATURES 0x40000001u
-#define CPUID_HYPERVISOR_TIMING 0x40000010u /* EAX: TSC cycles a millisecond; VMware's leaf, which others have too */
+#define CPUID_HYPERVISOR_TIMING                                                                                        \
+	0x40000010u /* EAX: TSC frequency, kHz; VMware's leaf, which other hypervisors have too */
 #define KVM_FEATURE_STEAL_TIME 0x20u
 #define KVM_FEATURE_PV_UNHALT 0x80u
 #define KVM_FEATURE_PV_SCHED_YIELD 0x2000u
@@ -41,7 +42,7 @@
 #define KVM_MSR_ENABLED 1u
 #define KVM_VCPU_PREEMPTED 1u
 
-/* struct kvm_steal_time of the Linux kernel's arch/x86/include/uapi/asm/kvm_para.h; the host writes it. */
+/* struct kvm_steal_time of the Linux kernel's arch/x86/include/uapi/asm/kvm_para.h, written by the host. */
 struct kvm_steal_time {
 	unspin_u64 steal_ns;
 	unspin_u32 version; /* odd while the host writes */
@@ -51,7 +52,7 @@ struct kvm_steal_time {
 } __attribute__((aligned(64)));
 UNSPIN_ASSERT_SIZE(struct kvm_steal_time, 64);
 
-/* What the CPU pushes at an interrupt in 64-bit mode. */
+/* The frame that the CPU pushes at an interrupt in 64-bit mode. */
 struct interrupt_frame {
 	unspin_u64 rip, cs, rflags, rsp, ss;
 };
@@ -70,7 +71,7 @@ static inline struct cpuid cpuid(unspin_u32 leaf)
 	return result;
 }
 
-/* KVM's hypercall (Documentation/virt/kvm/x86/hypercalls.rst), by the CPU maker's own instruction; its answer. */
+/* A KVM hypercall (Documentation/virt/kvm/x86/hypercalls.rst) by AMD's or Intel's instruction; returns its result. */
 static inline unspin_u64 hypercall(_Bool by_vmmcall, unspin_u64 number, unspin_u64 argument0, unspin_u64 argument1)
 {
 	unspin_u64 answer;
@@ -95,7 +96,7 @@ static inline void wrmsr(unspin_u32 msr, unspin_u64 value)
 	__asm__ volatile("wrmsr" : : "c"(msr), "a"((unspin_u32)value), "d"((unspin_u32)(value >> 32)) : "memory");
 }
 
-/* Not serialising: a few cycles of neighbouring work may fall on either side. */
+/* The time-stamp counter. Not serialising: the CPU may reorder it with a few neighbouring instructions. */
 static inline unspin_u64 rdtsc(void)
 {
 	unspin_u32 low, high;
@@ -115,8 +116,8 @@ static inline void interrupts_on(void)
 }
 
 /*
- * Called with interrupts off: sleeps until one comes, handles it and returns with interrupts off. STI takes effect
- * after the next instruction, so an interrupt that is pending already ends the HLT: no wake-up is lost.
+ * Called with interrupts off: halts until an interrupt comes, handles it and returns with interrupts off. STI takes
+ * effect after the next instruction, so an interrupt that is already pending ends the HLT: no wake-up is lost.
  */
 static inline void halt_until_interrupt(void)
 {
