@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the scripted world around `locks/`: as they are, and with room for two waiters in each queue.
+//! Compiles the scripted world around `locks/` twice: unchanged, and with places for two waiters in each queue.
 use unspin_headers::Compiler;
 
 fn main() {

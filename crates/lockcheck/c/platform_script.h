@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * platform_script.h - the waiting contract (locks/platform/contract.h) in a scripted world: no access happens until the script
- * says so. Each call hands its request to script_perform(), which returns when the script has stepped this thread.
- * So every interleaving, time-out, late store, lie and change can be had exactly; script.h is the script's side.
+ * platform_script.h - the waiting contract (locks/platform/contract.h) in a scripted world: each call passes a request
+ * to script_perform(), which returns after the script has let this thread make that step. So the script chooses every
+ * interleaving, time-out, delayed store and answer of the host. The script's side is script.h.
  *
- * Memory is x86's at most: a relaxed load is an acquire load, a relaxed store a release store, a read-modify-write a fence.
- * Weaker machines are ThreadSanitizer's part.
+ * The memory model is at most as weak as x86's: a relaxed load is an acquire load, a relaxed store a release store, a
+ * read-modify-write a fence. Weaker memory orders are checked by ThreadSanitizer between threads.
  */
 #ifndef UNSPIN_BENCH_PLATFORM_SCRIPT_H
 #define UNSPIN_BENCH_PLATFORM_SCRIPT_H
@@ -20,13 +20,12 @@ enum script_kind {
 	SCRIPT_FETCH_OR = 12,	     /* first: bits */
 	SCRIPT_FETCH_AND = 13,	     /* first: bits */
 	SCRIPT_FENCE = 14,
-	SCRIPT_PARK =
-		15, /* first: value, second: enum script_who; looks at the word, and goes to sleep if it holds the value */
-	SCRIPT_PARKED = 16,    /* the same, asleep */
+	SCRIPT_PARK = 15, /* first: value, second: enum script_who; reads the word, and sleeps if it holds the value */
+	SCRIPT_PARKED = 16,    /* the same, while it sleeps */
 	SCRIPT_KICK = 17,      /* first: thread, second: enum script_who */
-	SCRIPT_RUN_STATE = 18, /* asks the host; 0 or 1 comes back */
+	SCRIPT_RUN_STATE = 18, /* asks the host; the answer is 0 or 1 */
 	SCRIPT_HELP = 19,      /* first: waiter + 1, or 0 */
-	/* Of the program around the lock, not of the lock. */
+	/* Requests of the program around the lock, not of the lock. */
 	SCRIPT_ENTER = 7, /* first: enum script_entry */
 	SCRIPT_LEAVE = 8, /* first: enum script_entry */
 	SCRIPT_TRY_REFUSED = 9,
@@ -34,20 +33,21 @@ enum script_kind {
 	SCRIPT_DONE = 11,      /* the program has ended */
 	SCRIPT_ASK = 20,       /* first: enum script_entry; the next access is the lock's */
 	SCRIPT_WRONG = 21,     /* first: what was read inside, second: what should have been */
-	SCRIPT_ASTRAY = 22,    /* the lock has touched a word that is not its own, or kicked who does not exist */
+	SCRIPT_ASTRAY =
+		22, /* the lock has accessed a word that is not its own, or kicked a waiter that does not exist */
 };
 
-/* What is parked or kicked. They are the same threads, but a kick does not end a sleep, nor a wake a park. */
+/* What a request parks or kicks. Both are the same threads, but a kick does not end a sleep, nor a wake-up a park. */
 enum script_who { SCRIPT_WAITER = 1, SCRIPT_TASK = 2 };
 
-/* How somebody came in. */
+/* How a thread entered the critical section. */
 enum script_entry { SCRIPT_BY_TRY = 0, SCRIPT_BY_LOCK = 1, SCRIPT_BY_READ = 2 };
 
 /* `place` of a request that names no word; of the first word of the program around the lock. */
 #define SCRIPT_NOWHERE 0xffffffffu
 #define SCRIPT_OUTSIDE 0x10000u
 
-/* What a thread wants to do next. */
+/* The next step of a thread. */
 struct script_request {
 	unspin_u32 kind; /* enum script_kind */
 	unspin_u32 first;
@@ -60,20 +60,23 @@ UNSPIN_ASSERT_SIZE(struct script_request, 16);
 static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first,
 				 unspin_u32 second);
 
-/* As many as are ever explored at a lock with nodes; these lie close together, since every word of a lock is part of a state. */
+/*
+ * As many threads as are ever explored at a lock with nodes. Nodes are not aligned to cache lines, since every byte of
+ * a lock is part of a state.
+ */
 #ifndef PLATFORM_WAITERS_MAX
 #define PLATFORM_WAITERS_MAX 4u
 #endif
 #define PLATFORM_NODE_ALIGNMENT 4
 
-/* One round of looks before a halt: the others would differ in their count only. */
+/* One round of reads before a halt: further rounds would differ in their count only. */
 #define PARAVIRTUAL_QSPINLOCK_HALT_SPINS 256u
 #define MUTEX_SPINS_MAX 1u
 #define MUTEX_VAIN_WAKES 1u
 #define RWSEM_SPINS_MAX 1u
 #define WAITING_SPINS_MAX 1u
 
-/* The thread that runs now. */
+/* The number of the running thread. */
 static unspin_u32 script_thread(void);
 
 static inline void platform_init(struct platform_word *word, unspin_u32 value)
@@ -209,7 +212,7 @@ static inline _Bool platform_is_overloaded(void)
 	return script_perform(SCRIPT_RUN_STATE, 0, 0, 0) != 0;
 }
 
-/* A bounded wait ends at any moment here, so every threshold is tried already. */
+/* In this world a bounded wait may end at any step, so all thresholds are covered. */
 static inline unspin_u32 platform_spin_count(unspin_u32 own)
 {
 	return own;
@@ -220,7 +223,7 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return 1 + script_perform(SCRIPT_RUN_STATE, 0, 0, 0);
 }
 
-/* Here a time-out is the script's choice, at any wait: no spins need be counted from one to the next. */
+/* A time-out is the script's choice at each wait, so spins are not counted from one wait to the next. */
 #define PLATFORM_HAS_WAIT_UNTIL
 static inline _Bool platform_wait_until_for(const struct platform_word *word, unspin_u32 value, unspin_u32 spins)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * script.c - the scripted world of script.h, one request at a time. Compiled once for each build of the locks:
- *   SCRIPT_NAME           the symbol of its table of calls, all that it exports
+ * script.c - implements the scripted world of script.h. Compiled once for each build of the locks:
+ *   SCRIPT_NAME           the symbol of its table of calls, the only one it exports
  *   SCRIPT_LOCKS_HEADER   the locks, if not locks/all.h
  *   SCRIPT_RCU_HEADER     the same for locks/parts/rcu.h
  */
@@ -76,7 +76,7 @@ static const struct script_request *script_pending(const struct script_world *wo
 	return &world->thread[thread].request;
 }
 
-/* A copy in progress; counts on when the buffer is full. */
+/* A copy in progress; `at` counts all bytes, also those that do not fit the buffer. */
 struct writer {
 	unsigned char *buffer;
 	unspin_u64 capacity;
@@ -105,7 +105,7 @@ static void save_thread(struct writer *writer, const struct script_thread *threa
 	append(writer, &thread->request, sizeof(thread->request));
 	append(writer, head, sizeof(head));
 	append(writer, thread->store, thread->stores * sizeof(thread->store[0]));
-	/* Of a thread that has ended nothing else matters. */
+	/* A thread that has ended has no further state. */
 	if (thread->request.kind == SCRIPT_DONE)
 		return;
 	append(writer, &bytes, sizeof(bytes));
@@ -151,7 +151,7 @@ static void script_restore(struct script_world *world, const void *buffer)
 		from = restore_thread(from, &world->thread[i]);
 }
 
-/* More steps than a lock that is free can need for two questions. */
+/* More steps than is_locked and trylock need at a free lock. */
 #define FINISH_STEPS 1000
 
 static unspin_u32 script_finish(struct script_world *world)

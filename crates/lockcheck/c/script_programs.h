@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* script_programs.h - what scripted threads do: the letters of script.h. A part of script.c. */
+/* script_programs.h - the programs of scripted threads, by the letters of script.h. A part of script.c. */
 #ifndef UNSPIN_BENCH_SCRIPT_PROGRAMS_H
 #define UNSPIN_BENCH_SCRIPT_PROGRAMS_H
 
@@ -17,7 +17,7 @@ static void ask(enum script_entry entry)
 		script_perform(SCRIPT_ASK, 0, entry, 0);
 }
 
-/* Inside: a plain word must hold the number of sections of writers so far; a writer counts its own. */
+/* Inside the lock: a plain word must hold the number of writers' critical sections so far; a writer increments it. */
 static void look(enum script_entry entry)
 {
 	struct script_world *world = current;
@@ -108,7 +108,7 @@ static void run_program(void)
 		script_perform(SCRIPT_DONE, 0, 0, 0);
 }
 
-/* When all have ended: is it free, and does it look free? */
+/* After all have ended: whether the lock is free, and whether is_locked says so. */
 static void ask_at_the_end(void)
 {
 	struct script_world *world = current;

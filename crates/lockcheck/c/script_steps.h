@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* script_steps.h - what each request does to memory, buffers and permits, and when it may. A part of script.c. */
+/* script_steps.h - when each request is possible, and its effect on memory, buffers and permits. A part of script.c. */
 #ifndef UNSPIN_BENCH_SCRIPT_STEPS_H
 #define UNSPIN_BENCH_SCRIPT_STEPS_H
 
 #include "script_world.h"
 
-/* What `thread` sees at `place`: its own youngest store there, or memory. */
+/* The value that `thread` reads at `place`: its own last buffered store there, or memory. */
 static unspin_u32 seen_by(const struct script_world *world, const struct script_thread *thread, unspin_u32 place)
 {
 	for (unspin_u32 i = thread->stores; i > 0; i--)
@@ -26,13 +26,13 @@ static unspin_u32 choices_of_wait(const struct script_world *world, const struct
 	const struct script_request *request = &self->request;
 
 	if (request->second == 0)
-		return SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL; /* no spin, no look */
+		return SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL; /* without a spin nothing is read */
 	if (seen_by(world, self, request->place) != request->first)
 		return SCRIPT_CAN_STEP;
 	return request->second == PLATFORM_FOREVER ? 0 : SCRIPT_CAN_TIME_OUT;
 }
 
-/* A plain store into the buffer, and what the program says of itself, are seen by nobody else. */
+/* Other threads see neither a plain store into the buffer nor the requests of the program around the lock. */
 static unspin_u32 choices_of_request(const struct script_world *world, const struct script_thread *self)
 {
 	switch (self->request.kind) {
@@ -73,7 +73,7 @@ static unspin_u32 script_choices(const struct script_world *world, unspin_u32 th
 	return choices_of_request(world, self) | (self->stores ? SCRIPT_CAN_FLUSH : 0);
 }
 
-/* One look. Returns 0 when the thread still waits. */
+/* One read of the word. Returns 0 if the thread still waits. */
 static int wait_one_spin(struct script_request *request, unspin_u32 seen, unspin_u32 *result)
 {
 	*result = seen;
@@ -88,7 +88,7 @@ static int wait_one_spin(struct script_request *request, unspin_u32 seen, unspin
 	return request->second == 0;
 }
 
-/* Returns 0 when the thread has gone to sleep. */
+/* Returns 0 if the thread sleeps now. */
 static int park(const struct script_world *world, struct script_thread *self)
 {
 	if (self->request.kind == SCRIPT_PARK && !(self->kicked & self->request.second) &&
@@ -106,7 +106,7 @@ static void kick(struct script_world *world, const struct script_request *reques
 		world->thread[request->first].kicked |= request->second;
 }
 
-/* Does the access, with nothing in the buffer. Returns what the word held. */
+/* Makes the access, with an empty store buffer. Returns the word's previous value. */
 static unspin_u32 modify(const struct script_request *request, unspin_u32 *value)
 {
 	unspin_u32 before = *value;
@@ -124,7 +124,7 @@ static unspin_u32 modify(const struct script_request *request, unspin_u32 *value
 	return before;
 }
 
-/* Does what is asked. Returns 0 when the thread does not go on. */
+/* Carries out the request. Returns 0 if the thread does not continue. */
 static int perform(struct script_world *world, struct script_thread *self)
 {
 	struct script_request *request = &self->request;

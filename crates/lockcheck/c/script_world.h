@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * script_world.h - what a scripted world is made of, and its coroutines. A part of script.c.
+ * script_world.h - the data of a scripted world, and its coroutines. A part of script.c.
  *
- * A coroutine's registers lie on its stack while it waits, so that a copy of its live stack is all there is to know of it.
+ * A coroutine's registers are on its stack while it waits, so a copy of its live stack is its whole state.
  */
 #ifndef UNSPIN_BENCH_SCRIPT_WORLD_H
 #define UNSPIN_BENCH_SCRIPT_WORLD_H
 
 #include "script.h"
 
-/* Another header for the locks: a copy with a bug planted. */
+/* Replaced by crates/lockcheck-bugs, whose copy of the locks has a seeded bug. */
 #ifndef SCRIPT_LOCKS_HEADER
 #define SCRIPT_LOCKS_HEADER "../../../locks/all.h"
 #endif
@@ -23,10 +23,10 @@
 #define OUTSIDE_WORDS 4u
 /* A word that is neither the lock's nor the program's. */
 #define SCRIPT_ELSEWHERE 0xfffffffeu
-/* The spare coroutine that asks when all is over. */
+/* The spare coroutine, which calls is_locked and trylock after all others have ended. */
 #define SPARE SCRIPT_THREADS_MAX
 
-/* A store on its way to memory. */
+/* A store that has not reached memory yet. */
 struct script_store {
 	unspin_u32 place;
 	unspin_u32 value;
@@ -49,7 +49,7 @@ struct script_world {
 	unspin_u32 flags;
 	unspin_u32 run_states; /* enum script_run_states */
 	unspin_u32 running;    /* number of the thread that has the CPU, while one has */
-	unspin_u32 sections;   /* of writers, ended: what the word of the program inside must hold */
+	unspin_u32 sections;   /* writers' critical sections that have ended: what the program's word must hold */
 	void *script_stack_pointer;
 	struct platform_word outside[OUTSIDE_WORDS];
 	union {
@@ -62,7 +62,10 @@ struct script_world {
 /* The world whose thread runs on this OS thread. */
 static _Thread_local struct script_world *current;
 
-/* Keeps this stack's callee-saved registers on it and its pointer in *from; goes on where `to` was kept. System V, x86-64. */
+/*
+ * Saves the callee-saved registers on this stack and its pointer in *from, and continues on the stack `to`. System V
+ * ABI of x86-64.
+ */
 static __attribute__((naked, noinline)) void switch_stacks(__attribute__((unused)) void **from,
 							   __attribute__((unused)) void *to)
 {
@@ -104,7 +107,7 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 	struct script_thread *self = &current->thread[current->running];
 	unspin_u32 place = place_in_world(current, word);
 
-	/* Nothing is done then: whoever sees this looks no further. */
+	/* Such an access is not made: the exploration reports it and ends there. */
 	if (place == SCRIPT_ELSEWHERE || (kind == SCRIPT_KICK && first >= current->threads))
 		kind = SCRIPT_ASTRAY;
 	self->request = (struct script_request){.kind = kind, .first = first, .second = second, .place = place};
@@ -114,7 +117,7 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 
 static unspin_u32 script_thread(void)
 {
-	/* The spare one comes when all others have ended: it may use anybody's number. */
+	/* The spare coroutine runs when all others have ended, so it may use the number of any. */
 	return current->running == SPARE ? 0 : current->running;
 }
 
@@ -129,11 +132,11 @@ static void resume(struct script_world *world, unspin_u32 thread)
 /* Makes `entry`, which never returns, start at the next resume(). */
 static void prepare(struct script_thread *thread, void (*entry)(void))
 {
-	/* A fresh stack each time: what is left on it is part of what is saved. */
+	/* The stack is cleared: padding in live frames is part of what is saved. */
 	__builtin_memset(thread->stack, 0, sizeof(thread->stack));
 	void **top = (void **)(thread->stack + sizeof(thread->stack));
 
-	/* As after a call: the address that `entry` would return to, here 0, at 8 modulo 16; below it six registers. */
+	/* As after a call: a return address (0) for `entry` at 8 modulo 16, `entry` itself, and six registers below. */
 	top[-2] = 0;
 	top[-3] = (void *)entry;
 	thread->stack_pointer = &top[-9];

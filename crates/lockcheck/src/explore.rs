@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Every interleaving of a scripted world: a small, exhaustive checker for the locks.
 //!
-//! Depth first, and never twice through the same state: a state is memory, the stores on their way there, the live stacks and
-//! registers, and what the monitor must remember. Scheduling choices are: which thread makes its next access; which thread's
-//! oldest store reaches memory (x86's store buffers); that a bounded wait whose word has not changed runs out, at any moment;
-//! that a sleeper comes back without cause, at any moment and any number of times; what the host answers. A wait without a
-//! bound is disabled until its word changes. Nothing is bounded but the programs.
+//! The search is depth first and visits each state once. A state is memory, the buffered stores, the live stacks and
+//! registers, and the monitor's state. Scheduling choices are: which thread makes its next access; which thread's
+//! oldest store reaches memory (x86's store buffers); that a bounded wait whose word has not changed times out, at any
+//! moment; that a sleeper returns without cause, at any moment and any number of times; the host's answers. A wait
+//! without a bound is disabled until its word changes. Only the programs are bounded.
 //!
-//! Steps that no other thread can see (a store into one's own buffer, what the program says of itself) are made at once and
-//! are no choice: they commute with everything that others do. States are distinguished by 128 bits of a hash.
+//! Steps that no other thread can see (a store into the thread's own buffer, requests of the program around the lock)
+//! are made at once and are no choice: they commute with all steps of other threads. States are distinguished by a
+//! 128-bit hash.
 
 mod search;
 
@@ -28,9 +29,9 @@ pub enum Until {
     Waiting,
     /// It is inside, about to leave.
     Inside,
-    /// Its trylock has just been refused.
+    /// Its trylock has just failed.
     Refused,
-    /// It has its answer from is_locked.
+    /// Its is_locked has just returned.
     Answered,
 }
 
@@ -41,22 +42,23 @@ pub struct Exploration<'a> {
     pub setting: Setting<'a>,
     /// Words of the lock set at the start, by number.
     pub words: &'a [(usize, u32)],
-    /// Threads that go first, one after the other, so far each.
+    /// Threads that run before the search begins, in this order, each as far as is said.
     pub before: &'a [(usize, Until)],
-    /// Whether bounded waits may run out.
+    /// Whether bounded waits may time out.
     pub time_outs: bool,
-    /// Whether who waits must enter before who asks later.
+    /// Whether a thread that queues must enter before threads that request the lock later.
     pub is_fifo: bool,
-    /// Whether all orders are kept: more states.
+    /// Whether the orders of requests and entries are recorded, which makes more states.
     pub keeps_orders: bool,
-    /// Faults that end the search as soon as one is seen.
+    /// Faults each of which ends the search at once.
     pub stops_at: &'a [Fault],
-    /// More states than this are too many.
+    /// The search panics after this many states.
     pub states_max: usize,
 }
 
 impl<'a> Exploration<'a> {
-    /// From the very start, under store buffers, with time-outs, wake-ups and a host that says anything.
+    /// All of these programs at the lock as it is, with store buffers, time-outs, spurious wake-ups and every answer of
+    /// the host.
     pub fn new(kind: LockKind, programs: &'a [&'a str]) -> Self {
         Exploration::of(Setting {
             locks: Locks::as_they_are(),
@@ -68,7 +70,7 @@ impl<'a> Exploration<'a> {
         })
     }
 
-    /// The same of any setting.
+    /// The same for any setting.
     pub fn of(setting: Setting<'a>) -> Self {
         Exploration {
             setting,
@@ -82,7 +84,7 @@ impl<'a> Exploration<'a> {
         }
     }
 
-    /// Every interleaving.
+    /// Explores every interleaving.
     ///
     /// # Panics
     /// When there are more states than `states_max`: choose shorter programs.
@@ -92,7 +94,8 @@ impl<'a> Exploration<'a> {
         search.conclude()
     }
 
-    /// One interleaving: a schedule as the findings print it, request by request. Ends early where it does not apply.
+    /// Replays a schedule that the findings have printed; returns a line for each request. Ends early if a step is not
+    /// possible.
     pub fn replay(&self, schedule: &str) -> Vec<String> {
         Search::of(self).replay(&Schedule::parse(schedule))
     }

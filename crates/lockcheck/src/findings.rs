@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What an exploration found.
+//! The results of an exploration.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What can be wrong with a lock.
+/// The faults of a lock that an exploration detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// Two were inside at once that may not share.
+    /// Two threads were inside at once that may not share the lock.
     TwoInside,
-    /// What somebody read inside is not what the one before had written; what an RCU reader read was reclaimed.
+    /// A thread inside did not read what the previous one had written; or an RCU reader read reclaimed data.
     Wrong,
-    /// The lock touched a word that is not its own, or kicked who does not exist.
+    /// The lock accessed a word that is not its own, or kicked a waiter that does not exist.
     Astray,
-    /// Somebody entered before one that waited already when it asked, though the lock promises order.
+    /// A thread entered before one that was queued when it requested the lock, though the lock promises order.
     OutOfOrder,
-    /// All had ended, and the lock was held, refused, or stuck.
+    /// After all threads had ended, the lock was held, its trylock failed, or a call did not return.
     LeftLocked,
-    /// Nobody can go on, save by a wake-up without cause, though somebody has not ended.
+    /// No thread can continue except by a spurious wake-up, though not all have ended.
     Deadlock,
-    /// No run can end from here, whatever is scheduled: if the host's answers are the wrong ones, and nobody wakes without cause.
+    /// From some state no run can end, whatever is scheduled, if the host gives the wrong answers and no wake-up is
+    /// spurious.
     Hopeless,
 }
 
 impl Fault {
-    /// All, by the word for each.
+    /// All faults, with their names.
     pub const NAMES: [(&'static str, Fault); 7] = [
         ("two inside", Fault::TwoInside),
         ("wrong", Fault::Wrong),
@@ -41,29 +42,29 @@ impl Fault {
     }
 }
 
-/// What all interleavings together showed.
+/// The results of all interleavings together.
 #[derive(Debug, Default)]
 pub struct Findings {
     /// Distinct states.
     pub states: usize,
-    /// Ways from one to the next.
+    /// Edges between states.
     pub transitions: usize,
-    /// Executions: distinct ways from the start to an end, steps that no other thread can see not counted apart. Going round in
-    /// circles (a time-out or a wake-up without cause after which all is as before) counts once, however often it is done.
-    /// Stops at `u128::MAX`.
+    /// Executions: distinct paths from the start to an end. Steps that no other thread can see are not counted
+    /// separately. A cycle (a time-out or a spurious wake-up after which the state is the same) counts once. Saturates
+    /// at `u128::MAX`.
     pub executions: u128,
-    /// States that lie on such circles.
+    /// States that are on such cycles.
     pub circling: usize,
-    /// Every order in which the critical section was entered, by thread, over all complete runs; when asked for.
+    /// Every order in which threads entered the critical section, over all complete runs; only with `keeps_orders`.
     pub orders: BTreeSet<Vec<u8>>,
     /// As `orders`, but relative to the requests: entry `i` is the place in the order of first accesses of the
     /// `i`-th thread to enter. First come, first served means 0, 1, 2, ...
     pub orders_by_request: BTreeSet<Vec<u8>>,
-    /// What is wrong: how often, and the first schedule that shows it.
+    /// For each fault how often it was found, and the first schedule that shows it.
     pub faults: BTreeMap<Fault, (usize, String)>,
-    /// Answers of trylock seen, over all runs.
+    /// Results of trylock, over all runs.
     pub try_answers: BTreeSet<bool>,
-    /// Answers of is_locked seen, over all runs.
+    /// Results of is_locked, over all runs.
     pub is_locked_answers: BTreeSet<bool>,
 }
 

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The graph of all states: from where an end can be reached, and how many ways there are.
+//! The graph of all states: from which states an end can be reached, and by how many paths.
 
-/// Why one state leads to another.
+/// The kind of an edge between two states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// A thread went on.
+    /// A thread made a step.
     Step,
-    /// A sleeper came back without cause: no lock may rely on that.
+    /// A sleeper woke without cause: no lock may rely on that.
     WakeUp,
-    /// The host answered one of two things: no lock may rely on which.
+    /// The host gave one of two answers: no lock may rely on which.
     Answer,
 }
 
-/// States by number, and the ways between them.
+/// The states, by number, the edges between them, and the states in which all threads have ended.
 #[derive(Debug, Default)]
 pub(crate) struct Graph {
     pub states: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Graph {
     pub complete: Vec<u32>,
 }
 
-/// Neighbours of each state, one after the other.
+/// The neighbours of all states in one array: those of state `s` are `to[start[s]..start[s + 1]]`.
 struct Adjacency {
     start: Vec<u32>,
     to: Vec<(u32, Way)>,
@@ -55,8 +55,8 @@ impl Graph {
         Adjacency { start, to }
     }
 
-    /// States from which no end can be reached: by steps alone, and whatever the host answers. A state where it is asked
-    /// has hope only if both answers have.
+    /// The states from which no end can be reached by steps alone, whatever the host answers. A state in which the host
+    /// is asked reaches an end only if it does after either answer.
     pub fn hopeless(&self) -> Vec<u32> {
         let backwards = self.adjacency(true);
         let mut answers_missing = vec![2u8; self.states];
@@ -83,8 +83,8 @@ impl Graph {
         states.filter(|&state| !hopeful[state as usize]).collect()
     }
 
-    /// Ways from state 0 to an end, each strongly connected part passed as one state, and how many states lie in parts that
-    /// have circles.
+    /// The number of paths from state 0 to an end, each strongly connected component taken as one state, and the number
+    /// of states in components that have cycles.
     pub fn executions(&self) -> (u128, usize) {
         let forwards = self.adjacency(false);
         let parts = Parts::of(&forwards, self.states);
@@ -92,7 +92,7 @@ impl Graph {
         for &state in &self.complete {
             is_end[state as usize] = true;
         }
-        // Parts are numbered against the direction of the edges: what an edge leads to is known already.
+        // Components are numbered against the direction of the edges, so an edge leads to one that is already computed.
         let mut ways = vec![0u128; parts.count];
         let mut circling = 0;
         let mut members: Vec<u32> = (0..self.states as u32).collect();
@@ -120,7 +120,7 @@ impl Graph {
     }
 }
 
-/// Strongly connected parts (Tarjan 1972, without recursion).
+/// Strongly connected components (Tarjan 1972, without recursion).
 struct Parts {
     part: Vec<u32>,
     count: usize,

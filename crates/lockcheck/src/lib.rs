@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Runs `locks/` in a scripted world of at most eight threads, where no access to memory happens before the script says so
+//! Runs `locks/` in a scripted world of at most eight threads, in which the caller chooses every memory access
 //! ([`script`]), and explores every interleaving and every order of store buffers ([`explore`]).
 
 pub mod explore;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What must hold of every run, watched step by step: who is inside, and who may not come before whom.
+//! Checks each run step by step: which threads are inside, and in which order they may enter.
 
 use crate::{
     findings::Fault,
@@ -9,19 +9,20 @@ use crate::{
 
 const THREADS_MAX: usize = 8;
 
-/// Where a thread stands with the lock.
+/// A thread's progress at the lock.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Phase {
     #[default]
     Outside,
-    /// It has not touched the lock for this request.
+    /// It requests the lock and has not accessed it yet.
     Asks,
     Tries,
-    /// It has left its mark in the lock and waits: who asks from now on comes after it, if the lock promises that.
+    /// It has changed the lock by a read-modify-write and waits: in a FIFO lock, threads that request the lock later
+    /// enter later.
     Queues,
 }
 
-/// History, for those who ask for it: it makes states different that are otherwise the same.
+/// The history of a run, kept only with `keeps_orders`, because it distinguishes states that are otherwise the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {
     /// Threads in order of their first access.
@@ -52,7 +53,7 @@ impl Monitor {
         }
     }
 
-    /// What of it decides the future.
+    /// Appends the part of the monitor that affects later checks to a state's key.
     pub fn append_to(&self, key: &mut Vec<u8>) {
         key.push(self.inside);
         for thread in 0..THREADS_MAX {
@@ -84,7 +85,7 @@ impl Monitor {
         self.phase[thread] = Phase::Tries;
         self.before[thread] = (0..THREADS_MAX)
             .filter(|&other| self.phase[other] == Phase::Queues)
-            // Readers share: which of them notices first that it may is no matter of order.
+            // Readers share the lock, so their order among each other is not checked.
             .filter(|&other| !(self.reads[other] && self.reads[thread]))
             .fold(0, |set, other| set | 1 << other);
     }
@@ -134,7 +135,7 @@ impl Monitor {
         overtakes.then_some(Fault::OutOfOrder)
     }
 
-    /// `thread` says this of itself.
+    /// `thread` has issued a request of the program around the lock.
     pub fn says(&mut self, thread: usize, request: Request, is_fifo: bool) -> Option<Fault> {
         match request {
             Request::Ask(by) => {

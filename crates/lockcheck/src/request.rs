@@ -6,14 +6,14 @@ use crate::ffi;
 /// `PLATFORM_FOREVER`: a wait without a bound.
 pub const FOREVER: u32 = u32::MAX;
 
-/// How somebody comes in: `enum script_entry`.
+/// How a thread enters: `enum script_entry`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// trylock.
     Try,
     /// lock.
     Lock,
-    /// read_lock: shares with its like.
+    /// read_lock: shares with other readers.
     Read,
 }
 
@@ -27,68 +27,68 @@ impl By {
     }
 }
 
-/// The next step of a thread. Words are numbered by their place in the lock's structure.
+/// The next step of a thread. Words are numbered by their position in the lock's structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Request {
     /// Reads a word.
     Load(usize),
     /// Writes a word.
     Store(usize, u32),
-    /// Writes a word and learns what was there.
+    /// Exchange: writes a word and returns its previous value.
     Exchange(usize, u32),
-    /// Adds to a word and learns what was there.
+    /// Adds to a word and returns its previous value.
     FetchAdd(usize, u32),
-    /// Sets bits of a word and learns what was there.
+    /// Sets bits of a word and returns its previous value.
     FetchOr(usize, u32),
-    /// Keeps those bits of a word only and learns what was there.
+    /// Clears all other bits of a word and returns its previous value.
     FetchAnd(usize, u32),
     /// Writes the third if the word holds the second.
     CompareExchange(usize, u32, u32),
-    /// Waits while the word holds `value`, for so many spins more ([`FOREVER`]: no bound).
+    /// Waits while the word holds `value`, for at most `spins` more spins ([`FOREVER`]: no bound).
     Wait {
         /// The word.
         word: usize,
-        /// The value that it waits to see gone.
+        /// The value that ends the wait when it changes.
         value: u32,
         /// Spins left.
         spins: u32,
     },
-    /// Its stores first.
+    /// A full barrier.
     Fence,
     /// Will sleep if the word holds the value.
     Park(usize, u32),
     /// Sleeps.
     Parked,
-    /// Ends another's sleep.
+    /// Ends another thread's sleep.
     Kick(usize),
-    /// Asks the host whether somebody is preempted, somebody else could run, or more tasks could.
+    /// Asks the host whether a waiter is preempted, another task could run on this pCPU, or more tasks on this vCPU.
     PvPage,
     /// Asks the host for help.
     Help,
-    /// Has the lock and goes in: by `lock` or `read_lock` when true, else by `trylock`.
+    /// Has the lock and enters: by `lock` or `read_lock` if true, else by `trylock`.
     Enter(bool),
     /// The same for readers.
     EnterToRead,
-    /// Comes out; `unlock` follows.
+    /// Leaves; `unlock` follows.
     Leave,
-    /// Comes out; `read_unlock` follows.
+    /// Leaves; `read_unlock` follows.
     LeaveFromRead,
-    /// `trylock` said no.
+    /// `trylock` failed.
     TryRefused,
-    /// `is_locked` said this.
+    /// `is_locked` returned this.
     IsLocked(bool),
     /// The next access is the lock's.
     Ask(By),
-    /// Has seen inside what cannot be: what, and what it should have been.
+    /// Has read a wrong value inside: the value, and the right one.
     Wrong(u32, u32),
-    /// The lock has touched a word that is not its own, or kicked who does not exist.
+    /// The lock has accessed a word that is not its own, or kicked a waiter that does not exist.
     Astray,
     /// The program has ended.
     Done,
 }
 
 impl Request {
-    /// The word that it may change at once, as no plain store does.
+    /// The word that this request may change by a read-modify-write.
     pub fn modifies(self) -> Option<usize> {
         match self {
             Request::Exchange(word, _)

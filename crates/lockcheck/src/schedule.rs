@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A schedule: who does what, step by step, as text that can be replayed.
+//! A schedule: the steps of all threads in their order, as text that can be replayed.
 
 use std::fmt;
 
 use crate::{graph::Way, script::can};
 
-/// What to do with which thread.
+/// A thread, and what the script does with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
     pub thread: usize,
@@ -22,7 +22,7 @@ const LETTERS: [(u32, &str); 5] = [
 ];
 
 impl Choice {
-    /// Why the state that follows does.
+    /// The kind of the edge that this choice makes.
     pub fn way(self, is_answer: bool) -> Way {
         match self.action {
             _ if is_answer => Way::Answer,
@@ -40,8 +40,8 @@ impl fmt::Display for Choice {
     }
 }
 
-/// Numbers of threads, each with a letter: none a step (or the host's no), `f` its oldest store reaches memory, `t` its wait
-/// runs out, `w` it wakes without cause, `y` the host's yes.
+/// Thread numbers, each with a letter: none for a step (or the host's no), `f`: its oldest store reaches memory, `t`:
+/// its wait times out, `w`: it wakes without cause, `y`: the host's yes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Schedule(pub Vec<Choice>);
 
@@ -52,7 +52,7 @@ impl Schedule {
     }
 
     /// # Panics
-    /// When the text is none.
+    /// When the text is no schedule.
     pub fn parse(text: &str) -> Schedule {
         let choice = |word: &str| {
             let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scripted world: up to eight threads around one lock, every access made when the script says so.
+//! The scripted world: up to eight threads around one lock, in which the caller chooses every access.
 //!
-//! The locks are those of `locks/*.h`, compiled against `c/platform_script.h`. So a test can have one interleaving,
-//! one time-out, one late store, one change of a word exactly; [`crate::explore`] has them all.
+//! The locks are those of `locks/*.h`, compiled against `c/platform_script.h`. A test can make one chosen interleaving,
+//! time-out, late store or change of a word; [`crate::explore`] makes all of them.
 
 use std::{
     ffi::{CString, c_char},
@@ -15,21 +15,21 @@ use unspin_abi::LockKind;
 use crate::ffi;
 pub use crate::request::{FOREVER, Request};
 
-/// What a thread can be made to do: bits of `c/script.h`.
+/// What the script can do with a thread: bits of `c/script.h`.
 pub mod can {
-    /// Its next request.
+    /// Carry out its next request.
     pub const STEP: u32 = 1;
-    /// Its oldest store reaches memory.
+    /// Let its oldest store reach memory.
     pub const FLUSH: u32 = 2;
-    /// Spend all spins of its wait.
+    /// End its wait as if all spins were spent.
     pub const TIME_OUT: u32 = 4;
-    /// Come back from being parked, without cause.
+    /// End its park without cause.
     pub const WAKE: u32 = 8;
-    /// Be answered by the host: step for no, [`YES`] for yes.
+    /// Answer its question to the host: [`STEP`] for no, [`YES`] for yes.
     pub const ANSWER: u32 = 16;
-    /// Its step is seen by no other thread.
+    /// No other thread sees its step.
     pub const LOCAL: u32 = 32;
-    /// The other answer.
+    /// The answer yes.
     pub const YES: u32 = 64;
 }
 
@@ -44,7 +44,7 @@ impl fmt::Debug for Locks {
 }
 
 impl Locks {
-    /// As they are in `locks/`.
+    /// The locks of `locks/`, unchanged.
     pub fn as_they_are() -> Locks {
         // SAFETY: a constant table of script.c.
         Locks(unsafe { &ffi::script_calls })
@@ -59,7 +59,7 @@ impl Locks {
     /// Another build.
     ///
     /// # Safety
-    /// `table` is a `struct script_calls` of `c/script.c`, compiled from the same headers, and lives for ever.
+    /// `table` must be a `struct script_calls` of `c/script.c`, compiled from the same headers, and never freed.
     pub unsafe fn from_table(table: NonNull<std::ffi::c_void>) -> Locks {
         // SAFETY: the caller's promise.
         Locks(unsafe { table.cast().as_ref() })
@@ -77,10 +77,10 @@ pub enum RunStates {
     Any = 2,
 }
 
-/// What a world is made of.
+/// The parameters of a world.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    /// The build.
+    /// The build of the locks.
     pub locks: Locks,
     /// Which lock, or [`Setting::RCU`].
     pub kind: u32,
@@ -88,18 +88,18 @@ pub struct Setting<'a> {
     pub programs: &'a [&'a str],
     /// Stores wait in buffers (x86); otherwise memory is sequentially consistent.
     pub store_buffers: bool,
-    /// Who is inside looks at a plain word, and changes it.
+    /// Threads inside read a plain word and change it.
     pub looks: bool,
-    /// What the host says.
+    /// What the host answers.
     pub run_states: RunStates,
 }
 
 impl Setting<'_> {
-    /// Around `locks/parts/rcu.h`, which is no lock.
+    /// The `kind` of a world around `locks/parts/rcu.h`, which is no lock.
     pub const RCU: u32 = 1000;
 }
 
-/// Up to eight threads around one lock. Only the OS thread that made it may use it.
+/// Up to eight threads around one lock. Only the OS thread that created it may use it.
 #[derive(Debug)]
 pub struct World {
     calls: &'static ffi::ScriptCalls,
@@ -170,8 +170,7 @@ impl World {
         }
     }
 
-    /// Starts all programs anew: the lock as its init leaves it, `words` set over that, each thread at its first
-    /// request.
+    /// Restarts all programs: the lock as its init leaves it, then `words` set, and each thread at its first request.
     pub fn start(&mut self, words: &[(usize, u32)]) {
         // SAFETY: `raw` is a live world; there is one pointer per thread, to strings that `self` keeps.
         unsafe { (self.calls.reset)(self.raw.as_ptr()) };
@@ -183,7 +182,7 @@ impl World {
         unsafe { (self.calls.start)(self.raw.as_ptr(), self.pointers.as_ptr()) };
     }
 
-    /// Threads of this world.
+    /// The number of threads.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -204,7 +203,7 @@ impl World {
         unsafe { self.lock.add(word).read() }
     }
 
-    /// Sets one word of the lock, as some other thread might have.
+    /// Sets one word of the lock, as another thread could.
     ///
     /// # Panics
     /// When the lock has no such word.
@@ -246,11 +245,10 @@ impl World {
         unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, action) };
     }
 
-    /// Carries out the next request of `thread`, and returns it. A wait takes one spin, changed or not. Who has ended
-    /// stays so.
+    /// Carries out the next request of `thread`, and returns it. A step of a wait is one spin. Does nothing if the
+    /// thread has ended.
     ///
-    /// # Panics
-    /// When it must first flush its stores, or sleeps.
+    /// # Panics When its stores must be flushed first, or it sleeps.
     pub fn step(&mut self, thread: usize) -> Request {
         let request = self.pending(thread);
         if request == Request::Done {
@@ -272,7 +270,7 @@ impl World {
         stuck && matches!(self.pending(thread), Request::Wait { .. } | Request::Parked)
     }
 
-    /// Spends all spins that `thread` has left.
+    /// Ends the wait of `thread` as if all its spins were spent.
     ///
     /// # Panics
     /// When it does not wait, waits without a bound, or its word has changed.
@@ -311,29 +309,30 @@ impl World {
         panic!("thread {thread} is stuck at {:?}", self.pending(thread));
     }
 
-    /// All have ended: asks is_locked, then trylock. 0, or the bits of `script_finish` in `c/script.h`. Changes the lock.
+    /// After all threads have ended: calls is_locked, then trylock. Returns 0 or the bits of `script_finish`
+    /// (`c/script.h`). Changes the lock.
     pub fn finish(&mut self) -> u32 {
         // SAFETY: a live world.
         unsafe { (self.calls.finish)(self.raw.as_ptr()) }
     }
 
-    /// Everything that decides this world's future, appended to `to`.
+    /// Appends the state of this world to `to`: worlds with equal bytes behave the same from then on.
     pub fn save(&self, to: &mut Vec<u8>) {
         const ROOM: usize = 1 << 14;
         let start = to.len();
         to.reserve(ROOM);
-        // SAFETY: there is room for so many bytes behind the vector's length; no more are written.
+        // SAFETY: the capacity passed is that of the vector beyond its length; no more bytes are written.
         let bytes = unsafe {
             let free = to.as_mut_ptr().add(start);
             (self.calls.save)(self.raw.as_ptr(), free.cast(), ROOM as u64)
         };
         let bytes = usize::try_from(bytes).expect("a world is small");
         assert!(bytes <= ROOM, "a lock's stack is small");
-        // SAFETY: so many bytes were written.
+        // SAFETY: that many bytes were written.
         unsafe { to.set_len(start + bytes) };
     }
 
-    /// Back to what [`World::save`] saw since the last start of this very world.
+    /// Restores a state that [`World::save`] has saved since the last start of this same world.
     pub fn restore(&mut self, from: &[u8]) {
         // SAFETY: the bytes are those that save() of this world wrote: their lengths are in them.
         unsafe { (self.calls.restore)(self.raw.as_ptr(), from.as_ptr().cast()) };

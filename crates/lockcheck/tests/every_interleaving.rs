@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! All interleavings of small programs, for every lock: nobody meets anybody inside, every run ends.
-//! Then the orders that each lock admits (VEE'13 section 4.2, ruling 12).
+//! All interleavings of small programs, for every lock: mutual exclusion holds and every run ends.
+//! Then the orders of entry that each lock allows (VEE'13 section 4.2, ruling 12).
 
 mod common;
 
@@ -13,7 +13,7 @@ use unspin_lockcheck::{
     script::FOREVER,
 };
 
-/// Small programs that meet each other in every way there is.
+/// Small programs that together combine all calls of a lock.
 const PROGRAMS: [&[&str]; 8] = [
     &["L", "L"],
     &["LL", "LL"],
@@ -143,7 +143,7 @@ fn orders_of_waiters(name: &str, words: &[(usize, u32)], time_outs: bool) -> BTr
     findings.orders
 }
 
-/// Ruling 12: tau = 0 admits what test-and-set admits, tau without end what the ticket lock admits.
+/// Ruling 12: tau 0 allows the orders of test-and-set, an unbounded tau those of the ticket lock.
 #[test]
 fn tau_spans_from_test_and_set_to_ticket() {
     let test_and_set = orders_of_waiters("test_and_set", &[], true);
@@ -155,7 +155,7 @@ fn tau_spans_from_test_and_set_to_ticket() {
         |tau, time_outs| orders_of_waiters("preemptable_ticket", &[(TAU, tau)], time_outs);
     assert_eq!(preemptable(0, true), test_and_set);
     assert_eq!(preemptable(FOREVER, true), ticket);
-    // Between them: any order once time-outs happen, first come first served as long as none does.
+    // In between: any order once a wait has timed out, FIFO as long as none has.
     assert_eq!(preemptable(16_384, true), test_and_set);
     assert_eq!(preemptable(16_384, false), ticket);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `store_buffers.rs`, what takes longer: three tasks at locks whose waiters sleep, longer programs, more waiters than places.
+//! The longer cases of `store_buffers.rs`: three tasks at blocking locks, longer programs, more waiters than places.
 
 mod common;
 

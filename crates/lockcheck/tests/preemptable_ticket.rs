@@ -14,7 +14,7 @@ fn world(programs: &[&str], words: &[(usize, u32)]) -> World {
     world
 }
 
-/// Waits for the head to leave `value`, for so many spins.
+/// A wait of at most this many spins while the head is `value`.
 fn waits_for_head(world: &World, thread: usize, value: u32, spins: u32) {
     let expected = Request::Wait {
         word: HEAD,
@@ -24,7 +24,7 @@ fn waits_for_head(world: &World, thread: usize, value: u32, spins: u32) {
     assert_eq!(world.pending(thread), expected, "thread {thread}");
 }
 
-/// Takes the lock, which must be free for it, and is about to leave.
+/// Runs a thread up to its critical section; the lock must be free for it.
 fn enter(world: &mut World, thread: usize) {
     assert_eq!(
         world.run_to_wait(thread),
@@ -44,7 +44,7 @@ fn leave(world: &mut World, thread: usize) {
 fn tau_is_figure_3s_timeout_unit() {
     let mut world = world(&["L"], &[]);
     assert_eq!(world.words()[TAU], 1 << 14);
-    // Fast path, lines 10 and 11: a lock that nobody asks for is taken without a spin of waiting.
+    // Fast path, lines 10 and 11: a free lock without waiters is taken without a spin.
     let mut waits = 0;
     while world.pending(0) != Request::Done {
         waits += usize::from(matches!(world.pending(0), Request::Wait { .. }));
@@ -66,14 +66,14 @@ fn figure_1_step_by_step() {
         world.run_to_wait(thread);
         waits_for_head(&world, thread, 0, thread as u32 * TAU_SPINS);
     }
-    // Some spins go by: they must not count once the head has moved.
+    // After some spins: they must not count once the head has moved.
     for thread in 2..5 {
         for _ in 0..1_000 {
             world.step(thread);
         }
         waits_for_head(&world, thread, 0, thread as u32 * TAU_SPINS - 1_000);
     }
-    // (b) N1 releases: every threshold is updated, in full.
+    // (b) N1 releases: every threshold starts again in full.
     leave(&mut world, 0);
     assert_eq!(world.words()[TAKEN], 0, "available, and nobody takes it");
     for thread in 2..5 {
@@ -138,7 +138,7 @@ fn a_timed_out_waiter_spins_on_the_lock_word_and_not_in_the_queue() {
     enter(&mut world, 0);
     world.run_to_wait(1);
     world.time_out(1);
-    // The holder still holds: a generic spinlock now (Figure 3, lines 29 to 35), without a bound.
+    // The lock is still held: from here it is a generic spinlock (Figure 3, lines 29 to 35), without a bound.
     assert_eq!(world.step(1), Request::Exchange(TAKEN, 1));
     assert_eq!(
         world.pending(1),
@@ -148,7 +148,7 @@ fn a_timed_out_waiter_spins_on_the_lock_word_and_not_in_the_queue() {
             spins: FOREVER
         }
     );
-    // The head's moves do not send it back.
+    // A move of the head does not send it back to the queue.
     world.set_word(HEAD, 1);
     world.step(1);
     assert_eq!(
@@ -175,7 +175,7 @@ fn the_countdown_restarts_however_late_the_head_moves() {
     waits_for_head(&world, 0, 1, 2 * TAU_SPINS);
 }
 
-/// Ruling 9: 32-bit tickets. Sixteen bits would take each of these for a place that it is not.
+/// Ruling 9: 32-bit tickets. With 16 bits each of these would have a wrong position.
 #[test]
 fn position_counts_in_32_bits() {
     for ahead in [0x7fff, 0x8000, 0xffff, 0x1_0000, 0x1_0001] {
@@ -229,7 +229,7 @@ fn trylock_leaves_a_taken_or_awaited_lock_as_it_was() {
         world.run_until(0, |request| request == Request::TryRefused);
         assert_eq!(&world.words()[..3], words);
     }
-    // Somebody takes a ticket after trylock has looked, and before it has the lock: it hands the lock back.
+    // A thread takes a ticket after trylock has read the words and before it has the lock: trylock gives the lock back.
     let mut world = world(&["T", "L"], &[]);
     world.run_until(0, |request| request == Request::Exchange(TAKEN, 1));
     assert_eq!(world.step(1), Request::FetchAdd(TAIL, 1));

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The preemptable ticket lock in time: threads that advance by spins, some of them preempted, over thousands of
-//! seeds. The fairness that VEE'13 section 4.3 promises, as far as it holds (rulings 8, 11 and 12).
+//! The preemptable ticket lock over time: threads advance spin by spin, some of them preempted, over thousands of
+//! seeds. Checks the fairness that VEE'13 section 4.3 promises, as far as it holds (rulings 8, 11 and 12).
 
 mod common;
 
 use common::{HEAD, Random, TAKEN, TAU, kind};
 use unspin_lockcheck::script::{Request, World};
 
-/// Spins per place. Above hold time and bookkeeping together: "the above discussion only holds" then.
+/// Spins per place. Greater than hold time and overhead together: "the above discussion only holds" then.
 const TAU_SPINS: u32 = 60;
 const HOLD_LOOPS: u64 = 8;
 
@@ -18,16 +18,16 @@ struct Ask {
     /// It was preempted while it waited.
     preempted: bool,
     timed_out: bool,
-    /// Entries of others since it last got its CPU back.
+    /// Entries of other threads since it last resumed.
     passed_since_running: usize,
 }
 
-/// Threads that each make one step per spin, unless preempted.
+/// Threads that make one step per spin each, unless preempted.
 struct Timed {
     world: World,
     random: Random,
     running: Vec<bool>,
-    /// First spin at which a thread inside leaves.
+    /// The spin at which the thread inside leaves.
     leave_at: Vec<u64>,
     now: u64,
     /// Every request so far, by ticket.
@@ -63,7 +63,7 @@ impl Timed {
         (0..self.threads()).all(|thread| self.world.pending(thread) == Request::Done)
     }
 
-    /// Waits in the queue, or for the lock word.
+    /// Whether the thread waits, in the queue or for the lock word.
     fn waits(&self, thread: usize) -> bool {
         matches!(self.world.pending(thread), Request::Wait { .. })
     }
@@ -132,7 +132,7 @@ impl Timed {
         }
     }
 
-    /// Who was never preempted and did not time out enters only when nobody whose time is up is there to enter.
+    /// A thread that was never preempted and has not timed out enters only if no timed-out thread can.
     fn check_priority(&self, ticket: usize) {
         let ask = self.asks[ticket];
         if ask.preempted || ask.timed_out {
@@ -148,7 +148,7 @@ impl Timed {
     }
 }
 
-/// Runs to the end; `meddle` may preempt and resume before each spin.
+/// Runs to the end; `meddle` may preempt and resume threads before each spin.
 fn run(mut timed: Timed, mut meddle: impl FnMut(&mut Timed)) -> Timed {
     while !timed.all_done() {
         meddle(&mut timed);
@@ -227,7 +227,7 @@ fn preempted_waiters_are_passed_and_nobody_else() {
     );
 }
 
-/// O09: once it runs again, fewer entries than there are vCPUs come before a waiter's own.
+/// Claim O09: once a waiter runs again, fewer others enter before it than there are vCPUs.
 #[test]
 fn a_waiter_that_runs_again_is_passed_by_fewer_than_there_are_vcpus() {
     let mut most = 0;
@@ -235,7 +235,7 @@ fn a_waiter_that_runs_again_is_passed_by_fewer_than_there_are_vcpus() {
         let threads = 2 + (seed % 7) as usize;
         let mut resumed_all = false;
         let timed = run(Timed::new(threads, 3, seed), |timed| {
-            // Everybody is preempted as above for a while, then nobody any more.
+            // All threads may be preempted as above for a while, then none.
             if timed.now < 40 * u64::from(TAU_SPINS) {
                 preempt_waiters(timed);
             } else if !resumed_all {
@@ -254,7 +254,7 @@ fn a_waiter_that_runs_again_is_passed_by_fewer_than_there_are_vcpus() {
     );
 }
 
-/// Ruling 11: of R waiters whose time is up, one has the lock after x acquisitions with a chance of x / R.
+/// Ruling 11: of R timed-out waiters, each has had the lock after x acquisitions with probability x / R.
 #[test]
 fn timed_out_waiters_have_equal_chances() {
     const WAITERS: usize = 4;
@@ -262,7 +262,7 @@ fn timed_out_waiters_have_equal_chances() {
     let mut had_it_after = [0usize; WAITERS + 1];
     for seed in 0..SEEDS {
         let mut timed = Timed::new(WAITERS + 1, 1, seed as u64);
-        // Thread 0 holds until all others, in the queue in order of their numbers, have timed out.
+        // Thread 0 holds the lock until all others, queued in order of their numbers, have timed out.
         timed
             .world
             .run_until(0, |request| request == Request::Leave);

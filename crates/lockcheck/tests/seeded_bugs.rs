@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The checker finds each bug that was planted in a copy of the locks (`bugs/*.toml`), and nothing in the locks as they are
-//! with the same programs.
+//! The checker finds each seeded bug in a copy of the locks (`bugs/*.toml`), and no fault in the unchanged locks with
+//! the same programs.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -29,7 +29,7 @@ fn exploration(bug: &Bug, locks: Locks) -> Exploration<'static> {
     exploration
 }
 
-/// The fault that was promised, or why it did not come.
+/// The promised fault with its schedule, or why it was not found.
 fn find(bug: &Bug) -> Result<(Fault, String, Findings), String> {
     let table = bug
         .calls
@@ -51,7 +51,7 @@ fn find(bug: &Bug) -> Result<(Fault, String, Findings), String> {
     }
 }
 
-/// A printed schedule is enough to see the fault again, step by step.
+/// Replaying a printed schedule shows the fault again.
 fn replays(bug: &Bug, fault: Fault, schedule: &str) -> bool {
     let Some(table) = bug.calls else { return false };
     // SAFETY: as in find().
@@ -86,7 +86,7 @@ fn every_seeded_bug_is_found() {
 #[test]
 fn the_same_programs_find_nothing_in_the_locks_as_they_are() {
     let mut done = BTreeMap::new();
-    // Three and four at once: store_buffers.rs and long_store_buffers.rs.
+    // Three and four threads: store_buffers.rs and long_store_buffers.rs.
     let all_lock = |bug: &Bug| bug.programs.iter().all(|program| *program == "L");
     for bug in unspin_lockcheck_bugs::all() {
         if bug.programs.len() > 2 && all_lock(&bug) {
@@ -107,7 +107,7 @@ fn the_same_programs_find_nothing_in_the_locks_as_they_are() {
     }
 }
 
-/// At least five for each family of locks that the project has.
+/// There are at least five seeded bugs for each family of locks.
 #[test]
 fn each_family_has_five() {
     let families: &[&[&str]] = &[

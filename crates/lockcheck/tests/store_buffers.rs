@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every lock under x86's store buffers, all interleavings: nobody meets anybody inside that may not, what one wrote inside the
-//! next one reads, every run ends whatever the host answers and without wake-ups by chance, order is kept where it is promised,
-//! and the lock is free at the end. `long_store_buffers.rs` has what takes longer.
+//! Every lock under x86's store buffers, all interleavings: exclusion holds, each thread inside reads what the previous
+//! one wrote, every run ends whatever the host answers and without spurious wake-ups, order is kept where it is
+//! promised, and the lock is free at the end. The longer cases are in `long_store_buffers.rs`.
 
 mod common;
 
@@ -9,14 +9,14 @@ use common::Proof;
 use unspin_abi::LockKind;
 use unspin_lockcheck::script::{Locks, RunStates};
 
-/// Two threads, two acquisitions each; three threads, one each.
+/// Two threads with two acquisitions each; three threads with one each.
 #[test]
 fn every_lock_two_by_two_and_three_by_one() {
     for lock in LockKind::all() {
         let proof = Proof::of(lock.name());
         proof.run(&["L", "L"]);
         proof.run(&["LL", "LL"]);
-        // Three tasks that may sleep: a million states and more, in long_store_buffers.rs.
+        // Three tasks that may sleep have more than a million states: long_store_buffers.rs.
         if !lock.blocks() {
             proof.run(&["L", "L", "L"]);
             proof.run(&["T", "L", "L"]);
@@ -52,7 +52,7 @@ fn rcu_readers_never_see_what_was_reclaimed() {
     two_places.run(&["S", "R", "R"]);
 }
 
-/// A queue that has two places, and three who want one. Order is promised to those who have places only.
+/// Three threads at a queue of two places. Order is promised only to threads with a place.
 #[test]
 fn a_lock_with_more_waiters_than_places() {
     for lock in LockKind::all().filter(|lock| !lock.blocks()) {
@@ -65,7 +65,7 @@ fn a_lock_with_more_waiters_than_places() {
     }
 }
 
-/// Unlocking what nobody holds changes nothing: the lock works as before.
+/// Unlocking a lock that is not held changes nothing.
 #[test]
 fn unlocking_what_nobody_holds_changes_nothing() {
     for lock in LockKind::all() {
@@ -74,14 +74,14 @@ fn unlocking_what_nobody_holds_changes_nothing() {
         proof.run(&["UUTQ"]);
         proof.run(&["LULU"]);
     }
-    // These know who holds them: a stranger's unlock changes nothing either.
+    // These locks know their holder: the unlock of another thread changes nothing either.
     for name in ["mutex", "helping_named"] {
         Proof::of(name).run(&["UL", "L"]);
         Proof::of(name).run(&["LU", "UL"]);
     }
 }
 
-/// The same without a choice: a host that always says the wrong thing, whichever that is.
+/// The same with a host that always gives the same answer, yes or no.
 #[test]
 fn a_host_that_always_says_the_same() {
     for lock in LockKind::all() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The search through all states, and the way to each, which can be gone again. States are distinguished by 128 bits, which a
-//! map of them takes as they are.
+//! The search through all states, and the path to each, which can be replayed. States are distinguished by a 128-bit
+//! hash.
 
 use std::{
     collections::HashMap,
@@ -21,20 +21,20 @@ struct Frame {
     state: u32,
     choices: Vec<Choice>,
     next: usize,
-    /// The host is asked.
+    /// Whether the host is asked in this state.
     is_answer: bool,
-    /// Where this state's copy lies among all copies.
+    /// Offset of this state's copy in the buffer of copies.
     saved_at: usize,
     monitor: Monitor,
 }
 
-/// The search: states seen, and which leads to which.
+/// The search: the states seen, and the edges between them.
 pub(super) struct Search<'a> {
     pub(super) world: World,
     monitor: Monitor,
     exploration: &'a Exploration<'a>,
     seen: HashMap<u128, u32, BuildHasherDefault<Low>>,
-    /// How each state was come to first.
+    /// For each state the previous state and the choice by which it was first reached.
     pub(super) origins: Vec<(u32, Choice)>,
     graph: Graph,
     findings: Findings,
@@ -42,7 +42,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// At the very start.
+    /// A search that has not started.
     pub(super) fn of(exploration: &'a Exploration<'a>) -> Self {
         Search {
             world: World::of(&exploration.setting),
@@ -56,7 +56,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Every interleaving, until enough was found.
+    /// Explores every interleaving, until a fault of `stops_at` is found.
     pub(super) fn run(&mut self) {
         let mut copies = Vec::new();
         let mut stack: Vec<Frame> = Vec::new();
@@ -107,7 +107,7 @@ impl<'a> Search<'a> {
         wanted.any(|fault| self.findings.faults.contains_key(fault))
     }
 
-    /// Starts all threads, and lets some of them go ahead.
+    /// Starts all threads, and runs those of `before` as far as they go.
     pub(super) fn begin(&mut self) -> Option<Fault> {
         self.world.start(self.exploration.words);
         self.monitor = Monitor::new(self.exploration.keeps_orders);
@@ -150,7 +150,7 @@ impl<'a> Search<'a> {
         panic!("thread {thread} never got there: {until:?}");
     }
 
-    /// A new state: what can be done in it, unless nothing can. Whether it was pushed.
+    /// Pushes a new state and its choices, if it has any. Returns whether it was pushed.
     fn push(&mut self, stack: &mut Vec<Frame>, copies: &mut Vec<u8>, state: u32) -> bool {
         let saved_at = copies.len();
         self.world.save(copies);
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
     fn choices(&mut self, state: u32) -> Vec<Choice> {
         let threads = self.world.threads();
         let possible: Vec<u32> = (0..threads).map(|t| self.world.choices(t)).collect();
-        // What the host answers touches nobody else: it is decided at once.
+        // No other thread sees the host's answer, so it is chosen at once.
         if let Some(thread) = possible.iter().position(|&p| p & can::ANSWER != 0) {
             let answers = [can::STEP, can::YES];
             return answers.map(|action| Choice { thread, action }).to_vec();
@@ -287,7 +287,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Passes 128 bits on that are a hash already.
+/// A hasher for keys that are hashes already: returns their low bits.
 #[derive(Default)]
 pub(super) struct Low(u64);
 
@@ -307,7 +307,7 @@ impl Hasher for Low {
     }
 }
 
-/// 128 bits of `bytes`: two tracks, each a chain of steps that lose nothing (xor, odd product, shift).
+/// A 128-bit hash of `bytes`: two chains, each of invertible steps (xor, multiplication by an odd number, shift).
 pub(super) fn hash(bytes: &[u8]) -> u128 {
     let (mut a, mut b) = (bytes.len() as u64, 0x243f_6a88_85a3_08d3_u64);
     for chunk in bytes.chunks(8) {
@@ -323,7 +323,7 @@ pub(super) fn hash(bytes: &[u8]) -> u128 {
 }
 
 impl Search<'_> {
-    /// From the very start.
+    /// The choices that lead from the start to `state`.
     pub(super) fn path(&self, state: u32) -> Schedule {
         let mut choices = Vec::new();
         let mut at = state as usize;

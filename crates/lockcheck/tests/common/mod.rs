@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What several test files need.
+//! Helpers of several test files.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::time::Instant;
@@ -48,21 +48,21 @@ impl Random {
     }
 }
 
-/// What is explored: a lock by name or `rcu`, and how.
+/// A case to explore: a lock by name, or `rcu`, and its setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Proof {
     /// The build.
     pub locks: Locks,
     /// Its word in `abi/guest/lock_kinds.h`, or `rcu`.
     pub name: &'static str,
-    /// What the host says.
+    /// What the host answers.
     pub run_states: RunStates,
     /// Whether order is checked where the lock promises it.
     pub in_order: bool,
 }
 
 impl Proof {
-    /// As it is, with a host that says anything.
+    /// The unchanged lock, with every answer of the host.
     pub fn of(name: &'static str) -> Proof {
         Proof {
             locks: Locks::as_they_are(),
@@ -72,7 +72,7 @@ impl Proof {
         }
     }
 
-    /// Every interleaving of these programs: sound, and printed as a row of benchmarks/lock-interleavings.
+    /// Explores every interleaving of these programs and prints a row of benchmarks/lock-interleavings.
     ///
     /// # Panics
     /// When anything is wrong.
