@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles `policy/` for this machine, generates the Rust view of its types, and embeds the sources that a user policy is
-//! compiled with.
+//! Compiles `policy/` for this machine, generates Rust bindings of its types and functions, and embeds the sources that
+//! a user policy is compiled with.
 use std::{
     collections::BTreeSet,
     fmt::Write,
@@ -70,10 +70,10 @@ fn headers(root: &Path, folder: &str, files: &mut Vec<(String, PathBuf)>) {
     }
 }
 
-/// Adds a file and all those that it includes by relative paths, so that none can be forgotten.
+/// Adds a file and all files that it includes by relative paths.
 fn needed(file: &Path, found: &mut BTreeSet<PathBuf>) {
     let Ok(file) = fs::canonicalize(file) else {
-        return; // A system's header, or a generated one.
+        return; // A system header, or a generated one.
     };
     let text = fs::read_to_string(&file).expect("it can be read");
     if found.insert(file.clone()) {
@@ -85,12 +85,12 @@ fn needed(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// Fowler, Noll and Vo's hash 1a: enough to tell versions apart, no protection against anybody.
+/// The FNV-1a hash (Fowler, Noll and Vo): tells versions apart, and does not protect against forgery.
 struct Fnv(u64);
 
 impl Fnv {
     fn add(&mut self, bytes: &[u8]) {
-        // The length first, so that what ends one text cannot begin the next.
+        // The length first, so that two texts cannot be split in another way with the same hash.
         for byte in (bytes.len() as u64).to_le_bytes().iter().chain(bytes) {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * bound.h - what Rust sees of policy/: its types, and its functions. Those are static inline; bindgen writes a wrapper of each
- * (crates/headers), which has the function's own name in Rust.
+ * bound.h - what Rust sees of policy/: its types and functions. The functions are static inline; bindgen writes a
+ * wrapper for each (crates/headers), which Rust calls by the function's own name.
  */
 #ifndef UNSPIN_POLICY_BOUND_H
 #define UNSPIN_POLICY_BOUND_H
@@ -11,7 +11,7 @@
 #include "../../../policy/all.h"
 #include "../../../policy/steering/policies.h"
 
-/* The name of the policy of a bit, 0 to UNSPIN_POLICY_COUNT - 1: a constant string. */
+/* The name of the policy with bit `bit`, 0 to UNSPIN_POLICY_COUNT - 1: a constant string. */
 static inline const char *unspin_policy_name(unspin_u32 bit)
 {
 	static const char *const names[UNSPIN_POLICY_COUNT] = {
@@ -23,7 +23,7 @@ static inline const char *unspin_policy_name(unspin_u32 bit)
 	return names[bit];
 }
 
-/* The bit of the policy that is asked at that place, 0 to UNSPIN_POLICY_COUNT - 1. */
+/* The bit of the policy that is asked in position `place`, 0 to UNSPIN_POLICY_COUNT - 1. */
 static inline unspin_u32 unspin_policy_at(unspin_u32 place)
 {
 	static const unspin_u32 bits[UNSPIN_POLICY_COUNT] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * user_library.c - the policies and a user's own as a library that needs no other: the lab calls it. Exports the two
- * functions of policies.h that the lab asks, under names of its own.
+ * user_library.c - the policies together with a user policy, as a shared library without dependencies, which the lab
+ * loads. Exports the two functions of policies.h that the lab calls, under their own names.
  */
 #include "steering/policies.h"
 
@@ -20,7 +20,7 @@ EXPORTED void user_library_on_slice_start(unspin_u32 policies, const struct unsp
 	policies_on_slice_start(policies, facts, memory);
 }
 
-/* The compiler may call these for structs, and there is no C library beside us. */
+/* The compiler may call these for structs, and no C library is linked. */
 void *memcpy(void *to, const void *from, unsigned long bytes)
 {
 	unsigned char *out = to;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * user_replay.c - takes logged decisions again with a user's own policy: records of struct unspin_decision_record come on
- * standard input; for each, '=' goes out if answer and memory are the same to the bit, else '!'. Ends with 1 if it was cut.
+ * user_replay.c - replays logged decisions with a user policy. Reads records of struct unspin_decision_record from
+ * standard input; writes '=' for each whose decision and memory are the same to the bit, else '!'. Exit status 1 if the
+ * input is cut.
  */
 #include <stdio.h>
 #include <string.h>

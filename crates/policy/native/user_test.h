@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* user_test.h - what the test of a user's own policy includes: the contract, the policy itself, and CHECK(). */
+/*
+ * user_test.h - included by the test of a user policy: the contract, the policy itself, CHECK() and facts to start
+ * from.
+ */
 #ifndef UNSPIN_USER_TEST_H
 #define UNSPIN_USER_TEST_H
 
@@ -9,7 +12,7 @@
 
 static int failed_checks;
 
-/* Says file and line of what does not hold, and goes on. */
+/* Prints file and line of a condition that does not hold, and continues. */
 #define CHECK(that)                                                                                                    \
 	do {                                                                                                           \
 		if (!(that)) {                                                                                         \
@@ -18,13 +21,13 @@ static int failed_checks;
 		}                                                                                                      \
 	} while (0)
 
-/* A fact that was seen 5 us ago. */
+/* A fact that is 5 us old. */
 static inline struct unspin_fact seen(unspin_u32 value)
 {
 	return (struct unspin_fact){value, 5000};
 }
 
-/* Of which nobody knows anything. */
+/* A fact that is not known. */
 static inline struct unspin_vcpu_facts an_unknown_vcpu(void)
 {
 	union {
@@ -37,7 +40,7 @@ static inline struct unspin_vcpu_facts an_unknown_vcpu(void)
 	return nothing.vcpu;
 }
 
-/* self runs, the candidate is off its CPU, half a slice is left, and nobody knows more. */
+/* self runs, the candidate is off its CPU, half a slice is left; all other facts are unknown. */
 static inline struct unspin_facts little_is_known(void)
 {
 	struct unspin_facts facts = {.slice_ns = 2800000, .slice_left_ns = 1400000};

@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a spinning vCPU yields to: `policy/steering/candidate.h`, `policy/steering/candidate_walk.h`.
+//! Which vCPU a spinning vCPU yields to: `policy/steering/candidate.h`, `policy/steering/candidate_walk.h`.
 
 use crate::classify::outcome::{CandidateState, Where, mode_number};
 use crate::classify::reason::{Vector, vector_number};
 use crate::{known, raw};
 
-/// By which rule a vCPU is chosen.
+/// The rule by which the vCPU is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CandidateRule {
     /// KVM up to 5.2.
     Kvm5_2,
-    /// KVM from 5.3 to 5.12: what VEE'21 begins from.
+    /// KVM from 5.3 to 5.12, on which VEE'21 builds.
     Kvm5_3,
-    /// KVM of today.
+    /// KVM of today (7.2).
     Kvm7_2,
-    /// VEE'21's strict boost.
+    /// Strict boost (VEE'21).
     Strict,
-    /// Its variant: vCPUs preempted in user mode as well.
+    /// Its variant that also boosts vCPUs preempted in user mode.
     Usermode,
-    /// Its variant "Overboost": without halted vCPUs that wait for another's IPI.
+    /// Its variant "Overboost": does not boost halted vCPUs that wait for another vCPU's IPI.
     AvoidOverboost,
     /// The upstream proposal of June 2026.
     Proposed2026,
 }
 
 impl CandidateRule {
-    /// All, in the order of the header.
+    /// All rules, in the order of the header.
     pub const ALL: [CandidateRule; raw::UNSPIN_CANDIDATE_RULES as usize] = [
         CandidateRule::Kvm5_2,
         CandidateRule::Kvm5_3,
@@ -36,7 +36,7 @@ impl CandidateRule {
         CandidateRule::Proposed2026,
     ];
 
-    /// As on command lines and in scenarios.
+    /// The name on command lines and in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             CandidateRule::Kvm5_2 => "kvm-5.2",
@@ -49,14 +49,14 @@ impl CandidateRule {
         }
     }
 
-    /// The rule of that name.
+    /// The rule of this name.
     pub fn from_name(name: &str) -> Option<CandidateRule> {
         CandidateRule::ALL
             .into_iter()
             .find(|rule| rule.name() == name)
     }
 
-    /// The number of the C enum.
+    /// Its number in the C enum.
     pub fn number(self) -> u32 {
         self.raw()
     }
@@ -74,12 +74,12 @@ impl CandidateRule {
     }
 }
 
-/// Who spins.
+/// The vCPU that spins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spinner(raw::unspin_spinner);
 
 impl Spinner {
-    /// A spinner that exited in that mode; no options, first round, without an outstanding IPI.
+    /// A spinner that exited in this mode: no options, first round, no outstanding IPI.
     pub fn new(rule: CandidateRule, mode: Option<Where>) -> Self {
         Spinner(raw::unspin_spinner {
             rule: rule.raw(),
@@ -90,7 +90,7 @@ impl Spinner {
         })
     }
 
-    /// Who was sent a reschedule only is no receiver (VEE'21's future work).
+    /// vCPUs that were sent only a reschedule IPI do not count as receivers (VEE'21's future work).
     pub fn ignoring_reschedules(mut self) -> Self {
         self.0.options |= raw::UNSPIN_CANDIDATES_IGNORE_RESCHEDULE;
         self
@@ -103,7 +103,7 @@ impl Spinner {
         self
     }
 
-    /// In the second round of the proposal of 2026.
+    /// In the second round of the proposal of June 2026.
     pub fn second_round(mut self) -> Self {
         self.0.round = 2;
         self
@@ -113,30 +113,30 @@ impl Spinner {
 /// Another vCPU of the spinner's VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct YieldFacts {
-    /// What it does.
+    /// Its state.
     pub state: CandidateState,
-    /// Where it was when it left its pCPU.
+    /// Its mode when it left its pCPU.
     pub mode: Option<Where>,
-    /// An event waits that lets it run.
+    /// Whether an event is pending that makes it runnable.
     pub pending: Option<bool>,
-    /// An interrupt waits in the hardware's virtual APIC; without one `Some(false)`.
+    /// Whether an interrupt is pending in the hardware's virtual APIC; `Some(false)` without one.
     pub posted: Option<bool>,
-    /// A lock waiter: it left its pCPU in a pause-loop exit.
+    /// Whether it is a lock waiter: it left its pCPU in a pause-loop exit.
     pub spins: bool,
-    /// Its mark: a lock waiter that was passed over.
+    /// Its mark as a lock waiter that was passed over.
     pub eligible: bool,
-    /// The spinner's IPI went to it while it was off its pCPU, and it has not run since (ruling 32).
+    /// Whether the spinner's IPI went to it while it was off its pCPU, and it has not run since (ruling 32).
     pub receiver: Option<bool>,
-    /// What that IPI asks for.
+    /// What that IPI requests.
     pub vector: Vector,
-    /// Its mark for this spinner: passed over while halted, and not run since.
+    /// Its mark for this spinner: passed over while halted, and it has not run since.
     pub passed: bool,
-    /// Since the spinner's last IPI to it, ns.
+    /// Time since the spinner's last IPI to it, ns.
     pub ipi_age_ns: Option<u32>,
 }
 
 impl YieldFacts {
-    /// A vCPU in that state and mode of which nothing else is to be said.
+    /// A vCPU in this state and mode, without pending events, marks or IPIs.
     pub fn new(state: CandidateState, mode: Option<Where>) -> Self {
         YieldFacts {
             state,
@@ -168,18 +168,18 @@ impl YieldFacts {
     }
 }
 
-/// What to do about a candidate, all of it.
+/// The decision about one candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Call `yield_to()` for it.
+    /// Whether `yield_to()` is called for it.
     pub take: bool,
-    /// Slice [`YieldFacts::eligible`] round.
+    /// Whether to invert [`YieldFacts::eligible`].
     pub toggle: bool,
-    /// Set [`YieldFacts::passed`] for this spinner, until the candidate runs.
+    /// Whether to set [`YieldFacts::passed`] for this spinner until the candidate runs.
     pub mark: bool,
 }
 
-/// The verdict on one candidate.
+/// The decision about one candidate.
 pub fn verdict(spinner: &Spinner, candidate: &YieldFacts) -> Verdict {
     // SAFETY: reads valid structs for the length of the call.
     let bits = unsafe { raw::unspin_candidate_verdict(&spinner.0, &candidate.raw()) };
@@ -190,18 +190,18 @@ pub fn verdict(spinner: &Spinner, candidate: &YieldFacts) -> Verdict {
     }
 }
 
-/// Whether the spinner has sent it an interrupt that counts, which it has not run since to take.
+/// Whether the spinner has sent it an IPI that counts, and it has not run since.
 pub fn is_receiver(spinner: &Spinner, candidate: &YieldFacts) -> bool {
     // SAFETY: reads valid structs for the length of the call.
     unsafe { raw::unspin_is_receiver(&spinner.0, &candidate.raw()) }
 }
 
-/// The way round a VM's vCPUs in one pause-loop exit.
+/// The walk over a VM's vCPUs in one pause-loop exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk(raw::unspin_walk);
 
 impl Walk {
-    /// From the one after `last_boosted`. `own` (the spinner) and `last_boosted` are below `vcpus`.
+    /// Starts at the vCPU after `last_boosted`. `own` (the spinner) and `last_boosted` are below `vcpus`.
     pub fn new(rule: CandidateRule, own: u32, last_boosted: u32, vcpus: u32) -> Self {
         let mut walk = Walk(raw::unspin_walk::default());
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
@@ -211,20 +211,21 @@ impl Walk {
         walk
     }
 
-    /// The next vCPU to look at; `None`: give up.
+    /// The next vCPU to consider; `None`: the walk is over.
     pub fn next_vcpu(&mut self) -> Option<u32> {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         let vcpu = unsafe { raw::unspin_walk_next(&mut self.0) };
         (vcpu != raw::UNSPIN_WALK_NOBODY).then_some(vcpu)
     }
 
-    /// `yield_to()` was called for that one: above 0 done, 0 refused, below 0 failed.
+    /// The result of `yield_to()` for the vCPU that [`Walk::next_vcpu`] returned: above 0 done, 0 refused, below 0
+    /// failed.
     pub fn tried(&mut self, vcpu: u32, result: i32) {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe { raw::unspin_walk_tried(&mut self.0, vcpu, result) }
     }
 
-    /// Who was boosted: the VM's last boosted vCPU from now on.
+    /// The vCPU that was boosted: from now on the VM's `last_boosted`.
     pub fn boosted(&self) -> Option<u32> {
         (self.0.boosted != raw::UNSPIN_WALK_NOBODY).then_some(self.0.boosted)
     }

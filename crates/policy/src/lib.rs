@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The decisions of `policy/` for user space: the very C functions that BPF programs and the lab call, typed.
+//! The decisions of `policy/` for user space: the same C functions that BPF programs and the lab call, with Rust types.
 //!
-//! Everything that may be unknown is an `Option`; `None` is never taken for a no.
+//! A fact that may be unknown is an `Option`; `None` is never taken for no.
 
 mod candidate;
 mod classify;
@@ -41,7 +41,7 @@ fn known(fact: Option<bool>) -> u32 {
     }
 }
 
-/// The other way round.
+/// From `enum unspin_known`.
 fn fact(known: u32) -> Option<bool> {
     match known {
         raw::UNSPIN_NO => Some(false),

@@ -7,10 +7,10 @@ use std::ffi::CString;
 
 use crate::raw;
 
-/// The extra schedule, ns.
+/// Length of the extra schedule, ns.
 pub const ECS_EXTRA_NS: u64 = raw::UNSPIN_BUDGET_NS as u64;
 
-/// One vCPU's extra schedules.
+/// The extra schedules of one vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ecs {
     give_back: bool,
@@ -18,7 +18,7 @@ pub struct Ecs {
 }
 
 impl Ecs {
-    /// The paper's form, or with give-back at unlock (ours).
+    /// The paper's form, or ours, which ends the extra schedule at unlock.
     pub fn new(give_back: bool) -> Self {
         Ecs {
             give_back,
@@ -32,14 +32,15 @@ impl Ecs {
         unsafe { raw::ecs_on_slice_start(&facts(None), &mut self.state) }
     }
 
-    /// Its slice is used up at a tick, with that many critical sections. Returns for how long it goes on, ns; `None`: not at all.
+    /// Its slice is used up at a tick, with this many critical sections. Returns for how long it continues, ns; `None`:
+    /// it leaves.
     pub fn on_slice_end(&mut self, critical: Option<u32>) -> Option<u64> {
         // SAFETY: the pointers are to valid structs, used for the length of the call only.
         let decision = unsafe { raw::ecs_on_slice_end(&facts(critical), &mut self.state) };
         (decision.budget_ns != 0).then_some(decision.budget_ns.into())
     }
 
-    /// It runs on its extra schedule and is looked at. Returns whether it leaves now.
+    /// It runs on its extra schedule and is polled. Returns whether it leaves now.
     pub fn on_poll(&mut self, critical: Option<u32>) -> bool {
         let ask = if self.give_back {
             raw::ecs_give_back_on_poll
@@ -52,7 +53,7 @@ impl Ecs {
     }
 }
 
-/// Nothing is known but, perhaps, how many critical sections the vCPU is in.
+/// Facts in which all is unknown except, if given, the number of critical sections that the vCPU is in.
 fn facts(critical: Option<u32>) -> raw::unspin_facts {
     let mut facts = raw::unspin_facts::default();
     // SAFETY: each pointer is to a valid struct, used for the length of the call only.
@@ -72,14 +73,14 @@ fn facts(critical: Option<u32>) -> raw::unspin_facts {
 pub struct EcsAccount {
     /// Slice boundaries reached in a critical section, ends of extra schedules included.
     pub boundaries: u64,
-    /// Of them those at which the vCPU was descheduled.
+    /// Those of them at which the vCPU was descheduled.
     pub descheduled: u64,
-    /// Preempted by a wake-up in a critical section: no boundary.
+    /// Preemptions by a wake-up in a critical section, which are no slice boundaries.
     pub by_wakeup: u64,
 }
 
 impl EcsAccount {
-    /// The avoided share, parts per million; `None` without any boundary.
+    /// The share that was avoided, ppm; `None` without any boundary.
     pub fn avoided_ppm(&self) -> Option<u64> {
         let account = raw::unspin_ecs_account {
             boundaries: self.boundaries,
@@ -92,7 +93,7 @@ impl EcsAccount {
     }
 }
 
-/// What a preempted vCPU was doing (ruling 23), in the order of precedence.
+/// The class of a preempted vCPU (ruling 23), in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EcsClass {
     /// Interrupt context preemption.
@@ -110,7 +111,7 @@ pub enum EcsClass {
 }
 
 impl EcsClass {
-    /// All, in the order of precedence.
+    /// All classes, in order of precedence.
     pub const ALL: [EcsClass; raw::UNSPIN_ECS_CLASSES as usize] = [
         EcsClass::Icp,
         EcsClass::NbLhp,
@@ -120,7 +121,7 @@ impl EcsClass {
         EcsClass::None,
     ];
 
-    /// `enum unspin_ecs_class`; `None`: in no critical section.
+    /// From `enum unspin_ecs_class`; `None`: in no critical section.
     pub(crate) fn of(number: u32) -> Option<EcsClass> {
         let class = EcsClass::ALL.get(number as usize).copied();
         class.filter(|class| *class != EcsClass::None)
@@ -139,7 +140,7 @@ impl EcsClass {
     }
 }
 
-/// Critical sections that a vCPU is in, of each kind.
+/// The number of critical sections that a vCPU is in, by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcsCounters {
     /// Spinlocks.
@@ -152,11 +153,11 @@ pub struct EcsCounters {
     pub rcu: u32,
     /// Interrupts being handled.
     pub interrupt: u32,
-    /// Mutexes of the task that runs.
+    /// Mutexes of the running task.
     pub mutex: u32,
-    /// rwsems it holds for writing.
+    /// rwsems that the running task holds for writing.
     pub rwsem_write: u32,
-    /// rwsems it holds for reading.
+    /// rwsems that the running task holds for reading.
     pub rwsem_read: u32,
 }
 
@@ -186,14 +187,14 @@ impl EcsCounters {
         }
     }
 
-    /// The class that a preemption counts in.
+    /// The class in which a preemption is counted.
     pub fn class(&self) -> EcsClass {
         // SAFETY: reads a valid struct for the length of the call.
         let class = unsafe { raw::unspin_ecs_class(&self.raw()) };
         EcsClass::ALL[class as usize]
     }
 
-    /// Every class that applies.
+    /// All classes that apply.
     pub fn classes(&self) -> impl Iterator<Item = EcsClass> + use<> {
         // SAFETY: reads a valid struct for the length of the call.
         let classes = unsafe { raw::unspin_ecs_classes(&self.raw()) };
@@ -202,42 +203,44 @@ impl EcsCounters {
     }
 }
 
-/// `pcpu_overloaded`: whether another runnable task could run on this pCPU now, of so many others in its queue.
+/// `pcpu_overloaded`: whether another task could run on this pCPU now, given the number of other runnable tasks in its
+/// queue.
 pub fn pcpu_overloaded(others: u32) -> bool {
     // SAFETY: a function of a number alone.
     unsafe { raw::unspin_pcpu_overloaded(others) != 0 }
 }
 
-/// Whether a waiter for a blocking lock goes on spinning (SchdSpin, ruling 24): so many tasks are in its guest run queue.
+/// Whether a waiter of a blocking lock continues to spin under SchdSpin (ruling 24), given the runnable tasks of its
+/// vCPU.
 pub fn schd_spins(guest_tasks: u32) -> bool {
     // SAFETY: a function of a number alone.
     unsafe { raw::unspin_schd_spins(guest_tasks) }
 }
 
-/// The same for eSchdSpin, which also looks at `pcpu_overloaded`.
+/// The same under eSchdSpin, which also takes `pcpu_overloaded`.
 pub fn eschd_spins(guest_tasks: u32, overloaded: bool) -> bool {
     // SAFETY: a function of numbers alone.
     unsafe { raw::unspin_eschd_spins(guest_tasks, overloaded.into()) }
 }
 
-/// The bit of a preempt count that is no part of it.
+/// The bit of Linux's preempt count that is not part of the count.
 pub const PREEMPT_NEED_RESCHED: u32 = raw::UNSPIN_PREEMPT_NEED_RESCHED;
 
-/// What was read of one CPU's kernel.
+/// The counts that were read of one CPU of a guest's kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountsSeen {
     /// `__preempt_count`.
     pub preempt_count: u32,
-    /// Its idle task runs.
+    /// Whether the idle task runs.
     pub idle: bool,
-    /// `rcu_read_lock_nesting` of the task that runs.
+    /// `rcu_read_lock_nesting` of the running task.
     pub rcu_nesting: i32,
-    /// Mutexes and reader-writer semaphores that it asks for or holds.
+    /// Number of mutexes and reader-writer semaphores that it waits for or holds.
     pub sleeping: u32,
 }
 
 impl CountsSeen {
-    /// Kinds of critical sections that it is in; 0: none.
+    /// Number of kinds of critical sections that it is in; 0: none.
     pub fn critical(self) -> u32 {
         let seen = raw::unspin_counts_seen {
             preempt_count: self.preempt_count,
@@ -250,7 +253,7 @@ impl CountsSeen {
     }
 }
 
-/// The class of critical section that a Linux kernel is in while it executes that function; `None`: it says nothing.
+/// The class of critical section in which a Linux kernel is while it executes this function; `None`: not known.
 pub fn critical_function(symbol: &str) -> Option<EcsClass> {
     let symbol = CString::new(symbol).ok()?;
     // SAFETY: a C string, used for the length of the call only.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which of a guest's claims no honest guest makes: `policy/classify/guest_audit.h`.
+//! Finds claims of a guest that no honest guest makes: `policy/classify/guest_audit.h`.
 
 use crate::raw;
 
-/// What the guest of one VM claimed and asked for since the scheduler was attached: `abi/bpf/scheduler.h`.
+/// What the guest of one VM has claimed and requested since the scheduler was attached: `abi/bpf/scheduler.h`.
 pub use raw::unspin_guest_audit as GuestAudit;
 
 impl GuestAudit {
-    /// What there is to say of it, each with its numbers; nothing of an honest guest.
+    /// The findings, each with its numbers; empty for an honest guest.
     pub fn says(&self) -> Vec<String> {
         // SAFETY: reads a valid struct for the length of the call.
         let said = unsafe { raw::unspin_audit_guest(self) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Classes: what an exit was for, what became of it, which section was preempted.
+//! Classification of exits, their outcomes, and preempted critical sections.
 
 pub(crate) mod ecs_class;
 pub(crate) mod guest_audit;

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What became of one pause-loop exit: `policy/classify/ple_outcome.h`.
+//! The outcome of one pause-loop exit: `policy/classify/ple_outcome.h`.
 
 use crate::{fact, known, raw};
 
-/// What became of a pause-loop exit (VEE'21, section 3; ruling 28): the first that holds.
+/// The outcome of a pause-loop exit (VEE'21, section 3; ruling 28): the first that holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// No other vCPU of the VM is descheduled and can be woken.
+    /// No other vCPU of the VM is descheduled and could be run.
     NoCandidate,
-    /// None was boosted, and a receiver of the spinner's IPI was passed over for being in user mode.
+    /// None was boosted, and a receiver of the spinner's IPI was passed over because it was in user mode.
     LostOpportunity,
-    /// None was boosted: passed over for another reason, or the yield failed.
+    /// None was boosted: all were passed over for another reason, or the yield failed.
     LostOther,
-    /// One was boosted, and the spinner ran again before it.
+    /// A vCPU was boosted, and the spinner ran again before it.
     Mismatch,
-    /// The boosted one was halted, and the spinner had sent it no IPI.
+    /// The boosted vCPU was halted, and the spinner had sent it no IPI.
     Overboost,
-    /// Another vCPU was boosted and ran.
+    /// A vCPU was boosted and ran.
     Success,
-    /// A fact that decides is not known.
+    /// A fact on which the outcome depends is not known.
     Unknown,
 }
 
 impl Outcome {
-    /// All, in the order of the ruling.
+    /// All outcomes, in the order of the ruling.
     pub const ALL: [Outcome; raw::UNSPIN_PLE_OUTCOMES as usize] = [
         Outcome::NoCandidate,
         Outcome::LostOpportunity,
@@ -34,7 +34,7 @@ impl Outcome {
         Outcome::Unknown,
     ];
 
-    /// The ruling's word.
+    /// The ruling's name for it.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::NoCandidate => "no_candidate",
@@ -48,7 +48,7 @@ impl Outcome {
     }
 }
 
-/// What another vCPU of the VM was doing when KVM looked for one to boost.
+/// The state of another vCPU of the VM when KVM chose one to boost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CandidateState {
     /// Not known.
@@ -57,7 +57,7 @@ pub enum CandidateState {
     Running,
     /// Runnable: preempted, or it yielded.
     Preempted,
-    /// Halted, woken, and not run since.
+    /// Halted and woken, and has not run since.
     Woken,
     /// Asleep.
     Halted,
@@ -87,17 +87,17 @@ pub enum Where {
 /// Another vCPU of the VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// What it was doing.
+    /// Its state.
     pub state: CandidateState,
-    /// Where it was when it left its pCPU.
+    /// Its mode when it left its pCPU.
     pub mode: Option<Where>,
-    /// The spinner's IPI went to it while it was off its pCPU, and it has not run since (ruling 32).
+    /// Whether the spinner's IPI went to it while it was off its pCPU, and it has not run since (ruling 32).
     pub receiver: Option<bool>,
-    /// `yield_to()` was called for it.
+    /// Whether `yield_to()` was called for it.
     pub tried: Option<bool>,
 }
 
-/// The facts about one exit. Begins without any other vCPU and without a boost.
+/// The facts about one exit. At first there are no other vCPUs, and none was boosted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutcomeFacts(raw::unspin_ple_facts);
 
@@ -127,7 +127,7 @@ impl Candidate {
 }
 
 impl OutcomeFacts {
-    /// Adds another vCPU; the order does not matter. `spinner_mode`: where the spinner was.
+    /// Adds another vCPU, in any order. `spinner_mode`: the spinner's mode.
     pub fn add(&mut self, candidate: Candidate, spinner_mode: Option<Where>) {
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
         unsafe {

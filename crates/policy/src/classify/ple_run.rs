@@ -3,27 +3,27 @@
 
 use crate::raw;
 
-/// Whether a host interrupt between two exits ends a run (ruling 29 counts both).
+/// Whether a host interrupt between two exits ends a run (both are counted, ruling 29).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunRule {
-    /// It does, as in VEE'21.
+    /// It ends the run, as in VEE'21.
     InterruptsEnd,
-    /// It does not.
+    /// It does not end the run.
     InterruptsIgnored,
 }
 
-/// The run that a vCPU is in.
+/// The run of pause-loop exits in which a vCPU is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Run(raw::unspin_ple_run);
 
 /// One pause-loop exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunExit {
-    /// Guest instruction pointer; `None`: the host does not see it, so the exit belongs to no run.
+    /// Guest instruction pointer; `None`: the host cannot read it, and the exit belongs to no run.
     pub location: Option<u64>,
-    /// Exits since the vCPU's previous pause-loop exit, host interrupts not counted.
+    /// Exits since the vCPU's previous pause-loop exit, without host interrupts.
     pub other_exits: u32,
-    /// Exits for host interrupts since then.
+    /// Exits for host interrupts since the previous pause-loop exit.
     pub interrupt_exits: u32,
 }
 
@@ -32,18 +32,18 @@ pub struct RunExit {
 pub struct RunShares {
     /// Exits in runs.
     pub exits: u64,
-    /// Of them in runs longer than twice the VM's vCPUs.
+    /// Those of them in runs longer than twice the VM's number of vCPUs.
     pub above_twice_vcpus: u64,
-    /// Of them in runs longer than 100.
+    /// Those of them in runs longer than 100.
     pub above_hundred: u64,
-    /// How many runs.
+    /// Number of runs.
     pub runs: u64,
-    /// Exits of the longest.
+    /// Exits in the longest run.
     pub longest: u64,
 }
 
 impl Run {
-    /// Takes an exit into account. Returns the length of the run that it ended.
+    /// Adds an exit. Returns the length of the run that it ended; 0: none.
     pub fn add(&mut self, exit: RunExit, rule: RunRule) -> Option<u64> {
         let exit = raw::unspin_ple_run_exit {
             location: exit.location.unwrap_or(raw::UNSPIN_UNKNOWN as u64),
@@ -64,14 +64,14 @@ impl Run {
         some(unsafe { raw::unspin_ple_run_end(&mut self.0) })
     }
 
-    /// Exits of the run so far, the last one included; 0: there is no run.
+    /// Exits of the current run, the last one included; 0: there is no run.
     pub fn exits(&self) -> u64 {
         self.0.exits
     }
 }
 
 impl RunShares {
-    /// Adds a run that has ended, in a VM of so many vCPUs.
+    /// Adds a run that has ended, in a VM with this many vCPUs.
     pub fn count(&mut self, exits: u64, vcpus: u64) {
         let mut shares = raw::unspin_ple_run_shares {
             exits: self.exits,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a pause-loop exit waited for: `policy/classify/ple_reason.h`, `policy/classify/ple_functions.h`.
+//! What the guest waited for at a pause-loop exit: `policy/classify/ple_reason.h`, `policy/classify/ple_functions.h`.
 
 use std::ffi::CString;
 
@@ -8,23 +8,23 @@ use crate::{
     raw,
 };
 
-/// What a pause-loop exit waited for (VEE'21, section 3.1; rulings 33 and 34).
+/// What the guest waited for at a pause-loop exit (VEE'21, section 3.1; rulings 33 and 34).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// A lock, or another vCPU's progress in general.
+    /// For a lock, or for another vCPU's progress in general.
     Spinlock,
-    /// Answers to an IPI: a TLB shootdown, or any function call.
+    /// For answers to an IPI: a TLB shootdown, or another function call.
     FunctionCall,
-    /// Nobody: an intentional delay.
+    /// For nothing: an intentional delay.
     Delay,
-    /// Something else.
+    /// For something else.
     Other,
-    /// The evidence does not say.
+    /// The evidence does not decide.
     Unknown,
 }
 
 impl Reason {
-    /// All, in the order of tables.
+    /// All reasons, in the order of tables.
     pub const ALL: [Reason; raw::UNSPIN_REASONS as usize] = [
         Reason::Spinlock,
         Reason::FunctionCall,
@@ -33,7 +33,7 @@ impl Reason {
         Reason::Unknown,
     ];
 
-    /// Its word.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Spinlock => "spinlock",
@@ -45,40 +45,40 @@ impl Reason {
     }
 }
 
-/// What the guest's symbols say about a location.
+/// What the guest's symbols say about the location of the exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
-    /// A spinlock's function.
+    /// A function of a spinlock.
     Spinlock,
-    /// One that waits for answers.
+    /// A function that waits for answers.
     FunctionCall,
-    /// One that delays.
+    /// A function that delays.
     Delay,
     /// Another function.
     Other,
 }
 
-/// What the spinner's own last IPI says.
+/// What is known from the spinner's own last IPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IpiEvidence {
     /// IPIs cannot be seen, or some were lost.
     NotKnown,
-    /// It has sent none since it last halted, was in user mode, or waited elsewhere.
+    /// It has sent none since it last halted, was in user mode, or waited at another location.
     None,
-    /// It has, and all receivers have run since or did when it was sent.
+    /// It has sent one, and all receivers have run since or ran when it was sent.
     Answered,
-    /// It has, and a receiver has not run since.
+    /// It has sent one, and a receiver has not run since.
     Open,
 }
 
-/// What the vector of that IPI asks for.
+/// What the vector of that IPI requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Vector {
-    /// The guest's numbering is not known.
+    /// The guest's numbering of vectors is not known.
     NotKnown,
-    /// A function call, which is waited for.
+    /// A function call, whose sender waits.
     FunctionCall,
-    /// A reschedule, which is not.
+    /// A reschedule, whose sender does not wait.
     Reschedule,
     /// Anything else.
     Other,
@@ -87,17 +87,17 @@ pub enum Vector {
 /// The facts about one exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReasonFacts {
-    /// What the symbols say; `None`: there are none, or no function there.
+    /// The kind of function; `None`: there are no symbols, or none for this location.
     pub symbol: Option<Symbol>,
-    /// Where the spinner was.
+    /// The spinner's mode.
     pub mode: Option<Where>,
-    /// Its last IPI.
+    /// The state of its last IPI.
     pub ipi: IpiEvidence,
-    /// That one's vector.
+    /// The vector of its last IPI.
     pub vector: Vector,
     /// Exits at this location that [`may_wait_for_answers`] to an IPI of which a receiver has not run since.
     pub location_open: u64,
-    /// Those to one whose receivers all have.
+    /// Exits at this location after an IPI whose receivers all have run.
     pub location_answered: u64,
     /// All exits at this location whose `ipi` is known; 0: the location is not known.
     pub location_exits: u64,
@@ -126,9 +126,9 @@ impl ReasonFacts {
     }
 }
 
-/// What a Linux guest's function of that name waits for (VEE'21's Table 3 and today's names).
+/// What a Linux guest waits for in the function of this name (VEE'21's Table 3, and the names of today's kernels).
 pub fn symbol_of(function: &str) -> Symbol {
-    // A name with a zero in it is no function's.
+    // No function's name contains a zero byte.
     let Ok(name) = CString::new(function) else {
         return Symbol::Other;
     };
@@ -141,7 +141,7 @@ pub fn symbol_of(function: &str) -> Symbol {
     }
 }
 
-/// What a Linux guest's interrupt vector asks for.
+/// What an interrupt vector of a Linux guest requests.
 pub fn linux_vector(vector: u8) -> Vector {
     // SAFETY: a function of numbers alone.
     match unsafe { raw::unspin_linux_vector(vector.into()) } {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a woken task waited for until it ran: `policy/classify/wakeup.h`.
+//! The parts of a woken task's latency: `policy/classify/wakeup.h`.
 
 use crate::raw;
 
-/// One wake-up, as the guest knows it: times by a TSC that all vCPUs share, steal times of the task's vCPU in nanoseconds.
+/// One wake-up, as the guest records it: times by a TSC that all vCPUs share, steal times of the task's vCPU in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wakeup {
-    /// When somebody woke the task.
+    /// When the task was woken.
     pub woken_tsc: u64,
     /// Steal time then.
     pub woken_stolen_ns: u64,
-    /// When the last HLT of its vCPU ended; before the wake-up: it was not halted.
+    /// When the last HLT of its vCPU ended; before the wake-up if it was not halted.
     pub halt_end_tsc: u64,
     /// Steal time then.
     pub halt_end_stolen_ns: u64,
@@ -18,18 +18,18 @@ pub struct Wakeup {
     pub now_tsc: u64,
     /// Steal time then.
     pub now_stolen_ns: u64,
-    /// Cycles a millisecond; `None`: nothing can be said to be the host's.
+    /// TSC cycles per millisecond; `None`: not known, and nothing is attributed to the host.
     pub tsc_khz: Option<u64>,
 }
 
-/// TSC cycles; together the whole time from the wake-up until the task ran.
+/// The parts, TSC cycles; their sum is the time from the wake-up until the task ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WakeupParts {
-    /// Until the halted vCPU was out of HLT, without the host's run queue: exit and IPI.
+    /// Until the halted vCPU had left HLT, without time in the host's run queue: exit and IPI.
     pub exit_cycles: u64,
-    /// In the host's run queue.
+    /// Time in the host's run queue.
     pub host_cycles: u64,
-    /// Behind other tasks of the guest.
+    /// Time behind other tasks of the guest.
     pub guest_cycles: u64,
 }
 

@@ -3,32 +3,32 @@
 
 use crate::raw;
 
-/// Positions when a pCPU chooses after a yield buddy, or after a call.
+/// The virtual times that a pCPU compares after a yield as a yield buddy, or after a call for a gang.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuddyPlaces {
-    /// The candidate's, with what it was credited.
+    /// The candidate's, with its credit.
     pub candidate_ns: u64,
-    /// The least of those who wait for that pCPU but for the yielder.
+    /// The least among the tasks that wait for this pCPU, except the yielder.
     pub waiting_ns: u64,
-    /// The yielder's, with what it was raised by; `None`: it does not want to run.
+    /// The yielder's, with what it was raised by; `None`: it is not runnable.
     pub yielder_ns: Option<u64>,
-    /// What is too unfair.
+    /// The candidate is not run if it is ahead of the first by more than this, ns of virtual time.
     pub threshold_ns: u32,
 }
 
-/// Who runs then.
+/// Which task runs then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BuddyOutcome {
     /// The candidate begins a slice of its own.
     Runs,
-    /// The least of those who wait; the yielder is passed over.
+    /// The first of the waiting tasks runs; the yielder is passed over.
     OthersRun,
-    /// As if there had been no yield.
+    /// The choice is the same as without the yield.
     IsTooUnfair,
 }
 
 impl BuddyPlaces {
-    /// Who runs.
+    /// Which task runs.
     pub fn outcome(&self) -> BuddyOutcome {
         let places = raw::unspin_buddy_places {
             candidate_ns: self.candidate_ns,
@@ -46,34 +46,35 @@ impl BuddyPlaces {
     }
 }
 
-/// What runs on a pCPU, for gangs.
+/// What runs on a pCPU, as far as gangs need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GangPlace(raw::unspin_gang_place);
 
 impl GangPlace {
-    /// A vCPU of that VM (`None`: somebody else), on a slice that began then; `borrows`: on time that is not its own.
+    /// A vCPU of this VM (`None`: another task), in a slice that began at `since_ns`; `borrows`: on time of another
+    /// task.
     pub fn new(vm: Option<u32>, borrows: bool, since_ns: u64) -> GangPlace {
-        // VMs are numbered from 0, and 0 is nobody's there.
+        // VMs are numbered from 0; in C 0 means none.
         let number = vm.map_or(0, |vm| u64::from(vm) + 1);
         // SAFETY: a function of numbers alone.
         let vm = unsafe { raw::unspin_gang_vm(number, borrows) };
         GangPlace(raw::unspin_gang_place { vm, since_ns })
     }
 
-    /// Whether that slice may be cut for that VM; `called`: somebody is called there already.
+    /// Whether this slice may be cut for that VM; `called`: a vCPU is called to this pCPU already.
     pub fn may_cut(&self, called: bool, vm: u32, now_ns: u64) -> bool {
         // SAFETY: reads a valid struct for the length of the call.
         unsafe { raw::unspin_gang_may_cut(&self.0, called, u64::from(vm) + 1, now_ns) }
     }
 }
 
-/// Until when a call made now is to be taken up.
+/// The time until which a call made now is valid, ns.
 pub fn called_until_ns(now_ns: u64) -> u64 {
     // SAFETY: a function of numbers alone.
     unsafe { raw::unspin_called_until(now_ns) }
 }
 
-/// Whether a call until then still stands.
+/// Whether a call that is valid until `called_until_ns` still is.
 pub fn is_called(called_until_ns: u64, now_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_is_called(called_until_ns, now_ns) }

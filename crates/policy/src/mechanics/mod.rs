@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler's mechanics of `policy/mechanics`, typed: the very C functions that the host's BPF programs call. Who waits
-//! where, who is the first and the last of a queue, and what is locked, is the caller's.
+//! The mechanics of unspin's scheduler (`policy/mechanics`) with Rust types: the same C functions that the host's BPF
+//! programs call. The caller keeps the queues and their first and last tasks, and does the locking.
 //!
 //! Virtual times wrap around and are compared by [`before`]; `slice_ns` is always the kernel's base slice.
 

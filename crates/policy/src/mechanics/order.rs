@@ -4,32 +4,32 @@
 use super::Weight;
 use crate::{raw, steering::OrderFacts};
 
-/// A task that spins, or the one that may run instead.
+/// A task that spins, or the candidate that may run instead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderPlace {
-    /// Its virtual time, as of its last charge.
+    /// Its virtual time at its last charge.
     pub vtime_ns: u64,
     /// Its effective weight.
     pub weight: Weight,
-    /// A number: the queue whose clock its virtual time goes by.
+    /// The number of the queue whose clock its virtual time follows.
     pub queue: u32,
-    /// A number: its group.
+    /// The number of its group.
     pub group: u32,
 }
 
-/// The candidate's queue.
+/// The queue in which the candidate waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OrderQueue {
-    /// Its clock.
+    /// Its clock, ns.
     pub clock_ns: u64,
-    /// Tasks that wait in it.
+    /// Number of tasks that wait in it.
     pub waiting: u32,
     /// The kernel's base slice.
     pub slice_ns: u64,
 }
 
-/// How a task that spins and a candidate stand in their queue; `uncharged_ns`: what the spinner has run since its last charge, `waits`:
-/// the candidate waits in its queue.
+/// Compares a task that spins with a candidate in their queue. `uncharged_ns`: what the spinner has run since its last
+/// charge; `waits`: whether the candidate waits in its queue.
 pub fn order_facts(
     spinner: OrderPlace,
     uncharged_ns: u64,

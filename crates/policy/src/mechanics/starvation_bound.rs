@@ -7,12 +7,12 @@ use crate::raw;
 /// Tasks of each queue that are looked at.
 pub const LAST_COMPARED: usize = raw::UNSPIN_LAST_COMPARED as usize;
 
-/// How fast a clock goes.
+/// The rate at which a queue's clock advances.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClockRate(raw::unspin_clock_rate);
 
 impl ClockRate {
-    /// Measures it when it is time for that; whether it was, and says anything.
+    /// Measures the rate if that is due. Returns whether it was due and the rate is known.
     pub fn measure(&mut self, clock_ns: u64, now_ns: u64) -> bool {
         let since_ns = self.0.since_ns;
         // SAFETY: a function of numbers alone.
@@ -24,20 +24,21 @@ impl ClockRate {
         unsafe { raw::unspin_measure_rate(&mut self.0, since_ns, clock_ns, now_ns) }
     }
 
-    /// How far ahead somebody may wait, weighted ns.
+    /// How far ahead of a clock a task may wait, weighted ns.
     pub fn farthest_ahead_ns(&self, slice_ns: u64) -> u64 {
         // SAFETY: functions of numbers alone, here and below.
         unsafe { raw::unspin_farthest_ahead(self.0.in_time_ns, slice_ns) }
     }
 
-    /// The latest virtual time in a pCPU's own queue; `self`: the pCPU's rate, `front_ns`: the position of who was first there.
+    /// The latest virtual time in a pCPU's own queue. `self`: the pCPU's rate; `front_ns`: the position of the last
+    /// task that was first in that queue.
     pub fn latest_own_ns(&self, front_ns: u64, offset_ns: u64, slice_ns: u64) -> u64 {
         let ahead_ns = self.farthest_ahead_ns(slice_ns);
         // SAFETY: as above.
         unsafe { raw::unspin_latest_own(front_ns, ahead_ns, offset_ns) }
     }
 
-    /// The same in the shared queue, which that pCPU serves; `shared`: that queue's rate.
+    /// The same in the shared queue, served by the pCPU whose rate is `self`; `shared`: the shared queue's rate.
     pub fn latest_shared_ns(
         &self,
         front_ns: u64,

@@ -4,21 +4,21 @@
 use super::Weight;
 use crate::raw;
 
-/// Between two ticks of the host, ns.
+/// Time between two ticks of the host, ns.
 pub const TICK_NS: u64 = raw::UNSPIN_TICK_NS as u64;
 
-/// The clock of a queue, and what is added to its virtual times where they are compared with those of others; the shared
-/// queue's offset is 0.
+/// The clock of a queue, and the offset that is added to its virtual times to compare them with those of other queues;
+/// the shared queue's offset is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueClock {
-    /// The virtual time of its last task that began a slice while none that waited had less.
+    /// The virtual time of the last task that began a slice while no waiting task had a lower one.
     pub now_ns: u64,
-    /// To the shared queue's.
+    /// The offset to the shared queue's virtual times.
     pub offset_ns: u64,
 }
 
 impl QueueClock {
-    /// The clock by which a task is placed that comes to this queue; `nobody_waits`: in it.
+    /// The clock by which a task is placed that enters this queue; `nobody_waits`: the queue is empty.
     pub fn placing_ns(&self, shared_now_ns: u64, nobody_waits: bool) -> u64 {
         // SAFETY: functions of numbers alone, here and below.
         unsafe {
@@ -27,20 +27,21 @@ impl QueueClock {
         }
     }
 
-    /// A task of this queue begins a slice; `least_waiting_ns`: the least virtual time of those that wait in it, if any.
+    /// A task of this queue begins a slice. `least_waiting_ns`: the least virtual time of the tasks that wait in the
+    /// queue, if any.
     pub fn advance(&mut self, vtime_ns: u64, least_waiting_ns: Option<u64>) {
         let (waits, least_ns) = (least_waiting_ns.is_some(), least_waiting_ns.unwrap_or(0));
         // SAFETY: as above.
         self.now_ns = unsafe { raw::unspin_advance_clock(self.now_ns, vtime_ns, waits, least_ns) };
     }
 
-    /// Nobody waits in this queue, nor in the shared one: they are set side by side.
+    /// No task waits in this queue nor in the shared one: aligns the two clocks.
     pub fn set_abreast(&mut self, shared_now_ns: u64) {
         // SAFETY: as above.
         self.offset_ns = unsafe { raw::unspin_offset_abreast(shared_now_ns, self.now_ns) };
     }
 
-    /// Where a new task begins.
+    /// The virtual time of a new task.
     pub fn start_ns(&self, weight: Weight, slice_ns: u64) -> u64 {
         // SAFETY: as above.
         unsafe { raw::unspin_start_vtime(self.now_ns, weight.raw(), slice_ns) }
@@ -53,7 +54,7 @@ pub fn before(one_ns: u64, other_ns: u64) -> bool {
     unsafe { raw::unspin_before(one_ns, other_ns) }
 }
 
-/// The virtual time of a task that has run so much more; `clock_ns`: of its queue.
+/// The virtual time of a task that has run for `ran_ns` more; `clock_ns`: its queue's clock.
 pub fn charged_vtime_ns(
     vtime_ns: u64,
     weight: Weight,
@@ -65,8 +66,8 @@ pub fn charged_vtime_ns(
     unsafe { raw::unspin_charge_vtime(vtime_ns, weight.raw(), ran_ns, clock_ns, slice_ns) }
 }
 
-/// The virtual time of a task that comes to a queue, or to it again; `debt_ns`: run by others at its charge and not in it yet;
-/// `clock_ns`: [`QueueClock::placing_ns`].
+/// The virtual time of a task that enters a queue. `debt_ns`: what other tasks ran at its charge and is not in its
+/// virtual time yet; `clock_ns`: [`QueueClock::placing_ns`].
 pub fn placed_vtime_ns(
     vtime_ns: u64,
     weight: Weight,
@@ -78,15 +79,15 @@ pub fn placed_vtime_ns(
     unsafe { raw::unspin_place_vtime(vtime_ns, weight.raw(), debt_ns, clock_ns, slice_ns) }
 }
 
-/// A virtual time by another queue's clock.
+/// A virtual time converted to another queue's clock.
 pub fn moved_vtime_ns(vtime_ns: u64, from_offset_ns: u64, to_offset_ns: u64) -> u64 {
     // SAFETY: as above.
     unsafe { raw::unspin_moved_vtime(vtime_ns, from_offset_ns, to_offset_ns) }
 }
 
-/// What is to be added to the offset of a pCPU's own queue before its head and the shared one's, at these positions, are
-/// compared; may be below 0, wrapped around. `weight_ahead`: of the one that is ahead, the shared queue's if so; it is asked
-/// for only where they are further apart than plain tasks can be.
+/// What to add to the offset of a pCPU's own queue before the heads of that queue and the shared one, at these
+/// positions, are compared; may be negative, wrapped around. `weight_ahead` returns the weight of the head that is
+/// ahead (true: the shared queue's); it is called only if the heads are further apart than tasks of nice 0 can be.
 pub fn align_ns(
     own_ns: u64,
     shared_ns: u64,
@@ -102,7 +103,7 @@ pub fn align_ns(
     unsafe { raw::unspin_align(own_ns, shared_ns, weight.raw(), slice_ns) }
 }
 
-/// Whether a pCPU takes the head of the shared queue and not that of its own, by their positions.
+/// Whether a pCPU takes the head of the shared queue rather than that of its own, by their positions.
 pub fn shared_is_first(own_ns: Option<u64>, shared_ns: Option<u64>) -> bool {
     let of = |head: Option<u64>| (head.is_some(), head.unwrap_or(0));
     let ((own_waits, own_ns), (shared_waits, shared_ns)) = (of(own_ns), of(shared_ns));

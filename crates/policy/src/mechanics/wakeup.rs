@@ -4,20 +4,20 @@
 use super::Weight;
 use crate::raw;
 
-/// How long a task is expected to run when it wakes up next, ns, after a run of `ran_ns`; at most a slice.
+/// How long a task is expected to run at its next wake-up, ns of CPU time, after a run of `ran_ns`; at most a slice.
 pub fn expected_burst_ns(burst_ns: u64, ran_ns: u64, slice_ns: u64) -> u64 {
     // SAFETY: functions of numbers alone, here and below.
     unsafe { raw::unspin_expected_burst(burst_ns, ran_ns, slice_ns) }
 }
 
-/// By how much a task is behind its queue's clock when it goes to sleep; 0: it is not.
+/// By how much a task is behind its queue's clock when it goes to sleep; 0 if it is not.
 pub fn lag_ns(vtime_ns: u64, clock_ns: u64) -> u64 {
     // SAFETY: as above.
     unsafe { raw::unspin_lag(vtime_ns, clock_ns) }
 }
 
-/// The virtual time of a task that wakes up, of [`placed_vtime_ns`](super::placed_vtime_ns); `lag_ns`: [`lag_ns`] when it went
-/// to sleep.
+/// The virtual time of a task that wakes up, from that of [`placed_vtime_ns`](super::placed_vtime_ns). `lag_ns`:
+/// [`lag_ns`] when it went to sleep.
 pub fn woken_vtime_ns(
     vtime_ns: u64,
     weight: Weight,
@@ -30,7 +30,7 @@ pub fn woken_vtime_ns(
     unsafe { raw::unspin_wake_vtime(vtime_ns, weight.raw(), lag_ns, burst_ns, clock_ns, slice_ns) }
 }
 
-/// Whether a task that wakes up at that position runs at once instead of one that has come to `runner_ns`.
+/// Whether a task that wakes up at this position preempts one at `runner_ns`.
 pub fn wakeup_preempts(position_ns: u64, weight: Weight, burst_ns: u64, runner_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_wakeup_preempts(position_ns, weight.raw(), burst_ns, runner_ns) }

@@ -3,31 +3,31 @@
 
 use crate::raw;
 
-/// Weight of nice 0, and of a group by default.
+/// The weight of nice 0, and a group's default weight.
 pub const NICE_0_WEIGHT: u32 = raw::UNSPIN_NICE_0_WEIGHT;
-/// Levels of cgroups below the root that count; what lies deeper counts as its parent.
+/// The greatest level of cgroups below the root that counts; deeper cgroups count as their ancestor at this level.
 pub const DEEPEST_GROUP: u32 = raw::UNSPIN_DEEPEST_GROUP;
-/// More time than that costs no more, ns.
+/// The longest time that is charged at once, ns.
 pub const LONGEST_RUN_NS: u64 = raw::UNSPIN_LONGEST_RUN_NS;
 
-/// The weight of a nice value, -20 to 19.
+/// The weight of a nice value from -20 to 19.
 pub fn weight_of_nice(nice: i32) -> u32 {
     // SAFETY: a function of numbers alone.
     unsafe { raw::unspin_weight_of_nice(nice) }
 }
 
-/// The weight of a cgroup with that `cpu.weight`, 1 to 10,000.
+/// The weight of a cgroup with this `cpu.weight`, 1 to 10,000.
 pub fn weight_of_cgroup(cpu_weight: u32) -> u32 {
     // SAFETY: as above.
     unsafe { raw::unspin_weight_of_cgroup(cpu_weight) }
 }
 
-/// A group's weight, and what wants to run in it.
+/// A group's weight, and the sum of the active weights in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GroupWeight(raw::unspin_group_weight);
 
 impl GroupWeight {
-    /// Of that weight; nothing wants to run in it.
+    /// A group of this weight without active members.
     pub fn new(weight: u32) -> GroupWeight {
         GroupWeight(raw::unspin_group_weight {
             weight,
@@ -35,30 +35,31 @@ impl GroupWeight {
         })
     }
 
-    /// The sum of the weights that want to run in it changes by so much; what its parent's changes by.
+    /// The sum of the active weights in it changes by `change`. Returns the change of its parent's sum.
     pub fn add(&mut self, change: i64) -> i64 {
         // SAFETY: a valid struct for the length of the call.
         unsafe { raw::unspin_group_add(&mut self.0, change) }
     }
 
-    /// Its weight becomes that; what its parent's sum changes by.
+    /// Its weight changes. Returns the change of its parent's sum.
     pub fn set_weight(&mut self, weight: u32) -> i64 {
         // SAFETY: as above.
         unsafe { raw::unspin_group_set_weight(&mut self.0, weight) }
     }
 
-    /// The sum of the weights that want to run in it.
+    /// The sum of the active weights in it.
     pub fn sum(&self) -> i64 {
         self.0.sum
     }
 }
 
-/// What a task weighs among all: its own weight flattened through its groups.
+/// A task's effective weight: its own weight flattened through its groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Weight(u64);
 
 impl Weight {
-    /// Of a task of that weight (3 to 88,761) whose groups, up to the root and without it, are these.
+    /// The effective weight of a task of this weight (3 to 88,761) in these groups, from its own up to the root,
+    /// without the root.
     pub fn flat<'a>(own_weight: u32, groups: impl IntoIterator<Item = &'a GroupWeight>) -> Weight {
         // SAFETY: functions of numbers alone.
         unsafe {
@@ -70,13 +71,13 @@ impl Weight {
         }
     }
 
-    /// What so much time costs, weighted ns; for nice 0 at the root, itself.
+    /// The virtual time that a CPU time costs, weighted ns; for nice 0 at the root the two are equal.
     pub fn weighted_ns(self, ran_ns: u64) -> u64 {
         // SAFETY: as above; a weight is 1 or more.
         unsafe { raw::unspin_weighted(self.0, ran_ns) }
     }
 
-    /// How far a task of that weight may be from others for what it has run, or not run, weighted ns.
+    /// How far tasks of this weight may be apart because of what they have or have not run, weighted ns.
     pub fn reach_ns(self, slice_ns: u64) -> u64 {
         // SAFETY: as above.
         unsafe { raw::unspin_reach(self.0, slice_ns) }

@@ -3,7 +3,7 @@
 
 use crate::{Vendor, raw};
 
-/// Where APPLE begins, how far it goes, in what steps; in the hardware's unit.
+/// APPLE's initial window, bounds and step; in the hardware's unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppleRule(raw::unspin_apple_rule);
 
@@ -14,19 +14,19 @@ pub struct Apple {
     state: raw::unspin_apple,
 }
 
-/// Which of the three epochs of a round runs.
+/// Which of the three epochs of a round is running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppleEpoch {
     /// At the desired window.
     Desired,
-    /// At delta more.
+    /// At the desired window plus delta.
     More,
-    /// At delta less.
+    /// At the desired window minus delta.
     Less,
 }
 
 impl AppleRule {
-    /// The paper's parameters (section IV), scaled for AMD (ruling 20).
+    /// The paper's parameters (section IV), scaled for AMD by ruling 20.
     pub fn new(vendor: Vendor) -> Self {
         let scaled = |cycles| match vendor {
             Vendor::Intel => cycles,
@@ -57,7 +57,7 @@ impl AppleRule {
         self.0.lower
     }
 
-    /// The first window.
+    /// The initial window.
     pub fn initial(&self) -> u32 {
         self.0.initial
     }
@@ -74,7 +74,7 @@ impl AppleRule {
 }
 
 impl Apple {
-    /// A VM that was just launched.
+    /// The window of a VM that has just been launched.
     pub fn new(rule: AppleRule) -> Self {
         let mut state = raw::unspin_apple::default();
         // SAFETY: both pointers are to valid structs, used for the length of the call only.
@@ -82,18 +82,18 @@ impl Apple {
         Apple { rule, state }
     }
 
-    /// The VM's window now: `desired` of [`crate::WindowRule::after_exit`].
+    /// The VM's window now, for `desired` of [`crate::WindowRule::after_exit`].
     pub fn window(&self) -> u32 {
         // SAFETY: reads valid structs for the length of the call.
         unsafe { raw::unspin_apple_window(&self.rule.0, &self.state) }
     }
 
-    /// The desired window of this round.
+    /// The desired window of the current round.
     pub fn desired(&self) -> u32 {
         self.state.desired
     }
 
-    /// The epoch that runs.
+    /// The current epoch.
     pub fn epoch(&self) -> AppleEpoch {
         match self.state.epoch {
             raw::UNSPIN_APPLE_DESIRED => AppleEpoch::Desired,
@@ -102,7 +102,7 @@ impl Apple {
         }
     }
 
-    /// The epoch is over (its 1,000 exits are: [`crate::Epoch::add_exit`]), with that inefficiency, parts per million.
+    /// An epoch has ended (after 1,000 exits: [`crate::Epoch::add_exit`]) with this inefficiency, ppm.
     pub fn epoch_over(&mut self, inefficiency_ppm: Option<u64>) {
         let ppm = inefficiency_ppm.unwrap_or(raw::UNSPIN_UNKNOWN as u64);
         // SAFETY: both pointers are to valid structs, used for the length of the call only.

@@ -3,20 +3,20 @@
 
 use crate::raw;
 
-/// Which debooster.
+/// The kind of debooster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deboost {
     /// None.
     #[default]
     Off,
-    /// The paper's: nothing across groups.
+    /// The paper's: acts only within one group.
     Paper,
-    /// Ours: at the common ancestor.
+    /// Ours: acts at the common ancestor of two groups.
     Ancestor,
 }
 
 impl Deboost {
-    /// As in a scheduler's name.
+    /// Its name as part of a scheduler's name.
     pub fn name(self) -> &'static str {
         match self {
             Deboost::Off => "off",
@@ -25,7 +25,7 @@ impl Deboost {
         }
     }
 
-    /// The yielder's virtual time from now on. Virtual times wrap around as the kernel's; `threshold` is below 2^63.
+    /// The yielder's virtual time from now on. Virtual times wrap around as in the kernel; `threshold` is below 2^63.
     pub fn yielder_vtime(self, pair: DeboostPair, threshold: u64) -> u64 {
         let form = match self {
             Deboost::Off => raw::UNSPIN_DEBOOST_OFF,
@@ -44,15 +44,15 @@ impl Deboost {
     }
 }
 
-/// A spinner and whom it yields to.
+/// A spinner and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeboostPair {
     /// The spinner's virtual time; for [`Deboost::Ancestor`] that of its ancestor below the common one.
     pub yielder_vtime: u64,
-    /// The same of the target.
+    /// The target's, likewise.
     pub target_vtime: u64,
-    /// Both are on one pCPU's run queue.
+    /// Whether both are on one pCPU's run queue.
     pub same_cpu: bool,
-    /// Both are in one group.
+    /// Whether both are in one group.
     pub same_parent: bool,
 }

@@ -3,17 +3,17 @@
 
 use crate::raw;
 
-/// Margin per runnable task, ns: ours, the proposal's text has none.
+/// Margin per runnable task, ns. Ours: the proposal's text gives none.
 pub const LAG_MARGIN_NS: u64 = raw::UNSPIN_LAG_MARGIN_NS as u64;
 
-/// One level of the target's hierarchy, in the queue that it waits in; virtual times wrap around.
+/// One level of the target's hierarchy, in the queue in which it waits. Virtual times wrap around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LagLevel {
     /// The queue's average virtual time.
     pub average_vtime: u64,
-    /// The entity's.
+    /// The entity's virtual time.
     pub target_vtime: u64,
-    /// The most lag that the scheduler lets stand, virtual time, below 2^63.
+    /// The greatest lag that the scheduler preserves, virtual time, below 2^63.
     pub limit_vtime: u64,
     /// Margin per runnable task, virtual time.
     pub margin_vtime: u64,
@@ -37,7 +37,7 @@ impl LagLevel {
     }
 }
 
-/// Whether a directed yield may end the yielder's slice protection; `last_ns`: when one last did on that run queue.
+/// Whether a directed yield may end the yielder's slice protection; `last_ns`: when one last did on this run queue.
 pub fn lag_credit_forces(now_ns: u64, last_ns: Option<u64>) -> bool {
     // SAFETY: a function of numbers alone.
     unsafe { raw::unspin_lag_forces(now_ns, last_ns.unwrap_or(raw::UNSPIN_UNKNOWN as u64)) }

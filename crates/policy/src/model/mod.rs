@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Models: pause loops, windows, thresholds, credits.
+//! Models of pause loops, windows, thresholds and credits.
 
 pub(crate) mod apple;
 pub(crate) mod deboost;

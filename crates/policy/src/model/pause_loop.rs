@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which PAUSE exits: `policy/model/pause_loop.h`. Who changes the window of pause-loop exits, when, to what:
+//! Which PAUSEs exit: `policy/model/pause_loop.h`. How the window of pause-loop exits is set:
 //! `policy/model/ple_window.h`.
 
 use crate::raw;
 
-/// The hardware as one vCPU has it: gap and window in force.
+/// The pause-loop hardware of one vCPU: gap and window in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseHardware(raw::unspin_pause_hardware);
 
-/// What the hardware remembers of one vCPU between PAUSEs.
+/// The hardware's state of one vCPU between PAUSEs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseLoop(raw::unspin_pause_loop);
 
-/// PAUSEs to come at a steady pace.
+/// The next PAUSEs of a spin, at a constant rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spin(raw::unspin_spin);
 
-/// The pace of a spin loop: PAUSE at every k-th spin (`locks/platform/contract.h`).
+/// The rate of a spin loop: PAUSE at every k-th spin (`locks/platform/contract.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// One spin of the loop, its share of PAUSE included, TSC cycles; 1 or more.
+    /// Time of one spin of the loop, including its share of PAUSE, TSC cycles; 1 or more.
     pub spin_cycles: u32,
     /// k; 1 or more.
     pub spins_per_pause: u32,
@@ -33,7 +33,7 @@ impl PauseHardware {
         window: 0,
     });
 
-    /// Gap in cycles (AMD: 0 is none), window in TSC cycles (Intel) or PAUSEs (AMD; 0: every PAUSE exits).
+    /// Gap in cycles (AMD; 0: there is none), window in TSC cycles (Intel) or PAUSEs (AMD; 0: every PAUSE exits).
     pub fn new(vendor: Vendor, gap_cycles: u32, window: u32) -> Self {
         let kind = match vendor {
             Vendor::Intel => raw::UNSPIN_PAUSE_INTEL,
@@ -51,14 +51,14 @@ impl PauseHardware {
         self.0.window
     }
 
-    /// Sets it: in force from the next entry on.
+    /// Sets the window, in force from the next entry on.
     pub fn set_window(&mut self, window: u32) {
         self.0.window = window;
     }
 }
 
 impl Spin {
-    /// The first PAUSE at `first_cycles` of the TSC, then one each `period_cycles`; `user`: at CPL 3.
+    /// The first PAUSE is at `first_cycles` of the TSC, then one in each `period_cycles`; `user`: at CPL 3.
     pub fn new(first_cycles: u64, period_cycles: u64, user: bool) -> Self {
         Spin(raw::unspin_spin {
             first_cycles,
@@ -68,7 +68,7 @@ impl Spin {
         })
     }
 
-    /// A spin that begins at `now_cycles`, `spins_to_pause` spins (1 or more) before its first PAUSE.
+    /// A spin that begins at `now_cycles`, with `spins_to_pause` spins (1 or more) until its first PAUSE.
     pub fn of_count(now_cycles: u64, pace: Pace, spins_to_pause: u32, user: bool) -> Self {
         let mut spin = Spin::new(0, 0, user);
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
@@ -92,14 +92,14 @@ impl PauseLoop {
         unsafe { raw::unspin_pause_entered(&hardware.0, &mut self.0) }
     }
 
-    /// Which PAUSE of the spin exits, counted from 0; `None`: none, however long it spins.
+    /// The PAUSE of the spin that exits, counted from 0; `None`: none, however long it spins.
     pub fn exits(&self, hardware: &PauseHardware, spin: &Spin) -> Option<u64> {
         // SAFETY: reads valid structs for the length of the call.
         let pause = unsafe { raw::unspin_pause_exits(&hardware.0, &self.0, &spin.0) };
         (pause != raw::UNSPIN_PAUSE_NEVER as u64).then_some(pause)
     }
 
-    /// After how many spins of a spin that begins now the guest exits; `None`: never.
+    /// The number of spins, from now, after which the guest exits; `None`: never.
     pub fn exits_after_spins(
         &self,
         hardware: &PauseHardware,
@@ -115,17 +115,18 @@ impl PauseLoop {
         (spins != raw::UNSPIN_PAUSE_NEVER as u64).then_some(spins)
     }
 
-    /// The first `pauses` of the spin came and did not exit: at most as many as [`PauseLoop::exits`] says.
+    /// The first `pauses` of the spin have been executed without an exit; at most as many as [`PauseLoop::exits`]
+    /// returned.
     pub fn spun(&mut self, hardware: &PauseHardware, spin: &Spin, pauses: u64) {
         // SAFETY: all pointers are to valid structs, used for the length of the call only.
         unsafe { raw::unspin_pause_spun(&hardware.0, &mut self.0, &spin.0, pauses) }
     }
 }
 
-/// Largest gap between two PAUSEs of a loop that KVM sets up, TSC cycles (Intel) or cycles (AMD).
+/// The largest gap between two PAUSEs of a loop, as KVM sets it up, TSC cycles (Intel) or cycles (AMD).
 pub const DEFAULT_GAP_CYCLES: u32 = raw::UNSPIN_PLE_GAP_CYCLES;
 
-/// Whose pause-loop hardware: its unit, and KVM's defaults for it.
+/// The vendor of the pause-loop hardware, which decides its unit and KVM's defaults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vendor {
     /// PLE: windows in TSC cycles.
@@ -134,23 +135,23 @@ pub enum Vendor {
     Amd,
 }
 
-/// Who changes the window.
+/// How the window is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// There are no pause-loop exits.
     Off,
-    /// Nobody.
+    /// It is fixed.
     Fixed,
-    /// Nobody: KVM before its windows became dynamic.
+    /// It is fixed, as in KVM before its windows were dynamic.
     Kvm2012,
-    /// KVM of today: grows at exits, shrinks at switches.
+    /// As in current KVM: grows at exits, shrinks at switches.
     Kvm,
     /// APPLE: the VM's window ([`crate::Apple`]).
     Apple,
 }
 
 impl Control {
-    /// All, in the order of the header.
+    /// All of them, in the order of the header.
     pub const ALL: [Control; raw::UNSPIN_WINDOW_CONTROLS as usize] = [
         Control::Off,
         Control::Fixed,
@@ -159,7 +160,7 @@ impl Control {
         Control::Apple,
     ];
 
-    /// As on command lines and in scenarios.
+    /// The name on command lines and in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Control::Off => "off",
@@ -170,7 +171,7 @@ impl Control {
         }
     }
 
-    /// `enum unspin_window_control`.
+    /// Its number in `enum unspin_window_control`.
     pub fn raw(self) -> u32 {
         match self {
             Control::Off => raw::UNSPIN_WINDOW_OFF,
@@ -182,32 +183,32 @@ impl Control {
     }
 }
 
-/// What a policy for windows sets: `policy/model/spin_threshold.h`.
+/// What a window policy sets: `policy/model/spin_threshold.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpinBound {
     /// The hardware's window.
     Window,
-    /// The guests' own bound of their waits.
+    /// The bound at which guests end their own waits.
     Threshold,
 }
 
-/// Why a vCPU has left its guest, as far as it says that a wait was too long.
+/// Whether an exit ends a wait, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitExit {
     /// For another reason.
     None,
-    /// The hardware stopped it.
+    /// A pause-loop exit.
     PauseLoop,
     /// HLT.
     Halt,
     /// `KVM_HC_SCHED_YIELD`.
     Yield,
-    /// It asks for help.
+    /// The hypercall that asks for help.
     Help,
 }
 
 impl SpinBound {
-    /// `enum unspin_spin_bound`.
+    /// Its number in `enum unspin_spin_bound`.
     pub fn raw(self) -> u32 {
         match self {
             SpinBound::Window => raw::UNSPIN_BOUND_WINDOW,
@@ -215,7 +216,7 @@ impl SpinBound {
         }
     }
 
-    /// Whether an exit is one of an epoch's. `waits_for_lock`: what the guest says of its vCPU; `None`: nothing.
+    /// Whether an exit counts in an epoch. `waits_for_lock`: what the guest publishes about its vCPU; `None`: nothing.
     pub fn counts(self, exit: WaitExit, waits_for_lock: Option<bool>) -> bool {
         let exit = match exit {
             WaitExit::None => raw::UNSPIN_WAIT_EXIT_NONE,
@@ -259,29 +260,30 @@ impl WindowRule {
         }
     }
 
-    /// With another window to begin with: `ple_window`, `pause_filter_count`. 1 or more.
+    /// With another initial window: `ple_window`, `pause_filter_count`. 1 or more.
     pub fn with_base(mut self, window: u32) -> Self {
         self.raw.base = window;
         self
     }
 
-    /// With other steps: `*_grow`, `*_shrink`, `*_max`. 0 resets; below the base a factor, otherwise a difference.
+    /// With other steps: `*_grow`, `*_shrink`, `*_max`. 0 resets the window; a value below the base is a factor,
+    /// otherwise a difference.
     pub fn with_steps(mut self, grow: u32, shrink: u32, max: u32) -> Self {
         (self.raw.grow, self.raw.shrink, self.raw.max) = (grow, shrink, max);
         self
     }
 
-    /// Grow, shrink and the widest window.
+    /// Grow, shrink and the largest window.
     pub fn steps(&self) -> (u32, u32, u32) {
         (self.raw.grow, self.raw.shrink, self.raw.max)
     }
 
-    /// Who changes the window.
+    /// How the window is set.
     pub fn control(&self) -> Control {
         self.control
     }
 
-    /// The hardware of a vCPU with that window, as KVM sets it up: none under [`Control::Off`].
+    /// The hardware of a vCPU with this window, as KVM sets it up; none under [`Control::Off`].
     pub fn hardware(&self, gap_cycles: u32, window: u32) -> PauseHardware {
         match self.control {
             Control::Off => PauseHardware::OFF,
@@ -294,14 +296,14 @@ impl WindowRule {
         self.raw.base
     }
 
-    /// The window from the next entry on, after a pause-loop exit with `window` in force. `desired`: APPLE's for the VM, looked at
-    /// under that control only.
+    /// The window from the next entry on, after a pause-loop exit with `window` in force. `desired`: APPLE's for the
+    /// VM, used under that control only.
     pub fn after_exit(&self, window: u32, desired: u32) -> u32 {
         // SAFETY: reads a valid struct for the length of the call.
         unsafe { raw::unspin_window_after_exit(&self.raw, window, desired) }
     }
 
-    /// The window of a vCPU that gets a pCPU after it had none.
+    /// The window of a vCPU that is switched in.
     pub fn after_switch(&self, window: u32) -> u32 {
         // SAFETY: reads a valid struct for the length of the call.
         unsafe { raw::unspin_window_after_switch(&self.raw, window) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies asked, and what they answer; logged answers taken again.
+//! Asks the policies and converts their decisions; replays logged decisions.
 
 use crate::{
     raw,
@@ -9,30 +9,30 @@ use crate::{
     },
 };
 
-/// What a policy answered.
+/// A policy's decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// No opinion.
+    /// The policy has no opinion.
     Pass,
-    /// Nothing is done.
+    /// The request is refused.
     Refuse,
-    /// The candidate runs the rest of the slice.
+    /// The candidate runs for the rest of the slice.
     Direct,
-    /// The same for so many nanoseconds at most, then the lender continues.
+    /// The candidate runs for at most this many ns, then the lender continues.
     Lend(u32),
-    /// The vCPU continues for so many nanoseconds at most.
+    /// The vCPU continues for at most this many ns.
     Grant(u32),
-    /// The same, but its guest is not notified, and no policy polls it before the time is up.
+    /// The same, but its guest is not notified, and no policy polls it before the time has passed.
     Extend(u32),
     /// The vCPU leaves its CPU.
     GiveBack,
-    /// The vCPU leaves its CPU, and the candidate is next unless that is too unfair.
+    /// The vCPU leaves its CPU, and the candidate is next unless it is too far ahead.
     YieldBuddy {
-        /// What is too unfair, ns of virtual time.
+        /// The greatest distance at which the candidate is next, ns of virtual time.
         threshold_ns: u32,
-        /// How much the vCPU's own virtual time goes up first, ns.
+        /// By how much the vCPU's own virtual time is raised first, ns.
         raise_ns: u32,
-        /// How much the candidate's goes down first, ns.
+        /// By how much the candidate's is lowered first, ns.
         credit_ns: u32,
     },
 }
@@ -55,7 +55,7 @@ impl Decision {
         }
     }
 
-    /// The other way round; without a rank.
+    /// To the C struct; without a rank.
     pub(crate) fn to_raw(self) -> raw::unspin_decision {
         let (action, budget_ns) = match self {
             Decision::Pass => (raw::UNSPIN_PASS, 0),
@@ -100,15 +100,15 @@ impl Policies {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_POLL, facts, memory))
     }
 
-    /// The guest of `facts.self_` asks for help, and `facts.candidate` might give it; beside the answer its rank: the
-    /// highest is taken, 0 where nobody is let run.
+    /// The guest of `facts.self_` asks for help, and `facts.candidate` might give it. Returns with the decision a rank:
+    /// the candidate with the highest is taken; 0: the candidate is not let run.
     pub fn on_help(self, facts: &Facts, memory: &mut Memory) -> (Decision, u32) {
         let raw = self.decide(raw::UNSPIN_ON_HELP, facts, memory);
         (Decision::from_raw(raw), raw.rank)
     }
 
-    /// `facts.self_` has begun a slice of its own, and `facts.candidate`, of its VM, waits: [`Decision::YieldBuddy`] calls it to
-    /// another CPU.
+    /// `facts.self_` has begun a slice of its own, and `facts.candidate`, of the same VM, waits:
+    /// [`Decision::YieldBuddy`] calls the candidate to another CPU.
     pub fn on_call(self, facts: &Facts, memory: &mut Memory) -> Decision {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_CALL, facts, memory))
     }
@@ -131,13 +131,14 @@ impl Policies {
     }
 }
 
-/// Whether the slice of another VM's vCPU may be cut for a gang that has run for so long.
+/// Whether the slice of another VM's vCPU may be cut for a gang after it has run for `ran_ns`.
 pub fn gang_cuts(ran_ns: u64) -> bool {
     // SAFETY: a function of a number.
     unsafe { raw::gang_cuts(ran_ns) }
 }
 
-/// Whether a yield buddy is followed: the candidate's virtual time is at most so much after that of whoever would be next.
+/// Whether a yield buddy is followed: the candidate's virtual time is at most `threshold_ns` after that of the first
+/// task.
 pub fn yield_buddy_is_followed(candidate_vtime: u64, first_vtime: u64, threshold_ns: u32) -> bool {
     // SAFETY: three numbers.
     unsafe { raw::yield_buddy_is_followed(candidate_vtime, first_vtime, threshold_ns) }
@@ -158,13 +159,13 @@ impl OrderFacts {
 }
 
 impl DecisionRecord {
-    /// As it lies in memory.
+    /// The record's bytes, as in memory.
     pub fn to_bytes(&self) -> [u8; size_of::<DecisionRecord>()] {
         // SAFETY: the same size; integers in structs of integers without a gap (policy/steering/policies.h asserts the sizes).
         unsafe { std::mem::transmute(*self) }
     }
 
-    /// The other way round; `None` for another number of bytes.
+    /// From the record's bytes; `None` for another number of bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<DecisionRecord> {
         let bytes: [u8; size_of::<DecisionRecord>()] = bytes.try_into().ok()?;
         // SAFETY: the same size, and any bytes are a struct of integers.
@@ -173,18 +174,18 @@ impl DecisionRecord {
         })
     }
 
-    /// Whether a user policy was asked, too: [`UserPolicySource::replay`] takes such a decision again.
+    /// Whether a user policy was asked too: then [`UserPolicySource::replay`] must replay the decision.
     pub fn asked_own(&self) -> bool {
         self.policies & raw::UNSPIN_POLICY_USER != 0
     }
 
-    /// What was decided.
+    /// The logged decision.
     pub fn decided(&self) -> Decision {
         Decision::from_raw(self.decision)
     }
 
-    /// Takes the decision again, here, from what the record holds: whether answer and memory are the same to the bit.
-    /// Without the user's own policy, if there was one.
+    /// Replays the decision from the record. Returns whether decision and memory are the same to the bit. Does not ask
+    /// a user policy.
     pub fn replays(&self) -> bool {
         let mut memory = self.before;
         let mut decision = raw::unspin_decision::default();

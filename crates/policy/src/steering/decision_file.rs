@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A file of decisions: 8 bytes that name it, 8 with the size of a record, then records of `struct unspin_decision_record`
-//! (policy/steering/policies.h) as they lie in memory, little-endian. More policies make longer records.
+//! A decision log: 8 bytes of magic, 8 bytes with the size of a record, then records of `struct unspin_decision_record`
+//! (policy/steering/policies.h) as in memory, little-endian. More policies make longer records.
 
 use std::{
     fs::File,
@@ -10,7 +10,7 @@ use std::{
 
 use super::DecisionRecord;
 
-/// The contract's version is part of it.
+/// The magic; it contains the contract's version.
 const NAME: [u8; 8] = *b"unspdec0";
 const BYTES: usize = size_of::<DecisionRecord>();
 const HEADER_BYTES: usize = NAME.len() + size_of::<u64>();
@@ -18,22 +18,22 @@ const HEADER_BYTES: usize = NAME.len() + size_of::<u64>();
 /// Why a log of decisions cannot be written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum DecisionFileError {
-    /// The file itself.
+    /// The file cannot be read or written.
     #[error("{doing} {file}: {source}")]
     File {
         /// `reading` or `writing`.
         doing: &'static str,
-        /// Which.
+        /// The file.
         file: String,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// What is in it.
+    /// The file is no decision log.
     #[error("{file}: {why}")]
     Content {
-        /// Which.
+        /// The file.
         file: String,
-        /// What it is instead.
+        /// What it contains instead.
         why: String,
     },
 }
@@ -49,11 +49,11 @@ impl DecisionFileError {
     }
 }
 
-/// A log that is being written.
+/// A decision log that is being written.
 pub struct DecisionFile(BufWriter<File>);
 
 impl DecisionFile {
-    /// A new file; one of that name is overwritten.
+    /// Creates the file, or truncates it.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -74,7 +74,7 @@ impl DecisionFile {
         self.0.write_all(&record.to_bytes())
     }
 
-    /// All of it is in the file.
+    /// Writes all buffered decisions to the file.
     ///
     /// # Errors
     /// When it cannot be written.
@@ -83,10 +83,10 @@ impl DecisionFile {
     }
 }
 
-/// All decisions of a file.
+/// Reads all decisions of a file.
 ///
 /// # Errors
-/// When it cannot be read or is something else.
+/// When it cannot be read or is no decision log.
 pub fn read_decisions(path: &Path) -> Result<Vec<DecisionRecord>, DecisionFileError> {
     let bytes = std::fs::read(path).map_err(DecisionFileError::file("reading", path))?;
     let wrong = |why: String| DecisionFileError::Content {

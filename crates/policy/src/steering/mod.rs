@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The steering policies of `policy/steering` for user space: their names, and the very C functions that the host's BPF
-//! programs call, so that a decision taken there can be taken again here.
+//! The steering policies of `policy/steering` for user space: their names, and the same C functions that the host's BPF
+//! programs call, so that a decision made there can be replayed here.
 
 mod decision;
 mod decision_file;

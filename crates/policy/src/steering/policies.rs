@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which policies are on, by their words: `loan,helping=1ms,slice=8ms`. Rules of `policy/steering/candidate.h` are among them, `candidates=strict`.
-//! Times are a number with a unit, `500us` or `1.5ms`.
+//! Which policies are on, as written on a command line: `loan,helping=1ms,slice=8ms`. Rules of
+//! `policy/steering/candidate.h` are among them: `candidates=strict`. Times are a number with a unit, `500us` or
+//! `1.5ms`.
 
 use std::{ffi::CStr, fmt, ops::RangeInclusive, str::FromStr};
 
 use crate::{CandidateRule, raw, steering::user_library::UserPolicyNumber};
 
-/// Which policies are switched on, and their parameters; none of them is the policy `refuse-yields`.
+/// The policies that are on, and their parameters. With none on this is `refuse-yields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policies {
     pub(crate) bits: u32,
@@ -18,19 +19,19 @@ pub struct Policies {
     pub(crate) own: Option<UserPolicyNumber>,
 }
 
-/// No policy: our scheduler with every directed yield refused, which is the null of each comparison.
+/// The name for no policy: unspin's scheduler refuses every directed yield. This is the null of each comparison.
 pub const REFUSE_YIELDS: &str = "refuse-yields";
-/// The policy that is a slice and nothing else (`policy/steering/slice.h`): it is never asked.
+/// The policy that only sets the slice (`policy/steering/slice.h`): it is never asked.
 const SLICE: &str = "slice";
-/// Names that policies had before, and have now.
+/// Former names of policies, and their present names.
 const RENAMED: [(&str, &str); 2] = [("none", REFUSE_YIELDS), ("yield-hint", "yield-buddy")];
-/// The policy with a parameter: what is recent (`policy/steering/helping.h`).
+/// The policy with the parameter "how old is recent" (`policy/steering/helping.h`).
 const HELPING: &str = "helping";
-/// Policies whose yield buddies may be too unfair (`policy/steering/yield_buddy.h`); they share one threshold.
+/// Policies with yield buddies (`policy/steering/yield_buddy.h`), which share one threshold.
 const YIELD_BUDDIES: [&str; 3] = ["debooster", "debooster-ancestor", "yield-buddy"];
 
 impl Policies {
-    /// Every directed yield is refused.
+    /// No policy: every directed yield is refused.
     pub const REFUSE_YIELDS: Policies = Policies {
         bits: 0,
         slice_ns: 0,
@@ -47,7 +48,7 @@ impl Policies {
         self
     }
 
-    /// The same and that policy of a user's own, which is asked before all of them.
+    /// The same and this user policy, which is asked before all others.
     pub const fn with_loaded(mut self, own: UserPolicyNumber) -> Policies {
         self.own = Some(own);
         self.with_user_policy()
@@ -68,33 +69,33 @@ impl Policies {
         self.bits
     }
 
-    /// How long a slice of a steered vCPU lasts, ns; `kernel_ns`: the kernel's base slice.
+    /// The slice of a steered vCPU, ns; `kernel_ns`: the kernel's base slice.
     pub fn length_of_slice_ns(self, kernel_ns: u64) -> u64 {
         // SAFETY: a function of numbers alone.
         unsafe { raw::policies_length_of_slice(self.bits, self.slice_ns, kernel_ns) }
     }
 
-    /// The slice of steered vCPUs that was asked for, ns; 0: none.
+    /// The slice that was asked for, ns; 0: none.
     pub const fn slice_ns(self) -> u32 {
         self.slice_ns
     }
 
-    /// Up to what age something is recent to the policy `helping`, ns.
+    /// The age up to which a fact is recent to the policy `helping`, ns.
     pub const fn recent_ns(self) -> u32 {
         self.recent_ns
     }
 
-    /// How much further a candidate may be before a yield buddy to run it is too unfair (`yield-buddy` and the debooster), ns.
+    /// The distance up to which a yield buddy is followed (`yield-buddy` and the debooster), ns of virtual time.
     pub const fn threshold_ns(self) -> u32 {
         self.threshold_ns
     }
 
-    /// Names of all policies that can be switched on, in the order in which they are asked; `slice` last.
+    /// Names of all policies, in the order in which they are asked; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
         bits_in_order().map(name).chain([SLICE])
     }
 
-    /// The same with one more, as in `loan` or `slice=500us`.
+    /// The same with one more word, such as `loan` or `slice=500us`.
     fn with(mut self, word: &str) -> Result<Policies, String> {
         let (name, value) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
@@ -147,7 +148,7 @@ impl Default for Policies {
     }
 }
 
-/// What to say to whoever writes a policy's former name; `None`: no policy ever had that one.
+/// What to tell a user who writes a policy's former name; `None`: it is no former name.
 pub fn renamed(word: &str) -> Option<String> {
     let (_, now) = RENAMED.iter().find(|(before, _)| *before == word)?;
     Some(format!("the policy `{word}` is called `{now}` now"))
@@ -169,7 +170,7 @@ fn name(bit: u32) -> &'static str {
 impl FromStr for Policies {
     type Err = String;
 
-    /// Names apart by commas, some with a time as in `helping=1ms,slice=8ms`, or `refuse-yields`.
+    /// Names separated by commas, some with a time as in `helping=1ms,slice=8ms`; or `refuse-yields`.
     fn from_str(text: &str) -> Result<Policies, String> {
         if text == REFUSE_YIELDS {
             return Ok(Policies::REFUSE_YIELDS);
@@ -211,11 +212,11 @@ impl fmt::Display for Policies {
     }
 }
 
-/// The word before a rule.
+/// The word before the name of a rule.
 pub(crate) const CANDIDATES: &str = "candidates";
-/// The option of a rule: who was sent a reschedule only is no receiver.
+/// The option of a rule by which vCPUs that were sent only a reschedule do not count as receivers.
 pub(crate) const IGNORE_VECTORS: &str = "ignore-vectors";
-/// Rules of VEE'21 that are known by their name alone.
+/// Rules of VEE'21 that may be named without `candidates=`.
 const SHORT: [CandidateRule; 3] = [
     CandidateRule::Strict,
     CandidateRule::Usermode,
@@ -223,12 +224,12 @@ const SHORT: [CandidateRule; 3] = [
 ];
 
 impl Policies {
-    /// The rule by which a spinner is offered other vCPUs; `None`: those that KVM proposes.
+    /// The rule by which candidates are chosen for a spinner; `None`: KVM's own.
     pub const fn candidates(self) -> Option<CandidateRule> {
         self.candidates
     }
 
-    /// `UNSPIN_CANDIDATES_*` of that rule.
+    /// The rule's `UNSPIN_CANDIDATES_*`.
     pub const fn candidate_options(self) -> u32 {
         if self.ignore_vectors {
             raw::UNSPIN_CANDIDATES_IGNORE_RESCHEDULE
@@ -237,7 +238,7 @@ impl Policies {
         }
     }
 
-    /// Whether receivers of a reschedule alone are none to that rule.
+    /// Whether that rule ignores receivers of a reschedule alone.
     pub const fn ignores_vectors(self) -> bool {
         self.ignore_vectors
     }
@@ -249,7 +250,7 @@ impl Policies {
         words.chain([IGNORE_VECTORS.to_owned()])
     }
 
-    /// The same with a rule of candidates or an option of it; `None`: the word is about something else.
+    /// Adds a rule of candidates or one of its options; `None`: the word is something else.
     pub(crate) fn with_candidates(
         mut self,
         name: &str,
@@ -279,7 +280,7 @@ impl Policies {
         })
     }
 
-    /// Itself, unless an option has no rule.
+    /// Returns itself, unless an option has no rule.
     pub(crate) fn check_candidates(self) -> Result<Policies, String> {
         if self.ignore_vectors && self.candidates.is_none() {
             return Err(format!(
@@ -292,7 +293,7 @@ impl Policies {
 
 const UNITS: [(&str, u32); 3] = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// `value` in ns, if it is within `allowed_ns`; `word` is what the user wrote, for the error.
+/// `value` in ns, if it is within `allowed_ns`. `word` is what the user wrote, for the error.
 fn parse_time(word: &str, value: &str, allowed_ns: RangeInclusive<u32>) -> Result<u32, String> {
     let (low, high) = (
         format_time(*allowed_ns.start()),
@@ -303,7 +304,7 @@ fn parse_time(word: &str, value: &str, allowed_ns: RangeInclusive<u32>) -> Resul
         .ok_or_else(|| format!("`{word}`: a time from {low} to {high}, as in 500us or 1.5ms"))
 }
 
-/// `None`: no number of 0 or more with a unit, none that fits, or a fraction of a nanosecond.
+/// `None`: not a number of 0 or more with a unit, too large, or a fraction of a nanosecond.
 fn nanoseconds(text: &str) -> Option<u32> {
     const PLACES: usize = 6;
     let (number, unit_ns) = UNITS
@@ -314,7 +315,7 @@ fn nanoseconds(text: &str) -> Option<u32> {
     if !digits(whole) || !digits(part) || part.len() > PLACES {
         return None;
     }
-    // Millionths of the unit, of which 10^6 are one.
+    // In millionths of the unit.
     let millionths: u64 = format!("{whole}{part:0<PLACES$}").parse().ok()?;
     let ns = millionths.checked_mul(unit_ns)?;
     (ns % 1_000_000 == 0)
@@ -322,7 +323,7 @@ fn nanoseconds(text: &str) -> Option<u32> {
         .flatten()
 }
 
-/// In the largest unit that leaves no fraction.
+/// Formats a time in the largest unit that leaves no fraction.
 fn format_time(ns: u32) -> String {
     let (unit, unit_ns) = UNITS
         .into_iter()

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A log of decisions, taken again on this machine.
+//! Replays a decision log on this machine.
 
 use std::path::{Path, PathBuf};
 
 use super::{DecisionFileError, DecisionRecord, read_decisions};
 use crate::user_policy::{UserPolicySource, UserPolicySourceError};
 
-/// What came of it.
+/// The result of a replay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Replayed {
     /// Decisions in the log.
     pub decisions: usize,
-    /// Decisions that came out otherwise.
+    /// Decisions that differ.
     pub different: usize,
-    /// The first of these.
+    /// The first that differs.
     pub first: Option<DecisionRecord>,
 }
 
-/// Why a log was not taken again.
+/// Why a log cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
     /// The log cannot be read.
@@ -26,17 +26,17 @@ pub enum ReplayError {
     /// The user policy cannot be compiled or run.
     #[error(transparent)]
     Source(#[from] UserPolicySourceError),
-    /// There is a user policy's answer in it, and nobody said whose.
+    /// The log contains decisions of a user policy, and none was given.
     #[error(
         "{}: a user policy was asked: say --with ./NAME.c, with the file that it was compiled from", .0.display()
     )]
     Asked(PathBuf),
 }
 
-/// Takes the decisions of a log again; `with` is the C file of the user policy that was asked, if one was.
+/// Replays the decisions of a log; `with` is the C file of the user policy that was asked, if one was.
 ///
 /// # Errors
-/// When the log cannot be read, or the user policy is not there, not said, or does not compile.
+/// When the log cannot be read, or the user policy is missing, not given, or does not compile.
 pub fn replay_file(log: &Path, with: Option<&Path>) -> Result<Replayed, ReplayError> {
     let records = read_decisions(log)?;
     let same: Vec<bool> = match with {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A user policy in this very process: compiled as a library that needs no other, which even a static binary
-//! can load. For the lab only: what BPF's verifier refuses (a loop without end, a wild pointer) takes this process down.
+//! A user policy in this process: compiled as a shared library without dependencies, which even a static binary can
+//! load. For the lab only: an endless loop or a wild pointer, which BPF's verifier refuses, takes this process down.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// Policies of a user's own that a process may load.
+/// The number of user policies that a process may load.
 const LIBRARIES_MAX: usize = 16;
 
 pub(crate) type Decide = unsafe extern "C" fn(
@@ -30,20 +30,21 @@ pub(crate) type Decide = unsafe extern "C" fn(
 pub(crate) type OnSliceStart =
     unsafe extern "C" fn(u32, *const raw::unspin_facts, *mut raw::unspin_policy_memory);
 
-/// The functions of `native/user_library.c`: `policies_decide` and `policies_on_slice_start` with the user's own policy among the others.
+/// The functions of `native/user_library.c`: `policies_decide` and `policies_on_slice_start` with the user policy among
+/// the others.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserFunctions {
     pub decide: Decide,
     pub on_slice_start: OnSliceStart,
 }
 
-/// Loaded libraries; they stay.
+/// The loaded libraries; they are never unloaded.
 static LOADED: [OnceLock<UserFunctions>; LIBRARIES_MAX] =
     [const { OnceLock::new() }; LIBRARIES_MAX];
-/// Where each came from.
+/// The file of each.
 static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A loaded policy of a user's own.
+/// A loaded user policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserPolicyNumber(NonZero<u8>);
 
@@ -60,14 +61,14 @@ unsafe extern "C" {
     fn dlerror() -> *const c_char;
 }
 
-/// Everything is bound at once (bits/dlfcn.h).
+/// Resolves all symbols at once (bits/dlfcn.h).
 const RTLD_NOW: c_int = 2;
 
 impl UserPolicySource {
-    /// Compiles the policy and loads it, once for each file: what is changed afterwards is not seen.
+    /// Compiles the policy and loads it, once for each file: later changes of the file are not seen.
     ///
     /// # Errors
-    /// When there is no compiler, it does not compile or calls what is not there, or there are too many.
+    /// When there is no compiler, it does not compile or calls a missing function, or too many are loaded.
     pub fn load(&self) -> Result<UserPolicyNumber, UserPolicySourceError> {
         let path = absolute(self.path())?;
         let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +79,7 @@ impl UserPolicySource {
             }
             None => {
                 let functions = self.compile_and_open()?;
-                // Nobody else sets it: the lock is held, and the place is new.
+                // No other thread sets it: the lock is held, and the index is new.
                 let _ = LOADED[paths.len()].set(functions);
                 paths.push(path);
                 paths.len() - 1
@@ -117,7 +118,7 @@ impl UserPolicySource {
             &main,
             &library,
         )?;
-        // The file may go when this returns: it is mapped.
+        // The file may be deleted when this returns: it is mapped.
         open(&library).map_err(|said| UserPolicySourceError::Library {
             path: self.path().to_owned(),
             said,

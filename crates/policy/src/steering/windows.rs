@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies for the pause-loop window, by their words: `window=N`, `window=kvm`, `apple`. Beside those that steer: they need
-//! no scheduler of ours. Numbers are in the hardware's unit, PAUSEs (AMD) or TSC cycles (Intel).
+//! Policies for the pause-loop window, as written on a command line: `window=N`, `window=kvm`, `apple`. They work
+//! without unspin's scheduler. Numbers are in the hardware's unit: PAUSEs (AMD) or TSC cycles (Intel).
 
 use std::{fmt, str::FromStr};
 
-/// Who sets the window of all vCPUs, and to what.
+/// The policy that sets the window of all vCPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowPolicy {
-    /// So much, always: APPLE's third scenario.
+    /// A fixed window: APPLE's third scenario.
     Fixed(u32),
-    /// KVM's own rule, by `policy/model/ple_window.h`: grows at an exit, back at a switch.
+    /// KVM's own rule, `policy/model/ple_window.h`: grows at an exit, resets at a switch.
     Kvm,
     /// APPLE, Algorithm 1, with these parameters; `None`: the paper's.
     Apple(Option<AppleNumbers>),
@@ -18,21 +18,21 @@ pub enum WindowPolicy {
 /// APPLE's parameters: 1 <= lower <= initial <= upper, delta at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppleNumbers {
-    /// One step.
+    /// The step.
     pub delta: u32,
-    /// No window is below.
+    /// The smallest window.
     pub lower: u32,
-    /// The first.
+    /// The initial window.
     pub initial: u32,
-    /// No window is above.
+    /// The largest window.
     pub upper: u32,
 }
 
 impl WindowPolicy {
-    /// What `--policy` may say of windows.
+    /// The words of window policies for `--policy`.
     pub const WORDS: [&'static str; 3] = ["window=N", "window=kvm", "apple"];
 
-    /// Whether a word of a list of policies is one of these, right or wrong.
+    /// Whether a word of a list of policies is about windows, valid or not.
     pub fn is_one(word: &str) -> bool {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
         name == "window" || name == "apple"
@@ -79,7 +79,7 @@ impl FromStr for WindowPolicy {
 }
 
 impl fmt::Display for WindowPolicy {
-    /// In a form that can be read again.
+    /// In a form that can be parsed again.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             WindowPolicy::Fixed(window) => write!(out, "window={window}"),

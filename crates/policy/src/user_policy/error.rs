@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What may go wrong with a user policy.
+//! Errors of user policies.
 
 use std::{
     io,
@@ -9,20 +9,20 @@ use std::{
 /// Why a user policy could not be compiled or run.
 #[derive(Debug, thiserror::Error)]
 pub enum UserPolicySourceError {
-    /// Its file's name does not say how its functions are called.
+    /// The file's name is no valid name of a policy.
     #[error(
         "`{0}` is no name for a policy: letters a to z, digits and `_`, a letter first, 31 at most, and no policy's of unspin"
     )]
     Name(String),
-    /// A file that is not there, or cannot be read or written.
+    /// A file is missing, or cannot be read or written.
     #[error("{path}", path = path.display())]
     File {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// Its path cannot stand in a C program.
+    /// The file's path cannot be written in a C program.
     #[error("{0}: a path with quotes, backslashes or line breaks cannot be compiled")]
     Path(PathBuf),
     /// There is no compiler.
@@ -31,38 +31,38 @@ pub enum UserPolicySourceError {
         tried = tried.join(", ")
     )]
     NoCompiler {
-        /// What was to be done.
+        /// What it is needed for.
         what: &'static str,
-        /// Which kind of compiler.
+        /// The kind of compiler.
         compiler: &'static str,
-        /// Under which names it was looked for.
+        /// The names that were tried.
         tried: Vec<String>,
-        /// How to get it.
+        /// How to install it.
         advice: &'static str,
     },
-    /// What the compiler said.
+    /// The compiler's errors.
     #[error("{path} does not compile:\n{said}", path = path.display())]
     Compiler {
         /// The policy's file.
         path: PathBuf,
-        /// The compiler's lines, with files named as the user did.
+        /// The compiler's output, with files named as the user named them.
         said: String,
     },
-    /// What the system said of the compiled policy.
+    /// The compiled policy cannot be loaded.
     #[error("{path} cannot be loaded: {said}", path = path.display())]
     Library {
         /// The policy's file.
         path: PathBuf,
-        /// Why not.
+        /// The system's reason.
         said: String,
     },
-    /// No room for one more.
+    /// Too many user policies are loaded.
     #[error("more than {0} user policies at a time")]
     TooMany(usize),
-    /// The program that takes decisions again ended early.
+    /// The replay program ended early.
     #[error("taking decisions again with {0} ended in the middle")]
     Replay(PathBuf),
-    /// Files for a moment could not be written, or a program not be run.
+    /// Temporary files cannot be written, or a program cannot be run.
     #[error("compiling a policy")]
     Work(#[from] io::Error),
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! User policies: written from a template, tried, compiled natively and for BPF.
+//! User policies: created from a template, tested, compiled for this machine and for BPF.
 
 mod error;
 mod source;

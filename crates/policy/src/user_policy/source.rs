@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and NAME_on_slice_start()
-//! (`policy/contract.h`), written from a template, compiled natively to be tried and to take logged decisions again, and
-//! for BPF to be loaded.
+//! A user policy: one C file that defines NAME_on_yield(), NAME_on_slice_end(), NAME_on_poll() and
+//! NAME_on_slice_start() (`policy/contract.h`). It is created from a template, compiled natively for tests and replays,
+//! and compiled for BPF to be loaded.
 
 use std::{
     fs::{self, OpenOptions},
@@ -22,23 +22,23 @@ use crate::{
 /// Longer names do not fit into `struct unspin_user_policy` (abi/bpf/scheduler.h).
 const NAME_MAX: usize = 31;
 
-/// What a test printed, and whether it passed.
+/// The output of a test, and whether it passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tested {
-    /// Its exit status was 0.
+    /// Whether its exit status was 0.
     pub passed: bool,
     /// Standard output and error.
     pub output: String,
 }
 
-/// The C file of a policy, which is there.
+/// The C file of a user policy; the file exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserPolicySource {
     path: PathBuf,
     name: String,
 }
 
-/// Whether a policy can be called so: its functions are C names that no policy of ours has.
+/// Checks the name of a user policy: its functions must be C names, and no policy of unspin may have it.
 ///
 /// # Errors
 /// [`UserPolicySourceError::Name`].
@@ -53,10 +53,10 @@ pub fn check_name(name: &str) -> Result<(), UserPolicySourceError> {
 }
 
 impl UserPolicySource {
-    /// The policy in that file, which is called as the file without `.c`.
+    /// The policy in this file; its name is the file's without `.c`.
     ///
     /// # Errors
-    /// When it is not there or its name cannot be a policy's.
+    /// When the file is missing or its name is not valid.
     pub fn at(path: &Path) -> Result<UserPolicySource, UserPolicySourceError> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         check_name(&name)?;
@@ -75,12 +75,12 @@ impl UserPolicySource {
         &self.path
     }
 
-    /// What its functions' names begin with.
+    /// The prefix of its functions' names.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Compiles NAME_test.c beside it, with the policy, for this machine, and runs that.
+    /// Compiles NAME_test.c, which is beside it, with the policy for this machine, and runs it.
     ///
     /// # Errors
     /// When there is no such file or no compiler, or it does not compile.
@@ -98,10 +98,10 @@ impl UserPolicySource {
         })
     }
 
-    /// Takes those decisions again: whether each is the same to the bit.
+    /// Replays these decisions. Returns for each whether it is the same to the bit.
     ///
     /// # Errors
-    /// When there is no compiler, or it does not compile, or ends early.
+    /// When there is no compiler, or the policy does not compile, or the program ends early.
     pub fn replay(&self, records: &[DecisionRecord]) -> Result<Vec<bool>, UserPolicySourceError> {
         let work = Work::new(&self.path)?;
         let main = work.folder().join("unspin/policy/user_replay.c");
@@ -111,7 +111,7 @@ impl UserPolicySource {
             .stdout(Stdio::piped())
             .spawn()?;
         let mut stdin = child.stdin.take().expect("it is piped");
-        // From another thread: who only writes would wait for ever for one that only writes, too.
+        // Written by another thread: if both sides only wrote, both pipes would fill and block.
         let output = std::thread::scope(|scope| {
             scope.spawn(move || {
                 let mut write = || -> io::Result<()> {
@@ -119,7 +119,7 @@ impl UserPolicySource {
                         .iter()
                         .try_for_each(|record| stdin.write_all(&record.to_bytes()))
                 };
-                // A program that has ended early says so by its status.
+                // A program that has ended early is seen from its exit status.
                 drop(write());
             });
             child.wait_with_output()
@@ -130,11 +130,10 @@ impl UserPolicySource {
         Ok(output.stdout.iter().map(|byte| *byte == b'=').collect())
     }
 
-    /// Compiles `unspin/bpf/scheduler/user_policy.bpf.c` with the policy for BPF; `dry_run`: what `steer --dry-run` loads. `headers` are
-    /// libbpf's for BPF programs, by name.
+    /// Compiles `unspin/bpf/scheduler/user_policy.bpf.c` with the policy for BPF; `dry_run`: the object for `steer
+    /// --dry-run`. `headers`: libbpf's headers for BPF programs, by name.
     ///
-    /// # Errors
-    /// When there is no clang, or it does not compile.
+    /// # Errors When there is no clang, or it does not compile.
     pub fn compile_bpf(
         &self,
         dry_run: bool,
@@ -227,20 +226,20 @@ impl UserPolicySource {
 const POLICY: &str = include_str!("../../native/new_policy.c");
 const TEST: &str = include_str!("../../native/new_policy_test.c");
 
-/// Writes NAME.c and NAME_test.c into `folder`; gives both paths.
+/// Writes NAME.c and NAME_test.c into `folder`; returns both paths.
 ///
 /// # Errors
-/// When no policy can be called so, or one of the files is there already (then neither is written) or cannot be written.
+/// When the name is not valid, or a file exists already (then neither is written) or cannot be written.
 pub fn write_new_policy(folder: &Path, name: &str) -> Result<[PathBuf; 2], UserPolicySourceError> {
     check_name(name)?;
     let paths = ["", "_test"].map(|end| folder.join(format!("{name}{end}.c")));
-    // Both are opened before one is written.
+    // Both are created before either is written.
     let mut made: Vec<&Path> = Vec::new();
     for path in &paths {
         match OpenOptions::new().write(true).create_new(true).open(path) {
             Ok(_) => made.push(path),
             Err(source) => {
-                // Empty files of ours; if one stays, the next try names it.
+                // The files are empty and were created here; if one cannot be removed, the next try reports it.
                 made.iter()
                     .for_each(|path| drop(std::fs::remove_file(path)));
                 return Err(UserPolicySourceError::file(path, source));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The C sources that a user policy is compiled with: those that this very binary was built from.
+//! The C sources that a user policy is compiled with: those from which this binary was built.
 
 use std::{fs, io, path::Path};
 
 include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
 
-/// What begins a decision function's name in a policy of ours, such as `loan_on_`, in some embedded source.
+/// Whether some embedded source defines a function with this prefix, such as `loan_on_`.
 pub(crate) fn is_taken(name: &str) -> bool {
     let begins = format!("{name}_on_");
     let word = |text: &str| {
@@ -18,10 +18,10 @@ pub(crate) fn is_taken(name: &str) -> bool {
     policies.into_iter().any(|(_, text)| word(text))
 }
 
-/// Writes them below `folder`/unspin, so that `-I folder` makes `<unspin/policy/contract.h>` the contract.
+/// Writes them to `folder`/unspin, so that with `-I folder` the contract is `<unspin/policy/contract.h>`.
 ///
 /// # Errors
-/// When that folder cannot be written.
+/// When the folder cannot be written.
 pub(crate) fn unpack(folder: &Path) -> io::Result<()> {
     for (path, text) in FILES {
         let path = folder.join("unspin").join(path);

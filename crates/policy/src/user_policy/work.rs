@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a user policy is compiled, and by what.
+//! The temporary folder in which a user policy is compiled, and the compilers.
 
 use std::{
     env, fs,
@@ -9,16 +9,16 @@ use std::{
 
 use crate::user_policy::{UserPolicySourceError, sources};
 
-/// A folder with the sources, gone when dropped.
+/// A folder with the sources, removed when dropped.
 pub(crate) struct Work {
     folder: tempfile::TempDir,
-    /// The policy's file as the user named it, and from the root.
+    /// The policy's file as the user named it, and its absolute path.
     typed: PathBuf,
     own: PathBuf,
 }
 
 impl Work {
-    /// For the policy in that file.
+    /// A folder for the policy in this file.
     pub(crate) fn new(policy: &Path) -> Result<Work, UserPolicySourceError> {
         let own = absolute(policy)?;
         let odd = |character: char| "\"\\\n\r".contains(character);
@@ -36,17 +36,17 @@ impl Work {
         })
     }
 
-    /// Where everything stands; the sources in `unspin` below.
+    /// The folder's path; the sources are in `unspin` below it.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The policy's file, from the root.
+    /// The absolute path of the policy's file.
     pub(crate) fn own(&self) -> &Path {
         &self.own
     }
 
-    /// What a program wrote, with the user's files named as he did, and ours by their place in the tree.
+    /// A program's output, with the user's files named as the user named them, and unspin's by their path in the tree.
     pub(crate) fn readable(&self, output: &Output) -> String {
         let text = [&output.stdout[..], &output.stderr[..]].concat();
         let text = String::from_utf8_lossy(&text);
@@ -60,7 +60,7 @@ impl Work {
             };
             text = text.replace(&folder(own), &typed);
         }
-        // How our own files include one another is of no interest.
+        // The chain of inclusions among unspin's own files is left out.
         let ours = |line: &&str| {
             let from = line.trim_start().trim_start_matches("In file included ");
             !from.starts_with("from unspin/")
@@ -69,7 +69,7 @@ impl Work {
     }
 }
 
-/// A compiler under several names.
+/// A compiler, by several names.
 pub(crate) struct Compiler {
     what: &'static str,
     variable: &'static str,
@@ -77,7 +77,7 @@ pub(crate) struct Compiler {
     advice: &'static str,
 }
 
-/// For BPF.
+/// The compiler for BPF.
 pub(crate) const CLANG: Compiler = Compiler {
     what: "clang",
     variable: "UNSPIN_CLANG",
@@ -85,7 +85,7 @@ pub(crate) const CLANG: Compiler = Compiler {
     advice: "`apt-get install clang-19`, or UNSPIN_CLANG names it",
 };
 
-/// For this machine.
+/// The compiler for this machine.
 pub(crate) const CC: Compiler = Compiler {
     what: "a C compiler with its headers",
     variable: "CC",
@@ -94,7 +94,7 @@ pub(crate) const CC: Compiler = Compiler {
 };
 
 impl Compiler {
-    /// The first that runs: the one that the environment names alone, or else one of ours.
+    /// The first that runs: only the one that the environment names if it does, else one of the known names.
     pub(crate) fn command(&self, what: &'static str) -> Result<Command, UserPolicySourceError> {
         let tried: Vec<String> = match env::var(self.variable) {
             Ok(name) if !name.is_empty() => vec![name],
@@ -114,7 +114,7 @@ impl Compiler {
     }
 }
 
-/// The path from the root.
+/// The absolute path.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, UserPolicySourceError> {
     fs::canonicalize(path).map_err(|source| UserPolicySourceError::file(path, source))
 }
