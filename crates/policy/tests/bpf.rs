@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Every header of `policy/` compiles by itself for BPF, where the same decisions will be taken.
+//! Every header of `policy/` compiles by itself for BPF, where the same decisions are made.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -48,7 +48,7 @@ fn every_header_compiles_for_bpf() {
     assert!(headers >= 37, "{headers} headers");
 }
 
-/// Every decision once, of facts that the compiler cannot know.
+/// Every decision once, on facts that are not constant for the compiler.
 const DECIDE: &str = "
 struct all {
     struct unspin_ple_facts facts;
@@ -153,7 +153,7 @@ fn every_decision_becomes_bpf_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = format!("#include \"{}\"\n{DECIDE}", policy.display());
     compile(folder.path(), &program).unwrap_or_else(|error| panic!("{error}"));
-    // What BPF cannot do is found by this test at all.
+    // The test does find what BPF cannot do.
     let refused = "long divide(long a, long b) { return a / b; }\n";
     assert!(compile(folder.path(), refused).is_err());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Policies of a user's own: written, tried, compiled natively, and asked again about logged decisions.
+//! User policies: created, tested, compiled natively, and replayed on logged decisions.
 
 use std::{fs, path::Path};
 
@@ -21,7 +21,7 @@ fn change(path: &Path, from: &str, to: &str) {
     fs::write(path, text.replace(from, to)).expect("it is writable");
 }
 
-/// The number of the last line that contains it.
+/// The number of the last line that contains the text.
 fn line(path: &Path, what: &str) -> usize {
     let text = fs::read_to_string(path).expect("it is there");
     let lines = text.lines().count();
@@ -133,7 +133,7 @@ const SEEN: Fact = Fact {
     age_ns: 7,
 };
 
-/// Decisions as the new policy takes them: the first request is refused, the third honoured.
+/// Decisions as the new policy makes them: the first request is refused, the third honoured.
 fn records(source: &UserPolicySource) -> Vec<DecisionRecord> {
     let mut record = DecisionRecord {
         event: 1,
@@ -157,7 +157,7 @@ fn its_decisions_are_taken_again_with_it() {
     let (_folder, source) = written("mine");
     let good = records(&source);
     assert!(good.iter().all(DecisionRecord::asked_own));
-    // Without it, nobody would count.
+    // Without memory, requests would not be counted.
     assert!(!good[0].replays());
     assert_eq!(source.replay(&good).expect("it compiles"), [true, true]);
     assert_eq!(source.replay(&[]).expect("it compiles"), []);
@@ -171,7 +171,7 @@ fn its_decisions_are_taken_again_with_it() {
         spoil(&mut bad[1]);
         assert_eq!(source.replay(&bad).expect("it compiles"), [true, false]);
     }
-    // More than a pipe holds.
+    // More than a pipe's buffer.
     let many: Vec<_> = good.iter().copied().cycle().take(20_000).collect();
     let same = source.replay(&many).expect("it compiles");
     assert_eq!((same.len(), same.contains(&false)), (20_000, false));
@@ -191,7 +191,7 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
         policies: loan.with_user_policy().bits(),
         ..DecisionRecord::default()
     };
-    // Loan refuses who neither waits nor holds; the user's own would honour it.
+    // Loan refuses a candidate that neither waits nor holds; the user policy would honour it.
     record.facts.candidate.descheduled = SEEN;
     record.facts.candidate.yielded = Fact {
         value: 1,

@@ -40,7 +40,7 @@ fn takes(rule: CandidateRule, candidate: YieldFacts) -> bool {
     verdict(&Spinner::new(rule, KERNEL), &candidate).take
 }
 
-/// One pause-loop exit of `own` with a scheduler that does whatever it is asked. Returns who was boosted.
+/// One pause-loop exit of `own`, with a scheduler that honours every request. Returns the boosted vCPU.
 fn exit(
     rule: CandidateRule,
     vcpus: &mut [YieldFacts],
@@ -120,18 +120,18 @@ fn lost_opportunity() {
     assert!(takes(CandidateRule::Strict, in_user_mode));
     assert!(!takes(CandidateRule::Strict, resource_waiter(USER)));
     assert!(takes(CandidateRule::Usermode, resource_waiter(USER)));
-    // today's kernel takes it where the hardware's APIC shows the interrupt, whoever sent it
+    // today's kernel takes it where the hardware's APIC shows the interrupt, whichever vCPU sent it
     let posted = YieldFacts {
         posted: Some(true),
         ..resource_waiter(USER)
     };
     assert!(takes(CandidateRule::Kvm7_2, posted) && !takes(CandidateRule::Kvm5_3, posted));
-    // the filter is for spinners in kernel mode: AMD's exit from user mode as well
+    // the rule is for spinners in kernel mode; AMD exits from user mode as well
     let from_user = Spinner::new(CandidateRule::Kvm7_2, USER);
     assert!(verdict(&from_user, &resource_waiter(USER)).take);
 }
 
-/// Section 3.3: a halted vCPU that somebody else sent an interrupt. Strict boost takes it in its second round only.
+/// Section 3.3: a halted vCPU to which another vCPU sent an interrupt. Strict boost takes it only in its second round.
 #[test]
 fn overboost() {
     assert!(takes(CandidateRule::Kvm5_3, woken()) && takes(CandidateRule::Kvm7_2, woken()));
@@ -165,7 +165,7 @@ fn overboost() {
             ..woken()
         }
     ));
-    // without an event nothing makes it run
+    // without a pending event nothing makes it run
     for rule in CandidateRule::ALL {
         let idle = YieldFacts {
             pending: Some(false),
@@ -180,7 +180,7 @@ fn overboost() {
     }
 }
 
-/// Section 4.2: for a spinlock resource waiters first, then those that were halted.
+/// Section 4.2: for a spinlock first resource waiters, then vCPUs that were halted.
 #[test]
 fn strict_boost_prefers_resource_waiters() {
     let mut vcpus = [
@@ -226,7 +226,8 @@ fn options_of_strict_boost() {
     assert!(verdict(&waits_not, &resource_waiter(KERNEL)).take);
 }
 
-/// Li 2026, patches 9 and 10: confirmed receivers of the last 50 ms, then who is in kernel mode; last everybody preempted.
+/// Li 2026, patches 9 and 10: confirmed receivers of the last 50 ms, then vCPUs in kernel mode; last all preempted
+/// ones.
 #[test]
 fn the_proposal_of_2026() {
     let first = Spinner::new(CandidateRule::Proposed2026, KERNEL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a spinner is offered (policy/steering/candidate.h).
+//! The candidates that a spinner is offered (policy/steering/candidate.h).
 
 mod candidate;
 mod rules;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 31 over all facts: the kernels' rules against their loops' conditions, and the variants against the kernels'.
+//! Ruling 31 over all facts: the kernels' rules against the conditions in their loops, and the variants against the
+//! kernels' rules.
 
 use proptest::prelude::*;
 use unspin_policy::{
@@ -13,7 +14,7 @@ fn takes(rule: CandidateRule, candidate: YieldFacts) -> bool {
     verdict(&Spinner::new(rule, KERNEL), &candidate).take
 }
 
-/// The conditions of the kernel's loop, as they stand there.
+/// The conditions in the kernel's loop, in its order.
 fn kernel_says(rule: CandidateRule, spinner: Option<Where>, facts: &YieldFacts) -> bool {
     let preempted = facts.state == CandidateState::Preempted;
     let ready = preempted || facts.state == CandidateState::Woken;
@@ -82,7 +83,8 @@ proptest! {
         }
     }
 
-    /// Strict boost and usermode only add to who was preempted, avoid-overboost only leaves out; nobody takes one that runs.
+    /// Strict boost and usermode only add to the preempted vCPUs, avoid-overboost only removes some; no rule takes one
+    /// that runs.
     #[test]
     fn variants_add_and_leave_out(facts in facts()) {
         let take = |rule| takes(rule, facts);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way round the VM, and when it ends.
+//! The walk over the VM's vCPUs, and when it ends.
 
 use proptest::prelude::*;
 use unspin_policy::{CandidateRule, Walk};
 
-/// Three failures end it; a refusal does not count. The older loop does not begin its second pass after a failure.
+/// Three failures end the walk; a refusal does not count. The older loop does not begin its second pass after a
+/// failure.
 #[test]
 fn three_tries() {
     let walk = |rule, last_boosted, results: &[i32]| {
@@ -33,7 +34,7 @@ fn three_tries() {
 }
 
 proptest! {
-    /// Every other vCPU is looked at once, in order.
+    /// Every other vCPU is considered once, in order.
     #[test]
     fn all_the_way_round(vcpus in 1u32..200, own in 0u32..200, last in 0u32..200, now in any::<bool>()) {
         let (own, last) = (own % vcpus, last % vcpus);

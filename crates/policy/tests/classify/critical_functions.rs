@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 26, and what an instruction pointer says: critical sections of kernels that nobody annotated.
+//! Ruling 26, and classification by instruction pointer: critical sections of kernels without annotation.
 
 use unspin_policy::{CountsSeen, EcsClass, PREEMPT_NEED_RESCHED, critical_function};
 
@@ -81,7 +81,7 @@ fn functions_that_only_run_inside_sections_have_a_class() {
     ] {
         assert_eq!(critical_function(name), Some(class), "{name}");
     }
-    // After the unlock interrupts come in, with the lock free; a longer name is another function.
+    // After the unlock interrupts are handled, with the lock free; a longer name is another function.
     for name in [
         "_raw_spin_unlock_irqrestore",
         "_raw_spin_loc",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! policy/classify/guest_audit.h: who is named, and who is not.
+//! policy/classify/guest_audit.h: which guests are named, and which are not.
 
 use unspin_policy::GuestAudit;
 
-/// A guest of four vCPUs that fights for one lock: always critical, and out of it as soon as it is let run.
+/// A guest of four vCPUs that contends for one lock: always critical, and no longer critical soon after it is let run.
 const HONEST: GuestAudit = GuestAudit {
     boundaries: 10_000,
     claimed: 10_000,
@@ -36,7 +36,7 @@ fn who_never_ends_a_section_is_named_with_its_numbers() {
         said.contains("10000 of 10000 slice ends") && said.contains("4999 of 5000 loans"),
         "{said}"
     );
-    // Not for a part of them, nor before there are enough.
+    // Neither for a part of them, nor before there are enough.
     assert_eq!(named(|guest_audit| guest_audit.overrun = 4_700), "");
     assert_eq!(
         named(|guest_audit| (guest_audit.overrun, guest_audit.claimed) = (5_000, 9_000)),
@@ -91,7 +91,7 @@ fn giving_back_what_one_never_had_is_named() {
     assert_eq!(nothing(64).says().len(), 1);
 }
 
-/// Not by how much it sends, but by how often it sends what has not been answered.
+/// Judged not by how many requests it sends, but by how many it sends before the previous one was answered.
 #[test]
 fn who_floods_its_own_vcpus_is_named() {
     let said = |unanswered, ran_ns| {
@@ -114,6 +114,6 @@ fn who_floods_its_own_vcpus_is_named() {
     assert_eq!(said(1_000, 1_000 * EVERY_NS), "");
     assert_ne!(said(1_000, 1_000 * EVERY_NS - 1), "");
     assert_eq!(said(999, 0), "");
-    // Whatever the sums are.
+    // However great the sums are.
     assert_ne!(said(u64::MAX, u64::MAX), "");
 }

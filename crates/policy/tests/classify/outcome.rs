@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 28, over every combination of facts: the outcomes partition all exits, and an outcome is unknown exactly when an
-//! unknown fact decides.
+//! Ruling 28, over every combination of facts: the outcomes partition all exits, and an outcome is unknown exactly when
+//! it depends on an unknown fact.
 
 use unspin_policy::{Candidate, CandidateState, Outcome, OutcomeFacts, Where};
 
@@ -14,7 +14,7 @@ const STATES: [CandidateState; 5] = [
 const MODES: [Option<Where>; 3] = [None, Some(Where::User), Some(Where::Kernel)];
 const FACTS: [Option<bool>; 3] = [None, Some(false), Some(true)];
 
-/// The ruling's text, for facts that are all known: candidate, boosted, passed, spinner first, halted, receiver.
+/// The ruling's text, for known facts: candidate, boosted, passed, spinner first, halted, receiver.
 fn ruling_28(facts: [bool; 6]) -> Outcome {
     let [candidate, boosted, passed, spinner_first, halted, receiver] = facts;
     if !candidate && !boosted {
@@ -32,7 +32,7 @@ fn ruling_28(facts: [bool; 6]) -> Outcome {
     }
 }
 
-/// Every way to fill in what is not known.
+/// All values for the unknown facts.
 fn completions(facts: [Option<bool>; 6]) -> Vec<[bool; 6]> {
     let all = (0..64u32).map(|bits| std::array::from_fn(|index| bits >> index & 1 == 1));
     all.filter(|filled: &[bool; 6]| {
@@ -44,7 +44,7 @@ fn completions(facts: [Option<bool>; 6]) -> Vec<[bool; 6]> {
     .collect()
 }
 
-/// A candidate that makes exactly these facts, if one can.
+/// A candidate that results in exactly these facts, if there is one.
 fn candidate(candidate: Option<bool>, passed: Option<bool>) -> Option<Candidate> {
     let preempted = Candidate {
         state: CandidateState::Preempted,
@@ -56,7 +56,7 @@ fn candidate(candidate: Option<bool>, passed: Option<bool>) -> Option<Candidate>
         (Some(true), _) => return Some(preempted),
         (None, Some(false)) => CandidateState::Unknown,
         (Some(false), Some(false)) => CandidateState::Running,
-        // One that was passed over was descheduled: the world cannot say otherwise.
+        // A candidate that was passed over was descheduled: no other combination exists.
         _ => return None,
     };
     Some(Candidate { state, ..preempted })

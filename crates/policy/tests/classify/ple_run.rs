@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 29: runs against a plain reading of it, and the marks of Figure 4.
+//! Ruling 29: runs against a plain implementation of the ruling, and the marks of Figure 4.
 
 use proptest::prelude::*;
 use unspin_policy::{Run, RunExit, RunRule, RunShares};
@@ -24,7 +24,7 @@ fn lengths(exits: &[RunExit], rule: RunRule) -> Vec<u64> {
     ended
 }
 
-/// The same by cutting the sequence wherever two neighbours are not continuous.
+/// The same, by cutting the sequence between any two neighbours that are not continuous.
 fn cut(exits: &[RunExit], rule: RunRule) -> Vec<u64> {
     let continuous = |pair: &[RunExit]| {
         pair[0].location.is_some()

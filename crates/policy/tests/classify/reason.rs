@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Rulings 33 and 34: what decides the reason of an exit, and what does not.
+//! Rulings 33 and 34: which facts decide the reason of an exit, and which do not.
 
 use unspin_policy::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, Where, linux_vector, may_wait_for_answers,
@@ -19,7 +19,7 @@ const VECTORS: [Vector; 4] = [
     Vector::Other,
 ];
 
-/// `with` exits of `all` have an open IPI, none an answered one.
+/// `with` of `all` exits have an open IPI, none has an answered one.
 fn facts(ipi: IpiEvidence, vector: Vector, with: u64, all: u64) -> ReasonFacts {
     ReasonFacts {
         symbol: None,
@@ -60,19 +60,20 @@ fn a_symbol_decides_whatever_else_is_known() {
 fn without_symbols() {
     use IpiEvidence::{Answered, None, NotKnown, Open};
     let table = [
-        // Most exits at a location come with an IPI: it is a function call's, with those that share another's request.
+        // Most exits at a location follow an IPI: then all are taken for function calls, also those that share another
+        // vCPU's request.
         (Open, Vector::NotKnown, 10, 10, Reason::FunctionCall),
         (Answered, Vector::NotKnown, 6, 10, Reason::FunctionCall),
         (None, Vector::NotKnown, 6, 10, Reason::FunctionCall),
         (NotKnown, Vector::NotKnown, 6, 10, Reason::FunctionCall),
-        // Half are not most: an IPI alone proves nothing, for there are function calls that nobody waits for.
+        // Half are not most: an IPI alone proves nothing, since some function calls are not waited for.
         (None, Vector::NotKnown, 5, 10, Reason::Spinlock),
         (Open, Vector::NotKnown, 5, 10, Reason::Spinlock),
         (Open, Vector::FunctionCall, 1, 10, Reason::Spinlock),
         (Answered, Vector::FunctionCall, 1, 10, Reason::Spinlock),
         (Open, Vector::Reschedule, 0, 10, Reason::Spinlock),
         (Open, Vector::Other, 0, 10, Reason::Spinlock),
-        // IPIs that nobody saw, and places that nobody knows.
+        // IPIs that were not seen, and locations that are not known.
         (NotKnown, Vector::NotKnown, 0, 0, Reason::Unknown),
         (NotKnown, Vector::NotKnown, 1, 10, Reason::Unknown),
         (None, Vector::NotKnown, 0, 0, Reason::Spinlock),
@@ -91,7 +92,7 @@ fn without_symbols() {
     }
 }
 
-/// A lock that is asked for after each IPI: the wait goes on when all receivers have long run.
+/// A lock that is taken after each IPI: the wait continues long after all receivers have run.
 #[test]
 fn a_wait_that_outlasts_its_receivers_is_for_no_answers() {
     for (open, answered, all, reason) in [

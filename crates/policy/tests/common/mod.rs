@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Facts to change.
+//! Facts for tests, which each test changes.
 
 use unspin_policy::steering::{Fact, Facts, OrderFacts, UNSPIN_AGE_UNKNOWN, VcpuFacts};
 
-/// Nobody knows.
+/// A fact that is unknown.
 pub const UNKNOWN: Fact = Fact {
     value: 0,
     age_ns: UNSPIN_AGE_UNKNOWN,
 };
 
-/// Seen 5 us ago.
+/// A fact that is 5 us old.
 pub fn seen(value: u32) -> Fact {
     Fact {
         value,
@@ -17,7 +17,7 @@ pub fn seen(value: u32) -> Fact {
     }
 }
 
-/// A vCPU of which nobody knows more than that it is descheduled, or runs.
+/// A vCPU of which only is known that it is descheduled, or runs.
 pub fn vcpu(descheduled: bool) -> VcpuFacts {
     VcpuFacts {
         critical: UNKNOWN,
@@ -32,7 +32,7 @@ pub fn vcpu(descheduled: bool) -> VcpuFacts {
     }
 }
 
-/// One that runs, and a descheduled candidate.
+/// A vCPU that runs, and a descheduled candidate.
 pub fn facts() -> Facts {
     Facts {
         self_: vcpu(false),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who runs after a yield buddy or a call, and whose slice is cut.
+//! Which task runs after a yield buddy or a call, and whose slice is cut.
 
 use super::MS;
 use unspin_policy::mechanics::{BuddyOutcome, BuddyPlaces, GangPlace, called_until_ns, is_called};
@@ -21,12 +21,12 @@ fn a_candidate_within_the_threshold_of_whoever_is_first_runs() {
     use BuddyOutcome::{IsTooUnfair, OthersRun, Runs};
     assert_eq!(outcome(5 * MS, 3 * MS, None), Runs);
     assert_eq!(outcome(5 * MS + 1, 3 * MS, None), OthersRun);
-    // The yielder is first, and nobody is near it.
+    // The yielder is first, and no other task is near it.
     assert_eq!(outcome(5 * MS, 5 * MS, Some(3 * MS)), Runs);
     assert_eq!(outcome(6 * MS, 6 * MS, Some(3 * MS)), IsTooUnfair);
-    // Somebody else is near it: it is passed over, as the skip buddy of CFS.
+    // Another task is near it: the yielder is passed over, as CFS's skip buddy.
     assert_eq!(outcome(6 * MS, 4 * MS, Some(3 * MS)), OthersRun);
-    // It sleeps: then it is not there.
+    // The yielder sleeps: it is not considered.
     assert_eq!(outcome(6 * MS, 6 * MS, None), Runs);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The scheduler's mechanics of policy/mechanics, that BPF and the lab share.
+//! The scheduler's mechanics of policy/mechanics, which BPF and the lab share.
 
 mod bandwidth;
 mod buddy_and_gang;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How a spinner and a candidate stand in their queue.
+//! Facts about a spinner and a candidate in their queue.
 
 use unspin_policy::{
     mechanics::{NICE_0_WEIGHT, OrderPlace, OrderQueue, Weight, order_facts},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The rules together: in an abstract queue CPU time follows weights, whoever they are and however long slices last.
+//! All rules together: in an abstract queue CPU time follows weights, whatever the tasks' weights and slices are.
 
 use super::{MS, SLICE_NS};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use unspin_policy::mechanics::{
     GroupWeight, NICE_0_WEIGHT, QueueClock, Weight, before, charged_vtime_ns, placed_vtime_ns,
 };
 
-/// The longest slice: to the tick after its end.
+/// The longest slice, which lasts until the tick after its end.
 const LONGEST_NS: u64 = SLICE_NS + 4 * MS;
 
 struct Task {
@@ -16,7 +16,7 @@ struct Task {
     ran_ns: u64,
 }
 
-/// One queue and one CPU; everyone always wants to run.
+/// One queue and one CPU; all tasks are always runnable.
 struct Queue {
     clock: QueueClock,
     tasks: Vec<Task>,
@@ -49,7 +49,7 @@ impl Queue {
         })
     }
 
-    /// The first runs for so long.
+    /// The first task runs for this long.
     fn run(&mut self, ran_ns: u64) {
         let first = self.least(None).expect("tasks");
         let waits = self
@@ -64,7 +64,7 @@ impl Queue {
     }
 }
 
-/// Of SCHED_IDLE to nice -20, the ends often.
+/// A weight from SCHED_IDLE to nice -20, often one of the ends.
 fn weight() -> impl Strategy<Value = u32> {
     prop_oneof![
         Just(3_u32),
@@ -77,7 +77,8 @@ fn weight() -> impl Strategy<Value = u32> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Every task is within a slice of each other's of its share, for each that there is: none is longer than `LONGEST_NS`.
+    /// Each task's share differs from the other tasks' by at most a slice of each; no slice is longer than
+    /// `LONGEST_NS`.
     #[test]
     fn shares_follow_weights(
         weights in prop::collection::vec(weight(), 1..12),
@@ -92,14 +93,15 @@ proptest! {
         for (task, weight) in queue.tasks.iter().zip(&weights) {
             let share = f64::from(*weight) / all as f64;
             let expected_ns = share * ran_ns as f64;
-            // Who has run last is a slice ahead of the others by its weight, who has not yet a slice behind.
+            // The task that ran last is a slice ahead of the others by its weight, one that has not run yet a slice
+            // behind.
             let allowed_ns = (LONGEST_NS + SLICE_NS) as f64 * (1.0 + share * weights.len() as f64);
             let off_ns = (task.ran_ns as f64 - expected_ns).abs();
             prop_assert!(off_ns <= allowed_ns + 1_000.0, "{} of {}: {} ns, not {}", weight, all, task.ran_ns, expected_ns);
         }
     }
 
-    /// The same of two groups: what a group gets depends on its weight, not on how many there are in it.
+    /// The same for two groups: a group's share depends on its weight, not on its number of tasks.
     #[test]
     fn shares_follow_weights_of_groups(
         one in 10_u32..=102_400,
@@ -125,7 +127,7 @@ proptest! {
         prop_assert!(off_ns <= (12 * (LONGEST_NS + SLICE_NS)) as f64, "{of_one} ns, {off_ns} off");
     }
 
-    /// Who sleeps, however long, has no more than its reach to come: it cannot keep others from the CPU for longer.
+    /// A task that sleeps, however long, gains at most its reach: it cannot keep others from the CPU for longer.
     #[test]
     fn sleep_is_not_saved(
         weights in prop::collection::vec(weight(), 2..6),
@@ -146,7 +148,7 @@ proptest! {
             queue.run(MS / 10);
             in_a_row_ns += MS / 10;
         }
-        // Its reach, and as much as the others are ahead of the clock themselves: a slice of the lightest of them.
+        // Its reach, and as far as the others are ahead of the clock themselves: a slice of the lightest of them.
         let lightest = flat[1..].iter().min().expect("others");
         let ahead_ns = lightest.weighted_ns(LONGEST_NS);
         let cost = sleeper.weight.weighted_ns(MS) as f64 / MS as f64;

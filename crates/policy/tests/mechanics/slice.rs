@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How long slices and loans last, who pays for them, who continues them.
+//! How long slices and loans last, which task pays for them, and which continues them.
 
 use unspin_policy::{
     mechanics::{
@@ -30,7 +30,7 @@ fn a_loan_lasts_for_its_budget_or_to_the_end_of_the_slice() {
         (MS, Loan, MS as u32, MS),
         (3 * MS, Nothing, MS as u32, 3 * MS),
         (3 * MS, Nothing, 0, 3 * MS),
-        // Used up: 1 ns, which lasts until the next tick.
+        // Used up: 1 ns, which in effect lasts until the next tick.
         (0, Loan, MS as u32, 1),
         (0, Nothing, 0, 1),
         (3 * MS, Grant, MS as u32, 3 * MS),
@@ -40,7 +40,7 @@ fn a_loan_lasts_for_its_budget_or_to_the_end_of_the_slice() {
     }
 }
 
-/// A slice that task 0 began, passed on along a chain: to 1, to 2 and so on; each `true` is a loan.
+/// A slice that task 0 began, passed on to 1, to 2 and so on; `true`: by a loan.
 fn chain(lends: &[bool]) -> (Option<u32>, Option<u32>) {
     let (mut payer, mut lender) = (None, None);
     for (task, lends) in (0u32..).zip(lends) {

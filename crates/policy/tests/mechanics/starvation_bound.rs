@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How fast clocks go, and how far ahead somebody may wait.
+//! The rates of clocks, and how far ahead a task may wait.
 
 use super::{MS, SLICE_NS};
 use unspin_policy::mechanics::{
@@ -9,7 +9,7 @@ use unspin_policy::mechanics::{
 const FARTHEST_NS: u64 = 1 << 40;
 const PERIOD_NS: u64 = 64 * MS;
 
-/// Measured at 0 with the clock at `from_ns`, and again after so long with the clock at `to_ns`.
+/// A rate measured at time 0 with the clock at `from_ns`, and again after some time with the clock at `to_ns`.
 fn measured(from_ns: u64, to_ns: u64, elapsed_ns: u64) -> (ClockRate, bool) {
     let mut rate = ClockRate::default();
     let begin_ns = 1_000_000 * MS;
@@ -34,11 +34,11 @@ fn a_rate_is_measured_once_a_period() {
 
 #[test]
 fn nobody_waits_further_ahead_than_the_clock_comes_in_two_seconds() {
-    // A twentieth of time's pace.
+    // A twentieth of real time's rate.
     let (rate, says) = measured(0, PERIOD_NS / 20, PERIOD_NS);
     assert!(says);
     assert_eq!(rate.farthest_ahead_ns(SLICE_NS), 100 * MS);
-    // Across the wrap.
+    // Across a wrap-around.
     let begin = u64::MAX - MS;
     let (rate, _) = measured(begin, begin.wrapping_add(PERIOD_NS / 20), PERIOD_NS);
     assert_eq!(rate.farthest_ahead_ns(SLICE_NS), 100 * MS);
@@ -50,7 +50,7 @@ fn nobody_of_nice_0_is_brought_forward() {
         let (rate, _) = measured(0, to_ns, PERIOD_NS);
         assert_eq!(rate.farthest_ahead_ns(SLICE_NS), 2 * SLICE_NS + 4 * MS);
     }
-    // Nor for a clock that went back.
+    // Nor for a clock that went backwards.
     let (rate, says) = measured(MS, 0, PERIOD_NS);
     assert!(says);
     assert_eq!(rate.farthest_ahead_ns(SLICE_NS), 2 * SLICE_NS + 4 * MS);

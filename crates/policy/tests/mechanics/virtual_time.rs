@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Clocks of queues, and who is placed where by them.
+//! Clocks of queues, and where tasks are placed by them.
 
 use super::{MS, SLICE_NS};
 use unspin_policy::mechanics::{
@@ -26,7 +26,7 @@ fn virtual_times_wrap_around() {
     };
     clock.advance(4, None);
     assert_eq!(clock.now_ns, 4);
-    // The clock has wrapped around, who slept has not: it is no further behind than it may be.
+    // The clock has wrapped around while the task slept: it is no further behind than is allowed.
     let slept = charged_vtime_ns(late - 10 * REACH_NS, plain(), 0, 4, SLICE_NS);
     assert_eq!(slept, 4_u64.wrapping_sub(REACH_NS));
 }
@@ -83,7 +83,7 @@ fn a_clock_goes_on_with_whoever_begins_a_slice_but_never_past_who_waits() {
 
 #[test]
 fn a_pinned_task_is_placed_as_far_as_the_shared_queue_is_where_nobody_waits_beside_it() {
-    // The pCPU's queue stands at 100 by its own clock, where the shared one stands at 150: 50 behind.
+    // The pCPU's queue is at 100 by its own clock, where the shared one is at 150: 50 behind.
     let clock = QueueClock {
         now_ns: 100,
         offset_ns: 30,
@@ -129,9 +129,9 @@ fn only_what_no_slice_can_have_earned_is_taken_off() {
         "and so does the other"
     );
     assert_eq!(align(0, far, 1), 0, "a light one is that far for its slice");
-    // One of more weight may be where another took its queue's clock: no less than a plain one's.
+    // A heavier task may stand where another has advanced the clock: its reach counts as no less than that of nice 0.
     assert_eq!(align(0, far, 100 * NICE_0_WEIGHT), 2 * REACH_NS as i64);
-    // Across the wrap.
+    // Across a wrap-around.
     let begin = u64::MAX - MS;
     assert_eq!(
         align(begin, begin.wrapping_add(far), NICE_0_WEIGHT),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a task is placed that wakes up, and whom it preempts.
+//! Where a task is placed that wakes up, and which task it preempts.
 
 use super::MS;
 use proptest::prelude::*;
@@ -32,7 +32,8 @@ fn a_long_run_counts_at_once_and_short_ones_bit_by_bit() {
     assert_eq!(expected_burst_ns(MS, 2 * MS, SLICE_NS), 2 * MS);
     assert_eq!(expected_burst_ns(MS, 9 * MS, SLICE_NS), SLICE_NS);
     assert_eq!(expected_burst_ns(1000, 200, SLICE_NS), 800);
-    // It gets there: a hog that naps for 0.1 ms each time from now on is one that naps.
+    // The expectation converges: a CPU-bound task that sleeps after each 0.1 ms from now on becomes one with short
+    // runs.
     let mut burst_ns = SLICE_NS;
     for _ in 0..100 {
         burst_ns = expected_burst_ns(burst_ns, MS / 10, SLICE_NS);
@@ -43,13 +44,13 @@ fn a_long_run_counts_at_once_and_short_ones_bit_by_bit() {
 
 #[test]
 fn sleep_earns_nothing_but_what_a_run_is_shorter_than_a_slice() {
-    // A hog that has slept for long is where the others are.
+    // A CPU-bound task that has slept for long is placed with the others.
     assert_eq!(woken(0, 0, SLICE_NS), CLOCK_NS);
-    // A periodic task comes before all that began a slice just now.
+    // A periodic task is placed before all that began a slice just now.
     assert_eq!(woken(0, 0, MS / 10), CLOCK_NS - SLICE_NS + MS / 10);
-    // What it had run too much is kept.
+    // A negative lag is kept.
     assert_eq!(woken(CLOCK_NS + MS, 0, MS / 10), CLOCK_NS + MS);
-    // So is what it was owed.
+    // A positive lag is kept.
     assert_eq!(woken(0, 2 * MS, SLICE_NS), CLOCK_NS - 2 * MS);
     assert_eq!(woken(0, MS, MS), CLOCK_NS - 2 * MS);
 }
@@ -62,7 +63,7 @@ fn the_lag_is_how_far_behind_it_is() {
     assert_eq!(lag_ns(u64::MAX, 1), 2, "across the wrap");
 }
 
-/// One of nice 0 that was woken at the clock's time, against one that runs.
+/// A task of nice 0 that was woken at the clock's time, against one that runs.
 #[test]
 fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
     let short = woken(0, 0, MS / 10);
@@ -92,14 +93,14 @@ fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
         SLICE_NS,
         edge + 1
     ));
-    // Two that are alike do not preempt each other.
+    // Two equal tasks do not preempt each other.
     assert!(!wakeup_preempts(
         short,
         weight(NICE_0_WEIGHT),
         MS / 10,
         short
     ));
-    // A light one comes later: its run costs it more.
+    // A light task is later: its run costs more virtual time.
     assert!(!wakeup_preempts(
         short,
         weight(NICE_0_WEIGHT / 100),
@@ -108,7 +109,7 @@ fn a_short_run_preempts_at_once_a_long_one_when_the_runner_is_a_slice_ahead() {
     ));
 }
 
-/// One task that sleeps and wakes up beside one that never sleeps: it has at most its half, and a slice.
+/// A task that sleeps and wakes up beside one that never sleeps gets at most half of the CPU, and a slice.
 fn share_of_a_sleeper(runs: &[(u64, u64)]) -> (u64, u64) {
     let (mut hog_ns, mut sleeper_ns, mut now_ns) = (0, 0, 0_u64);
     let (mut hog, mut sleeper, mut clock) = (0_u64, 0_u64, 0_u64);
@@ -152,7 +153,7 @@ proptest! {
         prop_assert!(sleeper_ns <= hog_ns + 2 * SLICE_NS, "{sleeper_ns} {hog_ns}");
     }
 
-    /// Of any weight, wherever the clock stands: never further behind than a slice or the lag, never moved ahead.
+    /// For any weight and clock: never further behind than a slice or the lag, and never moved ahead.
     #[test]
     fn placing_is_bounded(ahead in -(1_i64 << 61)..1 << 61, clock in any::<u64>(), own in 3_u32..102_400, burst in 0..=SLICE_NS, lag in 0..20 * MS) {
         let vtime = clock.wrapping_add_signed(ahead);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weights through nested groups, and what time costs.
+//! Weights through nested groups, and what CPU time costs.
 
 use super::{MS, SLICE_NS};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use unspin_policy::mechanics::{
     GroupWeight, LONGEST_RUN_NS, NICE_0_WEIGHT, Weight, weight_of_cgroup, weight_of_nice,
 };
 
-/// A group of that weight in which so much wants to run.
+/// A group of this weight with this sum of active weights.
 fn group(weight: u32, sum: i64) -> GroupWeight {
     let mut group = GroupWeight::new(weight);
     group.add(sum);
@@ -23,7 +23,7 @@ fn time_costs_by_weight() {
     assert_eq!(plain.weighted_ns(0), 0);
 }
 
-/// Corners of the kernel's table: each step of nice is some 1.25.
+/// Corners of the kernel's table: each step of nice is a factor of some 1.25.
 #[test]
 fn nice_values_and_cgroups_weigh_as_on_the_fair_class() {
     let of = [-21, -20, -1, 0, 1, 6, 19, 20].map(weight_of_nice);
@@ -40,7 +40,7 @@ fn nice_values_and_cgroups_weigh_as_on_the_fair_class() {
 fn no_charge_is_for_more_than_the_longest_run() {
     let plain = Weight::flat(NICE_0_WEIGHT, []);
     assert_eq!(plain.weighted_ns(u64::MAX), LONGEST_RUN_NS);
-    // And it fits, for the lightest there is.
+    // It fits for the lightest weight too.
     let lightest = Weight::flat(3, [&group(10, i64::from(u32::MAX)), &group(10, 102_400)]);
     assert!(lightest < plain);
     assert!(lightest.weighted_ns(u64::MAX) < 1 << 63);
@@ -48,14 +48,14 @@ fn no_charge_is_for_more_than_the_longest_run() {
 
 #[test]
 fn a_task_weighs_its_share_of_each_group_above() {
-    // 300 of 400 in a group that has 100 of 200 in one of 100.
+    // It has 300 of 400 in a group that has 100 of 200 in a group that has 100.
     let inner = group(100, 400);
     let outer = group(100, 200);
     let task = Weight::flat(300, [&inner, &outer]);
     let expected = 300.0 / 400.0 * 100.0 / 200.0 * 100.0;
     let cost = task.weighted_ns(MS) as f64 / MS as f64;
     assert!((cost - 1024.0 / expected).abs() < 1e-4, "{cost}");
-    // Alone in its group it weighs what the group does.
+    // A task alone in its group weighs what the group does.
     let alone = Weight::flat(3, [&group(1024, 3)]);
     assert_eq!(alone, Weight::flat(NICE_0_WEIGHT, []));
 }
@@ -94,14 +94,14 @@ fn a_group_counts_above_while_anything_in_it_wants_to_run() {
 #[test]
 fn opposite_changes_may_arrive_in_either_order() {
     let mut group = GroupWeight::new(70);
-    // Who leaves is heard of before who came.
+    // The removal may be seen before the addition.
     assert_eq!(group.add(-100), 0);
     assert_eq!(group.add(100), 0);
     assert_eq!(group, GroupWeight::new(70));
 }
 
 proptest! {
-    /// Whatever comes and goes, a parent knows of a group's weight while its sum is positive, and of nothing afterwards.
+    /// In any order of changes a parent counts a group's weight while its sum is positive, and nothing afterwards.
     #[test]
     fn what_is_carried_up_adds_up(steps in prop::collection::vec((-10_000_i64..10_000, 1_u32..10_000, any::<bool>()), 1..200)) {
         let mut group = GroupWeight::new(100);

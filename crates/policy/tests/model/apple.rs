@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! APPLE: Algorithm 1 step by step, Figure 2's three scenarios, ties, bounds, and where it ends on convex costs.
+//! APPLE: Algorithm 1 step by step, Figure 2's three scenarios, ties, bounds, and where it converges on convex costs.
 
 use proptest::prelude::*;
 use unspin_policy::{Apple, AppleEpoch, AppleRule, EPOCH_EXITS, Epoch, Vendor};
 
-/// Runs a round with those inefficiencies (E1, E2, E3) and returns the windows that were in force.
+/// Runs a round with these inefficiencies (E1, E2, E3) and returns the windows that were in force.
 fn round(apple: &mut Apple, inefficiencies: [Option<u64>; 3]) -> [u32; 3] {
     inefficiencies.map(|ppm| {
         let window = apple.window();
@@ -61,13 +61,13 @@ fn what_is_not_known_is_not_better() {
     }
 }
 
-/// Ruling 18: at a bound the duplicate epoch is run all the same; a step that would pass a bound ends there.
+/// Ruling 18: at a bound the duplicate epoch is run too; a step that would pass a bound ends at it.
 #[test]
 fn bounds() {
     let rule = AppleRule::with(4096, 4096, 6000, 1024).expect("in order");
     let mut apple = Apple::new(rule);
     assert_eq!(round(&mut apple, known([3, 2, 1])), [4096, 5120, 4096]);
-    // less was "better" by chance: the same window
+    // less was "better" by chance: the window stays the same
     assert_eq!(apple.desired(), 4096);
     round(&mut apple, known([2, 1, 3]));
     assert_eq!(round(&mut apple, known([2, 1, 3])), [5120, 6000, 4096]);
@@ -82,7 +82,7 @@ fn bounds() {
     assert_eq!(AppleRule::with(4, 5, 10, 1), None);
     assert_eq!(AppleRule::with(11, 5, 10, 1), None);
     assert_eq!(AppleRule::with(5, 5, 10, 0), None);
-    // no sum or difference leaves 32 bits
+    // no sum or difference overflows 32 bits
     let widest = AppleRule::with(u32::MAX, 1, u32::MAX, u32::MAX).expect("in order");
     assert_eq!(
         round(&mut Apple::new(widest), known([1, 2, 3])),
@@ -101,10 +101,10 @@ fn amd_is_scaled() {
     );
 }
 
-/// Figure 2: a vCPU waits for a lock once while the holder runs (normal spinning) and once while it is preempted; each time
-/// the window is over it spins for nothing and is switched away from. Returns exits and wasted cycles of the two waits.
+/// Figure 2: a vCPU waits for a lock twice: while the holder runs (normal spinning) and while it is preempted. When the
+/// window is over the vCPU is switched out. Returns exits and wasted cycles of the two waits.
 fn two_waits(window: u64, normal: u64, preempted: u64, switch: u64) -> ((u64, u64), (u64, u64)) {
-    // With a running holder the wait goes on from switch to switch; a preempted one is back after one spin.
+    // With a running holder the wait continues after each switch; a preempted holder runs again after one spin.
     let early = (normal - 1) / window;
     let late = u64::from(preempted > window);
     (
@@ -129,8 +129,8 @@ fn figure_2() {
     assert_eq!(high.1, (1, 16384 + switch));
 }
 
-/// Inefficiency of an epoch of such waits: normal ones of 1 to 8,000 cycles, all equally often, one in 16 for a preempted
-/// holder; 2.4 GHz as in section IV.
+/// Inefficiency of an epoch of such waits: normal ones of 1 to 8,000 cycles, uniformly distributed, and one in 16 for a
+/// preempted holder; at 2.4 GHz as in section IV.
 fn inefficiency(window: u32) -> Option<u64> {
     let (cycle_ps, switch_ns) = (416, 800);
     let mut epoch = Epoch::default();
@@ -151,8 +151,8 @@ fn inefficiency(window: u32) -> Option<u64> {
     }
 }
 
-/// The same waits, measured by inefficiency.h: from too low and from too high APPLE comes to the window that lets normal
-/// spinning through and no more.
+/// The same waits, measured by inefficiency.h: from a low and from a high start APPLE converges to the window that
+/// covers normal spinning and no more.
 #[test]
 fn figure_2_measured() {
     let fixed: Vec<u32> = (4096..=32768).step_by(1024).collect();
@@ -172,7 +172,7 @@ fn figure_2_measured() {
 }
 
 proptest! {
-    /// On a convex cost it ends within one delta of the best window between the bounds.
+    /// On a convex cost it converges to within one delta of the best window between the bounds.
     #[test]
     fn within_one_delta_on_a_convex_cost(
         best in 1u32..60_000, left in 1u64..1000, right in 1u64..1000, square in any::<bool>(),

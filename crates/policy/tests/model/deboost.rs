@@ -9,7 +9,7 @@ use unspin_policy::{
 const FORMS: [Deboost; 3] = [Deboost::Off, Deboost::Paper, Deboost::Ancestor];
 /// sysctl_sched_wakeup_granularity of 5.6 with 8 CPUs: 1 ms x (1 + ilog2(8)).
 const WAKEUP_GRANULARITY_NS: u64 = 4_000_000;
-/// sched_min_granularity of 5.6 with 8 CPUs: what a resource waiter has used up.
+/// sched_min_granularity of 5.6 with 8 CPUs: what a resource waiter has run.
 const SLICE_NS: u64 = 3_000_000;
 /// A pause-loop exit of vips each 50,000 cycles at 2.1 GHz (section 2.3).
 const SPIN_NS: u64 = 23_800;
@@ -46,7 +46,7 @@ fn beyond_the_threshold_only() {
     assert_eq!(Deboost::Off.yielder_vtime(pair(100, 1000), 50), 100);
 }
 
-/// Within a run queue only; the paper's form within a cgroup only.
+/// Only within a run queue; the paper's form only within a cgroup.
 #[test]
 fn where_they_share_a_queue() {
     let elsewhere = DeboostPair {
@@ -73,7 +73,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// The others have used up more than the spinner: `ahead_ns` of virtual time.
+    /// The others have run more than the spinner: by `ahead_ns` of virtual time.
     fn new(ahead_ns: u64) -> Self {
         let mut vruntimes = [1_000_000_000 + ahead_ns; 8];
         vruntimes[0] = 1_000_000_000;
@@ -107,7 +107,7 @@ impl Queue {
         self.last_boosted as usize
     }
 
-    /// pick_next_entity(): the next buddy, unless that is more than the granularity too unfair to the leftmost.
+    /// pick_next_entity(): the next buddy, unless it is further than the granularity behind the leftmost.
     fn picked(&self, buddy: usize) -> usize {
         let leftmost = (0..8)
             .min_by_key(|vcpu| self.vruntimes[*vcpu])
@@ -136,7 +136,7 @@ impl Queue {
                 return (exits, longest);
             }
             if next != 0 {
-                // It does not end the wait: it runs its slice, and vCPU 0 comes next.
+                // The boosted vCPU is not the awaited one: it runs its slice, and vCPU 0 is next.
                 self.vruntimes[next] += SLICE_NS;
                 run = 0;
             }
@@ -162,8 +162,8 @@ fn figure_1() {
     assert_eq!(exits(Deboost::Ancestor), (1, 1));
 }
 
-/// Figure 2: vCPU 7, a lock waiter, is boosted in the second round. The debooster makes each boost count: 2 x vCPUs exits at
-/// most, as the paper expects of KVM; without it vCPU 0 is scheduled repeatedly.
+/// Figure 2: vCPU 7, a lock waiter, is boosted in the second round. With the debooster each boost takes effect: at most
+/// 2 x vCPUs exits, as the paper expects of KVM; without it vCPU 0 is scheduled repeatedly.
 #[test]
 fn figure_2() {
     let exits = |form| {
@@ -188,7 +188,7 @@ proptest! {
             prop_assert!(raised >= yielder);
             prop_assert!(target.saturating_sub(raised) <= threshold);
             prop_assert!(raised == yielder || raised + threshold == target);
-            // the same anywhere on the circle
+            // the same at any virtual time, across the wrap-around
             let moved = form.yielder_vtime(pair(yielder.wrapping_add(base), target.wrapping_add(base)), threshold);
             prop_assert_eq!(moved, raised.wrapping_add(base));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 17 in integers: APPLE's sums, and what is not known.
+//! Ruling 17 in integers: APPLE's sums, and unknown values.
 
 use proptest::prelude::*;
 use unspin_policy::{
@@ -47,7 +47,7 @@ fn what_is_not_known_is_not_zero() {
 
 #[test]
 fn a_window_that_is_ignored() {
-    // Stock QEMU: an exit at each PAUSE, some 100 ns apart, while the window says 3,000 PAUSEs.
+    // Stock QEMU: an exit at each PAUSE, some 100 ns apart, although the window is 3,000 PAUSEs.
     assert!(!window_is_honoured(100, 3_000, PAUSE_LEAST_PS));
     assert!(window_is_honoured(3_000, 3_000, PAUSE_LEAST_PS));
     assert!(window_is_honoured(0, 0, PAUSE_LEAST_PS));
@@ -77,7 +77,7 @@ fn the_time_of_a_unit_is_measured_where_windows_are_honoured() {
     );
 }
 
-/// 100 PAUSEs after 10 us in the guest are quicker, by the PAUSE, than 200 after 30 us, and neither is after work of 1 ms.
+/// 100 PAUSEs in 10 us in the guest are quicker per PAUSE than 200 in 30 us; neither is if 1 ms of work came first.
 #[test]
 fn the_window_that_was_spun_through_quickest() {
     let mut quickest = (0, 0);
@@ -94,7 +94,7 @@ fn the_window_that_was_spun_through_quickest() {
     assert_eq!(see(10_000, 100), (10_000, 100));
     assert_eq!(see(20_000, 200), (10_000, 100), "a tie keeps it");
     assert_eq!(see(19_999, 200), (19_999, 200));
-    // What is unknown, or took 4 s, is no measurement, whatever its window.
+    // An unknown time, or one of 4 s and more, is no measurement, whatever the window is.
     let most = u64::from(u32::MAX);
     for unknown in [
         (most, most),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The proposal of June 2026: who gets lag, how much at most, and how often a reschedule is forced.
+//! The proposal of June 2026: which entity gets lag, how much at most, and how often a reschedule is forced.
 
 use proptest::prelude::*;
 use unspin_policy::{LAG_MARGIN_NS, LagLevel, lag_credit_forces};
@@ -56,7 +56,7 @@ fn forced_once_per_6_ms() {
 }
 
 proptest! {
-    /// Eligible afterwards, never with more than the limit, and never set back.
+    /// Eligible afterwards, never with more lag than the limit, and never moved back.
     #[test]
     fn bounded(
         average in any::<u64>(), ahead in 0u64..1 << 62, behind in any::<bool>(), limit in 1u64..1 << 62,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hardware's rules: worked cases, and asking once against looking at each PAUSE.
+//! The hardware's rules: worked cases, and one closed computation against a simulation of each PAUSE.
 
 use proptest::prelude::*;
 use unspin_policy::{Pace, PauseHardware, PauseLoop, Spin, Vendor};
 
-/// The manuals' rules read plainly, one PAUSE at a time.
+/// The manuals' rules implemented plainly, one PAUSE at a time.
 #[derive(Clone, Copy, Default)]
 struct EachPause {
     first: u64,
@@ -54,7 +54,7 @@ fn entered(hardware: &PauseHardware) -> PauseLoop {
     state
 }
 
-/// 4,096 cycles, PAUSE each 100: the first PAUSE begins the loop, number 41 comes 4,100 cycles after it.
+/// 4,096 cycles, PAUSE each 100 cycles: the first PAUSE begins the loop, number 41 comes 4,100 cycles after it.
 #[test]
 fn intel_counts_cycles_from_the_first_pause() {
     let hardware = PauseHardware::new(Vendor::Intel, 128, 4096);
@@ -63,7 +63,7 @@ fn intel_counts_cycles_from_the_first_pause() {
         state.exits(&hardware, &Spin::new(1000, 100, false)),
         Some(41)
     );
-    // exactly the window is not beyond it
+    // exactly the window is not more than the window
     assert_eq!(
         state.exits(&hardware, &Spin::new(1000, 64, false)),
         Some(65)
@@ -91,7 +91,7 @@ fn intel_goes_on_with_a_loop_within_the_gap_only() {
         state.exits(&hardware, &Spin::new(4129, 100, false)),
         Some(41)
     );
-    // user mode in between does not count, and entering the guest forgets
+    // user mode in between does not count, and an entry into the guest resets the loop
     state.spun(&hardware, &Spin::new(4050, 10, true), 5);
     assert_eq!(
         state.exits(&hardware, &Spin::new(4128, 100, false)),
@@ -132,7 +132,7 @@ fn amd_counts_pauses() {
     );
 }
 
-/// Stock TCG: no filter, every PAUSE exits. And hardware without any.
+/// Stock TCG: no filter, every PAUSE exits. And hardware without pause-loop exits.
 #[test]
 fn every_pause_and_none() {
     let every = PauseHardware::new(Vendor::Amd, 0, 0);
@@ -160,7 +160,7 @@ fn in_spins_of_a_lock_that_pauses_now_and_then() {
     assert_eq!(state.exits_after_spins(&hardware, 0, pace, 3, true), None);
 }
 
-/// Some spins, each with time before it, ended early or by its exit.
+/// Some spins, each after some time, ended early or by an exit.
 type Piece = (u64, u64, bool, u64);
 
 fn pieces() -> impl Strategy<Value = Vec<Piece>> {
@@ -201,7 +201,7 @@ proptest! {
         }
     }
 
-    /// Spins and PAUSEs are the same question.
+    /// Counting spins and counting PAUSEs give the same result.
     #[test]
     fn spins_are_pauses(window in 1u32..100_000, spin_cycles in 1u32..200, spins_per_pause in 1u32..64, part in 0u32..64) {
         let spins_to_pause = part % spins_per_pause + 1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Window control: KVM's defaults and arithmetic (arch/x86/kvm/x86.h, 7.2), and who leaves the window alone.
+//! Window control: KVM's defaults and arithmetic (arch/x86/kvm/x86.h, 7.2), and the controls that leave the window as
+//! it is.
 
 use proptest::prelude::*;
 use unspin_policy::{Control, DEFAULT_GAP_CYCLES, PauseHardware, Vendor, WindowRule};
@@ -44,7 +45,7 @@ fn steps_are_factors_below_the_base_and_differences_above() {
     assert_eq!(differences.after_switch(8_000), 4096);
     // unsigned, as in the kernel
     assert_eq!(differences.after_switch(4_999), u32::MAX);
-    // a modifier of 1 leaves it alone: what a module that sets windows itself is loaded with
+    // a modifier of 1 leaves the window as it is: so KVM is loaded if another module sets windows
     let still = rule.with_steps(1, 1, u32::MAX);
     assert_eq!(
         (grown(&still, 2), still.after_switch(7000)),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which exits make an epoch: pause-loop exits where the window is set, waits that the guest ended where its threshold is.
+//! Which exits make an epoch: pause-loop exits where the window is set, ends of the guest's own waits where its
+//! threshold is set.
 
 use unspin_policy::{SpinBound, WaitExit};
 
@@ -11,7 +12,7 @@ const EXITS: [WaitExit; 5] = [
     WaitExit::Help,
 ];
 
-/// Exits that count, of a vCPU of which that is known.
+/// The exits that count, for a vCPU of which this is known.
 fn counted(bound: SpinBound, waits_for_lock: Option<bool>) -> Vec<WaitExit> {
     let exits = EXITS.into_iter();
     exits
@@ -27,7 +28,8 @@ fn a_windows_exits_are_the_hardwares() {
     }
 }
 
-/// A HLT of an idle vCPU and the yield after an IPI end no wait for a lock; who calls for help says itself that it waits.
+/// A HLT of an idle vCPU and the yield after an IPI end no wait for a lock; a call for help itself says that the vCPU
+/// waits.
 #[test]
 fn a_thresholds_exits_are_the_guests() {
     let all = [WaitExit::Halt, WaitExit::Yield, WaitExit::Help];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others proposed: lag credit adapted to our scheduler, and relaxed co-scheduling.
+//! Proposals of others: lag credit adapted to unspin's scheduler, and relaxed co-scheduling.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
@@ -8,7 +8,7 @@ use unspin_policy::steering::{
 
 const MS: u64 = 1_000_000;
 
-/// Both in one queue of four, whose clock is at 100 ms; the scheduler lets a task be 10 ms behind.
+/// Both in one queue of four tasks, whose clock is at 100 ms; the scheduler lets a task be at most 10 ms behind.
 fn ordered(self_vtime: u64, candidate_vtime: u64) -> Facts {
     Facts {
         order: OrderFacts {
@@ -36,7 +36,7 @@ fn called(facts: &Facts) -> Decision {
     policies("gang").on_call(facts, &mut Memory::default())
 }
 
-/// What the candidate is given the yielder pays.
+/// The yielder pays what the candidate is credited.
 fn buddy(threshold_ns: u32, credit_ns: u32) -> Decision {
     Decision::YieldBuddy {
         threshold_ns,
@@ -45,13 +45,13 @@ fn buddy(threshold_ns: u32, credit_ns: u32) -> Decision {
     }
 }
 
-/// 3 ms after the clock: back to it, and 0.1 ms for each task of the queue further.
+/// 3 ms after the clock: moved back to it, and 0.1 ms further for each task of the queue.
 #[test]
 fn who_is_not_eligible_gets_lag() {
     let credit = |vtime| credited(&ordered(100 * MS, vtime));
     assert_eq!(credit(103 * MS), buddy(10_000_000, 3_400_000));
     assert_eq!(credit(100 * MS + 1), buddy(10_000_000, 400_001));
-    // Eligible: nothing is given, and it runs whoever has run less.
+    // Eligible: nothing is credited, and it runs whichever task has run less.
     assert_eq!(credit(100 * MS), buddy(10_000_000, 0));
     assert_eq!(credit(92 * MS), buddy(10_000_000, 0));
 }
@@ -61,7 +61,7 @@ fn lag_credit_knows_its_bounds() {
     let mut deep = ordered(100 * MS, 103 * MS);
     deep.order.runnable = 1_000;
     assert_eq!(credited(&deep), buddy(10_000_000, 10_000_000), "the limit");
-    // Further ahead than it can be given at once: not eligible, so it runs only if it is first anyway.
+    // Further ahead than can be credited at once: not eligible, so it runs only if it is first anyway.
     assert_eq!(
         credited(&ordered(100 * MS, 110 * MS)),
         buddy(10_000_000, 10_000_000)
@@ -116,7 +116,7 @@ fn who_runs_or_is_not_known_to_wait_is_not_called() {
     refused(&|facts| facts.candidate.descheduled = UNKNOWN);
     refused(&|facts| facts.order.same_queue = UNSPIN_NO);
     refused(&|facts| facts.order = OrderFacts::UNKNOWN);
-    // A slice beyond all bounds: no overflow.
+    // A slice out of all bounds: no overflow.
     let mut long = ordered(0, 4_000_000_000);
     long.slice_ns = u32::MAX;
     assert!(matches!(called(&long), Decision::YieldBuddy { .. }));
@@ -133,7 +133,7 @@ fn only_gang_calls_and_only_after_a_while() {
     assert!(!gang_cuts(999_999) && gang_cuts(1_000_000));
 }
 
-/// A gang has no opinion of directed yields: alone it honours KVM's request, beside loan it leaves them to it.
+/// A gang has no opinion on directed yields: alone it honours KVM's request, with loan it leaves them to loan.
 #[test]
 fn baselines_combine_with_a_loan() {
     let mut critical = ordered(100 * MS, 103 * MS);
@@ -141,7 +141,7 @@ fn baselines_combine_with_a_loan() {
     let yields = |names: &str| policies(names).on_yield(&critical, &mut Memory::default());
     assert_eq!(yields("gang"), Decision::Direct);
     assert!(matches!(yields("loan,gang"), Decision::Lend(_)));
-    // Loan is asked first; a guest that says nothing is lag credit's.
+    // Loan is asked first; lag credit decides about guests without a pv page.
     assert!(matches!(yields("loan,lag-credit"), Decision::Lend(_)));
     let silent = ordered(100 * MS, 103 * MS);
     let decision = policies("loan,lag-credit").on_yield(&silent, &mut Memory::default());

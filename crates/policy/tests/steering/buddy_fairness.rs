@@ -6,7 +6,7 @@ use unspin_policy::steering::{
     Decision, Facts, Memory, Policies, UNSPIN_NO, UNSPIN_YES, yield_buddy_is_followed,
 };
 
-/// The answer when the candidate is so far ahead of a spinner of its queue, and of its cgroup or not.
+/// The decision when the candidate is so far ahead of a spinner of its queue, in the spinner's cgroup or not.
 fn ahead(names: &str, ahead_ns: u64, same_group: u32) -> Decision {
     let policies: Policies = names.parse().expect("policies' names");
     let mut facts: Facts = facts();
@@ -57,7 +57,7 @@ fn the_debooster_takes_a_spinner_to_the_threshold_and_no_further() {
         assert_eq!(raised(ahead(policy, 1_000_000, UNSPIN_YES)), 0);
         assert_eq!(raised(ahead(policy, 1_000_001, UNSPIN_YES)), 1);
         assert_eq!(raised(ahead(policy, 4_000_000, UNSPIN_YES)), 3_000_000);
-        // The candidate is behind: nobody is lowered.
+        // The candidate is behind: it is not lowered.
         assert_eq!(raised(ahead(policy, 1u64.wrapping_neg(), UNSPIN_YES)), 0);
     }
     assert_eq!(raised(ahead("debooster=1ms", 4_000_000, UNSPIN_NO)), 0);

@@ -57,7 +57,8 @@ fn rules_that_cannot_be_are_refused() {
     }
 }
 
-/// Whom a rule takes runs on the spinner's slice, as if KVM had named it, unless another policy says more.
+/// A candidate that a rule takes runs on the spinner's slice, as if KVM had named it, unless another policy decides
+/// otherwise.
 #[test]
 fn a_rule_alone_is_no_other_answer() {
     let answer = |names| policies(names).on_yield(&facts(), &mut Memory::default());

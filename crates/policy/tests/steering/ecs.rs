@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! eCS's extra schedule among the policies that steer (ruling 22): whose counters count, and who hears of it.
+//! eCS's extra schedule among the steering policies (ruling 22): which counters count, and which guests are notified.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{Decision, Fact, Memory, Policies, UNSPIN_BUDGET_NS};
@@ -7,7 +7,7 @@ use unspin_policy::steering::{Decision, Fact, Memory, Policies, UNSPIN_BUDGET_NS
 const EXTENDED: Decision = Decision::Extend(UNSPIN_BUDGET_NS);
 const GRANTED: Decision = Decision::Grant(UNSPIN_BUDGET_NS);
 
-/// The answer at the end of a slice to a vCPU with such counters: eCS's sums, and the loan's.
+/// The decision at the end of a slice for a vCPU with these counters: eCS's sums, and the loan's.
 fn at_the_end(names: &str, sections: Fact, critical: Fact) -> Decision {
     let mut facts = facts();
     facts.self_.sections = sections;
@@ -34,7 +34,7 @@ fn the_paper_tells_nobody_and_give_back_does() {
     );
 }
 
-/// Who waits for a lock raises the loan's counter and none of eCS's: where the guest counts by these, they alone count.
+/// A lock waiter raises the loan's counter and none of eCS's: if the guest has eCS's counters, only they count.
 #[test]
 fn the_papers_counters_come_first() {
     assert_eq!(at_the_end("ecs", seen(0), seen(1)), Decision::Pass);

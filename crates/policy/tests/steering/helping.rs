@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whom a guest's ask for help lets run, and policies with a time.
+//! Which vCPU a guest's call for help lets run, and policies with a time.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
@@ -11,7 +11,7 @@ fn policies(names: &str) -> Policies {
     names.parse().expect("policies' names")
 }
 
-/// The answer to an ask for help when the facts are changed so.
+/// The decision on a call for help when the facts are changed like this.
 fn to_help(names: &str, change: impl FnOnce(&mut Facts)) -> (Decision, u32) {
     let mut facts = facts();
     facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
@@ -39,13 +39,13 @@ fn good_before_neutral_before_bad() {
     let bad = rank(|facts| facts.candidate.yielded = aged(1, 999_999));
     assert!(good > user && user > bad);
     assert_eq!(user, mode_unknown);
-    // Where it stood does not matter to who yielded recently.
+    // The mode of a candidate that yielded recently does not matter.
     let bad_in_user = rank(|facts| {
         facts.candidate.yielded = aged(1, 0);
         facts.candidate.mode = seen(UNSPIN_FACT_USER);
     });
     assert_eq!(bad, bad_in_user);
-    // No length of waiting lifts anybody into the next class.
+    // However long it waits, it does not move to the next class.
     let oldest = aged(1, UNSPIN_AGE_MAX);
     let patient = |mode| {
         move |facts: &mut Facts| {
@@ -99,7 +99,7 @@ fn nobody_is_helped_who_runs_or_of_whom_nobody_knows() {
         let answer = to_help("helping", |facts| facts.candidate.descheduled = state);
         assert_eq!(answer, refused, "{state:?}");
     }
-    // And by nobody else's leave.
+    // And by no other policy's decision.
     for others in [
         "refuse-yields",
         "loan",
@@ -117,7 +117,7 @@ fn with_loan_who_gives_pv_pages_is_lent_to() {
     assert_eq!(to_help("loan,helping", critical(0)), (Decision::Refuse, 0));
     let lent = Decision::Lend(UNSPIN_BUDGET_NS);
     assert_eq!(to_help("loan,helping", critical(1)), (lent, alone.1));
-    // Without pv pages as without loan.
+    // Without pv pages the same as without loan.
     assert_eq!(to_help("loan,helping", |_| ()), to_help("helping", |_| ()));
 }
 
@@ -128,7 +128,7 @@ fn with_loan_cpl_who_is_in_the_kernel_is_lent_to() {
     assert_eq!(to_help("loan-cpl,helping", |_| ()), (lent, rank));
     let user = |facts: &mut Facts| facts.candidate.mode = seen(UNSPIN_FACT_USER);
     assert_eq!(to_help("loan-cpl,helping", user), to_help("helping", user));
-    // The guest's word comes first.
+    // What the guest publishes is used first.
     let silent = |facts: &mut Facts| facts.candidate.critical = seen(0);
     let answer = to_help("loan,loan-cpl,helping", silent);
     assert_eq!(answer, (Decision::Refuse, 0));
@@ -144,7 +144,7 @@ fn kvm_is_answered_as_if_helping_were_not_there() {
     assert_eq!(answer, Decision::Refuse);
 }
 
-/// Under a policy that lends, slices are longer; what was asked for holds.
+/// Under a policy that lends, slices are longer; a slice that was asked for holds.
 #[test]
 fn a_slice_is_the_kernels_longer_under_a_policy_that_lends_or_as_asked() {
     let kernel_ns = 1_400_000;
@@ -188,7 +188,7 @@ fn times_are_read_and_printed() {
         assert_eq!(policies(text).to_string(), text);
     }
     assert_eq!(policies("slice=1.5ms").to_string(), "slice=1500us");
-    // A slice alone decides nothing: yields are refused, and this is what others are compared with.
+    // A slice alone decides nothing: yields are refused, which is what other policies are compared with.
     assert_eq!(policies("slice=1ms").bits(), 0);
 }
 

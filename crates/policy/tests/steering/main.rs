@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The policies that steer, each by its cases.
+//! The steering policies, case by case.
 
 mod baselines;
 mod buddy_fairness;

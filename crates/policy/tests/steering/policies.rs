@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What each policy decides from facts, and from facts that are unknown.
+//! The decision of each policy from facts, also from unknown ones.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
@@ -11,7 +11,7 @@ fn policies(names: &str) -> Policies {
     names.parse().expect("policies' names")
 }
 
-/// The answer to a yield when the facts are changed so.
+/// The decision on a yield when the facts are changed like this.
 fn to_yield(names: &str, change: impl FnOnce(&mut Facts)) -> Decision {
     let mut facts = facts();
     change(&mut facts);
@@ -62,7 +62,7 @@ fn the_documents_have_the_one_list() {
 #[test]
 fn none_refuses_and_directed_yield_takes_whom_kvm_proposes() {
     assert_eq!(to_yield("refuse-yields", |_| ()), Decision::Refuse);
-    // It says nothing of yields.
+    // It has no opinion on yields.
     assert_eq!(to_yield("kernel-exit", |_| ()), Decision::Direct);
     assert_eq!(to_yield("directed-yield", |_| ()), Decision::Direct);
     let runs = |facts: &mut Facts| facts.candidate.descheduled = seen(0);
@@ -77,7 +77,7 @@ fn a_loan_goes_to_who_waits_or_holds_and_to_nobody_else() {
     assert_eq!(to_yield("loan", critical(0)), Decision::Refuse);
     assert_eq!(to_yield("loan", critical(1)), LENT);
     assert_eq!(to_yield("loan", critical(u32::MAX)), LENT);
-    // It gives no pv pages: no worse for it than KVM alone.
+    // The guest has no pv pages: the same as under KVM alone.
     assert_eq!(to_yield("loan", |_| ()), Decision::Direct);
     assert_eq!(to_yield("loan,directed-yield", |_| ()), Decision::Direct);
     assert_eq!(
@@ -113,7 +113,7 @@ fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
         facts.self_.borrows = seen(1);
     };
     assert_eq!(to_yield("loan-cpl", spins_itself), Decision::GiveBack);
-    // A guest that gives pv pages is asked for them first.
+    // If the guest has pv pages, they are used first.
     let both = |facts: &mut Facts| {
         facts.candidate.mode = seen(UNSPIN_FACT_KERNEL);
         facts.candidate.critical = seen(0);
@@ -121,7 +121,7 @@ fn without_pv_pages_the_kernel_stands_for_waiting_or_holding() {
     assert_eq!(to_yield("loan,loan-cpl", both), Decision::Refuse);
 }
 
-/// A receiver of the spinner's interrupt asks for no lock, and may have been stopped in user mode.
+/// A receiver of the spinner's interrupt waits for no lock, and may have been stopped in user mode.
 #[test]
 fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
     let answers = Decision::Lend(UNSPIN_ANSWER_NS);
@@ -139,7 +139,8 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
             assert_eq!(answer, answers, "{names}");
         }
     }
-    // Where no policy decides that is on, it begins a slice of its own; directed-yield and no policy at all have their own word.
+    // If no policy that is on decides, it begins a slice of its own; `directed-yield` and
+    // `refuse-yields` decide otherwise.
     let user_mode = || awaited(1, UNSPIN_FACT_USER, UNKNOWN);
     assert!(
         matches!(own_slice, Decision::YieldBuddy { .. }),
@@ -148,12 +149,12 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
     assert_eq!(to_yield("kernel-exit", user_mode()), own_slice);
     assert_eq!(to_yield("directed-yield", user_mode()), Decision::Direct);
     assert_eq!(to_yield("refuse-yields", user_mode()), Decision::Refuse);
-    // Who waits for a lock as well is lent to: it gives back at unlock.
+    // A vCPU that also waits for a lock is lent to: it gives back at unlock.
     assert_eq!(
         to_yield("loan", awaited(1, UNSPIN_FACT_KERNEL, seen(1))),
         LENT
     );
-    // Not for who has answered, or does now.
+    // Not to a vCPU that has answered, or is answering.
     let user = UNSPIN_FACT_USER;
     assert_eq!(
         to_yield("loan-cpl", awaited(0, user, UNKNOWN)),
@@ -168,7 +169,7 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
         facts.candidate.descheduled = seen(0);
     };
     assert_eq!(to_yield("loan-cpl", runs), Decision::Refuse);
-    // A borrower that waits in its slice gives back all the same.
+    // A borrower that waits in its slice gives back too.
     let borrows = |facts: &mut Facts| {
         awaited(1, user, UNKNOWN)(facts);
         facts.self_.borrows = seen(1);
@@ -188,7 +189,7 @@ fn one_grace_a_slice_in_the_kernel_and_none_for_spinners() {
     facts.self_.spun = seen(1);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
     facts.self_.spun = seen(0);
-    // The guest's word against what the CPU says.
+    // What the guest publishes, against what the CPU shows.
     facts.self_.critical = seen(0);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), Decision::Pass);
     facts.self_.critical = seen(2);
@@ -199,7 +200,7 @@ fn one_grace_a_slice_in_the_kernel_and_none_for_spinners() {
     facts.self_.critical = UNKNOWN;
     facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
     assert_eq!(policy.on_slice_end(&facts, &mut memory), GRANTED);
-    // Nobody else prolongs slices.
+    // No other policy prolongs slices.
     for other in ["refuse-yields", "loan", "loan-cpl", "directed-yield"] {
         let mut memory = Memory::default();
         let answer = policies(other).on_slice_end(&facts, &mut memory);

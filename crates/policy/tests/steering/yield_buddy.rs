@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A yield as a yield buddy, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as policies that steer.
+//! A yield as a yield buddy, the debooster's two forms (ruling 30), and eCS's extra schedule (ruling 22), as steering
+//! policies.
 
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
@@ -12,7 +13,7 @@ fn policies(names: &str) -> Policies {
     names.parse().expect("policies' names")
 }
 
-/// Both in one queue; the candidate is so much further.
+/// Both in one queue; the candidate is this much further.
 fn apart(candidate_ahead_ns: i64, same_group: u32) -> OrderFacts {
     let self_vtime = u64::MAX - 1_000_000; // what is added to it wraps around
     OrderFacts {
@@ -61,11 +62,11 @@ fn the_debooster_raises_the_spinner_to_a_threshold_below_the_target() {
         let raise_ns = |ahead_ns| raised(names, apart(ahead_ns, UNSPIN_YES));
         assert_eq!(raise_ns(9_000_000), 7_000_000);
         assert_eq!(raise_ns(2_000_001), 1);
-        // Not further ahead than the threshold, behind, or nothing between them: nobody is raised, and nobody lowered.
+        // Not further ahead than the threshold, or behind, or no difference: neither is raised or lowered.
         for ahead_ns in [2_000_000, 0, -1, -9_000_000] {
             assert_eq!(raise_ns(ahead_ns), 0, "{ahead_ns}");
         }
-        // More than can be said: as much as can be.
+        // More than the field can hold: as much as it can.
         assert!(raise_ns(20_000_000_000) > 4_000_000_000);
     }
 }
