@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Compiles the simulated guest with the locks of `locks/`, and generates the Rust view of `c/lab.h`.
+//! Compiles the simulated guest with the locks of `locks/`, and generates Rust bindings of `c/lab.h`.
 use unspin_headers::Compiler;
 
 fn main() {

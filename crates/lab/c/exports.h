@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* exports.h - what Rust sees. */
+/* exports.h - the headers of which Rust bindings are generated. */
 #include "../../../abi/guest/lock_kinds.h"
 #include "../../../locks/parts/work.h"
 #include "tau.h"

@@ -12,7 +12,7 @@
 _Static_assert(UNSPIN_LAB_TAU_SPINS == PREEMPTABLE_TICKET_TAU_SPINS && UNSPIN_LAB_TAU_FOREVER == PLATFORM_FOREVER,
 	       "tau.h differs from locks/");
 
-/* Bytes of a lock of that kind: whole lines, since `union any_lock` has room for the largest. */
+/* Bytes of a lock of this kind, rounded up to cache lines; `union any_lock` has room for the largest. */
 static unspin_u64 lock_stride(unspin_u32 lock_kind)
 {
 	return (lock_bytes[lock_kind] + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
@@ -89,7 +89,7 @@ static void pass_token(void)
 		ask(UNSPIN_LAB_HALT, 0, 0);
 }
 
-/* Whether the n-th iteration has come; a period of 0 never does. */
+/* Whether something that is done every so many iterations is due now; 0: never. */
 static _Bool due(unspin_u32 *iterations_left, unspin_u32 every_iterations)
 {
 	if (every_iterations == 0 || --*iterations_left != 0)

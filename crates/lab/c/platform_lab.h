@@ -98,7 +98,7 @@ static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word 
 	return unspin_lab_perform(UNSPIN_LAB_COMPARE_EXCHANGE, word, expected, desired);
 }
 
-/* Simulated accesses take effect in order: nothing to empty, and its time is not modelled. */
+/* Simulated accesses take effect in order, so there is nothing to wait for; the time of a fence is not modelled. */
 static inline void platform_fence(void)
 {
 }
@@ -114,8 +114,8 @@ static inline unspin_u32 platform_task(void)
 }
 
 /*
- * HLT, unless the word has changed or a kick is there: from that look to the halt no simulated time passes, as in a guest
- * that looks with interrupts off.
+ * HLT, unless the word has changed or the vCPU has been kicked. No simulated time passes between this test and the HLT,
+ * as in a guest that tests with interrupts off.
  */
 static inline void platform_park(const struct platform_word *word, unspin_u32 value)
 {
@@ -130,7 +130,10 @@ static inline void platform_kick(unspin_u32 waiter)
 	unspin_lab_perform(UNSPIN_LAB_KICK, 0, waiter, 0);
 }
 
-/* Every interrupt lets all tasks of a vCPU look again, so a wake-up need not be kept: the word has changed before it. */
+/*
+ * Every interrupt makes all tasks of a vCPU read their words again, so wake-ups are not stored: the word has changed
+ * before.
+ */
 static inline void platform_sleep(const struct platform_word *word, unspin_u32 value)
 {
 	if (platform_load_acquire(word) == value)
@@ -172,7 +175,7 @@ static inline unspin_u32 platform_runnable_tasks(void)
 	return unspin_lab_perform(UNSPIN_LAB_RUNNABLE, 0, 0, 0);
 }
 
-/* Of the vCPU only: which of its tasks has it is not asked. */
+/* Answers for the task's vCPU only, not for which of its tasks runs. */
 #define PLATFORM_HAS_TASK_RUNS
 static inline _Bool platform_task_runs(unspin_u32 task)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* tau.h - the times of preemptable ticket locks, for Rust; guest.c checks that they are those of locks/. */
+/* tau.h - the tau of preemptable ticket locks, for Rust; guest.c asserts that the values are those of locks/. */
 #ifndef UNSPIN_LAB_TAU_H
 #define UNSPIN_LAB_TAU_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a call of each host scheduler costs: ten tasks for every pCPU, in a group for every ten, that are woken, run and
-//! put to sleep again. Prints wall nanoseconds for a round of pick, tick, put, wake and preemption check.
+//! Measures the cost of a host scheduler's calls: ten tasks for each pCPU, ten in a group, are woken, run and put to
+//! sleep again. Prints the wall time, ns, of a round of pick, tick, put, wake and preemption check.
 
 use std::time::Instant;
 use unspin_lab::ids::{Cpu, Group, Task};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What `unspin lab compare --policy` takes: a named change of the scenario, in words apart by commas.
+//! What `unspin lab compare --policy` takes: a named change of the scenario, words separated by commas.
 //!
 //! `eevdf-6.6`, `strict`, `apple`, `loan`, `steer,loan,slice=2ms`, `scheduler=cfs-5.6,candidates=kvm-5.2,window=off`.
 
@@ -20,7 +20,7 @@ const STEER: &str = "steer";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     words: String,
-    /// As `--set` takes them.
+    /// The settings, as `--set` takes them.
     pub set: Vec<String>,
 }
 
@@ -31,16 +31,16 @@ impl fmt::Display for Change {
 }
 
 impl Change {
-    /// The change that these words name. Whether the values are allowed is seen when the scenario is read.
+    /// The change that these words name. Values are checked when the scenario is read.
     ///
     /// # Errors
-    /// A word that means nothing here: a message that lists what there is.
+    /// An unknown word: the message lists the known ones.
     pub fn parse(words: &str) -> Result<Change, String> {
         let mut set: Vec<String> = Vec::new();
         let mut steering: Vec<&str> = Vec::new();
         let mut scheduler = false;
         for word in words.split(',') {
-            // The name of a policy, and of the lab's own gang scheduler.
+            // Both the name of a policy and of the lab's own gang scheduler.
             let policy = set.iter().any(|given| given == "lab.scheduler=steer");
             let meaning = match policy && word.parse::<Policies>().is_ok() {
                 true => Meaning::Steering,
@@ -99,7 +99,7 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     if let Some(now) = renamed(word) {
         return Err(now);
     }
-    // A key of [lab], too: there it is a rule for every scheduler.
+    // Also a key of [lab], where it is a rule for every scheduler.
     if !word.starts_with("candidates=") && word.parse::<Policies>().is_ok() {
         return Ok(Meaning::Steering);
     }

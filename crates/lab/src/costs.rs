@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What things cost. Every default says where it comes from; `unspin lab calibrate` measures those of a machine.
+//! The costs of operations. Each default has its source; `unspin lab calibrate` measures those of a machine.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,44 +19,46 @@ pub struct Costs {
     pub pause_ps: u32,
     /// Ticks of the TSC per microsecond: 2.5 GHz.
     pub tsc_mhz: u32,
-    /// Guest to host, up to where KVM knows why: half of 2,528 cycles for a whole KVM_RUN (docs/facts.md#numbers).
+    /// From guest to host, until KVM knows the reason: half of 2,528 cycles for a whole KVM_RUN
+    /// (docs/facts.md#numbers).
     pub exit_ns: u32,
-    /// Host to guest: the other half.
+    /// From host to guest: the other half.
     pub entry_ns: u32,
     /// `kvm_vcpu_on_spin()` without its candidates: a handled pause-loop exit takes 260 ns (docs/facts.md#numbers), exit and entry
     /// included on that machine; what its loop adds is not published. A guess.
     pub on_spin_ns: u32,
-    /// Each candidate looked at there: two cache misses. A guess.
+    /// Each candidate considered there: two cache misses. A guess.
     pub candidate_ns: u32,
     /// `yield_to()`: two run queues' locks. A guess.
     pub yield_to_ns: u32,
-    /// From one task to another: some 3,000 cycles (FlexGuard, docs/facts.md#numbers).
+    /// Switch from one task to another: some 3,000 cycles (FlexGuard, docs/facts.md#numbers).
     pub switch_ns: u32,
     /// The host's tick, interrupt included. A guess: 5,000 cycles.
     pub tick_ns: u32,
-    /// A timer of ours that looks at a borrower, interrupt included. A guess: 2,500 cycles; 70 to 100 us in the emulated testbed.
+    /// A timer that polls a borrower, interrupt included. A guess: 2,500 cycles; 70 to 100 us in the emulated testbed.
     pub poll_ns: u32,
     /// From sending an interrupt to another pCPU until it is handled there: a unicast IPI in guests takes 2.5 us with its two
-    /// exits (docs/facts.md#numbers), of which some 500 ns are the wire.
+    /// exits (docs/facts.md#numbers), of which some 500 ns are its delivery.
     pub ipi_ns: u32,
-    /// Sending an interrupt from a guest, beside exit and entry: KVM's emulation of the ICR. A guess.
+    /// Sending an interrupt from a guest, without exit and entry: KVM's emulation of the ICR. A guess.
     pub ipi_send_ns: u32,
-    /// A hypercall's work, beside exit and entry. A guess.
+    /// The work of a hypercall, without exit and entry. A guess.
     pub hypercall_ns: u32,
-    /// HLT's work until the vCPU polls or sleeps, beside the exit. A guess.
+    /// The work of HLT until the vCPU polls or sleeps, without the exit. A guess.
     pub halt_ns: u32,
     /// Waking a sleeping vCPU: the waker's side, `try_to_wake_up()`. A guess.
     pub wakeup_ns: u32,
     /// An interrupt handler of the guest, its entry and EOI included. A guess: 1,500 cycles.
     pub handler_ns: u32,
-    /// From one guest task to another: half of the host's, since there is no exit and the address space often stays. A guess.
+    /// Switch from one guest task to another: half of the host's, since there is no exit and the address space often
+    /// stays. A guess.
     pub guest_switch_ns: u32,
-    /// What the host does at a page fault before it waits, beside the exit. A guess.
+    /// The host's work at a page fault before it waits, without the exit. A guess.
     pub page_fault_ns: u32,
-    /// An access to a line that this pCPU has: L1, 4 to 5 cycles.
+    /// An access to a cache line that this pCPU has: L1, 4 to 5 cycles.
     pub line_hit_ns: u32,
-    /// A line handed over, by distance: within the core, within a last-level cache, a socket, between sockets. Typical of
-    /// servers of the 2020s: 10, 45, 75 and 130 ns.
+    /// Transfer of a cache line, by distance: within the core, within a last-level cache, a socket, between sockets.
+    /// Typical of servers of the 2020s: 10, 45, 75 and 130 ns.
     pub line_core_ns: u32,
     /// See `line_core_ns`.
     pub line_cache_ns: u32,
@@ -64,9 +66,9 @@ pub struct Costs {
     pub line_socket_ns: u32,
     /// See `line_core_ns`.
     pub line_machine_ns: u32,
-    /// What each further waiter on the line waits longer for its copy after a change: copies are handed out one by one.
+    /// Additional time for each further waiter on the line to get its copy after a change: copies are sent one by one.
     pub line_waiter_ns: u32,
-    /// How fast a hardware thread is while its sibling is busy, in 1024ths of its speed alone: 1.25 together.
+    /// Speed of a hardware thread while its sibling is busy, in 1024ths of its speed alone: 1.25 together.
     pub smt_speed: u32,
 }
 
@@ -105,7 +107,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// A line handed over that far.
+    /// Transfer of a line over this distance.
     pub const fn line_ns(&self, distance: Distance) -> u32 {
         match distance {
             Distance::Itself => self.line_hit_ns,
@@ -116,7 +118,7 @@ impl Costs {
         }
     }
 
-    /// So many loops of work, ns, rounded up.
+    /// The time of this many loops of work, ns, rounded up.
     pub const fn work_ns(&self, loops: u32) -> u64 {
         (loops as u64 * self.work_loop_ps as u64).div_ceil(1_000)
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a scenario's words to a world: everything that can be wrong is found here, before anything runs.
+//! Builds a world from a scenario. Every error of the scenario is found here, before the world runs.
 
 use serde::{
     Deserialize,
@@ -20,14 +20,14 @@ use crate::{
     trace_event::Observer,
 };
 
-/// The host scheduler of a scenario that names none: the kernel's newest.
+/// The host scheduler of a scenario that names none: that of the newest kernel.
 pub const DEFAULT_SCHEDULER: &str = "eevdf-7.2";
-/// pCPUs of a scenario that says nothing about them.
+/// Number of pCPUs of a scenario that does not set it.
 pub const DEFAULT_CPUS: u32 = 2;
 /// The scheduler that steering policies steer.
 const STEER: &str = "steer";
 
-/// A checked lab: what a scenario says of the host, in the lab's own types.
+/// A checked lab: the scenario's host in the lab's own types.
 #[derive(Clone, Debug)]
 pub struct Lab {
     host: LabHost,
@@ -39,7 +39,7 @@ impl Lab {
     /// The lab for that scenario.
     ///
     /// # Errors
-    /// Whatever the scenario asks for that the lab does not have.
+    /// Everything that the scenario asks for and the lab does not have.
     pub fn new(scenario: &Scenario) -> Result<Lab, LabError> {
         let settings = scenario.lab.clone().unwrap_or_default();
         let topology = topology(scenario, &settings)?;
@@ -61,7 +61,7 @@ impl Lab {
         Ok(lab)
     }
 
-    /// A world at time 0. `scenario` is the one that the lab was made for, or the same with another seed.
+    /// A world at time 0. `scenario` is the one from which this was made, or the same with another seed.
     ///
     /// # Errors
     /// A scenario that is too large.
@@ -75,7 +75,7 @@ impl Lab {
         Ok(World::new(scenario, host, costs, scheduler, observer)?)
     }
 
-    /// A new one; `steer` with the slice that vCPUs have under its policies.
+    /// A new scheduler; `steer` has the slice that its policies set for vCPUs.
     fn host_scheduler(&self, seed: u64) -> Result<Box<dyn HostScheduler>, NameError> {
         let mut scheduler = from_name(&self.scheduler, self.host.topology, seed)?;
         if let Some(steer) = scheduler.steering() {
@@ -90,18 +90,18 @@ impl Lab {
         &self.host
     }
 
-    /// What things cost.
+    /// Its costs.
     pub fn costs(&self) -> &Costs {
         &self.costs
     }
 
-    /// Name of the host scheduler, its version and options included.
+    /// Name of the host scheduler, with version and options.
     pub fn scheduler(&self) -> &str {
         &self.scheduler
     }
 }
 
-/// `lab.topology`, or as many pCPUs as `host.cpus` says beside one another.
+/// `lab.topology`, or `host.cpus` pCPUs that share one cache.
 fn topology(scenario: &Scenario, settings: &LabSettings) -> Result<Topology, LabError> {
     let (found, cpus) = match settings.topology {
         Some(of) => (
@@ -116,7 +116,7 @@ fn topology(scenario: &Scenario, settings: &LabSettings) -> Result<Topology, Lab
     found.ok_or(LabError::Topology { cpus })
 }
 
-/// The host in the lab's types; keys of `[host]` mean what they mean to a real one.
+/// The host in the lab's types; keys of `[host]` mean the same as for a real host.
 fn host(
     scenario: &Scenario,
     settings: &LabSettings,
@@ -148,7 +148,7 @@ fn host(
         })?,
         None => default.spin_count,
     };
-    // One APPLE at a time: its epochs are of the one bound's exits or of the other's.
+    // Only one APPLE at a time: its epochs consist of pause-loop exits or of waits that guests ended, not of both.
     if control == Control::Apple && matches!(spin_count, SpinCount::Apple(_)) {
         return Err(LabError::Word {
             key: "lab.spin_count",
@@ -196,7 +196,7 @@ fn host(
     })
 }
 
-/// The one of that name.
+/// The item of this name.
 fn named<T: Copy>(
     key: &'static str,
     given: &str,
@@ -215,7 +215,7 @@ fn named<T: Copy>(
     })
 }
 
-/// How steering policies know and act.
+/// The parameters of unspin's scheduler.
 fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringModel, LabError> {
     let policies = match &settings.policy {
         Some(names) => self::policies(names)?,
@@ -232,7 +232,7 @@ fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringMo
     })
 }
 
-/// Names, and perhaps the C file of a user's own, which is compiled and loaded now.
+/// Names of policies, and possibly the C file of a user policy, which is compiled and loaded now.
 fn policies(names: &str) -> Result<Policies, LabError> {
     let (files, names): (Vec<&str>, Vec<&str>) =
         names.split(',').partition(|word| word.ends_with(".c"));
@@ -250,7 +250,8 @@ fn policies(names: &str) -> Result<Policies, LabError> {
     }
 }
 
-/// Gangs keep together: what takes one of them elsewhere, or lets it stay longer, starves another.
+/// A gang is scheduled together: a policy that moves one of its tasks, or prolongs its slice, would starve another
+/// gang.
 fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     let refused = |key, because| Err(LabError::Gang { key, because });
     if !settings.pins.is_empty() {
@@ -268,7 +269,7 @@ fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Steering policies are for the scheduler that asks them.
+/// Steering policies need the scheduler that asks them.
 fn check_policy(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     if lab.scheduler.starts_with("gang") {
         check_gang(settings, lab)?;
@@ -285,7 +286,7 @@ fn check_policy(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     }
 }
 
-/// The defaults, and what the scenario puts in their place.
+/// The defaults, replaced where the scenario sets a value.
 fn costs(settings: &LabSettings) -> Result<Costs, LabError> {
     let given = settings
         .costs
@@ -293,7 +294,7 @@ fn costs(settings: &LabSettings) -> Result<Costs, LabError> {
         .map(|(name, cost)| (name.as_str(), *cost));
     let costs =
         Costs::deserialize(MapDeserializer::<_, WordError>::new(given)).map_err(LabError::Costs)?;
-    // A loop of the guest or of KVM that takes no time would never end.
+    // With a cost of 0 a loop of the guest or of KVM would never end.
     const ABOVE_0: &str = "above 0, or time would stand still";
     for (name, value) in [
         ("work_loop_ps", costs.work_loop_ps),
@@ -332,67 +333,67 @@ fn costs(settings: &LabSettings) -> Result<Costs, LabError> {
 /// Why a scenario cannot run in the lab. Nothing has run yet.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// No such scheduler, or not with that option.
+    /// There is no such scheduler, or it has no such option.
     #[error("lab.scheduler: {0}")]
     Scheduler(#[from] NameError),
-    /// No such word.
+    /// There is no such value.
     #[error("{key}: there is no `{given}`; there are {known}")]
     Word {
         /// Key of the scenario.
         key: &'static str,
-        /// What was asked for.
+        /// The value that was given.
         given: String,
-        /// What there is.
+        /// The allowed values.
         known: String,
     },
-    /// Another scheduler asks nobody.
+    /// Another scheduler does not ask policies.
     #[error(
         "lab.policy: `{policy}` steers the scheduler \"steer\" only, and {scheduler} asks nobody; set lab.scheduler = \"steer\""
     )]
     Policy {
         /// What was to steer.
         policy: String,
-        /// What was to be steered.
+        /// The scheduler.
         scheduler: String,
     },
-    /// Two would decide.
+    /// Two mechanisms would decide the same.
     #[error(
         "lab.ecs: not under the scheduler \"steer\", whose policies decide; take one of lab.policy"
     )]
     Ecs,
-    /// A VM's vCPUs have their pCPUs together, or not at all.
+    /// A VM's vCPUs must all have their pCPUs, or none.
     #[error("lab.{key}: not under the scheduler \"gang\", {because}; take another scheduler")]
     Gang {
         /// Key of the scenario.
         key: &'static str,
-        /// Why not.
+        /// The reason.
         because: &'static str,
     },
-    /// A policy of the user's own does not work.
+    /// A user policy does not compile or load.
     #[error("lab.policy: {0}")]
     Own(#[from] UserPolicySourceError),
-    /// No such steering policy.
+    /// There is no such steering policy.
     #[error("lab.policy: {0}")]
     Steering(String),
-    /// No such cost.
+    /// There is no such cost.
     #[error("lab.costs: {0}")]
     Costs(WordError),
-    /// A cost with which time would stand still.
+    /// A cost with which simulated time would not advance.
     #[error("lab.costs: {name} cannot be {value}; {allowed}")]
     Cost {
         /// Its name.
         name: &'static str,
-        /// What it was to be.
+        /// The value that was given.
         value: u32,
-        /// What it may be.
+        /// The allowed range.
         allowed: &'static str,
     },
-    /// A pCPU that the host does not have.
+    /// The host does not have this pCPU.
     #[error("lab.pins: there is no pCPU {cpu}; the host has {cpus}, from 0 on")]
     Pin {
-        /// Which.
+        /// Its number.
         cpu: u32,
-        /// How many there are.
+        /// The number of pCPUs.
         cpus: u32,
     },
     /// Too many pCPUs, or none.
@@ -401,10 +402,10 @@ pub enum LabError {
         crate::topology::CPUS_MAX
     )]
     Topology {
-        /// How many were asked for.
+        /// The number that was asked for.
         cpus: u32,
     },
-    /// Too large for the engine, or for memory.
+    /// The scenario is too large for the engine or for memory.
     #[error(transparent)]
     Build(#[from] BuildError),
 }

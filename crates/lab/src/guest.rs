@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's side: tasks as coroutines, and the memory that they share.
+//! The guest: tasks as coroutines, and the memory that they share.
 //!
-//! A VM's memory is as its locks see it: words that hold values, lines that are somewhere and can be busy, and who watches.
+//! A VM's memory is what its locks see: words with values, and cache lines with a location, a time until which they are
+//! busy, and the vCPUs that spin on them.
 //!
-//! A guest task as a coroutine: the C of `c/guest.c` on a stack of its own, which stops at each request to the world.
+//! A guest task is a coroutine: the C code of `c/guest.c` on its own stack, which stops at each request to the world.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},
@@ -31,48 +32,48 @@ const LINE_BYTES: usize = 64;
 const WORD_BYTES: usize = 4;
 const NOBODY: u32 = u32::MAX;
 
-/// A word, by its place in the VM's memory.
+/// A word, by its index in the VM's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(u32);
 
 impl Word {
-    /// The line it lies in.
+    /// The cache line that contains it.
     pub const fn line(self) -> usize {
         self.0 as usize / (LINE_BYTES / WORD_BYTES)
     }
 }
 
-/// Who spins on a word.
+/// A vCPU that spins on a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watcher {
     /// Number of the vCPU in the world.
     pub vcpu: u32,
     pub word: Word,
     pub value: u32,
-    /// Until it has the value, not while it has it.
+    /// Whether it waits until the word has the value; otherwise while the word has it.
     pub until: bool,
-    /// It looks now: on a pCPU, in its loop, and has not seen a change yet.
+    /// Whether it polls now: it is on a pCPU, in its loop, and has not seen a change yet.
     pub looks: bool,
 }
 
 impl Watcher {
-    /// Whether its wait is over when the word holds that.
+    /// Whether its wait ends when the word holds `value`.
     #[inline]
     pub const fn is_over(&self, value: u32) -> bool {
         (value == self.value) == self.until
     }
 }
 
-/// Where a line is.
+/// A cache line's state.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// The pCPU that wrote it last; `NOBODY` at first.
     owner: u32,
-    /// Until when it is being handed over, ns: accesses by different pCPUs follow one another.
+    /// Time until which it is being transferred, ns: accesses of different pCPUs are serialised.
     pub busy_until_ns: u64,
-    /// pCPUs that have a copy, a bit each.
+    /// The pCPUs that have a copy, one bit each.
     copies: Box<[u64]>,
-    /// Who spins on a word of it, in order of arrival.
+    /// The vCPUs that spin on a word of it, in order of arrival.
     pub watchers: Vec<Watcher>,
 }
 
@@ -82,36 +83,36 @@ impl Line {
         (self.owner != NOBODY).then_some(Cpu(self.owner))
     }
 
-    /// Whether that pCPU can read it without asking anybody.
+    /// Whether this pCPU can read it from its own cache.
     pub fn has_copy(&self, cpu: Cpu) -> bool {
         self.copies[cpu.index() / 64] >> (cpu.0 % 64) & 1 == 1
     }
 
-    /// Whether that pCPU can write it without asking anybody.
+    /// Whether this pCPU can write it in its own cache.
     pub fn is_alone(&self, cpu: Cpu) -> bool {
         self.owner == cpu.0 && !self.is_shared_beside(cpu)
     }
 
-    /// That pCPU has a copy from now on.
+    /// This pCPU has a copy from now on.
     pub fn share(&mut self, cpu: Cpu) {
         self.copies[cpu.index() / 64] |= 1 << (cpu.0 % 64);
     }
 
-    /// That vCPU looks, or does not, from now on; nothing when it does not spin here.
+    /// Sets whether this vCPU polls; does nothing if it does not spin on this line.
     pub fn set_looks(&mut self, vcpu: u32, looks: bool) {
         if let Some(watcher) = self.watchers.iter_mut().find(|one| one.vcpu == vcpu) {
             watcher.looks = looks;
         }
     }
 
-    /// Only that pCPU has it from now on.
+    /// Only this pCPU has a copy from now on.
     pub fn own(&mut self, cpu: Cpu) {
         self.copies.fill(0);
         self.copies[cpu.index() / 64] |= 1 << (cpu.0 % 64);
         self.owner = cpu.0;
     }
 
-    /// Whether any pCPU but that one has a copy.
+    /// Whether another pCPU has a copy.
     fn is_shared_beside(&self, cpu: Cpu) -> bool {
         let (place, bit) = (cpu.index() / 64, 1u64 << (cpu.0 % 64));
         let mut words = self.copies.iter().enumerate();
@@ -124,18 +125,18 @@ pub struct Memory {
     bytes: *mut u8,
     layout: Layout,
     lines: Vec<Line>,
-    /// The first vCPU's word of unanswered requests, in words.
+    /// Index of the first vCPU's word of missing answers.
     unanswered: u32,
 }
 
 impl Memory {
-    /// With that many locks of a kind (and that tau, if they have one), for so many vCPUs, on a host of so many pCPUs.
+    /// Memory for this many locks of a kind (with this tau, if the kind has one) and vCPUs, on a host with this many
+    /// pCPUs.
     ///
-    /// # Panics
-    /// When there is no memory, or for a lock kind that does not exist.
+    /// # Panics When there is no memory, or for a lock kind that does not exist.
     pub fn new((lock_kind, tau_spins): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
         assert!(lock_kind < raw::UNSPIN_LOCK_KIND_COUNT && cpus <= CPUS_MAX);
-        // SAFETY: no pointer goes in.
+        // SAFETY: no pointer is passed.
         let size = unsafe { raw::unspin_lab_memory_bytes(lock_kind, locks, vcpus) } as usize;
         // SAFETY: as above.
         let unanswered = unsafe { raw::unspin_lab_unanswered_at(lock_kind, locks, 0) };
@@ -145,7 +146,7 @@ impl Memory {
         if bytes.is_null() {
             handle_alloc_error(layout);
         }
-        // SAFETY: so many bytes as it asked for, aligned and zero; the kind exists.
+        // SAFETY: the allocation has the size that the C code asked for, is aligned and zero; the kind exists.
         unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks, tau_spins) };
         let line = Line {
             owner: NOBODY,
@@ -161,15 +162,15 @@ impl Memory {
         }
     }
 
-    /// Where it begins, for the guest's tasks. It stays there.
+    /// Address of the memory, for the guest's tasks. It does not change.
     pub fn begin(&self) -> *mut u8 {
         self.bytes
     }
 
-    /// The word that a task of this VM names.
+    /// The word at this address of the VM's memory.
     ///
     /// # Panics
-    /// When it is not one of this memory: our own C would be wrong.
+    /// When the address is not in this memory, which would be a mistake in the lab's C code.
     #[inline]
     pub fn word(&self, address: *const u8) -> Word {
         let offset = (address as usize).wrapping_sub(self.bytes as usize);
@@ -177,12 +178,12 @@ impl Memory {
         Word((offset / WORD_BYTES) as u32)
     }
 
-    /// The word in which answers to a vCPU's requests are counted down.
+    /// The word that counts the answers missing to a vCPU's shootdown.
     pub fn unanswered(&self, number: u32) -> Word {
         Word(self.unanswered + number * (LINE_BYTES / WORD_BYTES) as u32)
     }
 
-    /// What the word holds.
+    /// The word's value.
     #[inline]
     pub fn get(&self, word: Word) -> u32 {
         // SAFETY: words are made by `word` and `unanswered`, within the allocation; no guest task runs meanwhile.
@@ -194,7 +195,7 @@ impl Memory {
         }
     }
 
-    /// Makes it hold that.
+    /// Sets the word's value.
     #[inline]
     pub fn set(&mut self, word: Word, value: u32) {
         // SAFETY: as in `get`.
@@ -210,7 +211,7 @@ impl Memory {
         &self.lines[word.line()]
     }
 
-    /// The same, to change it.
+    /// The same, mutable.
     #[inline]
     pub fn line_mut(&mut self, word: Word) -> &mut Line {
         &mut self.lines[word.line()]
@@ -219,15 +220,15 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout, and nobody else frees it.
+        // SAFETY: allocated with this layout, and freed only here.
         unsafe { dealloc(self.bytes, self.layout) }
     }
 }
 
-/// Enough for the iterations and the locks, all of which are shallow (measured: under 1 KiB); the guard page is below it.
+/// Bytes of a task's stack: iterations and locks use little (measured: under 1 KiB); a guard page is below it.
 const STACK_BYTES: usize = 16 * 1024;
 
-/// What a guest task wants, as `enum unspin_lab_kind` says. `word`: its address in the VM's memory, or null.
+/// A guest task's request, as `enum unspin_lab_kind` says. `word`: its address in the VM's memory, or null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub kind: u32,
@@ -237,19 +238,19 @@ pub struct Request {
 }
 
 thread_local! {
-    /// The yielder of the coroutine that runs on this thread now; null while the world does.
+    /// The yielder of the coroutine that runs on this OS thread now; null while the world runs.
     static RUNNING: Cell<*const Yielder<u32, Request>> = const { Cell::new(ptr::null()) };
     /// The task of that coroutine.
     static SELF: Cell<*const raw::unspin_lab_task> = const { Cell::new(ptr::null()) };
 }
 
-/// What `c/lab.h` says of it: on a guest task's stack only.
+/// See `c/lab.h`. Called on a guest task's stack only.
 #[unsafe(no_mangle)]
 extern "C" fn unspin_lab_self() -> *const raw::unspin_lab_task {
     SELF.get()
 }
 
-/// What `c/lab.h` says of it: on a guest task's stack only.
+/// See `c/lab.h`. Called on a guest task's stack only.
 #[unsafe(no_mangle)]
 extern "C" fn unspin_lab_perform(kind: u32, word: *const u8, first: u32, second: u32) -> u32 {
     let yielder = RUNNING.get();
@@ -259,7 +260,7 @@ extern "C" fn unspin_lab_perform(kind: u32, word: *const u8, first: u32, second:
         first,
         second,
     };
-    // SAFETY: `Port::resume` has set it to the yielder on the very stack that calls this, which outlives the call.
+    // SAFETY: `Port::resume` has set it to the yielder of the very stack that calls this, which outlives the call.
     unsafe { &*yielder }.suspend(request)
 }
 
@@ -271,20 +272,20 @@ pub struct Port {
 }
 
 impl Port {
-    /// A task that will begin at the first [`Port::resume`].
+    /// A task that begins at the first [`Port::resume`].
     ///
     /// # Errors
     /// When there is no memory for its stack.
     ///
     /// # Safety
-    /// What `task` points to must outlive the port and be as `c/lab.h` says.
+    /// What `task` points to must outlive the port, and satisfy `c/lab.h`.
     pub unsafe fn new(task: raw::unspin_lab_task) -> std::io::Result<Port> {
         let mut task = Box::new(task);
         let yielder = Box::new(Cell::new(ptr::null()));
         let (own, place): (*mut raw::unspin_lab_task, *const Cell<_>) =
             (&raw mut *task, &raw const *yielder);
         let coroutine = Coroutine::with_stack(DefaultStack::new(STACK_BYTES)?, move |with, _| {
-            // SAFETY: both boxes live as long as the port, hence as this stack runs; the caller vouches for what
+            // SAFETY: both boxes live as long as the port, hence as this stack runs; the caller guarantees what
             // the task points to.
             unsafe {
                 (*place).set(with);
@@ -299,7 +300,7 @@ impl Port {
         })
     }
 
-    /// Goes on with that answer to the last request (any, the first time) until the next.
+    /// Continues with this answer to the last request (any value the first time) until the next request.
     #[inline]
     pub fn resume(&mut self, answer: u32) -> Request {
         RUNNING.set(self.yielder.get());
@@ -310,12 +311,12 @@ impl Port {
         }
     }
 
-    /// The lock asked for and the one released since the last request, and forgets them.
+    /// Returns the locks requested and released since the last request, and clears the notes.
     #[inline]
     pub fn take_notes(&mut self) -> (Option<u32>, Option<u32>) {
         let note = |word: &mut u32| std::mem::take(word).checked_sub(1);
-        // SAFETY: the coroutine, which alone has the pointer, does not run now; the read and write are volatile since it
-        // wrote behind the compiler's back.
+        // SAFETY: the coroutine, which alone has the pointer, does not run now; read and write are volatile since the
+        // coroutine changes the value unseen by the compiler.
         unsafe {
             let task = &raw mut *self.task;
             let mut asked = (&raw mut (*task).asked).read_volatile();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab's timeline as the events that a real host's observer would have seen, so that `unspin outcomes`, `explain` and
-//! `threshold` read a run of the lab like any recording: one code classifies both.
+//! Converts the lab's timeline into the events that a real host's observer would have recorded, so that `unspin
+//! outcomes`, `explain` and `threshold` classify a run of the lab by the same code as a recording.
 
 use crate::{
     ids::{Cpu, Task},
@@ -9,7 +9,7 @@ use crate::{
 };
 use unspin_events::{Event, GuestMode, IpiForm, What};
 
-/// Hardware codes of AMD's exits (arch/x86/include/uapi/asm/svm.h): the words that analyses know.
+/// Codes of AMD's exits (arch/x86/include/uapi/asm/svm.h), which the analyses know.
 const EXIT_INTERRUPT: u32 = 0x60;
 const EXIT_PAUSE: u32 = 0x77;
 const EXIT_HALT: u32 = 0x78;
@@ -19,11 +19,12 @@ const EXIT_PAGE_FAULT: u32 = 0x400;
 /// Vectors of Linux guests on x86 (arch/x86/include/asm/irq_vectors.h): function call and reschedule.
 const FUNCTION_CALL: u8 = 0xfb;
 const RESCHEDULE: u8 = 0xfd;
-/// Where the lab's guests spin: one loop for locks, one for answers to a function call. There is no code behind these.
+/// Locations at which the lab's guests spin: one for locks, one for answers to a function call. There is no code at
+/// these addresses.
 const LOCK_LOOP: u64 = 0x1000;
 const ANSWER_LOOP: u64 = 0x2000;
 
-/// What an observer remembers of a vCPU.
+/// An observer's state of a vCPU.
 #[derive(Clone, Debug, Default)]
 struct Seen {
     vm: Option<u32>,
@@ -33,13 +34,13 @@ struct Seen {
     entered_ns: Option<u64>,
     exit_ns: Option<u64>,
     exit_code: u32,
-    /// When the pause-loop exit was that is not over yet, and when the vCPU first left its pCPU since.
+    /// The time of the pause-loop exit that is being handled, and of the first switch-out since.
     pause_exit: Option<(u64, Option<u64>)>,
     other_exits: u16,
     interrupt_exits: u16,
 }
 
-/// A switch of which it is not known yet who comes.
+/// A switch-out whose successor is not known yet.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     time_ns: u64,
@@ -48,20 +49,20 @@ struct Left {
     preempted: bool,
 }
 
-/// Slices trace_events into events; whoever it hands them to gets them in order of time.
+/// Converts trace events to events, which it passes on in order of time.
 pub struct HostEvents<F> {
     tasks: Vec<Seen>,
     left: Vec<Option<Left>>,
     out: F,
 }
 
-/// The thread id of a task: not 0, which is the idle thread's.
+/// The thread id of a task; not 0, which is the idle thread's.
 pub const fn thread(task: Task) -> u32 {
     task.0 + 1
 }
 
 impl<F: FnMut(Event)> HostEvents<F> {
-    /// For the tasks of a trace_ids; events go to `out`.
+    /// For the tasks of these ids; events are passed to `out`.
     pub fn new(trace_ids: &TraceIds, out: F) -> HostEvents<F> {
         let mut numbers = vec![0; trace_ids.vms.len()];
         let mut seen = |vm: Option<u32>| {
@@ -87,7 +88,7 @@ impl<F: FnMut(Event)> HostEvents<F> {
     fn emit(&mut self, time_ns: u64, cpu: Cpu, task: Task, what: What) {
         let seen = &self.tasks[task.index()];
         if seen.vm.is_none() {
-            return; // an observer follows vCPU threads only
+            return; // a real observer follows vCPU threads only
         }
         (self.out)(Event {
             time_ns,
@@ -99,7 +100,7 @@ impl<F: FnMut(Event)> HostEvents<F> {
         });
     }
 
-    /// Who left that pCPU left it to that one, or to nobody.
+    /// Completes the switch-out on that pCPU: the next task is this one, or none.
     fn switch(&mut self, now_ns: u64, cpu: Cpu, next: Option<Task>) {
         let left = self.left[cpu.index()].take();
         let vm_of = |task: Option<Task>| task.and_then(|task| self.tasks[task.index()].vm);

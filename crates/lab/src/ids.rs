@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who is who in a simulated host. Numbers count from 0 in the order of the scenario.
+//! The ids of a simulated host. Numbers count from 0 in the order of the scenario.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -21,7 +21,7 @@ id!(
     Cpu
 );
 id!(
-    /// What the host scheduler runs: a vCPU's thread, or a thread that only use CPU time.
+    /// A task of the host scheduler: a vCPU's thread, or a thread that only uses CPU time.
     Task
 );
 id!(
@@ -33,6 +33,6 @@ id!(
     Vm
 );
 id!(
-    /// A lock, numbered through over all VMs.
+    /// A lock, numbered over all VMs.
     Lock
 );

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, that runs the policies of
+//! The lab: a deterministic model of a host, its scheduler, its hypervisor and its guests, which runs the policies of
 //! `policy/` and the locks of `locks/`.
 
 pub mod change;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who watches a run of the lab: a counter of events by kind, and the trace beside it.
+//! Observers of a run: a counter of events by kind, and the counter with a trace.
 
 use std::{
     fs::File,
@@ -16,7 +16,7 @@ use crate::{
     trace_event::{ExitReason, Observer, TraceEvent},
 };
 
-/// Kinds of events, as tables name them; [`kind`] gives the index.
+/// Kinds of events, by the names in tables; [`kind`] gives the index.
 pub const KINDS: [&str; 23] = [
     "switch in",
     "switch out",
@@ -81,14 +81,14 @@ const fn kind(what: &TraceEvent) -> usize {
 
 /// Counts events by kind, and switches by pCPU.
 pub struct Counter {
-    /// In the order of [`KINDS`].
+    /// Counts, in the order of [`KINDS`].
     pub kinds: [u64; KINDS.len()],
-    /// Tasks that got each pCPU.
+    /// Switches to a task, by pCPU.
     pub switches: Vec<u64>,
 }
 
 impl Counter {
-    /// Nothing yet.
+    /// All counts 0.
     pub fn new(cpus: u32) -> Counter {
         Counter {
             kinds: [0; KINDS.len()],
@@ -107,7 +107,7 @@ impl Observer for Counter {
     }
 }
 
-/// A counter and, beside it, the writer of a trace.
+/// A counter, and the writer of a trace.
 pub struct Traced {
     /// The counter.
     pub counter: Counter,
@@ -115,10 +115,10 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// Begins a trace in that file, with everybody's name.
+    /// Begins a trace in that file, with the names of all tasks.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn create(path: &Path, scenario: &Scenario, host: &LabHost) -> io::Result<Traced> {
         let file = BufWriter::new(File::create(path)?);
         let cpus = host.topology.cpus();
@@ -128,10 +128,10 @@ impl Traced {
         })
     }
 
-    /// Ends it at that time.
+    /// Ends the trace at that time.
     ///
     /// # Errors
-    /// The first that writing gave.
+    /// The first error of writing.
     pub fn finish(self, now_ns: u64) -> io::Result<(Counter, Written)> {
         let (file, written) = self.writer.finish(now_ns)?;
         file.into_inner().map_err(io::IntoInnerError::into_error)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A run from its beginning to its end, and what each vCPU did: the numbers behind every table of the lab.
+//! Runs a world to its end, and what each vCPU did: the numbers of all tables of the lab.
 
 use unspin_scenario::{Length, Scenario};
 
@@ -10,12 +10,12 @@ use crate::{
     trace_event::Observer,
 };
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// Simulated time at the end, ns.
     pub end_ns: u64,
-    /// Of it the window that rates are of: without the warm-up, ns.
+    /// Length of the window over which rates are computed, without the warm-up, ns.
     pub window_ns: u64,
     /// Changes of the state of a vCPU, pCPU, lock or timer.
     pub trace_events: u64,
@@ -34,18 +34,18 @@ pub struct VcpuOutcome {
     pub vcpu: u32,
     /// Its task.
     pub task: Task,
-    /// At the end of the warm-up.
+    /// Its counts at the end of the warm-up.
     pub before: Counts,
-    /// At the end of the run.
+    /// Its counts at the end of the run.
     pub after: Counts,
 }
 
-/// Everything that is counted of a vCPU.
+/// All counts of a vCPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// What it did.
     pub statistics: VcpuStatistics,
-    /// Where its time went.
+    /// How its time was spent.
     pub times: TaskTimes,
 }
 
@@ -55,7 +55,7 @@ impl VcpuOutcome {
         self.after.statistics.operations - self.before.statistics.operations
     }
 
-    /// That count or time in the window: those at its end less those at its beginning.
+    /// A count or time in the window: its value at the window's end minus that at its beginning.
     pub fn grown(&self, what: impl Fn(&Counts) -> u64) -> u64 {
         what(&self.after) - what(&self.before)
     }
@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// Runs a world, which is at time 0, as long as the scenario says. `at` is called with the simulated time now and then.
+/// Runs a world, which is at time 0, for the scenario's duration. `at` is called with the simulated time now and then.
 ///
 /// # Errors
 /// When the model makes no progress.
@@ -95,7 +95,7 @@ pub fn run<O: Observer>(
             for step in 1..=STEPS {
                 at(world.now_ns());
                 let passed_ns = u128::from(window_ns) * u128::from(step) / u128::from(STEPS);
-                // Below window_ns, which is 64 bits wide.
+                // Below window_ns, which has 64 bits.
                 world.run_until(scenario.warm_up_ns + passed_ns as u64)?;
             }
             before

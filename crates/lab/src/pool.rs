@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Many runs of the lab on all cores: parallel across runs, never inside one, and the same results with any number of
+//! Runs many scenarios on all cores: in parallel across runs, never inside one, with the same results for any number of
 //! workers.
 
 use std::{
@@ -16,15 +16,15 @@ use unspin_scenario::Scenario;
 
 use crate::{Lab, LabError, Outcome, RunError, run};
 
-/// The user stopped it.
+/// The user interrupted it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Why a scenario has no outcome.
+/// Why a scenario has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
-    /// Wrong input: nothing has run.
+    /// Invalid input: nothing has run.
     #[error("{of}: {error}")]
     Refused {
         /// The scenario's file or name.
@@ -32,25 +32,25 @@ pub enum SimulationError {
         /// What is wrong with it.
         error: LabError,
     },
-    /// It ended before its time.
+    /// The run ended before its time.
     #[error("{scenario}, seed {seed}: {error}")]
     Stuck {
         /// Its name.
         scenario: String,
-        /// The seed that repeats it.
+        /// The seed that reproduces it.
         seed: u64,
-        /// Why.
+        /// The reason.
         error: RunError,
     },
 }
 
-/// As many workers as there are CPUs for this process, unless somebody wants another number.
+/// The number of workers: as many as this process has CPUs, unless another number is given.
 pub fn workers(wanted: Option<u32>) -> usize {
     let here = || thread::available_parallelism().map_or(1, NonZero::get);
     wanted.map_or_else(here, |wanted| wanted as usize).max(1)
 }
 
-/// One run, in this thread, watched by nobody.
+/// One run in this thread, without an observer.
 ///
 /// # Errors
 /// A scenario that does not fit, or a model that makes no progress.
@@ -68,14 +68,13 @@ pub fn run_one(scenario: &Scenario) -> Result<Outcome, SimulationError> {
     })
 }
 
-/// Does all jobs with so many workers, beginning them in order. `done` is called for each result with the job's place, in order
-/// of completion, in the calling thread.
+/// Does all jobs with this many workers, starting them in order. `done` is called for each result with the job's index,
+/// in order of completion, in the calling thread.
 ///
-/// # Errors
-/// The first of a job or of `done`, after which no other job begins; [`Interrupted`] likewise, once `interrupted` is set.
+/// # Errors The first error of a job or of `done`, after which no other job starts; [`Interrupted`] likewise, once
+/// `interrupted` is set.
 ///
-/// # Panics
-/// When no thread can be made, or a job panics.
+/// When no thread can be created, or a job panics. When no thread can be made, or a job panics.
 pub fn each<J: Sync, R: Send, E: From<Interrupted> + Send>(
     jobs: &[J],
     workers: usize,
@@ -90,9 +89,9 @@ pub fn each<J: Sync, R: Send, E: From<Interrupted> + Send>(
     threads.in_place_scope(|scope| {
         let (stop, work) = (&stop, &work);
         scope.spawn(move |_| {
-            // A bridge hands out one job after another, where slices would be halved: what comes first is begun first.
+            // A bridge gives out jobs one by one in order, where a parallel slice would be split in halves.
             let each = jobs.iter().enumerate().par_bridge();
-            // Ends early when nobody wants more.
+            // Ends early when no more results are wanted.
             let _: Result<(), ()> = each.try_for_each_with(sender, |sender, (place, job)| {
                 if stop.load(Ordering::Relaxed) {
                     return Err(());
@@ -105,7 +104,7 @@ pub fn each<J: Sync, R: Send, E: From<Interrupted> + Send>(
             });
         });
         let mut outcome = Ok(());
-        // Until the last worker has gone, so that nothing that was worked out is thrown away before `done` saw it.
+        // Receives until the last worker has ended, so that no finished result is dropped before `done` has seen it.
         for (place, result) in results {
             let taken = result.and_then(|result| done(place, result));
             let taken = match interrupted.load(Ordering::Relaxed) {
@@ -194,7 +193,7 @@ mod tests {
         });
         assert_eq!(ended, Err(Ended::Interrupted));
         assert!((3..500).contains(&kept), "{kept}");
-        // Nothing to do is nothing to stop.
+        // Without jobs there is nothing to interrupt.
         assert_eq!(
             each(&jobs[..0], 2, &interrupted, work, |_, _| Ok(())),
             Ok(())

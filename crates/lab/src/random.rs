@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Numbers that look random and follow from a seed.
+//! Pseudo-random numbers from a seed.
 
-/// splitmix64 (Steele, Lea and Flood 2014), as in `locks/parts/work.h`: period 2^64, any state is a good seed.
+/// splitmix64 (Steele, Lea and Flood 2014), as in `locks/parts/work.h`: period 2^64; any state is a valid seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Random(u64);
 
 impl Random {
-    /// From that seed on.
+    /// A generator with this seed.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -21,7 +21,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// One of 0..count, equally likely but for a bias below count / 2^64; `count` is above 0.
+    /// A number in 0..count, uniform but for a bias below count / 2^64; `count` is above 0.
     pub const fn below(&mut self, count: u64) -> u64 {
         ((self.bits() as u128 * count as u128) >> 64) as u64
     }

@@ -19,10 +19,10 @@ use crate::{
     trace_event::{Observer, TraceEvent},
 };
 
-/// Events that are handed to the recording at once.
+/// Number of events that are passed to the recording at once.
 const BATCH: usize = 4_096;
 
-/// Where events wait to be written, and the first error of writing them.
+/// Events that wait to be written, and the first error of writing.
 struct Sink {
     recording: Option<Recording>,
     batch: Vec<Event>,
@@ -47,7 +47,7 @@ impl Sink {
 
 type Forward = Box<dyn FnMut(Event)>;
 
-/// A counter and, beside it, a recording.
+/// A counter, and a recording.
 pub struct RecordedRun {
     /// The counter.
     pub counter: Counter,
@@ -56,10 +56,10 @@ pub struct RecordedRun {
 }
 
 impl RecordedRun {
-    /// Begins a recording in that folder, which must be empty or not there; `commit` is that of this program.
+    /// Begins a recording in that folder, which must be empty or not exist; `commit` is that of this program.
     ///
     /// # Errors
-    /// When it cannot be written, or holds one already.
+    /// When it cannot be written, or contains a recording already.
     pub fn create(
         folder: &Path,
         scenario: &Scenario,
@@ -83,10 +83,10 @@ impl RecordedRun {
         })
     }
 
-    /// Ends it at that time.
+    /// Ends the recording at that time.
     ///
     /// # Errors
-    /// The first that writing gave.
+    /// The first error of writing.
     pub fn finish(self, end_ns: u64) -> Result<(Counter, Option<Summary>), Error> {
         let mut sink = self.sink.borrow_mut();
         sink.flush();
@@ -111,7 +111,7 @@ impl Observer for RecordedRun {
     }
 }
 
-/// What the lab knows that an observer of a real host would have to find out. Times begin at 0.
+/// Facts that an observer of a real host would have to find out. Times begin at 0.
 fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds, commit: &str) -> Facts {
     let module = match host.vendor {
         unspin_policy::Vendor::Amd => ("kvm_amd", "pause_filter_count", "pause_filter_thresh"),

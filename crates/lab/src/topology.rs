@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which pCPUs share what: sockets, last-level caches, cores with hardware threads.
+//! What pCPUs share: sockets, last-level caches, cores with hardware threads.
 
 use crate::ids::Cpu;
 
 /// The largest number of pCPUs of a model.
 pub const CPUS_MAX: u32 = 4_096;
 
-/// Sockets x caches x cores x threads, numbered with threads innermost: CPU 0 and 1 are the threads of the first core when
-/// there are two of each. (Linux numbers siblings apart on many machines; the model has no use for that.)
+/// Sockets x caches x cores x threads, numbered with threads innermost: with two threads per core CPUs 0 and 1 are the
+/// first core. (Linux numbers siblings apart on many machines; the model does not need that.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topology {
     sockets: u32,
@@ -16,7 +16,7 @@ pub struct Topology {
     threads_per_core: u32,
 }
 
-/// How far apart two pCPUs are, nearest first.
+/// The distance of two pCPUs, nearest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Distance {
     /// The same pCPU.
@@ -32,7 +32,7 @@ pub enum Distance {
 }
 
 impl Distance {
-    /// All of them, nearest first.
+    /// All distances, nearest first.
     pub const ALL: [Distance; 5] = [
         Distance::Itself,
         Distance::Core,
@@ -43,7 +43,7 @@ impl Distance {
 }
 
 impl Topology {
-    /// That many of each, 1 or more; `None` when there are none or more than [`CPUS_MAX`] pCPUs.
+    /// That many of each, 1 or more; `None` for zero or more than [`CPUS_MAX`] pCPUs.
     pub fn new(
         sockets: u32,
         caches_per_socket: u32,
@@ -67,17 +67,17 @@ impl Topology {
         Topology::new(1, 1, cpus, 1)
     }
 
-    /// How many pCPUs there are.
+    /// Number of pCPUs.
     pub const fn cpus(&self) -> u32 {
         self.sockets * self.caches_per_socket * self.cores_per_cache * self.threads_per_core
     }
 
-    /// Hardware threads of a core.
+    /// Number of hardware threads of a core.
     pub const fn threads_per_core(&self) -> u32 {
         self.threads_per_core
     }
 
-    /// The first pCPU of the core, cache, socket or machine around that one, and how many it has.
+    /// The first pCPU of the core, cache, socket or machine that contains this one, and their number.
     pub const fn around(&self, cpu: Cpu, distance: Distance) -> (Cpu, u32) {
         let size = match distance {
             Distance::Itself => 1,
@@ -91,7 +91,7 @@ impl Topology {
         (Cpu(cpu.0 / size * size), size)
     }
 
-    /// How far apart they are.
+    /// The distance of two pCPUs.
     pub fn distance(&self, one: Cpu, other: Cpu) -> Distance {
         let together =
             |distance: &Distance| self.around(one, *distance).0 == self.around(other, *distance).0;

@@ -1,131 +1,131 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a timeline shows: every change of the state of a vCPU, pCPU, lock or timer.
+//! The events of a timeline: every change of the state of a vCPU, pCPU, lock or timer.
 
 use crate::ids::{Cpu, Lock, Task};
 
-/// A change of state. Words are the kernel's where it has one.
+/// A change of state, by the kernel's name for it where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceEvent {
     /// A task got the pCPU.
     SwitchIn {
-        /// Who.
+        /// The task.
         task: Task,
     },
     /// A task left the pCPU.
     SwitchOut {
-        /// Who.
+        /// The task.
         task: Task,
-        /// It still wants to run.
+        /// Whether it is still runnable.
         runnable: bool,
-        /// The scheduler took the pCPU; otherwise it left by itself.
+        /// Whether the scheduler preempted it; otherwise it left by itself.
         preempted: bool,
     },
-    /// A sleeping task became runnable; "on that pCPU" is where it was woken from.
+    /// A sleeping task became runnable; the event's pCPU is the waker's.
     Wakeup {
-        /// Who.
+        /// The task.
         task: Task,
-        /// In whose queue it waits.
+        /// The pCPU in whose queue it waits.
         target: Cpu,
     },
-    /// The vCPU on this pCPU goes on in user mode.
+    /// The vCPU on this pCPU continues in user mode.
     User,
-    /// The vCPU on this pCPU goes on in kernel mode.
+    /// The vCPU on this pCPU continues in kernel mode.
     Kernel,
-    /// The vCPU on this pCPU asks for a lock.
+    /// The vCPU on this pCPU requests a lock.
     LockAsked {
-        /// Which.
+        /// The lock.
         lock: Lock,
     },
     /// It holds the lock from now on.
     LockTaken {
-        /// Which.
+        /// The lock.
         lock: Lock,
     },
-    /// It has let go.
+    /// It has released the lock.
     LockReleased {
-        /// Which.
+        /// The lock.
         lock: Lock,
     },
-    /// The guest was left: pause-loop exit.
+    /// A pause-loop exit.
     PauseExit {
         /// The window in force, in the hardware's unit.
         window: u32,
     },
-    /// `kvm_vcpu_on_spin()` asked the scheduler for that task and got this answer.
+    /// `kvm_vcpu_on_spin()` asked the scheduler to run that task, with this result.
     YieldTo {
-        /// Who was to run.
+        /// The task.
         target: Task,
         /// As the kernel's function returns it: above 0 done, 0 refused, below 0 failed.
         result: i32,
     },
-    /// The guest was left for another reason.
+    /// An exit for another reason.
     Exit {
-        /// Why.
+        /// The reason.
         reason: ExitReason,
     },
-    /// The guest was entered.
+    /// An entry into the guest.
     Entry,
     /// The vCPU on this pCPU sends an inter-processor interrupt.
     IpiSent {
-        /// To whom.
+        /// The receivers.
         receiver: Task,
-        /// What for.
+        /// Its vector.
         vector: Vector,
     },
-    /// The vCPU on this pCPU handles an interrupt from now on.
+    /// The vCPU on this pCPU begins to handle an interrupt.
     InterruptTaken {
-        /// What for.
+        /// Its vector.
         vector: Vector,
     },
-    /// It is done with it.
+    /// It has handled the interrupt.
     InterruptDone,
-    /// The guest has nothing to do: HLT. It ends with the next entry.
+    /// The guest is idle: HLT. This state ends with the next entry.
     Halted,
-    /// A loan or grant begins: the task runs on time that is not its own.
+    /// A loan or grant begins: the task runs on borrowed time.
     BorrowBegin {
-        /// Who.
+        /// The task.
         task: Task,
     },
     /// It ends.
     BorrowEnd {
-        /// Who.
+        /// The task.
         task: Task,
     },
 }
 
-/// Why a guest was left.
+/// The reason of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ExitReason {
     /// An interrupt for the host: tick, kick, reschedule.
     Interrupt,
     /// HLT.
     Halt,
-    /// A page that the host has to fetch.
+    /// A page fault that the host must handle.
     PageFault,
     /// A hypercall.
     Hypercall,
-    /// A write to the interrupt controller: an IPI that the hardware does not deliver by itself.
+    /// A write to the interrupt controller: an IPI that the hardware does not deliver itself.
     Apic,
 }
 
-/// What an interrupt is for.
+/// The purpose of an interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vector {
     /// The guest's own tick.
     Tick,
     /// A function call that its sender waits for: TLB shootdown.
     Shootdown,
-    /// A halted vCPU is to look for work.
+    /// Wakes a halted vCPU to look for work.
     Reschedule,
 }
 
 /// Receives every change.
 pub trait Observer {
-    /// It happened on that pCPU. `task` is the current one, if any.
+    /// An event on that pCPU; `task` is its current task, if any.
     fn on_event(&mut self, now_ns: u64, cpu: Cpu, task: Option<Task>, what: TraceEvent);
 }
 
-/// Nobody.
+/// An observer that ignores all events.
 impl Observer for () {
     #[inline(always)]
     fn on_event(&mut self, _: u64, _: Cpu, _: Option<Task>, _: TraceEvent) {}

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The engine: what happens next. The pending events are a winner tree (tournament tree; Knuth, The Art of Computer
-//! Programming 3, 5.4.1) with one leaf per slot, in which four meet at each match: half as many matches in a row as with
-//! two, and the other three are read at once.
+//! The engine: finds the next event. The pending events are a winner tree (tournament tree; Knuth, The Art of Computer
+//! Programming 3, 5.4.1) with one leaf per slot and four children per node: half as many levels as with two, and the
+//! other three children are in the same cache line.
 
 pub mod timers;
 
-/// The time of a slot that waits for nothing: the end of 48 bits, 78 hours.
+/// The time of a slot without an event: the end of 48 bits, 78 hours.
 pub const NEVER_NS: u64 = u64::MAX >> SLOT_BITS;
 
 /// The largest number of slots.
@@ -14,21 +14,21 @@ pub const SLOTS_MAX: u32 = 1 << SLOT_BITS;
 /// Bits of a key below the time.
 const SLOT_BITS: u32 = 16;
 
-/// Which of a fixed number of slots has the earliest time; ties go to the lowest slot.
+/// Finds the slot with the earliest time among a fixed number; ties go to the lowest slot.
 ///
-/// A key is `time_ns << 16 | slot`, so one comparison orders both, and no two slots have equal keys. Each inner node has the
-/// smallest key of its four children; the root has the earliest. A change of a leaf replays the matches on its path, a fixed
-/// number, without a branch that depends on times.
+/// A key is `time_ns << 16 | slot`, so one comparison orders both, and no two slots have equal keys. Each inner node
+/// has the smallest key of its four children; the root has the earliest. Changing a leaf recomputes the nodes on its
+/// path, a fixed number, without a branch that depends on times.
 #[derive(Clone, Debug)]
 pub struct WinnerTree {
-    /// Node 1 is the root, the children of node n are 4n to 4n + 3. So row r begins at 4^r and has 4^r nodes; what lies between
-    /// the rows is unused. The leaves are the second half; the length is twice a power of four.
+    /// Node 1 is the root, the children of node n are 4n to 4n + 3. So row r begins at 4^r and has 4^r nodes; the
+    /// indices between the rows are unused. The leaves are the second half; the length is twice a power of four.
     nodes: Vec<u64>,
     slots: u32,
 }
 
 impl WinnerTree {
-    /// A tree in which no slot waits for anything.
+    /// A tree in which no slot has an event.
     ///
     /// # Panics
     /// Unless there are 1 to [`SLOTS_MAX`] slots.
@@ -50,12 +50,12 @@ impl WinnerTree {
         WinnerTree { nodes, slots }
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub const fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// The slot waits for that time from now on and no other; [`NEVER_NS`], and any time after it, is for nothing.
+    /// Sets the time of the slot's event, replacing any other; [`NEVER_NS`] and later times mean none.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -77,7 +77,7 @@ impl WinnerTree {
         }
     }
 
-    /// What that slot waits for; [`NEVER_NS`] if for nothing.
+    /// The time of that slot's event; [`NEVER_NS`] if it has none.
     ///
     /// # Panics
     /// If there is no such slot.
@@ -87,7 +87,7 @@ impl WinnerTree {
         self.nodes[(self.nodes.len() >> 1) + slot as usize] >> SLOT_BITS
     }
 
-    /// The earliest time and its slot, the lowest of several. ([`NEVER_NS`], 0) if no slot waits for anything.
+    /// The earliest time and its slot, the lowest of several. ([`NEVER_NS`], 0) if no slot has an event.
     #[inline]
     pub fn next(&self) -> (u64, u32) {
         let key = self.nodes[1];
@@ -146,7 +146,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a heap from which what is out of date is dropped when it comes up.
+        /// Against a heap from which obsolete entries are dropped when they come up.
         #[test]
         fn is_a_priority_queue(
             slots in 1u32..=70,

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the engine is measured with: timers that do nothing but set themselves again. `unspin bench engine` runs the same
-//! model in other simulators (crates/experiment/baselines), which must come to the same events and the same checksum.
+//! The model by which the engine is measured: timers that only set themselves again. `unspin bench engine` runs the
+//! same model in other simulators (crates/experiment/baselines), which must give the same events and the same checksum.
 
 use super::WinnerTree;
 
-/// Random bits of a delay: it is 1 to 2^20 ns.
+/// Random bits of a delay, which is 1 to 2^20 ns.
 pub const DELAY_BITS: u32 = 20;
 
-/// What the timers did up to the horizon.
+/// The events up to the horizon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expiries {
-    /// How many there were.
+    /// Their number.
     pub events: u64,
-    /// The sum of their times, ns, modulo 2^64: the same in whatever order those of one time come.
+    /// The sum of their times, ns, modulo 2^64: independent of the order of events at one time.
     pub checksum: u64,
 }
 
-/// Timers, each with a generator of its own, that are set for the first time.
+/// Timers, each with its own generator, at their first setting.
 #[derive(Clone, Debug)]
 pub struct Timers {
     pending: WinnerTree,
@@ -38,7 +38,7 @@ impl Timers {
         Timers { pending, states }
     }
 
-    /// Everything that happens up to that time and at it. The horizon must be so far below the tree's
+    /// Runs all events up to and including `horizon_ns`. The horizon must be so far below the tree's
     /// [`NEVER_NS`](super::NEVER_NS) that no delay reaches it.
     pub fn run(&mut self, horizon_ns: u64) -> Expiries {
         let mut expiries = Expiries::default();
@@ -68,7 +68,7 @@ fn random_next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Where a timer's generator starts, as `random_start` of locks/parts/work.h.
+/// A timer's initial state, as `random_start` of locks/parts/work.h.
 fn random_start(seed: u64, number: u32) -> u64 {
     let mut state = seed ^ u64::from(number) << 32;
     random_next(&mut state);
@@ -79,7 +79,7 @@ fn random_start(seed: u64, number: u32) -> u64 {
 mod tests {
     use super::*;
 
-    /// Each timer alone: no queue at all.
+    /// Each timer alone, without a queue.
     fn one_by_one(timers: u32, seed: u64, horizon_ns: u64) -> Expiries {
         let mut expiries = Expiries::default();
         for timer in 0..timers {
@@ -111,7 +111,7 @@ mod tests {
         assert!((63_400..64_600).contains(&events), "{events}");
     }
 
-    /// As locks/parts/work.h gives them: both worlds draw the same numbers.
+    /// As locks/parts/work.h gives them: guest and lab draw the same numbers.
     #[test]
     fn the_generator_is_splitmix64() {
         let mut state = 0;

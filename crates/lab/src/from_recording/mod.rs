@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recording as a scenario (`unspin lab from`): VMs, vCPUs, pCPUs and window as they were, work as far as events show.
+//! Makes a scenario from a recording (`unspin lab from`): VMs, vCPUs, pCPUs and window as recorded, work as far as
+//! events show it.
 
 mod seen;
 mod work;
@@ -13,33 +14,32 @@ use unspin_scenario::Scenario;
 
 use crate::{DEFAULT_SCHEDULER, Lab, LabError, scheduler::names::known_names};
 
-/// Longest scenario that is made of a recording, ns: what is longer repeats itself.
+/// The longest duration of a scenario made from a recording, ns; longer recordings are given this duration.
 const DURATION_MAX_NS: u64 = 10_000_000_000;
-/// Least: a few slices of anything.
+/// The shortest, ns: a few slices of every scheduler.
 const DURATION_MIN_NS: u64 = 10_000_000;
 
-/// Why a recording gave no scenario.
+/// Why no scenario could be made from a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum FromRecordingError {
-    /// Nobody was recorded.
+    /// The recording has no vCPU.
     #[error("{}: no vCPU appears in it: there is nothing to make a scenario of", folder.display())]
     NoVcpu {
-        /// Of the recording.
+        /// The recording cannot be read.
         folder: PathBuf,
     },
-    /// The text that was made is no scenario.
+    /// The text that was made is not a valid scenario.
     #[error("a fault of this command: {0}")]
     Scenario(String),
-    /// The lab does not take it.
+    /// The lab refuses the scenario.
     #[error("a fault of this command: {0}")]
     Lab(LabError),
 }
 
-/// The text of a scenario that looks to its host as the recording did, as far as events show; what is seen and what is
-/// assumed stands in its comments. Reads the recording twice.
+/// The text of a scenario whose host would see the same as the recording, as far as events show; its comments say what
+/// was seen and what is assumed. Reads the recording twice.
 ///
-/// # Errors
-/// A recording without a vCPU; a fault of this module.
+/// # Errors A recording without a vCPU; an error of the recording; a mistake in this module.
 pub fn scenario_text(recorded: &Recorded) -> Result<String, FromRecordingError> {
     let seen = Seen::of(recorded);
     if seen.vms.is_empty() {
@@ -59,7 +59,7 @@ fn text(recorded: &Recorded, seen: &Seen) -> String {
     let facts = recorded.facts();
     let mut text = String::new();
     let mut say = |line: &str| {
-        // A comment ends with its line: what the recording says must not begin another one.
+        // A comment ends with its line, so text of the recording must not contain a line break.
         let line = line.replace(|c: char| c.is_control(), " ");
         text += &format!("# {line}\n");
     };
@@ -103,7 +103,7 @@ fn text(recorded: &Recorded, seen: &Seen) -> String {
     text
 }
 
-/// What holds of every scenario that is made so.
+/// Settings that all such scenarios have.
 const ASSUMED: [&str; 6] = [
     "Seen: VMs, vCPUs, pCPUs, the window, how long vCPUs ran and spun.",
     "Assumed: every wait that the host saw is a wait for one ticket lock per VM (locks cannot be seen), each slice has one",
@@ -113,7 +113,7 @@ const ASSUMED: [&str; 6] = [
     "Costs are the lab's defaults: set lab.costs to those of the machine.",
 ];
 
-/// The newest version that is not newer than the kernel's.
+/// The newest version of the lab that is not newer than the recorded kernel.
 fn scheduler(facts: &Facts) -> (String, String) {
     let kernel = kernel(&facts.machine);
     let version = |name: &'static str| {
@@ -137,7 +137,7 @@ fn scheduler(facts: &Facts) -> (String, String) {
     }
 }
 
-/// The version behind "Linux ".
+/// The version after "Linux ".
 fn kernel(machine: &str) -> Option<(u32, u32)> {
     let begin = machine.find("Linux ")? + "Linux ".len();
     numbers(&machine[begin..])

@@ -7,41 +7,41 @@ use unspin_analysis::{CpuTimer, SpinWaits, Survey, WAIT_BUCKETS, WaitHistogram, 
 use unspin_events::{Event, GuestMode, What};
 use unspin_recording::Recorded;
 
-/// A recording in a few numbers.
+/// A recording, summarised.
 pub(super) struct Seen {
-    /// By their numbers in the recording.
+    /// The VMs, by their numbers in the recording.
     pub vms: BTreeMap<u32, VmSeen>,
     /// What is missing or damaged.
     pub problems: Vec<String>,
     cpus: BTreeSet<u16>,
     survey: Survey,
-    /// CPU time of threads of no VM on pCPUs between vCPUs' slices, ns.
+    /// CPU time of tasks of no VM on pCPUs between vCPUs' slices, ns.
     others_ns: u64,
 }
 
 /// A VM.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct VmSeen {
-    /// The highest number of a vCPU, plus one.
+    /// The highest vCPU number, plus one.
     pub vcpus: usize,
     /// CPU time of its vCPUs, ns.
     pub running_ns: u64,
-    /// Of it in waits that ended in pause-loop exits, ns.
+    /// CPU time in waits that ended in pause-loop exits, ns.
     pub spinning_ns: u64,
-    /// Of it in the host for these, ns.
+    /// CPU time in the host for these exits, ns.
     pub handling_ns: u64,
-    /// Waits.
+    /// Number of waits.
     pub waits: u64,
-    /// Half of the waits are at most about so long, ns (to a factor of two); `None`: there are none.
+    /// The median wait, ns (to a factor of two); `None`: there are no waits.
     pub median_wait_ns: Option<u64>,
-    /// Times that a vCPU was taken off its pCPU in user mode, and in the kernel, where the host could see that.
+    /// How often a vCPU was descheduled in user mode, and in kernel mode, if the host could see that.
     pub preempted_user: u64,
     /// See `preempted_user`.
     pub preempted_kernel: u64,
 }
 
 impl Seen {
-    /// Reads the recording twice: first how long windows take, then the waits.
+    /// Reads the recording twice: first the times of windows, then the waits.
     pub fn of(recorded: &Recorded) -> Seen {
         let (mut windows, mut timer) = (WindowTimes::default(), CpuTimer::default());
         let (mut survey, mut cpus) = (Survey::default(), BTreeSet::new());
@@ -91,18 +91,18 @@ impl Seen {
         }
     }
 
-    /// pCPUs on which vCPUs were seen to run.
+    /// pCPUs on which vCPUs have run.
     pub fn cpus(&self) -> usize {
         self.cpus.len()
     }
 
-    /// From the first event to the last, ns.
+    /// Time from the first event to the last, ns.
     pub fn span_ns(&self) -> u64 {
         let span = self.survey.first_ns.zip(self.survey.last_ns);
         span.map_or(0, |(first, last)| last.saturating_sub(first))
     }
 
-    /// Share of the CPU time that was seen which threads of no VM had.
+    /// The share of the observed CPU time that tasks of no VM used.
     pub fn others_share(&self) -> Option<f64> {
         let vms: u64 = self.vms.values().map(|vm| vm.running_ns).sum();
         let all = vms + self.others_ns;
@@ -125,7 +125,7 @@ fn look(seen: &mut VmSeen, event: &Event) {
     }
 }
 
-/// The mean of the waits of the power of two in which the median lies.
+/// The mean of the waits in the power of two that contains the median.
 fn median_ns(histogram: &WaitHistogram) -> Option<u64> {
     let half = histogram.waits().div_ceil(2);
     let mut below = 0;

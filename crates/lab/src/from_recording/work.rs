@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An estimate of a guest's work from what its host saw of its spinning. Rough by nature: it says what it assumes.
+//! Estimates a guest's work from the spinning that its host saw. Rough by nature: it reports what it assumes.
 
 use super::seen::VmSeen;
 
-/// Work of a slice when nothing was seen of slices: any will do where nobody waits.
+/// The work of an iteration if none was seen; any value will do where nobody waits.
 const UNKNOWN_WORK_NS: u64 = 100_000;
 /// See [`UNKNOWN_WORK_NS`].
 const UNKNOWN_HOLD_NS: u64 = 1_000;
 
-/// Work of a slice.
+/// The work of an iteration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Work {
     /// In user mode, ns.
     pub user_ns: u64,
     /// In the kernel without the lock, ns.
     pub kernel_ns: u64,
-    /// With the lock, ns.
+    /// With the lock held, ns.
     pub hold_ns: u64,
     /// Each vCPU has a lock of its own.
     pub private: bool,
-    /// Where the numbers come from.
+    /// The source of the numbers.
     pub why: String,
 }
 
-/// A slice has a wait: useful time T = (running - spinning - handling) / waits. Of N vCPUs in line for one lock each slice takes
-/// N holds, which is the slice's useful time and its wait: hold = (T + wait) / N, at most T. The median stands for the
-/// wait: the mean is that of waits for who was off his pCPU.
+/// Each iteration has one wait. Useful time T = (running - spinning - handling) / waits. With N vCPUs that queue for
+/// one lock, each iteration takes N holds, which equal the iteration's useful time and its wait: hold = (T + wait) / N,
+/// at most T. The median stands for the wait, since the mean contains waits for descheduled vCPUs.
 pub(super) fn estimate(vm: &VmSeen) -> Work {
     let Some(median_wait_ns) = vm.median_wait_ns.filter(|_| vm.waits > 0 && vm.vcpus > 1) else {
         return Work {
@@ -51,7 +51,8 @@ pub(super) fn estimate(vm: &VmSeen) -> Work {
             "in which mode is not known: all work outside of the lock is in user mode".to_owned(),
         ),
         seen => {
-            // Preemptions sample the running time; what is in the kernel is spinning and holding first.
+            // Preemptions sample the running time; of the time in the kernel, spinning and holding are subtracted
+            // first.
             let user = u128::from(vm.running_ns) * u128::from(vm.preempted_user)
                 / u128::from(seen)
                 / u128::from(vm.waits);
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     fn vm() -> VmSeen {
-        // Four vCPUs, 1,000 slices of 10 us of work, median wait 6 us: hold = (10 + 6) / 4 us.
+        // Four vCPUs, 1,000 iterations with 10 us of work, median wait 6 us: hold = (10 + 6) / 4 us.
         VmSeen {
             vcpus: 4,
             running_ns: 40_000_000,
@@ -111,7 +112,7 @@ mod tests {
             preempted_kernel: 90,
             ..vm()
         };
-        // A tenth of 40 ms over 1,000 slices is 4 us.
+        // A tenth of 40 ms over 1,000 iterations is 4 us.
         let work = estimate(&seen);
         assert_eq!((work.user_ns, work.kernel_ns), (4_000, 2_000));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts: a slice while a vCPU handles one, an arrow from who sent it.
+//! Interrupts: a slice while a vCPU handles one, an arrow from its sender.
 
 use std::io::Write;
 
@@ -13,18 +13,18 @@ use crate::{
     trace_event::Vector,
 };
 
-/// Arrows to one receiver for one vector that are drawn before it handles them; later ones are not: a receiver that does not
-/// run for long must not cost memory without bound.
+/// The number of arrows to one receiver for one vector that are drawn before it handles them. Later ones are not drawn,
+/// so that a receiver that does not run for long uses bounded memory.
 const PENDING_MAX: usize = 64;
 const VECTORS: usize = 3;
 
-/// All interrupts.
+/// The interrupts of all tasks.
 pub struct Interrupts {
-    /// An interrupt that interrupts a handler has the next track; the guest of a track is its depth.
+    /// An interrupt that interrupts a handler has the next track; the key of a track is its nesting depth.
     tracks: Tracks<usize>,
     /// By task.
     depth: Vec<usize>,
-    /// By receiver and vector: arrows under way.
+    /// By receiver and vector: arrows that have not ended.
     pending: Vec<[Vec<u64>; VECTORS]>,
 }
 
@@ -92,7 +92,7 @@ impl Interrupts {
         }
     }
 
-    /// Ends every slice. Arrows whose interrupt was never handled end in an instant at the receiver.
+    /// Ends every slice. Arrows whose interrupt was never handled end at an instant of the receiver.
     pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64, events: &mut OneTrack) {
         for (_, _, track) in self.tracks.leave_all() {
             out.slice_end(now_ns, track);

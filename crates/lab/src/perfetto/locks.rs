@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Locks: a slice while a vCPU waits, a slice while it holds, an arrow from the release to who gets it next.
+//! Locks: a slice while a vCPU waits, a slice while it holds the lock, an arrow from the release to the next holder.
 
 use std::io::Write;
 
@@ -12,9 +12,9 @@ use crate::{
     },
 };
 
-/// All locks.
+/// The locks of all tasks.
 pub struct Locks {
-    /// Each lock that a task waits for or holds has a track of its own.
+    /// Each lock that a task waits for or holds has its own track.
     tracks: Tracks<Lock>,
     locks: Vec<OneLock>,
 }
@@ -23,7 +23,7 @@ pub struct Locks {
 struct OneLock {
     waiting: Vec<Task>,
     holding: Vec<Task>,
-    /// The arrow that the next who takes it ends: it was let go while somebody waited.
+    /// The arrow from the last release, if a task waited then; the next holder ends it.
     handover: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Locks {
     ) {
         let one = &mut self.locks[lock.index()];
         if one.waiting.contains(&task) || one.holding.contains(&task) {
-            return; // still the same wait, or held already: a lock asks once more for itself
+            return; // the same wait, or already held: a lock may request itself again
         }
         one.waiting.push(task);
         out.counter(now_ns, waiters_track(lock), one.waiting.len() as i64);
@@ -106,7 +106,7 @@ impl Locks {
         out.slice_end_with(now_ns, track, label);
     }
 
-    /// Ends every slice. An arrow whose lock nobody took yet ends at one who waits for it.
+    /// Ends every slice. An arrow whose lock has no new holder yet ends at one of the waiters.
     pub fn finish<W: Write>(&mut self, out: &mut Output<W>, now_ns: u64) {
         for (task, lock, track) in self.tracks.leave_all() {
             let one = &mut self.locks[lock.index()];
@@ -129,7 +129,7 @@ fn label(name: &str) -> Label<'_> {
     }
 }
 
-/// Whether it was there.
+/// Whether the slice existed.
 fn remove(tasks: &mut Vec<Task>, task: Task) -> bool {
     let found = tasks.iter().position(|one| *one == task);
     found.is_some_and(|place| tasks.swap_remove(place) == task)

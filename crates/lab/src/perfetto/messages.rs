@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The few messages and fields of Perfetto's protocol that are written. Names and numbers: protos/perfetto/trace/ of
-//! Perfetto v59.1. What is a `oneof` there is a row of options here: the bytes are the same.
+//! The messages and fields of Perfetto's protocol that are written. Names and numbers: protos/perfetto/trace/ of
+//! Perfetto v59.1. A `oneof` is represented by several options here, which gives the same bytes.
 
 use prost::Message;
 
@@ -26,7 +26,7 @@ pub struct TracePacket {
     pub track_descriptor: Option<TrackDescriptor>,
 }
 
-/// trace_packet.proto, SequenceFlags: the reader needs nothing from before.
+/// trace_packet.proto, SequenceFlags: the reader needs no earlier packets.
 pub const SEQ_INCREMENTAL_STATE_CLEARED: u32 = 1;
 
 /// system_info.proto

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The lab's timeline as a Perfetto trace (perfetto.dev): an observer in, a file out that ui.perfetto.dev and its
-//! trace_processor read. VMs are processes and vCPUs their threads, scheduled by native scheduler events; locks, modes and
-//! interrupts are slices on tracks below each vCPU; arrows lead from a lock's release to who got it and from an
-//! inter-processor interrupt to its handler.
+//! Writes the lab's timeline as a Perfetto trace (perfetto.dev), a file for ui.perfetto.dev and trace_processor. VMs
+//! are processes and vCPUs their threads, scheduled by native scheduler events; locks, modes and interrupts are slices
+//! on tracks below each vCPU; arrows lead from a lock's release to the next holder, and from an inter-processor
+//! interrupt to its handler.
 
 mod interrupts;
 mod locks;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vCPU does: halted, or, while it has a pCPU, user mode, kernel mode, out of the guest and why.
+//! The mode of a vCPU: halted, or, while it has a pCPU, user mode, kernel mode, or outside the guest and why.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use crate::{
     trace_event::ExitReason,
 };
 
-/// All tasks.
+/// The modes of all tasks.
 pub struct Modes {
     tracks: OneTrack,
     tasks: Vec<Mode>,
@@ -21,9 +21,9 @@ pub struct Modes {
 #[derive(Clone, Default)]
 struct Mode {
     running: bool,
-    /// Inside the guest: the last that was said; "guest" while nothing was.
+    /// The last mode inside the guest; "guest" while none is known.
     guest: Option<&'static str>,
-    /// Why it is out.
+    /// Why it is outside the guest.
     outside: Option<&'static str>,
     halted: bool,
     shown: Option<&'static str>,
@@ -32,15 +32,15 @@ struct Mode {
 /// A change.
 #[derive(Clone, Copy)]
 pub enum Change {
-    /// It got a pCPU, or lost it.
+    /// It got or lost a pCPU.
     Runs(bool),
-    /// It goes on in that mode, inside.
+    /// It continues in this mode, inside the guest.
     Inside(&'static str),
-    /// It is out of the guest.
+    /// It left the guest.
     Outside(&'static str),
-    /// It is in the guest again.
+    /// It entered the guest.
     Entered,
-    /// It halts, or goes on.
+    /// It halts, or continues.
     Halts(bool),
 }
 

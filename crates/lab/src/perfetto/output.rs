@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Packets on their way out: encoded one behind the other into a buffer of a megabyte.
+//! Writes packets, encoded one after the other into a buffer of a megabyte.
 
 use std::io::{self, Write};
 
@@ -13,10 +13,11 @@ use crate::perfetto::messages::{
 /// `Trace.packet` (trace.proto): field 1, a length and a message.
 const PACKET_KEY: u8 = 1 << 3 | 2;
 const BUFFER_BYTES: usize = 1 << 20;
-/// Events of tracks, and what describes them; each pCPU's scheduler events are a sequence of their own above it.
+/// The sequence of track events and descriptors; each pCPU's scheduler events are a sequence of their own with a higher
+/// number.
 pub const TRACKS_SEQUENCE: u32 = 1;
 
-/// Where packets go. The first error is kept, and nothing is written after it.
+/// The destination of packets. The first error is kept, and nothing is written after it.
 pub struct Output<W> {
     sink: W,
     buffer: Vec<u8>,
@@ -26,14 +27,14 @@ pub struct Output<W> {
     flows: u64,
 }
 
-/// What a slice or an instant begins with.
+/// The beginning of a slice or an instant.
 #[derive(Default)]
 pub struct Label<'a> {
-    /// The kind of thing, by which the viewer filters.
+    /// Its category, by which the viewer filters.
     pub category: &'static str,
-    /// What is written on it.
+    /// Its name.
     pub name: &'a str,
-    /// Shown when it is chosen.
+    /// Arguments that are shown when it is selected.
     pub notes: Vec<DebugAnnotation>,
     /// Arrows that begin here.
     pub flows: Vec<u64>,
@@ -65,7 +66,7 @@ impl<W: Write> Output<W> {
         }
         self.buffer.push(PACKET_KEY);
         if let Err(error) = packet.encode_length_delimited(&mut self.buffer) {
-            // A Vec grows; kept all the same.
+            // Writing to a Vec does not fail; the error is kept all the same.
             self.error = Some(io::Error::other(error));
         }
         self.packets += 1;
@@ -74,7 +75,7 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// Scheduler events of one pCPU, times ascending.
+    /// Scheduler events of one pCPU, with ascending times.
     pub fn bundle(&mut self, cpu: u32, event: Vec<FtraceEvent>) {
         self.packet(&TracePacket {
             ftrace_events: Some(FtraceEventBundle {
@@ -102,7 +103,7 @@ impl<W: Write> Output<W> {
         self.event(now_ns, track, EventType::SliceEnd, Label::default());
     }
 
-    /// An end that has arrows.
+    /// An end with arrows.
     pub fn slice_end_with(&mut self, now_ns: u64, track: u64, label: Label) {
         self.event(now_ns, track, EventType::SliceEnd, label);
     }
@@ -145,7 +146,7 @@ impl<W: Write> Output<W> {
         self.packet(&packet);
     }
 
-    /// An empty packet of the tracks' sequence.
+    /// An empty packet of the sequence of tracks.
     fn on_tracks(&self) -> TracePacket {
         TracePacket {
             trusted_packet_sequence_id: Some(TRACKS_SEQUENCE),
@@ -161,10 +162,10 @@ impl<W: Write> Output<W> {
         self.buffer.clear();
     }
 
-    /// Writes what is left; the sink, packets and bytes.
+    /// Writes the rest; returns the sink, the packets and the bytes.
     ///
     /// # Errors
-    /// The first of the sink's.
+    /// The sink's first error.
     pub fn finish(mut self) -> io::Result<(W, u64, u64)> {
         self.flush();
         match self.error.or(self.sink.flush().err()) {
@@ -174,7 +175,7 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// A number to show.
+/// A numeric argument.
 pub fn note(name: &str, value: i64) -> DebugAnnotation {
     DebugAnnotation {
         name: Some(name.to_owned()),
@@ -183,7 +184,7 @@ pub fn note(name: &str, value: i64) -> DebugAnnotation {
     }
 }
 
-/// A text to show.
+/// A text argument.
 pub fn note_text(name: &str, value: &str) -> DebugAnnotation {
     DebugAnnotation {
         name: Some(name.to_owned()),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who runs where, as the kernel's own scheduler events: `sched_switch` and `sched_waking` (include/trace/events/sched.h).
+//! Which task runs on which pCPU, as the kernel's scheduler events: `sched_switch` and `sched_waking`
+//! (include/trace/events/sched.h).
 //!
-//! How many tasks want each pCPU. A task counts where it runs, was preempted or was woken; one that another pCPU fetches from
-//! there changes over when it begins to run.
+//! And the number of tasks that are runnable on each pCPU: a task counts on the pCPU where it runs, was preempted or
+//! was woken; one that another pCPU takes from there counts on that pCPU when it begins to run.
 
 use std::io::Write;
 
@@ -16,7 +17,8 @@ use crate::{
     },
 };
 
-/// Events kept back for all pCPUs together, some 3 MB, before they are written as one bundle for each.
+/// Number of events, over all pCPUs, that are kept back (some 3 MB) before they are written as one bundle for each
+/// pCPU.
 const EVENTS_MAX: usize = 16_384;
 /// The priority of nice 0 (include/linux/sched/prio.h, DEFAULT_PRIO).
 const DEFAULT_PRIO: i32 = 120;
@@ -24,10 +26,11 @@ const DEFAULT_PRIO: i32 = 120;
 const RUNNING: i64 = 0;
 const INTERRUPTIBLE: i64 = 1;
 const PREEMPTED: i64 = 0x100;
-/// A version that reports so: readers of traces decide by it (src/trace_processor/types/task_state.cc, Perfetto v59.1).
+/// A kernel version that reports states like this: readers decide by it (src/trace_processor/types/task_state.cc,
+/// Perfetto v59.1).
 pub const RELEASE: &str = "7.2.0";
 
-/// All pCPUs.
+/// The switches of all pCPUs.
 pub struct Scheduling {
     cpus: Vec<OneCpu>,
     kept: usize,
@@ -36,7 +39,7 @@ pub struct Scheduling {
 #[derive(Default)]
 struct OneCpu {
     running: Option<Task>,
-    /// Who left, when, and in what state, while it is not known yet who came.
+    /// The task that left, when, and in what state, while its successor is not known yet.
     leaving: Option<(u64, Task, i64)>,
     events: Vec<FtraceEvent>,
 }
@@ -54,7 +57,7 @@ impl Scheduling {
         let one = &mut self.cpus[cpu.index()];
         let previous = match one.leaving.take() {
             Some((_, previous, state)) => Some((previous, state)),
-            // Nobody said that it left.
+            // Its switch-out was not reported.
             None => one.running.map(|previous| (previous, RUNNING)),
         };
         one.running = Some(task);
@@ -105,7 +108,7 @@ impl Scheduling {
         self.keep(cpu, event);
     }
 
-    /// Who left before now left for idle.
+    /// The task that left before now was followed by the idle task.
     fn settle(&mut self, trace_ids: &TraceIds, now_ns: u64, cpu: Cpu) {
         let leaving = &mut self.cpus[cpu.index()].leaving;
         if let Some((then_ns, task, state)) = leaving.take_if(|(then_ns, ..)| *then_ns < now_ns) {
@@ -147,7 +150,8 @@ impl Scheduling {
         self.kept += 1;
     }
 
-    /// Writes what is kept when it is much. Who has left and has no follower yet stays kept: its pCPU has no later event.
+    /// Writes the kept events if there are many. A switch-out without a successor stays kept: its pCPU has no later
+    /// event.
     pub fn write_some<W: Write>(&mut self, out: &mut Output<W>) {
         if self.kept >= EVENTS_MAX {
             self.write(out);
@@ -163,7 +167,7 @@ impl Scheduling {
         self.kept = 0;
     }
 
-    /// Everybody leaves, still willing to run, and all is written.
+    /// All running tasks leave, still runnable, and everything is written.
     pub fn finish<W: Write>(&mut self, trace_ids: &TraceIds, now_ns: u64, out: &mut Output<W>) {
         for index in 0..self.cpus.len() {
             let cpu = Cpu(index as u32);
@@ -177,11 +181,11 @@ impl Scheduling {
     }
 }
 
-/// All pCPUs.
+/// The counts of all pCPUs.
 pub struct Runnable {
     /// By pCPU.
     counts: Vec<i64>,
-    /// By task: where it counts; `None`: it sleeps, or nothing is known of it yet.
+    /// By task: the pCPU on which it counts; `None`: it sleeps, or nothing is known of it yet.
     places: Vec<Option<Cpu>>,
 }
 

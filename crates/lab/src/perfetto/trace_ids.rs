@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who appears in a trace, and by which process and thread numbers.
+//! The tasks, VMs and locks of a trace, and their process and thread numbers.
 
 use crate::{
     LabHost,
@@ -7,7 +7,7 @@ use crate::{
 };
 use unspin_scenario::{LockSharing, Scenario};
 
-/// Who appears. Indices are those of the ids.
+/// Everything that appears in a trace. Indices are those of the ids.
 #[derive(Clone, Debug, Default)]
 pub struct TraceIds {
     /// How many pCPUs.
@@ -25,7 +25,7 @@ pub struct TraceIds {
 pub struct TaskEntry {
     /// Its name, such as "vm0/vcpu1".
     pub name: String,
-    /// Whose vCPU it is; `None`: a thread of the host.
+    /// The VM of this vCPU; `None`: a thread of the host.
     pub vm: Option<Vm>,
 }
 
@@ -34,12 +34,12 @@ pub struct TaskEntry {
 pub struct LockEntry {
     /// Its name, such as "vm0/lock3".
     pub name: String,
-    /// In which VM it is.
+    /// Its VM.
     pub vm: Option<Vm>,
 }
 
 impl TraceIds {
-    /// Everybody of that scenario on that host, numbered as [`World::new`](crate::World::new) numbers them.
+    /// All of that scenario on that host, numbered as by [`World::new`](crate::World::new).
     pub fn of(scenario: &Scenario, host: &LabHost) -> TraceIds {
         let mut trace_ids = TraceIds {
             cpus: host.topology.cpus(),
@@ -72,17 +72,18 @@ impl TraceIds {
         trace_ids
     }
 
-    /// The process number of a VM, from 1 on; that behind the last VM is the host's. 0 is the kernel's idle task.
+    /// The process number of a VM, from 1 on; the number after the last VM's is the host's. 0 is the kernel's idle
+    /// task.
     pub(crate) fn process(&self, vm: Option<Vm>) -> i32 {
         number(vm.map_or(self.vms.len(), Vm::index) + 1)
     }
 
-    /// The thread number of a task: above all process numbers, so that no thread passes for a process's first.
+    /// The thread number of a task: above all process numbers, so that no thread is taken for a process's main thread.
     pub(crate) fn thread(&self, task: Task) -> i32 {
         number(self.vms.len() + 2 + task.index())
     }
 
-    /// # Panics
+    /// If there is no such task, a mistake of the caller; likewise in all functions below.
     /// If there is no such task: a mistake of the caller, as in all that follow.
     pub(crate) fn task(&self, task: Task) -> &TaskEntry {
         &self.tasks[task.index()]
@@ -92,7 +93,7 @@ impl TraceIds {
         &self.locks[lock.index()]
     }
 
-    /// Process numbers and names, the host last, and only if it has tasks.
+    /// Process numbers and names, the host last, and only if it has tasks of its own.
     pub(crate) fn processes(&self) -> impl Iterator<Item = (i32, &str)> {
         let host = self.tasks.iter().any(|task| task.vm.is_none());
         let names = self.vms.iter().map(String::as_str);
@@ -111,7 +112,7 @@ impl TraceIds {
     }
 }
 
-/// Perfetto's process and thread numbers are i32; ids are u32 and a model has far fewer.
+/// Perfetto's process and thread numbers are i32; the ids are u32, but a model has far fewer.
 fn number(index: usize) -> i32 {
     i32::try_from(index).unwrap_or(i32::MAX)
 }

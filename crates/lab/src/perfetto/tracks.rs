@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tracks below a task's thread that hold one slice at a time. They are declared when they are first needed.
+//! Tracks below a task's thread that hold one slice at a time, declared at their first use.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use crate::{
     perfetto::{messages::TrackDescriptor, output::Output},
 };
 
-/// What a track is of. Its number stands in the top byte of a track's id, so that no two tracks have one id.
+/// The kind of a track, the top byte of its id, so that no two tracks have one id.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -23,7 +23,7 @@ pub enum Kind {
     Waiters = 9,
 }
 
-/// The id of a track: kind, index (below 2^24) and whose it is.
+/// The id of a track: kind, index (below 2^24) and task.
 pub const fn uuid(kind: Kind, track_index: u32, owner: u32) -> u64 {
     (kind as u64) << 56 | (track_index as u64) << 32 | owner as u64
 }
@@ -44,7 +44,7 @@ pub fn waiters_track(lock: Lock) -> u64 {
     uuid(Kind::Waiters, 0, lock.0)
 }
 
-/// Tracks of one kind, for every task: who is on which.
+/// Tracks of one kind for every task, and what occupies them.
 pub struct Tracks<T> {
     kind: Kind,
     name: &'static str,
@@ -61,7 +61,7 @@ impl<T: PartialEq + Copy> Tracks<T> {
         }
     }
 
-    /// The first free track of that task is `guest`'s from now on; its track.
+    /// Gives the first free track of this task to `guest`; returns the track.
     pub fn enter<W: Write>(&mut self, out: &mut Output<W>, task: Task, guest: T) -> u64 {
         let tracks = &mut self.tracks[task.index()];
         if let Some(free) = tracks.iter().position(Option::is_none) {
@@ -74,7 +74,7 @@ impl<T: PartialEq + Copy> Tracks<T> {
         track
     }
 
-    /// The track that `guest` is on.
+    /// The track of `guest`.
     pub fn find(&self, task: Task, guest: T) -> Option<u64> {
         let track_index = self.tracks[task.index()]
             .iter()
@@ -82,7 +82,7 @@ impl<T: PartialEq + Copy> Tracks<T> {
         Some(uuid(self.kind, track_index as u32, task.0))
     }
 
-    /// `guest` leaves; the track that it was on.
+    /// Frees the track of `guest`; returns it.
     pub fn leave(&mut self, task: Task, guest: T) -> Option<u64> {
         let tracks = &mut self.tracks[task.index()];
         let track_index = tracks.iter().position(|on| *on == Some(guest))?;
@@ -90,7 +90,7 @@ impl<T: PartialEq + Copy> Tracks<T> {
         Some(uuid(self.kind, track_index as u32, task.0))
     }
 
-    /// Everybody leaves: their tasks, themselves, their tracks.
+    /// Frees all tracks; returns tasks, occupants and tracks.
     pub fn leave_all(&mut self) -> Vec<(Task, T, u64)> {
         let mut left = Vec::new();
         for (task, tracks) in self.tracks.iter_mut().enumerate() {
@@ -121,7 +121,7 @@ impl OneTrack {
         }
     }
 
-    /// That task's track.
+    /// The track of this task.
     pub fn track<W: Write>(&mut self, out: &mut Output<W>, task: Task) -> u64 {
         let track = uuid(self.kind, 0, task.0);
         if !std::mem::replace(&mut self.declared[task.index()], true) {

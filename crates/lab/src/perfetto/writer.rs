@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The observer.
+//! The observer that writes a Perfetto trace.
 
 use std::io::{self, Write};
 
@@ -22,12 +22,12 @@ use crate::{
     trace_event::{Observer, TraceEvent},
 };
 
-/// Writes what happens as a Perfetto trace, as it happens; what it keeps is bounded by who appears, a few megabytes more.
+/// Writes events as a Perfetto trace while they happen; its memory is bounded by the number of tasks, plus a few
+/// megabytes.
 ///
-/// Times must not go back. An error of the sink is kept and comes out of [`PerfettoWriter::finish`].
+/// Times must not decrease. An error of the sink is kept and returned by [`PerfettoWriter::finish`].
 ///
-/// # Panics
-/// When somebody appears who has no id in the trace.
+/// # Panics When an event names a task, VM or lock that has no id in the trace.
 pub struct PerfettoWriter<W: Write> {
     trace_ids: TraceIds,
     out: Output<W>,
@@ -42,19 +42,19 @@ pub struct PerfettoWriter<W: Write> {
     unattributed: u64,
 }
 
-/// What became of a trace.
+/// The result of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Written {
-    /// Packets, each of which is a switch bundle, an event of a track or the description of one.
+    /// Number of packets, each of which is a bundle of switches, a track event or a track's description.
     pub packets: u64,
     /// Size of the trace.
     pub bytes: u64,
-    /// Events of a vCPU that came without a current task: they are not in the trace.
+    /// Events of a vCPU without a current task, which are not in the trace.
     pub unattributed: u64,
 }
 
 impl<W: Write> PerfettoWriter<W> {
-    /// Begins a trace with everybody's name.
+    /// Begins a trace with the names of all tasks.
     pub fn new(sink: W, trace_ids: TraceIds) -> PerfettoWriter<W> {
         let tasks = trace_ids.tasks.len();
         let mut out = Output::new(sink);
@@ -74,10 +74,10 @@ impl<W: Write> PerfettoWriter<W> {
         }
     }
 
-    /// Ends all that lasts at that time, and the trace; the sink.
+    /// Ends all slices and the trace at that time; returns the sink.
     ///
     /// # Errors
-    /// The first that the sink gave.
+    /// The sink's first error.
     pub fn finish(mut self, now_ns: u64) -> io::Result<(W, Written)> {
         self.locks.finish(&mut self.out, now_ns);
         self.interrupts
@@ -97,7 +97,7 @@ impl<W: Write> PerfettoWriter<W> {
         Ok((sink, written))
     }
 
-    /// What concerns the scheduler; false: it does not.
+    /// Handles events of the scheduler; false: it is none.
     fn scheduled(&mut self, now_ns: u64, cpu: Cpu, what: TraceEvent) -> bool {
         let (trace_ids, out) = (&self.trace_ids, &mut self.out);
         match what {
@@ -131,7 +131,7 @@ impl<W: Write> PerfettoWriter<W> {
         true
     }
 
-    /// What a vCPU does.
+    /// Handles events of a vCPU.
     fn did(&mut self, now_ns: u64, cpu: Cpu, task: Task, what: TraceEvent) {
         let (trace_ids, out) = (&self.trace_ids, &mut self.out);
         let mut mode = |change| self.modes.change(out, now_ns, task, change);
@@ -219,7 +219,7 @@ impl<W: Write> Observer for PerfettoWriter<W> {
     }
 }
 
-/// Names of processes, threads and counters, for the scheduler's events and for tracks.
+/// Writes the names of processes, threads and counters, for the scheduler's events and for tracks.
 fn introduce<W: Write>(out: &mut Output<W>, trace_ids: &TraceIds) {
     let threads = trace_ids.all_tasks().map(|(task, entry)| Thread {
         tid: Some(trace_ids.thread(task)),
@@ -230,7 +230,7 @@ fn introduce<W: Write>(out: &mut Output<W>, trace_ids: &TraceIds) {
         pid: Some(pid),
         cmdline: vec![name.to_owned()],
     });
-    // One kind of content for each packet: it is a `oneof`.
+    // One kind of content in each packet: it is a `oneof`.
     out.packet(&TracePacket {
         timestamp: Some(0),
         system_info: Some(SystemInfo {

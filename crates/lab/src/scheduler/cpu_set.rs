@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Sets of pCPUs: those that are idle, those where somebody waits.
+//! Sets of pCPUs, such as those that are idle or have waiting tasks.
 
 use crate::ids::Cpu;
 
@@ -38,7 +38,7 @@ impl CpuSet {
         self.words.iter().all(|word| *word == 0)
     }
 
-    /// Takes the lowest out.
+    /// Removes and returns the lowest.
     pub fn take_first(&mut self) -> Option<Cpu> {
         let index = self.words.iter().position(|word| *word != 0)?;
         let word = &mut self.words[index];
@@ -47,7 +47,7 @@ impl CpuSet {
         Some(Cpu(cpu))
     }
 
-    /// Those of `count` pCPUs from `first` on, ascending.
+    /// The members among `count` pCPUs from `first` on, ascending.
     pub fn within(&self, (first, count): (Cpu, u32)) -> impl Iterator<Item = Cpu> + '_ {
         let (start, end) = (first.0, first.0 + count);
         (start / 64..end.div_ceil(64)).flat_map(move |index| {

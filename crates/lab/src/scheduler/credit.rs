@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Xen's credit scheduler, after xen/common/sched_credit.c of Xen 3.3, the time of Friebel's slides.
 //!
-//! A domain is a family of tasks, or a task without one. Its weight is that of the outermost group around its first task,
-//! without a group that task's own. Every 30 ms the domains share as many credits as the pCPUs have time; who has
-//! credits left is UNDER, who has not is OVER, who wakes while UNDER is BOOST until the next tick. A slice is 30 ms.
+//! A domain is a family of tasks, or a single task without a family. Its weight is that of the outermost group of its
+//! first task; without a group, that task's own. Every 30 ms the domains share as many credits as the pCPUs have time.
+//! A vCPU with credits left is UNDER, one without is OVER, and one that wakes while UNDER is BOOST until the next tick.
+//! A slice is 30 ms.
 //!
-//! As in Xen 4.1 and later, and other than 3.3, credits are debited by the time that was used ("Accurate accounting for
-//! credit scheduler"), not 100 by whoever runs at a tick; they are counted in nanoseconds here, 100 of Xen's are 10 ms.
-//! Left out: caps; moving running vCPUs to idle cores at a tick. Of the idle pCPUs one is tickled, the nearest, not all.
-//! Xen has no directed yield: `yield_to` is what Friebel's helping asks for, the target comes to the yielder's pCPU
-//! and runs there before all others of its priority, for the rest of the yielder's slice. (Before a higher one, or for a
-//! slice of its own, two that yield to each other would starve the other domains.)
+//! As in Xen 4.1 and later, unlike in 3.3, credits are debited by the time that was used ("Accurate accounting for
+//! credit scheduler"), not by 100 from the vCPU that runs at a tick; they are counted in nanoseconds, 10 ms for 100 of
+//! Xen's. Left out: caps; moving running vCPUs to idle cores at a tick. Only the nearest idle pCPU is tickled, not all.
+//! Xen has no directed yield: `yield_to` is what Friebel's helping needs. The target moves to the yielder's pCPU and
+//! runs there before all others of its priority, for the rest of the yielder's slice. (If it ran before those of a
+//! higher priority, or for a slice of its own, two vCPUs that yield to each other would starve other domains.)
 
 mod accounting;
 
@@ -22,7 +23,7 @@ use crate::topology::{Distance, Topology};
 /// `CSCHED_MSECS_PER_TICK`.
 const TICK_NS: u64 = 10_000_000;
 
-/// `CSCHED_TICKS_PER_TSLICE`, `CSCHED_TICKS_PER_ACCT`: a slice, and how often credits are handed out.
+/// `CSCHED_TICKS_PER_TSLICE`, `CSCHED_TICKS_PER_ACCT`: length of a slice, and period at which credits are given out.
 const SLICE_NS: u64 = 3 * TICK_NS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +40,7 @@ struct Vcpu {
     cpu: Cpu,
     priority: Priority,
     credit_ns: i64,
-    /// It earns credits: it ran and did not hoard them.
+    /// It earns credits: it has run, and has not accumulated too many.
     active: bool,
     state: State,
     charged_ns: u64,
@@ -62,23 +63,23 @@ struct Domain {
 #[derive(Debug)]
 struct Pcpu {
     current: Option<Task>,
-    /// Up to when the current one was charged, ns.
+    /// Time up to which the current task is charged, ns.
     charged_ns: u64,
     slice_end_ns: u64,
     /// The target of a directed yield: if it runs next, it runs on the yielder's slice.
     lent_to: Option<Task>,
     queue: Vec<Task>,
-    /// The accounting after which its queue was last sorted.
+    /// Number of the accounting after which its queue was last sorted.
     sorted: u64,
 }
 
-/// See the file's head.
+/// Xen's credit scheduler; see the head of the file.
 #[derive(Debug)]
 pub struct Credit {
     topology: Topology,
     vcpus: Vec<Vcpu>,
     domains: Vec<Domain>,
-    /// By family.
+    /// Domain by family.
     domain_of: Vec<Option<usize>>,
     /// Weight of the outermost group, by group.
     group_weights: Vec<u64>,
@@ -93,7 +94,7 @@ pub struct Credit {
 }
 
 impl Credit {
-    /// For that machine.
+    /// The scheduler for this machine.
     pub fn new(topology: Topology) -> Credit {
         let cpus = topology.cpus();
         let pcpu = |_| Pcpu {
@@ -124,7 +125,7 @@ impl Credit {
         self.vcpus[task.index()].priority
     }
 
-    /// Behind those of its priority: __runq_insert().
+    /// Inserts a task behind those of its priority: __runq_insert().
     fn insert(&mut self, cpu: Cpu, task: Task) {
         let priority = self.priority(task);
         let queue = &self.pcpus[cpu.index()].queue;
@@ -136,7 +137,7 @@ impl Credit {
         self.vcpus[task.index()].cpu = cpu;
     }
 
-    /// Those that became UNDER move up, after an accounting: csched_runq_sort().
+    /// Moves tasks up that have become UNDER, after an accounting: csched_runq_sort().
     fn sort(&mut self, cpu: Cpu) {
         let accounts = self.accounts;
         let pcpu = &mut self.pcpus[cpu.index()];
@@ -147,7 +148,8 @@ impl Credit {
         }
     }
 
-    /// More urgent work of another pCPU, from the next one on: csched_load_balance(), csched_runq_steal().
+    /// Takes a task of higher priority from another pCPU, the next one first: csched_load_balance(),
+    /// csched_runq_steal().
     fn steal(&self, cpu: Cpu, above: Option<Priority>) -> Option<(Cpu, Task)> {
         let cpus = self.topology.cpus();
         let peers = (1..cpus).map(|step| Cpu((cpu.0 + step) % cpus));
@@ -162,7 +164,7 @@ impl Credit {
             })
     }
 
-    /// An idle pCPU that may run the task is to look for it: __runq_tickle().
+    /// Makes an idle pCPU on which the task may run look for work: __runq_tickle().
     fn tickle(&mut self, cpu: Cpu, task: Task) {
         let allowed = &self.vcpus[task.index()].allowed;
         let everywhere = self.topology.around(cpu, Distance::Machine);
@@ -217,7 +219,7 @@ impl HostScheduler for Credit {
         }
         self.domains[domain].vcpus.push(task);
         let cpu = match &allowed {
-            // As Xen spreads the vCPUs of its domains over pCPUs when it makes them.
+            // Spreads tasks over pCPUs as Xen spreads the vCPUs of a new domain.
             Allowed::All => Cpu(task.0 % self.topology.cpus()),
             Allowed::Only(cpus) => cpus[task.index() % cpus.len()],
         };
@@ -329,7 +331,7 @@ impl HostScheduler for Credit {
     }
 
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu) {
-        // do_yield() only reschedules: who runs goes behind those of its priority.
+        // do_yield() only reschedules: the current task goes behind those of its priority.
         self.charge(now_ns, cpu);
     }
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Gang scheduling: the tasks of a VM run at the same time. The matrix of Ousterhout ("Scheduling Techniques for Concurrent
-//! Systems", 1982): columns are pCPUs, rows are time slots; a VM's tasks stand in one row, and rows alternate on all
-//! pCPUs at once. A pCPU whose task of the row does not want to run takes the next of its column that does (his
-//! "alternate selection").
+//! Gang scheduling: the tasks of a VM run at the same time. The matrix of Ousterhout ("Scheduling Techniques for
+//! Concurrent Systems", 1982): columns are pCPUs, rows are time slots; a VM's tasks are in one row, and all pCPUs
+//! change rows at the same time. A pCPU whose task of the row is not runnable takes the next runnable one of its column
+//! (Ousterhout's "alternate selection").
 //!
-//! Rows are filled in the order of families, each whole into the first row with room, a VM with more tasks than pCPUs into
-//! several. A task without a family is a gang of one. Weights have no part in this, nor does a directed yield.
+//! Rows are filled in the order of families, each whole into the first row with room; a VM with more tasks than pCPUs
+//! is split over several rows. A task without a family is a gang of one. Weights have no effect, nor does a directed
+//! yield.
 
 use super::{Allowed, Enqueue, HostScheduler, YieldTo};
 use crate::ids::{Cpu, Group, Task};
 use crate::topology::Topology;
 
-/// The length of a slot unless another is asked for, ns.
+/// The default length of a slot, ns.
 pub const SLOT_NS: u64 = 10_000_000;
 
 #[derive(Debug)]
@@ -31,7 +32,7 @@ enum State {
     Runs,
 }
 
-/// See the file's head.
+/// Gang scheduling; see the head of the file.
 #[derive(Debug)]
 pub struct Gang {
     slot_ns: u64,
@@ -39,17 +40,17 @@ pub struct Gang {
     members: Vec<Member>,
     /// Tasks, by row and pCPU.
     rows: Vec<Vec<Option<Task>>>,
-    /// Tasks were added since the rows were filled.
+    /// Whether tasks were added since the rows were filled.
     unplaced: bool,
     groups: u32,
     current: Vec<Option<Task>>,
-    /// Up to when the current task of a pCPU was charged, ns.
+    /// Time up to which a pCPU's current task is charged, ns.
     charged_ns: Vec<u64>,
     runnable: Vec<u32>,
 }
 
 impl Gang {
-    /// For that machine, with slots of `slot_ns`, 1 or more.
+    /// The scheduler for this machine, with slots of `slot_ns`, 1 or more.
     pub fn new(topology: Topology, slot_ns: u64) -> Gang {
         let cpus = topology.cpus() as usize;
         Gang {
@@ -65,7 +66,7 @@ impl Gang {
         }
     }
 
-    /// Fills the rows anew; who is runnable keeps its pCPU, and with it its row.
+    /// Places all sleeping tasks again; a runnable task keeps its pCPU and its row.
     fn place(&mut self) {
         if !std::mem::take(&mut self.unplaced) {
             return;
@@ -99,7 +100,7 @@ impl Gang {
         }
     }
 
-    /// Into the first row that holds it whole; else as many as fit into each row.
+    /// Into the first row that holds the whole gang; else as many as fit into each row.
     fn place_gang(&mut self, gang: &[Task]) {
         let whole = (0..self.rows.len()).find(|row| self.columns(*row, gang).len() == gang.len());
         let mut row = whole.unwrap_or(self.rows.len());
@@ -120,7 +121,7 @@ impl Gang {
         }
     }
 
-    /// Free columns for the first tasks of a gang, each where it may run, as far as there are.
+    /// Free columns for the first tasks of a gang, each where the task may run, as many as there are.
     fn columns(&self, row: usize, gang: &[Task]) -> Vec<usize> {
         let mut taken = Vec::new();
         for task in gang {
@@ -138,18 +139,18 @@ impl Gang {
         taken
     }
 
-    /// The row of that time.
+    /// The row at that time.
     fn row_at(&self, now_ns: u64) -> usize {
         (now_ns / self.slot_ns) as usize % self.rows.len().max(1)
     }
 
-    /// How many rows after the present one a task's slice is.
+    /// Number of rows from the present one to a task's.
     fn turns_until(&self, now_ns: u64, task: Task) -> usize {
         let rows = self.rows.len().max(1);
         (self.members[task.index()].row + rows - self.row_at(now_ns)) % rows
     }
 
-    /// The task of a column that wants to run and whose slice is nearest; the current one included.
+    /// The runnable task of a column whose row is next, the current one included.
     fn nearest(&self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let rows = self.rows.len();
         let slice = self.row_at(now_ns);
@@ -242,7 +243,7 @@ impl HostScheduler for Gang {
         self.nearest(now_ns, cpu) != self.current[cpu.index()]
     }
 
-    /// A slot: all pCPUs have their ticks at the same time, at multiples of it.
+    /// The slot: ticks of all pCPUs are at the same times, at multiples of it.
     fn tick_period_ns(&self) -> u64 {
         self.slot_ns
     }

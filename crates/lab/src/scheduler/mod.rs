@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host scheduler: one interface, several schedulers by name and version.
+//! Host schedulers: one interface, several schedulers by name and version.
 //!
 //! The world ([`crate::World`]) owns time, pCPUs and tasks, and calls the scheduler where the kernel would. A scheduler
-//! keeps run queues and accounts; it knows who runs where from `pick_next` and `put_previous`. All is integer; a
-//! scheduler that draws lots is given a generator of its own.
+//! keeps run queues and accounts, and knows from `pick_next` and `put_previous` which task runs where. All arithmetic
+//! is integer; a scheduler that uses random numbers is given its own generator.
 
 mod cpu_set;
 pub mod credit;
@@ -22,10 +22,10 @@ use crate::ids::{Cpu, Group, Task};
 /// Weight of nice 0: `NICE_0_LOAD` without the kernel's resolution shift (kernel/sched/sched.h).
 pub const NICE_0_WEIGHT: u32 = 1024;
 
-/// Some of the pCPUs.
+/// A set of pCPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Allowed {
-    /// Any of them.
+    /// All of them.
     All,
     /// These, ascending and not empty.
     Only(Vec<Cpu>),
@@ -41,37 +41,39 @@ impl Allowed {
     }
 }
 
-/// Why a task joins a queue.
+/// Why a task is enqueued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enqueue {
     /// Its first time.
     New,
-    /// It slept until now.
+    /// It has woken up.
     Wakeup,
 }
 
-/// What came of `yield_to`, as the kernel's function returns it (kernel/sched/syscalls.c).
+/// The result of `yield_to`, as the kernel's function returns it (kernel/sched/syscalls.c).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum YieldTo {
     /// Above 0: the yielder must be rescheduled, and so must the target's pCPU if it is another.
     Yielded,
-    /// 0: the scheduler did not do it.
+    /// 0: the scheduler refused.
     Refused,
-    /// -ESRCH: neither queue has anybody else.
+    /// -ESRCH: neither queue has another task.
     Alone,
 }
 
-/// A host scheduler. Times are nanoseconds and never go back. The world keeps to this protocol:
-/// - a task is runnable from `enqueue` until a `put_previous` that says it is not;
-/// - `pick_next` is called on a pCPU without a current task only, and what it returns is current until `put_previous`;
+/// A host scheduler. Times are nanoseconds and never decrease. The world keeps to this protocol:
+/// - a task is runnable from `enqueue` until a `put_previous` with `runnable` false;
+/// - `pick_next` is called only on a pCPU without a current task, and the task it returns is current until
+///   `put_previous`;
 /// - after each call that says "reschedule", `put_previous(.., true)` and `pick_next` follow on that pCPU, perhaps a
 ///   little later.
 pub trait HostScheduler {
-    /// A group below `parent`, with that weight (the kernel's `cpu.weight` scaled so that 1024 is the default of 100).
-    /// Groups are made before tasks, and are numbered from 1; 0 is the root.
+    /// Adds a group below `parent` with this weight (the kernel's `cpu.weight` scaled so that 1024 is the default of
+    /// 100). Groups are added before tasks, and are numbered from 1; 0 is the root.
     fn add_group(&mut self, parent: Group, weight: u32) -> Group;
 
-    /// A task that does not run yet. `family`: tasks of one VM have one; `None`: of no VM. Tasks are numbered from 0 in order.
+    /// Adds a task that does not run yet. `family`: common to the tasks of one VM; `None`: of no VM. Tasks are numbered
+    /// from 0.
     fn add_task(
         &mut self,
         group: Group,
@@ -80,7 +82,7 @@ pub trait HostScheduler {
         family: Option<u32>,
     ) -> Task;
 
-    /// On which pCPU a task that sleeps is to wait. `waker`: where it is woken from; `None`: from outside.
+    /// The pCPU on which a sleeping task will wait. `waker`: the pCPU that wakes it; `None`: none.
     fn select_cpu(&mut self, now_ns: u64, task: Task, waker: Option<Cpu>) -> Cpu;
 
     /// The task is runnable on that pCPU's queue from now on.
@@ -89,25 +91,25 @@ pub trait HostScheduler {
     /// Whether a task that was just enqueued is to run instead of the current one: reschedule.
     fn wakeup_preempts(&mut self, now_ns: u64, cpu: Cpu, woken: Task) -> bool;
 
-    /// The task that runs next; may take one from another pCPU when it finds none (newidle balancing). `None`: idle.
+    /// The task that runs next; may be taken from another pCPU if there is none (newidle balancing). `None`: idle.
     fn pick_next(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task>;
 
-    /// The current task stops running; `runnable`: it waits in the queue again, otherwise it sleeps.
+    /// The current task stops running; `runnable`: it waits in the queue, otherwise it sleeps.
     fn put_previous(&mut self, now_ns: u64, cpu: Cpu, runnable: bool);
 
-    /// The periodic tick on a pCPU that runs something; true: reschedule. Balancing between queues belongs here as well.
+    /// The periodic tick on a pCPU that runs a task; true: reschedule. Includes balancing between queues.
     fn tick(&mut self, now_ns: u64, cpu: Cpu) -> bool;
 
-    /// Between two ticks of a pCPU, ns: 1 / HZ, or the scheduler's own.
+    /// Time between two ticks of a pCPU, ns: 1 / HZ, or the scheduler's own period.
     fn tick_period_ns(&self) -> u64;
 
-    /// When `tick` is to be called on that pCPU besides the periodic one, ns, if at all; asked anew after every call that
-    /// concerns the pCPU. Past times mean at once.
+    /// When `tick` must be called on that pCPU besides the periodic one, ns, if at all; asked again after every call
+    /// that concerns the pCPU. A time in the past means at once.
     fn timer_ns(&self, _cpu: Cpu) -> Option<u64> {
         None
     }
 
-    /// A pCPU that is to call `pick_next` (if it is idle) or to reschedule (if it is not) because of a call that concerned
+    /// A pCPU that must call `pick_next` (if it is idle) or reschedule (if not) because of a call that concerned
     /// another one; asked until `None` after every call of `tick` and of `wakeup_preempts`.
     fn take_kick(&mut self) -> Option<Cpu> {
         None
@@ -116,19 +118,19 @@ pub trait HostScheduler {
     /// The current task calls `sched_yield`; the world reschedules that pCPU afterwards.
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu);
 
-    /// The current task of `cpu` wants `target` to run instead of itself (`yield_to(target, preempt = true)`).
+    /// The current task of `cpu` asks that `target` run instead (`yield_to(target, preempt = true)`).
     fn yield_to(&mut self, now_ns: u64, cpu: Cpu, target: Task) -> YieldTo;
 
-    /// CPU time that was charged to a task so far, ns, as of the last call that accounted it.
+    /// CPU time charged to a task so far, ns, as of its last accounting.
     fn charged_ns(&self, task: Task) -> u64;
 
-    /// Runnable tasks of that pCPU's queue, the current one included.
+    /// Number of runnable tasks of that pCPU's queue, the current one included.
     fn runnable(&self, cpu: Cpu) -> u32;
 
-    /// Where a runnable or running task is; `None`: it sleeps.
+    /// The pCPU of a runnable or running task; `None`: it sleeps.
     fn cpu_of(&self, task: Task) -> Option<Cpu>;
 
-    /// Itself, if it can be steered by policies.
+    /// The scheduler itself if policies can steer it.
     fn steering(&mut self) -> Option<&mut Steer> {
         None
     }

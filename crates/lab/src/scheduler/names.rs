@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Host schedulers by the names that users type: `cfs-5.6`, `eevdf-7.2+lag-credit`, `credit`, ...
+//! Host schedulers by their names on command lines: `cfs-5.6`, `eevdf-7.2+lag-credit`, `credit`, ...
 
 use super::HostScheduler;
 use super::credit::Credit;
@@ -12,44 +12,44 @@ use std::ops::RangeInclusive;
 use thiserror::Error;
 use unspin_policy::Deboost;
 
-/// The kernel's default frequency of the tick (kernel/Kconfig.hz), which Debian and Ubuntu keep.
+/// The kernel's default tick frequency (kernel/Kconfig.hz), also that of Debian and Ubuntu.
 const TICK_HZ: u64 = 250;
 
-/// What there is, for messages.
+/// The known names, for messages.
 const OPTIONS: &str = "+balance, +debooster=paper, +debooster=ancestor, +lag-credit and +hz=N (100 to 1000) for cfs \
     and eevdf, +slot-ms=N (1 to 1000) for gang";
 
-/// What options begin with.
+/// Prefixes of options.
 const KNOWN_KEYS: [&str; 5] = ["balance", "debooster", "lag-credit", "hz", "slot-ms"];
 
-/// A name that no scheduler has, or that asks for what it cannot do.
+/// An unknown name, or options that a scheduler cannot have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NameError {
-    /// No scheduler of that name.
+    /// There is no scheduler of that name.
     #[error("there is no host scheduler \"{name}\"; known are {}, with options {OPTIONS}", known_names().join(", "))]
     Scheduler {
-        /// What was asked for.
+        /// The name that was given.
         name: String,
     },
-    /// No option of that name.
+    /// There is no option of that name.
     #[error("there is no option \"+{option}\" of host schedulers; known are {OPTIONS}")]
     Option {
-        /// What was asked for.
+        /// The option that was given.
         option: String,
     },
-    /// The option makes no sense there.
+    /// The scheduler cannot have this option.
     #[error("\"+{option}\" does not work with {scheduler}: {reason}")]
     Mismatch {
         /// The scheduler.
         scheduler: String,
         /// The option.
         option: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
 }
 
-/// The names of schedulers, without options.
+/// The names of the schedulers, without options.
 pub fn known_names() -> Vec<&'static str> {
     Version::ALL
         .iter()
@@ -58,11 +58,11 @@ pub fn known_names() -> Vec<&'static str> {
         .collect()
 }
 
-/// The scheduler of that name, with its options behind plus signs: "cfs-4.13+debooster=paper". `seed`: for schedulers
-/// that draw lots; none does so far.
+/// The scheduler of that name, with its options after plus signs: "cfs-4.13+debooster=paper". `seed`: for schedulers
+/// that use random numbers; none does so far.
 ///
-/// # Errors
-/// An unknown name or option, or an option that the scheduler cannot have: a message that lists what there is.
+/// # Errors An unknown name or option, or an option that the scheduler cannot have: a message that lists the known
+/// ones.
 pub fn from_name(
     name: &str,
     topology: Topology,
@@ -92,7 +92,7 @@ pub fn from_name(
     }
 }
 
-/// With the slice of the kernel that it runs on.
+/// With the slice of the kernel on which it runs.
 fn steer(topology: Topology) -> Box<dyn HostScheduler> {
     let tunables = Tunables::of(Version::Eevdf7_2, topology.cpus(), 1_000_000_000 / TICK_HZ);
     Box::new(Steer::new(topology, tunables.base_slice_ns))
@@ -155,7 +155,7 @@ fn gang<'a>(
     Ok(Box::new(Gang::new(topology, slot_ns)))
 }
 
-/// An option that is known but not for this scheduler, or not at all.
+/// The error for an option that is unknown, or not allowed for this scheduler.
 fn refused(scheduler: &str, option: &str, reason: &'static str) -> NameError {
     let key = option.split('=').next().unwrap_or_default();
     if KNOWN_KEYS.contains(&key) {

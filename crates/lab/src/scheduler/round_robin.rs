@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The simplest scheduler that there is: one queue for all pCPUs, slices of a fixed length, weights ignored. For theory, where
-//! nothing else is to be seen; no kernel has it.
+//! The simplest scheduler: one queue for all pCPUs, slices of a fixed length, weights ignored. For comparison with
+//! theory, where nothing else must have an effect; no kernel has it.
 
 use std::collections::VecDeque;
 
@@ -10,12 +10,12 @@ use crate::ids::{Cpu, Group, Task};
 #[derive(Clone, Debug)]
 struct Entity {
     allowed: Allowed,
-    /// Where it is, while it is runnable.
+    /// Where a runnable task is.
     cpu: Option<Cpu>,
     charged_ns: u64,
 }
 
-/// See the module.
+/// Round robin; see the head of the file.
 #[derive(Clone, Debug)]
 pub struct RoundRobin {
     slice_ns: u64,
@@ -26,7 +26,7 @@ pub struct RoundRobin {
 }
 
 impl RoundRobin {
-    /// For so many pCPUs; a slice lasts `slice_ns`, 1 or more.
+    /// For that many pCPUs; a slice lasts `slice_ns`, 1 or more.
     pub fn new(cpus: u32, slice_ns: u64) -> RoundRobin {
         RoundRobin {
             slice_ns: slice_ns.max(1),
@@ -104,7 +104,7 @@ impl HostScheduler for RoundRobin {
 
     fn yield_now(&mut self, _: u64, _: Cpu) {}
 
-    /// Refused: two spinners that yield to one another would keep everybody else out for ever.
+    /// Refused: two spinners that yield to each other would keep all others from running for ever.
     fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
         YieldTo::Refused
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Accesses to words: what they cost, what they do, who sees it.
+//! Accesses to words: their cost, their effect, and which waiters see it.
 
 use super::{
     World,
@@ -22,8 +22,8 @@ impl<O: Observer> World<O> {
         &mut self.vms[self.vcpus[vcpu].vm as usize].memory
     }
 
-    /// An access begins. To a line that this pCPU has it takes effect at once, and its time is part of what comes next;
-    /// otherwise it waits until the line has been handed to those before, and keeps it busy meanwhile.
+    /// An access begins. If this pCPU has the line, it takes effect at once, and its time is added to what comes next.
+    /// Otherwise it waits until the line has been transferred for earlier accesses, and keeps it busy for its own.
     #[inline]
     pub(super) fn access(&mut self, cpu: Cpu, vcpu: usize, access: Access) -> Option<u32> {
         let now_ns = self.now_ns;
@@ -39,7 +39,8 @@ impl<O: Observer> World<O> {
             return Some(self.perform(cpu, vcpu, access));
         }
         let hand_over_ns = match line.owner() {
-            // Upgrading a shared copy costs what the nearest other copy's answer costs; a cold line, the same cache.
+            // Upgrading a shared copy costs as much as the answer of the nearest other copy; a cold line costs a
+            // transfer within the cache.
             Some(owner) if owner == cpu => self.costs.line_cache_ns,
             Some(owner) => self.costs.line_ns(topology.distance(owner, cpu)),
             None => self.costs.line_cache_ns,
@@ -53,14 +54,14 @@ impl<O: Observer> World<O> {
         None
     }
 
-    /// The line is here.
+    /// The line has arrived.
     #[inline]
     pub(super) fn access_done(&mut self, cpu: Cpu, vcpu: usize, access: Access) {
         let answer = self.perform(cpu, vcpu, access);
         self.ask(cpu, vcpu, answer);
     }
 
-    /// The access happens now; what the word held before.
+    /// Carries out the access now; returns the word's previous value.
     #[inline]
     fn perform(&mut self, cpu: Cpu, vcpu: usize, access: Access) -> u32 {
         let memory = self.memory_of_mut(vcpu);
@@ -81,7 +82,7 @@ impl<O: Observer> World<O> {
         before
     }
 
-    /// A word of that vCPU's VM gets a value, written on that pCPU, and whoever spins on it will see.
+    /// A word of that vCPU's VM is written on that pCPU; the vCPUs that spin on it will see it.
     pub(super) fn write(&mut self, cpu: Cpu, vcpu: usize, word: Word, value: u32) {
         let memory = self.memory_of_mut(vcpu);
         let changed = memory.get(word) != value;
@@ -93,7 +94,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Those who look at the line get their copies one by one, in the order in which they began to wait.
+    /// The vCPUs that poll the line get their copies one by one, in the order in which they began to wait.
     fn show(&mut self, cpu: Cpu, vcpu: usize, word: Word, value: u32) {
         let vm = self.vcpus[vcpu].vm as usize;
         let mut ahead = 0u32;
@@ -112,7 +113,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A waiter's copy is on its way from that pCPU, after so many others'.
+    /// A waiter's copy is under way from that pCPU, after that many others.
     fn will_see(&mut self, from: Cpu, watcher: usize, ahead: u32) {
         let Some(there) = self.cpu_of(self.vcpus[watcher].task) else {
             return;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! From a scenario to a world at time 0, and where a VM's tasks belong: groups of the host scheduler, their weights, and the pCPUs they may use.
+//! Builds a world at time 0 from a scenario: tasks, groups of the host scheduler, their weights, and the pCPUs they may
+//! use.
 
 use std::collections::VecDeque;
 
@@ -28,19 +29,19 @@ use crate::{
 /// Why a scenario cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
-    /// More than the engine's slots.
+    /// It needs more slots than the engine has.
     #[error(
         "{cpus} pCPUs and {vcpus} vCPUs are more than the {most} timers of the lab; make fewer VMs"
     )]
     TooLarge {
-        /// Of the host.
+        /// Number of pCPUs.
         cpus: u32,
-        /// Of all VMs.
+        /// Number of vCPUs of all VMs.
         vcpus: u32,
-        /// Slots of the engine.
+        /// Number of the engine's slots.
         most: u32,
     },
-    /// A distribution whose work does not fit.
+    /// A distribution with too much work.
     #[error(
         "VM {vm}: {name} takes up to {loops} loops of work, more than {}",
         u32::MAX
@@ -50,16 +51,16 @@ pub enum BuildError {
         vm: u32,
         /// Key of the scenario.
         name: &'static str,
-        /// What it would take.
+        /// The work.
         loops: u64,
     },
-    /// No memory for stacks.
+    /// No memory for the tasks' stacks.
     #[error("no memory for the stack of another vCPU: {0}")]
     Stack(#[from] std::io::Error),
 }
 
 impl<O: Observer> World<O> {
-    /// That scenario on that host, at time 0, nothing running yet.
+    /// That scenario on that host at time 0.
     ///
     /// # Errors
     /// A scenario that is too large.
@@ -108,7 +109,7 @@ impl<O: Observer> World<O> {
         Ok(world)
     }
 
-    /// A VM of the `[[vm]]` of that number.
+    /// Builds a VM of the `[[vm]]` of that number.
     fn add_vm(
         &mut self,
         scenario: &Scenario,
@@ -166,8 +167,8 @@ impl<O: Observer> World<O> {
                     asked: 0,
                     released: 0,
                 };
-                // SAFETY: the distributions and the memory are in the VM's state, whose vCPUs go before it (`Drop` of World's
-                // fields: `vcpus` stands before `vms`), and neither moves.
+                // SAFETY: the distributions and the memory are in the VM's state, which is dropped after its vCPUs
+                // (`vcpus` is declared before `vms` in World), and neither moves.
                 ports.push_back(unsafe { Port::new(task)? });
             }
             let group = groups[vcpu as usize];
@@ -216,7 +217,7 @@ impl<O: Observer> World<O> {
         self.tasks
             .push(TaskState::new(Some(self.vcpus.len() as u32)));
         let Some(port) = ports.pop_front() else {
-            return; // there is one at least
+            return; // there is at least one
         };
         let waiting = ports.into_iter().map(|port| GuestTask {
             port,
@@ -224,7 +225,7 @@ impl<O: Observer> World<O> {
             user: false,
             debt_ns: 0,
         });
-        // Guest tasks start from numbers below this bit.
+        // Numbers below this bit are initial states of guest tasks' generators.
         let stream = 1 << 31 | self.vcpus.len() as u32;
         // SAFETY: two integers.
         let random = Random::new(unsafe { raw::unspin_lab_random_start(self.seed, stream) });
@@ -271,7 +272,7 @@ impl<O: Observer> World<O> {
         self.vcpus.push(vcpu);
     }
 
-    /// All tasks wake at time 0, in order; guests' timers begin apart from one another, as real ones do.
+    /// All tasks wake at time 0, in order; the guests' timers start at different times, as on real machines.
     fn start(&mut self) {
         for task in 0..self.tasks.len() {
             let task = Task(task as u32);
@@ -295,7 +296,7 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// A distribution as the guest reads it.
+/// A distribution in the form that the guest's code reads.
 fn quantiles(
     vm: u32,
     name: &'static str,
@@ -325,7 +326,7 @@ fn quantiles(
     Ok(table)
 }
 
-/// What the scenario says of the VMs of one `[[vm]]`.
+/// The settings of the VMs of one `[[vm]]`.
 pub(super) struct Placement {
     weight: u32,
     each_vcpu: bool,
@@ -347,7 +348,7 @@ impl Placement {
         }
     }
 
-    /// The group of each of a VM's vCPUs, made now.
+    /// Creates the groups of a VM's vCPUs; returns the group of each.
     pub fn groups(&self, scheduler: &mut dyn HostScheduler, vcpus: u32) -> Vec<Group> {
         let of_vm = scheduler.add_group(Group(0), self.weight);
         let of_vcpu = |_| match self.each_vcpu {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! pCPUs: what is due on one, who runs there, ticks and switches.
+//! pCPUs: due events, running tasks, ticks and switches.
 
 use super::{
     World,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// What is due on that pCPU.
+    /// Handles the event that is due on that pCPU.
     pub(super) fn cpu_event(&mut self, cpu: Cpu) {
         let pcpu = &mut self.cpus[cpu.index()];
         if pcpu.due_ns <= self.now_ns {
@@ -36,7 +36,7 @@ impl<O: Observer> World<O> {
         self.plan(cpu);
     }
 
-    /// Puts down what the current task did up to now.
+    /// Accounts for what the current task has done up to now.
     #[inline]
     pub(super) fn account(&mut self, cpu: Cpu) {
         let pcpu = &mut self.cpus[cpu.index()];
@@ -50,7 +50,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Plans what comes next there, after anything has changed. What was done up to now is put down already.
+    /// Plans the next event there, after any change. What was done up to now is accounted for already.
     #[inline]
     pub(super) fn plan(&mut self, cpu: Cpu) {
         let due_ns = match self.vcpu_on(cpu) {
@@ -59,7 +59,7 @@ impl<O: Observer> World<O> {
                 let speed = u64::from(self.speed(cpu));
                 let in_ns = match speed {
                     FULL_SPEED => in_ns,
-                    // Rounded up: at that time it is done, not just before.
+                    // Rounded up, so that the layer is done at that time.
                     speed => (in_ns.min(NEVER_NS / FULL_SPEED) * FULL_SPEED).div_ceil(speed),
                 };
                 self.now_ns.saturating_add(in_ns)
@@ -72,7 +72,7 @@ impl<O: Observer> World<O> {
         self.tree.set(cpu.0, next_ns);
     }
 
-    /// An interrupt is to be looked at there, in so many ns.
+    /// An interrupt will arrive there in that many ns.
     pub(super) fn kick(&mut self, cpu: Cpu, in_ns: u64) {
         let pcpu = &mut self.cpus[cpu.index()];
         let at_ns = self.now_ns + in_ns;
@@ -83,7 +83,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The scheduler is to choose again there: at once when it is this very pCPU's event, by an interrupt otherwise.
+    /// Makes the scheduler choose again there: at once if this is that pCPU's own event, otherwise by an interrupt.
     pub(super) fn reschedule_soon(&mut self, cpu: Cpu, here: Option<Cpu>) {
         self.cpus[cpu.index()].resched = true;
         let in_ns = if here == Some(cpu) {
@@ -105,7 +105,7 @@ impl<O: Observer> World<O> {
             if !self.vcpus[vcpu].pending.is_empty() {
                 self.interrupt_arrives(cpu, vcpu);
             } else {
-                // For nobody here, but it was sent.
+                // No task here takes it, but it was sent.
                 self.interrupt_the_guest(cpu, vcpu, 0);
             }
         }
@@ -129,7 +129,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The scheduler may want other pCPUs to look for work or to choose again; whether it does.
+    /// Asks the scheduler whether other pCPUs must look for work or choose again, and makes them.
     fn kick_who_shall_look(&mut self, here: Cpu) -> bool {
         let mut any = false;
         while let Some(cpu) = self.scheduler.take_kick() {
@@ -141,8 +141,8 @@ impl<O: Observer> World<O> {
         any
     }
 
-    /// For schedulers that do not say so: where somebody waits at a tick while a pCPU is idle, the nearest such looks for
-    /// work, as after the kernel's `nohz_balancer_kick()`, without its conditions on load.
+    /// For schedulers that do not say so: if a task waits at a tick while a pCPU is idle, the nearest idle one looks
+    /// for work, as after the kernel's `nohz_balancer_kick()`, without its conditions on load.
     fn wake_an_idle_cpu(&mut self, cpu: Cpu) {
         if self.scheduler.runnable(cpu) < 2 {
             return;
@@ -158,7 +158,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The end of the slice of who runs there, for schedulers that do not leave it to ticks.
+    /// The end of the running task's slice, for schedulers that do not wait for ticks.
     fn set_slice_timer(&mut self, cpu: Cpu) {
         let at_ns = self.scheduler.timer_ns(cpu).unwrap_or(NEVER_NS);
         let pcpu = &mut self.cpus[cpu.index()];
@@ -167,7 +167,7 @@ impl<O: Observer> World<O> {
         self.tree.set(cpu.0, next_ns);
     }
 
-    /// The scheduler chooses who runs there from now on.
+    /// The scheduler chooses the task to run there.
     pub(super) fn reschedule(&mut self, cpu: Cpu) {
         self.cpus[cpu.index()].resched = false;
         let before = self.cpus[cpu.index()].current;
@@ -186,7 +186,7 @@ impl<O: Observer> World<O> {
         self.arrive(cpu, next);
     }
 
-    /// Who ran runs on: with nothing borrowed, or on a slice of its own.
+    /// The same task continues: without borrowed time, or on a slice of its own.
     fn continue_slice(&mut self, cpu: Cpu) {
         self.borrow_end(cpu);
         if let Some(vcpu) = self.vcpu_on(cpu) {
@@ -194,7 +194,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The current task sleeps; somebody else runs.
+    /// The current task sleeps; another task runs.
     pub(super) fn block(&mut self, cpu: Cpu) {
         let Some(task) = self.cpus[cpu.index()].current else {
             return;
@@ -251,7 +251,7 @@ impl<O: Observer> World<O> {
             (None, Some(_)) => {
                 pcpu.idle_ns += now_ns - pcpu.idle_since_ns;
                 pcpu.idle_since_ns = now_ns;
-                // Ticks come at multiples of the period, as jiffies do.
+                // Ticks are at multiples of the period, as jiffies are.
                 pcpu.tick_ns = (now_ns / period_ns + 1) * period_ns;
             }
             _ => {}
@@ -277,7 +277,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A sleeping task is to run. `waker`: where it is woken from.
+    /// Wakes a sleeping task. `waker`: the pCPU that wakes it.
     pub(super) fn wake(&mut self, task: Task, waker: Option<Cpu>) {
         if self.tasks[task.index()].state != State::Sleeping {
             return;

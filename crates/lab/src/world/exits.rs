@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The hypervisor: why a guest is left, what is done then, and how it is entered again. At a
-//! HLT, a vCPU polls for a while, as long as that has paid lately, and then its thread sleeps (`kvm_vcpu_halt()`,
-//! virt/kvm/kvm_main.c, Linux 7.2).
+//! The hypervisor: exits, their handling, and entries. At a HLT a vCPU polls for a while, as long as polling has paid
+//! lately, and then its thread sleeps (`kvm_vcpu_halt()`, virt/kvm/kvm_main.c, Linux 7.2).
 
 use super::{
     World,
@@ -12,11 +11,11 @@ use crate::{
     trace_event::{ExitReason, Observer, TraceEvent, Vector},
 };
 
-/// Receivers that one write to the x2APIC's ICR reaches.
+/// Number of receivers that one write to the x2APIC's ICR reaches.
 const CLUSTER: u32 = 16;
 
 impl<O: Observer> World<O> {
-    /// The guest is left; so much work later that follows.
+    /// An exit; after `work_ns` of the host's work `then` follows.
     pub(super) fn exit(
         &mut self,
         cpu: Cpu,
@@ -44,7 +43,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A host interrupt takes the guest out for so long; a vCPU in the host is delayed.
+    /// A host interrupt causes an exit that takes this long; a vCPU that is in the host is delayed.
     pub(super) fn interrupt_the_guest(&mut self, cpu: Cpu, vcpu: usize, work_ns: u32) {
         if self.vcpus[vcpu].inside {
             self.exit(cpu, vcpu, ExitReason::Interrupt, work_ns, Then::Enter);
@@ -53,7 +52,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Back into the guest: entry is all that is left to do.
+    /// Enters the guest: only the entry's cost is left.
     pub(super) fn enter_soon(&mut self, vcpu: usize) {
         let entry_ns = u64::from(self.costs.entry_ns);
         let vcpu = &mut self.vcpus[vcpu];
@@ -66,7 +65,7 @@ impl<O: Observer> World<O> {
         match self.vcpus[vcpu].then {
             Then::Enter => self.enter(cpu, vcpu),
             Then::OnSpin => {
-                // Entered again when it runs again, whoever runs in between.
+                // The guest is entered when the vCPU runs again, whichever task runs in between.
                 self.enter_soon(vcpu);
                 self.on_spin(cpu, vcpu);
             }
@@ -109,7 +108,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What the guest sends.
+    /// Sends the guest's interrupt.
     fn send(&mut self, cpu: Cpu, vcpu: usize, what: Sending) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
@@ -137,7 +136,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// To all others: flush, and answer (kvm_flush_tlb_multi(), kvm_smp_send_call_func_ipi(), arch/x86/kernel/kvm.c).
+    /// To all others: flush and answer (kvm_flush_tlb_multi(), kvm_smp_send_call_func_ipi(), arch/x86/kernel/kvm.c).
     fn send_shootdown(&mut self, cpu: Cpu, vcpu: usize) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
@@ -182,7 +181,7 @@ const GROW_START_NS: u32 = 10_000;
 const GROW: u32 = 2;
 const SHRINK: u32 = 2;
 
-/// The polling time after a halt that lasted so long, of at most `most_ns`.
+/// The polling time after a halt of that length, at most `most_ns`.
 fn next_poll_ns(poll_ns: u32, block_ns: u64, most_ns: u32) -> u32 {
     if block_ns <= u64::from(poll_ns) {
         poll_ns
@@ -233,7 +232,7 @@ impl<O: Observer> World<O> {
         self.block(cpu);
     }
 
-    /// The halt is over, by polling or after a sleep: the next polls longer or shorter.
+    /// The halt has ended, during polling or after a sleep: adjusts the next polling time.
     pub(super) fn halt_over(&mut self, vcpu: usize) {
         let (now_ns, most_ns) = (self.now_ns, self.host.halt_poll_ns);
         let known = &mut self.vcpus[vcpu];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What guest tasks ask the world for.
+//! Requests of guest tasks to the world.
 
 use unspin_policy::WaitExit;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// The guest task goes on with that answer until it wants something that takes time.
+    /// The guest task continues with that answer until its next request that takes time.
     pub(super) fn ask(&mut self, cpu: Cpu, vcpu: usize, answer: u32) {
         let mut answer = Some(answer);
         while let Some(last) = answer {
@@ -27,7 +27,7 @@ impl<O: Observer> World<O> {
         self.says_give_back(cpu, vcpu);
     }
 
-    /// Locks asked for and released since the last request.
+    /// The locks requested and released since the last request.
     #[inline]
     fn read_notes(&mut self, cpu: Cpu, vcpu: usize) {
         let (asked, released) = self.vcpus[vcpu].port.take_notes();
@@ -44,7 +44,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The lock's number among all of the world.
+    /// The lock's number among all locks of the world.
     fn lock(&self, vcpu: usize, lock: u32) -> Lock {
         Lock(self.vms[self.vcpus[vcpu].vm as usize].first_lock + lock)
     }
@@ -77,7 +77,7 @@ impl<O: Observer> World<O> {
         known.statistics.longest_wait_ns = known.statistics.longest_wait_ns.max(wait_ns);
     }
 
-    /// Takes a request; the answer when that takes no time.
+    /// Handles a request; returns the answer if it takes no time.
     #[inline]
     fn request(&mut self, cpu: Cpu, vcpu: usize, request: Request) -> Option<u32> {
         use raw as r;
@@ -210,7 +210,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A vCPU's number as a guest gives it: within its VM.
+    /// The index of a vCPU that a guest names by its number in its VM.
     fn number_of_vm(&self, vcpu: usize, number: u32) -> u32 {
         number % self.vms[self.vcpus[vcpu].vm as usize].vcpus
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The guest's own scheduler: several tasks on one vCPU take iterations at guest ticks, and whoever blocks makes room. Kernel code
-//! with a lock asked for or held, or that waits for answers, is not preempted, as in a guest without preemption.
+//! The guest's own scheduler: several tasks on one vCPU take turns iteration by iteration, switched at guest ticks or
+//! when one blocks. Kernel code that waits for a lock, holds one or waits for answers is not preempted, as in a guest
+//! without preemption.
 
 use unspin_policy::WaitExit;
 
@@ -15,7 +16,8 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// Another task that could run gets the vCPU; whether there was one. The one that had it waits as it is.
+    /// Switches the vCPU to another runnable task; returns whether there was one. The previous one waits in its present
+    /// state.
     pub(super) fn switch_guest_task(&mut self, cpu: Cpu, vcpu: usize) -> bool {
         let cost_ns = u64::from(self.costs.guest_switch_ns);
         let known = &mut self.vcpus[vcpu];
@@ -44,7 +46,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// At a guest tick: the next task's iteration, unless this one may not be preempted.
+    /// At a guest tick: the next task runs, unless this one may not be preempted.
     pub(super) fn guest_tick(&mut self, cpu: Cpu, vcpu: usize) {
         let known = &self.vcpus[vcpu];
         if known.critical == 0 && matches!(known.base, Base::Work { .. }) {
@@ -52,7 +54,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Something has come that blocked tasks may wait for: they look again when it is their iteration.
+    /// An event that blocked tasks may wait for: they read their words again when they run.
     pub(super) fn unblock(&mut self, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         let page_is_there = known.page_ns == NEVER_NS;
@@ -64,7 +66,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The current task has nothing to do until an interrupt: another runs, or the vCPU halts.
+    /// The current task blocks until an interrupt: another task runs, or the vCPU halts.
     pub(super) fn guest_blocks(&mut self, cpu: Cpu, vcpu: usize) {
         if !self.vcpus[vcpu].pending.is_empty() {
             self.take_interrupt(cpu, vcpu);
@@ -87,7 +89,7 @@ impl<O: Observer> World<O> {
         self.guest_blocks(cpu, vcpu);
     }
 
-    /// An iteration is done; now and then the guest touches a page that the host has to fetch. Whether it waits for it.
+    /// An iteration is done; periodically the guest touches a page that the host must fetch. Returns whether it did.
     pub(super) fn touches_a_page(&mut self, cpu: Cpu, vcpu: usize) -> bool {
         let every_iterations = self.host.page_fault_every_iterations;
         let known = &mut self.vcpus[vcpu];
@@ -113,7 +115,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// The host fetches the page: the vCPU's thread sleeps, or the guest is notified and does something else.
+    /// The host fetches the page: the vCPU's thread sleeps, or the guest is notified and runs something else.
     pub(super) fn fault(&mut self, cpu: Cpu, vcpu: usize, notified: bool) {
         let at_ns = self.now_ns + self.host.page_fetch_ns;
         let known = &mut self.vcpus[vcpu];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Interrupts of guests: how they get there, and what their handlers do.
+//! Interrupts of guests: their delivery, and their handlers.
 
 use super::{World, vcpu::Then};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// A vCPU gets an interrupt, sent on that pCPU.
+    /// Delivers an interrupt, sent on that pCPU, to a vCPU.
     pub(super) fn deliver(&mut self, from: Cpu, receiver: usize, vector: Vector) {
         let task = self.vcpus[receiver].task;
         if vector != Vector::Tick {
@@ -23,16 +23,16 @@ impl<O: Observer> World<O> {
         self.notify(Some(from), receiver);
     }
 
-    /// A vCPU with a new interrupt pending is woken, or kicked out of its guest, or will find it.
+    /// A vCPU with a new pending interrupt is woken, or kicked out of its guest, or will find it at its next entry.
     fn notify(&mut self, from: Option<Cpu>, receiver: usize) {
         if self.vcpus[receiver].sleeps_until_ns != NEVER_NS {
-            return; // its thread waits for a page, whatever its guest gets
+            return; // its thread waits for a page, whatever interrupts its guest gets
         }
         let task = self.vcpus[receiver].task;
         match self.cpu_of(task) {
             Some(there) if Some(there) == from => {}
             Some(there) if self.vcpus[receiver].then == Then::PollOver => {
-                // It polls: it sees the interrupt when the line is there.
+                // It polls: it sees the interrupt when the cache line has arrived.
                 let seen_in_ns = u64::from(self.costs.line_socket_ns);
                 self.account(there);
                 let left_ns = &mut self.vcpus[receiver].host_left_ns;
@@ -63,7 +63,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The guest takes the first interrupt that is pending; whether there was one.
+    /// The guest takes the first pending interrupt; returns whether there was one.
     pub(super) fn take_interrupt(&mut self, cpu: Cpu, vcpu: usize) -> bool {
         if self.vcpus[vcpu].handler.is_some() {
             return true;
@@ -91,14 +91,14 @@ impl<O: Observer> World<O> {
             Vector::Reschedule => {}
         }
         self.emit(cpu, TraceEvent::InterruptDone);
-        // HLT returns once an interrupt has been handled.
+        // HLT returns after an interrupt has been handled.
         self.unblock(vcpu);
         if !self.take_interrupt(cpu, vcpu) {
             self.go_on(cpu, vcpu);
         }
     }
 
-    /// Every sender of a shootdown request gets its answer.
+    /// Answers all senders of shootdown requests.
     fn answer_all(&mut self, cpu: Cpu, vcpu: usize) {
         let vm = self.vcpus[vcpu].vm as usize;
         let first = self.vms[vm].first;
@@ -113,12 +113,12 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The slot of a vCPU's timer.
+    /// The engine's slot for a vCPU's timers.
     pub(super) fn timer_slot(&self, vcpu: usize) -> u32 {
         (self.cpus.len() + vcpu) as u32
     }
 
-    /// Plans what comes next of a vCPU's timers.
+    /// Sets the next event of a vCPU's timers.
     pub(super) fn set_timer(&mut self, vcpu: usize) {
         let known = &self.vcpus[vcpu];
         let at_ns = known.timer_ns.min(known.page_ns).min(known.sleeps_until_ns);
@@ -126,7 +126,7 @@ impl<O: Observer> World<O> {
         self.tree.set(slot, at_ns);
     }
 
-    /// A timer of a vCPU is due: a page is there, or the guest's tick.
+    /// A timer of a vCPU is due: a page has arrived, or the guest's tick.
     pub(super) fn timer_event(&mut self, vcpu: usize) {
         let now_ns = self.now_ns;
         let period_ns = self.vms[self.vcpus[vcpu].vm as usize].tick_period_ns;
@@ -148,7 +148,7 @@ impl<O: Observer> World<O> {
         known.pending.add(vector);
         self.set_timer(vcpu);
         let task = self.vcpus[vcpu].task;
-        // The host's timer interrupt comes where the vCPU runs: it need not travel.
+        // The host's timer interrupt is on the pCPU where the vCPU runs: no delivery time.
         match self.cpu_of(task) {
             Some(cpu) if self.vcpus[vcpu].then != Then::PollOver => self.kick(cpu, 0),
             _ => self.notify(None, vcpu),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The world: pCPUs, tasks, vCPUs and their guests, and the one loop that makes time pass.
+//! The world: pCPUs, tasks, vCPUs and their guests, and the loop that advances time.
 //!
-//! Order, written down. Events are taken by time, of one time by slot: pCPUs by number, then the timers of vCPUs by number.
-//! Of one pCPU at one time: first what the task has finished, then interrupts that arrive, then the tick. Whatever an event
-//! does to other pCPUs is done at once, in order of their numbers or of arrival at a lock, as said there.
+//! Order: events are taken by time, and at one time by slot: pCPUs by number, then the timers of vCPUs by number. On
+//! one pCPU at one time, what the task has finished comes first, then interrupts that arrive, then the tick. The
+//! effects of an event on other pCPUs take place at once, in order of their numbers or of arrival at a lock, as
+//! documented there.
 
 mod access;
 mod build;
@@ -42,7 +43,7 @@ use vcpu::Vcpu;
 /// A VM.
 struct VmState {
     memory: Memory,
-    /// Its vCPUs in the world: the first, and how many.
+    /// Its vCPUs in the world: index of the first, and number.
     first: u32,
     vcpus: u32,
     /// Number of its first lock among all locks of the world.
@@ -50,7 +51,7 @@ struct VmState {
     locks: u32,
     pause_every_spins: u32,
     pause_exits: bool,
-    /// Its vCPUs publish which locks they wait for and hold (`abi/guest/pv_page.h`).
+    /// Whether its vCPUs publish which locks they wait for and hold (`abi/guest/pv_page.h`).
     pv_page: bool,
     help_after_spins: u32,
     tick_period_ns: u64,
@@ -58,11 +59,11 @@ struct VmState {
     last_boosted: u32,
     apple: Apple,
     epoch: Epoch,
-    /// Epochs that are over.
+    /// Number of epochs that have ended.
     epochs: u64,
-    /// CPU time and handling time of the VM when the epoch began, ns.
+    /// CPU time and handling time of the VM when the current epoch began, ns.
     epoch_begin: (u64, u64),
-    /// What its tasks point to.
+    /// Data that its tasks point to.
     _distributions: Box<[raw::unspin_distribution; 3]>,
 }
 
@@ -78,12 +79,12 @@ pub struct World<O> {
     vcpus: Vec<Vcpu>,
     vms: Vec<VmState>,
     observer: O,
-    /// Changes of state so far.
+    /// Number of changes of state so far.
     trace_events: u64,
-    /// vCPUs whose iterations are not done.
+    /// Number of vCPUs whose iterations are not done.
     unfinished: u32,
     host: LabHost,
-    /// Of the scenario; every entity's generator starts from it and a number of its own.
+    /// The scenario's seed; each entity's generator starts from it and a number of its own.
     seed: u64,
 }
 
@@ -93,7 +94,7 @@ impl<O: Observer> World<O> {
         self.now_ns
     }
 
-    /// Changes of the state of a vCPU, pCPU, lock or timer so far.
+    /// Number of changes of the state of a vCPU, pCPU, lock or timer so far.
     pub fn trace_events(&self) -> u64 {
         self.trace_events
     }
@@ -118,10 +119,10 @@ impl<O: Observer> World<O> {
         self.tasks[task.index()].on
     }
 
-    /// Lets time pass until then, or until every vCPU has done its iterations.
+    /// Advances time to `end_ns`, or until every vCPU has done its iterations.
     ///
     /// # Errors
-    /// When nothing can ever happen any more, or nothing useful does.
+    /// When no event can follow any more, or no iteration is finished for too long.
     pub fn run_until(&mut self, end_ns: u64) -> Result<(), RunError> {
         let mut watch = results::Progress::new(self);
         let mut at_once = 0u32;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A pCPU: what is planned there, and how fast it is while its core's other threads are busy. A task of the
-//! host, and how its time is accounted: running + runnable + halted is the wall time.
+//! A pCPU: its planned events, and its speed while its core's other threads are busy. A task of the host, and how its
+//! time is accounted: running + runnable + halted is the wall time.
 
 use super::World;
 use crate::{
@@ -10,28 +10,28 @@ use crate::{
     trace_event::Observer,
 };
 
-/// The speed of a pCPU whose core is its own.
+/// The speed of a pCPU whose core has no other busy thread.
 pub(super) const FULL_SPEED: u64 = 1_024;
 
 /// A pCPU.
 #[derive(Clone, Debug)]
 pub(super) struct Pcpu {
     pub current: Option<Task>,
-    /// Up to when what the current task does is accounted.
+    /// Time up to which the current task is accounted for.
     pub since_ns: u64,
-    /// When the current task's layer is done.
+    /// When the current task's present layer is done.
     pub due_ns: u64,
     /// When an interrupt from another pCPU arrives.
     pub ipi_arrives_ns: u64,
     pub tick_ns: u64,
-    /// When a loan or grant ends, and when it is looked at; `NEVER_NS`: there is none.
+    /// When a loan or grant ends, and when it is polled; `NEVER_NS`: there is none.
     pub borrow_until_ns: u64,
     pub poll_at_ns: u64,
     /// For how long the next borrower may run.
     pub loan_ns: u64,
-    /// When the scheduler wants to look at the current task besides ticks: the end of its slice.
+    /// When the scheduler must be called for the current task besides ticks: the end of its slice.
     pub slice_ns: u64,
-    /// The scheduler wants another choice at the next look.
+    /// Whether the scheduler must choose again at the next opportunity.
     pub resched: bool,
     pub busy_ns: u64,
     pub idle_ns: u64,
@@ -57,12 +57,12 @@ impl Pcpu {
         }
     }
 
-    /// When something borrowed is due there.
+    /// When a loan or grant there must be handled.
     pub(super) fn borrow_ns(&self) -> u64 {
         self.borrow_until_ns.min(self.poll_at_ns)
     }
 
-    /// When anything is.
+    /// When the next event there is due.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         let host_ns = self.tick_ns.min(self.borrow_ns()).min(self.slice_ns);
@@ -71,7 +71,7 @@ impl Pcpu {
 }
 
 impl<O: Observer> World<O> {
-    /// How fast a pCPU is, in `FULL_SPEED`ths: a hardware thread shares its core with a sibling that is busy.
+    /// The speed of a pCPU, in `FULL_SPEED`ths: a hardware thread shares its core with a busy sibling.
     #[inline]
     pub(super) fn speed(&self, cpu: Cpu) -> u32 {
         let threads = self.topology.threads_per_core();
@@ -87,7 +87,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A pCPU has become busy or idle: what its siblings did is put down at their old speed before, and planned anew after.
+    /// A pCPU has become busy or idle: its siblings are accounted for at their old speed first, and planned again
+    /// afterwards.
     pub(super) fn siblings(&mut self, cpu: Cpu, each: fn(&mut World<O>, Cpu)) {
         let threads = self.topology.threads_per_core();
         if threads == 1 {
@@ -100,7 +101,7 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Where a task is.
+/// A task's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Running,
@@ -108,10 +109,10 @@ pub(super) enum State {
     Sleeping,
 }
 
-/// A task of the host.
+/// A task of the host scheduler.
 #[derive(Clone, Debug)]
 pub(super) struct TaskState {
-    /// The vCPU that it is the thread of; `None`: it only uses CPU time.
+    /// The vCPU whose thread it is; `None`: it only uses CPU time.
     pub vcpu: Option<u32>,
 
     /// The pCPU that it runs on.
@@ -121,7 +122,7 @@ pub(super) struct TaskState {
     pub running_ns: u64,
     pub runnable_ns: u64,
     pub sleeping_ns: u64,
-    /// Times that it began to wait for a pCPU, and the longest wait, ns.
+    /// How often it began to wait for a pCPU, and the longest wait, ns.
     pub waits: u64,
     pub longest_wait_ns: u64,
 }
@@ -141,7 +142,7 @@ impl TaskState {
         }
     }
 
-    /// From now on it is there.
+    /// Changes the state from now on.
     pub fn becomes(&mut self, state: State, now_ns: u64) {
         let elapsed_ns = now_ns - self.since_ns;
         match self.state {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a run came to, and why one cannot go on.
+//! The results of a run, and why a run cannot continue.
 
 use super::{
     World,
@@ -11,46 +11,47 @@ use crate::{
     trace_event::Observer,
 };
 
-/// Simulated time without any iteration done after which a run of iterations is given up: longer than any wait that ends.
+/// Simulated time without a finished iteration after which a run of iterations is given up: longer than any wait that
+/// ends.
 const PATIENCE_NS: u64 = 60_000_000_000;
 
-/// Events of one nanosecond after which time stands still: 64 for each pCPU and vCPU that there can be.
+/// Number of events at one time after which time is taken to stand still: 64 for each possible pCPU and vCPU.
 pub(super) const AT_ONCE_MAX: u32 = 1 << 22;
 
 /// Why a run ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Nothing can happen any more, or nothing useful has for long.
+    /// No event can follow any more, or no iteration was finished for a long time.
     #[error("the model makes no progress at {now_ns} ns: {diagnosis}")]
     Stuck {
-        /// When that was seen.
+        /// The simulated time at which this was found.
         now_ns: u64,
-        /// What every vCPU waits for, the first of them.
+        /// What the first vCPUs wait for.
         diagnosis: String,
     },
-    /// An event lies before the present: a fault of the lab.
+    /// An event lies in the past: a mistake in the lab.
     #[error(
         "an event lies in the past; this is a fault of the lab: please report scenario and seed"
     )]
     InThePast,
 }
 
-/// Where a task's time went, ns. The three add up to the wall time.
+/// How a task's time was spent, ns. The three sum up to the wall time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimes {
     /// On a pCPU.
     pub running_ns: u64,
-    /// Waiting for one.
+    /// Runnable, waiting for a pCPU.
     pub runnable_ns: u64,
     /// Asleep.
     pub halted_ns: u64,
-    /// Times it began to wait for a pCPU.
+    /// How often it began to wait for a pCPU.
     pub waits: u64,
     /// The longest of these waits.
     pub longest_wait_ns: u64,
 }
 
-/// Looks now and then whether anything useful happens.
+/// Checks periodically whether the run makes progress.
 pub(super) struct Progress {
     next_ns: u64,
     operations: u64,
@@ -124,7 +125,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Puts down everything up to now.
+    /// Accounts for everything up to now.
     pub(super) fn settle(&mut self) {
         for cpu in 0..self.cpus.len() {
             self.account(Cpu(cpu as u32));
@@ -138,13 +139,13 @@ impl<O: Observer> World<O> {
             pcpu.idle_since_ns = self.now_ns;
         }
         for task in &mut self.tasks {
-            // The same state goes on: a wait is not over and not counted twice.
+            // The same state continues: a wait that is not over is not counted twice.
             let state = task.state;
             task.becomes(state, self.now_ns);
         }
     }
 
-    /// Where a task's time went.
+    /// How a task's time was spent.
     pub fn times(&self, task: Task) -> TaskTimes {
         let task = &self.tasks[task.index()];
         TaskTimes {
@@ -162,18 +163,18 @@ impl<O: Observer> World<O> {
         (pcpu.busy_ns, pcpu.idle_ns)
     }
 
-    /// Every vCPU: its VM, its number there, its task, what it did.
+    /// Every vCPU: its VM, its number there, its task, its statistics.
     pub fn vcpus(&self) -> impl Iterator<Item = (u32, u32, Task, &VcpuStatistics)> {
         let each = self.vcpus.iter();
         each.map(|vcpu| (vcpu.vm, vcpu.number, vcpu.task, &vcpu.statistics))
     }
 
-    /// How many pCPUs there are.
+    /// Number of pCPUs.
     pub fn cpus(&self) -> u32 {
         self.cpus.len() as u32
     }
 
-    /// How many tasks there are.
+    /// Number of tasks.
     pub fn tasks(&self) -> u32 {
         self.tasks.len() as u32
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Waiting loops: how long so many spins take, when the hardware ends them, and what ends them otherwise. A waiter's polls
-//! are no events: the world knows when the word changes.
+//! Waiting loops: how long they take, when the hardware ends them, and what else ends them. A waiter's polls are no
+//! events: the world knows when the word changes.
 
 use unspin_policy::{Control, Spin as PauseSpin, WaitExit};
 
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// So many spins of a waiting loop of that vCPU, ns; `NEVER_NS` for `PLATFORM_FOREVER`.
+    /// The time of that many spins of that vCPU's waiting loop, ns; `NEVER_NS` for `PLATFORM_FOREVER`.
     pub(super) fn turns_ns(&self, vcpu: usize, spins: u32) -> u64 {
         if spins == u32::MAX {
             return NEVER_NS;
@@ -27,7 +27,7 @@ impl<O: Observer> World<O> {
         (spin_ps + pauses * u64::from(self.costs.pause_ps)).div_ceil(1_000)
     }
 
-    /// How long a vCPU of that guest waits for a lock before it asks for help, and then again, ns; `NEVER_NS`: it never does.
+    /// How long a vCPU of that guest waits for a lock before each call for help, ns; `NEVER_NS`: it never calls.
     pub(super) fn help_after_ns(&self, vcpu: usize) -> u64 {
         let spins = self.vms[self.vcpus[vcpu].vm as usize].help_after_spins;
         match spins {
@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// From one PAUSE of that vCPU's waiting loop to the next, TSC cycles.
+    /// Time from one PAUSE of that vCPU's waiting loop to the next, TSC cycles.
     fn pause_period_cycles(&self, vcpu: usize) -> u64 {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
         let spin_ps = u64::from(self.costs.wait_spin_ps);
@@ -49,14 +49,14 @@ impl<O: Observer> World<O> {
         ns.saturating_mul(self.costs.tsc_mhz.into()) / 1_000
     }
 
-    /// The guest is entered: the hardware's count starts anew.
+    /// The guest is entered: the hardware's count starts again.
     pub(super) fn pause_loop_entered(&mut self, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         let hardware = known.pauses.hardware;
         known.pauses.memory.entered(&hardware);
     }
 
-    /// A stretch of waiting begins, on a pCPU and in the loop: when will it exit?
+    /// A stretch of spinning begins, on a pCPU and in the loop: computes when it will exit.
     fn stretch_begin(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
         if !vm.pause_exits || self.host.window.control() == Control::Off {
@@ -78,7 +78,7 @@ impl<O: Observer> World<O> {
         known.pauses.stretch_ns = 0;
     }
 
-    /// It is over: the hardware remembers its PAUSEs.
+    /// The stretch ends: the hardware keeps the count of its PAUSEs.
     fn stretch_end(&mut self, vcpu: usize) {
         let period_cycles = self.pause_period_cycles(vcpu);
         let elapsed_cycles = self.cycles(self.vcpus[vcpu].pauses.stretch_ns);
@@ -97,7 +97,7 @@ impl<O: Observer> World<O> {
         known.statistics.pauses += pauses;
     }
 
-    /// A wait begins with a look.
+    /// A wait begins with a read of the word.
     pub(super) fn spin_begin(&mut self, cpu: Cpu, vcpu: usize, mut spin: Spin) {
         let vm = self.vcpus[vcpu].vm as usize;
         let (word, watcher) = (spin.watcher.word, spin.watcher);
@@ -113,7 +113,7 @@ impl<O: Observer> World<O> {
         self.vcpus[vcpu].base = Base::Spin(spin);
     }
 
-    /// One look at a word, ns.
+    /// The time of one read of a word, ns.
     fn line_read_ns(&self, cpu: Cpu, vm: usize, word: Word) -> u64 {
         let line = self.vms[vm].memory.line(word);
         let ns = match line.owner() {
@@ -124,7 +124,7 @@ impl<O: Observer> World<O> {
         ns.into()
     }
 
-    /// The guest is left, or a handler has the vCPU: a waiter does not look any more.
+    /// An exit, or an interrupt handler on the vCPU: a waiter stops polling.
     #[inline]
     pub(super) fn looks_away(&mut self, vcpu: usize) {
         if let Base::Spin(spin) = &mut self.vcpus[vcpu].base {
@@ -137,11 +137,11 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The guest goes on after the host or a handler had the pCPU: a waiter looks first.
+    /// The guest continues after the host or a handler had the pCPU: a waiter reads its word first.
     pub(super) fn go_on(&mut self, cpu: Cpu, vcpu: usize) {
         match self.vcpus[vcpu].base {
             Base::Spin(spin) => self.look_again(cpu, vcpu, spin),
-            // Nothing that it waits for: it halts again. Who is done still answers the others.
+            // The interrupt was not what it waits for: it halts again. A vCPU that is done still answers the others.
             Base::Halted | Base::Faulted | Base::Done => self.guest_blocks(cpu, vcpu),
             _ => {}
         }
@@ -163,7 +163,7 @@ impl<O: Observer> World<O> {
         self.stretch_begin(vcpu);
     }
 
-    /// A wait's next spin has come: it sees the change, its spins are spent, or the hardware ends it.
+    /// The wait's next event is due: it sees the change, its spins are used up, or the hardware ends the spin.
     pub(super) fn spin_due(&mut self, cpu: Cpu, vcpu: usize, mut spin: Spin) {
         let vm = self.vcpus[vcpu].vm as usize;
         let word = spin.watcher.word;
@@ -173,7 +173,7 @@ impl<O: Observer> World<O> {
             if spin.watcher.is_over(value) {
                 self.spin_end(cpu, vcpu, spin, value);
             } else {
-                // It changed back before this waiter had its copy.
+                // The word changed back before this waiter had its copy.
                 spin.seen_in_ns = NEVER_NS;
                 self.vcpus[vcpu].base = Base::Spin(spin);
                 let line = self.vms[vm].memory.line_mut(word);

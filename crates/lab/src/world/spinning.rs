@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the hypervisor does about a pause-loop exit: whom to run instead, and how large the next window is. The rules are those
-//! of `policy/`.
+//! How the hypervisor handles a pause-loop exit: which vCPU to run instead, and the next window. The rules are those of
+//! `policy/`.
 
 use unspin_policy::{
     CandidateRule, CandidateState, Control, SpinBound, Spinner, Vector as SeenVector, WaitExit,
@@ -20,7 +20,7 @@ impl<O: Observer> World<O> {
     pub(super) fn on_spin(&mut self, cpu: Cpu, vcpu: usize) {
         let (vm, number) = (self.vcpus[vcpu].vm as usize, self.vcpus[vcpu].number);
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
-        // Under our scheduler a rule of candidates takes the place of KVM's.
+        // Under unspin's scheduler a rule of candidates replaces KVM's.
         let steered = self.scheduler.steering().is_some();
         let policies = Some(self.host.steering.policies).filter(|_| steered);
         let own_rule = policies.and_then(|policies| policies.candidates());
@@ -53,7 +53,7 @@ impl<O: Observer> World<O> {
                 if verdict.take {
                     cost_ns += u64::from(self.costs.yield_to_ns);
                     let target = self.vcpus[candidate].task;
-                    // Where KVM's own rule is on nobody records that.
+                    // These marks are not recorded where KVM's own rule is used.
                     let receives = own_rule.is_some() && is_receiver(&spinner, &facts);
                     let awaited_ns = facts.ipi_age_ns.filter(|_| receives);
                     let result = self.yield_to(cpu, vcpu, target, awaited_ns);
@@ -68,7 +68,7 @@ impl<O: Observer> World<O> {
         self.vcpus[vcpu].host_left_ns += cost_ns;
     }
 
-    /// Where a vCPU's guest is, or was when it was left.
+    /// The mode of a vCPU's guest, now or at its last exit.
     pub(super) fn mode(&self, vcpu: usize) -> Where {
         let known = &self.vcpus[vcpu];
         if known.user && known.handler.is_none() {
@@ -78,7 +78,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What a spinner may know of another vCPU.
+    /// What a spinner may know about another vCPU.
     fn yield_facts(&self, spinner: usize, vcpu: usize) -> YieldFacts {
         let known = &self.vcpus[vcpu];
         let pending_ipi = known.pending_ipi;
@@ -110,8 +110,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Asks the scheduler; what the kernel's function returns. `awaited_ns`: for how long the vCPU has waited for that very
-    /// one, where that is known.
+    /// Asks the scheduler; returns the result of the kernel's function. `awaited_ns`: how long the vCPU has waited for
+    /// this very candidate, if known.
     pub(super) fn yield_to(
         &mut self,
         cpu: Cpu,
@@ -151,8 +151,8 @@ impl<O: Observer> World<O> {
         result
     }
 
-    /// yield_to() lets the target's last pCPU look again as well (kernel/sched/syscalls.c, Linux 7.2: `resched_curr(p_rq)`);
-    /// our scheduler goes on with whom it runs there, but the guest is left.
+    /// yield_to() also reschedules the target's last pCPU (kernel/sched/syscalls.c, Linux 7.2: `resched_curr(p_rq)`);
+    /// unspin's scheduler continues with the task that runs there, but its guest exits.
     fn disturb_where_it_ran(&mut self, here: Cpu, target: Task) {
         let vcpu = self.tasks[target.index()].vcpu;
         let ran_on = vcpu.and_then(|vcpu| self.vcpus[vcpu as usize].steered.ran_on);
@@ -161,7 +161,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An IPI goes to a vCPU: what strict boost remembers of it (ruling 32).
+    /// An IPI is sent to a vCPU: what strict boost remembers of it (ruling 32).
     pub(super) fn record_ipi(&mut self, sender: usize, receiver: usize, vector: Vector) {
         if self.cpu_of(self.vcpus[receiver].task).is_none() {
             let by = self.vcpus[sender].number;
@@ -172,7 +172,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A vCPU gets a pCPU: what was remembered until then is forgotten, and KVM shrinks its window.
+    /// A vCPU is switched in: what was remembered until then is cleared, and KVM shrinks its window.
     pub(super) fn arrives(&mut self, vcpu: usize) {
         let rule = self.host.window;
         self.halt_over(vcpu);
@@ -185,7 +185,7 @@ impl<O: Observer> World<O> {
         known.pauses.hardware.set_window(rule.after_switch(window));
     }
 
-    /// The window after a pause-loop exit, and APPLE's epoch.
+    /// Sets the window after a pause-loop exit, and adds the exit to APPLE's epoch.
     pub(super) fn window_after_exit(&mut self, vcpu: usize, window: u32) {
         let rule = self.host.window;
         let vm = self.vcpus[vcpu].vm as usize;
@@ -198,7 +198,7 @@ impl<O: Observer> World<O> {
         hardware.set_window(rule.after_exit(window, desired));
     }
 
-    /// An exit of a VM's epoch; the VM's CPU time and handling since the epoch began are taken when it is over.
+    /// An exit of a VM's epoch; at the epoch's end the VM's CPU time and handling time in it are computed.
     pub(super) fn apple_exit(&mut self, vm: usize, window: u32, unit_ps: u64) {
         if !self.vms[vm].epoch.add_exit(Some(window)) {
             return;
@@ -214,7 +214,7 @@ impl<O: Observer> World<O> {
         state.epoch_begin = (cpu_ns, handling_ns);
     }
 
-    /// CPU time of a VM's vCPUs so far, and of it what the exits that count took in the host, ns.
+    /// CPU time of a VM's vCPUs so far, and the part of it in the host for exits that count, ns.
     fn vm_times(&self, vm: usize) -> (u64, u64) {
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
         let vcpus = &self.vcpus[first..first + count];

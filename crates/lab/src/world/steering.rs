@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where policies are asked: by the very functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
+//! Asks the policies: the functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
 //! (`policy/steering/ecs.h`) works with every scheduler.
 
 pub(crate) mod borrowing;
@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// KVM proposes a candidate to our scheduler (`ops.yield`); what `yield_to()` returns.
+    /// KVM proposes a candidate to unspin's scheduler (`ops.yield`); returns the result of `yield_to()`.
     pub(super) fn steered_yield(
         &mut self,
         cpu: Cpu,
@@ -38,7 +38,7 @@ impl<O: Observer> World<O> {
         i32::from(self.act(cpu, vcpu, target, decision))
     }
 
-    /// Does what was decided; whether anything came of it.
+    /// Carries out a decision; returns whether it had an effect.
     fn act(&mut self, cpu: Cpu, vcpu: usize, target: Task, decision: Decision) -> bool {
         if self.scheduler.steering().is_none() {
             return false;
@@ -79,7 +79,8 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// On which time the task there runs. Not as in BPF: the rest of a slice that was passed on for good is a loan here.
+    /// Whose time the task there runs on. Unlike in BPF, the rest of a slice that was passed on for good is a loan
+    /// here.
     fn borrow_kind(&mut self, cpu: Cpu) -> BorrowKind {
         if self.cpus[cpu.index()].borrow_until_ns == NEVER_NS {
             return BorrowKind::Nothing;
@@ -91,7 +92,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and lets the best run.
+    /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and runs the one with the highest rank.
     pub(super) fn help(&mut self, cpu: Cpu, vcpu: usize) {
         let vm = self.vcpus[vcpu].vm as usize;
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
@@ -115,8 +116,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A guest asks for help and says whom to run: `kvm_sched_yield()` (arch/x86/kvm/x86.c, Linux 7.2) yields to it if it is
-    /// ready, whatever `kvm_vcpu_on_spin()` would think of it.
+    /// A guest asks for help and names a vCPU: `kvm_sched_yield()` (arch/x86/kvm/x86.c, Linux 7.2) yields to it if it
+    /// is ready, without the conditions of `kvm_vcpu_on_spin()`.
     pub(super) fn help_named(&mut self, cpu: Cpu, vcpu: usize, target: usize) {
         let task = self.vcpus[target].task;
         if target != vcpu && self.tasks[task.index()].state == State::Runnable {
@@ -124,7 +125,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The scheduler wants the pCPU at a tick: whether the vCPU there may go on for a while.
+    /// The scheduler reschedules the pCPU at a tick; returns whether the vCPU there may continue for a while.
     pub(super) fn extend_slice(&mut self, cpu: Cpu) -> bool {
         let Some(vcpu) = self.vcpu_on(cpu) else {
             return false;
@@ -148,7 +149,7 @@ impl<O: Observer> World<O> {
             let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
             let ecs = self.vcpus[vcpu].ecs.as_mut();
             let budget_ns = ecs.and_then(|ecs| ecs.on_slice_end(pv_page.then_some(critical)));
-            // eCS's paper gives nothing back before the time is up.
+            // In eCS's paper nothing is given back before the time has passed.
             budget_ns.map(|budget_ns| (budget_ns, self.host.ecs == Some(true)))
         };
         let Some((budget_ns, notified)) = granted else {
@@ -162,7 +163,7 @@ impl<O: Observer> World<O> {
         true
     }
 
-    /// A task gets the pCPU: on its own slice, or on another's.
+    /// A task is switched in: on its own slice, or on another task's.
     pub(super) fn slice_begins(&mut self, cpu: Cpu, vcpu: usize) {
         self.vcpus[vcpu].steered.ran_on = Some(cpu);
         let task = self.vcpus[vcpu].task;

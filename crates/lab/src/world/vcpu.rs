@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a vCPU is doing, in layers: the host's work for it is done first, then an interrupt handler, then the guest task.
+//! What a vCPU does, in layers: the host's work for it comes first, then an interrupt handler, then the guest task.
 
 use std::collections::VecDeque;
 
@@ -13,18 +13,18 @@ use crate::{
     trace_event::Vector,
 };
 
-/// What follows when the host's work for a vCPU is done.
+/// What follows the host's work for a vCPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     /// The guest is entered.
     Enter,
-    /// `kvm_vcpu_on_spin()` chooses somebody.
+    /// `kvm_vcpu_on_spin()` chooses a candidate.
     OnSpin,
-    /// HLT: nothing to do, perhaps.
+    /// HLT: the vCPU halts unless an interrupt is pending.
     Halt,
-    /// Halt polling is over without success.
+    /// Halt polling has ended without an interrupt.
     PollOver,
-    /// What the guest asked for by writing to its interrupt controller.
+    /// The IPI that the guest requested by a write to its interrupt controller.
     Send(Sending),
     /// The hypercall by which a borrowed pCPU is given back.
     GiveBack,
@@ -32,43 +32,43 @@ pub(super) enum Then {
     Help,
     /// The hypercall that asks for help and names a vCPU of the world (`kvm_sched_yield()`).
     HelpNamed(u32),
-    /// The host fetches a page; whether the guest is notified meanwhile.
+    /// The host fetches a page; true: the guest is notified meanwhile.
     Fault(bool),
 }
 
-/// To whom an inter-processor interrupt goes.
+/// The receivers of an inter-processor interrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sending {
-    /// To all others: answer me.
+    /// All others, which must answer.
     Shootdown,
-    /// To the next vCPU: there is a token.
+    /// The next vCPU, for which there is a token.
     Token,
-    /// To that vCPU of the VM, by hypercall: its halt is over (`kvm_pv_kick_cpu_op()`).
+    /// That vCPU of the VM, by hypercall: its halt ends (`kvm_pv_kick_cpu_op()`).
     Kick(u32),
-    /// To that vCPU of the VM: one of its tasks has something to look at.
+    /// That vCPU of the VM: one of its tasks must read its word again.
     Wake(u32),
 }
 
 /// What the guest task does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Base {
-    /// So much work.
+    /// Work for this long.
     Work { left_ns: u64 },
-    /// An access to a word, which happens at its end.
+    /// An access to a word, which takes effect at its end.
     Access { left_ns: u64, access: Access },
     /// A wait for a word to change.
     Spin(Spin),
-    /// The answer to its last request is there.
+    /// The answer to its last request is available.
     Answer(u32),
-    /// HLT, or another guest task runs until something comes.
+    /// HLT, or another guest task runs until an interrupt.
     Halted,
     /// It waits for a page that the host fetches.
     Faulted,
-    /// Its iterations are done: it only answers interrupts.
+    /// Its iterations are done: it only handles interrupts.
     Done,
 }
 
-/// A guest task that does not have its vCPU.
+/// A guest task that is not on its vCPU.
 pub(super) struct GuestTask {
     pub port: Port,
     pub base: Base,
@@ -77,7 +77,7 @@ pub(super) struct GuestTask {
 }
 
 impl GuestTask {
-    /// Whether it could run.
+    /// Whether it is runnable.
     pub(super) fn is_ready(&self) -> bool {
         matches!(self.base, Base::Work { .. } | Base::Answer(_))
     }
@@ -92,21 +92,21 @@ pub(super) struct Access {
     pub second: u32,
 }
 
-/// A wait: `platform_wait_while()` or `platform_wait_until()`. What it waits for is the watcher's.
+/// A wait: `platform_wait_while()` or `platform_wait_until()`. The condition is in the watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spin {
     pub watcher: Watcher,
-    /// Time after which the iterations are spent; `NEVER_NS`: no bound.
+    /// Time on a pCPU after which the spins are used up; `NEVER_NS`: no bound.
     pub limit_ns: u64,
-    /// Time spent so far on a pCPU.
+    /// Time spent on a pCPU so far.
     pub spent_ns: u64,
-    /// From now until a change is seen; `NEVER_NS`: none on its way.
+    /// Time until it sees a change; `NEVER_NS`: none is under way.
     pub seen_in_ns: u64,
-    /// Time on a pCPU after which it asks for help next; `NEVER_NS`: never.
+    /// Time on a pCPU after which it next asks for help; `NEVER_NS`: never.
     pub help_at_ns: u64,
 }
 
-/// Interrupts that wait to be taken, a bit each; taken in this order.
+/// Pending interrupts, one bit each; taken in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pending(u8);
 
@@ -135,12 +135,12 @@ impl Pending {
 pub(super) struct Pauses {
     pub hardware: PauseHardware,
     pub memory: PauseLoop,
-    /// Since the last PAUSE, in the loop.
+    /// Time since the last PAUSE, in the loop.
     pub phase_cycles: u64,
-    /// The stretch of waiting that goes on, and for how long it has.
+    /// The current stretch of spinning, and its length so far.
     pub stretch: Option<PauseSpin>,
     pub stretch_ns: u64,
-    /// From now until it exits; `NEVER_NS`: it does not.
+    /// Time until it exits; `NEVER_NS`: it does not.
     pub exit_in_ns: u64,
 }
 
@@ -157,64 +157,64 @@ impl Pauses {
     }
 }
 
-/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/steering/candidate.h`). One bit per vCPU of the VM where it is
-/// a mask.
+/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/steering/candidate.h`). Masks have one bit
+/// for each vCPU of the VM.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingIpi {
     /// It left its pCPU in a pause-loop exit.
     pub spins: bool,
     /// It was passed over as a lock waiter: `dy_eligible`.
     pub eligible: bool,
-    /// Woken, and not run since.
+    /// It was woken, and has not run since.
     pub woken: bool,
-    /// Who sent it an IPI while it was off its pCPU, since it ran last; what for, and when.
+    /// The vCPUs that sent it an IPI while it was off its pCPU, since it last ran; the IPI's purpose and time.
     pub sent_by: u64,
     pub vector: Option<Vector>,
     pub sent_ns: u64,
-    /// Who passed it over while it was halted, since it ran last.
+    /// The vCPUs that passed it over while it was halted, since it last ran.
     pub passed_by: u64,
 }
 
-/// What a vCPU did; times in ns.
+/// A vCPU's counts; times in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcpuStatistics {
     /// Iterations done.
     pub operations: u64,
     /// Locks taken.
     pub acquisitions: u64,
-    /// From asking for locks until they were held.
+    /// Time from requesting locks until holding them.
     pub lock_wait_ns: u64,
-    /// The longest of these.
+    /// The longest of these times.
     pub longest_wait_ns: u64,
-    /// Time in which locks were held, on a pCPU or not.
+    /// Time in which it held locks, on a pCPU or not.
     pub hold_ns: u64,
-    /// On a pCPU in the loop of a wait.
+    /// Time on a pCPU in waiting loops.
     pub spin_ns: u64,
-    /// PAUSEs, where they may exit.
+    /// PAUSEs executed where pause-loop exits are possible.
     pub pauses: u64,
     /// Pause-loop exits.
     pub pause_exits: u64,
-    /// Calls of `yield_to()` that were done, and that were not.
+    /// Calls of `yield_to()` that were done, and calls that were not.
     pub yields: u64,
     /// See `yields`.
     pub yields_refused: u64,
-    /// Loans that it got, extra time at slice ends, and how often it gave a pCPU back before its time was up.
+    /// Loans that it received, grants at ends of slices, and how often it gave a pCPU back early.
     pub loans: u64,
     /// See `loans`.
     pub grants: u64,
     /// See `loans`.
     pub given_back: u64,
-    /// Times somebody was let run because it asked for help.
+    /// How often a vCPU was run because this one asked for help.
     pub helped: u64,
-    /// Slice boundaries that it reached with a lock asked for or held (ruling 22).
+    /// Slice boundaries that it reached while waiting for a lock or holding one (ruling 22).
     pub boundaries_critical: u64,
-    /// Times it was taken off its pCPU while it wanted to go on.
+    /// How often it was descheduled while runnable.
     pub preemptions: u64,
-    /// Of them while it held a lock.
+    /// Of these, how often while it held a lock.
     pub preemptions_holding: u64,
-    /// Of them while it waited for one.
+    /// Of these, how often while it waited for one.
     pub preemptions_waiting: u64,
-    /// Shootdowns that it sent, and those that it answered.
+    /// Shootdowns that it sent, and requests that it answered.
     pub shootdowns: u64,
     /// See `shootdowns`.
     pub shootdowns_answered: u64,
@@ -222,7 +222,7 @@ pub struct VcpuStatistics {
     pub wakeups: u64,
     /// Kicks of other vCPUs.
     pub kicks: u64,
-    /// Times it went to sleep in the host.
+    /// How often its thread went to sleep.
     pub halts: u64,
     /// Pages that the host had to fetch.
     pub page_faults: u64,
@@ -230,12 +230,12 @@ pub struct VcpuStatistics {
     pub guest_switches: u64,
     /// Guest ticks handled.
     pub ticks: u64,
-    /// Host work done on its account: exits, entries, switches.
+    /// Time of the host's work on its account: exits, entries, switches.
     pub host_ns: u64,
-    /// Of it what pause-loop exits took.
+    /// The part of it for pause-loop exits.
     pub spin_host_ns: u64,
-    /// Waits that the guest ended at the threshold that it was notified of, the sum of these thresholds, and of the host's time what it
-    /// took to handle them.
+    /// Waits that the guest ended at the threshold it was told, the sum of these thresholds, and the host's time to
+    /// handle them.
     pub waits_ended: u64,
     /// See `waits_ended`.
     pub waited_spins: u64,
@@ -243,17 +243,17 @@ pub struct VcpuStatistics {
     pub wait_host_ns: u64,
 }
 
-/// What our scheduler remembers of a vCPU.
+/// What unspin's scheduler remembers of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steered {
-    /// When it was out of its guest last.
+    /// When it was last outside its guest.
     pub exit_ns: u64,
     pub yielded_ns: Option<u64>,
     /// Pause-loop exits since its iteration began.
     pub spun: u32,
     pub borrowed_since_ns: Option<u64>,
     pub ran_on: Option<Cpu>,
-    /// It was entered on borrowed time.
+    /// Whether it was entered on borrowed time.
     pub entered_borrowing: bool,
 }
 
@@ -261,59 +261,60 @@ pub(super) struct Steered {
 pub(super) struct Vcpu {
     pub port: Port,
     pub vm: u32,
-    /// For what happens to it by chance.
+    /// Generator for its random events.
     pub random: Random,
-    /// In its VM.
+    /// Its number in its VM.
     pub number: u32,
     pub task: Task,
-    /// The guest was entered and not left: its code runs when the vCPU does.
+    /// Whether it is inside its guest: then the guest's code runs when the vCPU does.
     pub inside: bool,
     pub host_left_ns: u64,
     pub then: Then,
     pub handler: Option<(Vector, u64)>,
     pub base: Base,
-    /// Time of accesses that took effect at once, ns: part of what comes next.
+    /// Time of accesses that took effect at once, ns: added to what comes next.
     pub debt_ns: u64,
     pub user: bool,
     pub pending: Pending,
-    /// Who waits for this vCPU's answer, one bit each.
+    /// The vCPUs that wait for this vCPU's answer, one bit each.
     pub senders: u64,
     pub tokens: u32,
-    /// Kicked since it looked last (`pv_unhalted`).
+    /// Whether it was kicked since it last checked (`pv_unhalted`).
     pub kicked: bool,
     pub pauses: Pauses,
     pub pending_ipi: PendingIpi,
-    /// Guest tasks that do not have the vCPU, in order of their iterations.
+    /// Guest tasks that are not on the vCPU, in the order in which they run.
     pub others: VecDeque<GuestTask>,
-    /// When the page is there that the guest was notified of, and when the thread wakes that waits for one; `NEVER_NS`: none.
+    /// When the page arrives of which the guest was notified, and when the thread wakes that waits for a page;
+    /// `NEVER_NS`: none.
     pub page_ns: u64,
     pub sleeps_until_ns: u64,
-    /// When the guest's timer fires; `NEVER_NS`: it has none.
+    /// When the guest's timer is due; `NEVER_NS`: it has none.
     pub timer_ns: u64,
-    /// Lock asked for, and since when.
+    /// The lock it waits for, and since when.
     pub asks: Option<(u32, u64)>,
-    /// Lock held, and since when.
+    /// The lock it holds, and since when.
     pub holds: Option<(u32, u64)>,
-    /// Locks asked for and held: what its pv page says.
+    /// `critical` in its pv page: locks that it waits for and holds.
     pub critical: u32,
-    /// The flag in its pv page: it runs on time that is not its own.
+    /// `borrowed` in its pv page: it runs on borrowed time.
     pub borrowed: bool,
     pub steered: Steered,
     pub memory: Memory,
-    /// Its extra schedules, where the host gives them.
+    /// Its extra schedules, if the host grants them.
     pub ecs: Option<Ecs>,
     /// The halt polling time in force (`kvm_vcpu_halt()`).
     pub halt_poll_ns: u32,
     pub halted_since_ns: Option<u64>,
-    /// Iterations that its guest's page says; 0: nothing.
+    /// `spin_count` in its pv page; 0: none.
     pub notified_spin_count: u32,
-    /// It left its guest at the end of a wait that counts, and neither entered it nor left its pCPU since.
+    /// It left its guest at the end of a wait that counts, and has neither entered it nor left its pCPU since.
     pub ends_wait: bool,
     pub statistics: VcpuStatistics,
 }
 
 impl Vcpu {
-    /// From now until its present layer is done, while it runs; `NEVER_NS` if by itself never.
+    /// Time until its present layer is done, while it runs; `NEVER_NS` if it does not end by itself.
     #[inline]
     pub fn due_in_ns(&self) -> u64 {
         if !self.inside {
@@ -335,7 +336,7 @@ impl Vcpu {
         }
     }
 
-    /// So much time has passed on a pCPU. At most `due_in_ns`.
+    /// `elapsed_ns` has passed on a pCPU; at most `due_in_ns`.
     #[inline]
     pub fn progress(&mut self, elapsed_ns: u64) {
         if !self.inside {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host scheduler with other weights, groups and pins than the world asks for, and that says in the end whom it charged.
+//! A host scheduler with weights, groups and pins other than the world's, which reports the time that it charged to
+//! each task.
 
 use std::{cell::RefCell, rc::Rc};
 
@@ -8,22 +9,22 @@ use unspin_lab::{
     scheduler::{Allowed, Enqueue, HostScheduler, Steer, YieldTo},
 };
 
-/// What a scheduler charged to each task, ns; filled in when the world is dropped.
+/// The time that a scheduler charged to each task, ns; set when the world is dropped.
 pub type Charged = Rc<RefCell<Vec<u64>>>;
 
-/// Where the VM of that number belongs: weights of its groups from the root down, the last one the VM's own.
+/// The groups of the VM of that number: weights from the root down, the last one the VM's own.
 pub type Path = Vec<(usize, u32)>;
 
-/// See the module.
+/// The scheduler; see the head of the file.
 pub struct Arranged {
     pub inner: Box<dyn HostScheduler>,
-    /// By number of the VM: names and weights of the groups above its tasks, outermost first. A name met again is the same
-    /// group. Empty: as the world asks.
+    /// By VM: names and weights of the groups above its tasks, outermost first. Equal names are the same group. Empty:
+    /// as the world asks.
     pub paths: Vec<Path>,
-    /// By number of the task.
+    /// By task.
     pub pins: Vec<Allowed>,
     pub charged: Charged,
-    /// Where a task waits instead: a bug to be found.
+    /// The pCPU on which a task waits instead: a seeded bug.
     pub misplace: Option<Box<dyn FnMut(Cpu) -> Cpu>>,
     made: Vec<(Vec<usize>, Group)>,
     asked: u32,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random scenarios, and a witness of what must hold in all of them.
+//! Random scenarios, and an observer that checks what must hold in all of them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod arranged;
@@ -20,7 +20,7 @@ use unspin_lab::{
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule, steering::Policies};
 use unspin_scenario::Scenario;
 
-/// How many seeds: `UNSPIN_LAB_SEEDS`, or so few. (long_worlds.rs has 10,000.)
+/// Number of seeds: `UNSPIN_LAB_SEEDS`, or this few. (long_worlds.rs has 10,000.)
 pub fn seeds(few: u64) -> u64 {
     let asked = std::env::var("UNSPIN_LAB_SEEDS").ok();
     asked.map_or(few, |text| {
@@ -49,7 +49,7 @@ impl Random {
     }
 }
 
-/// A small scenario that ends after so many iterations, from a seed.
+/// A small scenario that ends after that many iterations, from a seed.
 pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
     let mut text = format!("seed = {seed}\niterations = {}\n", 1 + random.below(12));
     for _ in 0..1 + random.below(3) {
@@ -65,7 +65,7 @@ pub fn random_scenario(seed: u64, random: &mut Random) -> Scenario {
             "{ exponential = \"2us\" }",
             "{ uniform = [\"10ns\", \"300us\"] }",
         ]);
-        // Each look of a test-and-set waiter is an access of its own: hold those shortly.
+        // Each read of a test-and-set waiter is an event of its own: these locks are held for a short time.
         let hold = match lock {
             "test_and_set" => "\"300ns\"",
             _ => held_long,
@@ -98,7 +98,8 @@ pub fn random_host(random: &mut Random) -> LabHost {
         _ => Topology::new(1, 2, 1, 2),
     };
     let vendor = [Vendor::Amd, Vendor::Intel][random.below(2) as usize];
-    // With 10 PAUSEs or 4,096 cycles, three spinners can make a fourth pCPU switch so often that nobody there ever enters its guest.
+    // With 10 PAUSEs or 4,096 cycles, three spinners can make a fourth pCPU switch so often that no vCPU there ever
+    // enters its guest.
     let bases = match vendor {
         Vendor::Amd => [200, 3_000],
         Vendor::Intel => [16_384, 65_536],
@@ -126,7 +127,7 @@ pub fn random_host(random: &mut Random) -> LabHost {
     }
 }
 
-/// How the scheduler `steer` is steered: some of its policies, with facts that are late or lost.
+/// Policies and parameters of the scheduler `steer`: some of its policies, with facts that are late or lost.
 fn random_steering(random: &mut Random) -> SteeringModel {
     let asked: Vec<&str> = Policies::names()
         .filter(|name| *name != "slice" && random.below(2) == 0)
@@ -144,7 +145,7 @@ fn random_steering(random: &mut Random) -> SteeringModel {
     }
 }
 
-/// Other weights, a group around some VMs, and where they can be some tasks pinned.
+/// Other weights, a group around some VMs, and, if possible, some pinned tasks.
 pub fn random_arrangement(
     scheduler: Box<dyn HostScheduler>,
     may_pin: bool,
@@ -174,12 +175,12 @@ pub fn random_arrangement(
     (arranged, charged)
 }
 
-/// What a world is made of.
+/// The parts of a world.
 pub struct RandomWorld {
     pub scenario: Scenario,
     pub host: LabHost,
     pub scheduler: Arranged,
-    /// Name of the scheduler.
+    /// The scheduler's name.
     pub name: String,
     pub charged: Charged,
 }
@@ -190,18 +191,18 @@ pub fn random_world(seed: u64) -> RandomWorld {
     let scenario = random_scenario(seed, &mut random);
     let mut host = random_host(&mut random);
     let (name, mut scheduler) = random_scheduler(host.topology, &mut random);
-    // Extra time for a gang's part is taken from its next part each time: that one may never run.
+    // Each extra time for one part of a gang is taken from its next part, which may never run.
     if scheduler.steering().is_some() || name == "gang" {
         host.ecs = None;
     }
-    // Before 6.19 each yield puts the yielder's deadline off by a slice, whoever runs next: of seed 5017 one ran 125 s ahead within
-    // 2.4 s, and its task had to wait for so long. 6.19 forfeits virtual time instead.
+    // Before 6.19 each yield moves the yielder's deadline by a slice, whichever task runs next: with seed 5017 one was
+    // 125 s ahead within 2.4 s, and its task had to wait that long. 6.19 forfeits virtual time instead.
     if ["eevdf-6.6", "eevdf-6.12"].contains(&name.as_str()) {
         host.window = WindowRule::new(Control::Off, host.vendor);
         host.paravirtual.sched_yield = false;
     }
     let cpus = host.topology.cpus();
-    // Gang has no place for who is pinned to one pCPU.
+    // Gang has no place for a task that is pinned to one pCPU.
     let may_pin = name != "gang";
     let (scheduler, charged) = random_arrangement(scheduler, may_pin, &scenario, cpus, &mut random);
     RandomWorld {
@@ -213,12 +214,12 @@ pub fn random_world(seed: u64) -> RandomWorld {
     }
 }
 
-/// Any scheduler there is.
+/// Any scheduler.
 pub fn random_scheduler(
     topology: Topology,
     random: &mut Random,
 ) -> (String, Box<dyn HostScheduler>) {
-    // Not lag credit, with which two vCPUs that spin for one another can keep a third out for ever.
+    // Not lag credit, with which two vCPUs that spin for each other can keep a third from running for ever.
     let mut names = known_names();
     names.extend(["cfs-4.13+debooster=paper", "cfs-5.6+balance"]);
     match names.get(random.below(names.len() as u64 + 1) as usize) {
@@ -234,13 +235,13 @@ pub fn random_scheduler(
     }
 }
 
-/// Sees to it that no lock is held by two, nothing happens in the past, and pCPUs run one task at a time.
+/// Checks that no lock is held by two, no event is in the past, and pCPUs run one task at a time.
 #[derive(Default)]
 pub struct Witness {
     holders: Vec<Option<Task>>,
     on: Vec<Option<Task>>,
     last_ns: u64,
-    /// Over everything that happened.
+    /// A hash of all events.
     pub all: DefaultHasher,
     pub acquisitions: u64,
     pub order: Vec<(u32, u32)>,
@@ -284,7 +285,7 @@ impl Observer for Witness {
     }
 }
 
-/// Runs it to its end; nothing may be lost on the way.
+/// Runs it to its end; no event may be lost.
 pub fn check(
     scenario: &Scenario,
     host: LabHost,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A host that takes pCPUs away at given times, for examples that a paper draws: vCPU number n has pCPU n, and a thread that
-//! uses CPU time has it while the vCPU is away or asleep.
+//! A host that takes pCPUs away at given times, for the examples in papers: vCPU number n has pCPU n, and a thread that
+//! uses CPU time runs there while the vCPU is away or asleep.
 
 use unspin_lab::{
     ids::{Cpu, Group, Task},
     scheduler::{Allowed, Enqueue, HostScheduler, YieldTo},
 };
 
-/// The task has no pCPU from the first time on until the second, ns.
+/// The task has no pCPU from the first time until the second, ns.
 pub type Away = (u32, u64, u64);
 
-/// As many vCPUs as cpu_hogs (`LabHost::cpu_hogs`) as pCPUs.
+/// As many vCPUs, and as many cpu_hogs (`LabHost::cpu_hogs`), as pCPUs.
 pub struct Scripted {
     pub cpus: u32,
     pub away: Vec<Away>,
@@ -37,7 +37,7 @@ impl Scripted {
         })
     }
 
-    /// Who is to have that pCPU.
+    /// The task that should have that pCPU.
     fn wanted(&self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let vcpu = Task(cpu.0);
         let cpu_hog = Task(cpu.0 + self.cpus);
@@ -59,7 +59,7 @@ impl HostScheduler for Scripted {
             .iter()
             .take_while(|known| **known);
         let task = Task(first + taken.count() as u32);
-        // Marks it as made; it begins to run at `enqueue`.
+        // Marks it as created; it begins to run at `enqueue`.
         self.runnable[task.index()] = true;
         task
     }
@@ -103,7 +103,7 @@ impl HostScheduler for Scripted {
         self.charged_ns[task.index()]
     }
     fn runnable(&self, _: Cpu) -> u32 {
-        // Nobody is to be moved.
+        // No task is moved.
         1
     }
     fn cpu_of(&self, task: Task) -> Option<Cpu> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Shan, Ding and Gehani (APPLE) in the lab: Figure 2 (a window that fits, one too small, one too large), Algorithm 1 as the
-//! exits show it, and that it ends within a step of the best fixed window where the cost is convex.
+//! Shan, Ding and Gehani (APPLE) in the lab: Figure 2 (a fitting window, one too small, one too large), Algorithm 1 as
+//! the exits show it, and that it converges to within a step of the best fixed window where the cost is convex.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -28,8 +28,8 @@ impl Observer for Windows {
     }
 }
 
-/// A VM of twice as many vCPUs as pCPUs. Waits behind holders that run take some 40 to 120 us,
-/// those behind preempted ones milliseconds: a window in between tells them apart.
+/// A VM of twice as many vCPUs as pCPUs. Waits behind holders that run take some 40 to 120 us, those behind preempted
+/// ones milliseconds: a window in between separates them.
 fn world(seed: u64, window: WindowRule) -> World<Windows> {
     let text = format!(
         "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"test_and_test_and_set\"\nlocks = 1\n\
@@ -46,7 +46,7 @@ fn world(seed: u64, window: WindowRule) -> World<Windows> {
     World::new(&scenario, host, Costs::default(), scheduler, observer).expect("a world")
 }
 
-/// What a fixed window costs: inefficiency as ruling 17 has it, of the whole run, and iterations done.
+/// The cost of a fixed window: inefficiency by ruling 17 over the whole run, and iterations done.
 fn fixed(seed: u64, window: u32, end_ns: u64) -> (f64, u64) {
     let rule = WindowRule::new(Control::Fixed, Vendor::Amd).with_base(window);
     let mut world = world(seed, rule);
@@ -75,7 +75,7 @@ fn figure_2_too_small_and_too_large_a_window_both_cost() {
     let [small, fits, large] = [200, 4_500, 18_000].map(|window| fixed(1, window, 5 * SECOND));
     println!("inefficiency and iterations: 200 {small:?}, 4,500 {fits:?}, 18,000 {large:?}");
     assert!(small.0 > 1.2 * fits.0 && large.0 > 1.2 * fits.0);
-    // What is lost is missing: the VM does less.
+    // Lost time is not available for work: the VM does less.
     assert!(fits.1 > small.1 && fits.1 > large.1);
 }
 
@@ -110,9 +110,9 @@ fn algorithm_1_tries_more_and_less_and_keeps_the_best() {
     assert!(moves > 3, "{moves} moves");
 }
 
-/// The cost of fixed windows is measured in steps of delta within APPLE's bounds; it falls to one window and rises from there
-/// on, up to 2 % from step to step that are noise. (Beyond 8,250 PAUSEs it
-/// bends: hardly any wait is that long.) APPLE's desired window is the median of the second half of its epochs.
+/// The cost of fixed windows is measured in steps of delta within APPLE's bounds; it decreases to one window and
+/// increases beyond it, up to 2 % of noise from step to step. (Above 8,250 PAUSEs it is no longer convex: hardly any
+/// wait is that long.) APPLE's desired window is the median of the second half of its epochs.
 #[test]
 fn apple_ends_within_a_step_of_the_best_window() {
     let delta = AppleRule::new(Vendor::Amd).delta();
@@ -142,7 +142,7 @@ fn apple_ends_within_a_step_of_the_best_window() {
         windows[best],
         late.len()
     );
-    // The valley has a flat floor: any window whose cost is within 1 % of the least is a best one.
+    // The minimum is flat: any window whose cost is within 1 % of the least counts as best.
     let mut all = windows.iter().zip(&costs);
     assert!(
         all.any(|(window, cost)| *cost < 1.01 * costs[best] && median.abs_diff(*window) <= delta),

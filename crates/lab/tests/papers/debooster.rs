@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ishiguro et al., VEE'21, in the lab, with guests that wait and hold: scheduler mismatch with and without the debooster
-//! (Figure 2 and section 4.1), lost opportunity and strict boost (Figure 1's rule and section 4.2). What a single call of a
-//! scheduler does is in tests/schedulers/debooster.rs.
+//! Ishiguro et al., VEE'21, in the lab, with guests that wait and hold locks: scheduler mismatch with and without the
+//! debooster (Figure 2 and section 4.1), lost opportunity and strict boost (the rule of Figure 1 and section 4.2).
+//! Single calls of a scheduler are tested in tests/schedulers/debooster.rs.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -15,7 +15,7 @@ use unspin_lab::{
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
 
-/// What came of directed yields on one pCPU (ruling 28, without the reasons).
+/// The outcomes of directed yields on one pCPU (ruling 28, without the reasons).
 #[derive(Clone, Debug, Default)]
 struct Yields {
     open: Option<(Task, Task)>,
@@ -23,7 +23,7 @@ struct Yields {
     mismatch: u32,
     exits: u32,
     without_candidate: u32,
-    /// Exits of one vCPU in a row, with nobody else running in between.
+    /// Exits of one vCPU in a row, without another running in between.
     in_a_row: u32,
     longest: u32,
 }
@@ -48,7 +48,7 @@ impl Observer for Yields {
                     self.success += u32::from(task == target);
                 }
             }
-            // The spinner goes on: the scheduler chose it again.
+            // The spinner continues: the scheduler chose it again.
             TraceEvent::Entry => {
                 if let Some((spinner, _)) = self.open.filter(|(spinner, _)| task == Some(*spinner))
                 {
@@ -79,8 +79,8 @@ fn run(scheduler: &str, candidates: CandidateRule, cpus: u32, vms: &str) -> (u64
     (world.now_ns(), world.into_observer())
 }
 
-/// Eight vCPUs of a VM on one pCPU, as in Figure 2, that wait for a lock and for one another. Who was asleep comes back with
-/// a small virtual runtime and spins: CFS runs it again, whomever KVM boosts.
+/// Eight vCPUs of a VM on one pCPU, as in Figure 2, that wait for a lock and for one another. A vCPU that has slept
+/// returns with a small virtual runtime and spins: CFS runs it again, whichever vCPU KVM boosts.
 #[test]
 fn figure_2_mismatch_goes_with_the_debooster() {
     let vm = "[[vm]]\nvcpus = 8\nlock = \"ticket\"\nlocks = 1\nuser_work = \"0ns\"\nkernel_work = { exponential = \"2ms\" }\n\
@@ -93,15 +93,15 @@ fn figure_2_mismatch_goes_with_the_debooster() {
     );
     assert!(stock.mismatch > 1_000, "{stock:?}");
     assert!(deboosted.mismatch * 10 < stock.mismatch, "{deboosted:?}");
-    // "In the worst scenario, PLE events occur continuously on the same vCPU for 2 x #vCPUs times": without the debooster
-    // more often, for whom it boosts does not run.
+    // "In the worst scenario, PLE events occur continuously on the same vCPU for 2 x #vCPUs times": more often without
+    // the debooster, because the boosted vCPU does not run.
     assert!(stock.longest > 2 * 8, "{stock:?}");
     assert!(deboosted.longest <= 2, "{deboosted:?}");
     assert!(deboosted.exits < stock.exits && deboosted_ns < stock_ns);
 }
 
-/// A vCPU waits for the answer of another that was preempted in user mode. Its spinner is in the kernel, so that KVM passes the
-/// receiver over (lost opportunity); strict boost knows whom the IPI went to.
+/// A vCPU waits for the answer of another that was preempted in user mode. The spinner is in kernel mode, so KVM passes
+/// the receiver over (lost opportunity); strict boost knows the receivers of the IPI.
 #[test]
 fn lost_opportunities_go_with_strict_boost() {
     let vm = "[[vm]]\nvcpus = 4\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = { exponential = \"400us\" }\nhold = \"1us\"\n\

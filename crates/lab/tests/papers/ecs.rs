@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kashyap, Min and Kim (eCS, ATC'18), Figure 2 (a), played in the lab: the hypervisor sees that a vCPU is in a critical
-//! section and lets it run for extra time; and what the forms of that time cost (ruling 22).
+//! Kashyap, Min and Kim (eCS, ATC'18), Figure 2 (a), reproduced in the lab: the hypervisor sees that a vCPU is in a
+//! critical section and lets it run for extra time; and the cost of the two forms of that time (ruling 22).
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -19,7 +19,7 @@ const SLICE_NS: u64 = 2_000_000;
 /// Exits, entries, interrupts.
 const SLACK_NS: u64 = 10_000;
 
-/// Lengths of all extra schedules, and slices that were followed by two of them.
+/// Lengths of all extra schedules, and the number of slices with two of them in a row.
 #[derive(Default)]
 struct Extra {
     begun_ns: Option<u64>,
@@ -106,13 +106,13 @@ fn figure_2_the_holder_is_not_preempted() {
             statistics.boundaries_critical, statistics.preemptions_holding
         );
         if give_back {
-            // It leaves when the section is over.
+            // It leaves when the section ends.
             assert_eq!(statistics.preemptions_holding, 0);
             assert!(longest_ns <= HOLD_NS + SLACK_NS, "{longest_ns}");
             assert!(mean_ns < HOLD_NS * 2 / 3, "{mean_ns}");
             assert!(statistics.given_back.abs_diff(grants) <= 1);
         } else {
-            // The whole millisecond, into the next section now and then.
+            // The whole millisecond, which may reach into the next section.
             assert!(
                 ours.extra
                     .lengths_ns
@@ -127,7 +127,7 @@ fn figure_2_the_holder_is_not_preempted() {
     }
 }
 
-/// A section that outlasts the extra schedule is preempted: there is no second one.
+/// A section that is longer than the extra schedule is preempted: there is no second one.
 #[test]
 fn a_longer_section_is_preempted_after_all() {
     let long = play(Some(true), 3_500_000);
@@ -144,8 +144,8 @@ fn a_longer_section_is_preempted_after_all() {
     );
 }
 
-/// Under a scheduler that takes iterations without accounts nothing pays the extra time back: the paper's "slight priority
-/// inversion". With give-back it is less than half of the paper's.
+/// Under a scheduler that runs tasks in turn without accounting, the extra time is never paid back: the paper's "slight
+/// priority inversion". With give-back it is less than half of the paper's.
 #[test]
 fn extra_time_is_taken_from_the_others() {
     let ahead_ns = |ecs| {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Friebel 2008 in the lab: the shape of his tables. A guest that builds beside one that only use CPU time: generic spinlocks
-//! lose some of it to preempted holders, ticket locks nearly all, and asking the host for help gets it back. His numbers are
-//! of a kernel build on a machine that he does not state (ruling 6); only their order and size are compared.
+//! Friebel 2008 in the lab: the shape of the paper's tables. A guest that builds a kernel beside one that only uses CPU
+//! time: generic spinlocks lose some of it to preempted holders, ticket locks nearly all, and asking the host for help
+//! regains it. The paper's numbers are of a kernel build on a machine that it does not state (ruling 6); only their
+//! order and size are compared.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -12,7 +13,7 @@ use unspin_scenario::Scenario;
 
 const VCPUS: u32 = 8;
 
-/// A row of his tables.
+/// A row of the tables.
 #[derive(Debug)]
 struct Row {
     wall_ms: f64,
@@ -20,7 +21,8 @@ struct Row {
     spinning_percent: f64,
 }
 
-/// So many iterations each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_spins`: 0 never asks.
+/// A fixed number of iterations by each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_spins`: 0
+/// never asks.
 fn build(lock: &str, help_after_spins: u32) -> Row {
     let text = format!(
         "seed = 8\niterations = 1500\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 4\nuser_work = {{ exponential = \"50us\" }}\n\
@@ -34,7 +36,7 @@ fn build(lock: &str, help_after_spins: u32) -> Row {
         "helping"
     };
     let host = LabHost {
-        // His hardware has no pause-loop exits.
+        // The paper's hardware has no pause-loop exits.
         window: WindowRule::new(Control::Off, Vendor::Amd),
         cpu_hogs: VCPUS,
         steering: SteeringModel {
@@ -61,7 +63,7 @@ fn build(lock: &str, help_after_spins: u32) -> Row {
 
 #[test]
 fn tickets_collapse_and_help_gets_it_back() {
-    // His "unusually long": 512 iterations are 14 us, between ordinary waits and those for preempted vCPUs.
+    // The paper's "unusually long": 512 spins are 14 us, between ordinary waits and those for preempted vCPUs.
     let generic = build("test_and_test_and_set", 0);
     let generic_helped = build("test_and_test_and_set", 512);
     let ticket = build("ticket", 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the papers measured, in the lab: directions and sizes of their effects.
+//! The papers' measurements in the lab: direction and size of the effects.
 
 mod apple;
 #[path = "../common/mod.rs"]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ouyang and Lange, VEE'13, Figure 1, played in the lab: N1 holds the lock, N2 to N5 wait, N2 is preempted.
+//! Ouyang and Lange, VEE'13, Figure 1, reproduced in the lab: N1 holds the lock, N2 to N5 wait, N2 is preempted.
 #![allow(missing_docs)]
 
 use crate::common::scripted::Scripted;
@@ -14,12 +14,12 @@ use unspin_policy::{Control, Vendor, WindowRule};
 use unspin_scenario::Scenario;
 
 const NODES: u32 = 5;
-/// Less than tau, as section 4.3 asks for.
+/// Less than tau, as section 4.3 requires.
 const HOLD_NS: u64 = 300_000;
-/// N2 is preempted while N1 holds the lock, and comes back while N3 does.
+/// N2 is preempted while N1 holds the lock, and resumes while N3 does.
 const AWAY: (u32, u64, u64) = (1, 100_000, 900_000);
 
-/// Times of taking and of release, by node 1 to 5, in order of taking.
+/// Times of acquisition and release, by node 1 to 5, in order of acquisition.
 #[derive(Default)]
 struct Stages {
     taken: Vec<(u32, u64)>,
@@ -104,11 +104,11 @@ fn figure_1_n3_times_out_and_n2_follows_at_once() {
         "N2 comes back while N3 holds the lock"
     );
     assert!(taken_ns(2) - released_ns(3) < SLACK_NS);
-    // And from then on the order is that of the tickets, without time-outs.
+    // From then on the order is that of the tickets, without time-outs.
     assert!(taken_ns(4) - released_ns(2) < SLACK_NS && taken_ns(5) - released_ns(4) < SLACK_NS);
 }
 
-/// The same with a ticket lock, and with tau infinity: everybody waits for N2.
+/// The same with a ticket lock, and with tau infinity: all wait for N2.
 #[test]
 fn figure_1_with_a_ticket_lock_everybody_waits_for_n2() {
     for (lock, tau_spins) in [("ticket", 0), ("preemptable_ticket", u32::MAX)] {
@@ -123,7 +123,8 @@ fn figure_1_with_a_ticket_lock_everybody_waits_for_n2() {
     }
 }
 
-/// tau = 0: a generic spinlock, whose next holder is whoever runs. N2 finds the lock taken and waits no longer than others.
+/// tau = 0: a generic spinlock, which any running vCPU may take next. N2 finds the lock taken and waits no longer than
+/// others.
 #[test]
 fn figure_1_with_tau_0_nobody_waits_for_n2() {
     for (lock, tau_spins) in [("test_and_test_and_set", 0), ("preemptable_ticket", 0)] {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What VEE'13 sections 4.3 and 4.4 promise of the preemptable ticket lock, over seeds in the lab: the bound on overtakes while
-//! holds are shorter than tau, waits without variance while nobody is preempted, more preempted holders than with tickets.
+//! The fairness that VEE'13 sections 4.3 and 4.4 promise of the preemptable ticket lock, over seeds in the lab: the
+//! bound on overtakes while holds are shorter than tau, waits without variance without preemption, more preempted
+//! holders than with tickets.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -16,10 +17,10 @@ use unspin_scenario::Scenario;
 
 const VCPUS: u32 = 6;
 const HOLD: &str = "{ exponential = \"7us\" }";
-/// The paper's, and one just above the holds, with which waiters time out all the time.
+/// The paper's tau, and one just above the holds, with which waiters often time out.
 const TAUS_SPINS: [u32; 2] = [16_384, 2_048];
 
-/// One wait for the lock that ended.
+/// One wait for the lock that has ended.
 struct Wait {
     wait_ns: u64,
     /// Acquisitions by requests that came later, since the waiter last got a pCPU.
@@ -37,7 +38,7 @@ struct Request {
     waits: bool,
 }
 
-/// Who waits for the one lock, and who passes whom.
+/// Observes which vCPUs wait for the lock, and which overtake which.
 #[derive(Default)]
 struct Fairness {
     requests: [Request; VCPUS as usize],
@@ -86,7 +87,7 @@ impl Observer for Fairness {
                 }
             }
             (TraceEvent::SwitchIn { task }, _) => {
-                // "While it does not run, anybody may": the count begins when it runs again.
+                // "While it does not run, anybody may": the count starts when it runs again.
                 if let Some(request) = self.requests.get_mut(task.index()) {
                     (request.overtaken, request.longest_hold_ns) = (0, 0);
                 }
@@ -96,7 +97,7 @@ impl Observer for Fairness {
     }
 }
 
-/// A run of one VM; its watcher, and how often a vCPU was preempted while it held the lock.
+/// A run of one VM; returns its observer, and how often a vCPU was preempted while it held the lock.
 fn run(
     seed: u64,
     (lock, tau_spins): (&str, u32),
@@ -134,8 +135,9 @@ fn tau_ns(tau_spins: u32) -> u64 {
     u64::from(tau_spins) * u64::from(costs.wait_spin_ps + costs.pause_ps) / 1_000
 }
 
-/// O09: a request is passed by at most as many as there are vCPUs, while holds are shorter than tau. Counterexamples would be
-/// printed with their seed; with longer holds (a preempted holder) the bound does break, or this would show nothing.
+/// Claim O09: at most as many requests overtake a request as there are vCPUs, while holds are shorter than tau.
+/// Counterexamples are printed with their seed; with longer holds (a preempted holder) the bound is exceeded, which
+/// shows that the test can fail.
 #[test]
 fn overtakes_are_at_most_the_vcpus_while_holds_are_shorter_than_tau() {
     check_overtakes(crate::common::seeds(120));
@@ -191,8 +193,8 @@ fn waits_hardly_vary_without_preemption() {
     assert!(preemptable < 0.15 && generic > 2.0 * preemptable);
 }
 
-/// Section 4.4: more holders are preempted than with tickets. With a tau just above the holds; with the paper's, which hardly
-/// lets a waiter time out here, there is no difference to be seen (2,543 and 2,682 in 2,000 runs).
+/// Section 4.4: more holders are preempted than with tickets. With a tau just above the holds; with the paper's tau,
+/// with which hardly any waiter times out here, there is no visible difference (2,543 and 2,682 in 2,000 runs).
 #[test]
 fn more_holders_are_preempted_in_a_second_than_with_tickets() {
     let seeds = crate::common::seeds(120);

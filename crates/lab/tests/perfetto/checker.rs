@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `check_trace.py` from Rust.
+//! Runs `check_trace.py`.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{
@@ -30,7 +30,7 @@ fn python() -> PathBuf {
     python
 }
 
-/// Runs the checker on them.
+/// Runs the checker on these files.
 pub fn check(traces: &[PathBuf]) -> Output {
     let checker = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto/check_trace.py");
     let mut command = Command::new(python());
@@ -38,7 +38,7 @@ pub fn check(traces: &[PathBuf]) -> Output {
     command.output().expect("the checker starts")
 }
 
-/// Fails unless all are ok.
+/// Fails unless all are valid.
 pub fn check_all(traces: &[PathBuf]) {
     let output = check(traces);
     let said = String::from_utf8_lossy(&output.stdout);
@@ -50,7 +50,7 @@ pub fn check_all(traces: &[PathBuf]) {
     );
 }
 
-/// Writes a trace and what must be in it.
+/// Writes a trace and the numbers of things that it must contain.
 pub fn save(folder: &Path, name: &str, trace: &[u8], expected: &Expected) -> PathBuf {
     let path = folder.join(name);
     fs::write(&path, trace).expect("a trace is written");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A world that does nothing but happen: every choice is drawn, and only what can follow is chosen.
+//! A world of random events, each of which may follow the previous ones.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{collections::BTreeMap, io::Write};
@@ -13,7 +13,7 @@ use unspin_lab::{
 /// How many things of each kind a trace must hold, by the names of `check_trace.py`.
 pub type Expected = BTreeMap<&'static str, u64>;
 
-/// So many VMs of so many vCPUs with so many locks each, and one thread of the host.
+/// That many VMs with that many vCPUs and locks each, and one thread of the host.
 pub fn trace_ids(cpus: u32, vms: u32, vcpus: u32, locks: u32) -> TraceIds {
     let mut trace_ids = TraceIds {
         cpus,
@@ -59,7 +59,7 @@ pub struct World<W: Write> {
     now_ns: u64,
     cpus: Vec<Option<Task>>,
     players: Vec<Player>,
-    /// By lock: who has it, who waits, whether it was let go to somebody who has not taken it yet.
+    /// By lock: its holders, its waiters, and whether it was released to a waiter that has not taken it yet.
     locks: Vec<(Option<Task>, u32, bool)>,
     pub expected: Expected,
 }
@@ -94,7 +94,7 @@ impl<W: Write> World<W> {
         *self.expected.entry(what).or_default() += 1;
     }
 
-    /// One thing happens, drawn from 64 random bits.
+    /// One event, drawn from 64 random bits.
     pub fn step(&mut self, bits: u64) {
         self.now_ns += bits & 3;
         let cpu = (bits >> 2) as usize % self.cpus.len();
@@ -108,7 +108,7 @@ impl<W: Write> World<W> {
         }
     }
 
-    /// An idle pCPU: somebody is woken, or begins to run.
+    /// On an idle pCPU: a task is woken, or begins to run.
     fn fill(&mut self, cpu: usize, choice: u64) {
         let task = Task((choice % self.players.len() as u64) as u32);
         match self.players[task.index()].state {
@@ -262,7 +262,7 @@ impl<W: Write> World<W> {
         ] {
             self.expected.entry(what).or_default();
         }
-        // Its last slice ends with the trace, and counts as given up.
+        // The last slice ends with the trace, and counts as a voluntary switch.
         let running = self.cpus.iter().flatten().count() as u64;
         *self.expected.entry("yielded").or_default() += running;
         let (sink, written) = self

@@ -16,7 +16,7 @@ use unspin_lab::{
 };
 use unspin_scenario::Scenario;
 
-/// The writer, and a count of what it is told.
+/// The writer, and a count of the events it receives.
 struct Counting<W: Write> {
     writer: PerfettoWriter<W>,
     seen: Expected,
@@ -39,7 +39,7 @@ impl<W: Write> Observer for Counting<W> {
     }
 }
 
-/// The trace of a world and what is to be in it.
+/// The trace of a world, and what it must contain.
 fn trace(lock: &str, cpus: u32, end_ns: u64) -> (Vec<u8>, Expected) {
     let text = format!(
         "seed = 5\nduration = \"1s\"\n[[vm]]\ncount = 2\nvcpus = 4\nlock = \"{lock}\"\nlocks = 2\nhold = \"3us\"\n\

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Traces, as Perfetto's own classes decode them (the package `perfetto` of PyPI, which `make setup` puts into the cache).
+//! Traces, decoded by Perfetto's own classes (the package `perfetto` of PyPI, which `make setup` puts into the cache).
 
 mod checker;
 mod common;
@@ -20,7 +20,7 @@ use unspin_lab::{
     trace_event::{Observer, TraceEvent, Vector},
 };
 
-/// Two vCPUs and a lock: the waiter is preempted, the lock handed to it, an interrupt sent, one never handled.
+/// Two vCPUs and a lock: the waiter is preempted, the lock handed over to it, an interrupt sent, one never handled.
 fn scripted() -> (Vec<u8>, Expected) {
     let mut writer = PerfettoWriter::new(Vec::new(), trace_ids(2, 1, 2, 1));
     let (holder, waiter, lock) = (Task(0), Task(1), Lock(0));
@@ -111,7 +111,7 @@ fn scripted() -> (Vec<u8>, Expected) {
         ("switch_outs", 4),
         ("preempted", 1),
         ("slept", 1),
-        ("yielded", 2), // those whom the end of the trace finds running
+        ("yielded", 2), // the tasks that run at the end of the trace
         ("wakings", 2),
         ("waits", 2),
         ("holds", 2),
@@ -153,7 +153,7 @@ fn drawn_worlds_are_decoded_as_they_happened() {
     check_all(&traces);
 }
 
-/// The checker finds what is wrong: a trace from which one packet is taken away is refused, whichever it is.
+/// The checker finds errors: a trace without one of its packets is refused, whichever it is.
 #[test]
 fn a_trace_with_a_hole_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -162,7 +162,7 @@ fn a_trace_with_a_hole_is_refused() {
     let mut begin = 0;
     while begin < trace.len() {
         let end = begin + packet_bytes(&trace[begin..]);
-        // Without its descriptions of tracks or its counters a trace is poorer, not wrong.
+        // Without its descriptions of tracks or its counters a trace has less information but is valid.
         if trace[begin..end]
             .windows(8)
             .any(|piece| piece == b"hold vm0" || piece == b"wait vm0")
@@ -197,7 +197,7 @@ fn packet_bytes(trace: &[u8]) -> usize {
     1 + digits + length
 }
 
-/// A vCPU that is sent interrupts and never runs: arrows are bounded, the trace stays whole.
+/// A vCPU that is sent interrupts and never runs: the number of arrows is bounded, and the trace stays valid.
 #[test]
 fn a_receiver_that_never_runs_gets_so_many_arrows() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -233,7 +233,7 @@ fn an_error_of_the_sink_comes_out_at_the_end() {
     assert_eq!(error, Some(std::io::ErrorKind::StorageFull));
 }
 
-/// A long trace leaves in pieces, however many pCPUs keep scheduler events back.
+/// A long trace is written in pieces, however many pCPUs keep scheduler events back.
 #[test]
 fn what_is_kept_is_bounded() {
     #[derive(Default)]

@@ -19,7 +19,7 @@ fn add(host: &mut Host, group: Group, family: Option<u32>, load: Load) -> Task {
 
 #[test]
 fn credits_follow_the_weights_of_domains() {
-    // A domain of weight 2,048 with four vCPUs beside one of 1,024 with two, on two pCPUs: what counts is the domain.
+    // A domain of weight 2,048 with four vCPUs beside one of 1,024 with two, on two pCPUs: the domain's weight decides.
     let mut host = Host::new("credit", Topology::flat(2).expect("two pCPUs"));
     let groups = [2048, 1024].map(|weight| host.scheduler.add_group(ROOT, weight));
     let vcpus: Vec<(u32, Task)> = [0, 0, 0, 0, 1, 1]
@@ -74,7 +74,7 @@ fn who_wakes_with_credits_is_boosted_until_the_next_tick() {
     host.run_until(52 * MILLISECOND);
     host.wake(sleeper, None);
     assert_eq!(host.current[0], Some(sleeper), "BOOST preempts UNDER");
-    // It runs over a tick: it is UNDER then, and does not preempt its like any more.
+    // It runs over a tick: then it is UNDER, and no longer preempts others that are.
     host.run_until(61 * MILLISECOND);
     host.reschedule(CPU);
     assert_eq!(host.current[0], Some(cpu_hog));
@@ -82,7 +82,7 @@ fn who_wakes_with_credits_is_boosted_until_the_next_tick() {
 
 #[test]
 fn a_pcpu_whose_next_has_no_credits_steals() {
-    // Three vCPUs on two pCPUs: none may wait while a pCPU is idle, and all get two thirds.
+    // Three vCPUs on two pCPUs: none may wait while a pCPU is idle, and each gets two thirds.
     let mut host = Host::new("credit", Topology::flat(2).expect("two pCPUs"));
     let tasks: Vec<Task> = (0..3)
         .map(|domain| add(&mut host, ROOT, Some(domain), Load::Busy))
@@ -135,7 +135,7 @@ fn two_that_yield_to_each_other_do_not_starve_a_third() {
     assert!(share > 0.4, "it got {share} of its half");
 }
 
-/// The tasks that ran at a time, by pCPU.
+/// The tasks that run at a time, by pCPU.
 fn ran_at(host: &Host, at_ns: u64) -> Vec<Task> {
     let mut running: Vec<(Cpu, Task)> = host
         .log
@@ -166,7 +166,7 @@ fn a_gang_runs_at_the_same_time() {
         let expected: Vec<u32> = match slot % 3 {
             0 => vec![0, 1, 2, 3],
             1 => vec![4, 5, 6, 7],
-            // The rest of the row is lent to the next one's.
+            // The free places of the row are given to the next row's tasks.
             _ => vec![8, 9, 2, 3],
         };
         assert_eq!(

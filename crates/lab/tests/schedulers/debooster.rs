@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! VEE'21, Figures 1 and 2: whom KVM boosts, and whether the scheduler lets it run. Candidates are chosen here as the
+//! VEE'21, Figures 1 and 2: which vCPU KVM boosts, and whether the scheduler runs it. Candidates are chosen here as the
 //! figures describe; the rule that the lab uses is `policy/steering/candidate.h`.
 
 use crate::driver::{Host, Load, MILLISECOND};
@@ -13,16 +13,16 @@ const CPU: Cpu = Cpu(0);
 const ROOT: Group = Group(0);
 const VCPUS: usize = 8;
 
-/// From one pause-loop exit to the next of a vCPU that spins.
+/// Time between two pause-loop exits of a vCPU that spins.
 const SPIN_NS: u64 = 20_000;
 
-/// A woken task is placed half a latency (6 ms on one pCPU) below the others (place_entity()), and is picked rather than a
-/// buddy that is more than the wake-up granularity (1 ms) ahead: 2 ms of spinning.
+/// A woken task is placed half a latency (6 ms on one pCPU) below the others (place_entity()), and is picked instead of
+/// a buddy that is more than the wake-up granularity (1 ms) ahead: 2 ms of spinning.
 const MISMATCHED_EXITS: u32 = (3_000_000 - 1_000_000) / SPIN_NS as u32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Waits {
-    /// It used up its slice.
+    /// It has used up its slice.
     ForAResource,
     /// A pause-loop exit took the pCPU from it; `checked` in the figure's sense.
     ForALock { checked: bool },
@@ -39,8 +39,8 @@ struct Vm {
 }
 
 impl Vm {
-    /// Eight vCPUs on one pCPU, `apart`: each in a group of its own. All but vCPU 0 have used their slices; vCPU 0 slept
-    /// and is woken: it runs, and its virtual runtime is far below the others'.
+    /// Eight vCPUs on one pCPU, `apart`: each in its own group. All except vCPU 0 have used their slices; vCPU 0 has
+    /// slept and is woken: it runs, with a virtual runtime far below the others'.
     fn new(name: &str, apart: bool) -> Vm {
         let mut host = Host::new(name, Topology::flat(1).expect("one pCPU"));
         for vcpu in 0..VCPUS {
@@ -74,7 +74,7 @@ impl Vm {
         self.host.current[0].expect("somebody runs").index()
     }
 
-    /// The running vCPU spins until it exits; KVM boosts a candidate. Who that was.
+    /// The running vCPU spins until it exits; KVM boosts a candidate. Returns which.
     fn spins(&mut self) -> usize {
         let spinner = self.running();
         self.host.now_ns += SPIN_NS;
@@ -107,7 +107,7 @@ impl Vm {
 
 #[test]
 fn figure_1_lock_waiters_are_boosted_at_the_second_visit() {
-    // Without the debooster the spinner runs on whomever KVM boosts: scheduler mismatch.
+    // Without the debooster the spinner continues, whichever vCPU KVM boosts: scheduler mismatch.
     for (name, runs_on) in [("cfs-5.6", true), ("cfs-5.6+debooster=paper", false)] {
         let mut vm = Vm::new(name, false);
         vm.last_boosted = 2;
@@ -136,8 +136,7 @@ fn figure_1_lock_waiters_are_boosted_at_the_second_visit() {
     }
 }
 
-/// vCPU 0 waits for something that vCPU 7 does; 1 to 7 are lock waiters. Exits until 7 runs, and how many of them in a row
-/// were vCPU 0's at most.
+/// vCPU 0 waits for vCPU 7; 1 to 7 are lock waiters. Returns the exits until 7 runs, and the most in a row by vCPU 0.
 fn figure_2(name: &str, apart: bool) -> (u32, u32) {
     let mut vm = Vm::new(name, apart);
     for vcpu in 1..VCPUS {
@@ -155,14 +154,14 @@ fn figure_2(name: &str, apart: bool) -> (u32, u32) {
 
 #[test]
 fn figure_2_the_spinner_is_scheduled_again_and_again() {
-    // The paper's worst case is about 2 x 8 attempts if whom KVM boosts does run.
+    // The paper's worst case is about 2 x 8 attempts if boosted vCPUs do run.
     let worst = 2 * VCPUS as u32;
     for (name, apart, mismatch) in [
         ("cfs-5.6", false, true),
         ("cfs-5.6+debooster=paper", false, false),
         ("cfs-5.6+debooster=ancestor", false, false),
         ("cfs-5.6", true, true),
-        // libvirt's cgroups: the paper's form does nothing.
+        // With libvirt's cgroups the paper's form has no effect.
         ("cfs-5.6+debooster=paper", true, true),
         ("cfs-5.6+debooster=ancestor", true, false),
     ] {

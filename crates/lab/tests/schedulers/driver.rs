@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A little host that keeps to the protocol of `HostScheduler`: tasks that use CPU time, sleep, yield.
+//! A small host that keeps to the protocol of `HostScheduler`: tasks that use CPU time, sleep, yield.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -9,18 +9,18 @@ use unspin_lab::topology::Topology;
 
 pub const MILLISECOND: u64 = 1_000_000;
 
-/// What a task does, over and over.
+/// What a task does repeatedly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
     /// It only uses CPU time.
     Busy,
-    /// It runs that long, then sleeps that long, ns.
+    /// It runs for the first time, then sleeps for the second, ns.
     Cycles { runs_ns: u64, sleeps_ns: u64 },
-    /// It is asleep until it is woken by hand.
+    /// It sleeps until the test wakes it.
     Sleeps,
 }
 
-/// A stretch of time that a task ran.
+/// A period in which a task ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stretch {
     pub cpu: Cpu,
@@ -33,11 +33,11 @@ pub struct Host {
     pub scheduler: Box<dyn HostScheduler>,
     pub now_ns: u64,
     pub current: Vec<Option<Task>>,
-    /// Since when the current task runs, by pCPU.
+    /// When the current task began to run, by pCPU.
     since_ns: Vec<u64>,
     next_tick_ns: Vec<u64>,
     loads: Vec<Load>,
-    /// When it sleeps next or wakes, by task.
+    /// When it next sleeps or wakes, by task.
     turn_ns: Vec<Option<u64>>,
     ran_ns: Vec<u64>,
     asleep: Vec<bool>,
@@ -64,7 +64,7 @@ impl Host {
         }
     }
 
-    /// Begins the life of a task that was added to the scheduler, in the order of adding.
+    /// Starts a task that was added to the scheduler, in the order of adding.
     pub fn start(&mut self, task: Task, load: Load) {
         assert_eq!(task.index(), self.loads.len());
         self.loads.push(load);
@@ -103,7 +103,7 @@ impl Host {
         self.pick(cpu);
     }
 
-    /// The current task yields; who runs then.
+    /// The current task yields; returns the task that runs then.
     pub fn yield_now(&mut self, cpu: Cpu) -> Option<Task> {
         self.scheduler.yield_now(self.now_ns, cpu);
         self.reschedule(cpu);
@@ -157,7 +157,7 @@ impl Host {
         }
     }
 
-    /// When the current task of that pCPU wants to sleep, ns.
+    /// When the current task of that pCPU will sleep, ns.
     fn sleeps_at(&self, cpu: usize) -> Option<u64> {
         let task = self.current[cpu]?;
         match self.loads[task.index()] {
@@ -214,7 +214,7 @@ impl Host {
         }
     }
 
-    /// Time that a task ran so far, the current stretch included, ns.
+    /// Time that a task has run so far, the current period included, ns.
     pub fn ran_ns(&self, task: Task) -> u64 {
         let running = self
             .current

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU shares and slices of the fair class, per version.
+//! CPU shares and slices of the fair class, by version.
 
 use crate::driver::{Host, Load, MILLISECOND};
 use unspin_lab::{
@@ -31,7 +31,7 @@ fn busy(host: &mut Host, group: Group, weight: u32, allowed: Allowed) -> Task {
     task
 }
 
-/// Shares of `all_ns` within 0.5 % of what is expected, in thousandths of all.
+/// Shares of `all_ns` are within 0.5 % of the expected ones, given in thousandths.
 fn assert_shares(name: &str, host: &Host, tasks: &[Task], expected: &[u64]) {
     let all: u64 = tasks.iter().map(|task| host.ran_ns(*task)).sum();
     let weights: u64 = expected.iter().sum();
@@ -93,7 +93,7 @@ fn a_group_has_its_shares_once_for_all_cpus() {
     }
 }
 
-/// Lengths of the stretches of a task, without the first and last two, ns.
+/// Lengths of the periods in which a task ran, without the first and last two, ns.
 fn stretches(host: &Host, task: Task) -> Vec<u64> {
     let all: Vec<u64> = host
         .log
@@ -107,7 +107,7 @@ fn stretches(host: &Host, task: Task) -> Vec<u64> {
 #[test]
 fn slices_are_what_the_version_prescribes() {
     let cases = [
-        // One pCPU: latency 6 ms over three tasks is 2 ms; the tick that finds more than that is the first after it.
+        // One pCPU: a latency of 6 ms for three tasks is 2 ms each; the first tick after that ends the slice.
         ("cfs-5.6+hz=1000", 3, 3),
         // Twelve tasks: the period is 12 x 0.75 ms, each gets 0.75 ms, ended by the next tick.
         ("cfs-5.6+hz=1000", 12, 1),
@@ -139,8 +139,8 @@ fn slices_are_what_the_version_prescribes() {
 
 #[test]
 fn nobody_starves() {
-    // Twenty tasks of very different weights, two that sleep often: the longest wait is bounded by the lightest one's share
-    // of a round.
+    // Twenty tasks of very different weights, two of which sleep often: the longest wait is bounded by the lightest
+    // task's share of a round.
     for name in FAIR {
         let mut host = Host::new(name, one_cpu());
         let mut tasks: Vec<Task> = [1024, 15, 9548]
@@ -158,7 +158,7 @@ fn nobody_starves() {
             tasks.push(task);
         }
         host.run_until(20_000 * MILLISECOND);
-        // 15 of 10,587 and more: every slice of 4 ms is followed by at most 4 ms x weights / 15 of others.
+        // 15 of 10,587 and more: each slice of 4 ms is followed by at most 4 ms x weights / 15 of others.
         let bound_ns = 4 * MILLISECOND * (1024 + 15 + 9548 + 2048) / 15 + 100 * MILLISECOND;
         for task in tasks {
             let runs: Vec<(u64, u64)> = host
@@ -183,7 +183,7 @@ fn nobody_starves() {
 
 #[test]
 fn idle_pcpus_take_work() {
-    // Eight tasks that all start on one of four pCPUs' queues spread until each pCPU has two.
+    // Eight tasks that all start on the queue of one of four pCPUs spread until each pCPU has two.
     for name in FAIR {
         let topology = Topology::new(2, 1, 2, 1).expect("four pCPUs");
         let mut host = Host::new(name, topology);
@@ -201,7 +201,7 @@ fn idle_pcpus_take_work() {
 
 #[test]
 fn a_pcpu_that_falls_idle_takes_a_waiting_task() {
-    // Three tasks that want three quarters of a pCPU each, on two.
+    // Three tasks that need three quarters of a pCPU each, on two pCPUs.
     for name in FAIR {
         let mut host = Host::new(name, Topology::flat(2).expect("two pCPUs"));
         let tasks: Vec<Task> = (0..3)
@@ -230,7 +230,8 @@ fn a_pcpu_that_falls_idle_takes_a_waiting_task() {
 
 #[test]
 fn balance_scheduling_keeps_siblings_apart() {
-    // Three VMs of four on four pCPUs, woken and put to sleep out of step: with balance no queue holds two of a VM.
+    // Three VMs of four on four pCPUs, woken and put to sleep at different times: with balance no queue has two of a
+    // VM.
     let mut together = [0_u64; 2];
     for (index, name) in ["cfs-5.6", "cfs-5.6+balance"].into_iter().enumerate() {
         let mut host = Host::new(name, Topology::flat(4).expect("four pCPUs"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The models of host schedulers, each driven alone.
+//! The models of host schedulers, each tested alone.
 
 mod credit;
 mod debooster;

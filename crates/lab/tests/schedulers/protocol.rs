@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Random calls that keep to the protocol: no task is lost, nobody runs twice or where it may not, time run is time
-//! charged, and equal calls have equal answers. All schedulers.
+//! Random calls that keep to the protocol, for all schedulers: no task is lost, none runs twice or where it may not,
+//! time charged is time run, and equal calls have equal results.
 
 use proptest::prelude::*;
 use unspin_lab::ids::{Cpu, Group, Task};
@@ -24,7 +24,7 @@ const NAMES: [&str; 14] = [
     "gang+slot-ms=3",
 ];
 
-/// A step of a made-up world. Numbers choose among what is there.
+/// A step of a random world. Numbers choose among what exists.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Pass { ns: u64 },
@@ -47,7 +47,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Weight of a task, which pCPUs it may use (a mask; 0: any), its group and family, each among what there is.
+/// Weight of a task, its allowed pCPUs (a mask; 0: any), its group and family, each among what exists.
 type TaskPlan = (u32, u8, usize, Option<u32>);
 
 #[derive(Clone, Debug)]
@@ -276,7 +276,7 @@ impl World {
         }
     }
 
-    /// Everybody runs a little and goes to sleep: nobody may be left over.
+    /// All tasks run a little and go to sleep: none may be left.
     fn drain(&mut self) {
         for _ in 0..self.awake.len() {
             for cpu in 0..self.current.len() {

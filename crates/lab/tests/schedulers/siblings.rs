@@ -4,7 +4,7 @@
 use unspin_lab::{LabHost, World, costs::Costs, scheduler::from_name, topology::Topology};
 use unspin_scenario::Scenario;
 
-/// Slices that each vCPU of so many does in 100 ms, on those pCPUs.
+/// Iterations that each of that many vCPUs does in 100 ms, on those pCPUs.
 fn slices(vcpus: u32, topology: Topology) -> Vec<u64> {
     let text = format!(
         "seed = 1\nduration = \"100ms\"\n[[vm]]\nvcpus = {vcpus}\nlock = \"ticket\"\nlocks = \"private\"\n\
@@ -27,7 +27,7 @@ fn a_busy_sibling_takes_its_part_of_the_core() {
         let share = slices as f64 / alone as f64;
         assert!((share - 0.625).abs() < 0.005, "{slices} of {alone}");
     }
-    // Cores of their own take nothing from one another.
+    // Separate cores do not slow each other down.
     let apart = slices(2, Topology::flat(2).expect("two cores"));
     assert!(
         apart.iter().all(|slices| slices.abs_diff(alone) < 20),

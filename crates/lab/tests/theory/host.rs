@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! CPU shares and slices of VMs in worlds, where guests exit, are interrupted and switch: as weights and versions prescribe.
+//! CPU shares and slices of VMs in worlds where guests exit, are interrupted and switch: as weights and versions
+//! prescribe.
 #![allow(missing_docs)]
 
 use crate::common::arranged::{Arranged, Path};
@@ -15,7 +16,7 @@ use unspin_scenario::Scenario;
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// VMs that only work, with guest ticks, in such groups.
+/// VMs that only work, with guest ticks, in these groups.
 fn busy<O: Observer>(
     name: &str,
     cpus: u32,
@@ -45,7 +46,7 @@ fn busy<O: Observer>(
     world.expect("a world")
 }
 
-/// Shares of the VMs' tasks, in order, are within 0.5 % of what is expected, in any unit.
+/// Shares of the VMs' tasks, in order, are within 0.5 % of the expected ones, in any unit.
 fn assert_shares(name: &str, mut world: World<()>, expected: &[f64]) -> f64 {
     world.run_until(60_000 * MILLISECOND).expect("it runs");
     let running = |task| world.times(Task(task)).running_ns as f64;
@@ -64,7 +65,7 @@ fn assert_shares(name: &str, mut world: World<()>, expected: &[f64]) -> f64 {
     worst
 }
 
-/// All that heed weights.
+/// All schedulers that use weights.
 fn weighing() -> impl Iterator<Item = &'static str> {
     known_names().into_iter().filter(|name| *name != "gang")
 }
@@ -80,8 +81,8 @@ fn shares_follow_the_weights_of_vms() {
     }
 }
 
-/// Credit between two. Among three of 1 : 2 : 6 it gives the lightest 14.2 % and not 11.1: Xen forgives debts beyond a slice
-/// (csched_acct() raises credits to -CSCHED_CREDITS_PER_TSLICE), which this makes sure the model does, too.
+/// Credit, between two. Among three of 1 : 2 : 6 it gives the lightest 14.2 % and not 11.1: Xen cancels debts beyond a
+/// slice (csched_acct() raises credits to -CSCHED_CREDITS_PER_TSLICE), which the model must do too.
 #[test]
 fn credit_follows_weights_as_far_as_debts_are_kept() {
     let path = |weights: &[u32]| -> Vec<Path> {
@@ -100,7 +101,7 @@ fn credit_follows_weights_as_far_as_debts_are_kept() {
 #[test]
 fn shares_follow_nested_groups() {
     for name in weighing().filter(|name| *name != "credit") {
-        // 1 : 3 within a slice that has a third.
+        // 1 : 3 within a group that has a third.
         let paths = vec![
             vec![(9, 1_024), (0, 1_024)],
             vec![(9, 1_024), (1, 3_072)],
@@ -116,7 +117,7 @@ fn shares_follow_nested_groups() {
 #[test]
 fn shares_of_pinned_vms_follow_their_weights() {
     for name in weighing().filter(|name| *name != "steer") {
-        // Not under ours, whose weights are flat: they do not count pCPUs.
+        // Not under unspin's scheduler, whose weights are flat: they do not depend on the number of pCPUs.
         let on = |cpu| Allowed::Only(vec![Cpu(cpu)]);
         let pins = vec![on(0), on(1), on(0), on(1)];
         let paths = vec![vec![(0, 1_024)], vec![(1, 3_072)]];
@@ -126,7 +127,7 @@ fn shares_of_pinned_vms_follow_their_weights() {
     }
 }
 
-/// How long each stay on a pCPU was that ended with a preemption.
+/// How long each stay on a pCPU was that a preemption ended.
 #[derive(Default)]
 struct Stays {
     since_ns: u64,
@@ -149,7 +150,8 @@ impl Observer for Stays {
 #[test]
 fn slices_are_what_the_version_prescribes() {
     let cases = [
-        // Latency 6 ms, over 3 entities 2 ms; the tick that finds more than that is the first after it (check_preempt_tick()).
+        // A latency of 6 ms for 3 entities is 2 ms each; the first tick after that ends the slice
+        // (check_preempt_tick()).
         ("cfs-3.5+hz=1000", 3, 3_000_000),
         ("cfs-5.6+hz=1000", 3, 3_000_000),
         // A period of 12 x 0.75 ms: 0.75 ms each.
@@ -161,13 +163,13 @@ fn slices_are_what_the_version_prescribes() {
         ("eevdf-6.19", 3, 4_000_000),
         // The base slice of one pCPU is 0.75 ms, 0.70 ms from 6.14 on.
         ("eevdf-6.6+hz=1000", 3, 1_000_000),
-        // HRTICK ends it where it ends.
+        // HRTICK ends it at its end.
         ("eevdf-7.2", 3, 700_000),
         // Xen: three ticks of 10 ms.
         ("credit", 3, 30_000_000),
         ("gang", 3, 10_000_000),
         ("gang+slot-ms=7", 3, 7_000_000),
-        // Ours has the same slice, on time.
+        // unspin's scheduler has the same slice, ended on time.
         ("steer", 3, 700_000),
     ];
     for (name, vms, slice_ns) in cases {

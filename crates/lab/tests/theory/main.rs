@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What queueing theory says in closed form, against what the lab measures.
+//! Closed results of queueing theory, against the lab's measurements.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How often a waiter exits: by arithmetic on the window, the loop and the costs. And who pays for borrowed time.
+//! How often a waiter exits, computed from the window, the loop and the costs. And which task pays for borrowed time.
 #![allow(missing_docs)]
 
 use crate::common::arranged::Arranged;
@@ -14,7 +14,7 @@ use unspin_scenario::Scenario;
 
 const HOLD_NS: f64 = 100e6;
 
-/// Pause-loop exits of the one who waits while the other holds a lock for 100 ms, each on its own pCPU.
+/// Pause-loop exits of a waiter while another vCPU holds the lock for 100 ms, each on its own pCPU.
 fn exits(vendor: Vendor, window: u32, gap_cycles: u32) -> f64 {
     let text = "seed = 1\niterations = 1\n[[vm]]\nvcpus = 2\nlock = \"test_and_test_and_set\"\nlocks = 1\nuser_work = \"0ns\"\n\
         hold = \"100ms\"\ntick_hz = 0\npause_every_spins = 1\n";
@@ -35,18 +35,18 @@ fn exits(vendor: Vendor, window: u32, gap_cycles: u32) -> f64 {
     exits.sum()
 }
 
-/// The count begins anew at each entry (AMD), or the loop does (Intel).
+/// The count restarts at each entry (AMD), or the loop does (Intel).
 #[test]
 fn exits_come_as_often_as_the_window_says() {
     let costs = Costs::default();
     let turn_ns = f64::from(costs.wait_spin_ps + costs.pause_ps) / 1e3;
-    // Out, a look at the one candidate, who runs, and back.
+    // Exit, consideration of the one candidate, which runs, and entry.
     let handled_ns =
         f64::from(costs.exit_ns + costs.on_spin_ns + costs.candidate_ns + costs.entry_ns);
     for window in [200, 1_000, 3_000, 30_000] {
-        // The PAUSE after so many that pass.
+        // The PAUSE after as many as pass.
         let amd = HOLD_NS / (f64::from(window + 1) * turn_ns + handled_ns);
-        // With a threshold the time in the host loads the count again, too; without one only the entry does.
+        // With a threshold the time in the host reloads the count too; without one only the entry does.
         for gap_cycles in [128, 0] {
             let measured = exits(Vendor::Amd, window, gap_cycles);
             println!("AMD {window}: {measured} exits, {amd:.1} expected");
@@ -55,7 +55,7 @@ fn exits_come_as_often_as_the_window_says() {
                 "AMD {window}, threshold {gap_cycles}: {measured} of {amd}"
             );
         }
-        // The PAUSE more than that many cycles after the first one.
+        // The first PAUSE that is more than that many cycles after the first one.
         let cycles = f64::from(window) + 70.0;
         let intel = HOLD_NS / (cycles / f64::from(costs.tsc_mhz) * 1e3 + handled_ns);
         let measured = exits(Vendor::Intel, window, 128);
@@ -99,7 +99,7 @@ fn who_lends_pays() {
         let each = running.iter().zip(charged.iter());
         let apart_ns: u64 = each.map(|(ran, paid)| ran.abs_diff(*paid)).sum();
         println!("{policies}: {loans} loans, {running:?} ran, {charged:?} charged");
-        // What all paid is what all ran, but for spins that go on.
+        // What all paid is what all ran, except for slices that have not ended.
         let (ran, paid): (u64, u64) = (running.iter().sum(), charged.iter().sum());
         assert!(
             ran.abs_diff(paid) <= 2 * 8_000_000,
@@ -110,7 +110,7 @@ fn who_lends_pays() {
     let (loans, apart_ns) = difference("refuse-yields");
     assert!(loans == 0 && apart_ns < 100_000, "{apart_ns}");
     let (loans, apart_ns) = difference("loan");
-    // Each loan is time that one ran and another paid.
+    // Each loan is time that one task ran and another paid.
     assert!(
         loans > 100 && apart_ns > 2_000_000,
         "{loans} loans, {apart_ns}"

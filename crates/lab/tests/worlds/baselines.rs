@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What others proposed has its published effect in the lab, and the price that is known of it: lag credit (June 2026) where
+//! The proposals of others have their published effects in the lab, and their known costs: lag credit (June 2026) where
 //! waiter and target share a run queue, co-scheduling where a VM fits the pCPUs (Sukwong and Kim, EuroSys 2011).
 #![allow(missing_docs)]
 
 use unspin_lab::{Counts, Lab, Outcome, run};
 use unspin_scenario::Scenario;
 
-/// What a scenario came to under a scheduler, over three seeds.
+/// The results of a scenario under a scheduler, over three seeds.
 #[derive(Debug)]
 struct Came {
     operations: u64,
@@ -70,7 +70,7 @@ fn lag_credit_helps_within_a_run_queue() {
         credited.yields * stock.operations < stock.yields * credited.operations,
         "with fewer yields for each"
     );
-    // Our adaptation, beside a yield buddy that is followed only when it is fair.
+    // unspin's form of it, beside a yield buddy that is followed only when it is fair.
     let pv_page = play("scheduler = \"steer\"\npolicy = \"yield-buddy\"", ONE_QUEUE);
     let ours = play("scheduler = \"steer\"\npolicy = \"lag-credit\"", ONE_QUEUE);
     assert!(ours.operations * 100 > pv_page.operations * 110);
@@ -85,8 +85,8 @@ fn lag_credit_does_nothing_across_run_queues() {
     assert_eq!(credited.operations, stock.operations);
 }
 
-/// Four vCPUs that yield to one another beside two busy threads: a third of two pCPUs is theirs, and no more. Credit that
-/// nobody pays for gave them all.
+/// Four vCPUs that yield to each other beside two busy threads get no more than their third of two pCPUs. Credit that
+/// nobody paid for gave them everything.
 #[test]
 fn lag_credit_buys_no_share() {
     let vms = FITS.replacen("count = 2\nvcpus = 2", "vcpus = 4", 1);
@@ -98,7 +98,7 @@ fn lag_credit_buys_no_share() {
     assert!((0.31..0.37).contains(&share), "{share}");
 }
 
-/// Who is scheduled together does not wait for anybody who is not: spinning falls, without any pause-loop exit.
+/// Tasks that are scheduled together do not wait for tasks that are not: spinning decreases, without pause-loop exits.
 #[test]
 fn a_gang_spins_less_where_it_fits() {
     let no_exits = |lab: &str| play(&format!("{lab}\nwindow_control = \"off\""), FITS);
@@ -112,14 +112,15 @@ fn a_gang_spins_less_where_it_fits() {
     assert!(relaxed.spin_ns < apart.spin_ns);
 }
 
-/// A VM that waits for itself beside one that never does: called or cut, each has its half, and no pCPU is idle for it.
+/// A VM whose vCPUs wait for each other beside one that never waits: whether called or cut, each has its half, and no
+/// pCPU is idle.
 #[test]
 fn gangs_buy_no_share() {
     let vms = format!(
         "{FITS}[[vm]]\nvcpus = 2\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = \"1ms\"\nhold = \"1us\"\n"
     );
     let vms = vms.replacen("count = 2", "count = 1", 1);
-    // Each VM is a cgroup of the same weight, whoever calls whom.
+    // Each VM is a cgroup of the same weight, whichever vCPU calls.
     let relaxed = play("scheduler = \"steer\"\npolicy = \"gang\"", &vms);
     let [gang_ns, other_ns] = relaxed.vms_ns;
     let share = gang_ns as f64 / (gang_ns + other_ns) as f64;

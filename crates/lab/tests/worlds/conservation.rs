@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What holds in every world: running + runnable + halted is the wall time, no lock has two holders, no wake-up is lost, no
-//! event lies in the past, and the same seed gives the same run.
+//! event is in the past, and the same seed gives the same run.
 
 use std::hash::Hasher;
 
@@ -12,7 +12,7 @@ fn nothing_is_lost_in_any_world() {
     check_worlds(seeds(400));
 }
 
-/// The worlds of so many seeds, on all cores.
+/// The worlds of that many seeds, on all cores.
 pub fn check_worlds(seeds: u64) {
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get() as u64);
     let worker = |first: u64| {
@@ -37,7 +37,7 @@ pub fn check_worlds(seeds: u64) {
     );
 }
 
-/// The world of that seed twice. Errors say which world it was.
+/// The world of that seed, run twice. Errors name the world.
 fn one_seed(seed: u64) -> Result<(), String> {
     let run = || {
         let made = random_world(seed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same seed gives the same run to the last event: wherever stacks and heaps lie, on any thread, beside any other
-//! world, with any number of workers. What a bug here would look like is planted, and must be found.
+//! The same seed gives the same run to the last event: wherever stacks and heaps are, on any thread, beside any other
+//! world, with any number of workers. A bug of this kind is seeded, and must be found.
 #![allow(missing_docs)]
 
 use std::{
@@ -37,7 +37,7 @@ fn topology() -> Topology {
     Topology::new(2, 1, 2, 1).expect("pCPUs")
 }
 
-/// Hash of all that happens, and of the statistics in the end.
+/// Hash of all events, and of the statistics at the end.
 fn run(scenario: &Scenario, host: LabHost, scheduler: Box<dyn HostScheduler>) -> u64 {
     let world = World::new(
         scenario,
@@ -54,7 +54,7 @@ fn run(scenario: &Scenario, host: LabHost, scheduler: Box<dyn HostScheduler>) ->
     all.finish()
 }
 
-/// So many bytes further down the stack.
+/// That many bytes further down the stack.
 fn deeper<T>(levels: u32, make: &dyn Fn() -> T) -> T {
     let frame = black_box([levels as u8; 1_000]);
     let result = match levels {
@@ -65,11 +65,11 @@ fn deeper<T>(levels: u32, make: &dyn Fn() -> T) -> T {
     result
 }
 
-/// What `make` gives in several surroundings that must not matter.
+/// The results of `make` in several environments that must not matter.
 fn surroundings(make: &(dyn Fn() -> u64 + Sync)) -> Vec<u64> {
     let mut results = vec![make(), deeper(50, &make)];
     for kept in [17, 300, 5_000] {
-        // Holes and blocks of all sizes: the next world lies elsewhere.
+        // Holes and blocks of all sizes, so that the next world has other addresses.
         let heap: Vec<Box<[u8]>> = (1..kept).map(|size| vec![1; size * 7].into()).collect();
         let heap: Vec<_> = heap.into_iter().step_by(3).collect();
         results.push(make());
@@ -104,7 +104,7 @@ fn surroundings(make: &(dyn Fn() -> u64 + Sync)) -> Vec<u64> {
     results
 }
 
-/// How many different results there are.
+/// The number of different results.
 fn different(mut results: Vec<u64>) -> usize {
     results.sort_unstable();
     results.dedup();
@@ -120,7 +120,7 @@ fn steered(policies: &str) -> SteeringModel {
     }
 }
 
-/// Every scheduler, with what can go with it.
+/// Every scheduler, with the options that it may have.
 fn combinations() -> Vec<(String, LabHost)> {
     let host = || LabHost::new(topology());
     let mut all = Vec::new();
@@ -171,7 +171,7 @@ fn the_same_seed_gives_the_same_run_under_every_scheduler_and_policy() {
         seen.push(results[0]);
         assert_eq!(different(results), 1, "{name}, {host:?}");
     }
-    // And they are not all one.
+    // And they are not all the same.
     assert!(different(seen.clone()) > seen.len() / 3, "{seen:?}");
 }
 
@@ -184,12 +184,12 @@ fn another_seed_gives_another_run() {
     assert_eq!(different(runs.collect()), 20);
 }
 
-/// A pCPU, made from any number.
+/// A pCPU from any number.
 fn any_cpu(number: u64) -> Cpu {
     Cpu((number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u32 % CPUS)
 }
 
-/// The test above must find what it is there for.
+/// The test above finds a seeded bug.
 #[test]
 fn hidden_randomness_is_found() {
     type Bug = fn() -> Box<dyn FnMut(Cpu) -> Cpu>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A scenario's words become the world that they name, and looking at a run does not change it.
+//! A scenario results in the world that it describes, and observing a run does not change it.
 
 use unspin_lab::{Lab, Outcome, VcpuStatistics, ids::Task, run};
 use unspin_scenario::Scenario;

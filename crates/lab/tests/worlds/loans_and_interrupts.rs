@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Loans go to who waits for a lock or holds one. Who has not answered an interrupt does neither, and was often stopped in user
-//! mode: where a rule of candidates knows it, it runs all the same (policy/steering/loan.h). Nobody is let run on granted time.
+//! Loans go to vCPUs that wait for a lock or hold one. A vCPU that has not answered an interrupt does neither, and was
+//! often stopped in user mode: where a rule of candidates finds it, it runs too (policy/steering/loan.h). No candidate
+//! is run on granted time.
 #![allow(missing_docs)]
 
 use std::{cell::Cell, rc::Rc};
@@ -13,13 +14,13 @@ use unspin_lab::{
 };
 use unspin_scenario::Scenario;
 
-/// VMs that wait for the answers to TLB shootdowns, beside one that only computes; its guests give no pv pages.
+/// VMs that wait for the answers to TLB shootdowns, beside one that only computes; their guests have no pv pages.
 const SHOOTDOWNS: &str = include_str!("../../../../scenarios/vee21/shootdown-2.toml");
 
-/// Exits and switches that cost something: those of the testbed.
+/// Costs of exits and switches as in the testbed.
 const COSTS: &str = include_str!("../../../../scenarios/lab/testbed.costs.toml");
 
-/// Operations of the VMs together in a second.
+/// Operations of the VMs together per second.
 fn operations(policy: &str) -> u64 {
     let lab = format!("scheduler = \"steer\"\npolicy = \"{policy}\"");
     let text = format!("{SHOOTDOWNS}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
@@ -33,7 +34,7 @@ fn operations(policy: &str) -> u64 {
     operations
 }
 
-/// Before loan-cpl had that fact, it left such waiters a quarter of what directed yields do for them.
+/// Before loan-cpl had that fact, such waiters had a quarter of the throughput that directed yields give them.
 #[test]
 fn who_has_not_answered_runs_beside_a_loan() {
     let directed = operations("directed-yield,candidates=strict");
@@ -43,22 +44,22 @@ fn who_has_not_answered_runs_beside_a_loan() {
     }
 }
 
-/// Grants, and loans that were made of one: who ran then was switched out, and the next began on borrowed time at once.
+/// Grants, and loans made of one: the vCPU that ran was switched out, and the next began on borrowed time at once.
 #[derive(Default)]
 struct Counted {
     grants: Cell<u32>,
     passed_on: Cell<u32>,
 }
 
-/// Of one CPU.
+/// The grant on one CPU.
 #[derive(Clone, Copy, Default)]
 struct Here {
     began_ns: u64,
-    /// Who runs has been granted time, and has it still.
+    /// The vCPU that runs has been granted time, and still has it.
     granted: bool,
-    /// When it was over, if it is.
+    /// When it ended, if it has.
     ended_ns: Option<u64>,
-    /// The one before left in the middle of it.
+    /// The previous vCPU left in the middle of it.
     was_granted: bool,
 }
 
@@ -71,7 +72,8 @@ impl Observer for Watcher {
     fn on_event(&mut self, now_ns: u64, cpu: Cpu, _: Option<Task>, what: TraceEvent) {
         let here = &mut self.cpus[cpu.index()];
         match what {
-            // A grant that is passed on ends where its vCPU leaves; who goes on with a slice of its own has ended it before.
+            // A grant that is passed on ends where its vCPU leaves; a vCPU that continues with its own slice has ended
+            // it before.
             TraceEvent::SwitchOut { .. } => {
                 here.was_granted = here.granted || here.ended_ns == Some(now_ns);
             }

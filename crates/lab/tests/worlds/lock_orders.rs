@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 12: a preemptable ticket lock of tau infinity takes vCPUs in the order of a ticket lock, one of tau 0 in that of a
-//! test-and-test-and-set lock. Its extra accesses cost time, and time changes who comes first: here cache lines are free,
-//! so that orders and times can be compared one by one.
+//! Ruling 12: a preemptable ticket lock of tau infinity takes vCPUs in the order of a ticket lock, one of tau 0 in that
+//! of a test-and-test-and-set lock. Its additional accesses cost time, and time changes the order of arrival: so cache
+//! lines cost nothing here, and orders and times can be compared one by one.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -17,7 +17,7 @@ use unspin_scenario::Scenario;
 
 const FOREVER: u32 = u32::MAX;
 
-/// Who took which lock when.
+/// Which vCPU took which lock, and when.
 #[derive(Default)]
 struct Order(Vec<(u64, Lock, Option<Task>)>);
 
@@ -41,7 +41,7 @@ fn free_lines() -> Costs {
     }
 }
 
-/// The order of acquisitions by 6 vCPUs on so many pCPUs.
+/// The order of acquisitions by 6 vCPUs on that many pCPUs.
 fn order(seed: u64, lock: &str, tau_spins: u32, cpus: u32, costs: Costs) -> Order {
     let text = format!(
         "seed = {seed}\niterations = 40\n[[vm]]\nvcpus = 6\nlock = \"{lock}\"\nlocks = {}\nuser_work = {{ exponential = \"9us\" }}\n\
@@ -56,7 +56,7 @@ fn order(seed: u64, lock: &str, tau_spins: u32, cpus: u32, costs: Costs) -> Orde
         _ => Box::new(RoundRobin::new(cpus, 100_000)),
     };
     let host = LabHost {
-        // Where a wait is cut in two, the hardware's count may end elsewhere.
+        // Where a wait is divided in two, the hardware's count may end elsewhere.
         window: WindowRule::new(Control::Off, Vendor::Amd),
         tau_spins,
         ..LabHost::new(topology)
@@ -67,13 +67,13 @@ fn order(seed: u64, lock: &str, tau_spins: u32, cpus: u32, costs: Costs) -> Orde
     world.into_observer()
 }
 
-/// On 6 pCPUs nobody is preempted; on 4 and 2 holders and waiters are.
+/// On 6 pCPUs no vCPU is preempted; on 4 and 2 holders and waiters are.
 #[test]
 fn tau_infinity_is_the_ticket_lock_and_tau_0_is_not() {
     check_orders(crate::common::seeds(60));
 }
 
-/// With so many seeds.
+/// With that many seeds.
 pub fn check_orders(seeds: u64) {
     let mut differ = 0;
     for seed in 0..seeds {
@@ -87,11 +87,11 @@ pub fn check_orders(seeds: u64) {
             differ += u32::from(ticket != test_and_set);
         }
     }
-    // Or else the above would show nothing.
+    // Otherwise the comparison above would show nothing.
     assert!(u64::from(differ) > seeds * 2, "{differ} orders differ");
 }
 
-/// The paper's tau with preempted waiters: neither of the two.
+/// The paper's tau with preempted waiters: neither of the two orders.
 #[test]
 fn the_papers_tau_is_neither() {
     let run = |lock, tau| order(1, lock, tau, 2, free_lines()).0;
@@ -100,7 +100,7 @@ fn the_papers_tau_is_neither() {
     assert_ne!(paper, run("test_and_test_and_set", 0));
 }
 
-/// "The cost differs by the extra atomics (under 6 %)": with lines that cost what they do, without preemption.
+/// "The cost differs by the extra atomics (under 6 %)": with the usual costs of lines, without preemption.
 #[test]
 fn the_extra_accesses_cost_less_than_6_percent() {
     for tau in [16_384, FOREVER] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! No floating point in engine or model: its rounding is a matter of compilers and libraries, and then so is a run.
+//! No floating point in engine or model: rounding depends on compilers and libraries, and a run would then too.
 #![allow(missing_docs)]
 
 use std::{fs, path::Path};
@@ -45,7 +45,7 @@ fn float(source: &str) -> Option<String> {
     }
     let letters: Vec<char> = code.chars().collect();
     let starts = (1..letters.len()).filter(|at| {
-        // Not within a word, and not a field of a tuple.
+        // Not within an identifier, and not a field of a tuple.
         letters[*at].is_ascii_digit() && !is_word(letters[at - 1]) && letters[at - 1] != '.'
     });
     starts.map(|start| &letters[start..]).find_map(number)
@@ -59,7 +59,7 @@ fn number(text: &[char]) -> Option<String> {
         .count();
     let at = |place: usize| text.get(digits + place).copied().unwrap_or(' ');
     let found = match at(0) {
-        // 1.5 and "1. ", but no range, no method.
+        // 1.5 and "1. ", but no range and no method call.
         '.' => at(1) != '.' && !at(1).is_alphabetic(),
         'e' | 'E' => at(1).is_ascii_digit() || at(1) == '-',
         'f' => matches!((at(1), at(2)), ('3', '2') | ('6', '4')),
@@ -68,7 +68,8 @@ fn number(text: &[char]) -> Option<String> {
     found.then(|| text.iter().take(digits + 4).collect())
 }
 
-/// Folders that are neither engine nor model: tests, and what reads a recording of a host before a scenario is there.
+/// Folders that are neither engine nor model: tests, and the reader of a host's recording, which runs before a scenario
+/// exists.
 const BESIDE: [&str; 2] = ["tests", "from_recording"];
 
 fn files(folder: &Path, all: &mut Vec<std::path::PathBuf>) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The host writes into the guests' pv pages how many iterations to spin: they spin as many, and APPLE moves the count by their waits.
+//! The host writes into the guests' pv pages how many spins to spin: guests follow it, and APPLE adjusts the count by
+//! their waits.
 #![allow(missing_docs)]
 
 use unspin_lab::{
@@ -21,7 +22,7 @@ impl Observer for Nobody {
     fn on_event(&mut self, _: u64, _: Cpu, _: Option<Task>, _: TraceEvent) {}
 }
 
-/// Twice as many vCPUs as pCPUs; KVM stops nobody.
+/// Twice as many vCPUs as pCPUs; without pause-loop exits.
 fn world(seed: u64, lock: &str, pv_page: bool, spin_count: SpinCount) -> World<Nobody> {
     let text = format!(
         "seed = {seed}\nduration = \"1000s\"\n[[vm]]\nvcpus = 8\nlock = \"{lock}\"\nlocks = 1\npv_page = {pv_page}\n\
@@ -60,7 +61,8 @@ fn locks_that_halt_or_call_for_help_spin_as_long_as_they_are_told() {
         let fixed = |spins| ended(lock, true, SpinCount::Fixed(spins));
         let (short, long) = (fixed(64), fixed(1 << 20));
         assert_eq!(short.1, 64, "{lock}: {short:?}");
-        // A waiter of the preemptable lock rarely spins for the word itself, and one of Linux's halts at once behind one that has.
+        // A waiter of the preemptable lock rarely spins for the word itself, and one of Linux's halts at once behind a
+        // halted one.
         assert!(short.0 > 2 * long.0, "{lock}: {short:?} {long:?}");
         let untold = ended(lock, false, SpinCount::Fixed(64));
         let own = ended(lock, false, SpinCount::Own);
@@ -72,7 +74,7 @@ fn locks_that_halt_or_call_for_help_spin_as_long_as_they_are_told() {
     }
 }
 
-/// A lock that neither halts nor calls has no threshold; with `help_after_spins` it has one.
+/// A lock that neither halts nor calls for help has no threshold; with `help_after_spins` it has one.
 #[test]
 fn only_waits_that_end_count() {
     assert_eq!(ended("ticket", true, SpinCount::Fixed(64)).0, 0);
@@ -95,7 +97,7 @@ fn apple_moves_the_threshold_within_its_bounds() {
     assert!(of.iter().any(|spins| spins.abs_diff(512) > 64), "{of:?}");
 }
 
-/// As `apple` of steer where no module is: the paper's numbers, a spin for each of AMD's PAUSEs.
+/// As `apple` of steer without the module: the paper's numbers, a spin for each of AMD's PAUSEs.
 #[test]
 fn words() {
     let apple = SpinCount::Apple(AppleRule::new(Vendor::Amd));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A model that cannot go on says so and says what everybody waits for; it never hangs.
+//! A model that cannot continue reports what every vCPU waits for; it never hangs.
 #![allow(missing_docs)]
 
 use crate::common::arranged::Arranged;
@@ -12,13 +12,13 @@ use unspin_lab::{
 };
 use unspin_scenario::Scenario;
 
-/// What a bad scheduler does.
+/// The fault of a bad scheduler.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flaw {
     NeverPicks,
     /// Picks, but not that task.
     Forgets(u32),
-    /// Wants to look at who runs again and again, at once.
+    /// Reschedules the same task again and again, at once.
     LooksAlways,
 }
 
@@ -80,7 +80,7 @@ impl HostScheduler for Flawed {
     }
 }
 
-/// How a run of spins under such a scheduler ends.
+/// How a run of iterations under such a scheduler ends.
 fn diagnosis(vm: &str, host: LabHost, costs: Costs, flaw: Option<Flaw>) -> (u64, String) {
     let text = format!("seed = 1\niterations = 50\n[[vm]]\nlock = \"ticket\"\n{vm}");
     let scenario = Scenario::parse(&text, "stuck.toml").expect("a scenario");
@@ -140,7 +140,7 @@ fn time_that_stands_still() {
     assert!(now_ns < 1_000, "{now_ns}");
 }
 
-/// Work that takes no time at all, for a given time.
+/// Work that takes no time, for a given time.
 #[test]
 fn work_without_end_in_no_time() {
     let text = "seed = 1\nduration = \"1ms\"\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nuser_work = \"0ns\"\n\

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who has used which credits, and who gets how many (csched_acct() of xen/common/sched_credit.c, Xen 3.3).
+//! Accounting of credits: how many were used, and how many are given out (csched_acct() of xen/common/sched_credit.c,
+//! Xen 3.3).
 
 use super::{Credit, Priority, SLICE_NS};
 use crate::ids::Cpu;
@@ -18,7 +19,7 @@ impl Credit {
         vcpu.credit_ns -= delta_ns as i64;
     }
 
-    /// csched_vcpu_acct(): at a tick, for who runs.
+    /// csched_vcpu_acct(): at a tick, for the running vCPU.
     pub(super) fn account_running(&mut self, cpu: Cpu) {
         let Some(task) = self.pcpus[cpu.index()].current else {
             return;
@@ -34,7 +35,7 @@ impl Credit {
         }
     }
 
-    /// Hands out the credits of a period: csched_acct(). Sums are below pCPUs x 30 ms x weights: they fit 64 bits.
+    /// Gives out the credits of a period: csched_acct(). Sums are below pCPUs x 30 ms x weights, which fits 64 bits.
     pub(super) fn account(&mut self) {
         let weight_total: u64 = self
             .order
@@ -79,7 +80,7 @@ impl Credit {
         self.accounts += 1;
     }
 
-    /// Gives each active vCPU of a domain that much, and its priority. Returns the sum of what they have then.
+    /// Gives each active vCPU of a domain this many credits, and sets its priority. Returns the sum of their credits.
     fn credit_domain(&mut self, domain: usize, each_ns: u64) -> i64 {
         let mut balance_ns = 0;
         for index in 0..self.domains[domain].vcpus.len() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Moving waiting tasks between pCPUs: newidle balancing, idle pCPUs that are kicked to search, periodic balancing.
+//! Moves waiting tasks between pCPUs: newidle balancing, waking idle pCPUs to search, periodic balancing.
 //!
-//! A domain is what shares a core, a cache, a socket, the machine. The busiest pCPU of a domain is the one with most
-//! runnable tasks; the task that has waited longest is taken. Left out of load_balance(): loads (tasks are counted instead),
-//! groups' sums and kinds (one pCPU is compared with one other), several tasks at once, active balancing of running tasks,
-//! the limit of newidle balancing by its cost, buddies that count as cache-hot.
+//! A domain is the set of pCPUs that share a core, a cache, a socket or the machine. The busiest pCPU of a domain is
+//! the one with most runnable tasks; its task that has waited longest is taken. Left out of load_balance(): loads
+//! (tasks are counted instead), groups' sums and kinds (one pCPU is compared with one other), several tasks at once,
+//! active balancing of running tasks, the limit of newidle balancing by its cost, buddies that count as cache-hot.
 
 use super::queueing::{Joining, Leaving};
 use super::rules::Version;
@@ -13,7 +13,7 @@ use crate::ids::{Cpu, Task};
 use crate::scheduler::{Allowed, HostScheduler};
 use crate::topology::Distance;
 
-/// How many domains a pCPU is in at most.
+/// The greatest number of domains of a pCPU.
 pub(super) const DOMAINS: usize = 4;
 
 const DISTANCES: [Distance; DOMAINS] = [
@@ -23,11 +23,12 @@ const DISTANCES: [Distance; DOMAINS] = [
     Distance::Machine,
 ];
 
-/// `sd->cache_nice_tries`: failures after which cache-hot tasks are moved as well (kernel/sched/topology.c, for a cache).
+/// `sd->cache_nice_tries`: number of failures after which cache-hot tasks are moved too (kernel/sched/topology.c, for a
+/// cache).
 const HOT_AFTER_FAILURES: u32 = 1;
 
 impl Fair {
-    /// A pCPU that has nothing to run looks for a task, nearest first: newidle_balance(). True: it has one now.
+    /// A pCPU without a task looks for one, nearest first: newidle_balance(). True: it has one now.
     pub(super) fn balance_idle(&mut self, now_ns: u64, cpu: Cpu) -> bool {
         if self.overloaded.is_empty() {
             return false;
@@ -51,7 +52,7 @@ impl Fair {
         false
     }
 
-    /// The pCPU of that domain with most runnable tasks, if they are more than that many.
+    /// The pCPU of that domain with most runnable tasks, if it has more than `above`.
     fn busiest(&self, cpu: Cpu, distance: Distance, above: u32) -> Option<Cpu> {
         let domain = self.topology.around(cpu, distance);
         let runnable = |cpu: &Cpu| self.cpus[cpu.index()].runnable;
@@ -60,7 +61,7 @@ impl Fair {
         candidates.max_by_key(|other| (runnable(other), std::cmp::Reverse(*other)))
     }
 
-    /// The task that has waited longest and may go: can_migrate_task().
+    /// Moves the task that has waited longest and may move: can_migrate_task().
     fn take_one(&mut self, now_ns: u64, from: Cpu, to: Cpu, takes_hot: bool) -> Option<Task> {
         let source = &self.cpus[from.index()];
         let may_go = |task: &&Task| {
@@ -81,7 +82,7 @@ impl Fair {
         Some(task)
     }
 
-    /// A waiting task goes to another pCPU's queue: detach_task() and attach_task().
+    /// Moves a waiting task to another pCPU's queue: detach_task() and attach_task().
     fn migrate(&mut self, now_ns: u64, task: Task, to: Cpu) {
         debug_assert_eq!(self.tasks[task.index()].state, State::Waits);
         let entity = self.tasks[task.index()].entity;
@@ -101,8 +102,8 @@ impl Fair {
         self.wait_on(task);
     }
 
-    /// At the tick of a busy pCPU: an idle one is kicked to search if a task waits here (nohz_balancer_kick()), and domains
-    /// that are due are balanced (rebalance_domains()).
+    /// At the tick of a busy pCPU: if a task waits here, an idle pCPU is woken to search (nohz_balancer_kick());
+    /// domains that are due are balanced (rebalance_domains()).
     pub(super) fn balance_at_tick(&mut self, now_ns: u64, cpu: Cpu) {
         if self.cpus[cpu.index()].runnable > 1 {
             self.kick_idle(cpu);
@@ -124,7 +125,8 @@ impl Fair {
         }
     }
 
-    /// A millisecond per pCPU of the domain (`sd->balance_interval`) times the busy factor, which Linux 5.10 halved.
+    /// A millisecond for each pCPU of the domain (`sd->balance_interval`), times the busy factor, which Linux 5.10
+    /// halved.
     fn interval_ns(&self, cpus: u32) -> u64 {
         let busy_factor = if self.version >= Version::Eevdf6_6 {
             16
@@ -150,7 +152,7 @@ impl Fair {
         }
     }
 
-    /// Tells the nearest idle pCPU that may run one of this one's waiting tasks to look.
+    /// Makes the nearest idle pCPU that may run one of this pCPU's waiting tasks look for work.
     fn kick_idle(&mut self, cpu: Cpu) {
         if self.idle.is_empty() {
             return;

@@ -23,7 +23,7 @@ impl Fair {
         of_queue.base_vruntime = of_queue.base_vruntime.max(least);
     }
 
-    /// The slice of an entity, ns: its weight's part of the period at every level. sched_slice(), __sched_period().
+    /// The slice of an entity, ns: its weight's part of the period at each level. sched_slice(), __sched_period().
     pub(super) fn cfs_slice_ns(&self, entity: u32) -> u64 {
         let who = &self.entities[entity as usize];
         let queued = self.queues[who.queue as usize].queued + u32::from(!who.on_queue);
@@ -49,8 +49,8 @@ impl Fair {
         slice_ns
     }
 
-    /// Where a joining entity starts: place_entity() with START_DEBIT and GENTLE_FAIR_SLEEPERS, and the renormalisation
-    /// of enqueue_entity(): a migrating entity's virtual runtime is relative to its old queue's.
+    /// The virtual runtime of a joining entity: place_entity() with START_DEBIT and GENTLE_FAIR_SLEEPERS, and the
+    /// renormalisation of enqueue_entity(): a migrating entity's virtual runtime is relative to its old queue's.
     pub(super) fn cfs_place(&mut self, entity: u32, joining: Joining) {
         let queue = self.entities[entity as usize].queue;
         let base = self.queues[queue as usize].base_vruntime;
@@ -79,7 +79,7 @@ impl Fair {
         i32::from(ahead > woken.load.to_virtual(self.tunables.wakeup_granularity_ns))
     }
 
-    /// Whom to run of a queue, its current entity included: pick_next_entity().
+    /// The entity to run next of a queue, its current entity included: pick_next_entity().
     pub(super) fn cfs_pick(&mut self, queue: u32) -> u32 {
         let of = &self.queues[queue as usize];
         let current = if of.current != NONE && self.entities[of.current as usize].on_queue {
@@ -126,7 +126,7 @@ impl Fair {
         let who = &self.entities[entity as usize];
         let ran_ns = who.sum_exec_ns - who.picked_exec_ns;
         if ran_ns > slice_ns {
-            // It must not be picked again for being a buddy.
+            // The buddies are cleared, so that it is not picked again as one.
             self.clear_buddies(entity);
             return true;
         }
@@ -137,8 +137,8 @@ impl Fair {
         first != NONE && who.vruntime - self.entities[first as usize].vruntime > slice_ns as i64
     }
 
-    /// Whether a woken task preempts the current one, and the buddies that follow: check_preempt_wakeup() with
-    /// WAKEUP_PREEMPTION and LAST_BUDDY on, NEXT_BUDDY off.
+    /// Whether a woken task preempts the current one; sets the buddies: check_preempt_wakeup() with WAKEUP_PREEMPTION
+    /// and LAST_BUDDY on, NEXT_BUDDY off.
     pub(super) fn cfs_wakeup_preempts(&mut self, now_ns: u64, current: u32, woken: u32) -> bool {
         let crowded =
             self.queues[self.entities[current as usize].queue as usize].queued >= NR_LATENCY;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! EEVDF: the earliest virtual deadline among those that have not run more than their share. kernel/sched/fair.c of
-//! Linux 6.6, 6.12, 6.19 and 7.2; where a rule is not in all of them, [`super::rules::Version`] says from when on.
+//! EEVDF: the earliest virtual deadline among the entities that have not run more than their share. kernel/sched/fair.c
+//! of Linux 6.6, 6.12, 6.19 and 7.2; for a rule that not all of them have, [`super::rules::Version`] says since when.
 //!
-//! Left out: slices of their own (sched_setattr), so PREEMPT_SHORT and the shortest slice of a queue have nothing to do;
-//! NEXT_BUDDY, which is off in all releases. A change of weight moves virtual times as in 7.2 from 6.12 on.
+//! Left out: slices of their own (sched_setattr), hence PREEMPT_SHORT and the shortest slice of a queue have no effect;
+//! NEXT_BUDDY, which is off in all releases. A change of weight moves virtual times as in 7.2 for versions from 6.12
+//! on.
 
 use super::Fair;
 use super::entity::NONE;
 use super::rules::Version;
 
-/// Division that rounds down; fast where both fit 64 bits.
+/// Division that rounds down; fast if both numbers fit 64 bits.
 fn floor_divide(sum: i128, weight: i64) -> i64 {
     match i64::try_from(sum) {
         Ok(sum) => sum.div_euclid(weight),
@@ -49,7 +50,7 @@ impl Fair {
         )
     }
 
-    /// The weighted mean of virtual runtimes: avg_vruntime(). The base moves there, so that sums stay small.
+    /// The weighted mean of virtual runtimes: avg_vruntime(). The base is moved there, so that sums stay small.
     pub(super) fn mean_vruntime(&mut self, queue: u32) -> i64 {
         let (sum, weight) = self.sums(queue);
         let of = &mut self.queues[queue as usize];
@@ -77,7 +78,8 @@ impl Fair {
         self.entities[entity as usize].load.to_virtual(limit_ns)
     }
 
-    /// update_entity_lag(), with DELAY_ZERO: who waited for its dequeue keeps no lag above 0. Returns the mean.
+    /// update_entity_lag(), with DELAY_ZERO: an entity that waited for its dequeue keeps no positive lag. Returns the
+    /// mean.
     pub(super) fn update_lag(&mut self, entity: u32) -> i64 {
         let mean = self.mean_vruntime(self.entities[entity as usize].queue);
         let limit = self.lag_limit(entity);
@@ -94,8 +96,8 @@ impl Fair {
         mean
     }
 
-    /// Where a joining entity starts, so that its lag is the same after it joined: place_entity() with PLACE_LAG,
-    /// PLACE_DEADLINE_INITIAL and PLACE_REL_DEADLINE.
+    /// The virtual runtime of a joining entity, with which its lag is unchanged after it has joined: place_entity()
+    /// with PLACE_LAG, PLACE_DEADLINE_INITIAL and PLACE_REL_DEADLINE.
     pub(super) fn eevdf_place(&mut self, entity: u32, new: bool) {
         let queue = self.entities[entity as usize].queue;
         let mean = self.mean_vruntime(queue);
@@ -119,7 +121,7 @@ impl Fair {
         who.deadline = who.vruntime + if new { slice / 2 } else { slice };
     }
 
-    /// A new deadline when the old one is reached: update_deadline(). True: it was.
+    /// Sets a new deadline when the old one is reached: update_deadline(). True: it was reached.
     pub(super) fn renew_deadline(&mut self, entity: u32) -> bool {
         let slice_ns = self.tunables.base_slice_ns;
         let who = &mut self.entities[entity as usize];
@@ -146,7 +148,7 @@ impl Fair {
         }
     }
 
-    /// RUN_TO_PARITY: the current entity is not to be preempted by a wake-up.
+    /// RUN_TO_PARITY: whether the current entity is protected from preemption by a wake-up.
     fn protected(&self, entity: u32) -> bool {
         let who = &self.entities[entity as usize];
         if self.version.has_protected_until() {
@@ -156,7 +158,7 @@ impl Fair {
         }
     }
 
-    /// Whom to run of a queue, its current entity included: pick_eevdf(). It may be delayed.
+    /// The entity to run next of a queue, its current entity included: pick_eevdf(). It may be delayed.
     pub(super) fn eevdf_pick(&self, queue: u32) -> u32 {
         let of = &self.queues[queue as usize];
         let mut current = self.queued_current(queue);
@@ -179,7 +181,7 @@ impl Fair {
         }
         let best = of.iter().find(|entity| eligible(*entity)).unwrap_or(NONE);
         if best == NONE {
-            // The mean is rounded down, so somebody is eligible; 6.6 falls back to the first as well.
+            // The mean is rounded down, so some entity is eligible; 6.6 falls back to the first too.
             return if current != NONE { current } else { of.first() };
         }
         let deadline_of = |entity: u32| self.entities[entity as usize].deadline;
@@ -190,7 +192,7 @@ impl Fair {
         }
     }
 
-    /// It was asleep in the queue and is woken: requeue_delayed_entity().
+    /// It slept in the queue and is woken: requeue_delayed_entity().
     pub(super) fn requeue_delayed(&mut self, now_ns: u64, entity: u32) {
         let queue = self.entities[entity as usize].queue;
         if self.version.keeps_lag_while_delayed() {
@@ -237,7 +239,7 @@ impl Fair {
             if picked == woken {
                 return true;
             }
-            // Since 7.2 a sleeper that would have been picked is dequeued on the way: pick_next_entity().
+            // Since 7.2 a delayed entity that would have been picked is dequeued first: pick_next_entity().
             let sleeper = self.entities[picked as usize].delayed;
             if !sleeper || !self.version.keeps_lag_while_delayed() {
                 return false;
@@ -246,9 +248,9 @@ impl Fair {
         }
     }
 
-    /// A change of weight, for an entity that is out of the sorted part: reweight_entity(). `mean`: of its queue, before
-    /// it was taken out; `None`: it is not queued. In 6.6 only the distance to the deadline is scaled, later the lag too;
-    /// the protected part of a slice follows in 7.2 only.
+    /// A change of weight, for an entity that is not in the sorted part: reweight_entity(). `mean`: that of its queue
+    /// before it was taken out; `None`: it is not queued. In 6.6 only the distance to the deadline is scaled, later
+    /// versions scale the lag too, and 7.2 also the protected part of a slice.
     pub(super) fn eevdf_reweigh(&mut self, entity: u32, mean: Option<i64>, new_weight: u64) {
         let old_weight = self.entities[entity as usize].load.weight;
         let scale = |virtual_ns: i64| {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is scheduled, a task or a group on one pCPU, and the queue that a group has there.
+//! What is scheduled (a task, or a group on one pCPU), and the queue that a group has on a pCPU.
 
 use super::rules::Load;
 use crate::ids::Cpu;
@@ -7,8 +7,8 @@ use crate::ids::Cpu;
 /// No entity, no queue.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The kernel's `struct sched_entity`. Virtual times are i64: with the least weight they pass time at 1,024 to
-/// one, so they hold 100 days.
+/// The kernel's `struct sched_entity`. Virtual times are i64: with the least weight they advance 1,024 times as fast as
+/// real time, so they hold 100 days.
 #[derive(Clone, Debug)]
 pub(super) struct Entity {
     pub load: Load,
@@ -23,16 +23,16 @@ pub(super) struct Entity {
     pub sum_exec_ns: u64,
     /// `sum_exec_ns` when it was picked.
     pub picked_exec_ns: u64,
-    /// The queue it is on, was last on, or joins.
+    /// The queue it is on, was last on, or is joining.
     pub queue: u32,
     pub parent: u32,
-    /// The queue it stands for; [`NONE`]: a task.
+    /// For a group, its own queue on this pCPU; [`NONE`]: a task.
     pub own_queue: u32,
     pub depth: u32,
-    /// Of a task.
+    /// For a task.
     pub task: u32,
     pub on_queue: bool,
-    /// Sleeps, but waits in the queue until its lag is spent.
+    /// It sleeps, but stays in the queue until its lag is used up (delayed dequeue).
     pub delayed: bool,
     pub relative_deadline: bool,
 }
@@ -64,31 +64,33 @@ impl Entity {
     }
 }
 
-/// The kernel's `struct cfs_rq`. Its tree is a sorted array: at some tens of entities moving them costs less than a tree.
+/// The kernel's `struct cfs_rq`. Its tree is a sorted array: with some tens of entities moving them costs less than a
+/// tree.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
     pub cpu: Cpu,
-    /// Whose queue it is; 0: the root's.
+    /// The group that it belongs to; 0: the root.
     pub group: u32,
-    /// All queued but the current one, by virtual runtime (CFS) or deadline (EEVDF); equal keys in the order of arrival.
+    /// All queued entities except the current one, by virtual runtime (CFS) or deadline (EEVDF); equal keys in order of
+    /// arrival.
     sorted: Vec<(i64, u32)>,
     pub current: u32,
     pub next: u32,
     pub last: u32,
     pub skip: u32,
-    /// Entities, the current one included.
+    /// Number of entities, the current one included.
     pub queued: u32,
     /// Sum of their weights.
     pub load: u64,
-    /// CFS: never goes back. EEVDF: what virtual times are relative to in `weighted_sum`.
+    /// CFS: never decreases. EEVDF: the base of virtual times in `weighted_sum`.
     pub base_vruntime: i64,
-    /// EEVDF: sum of weight x (virtual runtime - base) of all but the current one. Below 2^38 x 2^63.
+    /// EEVDF: sum of weight x (virtual runtime - base) of all except the current one. Below 2^38 x 2^63.
     pub weighted_sum: i128,
     /// EEVDF: sum of those weights.
     pub weight_sum: i64,
     /// Average of `load` with a half-life of 32 ms, see [`super::shares`].
     pub load_average: u64,
-    /// Up to when it was averaged, ns.
+    /// Time up to which it was averaged, ns.
     pub averaged_ns: u64,
 }
 
@@ -117,7 +119,7 @@ impl Queue {
         self.sorted.insert(position, (key, entity));
     }
 
-    /// Takes it out; `key` must be the one it was inserted with.
+    /// Removes it; `key` must be the one with which it was inserted.
     pub fn remove(&mut self, key: i64, entity: u32) {
         let start = self.sorted.partition_point(|(other, _)| *other < key);
         let found = self.sorted[start..]

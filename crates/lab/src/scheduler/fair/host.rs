@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The fair class as a host scheduler: which of the kernel's functions each call stands for.
+//! The fair class as a host scheduler: which functions of the kernel each call represents.
 
 use super::entity::{Entity, NONE};
 use super::queueing::{Joining, Leaving};

@@ -3,7 +3,7 @@
 //!
 //! Left out, besides what the files below name: bandwidth limits, SCHED_BATCH and SCHED_IDLE, autogroups, real-time tasks
 //! and interrupts that take capacity, NUMA balancing, energy, asymmetric capacity and core scheduling. Lazy preemption is
-//! reported as preemption at once: how fast a pCPU follows is the world's affair.
+//! reported as immediate preemption: the world decides how soon a pCPU follows.
 
 mod balance;
 mod cfs;
@@ -26,10 +26,10 @@ use super::cpu_set::CpuSet;
 use crate::ids::{Cpu, Task};
 use crate::topology::Topology;
 
-/// What a task does.
+/// A task's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It sleeps, perhaps with its entity still queued (delayed).
+    /// It sleeps; its entity may still be queued (delayed).
     Sleeps,
     /// It waits in a queue.
     Waits,
@@ -43,14 +43,14 @@ struct TaskState {
     group: u32,
     allowed: Allowed,
     family: Option<u32>,
-    /// Where it is or was last.
+    /// The pCPU where it is, or was last.
     cpu: Cpu,
     state: State,
     /// When it last stopped running, ns.
     ran_ns: u64,
-    /// It was enqueued before.
+    /// It has been enqueued before.
     started: bool,
-    /// It was enqueued for the first time and has not slept since.
+    /// It was enqueued for the first time, and has not slept since.
     new: bool,
 }
 
@@ -58,9 +58,9 @@ struct TaskState {
 struct GroupState {
     parent: u32,
     weight: u64,
-    /// Sum of the averages of its queues.
+    /// Sum of its queues' averages.
     load_total: u64,
-    /// Its queues so far: it gets one on a pCPU with its first task there.
+    /// Its queues; created on a pCPU with the group's first task there.
     queues: Vec<u32>,
     fades_next: usize,
 }
@@ -68,23 +68,24 @@ struct GroupState {
 #[derive(Debug)]
 struct CpuState {
     current: Option<Task>,
-    /// Who stopped running but is still the current entity of its queues, until the next pick; [`NONE`]: nobody.
+    /// The task that has stopped running but is still the current entity of its queues, until the next pick; [`NONE`]:
+    /// none.
     lingering: u32,
     /// need_resched.
     reschedule: bool,
-    /// Tasks that wait or run here.
+    /// Number of tasks that wait or run here.
     runnable: u32,
-    /// The kernel's `nr_running`: with those that sleep in the queue.
+    /// The kernel's `nr_running`, which includes tasks that sleep in the queue.
     queued: u32,
-    /// Who waits here, and who lingers; in no order.
+    /// The tasks that wait here, and the lingering one; unordered.
     waiting: Vec<Task>,
     /// When each domain is balanced next, nearest first, ns.
     balance_ns: [u64; balance::DOMAINS],
-    /// Balancing found a task but could not take any, that many times in a row.
+    /// How often in a row balancing found a task but could not move any.
     balance_failed: u32,
-    /// It was kicked to search for work.
+    /// Another pCPU has told it to search for work.
     kicked: bool,
-    /// When the lag credit last forced a reschedule, ns.
+    /// When a lag credit last forced a reschedule, ns.
     forced_ns: Option<u64>,
 }
 
@@ -102,19 +103,19 @@ pub struct Fair {
     tasks: Vec<TaskState>,
     groups: Vec<GroupState>,
     cpus: Vec<CpuState>,
-    /// By group and pCPU, the root left out: the group's entity there.
+    /// By group and pCPU, without the root: the group's entity there.
     group_entities: Vec<u32>,
     idle: CpuSet,
-    /// With a task that waits.
+    /// pCPUs with a waiting task.
     overloaded: CpuSet,
-    /// By family and pCPU: how many of it are runnable there. Kept for balance scheduling only.
+    /// By family and pCPU: number of its runnable tasks there. Maintained for balance scheduling only.
     families: Vec<u32>,
     kicks: CpuSet,
 }
 
 impl Fair {
-    /// That version with these additions on that machine, with a tick every `tick_ns`. The kernel's tunables are those
-    /// of [`Tunables::of`].
+    /// This version with these options on this machine, with a tick every `tick_ns`. The kernel's tunables are those of
+    /// [`Tunables::of`].
     pub fn new(version: Version, options: Options, topology: Topology, tick_ns: u64) -> Fair {
         let cpus = topology.cpus();
         let cpu_state = |_| CpuState {
@@ -154,12 +155,12 @@ impl Fair {
         }
     }
 
-    /// The times it works with.
+    /// Its tunables.
     pub fn tunables(&self) -> Tunables {
         self.tunables
     }
 
-    /// The queue of a group on a pCPU and the entity that stands for it, [`NONE`] for the root; made at first use.
+    /// The queue of a group on a pCPU and the entity that represents it ([`NONE`] for the root); created at first use.
     fn queue_and_entity(&mut self, group: u32, cpu: Cpu) -> (u32, u32) {
         if group == 0 {
             return (cpu.0, NONE);
@@ -191,7 +192,7 @@ impl Fair {
         (queue, id)
     }
 
-    /// Puts a task that is on no queue before that pCPU's.
+    /// Assigns a task that is on no queue to that pCPU's.
     fn stand_on(&mut self, task: Task, cpu: Cpu) {
         let (queue, parent) = self.queue_and_entity(self.tasks[task.index()].group, cpu);
         let depth = if parent == NONE {
@@ -206,7 +207,7 @@ impl Fair {
         self.tasks[task.index()].cpu = cpu;
     }
 
-    /// The task counts as runnable on its pCPU, or no longer.
+    /// Counts the task as runnable on its pCPU, or no longer.
     fn count_runnable(&mut self, task: Task, joins: bool) {
         let cpu = self.tasks[task.index()].cpu;
         let state = &mut self.cpus[cpu.index()];
@@ -244,7 +245,8 @@ impl Fair {
         self.dequeue_entities(now_ns, entity, Leaving::Delayed);
     }
 
-    /// Whom to run of a pCPU's queues, the sleepers taken out on the way: pick_task_fair(). [`NONE`]: nobody.
+    /// The task to run next of a pCPU's queues; delayed entities that are picked are dequeued: pick_task_fair().
+    /// [`NONE`]: none.
     fn pick_entity(&mut self, now_ns: u64, cpu: Cpu) -> u32 {
         let mut queue = cpu.0;
         while self.queues[cpu.index()].queued > 0 {
@@ -267,7 +269,8 @@ impl Fair {
         NONE
     }
 
-    /// `next` and the groups around it become current instead of who lingers; common groups are left alone.
+    /// `next` and the groups around it become current instead of the lingering task; groups that hold both are left as
+    /// they are.
     fn switch_to(&mut self, now_ns: u64, cpu: Cpu, next: u32) {
         let lingering = std::mem::replace(&mut self.cpus[cpu.index()].lingering, NONE);
         self.put_down_to(now_ns, lingering, next);
@@ -285,7 +288,8 @@ impl Fair {
         }
     }
 
-    /// Of who lingers, what is off its queue lingers no longer: it may be enqueued elsewhere before the next pick.
+    /// Entities of the lingering task that are off their queue no longer linger: they may be enqueued elsewhere before
+    /// the next pick.
     fn forget_unqueued(&mut self, cpu: Cpu) {
         let mut at = self.cpus[cpu.index()].lingering;
         while at != NONE && !self.entities[at as usize].on_queue {

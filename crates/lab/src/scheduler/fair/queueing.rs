@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How entities join and leave queues and become the current one: what CFS and EEVDF have in common in
-//! kernel/sched/fair.c.
+//! How entities join and leave queues and become current: the common part of CFS and EEVDF in kernel/sched/fair.c.
 
 use super::Fair;
 use super::entity::NONE;
@@ -21,7 +20,7 @@ pub(super) enum Joining {
 pub(super) enum Leaving {
     /// DEQUEUE_SLEEP.
     Sleep,
-    /// It slept before and was picked: DEQUEUE_SLEEP | DEQUEUE_DELAYED.
+    /// It slept in the queue and was picked: DEQUEUE_SLEEP | DEQUEUE_DELAYED.
     Delayed,
     /// To another pCPU's queue.
     Migrated,
@@ -37,7 +36,7 @@ impl Fair {
         }
     }
 
-    /// Into the sorted part of its queue: __enqueue_entity().
+    /// Inserts it into the sorted part of its queue: __enqueue_entity().
     pub(super) fn insert(&mut self, entity: u32) {
         let key = self.key(entity);
         let weight = self.average_weight(entity);
@@ -51,7 +50,7 @@ impl Fair {
         }
     }
 
-    /// Out of the sorted part of its queue: __dequeue_entity().
+    /// Removes it from the sorted part of its queue: __dequeue_entity().
     pub(super) fn remove(&mut self, entity: u32) {
         let key = self.key(entity);
         let weight = self.average_weight(entity);
@@ -108,7 +107,8 @@ impl Fair {
         self.entities[entity as usize].on_queue = true;
     }
 
-    /// Leaves its queue, unless the version keeps a sleeper that is ahead of its share: dequeue_entity(). False: it stays.
+    /// Leaves its queue, unless this version keeps a sleeper that is ahead of its share: dequeue_entity(). False: it
+    /// stays.
     fn dequeue_entity(&mut self, now_ns: u64, entity: u32, leaving: Leaving) -> bool {
         let queue = self.entities[entity as usize].queue;
         self.update_current(now_ns, queue);
@@ -150,7 +150,7 @@ impl Fair {
         true
     }
 
-    /// A task joins, and the groups around it that were not queued: enqueue_task_fair(). It must stand on its queue.
+    /// A task joins, with the groups around it that are not queued: enqueue_task_fair(). Its queue must be set.
     pub(super) fn enqueue_task(&mut self, now_ns: u64, entity: u32, joining: Joining) {
         let mut joining = joining;
         let mut at = entity;
@@ -167,8 +167,8 @@ impl Fair {
         self.cpus[cpu.index()].queued += 1;
     }
 
-    /// An entity leaves, and the groups around it that are empty then: dequeue_entities(). False: the task sleeps on the
-    /// queue. The task's queue must be the one it stands on.
+    /// An entity leaves, with the groups around it that become empty: dequeue_entities(). False: the task sleeps on the
+    /// queue.
     pub(super) fn dequeue_entities(&mut self, now_ns: u64, entity: u32, leaving: Leaving) -> bool {
         let mut leaving = leaving;
         let sleeps = leaving != Leaving::Migrated;
@@ -208,7 +208,7 @@ impl Fair {
         }
     }
 
-    /// It is the current one of its queue from now on: set_next_entity().
+    /// It becomes the current entity of its queue: set_next_entity().
     pub(super) fn set_current(&mut self, now_ns: u64, entity: u32) {
         if self.eevdf {
             self.clear_buddies(entity);
@@ -225,7 +225,7 @@ impl Fair {
         self.queues[who.queue as usize].current = entity;
     }
 
-    /// It is no longer the current one of its queue: put_prev_entity().
+    /// It is no longer the current entity of its queue: put_prev_entity().
     fn put_current(&mut self, now_ns: u64, entity: u32) {
         let queue = self.entities[entity as usize].queue;
         if self.entities[entity as usize].on_queue {
@@ -235,8 +235,8 @@ impl Fair {
         self.queues[queue as usize].current = NONE;
     }
 
-    /// The lowest entity that is still current on a pCPU, up to the first that `next` needs current as well.
-    /// put_prev_task_fair(): `next` [`NONE`]: all of them.
+    /// Entities of a pCPU, from the lowest that is current, stop being current, up to the first that `next` needs as
+    /// current: put_prev_task_fair(). `next` [`NONE`]: all of them.
     pub(super) fn put_down_to(&mut self, now_ns: u64, from: u32, next: u32) {
         let mut at = from;
         while at != NONE && !self.is_around(at, next) {
@@ -263,8 +263,8 @@ impl Fair {
         false
     }
 
-    /// The two entities' nearest ancestors, or themselves, that share a queue: find_matching_se(). Both must be of one
-    /// pCPU: then the root's queue is shared at the latest.
+    /// The nearest ancestors of the two entities, or themselves, that share a queue: find_matching_se(). Both must be
+    /// of one pCPU: then they share the root's queue at least.
     pub(super) fn matching(&self, one: u32, other: u32) -> (u32, u32) {
         let (mut one, mut other) = (one, other);
         while self.entities[one as usize].depth > self.entities[other as usize].depth {

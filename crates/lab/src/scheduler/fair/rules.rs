@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What differs between the versions of the kernel's fair class, and its tunables.
+//! The differences between the versions of the kernel's fair class, and its tunables.
 
 use crate::scheduler::NICE_0_WEIGHT;
 use unspin_policy::Deboost;
 
-/// The kernel whose kernel/sched/fair.c is followed, oldest first.
+/// The kernel version whose kernel/sched/fair.c is followed, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// CFS of Linux 3.5.
@@ -43,8 +43,8 @@ impl Version {
         self >= Version::Eevdf6_6
     }
 
-    /// Whether a switch leaves the groups alone that hold both tasks: their slice goes on. pick_next_task_fair() since
-    /// Linux 3.15; before, put_prev_task_fair() and set_next_entity() went up to the root.
+    /// Whether a switch leaves groups that hold both tasks as they are, so that their slices continue:
+    /// pick_next_task_fair() since Linux 3.15; before, put_prev_task_fair() and set_next_entity() went up to the root.
     pub(super) fn keeps_common_groups(self) -> bool {
         self >= Version::Cfs3_19
     }
@@ -64,12 +64,13 @@ impl Version {
         self >= Version::Cfs5_6
     }
 
-    /// Who sleeps while ahead of its share stays queued until picked: DELAY_DEQUEUE, since Linux 6.12.
+    /// An entity that sleeps while ahead of its share stays queued until picked: DELAY_DEQUEUE, since Linux 6.12.
     pub(super) fn delays_dequeue(self) -> bool {
         self >= Version::Eevdf6_12
     }
 
-    /// The lag at which it went to sleep counts for who stays queued: dequeue_entity() and update_entity_lag() of 7.2.
+    /// For an entity that stays queued, the lag at which it went to sleep counts: dequeue_entity() and
+    /// update_entity_lag() of 7.2.
     pub(super) fn keeps_lag_while_delayed(self) -> bool {
         self >= Version::Eevdf7_2
     }
@@ -79,7 +80,8 @@ impl Version {
         self >= Version::Eevdf6_12
     }
 
-    /// A new task does not preempt, nor a group that only waits to be dequeued: wakeup_preempt_fair() of 6.19 and 7.2.
+    /// A new task does not preempt, nor does a group that only waits to be dequeued: wakeup_preempt_fair() of 6.19 and
+    /// 7.2.
     pub(super) fn new_tasks_wait(self) -> bool {
         self >= Version::Eevdf6_19
     }
@@ -98,7 +100,8 @@ impl Version {
         self >= Version::Eevdf6_12
     }
 
-    /// The next buddy is honoured while eligible: PICK_BUDDY, commit 2a77e4be12cb. Before, only under NEXT_BUDDY, which is off.
+    /// The next buddy is honoured while eligible: PICK_BUDDY, commit 2a77e4be12cb. Before that only under NEXT_BUDDY,
+    /// which is off.
     pub fn picks_next_buddy(self) -> bool {
         self >= Version::Eevdf6_19
     }
@@ -108,13 +111,13 @@ impl Version {
         self >= Version::Eevdf6_19
     }
 
-    /// The protected part of a slice has a field of its own, `vprot`: since Linux 6.17. Before, protection lasted while
-    /// the deadline was the one that was set when the task was picked.
+    /// The protected part of a slice has its own field, `vprot`: since Linux 6.17. Before, protection lasted as long as
+    /// the deadline was the one set when the task was picked.
     pub(super) fn has_protected_until(self) -> bool {
         self >= Version::Eevdf6_19
     }
 
-    /// Who has lost its protection is rescheduled at its next accounting: in 6.12 while it is not eligible
+    /// A task that has lost its protection is rescheduled at its next accounting: in 6.12 while it is not eligible
     /// (did_preempt_short()), since 6.17 always.
     pub(super) fn ends_with_protection(self) -> bool {
         self >= Version::Eevdf6_12
@@ -125,7 +128,7 @@ impl Version {
         self >= Version::Eevdf7_2
     }
 
-    /// The bound on lag is a slice and a tick (entity_lag() of 7.2), before it was two slices, at least a tick.
+    /// The bound on lag is a slice and a tick (entity_lag() of 7.2); before, two slices, and at least a tick.
     pub(super) fn lag_limit_ns(self, slice_ns: u64, tick_ns: u64) -> u64 {
         if self >= Version::Eevdf7_2 {
             slice_ns + tick_ns
@@ -135,24 +138,24 @@ impl Version {
     }
 }
 
-/// Times of a scheduler, ns.
+/// A scheduler's tunable times, ns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// In which every task of a CFS queue is to run once, up to eight tasks.
+    /// The period in which every task of a CFS queue runs once, for up to eight tasks.
     pub latency_ns: u64,
     /// The least slice of CFS.
     pub least_granularity_ns: u64,
-    /// How far ahead of the woken task's virtual runtime the current one must be to be preempted, CFS.
+    /// How far the current task must be ahead of the woken one, in virtual runtime, to be preempted, CFS.
     pub wakeup_granularity_ns: u64,
     /// The slice of EEVDF.
     pub base_slice_ns: u64,
     /// Between two ticks.
     pub tick_ns: u64,
-    /// Who ran within that time is cache-hot: `sysctl_sched_migration_cost`.
+    /// A task that ran within this time is cache-hot: `sysctl_sched_migration_cost`.
     pub migration_cost_ns: u64,
 }
 
-/// `sched_nr_latency`: from that many runnable entities on the period grows.
+/// `sched_nr_latency`: with more runnable entities the period grows.
 pub(super) const NR_LATENCY: u32 = 8;
 
 impl Tunables {
@@ -176,14 +179,14 @@ impl Tunables {
     }
 }
 
-/// A weight with the inverse that makes divisions by it multiplications: the kernel's `struct load_weight`.
+/// A weight, and its inverse, by which divisions become multiplications: the kernel's `struct load_weight`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Load {
     /// With the version's extra bits. 1 to 2^38.
     pub weight: u64,
     /// (2^32 - 1) / the weight without them.
     inverse: u64,
-    /// The weight of nice 0, with them.
+    /// The weight of nice 0, with the version's extra bits.
     is_nice_0: bool,
 }
 
@@ -217,13 +220,14 @@ impl Load {
     }
 }
 
-/// What is added to a version.
+/// Options of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Options {
-    /// Balance scheduling (Sukwong and Kim, EuroSys 2011): no two tasks of a family in one queue while there is another.
+    /// Balance scheduling (Sukwong and Kim, EuroSys 2011): no two tasks of a family in one queue while another queue
+    /// has none.
     pub balance: bool,
-    /// Debooster of VEE'21, ruling 30.
+    /// The debooster of VEE'21, ruling 30.
     pub debooster: Deboost,
-    /// Credit lag to the target of a directed yield (proposed upstream in June 2026).
+    /// Lag credit for the target of a directed yield (proposed upstream in June 2026).
     pub lag_credit: bool,
 }

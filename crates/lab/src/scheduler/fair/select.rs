@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! On which pCPU a woken task waits: select_task_rq_fair() in a form that is written down here in full.
+//! The pCPU on which a woken task waits: a simplified select_task_rq_fair(), described here in full.
 //!
-//! A new task goes where fewest are runnable, nearest to its waker. A woken one goes to the pCPU it ran on (previous) or
-//! to its waker's: the waker's if that is idle and shares the cache and the previous one is not idle, or if fewer are
-//! runnable there (wake_affine()); then, if that is busy, to an idle pCPU with the same last-level cache: previous, a core
-//! that is all idle, any idle one (select_idle_sibling()). Left out: wake_wide(), SIS_PROP and SIS_UTIL (the search looks
-//! at all of the cache), recent_used_cpu, synchronous wake-ups, energy.
+//! A new task goes to the pCPU with the fewest runnable tasks, the nearest to its waker. A woken one goes to the pCPU
+//! it ran on (previous) or to its waker's: the waker's if that is idle and shares the cache and the previous one is not
+//! idle, or if fewer tasks are runnable there (wake_affine()). If that pCPU is busy, the task goes to an idle one with
+//! the same last-level cache: previous, a core that is all idle, any idle one (select_idle_sibling()). Left out:
+//! wake_wide(), SIS_PROP and SIS_UTIL (the search covers the whole cache), recent_used_cpu, synchronous wake-ups,
+//! energy.
 
 use super::Fair;
 use crate::ids::{Cpu, Task};
@@ -30,7 +31,7 @@ impl Fair {
     pub(super) fn select(&self, task: Task, waker: Option<Cpu>) -> Cpu {
         let state = &self.tasks[task.index()];
         if self.entities[state.entity as usize].delayed {
-            // It is still queued: ttwu_runnable() wakes it where it is.
+            // It is still queued: ttwu_runnable() wakes it there.
             return state.cpu;
         }
         if let Allowed::Only(cpus) = &state.allowed {
@@ -52,7 +53,7 @@ impl Fair {
         chosen
     }
 
-    /// The allowed pCPU with fewest runnable tasks, nearest to `near`; those without a sibling first if asked.
+    /// The allowed pCPU with the fewest runnable tasks, the nearest to `near`; if asked, pCPUs without a sibling first.
     fn least_busy(&self, task: Task, near: Cpu, apart: bool) -> Cpu {
         let rank = |cpu: Cpu| {
             let sibling = apart && self.sibling_on(task, cpu);
@@ -118,7 +119,7 @@ impl Fair {
                 return cpu;
             }
         }
-        // From the target on, around its cache: for_each_cpu_wrap() in select_idle_cpu().
+        // From the target on, wrapping around its cache: for_each_cpu_wrap() in select_idle_cpu().
         idle()
             .find(|cpu| *cpu > target)
             .or_else(|| idle().next())

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A group's weight on each pCPU: its shares, divided as its load is. calc_cfs_shares(), calc_group_shares() in
-//! kernel/sched/fair.c.
+//! A group's weight on each pCPU: its shares, divided in proportion to its load there. calc_cfs_shares(),
+//! calc_group_shares() in kernel/sched/fair.c.
 //!
-//! The kernel averages loads with a half-life of 32 ms (kernel/sched/pelt.c); so does this, per group and pCPU. Left out:
-//! averages of single tasks. What a task leaves behind on a queue when it sleeps fades there; what it takes along when it
-//! is moved while runnable is its weight, at most what the old queue's average holds. 3.5 averaged over 5 ms windows instead.
+//! The kernel averages loads with a half-life of 32 ms (kernel/sched/pelt.c); so does this, by group and pCPU. Left
+//! out: averages of single tasks. The load that a task leaves on a queue when it sleeps decays there; a task that is
+//! moved while runnable takes its weight along, at most what the old queue's average holds. Linux 3.5 averaged over 5
+//! ms windows instead.
 
 use super::Fair;
 use super::rules::Load;
@@ -12,7 +13,7 @@ use super::rules::Load;
 /// A period of the average, as a power of two of nanoseconds: 1.05 ms (kernel/sched/pelt.c).
 const PERIOD_SHIFT: u32 = 20;
 
-/// Periods in which a load fades to one half.
+/// Number of periods in which a load decays to one half.
 const HALF_LIFE: u64 = 32;
 
 /// 2^32 / 2^(n/32): `runnable_avg_yN_inv` of kernel/sched/sched-pelt.h.
@@ -65,7 +66,7 @@ fn fade(load: u64, periods: u64) -> u64 {
 }
 
 impl Fair {
-    /// Brings the average of a queue's load up to date; to be called before the load changes.
+    /// Updates the average of a queue's load; called before the load changes.
     pub(super) fn average_load(&mut self, now_ns: u64, queue: u32) {
         let of = &mut self.queues[queue as usize];
         if of.group == 0 {
@@ -86,7 +87,7 @@ impl Fair {
         *total = *total - old + of.load_average;
     }
 
-    /// A load that joins or leaves an average at once: a new task, or one that is moved while runnable.
+    /// Adds a load to an average at once: for a new task, or one that is moved while runnable.
     pub(super) fn attach_load(&mut self, queue: u32, weight: u64) {
         let of = &mut self.queues[queue as usize];
         if of.group != 0 {
@@ -95,7 +96,7 @@ impl Fair {
         }
     }
 
-    /// The reverse: at most what is there. Returns what left.
+    /// The reverse: removes at most what is there. Returns what was removed.
     pub(super) fn detach_load(&mut self, queue: u32, weight: u64) -> u64 {
         let of = &mut self.queues[queue as usize];
         if of.group == 0 {
@@ -107,7 +108,7 @@ impl Fair {
         leaves
     }
 
-    /// Gives a group's entity its weight: update_cfs_group(). Nothing for tasks and for empty groups.
+    /// Sets the weight of a group's entity: update_cfs_group(). Does nothing for tasks and empty groups.
     pub(super) fn update_share(&mut self, now_ns: u64, entity: u32) {
         let own = self.entities[entity as usize].own_queue;
         if self.entities[entity as usize].is_task() || self.queues[own as usize].load == 0 {
@@ -161,8 +162,8 @@ impl Fair {
         }
     }
 
-    /// Lets the average of one more of a group's queues fade, a different one each time: what blocked tasks leave behind on
-    /// pCPUs where nothing happens (update_blocked_averages()).
+    /// Lets the average of one more of a group's queues decay, a different one at each call: the load of blocked tasks
+    /// on pCPUs where nothing happens (update_blocked_averages()).
     pub(super) fn fade_one(&mut self, now_ns: u64, group: u32) {
         let of = &mut self.groups[group as usize];
         if of.queues.is_empty() {

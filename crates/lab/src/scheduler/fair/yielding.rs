@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Buddies, yields, directed yields, and the two remedies that begin there.
+//! Buddies, yields, directed yields, and the two remedies that build on them.
 
 use super::Fair;
 use super::entity::NONE;
 use unspin_policy::{Deboost, DeboostPair, LAG_MARGIN_NS, LagLevel, lag_credit_forces};
 
 impl Fair {
-    /// To be picked next at every level, if the version's pick honours it: set_next_buddy().
+    /// Makes it the next buddy at every level, if the version's pick honours buddies: set_next_buddy().
     pub(super) fn set_next_buddy(&mut self, entity: u32) {
         let mut at = entity;
         while at != NONE && self.entities[at as usize].on_queue {
@@ -36,7 +36,7 @@ impl Fair {
         }
     }
 
-    /// It is nobody's buddy any more, nor are the groups around it that are for its sake: clear_buddies().
+    /// Ends its role as a buddy, and that of the groups around it: clear_buddies().
     pub(super) fn clear_buddies(&mut self, entity: u32) {
         let queue = self.entities[entity as usize].queue as usize;
         if self.queues[queue].last == entity {
@@ -63,7 +63,7 @@ impl Fair {
         }
     }
 
-    /// The current task lets others run: yield_task_fair().
+    /// The current task yields: yield_task_fair().
     pub(super) fn yield_current(&mut self, now_ns: u64, entity: u32) {
         let queue = self.entities[entity as usize].queue;
         let cpu = self.queues[queue as usize].cpu;
@@ -85,8 +85,8 @@ impl Fair {
         }
     }
 
-    /// The yielder gives way to the target: yield_to_task_fair(), with what the options add. Both are queued; the yielder
-    /// is current.
+    /// The yielder gives way to the target: yield_to_task_fair(), with the options. Both are queued; the yielder is
+    /// current.
     pub(super) fn yield_current_to(&mut self, now_ns: u64, yielder: u32, target: u32) {
         let cpu_of = |entity: u32| self.queues[self.entities[entity as usize].queue as usize].cpu;
         let shared = cpu_of(yielder) == cpu_of(target);
@@ -100,9 +100,9 @@ impl Fair {
         }
     }
 
-    /// Ruling 30, `policy/model/deboost.h`. The threshold is the wake-up granularity, which is also how far ahead the pick allows
-    /// a buddy to be. Both are of one pCPU. Whose time is raised is the current entity of its queue, so that no key changes
-    /// under the sorted array.
+    /// Ruling 30, `policy/model/deboost.h`. The threshold is the wake-up granularity, up to which the pick also follows
+    /// a buddy. Both are of one pCPU. Only the virtual time of a queue's current entity is raised, so no key in the
+    /// sorted array changes.
     fn deboost(&mut self, now_ns: u64, yielder: u32, target: u32) {
         let same_parent =
             self.entities[yielder as usize].queue == self.entities[target as usize].queue;
@@ -127,8 +127,9 @@ impl Fair {
         }
     }
 
-    /// The lag credit that was proposed upstream, `policy/model/lag_credit.h`: every entity of the target's chain that is not
-    /// eligible gets a positive lag; then the yielder's slice protection is cancelled, at most so often per pCPU.
+    /// The lag credit that was proposed upstream, `policy/model/lag_credit.h`: every entity of the target's chain that
+    /// is not eligible gets a positive lag; then the yielder's slice protection is cancelled, at most at a limited rate
+    /// per pCPU.
     fn credit_lag(&mut self, now_ns: u64, yielder: u32, target: u32) {
         let mut at = target;
         while at != NONE {
@@ -166,7 +167,7 @@ impl Fair {
             return;
         }
         if self.queues[queue as usize].current == entity {
-            // The group that holds both: it is off the sorted array and is moved in place.
+            // The group that holds both: it is not in the sorted array and is moved in place.
             let who = &mut self.entities[entity as usize];
             who.vruntime += shift;
             who.deadline += shift;

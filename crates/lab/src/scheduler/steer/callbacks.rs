@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the world calls: the model of the hooks in bpf/scheduler/main.bpf.c.
+//! The functions that the world calls: the model of the callbacks in bpf/scheduler/main.bpf.c.
 
 use unspin_policy::mechanics::{GroupWeight, TICK_NS, slice_lender, slice_returns};
 
@@ -126,7 +126,7 @@ impl HostScheduler for Steer {
             return;
         };
         let own = here.slice == Some(task);
-        // Not as in BPF: whose slice is used up does not pass it on.
+        // Unlike in BPF, a task whose slice is used up does not pass it on.
         let passes_on = here.borrower.is_some() && !(own && here.slice_left_ns == 0);
         let before = here.lender.take();
         let lender = if passes_on {
@@ -168,7 +168,7 @@ impl HostScheduler for Steer {
         self.end_slice(now_ns, cpu);
     }
 
-    /// What sched_ext does with a scheduler that has no opinion; the world asks the policies instead.
+    /// The answer of a scheduler without an opinion in sched_ext; the world asks the policies instead.
     fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
         YieldTo::Refused
     }

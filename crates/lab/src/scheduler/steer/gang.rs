@@ -7,7 +7,7 @@ use unspin_policy::mechanics::{BuddyOutcome, BuddyPlaces, GangPlace, called_unti
 use super::Steer;
 use crate::ids::{Cpu, Task};
 
-/// Who is called to a pCPU.
+/// The task that is called to a pCPU.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
     task: Task,
@@ -16,14 +16,14 @@ pub(super) struct Call {
 }
 
 impl Steer {
-    /// Whether a slice of its own has begun there just now.
+    /// Whether a task's own slice has begun there just now.
     pub fn slice_begins_now(&self, now_ns: u64, cpu: Cpu) -> bool {
         let here = &self.cpus[cpu.index()];
         here.current.is_some() && here.current == here.slice && here.began_ns == now_ns
     }
 
-    /// The first pCPU from that number on where a slice may be cut for that VM: `find_cut()`. `vm_of`: a task's VM, if it has
-    /// one.
+    /// The first pCPU from that number on where a slice may be cut for that VM: `find_cut()`. `vm_of`: a task's VM, if
+    /// it has one.
     pub fn find_cut(
         &self,
         now_ns: u64,
@@ -48,7 +48,7 @@ impl Steer {
         entity.queued && !is_called(entity.called_until_ns, now_ns) && entity.allowed.contains(cpu)
     }
 
-    /// The task is called to that pCPU: its slice begins there unless that is too unfair by then.
+    /// Calls the task to that pCPU: its slice begins there unless that is too unfair by then.
     pub fn call(&mut self, now_ns: u64, cpu: Cpu, task: Task, threshold_ns: u32) {
         let until_ns = called_until_ns(now_ns);
         self.tasks[task.index()].called_until_ns = until_ns;
@@ -59,7 +59,8 @@ impl Steer {
         });
     }
 
-    /// Who was called there, if its slice may begin: `take_call()`. Who ran there waits in its queue by now.
+    /// The task that was called there, if its slice may begin: `take_call()`. The task that ran there waits in its
+    /// queue already.
     pub(super) fn take_call(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         let call = self.cpus[cpu.index()].call.take()?;
         if !is_called(call.until_ns, now_ns) || !self.tasks[call.task.index()].queued {
@@ -99,7 +100,7 @@ mod tests {
         steer
     }
 
-    /// By number: the even tasks are of VM 0, the odd ones of VM 1.
+    /// Even tasks are of VM 0, odd ones of VM 1.
     fn vm_of(task: Task) -> Option<u32> {
         Some(task.0 % 2)
     }
@@ -134,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_call_that_is_too_unfair_or_too_late_is_none() {
-        // Task 2 waits at the start as everyone; task 3 is as near. Beyond the threshold, the first goes.
+        // Task 2 waits at the start position, as all do; task 3 is as near. Beyond the threshold the first task runs.
         let mut unfair = two_vms();
         let ahead_ns = unfair.tasks[2].vtime_ns + 4 * MS;
         unfair.requeue_at(Task(2), ahead_ns);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a task waits, and whose slice begins: the model of bpf/scheduler/queues.bpf.h and of `run_least()` in bpf/scheduler/main.bpf.c.
+//! Where a task waits, and which slice begins: the model of bpf/scheduler/queues.bpf.h and of `run_least()` in
+//! bpf/scheduler/main.bpf.c.
 
 use unspin_policy::mechanics::{align_ns, shared_is_first};
 
@@ -17,7 +18,7 @@ impl Steer {
         self.insert(task);
     }
 
-    /// Into the queue whose clock the task goes by, where it is.
+    /// Inserts the task into the queue whose clock its virtual time follows, at its position.
     fn insert(&mut self, task: Task) {
         self.tasks[task.index()].queued = true;
         let key = self.key(task);
@@ -36,14 +37,14 @@ impl Steer {
         };
     }
 
-    /// A task that waits has that virtual time from now on, in the queue where it is.
+    /// Changes the virtual time of a waiting task, in the queue where it is.
     pub(super) fn requeue_at(&mut self, task: Task, vtime_ns: u64) {
         self.take_from_queue(task);
         self.tasks[task.index()].vtime_ns = vtime_ns;
         self.insert(task);
     }
 
-    /// The earlier of the two heads that this pCPU may run; the queues are set side by side: `align()`.
+    /// The earlier of the two heads that this pCPU may run, after the queues have been aligned: `align()`.
     pub(super) fn head(&mut self, cpu: Cpu) -> Option<Task> {
         let common = self.shared.first().map(|key| Task(key.1));
         let own = self.own[cpu.index()].first().map(|key| Task(key.1));
@@ -61,7 +62,7 @@ impl Steer {
         Some(if common_first { common } else { own })
     }
 
-    /// Who has the least virtual time, as `ops.dispatch` chooses when nobody in particular is to be next.
+    /// The task with the least virtual time, as `ops.dispatch` chooses when no other rule names the next one.
     pub(super) fn least(&mut self, now_ns: u64, cpu: Cpu) -> Option<Task> {
         self.bound_starvation(now_ns, cpu);
         let head = self.head(cpu);

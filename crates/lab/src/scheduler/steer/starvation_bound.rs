@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Nobody waits for ever: the caller of `policy/mechanics/starvation_bound.h`, as bpf/scheduler/starvation_bound.bpf.h is.
+//! Bounds waits: the caller of `policy/mechanics/starvation_bound.h`, as bpf/scheduler/starvation_bound.bpf.h is.
 
 use unspin_policy::mechanics::{LAST_COMPARED, before, reweighted_vtime_ns};
 
@@ -7,8 +7,8 @@ use super::Steer;
 use crate::ids::{Cpu, Task};
 
 impl Steer {
-    /// The last ones of that queue have at most that virtual time from now on, and none that they have for a weight of before; whether
-    /// one had more.
+    /// Limits the virtual times of the last tasks of that queue, and scales what they are ahead to a weight that has grown; returns
+    /// whether one was moved.
     fn bring_forward(&mut self, queue: Option<Cpu>, latest_ns: u64) -> bool {
         let waiting = match queue {
             None => &self.shared,
@@ -36,8 +36,8 @@ impl Steer {
         moved
     }
 
-    /// Whoever waits for this pCPU and is too far ahead is brought forward: one of each queue now and then, and one each time
-    /// the pCPU chooses while there are more. Unlike there, who ran last waits in its queue by now.
+    /// Brings tasks forward that wait for this pCPU too far ahead: one of each queue each period, and one at each
+    /// choice of the pCPU while there are more. Unlike in BPF, the task that ran last waits in its queue already.
     pub(super) fn bound_starvation(&mut self, now_ns: u64, cpu: Cpu) {
         let shared_now_ns = self.shared_clock.now_ns;
         self.shared_rate.measure(shared_now_ns, now_ns);
@@ -70,12 +70,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
     const CPU: Cpu = Cpu(0);
-    /// Beside them a task of the least weight is due in 8 s and more: 4 ms take it 400 ms ahead, and the clock comes 50 ms a second.
+    /// Beside these, a task of the least weight runs each 8 s and more: 4 ms move it 400 ms ahead, and the clock
+    /// advances 50 ms a second.
     const HEAVY: u32 = 20;
     const RUN_NS: u64 = 30_000 * MS;
 
-    /// One pCPU, that many tasks of nice 0 and then one of the least weight, all of which always want to run and, if so, may
-    /// only run there.
+    /// One pCPU, that many tasks of nice 0 and then one of the least weight, all always runnable and, if `pinned`,
+    /// allowed on that pCPU only.
     fn beside_heavy_ones(pinned: bool) -> Steer {
         let mut steer = Steer::new(Topology::new(1, 1, 1, 1).expect("one pCPU"), 3 * MS);
         let allowed = || match pinned {
@@ -89,19 +90,20 @@ mod tests {
         steer
     }
 
-    /// The longest time between two slices of the lightest, and of any other, ns. `rule`: whether waits are bounded.
+    /// The longest time between two slices of the lightest task, and of any other, ns. `rule`: whether waits are
+    /// bounded.
     fn longest_waits_ns(mut steer: Steer, rule: bool) -> (u64, u64) {
         let mut ran_at_ns = [0; HEAVY as usize + 1];
         let mut longest_ns = ran_at_ns;
         let mut now_ns = 0;
         for step in 0.. {
-            // Ticks apart in the mean, and not in step: where all slices are equal a front stands for a whole round.
+            // Slices of some ticks, of varying length: with equal slices the front would stand for a whole round.
             now_ns += (1 + step * 5 % 7) * MS;
             if now_ns > RUN_NS {
                 break;
             }
             if !rule {
-                // Measured just now, for ever: it is never time to look.
+                // Measured just now at each step, so the bound is never checked.
                 let mut never = ClockRate::default();
                 never.measure(0, now_ns.max(64 * MS));
                 (steer.cpus[0].rate, steer.cpus[0].behind) = (never, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Weights of tasks, and virtual times by the clocks of their queues: the callers of `policy/mechanics/weights.h` and
+//! Weights of tasks, and virtual times by the clocks of their queues: the caller of `policy/mechanics/weights.h` and
 //! `policy/mechanics/virtual_time.h`, as bpf/scheduler/weights.bpf.h and bpf/scheduler/virtual_time.bpf.h are.
 
 use std::iter::successors;
@@ -12,7 +12,7 @@ use super::{Key, Steer};
 use crate::ids::{Cpu, Group, Task};
 
 impl Steer {
-    /// A group and those above it, without the root.
+    /// A group and its ancestors, without the root.
     fn groups_above(&self, group: Group) -> impl Iterator<Item = Group> + '_ {
         let below_root = |group: Group| (group != Group(0)).then_some(group);
         successors(below_root(group), move |group| {
@@ -20,7 +20,7 @@ impl Steer {
         })
     }
 
-    /// The weight of a task with all its groups'.
+    /// The task's weight, flattened through its groups.
     pub(super) fn flat_weight(&self, task: Task) -> Weight {
         let entity = &self.tasks[task.index()];
         let groups = self.groups_above(entity.group);
@@ -30,7 +30,7 @@ impl Steer {
         )
     }
 
-    /// The task begins or ceases to want a pCPU: `count_weight()`.
+    /// The task becomes runnable, or stops being so: `count_weight()`.
     pub(super) fn activate(&mut self, task: Task, active: bool) {
         let entity = &self.tasks[task.index()];
         let (mut group, weight) = (entity.group, i64::from(entity.weight));
@@ -76,24 +76,24 @@ impl Steer {
         }
     }
 
-    /// The clock of a queue; `None`: of the shared one.
+    /// The clock of a queue; `None`: the shared one's.
     pub(super) fn clock(&self, queue: Option<Cpu>) -> &QueueClock {
         queue.map_or(&self.shared_clock, |cpu| &self.clocks[cpu.index()])
     }
 
-    /// Where the task has come, comparable with others.
+    /// The task's virtual time, comparable with those of other queues.
     pub(super) fn position_ns(&self, task: Task) -> u64 {
         let entity = &self.tasks[task.index()];
         let offset_ns = self.clock(entity.home).offset_ns;
         entity.vtime_ns.wrapping_add(offset_ns)
     }
 
-    /// What the task has in the queue where it waits.
+    /// The task's key in the queue where it waits.
     pub(super) fn key(&self, task: Task) -> Key {
         (self.tasks[task.index()].vtime_ns as i64, task.0)
     }
 
-    /// The task comes to a queue, or to it again; `wakes`: from sleep: `place_task()`.
+    /// The task enters a queue, possibly again; `wakes`: from sleep: `place_task()`.
     pub(super) fn place_task(&mut self, task: Task, queue: Option<Cpu>, wakes: bool) {
         let weight = self.flat_weight(task);
         let to = *self.clock(queue);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Tasks that sleep and wake up: the callers of `policy/mechanics/wakeup.h`, as bpf/scheduler/queues.bpf.h is.
+//! Tasks that sleep and wake up: the caller of `policy/mechanics/wakeup.h`, as bpf/scheduler/queues.bpf.h is.
 
 use unspin_policy::mechanics::{expected_burst_ns, lag_ns, wakeup_preempts};
 
@@ -7,7 +7,7 @@ use super::Steer;
 use crate::ids::{Cpu, Task};
 
 impl Steer {
-    /// The task, charged, goes to sleep: `note_sleep()`.
+    /// The task, already charged, goes to sleep: `note_sleep()`.
     pub(super) fn note_sleep(&mut self, task: Task) {
         let clock_ns = self.clock(self.tasks[task.index()].home).now_ns;
         let slice_ns = self.slice_ns;
@@ -17,10 +17,10 @@ impl Steer {
         entity.lag_ns = lag_ns(entity.vtime_ns, clock_ns);
     }
 
-    /// Whether a task that was enqueued for that pCPU when it woke up runs there at once. If it does on the one where it ran last,
-    /// or on the next one, that is kicked: in the kernel the third is drawn.
+    /// Whether a task that was enqueued for that pCPU when it woke up runs there at once. If not, but it would on the
+    /// pCPU where it ran last, or on the next one, that is kicked; in the kernel the third pCPU is chosen at random.
     pub(super) fn preempts(&mut self, now_ns: u64, cpu: Cpu, woken: Task) -> bool {
-        // One that others which wait are ahead of waits, too.
+        // A task that is not first in the queue waits too.
         if self.head(cpu) != Some(woken) {
             return false;
         }
@@ -40,7 +40,7 @@ impl Steer {
     /// `preempts()`
     fn preempts_there(&self, now_ns: u64, cpu: Cpu, woken: Task) -> bool {
         let here = &self.cpus[cpu.index()];
-        // One that runs on another's charge or on a grant, or is about to lend, does not run for long.
+        // A task that runs at another's charge or on a grant, or is about to lend, does not run for long.
         let runner = here.current.filter(|current| here.slice == Some(*current));
         let Some(runner) = runner.filter(|_| here.borrower.is_none() && !here.granted) else {
             return false;
@@ -70,7 +70,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const SLICE_NS: u64 = 3 * MS;
 
-    /// So many pCPUs, and tasks of nice 0 that have not been enqueued.
+    /// That many pCPUs, and that many tasks of nice 0 that have not been enqueued.
     fn tasks(cpus: u32, count: u32) -> Steer {
         let mut steer = Steer::new(Topology::new(1, 1, cpus, 1).expect("pCPUs"), SLICE_NS);
         for _ in 0..count {
@@ -79,7 +79,7 @@ mod tests {
         steer
     }
 
-    /// On pCPU 0: task 0 has run 0.1 ms and sleeps, 1 and 2 compute for 20 ms.
+    /// On pCPU 0: task 0 has run 0.1 ms and sleeps, tasks 1 and 2 run for 20 ms.
     fn one_sleeps_beside_two(cpus: u32) -> Steer {
         let mut steer = tasks(cpus, 3);
         steer.enqueue(0, Task(0), Cpu(0), Enqueue::New);
@@ -94,7 +94,7 @@ mod tests {
             steer.put_previous(now_ns + SLICE_NS, Cpu(0), true);
         }
         assert!(steer.pick_next(22 * MS, Cpu(0)).is_some());
-        // It was seen to run for 0.1 ms often.
+        // It has run for 0.1 ms repeatedly.
         steer.tasks[0].burst_ns = MS / 10;
         steer
     }
@@ -116,7 +116,7 @@ mod tests {
         assert!(!steer.wakeup_preempts(23 * MS, Cpu(0), Task(0)));
     }
 
-    /// What was granted is for a critical section.
+    /// A grant is for a critical section: it is not preempted.
     #[test]
     fn it_does_not_take_a_grant_away() {
         let mut steer = one_sleeps_beside_two(1);
@@ -125,7 +125,7 @@ mod tests {
         assert!(!steer.wakeup_preempts(22 * MS + 1, Cpu(0), Task(0)));
     }
 
-    /// It was enqueued for pCPU 1, where a task runs that has slept long, too.
+    /// It was enqueued for pCPU 1, where a task runs that has slept long too.
     #[test]
     fn it_runs_where_it_ran_last_if_not_where_it_was_enqueued() {
         let mut steer = one_sleeps_beside_two(2);
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!(steer.take_kick(), None);
     }
 
-    /// On time if another waits, whenever that came.
+    /// On time if another task waits, whenever it came.
     #[test]
     fn a_slice_has_a_timer_while_another_task_waits() {
         let mut steer = tasks(1, 2);

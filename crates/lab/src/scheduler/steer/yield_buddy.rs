@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A directed yield as a yield_buddy, as bpf/scheduler/yield/buddy.bpf.h carries it out.
+//! A directed yield as a yield buddy, as bpf/scheduler/yield/buddy.bpf.h carries it out.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use unspin_policy::{
 use super::{Key, Steer};
 use crate::ids::{Cpu, Task};
 
-/// A directed yield as a yield_buddy (`policy/steering/yield_buddy.h`).
+/// A directed yield as a yield buddy (`policy/steering/yield_buddy.h`).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct YieldBuddy {
     yielder: Task,
@@ -21,7 +21,7 @@ pub(super) struct YieldBuddy {
 }
 
 impl Steer {
-    /// How the task that runs there and another stand in their queue.
+    /// Facts about the task that runs there and another one in their queue.
     pub fn order(&mut self, now_ns: u64, cpu: Cpu, candidate: Task) -> OrderFacts {
         self.charge(now_ns, cpu);
         let Some(yielder) = self.cpus[cpu.index()].current else {
@@ -38,7 +38,7 @@ impl Steer {
             slice_ns: self.slice_ns,
         };
         let (yielder, candidate) = (self.order_place(yielder), self.order_place(candidate));
-        // The yielder is charged: above.
+        // The yielder has been charged above.
         order_facts(yielder, 0, candidate, other.queued, queue)
     }
 
@@ -47,14 +47,15 @@ impl Steer {
         OrderPlace {
             vtime_ns: entity.vtime_ns,
             weight: self.flat_weight(task),
-            // The shared queue's number is above all of pCPUs.
+            // The shared queue's number is above those of all pCPUs' queues.
             queue: entity.home.map_or(self.topology.cpus(), |cpu| cpu.0),
             group: entity.group.0,
         }
     }
 
-    /// The candidate is to begin a slice of its own there next, unless it is further than the threshold from whoever would be
-    /// next otherwise; the virtual time of who runs there goes up before that, and the candidate's down.
+    /// The candidate begins its own slice there next, unless it is further than the threshold behind the task that
+    /// would be next otherwise. Before that the virtual time of the running task is raised, and the candidate's
+    /// lowered.
     pub fn yield_buddy(
         &mut self,
         cpu: Cpu,
@@ -77,7 +78,7 @@ impl Steer {
         true
     }
 
-    /// The first of those that wait for that pCPU, the second in case it is the one to pass over.
+    /// The first of the tasks that wait for that pCPU, except the one to pass over.
     fn first_but(&self, cpu: Cpu, passed_over: Task) -> Option<Task> {
         let but = |queue: &BTreeSet<Key>| {
             let mut tasks = queue.iter().map(|key| Task(key.1));
@@ -88,8 +89,9 @@ impl Steer {
         heads.min_by_key(|task| self.position_ns(*task) as i64)
     }
 
-    /// Who runs next for a yield_buddy: its candidate, or whoever is not too far ahead of the yielder; `None`: as without a yield_buddy.
-    /// `follow_yield_buddy()` of bpf/scheduler/yield/buddy.bpf.h. The yielder waits in its queue by now, if it is runnable.
+    /// The task that runs next after a yield as a yield buddy: the candidate, or the first that is not too far ahead of
+    /// the yielder; `None`: the same as without the yield. `follow_yield_buddy()` of bpf/scheduler/yield/buddy.bpf.h.
+    /// The yielder, if runnable, waits in its queue already.
     pub(super) fn follow_yield_buddy(&mut self, cpu: Cpu, yield_buddy: YieldBuddy) -> Option<Task> {
         let candidate = yield_buddy.candidate;
         let entity = &self.tasks[candidate.index()];
@@ -129,7 +131,7 @@ mod tests {
     const CPU: Cpu = Cpu(0);
     const MS: u64 = 1_000_000;
 
-    /// One pCPU; the first task runs and the others wait, each in a group of its own if so.
+    /// One pCPU; the first task runs and the others wait, each in its own group if `apart`.
     fn one_cpu(tasks: u32, apart: bool) -> Steer {
         let mut steer = Steer::new(Topology::new(1, 1, 1, 1).expect("one pCPU"), 3 * MS);
         for _ in 0..tasks {
@@ -144,13 +146,13 @@ mod tests {
         steer
     }
 
-    /// Who runs after a yield_buddy at that time.
+    /// The task that runs after a yield as a yield buddy at that time.
     fn after(steer: &mut Steer, now_ns: u64) -> Option<Task> {
         steer.put_previous(now_ns, CPU, true);
         steer.pick_next(now_ns, CPU)
     }
 
-    /// Task 1 has run 3 ms, task 0 has run 0.1 ms of its second slice or so: 2.9 ms apart in one group.
+    /// Task 1 has run 3 ms, task 0 about 0.1 ms of its second slice: in one group they are 2.9 ms apart.
     fn spinner_has_run_less() -> (Steer, u64) {
         let mut steer = one_cpu(2, false);
         assert_eq!(after(&mut steer, MS / 10), Some(Task(1)));
@@ -164,7 +166,7 @@ mod tests {
         let (mut steer, then_ns) = spinner_has_run_less();
         let before = steer.order(then_ns, CPU, Task(1));
         let now = steer.order(then_ns + MS / 2, CPU, Task(1));
-        // Two tasks of nice 0 in the root: virtual time is time.
+        // Two tasks of nice 0 at the root: virtual time equals CPU time.
         assert_eq!(now.self_vtime - before.self_vtime, MS / 2);
         assert_eq!(before.candidate_vtime - before.self_vtime, 2_800_000);
         assert_eq!((now.same_queue, now.same_group), (UNSPIN_YES, UNSPIN_YES));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Time that is not a vCPU's own, a loan or a grant: how it begins, when it is polled, how it ends (`bpf/scheduler/slice_end.bpf.h`,
+//! Borrowed time, by a loan or a grant: how it begins, when it is polled, how it ends (`bpf/scheduler/slice_end.bpf.h`,
 //! `bpf/scheduler/kvm.bpf.h`).
 
 use unspin_policy::steering::Decision;
@@ -12,8 +12,8 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// From now on the vCPU there runs on time that is not its own; `notified`: its guest is notified, if it gives pv pages,
-    /// and may give it back before.
+    /// The vCPU there runs on borrowed time from now on; `notified`: its guest is told, if it has pv pages, and may
+    /// give the time back early.
     pub(crate) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, notified: bool) {
         let now_ns = self.now_ns;
         let pv_page = self.vms[self.vcpus[vcpu].vm as usize].pv_page;
@@ -22,7 +22,7 @@ impl<O: Observer> World<O> {
         let known = &mut self.vcpus[vcpu];
         known.steered.borrowed_since_ns = Some(now_ns);
         known.steered.entered_borrowing = false;
-        // A vCPU that runs for the rest of a slice is not notified.
+        // A vCPU that runs for the rest of a slice is not told.
         known.borrowed = pv_page && capped && notified;
         let task = known.task;
         let pcpu = &mut self.cpus[cpu.index()];
@@ -40,7 +40,7 @@ impl<O: Observer> World<O> {
         self.emit(cpu, TraceEvent::BorrowBegin { task });
     }
 
-    /// It does not any more, whichever task runs next.
+    /// The borrowed time there ends, whichever task runs next.
     pub(crate) fn borrow_end(&mut self, cpu: Cpu) {
         let pcpu = &mut self.cpus[cpu.index()];
         if pcpu.borrow_until_ns == NEVER_NS {
@@ -57,7 +57,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The time of a loan or grant is up, or it is polled.
+    /// The time of a loan or grant is over, or it is polled.
     pub(crate) fn borrow_due(&mut self, cpu: Cpu) {
         let pcpu = &self.cpus[cpu.index()];
         let over = pcpu.borrow_until_ns <= self.now_ns;
@@ -79,7 +79,8 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A borrower that gives no pv pages is entered once more: it is polled, as in `on_kvm_entry()` of bpf/scheduler/kvm.bpf.h.
+    /// A borrower without a pv page enters its guest again: it is polled, as in `on_kvm_entry()` of
+    /// bpf/scheduler/kvm.bpf.h.
     pub(crate) fn poll_at_entry(&mut self, cpu: Cpu, vcpu: usize) {
         if self.cpus[cpu.index()].poll_at_ns == NEVER_NS {
             return;
@@ -94,7 +95,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The vCPU there leaves its pCPU: to its lender, or to the task that is next in order.
+    /// The vCPU there leaves its pCPU: to its lender, or to the next task in order.
     pub(crate) fn give_back(&mut self, cpu: Cpu) {
         let now_ns = self.now_ns;
         if let Some(steer) = self.scheduler.steering() {
@@ -106,7 +107,7 @@ impl<O: Observer> World<O> {
         self.kick(cpu, 0);
     }
 
-    /// A guest with a pv page has let go of its last lock: on borrowed time it says so.
+    /// A guest with a pv page has released its last lock: on borrowed time it gives the pCPU back.
     pub(crate) fn says_give_back(&mut self, cpu: Cpu, vcpu: usize) {
         let known = &mut self.vcpus[vcpu];
         if known.borrowed && known.critical == 0 && known.inside {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The facts that policies get: those that a BPF program has, as old as it has them (`bpf/scheduler/guest/vcpus.bpf.h`).
+//! The facts that policies get: the same as a BPF program's, and of the same age (`bpf/scheduler/guest/vcpus.bpf.h`).
 
 use unspin_policy::{
     Where,
@@ -19,12 +19,12 @@ const UNKNOWN: Fact = Fact {
 };
 
 impl<O: Observer> World<O> {
-    /// Whether something about that vCPU was not seen: drawn from a generator of its own.
+    /// Whether an observation of that vCPU was lost: drawn from a generator of its own.
     fn is_lost(&mut self, vcpu: usize, lost_ppm: u32) -> bool {
         self.vcpus[vcpu].random.below(1_000_000) < u64::from(lost_ppm)
     }
 
-    /// Something that was seen so long ago, and is reported later still; now and then it was lost.
+    /// A fact that was observed `age_ns` ago, with the model's additional age; sometimes it is lost.
     pub(crate) fn fact(&mut self, vcpu: usize, value: u32, age_ns: u64) -> Fact {
         let model = self.host.steering;
         if model.lost_ppm != 0 && self.is_lost(vcpu, model.lost_ppm) {
@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What the host knows of a vCPU. `near`: the pCPU that asks.
+    /// The facts about a vCPU that the host knows. `near`: the pCPU that asks.
     fn vcpu_facts(&mut self, vcpu: usize, near: Cpu) -> VcpuFacts {
         let now_ns = self.now_ns;
         let known = &self.vcpus[vcpu];

@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// A slice begins there: each pCPU whose slice may be cut gets one sibling. `call_siblings()`.
+    /// A slice begins there: each pCPU whose slice may be cut is given one sibling. `call_siblings()`.
     pub(crate) fn call_siblings(&mut self, cpu: Cpu, vcpu: usize) {
         let policies = self.host.steering.policies;
         let now_ns = self.now_ns;
@@ -43,7 +43,7 @@ impl<O: Observer> World<O> {
         steer.find_cut(self.now_ns, from, vm, vm_of)
     }
 
-    /// Calls a sibling to that pCPU, if the policies say so. `call_to()`.
+    /// Calls a sibling to that pCPU, if the policies decide so. `call_to()`.
     fn calls(&mut self, cpu: Cpu, vcpu: usize, other: usize, there: Cpu) -> bool {
         let now_ns = self.now_ns;
         let task = self.vcpus[other].task;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a simulated host is: its pCPUs, its pause-loop hardware, what its hypervisor does and what it gives its guests.
+//! The parameters of a simulated host: its pCPUs, its pause-loop hardware, its hypervisor, and what it offers its
+//! guests.
 //!
-//! What spin threshold guests with pv pages are notified of, and which exits end their waits: `bpf/window/notify.bpf.h` by the
-//! rules of `policy/model/spin_threshold.h`.
+//! And spin thresholds: which one guests with pv pages are told, and which exits end their waits: as
+//! `bpf/window/notify.bpf.h`, by the rules of `policy/model/spin_threshold.h`.
 
 use unspin_policy::{
     AppleRule, CandidateRule, Control, DEFAULT_GAP_CYCLES, SpinBound, Vendor, WaitExit, WindowRule,
@@ -11,63 +12,65 @@ use unspin_policy::{
 
 use crate::{guest::raw, topology::Topology, trace_event::Observer, world::World};
 
-/// The host's side of a world.
+/// The host of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabHost {
     /// Its pCPUs.
     pub topology: Topology,
-    /// Whose pause-loop hardware.
+    /// The vendor of its pause-loop hardware.
     pub vendor: Vendor,
-    /// Who changes the window of pause-loop exits, and where it begins.
+    /// How the window of pause-loop exits is set, and its initial value.
     pub window: WindowRule,
     /// `pause_filter_thresh`, `ple_gap`, TSC cycles.
     pub gap_cycles: u32,
-    /// One unit of the window, picoseconds, as a host would assume it for APPLE.
+    /// The time of one unit of the window, ps, as a host assumes it for APPLE.
     pub window_unit_ps: u64,
-    /// The spin threshold that guests with pv pages are notified of.
+    /// The spin threshold that guests with pv pages are told.
     pub spin_count: SpinCount,
-    /// Whom `kvm_vcpu_on_spin()` chooses.
+    /// The rule by which `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
-    /// `ignore_vectors` of strict boost: who was sent a reschedule only is no receiver.
+    /// `ignore_vectors` of strict boost: vCPUs that were sent only a reschedule do not count as receivers.
     pub ignore_reschedules: bool,
     /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
-    /// How long a waiter for a preemptable ticket lock waits per place before it competes, spins of its loop (ruling 8);
-    /// `u32::MAX`: for ever.
+    /// tau of preemptable ticket locks: how long a waiter waits per place before it competes, spins of its loop (ruling
+    /// 8); `u32::MAX`: for ever.
     pub tau_spins: u32,
-    /// Threads that use CPU time beside the VMs.
+    /// Number of threads that use CPU time beside the VMs.
     pub cpu_hogs: u32,
-    /// Guest tasks on each vCPU, 1 or more; each does the scenario's spins. They take spins at guest ticks.
+    /// Number of guest tasks on each vCPU, 1 or more; each does the scenario's iterations. They are switched at guest
+    /// ticks.
     pub guest_tasks: u32,
-    /// Each task touches a page that the host has to fetch every so many spins of its vCPU; 0: never.
+    /// Each vCPU touches a page that the host must fetch every so many iterations; 0: never.
     pub page_fault_every_iterations: u32,
-    /// How long the host fetches a page, ns.
+    /// How long the host takes to fetch a page, ns.
     pub page_fetch_ns: u64,
-    /// Whether the guest is notified meanwhile (`KVM_FEATURE_ASYNC_PF`) or its vCPU sleeps.
+    /// Whether the guest is notified meanwhile (`KVM_FEATURE_ASYNC_PF`), or its vCPU sleeps.
     pub async_page_faults: bool,
-    /// What paravirtual functions guests have.
+    /// The paravirtual functions of guests.
     pub paravirtual: Paravirtual,
     /// eCS's extra schedule for guests with pv pages, and whether it is given back at unlock (ours) or not (the paper's
     /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
     pub ecs: Option<bool>,
-    /// Where the scheduler is `steer`.
+    /// The parameters of the scheduler `steer`.
     pub steering: SteeringModel,
 }
 
-/// Spins that a waiter spins before it halts or asks for help, where its guest has a pv page (`spin_count` of `abi/guest/pv_page.h`).
+/// The spin threshold that a guest with a pv page is told (`spin_count` of `abi/guest/pv_page.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpinCount {
-    /// The host says nothing: the guest's own.
+    /// None: guests use their own.
     #[default]
     Own,
-    /// Always so many.
+    /// A fixed one.
     Fixed(u32),
-    /// APPLE's, whose epochs are of the waits that the guest ended (`policy/model/spin_threshold.h`).
+    /// APPLE's, whose epochs consist of waits that the guest ended (`policy/model/spin_threshold.h`).
     Apple(AppleRule),
 }
 
 impl SpinCount {
-    /// A number of spins, or `apple` as `unspin steer` takes it, with the paper's parameters as for AMD's window or with others.
+    /// A number of spins, or `apple` as for `unspin steer`, with the paper's parameters for AMD's window or with
+    /// others.
     pub fn from_word(word: &str) -> Option<SpinCount> {
         if let Ok(WindowPolicy::Apple(numbers)) = word.parse() {
             let rule = match numbers {
@@ -82,30 +85,32 @@ impl SpinCount {
     }
 }
 
-/// What a guest has that makes its interrupts cheaper (KVM's paravirtual features, Linux 5.10 and later); by default nothing.
+/// Features that make a guest's interrupts cheaper (KVM's paravirtual features, Linux 5.10 and later); by default none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Paravirtual {
-    /// A shootdown leaves out descheduled vCPUs: their flush is done when they are entered (`KVM_FEATURE_PV_TLB_FLUSH`).
+    /// A shootdown omits descheduled vCPUs, which flush when they are entered (`KVM_FEATURE_PV_TLB_FLUSH`).
     pub tlb_flush: bool,
-    /// After a function call was sent, the first receiver that is descheduled is yielded to (`KVM_FEATURE_PV_SCHED_YIELD`).
+    /// After a function call is sent, the sender yields to the first descheduled receiver
+    /// (`KVM_FEATURE_PV_SCHED_YIELD`).
     pub sched_yield: bool,
-    /// Interrupts for several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`), otherwise an exit for each sixteen: an
-    /// x2APIC cluster.
+    /// Interrupts to several receivers take one hypercall (`KVM_FEATURE_PV_SEND_IPI`); otherwise one exit for each
+    /// sixteen receivers, an x2APIC cluster.
     pub send_ipi: bool,
 }
 
-/// How our scheduler knows and acts: parameters measured in the testbed, and its policies.
+/// The parameters of unspin's scheduler, measured in the testbed, and its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteeringModel {
     /// Which policies are asked.
     pub policies: Policies,
-    /// How much older facts are than they would be at best, ns.
+    /// How much older facts are than necessary, ns.
     pub facts_age_ns: u32,
-    /// How often a fact is unknown because its event was lost, parts per million.
+    /// How often a fact is unknown because its event was lost, ppm.
     pub lost_ppm: u32,
-    /// Extra time ends at ticks only: a build of the kernel without `scx_bpf_kick_cpu` (docs/decisions/design.md#kernel-builds).
+    /// Borrowed time ends at ticks only: a kernel built without `scx_bpf_kick_cpu`
+    /// (docs/decisions/design.md#kernel-builds).
     pub tick_only: bool,
-    /// Between two looks at a borrower that gives no pv pages, ns: `LOOK_NS` of bpf/scheduler/guest/vcpus.bpf.h.
+    /// Time between two polls of a borrower without a pv page, ns: `LOOK_NS` of bpf/scheduler/guest/vcpus.bpf.h.
     pub poll_period_ns: u64,
 }
 
@@ -122,7 +127,8 @@ impl Default for SteeringModel {
 }
 
 impl LabHost {
-    /// KVM's defaults on that many pCPUs, on AMD: `pause_filter_count` 3,000, threshold 128 cycles (docs/facts.md#parameters); no halt polling.
+    /// KVM's defaults on that many pCPUs of AMD: `pause_filter_count` 3,000, threshold 128 cycles
+    /// (docs/facts.md#parameters); no halt polling.
     pub fn new(topology: Topology) -> LabHost {
         let vendor = Vendor::Amd;
         LabHost {
@@ -149,13 +155,13 @@ impl LabHost {
 }
 
 impl<O: Observer> World<O> {
-    /// Spins that a waiter of that vCPU spins; `own`: its guest's.
+    /// How many spins a waiter of that vCPU spins; `own`: its guest's own threshold.
     pub(crate) fn spin_count(&self, vcpu: usize, own: u32) -> u32 {
         let notified = self.vcpus[vcpu].notified_spin_count;
         if notified == 0 { own } else { notified }
     }
 
-    /// The vCPU enters its guest: what its page says from now on.
+    /// The vCPU enters its guest: its pv page has the VM's present threshold from now on.
     pub(crate) fn notify_spin_count(&mut self, vcpu: usize) {
         let vm = &self.vms[self.vcpus[vcpu].vm as usize];
         self.vcpus[vcpu].notified_spin_count = match self.host.spin_count {
@@ -166,7 +172,8 @@ impl<O: Observer> World<O> {
         };
     }
 
-    /// The vCPU leaves its guest like that; what the host does about it is handling until it enters again or leaves its pCPU.
+    /// The vCPU leaves its guest by this kind of exit; if it counts, the host's time is handling until the vCPU enters
+    /// again or is switched out.
     pub(crate) fn threshold_exit(&mut self, vcpu: usize, exit: WaitExit) {
         let known = &mut self.vcpus[vcpu];
         let waits = known.asks.is_some();
@@ -178,13 +185,13 @@ impl<O: Observer> World<O> {
         known.statistics.waited_spins += u64::from(known.notified_spin_count);
         let (vm, spins) = (known.vm as usize, known.notified_spin_count);
         if let SpinCount::Apple(_) = self.host.spin_count {
-            // A spin, as the machine has it: a host would measure it by the quickest wait.
+            // The time of a spin, as of this machine: a host would measure it by the quickest wait.
             let unit_ps = self.turns_ns(vcpu, TURNS_TIMED) * 1_000 / u64::from(TURNS_TIMED);
             self.apple_exit(vm, spins, unit_ps);
         }
     }
 
-    /// Of each VM: its threshold now, and how many epochs of APPLE are over.
+    /// By VM: its threshold now, and its number of ended APPLE epochs.
     pub fn thresholds(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         let notified = |vm: &crate::world::VmState| match self.host.spin_count {
             SpinCount::Own => 0,
@@ -195,5 +202,5 @@ impl<O: Observer> World<O> {
     }
 }
 
-/// Enough for a whole number of PAUSEs and nanoseconds in any scenario.
+/// Long enough for a whole number of PAUSEs and nanoseconds in any scenario.
 const TURNS_TIMED: u32 = 1 << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Single rules, from virtual times that are set by hand.
+//! Single rules, starting from virtual times that the test sets.
 
 mod select;
 mod yielding;
@@ -40,7 +40,7 @@ fn plain(version: Version) -> Fair {
     with(version, Options::default())
 }
 
-/// A task in that group; the first one runs from time 0 on, the others wait.
+/// Adds a task to that group; the first one runs from time 0 on, the others wait.
 fn task(fair: &mut Fair, group: Group) -> Task {
     let task = fair.add_task(group, 1024, Allowed::All, None);
     fair.enqueue(0, task, CPU, Enqueue::New);
@@ -137,7 +137,7 @@ fn slices_of_cfs_are_parts_of_the_period_at_every_level() {
         for _ in 0..8 {
             task(&mut fair, group);
         }
-        // Ten of them: the group's own period is 10 x 0.75 ms, of which it has half at the root.
+        // With ten, the group's own period is 10 x 0.75 ms, of which it has half at the root.
         let slice_ns = fair.cfs_slice_ns(entity(&fair, inner[0]));
         assert_eq!(slice_ns, 10 * 750_000 / 10 / 2);
     }
@@ -151,7 +151,7 @@ fn cfs_debits_new_tasks_and_credits_sleepers() {
         set_task(&mut fair, current, 50 * MILLISECOND);
         fair.tick(0, CPU);
         fair.advance_least_vruntime(0);
-        // It is the second of two: half of 6 ms later.
+        // It is the second of two: after half of 6 ms.
         let new = task(&mut fair, ROOT);
         assert_eq!(vruntime(&fair, new), 53 * MILLISECOND, "{version:?}");
         for (slept_at, wakes_at) in [(10, 47), (48, 48), (52, 52)] {
@@ -226,7 +226,7 @@ fn lag_is_kept_over_sleep() {
         ] {
             set_task(&mut fair, task, vruntime);
         }
-        // The mean is 10.4 ms: it is owed 0.4 ms.
+        // The mean is 10.4 ms: its lag is 0.4 ms.
         fair.put_previous(0, CPU, false);
         assert_eq!(
             fair.entities[entity(&fair, sleeper) as usize].lag,
@@ -256,7 +256,7 @@ fn who_sleeps_ahead_of_its_share_waits_in_the_queue_since_6_12() {
             "{version:?}"
         );
         assert_eq!((fair.runnable(CPU), fair.cpu_of(sleeper)), (1, None));
-        // The other one passes it: its lag is 0 then, and it has left the queue at the next pick.
+        // The other entity passes it: then its lag is 0, and it has left the queue at the next pick.
         assert_eq!(next(&mut fair, 5 * MS), Some(other));
         assert_eq!(fair.queues[0].queued, 1, "{version:?}");
         if delayed {

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// Two sockets of one cache with two cores of two threads: pCPUs 0 to 3 and 4 to 7; busy ones run a task of their own.
+/// Two sockets of one cache with two cores of two threads: pCPUs 0 to 3 and 4 to 7; each busy one runs a task.
 fn machine(busy: &[u32]) -> Fair {
     let topology = Topology::new(2, 1, 2, 2).expect("eight pCPUs");
     let mut fair = Fair::new(Version::Cfs5_6, Options::default(), topology, MS);

@@ -53,7 +53,7 @@ fn eevdf_honours_the_target_from_6_19_on_while_it_is_eligible() {
             set_task(&mut fair, other, 10 * MILLISECOND);
             set_task(&mut fair, target, 10 * MILLISECOND + target_ahead);
             assert_eq!(fair.yield_to(0, CPU, target), YieldTo::Yielded);
-            // The other one has the earliest deadline, as it came first: the buddy decides.
+            // The other one came first and has the earliest deadline: the buddy decides.
             let honoured = version >= Version::Eevdf6_19 && target_ahead == 0;
             let expected = if honoured { target } else { other };
             assert_eq!(
@@ -137,7 +137,7 @@ fn nobody_yields_to_sleepers_or_when_alone() {
     }
 }
 
-/// A yielder, a target 5 ms of virtual time ahead, in groups of their own if asked.
+/// A yielder, and a target 5 ms of virtual time ahead; each in its own group if asked.
 fn far_target(version: Version, debooster: Deboost, apart: bool) -> (Fair, Task, Task) {
     let mut fair = with(
         version,
