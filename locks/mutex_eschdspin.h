@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * mutex_eschdspin.h - mutex.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018, section
- * 4; ruling 24). Fairness and limits: as mutex.h.
+ * mutex_eschdspin.h - mutex.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018,
+ * section 4; ruling 24). Fairness and limits: as mutex.h.
  */
 #ifndef UNSPIN_LOCKS_MUTEX_ESCHDSPIN_H
 #define UNSPIN_LOCKS_MUTEX_ESCHDSPIN_H

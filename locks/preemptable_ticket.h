@@ -9,8 +9,9 @@
  * Fairness: FIFO among waiters that have not timed out. Those that have timed out have equal chances among themselves
  * and get the lock before the others, as long as holds are shorter than tau. Once a waiter runs again, at most as many
  * waiters overtake it as there are vCPUs, if holds are shorter than tau and no holder is preempted; while it does not
- * run, any waiter may. tau 0 allows the orders of a test-and-set lock, PLATFORM_FOREVER those of a ticket lock (ruling
- * 12). Limits: fewer than 2^31 vCPUs in the queue at once, since a position is a signed difference (ruling 9).
+ * run, any waiter may. tau 0 allows the orders of a test-and-set lock, PLATFORM_FOREVER those of a ticket lock
+ * (ruling 12).
+ * Limits: fewer than 2^31 vCPUs in the queue at once, since a position is a signed difference (ruling 9).
  */
 #ifndef UNSPIN_LOCKS_PREEMPTABLE_TICKET_H
 #define UNSPIN_LOCKS_PREEMPTABLE_TICKET_H

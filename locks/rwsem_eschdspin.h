@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
- * rwsem_eschdspin.h - rwsem.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018, section
- * 4; ruling 24). Fairness and limits: as rwsem.h.
+ * rwsem_eschdspin.h - rwsem.h whose queued waiters wait by eSchdSpin (waiting_strategy.h; Kashyap et al. 2018,
+ * section 4; ruling 24). Fairness and limits: as rwsem.h.
  */
 #ifndef UNSPIN_LOCKS_RWSEM_ESCHDSPIN_H
 #define UNSPIN_LOCKS_RWSEM_ESCHDSPIN_H

@@ -28,8 +28,8 @@ static __always_inline void add_times(struct vm_state *vm, u64 cpu_ns, u64 handl
 }
 
 /*
- * Adds to the current epoch the CPU time that has passed, and the part of it that handled a pause-loop exit (ruling
- * 17).
+ * Adds to the current epoch the CPU time that has passed, and the part of it that handled a pause-loop exit
+ * (ruling 17).
  */
 static __always_inline void count_time(struct vcpu_state *self, u64 now_ns)
 {

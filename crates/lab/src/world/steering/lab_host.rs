@@ -33,8 +33,8 @@ pub struct LabHost {
     pub ignore_reschedules: bool,
     /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
-    /// tau of preemptable ticket locks: how long a waiter waits per place before it competes, spins of its loop (ruling
-    /// 8); `u32::MAX`: for ever.
+    /// tau of preemptable ticket locks: how long a waiter waits per place before it competes, spins of its loop
+    /// (ruling 8); `u32::MAX`: for ever.
     pub tau_spins: u32,
     /// Number of threads that use CPU time beside the VMs.
     pub cpu_hogs: u32,
