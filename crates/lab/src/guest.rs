@@ -133,7 +133,8 @@ impl Memory {
     /// Memory for this many locks of a kind (with this tau, if the kind has one) and vCPUs, on a host with this many
     /// pCPUs.
     ///
-    /// # Panics When there is no memory, or for a lock kind that does not exist.
+    /// # Panics
+    /// When there is no memory, or for a lock kind that does not exist.
     pub fn new((lock_kind, tau_spins): (u32, u32), locks: u32, vcpus: u32, cpus: u32) -> Memory {
         assert!(lock_kind < raw::UNSPIN_LOCK_KIND_COUNT && cpus <= CPUS_MAX);
         // SAFETY: no pointer is passed.

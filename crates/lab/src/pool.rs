@@ -71,10 +71,12 @@ pub fn run_one(scenario: &Scenario) -> Result<Outcome, SimulationError> {
 /// Does all jobs with this many workers, starting them in order. `done` is called for each result with the job's index,
 /// in order of completion, in the calling thread.
 ///
-/// # Errors The first error of a job or of `done`, after which no other job starts; [`Interrupted`] likewise, once
-/// `interrupted` is set.
+/// # Errors
+/// The first error of a job or of `done`, after which no other job starts; [`Interrupted`] likewise, once `interrupted`
+/// is set.
 ///
-/// When no thread can be created, or a job panics. When no thread can be made, or a job panics.
+/// # Panics
+/// When no thread can be created, or a job panics.
 pub fn each<J: Sync, R: Send, E: From<Interrupted> + Send>(
     jobs: &[J],
     workers: usize,

@@ -5,13 +5,13 @@
  *
  * Threads are coroutines of the calling OS thread; a world may only be used by the OS thread that created it. Each runs
  * a program, a string of letters:
- *   L lock, enter, leave, unlock R read_lock, enter, leave, read_unlock T trylock; on success as L, else
- *   SCRIPT_TRY_REFUSED
- *                                          P the same with read_trylock
- *   Q is_locked U unlock, whether or not the lock is held
+ *   L  lock, enter, leave, unlock          R  read_lock, enter, leave, read_unlock
+ *   T  trylock; on success as L, else SCRIPT_TRY_REFUSED
+ *                                          P  the same with read_trylock
+ *   Q  is_locked                           U  unlock, whether or not the lock is held
  * around SCRIPT_RCU (locks/parts/rcu.h):
- *   R a reader: read_lock, follow the pointer, read what it points to, read_unlock S an updater: publish a new version,
- *   synchronize, overwrite the old one
+ *   R  a reader: read_lock, follow the pointer, read what it points to, read_unlock
+ *   S  an updater: publish a new version, synchronize, overwrite the old one
  *
  * With SCRIPT_STORE_BUFFERS a plain store waits in its thread's FIFO buffer until the script flushes it; the thread's
  * own loads see it there. All other requests except loads and waits need an empty buffer: x86's TSO (Sewell and others,

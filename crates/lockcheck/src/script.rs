@@ -248,7 +248,8 @@ impl World {
     /// Carries out the next request of `thread`, and returns it. A step of a wait is one spin. Does nothing if the
     /// thread has ended.
     ///
-    /// # Panics When its stores must be flushed first, or it sleeps.
+    /// # Panics
+    /// When its stores must be flushed first, or it sleeps.
     pub fn step(&mut self, thread: usize) -> Request {
         let request = self.pending(thread);
         if request == Request::Done {

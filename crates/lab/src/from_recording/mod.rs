@@ -39,7 +39,8 @@ pub enum FromRecordingError {
 /// The text of a scenario whose host would see the same as the recording, as far as events show; its comments say what
 /// was seen and what is assumed. Reads the recording twice.
 ///
-/// # Errors A recording without a vCPU; an error of the recording; a mistake in this module.
+/// # Errors
+/// A recording without a vCPU; an error of the recording; a mistake in this module.
 pub fn scenario_text(recorded: &Recorded) -> Result<String, FromRecordingError> {
     let seen = Seen::of(recorded);
     if seen.vms.is_empty() {

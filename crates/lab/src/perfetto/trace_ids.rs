@@ -83,8 +83,8 @@ impl TraceIds {
         number(self.vms.len() + 2 + task.index())
     }
 
-    /// If there is no such task, a mistake of the caller; likewise in all functions below.
-    /// If there is no such task: a mistake of the caller, as in all that follow.
+    /// # Panics
+    /// If there is no such task, which is a mistake of the caller; likewise in all functions below.
     pub(crate) fn task(&self, task: Task) -> &TaskEntry {
         &self.tasks[task.index()]
     }

@@ -27,7 +27,8 @@ use crate::{
 ///
 /// Times must not decrease. An error of the sink is kept and returned by [`PerfettoWriter::finish`].
 ///
-/// # Panics When an event names a task, VM or lock that has no id in the trace.
+/// # Panics
+/// When an event names a task, VM or lock that has no id in the trace.
 pub struct PerfettoWriter<W: Write> {
     trace_ids: TraceIds,
     out: Output<W>,

@@ -61,8 +61,8 @@ pub fn known_names() -> Vec<&'static str> {
 /// The scheduler of that name, with its options after plus signs: "cfs-4.13+debooster=paper". `seed`: for schedulers
 /// that use random numbers; none does so far.
 ///
-/// # Errors An unknown name or option, or an option that the scheduler cannot have: a message that lists the known
-/// ones.
+/// # Errors
+/// An unknown name or option, or an option that the scheduler cannot have: the message lists the known ones.
 pub fn from_name(
     name: &str,
     topology: Topology,

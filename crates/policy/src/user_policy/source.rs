@@ -133,7 +133,8 @@ impl UserPolicySource {
     /// Compiles `unspin/bpf/scheduler/user_policy.bpf.c` with the policy for BPF; `dry_run`: the object for `steer
     /// --dry-run`. `headers`: libbpf's headers for BPF programs, by name.
     ///
-    /// # Errors When there is no clang, or it does not compile.
+    /// # Errors
+    /// When there is no clang, or it does not compile.
     pub fn compile_bpf(
         &self,
         dry_run: bool,
