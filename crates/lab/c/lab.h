@@ -52,7 +52,7 @@ struct unspin_lab_task {
 	const struct unspin_distribution *user_work;
 	const struct unspin_distribution *kernel_work;
 	const struct unspin_distribution *hold;
-	unsigned char *memory; /* memory of unspin_lab_memory() */
+	unsigned char *memory; /* initialised by unspin_lab_memory_init() */
 	unspin_u32 number;     /* number of the vCPU in its VM */
 	unspin_u32 task;       /* number of the task in its VM: number + vcpus * its place on its vCPU */
 	unspin_u32 vcpus;      /* of the VM */

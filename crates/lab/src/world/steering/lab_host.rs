@@ -110,7 +110,7 @@ pub struct SteeringModel {
     /// Borrowed time ends at ticks only: a kernel built without `scx_bpf_kick_cpu`
     /// (docs/decisions/design.md#kernel-builds).
     pub tick_only: bool,
-    /// Time between two polls of a borrower without a pv page, ns: `LOOK_NS` of bpf/scheduler/guest/vcpus.bpf.h.
+    /// Time between two polls of a borrower without a pv page, ns: `POLL_NS` of bpf/scheduler/boundary.bpf.h.
     pub poll_period_ns: u64,
 }
 
