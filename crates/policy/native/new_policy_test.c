@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) OR GPL-2.0-only */
 /*
  * NAME_test.c - the test of NAME.c: `unspin policy test ./NAME.c` compiles both for this machine and runs this.
- * CHECK() prints what does not hold; little_is_known() and seen() make facts (<unspin/policy/user_test.h>).
+ * CHECK() prints a condition that does not hold; little_is_known() and seen() make facts (<unspin/policy/user_test.h>).
  */
 #include <unspin/policy/user_test.h>
 
@@ -10,7 +10,7 @@ static unsigned yield(struct unspin_facts facts, struct unspin_policy_state *sta
 	return NAME_on_yield(&facts, state).action;
 }
 
-/* Of a vCPU for which KVM has proposed TWO candidates in its slice. */
+/* The state of a vCPU for which KVM has proposed TWO candidates in its slice. */
 static const struct unspin_policy_state patient = {{TWO, 0}};
 
 static void it_runs_the_vcpu_that_kvm_proposes(void)
