@@ -3,17 +3,17 @@
 
 use crate::raw;
 
-/// No slice is cut shorter for what is left of a quota, ns.
+/// The shortest slice to which the rest of a quota may cut one, ns.
 pub const LEAST_THROTTLED_SLICE_NS: u64 = raw::UNSPIN_LEAST_THROTTLED_SLICE_NS as u64;
-/// No task is throttled for longer, ns.
+/// The longest time for which a task is throttled, ns.
 pub const LONGEST_THROTTLED_NS: u64 = raw::UNSPIN_LONGEST_THROTTLED_NS as u64;
 
-/// `cpu.max` of a cgroup, and what is left of it in this period.
+/// The quota of a cgroup (`cpu.max`), and what is left of it in the current period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bandwidth(raw::unspin_bandwidth);
 
 impl Bandwidth {
-    /// `cpu.max` and `cpu.max.burst` are written; quota and period are 1 or more, us.
+    /// Sets `cpu.max` and `cpu.max.burst`; quota and period are 1 or more, us.
     pub fn set(&mut self, quota_us: u64, period_us: u64, burst_us: u64, now_ns: u64) {
         // SAFETY: a valid struct for the length of the call.
         unsafe {
@@ -21,12 +21,12 @@ impl Bandwidth {
         }
     }
 
-    /// Tasks ran for so long.
+    /// Charges CPU time of the cgroup's tasks, ns.
     pub fn charge(&mut self, ran_ns: u64) {
         self.0.left_ns -= ran_ns as i64;
     }
 
-    /// What is left now, ns: 0 or less while its tasks are throttled.
+    /// What is left of the quota now, ns; 0 or less while the cgroup's tasks are throttled.
     pub fn left_ns(&mut self, now_ns: u64) -> i64 {
         let own = &mut self.0;
         // SAFETY: functions of numbers alone; the period is 1 or more once it is set.
@@ -40,7 +40,7 @@ impl Bandwidth {
         own.left_ns
     }
 
-    /// When it has some left again; it has none.
+    /// When some of the quota will be available again, ns. Called while none is left.
     pub fn throttled_until_ns(&self) -> u64 {
         let own = &self.0;
         // SAFETY: as above.
@@ -50,19 +50,19 @@ impl Bandwidth {
     }
 }
 
-/// How long a slice lasts where so much of the quota is left, ns.
+/// The length of a slice when `left_ns` of the quota is left, ns.
 pub fn slice_in_quota_ns(slice_ns: u64, left_ns: i64) -> u64 {
     // SAFETY: as above.
     unsafe { raw::unspin_slice_in_quota(slice_ns, left_ns) }
 }
 
-/// Whether a task throttled since then (0: it is not) runs whatever its cgroup owes.
+/// Whether a task that has been throttled since `since_ns` (0: it is not throttled) runs although no quota is left.
 pub fn throttled_too_long(since_ns: u64, now_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_throttled_too_long(since_ns, now_ns) }
 }
 
-/// When a task that is throttled until then, and has been since then, is looked at again.
+/// When a task is checked again that has been throttled since `since_ns` and is throttled until `until_ns`.
 pub fn throttle_ends_ns(until_ns: u64, since_ns: u64) -> u64 {
     // SAFETY: as above.
     unsafe { raw::unspin_throttle_ends(until_ns, since_ns) }
