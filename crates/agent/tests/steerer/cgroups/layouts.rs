@@ -61,7 +61,10 @@ fn trees_of_distributions_are_kept() {
     are_near(&given[..wanted.len()], &wanted, 10.0);
     are_near(&given[7..8], &[0.332], 10.0);
     // A weight of 1 beside a pod that is throttled now and then: 0.083 is due (docs/known-issues.md).
-    println!("  besteffort: {:.4} CPUs, cpu.idle: {:.4}", given[6], given[8]);
+    println!(
+        "  besteffort: {:.4} CPUs, cpu.idle: {:.4}",
+        given[6], given[8]
+    );
     assert!(given[6] > 0.006, "besteffort: {given:?}");
     assert!(given[8] < 0.01, "cpu.idle: {given:?}");
     // It is taken back while it runs, and has the weight of the fair class then.
