@@ -19,9 +19,30 @@ struct unspin_steer_options {
 	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/scheduler/yield/spin.bpf.h) */
 	unspin_u32
 		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
-	unspin_u32 reserved;
+	unspin_u32 only_vms; /* 1: threads of VMs only, which user space moves here; 0: every task that is not real-time */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
+
+/* Why a thread concerns user space where `only_vms` is 1. */
+enum unspin_steer_thread_kind {
+	UNSPIN_STEER_THREAD_VCPU = 0,  /* it enters a guest: to be moved here */
+	UNSPIN_STEER_THREAD_PAGE = 1,  /* it counts its critical sections in a page: the same if its process has a VM */
+	UNSPIN_STEER_THREAD_CHILD = 2, /* it was created by one that was moved, and has its policy: to be moved back */
+};
+
+/* A record of the ring `moves`. */
+struct unspin_steer_thread {
+	unspin_u64 time_ns; /* CLOCK_MONOTONIC */
+	unspin_u32 process;
+	unspin_u32 thread;
+	unspin_u32 kind;   /* enum unspin_steer_thread_kind */
+	unspin_u32 parent; /* thread that created a child; otherwise 0 */
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_thread, 24);
+
+/* Where `flags` stands in struct sched_ext_ops as bpf/scheduler/kernel.bpf.h has it, bytes; and the flag that user space sets there. */
+#define UNSPIN_STEER_OPS_FLAGS_AT 200u
+#define UNSPIN_STEER_OPS_SWITCH_PARTIAL 8u /* SCX_OPS_SWITCH_PARTIAL, kernel/sched/ext/internal.h, Linux 7.2 */
 
 /* How much guests are told in their pv pages; what each level means for them stands in pv_page.h. */
 enum unspin_disclosure {

@@ -28,6 +28,7 @@ enum {
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
 #define SCX_ENQ_WAKEUP (1ull << 0)
 #define SCX_ENQ_PREEMPT (1ull << 32)
+#define SCX_ENQ_REENQ (1ull << 40)
 #define SCX_ENQ_LAST (1ull << 41)
 #define SCX_DSQ_ITER_REV (1ull << 16)
 #define SCX_SLICE_INF (~0ull)
@@ -40,6 +41,7 @@ enum {
 #define PF_EXITING 0x00000004u
 #define PF_KTHREAD 0x00200000u
 #define SCHED_IDLE 5u
+#define SCHED_EXT 7u
 #define DEFAULT_PRIO 120
 /* tg_bandwidth's RUNTIME_INF in microseconds, as scx sees cpu.max = "max". */
 #define STEER_NO_QUOTA (~0ull)
@@ -175,6 +177,8 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym;
+/* scx_bpf_reenqueue_local___v2(), from any program: libbpf takes what follows the last ___ off. */
+void scx_bpf_reenqueue_local___v2___anywhere(void) __ksym;
 void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 data__sz) __ksym;
 

@@ -5,6 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_KVM_H
 #define UNSPIN_BPF_SCHEDULER_KVM_H
 
+#include "only_vms.bpf.h"
 #include "slice_end.bpf.h"
 #include "guest/notify.bpf.h"
 #include "yield/spin.bpf.h"
@@ -22,6 +23,8 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		task->disclosure = disclosure_of(task);
 		join_vm(p, task, vcpu);
 	}
+	if (options.only_vms)
+		announce(p, task, UNSPIN_STEER_THREAD_VCPU);
 	if (options.chooses)
 		count_entry(p, task);
 	if (task->leaves) {

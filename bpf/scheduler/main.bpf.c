@@ -16,6 +16,7 @@
 #include "yield/gang.bpf.h"
 #include "kvm.bpf.h"
 #include "starvation_bound.bpf.h"
+#include "switch_class.bpf.h"
 #include "yield/ops_yield.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -228,6 +229,8 @@ void BPF_PROG(steer_exit, struct scx_exit_info *info)
 	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
 }
 
+_Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT, "as in abi/bpf/scheduler.h");
+
 SEC(".struct_ops.link")
 struct sched_ext_ops steer = {
 	.select_cpu = (void *)steer_select_cpu,
@@ -256,7 +259,10 @@ struct sched_ext_ops steer = {
 	.dump_task = (void *)steer_dump_task,
 	.init = (void *)steer_init,
 	.exit = (void *)steer_exit,
-	/* Or such tasks go to the front of their CPU for 20 ms; and one that is throttled runs on where no other waits. */
+	/*
+	 * Or such tasks go to the front of their CPU for 20 ms; and one that is throttled runs on where no other waits. User space
+	 * adds SCX_OPS_SWITCH_PARTIAL.
+	 */
 	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_LAST,
 	.timeout_ms = 5000,
 	.name = "unspin",

@@ -5,6 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_MEMBERS_H
 #define UNSPIN_BPF_SCHEDULER_MEMBERS_H
 
+#include "only_vms.bpf.h"
 #include "queues.bpf.h"
 
 #define ENOSPC 28
@@ -60,6 +61,8 @@ s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *
 	task->critical = UNSPIN_UNKNOWN_FACT;
 	task->sections = UNSPIN_UNKNOWN_FACT;
 	task->mode = UNSPIN_UNKNOWN_FACT;
+	if (options.only_vms)
+		note_fork(p, task, args->fork);
 	return 0;
 }
 
@@ -75,6 +78,8 @@ void BPF_PROG(steer_enable, struct task_struct *p)
 	start(task);
 	task->charged_ns = scheduled(p)->se.sum_exec_runtime;
 	task->slept_ns = task->charged_ns;
+	if (options.only_vms)
+		note_child(p, task);
 }
 
 /* Whether cpu.idle of the cgroup is 1. Safe reads: its cpu controller may be off, or it is going away. */

@@ -50,6 +50,8 @@ static __always_inline void notify_thread(struct task_struct *p, const struct ta
 }
 
 #ifndef UNSPIN_STEER_DRY /* a dry run makes no grants */
+#include "only_vms.bpf.h"
+
 static __always_inline bool is_alive(u32 thread)
 {
 	struct task_struct *p = bpf_task_from_pid(thread);
@@ -80,6 +82,8 @@ static __always_inline void take_page(struct task_struct *p, struct task_context
 	page->borrowed = 0;
 	page->acknowledged = UNSPIN_PV_PAGE_MAGIC;
 	count(unspin_steer_threads, 1);
+	if (options.only_vms)
+		announce(p, task, UNSPIN_STEER_THREAD_PAGE);
 }
 
 /* A vCPU's thread has its guest's page: its process may not speak for it. */

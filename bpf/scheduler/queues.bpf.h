@@ -97,8 +97,10 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	bool idle = false, shares;
 	s32 cpu;
 
-	if (task)
+	if (task) {
 		task->placed = 0;
+		task->idle_cpu = 0;
+	}
 	if (task && is_throttled(task, bpf_ktime_get_ns()))
 		return prev_cpu;
 	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
@@ -117,6 +119,11 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	}
 	if (idle && task) {
 		place_task(task, shares ? SHARED_QUEUE : cpu, true);
+		if (options.only_vms) { /* it may be taken by now: steer_enqueue() looks, with its run queue locked */
+			task->placed = 1;
+			task->idle_cpu = cpu + 1;
+			return cpu;
+		}
 		task->queue = NO_QUEUE;
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), 0);
 	}
@@ -129,7 +136,7 @@ static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
 	u32 other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
 	struct cpu_context *there = cpu_of(other);
 
-	if (!there || there->offline || (s32)other == cpu)
+	if (!there || there->offline || (s32)other == cpu || there->taken)
 		return cpu;
 	return scx_bpf_dsq_nr_queued(other) < scx_bpf_dsq_nr_queued(cpu) ? (s32)other : cpu;
 }
@@ -156,6 +163,21 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
 }
 
+/* The task woke up where no task ran: whether it goes there, past the queues. The CPU's run queue is locked. */
+static __always_inline bool goes_to_idle(struct task_struct *p, struct task_context *task, s32 cpu, u64 enq_flags)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	bool idle = task->idle_cpu == (u32)cpu + 1 && there && !there->taken;
+
+	task->idle_cpu = 0;
+	if (!idle)
+		return false;
+	task->placed = 0;
+	task->queue = NO_QUEUE;
+	scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_of(task), enq_flags);
+	return true;
+}
+
 SEC("struct_ops/enqueue")
 void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -166,6 +188,12 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	if (!task || !everywhere) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
 		return;
+	}
+	if (options.only_vms) {
+		if (enq_flags & SCX_ENQ_REENQ) /* pushed aside by another class: its next slice is a new one */
+			task->prepared = 0;
+		if (task->idle_cpu && goes_to_idle(p, task, cpu, enq_flags))
+			return;
 	}
 	/* The kernel's own per-CPU work goes first while it uses less than its share. */
 	if (scheduled(p)->flags & PF_KTHREAD && scheduled(p)->nr_cpus_allowed == 1) {

@@ -30,11 +30,11 @@ pub use observe::options::{EventMask, ObserveOptions};
 pub use observe::recorder::{Recorded, Recorder};
 pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::{
-    ChosenPolicies, Disclosure, DisclosureChoice, Disclosures, DryAnswer, DryLosses, DryRun,
-    GuestPages, LoadedSteerer, NoCgroup, PolicyChoice, PolicySetError, SECTIONS_MAX, SliceSource,
-    SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, ThreadPages, UserPolicy,
-    UserPolicyError, Whom, base_slice, cgroup_number, is_policy_file, set_running_policies,
-    to_set_running,
+    ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures, DryAnswer,
+    DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice, PolicySetError,
+    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer,
+    ThreadPages, UserPolicy, UserPolicyError, Whom, base_slice, cgroup_number, deadline_server,
+    is_policy_file, set_running_policies, to_set_running,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

@@ -175,6 +175,17 @@ fn linux_guests_that_cannot_be() {
 }
 
 #[test]
+fn only_vms_is_for_our_scheduler() {
+    let only_vms = ["steer", "--only-vms"];
+    unspin(&[&only_vms[..], &["--dry-run"]].concat())
+        .refused(2, &["cannot be used with", "--dry-run"]);
+    for window in ["apple", "window=200"] {
+        unspin(&[&only_vms[..], &["--policy", window]].concat())
+            .refused(2, &["--only-vms is for our scheduler", window]);
+    }
+}
+
+#[test]
 fn without_the_programs_of_linux_guests_set_up_is_named() {
     let mut command = Command::new(common::UNSPIN);
     command

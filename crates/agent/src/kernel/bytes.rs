@@ -24,6 +24,8 @@ unsafe impl Plain for abi::unspin_observe_options {}
 // SAFETY: abi/bpf/scheduler.h asserts the sizes, the sums of their fields; bytes and integers only.
 unsafe impl Plain for abi::unspin_steer_options {}
 // SAFETY: as above.
+unsafe impl Plain for abi::unspin_steer_thread {}
+// SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_control {}
 // SAFETY: as above.
 unsafe impl Plain for unspin_policy::GuestAudit {}

@@ -6,4 +6,5 @@ pub(crate) mod bytes;
 pub(crate) mod capabilities;
 pub(crate) mod core_compat;
 pub(crate) mod load;
+pub(crate) mod processes;
 pub(crate) mod requirements;

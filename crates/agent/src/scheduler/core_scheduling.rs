@@ -6,6 +6,7 @@
 use std::{fs, io, path::Path};
 
 use super::SteerError;
+use crate::kernel::processes::numbers_in;
 
 /// # Errors
 /// [`SteerError::CoreScheduling`] with every process that has such a thread. Cookies given later are not seen.
@@ -55,16 +56,6 @@ fn with_cookies(proc: &Path, cookie_of: impl Fn(u32) -> io::Result<u64>) -> Vec<
         format!("{} ({process})", name.unwrap_or_default().trim())
     };
     processes.into_iter().map(named).collect()
-}
-
-/// The folder's entries that are numbers, ascending.
-fn numbers_in(folder: &Path) -> Vec<u32> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect();
-    numbers.sort_unstable();
-    numbers
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 
 mod choice;
 mod core_scheduling;
+mod deadline_server;
 mod disclosure;
 mod dry;
 mod error;
 mod figures;
 mod host;
 mod object;
+mod only_vms;
 mod pages;
 mod requirements;
 mod running;
@@ -27,14 +29,17 @@ use unspin_report::row;
 
 use crate::kernel::load::{self, NicenessGuard};
 use figures::DecisionLog;
+use only_vms::OnlyVms;
 
 pub(crate) use running::running_maps;
 
 pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
+pub use deadline_server::{DeadlineServer, deadline_server};
 pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
 pub use dry::{DryAnswer, DryLosses, DryRun};
 pub use error::SteerError;
 pub use host::{SliceSource, base_slice};
+pub use only_vms::MovedVm;
 pub use pages::{GuestPages, ThreadPages};
 pub(crate) use requirements::writes_memory;
 pub use running::{PolicySetError, set_running_policies, to_set_running};
@@ -58,6 +63,9 @@ pub struct SteerOptions {
     pub processes: Vec<u32>,
     /// Cgroups (inode numbers) whose vCPUs policies touch, with all below them.
     pub cgroups: Vec<u64>,
+    /// Only vCPU threads, and threads of their processes that have a thread page, are scheduled by ours; everything else by the
+    /// kernel's own (docs/decisions/scheduler.md, partial mode).
+    pub only_vms: bool,
     /// How much guests are told in their pv pages.
     pub disclosures: Disclosures,
     /// Pieces of the guests' kernel that only run inside critical sections, in order of addresses, none overlapping: at
@@ -79,6 +87,7 @@ impl Default for SteerOptions {
             slice_ns: None,
             processes: Vec::new(),
             cgroups: Vec::new(),
+            only_vms: false,
             disclosures: Disclosures::default(),
             sections: Vec::new(),
             run_statistics: false,
@@ -119,11 +128,12 @@ pub struct LoadedSteerer {
     decisions: DecisionLog,
     object: Object,
     slice_ns: u64,
+    only_vms: bool,
     run_statistics: Option<OwnedFd>,
 }
 
 impl LoadedSteerer {
-    /// Hands it every task of the host that is not real-time.
+    /// Hands it every task of the host that is not real-time, or threads of VMs only ([`SteerOptions::only_vms`]).
     ///
     /// # Errors
     /// As [`Steerer::attach`].
@@ -136,9 +146,11 @@ impl LoadedSteerer {
 
 /// The scheduler while it is attached.
 pub struct Steerer {
-    // Dropped in this order: first the programs that guests reach, then the scheduler, then what they used.
+    // Dropped in this order: first the programs that guests reach, then the scheduler, then threads get their policies back, then
+    // what they used.
     _programs: Vec<Link>,
     _scheduler: Link,
+    only_vms: Option<OnlyVms>,
     control: MapHandle,
     ended: MapHandle,
     counters: MapHandle,
@@ -189,6 +201,16 @@ impl Steerer {
     /// When the kernel refuses to write the map.
     pub fn set_policies(&self, policies: Policies) -> Result<(), SteerError> {
         object::set_policies(&self.control, policies)
+    }
+
+    /// What was moved, by VM process, since it was attached; `None`: not [`SteerOptions::only_vms`].
+    pub fn moved(&self) -> Option<Vec<MovedVm>> {
+        self.only_vms.as_ref().map(OnlyVms::moved)
+    }
+
+    /// Threads that a `steer` which was killed had left under sched_ext's policy, and which were set back before this one began.
+    pub fn left_behind(&self) -> usize {
+        self.only_vms.as_ref().map_or(0, OnlyVms::left_behind)
     }
 
     /// A task's slice, ns.

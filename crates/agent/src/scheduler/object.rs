@@ -3,12 +3,15 @@
 
 use std::{fs, path::Path};
 
-use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenObject};
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenMapMut, OpenObject};
 use unspin_abi as abi;
 use unspin_policy::{CandidateRule, steering::Policies};
 
 use super::{
-    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer, figures::DecisionLog, host::Cpus,
+    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer,
+    figures::DecisionLog,
+    host::Cpus,
+    only_vms::{self, OnlyVms},
     requirements, user_policy,
 };
 use crate::{
@@ -29,6 +32,9 @@ pub(super) const CONTROL: &str = ".data.unspin";
 
 /// Programs that only a rule of candidates needs (`bpf/scheduler/yield/spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
+
+/// The program that only `SteerOptions::only_vms` needs (`bpf/scheduler/switch_class.bpf.h`).
+const FOR_ONLY_VMS: &str = "on_switch_class";
 
 /// Loads and sets up; no program runs yet.
 pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteerer, SteerError> {
@@ -56,12 +62,18 @@ pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteere
         decisions: DecisionLog::new(&object)?,
         object,
         slice_ns,
+        only_vms: options.only_vms,
         run_statistics,
     })
 }
 
 /// From then on it schedules.
 pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
+    // Before the first thread is moved: it reads the ring from now on.
+    let only_vms = loaded
+        .only_vms
+        .then(|| OnlyVms::start(&loaded.object))
+        .transpose()?;
     // First the scheduler, which makes every task's context: the other programs do nothing without.
     let scheduler = load::with_log(|| {
         let mut maps = loaded.object.maps_mut();
@@ -75,6 +87,7 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
     Ok(Steerer {
         _programs: load::attach(object)?,
         _scheduler: scheduler,
+        only_vms,
         ended: load::map(object, ".data.ended")?,
         counters: load::map(object, "counters")?,
         guest_audit: load::map(object, "guest_audit")?,
@@ -106,7 +119,7 @@ pub(super) fn settings(
         sections: options.sections.len() as u32,
         chooses: chooses(options),
         writes_memory: requirements::writes_memory().into(),
-        reserved: 0,
+        only_vms: options.only_vms.into(),
     }
 }
 
@@ -128,19 +141,38 @@ fn open(
             }
             "groups" | "free_groups" | "group_of_cgroup" => map.set_max_entries(groups),
             ".rodata.options" => map.set_initial_value(bytes::bytes_of(&settings)),
+            "moves" if options.only_vms => map.set_max_entries(only_vms::RING_BYTES),
             _ => Ok(()),
         };
+        if options.only_vms && map.map_type() == MapType::StructOps {
+            switch_partial(&mut map);
+        }
         done.map_err(|source| load::refused(&format!("sizing the BPF map {name}"), source))?;
     }
     let kvm = Path::new("/sys/module/kvm").exists();
     for mut program in object.progs_mut() {
         let section = program.section().to_string_lossy().into_owned();
-        let idle = settings.chooses == 0 && CHOOSING.contains(&&*program.name().to_string_lossy());
+        let name = program.name().to_string_lossy();
+        let idle = settings.chooses == 0 && CHOOSING.contains(&&*name)
+            || !options.only_vms && name == FOR_ONLY_VMS;
         // Without KVM there is no vCPU, and its tracepoints are not there.
-        let without = section.starts_with("struct_ops") || section.ends_with("sys_prctl");
+        let without = section.starts_with("struct_ops")
+            || section.ends_with("sys_prctl")
+            || name == FOR_ONLY_VMS;
         program.set_autoload(!idle && (kvm || without));
     }
     Ok(object)
+}
+
+/// Tells the kernel that tasks with the policy `SCHED_EXT` only are the scheduler's.
+fn switch_partial(ops: &mut OpenMapMut<'_>) {
+    const AT: usize = abi::UNSPIN_STEER_OPS_FLAGS_AT as usize;
+    let all = ops.initial_value_mut().unwrap_or_default();
+    let flags = all
+        .get_mut(AT..AT + size_of::<u64>())
+        .expect("struct sched_ext_ops ends beyond its flags");
+    // Little-endian, as every host with KVM that is supported: the flag is in the first byte.
+    flags[0] |= abi::UNSPIN_STEER_OPS_SWITCH_PARTIAL as u8;
 }
 
 /// What the maps hold before the first task arrives.

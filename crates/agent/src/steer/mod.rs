@@ -9,6 +9,7 @@ use std::{
     io,
     path::PathBuf,
     process::{Command, ExitStatus},
+    time::{Duration, Instant},
 };
 
 use unspin_policy::{
@@ -18,8 +19,8 @@ use unspin_policy::{
 use unspin_report::row;
 
 use crate::{
-    ChosenPolicies, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Until,
-    WindowError, WindowOptions, base_slice,
+    ChosenPolicies, DeadlineServer, MovedVm, SliceSource, SteerCounter, SteerEnd, SteerError,
+    SteerOptions, Steerer, Until, WindowError, WindowOptions, base_slice, deadline_server,
 };
 use windows::Windows;
 
@@ -52,6 +53,15 @@ pub enum Notice {
         /// Where that was found.
         source: SliceSource,
     },
+    /// Only VMs are under the scheduler.
+    OnlyVms {
+        /// What the kernel keeps of each CPU for them beside busy tasks of other classes.
+        server: DeadlineServer,
+        /// Threads that a `steer` which was killed had left with `SCHED_EXT`: they were set back first.
+        left_behind: usize,
+    },
+    /// What is under it, whenever that is more, once a second at most.
+    Moved(Vec<MovedVm>),
     /// Windows are set, and the host's scheduler stays.
     WindowsAlone,
     /// Decisions are taken and none acted upon; what counts as a slice, ns.
@@ -99,6 +109,8 @@ pub struct Steered {
     pub counters: Option<Vec<SteerCounter>>,
     /// What each VM's guest claimed, by process; `None`: as above.
     pub guest_audit: Option<Vec<(u32, GuestAudit)>>,
+    /// What was moved to the scheduler, by VM process; `None`: everything was its.
+    pub moved: Option<Vec<MovedVm>>,
     /// Windows or thresholds that were set; `None`: nothing was.
     pub windows: Option<WindowFigures>,
     /// Why the kernel took its own scheduler back before the end, if it did.
@@ -139,6 +151,13 @@ pub fn steer(
         },
         None => Notice::WindowsAlone,
     });
+    if let Some(steerer) = steerer.as_ref().filter(|_| request.options.only_vms) {
+        notice(Notice::OnlyVms {
+            server: deadline_server(),
+            left_behind: steerer.left_behind(),
+        });
+    }
+    let mut moving = Moving::default();
     start(&mut until, request.command)?;
     let end = loop {
         let over = until.poll()?;
@@ -149,6 +168,7 @@ pub fn steer(
             Some(steerer) => {
                 write_decisions(log.as_mut(), |each| steerer.drain_decisions(each))?;
                 audit.poll(steerer, notice)?;
+                moving.poll(steerer, notice);
                 steerer.ended()?
             }
             None => None,
@@ -164,11 +184,13 @@ pub fn steer(
     let guest_audit = steerer.as_ref().map(|steerer| audit.poll(steerer, notice));
     let guest_audit = guest_audit.transpose()?;
     let counters = steerer.as_ref().map(Steerer::counters).transpose()?;
+    let moved = steerer.as_ref().and_then(Steerer::moved);
     drop(steerer);
     let windows = windows.map(Windows::detach).transpose()?;
     Ok(Steered {
         counters,
         guest_audit,
+        moved,
         windows,
         end,
         status: until.finish()?,
@@ -225,6 +247,29 @@ impl Audit {
             }
         }
         Ok(all)
+    }
+}
+
+/// What was said of the threads that were moved.
+#[derive(Default)]
+struct Moving {
+    said: Vec<MovedVm>,
+    when: Option<Instant>,
+}
+
+impl Moving {
+    /// Says what is under the scheduler, if that has changed.
+    fn poll(&mut self, steerer: &Steerer, notice: &mut dyn FnMut(Notice)) {
+        const PAUSE: Duration = Duration::from_secs(1);
+        if self.when.is_some_and(|when| when.elapsed() < PAUSE) {
+            return;
+        }
+        let moved = steerer.moved().unwrap_or_default();
+        if moved != self.said {
+            self.said.clone_from(&moved);
+            self.when = Some(Instant::now());
+            notice(Notice::Moved(moved));
+        }
     }
 }
 

@@ -16,6 +16,7 @@ pub mod hostile;
 pub mod isolated;
 #[path = "../observer/vms.rs"]
 pub mod observer_vms;
+pub mod only_vms;
 pub mod pv_pages;
 pub mod raw_vm;
 pub mod stress;

@@ -34,6 +34,11 @@ pub struct SteerArguments {
     /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
     #[arg(long = "cgroup", value_name = "FOLDER")]
     pub cgroups: Vec<PathBuf>,
+    /// Schedule VMs only: their vCPU threads, and threads of theirs that have a thread page, are moved to our scheduler
+    /// (SCHED_EXT) as they come, and get their policy back at the end. All else stays with the kernel's scheduler, and goes
+    /// before them: beside tasks that never sleep VMs get what the kernel keeps for them, 5 % of a CPU.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub only_vms: bool,
     /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
     /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "disclose", value_name = "LEVEL[=WHOM]")]

@@ -13,8 +13,8 @@ use std::{
 
 use args::SteerArguments;
 use unspin_agent::{
-    ChosenPolicies, Disclosures, PleSource, SECTIONS_MAX, SliceSource, SteerOptions, Until,
-    WindowOptions, cgroup_number,
+    ChosenPolicies, DeadlineServer, Disclosures, MovedVm, PleSource, SECTIONS_MAX, SliceSource,
+    SteerOptions, Until, WindowOptions, cgroup_number,
     steer::{self, Notice, SteerRequest},
 };
 use unspin_analysis::read_symbols;
@@ -73,6 +73,11 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
             "pause-loop windows are set for --vm PROCESS or for everyone, not by --cgroup".into(),
         ));
     }
+    if arguments.only_vms && !chosen.steers {
+        return Err(Failure::Usage(format!(
+            "--only-vms is for our scheduler, and the policy {chosen} alone leaves the host's in place"
+        )));
+    }
     let windows = chosen.window.map(|policy| WindowOptions {
         policy,
         processes: arguments.vms.clone(),
@@ -106,6 +111,7 @@ fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerO
         user_policy: chosen.user_policy.clone(),
         processes: arguments.vms.clone(),
         cgroups: cgroups.collect::<Result<_, _>>()?,
+        only_vms: arguments.only_vms,
         disclosures: Disclosures::of(&arguments.disclose).map_err(no_cgroup)?,
         sections: arguments
             .sections
@@ -159,6 +165,11 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
                 }
             );
         }
+        Notice::OnlyVms {
+            server,
+            left_behind,
+        } => only_vms(*server, *left_behind),
+        Notice::Moved(vms) => eprintln!("unspin: {}", moved(vms)),
         Notice::DryRun { slice_ns } => eprintln!(
             "unspin: dry run of policy {chosen}: nothing is attached to the scheduler; a slice counts as {} us",
             *slice_ns as f64 / 1e3
@@ -168,6 +179,58 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
             says.join("; it ")
         ),
     }
+}
+
+fn only_vms(server: DeadlineServer, left_behind: usize) {
+    let kept = match server {
+        DeadlineServer::Missing => "nothing: this kernel has no deadline server for sched_ext (Linux 7.0 has), and where none of them runs for 5 s it takes its own scheduler back".to_owned(),
+        DeadlineServer::Keeps(Some(0.0)) => "nothing: the kernel's deadline server for sched_ext is switched off (/sys/kernel/debug/sched/ext_server)".to_owned(),
+        DeadlineServer::Keeps(percent) => format!("{} % of each CPU", percent.unwrap_or(5.0)),
+    };
+    eprintln!(
+        "unspin: only VMs; everything else goes before them, and beside tasks that never sleep they get {kept}"
+    );
+    if left_behind > 0 {
+        eprintln!(
+            "unspin: {left_behind} threads of VMs had SCHED_EXT from a steer that was killed; they had their policy set back first"
+        );
+    }
+}
+
+/// What is under the scheduler where only VMs are.
+fn moved(vms: &[MovedVm]) -> String {
+    const SHOWN: usize = 5;
+    let sum = |of: fn(&MovedVm) -> u64| vms.iter().map(of).sum::<u64>();
+    let (vcpus, others) = (sum(|vm| vm.vcpus), sum(|vm| vm.others));
+    let with_page = match others {
+        0 => String::new(),
+        others => format!(" and {others} threads with a page"),
+    };
+    let last = vms[vms.len().saturating_sub(SHOWN)..].iter();
+    let last: Vec<String> = last
+        .map(|vm| format!("{} ({}): {}", vm.name, vm.process, vm.vcpus + vm.others))
+        .collect();
+    let more = match vms.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!("{more} more, "),
+    };
+    let left = [
+        (sum(|vm| vm.real_time), "real-time threads left as they are"),
+        (
+            sum(|vm| vm.refused),
+            "threads that the kernel did not let be moved",
+        ),
+    ];
+    let left: String = left
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("; {count} {what}"))
+        .collect();
+    format!(
+        "{vcpus} vCPU threads{with_page} of {} VMs moved so far: {more}{}{left}",
+        vms.len(),
+        last.join(", ")
+    )
 }
 
 /// Prints the document: on standard output, or on standard error beside a command, whose output stands on the other.
@@ -181,4 +244,38 @@ fn print(document: &Document, arguments: &SteerArguments) -> Result<(), Failure>
         false => document.write_text(&mut out)?,
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vm(process: u32, vcpus: u64) -> MovedVm {
+        MovedVm {
+            process: process.to_string(),
+            name: "qemu".into(),
+            vcpus,
+            ..MovedVm::default()
+        }
+    }
+
+    #[test]
+    fn what_was_moved_is_said_in_a_line() {
+        assert_eq!(
+            moved(&[vm(7, 2), vm(9, 4)]),
+            "6 vCPU threads of 2 VMs moved so far: qemu (7): 2, qemu (9): 4"
+        );
+        let mut many: Vec<MovedVm> = (1..=7).map(|process| vm(process, 1)).collect();
+        many[6].others = 1;
+        many[6].real_time = 3;
+        let said = moved(&many);
+        assert!(
+            said.starts_with("7 vCPU threads and 1 threads with a page of 7 VMs moved so far: 2 more, qemu (3): 1, "),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("qemu (7): 2; 3 real-time threads left as they are"),
+            "{said}"
+        );
+    }
 }

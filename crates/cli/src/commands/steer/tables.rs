@@ -23,6 +23,9 @@ pub fn steered(document: &mut Document, done: &Steered, each_epoch: bool) {
         let rows = guest_audit(audit);
         document.table(Table::of("What guests claimed", rows));
     }
+    if let Some(moved) = &done.moved {
+        document.table(Table::of("What was moved", moved.iter().cloned()));
+    }
     if let Some(figures) = &done.windows {
         windows(document, figures, each_epoch);
     }
