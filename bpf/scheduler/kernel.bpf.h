@@ -177,8 +177,8 @@ void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
 s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym;
 u32 scx_bpf_reenqueue_local(void) __ksym;
-/* scx_bpf_reenqueue_local___v2(), from any program: libbpf takes what follows the last ___ off. */
-void scx_bpf_reenqueue_local___v2___anywhere(void) __ksym;
+/* Since Linux 7.1; needed where only VMs are ours. From any program, and what it does comes a moment later. */
+void scx_bpf_dsq_reenq(u64 dsq_id, u64 reenq_flags) __ksym __weak;
 void scx_bpf_dump_bstr(char *format, unsigned long long *data, u32 data__sz) __ksym;
 void scx_bpf_exit_bstr(s64 code, char *format, unsigned long long *data, u32 data__sz) __ksym;
 

@@ -33,8 +33,8 @@ static __always_inline void keep(s32 cpu, struct task_struct *prev, struct task_
 	gang(prev, task, now_ns);
 }
 
-/* The least vtime of this CPU's queue, the shared queue and prev. */
-static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct task_struct *prev,
+/* The least vtime of this CPU's queue, the shared queue and prev; false: there is none. */
+static __always_inline bool run_least(s32 cpu, struct cpu_context *here, struct task_struct *prev,
 				      struct task_context *task, u64 now_ns)
 {
 	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
@@ -57,16 +57,18 @@ static __always_inline void run_least(s32 cpu, struct cpu_context *here, struct 
 	if (prev && task && !task->yielding && (!(own || common) || unspin_before(position_of(task), best_ns))) {
 		here->front_ns = position_of(task);
 		keep(cpu, prev, task, here, !own && !common, now_ns);
-		return;
+		return true;
 	}
 	if (shared_first && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
-		return;
+		return true;
 	if (scx_bpf_dsq_move_to_local(cpu))
-		return;
+		return true;
 	if (here->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
-		return;
-	if (prev && task)
-		keep(cpu, prev, task, here, false, now_ns);
+		return true;
+	if (!prev || !task)
+		return false;
+	keep(cpu, prev, task, here, false, now_ns);
+	return true;
 }
 
 /*
@@ -118,6 +120,8 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	if (!here)
 		return;
 	count(unspin_steer_dispatches, 1);
+	if (options.only_vms && unspin_before(movable_next_ns, now_ns))
+		look_for_movable(now_ns);
 	if (prev && scheduled(prev)->scx.flags & SCX_TASK_QUEUED)
 		task = context_of(prev);
 	if (task) {
@@ -148,7 +152,8 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 		if (task && is_throttled(task, now_ns)) /* enqueued again, it waits for its quota */
 			task = NULL;
 	}
-	run_least(cpu, here, prev, task, now_ns);
+	if (!run_least(cpu, here, prev, task, now_ns) && options.only_vms)
+		look_for_movable(now_ns);
 }
 
 SEC("struct_ops/running")

@@ -130,15 +130,41 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	return cpu;
 }
 
-/* Of the task's CPU and another one it may run on, the one with fewer waiting ("the power of two choices"). */
+/*
+ * Of the task's CPU and another one it may run on, the one with fewer waiting ("the power of two choices"); but one on which a
+ * task of another class runs only if both are such.
+ */
 static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
 {
 	u32 other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
-	struct cpu_context *there = cpu_of(other);
+	struct cpu_context *there = cpu_of(other), *here = cpu_of(cpu);
 
-	if (!there || there->offline || (s32)other == cpu || there->taken)
+	if (!there || !here || there->offline || (s32)other == cpu)
 		return cpu;
+	if (options.only_vms && there->taken != here->taken)
+		return here->taken ? (s32)other : cpu;
 	return scx_bpf_dsq_nr_queued(other) < scx_bpf_dsq_nr_queued(cpu) ? (s32)other : cpu;
+}
+
+/* Tasks that may run elsewhere wait in queues of single CPUs: they may be behind a task of another class. */
+u32 movable_waits;
+u64 movable_next_ns; /* when they choose their CPUs anew, at the earliest */
+
+/* It waits in that CPU's queue. A CPU that became idle before this was said is woken, and looks for it. */
+static __always_inline void note_movable(struct task_struct *p, s32 cpu)
+{
+	struct cpu_context *there = cpu_of(cpu);
+	s32 idle;
+
+	if (!there || scheduled(p)->nr_cpus_allowed == 1)
+		return;
+	there->movable = 1;
+	movable_waits = 1;
+	if (!there->taken)
+		return;
+	idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
 /* A task that may not run on every shared CPU waits in the queue of one. */
@@ -158,6 +184,8 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 			return;
 	}
 	insert(p, task, cpu, enq_flags);
+	if (options.only_vms)
+		note_movable(p, cpu);
 	there = cpu_of(cpu);
 	/* Without a tick nothing else ends the slice of the one that runs. */
 	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);

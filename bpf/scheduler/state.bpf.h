@@ -121,7 +121,9 @@ struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
 	u32 flags;		/* enum unspin_steer_cpu, set before attach */
 	u32 offline;
-	u32 taken;     /* where only VMs are ours: a task of another class runs here */
+	/* Where only VMs are ours: switch_class.bpf.h. */
+	u32 taken;   /* a task of another class runs here */
+	u32 movable; /* a task that may run elsewhere waits in its queue */
 	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */

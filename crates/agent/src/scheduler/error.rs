@@ -35,6 +35,16 @@ pub enum SteerError {
         /// Kernel functions that cannot be called.
         functions: Vec<&'static str>,
     },
+    /// It does not let us call what keeps vCPUs from waiting behind tasks of the kernel's own scheduler.
+    #[error(
+        "--only-vms needs Linux 7.1 or later: by its BTF programs cannot call {function} on this kernel ({kernel}), and a vCPU could wait behind a busy task while another CPU has room; without --only-vms all tasks are under one scheduler"
+    )]
+    NotOnlyVms {
+        /// Release of the running kernel.
+        kernel: String,
+        /// The kernel function that cannot be called.
+        function: &'static str,
+    },
     /// CPUs are isolated from the host's scheduler since it booted, which sched_ext refuses to take over.
     #[error(
         "this host was booted with `{argument}`: its kernel attaches no sched_ext scheduler then; isolate these CPUs by a cgroup (cpuset.cpus.partition = isolated) or nohz_full= instead, which unspin leaves alone"

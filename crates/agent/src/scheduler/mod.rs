@@ -188,6 +188,9 @@ impl Steerer {
     pub fn load(options: &SteerOptions) -> Result<LoadedSteerer, SteerError> {
         let _niceness = NicenessGuard::begin();
         Steerer::check()?;
+        if options.only_vms {
+            requirements::check_only_vms()?;
+        }
         let slice_ns = match options.slice_ns {
             Some(slice_ns) => slice_ns,
             None => base_slice()?.0,

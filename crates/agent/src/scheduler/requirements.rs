@@ -23,6 +23,9 @@ use crate::{
 const STATE: &str = "/sys/kernel/sched_ext/state";
 const NAME: &str = "/sys/kernel/sched_ext/root/ops";
 
+/// Since Linux 7.1.
+const NEEDED_BY_ONLY_VMS: &str = "scx_bpf_dsq_reenq";
+
 /// # Errors
 /// The first thing that is missing or in the way, in the order in which a user would mend it.
 pub(super) fn check() -> Result<(), SteerError> {
@@ -53,6 +56,19 @@ pub(super) fn check() -> Result<(), SteerError> {
             state: state.to_owned(),
         }),
     }
+}
+
+/// # Errors
+/// [`SteerError::NotOnlyVms`] where the kernel does not let programs call what only [`super::SteerOptions::only_vms`] needs.
+pub(super) fn check_only_vms() -> Result<(), SteerError> {
+    let btf = KernelBtf::vmlinux().ok_or(crate::Error::NoBtf)?;
+    if btf.callable(NEEDED_BY_ONLY_VMS) {
+        return Ok(());
+    }
+    Err(SteerError::NotOnlyVms {
+        kernel: requirements::release(),
+        function: NEEDED_BY_ONLY_VMS,
+    })
 }
 
 /// Whether the scheduler that is attached is ours; the kernel appends a version to its name.

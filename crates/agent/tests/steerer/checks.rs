@@ -15,7 +15,7 @@ use super::{
     ecs::{fairness, latency},
     host::{Busy, Cgroup, attach, pin, set_online, shares, state, still_there, wait_for},
     observer_vms::run_from,
-    vms,
+    only_vms, vms,
 };
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
@@ -42,6 +42,7 @@ pub fn child() {
             let seed = word(3).map_or(7, |word| word.parse().expect("a number"));
             let vm = match word(2).as_deref() {
                 Some("peaceful") => vms::peaceful(4),
+                Some("single") => vms::peaceful(1),
                 Some("reading") => fairness::reading(true),
                 Some("reading-silently") => fairness::reading(false),
                 Some("waking") => latency::waking(),
@@ -51,7 +52,10 @@ pub fn child() {
             run_from(seed, CHILD_MS, vec![vm]);
         }
         Some("steer") => {
-            let _steerer = attach();
+            let _steerer = match std::env::args().nth(2).as_deref() {
+                Some("only-vms") => only_vms::threads::steer_only_vms("refuse-yields"),
+                _ => attach(),
+            };
             println!("attached");
             loop {
                 std::thread::park();

@@ -31,7 +31,7 @@ fn charged() -> Duration {
 }
 
 /// How late a thread wakes up that sleeps for a period each time and does next to nothing, sorted.
-fn lateness(times: usize) -> Vec<Duration> {
+pub fn lateness(times: usize) -> Vec<Duration> {
     // SAFETY: takes numbers only: timers of this thread expire when they are due.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
     let mut late = Vec::with_capacity(times);
