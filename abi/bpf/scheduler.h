@@ -19,7 +19,8 @@ struct unspin_steer_options {
 	unspin_u32 chooses;	  /* 1: programs for rules of candidates are loaded (bpf/scheduler/yield/spin.bpf.h) */
 	unspin_u32
 		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
-	unspin_u32 only_vms; /* 1: threads of VMs only, which user space moves here; 0: every task that is not real-time */
+	unspin_u32
+		only_vms; /* 1: threads of VMs only, which user space moves here; 0: every task that is not real-time */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
 

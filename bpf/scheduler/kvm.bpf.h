@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_KVM_H
 #define UNSPIN_BPF_SCHEDULER_KVM_H
 
-#include "only_vms.bpf.h"
+#include "only_vms/threads.bpf.h"
 #include "slice_end.bpf.h"
 #include "guest/notify.bpf.h"
 #include "yield/spin.bpf.h"

@@ -16,7 +16,7 @@
 #include "yield/gang.bpf.h"
 #include "kvm.bpf.h"
 #include "starvation_bound.bpf.h"
-#include "switch_class.bpf.h"
+#include "only_vms/taken_cpus.bpf.h"
 #include "yield/ops_yield.bpf.h"
 
 char program_license[] SEC("license") = "GPL";
@@ -234,7 +234,8 @@ void BPF_PROG(steer_exit, struct scx_exit_info *info)
 	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
 }
 
-_Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT, "as in abi/bpf/scheduler.h");
+_Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT,
+	       "as in abi/bpf/scheduler.h");
 
 SEC(".struct_ops.link")
 struct sched_ext_ops steer = {

@@ -5,7 +5,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_MEMBERS_H
 #define UNSPIN_BPF_SCHEDULER_MEMBERS_H
 
-#include "only_vms.bpf.h"
+#include "only_vms/threads.bpf.h"
 #include "queues.bpf.h"
 
 #define ENOSPC 28

@@ -50,7 +50,7 @@ static __always_inline void notify_thread(struct task_struct *p, const struct ta
 }
 
 #ifndef UNSPIN_STEER_DRY /* a dry run makes no grants */
-#include "only_vms.bpf.h"
+#include "only_vms/threads.bpf.h"
 
 static __always_inline bool is_alive(u32 thread)
 {

@@ -69,7 +69,7 @@ struct task_context {
 	u32 yielding;	       /* gives its CPU to the task that is next */
 	u32 alone;	       /* runs until another task comes: no tick ends its slice */
 	u32 leaves;	       /* its slice is over, and it runs up to the next entry to its guest */
-	u32 announced;	       /* user space knows of it: only_vms.bpf.h, as the next two */
+	u32 announced;	       /* user space knows of it: only_vms/threads.bpf.h, as the next two */
 	u32 inherits;	       /* it has its policy from the thread that is creating it */
 	u32 idle_cpu;	       /* it wakes up on that CPU, plus 1, which was idle; 0: on none that was */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
@@ -121,9 +121,9 @@ struct cpu_context {
 	struct bpf_timer timer; /* ends loans and grants */
 	u32 flags;		/* enum unspin_steer_cpu, set before attach */
 	u32 offline;
-	/* Where only VMs are ours: switch_class.bpf.h. */
-	u32 taken;   /* a task of another class runs here */
-	u32 movable; /* a task that may run elsewhere waits in its queue */
+	/* Where only VMs are ours: only_vms/taken_cpus.bpf.h. */
+	u32 taken;     /* a task of another class runs here */
+	u32 movable;   /* a task that may run elsewhere waits in its queue */
 	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */

@@ -267,6 +267,7 @@ mod tests {
                 discard: Duration::from_millis(250),
                 observe: Observe::On,
                 policies: vec!["loan".parse().expect("a policy")],
+                only_vms: false,
             },
         }
     }

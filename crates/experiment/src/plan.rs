@@ -24,6 +24,8 @@ pub struct Plan<S = Duration> {
     pub observe: Observe,
     /// One column each; without any there are only ideal and stock.
     pub policies: Vec<PolicyChoice>,
+    /// Our scheduler has vCPU threads only, everything else the kernel's own.
+    pub only_vms: bool,
 }
 
 impl<S> Plan<S> {
@@ -77,6 +79,9 @@ impl Plan {
             Observe::Auto => {}
             Observe::On => words.push("--observe on".into()),
             Observe::Off => words.push("--observe off".into()),
+        }
+        if self.only_vms {
+            words.push("--only-vms".into());
         }
         let policies = self.policies.iter();
         words.extend(policies.map(|policy| format!("--policy {policy}")));

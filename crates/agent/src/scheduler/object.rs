@@ -33,7 +33,7 @@ pub(super) const CONTROL: &str = ".data.unspin";
 /// Programs that only a rule of candidates needs (`bpf/scheduler/yield/spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
 
-/// The program that only `SteerOptions::only_vms` needs (`bpf/scheduler/switch_class.bpf.h`).
+/// The program that only `SteerOptions::only_vms` needs (`bpf/scheduler/only_vms/taken_cpus.bpf.h`).
 const FOR_ONLY_VMS: &str = "on_switch_class";
 
 /// Loads and sets up; no program runs yet.

@@ -112,7 +112,7 @@ pub fn compare(
         session,
         ideal: ideal_of(scenario, cpus),
         running: None,
-        steering: Steering::of(&plan.policies)?,
+        steering: Steering::of(&plan.policies)?.with_only_vms(plan.only_vms),
         ready: None,
         windows: Windows::new(plan.sets_windows()),
         facts: Facts {

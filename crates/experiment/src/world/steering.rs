@@ -18,6 +18,8 @@ pub struct Steering {
     steerer: Option<Steerer>,
     /// Whether runs and time of its programs are counted.
     run_statistics: bool,
+    /// Whether it has vCPU threads only.
+    only_vms: bool,
 }
 
 impl Steering {
@@ -32,12 +34,19 @@ impl Steering {
             loaded: None,
             steerer: None,
             run_statistics: false,
+            only_vms: false,
         })
     }
 
     /// The same, and runs and time of our scheduler's programs are counted, which costs some of it.
     pub fn with_run_statistics(mut self, wanted: bool) -> Steering {
         self.run_statistics = wanted;
+        self
+    }
+
+    /// The same; where `wanted` our scheduler has vCPU threads only, everything else stays with the kernel's own.
+    pub fn with_only_vms(mut self, wanted: bool) -> Steering {
+        self.only_vms = wanted;
         self
     }
 
@@ -67,6 +76,7 @@ impl Steering {
                 .iter()
                 .any(|chosen| chosen.policies.candidates().is_some()),
             run_statistics: self.run_statistics,
+            only_vms: self.only_vms,
             ..SteerOptions::default()
         };
         self.loaded = Some(Steerer::load(&options)?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Only VMs under our scheduler: threads are moved to it as BPF finds them (`bpf/scheduler/only_vms.bpf.h`), and get their policy back
+//! Only VMs under our scheduler: threads are moved to it as BPF finds them (`bpf/scheduler/only_vms/threads.bpf.h`), and get their policy back
 //! when this is dropped.
 
 mod moves;

@@ -51,5 +51,6 @@ fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
         discard: arguments.discard,
         observe: Observe::Off,
         policies: arguments.policies.clone(),
+        only_vms: false,
     })
 }

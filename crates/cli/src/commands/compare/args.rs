@@ -23,6 +23,9 @@ pub struct CompareArguments {
     /// repeated: all share the same ideal, stock and refuse-yields.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
+    /// Our scheduler has vCPU threads only, everything else stays with the kernel's own, as with `unspin steer --only-vms`.
+    #[arg(long, requires = "policies")]
+    pub only_vms: bool,
     /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
@@ -36,7 +39,7 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value = "auto")]
     pub observe: Observe,
     /// Run the whole matrix instead (scenarios/compare), each cell in a testbed of its own; goes on where it stopped.
-    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "seed", "duration", "set"])]
+    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "only_vms", "seed", "duration", "set"])]
     pub full: bool,
     /// Where --full keeps what it has measured.
     #[arg(

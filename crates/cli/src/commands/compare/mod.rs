@@ -108,6 +108,9 @@ pub fn print(
     for row in &together.rows {
         document.note(sentence(row));
     }
+    if arguments.only_vms {
+        document.note("refuse-yields and policies: vCPU threads only under our scheduler (--only-vms), everything else under the kernel's own");
+    }
     let mut last = "";
     for row in &together.rows {
         let replay = &row.world.replay;
@@ -181,6 +184,7 @@ fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failu
         discard: arguments.discard,
         observe: arguments.observe.into(),
         policies: arguments.policies.clone(),
+        only_vms: arguments.only_vms,
     })
 }
 

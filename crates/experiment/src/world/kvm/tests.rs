@@ -20,6 +20,7 @@ pub fn plan(policies: &[&str]) -> Plan {
             .iter()
             .map(|text| text.parse().expect("a policy"))
             .collect(),
+        only_vms: false,
     }
 }
 

@@ -43,6 +43,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         discard: arguments.discard,
         observe: arguments.observe.into(),
         policies: arguments.policies.clone(),
+        only_vms: false,
     };
     let progress = Experiment::new(true);
     let mut together = Compared::default();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * switch_class.bpf.h - CPUs that go to tasks of another class, where only VMs are under the scheduler. The fair class goes before
+ * taken_cpus.bpf.h - CPUs that go to tasks of another class, where only VMs are under the scheduler. The fair class goes before
  * sched_ext (kernel/sched/sched.h, Linux 7.2), so nothing that may run elsewhere is to wait for such a CPU.
  *
  * ops.cpu_release() is called where a task of ours is pushed aside. Two more wait for a CPU that is taken: one that was put on an
@@ -8,10 +8,10 @@
  * run on several. Both are inserted anew: the first where the CPU is switched, the second there, where another CPU has nothing to
  * run, and once a slice.
  */
-#ifndef UNSPIN_BPF_SCHEDULER_SWITCH_CLASS_H
-#define UNSPIN_BPF_SCHEDULER_SWITCH_CLASS_H
+#ifndef UNSPIN_BPF_SCHEDULER_ONLY_VMS_TAKEN_CPUS_H
+#define UNSPIN_BPF_SCHEDULER_ONLY_VMS_TAKEN_CPUS_H
 
-#include "queues.bpf.h"
+#include "../queues.bpf.h"
 
 static __always_inline void insert_movable_anew(u32 cpu, struct cpu_context *there)
 {

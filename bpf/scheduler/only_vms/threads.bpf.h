@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * only_vms.bpf.h - which threads are to be under the scheduler where only VMs are (SCX_OPS_SWITCH_PARTIAL): vCPUs as they enter their
+ * threads.bpf.h - which threads are to be under the scheduler where only VMs are (SCX_OPS_SWITCH_PARTIAL): vCPUs as they enter their
  * guests, and threads that took a page to count critical sections in. User space moves them: no BPF program changes a task's class.
  */
-#ifndef UNSPIN_BPF_SCHEDULER_ONLY_VMS_H
-#define UNSPIN_BPF_SCHEDULER_ONLY_VMS_H
+#ifndef UNSPIN_BPF_SCHEDULER_ONLY_VMS_THREADS_H
+#define UNSPIN_BPF_SCHEDULER_ONLY_VMS_THREADS_H
 
-#include "state.bpf.h"
+#include "../state.bpf.h"
 
 /* struct unspin_steer_thread */
 struct {
