@@ -41,9 +41,15 @@ struct unspin_steer_thread {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_steer_thread, 24);
 
-/* Where `flags` stands in struct sched_ext_ops as bpf/scheduler/kernel.bpf.h has it, bytes; and the flag that user space sets there. */
+/*
+ * Members of struct sched_ext_ops, as bpf/scheduler/kernel.bpf.h has it, that user space sets where `only_vms` is 1: where they are,
+ * bytes. Of kernel/sched/ext/internal.h, Linux 7.2: the flag SCX_OPS_SWITCH_PARTIAL, and SCX_WATCHDOG_MAX_TIMEOUT, ms: beside busy
+ * tasks of the fair class vCPUs get what the kernel keeps for them, and a crowd of them waits for more than 5 s for its turn.
+ */
 #define UNSPIN_STEER_OPS_FLAGS_AT 200u
-#define UNSPIN_STEER_OPS_SWITCH_PARTIAL 8u /* SCX_OPS_SWITCH_PARTIAL, kernel/sched/ext/internal.h, Linux 7.2 */
+#define UNSPIN_STEER_OPS_TIMEOUT_MS_AT 208u
+#define UNSPIN_STEER_OPS_SWITCH_PARTIAL 8u
+#define UNSPIN_STEER_ONLY_VMS_TIMEOUT_MS 30000u
 
 /* How much guests are told in their pv pages; what each level means for them stands in pv_page.h. */
 enum unspin_disclosure {

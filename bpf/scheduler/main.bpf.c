@@ -234,7 +234,8 @@ void BPF_PROG(steer_exit, struct scx_exit_info *info)
 	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
 }
 
-_Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT,
+_Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT &&
+		       __builtin_offsetof(struct sched_ext_ops, timeout_ms) == UNSPIN_STEER_OPS_TIMEOUT_MS_AT,
 	       "as in abi/bpf/scheduler.h");
 
 SEC(".struct_ops.link")
@@ -267,7 +268,7 @@ struct sched_ext_ops steer = {
 	.exit = (void *)steer_exit,
 	/*
 	 * Or such tasks go to the front of their CPU for 20 ms; and one that is throttled runs on where no other waits. User space
-	 * adds SCX_OPS_SWITCH_PARTIAL.
+	 * adds SCX_OPS_SWITCH_PARTIAL and patience (abi/bpf/scheduler.h).
 	 */
 	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_LAST,
 	.timeout_ms = 5000,

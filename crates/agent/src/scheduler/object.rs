@@ -164,15 +164,22 @@ fn open(
     Ok(object)
 }
 
-/// Tells the kernel that tasks with the policy `SCHED_EXT` only are the scheduler's.
+/// Tells the kernel that tasks with the policy `SCHED_EXT` only are the scheduler's, and may wait for long.
 fn switch_partial(ops: &mut OpenMapMut<'_>) {
-    const AT: usize = abi::UNSPIN_STEER_OPS_FLAGS_AT as usize;
     let all = ops.initial_value_mut().unwrap_or_default();
-    let flags = all
-        .get_mut(AT..AT + size_of::<u64>())
-        .expect("struct sched_ext_ops ends beyond its flags");
-    // Little-endian, as every host with KVM that is supported: the flag is in the first byte.
-    flags[0] |= abi::UNSPIN_STEER_OPS_SWITCH_PARTIAL as u8;
+    let mut put = |at: u32, bytes: &[u8]| {
+        let at = at as usize;
+        all.get_mut(at..at + bytes.len())
+            .expect("struct sched_ext_ops ends beyond its members")
+            .copy_from_slice(bytes);
+    };
+    let timeout_ms = abi::UNSPIN_STEER_ONLY_VMS_TIMEOUT_MS;
+    put(
+        abi::UNSPIN_STEER_OPS_TIMEOUT_MS_AT,
+        &timeout_ms.to_ne_bytes(),
+    );
+    // x86-64, as every host of ours: the flag is in the first byte.
+    all[abi::UNSPIN_STEER_OPS_FLAGS_AT as usize] |= abi::UNSPIN_STEER_OPS_SWITCH_PARTIAL as u8;
 }
 
 /// What the maps hold before the first task arrives.

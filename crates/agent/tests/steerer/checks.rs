@@ -43,6 +43,7 @@ pub fn child() {
             let vm = match word(2).as_deref() {
                 Some("peaceful") => vms::peaceful(4),
                 Some("single") => vms::peaceful(1),
+                Some("crowd") => vms::peaceful(64),
                 Some("reading") => fairness::reading(true),
                 Some("reading-silently") => fairness::reading(false),
                 Some("waking") => latency::waking(),

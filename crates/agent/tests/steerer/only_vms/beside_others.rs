@@ -92,6 +92,28 @@ fn hogs_of_the_other_class_leave_vms_what_the_kernel_keeps() {
     still_there(&steerer);
 }
 
+check!(STEERER_LONG: a_crowd_of_vcpus_beside_hogs_is_served);
+/// 128 vCPUs on two CPUs, each with a hog of the fair class: each waits for its part of the 50 ms that the kernel keeps of each CPU's
+/// second, which takes longer than the 5 s for which the watchdog is patient where all tasks are ours.
+fn a_crowd_of_vcpus_beside_hogs_is_served() {
+    let steerer = steer_only_vms("loan,kernel-exit");
+    let vms = [Killed::vm("crowd", 7), Killed::vm("crowd", 8)];
+    let vcpus: Vec<i32> = vms
+        .iter()
+        .flat_map(|vm| wait_for_threads(vm.id(), 64))
+        .collect();
+    let hogs = [Busy::start(0, None), Busy::start(0, None)];
+    for (number, hog) in hogs.iter().enumerate() {
+        pin(hog.id(), &[number]);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let (part, longest) = vcpus_part(&vcpus, &hogs, Duration::from_secs(20));
+    println!("  128 vCPUs have {part:.2} %, the longest wait was {longest:?}");
+    still_there(&steerer);
+    assert!((4.0..8.0).contains(&part), "{part}");
+    assert!(longest < Duration::from_secs(15), "{longest:?}");
+}
+
 check!(STEERER: a_vcpu_runs_where_the_hog_does_not);
 /// One CPU has a hog of the fair class, the other is free: a vCPU that computes has that whole, and vCPUs that halt and wake up
 /// without end wait for nothing.

@@ -183,7 +183,7 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
 
 fn only_vms(server: DeadlineServer, left_behind: usize) {
     let kept = match server {
-        DeadlineServer::Missing => "nothing: this kernel has no deadline server for sched_ext (Linux 7.0 has), and where none of them runs for 5 s it takes its own scheduler back".to_owned(),
+        DeadlineServer::Missing => "nothing: this kernel has no deadline server for sched_ext (Linux 7.0 has), and where one of them does not run for 30 s it takes its own scheduler back".to_owned(),
         DeadlineServer::Keeps(Some(0.0)) => "nothing: the kernel's deadline server for sched_ext is switched off (/sys/kernel/debug/sched/ext_server)".to_owned(),
         DeadlineServer::Keeps(percent) => format!("{} % of each CPU", percent.unwrap_or(5.0)),
     };
