@@ -46,8 +46,8 @@ UNSPIN_ASSERT_SIZE(struct unspin_steer_thread, 24);
  * bytes. Of kernel/sched/ext/internal.h, Linux 7.2: the flag SCX_OPS_SWITCH_PARTIAL, and SCX_WATCHDOG_MAX_TIMEOUT, ms: beside busy
  * tasks of the fair class vCPUs get what the kernel keeps for them, and a crowd of them waits for more than 5 s for its turn.
  */
-#define UNSPIN_STEER_OPS_FLAGS_AT 200u
-#define UNSPIN_STEER_OPS_TIMEOUT_MS_AT 208u
+#define UNSPIN_STEER_OPS_FLAGS_AT 208u
+#define UNSPIN_STEER_OPS_TIMEOUT_MS_AT 216u
 #define UNSPIN_STEER_OPS_SWITCH_PARTIAL 8u
 #define UNSPIN_STEER_ONLY_VMS_TIMEOUT_MS 30000u
 
