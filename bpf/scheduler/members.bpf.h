@@ -8,6 +8,7 @@
 #include "only_vms/threads.bpf.h"
 #include "queues.bpf.h"
 
+#define ENOMEM 12
 #define ENOSPC 28
 
 SEC("struct_ops/runnable")
@@ -53,8 +54,9 @@ s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *
 {
 	struct task_context *task = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
+	/* fork() fails with this, and its callers know it. */
 	if (!task)
-		return -ENOSPC;
+		return -ENOMEM;
 	task->weight = UNSPIN_NICE_0_WEIGHT;
 	task->group = index_of(args->cgroup);
 	task->queue = NO_QUEUE;
@@ -99,60 +101,64 @@ static __always_inline u32 weight_of_idle(bool idle)
 	return idle ? UNSPIN_IDLE_WEIGHT : UNSPIN_NICE_0_WEIGHT;
 }
 
+/* A group of its own for that cgroup, which has its number; NULL: it lies too deep, or there is none left. */
+static __always_inline struct group *take_group(u64 id, u32 depth)
+{
+	u32 index;
+
+	if (depth > UNSPIN_DEEPEST_GROUP || bpf_map_pop_elem(&free_groups, &index))
+		return NULL;
+	if (bpf_map_update_elem(&group_of_cgroup, &id, &index, 0)) {
+		bpf_map_push_elem(&free_groups, &index, 0);
+		return NULL;
+	}
+	return group_at(index);
+}
+
 SEC("struct_ops.s/cgroup_init")
 s32 BPF_PROG(steer_cgroup_init, struct cgroup *cgrp, struct scx_cgroup_init_args *args)
 {
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
-	struct group_of_cgroup found = {ROOT_GROUP, 0};
 	struct group *group, *above;
 	u32 parent, *level;
 
-	if (BPF_CORE_READ(cgrp, level) > 0) {
-		parent = index_of(BPF_CORE_READ(cgrp, self.parent, cgroup));
-		above = group_at(parent);
-		if (!above)
-			return -ENOSPC;
-		found.index = parent;
-		if (above->depth < UNSPIN_DEEPEST_GROUP && bpf_map_pop_elem(&free_groups, &found.index) == 0)
-			found.owns = 1;
-		else
-			found.index = parent, count(unspin_steer_groups_folded, 1);
-		group = group_at(found.index);
-		if (group && found.owns) {
-			group->parent = parent;
-			group->active = (struct unspin_group_weight){.weight = unspin_weight_of_cgroup(args->weight)};
-			if (is_idle_cgroup(cgrp))
-				group->active.weight = weight_of_idle(true);
-			group->depth = above->depth + 1;
-			group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
-			level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
-			group->disclosure = level ? *level + 1 : above->disclosure;
-			set_quota(group, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
-		} else if (args->bw_quota_us != STEER_NO_QUOTA) {
-			/* User space has named those before: this one is new. */
-			return -ENOSPC;
-		}
+	if (BPF_CORE_READ(cgrp, level) == 0)
+		return 0;
+	parent = index_of(BPF_CORE_READ(cgrp, self.parent, cgroup));
+	above = group_at(parent);
+	group = above ? take_group(id, above->depth + 1) : NULL;
+	if (!group || !above) {
+		count(unspin_steer_groups_folded, 1);
+		/* User space has named those before: this one is new. */
+		return args->bw_quota_us == STEER_NO_QUOTA ? 0 : -ENOSPC;
 	}
-	return bpf_map_update_elem(&group_of_cgroup, &id, &found, 0) ? -ENOSPC : 0;
+	group->parent = parent;
+	group->active = (struct unspin_group_weight){.weight = unspin_weight_of_cgroup(args->weight)};
+	if (is_idle_cgroup(cgrp))
+		group->active.weight = weight_of_idle(true);
+	group->depth = above->depth + 1;
+	group->steered = above->steered || bpf_map_lookup_elem(&steered_cgroups, &id) != NULL;
+	level = bpf_map_lookup_elem(&disclosure_cgroups, &id);
+	group->disclosure = level ? *level + 1 : above->disclosure;
+	set_quota(group, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
+	return 0;
 }
 
 SEC("struct_ops.s/cgroup_exit")
 void BPF_PROG(steer_cgroup_exit, struct cgroup *cgrp)
 {
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
-	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
+	u32 *found = own_index_of(cgrp), index;
 	struct group *group;
-	u32 index;
 
 	if (!found)
 		return;
-	index = found->index;
+	index = *found;
 	group = group_at(index);
-	if (found->owns && group) {
+	if (group)
 		set_quota(group, 0, STEER_NO_QUOTA, 0);
-		bpf_map_push_elem(&free_groups, &index, 0);
-	}
 	bpf_map_delete_elem(&group_of_cgroup, &id);
+	bpf_map_push_elem(&free_groups, &index, 0);
 }
 
 SEC("struct_ops/cgroup_move")
@@ -172,20 +178,20 @@ void BPF_PROG(steer_cgroup_move, struct task_struct *p, struct cgroup *from, str
 SEC("struct_ops/cgroup_set_weight")
 void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 {
-	u32 index = index_of(cgrp);
-	struct group *group = group_at(index);
+	u32 *index = own_index_of(cgrp);
+	struct group *group = index ? group_at(*index) : NULL;
 
-	if (group && index != ROOT_GROUP)
+	if (group)
 		set_group_weight(group, unspin_weight_of_cgroup(weight));
 }
 
 SEC("struct_ops/cgroup_set_idle")
 void BPF_PROG(steer_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 {
-	u32 index = index_of(cgrp);
-	struct group *group = group_at(index);
+	u32 *index = own_index_of(cgrp);
+	struct group *group = index ? group_at(*index) : NULL;
 
-	if (group && index != ROOT_GROUP)
+	if (group)
 		set_group_weight(group, weight_of_idle(idle));
 }
 
@@ -194,10 +200,10 @@ SEC("struct_ops/cgroup_set_bandwidth")
 void BPF_PROG(steer_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u64 quota_us, u64 burst_us)
 {
 	static char says[] =
-		"cpu.max was set on the cgroup with inode %llu, which lies too deep: unspin would ignore it";
+		"cpu.max was set on the cgroup with inode %llu, too deep or one of too many: unspin would ignore it";
 	unsigned long long id = BPF_CORE_READ(cgrp, kn, id);
-	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
-	struct group *group = found && found->owns ? group_at(found->index) : NULL;
+	u32 *index = own_index_of(cgrp);
+	struct group *group = index ? group_at(*index) : NULL;
 
 	if (group)
 		set_quota(group, period_us, quota_us, burst_us);

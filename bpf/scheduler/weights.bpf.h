@@ -38,16 +38,12 @@ struct {
 	__uint(value_size, sizeof(u32));
 } free_groups SEC(".maps");
 
-/* A cgroup's group by its inode number: an own one, or its parent's when there was none left. */
-struct group_of_cgroup {
-	u32 index;
-	u32 owns;
-};
+/* The group of each cgroup that has one of its own, by its inode number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1); /* set by the loader */
 	__type(key, u64);
-	__type(value, struct group_of_cgroup);
+	__type(value, u32);
 } group_of_cgroup SEC(".maps");
 
 /* Cgroups that policies touch, with all below them, by inode number. */
@@ -64,13 +60,36 @@ static __always_inline struct group *group_at(u32 index)
 	return bpf_map_lookup_elem(&groups, &index);
 }
 
-/* Safe reads: a cgroup that is going away gives a number that no cgroup has. */
-static __always_inline u32 index_of(struct cgroup *cgrp)
+/* The index of its own group; NULL: it has none, because it lies too deep, or there was none left. */
+static __always_inline u32 *own_index_of(struct cgroup *cgrp)
 {
 	u64 id = BPF_CORE_READ(cgrp, kn, id);
-	struct group_of_cgroup *found = bpf_map_lookup_elem(&group_of_cgroup, &id);
 
-	return found ? found->index : ROOT_GROUP;
+	return bpf_map_lookup_elem(&group_of_cgroup, &id);
+}
+
+#define MOST_LEVELS 256u /* of cgroups that are walked up; a path has 4096 bytes at most */
+
+/*
+ * A cgroup's group: its own, or that of the nearest one above that has one. Safe reads: a cgroup that is going away gives a
+ * number that no cgroup has.
+ */
+static __always_inline u32 index_of(struct cgroup *cgrp)
+{
+	u32 level;
+
+	bpf_for(level, 0, MOST_LEVELS)
+	{
+		u32 *index;
+
+		if (!cgrp)
+			break;
+		index = own_index_of(cgrp);
+		if (index)
+			return *index;
+		cgrp = BPF_CORE_READ(cgrp, self.parent, cgroup);
+	}
+	return ROOT_GROUP;
 }
 
 /* Adds to the sum of a group; returns what its parent's sum changes by. */
