@@ -167,14 +167,19 @@ struct unspin_user_policy {
 };
 UNSPIN_ASSERT_SIZE(struct unspin_user_policy, 64);
 
-/* Why the scheduler ended, as the kernel says; kind 0: it has not. */
+/* Why the scheduler ended, as the kernel says; kind 0: it has not. The dump is a map of its own: this is read many times a second. */
 struct unspin_steer_exit {
-	unspin_u32 kind; /* enum scx_exit_kind, include/linux/sched/ext.h */
+	unspin_u32 kind; /* enum scx_exit_kind, kernel/sched/ext/internal.h, Linux 7.2 */
 	unspin_u32 reserved;
 	char reason[64];
-	char message[192];
-	char dump[32768]; /* what it was doing, empty where all was well; SCX_EXIT_DUMP_DFL_LEN of Linux 7.2 */
+	char message[1024]; /* SCX_EXIT_MSG_LEN of Linux 7.2 */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_exit, 33032);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_exit, 1096);
+
+/*
+ * What the scheduler was doing when it ended, a text; empty where nothing had gone wrong. The kernel's default (32 KiB,
+ * SCX_EXIT_DUMP_DFL_LEN, Linux 7.2) holds some 75 runnable tasks: the kernel writes so much and puts a mark where it had more.
+ */
+#define UNSPIN_STEER_DUMP_BYTES 1048576
 
 #endif

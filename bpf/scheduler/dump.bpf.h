@@ -2,12 +2,16 @@
 /*
  * dump.bpf.h - what the scheduler prints when the kernel removes it for an error (a task that was not run for
  * 5 s) or SysRq-D asks: a line for each CPU and each runnable task, among the kernel's own (scx_dump_state(),
- * kernel/sched/ext/ext.c, Linux 7.2). Times in ns; positions by the shared queue's clock.
+ * kernel/sched/ext/ext.c, Linux 7.2), and what is kept of its end for user space. Times in ns; positions by the shared queue's
+ * clock.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_DUMP_H
 #define UNSPIN_BPF_SCHEDULER_DUMP_H
 
 #include "virtual_time.bpf.h"
+
+struct unspin_steer_exit ended SEC(".data.ended");
+char ended_dump[UNSPIN_STEER_DUMP_BYTES] SEC(".data.dump");
 
 #define dump_line(text, ...)                                                                                           \
 	({                                                                                                             \
@@ -46,6 +50,17 @@ void BPF_PROG(steer_dump_task, struct scx_dump_ctx *context, struct task_struct 
 	dump_line("payer %u, lender %u, borrow kind %u, yielding %u, leaves %u, slice ends %lld", task->payer,
 		  task->lender, task->borrow_kind, task->yielding, task->leaves,
 		  task->slice_end_ns - bpf_ktime_get_ns());
+}
+
+/* The host is the kernel's own scheduler's again, and so is each task: the last that the kernel calls. */
+SEC("struct_ops.s/exit")
+void BPF_PROG(steer_exit, struct scx_exit_info *info)
+{
+	bpf_probe_read_kernel_str(ended.reason, sizeof(ended.reason), BPF_CORE_READ(info, reason));
+	bpf_probe_read_kernel_str(ended.message, sizeof(ended.message), BPF_CORE_READ(info, msg));
+	bpf_probe_read_kernel_str(ended_dump, sizeof(ended_dump), BPF_CORE_READ(info, dump));
+	barrier(); /* a reader that sees a kind sees the rest */
+	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
 }
 
 #endif

@@ -224,6 +224,7 @@ struct sched_ext_ops {
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
 	u32 timeout_ms;
+	u32 exit_dump_len;
 	char name[128];
 };
 

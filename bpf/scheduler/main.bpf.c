@@ -224,16 +224,6 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	task->payer = 0;
 }
 
-SEC("struct_ops.s/exit")
-void BPF_PROG(steer_exit, struct scx_exit_info *info)
-{
-	bpf_probe_read_kernel_str(ended.reason, sizeof(ended.reason), BPF_CORE_READ(info, reason));
-	bpf_probe_read_kernel_str(ended.message, sizeof(ended.message), BPF_CORE_READ(info, msg));
-	bpf_probe_read_kernel_str(ended.dump, sizeof(ended.dump), BPF_CORE_READ(info, dump));
-	barrier(); /* a reader that sees a kind sees the rest */
-	*(volatile u32 *)&ended.kind = BPF_CORE_READ(info, kind);
-}
-
 _Static_assert(__builtin_offsetof(struct sched_ext_ops, flags) == UNSPIN_STEER_OPS_FLAGS_AT &&
 		       __builtin_offsetof(struct sched_ext_ops, timeout_ms) == UNSPIN_STEER_OPS_TIMEOUT_MS_AT,
 	       "as in abi/bpf/scheduler.h");
@@ -272,5 +262,6 @@ struct sched_ext_ops steer = {
 	 */
 	.flags = SCX_OPS_ENQ_EXITING | SCX_OPS_ENQ_MIGRATION_DISABLED | SCX_OPS_ENQ_LAST,
 	.timeout_ms = 5000,
+	.exit_dump_len = UNSPIN_STEER_DUMP_BYTES,
 	.name = "unspin",
 };

@@ -190,7 +190,6 @@ const volatile struct unspin_steer_options options SEC(".rodata.options");
 #define CONTROL_SECTION ".data.unspin" /* a map found by this name */
 #endif
 volatile struct unspin_steer_control control SEC(CONTROL_SECTION);
-struct unspin_steer_exit ended SEC(".data.ended");
 u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */
 
 static __always_inline void count(enum unspin_steer_counter which, u64 amount)

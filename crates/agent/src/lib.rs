@@ -17,7 +17,7 @@ mod thread_run_states;
 mod until;
 mod window;
 
-pub use error::Error;
+pub use error::{Error, KernelLog};
 pub use kernel::capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
 pub use kernel::core_compat::{KernelFiles, KernelFilesError, ProgramFit, core_compat};
 pub use observe::cost::{EmptyPrograms, ProgramCost};
@@ -32,9 +32,9 @@ pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::{
     ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures, DryAnswer,
     DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice, PolicySetError,
-    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer,
-    ThreadPages, UserPolicy, UserPolicyError, Whom, base_slice, cgroup_number, deadline_server,
-    is_policy_file, set_running_policies, to_set_running,
+    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError, SteerOptions,
+    Steerer, ThreadPages, UserPolicy, UserPolicyError, Whom, base_slice, cgroup_number,
+    deadline_server, is_policy_file, set_running_policies, to_set_running,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

@@ -8,15 +8,21 @@
 mod steerer;
 
 use libtest_mimic::Arguments;
-use steerer::{boot, enter, where_every_pause_exits};
+use steerer::{boot, enter, failure, where_every_pause_exits};
 
 fn main() {
-    // Two CPUs: the most part, and guests that ask for help, and guests that do worse.
-    enter(&["STEERER", "GUESTS"]);
+    // Two CPUs: the most part, and guests that ask for help, and guests that do worse, and what ends a scheduler.
+    enter(&["STEERER", "GUESTS", "FAILURE"]);
     let boots = [
         ("every_check_passes_in_the_testbed", "STEERER"),
         ("and_of_guests", "GUESTS"),
     ];
     let trials = boots.map(|(name, of)| boot(name, where_every_pause_exits(of), |_| ()));
-    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit();
+    let failures = boot(
+        "and_of_failures",
+        where_every_pause_exits("FAILURE"),
+        failure::bring,
+    );
+    let trials = trials.into_iter().chain([failures]).collect();
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

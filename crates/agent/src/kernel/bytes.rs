@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Structs of `abi/` from and to the bytes that the kernel's maps hold.
 
+use std::ffi::c_char;
+
 use unspin_abi as abi;
 
 use crate::Error;
@@ -52,6 +54,16 @@ unsafe impl Plain for abi::unspin_steer_counters {}
 // SAFETY: policy/steering/policies.h asserts its size, the sum of its fields: integers in structs of integers, none with a gap.
 unsafe impl Plain for unspin_policy::steering::DecisionRecord {}
 
+/// A C string in an array; all of it when it has no end.
+pub(crate) fn text(characters: &[c_char]) -> String {
+    let bytes: Vec<u8> = characters
+        .iter()
+        .map(|character| *character as u8)
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// The struct that those bytes hold. `map` names it in the error when there are more or fewer bytes than its size.
 pub(crate) fn read<T: Plain>(map: &'static str, bytes: &[u8]) -> Result<T, Error> {
     if bytes.len() != size_of::<T>() {
@@ -74,6 +86,14 @@ pub(crate) fn bytes_of<T: Plain>(value: &T) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_end_at_zero_or_at_the_end() {
+        let characters = |text: &[u8]| text.iter().map(|byte| *byte as c_char).collect::<Vec<_>>();
+        assert_eq!(text(&characters(b"stall\0rest")), "stall");
+        assert_eq!(text(&characters(b"full")), "full");
+        assert_eq!(text(&[]), "");
+    }
 
     #[test]
     fn bytes_and_structs_are_each_others_inverse() {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! From an object to programs that run, and their maps; and the thread that does it, which goes first meanwhile.
 
-use std::{io, sync::Mutex};
+use std::{io, panic, sync::Mutex, thread};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer};
+use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, Object, PrintLevel, RingBuffer};
 
-use crate::{Error, kernel::bytes};
+use crate::{
+    Error,
+    error::KernelLog,
+    kernel::{bytes, requirements},
+};
 
 /// Programs that nothing in the kernel runs.
 const RUN_BY_USER_SPACE: &str = "syscall";
@@ -14,8 +18,6 @@ const RUN_BY_USER_SPACE: &str = "syscall";
 static PRINTED: Mutex<String> = Mutex::new(String::new());
 /// One load at a time, so that nobody takes another's lines.
 static LOADING: Mutex<()> = Mutex::new(());
-/// Lines of libbpf's output that go into an error: the verifier's verdict is at the end.
-const LOG_LINES: usize = 30;
 
 /// Does `work` with libbpf's lines kept for [`refused`], before other threads' work.
 pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -89,21 +91,34 @@ pub(crate) fn update(map: &MapHandle, key: &[u8], value: &[u8]) -> Result<(), Er
 
 /// The error of a step, with what libbpf printed.
 pub(crate) fn refused(step: &str, source: libbpf_rs::Error) -> Error {
-    let printed = std::mem::take(
+    let log = KernelLog::new(printed());
+    let step = step.to_owned();
+    Error::Bpf { step, source, log }
+}
+
+/// The error of loading an object: which program the kernel refuses, or that memory is short.
+pub(crate) fn not_loaded(step: &str, source: libbpf_rs::Error) -> Error {
+    let log = KernelLog::new(printed());
+    let release = requirements::release();
+    let step = match log.program() {
+        _ if source.kind() == ErrorKind::OutOfMemory => format!(
+            "{step}: memory is short, on the host or in this process's memory cgroup (memory.max), which maps and programs count for"
+        ),
+        Some(program) => format!(
+            "{step}: Linux {release} refuses the program `{program}`, where and why stands at the end of its log"
+        ),
+        None => format!("{step} into Linux {release}"),
+    };
+    Error::Bpf { step, source, log }
+}
+
+/// Takes what libbpf has printed.
+fn printed() -> String {
+    std::mem::take(
         &mut *PRINTED
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner()),
-    );
-    let lines: Vec<&str> = printed.lines().collect();
-    let log = lines[lines.len().saturating_sub(LOG_LINES)..]
-        .iter()
-        .map(|line| format!("\n  {line}"))
-        .collect();
-    Error::Bpf {
-        step: step.to_owned(),
-        source,
-        log,
-    }
+    )
 }
 
 /// A map of the loaded object by the end of its name (libbpf puts the object's name before `.bss`).
@@ -149,8 +164,8 @@ pub(crate) fn set_value<T: bytes::Plain>(
 
 const HIGHEST: libc::c_int = -20;
 
-/// The calling thread goes first among ordinary ones until this is dropped, on the same thread. Where it may not, nothing
-/// changes.
+/// The calling thread goes first among ordinary ones until this is dropped, on the same thread and under the same scheduler.
+/// Where it may not, nothing changes.
 #[derive(Debug)]
 pub(crate) struct NicenessGuard {
     before: Option<libc::c_int>,
@@ -169,6 +184,21 @@ impl Drop for NicenessGuard {
             set_nice(before);
         }
     }
+}
+
+/// Does `work` on a thread that goes first and ends with it: for what changes the scheduler of the host. A nice value that is set
+/// under a BPF scheduler does not change the task's weight of the fair class (set_load_weight(), kernel/sched/core.c, Linux 7.2): a
+/// thread that was set back there, and all that it starts, would weigh 87 times as much as others when the fair class has them
+/// again.
+pub(crate) fn on_a_first_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    let done = thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            set_nice(HIGHEST);
+            work()
+        });
+        thread.join()
+    });
+    done.unwrap_or_else(|panicked| panic::resume_unwind(panicked))
 }
 
 /// Of the calling thread: 0 is that (setpriority(2), "C library/kernel differences").
@@ -198,6 +228,9 @@ mod tests {
         // Whoever may not raise it stays as he is.
         assert!(niceness.before.is_none() || nice() == Some(HIGHEST));
         drop(niceness);
+        assert_eq!(nice(), before);
+        let on_other = on_a_first_thread(nice);
+        assert!(on_other == Some(HIGHEST) || on_other == before);
         assert_eq!(nice(), before);
     }
 }

@@ -7,7 +7,7 @@ use libbpf_rs::{Object, libbpf_sys};
 use unspin_abi as abi;
 use unspin_events::KIND_NAMES;
 
-use crate::Error;
+use crate::{Error, KernelLog};
 
 /// What was lost, since the last reset. All zero means that counters and events are complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,7 +103,7 @@ pub(crate) fn programs(object: &Object) -> Result<Vec<ProgramHealth>, Error> {
                 return Err(Error::Bpf {
                     step: format!("reading the statistics of {name}"),
                     source: libbpf_rs::Error::from_raw_os_error(-result),
-                    log: String::new(),
+                    log: KernelLog::default(),
                 });
             }
             Ok(ProgramHealth {

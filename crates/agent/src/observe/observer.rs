@@ -19,7 +19,7 @@ use unspin_abi as abi;
 use unspin_events::{Event, VcpuCounters};
 
 use crate::{
-    Error, ObserveOptions,
+    Error, KernelLog, ObserveOptions,
     kernel::{bytes, load, requirements},
     observe::{
         health::{self, Health, ProgramHealth},
@@ -169,7 +169,7 @@ impl Observer {
         load::consume(&self.ring, most).map_err(|source| Error::Bpf {
             step: "reading the ring of events".to_owned(),
             source,
-            log: String::new(),
+            log: KernelLog::default(),
         })?;
         self.make_room()?;
         let mut undecodable = 0;
@@ -274,7 +274,7 @@ fn ring(
     built.map_err(|source| Error::Bpf {
         step: "mapping the ring of events".to_owned(),
         source,
-        log: String::new(),
+        log: KernelLog::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use libbpf_rs::{Object, libbpf_sys};
 use unspin_abi as abi;
 
-use crate::{Error, ObserveOptions, Observer, kernel::bytes};
+use crate::{Error, KernelLog, ObserveOptions, Observer, kernel::bytes};
 
 static SYNTHETIC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/synthetic.bpf.o"));
 
@@ -126,7 +126,7 @@ fn program(object: &Object, name: &str) -> Result<OwnedFd, Error> {
     let refused = |source: std::io::Error| Error::Bpf {
         step: format!("finding the BPF program {name}"),
         source: source.into(),
-        log: String::new(),
+        log: KernelLog::default(),
     };
     let found = object.progs().find(|program| program.name() == name);
     let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
@@ -150,7 +150,7 @@ fn run(program: &OwnedFd, context: abi::unspin_synthetic) -> Result<abi::unspin_
         return Err(Error::Bpf {
             step: "running a synthetic vCPU's program".to_owned(),
             source: libbpf_rs::Error::from_raw_os_error(-result),
-            log: String::new(),
+            log: KernelLog::default(),
         });
     }
     bytes::read("context", &context)

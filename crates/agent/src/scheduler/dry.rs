@@ -89,7 +89,7 @@ impl DryRun {
             open(options, slice_ns, sees_yields)?
                 .load()
                 .map_err(|source| {
-                    load::refused(
+                    load::not_loaded(
                         &user_policy::loading("the dry run", options.user_policy.as_ref()),
                         source,
                     )

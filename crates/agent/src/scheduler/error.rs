@@ -5,6 +5,7 @@ use std::io;
 
 use unspin_policy::mechanics::DEEPEST_GROUP;
 
+use super::SteerEnd;
 use crate::Error;
 
 /// Why our scheduler was not attached, or could not be asked. Each says what to do.
@@ -62,6 +63,12 @@ pub enum SteerError {
         name: String,
         /// What /sys/kernel/sched_ext/state says.
         state: String,
+    },
+    /// The kernel has taken its own scheduler back while it handed it tasks and cgroups.
+    #[error("the kernel took its own scheduler back before ours had every task: {end}; {}", end.advice())]
+    TakenBack {
+        /// Why.
+        end: Box<SteerEnd>,
     },
     /// Cgroups with a quota that the scheduler would not keep: they lie too deep.
     #[error(

@@ -69,16 +69,6 @@ pub(super) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// A C string in an array; all of it when it has no end.
-pub(super) fn text(characters: &[c_char]) -> String {
-    let bytes: Vec<u8> = characters
-        .iter()
-        .map(|character| *character as u8)
-        .take_while(|byte| *byte != 0)
-        .collect();
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
 /// Decisions on their way from the kernel.
 pub(super) struct DecisionLog {
     ring: RingBuffer<'static>,
@@ -136,13 +126,5 @@ mod tests {
                 .iter()
                 .all(|(name, says)| !name.is_empty() && says.len() > 10)
         );
-    }
-
-    #[test]
-    fn texts_end_at_zero_or_at_the_end() {
-        let characters = |text: &[u8]| text.iter().map(|byte| *byte as c_char).collect::<Vec<_>>();
-        assert_eq!(text(&characters(b"stall\0rest")), "stall");
-        assert_eq!(text(&characters(b"full")), "full");
-        assert_eq!(text(&[]), "");
     }
 }

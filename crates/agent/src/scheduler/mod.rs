@@ -7,6 +7,7 @@ mod core_scheduling;
 mod deadline_server;
 mod disclosure;
 mod dry;
+mod end;
 mod error;
 mod figures;
 mod host;
@@ -27,7 +28,7 @@ use unspin_policy::{
 };
 use unspin_report::row;
 
-use crate::kernel::load::{self, NicenessGuard};
+use crate::kernel::load::{NicenessGuard, on_a_first_thread};
 use figures::DecisionLog;
 use only_vms::OnlyVms;
 
@@ -37,6 +38,7 @@ pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use deadline_server::{DeadlineServer, deadline_server};
 pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
 pub use dry::{DryAnswer, DryLosses, DryRun};
+pub use end::{SteerEnd, SteerEndKind};
 pub use error::SteerError;
 pub use host::{SliceSource, base_slice};
 pub use only_vms::MovedVm;
@@ -110,17 +112,6 @@ row! {
     }
 }
 
-/// Why the scheduler is no longer attached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SteerEnd {
-    /// The kernel's word: "runnable task stall", "unregistered from BPF" ...
-    pub reason: String,
-    /// More about it; may be empty.
-    pub message: String,
-    /// After an error, who ran and who waited then, as the kernel and the scheduler tell it; otherwise empty.
-    pub dump: String,
-}
-
 /// The scheduler in the kernel, walked through by its verifier, which is most of what an attach takes; the host's own still
 /// schedules. CPUs and cgroups are as they were when it was loaded.
 pub struct LoadedSteerer {
@@ -138,9 +129,10 @@ impl LoadedSteerer {
     /// # Errors
     /// As [`Steerer::attach`].
     pub fn attach(self) -> Result<Steerer, SteerError> {
-        let _niceness = NicenessGuard::begin();
-        Steerer::check()?;
-        object::attach(self)
+        on_a_first_thread(|| {
+            Steerer::check()?;
+            object::attach(self)
+        })
     }
 }
 
@@ -153,6 +145,7 @@ pub struct Steerer {
     only_vms: Option<OnlyVms>,
     control: MapHandle,
     ended: MapHandle,
+    dump: MapHandle,
     counters: MapHandle,
     guest_audit: MapHandle,
     decisions: DecisionLog,
@@ -176,7 +169,7 @@ impl Steerer {
     ///
     /// # Errors
     /// Says what is missing or in the way (rights, kernel functions, another scheduler, core scheduling, `cpu.max`), or what the kernel
-    /// refused; then the host's own scheduler has never left.
+    /// refused; the host's own scheduler has never left then, or, for [`SteerError::TakenBack`], is there again.
     pub fn attach(options: &SteerOptions) -> Result<Steerer, SteerError> {
         Steerer::load(options)?.attach()
     }
@@ -250,12 +243,7 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to read the map.
     pub fn ended(&self) -> Result<Option<SteerEnd>, SteerError> {
-        let ended: abi::unspin_steer_exit = load::value(&self.ended, "ended", 0)?;
-        Ok((ended.kind != 0).then(|| SteerEnd {
-            reason: figures::text(&ended.reason),
-            message: figures::text(&ended.message),
-            dump: figures::text(&ended.dump),
-        }))
+        Ok(SteerEnd::read(&self.ended, &self.dump)?)
     }
 
     /// Hands over the decisions taken since the last call, in the order in which they were taken; `unlogged` of the

@@ -8,7 +8,7 @@ use unspin_abi as abi;
 use unspin_policy::{CandidateRule, steering::Policies};
 
 use super::{
-    Disclosure, LoadedSteerer, SteerError, SteerOptions, Steerer,
+    Disclosure, LoadedSteerer, SteerEnd, SteerError, SteerOptions, Steerer,
     figures::DecisionLog,
     host::Cpus,
     only_vms::{self, OnlyVms},
@@ -48,7 +48,7 @@ pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteere
         open(options, slice_ns, &cpus, groups)?
             .load()
             .map_err(|source| {
-                load::refused(
+                load::not_loaded(
                     &user_policy::loading("the scheduler", options.user_policy.as_ref()),
                     source,
                 )
@@ -82,13 +82,26 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
             .expect("the object has one struct_ops map");
         ops.attach_struct_ops()
             .map_err(|source| load::refused("attaching the scheduler", source))
+    });
+    // One that was started at the same time has been first: the kernel says EBUSY.
+    let scheduler = scheduler.map_err(|refused| match requirements::check_alone() {
+        Err(other) => other,
+        Ok(()) => refused.into(),
     })?;
     let object = &loaded.object;
+    let ended = load::map(object, ".data.ended")?;
+    let dump = load::map(object, ".data.dump")?;
+    // The kernel attaches it and takes it away at once where a task or a cgroup could not be made ready (scx_root_enable_workfn(),
+    // kernel/sched/ext/ext.c, Linux 7.2).
+    if let Some(end) = SteerEnd::read(&ended, &dump)? {
+        return Err(SteerError::TakenBack { end: Box::new(end) });
+    }
     Ok(Steerer {
         _programs: load::attach(object)?,
         _scheduler: scheduler,
         only_vms,
-        ended: load::map(object, ".data.ended")?,
+        ended,
+        dump,
         counters: load::map(object, "counters")?,
         guest_audit: load::map(object, "guest_audit")?,
         control: loaded.control,

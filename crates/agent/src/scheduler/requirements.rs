@@ -6,6 +6,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
 };
 
 use libbpf_rs::{ProgramType, libbpf_sys};
@@ -30,9 +32,9 @@ const NEEDED_BY_ONLY_VMS: &str = "scx_bpf_dsq_reenq";
 /// The first thing that is missing or in the way, in the order in which a user would mend it.
 pub(super) fn check() -> Result<(), SteerError> {
     let kernel = requirements::release();
-    let Ok(state) = fs::read_to_string(STATE) else {
+    if !Path::new(STATE).exists() {
         return Err(SteerError::NoSchedExt { kernel });
-    };
+    }
     // The BTF of KVM's modules can be had with CAP_SYS_ADMIN only.
     if let Some(missing) = Capabilities::own().missing_for_observing(true) {
         return Err(SteerError::NotPermitted { missing });
@@ -48,13 +50,41 @@ pub(super) fn check() -> Result<(), SteerError> {
             argument: argument.to_owned(),
         });
     }
-    match state.trim() {
-        "disabled" => Ok(()),
-        state => Err(SteerError::OtherScheduler {
-            name: fs::read_to_string(NAME)
-                .map_or_else(|_| "?".to_owned(), |name| name.trim().to_owned()),
-            state: state.to_owned(),
-        }),
+    check_alone()
+}
+
+/// How long a scheduler may take to go, or to say its name: one that goes is waited for, as after `systemctl restart`.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// # Errors
+/// [`SteerError::OtherScheduler`]: one is attached, or still was after 2 s.
+pub(super) fn check_alone() -> Result<(), SteerError> {
+    let read = |file| fs::read_to_string(file).map(|text| text.trim().to_owned());
+    let state = until(
+        || read(STATE).unwrap_or_default(),
+        |state| state != "disabling",
+    );
+    if state == "disabled" {
+        return Ok(());
+    }
+    // It has one a moment after it is being attached.
+    let name = until(
+        || read(NAME),
+        |name| name.is_ok() || read(STATE).is_ok_and(|state| state == "disabled"),
+    );
+    let name = name.unwrap_or_else(|_| "?".to_owned());
+    Err(SteerError::OtherScheduler { name, state })
+}
+
+/// What `look` gives once it is `done`, or after [`PATIENCE`].
+fn until<T>(look: impl Fn() -> T, done: impl Fn(&T) -> bool) -> T {
+    let began = Instant::now();
+    loop {
+        let seen = look();
+        if done(&seen) || began.elapsed() > PATIENCE {
+            return seen;
+        }
+        thread::sleep(Duration::from_millis(5));
     }
 }
 

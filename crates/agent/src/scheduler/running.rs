@@ -7,11 +7,10 @@ use unspin_policy::steering::Policies;
 
 use super::{
     SteerError, choice,
-    figures::text,
     object::{self, CONTROL},
     requirements, user_policy,
 };
-use crate::kernel::load;
+use crate::kernel::{bytes::text, load};
 
 /// Why that is not changed.
 #[derive(Debug, thiserror::Error)]

@@ -10,10 +10,12 @@ use unspin_policy::{
     user_policy::{SOURCES_HASH, UserPolicySource, UserPolicySourceError},
 };
 
-use super::figures::text;
 use crate::{
     Error,
-    kernel::{bytes, load},
+    kernel::{
+        bytes::{self, text},
+        load,
+    },
 };
 
 /// Where an object says what it is: `struct unspin_user_policy`.
@@ -151,10 +153,7 @@ impl UserPolicy {
 pub(super) fn loading(what: &str, own: Option<&UserPolicy>) -> String {
     match own {
         None => format!("loading {what}"),
-        Some(own) => format!(
-            "loading {what} with the policy {}; where the kernel refuses it stands at the end of its log",
-            own.name
-        ),
+        Some(own) => format!("loading {what} with the policy {}", own.name),
     }
 }
 

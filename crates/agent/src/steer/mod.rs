@@ -19,8 +19,9 @@ use unspin_policy::{
 use unspin_report::row;
 
 use crate::{
-    ChosenPolicies, DeadlineServer, MovedVm, SliceSource, SteerCounter, SteerEnd, SteerError,
-    SteerOptions, Steerer, Until, WindowError, WindowOptions, base_slice, deadline_server,
+    ChosenPolicies, DeadlineServer, KernelLog, MovedVm, SliceSource, SteerCounter, SteerEnd,
+    SteerError, SteerOptions, Steerer, Until, WindowError, WindowOptions, base_slice,
+    deadline_server,
 };
 use windows::Windows;
 
@@ -76,6 +77,8 @@ pub enum Notice {
         /// What it does.
         says: Vec<String>,
     },
+    /// The kernel has taken its own scheduler back; a command that runs meanwhile goes on.
+    TakenBack(SteerEnd),
 }
 
 /// Why a host was not steered, or not until the end.
@@ -113,7 +116,7 @@ pub struct Steered {
     pub moved: Option<Vec<MovedVm>>,
     /// Windows or thresholds that were set; `None`: nothing was.
     pub windows: Option<WindowFigures>,
-    /// Why the kernel took its own scheduler back before the end, if it did.
+    /// Why the kernel took its own scheduler back before the end, if it did; [`Notice::TakenBack`] has said it.
     pub end: Option<SteerEnd>,
     /// The command's, if there was one.
     pub status: Option<ExitStatus>,
@@ -173,6 +176,9 @@ pub fn steer(
             }
             None => None,
         };
+        if let Some(end) = &ended {
+            notice(Notice::TakenBack(end.clone()));
+        }
         if ended.is_some() || over.is_some() {
             break ended;
         }
@@ -195,6 +201,16 @@ pub fn steer(
         end,
         status: until.finish()?,
     })
+}
+
+impl SteerRunError {
+    /// What the kernel printed where it refused programs; all of it.
+    pub fn kernel_log(&self) -> Option<&KernelLog> {
+        match self {
+            SteerRunError::Steer(SteerError::Bpf(error)) => error.kernel_log(),
+            _ => None,
+        }
+    }
 }
 
 fn start(until: &mut Until, command: Option<Command>) -> Result<(), SteerRunError> {

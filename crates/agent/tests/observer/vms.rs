@@ -85,6 +85,18 @@ pub fn run_with(options: &RunOptions, milliseconds: u64, vms: Vec<Vm>) -> RunRep
     run(&scenario(7, None, milliseconds, vms), options).expect("the VMs run")
 }
 
+/// The same after a warm-up: the window is what comes then.
+pub fn run_warmed_up(
+    options: &RunOptions,
+    warm_up_ms: u64,
+    milliseconds: u64,
+    vms: Vec<Vm>,
+) -> RunReport {
+    let mut scenario = scenario(7, None, warm_up_ms + milliseconds, vms);
+    scenario.warm_up_ns = warm_up_ms * 1_000_000;
+    run(&scenario, options).expect("the VMs run")
+}
+
 /// All vCPUs of a run, with the number of their VM.
 pub fn vcpus(report: &RunReport) -> impl Iterator<Item = (u32, &VcpuReport)> {
     report

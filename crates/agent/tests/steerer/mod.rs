@@ -9,6 +9,7 @@ pub mod costs;
 pub mod debooster;
 pub mod dry;
 pub mod ecs;
+pub mod failure;
 pub mod four_cpus;
 pub mod helping;
 pub mod host;
@@ -31,9 +32,10 @@ use unspin_testbed::{
 };
 
 /// Every boot of the checks in this folder; which binary boots which says its `main`.
-pub const BOOTS: [&str; 8] = [
+pub const BOOTS: [&str; 9] = [
     "STEERER",
     "GUESTS",
+    "FAILURE",
     "STEERER_LONG",
     "SEEDED",
     "FOUR_CPUS",
@@ -57,6 +59,7 @@ pub fn enter(boots: &[&str]) {
     self_test::enter(boots, &BOOTS);
     checks::child();
     hostile::beside::child();
+    failure::memory::child();
 }
 
 /// A test that boots the testbed, changed so, and runs these checks there. Ignored unless UNSPIN_E2E=1.

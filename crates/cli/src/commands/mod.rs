@@ -32,7 +32,8 @@ use self::{
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
 ///
-/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 130 after Ctrl-C.
+/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 3 when the kernel took its own
+/// scheduler back from `unspin steer`, 130 after Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(
     name = "unspin",

@@ -12,7 +12,7 @@ use unspin_testbed::check;
 use unspin_agent::{SteerOptions, Steerer};
 
 use crate::steerer::{
-    host::{Busy, counter, shares, state, still_there, wait_for},
+    host::{Busy, counter, shares, state, still_there},
     vms::steer,
 };
 
@@ -174,18 +174,6 @@ pub fn vms_are_killed_in_the_middle_of_loans() {
     let measured = shares(&[&busy[0], &busy[1]], Duration::from_millis(200));
     still_there(&steerer);
     assert!(measured.iter().all(|time| *time > 0.15), "{measured:?}");
-}
-
-check!(STEERER: it_goes_when_the_kernel_says_so);
-/// An administrator's last resort, SysRq-S, sends every BPF scheduler away; ours says that it has gone.
-pub fn it_goes_when_the_kernel_says_so() {
-    let steerer = steer("refuse-yields", |_| ());
-    let _busy = [Busy::start(0, None), Busy::start(0, None)];
-    fs::write("/proc/sysrq-trigger", "S").expect("SysRq is there");
-    wait_for("disabled", Duration::from_secs(1));
-    let end = steerer.ended().expect("the kernel tells").expect("it went");
-    println!("  {}: {}", end.reason, end.message);
-    assert!(end.reason.contains("sysrq"), "{end:?}");
 }
 
 /// Who sleeps a little, again and again, is served soon among tasks that never do.

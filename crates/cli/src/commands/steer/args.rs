@@ -53,6 +53,11 @@ pub struct SteerArguments {
     /// Write every decision with all that it followed from to this file; `unspin policy replay` takes them again.
     #[arg(long, value_name = "FILE")]
     pub log_decisions: Option<PathBuf>,
+    /// Where what the kernel says of a failure is kept: its dump when it takes its own scheduler back (exit status 3), or its
+    /// verifier's log when it refuses programs. A file that is not there yet; when absent a new one in /var/log/unspin, or in the
+    /// folder that systemd made (LogsDirectory=).
+    #[arg(long, value_name = "FILE")]
+    pub dump: Option<PathBuf>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,

@@ -2,6 +2,7 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
+mod failure_file;
 mod tables;
 
 use std::{
@@ -12,21 +13,27 @@ use std::{
 };
 
 use args::SteerArguments;
+use failure_file::FailureFile;
+use tables::EndRow;
 use unspin_agent::{
     ChosenPolicies, DeadlineServer, Disclosures, MovedVm, PleSource, SECTIONS_MAX, SliceSource,
-    SteerOptions, Until, WindowOptions, cgroup_number,
-    steer::{self, Notice, SteerRequest},
+    SteerEnd, SteerError, SteerOptions, Until, WindowOptions, cgroup_number,
+    steer::{self, Notice, SteerRequest, SteerRunError},
 };
 use unspin_analysis::read_symbols;
 use unspin_policy::critical_function;
-use unspin_report::Document;
+use unspin_report::{Document, Machine, Table};
 
 use crate::terminal::{failure::Failure, interrupt, output};
 
 /// Room for some 80,000 decisions between two polls.
 const LOG_BYTES: u32 = 16 << 20;
 
-/// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one.
+/// The kernel has taken its own scheduler back.
+const TAKEN_BACK: u8 = 3;
+
+/// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one, and 3 where the kernel
+/// has taken its own scheduler back.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let dry = arguments.dry_run;
     if dry {
@@ -34,29 +41,100 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         without.map_err(Failure::Usage)?;
     }
     let until = Until::new(interrupt::flag()?, arguments.duration);
+    let file = FailureFile::of(arguments.dump.as_deref())?;
     let request = request(arguments)?;
     let chosen = request.chosen.clone();
-    let say = &mut |notice| say(&chosen, &notice);
+    let mut end = None;
+    let say = &mut |notice| match notice {
+        Notice::TakenBack(why) => end = Some(taken_back(&file, &chosen, &why)),
+        other => say(&chosen, &other),
+    };
     let mut document = output::document("steer");
     if dry {
-        let done = steer::dry_run(request, until, say)?;
+        let done = steer::dry_run(request, until, say);
+        let done = done.map_err(|error| refused(&file, &chosen, error))?;
         tables::dry(&mut document, &chosen, &done);
         print(&document, arguments)?;
         return Ok(exit_code(done.status));
     }
-    let done = steer::steer(request, until, say)?;
-    tables::steered(&mut document, &done, arguments.output.json);
+    let status = match steer::steer(request, until, say) {
+        Ok(done) => {
+            tables::steered(&mut document, &done, arguments.output.json);
+            exit_code(done.status)
+        }
+        Err(SteerRunError::Steer(SteerError::TakenBack { end: why })) => {
+            end = Some(taken_back(&file, &chosen, &why));
+            ExitCode::from(TAKEN_BACK)
+        }
+        Err(error) => return Err(refused(&file, &chosen, error)),
+    };
+    let Some(end) = end else {
+        print(&document, arguments)?;
+        return Ok(status);
+    };
+    document.table(Table::of(
+        "Why the kernel took its own scheduler back",
+        [end],
+    ));
     print(&document, arguments)?;
-    if let Some(end) = done.end {
-        return Err(anyhow::anyhow!(
-            "the kernel took its own scheduler back: {}: {}\n{}",
-            end.reason,
-            end.message,
-            end.dump
-        )
-        .into());
+    Ok(ExitCode::from(TAKEN_BACK))
+}
+
+/// Says at once that the kernel has taken its own scheduler back, and keeps what it says.
+fn taken_back(file: &FailureFile, chosen: &ChosenPolicies, end: &SteerEnd) -> EndRow {
+    let dump = match end.dump.as_str() {
+        "" => "(the kernel makes no dump of such an end)\n",
+        dump => dump,
+    };
+    let advice = end.advice();
+    let text = format!(
+        "{}policy {chosen}\n{}: {end}\n{advice}\n\n{dump}",
+        head(),
+        end.kind.name()
+    );
+    let kept = file.keep(&text);
+    eprintln!("unspin: the kernel took its own scheduler back: {end}\nunspin: {advice}");
+    match &kept {
+        Ok(path) => eprintln!("unspin: what it says of that is in {}", path.display()),
+        Err(not_kept) => eprintln!("unspin: what it says of that: {}", not_kept.says(&text)),
     }
-    Ok(exit_code(done.status))
+    if end.dump_is_cut() {
+        eprintln!(
+            "unspin: there was more to its dump than the {} KiB that it is given room for",
+            end.dump.len() >> 10
+        );
+    }
+    EndRow {
+        kind: end.kind.name(),
+        reason: end.reason.clone(),
+        message: end.message.clone(),
+        advice,
+        dump_file: kept.ok().map(|path| path.display().to_string()),
+        dump_bytes: end.dump.len(),
+        dump_is_cut: end.dump_is_cut(),
+    }
+}
+
+/// An error whose log, where it is longer than what is shown, is kept.
+fn refused(file: &FailureFile, chosen: &ChosenPolicies, error: SteerRunError) -> Failure {
+    let log = error.kernel_log().filter(|log| log.is_cut());
+    let kept = log.map(|log| {
+        let text = format!("{}policy {chosen}\n\n{}", head(), log.text());
+        match file.keep(&text) {
+            Ok(path) => format!("the whole log is in {}", path.display()),
+            Err(not_kept) => format!("the whole log: {}", not_kept.says(&text)),
+        }
+    });
+    match kept {
+        Some(kept) => Failure::Failed(anyhow::anyhow!("{error}\nunspin: {kept}")),
+        None => error.into(),
+    }
+}
+
+/// Who says it, where.
+fn head() -> String {
+    let machine = Machine::here(output::in_testbed());
+    format!("unspin {} steer, {machine}\n", env!("CARGO_PKG_VERSION"))
 }
 
 fn exit_code(status: Option<ExitStatus>) -> ExitCode {
@@ -178,6 +256,8 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
             "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
             says.join("; it ")
         ),
+        // Said where its dump is kept.
+        Notice::TakenBack(_) => {}
     }
 }
 
