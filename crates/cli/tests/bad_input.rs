@@ -186,6 +186,37 @@ fn only_vms_is_for_our_scheduler() {
 }
 
 #[test]
+fn a_host_that_cannot_be_measured_so() {
+    for (words, says) in [
+        ("--sample 0s", "lets nothing run"),
+        ("--loads pipe", "`pipe` is no load"),
+        ("--policy apple", "leave `apple` to `unspin steer`"),
+        (
+            "--policy loan --policy window=200",
+            "`bench host` does not set pause-loop windows",
+        ),
+        ("--policy ./a.c --policy ./b.c", "room for one user policy"),
+    ] {
+        let line: Vec<&str> = ["bench", "host"]
+            .into_iter()
+            .chain(words.split(' '))
+            .collect();
+        unspin(&line).refused(2, &[says]);
+    }
+}
+
+#[test]
+fn a_dump_that_would_be_written_over_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let there = folder.path().join("there");
+    std::fs::write(&there, "kept").expect("written");
+    let dump = |file: &str| unspin(&["steer", "--duration", "1ms", "--dump", file]);
+    dump(there.to_str().expect("UTF-8")).refused(2, &["it is there already"]);
+    assert_eq!(std::fs::read_to_string(&there).expect("there"), "kept");
+    dump("/nonexistent/dump").refused(2, &["its folder is not there"]);
+}
+
+#[test]
 fn without_the_programs_of_linux_guests_set_up_is_named() {
     let mut command = Command::new(common::UNSPIN);
     command

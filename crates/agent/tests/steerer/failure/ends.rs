@@ -117,7 +117,7 @@ fn sysrq_gives_the_host_back() {
 check!(FAILURE: a_fault_of_its_own_gives_the_host_back);
 /// By scx_bpf_error(), with so many tasks that the kernel's default has no room for the dump of them.
 fn a_fault_of_its_own_gives_the_host_back() {
-    const THREADS: u32 = 100;
+    const THREADS: u32 = 80;
     let busy = Busy::start(-10, None);
     let crowd = Busy::threads(THREADS);
     let steerer = erring();

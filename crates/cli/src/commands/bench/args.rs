@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::terminal::options::{Output, OverrideArguments, parse_time};
+use crate::terminal::options::{Output, OverrideArguments, parse_limit, parse_time};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use unspin_agent::PolicyChoice;
 use unspin_experiment::{engine::BaselineKind, host, threads};
@@ -87,7 +87,7 @@ pub struct HostArguments {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
     /// How long a sample is.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_limit)]
     pub sample: std::time::Duration,
     /// Count runs and time of our scheduler's BPF programs, too: a second table. Counting makes them slower.
     #[arg(long)]
@@ -270,4 +270,96 @@ pub struct EcsArguments {
     /// How to print.
     #[command(flatten)]
     pub output: Output,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use clap::Parser;
+    use host::Load;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(subcommand)]
+        bench: Bench,
+    }
+
+    fn host(words: &str) -> Result<HostArguments, String> {
+        let line = ["bench", "host"]
+            .into_iter()
+            .chain(words.split_whitespace());
+        match Line::try_parse_from(line)
+            .map_err(|error| error.to_string())?
+            .bench
+        {
+            Bench::Host(arguments) => Ok(arguments),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn host_measures_everything_for_a_second_when_nothing_is_said() {
+        let arguments = host("").expect("nothing is needed");
+        assert!(arguments.policies.is_empty() && arguments.loads.is_empty());
+        assert_eq!((arguments.pairs, arguments.programs), (4, false));
+        assert_eq!(arguments.sample, Duration::from_secs(1));
+        assert_eq!(arguments.discard, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn loads_come_with_commas_or_one_by_one_and_in_their_order() {
+        for words in ["--loads pipes,wakeups", "--loads pipes --loads wakeups"] {
+            assert_eq!(
+                host(words).expect("two").loads,
+                [Load::Pipes, Load::Wakeups]
+            );
+        }
+        let all = Load::ALL.map(Load::name).join(",");
+        assert_eq!(
+            host(&format!("--loads {all}")).expect("all").loads,
+            Load::ALL
+        );
+    }
+
+    #[test]
+    fn a_policy_each_with_words_of_its_own() {
+        let arguments = host("--policy loan,kernel-exit --policy yield-buddy").expect("two");
+        let said: Vec<String> = arguments.policies.iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["loan,kernel-exit", "yield-buddy"]);
+    }
+
+    #[test]
+    fn times_and_numbers_at_their_ends() {
+        for (words, pairs) in [("--pairs 1", 1), ("--pairs 10000", 10_000)] {
+            assert_eq!(host(words).expect("in range").pairs, pairs);
+        }
+        let shortest = host("--sample 1ns --discard 0s").expect("allowed");
+        assert_eq!(
+            (shortest.sample, shortest.discard),
+            (Duration::from_nanos(1), Duration::ZERO)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_and_said() {
+        for (words, says) in [
+            ("--pairs 0", "0 is not in 1..=10000"),
+            ("--pairs 10001", "10001 is not in 1..=10000"),
+            ("--pairs some", "invalid digit"),
+            ("--sample 0s", "lets nothing run"),
+            ("--sample 1", "`1` has no unit"),
+            ("--discard soon", "soon"),
+            ("--loads pipe", "`pipe` is no load; there are wakeups, naps"),
+            ("--loads pipes,,calls", "`` is no load"),
+            ("--policy lend", "there is no policy `lend`"),
+            ("--policy", "a value is required"),
+            ("pipes", "unexpected argument"),
+        ] {
+            let said = host(words).expect_err(words);
+            assert!(said.contains(says), "{words}: {said}");
+        }
+    }
 }
