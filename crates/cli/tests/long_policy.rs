@@ -110,9 +110,11 @@ fn what_the_kernel_refuses_in_a_policy_is_shown_with_its_line() {
     let refused = steer(&[], &["--policy", &file, "--duration", "1s"]);
     assert_eq!(refused.status, 1, "{refused:#?}");
     for piece in [
-        "with the policy endless",
+        "with the policy endless: Linux ",
+        "refuses the program `steer_",
         "endless.c:",
         "infinite loop detected",
+        "the whole log is in /var/log/unspin/steer-",
     ] {
         assert!(
             refused.err.contains(piece),
