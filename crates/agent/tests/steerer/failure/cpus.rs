@@ -74,13 +74,18 @@ fn a_cpu_goes_off_in_the_middle_of_loans() {
         Duration::from_millis(400),
     );
     println!("  afterwards {measured:.3?} of 0.4 s on two");
-    assert!(measured[2] > 0.3, "{measured:?}");
+    // They take turns of up to 30 ms beside it (docs/known-issues.md).
     assert!(
-        (measured[0] / measured[1] - 1.0).abs() < 0.1,
+        measured[2] > 0.3 && measured[0].min(measured[1]) > 0.12,
+        "{measured:?}"
+    );
+    drop(anywhere);
+    let measured = shares(&[&pinned[0], &pinned[1]], Duration::from_millis(400));
+    assert!(
+        (measured[0] / measured[1] - 1.0).abs() < 0.05,
         "{measured:?}"
     );
     // And slices end there on time, not at ticks.
-    drop(anywhere);
     let after = slice_of(&pinned);
     println!("  slices of {before:?} before, {after:?} afterwards");
     still_there(&steerer);
