@@ -104,7 +104,7 @@ fn what_the_verifier_walked() {
     assert!(sum < WALKED_MAX, "{walked:?}");
 }
 
-check!(STEERER: quotas_that_lie_too_deep_are_named);
+check!(STEERER_LONG: quotas_that_lie_too_deep_are_named);
 fn quotas_that_lie_too_deep_are_named() {
     let mut groups = vec![Cgroup::new("deep", 100)];
     for depth in 2..=16 {

@@ -136,7 +136,7 @@ fn a_vcpu_runs_where_the_hog_does_not() {
     still_there(&steerer);
 }
 
-check!(STEERER: others_wake_up_beside_vms_without_waiting_for_a_slice);
+check!(STEERER_LONG: others_wake_up_beside_vms_without_waiting_for_a_slice);
 /// A task of the fair class that sleeps and wakes up goes before any vCPU.
 fn others_wake_up_beside_vms_without_waiting_for_a_slice() {
     let vms = [Killed::vm("peaceful", 7), Killed::vm("peaceful", 8)];

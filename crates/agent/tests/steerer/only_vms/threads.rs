@@ -124,7 +124,7 @@ fn set_nice(thread: i32, nice: i32) {
     assert_eq!(done, 0, "{}", io::Error::last_os_error());
 }
 
-check!(STEERER: each_thread_gets_back_what_it_had);
+check!(STEERER_LONG: each_thread_gets_back_what_it_had);
 /// Policy, nice value and SCHED_RESET_ON_FORK; a real-time thread is left alone; one that somebody else has given another policy
 /// meanwhile keeps that.
 fn each_thread_gets_back_what_it_had() {
@@ -208,7 +208,7 @@ fn threads_with_a_page_and_their_children() {
     still_there(&steerer);
 }
 
-check!(STEERER: what_a_killed_one_has_left_is_set_back);
+check!(STEERER_LONG: what_a_killed_one_has_left_is_set_back);
 /// Nothing gives threads their policy back after `kill -9`: the fair class runs them all the same, and the next one sets them back
 /// when it begins.
 fn what_a_killed_one_has_left_is_set_back() {
@@ -242,7 +242,7 @@ fn what_a_killed_one_has_left_is_set_back() {
     assert_eq!(ext_threads(vm.id()), Vec::<i32>::new());
 }
 
-check!(STEERER: sent_away_by_the_kernel_it_gives_threads_back);
+check!(STEERER_LONG: sent_away_by_the_kernel_it_gives_threads_back);
 /// SysRq-S sends every BPF scheduler away; threads get their policy back when the loader goes.
 fn sent_away_by_the_kernel_it_gives_threads_back() {
     let vm = Killed::vm("fighting", 7);
