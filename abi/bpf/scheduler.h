@@ -125,7 +125,8 @@ enum unspin_steer_cpu {
 	X(threads, "threads that took a page to count their critical sections in")                                     \
 	X(pv_page_failures, "pv pages that could not be read or written")                                              \
 	X(wakeups_preempt, "tasks that ran at once when they woke up, instead of the one that ran there")              \
-	X(brought_forward, "tasks that were placed nearer, or they would have waited for more than 2 s")               \
+	X(brought_forward,                                                                                             \
+	  "tasks that were placed nearer: they weigh more by now, or would have waited for more than 2 s")             \
 	X(throttled, "tasks that began to wait because their cgroup, or one above, had used up its cpu.max")           \
 	X(throttled_too_long, "of them let run, at the debt of their cgroup, as they had waited for 2 s")              \
 	X(unlogged, "decisions that found no room in the log")                                                         \
