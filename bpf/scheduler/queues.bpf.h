@@ -101,7 +101,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 		task->placed = 0;
 		task->idle_cpu = 0;
 	}
-	if (task && is_throttled(task, bpf_ktime_get_ns()))
+	if (task && quotas && is_throttled(task, bpf_ktime_get_ns()))
 		return prev_cpu;
 	shares = everywhere && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr);
 	if (shares) {

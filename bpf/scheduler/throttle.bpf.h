@@ -70,7 +70,7 @@ static __always_inline bool throttle(struct task_struct *p, struct task_context 
 	struct cpu_context *here;
 	u64 now_ns, until_ns;
 
-	if (scheduled(p)->flags & PF_EXITING)
+	if (!quotas || scheduled(p)->flags & PF_EXITING)
 		return false;
 	now_ns = bpf_ktime_get_ns();
 	until_ns = throttled_until(task->group, now_ns);
