@@ -5,6 +5,7 @@
 use std::{
     fs,
     io::Read,
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -117,6 +118,7 @@ impl Drop for Asleep {
 }
 
 check!(FAILURE: a_limit_of_memory_that_is_too_small_is_said);
+/// Or, where its own pages do not fit either, the kernel kills it for want of memory: it has never scheduled then.
 fn a_limit_of_memory_that_is_too_small_is_said() {
     let busy = Busy::start(0, None);
     let limited = Limited::new("tight", "4M");
@@ -127,11 +129,13 @@ fn a_limit_of_memory_that_is_too_small_is_said() {
     stderr.read_to_string(&mut says).expect("it has ended");
     println!("  {status}: {}", says.trim());
     assert_eq!(state(), "disabled");
-    assert_eq!(status.code(), Some(1), "{says}");
-    assert!(
-        says.contains("memory is short") && says.contains("memory.max"),
-        "{says}"
-    );
+    if status.signal() != Some(libc::SIGKILL) {
+        assert_eq!(status.code(), Some(1), "{says}");
+        assert!(
+            says.contains("memory is short") && says.contains("memory.max"),
+            "{says}"
+        );
+    }
     assert!(shares(&[&busy], Duration::from_millis(200))[0] > 0.05);
 }
 
