@@ -85,6 +85,7 @@ static __always_inline bool serve_next(s32 cpu, struct cpu_context *here, struct
 	if (!p)
 		return false;
 	task = context_of(p);
+	/* One that is throttled waits for its quota, not for a CPU. */
 	if (task && task->queue != THROTTLED_QUEUE) {
 		task->called_until_ns = 0; /* now or not at all: others may call it again */
 		if (unspin_is_called(here->next_until_ns, now_ns))
@@ -147,8 +148,8 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 	}
 	bound_starvation(cpu, here, now_ns);
 	if (quotas) {
-		throttle_firsts(cpu, now_ns);
-		throttle_firsts(SHARED_QUEUE, now_ns);
+		throttle_heads(cpu, now_ns);
+		throttle_heads(SHARED_QUEUE, now_ns);
 		if (task && is_throttled(task, now_ns)) /* enqueued again, it waits for its quota */
 			task = NULL;
 	}

@@ -178,8 +178,7 @@ void BPF_PROG(steer_cgroup_move, struct task_struct *p, struct cgroup *from, str
 SEC("struct_ops/cgroup_set_weight")
 void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 {
-	u32 *index = own_index_of(cgrp);
-	struct group *group = index ? group_at(*index) : NULL;
+	struct group *group = own_group_of(cgrp);
 
 	if (group)
 		set_group_weight(group, unspin_weight_of_cgroup(weight));
@@ -188,8 +187,7 @@ void BPF_PROG(steer_cgroup_set_weight, struct cgroup *cgrp, u32 weight)
 SEC("struct_ops/cgroup_set_idle")
 void BPF_PROG(steer_cgroup_set_idle, struct cgroup *cgrp, bool idle)
 {
-	u32 *index = own_index_of(cgrp);
-	struct group *group = index ? group_at(*index) : NULL;
+	struct group *group = own_group_of(cgrp);
 
 	if (group)
 		set_group_weight(group, weight_of_idle(idle));
@@ -202,8 +200,7 @@ void BPF_PROG(steer_cgroup_set_bandwidth, struct cgroup *cgrp, u64 period_us, u6
 	static char says[] =
 		"cpu.max was set on the cgroup with inode %llu, too deep or one of too many: unspin would ignore it";
 	unsigned long long id = BPF_CORE_READ(cgrp, kn, id);
-	u32 *index = own_index_of(cgrp);
-	struct group *group = index ? group_at(*index) : NULL;
+	struct group *group = own_group_of(cgrp);
 
 	if (group)
 		set_quota(group, period_us, quota_us, burst_us);

@@ -154,23 +154,18 @@ u64 movable_next_ns; /* when they choose their CPUs anew, at the earliest */
 static __always_inline void note_movable(struct task_struct *p, s32 cpu)
 {
 	struct cpu_context *there = cpu_of(cpu);
-	s32 idle;
 
 	if (!there || scheduled(p)->nr_cpus_allowed == 1)
 		return;
 	there->movable = 1;
 	movable_waits = 1;
-	if (!there->taken)
-		return;
-	idle = scx_bpf_pick_idle_cpu(scheduled(p)->cpus_ptr, 0);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	if (there->taken)
+		kick_an_idle_cpu(scheduled(p)->cpus_ptr);
 }
 
 /* A task that may not run on every shared CPU waits in the queue of one. */
 static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_context *task, s32 cpu, u64 enq_flags)
 {
-	struct cpu_context *there;
 	s32 idle;
 
 	if (scheduled(p)->nr_cpus_allowed > 1) {
@@ -186,9 +181,7 @@ static __always_inline void enqueue_on_cpu(struct task_struct *p, struct task_co
 	insert(p, task, cpu, enq_flags);
 	if (options.only_vms)
 		note_movable(p, cpu);
-	there = cpu_of(cpu);
-	/* Without a tick nothing else ends the slice of the one that runs. */
-	scx_bpf_kick_cpu(cpu, there && there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
+	kick_for(cpu);
 }
 
 /* The task woke up where no task ran: whether it goes there, past the queues. The CPU's run queue is locked. */
@@ -211,7 +204,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	const struct cpumask *everywhere = shared_mask();
 	struct task_context *task = context_of(p);
-	s32 cpu = scx_bpf_task_cpu(p), idle;
+	s32 cpu = scx_bpf_task_cpu(p);
 
 	if (!task || !everywhere) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
@@ -255,9 +248,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	if (task->placed && runs_at_once(p, task, SHARED_QUEUE, cpu, enq_flags))
 		return;
 	insert(p, task, SHARED_QUEUE, enq_flags);
-	idle = scx_bpf_pick_idle_cpu(everywhere, 0);
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+	kick_an_idle_cpu(everywhere);
 }
 
 #endif

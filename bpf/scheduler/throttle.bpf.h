@@ -3,7 +3,7 @@
  * throttle.bpf.h - tasks whose cgroup has used up its cpu.max: the queue in which they wait, and the timer that lets them go.
  *
  * Under sched_ext the kernel enforces no quota (ops.cgroup_set_bandwidth() only tells). A task is throttled where it is enqueued, and
- * where it is first in a queue as its cgroup's quota is used up. It waits in THROTTLED_QUEUE, ordered by when its quota is refilled, and
+ * where it is the head of a queue when its cgroup's quota is used up. It waits in THROTTLED_QUEUE, ordered by when its quota is refilled, and
  * counts no more in its group's weight until it runs. As on the fair class up to Linux 6.17, that may be inside the kernel, while it
  * holds a lock there.
  */
@@ -12,12 +12,12 @@
 
 #include "bandwidth.bpf.h"
 
-/* Firsts of a queue that one ops.dispatch throttles: others run for the shortest slice, as a debt. */
-#define FIRSTS_THROTTLED 4
-/* Tasks that one expiry of the timer lets go, and when the next go: a softirq is not to last for long. */
+/* Heads of a queue that one ops.dispatch throttles: one more runs for the shortest slice, as a debt. Ours. */
+#define HEADS_THROTTLED 4
+/* Tasks that one expiry of the timer lets go, and when the next go: a softirq is not to last for long. Ours. */
 #define RELEASED_AT_ONCE 128
 #define RELEASED_LATER_NS 100000ull
-/* The kernel moves a task to its queue after ops.enqueue has returned: an expiry that finds the queue empty looks once more after so long. */
+/* The kernel moves a task to its queue after ops.enqueue has returned: an expiry that finds the queue empty looks once more after so long. Ours. */
 #define LOOKED_AGAIN_NS 10000000ull
 
 u64 next_release_ns;	 /* when the timer expires; 0: it is not armed */
@@ -95,9 +95,9 @@ static __always_inline bool throttle(struct task_struct *p, struct task_context 
 	return true;
 }
 
-/* The first of that queue waits for its quota from now on; false: it was moved elsewhere meanwhile. From ops.dispatch only. */
-static __always_inline bool throttle_first(u32 queue, struct task_struct *first, struct task_context *task,
-					   u64 until_ns, u64 now_ns)
+/* The head of that queue waits for its quota from now on; false: it was moved elsewhere meanwhile. From ops.dispatch only. */
+static __always_inline bool throttle_head(u32 queue, struct task_struct *head, struct task_context *task, u64 until_ns,
+					  u64 now_ns)
 {
 	struct bpf_iter_scx_dsq waiting;
 	bool moved = false;
@@ -107,7 +107,7 @@ static __always_inline bool throttle_first(u32 queue, struct task_struct *first,
 	until_ns = unspin_throttle_ends(until_ns, task->throttled_since_ns);
 	if (bpf_iter_scx_dsq_new(&waiting, queue, 0) == 0) {
 		scx_bpf_dsq_move_set_vtime(&waiting, until_ns);
-		moved = scx_bpf_dsq_move_vtime(&waiting, first, THROTTLED_QUEUE, 0);
+		moved = scx_bpf_dsq_move_vtime(&waiting, head, THROTTLED_QUEUE, 0);
 	}
 	bpf_iter_scx_dsq_destroy(&waiting);
 	if (!moved)
@@ -119,21 +119,21 @@ static __always_inline bool throttle_first(u32 queue, struct task_struct *first,
 }
 
 /*
- * Some that are first in that queue and throttled leave it. From ops.dispatch only; returns 0. Not inlined, and not static: the
+ * Heads of that queue that are throttled leave it. From ops.dispatch only; returns 0. Not inlined, and not static: the
  * verifier goes through it once.
  */
-__attribute__((noinline)) int throttle_firsts(u32 queue, u64 now_ns)
+__attribute__((noinline)) int throttle_heads(u32 queue, u64 now_ns)
 {
 	int look;
 
-	bpf_for(look, 0, FIRSTS_THROTTLED)
+	bpf_for(look, 0, HEADS_THROTTLED)
 	{
-		struct task_struct *first = scx_bpf_dsq_peek(queue);
-		struct task_context *task = first ? context_of(first) : NULL;
+		struct task_struct *head = scx_bpf_dsq_peek(queue);
+		struct task_context *task = head ? context_of(head) : NULL;
 		u64 until_ns = task ? throttled_until(task->group, now_ns) : 0;
 
 		if (!until_ns || unspin_throttled_too_long(task->throttled_since_ns, now_ns) ||
-		    !throttle_first(queue, first, task, until_ns, now_ns))
+		    !throttle_head(queue, head, task, until_ns, now_ns))
 			return 0;
 	}
 	return 0;
@@ -159,22 +159,6 @@ static __always_inline u32 released_to(struct task_struct *p)
 	if (everywhere && !is_stuck(p) && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr))
 		return SHARED_QUEUE;
 	return scx_bpf_task_cpu(p);
-}
-
-/* A CPU that is idle takes it; on one without a tick nothing else ends the slice of the one that runs. */
-static __always_inline void kick_for(u32 queue)
-{
-	const struct cpumask *everywhere = shared_mask();
-	struct cpu_context *there = cpu_of(queue);
-	s32 idle;
-
-	if (there) {
-		scx_bpf_kick_cpu(queue, there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
-	} else if (everywhere) {
-		idle = scx_bpf_pick_idle_cpu(everywhere, 0);
-		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-	}
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * virtual_time.bpf.h - virtual times of tasks and clocks of queues, by the rules of policy/mechanics/virtual_time.h: here is which
- * queue has which clock, and what other CPUs change meanwhile.
+ * queue has which clock, which CPUs serve it, and what other CPUs change meanwhile.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
 #define UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
@@ -41,6 +41,27 @@ static __always_inline const struct cpumask *shared_mask(void)
 static __always_inline bool is_stuck(struct task_struct *p)
 {
 	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
+}
+
+/* One of these CPUs that is idle, if any, looks for tasks. */
+static __always_inline void kick_an_idle_cpu(const struct cpumask *among)
+{
+	s32 idle = scx_bpf_pick_idle_cpu(among, 0);
+
+	if (idle >= 0)
+		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+}
+
+/* A task has come to that queue. A CPU that is idle takes it; on one without a tick nothing else ends the slice of the task that runs. */
+static __always_inline void kick_for(u32 queue)
+{
+	const struct cpumask *everywhere = shared_mask();
+	struct cpu_context *there = cpu_of(queue);
+
+	if (there)
+		scx_bpf_kick_cpu(queue, there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
+	else if (everywhere)
+		kick_an_idle_cpu(everywhere);
 }
 
 u64 shared_now_ns;

@@ -68,6 +68,14 @@ static __always_inline u32 *own_index_of(struct cgroup *cgrp)
 	return bpf_map_lookup_elem(&group_of_cgroup, &id);
 }
 
+/* That group itself; NULL as above. */
+static __always_inline struct group *own_group_of(struct cgroup *cgrp)
+{
+	u32 *index = own_index_of(cgrp);
+
+	return index ? group_at(*index) : NULL;
+}
+
 #define MOST_LEVELS 256u /* of cgroups that are walked up; a path has 4096 bytes at most */
 
 /*

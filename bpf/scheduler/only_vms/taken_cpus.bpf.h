@@ -46,7 +46,6 @@ int BPF_PROG(on_switch_class, bool preempt, struct task_struct *previous, struct
 	u32 cpu = bpf_get_smp_processor_id();
 	const struct cpumask *everywhere = shared_mask();
 	struct cpu_context *here = cpu_of(cpu);
-	s32 idle;
 
 	if (!here || !next || !everywhere)
 		return 0;
@@ -59,11 +58,8 @@ int BPF_PROG(on_switch_class, bool preempt, struct task_struct *previous, struct
 		scx_bpf_dsq_reenq(SCX_DSQ_LOCAL, 0);
 	insert_movable_anew(cpu, here);
 	/* Whoever came into the shared queue may have woken this CPU for it. */
-	if (scx_bpf_dsq_nr_queued(SHARED_QUEUE)) {
-		idle = scx_bpf_pick_idle_cpu(everywhere, 0);
-		if (idle >= 0)
-			scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-	}
+	if (scx_bpf_dsq_nr_queued(SHARED_QUEUE))
+		kick_an_idle_cpu(everywhere);
 	return 0;
 }
 
