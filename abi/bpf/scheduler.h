@@ -66,8 +66,8 @@ struct unspin_steer_section {
 UNSPIN_ASSERT_SIZE(struct unspin_steer_section, 16);
 #define UNSPIN_STEER_SECTIONS_MAX 4096u
 
-/* Written by user space at any time. */
-struct unspin_steer_control {
+/* Which policies act upon a vCPU, and their parameters. */
+struct unspin_steer_choice {
 	unspin_u32 policies;	 /* bits of policy/steering/policies.h; 0: none */
 	unspin_u32 slice_ns;	 /* of steered vCPUs (policy/steering/slice.h); 0: the kernel's */
 	unspin_u32 recent_ns;	 /* policy/steering/helping.h */
@@ -75,9 +75,37 @@ struct unspin_steer_control {
 	unspin_u32
 		candidates; /* with UNSPIN_POLICY_CANDIDATES: enum unspin_candidate_rule (policy/steering/candidate.h) */
 	unspin_u32 candidate_options; /* UNSPIN_CANDIDATES_* */
-	unspin_u32 chooses;	      /* as in the options: written once, at attach */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 28);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_choice, 24);
+
+/* Written by user space at any time; vCPUs follow when `policy_changes` changes. */
+struct unspin_steer_control {
+	struct unspin_steer_choice everyone; /* of VMs that have none of their own */
+	unspin_u32 chooses;		     /* as in the options: written once, at attach */
+	unspin_u32 unused;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 32);
+
+/* Who gave a VM policies of its own. */
+enum unspin_steer_chosen_by {
+	UNSPIN_STEER_CHOSEN_AT_START = 1, /* `steer --vm PROCESS=POLICY` */
+	UNSPIN_STEER_CHOSEN_BY_SET = 2,	  /* `policy set --vm` */
+};
+
+/* Policies of one VM, by process, in the map `vm_policies`; written by user space at any time. */
+#define UNSPIN_STEER_VMS_MAX 4096u
+struct unspin_steer_vm {
+	struct unspin_steer_choice choice;
+	/*
+	 * When the process began, clock ticks after boot (USER_HZ is 100; field 22 of /proc/PID/stat): another process that gets
+	 * the number later has none of this.
+	 */
+	unspin_u64 started_ticks;
+	unspin_u64 since_ns; /* when it was given: CLOCK_BOOTTIME */
+	unspin_u32 by;	     /* enum unspin_steer_chosen_by */
+	unspin_u32 unused;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_steer_vm, 48);
 
 /* What is said of a CPU before the scheduler is attached. */
 enum unspin_steer_cpu {

@@ -37,7 +37,7 @@ static __always_inline struct unspin_decision decide(u32 event, struct task_stru
 {
 	struct unspin_decision_record *record = NULL;
 	struct unspin_decision decision = {};
-	u32 policies = control.policies;
+	u32 policies = task->choice.policies;
 
 	if (options.log_decisions) {
 		record = bpf_ringbuf_reserve(&decisions, sizeof(*record), 0);

@@ -86,8 +86,7 @@ static __always_inline void learn(struct dry_thread *thread, struct kvm_vcpu *vc
 	task->sections = UNSPIN_UNKNOWN_FACT;
 	task->by_class = 0;
 	task->mode = UNSPIN_UNKNOWN_FACT;
-	task->steered =
-		options.everyone || bpf_map_lookup_elem(&steered_processes, &thread->process) || in_steered_cgroup();
+	choose_policies(bpf_get_current_task_btf(), task, in_steered_cgroup());
 }
 
 static __always_inline void begin_dry_slice(struct task_context *task, u64 now_ns)
@@ -97,7 +96,7 @@ static __always_inline void begin_dry_slice(struct task_context *task, u64 now_n
 	task->slice_end_ns = now_ns + slice_of(task);
 	task->spun = 0;
 	task->yielding = 0;
-	policies_see_slice_start(control.policies, &task->memory);
+	policies_see_slice_start(task->choice.policies, &task->memory);
 }
 
 SEC("tp_btf/kvm_entry")
@@ -191,7 +190,7 @@ int dry_yield(struct pt_regs *registers)
 	if (!yielder)
 		return 0;
 	yielder->task.spun++;
-	asked = target && control.policies && yielder->task.steered && target->task.steered;
+	asked = target && yielder->task.choice.policies && yielder->task.steered && target->task.steered;
 	if (asked) {
 		target->task.counted = 1; /* it is runnable: yield_to() has checked */
 		gather(&facts.candidate, &target->task, target->task.left_ns, now_ns);
@@ -233,7 +232,7 @@ int BPF_PROG(dry_sched_switch, bool preempt, struct task_struct *previous, struc
 		now_ns = bpf_ktime_get_ns();
 		if (task->yielding)
 			task->yielded_ns = now_ns;
-		else if (runnable && task->vcpu && task->steered && control.policies)
+		else if (runnable && task->vcpu && task->steered && task->choice.policies)
 			ask_at_slice_end(leaving, previous, now_ns);
 		remember(previous, task);
 		task->on_cpu = 0;

@@ -23,7 +23,8 @@ char ended_dump[UNSPIN_STEER_DUMP_BYTES] SEC(".data.dump");
 SEC("struct_ops/dump")
 void BPF_PROG(steer_dump, struct scx_dump_ctx *context)
 {
-	dump_line("policies %x, %llu wait in the shared queue", control.policies, scx_bpf_dsq_nr_queued(SHARED_QUEUE));
+	dump_line("policies for everyone %x, %llu wait in the shared queue", control.everyone.policies,
+		  scx_bpf_dsq_nr_queued(SHARED_QUEUE));
 }
 
 SEC("struct_ops/dump_cpu")

@@ -89,6 +89,8 @@ struct task_struct___steer {
 	unsigned short migration_disabled;
 	int pid;
 	int tgid;
+	struct task_struct___steer *group_leader;
+	u64 start_boottime;
 	const struct cpumask *cpus_ptr;
 	struct sched_entity___steer se;
 	struct sched_ext_entity___steer scx;

@@ -19,7 +19,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	if (!task || !vcpu)
 		return 0;
 	if (task->vcpu != (u64)vcpu || task->vm_generation != destroyed) {
-		learn_vcpu(task, vcpu);
+		learn_vcpu(p, task, vcpu);
 		task->disclosure = disclosure_of(task);
 		join_vm(p, task, vcpu);
 	}

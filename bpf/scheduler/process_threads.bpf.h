@@ -8,7 +8,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_PROCESS_THREADS_H
 #define UNSPIN_BPF_SCHEDULER_PROCESS_THREADS_H
 
-#include "weights.bpf.h"
+#include "guest/choice.bpf.h"
 
 #include "../../abi/bpf/thread_run_state.h"
 
@@ -66,8 +66,7 @@ static __always_inline void take_page(struct task_struct *p, struct task_context
 {
 	u32 *owner = bpf_map_lookup_elem(&page_owners, &index);
 	struct unspin_pv_page *page = bpf_map_lookup_elem(&thread_pages, &index);
-	u32 self = scheduled(p)->pid, had, process = bpf_get_current_pid_tgid() >> 32;
-	struct group *group = group_at(task->group);
+	u32 self = scheduled(p)->pid, had;
 
 	if (!owner || !page)
 		return;
@@ -77,8 +76,7 @@ static __always_inline void take_page(struct task_struct *p, struct task_context
 	if (__sync_val_compare_and_swap(owner, had, self) != had)
 		return;
 	task->page = index + 1;
-	task->steered = options.everyone || (group && group->steered) ||
-			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
+	choose_policies_of(p, task);
 	page->borrowed = 0;
 	page->acknowledged = UNSPIN_PV_PAGE_MAGIC;
 	count(unspin_steer_threads, 1);

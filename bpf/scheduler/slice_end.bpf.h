@@ -63,8 +63,8 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 /* Whether policies may be asked about the end of its slice at all. */
 static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
-	return (task->vcpu || task->page) && task->steered && unspin_may_be_granted(task->borrow_kind) &&
-	       !task->yielding;
+	return (task->vcpu || task->page) && task->steered && task->choice.policies &&
+	       unspin_may_be_granted(task->borrow_kind) && !task->yielding;
 }
 
 static void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 end_ns);
@@ -97,7 +97,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 	}
 	if (task->vcpu) {
 		reach_boundary(p, task);
-		if (control.policies && may_be_prolonged(task) && prolong(p, task))
+		if (may_be_prolonged(task) && prolong(p, task))
 			return 0;
 	}
 	end_slice(p);
@@ -157,7 +157,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	if (scheduled(p)->scx.slice)
 		return;
 	reach_boundary(p, task);
-	if (control.policies && may_be_prolonged(task))
+	if (may_be_prolonged(task))
 		prolong(p, task);
 }
 

@@ -63,6 +63,7 @@ static __always_inline void settle(struct task_struct *p, struct task_context *t
 static __always_inline void begin_slice(struct task_struct *p, struct task_context *task, u64 now_ns)
 {
 	settle(p, task);
+	renew_choice(p, task);
 	task->slice_end_ns = now_ns + slice_in_quotas(task->group, slice_of(task), now_ns);
 	task->payer = 0;
 	task->lender = 0;
@@ -71,7 +72,7 @@ static __always_inline void begin_slice(struct task_struct *p, struct task_conte
 	task->silent = 0;
 	task->spun = 0;
 	if (task->vcpu || task->page)
-		policies_see_slice_start(control.policies, &task->memory);
+		policies_see_slice_start(task->choice.policies, &task->memory);
 	set_clock(task);
 }
 
@@ -132,7 +133,7 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 		return;
 	task->spun = 0;
 	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
-		policies_see_slice_start(control.policies, &task->memory);
+		policies_see_slice_start(task->choice.policies, &task->memory);
 }
 
 /*

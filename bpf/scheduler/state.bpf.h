@@ -74,6 +74,8 @@ struct task_context {
 	u32 idle_cpu;	       /* it wakes up on that CPU, plus 1, which was idle; 0: on none that was */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
 	u32 steered;				     /* policies may touch it */
+	struct unspin_steer_choice choice;	     /* these */
+	u32 choice_seen;			     /* `policy_changes` as of then */
 	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
 	u64 vm;					     /* struct kvm *: a number here */
 	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
@@ -186,10 +188,25 @@ struct {
 const volatile struct unspin_steer_options options SEC(".rodata.options");
 #ifdef UNSPIN_STEER_DRY
 #define CONTROL_SECTION ".data.dry"
+#define CHANGES_SECTION ".data.dry_change"
+#define vm_policies dry_vm_policies
 #else
-#define CONTROL_SECTION ".data.unspin" /* a map found by this name */
+#define CONTROL_SECTION ".data.unspin" /* maps found by these names, and vm_policies below */
+#define CHANGES_SECTION ".data.changes"
 #endif
 volatile struct unspin_steer_control control SEC(CONTROL_SECTION);
+/* Another number after each change of `control` and of `vm_policies`. */
+volatile u32 policy_changes SEC(CHANGES_SECTION) = 1;
+
+/* VMs that have policies of their own, by process. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC); /* one that is replaced is whole for those who read it */
+	__uint(max_entries, UNSPIN_STEER_VMS_MAX);
+	__type(key, u32);
+	__type(value, struct unspin_steer_vm);
+} vm_policies SEC(".maps");
+
 u64 destroyed; /* VMs destroyed so far: pointers learned before are looked up again */
 
 static __always_inline void count(enum unspin_steer_counter which, u64 amount)
@@ -218,7 +235,7 @@ static __always_inline u64 slice_of(const struct task_context *task)
 {
 	if (!task->steered)
 		return options.slice_ns;
-	return policies_length_of_slice(control.policies, control.slice_ns, options.slice_ns);
+	return policies_length_of_slice(task->choice.policies, task->choice.slice_ns, options.slice_ns);
 }
 
 #endif

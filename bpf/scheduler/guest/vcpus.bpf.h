@@ -106,7 +106,7 @@ __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
  */
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {
-	if (control.policies || task->pv_page) {
+	if (task->choice.policies || task->pv_page) {
 		refresh_facts(p, task);
 	} else {
 		task->mode = UNSPIN_UNKNOWN_FACT;
@@ -166,8 +166,8 @@ static __always_inline void facts_of_slice(struct unspin_facts *facts, const str
 {
 	facts->slice_ns = slice_of(task);
 	facts->slice_left_ns = unspin_slice_left(task->slice_end_ns, now_ns);
-	facts->recent_ns = control.recent_ns;
-	facts->threshold_ns = control.threshold_ns;
+	facts->recent_ns = task->choice.recent_ns;
+	facts->threshold_ns = task->choice.threshold_ns;
 	order_is_unknown(&facts->order);
 }
 
@@ -181,11 +181,9 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 
 #include "critical.bpf.h"
 
-static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcpu *vcpu)
+/* p, the current thread, serves that vCPU. */
+static __always_inline void learn_vcpu(struct task_struct *p, struct task_context *task, struct kvm_vcpu *vcpu)
 {
-	u32 process = bpf_get_current_pid_tgid() >> 32;
-	struct group *group = group_at(task->group);
-
 	begin_audit();
 	task->vcpu = (u64)vcpu;
 	task->page = 0;
@@ -195,8 +193,7 @@ static __always_inline void learn_vcpu(struct task_context *task, struct kvm_vcp
 	task->offer = 0;
 	task->borrowed_is_set = 0;
 	task->by_class = 0;
-	task->steered = options.everyone || (group && group->steered) ||
-			bpf_map_lookup_elem(&steered_processes, &process) != NULL;
+	choose_policies_of(p, task);
 }
 
 /* Whether the task that runs here, on a loan or a grant, shall leave now. */

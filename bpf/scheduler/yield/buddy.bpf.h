@@ -32,7 +32,7 @@ static __always_inline void gather_order(struct unspin_order_facts *order, const
 {
 	bool waits = target->counted && !target->on_cpu && target->queue == target->home;
 	struct unspin_order_place self = order_place(yielder), candidate = order_place(target);
-	u32 policies = control.policies;
+	u32 policies = yielder->choice.policies;
 
 	if (!(policies & UNSPIN_POLICIES_OF_ORDER))
 		return;

@@ -103,7 +103,7 @@ __attribute__((noinline)) int call_siblings(u32 asks, u64 vm, u64 now_ns)
 /* A slice of its own has begun. */
 static __always_inline void gang(struct task_struct *p, const struct task_context *task, u64 now_ns)
 {
-	if (control.policies & unspin_policy_gang && task->vcpu && task->steered)
+	if (task->choice.policies & unspin_policy_gang && task->vcpu && task->steered)
 		call_siblings(scheduled(p)->pid, task->vm, now_ns);
 }
 

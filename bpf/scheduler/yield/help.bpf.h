@@ -142,7 +142,7 @@ __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct t
 	u32 thread;
 
 	count(unspin_steer_asked, 1);
-	if (!here || !(control.policies & unspin_policy_helping) || !task->steered)
+	if (!here || !(task->choice.policies & unspin_policy_helping) || !task->steered)
 		return 0;
 	task->spun++;
 	if (unspin_before(now_ns, task->unheard_until_ns)) {

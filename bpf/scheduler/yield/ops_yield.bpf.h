@@ -16,13 +16,13 @@ static __always_inline struct unspin_decision ask(struct task_struct *from, stru
 	struct task_context *target = context_of(to);
 	struct unspin_facts facts; /* all of it is gathered */
 
-	if (!target || !control.policies || !yielder->steered || !target->steered)
+	if (!target || !yielder->choice.policies || !yielder->steered || !target->steered)
 		return unspin_decide(UNSPIN_REFUSE, 0);
 	gather_candidate(&facts.candidate, to, target, now_ns);
 	if (yielder->names)
 		facts.candidate.awaited = fact_seen(1, now_ns, now_ns);
 	/* Few policies read what a yielder itself is doing; for them what was seen last, with its age, will do. */
-	if (control.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
+	if (yielder->choice.policies & UNSPIN_POLICIES_OF_YIELDER || options.log_decisions)
 		gather(&facts.self, yielder, yielder->left_ns, now_ns);
 	else
 		vcpu_is_unknown(&facts.self);
@@ -65,8 +65,10 @@ bool BPF_PROG(steer_yield, struct task_struct *from, struct task_struct *to)
 		return false;
 	}
 	count(unspin_steer_directed, 1);
+	renew_choice(from, yielder);
 	/* Inside a pause-loop exit the rule chooses, once, whichever vCPU KVM proposes. */
-	if (options.chooses && yielder->on_spin && yielder->steered && control.policies & UNSPIN_POLICY_CANDIDATES) {
+	if (options.chooses && yielder->on_spin && yielder->steered &&
+	    yielder->choice.policies & UNSPIN_POLICY_CANDIDATES) {
 		count(unspin_steer_superseded, 1);
 		leaves = yielder->on_spin == ON_SPIN_BEGUN && rule_chooses(from, yielder);
 	} else {

@@ -76,7 +76,8 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 }
 
 /* The verdict on it, logged if options say so. */
-static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinner, u32 candidate, u64 now_ns)
+static __always_inline u32 judge_candidate(const struct spin_walk *of, const struct task_context *spinner, u32 thread,
+					   u32 candidate, u64 now_ns)
 {
 	u32 verdict = unspin_candidate_verdict(&of->spinner, &of->seen);
 	struct unspin_decision_record *record;
@@ -90,10 +91,10 @@ static __always_inline u32 judge_candidate(const struct spin_walk *of, u32 spinn
 	}
 	__builtin_memset(record, 0, sizeof(*record));
 	record->time_ns = now_ns;
-	record->thread = spinner;
+	record->thread = thread;
 	record->candidate = candidate;
 	record->event = UNSPIN_ON_SPIN;
-	record->policies = control.policies;
+	record->policies = spinner->choice.policies;
 	record->verdict = verdict;
 	record->spinner = of->spinner;
 	record->seen = of->seen;
@@ -121,7 +122,7 @@ __attribute__((noinline)) int consider(struct spin_walk *of, u32 thread, u64 now
 		u32 verdict;
 
 		gather_seen(&of->seen, task, other, now_ns);
-		verdict = judge_candidate(of, scheduled(asks)->pid, thread, now_ns);
+		verdict = judge_candidate(of, task, scheduled(asks)->pid, thread, now_ns);
 		if (verdict & UNSPIN_CANDIDATE_TOGGLE)
 			other->pending_ipi.eligible ^= 1;
 		if (verdict & UNSPIN_CANDIDATE_MARK)
@@ -180,7 +181,7 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 
 	task->on_spin = ON_SPIN_WALKED;
 	of = bpf_map_lookup_elem(&spin_walks, &zero);
-	if (!of || !here || !all || !task->steered || !(control.policies & UNSPIN_POLICY_CANDIDATES))
+	if (!of || !here || !all || !task->steered || !(task->choice.policies & UNSPIN_POLICY_CANDIDATES))
 		return false;
 	count(unspin_steer_spins, 1);
 	task->spun++;
@@ -189,8 +190,8 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	refresh_facts(p, task);
 	facts_of_self(&of->facts, task, now_ns, now_ns);
 	of->taken = 0;
-	of->spinner.rule = control.candidates;
-	of->spinner.options = control.candidate_options;
+	of->spinner.rule = task->choice.candidates;
+	of->spinner.options = task->choice.candidate_options;
 	of->spinner.mode = fact_known(task->mode) ? task->mode.value : UNSPIN_MODE_UNKNOWN;
 	of->spinner.awaits = UNSPIN_NOT_KNOWN;
 	for (round = 1; round <= 2; round++) {

@@ -186,6 +186,20 @@ fn only_vms_is_for_our_scheduler() {
 }
 
 #[test]
+fn a_vm_that_is_steered_wrongly() {
+    for (vm, says) in [
+        ("web-3=loan", "`web-3` is no process"),
+        ("7=lone", "there is no policy `lone`"),
+        ("7=window=200", "pause-loop windows"),
+        ("7=./mine.c", "say the policy's name"),
+    ] {
+        unspin(&["steer", "--vm", vm]).refused(2, &[says]);
+    }
+    unspin(&["steer", "--vm", "7=loan", "--vm", "7=ecs"]).refused(2, &["two policies for one VM"]);
+    unspin(&["policy", "reset"]).refused(2, &["--vm <PROCESS>"]);
+}
+
+#[test]
 fn a_host_that_cannot_be_measured_so() {
     for (words, says) in [
         ("--sample 0s", "lets nothing run"),

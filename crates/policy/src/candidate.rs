@@ -56,6 +56,13 @@ impl CandidateRule {
             .find(|rule| rule.name() == name)
     }
 
+    /// The rule with this number in the C enum.
+    pub fn from_number(number: u32) -> Option<CandidateRule> {
+        CandidateRule::ALL
+            .into_iter()
+            .find(|rule| rule.raw() == number)
+    }
+
     /// Its number in the C enum.
     pub fn number(self) -> u32 {
         self.raw()

@@ -30,6 +30,10 @@ unsafe impl Plain for abi::unspin_steer_thread {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_control {}
 // SAFETY: as above.
+unsafe impl Plain for abi::unspin_steer_vm {}
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
+// SAFETY: as above.
 unsafe impl Plain for unspin_policy::GuestAudit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_steer_exit {}

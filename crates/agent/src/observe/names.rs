@@ -215,16 +215,16 @@ const NAME_LENGTH_MAX: usize = 64;
 
 /// A thread, or a process's first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Thread {
+pub(crate) struct Thread {
     process: u32,
     /// Without control characters: a task may give itself any name.
     comm: String,
     /// Clock ticks since boot.
-    start_ticks: u64,
+    pub(crate) start_ticks: u64,
 }
 
 /// The thread of that id; `None`: it has ended, or may not be looked at.
-fn thread_of(proc: &Path, id: u32) -> Option<Thread> {
+pub(crate) fn thread_of(proc: &Path, id: u32) -> Option<Thread> {
     let folder = proc.join(id.to_string());
     let stat = read(folder.join("stat"), STAT_BYTES_MAX)?;
     // The name stands in brackets and may hold brackets and spaces itself.

@@ -8,9 +8,10 @@ use unspin_abi as abi;
 use unspin_policy::steering::DecisionRecord;
 
 use super::{
-    SteerError, SteerOptions, base_slice,
+    ChosenBy, SteerError, SteerOptions, base_slice,
+    decided::Decided,
     figures::{DecisionLog, read_counters},
-    object::{choose_steered, set_policies, settings},
+    object::{choose_steered, settings},
     user_policy,
 };
 use crate::{
@@ -96,7 +97,11 @@ impl DryRun {
                 })
         })?;
         choose_steered(&object, options)?;
-        set_policies(&load::map(&object, ".data.dry")?, options.policies)?;
+        let decided = Decided::of(&object, true)?;
+        decided.set_everyone(options.policies)?;
+        for (process, policies) in &options.vm_policies {
+            decided.set_vm(*process, *policies, ChosenBy::Start)?;
+        }
         let mut dry_run = DryRun {
             _links: Vec::new(),
             decisions: DecisionLog::new(&object)?,

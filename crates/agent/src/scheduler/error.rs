@@ -91,6 +91,20 @@ pub enum SteerError {
     /// There is nothing to change.
     #[error("no `unspin steer` runs on this host, or without root it cannot be found")]
     NotRunning,
+    /// A VM that was to have policies of its own is not there.
+    #[error(
+        "there is no process {process}; a VM is named by its VMM's process, not by a thread of it"
+    )]
+    NoProcess {
+        /// Its number.
+        process: u32,
+    },
+    /// More VMs than there is room for have policies of their own.
+    #[error(
+        "{} VMs have policies of their own, and there is no room for more",
+        unspin_abi::UNSPIN_STEER_VMS_MAX
+    )]
+    TooManyVms,
     /// A rule of candidates was asked for, and its programs are not loaded.
     #[error(
         "a rule of candidates needs programs that are loaded with the scheduler only: start `unspin steer` with one, as in --policy candidates=kvm-7.2; a dry run has none"

@@ -5,6 +5,7 @@
 mod choice;
 mod core_scheduling;
 mod deadline_server;
+mod decided;
 mod disclosure;
 mod dry;
 mod end;
@@ -29,13 +30,13 @@ use unspin_policy::{
 use unspin_report::row;
 
 use crate::kernel::load::{NicenessGuard, on_a_first_thread};
+use decided::Decided;
 use figures::DecisionLog;
 use only_vms::OnlyVms;
 
-pub(crate) use running::running_maps;
-
 pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use deadline_server::{DeadlineServer, deadline_server};
+pub use decided::{ChosenBy, VmPolicies};
 pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
 pub use dry::{DryAnswer, DryLosses, DryRun};
 pub use end::{SteerEnd, SteerEndKind};
@@ -43,8 +44,11 @@ pub use error::SteerError;
 pub use host::{SliceSource, base_slice};
 pub use only_vms::MovedVm;
 pub use pages::{GuestPages, ThreadPages};
-pub(crate) use requirements::writes_memory;
-pub use running::{PolicySetError, set_running_policies, to_set_running};
+pub(crate) use requirements::{running_maps, writes_memory};
+pub use running::{
+    PolicySetError, reset_running_vm, running_policies, set_running_policies, set_running_vm,
+    to_set_running, with_user_policy,
+};
 pub use user_policy::{UserPolicy, UserPolicyError};
 
 /// Sections that there is room for.
@@ -55,7 +59,9 @@ pub const SECTIONS_MAX: usize = abi::UNSPIN_STEER_SECTIONS_MAX as usize;
 pub struct SteerOptions {
     /// What decides; can be changed at any time.
     pub policies: Policies,
-    /// Load what rules of candidates need although `policies` have none now.
+    /// What decides for the VMs of these processes instead; policies touch these VMs whatever `processes` and `cgroups` say.
+    pub vm_policies: Vec<(u32, Policies)>,
+    /// Load what rules of candidates need although `policies` and `vm_policies` have none now.
     pub candidates: bool,
     /// A user policy, which is on if `policies` say so.
     pub user_policy: Option<UserPolicy>,
@@ -84,6 +90,7 @@ impl Default for SteerOptions {
     fn default() -> SteerOptions {
         SteerOptions {
             policies: Policies::REFUSE_YIELDS,
+            vm_policies: Vec::new(),
             candidates: false,
             user_policy: None,
             slice_ns: None,
@@ -115,7 +122,7 @@ row! {
 /// The scheduler in the kernel, walked through by its verifier, which is most of what an attach takes; the host's own still
 /// schedules. CPUs and cgroups are as they were when it was loaded.
 pub struct LoadedSteerer {
-    control: MapHandle,
+    decided: Decided,
     decisions: DecisionLog,
     object: Object,
     slice_ns: u64,
@@ -143,7 +150,7 @@ pub struct Steerer {
     _programs: Vec<Link>,
     _scheduler: Link,
     only_vms: Option<OnlyVms>,
-    control: MapHandle,
+    decided: Decided,
     ended: MapHandle,
     dump: MapHandle,
     counters: MapHandle,
@@ -191,12 +198,37 @@ impl Steerer {
         object::load(options, slice_ns)
     }
 
-    /// Changes what decides, from the next decision on.
+    /// Changes what decides for VMs that have no policies of their own, from the next slice of each vCPU on.
     ///
     /// # Errors
-    /// When the kernel refuses to write the map.
+    /// When a policy's programs are not loaded, or the kernel refuses to write the map.
     pub fn set_policies(&self, policies: Policies) -> Result<(), SteerError> {
-        object::set_policies(&self.control, policies)
+        self.decided.set_everyone(policies)
+    }
+
+    /// Changes what decides for the VM of that process, from the next slice of each of its vCPUs on; `None`: what decides for
+    /// everyone.
+    ///
+    /// # Errors
+    /// When there is no such process, a policy's programs are not loaded, or the kernel refuses to write the map.
+    pub fn set_vm_policies(
+        &self,
+        process: u32,
+        policies: Option<Policies>,
+    ) -> Result<(), SteerError> {
+        match policies {
+            Some(policies) => self.decided.set_vm(process, policies, ChosenBy::Set),
+            None => self.decided.reset_vm(process).map(|_| ()),
+        }
+    }
+
+    /// Which policies act upon whom: everyone first, then VMs that have policies of their own, by process.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read a map.
+    pub fn vm_policies(&self) -> Result<Vec<VmPolicies>, SteerError> {
+        self.decided.forget_dead()?;
+        self.decided.all()
     }
 
     /// What was moved, by VM process, since it was attached; `None`: not [`SteerOptions::only_vms`].

@@ -3,12 +3,9 @@
 
 use std::{fs, path::Path};
 
-use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenMapMut, OpenObject};
-use unspin_abi as abi;
-use unspin_policy::{CandidateRule, steering::Policies};
-
 use super::{
-    Disclosure, LoadedSteerer, SteerEnd, SteerError, SteerOptions, Steerer,
+    ChosenBy, Disclosure, LoadedSteerer, SteerEnd, SteerError, SteerOptions, Steerer,
+    decided::Decided,
     figures::DecisionLog,
     host::Cpus,
     only_vms::{self, OnlyVms},
@@ -19,6 +16,8 @@ use crate::{
     kernel::{bytes, load},
     observe::observer::enable_run_statistics,
 };
+use libbpf_rs::{MapCore, MapHandle, MapType, Object, OpenMapMut, OpenObject};
+use unspin_abi as abi;
 
 pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/steer.bpf.o"));
 
@@ -26,9 +25,6 @@ pub(super) static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stee
 const SPARE_GROUPS: u32 = 4096;
 /// Index 0 is the root's.
 const FIRST_FREE_GROUP: u32 = 1;
-
-/// The map that holds `struct unspin_steer_control`: libbpf calls it after its section, as a whole.
-pub(super) const CONTROL: &str = ".data.unspin";
 
 /// Programs that only a rule of candidates needs (`bpf/scheduler/yield/spin.bpf.h`).
 const CHOOSING: [&str; 3] = ["on_spin_begins", "on_spin_apic_ipi", "on_spin_accept_irq"];
@@ -55,10 +51,13 @@ pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteere
             })
     })?;
     fill(&object, options, &cpus, groups)?;
-    let control = load::map(&object, CONTROL)?;
-    write_control(&control, options.policies, chooses(options))?;
+    let decided = Decided::of(&object, false)?;
+    decided.start(options.policies, chooses(options))?;
+    for (process, policies) in &options.vm_policies {
+        decided.set_vm(*process, *policies, ChosenBy::Start)?;
+    }
     Ok(LoadedSteerer {
-        control,
+        decided,
         decisions: DecisionLog::new(&object)?,
         object,
         slice_ns,
@@ -104,7 +103,7 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
         dump,
         counters: load::map(object, "counters")?,
         guest_audit: load::map(object, "guest_audit")?,
-        control: loaded.control,
+        decided: loaded.decided,
         decisions: loaded.decisions,
         object: loaded.object,
         slice_ns: loaded.slice_ns,
@@ -112,9 +111,11 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
     })
 }
 
-/// Whether programs for rules of candidates are to be loaded: 1 or 0.
-fn chooses(options: &SteerOptions) -> u32 {
-    (options.candidates || options.policies.candidates().is_some()).into()
+/// Whether programs for rules of candidates are to be loaded.
+fn chooses(options: &SteerOptions) -> bool {
+    let of_vms = options.vm_policies.iter().map(|(_, policies)| policies);
+    let mut all = of_vms.chain([&options.policies]);
+    options.candidates || all.any(|policies| policies.candidates().is_some())
 }
 
 /// What the programs are told once for all.
@@ -130,7 +131,7 @@ pub(super) fn settings(
         log_decisions: (options.decision_log_bytes > 0).into(),
         disclosure: options.disclosures.everyone.number(),
         sections: options.sections.len() as u32,
-        chooses: chooses(options),
+        chooses: chooses(options).into(),
         writes_memory: requirements::writes_memory().into(),
         only_vms: options.only_vms.into(),
     }
@@ -240,28 +241,6 @@ fn set_cpu_flags(contexts: &MapHandle, cpu: u32, flags: u32) -> Result<(), Error
     let mut value = vec![0; contexts.value_size() as usize];
     value[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
     load::update(contexts, &cpu.to_ne_bytes(), &value)
-}
-
-/// Writes which policies are on, if what they need is loaded.
-pub(super) fn set_policies(control: &MapHandle, policies: Policies) -> Result<(), SteerError> {
-    let before: abi::unspin_steer_control = load::value(control, CONTROL, 0)?;
-    if policies.candidates().is_some() && before.chooses == 0 {
-        return Err(SteerError::NoCandidates);
-    }
-    write_control(control, policies, before.chooses)
-}
-
-fn write_control(control: &MapHandle, policies: Policies, chooses: u32) -> Result<(), SteerError> {
-    let value = abi::unspin_steer_control {
-        policies: policies.bits(),
-        slice_ns: policies.slice_ns(),
-        recent_ns: policies.recent_ns(),
-        threshold_ns: policies.threshold_ns(),
-        candidates: policies.candidates().map_or(0, CandidateRule::number),
-        candidate_options: policies.candidate_options(),
-        chooses,
-    };
-    Ok(load::set_value(control, 0, &value)?)
 }
 
 /// Folders below, itself included; those that cannot be read count as one.

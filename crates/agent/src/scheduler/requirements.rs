@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use libbpf_rs::{ProgramType, libbpf_sys};
+use libbpf_rs::{MapHandle, ProgramType, libbpf_sys, query::MapInfoIter};
 use unspin_policy::mechanics::DEEPEST_GROUP;
 
 use super::SteerError;
@@ -195,6 +195,18 @@ fn collect(hierarchy: &Hierarchy, folder: &Path, depth: u32, cgroups: &mut Vec<S
             collect(hierarchy, &entry.path(), depth + 1, cgroups);
         }
     }
+}
+
+/// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
+/// scheduler of ours is attached.
+pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
+    if !ours_is_attached() {
+        return Vec::new();
+    }
+    MapInfoIter::default()
+        .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
+        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
+        .collect()
 }
 
 #[cfg(test)]

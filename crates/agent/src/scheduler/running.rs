@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The scheduler that another process has attached: its maps, and changing what decides in it.
 
-use libbpf_rs::{MapHandle, query::MapInfoIter};
 use unspin_abi as abi;
 use unspin_policy::steering::Policies;
 
 use super::{
-    SteerError, choice,
-    object::{self, CONTROL},
-    requirements, user_policy,
+    ChosenBy, SteerError, VmPolicies, choice, decided::Decided, requirements, user_policy,
 };
 use crate::kernel::{bytes::text, load};
 
@@ -23,13 +20,43 @@ pub enum PolicySetError {
     Steer(#[from] SteerError),
 }
 
-/// Changes what decides in the scheduler that another process has attached, from the next decision on.
+/// Changes what decides in the scheduler that another process has attached, for VMs that have no policies of their own, from the
+/// next slice of each vCPU on.
 ///
 /// # Errors
 /// [`SteerError::NotRunning`], or when the kernel refuses to write the map.
 pub fn set_running_policies(policies: Policies) -> Result<(), SteerError> {
-    let control = control_of_running().ok_or(SteerError::NotRunning)?;
-    object::set_policies(&control, policies)
+    decided()?.set_everyone(policies)
+}
+
+/// The same for the VM of that process alone.
+///
+/// # Errors
+/// As above, or when there is no such process.
+pub fn set_running_vm(process: u32, policies: Policies) -> Result<(), SteerError> {
+    decided()?.set_vm(process, policies, ChosenBy::Set)
+}
+
+/// That VM has everyone's policies again; false: it had none of its own.
+///
+/// # Errors
+/// As [`set_running_policies`].
+pub fn reset_running_vm(process: u32) -> Result<bool, SteerError> {
+    decided()?.reset_vm(process)
+}
+
+/// Which policies act upon whom in the scheduler that another process has attached.
+///
+/// # Errors
+/// As [`set_running_policies`].
+pub fn running_policies() -> Result<Vec<VmPolicies>, SteerError> {
+    let decided = decided()?;
+    decided.forget_dead()?;
+    decided.all()
+}
+
+fn decided() -> Result<Decided, SteerError> {
+    Decided::of_running().ok_or(SteerError::NotRunning)
 }
 
 /// Policies in words, apart by commas, for a scheduler that runs: names of built-in ones, and of the user's own that it has.
@@ -48,30 +75,14 @@ pub fn to_set_running(text: &str) -> Result<Policies, PolicySetError> {
     with_user_policy(text, own.as_deref()).map_err(PolicySetError::Words)
 }
 
-/// The control of the scheduler that some process of ours has attached; `None` when there is none.
-fn control_of_running() -> Option<MapHandle> {
-    running_maps(CONTROL, size_of::<abi::unspin_steer_control>()).pop()
-}
-
-/// Maps of that name and size, the youngest last: those of a scheduler that has just gone may still be there. None when no
-/// scheduler of ours is attached.
-pub(crate) fn running_maps(name: &str, size: usize) -> Vec<MapHandle> {
-    if !requirements::ours_is_attached() {
-        return Vec::new();
-    }
-    MapInfoIter::default()
-        .filter(|map| map.name.to_string_lossy() == name && map.value_size == size as u32)
-        .filter_map(|map| MapHandle::from_map_id(map.id).ok())
-        .collect()
-}
-
 /// The name of the policy of a user's own in the scheduler that some process of ours has attached; `None`: it has none.
 ///
 /// # Errors
 /// When no scheduler of ours is attached, or its policy cannot be read.
 fn running_user_policy() -> Result<Option<String>, SteerError> {
-    control_of_running().ok_or(SteerError::NotRunning)?;
-    for map in running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>()) {
+    decided()?;
+    for map in requirements::running_maps(user_policy::ABOUT, size_of::<abi::unspin_user_policy>())
+    {
         let about: abi::unspin_user_policy = load::value(&map, "user_policy", 0)?;
         if about.dry_run == 0 {
             return Ok(Some(text(&about.name)));
@@ -80,7 +91,11 @@ fn running_user_policy() -> Result<Option<String>, SteerError> {
     Ok(None)
 }
 
-fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
+/// Policies in words for a scheduler that has that user policy loaded, if any: names of built-in ones, and of that one.
+///
+/// # Errors
+/// When there is no such policy.
+pub fn with_user_policy(text: &str, user_policy: Option<&str>) -> Result<Policies, String> {
     let (mine, others): (Vec<&str>, Vec<&str>) =
         text.split(',').partition(|word| Some(*word) == user_policy);
     match (mine.is_empty(), &others[..]) {

@@ -64,6 +64,28 @@ impl Policies {
         self.bits & raw::unspin_policy_gang != 0
     }
 
+    /// From the numbers that a scheduler holds: [`Policies::bits`], [`Policies::slice_ns`], [`Policies::recent_ns`],
+    /// [`Policies::threshold_ns`], the rule's number and [`Policies::candidate_options`].
+    pub fn of_numbers(
+        bits: u32,
+        times_ns: [u32; 3],
+        candidates: u32,
+        candidate_options: u32,
+    ) -> Policies {
+        let [slice_ns, recent_ns, threshold_ns] = times_ns;
+        let chooses = bits & raw::UNSPIN_POLICY_CANDIDATES != 0;
+        let ignored = raw::UNSPIN_CANDIDATES_IGNORE_RESCHEDULE;
+        Policies {
+            bits,
+            slice_ns,
+            recent_ns,
+            threshold_ns,
+            candidates: CandidateRule::from_number(candidates).filter(|_| chooses),
+            ignore_vectors: candidate_options & ignored != 0,
+            own: None,
+        }
+    }
+
     /// The bits of `enum unspin_policy_bit`.
     pub const fn bits(self) -> u32 {
         self.bits

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::terminal::options::Output;
 use clap::{Args, Subcommand};
 
 /// `unspin policy ...`
@@ -10,8 +11,12 @@ use clap::{Args, Subcommand};
 pub enum PolicyVerb {
     /// Print the names of all policies.
     List,
-    /// Change what the running `unspin steer` decides by, from the next decision on.
+    /// Change what the running `unspin steer` decides by, from the next slice of each vCPU on.
     Set(PolicySetArguments),
+    /// Give a VM that was given policies of its own those for everyone again.
+    Reset(PolicyResetArguments),
+    /// Print which policies act upon whom in the running `unspin steer`, since when, and who gave them.
+    Show(PolicyShowArguments),
     /// Write a user policy, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
     New(PolicyNewArguments),
     /// Compile a user policy and its test for this machine, and run the test.
@@ -28,6 +33,25 @@ pub struct PolicySetArguments {
     /// refuse-yields, or some of the others apart by commas; a user policy, if it runs, by its name.
     #[arg(value_name = "POLICY")]
     pub policy: String,
+    /// For the VM of this process alone, until it ends, whoever else is touched; for all that have none of their own when absent.
+    #[arg(long, value_name = "PROCESS")]
+    pub vm: Option<u32>,
+}
+
+/// `unspin policy reset`
+#[derive(Args, Debug)]
+pub struct PolicyResetArguments {
+    /// The VM's process.
+    #[arg(long, value_name = "PROCESS")]
+    pub vm: u32,
+}
+
+/// `unspin policy show`
+#[derive(Args, Debug)]
+pub struct PolicyShowArguments {
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// `unspin policy new`

@@ -10,15 +10,19 @@ use std::{
 };
 
 use anyhow::{Context, anyhow};
-use unspin_agent::{PolicySetError, UserPolicy, set_running_policies, to_set_running};
+use unspin_agent::{
+    PolicySetError, UserPolicy, reset_running_vm, running_policies, set_running_policies,
+    set_running_vm, to_set_running,
+};
 use unspin_policy::{
     steering::{Policies, REFUSE_YIELDS, ReplayError, WindowPolicy, replay_file},
     user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };
+use unspin_report::Table;
 
 use crate::{
     commands::policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
-    terminal::failure::Failure,
+    terminal::{failure::Failure, output},
 };
 
 /// Does one of them.
@@ -34,12 +38,36 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             Ok(())
         }
         PolicyVerb::Set(arguments) => {
-            let set = to_set_running(&arguments.policy)
-                .and_then(|policies| Ok(set_running_policies(policies)?));
+            let set = to_set_running(&arguments.policy).and_then(|policies| {
+                let set = match arguments.vm {
+                    Some(process) => set_running_vm(process, policies),
+                    None => set_running_policies(policies),
+                };
+                Ok(set?)
+            });
             set.map_err(|error| match error {
                 PolicySetError::Words(says) => Failure::Usage(says),
                 PolicySetError::Steer(error) => Failure::Failed(error.into()),
             })
+        }
+        PolicyVerb::Reset(arguments) => {
+            let process = arguments.vm;
+            let had = reset_running_vm(process).map_err(anyhow::Error::new)?;
+            match had {
+                true => Ok(()),
+                false => {
+                    Err(anyhow!("the VM of process {process} has no policies of its own").into())
+                }
+            }
+        }
+        PolicyVerb::Show(arguments) => {
+            let rows = running_policies().map_err(anyhow::Error::new)?;
+            let mut document = output::document("policy show");
+            document.table(Table::of(
+                "Which policies act upon whom (-: all that have none of their own)",
+                rows,
+            ));
+            Ok(output::print(&document, arguments.output)?)
         }
         PolicyVerb::New(arguments) => new(&arguments.name),
         PolicyVerb::Test(arguments) => test(&arguments.file),

@@ -11,6 +11,8 @@ use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
 use unspin_agent::{DisclosureChoice, PolicyChoice};
 
+use super::vm_choice::VmChoice;
+
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
@@ -28,9 +30,10 @@ pub struct SteerArguments {
     /// have been chosen. Also works where there is no sched_ext.
     #[arg(long)]
     pub dry_run: bool,
-    /// Let policies touch this process's vCPUs only. May be repeated, and go with --cgroup.
-    #[arg(long = "vm", value_name = "PROCESS")]
-    pub vms: Vec<u32>,
+    /// PROCESS: let policies touch this process's vCPUs only. PROCESS=POLICY: this VM has that policy in place of --policy, whoever
+    /// else is touched. May be repeated, and go with --cgroup.
+    #[arg(long = "vm", value_name = "PROCESS[=POLICY]")]
+    pub vms: Vec<VmChoice>,
     /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
     #[arg(long = "cgroup", value_name = "FOLDER")]
     pub cgroups: Vec<PathBuf>,

@@ -4,6 +4,7 @@
 pub(crate) mod args;
 mod failure_file;
 mod tables;
+pub(crate) mod vm_choice;
 
 use std::{
     fmt::Display,
@@ -17,12 +18,13 @@ use failure_file::FailureFile;
 use tables::EndRow;
 use unspin_agent::{
     ChosenPolicies, DeadlineServer, Disclosures, MovedVm, PleSource, SECTIONS_MAX, SliceSource,
-    SteerEnd, SteerError, SteerOptions, Until, WindowOptions, cgroup_number,
+    SteerEnd, SteerError, SteerOptions, Until, UserPolicy, WindowOptions, cgroup_number,
     steer::{self, Notice, SteerRequest, SteerRunError},
 };
 use unspin_analysis::read_symbols;
 use unspin_policy::critical_function;
 use unspin_report::{Document, Machine, Table};
+use vm_choice::touched;
 
 use crate::terminal::{failure::Failure, interrupt, output};
 
@@ -158,7 +160,7 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
     }
     let windows = chosen.window.map(|policy| WindowOptions {
         policy,
-        processes: arguments.vms.clone(),
+        processes: touched(&arguments.vms),
         module: match &arguments.ple_module {
             _ if arguments.sets_thresholds() => PleSource::Nowhere,
             Some(file) => PleSource::File(file.clone()),
@@ -187,7 +189,12 @@ fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerO
     Ok(SteerOptions {
         policies: chosen.policies,
         user_policy: chosen.user_policy.clone(),
-        processes: arguments.vms.clone(),
+        processes: touched(&arguments.vms),
+        vm_policies: vm_choice::policies_of(
+            &arguments.vms,
+            chosen.user_policy.as_ref().map(UserPolicy::name),
+        )
+        .map_err(Failure::Usage)?,
         cgroups: cgroups.collect::<Result<_, _>>()?,
         only_vms: arguments.only_vms,
         disclosures: Disclosures::of(&arguments.disclose).map_err(no_cgroup)?,
