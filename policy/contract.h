@@ -44,7 +44,8 @@ struct unspin_vcpu_facts {
 	struct unspin_fact sections; /* critical sections it is in, by eCS's counters; unknown: its guest counts none */
 	/*
 	 * on_yield. 1: self waits for it, for so long: it has not run since self sent it an interrupt (ruling 32; known where a
-	 * rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD).
+	 * rule of candidate.h is on), or self's guest has named it (KVM_HC_SCHED_YIELD). on_slice_end, of self: 1: it waits so
+	 * for a vCPU that waits for a CPU.
 	 */
 	struct unspin_fact awaited;
 };

@@ -7,7 +7,7 @@
 #define UNSPIN_BPF_SCHEDULER_SLICE_END_H
 
 #include "boundary.bpf.h"
-#include "yield/help.bpf.h"
+#include "yield/pending_ipi.bpf.h"
 
 /* One CPU. Apart from struct cpu_context: a map value holds one timer. */
 struct slice_timer {
@@ -34,11 +34,15 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 
 	if (fact_known(task->critical)) {
 		audit_count(boundaries);
-		if (task->critical.value)
+		if (task->critical.value) {
 			audit_count(claimed);
+			task->lock_ns = now_ns;
+		}
 	}
 	vcpu_is_unknown(&facts.candidate);
 	facts_of_self(&facts, task, now_ns, now_ns);
+	if (options.chooses && task->sent_to && awaits_answer(task))
+		facts.self.awaited = (struct unspin_fact){1, 0};
 	decision = decide(UNSPIN_ON_SLICE_END, p, task, &facts, 0, now_ns);
 	if (decision.action != UNSPIN_GRANT && decision.action != UNSPIN_EXTEND)
 		return false;

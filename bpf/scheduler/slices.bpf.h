@@ -64,6 +64,7 @@ static __always_inline void begin_slice(struct task_struct *p, struct task_conte
 {
 	settle(p, task);
 	renew_choice(p, task);
+	task->uses_locks = unspin_uses_locks(task->lock_ns, now_ns);
 	task->slice_end_ns = now_ns + slice_in_quotas(task->group, slice_of(task), now_ns);
 	task->payer = 0;
 	task->lender = 0;
@@ -90,6 +91,8 @@ static __always_inline void pass_on(struct cpu_context *here, struct task_struct
 	here->next_is_buddy = 0;
 	here->next_slice_end_ns = yielder->slice_end_ns;
 	here->next_until_ns = unspin_called_until(now_ns);
+	if (unspin_is_lock_loan(decision.action, decision.budget_ns))
+		yielder->lock_ns = now_ns;
 	if (decision.action == UNSPIN_LEND) {
 		count(unspin_steer_lent, 1);
 		here->next_borrow_kind = UNSPIN_BORROWS_LOAN;
@@ -132,6 +135,8 @@ static __always_inline void take_over(struct cpu_context *here, struct task_stru
 	if (here->next_returns)
 		return;
 	task->spun = 0;
+	if (task->borrow_kind == UNSPIN_BORROWS_LOAN && unspin_is_lock_loan(UNSPIN_LEND, task->budget_ns))
+		task->lock_ns = now_ns;
 	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING)
 		policies_see_slice_start(task->choice.policies, &task->memory);
 }

@@ -73,17 +73,20 @@ struct task_context {
 	u32 inherits;	       /* it has its policy from the thread that is creating it */
 	u32 idle_cpu;	       /* it wakes up on that CPU, plus 1, which was idle; 0: on none that was */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
-	u32 steered;				     /* policies may touch it */
-	struct unspin_steer_choice choice;	     /* these */
-	u32 choice_seen;			     /* `policy_changes` as of then */
-	u64 vcpu;				     /* struct kvm_vcpu *, followed by safe reads only */
-	u64 vm;					     /* struct kvm *: a number here */
-	u64 vm_generation;			     /* `destroyed` when vcpu was learned */
-	u64 pv_page;				     /* host address of its struct unspin_pv_page; 0: none registered */
-	u64 offer;				     /* by which that lies in `guest_pages`, too; 0: it does not */
-	u32 slot;				     /* where in there */
-	u64 left_ns;				     /* when it left its CPU */
-	u64 yielded_ns;				     /* when it last gave its CPU away; 0: never */
+	u32 steered;			   /* policies may touch it */
+	struct unspin_steer_choice choice; /* these */
+	u32 choice_seen;		   /* `policy_changes` as of then */
+	u32 uses_locks;			   /* as of its slice's beginning (policy/steering/slice.h) */
+	u64 lock_ns;			   /* its last loan for a lock, given or taken; 0: none */
+	u64 sent_to;	   /* vCPUs, by number, that it sent an IPI which is waited for while they waited for a CPU */
+	u64 vcpu;	   /* struct kvm_vcpu *, followed by safe reads only */
+	u64 vm;		   /* struct kvm *: a number here */
+	u64 vm_generation; /* `destroyed` when vcpu was learned */
+	u64 pv_page;	   /* host address of its struct unspin_pv_page; 0: none registered */
+	u64 offer;	   /* by which that lies in `guest_pages`, too; 0: it does not */
+	u32 slot;	   /* where in there */
+	u64 left_ns;	   /* when it left its CPU */
+	u64 yielded_ns;	   /* when it last gave its CPU away; 0: never */
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
@@ -235,7 +238,8 @@ static __always_inline u64 slice_of(const struct task_context *task)
 {
 	if (!task->steered)
 		return options.slice_ns;
-	return policies_length_of_slice(task->choice.policies, task->choice.slice_ns, options.slice_ns);
+	return policies_length_of_slice(task->choice.policies, task->choice.slice_ns, options.slice_ns,
+					task->uses_locks);
 }
 
 #endif

@@ -4,7 +4,8 @@
  *
  * Ruling 7: postponed to kernel exit, bounded; not a fixed grace. The guest's own word counts where it has one (nothing
  * asked for and nothing held: no grace, wherever it is); otherwise the mode at its last exit. Nothing in user mode, one
- * grace a slice (ruling 22), and none for a vCPU that spun in this slice: its holder is somewhere else. Unknown: PASS.
+ * grace a slice (ruling 22), and none for a vCPU that spun in this slice: its holder is somewhere else. Nor for one that waits for
+ * the answer of a vCPU which does not run: it spins, although no pause-loop exit may have told. Unknown: PASS.
  */
 #ifndef UNSPIN_POLICY_STEERING_KERNEL_EXIT_H
 #define UNSPIN_POLICY_STEERING_KERNEL_EXIT_H
@@ -29,7 +30,8 @@ UNSPIN_PURE void kernel_exit_on_slice_start(const struct unspin_facts *facts, st
 UNSPIN_PURE struct unspin_decision kernel_exit_on_slice_end(const struct unspin_facts *facts,
 							    struct unspin_policy_state *state)
 {
-	if (state->words[0] || !fact_is(facts->self.spun, 0) || !kernel_exit_protects(&facts->self))
+	if (state->words[0] || !fact_is(facts->self.spun, 0) || fact_is(facts->self.awaited, 1) ||
+	    !kernel_exit_protects(&facts->self))
 		return unspin_decide(UNSPIN_PASS, 0);
 	state->words[0] = 1;
 	return unspin_decide(UNSPIN_GRANT, UNSPIN_BUDGET_NS);

@@ -19,7 +19,7 @@ UNSPIN_PURE struct unspin_decision loan_cpl_on_yield(const struct unspin_facts *
 	if (fact_is(facts->self.borrows, 1))
 		return unspin_decide(UNSPIN_GIVE_BACK, 0);
 	if (answer_is_awaited(&facts->candidate))
-		return answer_on_loan();
+		return answer_of_lender(facts);
 	if (!fact_known(facts->candidate.mode))
 		return unspin_decide(UNSPIN_PASS, 0);
 	if (facts->candidate.mode.value != UNSPIN_FACT_KERNEL || !fact_is(facts->candidate.descheduled, 1))

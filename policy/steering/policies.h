@@ -79,10 +79,14 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
 #define UNSPIN_POLICIES_THAT_LEND (unspin_policy_loan | unspin_policy_loan_cpl)
 #define UNSPIN_POLICIES_OF_YIELDER (unspin_policy_loan_cpl | UNSPIN_POLICY_USER)
 
-/* How long a slice of a steered vCPU lasts under these policies; asked_ns, kernel_ns: of length_of_slice(). */
-UNSPIN_PURE unspin_u64 policies_length_of_slice(unspin_u32 policies, unspin_u32 asked_ns, unspin_u64 kernel_ns)
+/*
+ * How long a slice of a steered vCPU lasts under these policies; asked_ns, kernel_ns: of length_of_slice(); uses_locks:
+ * unspin_uses_locks() of that vCPU.
+ */
+UNSPIN_PURE unspin_u64 policies_length_of_slice(unspin_u32 policies, unspin_u32 asked_ns, unspin_u64 kernel_ns,
+						_Bool uses_locks)
 {
-	return length_of_slice(asked_ns, kernel_ns, (policies & UNSPIN_POLICIES_THAT_LEND) != 0);
+	return length_of_slice(asked_ns, kernel_ns, uses_locks && policies & UNSPIN_POLICIES_THAT_LEND);
 }
 
 /* One vCPU's memory, a part for each policy. */

@@ -6,7 +6,8 @@
  * touch, has the kernel's base_slice_ns. A vCPU may have another one, named as a policy of its own (slice=TIME), so that a shorter
  * slice cannot pass for a remedy (docs/method.md). Under a policy that lends, a lock's waiters do not wait for the end of a
  * slice, nor do receivers of an interrupt where a rule of candidates tells who they are. Each end costs a switch and may stop a
- * vCPU with a lock, so there a slice lasts as long as on the fair class without HRTICK (docs/decisions/scheduler.md#slices).
+ * vCPU with a lock, so there a slice lasts as long as on the fair class without HRTICK, for those vCPUs that are seen to use
+ * locks (docs/decisions/scheduler.md#slices): a guest that waits for other things waits for ends of slices.
  *
  * Bounds of what is asked for: what the kernel gives a task that asks for a slice, 0.1 to 100 ms (kernel/sched/fair.c,
  * __setparam_fair(), Linux 7.2).
@@ -19,10 +20,22 @@
 #define UNSPIN_SLICE_MIN_NS 100000u
 #define UNSPIN_SLICE_MAX_NS 100000000u
 
-/* Of a vCPU under a policy that lends, unless the kernel's is longer: to the tick at CONFIG_HZ=250 (UNSPIN_TICK_NS). */
+/* Of a vCPU that uses locks under a policy that lends, unless the kernel's is longer: to the tick at CONFIG_HZ=250 (UNSPIN_TICK_NS). */
 #define UNSPIN_LENDING_SLICE_NS 4000000u
 
-/* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns; lends: a policy that lends is on. */
+/*
+ * A vCPU is seen to use locks where it lends for one or is lent to, and where its slice ends while its guest itself says that it
+ * is in a critical section; and counts as one that does for so long after: 50 long slices. Ours.
+ */
+#define UNSPIN_USES_LOCKS_NS 200000000u
+
+/* lock_ns: when it was seen last; 0: never. */
+UNSPIN_PURE _Bool unspin_uses_locks(unspin_u64 lock_ns, unspin_u64 now_ns)
+{
+	return lock_ns != 0 && now_ns - lock_ns < UNSPIN_USES_LOCKS_NS;
+}
+
+/* asked_ns: slice=TIME, 0: nothing was asked for; kernel_ns: base_slice_ns; lends: a policy that lends is on, and the vCPU uses locks. */
 UNSPIN_PURE unspin_u64 length_of_slice(unspin_u32 asked_ns, unspin_u64 kernel_ns, _Bool lends)
 {
 	if (asked_ns == 0)

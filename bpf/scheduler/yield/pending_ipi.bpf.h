@@ -71,11 +71,53 @@ static __always_inline void ipi_reaches(struct task_context *task, const struct 
 			__sync_fetch_and_add(&task->unanswered, 1);
 		pending->sent_ns = now_ns;
 		pending->vector = vector;
+		if (other->counted && unspin_linux_vector(vector) != UNSPIN_VECTOR_RESCHEDULE)
+			__sync_fetch_and_or(&task->sent_to, 1ull << number);
 	}
 	bpf_task_release(p);
 }
 
 #include "../../common/ipi_match.bpf.h"
+
+/* Whether that thread's vCPU, of the same VM, still has to answer the vCPU with that number. */
+static __always_inline bool has_to_answer(u32 thread, u64 vm, u32 number)
+{
+	struct task_struct *p = bpf_task_from_pid(thread);
+	struct task_context *other;
+	bool has = false;
+
+	if (!p)
+		return false;
+	other = context_of(p);
+	if (other && other->vm == vm && other->counted && !other->on_cpu)
+		has = pending_ipi_of(other)->sent_by & 1ull << (number & (VM_VCPUS - 1));
+	bpf_task_release(p);
+	return has;
+}
+
+/*
+ * Whether the current thread's vCPU waits for the answer of one that waits for a CPU: of those that it sent an IPI, which are few; those
+ * that have answered are not looked at again. 1 or 0. Not inlined, and not static: the verifier walks it once.
+ */
+__attribute__((noinline)) int awaits_answer(struct task_context *task __arg_nonnull)
+{
+	struct vm *all = bpf_map_lookup_elem(&vms, &task->vm);
+	u32 number;
+
+	if (!all)
+		return 0;
+	bpf_for(number, 0, VM_VCPUS)
+	{
+		if (number >= VM_VCPUS) /* once more, for the verifier */
+			break;
+		if (!(task->sent_to & 1ull << number))
+			continue;
+		if (has_to_answer(all->threads[number], task->vm, task->number))
+			return 1;
+		__sync_fetch_and_and(&task->sent_to, ~(1ull << number));
+	}
+	return 0;
+}
 
 /* The current thread enters its guest: what it sent is of the exit before. */
 static __always_inline void count_entry(struct task_struct *p, struct task_context *task)

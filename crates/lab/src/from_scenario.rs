@@ -80,7 +80,9 @@ impl Lab {
         let mut scheduler = from_name(&self.scheduler, self.host.topology, seed)?;
         if let Some(steer) = scheduler.steering() {
             let policies = self.host.steering.policies;
-            steer.set_vcpu_slice(policies.length_of_slice_ns(steer.slice_ns()));
+            let slice_ns = |lends| policies.length_of_slice_ns(steer.slice_ns(), lends);
+            let (plain_ns, lending_ns) = (slice_ns(false), slice_ns(true));
+            steer.set_vcpu_slices(plain_ns, lending_ns);
         }
         Ok(scheduler)
     }

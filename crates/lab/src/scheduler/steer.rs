@@ -51,6 +51,9 @@ struct Entity {
     charged_ns: u64,
     /// Whether it is a vCPU.
     vcpu: bool,
+    /// When it was last seen to use locks, ns, and whether it counts as one that does, as of its slice's beginning.
+    lock_ns: Option<u64>,
+    uses_locks: bool,
     /// The time it has run, at whatever charge, since it last slept, ns.
     awake_ns: u64,
     /// How long it is expected to run when it wakes up next, ns.
@@ -114,6 +117,7 @@ pub struct Steer {
     topology: Topology,
     slice_ns: u64,
     vcpu_slice_ns: u64,
+    lending_slice_ns: u64,
     shared_clock: QueueClock,
     shared_rate: ClockRate,
     clocks: Vec<QueueClock>,
@@ -134,6 +138,7 @@ impl Steer {
             topology,
             slice_ns: slice_ns.max(1),
             vcpu_slice_ns: slice_ns.max(1),
+            lending_slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
@@ -154,14 +159,17 @@ impl Steer {
         self.slice_ns
     }
 
-    /// Slices of vCPUs last this long from now on, ns.
-    pub fn set_vcpu_slice(&mut self, slice_ns: u64) {
-        self.vcpu_slice_ns = slice_ns;
+    /// Slices of vCPUs last this long from now on, ns; `lending_ns`: of those that use locks.
+    pub fn set_vcpu_slices(&mut self, slice_ns: u64, lending_ns: u64) {
+        (self.vcpu_slice_ns, self.lending_slice_ns) = (slice_ns, lending_ns);
     }
 
-    /// The slice of a vCPU, ns.
-    pub fn vcpu_slice_ns(&self) -> u64 {
-        self.vcpu_slice_ns
+    /// The slice of that vCPU, ns.
+    pub fn vcpu_slice_ns(&self, task: Task) -> u64 {
+        match self.tasks[task.index()].uses_locks {
+            true => self.lending_slice_ns,
+            false => self.vcpu_slice_ns,
+        }
     }
 
     /// What is left of the slice that runs on that pCPU, ns.
@@ -174,6 +182,11 @@ impl Steer {
     pub fn borrower_on(&self, cpu: Cpu) -> Option<Task> {
         let here = &self.cpus[cpu.index()];
         here.current.filter(|current| here.slice != Some(*current))
+    }
+
+    /// That vCPU is seen to use locks (`policy/steering/slice.h`).
+    pub fn note_lock(&mut self, now_ns: u64, task: Task) {
+        self.tasks[task.index()].lock_ns = Some(now_ns);
     }
 
     /// `target` runs on that pCPU next, on the slice that runs there. `returns`: the lender continues afterwards;

@@ -6,7 +6,10 @@ pub(crate) mod borrowing;
 pub(crate) mod facts;
 pub(crate) mod gang;
 pub(crate) mod lab_host;
-use unspin_policy::{mechanics::BorrowKind, steering::Decision};
+use unspin_policy::{
+    mechanics::BorrowKind,
+    steering::{Decision, Facts, UNSPIN_AGE_UNKNOWN},
+};
 
 use super::{World, pcpu::State};
 use crate::{
@@ -14,6 +17,11 @@ use crate::{
     ids::{Cpu, Task},
     trace_event::Observer,
 };
+
+/// Whether the vCPU's guest itself says that it is in a critical section.
+fn says_critical(facts: &Facts) -> bool {
+    facts.self_.critical.age_ns != UNSPIN_AGE_UNKNOWN && facts.self_.critical.value != 0
+}
 
 impl<O: Observer> World<O> {
     /// KVM proposes a candidate to unspin's scheduler (`ops.yield`); returns the result of `yield_to()`.
@@ -72,6 +80,15 @@ impl<O: Observer> World<O> {
         let steer = self.scheduler.steering();
         if !steer.is_some_and(|steer| steer.lend(cpu, target, budget_ns != NEVER_NS)) {
             return false;
+        }
+        let now_ns = self.now_ns;
+        if let Some(steer) = self
+            .scheduler
+            .steering()
+            .filter(|_| decision.is_lock_loan())
+        {
+            steer.note_lock(now_ns, self.vcpus[vcpu].task);
+            steer.note_lock(now_ns, target);
         }
         self.vcpus[vcpu].steered.yielded_ns = Some(self.now_ns);
         self.cpus[cpu.index()].loan_ns = budget_ns;
@@ -139,6 +156,10 @@ impl<O: Observer> World<O> {
         }
         let granted = if self.scheduler.steering().is_some() {
             let facts = self.facts(cpu, vcpu, None);
+            let (now_ns, task) = (self.now_ns, self.vcpus[vcpu].task);
+            if let Some(steer) = self.scheduler.steering().filter(|_| says_critical(&facts)) {
+                steer.note_lock(now_ns, task);
+            }
             let policies = self.host.steering.policies;
             match policies.on_slice_end(&facts, &mut self.vcpus[vcpu].memory) {
                 Decision::Grant(budget_ns) => Some((budget_ns.into(), true)),

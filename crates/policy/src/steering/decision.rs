@@ -38,6 +38,13 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Whether this is a loan for a lock, and not for an answer to an interrupt.
+    pub fn is_lock_loan(self) -> bool {
+        let raw = self.to_raw();
+        // SAFETY: two numbers.
+        unsafe { raw::unspin_is_lock_loan(raw.action, raw.budget_ns) }
+    }
+
     pub(crate) fn from_raw(raw: raw::unspin_decision) -> Decision {
         match raw.action {
             raw::UNSPIN_REFUSE => Decision::Refuse,
@@ -129,6 +136,12 @@ impl Policies {
         // SAFETY: as in `decide`.
         unsafe { on_slice_start(self.bits, facts, memory) }
     }
+}
+
+/// Whether a vCPU is one that uses locks; `lock_ns`: when it was last seen to (`policy/steering/slice.h`).
+pub fn uses_locks(lock_ns: Option<u64>, now_ns: u64) -> bool {
+    // SAFETY: two numbers.
+    lock_ns.is_some_and(|lock_ns| unsafe { raw::unspin_uses_locks(lock_ns.max(1), now_ns) })
 }
 
 /// Whether the slice of another VM's vCPU may be cut for a gang after it has run for `ran_ns`.

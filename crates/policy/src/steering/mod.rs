@@ -9,7 +9,7 @@ mod replay;
 mod user_library;
 mod windows;
 
-pub use decision::{Decision, gang_cuts, yield_buddy_is_followed};
+pub use decision::{Decision, gang_cuts, uses_locks, yield_buddy_is_followed};
 pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
 pub use policies::{Policies, REFUSE_YIELDS, renamed};
 pub use replay::{ReplayError, Replayed, replay_file};

@@ -91,10 +91,10 @@ impl Policies {
         self.bits
     }
 
-    /// The slice of a steered vCPU, ns; `kernel_ns`: the kernel's base slice.
-    pub fn length_of_slice_ns(self, kernel_ns: u64) -> u64 {
+    /// The slice of a steered vCPU, ns; `kernel_ns`: the kernel's base slice; `uses_locks`: [`uses_locks`](super::uses_locks) of that vCPU.
+    pub fn length_of_slice_ns(self, kernel_ns: u64, uses_locks: bool) -> u64 {
         // SAFETY: a function of numbers alone.
-        unsafe { raw::policies_length_of_slice(self.bits, self.slice_ns, kernel_ns) }
+        unsafe { raw::policies_length_of_slice(self.bits, self.slice_ns, kernel_ns, uses_locks) }
     }
 
     /// The slice that was asked for, ns; 0: none.

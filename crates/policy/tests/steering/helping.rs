@@ -156,10 +156,12 @@ fn a_slice_is_the_kernels_longer_under_a_policy_that_lends_or_as_asked() {
         ("loan,slice=500us", 500_000),
         ("slice=8ms,gang", 8_000_000),
     ] {
-        let length = policies(names).length_of_slice_ns(kernel_ns);
+        let length = policies(names).length_of_slice_ns(kernel_ns, true);
         assert_eq!(length, length_ns, "{names}");
     }
-    assert_eq!(policies("loan").length_of_slice_ns(6_000_000), 6_000_000);
+    let loan = policies("loan");
+    assert_eq!(loan.length_of_slice_ns(6_000_000, true), 6_000_000);
+    assert_eq!(loan.length_of_slice_ns(kernel_ns, false), kernel_ns);
 }
 
 #[test]

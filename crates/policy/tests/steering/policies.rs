@@ -4,7 +4,7 @@
 use crate::common::{UNKNOWN, facts, seen};
 use unspin_policy::steering::{
     Decision, DecisionRecord, Fact, Facts, Memory, Policies, UNSPIN_AGE_UNKNOWN, UNSPIN_ANSWER_NS,
-    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER,
+    UNSPIN_BUDGET_NS, UNSPIN_FACT_KERNEL, UNSPIN_FACT_USER, uses_locks,
 };
 
 fn policies(names: &str) -> Policies {
@@ -133,12 +133,22 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
             facts.candidate.critical = critical;
         }
     };
+    // In the long slices of vCPUs that lend for locks; in others it begins a slice of its own.
+    let long = |facts: &mut Facts| facts.slice_ns = 4_000_000;
+    let short = |facts: &mut Facts| facts.slice_ns = 1_400_000;
     for (names, critical) in [("loan-cpl", UNKNOWN), ("loan", seen(0)), ("loan", UNKNOWN)] {
         for mode in [UNSPIN_FACT_USER, UNSPIN_FACT_KERNEL] {
-            let answer = to_yield(names, awaited(1, mode, critical));
-            assert_eq!(answer, answers, "{names}");
+            let asked = |slice: fn(&mut Facts)| {
+                to_yield(names, |facts| {
+                    awaited(1, mode, critical)(facts);
+                    slice(facts);
+                })
+            };
+            assert_eq!(asked(long), answers, "{names}");
+            assert_eq!(asked(short), own_slice, "{names}");
         }
     }
+    assert!(LENT.is_lock_loan() && !answers.is_lock_loan() && !own_slice.is_lock_loan());
     // If no policy that is on decides, it begins a slice of its own; `directed-yield` and
     // `refuse-yields` decide otherwise.
     let user_mode = || awaited(1, UNSPIN_FACT_USER, UNKNOWN);
@@ -175,6 +185,38 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
         facts.self_.borrows = seen(1);
     };
     assert_eq!(to_yield("loan-cpl", borrows), Decision::GiveBack);
+}
+
+/// It spins in the kernel for an answer, whether or not a pause-loop exit has told.
+#[test]
+fn no_grace_for_one_that_waits_for_an_answer() {
+    for (awaited, decision) in [
+        (UNKNOWN, Decision::Grant(UNSPIN_BUDGET_NS)),
+        (seen(0), Decision::Grant(UNSPIN_BUDGET_NS)),
+        (seen(1), Decision::Pass),
+    ] {
+        let mut facts = facts();
+        facts.self_.spun = seen(0);
+        facts.self_.mode = seen(UNSPIN_FACT_KERNEL);
+        facts.self_.awaited = awaited;
+        let end = policies("kernel-exit").on_slice_end(&facts, &mut Memory::default());
+        assert_eq!(end, decision, "{awaited:?}");
+    }
+}
+
+/// A vCPU uses locks from when it is first seen to until 200 ms after the last time.
+#[test]
+fn a_vcpu_uses_locks_for_a_while_after_it_was_seen_to() {
+    let last_ns = 5_000_000_000;
+    for (lock_ns, now_ns, is) in [
+        (None, 100_000_000, false),
+        (Some(last_ns), last_ns, true),
+        (Some(last_ns), last_ns + 199_999_999, true),
+        (Some(last_ns), last_ns + 200_000_000, false),
+        (Some(0), 100_000_000, true),
+    ] {
+        assert_eq!(uses_locks(lock_ns, now_ns), is, "{lock_ns:?} {now_ns}");
+    }
 }
 
 #[test]

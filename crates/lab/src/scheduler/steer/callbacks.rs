@@ -34,6 +34,8 @@ impl HostScheduler for Steer {
             home: None,
             charged_ns: 0,
             vcpu: family.is_some(),
+            lock_ns: None,
+            uses_locks: false,
             awake_ns: 0,
             burst_ns: self.slice_ns,
             lag_ns: 0,
@@ -103,7 +105,7 @@ impl HostScheduler for Steer {
                     };
                     let head = has_buddy.or_else(|| self.least(now_ns, cpu));
                     if let Some(task) = head {
-                        self.begin_slice(task, cpu);
+                        self.begin_slice(now_ns, task, cpu);
                         self.cpus[cpu.index()].began_ns = now_ns;
                         self.tasks[task.index()].called_until_ns = 0;
                     }

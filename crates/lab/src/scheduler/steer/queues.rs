@@ -2,7 +2,10 @@
 //! Where a task waits, and which slice begins: the model of bpf/scheduler/queues.bpf.h and of `run_least()` in
 //! bpf/scheduler/main.bpf.c.
 
-use unspin_policy::mechanics::{align_ns, shared_is_first};
+use unspin_policy::{
+    mechanics::{align_ns, shared_is_first},
+    steering::uses_locks,
+};
 
 use super::{Allowed, Steer};
 use crate::ids::{Cpu, Task};
@@ -82,7 +85,7 @@ impl Steer {
         }
     }
 
-    pub(super) fn begin_slice(&mut self, task: Task, cpu: Cpu) {
+    pub(super) fn begin_slice(&mut self, now_ns: u64, task: Task, cpu: Cpu) {
         self.take_from_queue(task);
         let (vtime_ns, home) = (
             self.tasks[task.index()].vtime_ns,
@@ -103,8 +106,10 @@ impl Steer {
                 }
             }
         }
-        let slice_ns = match self.tasks[task.index()].vcpu {
-            true => self.vcpu_slice_ns,
+        let known = &mut self.tasks[task.index()];
+        known.uses_locks = uses_locks(known.lock_ns, now_ns);
+        let slice_ns = match known.vcpu {
+            true => self.vcpu_slice_ns(task),
             false => self.slice_ns,
         };
         let here = &mut self.cpus[cpu.index()];

@@ -98,8 +98,9 @@ impl<O: Observer> World<O> {
         let now_ns = self.now_ns;
         let self_ = self.vcpu_facts(vcpu, cpu);
         let candidate = candidate.map_or(nobody, |other| self.vcpu_facts(other, cpu));
+        let task = self.vcpus[vcpu].task;
         let (slice_ns, left_ns) = match self.scheduler.steering() {
-            Some(steer) => (steer.vcpu_slice_ns(), steer.slice_left_ns(now_ns, cpu)),
+            Some(steer) => (steer.vcpu_slice_ns(task), steer.slice_left_ns(now_ns, cpu)),
             None => (0, 0),
         };
         Facts {
