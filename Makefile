@@ -4,7 +4,7 @@
 # One sitting of what takes a night: STALE=1 for what never ran or did not pass, LIMIT=8h for its end.
 SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
 
-.PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-module ple-module update-lock clean-cache uninstall
+.PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-module ple-module update-lock clean-cache uninstall lib lib-install lib-uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
@@ -19,6 +19,7 @@ help:
 	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
 	@echo "make linux-module build the module for unmodified Linux guests (guest-linux/module/), seconds"
 	@echo "make ple-module   build the kernel module that sets pause-loop windows (kmod/) for the testbed's kernel, half a minute"
+	@echo "make lib          build libunspin, the locks as a C library, seconds; make lib-install PREFIX=/usr/local (DESTDIR=, LIBDIR=), make lib-uninstall"
 	@echo "make update-lock  lock the newest kernel and emulator (setup/packages.lock)"
 	@echo "make clean-cache  remove downloads, kernel and emulator"
 	@echo "make uninstall    remove all that set-up made; lists the system packages it installed"
@@ -77,3 +78,12 @@ clean-cache:
 
 uninstall:
 	@setup/clean uninstall
+
+lib:
+	@lib/build
+
+lib-install:
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" lib/install
+
+lib-uninstall:
+	@PREFIX="$(PREFIX)" LIBDIR="$(LIBDIR)" DESTDIR="$(DESTDIR)" lib/install --remove

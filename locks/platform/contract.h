@@ -3,8 +3,8 @@
  * contract.h - the waiting contract: every operation that a lock may use of the world it runs in.
  *
  * A lock header includes this file and the headers of locks/, nothing else. Each world defines the functions below as
- * static inline: platform/threads.h (threads of a process), guest/platform_guest.h (the micro guest),
- * crates/lab/c/platform_lab.h and crates/lockcheck/c/platform_script.h. A world is chosen by defining
+ * static inline: platform/threads.h (threads of a process), lib/process.h (threads of any program),
+ * guest/platform_guest.h (the micro guest), crates/lab/c/platform_lab.h and crates/lockcheck/c/platform_script.h. A world is chosen by defining
  * UNSPIN_PLATFORM_HEADER before a lock is included.
  *
  * A lock has no loop of its own around PAUSE: it waits by platform_wait_while(). Every shared access is one of the

@@ -137,6 +137,7 @@ impl Compiler {
     }
 
     /// The object of a source that this script has written: of its text this script alone decides.
+    #[cfg(feature = "bindings")]
     pub(crate) fn generated(&self, source: &Path) -> Object {
         let name = source.with_extension("o");
         self.object(source, &name.to_string_lossy())

@@ -4,10 +4,12 @@
 //!
 //! Everything here ends the build with a message when a compiler is missing or refuses: a build script can do nothing else.
 
+#[cfg(feature = "bindings")]
 mod bindings;
 mod compiler;
 mod dependencies;
 
+#[cfg(feature = "bindings")]
 pub use bindings::{bind, bind_functions};
 pub use compiler::{Compiler, Object, library};
 pub use dependencies::watch;
