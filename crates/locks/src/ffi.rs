@@ -30,9 +30,11 @@ macro_rules! lock {
         unsafe impl Sync for $name {}
 
         impl $name {
-            const FREE: Self = Self {
-                words: core::cell::UnsafeCell::new(crate::ffi::words(&[$($initial),*])),
-            };
+            const fn free() -> Self {
+                Self {
+                    words: core::cell::UnsafeCell::new(crate::ffi::words(&[$($initial),*])),
+                }
+            }
         }
 
         unsafe extern "C" {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The locks that one thread holds at a time.
 
-use lock_api::{GuardNoSend, GuardSend};
+#[cfg(feature = "std")]
+use lock_api::GuardNoSend;
+use lock_api::GuardSend;
 
 use crate::ffi::lock;
 
@@ -18,7 +20,7 @@ macro_rules! mutex {
         // thread's lock returns. The references are valid while they run, and nothing in C keeps them.
         unsafe impl lock_api::RawMutex for $raw {
             #[allow(clippy::declare_interior_mutable_const)] // the trait asks for it
-            const INIT: Self = Self::FREE;
+            const INIT: Self = Self::free();
             type GuardMarker = $marker;
 
             fn lock(&self) {

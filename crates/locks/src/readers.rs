@@ -18,7 +18,7 @@ macro_rules! readers {
         // references are valid while they run, and nothing in C keeps them.
         unsafe impl lock_api::RawRwLock for $raw {
             #[allow(clippy::declare_interior_mutable_const)] // the trait asks for it
-            const INIT: Self = Self::FREE;
+            const INIT: Self = Self::free();
             type GuardMarker = GuardSend;
 
             fn lock_shared(&self) {
