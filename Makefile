@@ -5,6 +5,7 @@
 SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
 
 .PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-module ple-module update-lock clean-cache uninstall lib lib-install lib-uninstall
+.PHONY: help demo test check test-long mutants lint docs benchmarks setup linux-guest linux-loads linux-module ple-module update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
@@ -17,6 +18,7 @@ help:
 	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"
 	@echo "make setup        set-up alone"
 	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
+	@echo "make linux-loads  fetch and build loads for Linux guests (guest-linux/packaged/): PostgreSQL, stress-ng, a Go program, ...; 2 min"
 	@echo "make linux-module build the module for unmodified Linux guests (guest-linux/module/), seconds"
 	@echo "make ple-module   build the kernel module that sets pause-loop windows (kmod/) for the testbed's kernel, half a minute"
 	@echo "make lib          build libunspin, the locks as a C library, seconds; make lib-install PREFIX=/usr/local (DESTDIR=, LIBDIR=), make lib-uninstall"
@@ -61,6 +63,10 @@ setup:
 linux-guest:
 	@setup/run demo
 	@guest-linux/build
+
+linux-loads:
+	@setup/run demo
+	@guest-linux/packaged/build
 
 linux-module:
 	@setup/run demo

@@ -18,6 +18,7 @@ small_archive
 libc=$(ldd /bin/true | awk '/libc\.so\.6/ { print $3 }')
 echo 'int main(void) { return 0; }' | gcc -static -x c - -o "$BOX/static"
 program qemu-system-x86 "libstone1 (>= 1) | libother, adduser" usr/bin/qemu-system-x86_64 /bin/true
+mkdir -p "$BOX/tree/usr/bin" && cp -L /bin/true "$BOX/tree/usr/bin/cyclictest"
 program rt-tests libstone1 usr/bin/hackbench /bin/true
 program linux-perf libstone1 usr/bin/perf /bin/true
 program busybox-static "" usr/bin/busybox "$BOX/static"
