@@ -164,7 +164,10 @@ fn linux_guests_that_cannot_be() {
     let policies = ["vm", "linux-policies"];
     for (words, says) in [
         (["--shapes", "2x"], "VMs x vCPUs"),
-        (["--loads", "torture"], "hackbench, make, mmaps"),
+        (
+            ["--loads", "torture"],
+            "hackbench, calls, make, mmaps, ebizzy",
+        ),
         (["--policy", "lend"], "`lend`"),
         (["--policy", "apple"], "leave `apple` to `unspin steer`"),
     ] {
@@ -172,6 +175,8 @@ fn linux_guests_that_cannot_be() {
     }
     let too_small = "testbed run --memory-mib 600 -- unspin vm linux --vms 2";
     unspin(&too_small.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1124"]);
+    let database = "testbed run --memory-mib 900 -- unspin vm linux --vms 2 --load pgbench";
+    unspin(&database.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1252"]);
 }
 
 #[test]

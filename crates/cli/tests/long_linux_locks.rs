@@ -5,10 +5,9 @@
 
 mod common;
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use common::{Ended, ended, repository};
+use common::{Ended, cache, ended, repository};
 use serde_json::Value;
 
 const LOCKS: [&str; 5] = [
@@ -21,11 +20,7 @@ const LOCKS: [&str; 5] = [
 
 /// Nothing to test where it is not built; says so.
 fn is_built() -> bool {
-    let cache = std::env::var_os("UNSPIN_CACHE").map_or_else(
-        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/unspin"),
-        PathBuf::from,
-    );
-    let built = cache.join("guest-linux/current/vmlinuz-unspin").exists();
+    let built = cache().join("guest-linux/current/vmlinuz-unspin").exists();
     if !built {
         eprintln!("not tested: the Linux guest with our locks is not built (`make linux-guest`)");
     }

@@ -19,6 +19,12 @@ pub enum Error {
         /// What was looked for.
         path: PathBuf,
     },
+    /// Nor are these.
+    #[error("loads of Linux guests are not there: {path} is missing; run `make linux-loads`", path = .path.display())]
+    NoLoads {
+        /// What was looked for.
+        path: PathBuf,
+    },
     /// Nor is this.
     #[error("the module for unmodified Linux guests is not built: {path} is missing; run `make linux-module`", path = .path.display())]
     NoModule {

@@ -60,7 +60,7 @@ impl Fleet {
         let mut fleet = Fleet {
             machines: Vec::new(),
             ports: Vec::new(),
-            said: vec![Said::default(); count],
+            said: vec![Said::of(options.load); count],
             started: Vec::new(),
             booted: vec![None; count],
             heard,

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::Error;
 use crate::fleet::Fleet;
-use crate::load;
+use crate::initramfs;
 use crate::options::{Options, Phase};
 use crate::talk::Report;
 use crate::talk::{Run, Said};
@@ -61,12 +61,12 @@ impl Guests {
             .open("/dev/kvm")
             .map_err(Error::NoKvm)?;
         let folder = tempfile::tempdir().map_err(Error::system("making a temporary folder"))?;
-        let initramfs = folder.path().join("initramfs");
+        let image = folder.path().join("initramfs");
         let command = options.load.command(options.groups, options.loops);
-        let built = load::initramfs(&options.programs, options.load, options.counts, &command)?;
-        std::fs::write(&initramfs, built).map_err(Error::file("writing", &initramfs))?;
+        let built = initramfs::build(&options.programs, options.load, options.counts, &command)?;
+        std::fs::write(&image, built).map_err(Error::file("writing", &image))?;
         let arguments = options.kernel_args();
-        let mut fleet = Fleet::start(options, &arguments, folder.path(), &initramfs)?;
+        let mut fleet = Fleet::start(options, &arguments, folder.path(), &image)?;
         let ready = |_, said: &Said| said.ready_ns.is_some();
         fleet.wait("booting", ready, booting)?;
         fleet.check_features(options)?;

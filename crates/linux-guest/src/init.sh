@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
 # shellcheck shell=dash
 # PID 1 of a Linux guest: says on a virtio port what the kernel is and has, then does what it is told there.
-# Lines it writes: kernel RELEASE, log TEXT, ready SECONDS, run SECONDS, count LINE, failed TEXT, end.
+# Lines it writes: kernel RELEASE, log TEXT, ready SECONDS, said TEXT (what the load wrote), run, count LINE, failed TEXT, end.
 # Lines it reads: load (for ever; a line "run" after each), symbols.
 B=/usr/bin/busybox
 $B mount -t proc proc /proc
@@ -20,28 +20,48 @@ count() {
     $B sed -n 's/^cpu  /count cpu: /p' /proc/stat >&3
 }
 
+# timed COMMAND...: runs it and writes how long it took.
+timed() {
+    local begin end
+    read -r begin _ </proc/uptime
+    "$@" || return
+    read -r end _ </proc/uptime
+    # Hundredths of a second; the 1 before them keeps 08 from being octal, and falls out of the difference.
+    end=$((${end%.*} * 100 + 1${end#*.} - ${begin%.*} * 100 - 1${begin#*.}))
+    echo "Time: $((end / 100)).$((end / 10 % 10))$((end % 10))"
+}
+
+# latencies: reads numbers of microseconds; writes the 99th percentile (nearest rank) and the largest.
+latencies() {
+    local count
+    $B sort -n >/tmp/latencies
+    count=$($B wc -l </tmp/latencies)
+    [ "$count" -gt 0 ] || { echo 'no latencies' && return 1; }
+    echo "p99: $($B sed -n "$(((count * 99 + 99) / 100))p" /tmp/latencies) us"
+    echo "max: $($B tail -n 1 /tmp/latencies) us"
+}
+
 # calls TIMES: so often switches the scheduler's statistics on and off, for which the kernel patches its text and calls
 # every CPU several times, waiting (smp_text_poke_sync_each_cpu, arch/x86/kernel/alternative.c); meanwhile as many loops
 # in user mode run as there are other CPUs.
 calls() {
-    local loops='' turn=1 begin end
+    local loops='' turn=1
     while [ $turn -lt "$($B nproc)" ]; do
         while :; do :; done &
         loops="$loops $!"
         turn=$((turn + 1))
     done
-    read -r begin _ </proc/uptime
-    turn=0
+    timed patches "$1" || return
+    # shellcheck disable=SC2086 # one number per word
+    kill $loops
+}
+
+patches() {
+    local turn=0
     while [ $turn -lt "$1" ]; do
         echo 1 >/proc/sys/kernel/sched_schedstats && echo 0 >/proc/sys/kernel/sched_schedstats || return
         turn=$((turn + 1))
     done
-    read -r end _ </proc/uptime
-    # shellcheck disable=SC2086 # one number per word
-    kill $loops
-    # Hundredths of a second; the 1 before them keeps 08 from being octal, and falls out of the difference.
-    end=$((${end%.*} * 100 + 1${end#*.} - ${begin%.*} * 100 - 1${begin#*.}))
-    echo "Time: $((end / 100)).$((end / 10 % 10))$((end % 10))"
 }
 
 # make_all JOBS UNITS: compiles so often. torture SECONDS: Linux's own lock torture, which fails when two are inside.
@@ -62,14 +82,24 @@ torture() {
     echo "Time: $1"
 }
 
+# A load that is more than one command has a script: once ARGUMENTS..., a run; prepare: what comes before the first.
+prepare() { :; }
+# shellcheck source=/dev/null
+[ ! -e /load.sh ] || . /load.sh
+
 load() {
+    if ! prepare >/tmp/out 2>&1; then
+        echo "failed $($B tail -n 1 /tmp/out)" >&3
+        return
+    fi
     count
     while :; do
         if ! LOAD >/tmp/out 2>&1; then
             echo "failed $($B tail -n 1 /tmp/out)" >&3
             return
         fi
-        echo "run $($B sed -n 's/^\(Time:\|Total time:\|\) *\([0-9.]*\)\( \[sec\]\)\{0,1\} *$/\2/p' /tmp/out | $B tail -n 1)" >&3
+        $B tail -n 60 /tmp/out | $B sed 's/^\(.\{0,200\}\).*/said \1/' >&3
+        echo run >&3
         count
     done
 }

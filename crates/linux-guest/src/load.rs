@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a guest runs, and the initramfs that runs it.
+//! What a guest runs: the loads' names, programs, commands and sizes.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use crate::programs::{MAKE, MMAPS, SHELL, TORTURE};
 
-use unspin_testbed::image::cpio::Archive;
-
-use crate::Error;
-use crate::features::CountsModule;
-use crate::programs::{MAKE, MMAPS, Programs, SHELL, TORTURE};
-
-/// PID 1 of every guest; `LOAD` in it is the command of the load.
-const INIT: &str = include_str!("init.sh");
+/// Least memory of a guest that runs a shell and a small program; MiB.
+pub const LEAST_MEMORY_MIB: u32 = 96;
 
 /// Which load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +23,46 @@ pub enum Load {
     Torture,
     /// Sleeps of a second: what a guest costs that has nothing to do.
     Idle,
+    /// stress-ng's malloc stressor with threads of one process: blocks that malloc maps, every page of which is touched, and that
+    /// free unmaps again. That is ebizzy's pattern, page faults and TLB shootdowns in one address space; its stressors mmap and
+    /// tlb-shootdown are processes, each with an address space of its own. With `make linux-loads`, as all below.
+    Ebizzy,
+    /// sysbench's threads that take one mutex (a futex).
+    Sysbench,
+    /// An OpenMP program of ours with active waiting: threads spin at barriers in user mode.
+    Openmp,
+    /// dbench's clients, on a file system in memory.
+    Dbench,
+    /// pgbench's clients and a PostgreSQL server in one guest.
+    Pgbench,
+    /// GNU make and tcc, building Lua.
+    Kernbench,
+    /// A Go program of ours with a busy garbage collector.
+    Gc,
+    /// hackbench, and beside it threads that sleep and look how late they wake up; with `make setup` alone.
+    Cyclictest,
 }
 
 impl Load {
+    /// All of them.
+    pub const ALL: [Load; 15] = [
+        Load::Hackbench,
+        Load::Messaging,
+        Load::Calls,
+        Load::Make,
+        Load::Mmaps,
+        Load::Torture,
+        Load::Idle,
+        Load::Ebizzy,
+        Load::Sysbench,
+        Load::Openmp,
+        Load::Dbench,
+        Load::Pgbench,
+        Load::Kernbench,
+        Load::Gc,
+        Load::Cyclictest,
+    ];
+
     /// Its word on the command line.
     pub fn name(self) -> &'static str {
         match self {
@@ -43,6 +73,14 @@ impl Load {
             Self::Mmaps => "mmaps",
             Self::Torture => "torture",
             Self::Idle => "idle",
+            Self::Ebizzy => "ebizzy",
+            Self::Sysbench => "sysbench",
+            Self::Openmp => "openmp",
+            Self::Dbench => "dbench",
+            Self::Pgbench => "pgbench",
+            Self::Kernbench => "kernbench",
+            Self::Gc => "gc",
+            Self::Cyclictest => "cyclictest",
         }
     }
 
@@ -55,10 +93,43 @@ impl Load {
             Self::Mmaps => &[SHELL, MMAPS],
             Self::Torture => &[SHELL, TORTURE],
             Self::Calls | Self::Idle => &[SHELL],
+            Self::Ebizzy => &[SHELL, "stress-ng"],
+            Self::Sysbench => &[SHELL, "sysbench"],
+            Self::Openmp => &[SHELL, "sweeps"],
+            Self::Dbench => &[SHELL, "dbench"],
+            Self::Pgbench => &[SHELL, "pgbench"],
+            Self::Kernbench => &[SHELL, "kernbench"],
+            Self::Gc => &[SHELL, "collect"],
+            Self::Cyclictest => &[SHELL, "hackbench", "cyclictest"],
         }
     }
 
-    /// The command that the guest repeats, for people.
+    /// Groups and loops unless somebody says others.
+    pub fn size(self) -> (u32, u32) {
+        match self {
+            Self::Ebizzy => (8, 50),
+            Self::Sysbench => (8, 500),
+            Self::Openmp => (1, 500),
+            Self::Dbench => (4, 2),
+            Self::Pgbench => (8, 20),
+            Self::Kernbench => (8, 1),
+            Self::Gc => (8, 40),
+            Self::Cyclictest => (1, 50),
+            _ => (2, 100),
+        }
+    }
+
+    /// Least memory of a guest with this load; MiB. Its initramfs stands in memory twice while it is unpacked.
+    pub fn least_memory_mib(self) -> u32 {
+        match self {
+            // Measured: see the table of docs/linux-guests.md.
+            Self::Pgbench => 320,
+            Self::Ebizzy | Self::Dbench | Self::Sysbench => 160,
+            _ => LEAST_MEMORY_MIB,
+        }
+    }
+
+    /// The command that the guest repeats, for people and for PID 1's shell.
     pub fn command(self, groups: u32, loops: u32) -> String {
         match self {
             Self::Hackbench => format!("/usr/bin/hackbench -g {groups} -l {loops}"),
@@ -70,69 +141,42 @@ impl Load {
             Self::Mmaps => format!("/usr/bin/mmaps {groups} {loops}"),
             Self::Torture => format!("torture {loops}"),
             Self::Idle => "sleep 1".to_owned(),
+            // The thread that starts the others allocates, too. Every block of a page and more is mapped.
+            Self::Ebizzy => format!(
+                "/usr/bin/stress-ng --malloc 1 --malloc-pthreads {} --malloc-bytes 256K --malloc-thresh 4K --malloc-max 64 \
+                 --malloc-touch --malloc-ops {} --metrics --no-rand-seed",
+                groups - 1,
+                u64::from(groups) * u64::from(loops)
+            ),
+            Self::Sysbench => format!(
+                "/usr/bin/sysbench mutex --threads={groups} --mutex-num=1 --mutex-locks={loops} --mutex-loops=1000 \
+                 --percentile=99 run"
+            ),
+            Self::Openmp => format!("OMP_WAIT_POLICY=active /usr/bin/sweeps {loops}"),
+            Self::Gc => format!("/usr/bin/collect {groups} {loops}"),
+            Self::Dbench | Self::Pgbench | Self::Kernbench | Self::Cyclictest => {
+                format!("once {groups} {loops}")
+            }
         }
     }
 
-    /// The same for PID 1's shell: the last number that it writes is the time it took, in seconds.
-    fn timed(self, command: &str) -> String {
+    /// The same as PID 1 runs it: its output says how long it took.
+    pub fn timed(self, command: &str) -> String {
         match self {
-            // They say it themselves.
-            Self::Hackbench
-            | Self::Messaging
-            | Self::Calls
-            | Self::Make
-            | Self::Mmaps
-            | Self::Torture => command.to_owned(),
             Self::Idle => format!("$B time -f 'Time: %e' $B {command}"),
+            // They say it themselves.
+            _ => command.to_owned(),
         }
     }
-}
 
-/// The guest's initramfs: a shell, the load's program with its libraries, and PID 1, which repeats `command`.
-///
-/// # Errors
-/// When a program is missing or cannot be read.
-pub fn initramfs(
-    programs: &Programs,
-    load: Load,
-    counts: CountsModule,
-    command: &str,
-) -> Result<Vec<u8>, Error> {
-    let mut wanted = load.programs().to_vec();
-    wanted.extend(counts.programs());
-    let files = programs.files(&wanted)?;
-    let mut archive = Archive::new();
-    let mut folders = BTreeSet::new();
-    for folder in ["dev", "proc", "sys", "tmp", "usr/lib64"] {
-        add_folders(&mut archive, &mut folders, Path::new(folder));
-    }
-    archive.character_device("dev/console", 5, 1);
-    // The loader's place in every dynamic program of this architecture.
-    archive.symbolic_link("lib64", "usr/lib64");
-    for file in &files {
-        let path = programs.path(file);
-        let contents = std::fs::read(&path).map_err(Error::file("reading", &path))?;
-        if let Some(parent) = Path::new(file).parent() {
-            add_folders(&mut archive, &mut folders, parent);
-        }
-        archive.file(file, &contents, true);
-    }
-    let script = INIT.replace("LOAD", &load.timed(command));
-    archive.file("init", script.as_bytes(), true);
-    Ok(archive.finish())
-}
-
-/// Adds the folder and those above it that are not there yet, the uppermost first.
-fn add_folders(archive: &mut Archive, known: &mut BTreeSet<String>, folder: &Path) {
-    let mut chain: Vec<_> = folder
-        .ancestors()
-        .map(|path| path.to_string_lossy().into_owned())
-        .filter(|path| !path.is_empty())
-        .collect();
-    chain.reverse();
-    for path in chain {
-        if known.insert(path.clone()) {
-            archive.directory(&path);
+    /// The script that has `once`, and `prepare` where something comes before the first run.
+    pub fn script(self) -> Option<&'static str> {
+        match self {
+            Self::Dbench => Some(include_str!("loads/dbench.sh")),
+            Self::Pgbench => Some(include_str!("loads/pgbench.sh")),
+            Self::Kernbench => Some(include_str!("loads/kernbench.sh")),
+            Self::Cyclictest => Some(include_str!("loads/cyclictest.sh")),
+            _ => None,
         }
     }
 }
@@ -142,70 +186,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pid_1_runs_the_command_and_nothing_is_left_to_fill_in() {
-        for load in [
-            Load::Hackbench,
-            Load::Messaging,
-            Load::Calls,
-            Load::Make,
-            Load::Mmaps,
-            Load::Torture,
-            Load::Idle,
-        ] {
-            let command = load.timed(&load.command(3, 50));
-            let script = INIT.replace("LOAD", &command);
-            assert!(script.contains(&format!("if ! {command} >/tmp/out")));
-            assert!(!script.contains("LOAD"), "{script}");
+    fn commands_have_their_sizes() {
+        let commands = [
+            (Load::Hackbench, "/usr/bin/hackbench -g 3 -l 50"),
+            (Load::Openmp, "OMP_WAIT_POLICY=active /usr/bin/sweeps 50"),
+            (Load::Gc, "/usr/bin/collect 3 50"),
+            (Load::Pgbench, "once 3 50"),
+        ];
+        for (load, command) in commands {
+            assert_eq!(load.command(3, 50), command);
         }
-        assert_eq!(INIT.matches("LOAD").count(), 1);
-        assert_eq!(
-            Load::Hackbench.command(3, 50),
-            "/usr/bin/hackbench -g 3 -l 50"
+        let ebizzy = Load::Ebizzy.command(3, 50);
+        for part in ["--malloc-pthreads 2 ", "--malloc-ops 150 "] {
+            assert!(ebizzy.contains(part), "{ebizzy}");
+        }
+        let mutex = Load::Sysbench.command(3, 50);
+        assert!(
+            mutex.contains("--threads=3 --mutex-num=1 --mutex-locks=50 "),
+            "{mutex}"
         );
     }
 
     #[test]
-    fn folders_come_before_what_lies_in_them() {
-        let cache = tempfile::tempdir().expect("a folder");
-        for (file, text) in [
-            ("kernel/current/vmlinuz", "kernel"),
-            (
-                "linux-guest/current/busybox.files",
-                "usr/bin/busybox\nusr/share/a/b\n",
-            ),
-            ("linux-guest/current/tree/usr/bin/busybox", "shell"),
-            ("linux-guest/current/tree/usr/share/a/b", "deep"),
-        ] {
-            let path = cache.path().join(file);
-            std::fs::create_dir_all(path.parent().expect("a parent")).expect("made");
-            std::fs::write(path, text).expect("written");
+    fn every_load_has_a_name_of_its_own_and_what_its_command_calls() {
+        for (at, load) in Load::ALL.into_iter().enumerate() {
+            assert!(
+                Load::ALL[..at]
+                    .iter()
+                    .all(|other| other.name() != load.name())
+            );
+            let (groups, loops) = load.size();
+            let calls_a_script = load.command(groups, loops).starts_with("once ");
+            let script = load.script();
+            assert_eq!(calls_a_script, script.is_some(), "{load:?}");
+            assert!(
+                script.is_none_or(|script| script.contains("\nonce() {")),
+                "{load:?}"
+            );
         }
-        let programs = Programs::find(false, cache.path()).expect("there");
-        let bytes = initramfs(&programs, Load::Idle, CountsModule::Off, "true").expect("built");
-        let text = String::from_utf8_lossy(&bytes);
-        let names: Vec<_> = text
-            .split('\0')
-            .filter_map(|part| part.rfind("070701").map(|at| &part[at + 110..]))
-            .collect();
-        assert_eq!(
-            names,
-            [
-                "dev",
-                "proc",
-                "sys",
-                "tmp",
-                "usr",
-                "usr/lib64",
-                "dev/console",
-                "lib64",
-                "usr/bin",
-                "usr/bin/busybox",
-                "usr/share",
-                "usr/share/a",
-                "usr/share/a/b",
-                "init",
-                "TRAILER!!!"
-            ]
-        );
     }
 }

@@ -17,14 +17,16 @@ pub struct Options {
     pub vms: u32,
     /// vCPUs of each, 1 to 64.
     pub vcpus: u32,
-    /// Memory of each, 96 to 16,384 MiB.
+    /// Memory of each, what the load needs to 16,384 MiB.
     pub memory_mib: u32,
     /// What each runs.
     pub load: Load,
-    /// Groups of 40 tasks of a messaging load, jobs of `make`, threads of `mmaps`; 1 to 1,000.
+    /// Groups of 40 tasks of a messaging load, jobs of `make` and `kernbench`, threads of `mmaps`, `ebizzy`, `sysbench` and `gc`,
+    /// clients of `dbench` and `pgbench`; 1 to 1,000.
     pub groups: u32,
     /// Messages that each of its senders passes to each receiver, how often `calls` patches, compilations of `make`, iterations of
-    /// each thread of `mmaps`, seconds of `torture`; 1 to 1,000,000.
+    /// each thread of `mmaps`, seconds of `torture` and `dbench`, allocations, locks, transactions, requests of each thread or
+    /// client, sweeps of `openmp`, builds of `kernbench`; 1 to 1,000,000.
     pub loops: u32,
     /// Runs of the load that are waited for in each VM, 1 to 10,000.
     pub runs: u32,
@@ -70,7 +72,12 @@ impl Options {
         for (what, value, least, most) in [
             ("the number of VMs", self.vms, 1, 64),
             ("the number of vCPUs", self.vcpus, 1, 64),
-            ("a guest's memory in MiB", self.memory_mib, 96, 16_384),
+            (
+                "a guest's memory in MiB",
+                self.memory_mib,
+                self.load.least_memory_mib(),
+                16_384,
+            ),
             ("the number of groups", self.groups, 1, 1_000),
             ("the number of loops", self.loops, 1, 1_000_000),
             ("the number of runs", self.runs, 1, 10_000),

@@ -24,6 +24,16 @@ pub const TORTURE: &str = "torture";
 /// The module that tells the host of the kernel's own counts (abi/guest/counts.h), of `make linux-module`.
 pub const COUNTS: &str = "counts";
 const BUILT: [&str; 3] = [MAKE, MMAPS, TORTURE];
+/// What `make linux-loads` takes out of Debian's packages.
+const LOADS: [&str; 7] = [
+    "stress-ng",
+    "sysbench",
+    "sweeps",
+    "dbench",
+    "pgbench",
+    "kernbench",
+    "collect",
+];
 /// The name of the kernel with the papers' locks, where `guest-linux/build` puts it and in the testbed.
 const OUR_KERNEL: &str = "vmlinuz-unspin";
 const LOADER: &str = "usr/lib64/ld-linux-x86-64.so.2";
@@ -37,6 +47,8 @@ pub struct Programs {
     built: PathBuf,
     /// What `make linux-module` has built; nor need this.
     module: PathBuf,
+    /// What `make linux-loads` has built; nor need this.
+    loads: PathBuf,
     kernel: PathBuf,
 }
 
@@ -47,20 +59,14 @@ impl Programs {
     /// # Errors
     /// [`Error::NotSetUp`] naming the first thing missing.
     pub fn find(in_testbed: bool, cache: &Path) -> Result<Programs, Error> {
-        let (folder, built, module, kernel) = if in_testbed {
-            (
-                PathBuf::from(IN_TESTBED),
-                PathBuf::from(IN_TESTBED),
-                PathBuf::from(IN_TESTBED),
-                PathBuf::from(IN_TESTBED).join("vmlinuz"),
-            )
-        } else {
-            (
-                cache.join("linux-guest/current"),
-                cache.join("guest-linux/current"),
-                cache.join("guest-module/current"),
-                cache.join("kernel/current/vmlinuz"),
-            )
+        let [folder, built, module, loads] = match in_testbed {
+            true => [IN_TESTBED; 4].map(PathBuf::from),
+            false => ["linux-guest", "guest-linux", "guest-module", "guest-loads"]
+                .map(|name| cache.join(name).join("current")),
+        };
+        let kernel = match in_testbed {
+            true => folder.join("vmlinuz"),
+            false => cache.join("kernel/current/vmlinuz"),
         };
         for path in [&folder, &kernel] {
             if !path.exists() {
@@ -71,6 +77,7 @@ impl Programs {
             folder,
             built,
             module,
+            loads,
             kernel,
         })
     }
@@ -146,30 +153,40 @@ impl Programs {
     /// Where the list of a program's files lies.
     fn list(&self, program: &str) -> Result<PathBuf, Error> {
         let name = format!("{program}.files");
-        let built = self.built.join(&name);
-        let module = self.module.join(&name);
-        let path = self.folder.join(&name);
-        match () {
-            () if path.exists() => Ok(path),
-            () if built.exists() => Ok(built),
-            () if module.exists() => Ok(module),
-            () if program == COUNTS => Err(Error::NoModule { path: module }),
-            () if BUILT.contains(&program) => Err(Error::NotBuilt { path: built }),
-            () => Err(Error::NotSetUp { path }),
+        let mut places = self.places().map(|folder| folder.join(&name));
+        if let Some(path) = places.find(|path| path.exists()) {
+            return Ok(path);
         }
+        let path = |folder: &Path| folder.join(&name);
+        Err(match program {
+            COUNTS => Error::NoModule {
+                path: path(&self.module),
+            },
+            _ if BUILT.contains(&program) => Error::NotBuilt {
+                path: path(&self.built),
+            },
+            _ if LOADS.contains(&program) => Error::NoLoads {
+                path: path(&self.loads),
+            },
+            _ => Error::NotSetUp {
+                path: path(&self.folder),
+            },
+        })
+    }
+
+    /// The folders that programs lie in; a library that several have comes from the first.
+    fn places(&self) -> impl Iterator<Item = &Path> {
+        [&self.folder, &self.built, &self.module, &self.loads]
+            .into_iter()
+            .map(PathBuf::as_path)
     }
 
     /// Where a file of a list lies here.
     pub fn path(&self, file: &str) -> PathBuf {
-        let path = self.folder.join("tree").join(file);
-        let elsewhere = [&self.built, &self.module].map(|folder| folder.join("tree").join(file));
-        if path.exists() {
-            return path;
-        }
-        elsewhere
-            .into_iter()
+        let mut places = self.places().map(|folder| folder.join("tree").join(file));
+        places
             .find(|path| path.exists())
-            .unwrap_or(path)
+            .unwrap_or_else(|| self.folder.join("tree").join(file))
     }
 
     /// The guests' kernel.
@@ -276,6 +293,10 @@ mod tests {
         ] {
             let said = missing.expect_err("not built").to_string();
             assert!(said.contains("`make linux-guest`"), "{said}");
+        }
+        for load in LOADS {
+            let said = programs.files(&[load]).expect_err(load).to_string();
+            assert!(said.contains("`make linux-loads`"), "{said}");
         }
         let built = cache.path().join("guest-linux/current");
         std::fs::create_dir_all(built.join("tree/usr/bin")).expect("made");

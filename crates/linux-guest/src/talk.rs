@@ -4,15 +4,20 @@
 //!
 //! All of it together is what a run of Linux guests brought ([`Report`]).
 
+use crate::load::Load;
+use crate::outcome::{self, Outcome};
+
 /// Longest line taken; the kernel's own log lines have at most some 1,000 bytes.
 pub const LINE_BYTES: u64 = 4096;
 /// Most bytes of the guest's log that are kept.
 const LOG_BYTES: usize = 64 << 10;
+/// Most bytes of what a load wrote in one run.
+const OUTPUT_BYTES: usize = 64 << 10;
 /// Most runs that are kept.
 const RUNS: usize = 100_000;
 /// The kernel shows CPU time in hundredths of a second (USER_HZ, Documentation/filesystems/proc.rst).
 const TICK_NS: u64 = 10_000_000;
-/// A year: no run takes longer.
+/// A year: no guest boots longer.
 const LONGEST_S: f64 = 366.0 * 86_400.0;
 
 /// What the guest's kernel has counted, over all its CPUs.
@@ -53,15 +58,16 @@ impl Counts {
 /// One run of the load, as the guest saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// How long the load says that it took, by the guest's clock.
-    pub load_ns: u64,
+    /// What the load says of it.
+    pub outcome: Outcome,
     /// What the guest's kernel counted from the end of the run before (the order to begin, for the first) to its end.
     pub counts: Counts,
 }
 
 /// Everything that one guest has said so far.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Said {
+    load: Load,
     /// Its kernel's release.
     pub kernel: Option<String>,
     /// Lines of its kernel's log about paravirtual features.
@@ -78,10 +84,30 @@ pub struct Said {
     pub failed: Option<String>,
     counting: Counts,
     counted: Option<Counts>,
-    load_ns: Option<u64>,
+    /// What the load has written in this run.
+    output: String,
+    outcome: Option<Outcome>,
 }
 
 impl Said {
+    /// Nothing yet, of a guest that runs this load.
+    pub fn of(load: Load) -> Said {
+        Said {
+            load,
+            kernel: None,
+            log: String::new(),
+            ready_ns: None,
+            runs: Vec::new(),
+            symbols: None,
+            symbols_whole: false,
+            failed: None,
+            counting: Counts::default(),
+            counted: None,
+            output: String::new(),
+            outcome: None,
+        }
+    }
+
     /// From now on lines are symbols, until the guest says "end".
     pub fn expect_symbols(&mut self) {
         self.symbols = Some(String::new());
@@ -110,7 +136,15 @@ impl Said {
             }
             "log" => return Err("its log is too long"),
             "ready" => self.ready_ns = Some(seconds(rest)?),
-            "run" => self.load_ns = Some(seconds(rest)?),
+            "said" if self.output.len() + rest.len() < OUTPUT_BYTES => {
+                self.output.push_str(rest);
+                self.output.push('\n');
+            }
+            "said" => return Err("its load says too much"),
+            "run" => {
+                let output = std::mem::take(&mut self.output);
+                self.outcome = Some(outcome::parse(self.load, &output)?);
+            }
             "count" => self.count(rest)?,
             "failed" => self.failed = Some(rest.to_owned()),
             _ => return Err("no such word"),
@@ -144,11 +178,11 @@ impl Said {
 
     fn end_of_run(&mut self) -> Result<(), &'static str> {
         let earlier = self.counted.replace(self.counting);
-        match (earlier, self.load_ns.take()) {
+        match (earlier, self.outcome.take()) {
             (None, None) => Ok(()),
-            (Some(earlier), Some(load_ns)) if self.runs.len() < RUNS => {
+            (Some(earlier), Some(outcome)) if self.runs.len() < RUNS => {
                 self.runs.push(Run {
-                    load_ns,
+                    outcome,
                     counts: self.counting.since(earlier),
                 });
                 Ok(())
@@ -200,14 +234,21 @@ pub struct VmReport {
 impl VmReport {
     /// Mean time of a run; `None` without one.
     pub fn mean_load_ns(&self) -> Option<f64> {
-        let total: f64 = self.runs.iter().map(|run| run.load_ns as f64).sum();
+        let total: f64 = self.runs.iter().map(|run| run.outcome.load_ns as f64).sum();
         (!self.runs.is_empty()).then(|| total / self.runs.len() as f64)
     }
 
     /// Shortest and longest run; `None` without one.
     pub fn range_load_ns(&self) -> Option<(u64, u64)> {
-        let times = || self.runs.iter().map(|run| run.load_ns);
+        let times = || self.runs.iter().map(|run| run.outcome.load_ns);
         Some((times().min()?, times().max()?))
+    }
+
+    /// Mean of what each run says of something; `None` without a run, or where one does not say it.
+    pub fn mean(&self, of: impl Fn(&Outcome) -> Option<f64>) -> Option<f64> {
+        let values: Option<Vec<f64>> = self.runs.iter().map(|run| of(&run.outcome)).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some(values.iter().sum::<f64>() / values.len() as f64)
     }
 
     /// What the guest counted in its runs; `None` without one.
@@ -221,7 +262,7 @@ mod tests {
     use super::*;
 
     fn said(lines: &str) -> Said {
-        let mut said = Said::default();
+        let mut said = Said::of(Load::Hackbench);
         for line in lines.lines() {
             said.take(line)
                 .unwrap_or_else(|why| panic!("{line:?}: {why}"));
@@ -236,7 +277,8 @@ mod tests {
     fn a_guest_from_start_to_its_first_run() {
         let after = COUNTS.replace("85", "95").replace("4553", "4560");
         let said = said(&format!(
-            "kernel 7.2.12\nlog [0.1] kvm-guest: PV spinlocks enabled\nready 3.25\n{COUNTS}run 1.437\n{after}"
+            "kernel 7.2.12\nlog [0.1] kvm-guest: PV spinlocks enabled\nready 3.25\n{COUNTS}said Each sender\n\
+             said Time: 1.437\nrun\n{after}"
         ));
         assert_eq!(said.kernel.as_deref(), Some("7.2.12"));
         assert_eq!(said.log, "[0.1] kvm-guest: PV spinlocks enabled\n");
@@ -246,19 +288,22 @@ mod tests {
             steal_ns: 70_000_000,
             ..Counts::default()
         };
-        let load_ns = 1_437_000_000;
-        assert_eq!(said.runs, [Run { load_ns, counts }]);
+        let outcome = Outcome {
+            load_ns: 1_437_000_000,
+            ..Outcome::default()
+        };
+        assert_eq!(said.runs, [Run { outcome, counts }]);
     }
 
     #[test]
     fn a_run_counts_when_its_counters_are_whole() {
-        let half = format!("{COUNTS}run 1\ncount RES: 9 9\n");
+        let half = format!("{COUNTS}said Time: 1\nrun\ncount RES: 9 9\n");
         assert!(said(&half).runs.is_empty());
     }
 
     #[test]
     fn symbols_are_lines_until_the_end() {
-        let mut said = Said::default();
+        let mut said = Said::of(Load::Hackbench);
         said.expect_symbols();
         for line in ["ffffffff81000000 T _text", "run 1", "end", "ready 2"] {
             said.take(line).expect(line);
@@ -279,24 +324,32 @@ mod tests {
             "ready -1",
             "ready NaN",
             "ready 1e300",
-            "run x",
+            // A run of which the load said no time.
+            "run",
             "count RES",
             "count XYZ: 1",
             "count cpu: 1 2 3",
         ] {
-            assert!(Said::default().take(line).is_err(), "{line:?}");
+            assert!(Said::of(Load::Hackbench).take(line).is_err(), "{line:?}");
         }
         // Two runs without counts between, or counts without a run.
-        for lines in [format!("{COUNTS}{COUNTS}"), format!("run 1\n{COUNTS}")] {
-            let mut said = Said::default();
+        for lines in [
+            format!("{COUNTS}{COUNTS}"),
+            format!("said Time: 1\nrun\n{COUNTS}"),
+            // What was said of one run does not count for the next.
+            format!("{COUNTS}said Time: 1\nrun\n{COUNTS}run\n{COUNTS}"),
+        ] {
+            let mut said = Said::of(Load::Hackbench);
             assert!(
                 lines.lines().any(|line| said.take(line).is_err()),
                 "{lines}"
             );
         }
-        let mut said = Said::default();
-        let line = format!("log {}", "x".repeat(4000));
-        assert!((0..20).any(|_| said.take(&line).is_err()));
+        let mut said = Said::of(Load::Hackbench);
+        for word in ["log", "said"] {
+            let line = format!("{word} {}", "x".repeat(4000));
+            assert!((0..20).any(|_| said.take(&line).is_err()));
+        }
     }
 
     #[test]
@@ -318,10 +371,17 @@ mod tests {
                 function_calls: load_ns,
                 ..Counts::default()
             };
-            vm.runs.push(Run { load_ns, counts });
+            let outcome = Outcome {
+                load_ns,
+                p99_ns: Some(2 * load_ns),
+                ..Outcome::default()
+            };
+            vm.runs.push(Run { outcome, counts });
         }
         assert_eq!(vm.mean_load_ns(), Some(3.0));
         assert_eq!(vm.range_load_ns(), Some((1, 5)));
+        assert_eq!(vm.mean(|of| of.p99_ns.map(|ns| ns as f64)), Some(6.0));
+        assert_eq!(vm.mean(Outcome::requests_per_s), None);
         assert_eq!(vm.counts().map(|counts| counts.function_calls), Some(9));
     }
 }

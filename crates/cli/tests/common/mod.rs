@@ -76,6 +76,14 @@ pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// Where set-up keeps what it has fetched and built.
+pub fn cache() -> PathBuf {
+    std::env::var_os("UNSPIN_CACHE").map_or_else(
+        || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/unspin"),
+        PathBuf::from,
+    )
+}
+
 /// Runs the folder's copy of the binary with the folder as the root of the file system: no /dev, /proc, /sys.
 pub fn in_an_empty_world(folder: &tempfile::TempDir, arguments: &[&str]) -> Ended {
     let root =

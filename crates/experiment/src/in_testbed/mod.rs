@@ -51,12 +51,15 @@ impl Needs {
     /// the cache that are missing.
     pub fn add_to(self, options: &mut Options) -> Result<(), Error> {
         if let Some(linux) = &self.linux {
-            check_memory(options.memory_mib, linux)?;
+            // Before anything is looked for.
+            check_memory(options.memory_mib, linux, 0)?;
             let machine = Machine::find(&options.cache, options.qemu)?;
             let programs = Programs::find(false, &options.cache)?;
-            options
-                .inputs
-                .extend(programs.inputs(&machine, &linux.programs, linux.our_kernel)?);
+            let inputs = programs.inputs(&machine, &linux.programs, linux.our_kernel)?;
+            let sizes = inputs.iter().map(|input| input.host.metadata());
+            let bytes = sizes.flatten().map(|metadata| metadata.len()).sum::<u64>();
+            check_memory(options.memory_mib, linux, bytes >> 20)?;
+            options.inputs.extend(inputs);
         }
         if !self.windows.is_empty() {
             let machine = Machine::find(&options.cache, options.qemu)?;
@@ -82,9 +85,11 @@ impl Needs {
 }
 
 /// What the testbed needs beside its guests: kernel and programs take 400 MiB (the initramfs stands in memory twice
-/// while it is unpacked), and each QEMU some 50 beside its guest's memory.
-fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Error> {
-    let needed = 512 + u64::from(linux.vms) * (u64::from(linux.memory_mib) + 50);
+/// while it is unpacked), and each QEMU some 50 beside its guest's memory. Files for the guests above [`FILES_MIB`] stand in it
+/// twice, too, and once more as the guests' own initramfs.
+fn check_memory(memory_mib: u32, linux: &LinuxGuests, files_mib: u64) -> Result<(), Error> {
+    let files = 3 * files_mib.saturating_sub(FILES_MIB);
+    let needed = 512 + files + u64::from(linux.vms) * (u64::from(linux.memory_mib) + 50);
     if needed <= u64::from(memory_mib) {
         return Ok(());
     }
@@ -93,6 +98,9 @@ fn check_memory(memory_mib: u32, linux: &LinuxGuests) -> Result<(), Error> {
         linux.vms, linux.memory_mib
     )))
 }
+
+/// QEMU with its firmware and libraries, the guests' kernel, a shell, and perf, the largest load of `make setup`: 133 MiB.
+const FILES_MIB: u64 = 140;
 
 /// What sets windows, where `unspin steer` looks for it.
 fn ple_module(cache: &Path, kernel: &str) -> Result<Input, Error> {
@@ -172,8 +180,9 @@ mod tests {
                 ple_window_fixed: false,
             },
         };
-        check_memory(2048, &linux).expect("it fits");
-        let refused = check_memory(1000, &linux).expect_err("too small");
+        check_memory(2048, &linux, FILES_MIB).expect("it fits");
+        check_memory(2048, &linux, 700).expect_err("its programs do not");
+        let refused = check_memory(1000, &linux, 0).expect_err("too small");
         assert!(matches!(refused, Error::Usage(text) if text.contains("--memory-mib 1124")));
     }
 }

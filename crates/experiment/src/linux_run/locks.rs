@@ -98,7 +98,8 @@ fn size(load: Load) -> (u32, u32) {
         Load::Mmaps => (16, 12),
         Load::Calls => (1, 20),
         Load::Torture => (1, 2),
-        _ => (1, 50),
+        Load::Hackbench | Load::Messaging | Load::Idle => (1, 50),
+        other => other.size(),
     }
 }
 
@@ -130,7 +131,7 @@ fn measure_one(cell: &mut Cell, common: &Options) -> Result<(), Error> {
     match run(&options, |_| Ok::<_, GuestError>(())) {
         Ok(report) => {
             let runs = report.vms.iter().flat_map(|vm| &vm.runs);
-            cell.run_ns.extend(runs.map(|run| run.load_ns));
+            cell.run_ns.extend(runs.map(|run| run.outcome.load_ns));
         }
         // A lock that stands still is a result: the cell says so, and the others are run.
         Err(error @ GuestError::TooLong { .. }) => {

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use unspin_events::VcpuCounters;
-use unspin_linux_guest::{Counts, VmReport};
+use unspin_linux_guest::{Counts, Outcome, VmReport};
 use unspin_report::row;
 
 use super::{LinuxRun, LinuxSeen};
@@ -64,6 +64,12 @@ row! {
         load_least_ns: Option<u64> = ("least", Nanoseconds),
         /// The longest; ns.
         load_most_ns: Option<u64> = ("most", Nanoseconds),
+        /// Requests (transactions, allocations, answers) per second, mean of its runs; null of a load that has none.
+        requests_per_s: Option<f64> = ("requests/s", Count),
+        /// The 99th percentile of their latencies, mean of its runs; ns; null of a load that has none.
+        p99_ns: Option<f64> = ("p99", Nanoseconds),
+        /// The longest of all; ns; null of a load that does not say it.
+        max_ns: Option<u64> = ("longest", Nanoseconds),
         /// Exits per second.
         exits_per_second: Option<f64> = ("exits/s", Count),
         /// Pause-loop exits per second.
@@ -89,6 +95,12 @@ row! {
         run: usize,
         /// Its time, as the guest timed it; ns.
         load_ns: u64,
+        /// Requests (transactions, allocations, answers) per second; null of a load that has none.
+        requests_per_s: Option<f64>,
+        /// The 99th percentile of their latencies; ns; null of a load that has none.
+        p99_ns: Option<u64>,
+        /// The longest; ns; null of a load that does not say it.
+        max_ns: Option<u64>,
         /// Rescheduling interrupts that the guest counted in it.
         reschedules: Option<u64>,
         /// Function-call interrupts.
@@ -182,6 +194,9 @@ impl LinuxRun {
             load_mean_ns: vm.mean_load_ns(),
             load_least_ns: range.map(|(least, _)| least),
             load_most_ns: range.map(|(_, most)| most),
+            requests_per_s: vm.mean(Outcome::requests_per_s),
+            p99_ns: vm.mean(|outcome| outcome.p99_ns.map(|ns| ns as f64)),
+            max_ns: vm.runs.iter().filter_map(|run| run.outcome.max_ns).max(),
             exits_per_second: rate(|vcpu| vcpu.exits),
             ple_exits_per_second: rate(|vcpu| vcpu.ple_exits),
             reschedules: counts.map(|counts| counts.reschedules),
@@ -208,7 +223,10 @@ impl LinuxRun {
         runs.map(|(run, one)| LoadRunRow {
             vm: vm.name.clone(),
             run,
-            load_ns: one.load_ns,
+            load_ns: one.outcome.load_ns,
+            requests_per_s: one.outcome.requests_per_s(),
+            p99_ns: one.outcome.p99_ns,
+            max_ns: one.outcome.max_ns,
             reschedules: Some(one.counts.reschedules),
             function_calls: Some(one.counts.function_calls),
             tlb_shootdowns: Some(one.counts.tlb_shootdowns),

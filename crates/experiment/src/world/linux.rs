@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::anyhow;
 use unspin_agent::Observer;
 use unspin_linux_guest::{
-    CountsModule, Error as GuestError, Features, Guests, Load, Programs, Run,
+    CountsModule, Error as GuestError, Features, Guests, Load, Outcome, Programs, Run,
 };
 
 use crate::{
@@ -86,6 +86,33 @@ impl Sample {
         total / count as f64
     }
 
+    /// Requests answered per second, of all VMs together.
+    pub fn requests_per_s(&self) -> Option<f64> {
+        let of_vm = |runs: &Vec<Run>| {
+            let counts = runs.iter().map(|run| run.outcome.requests);
+            let total: Option<u64> = counts.sum();
+            Some(total? as f64 * 1e9 / total_ns(runs))
+        };
+        self.runs.iter().map(of_vm).sum()
+    }
+
+    /// The 99th percentile of the load's latencies, mean of all runs.
+    pub fn p99_ns(&self) -> Option<f64> {
+        self.mean(|outcome| outcome.p99_ns)
+    }
+
+    /// The longest of a run, mean of all.
+    pub fn max_ns(&self) -> Option<f64> {
+        self.mean(|outcome| outcome.max_ns)
+    }
+
+    fn mean(&self, of: impl Fn(&Outcome) -> Option<u64>) -> Option<f64> {
+        let runs = self.runs.iter().flatten();
+        let values: Option<Vec<u64>> = runs.map(|run| of(&run.outcome)).collect();
+        let values = values.filter(|values| !values.is_empty())?;
+        Some(values.iter().sum::<u64>() as f64 / values.len() as f64)
+    }
+
     /// Pause-loop exits for one run of one VM.
     pub fn ple_exits_per_run(&self) -> Option<f64> {
         let per_s = crate::Sample::per_second(self);
@@ -94,7 +121,7 @@ impl Sample {
 }
 
 fn total_ns(runs: &[Run]) -> f64 {
-    runs.iter().map(|run| run.load_ns as f64).sum()
+    runs.iter().map(|run| run.outcome.load_ns as f64).sum()
 }
 
 /// A mean over a time: `None` when no time has passed.

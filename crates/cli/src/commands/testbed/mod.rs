@@ -101,7 +101,7 @@ fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
             programs: arguments.programs(),
             our_kernel: arguments.lock.is_some(),
             vms: arguments.vms,
-            memory_mib: arguments.memory_mib,
+            memory_mib: arguments.memory_mib(),
             host: arguments.host(),
         }),
         Command::Vm(VmVerb::LinuxLocks(arguments)) => Some(LinuxGuests {
@@ -115,7 +115,7 @@ fn linux_of(command: &[OsString]) -> Option<LinuxGuests> {
             programs: arguments.programs(),
             our_kernel: false,
             vms: arguments.vms(),
-            memory_mib: arguments.memory_mib,
+            memory_mib: arguments.memory_mib(),
             host: arguments.host(),
         }),
         _ => None,

@@ -27,6 +27,21 @@ pub struct Figures {
     pub stock_run_ns: Option<f64>,
     /// A run under the policy.
     pub policy_run_ns: Option<f64>,
+    /// Requests (transactions, allocations, answers) per second of all VMs together under the host's own scheduler; none of a load
+    /// that has none.
+    pub stock_requests_per_s: Option<f64>,
+    /// The same under the policy.
+    pub policy_requests_per_s: Option<f64>,
+    /// The 99th percentile of the load's latencies in a run of the ideal, mean of all runs; none of a load that has none.
+    pub ideal_p99_ns: Option<f64>,
+    /// The same under the host's own scheduler.
+    pub stock_p99_ns: Option<f64>,
+    /// The same under the policy.
+    pub policy_p99_ns: Option<f64>,
+    /// The longest latency of a run under the host's own scheduler, mean of all runs; none of a load that does not say it.
+    pub stock_max_ns: Option<f64>,
+    /// The same under the policy.
+    pub policy_max_ns: Option<f64>,
     /// Pause-loop exits for one run of one VM under the host's own scheduler; none where nobody watched.
     pub stock_ple_exits_per_run: Option<f64>,
     /// The same under the policy.
@@ -54,6 +69,12 @@ pub struct SampleRow {
     pub runs_per_s: f64,
     /// A run, mean of all.
     pub run_ns: f64,
+    /// Requests per second of all VMs together; none of a load that has none.
+    pub requests_per_s: Option<f64>,
+    /// The 99th percentile of the load's latencies, mean of all runs; none of a load that has none.
+    pub p99_ns: Option<f64>,
+    /// The longest latency of a run, mean of all; none of a load that does not say it.
+    pub max_ns: Option<f64>,
     /// Pause-loop exits for one run of one VM; none where nobody watched.
     pub ple_exits_per_run: Option<f64>,
 }
@@ -80,7 +101,11 @@ impl Figures {
             command: command.to_owned(),
             ideal_run_ns: run_ns(&samples.of(Column::Ideal)),
             stock_run_ns: run_ns(&samples.of(Column::Stock)),
-            stock_ple_exits_per_run: ple_exits_per_run(&samples.of(Column::Stock)),
+            stock_requests_per_s: mean(&samples.of(Column::Stock), Sample::requests_per_s),
+            ideal_p99_ns: mean(&samples.of(Column::Ideal), Sample::p99_ns),
+            stock_p99_ns: mean(&samples.of(Column::Stock), Sample::p99_ns),
+            stock_max_ns: mean(&samples.of(Column::Stock), Sample::max_ns),
+            stock_ple_exits_per_run: mean(&samples.of(Column::Stock), Sample::ple_exits_per_run),
             ..Figures::of_cell(cell, plan)
         };
         let Some(at) = policy else {
@@ -90,9 +115,13 @@ impl Figures {
         let of_policy = samples.of(column);
         // A mean of what did end would flatter it.
         let stood_still = samples.stood_still.contains(&column);
+        let figure = |of: fn(&Sample) -> Option<f64>| mean(&of_policy, of).filter(|_| !stood_still);
         Figures {
-            policy_run_ns: run_ns(&of_policy).filter(|_| !stood_still),
-            policy_ple_exits_per_run: ple_exits_per_run(&of_policy),
+            policy_run_ns: figure(|sample| Some(sample.run_ns())),
+            policy_requests_per_s: figure(Sample::requests_per_s),
+            policy_p99_ns: figure(Sample::p99_ns),
+            policy_max_ns: figure(Sample::max_ns),
+            policy_ple_exits_per_run: mean(&of_policy, Sample::ple_exits_per_run),
             not_measured: stood_still
                 .then(|| format!("a load stood still under {}", plan.column_name(column))),
             ..common
@@ -114,14 +143,13 @@ pub fn not_measured(cell: &Cell, plan: &Plan<u32>, why: &str) -> Row<Figures> {
 }
 
 fn run_ns(samples: &[&Sample]) -> Option<f64> {
-    let times: Vec<f64> = samples.iter().map(|sample| sample.run_ns()).collect();
-    Summary::of(&times).map(|summary| summary.mean)
+    mean(samples, |sample| Some(sample.run_ns()))
 }
 
-fn ple_exits_per_run(samples: &[&Sample]) -> Option<f64> {
-    let exits = samples.iter().map(|sample| sample.ple_exits_per_run());
-    let exits: Option<Vec<f64>> = exits.collect();
-    Summary::of(&exits?).map(|summary| summary.mean)
+/// Of what all samples have; none where one lacks it.
+fn mean(samples: &[&Sample], of: impl Fn(&Sample) -> Option<f64>) -> Option<f64> {
+    let values: Option<Vec<f64>> = samples.iter().map(|sample| of(sample)).collect();
+    Summary::of(&values?).map(|summary| summary.mean)
 }
 
 /// Every sample of every column by its name.
@@ -136,6 +164,9 @@ pub fn sample_rows(cell: &Cell, plan: &Plan<u32>, samples: &Samples<Sample>) -> 
             pair: pair as u64,
             runs_per_s: sample.per_second(),
             run_ns: sample.run_ns(),
+            requests_per_s: sample.requests_per_s(),
+            p99_ns: sample.p99_ns(),
+            max_ns: sample.max_ns(),
             ple_exits_per_run: sample.ple_exits_per_run(),
         })
         .collect()

@@ -31,6 +31,13 @@ fn compared_of(policies: &[&str], samples: &Samples<Sample>) -> Compared {
     compared(&CELL, &plan(policies), samples, 2, "hackbench").expect("rows")
 }
 
+fn taking(load_ns: u64) -> Outcome {
+    Outcome {
+        load_ns,
+        ..Outcome::default()
+    }
+}
+
 /// Each column's time of a run by pair, the same in each of so many VMs.
 fn measured(columns: &[(Column, usize, [u64; 2])]) -> Samples<Sample> {
     let mut measured = Samples::default();
@@ -38,7 +45,13 @@ fn measured(columns: &[(Column, usize, [u64; 2])]) -> Samples<Sample> {
         for (pair, &load_ns) in times.iter().enumerate() {
             let counts = Counts::default();
             let sample = Sample {
-                runs: vec![vec![Run { load_ns, counts }]; *vms],
+                runs: vec![
+                    vec![Run {
+                        outcome: taking(load_ns),
+                        counts
+                    }];
+                    *vms
+                ],
                 ple_exits_per_s: Some(1_000.0),
             };
             measured.taken.insert((*column, pair), sample);
@@ -110,7 +123,11 @@ fn a_policy_under_which_a_load_stands_still_has_no_figures_and_does_harm() {
 #[test]
 fn rates_add_up_over_vms_and_times_are_means_of_runs() {
     let run = |load_ns| Run {
-        load_ns,
+        outcome: Outcome {
+            requests: Some(600),
+            p99_ns: Some(load_ns / 100),
+            ..taking(load_ns)
+        },
         counts: Counts::default(),
     };
     let sample = Sample {
@@ -123,6 +140,8 @@ fn rates_add_up_over_vms_and_times_are_means_of_runs() {
     assert_eq!(sample.per_second(), 5.0 + 2.5);
     assert_eq!(sample.run_ns(), 300e6);
     assert_eq!(sample.ple_exits_per_run(), Some(200.0));
+    assert_eq!(sample.requests_per_s(), Some(3_000.0 + 1_500.0));
+    assert_eq!((sample.p99_ns(), sample.max_ns()), (Some(3e6), None));
     assert_eq!(per_second(5, Duration::ZERO), None);
     assert_eq!(per_second(5, Duration::from_millis(500)), Some(10.0));
 }

@@ -8,6 +8,9 @@ use clap::{Args, ValueEnum};
 use unspin_linux_guest::{CountsModule, Features, GuestLock, Lock, Marks, Ours};
 use unspin_scenario::Host;
 
+/// Memory of a guest where nobody says how much, unless its load needs more.
+const MEMORY_MIB: u32 = 256;
+
 /// What each guest runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Load {
@@ -25,19 +28,44 @@ pub enum Load {
     Torture,
     /// Sleep.
     Idle,
+    /// Threads that allocate, touch and free memory, as ebizzy does: stress-ng's malloc (`make linux-loads`, as all below but the last).
+    Ebizzy,
+    /// Threads that take one mutex: sysbench.
+    Sysbench,
+    /// Parallel loops of OpenMP whose threads spin at barriers in user mode (libgomp, OMP_WAIT_POLICY=active).
+    Openmp,
+    /// Clients of a file server, on a file system in memory: dbench.
+    Dbench,
+    /// Clients of PostgreSQL and its server, in one guest.
+    Pgbench,
+    /// GNU make and tcc, building Lua.
+    Kernbench,
+    /// Workers of a Go program that keep its garbage collector busy.
+    Gc,
+    /// hackbench, and beside it threads that sleep 2 ms and look how late they wake up (rt-tests).
+    Cyclictest,
 }
 
 impl Load {
     /// As the crate that runs it has it.
     pub fn load(self) -> unspin_linux_guest::Load {
+        use unspin_linux_guest::Load as Guest;
         match self {
-            Load::Hackbench => unspin_linux_guest::Load::Hackbench,
-            Load::Messaging => unspin_linux_guest::Load::Messaging,
-            Load::Calls => unspin_linux_guest::Load::Calls,
-            Load::Make => unspin_linux_guest::Load::Make,
-            Load::Mmaps => unspin_linux_guest::Load::Mmaps,
-            Load::Torture => unspin_linux_guest::Load::Torture,
-            Load::Idle => unspin_linux_guest::Load::Idle,
+            Load::Hackbench => Guest::Hackbench,
+            Load::Messaging => Guest::Messaging,
+            Load::Calls => Guest::Calls,
+            Load::Make => Guest::Make,
+            Load::Mmaps => Guest::Mmaps,
+            Load::Torture => Guest::Torture,
+            Load::Idle => Guest::Idle,
+            Load::Ebizzy => Guest::Ebizzy,
+            Load::Sysbench => Guest::Sysbench,
+            Load::Openmp => Guest::Openmp,
+            Load::Dbench => Guest::Dbench,
+            Load::Pgbench => Guest::Pgbench,
+            Load::Kernbench => Guest::Kernbench,
+            Load::Gc => Guest::Gc,
+            Load::Cyclictest => Guest::Cyclictest,
         }
     }
 }
@@ -63,19 +91,21 @@ pub struct LinuxArguments {
     /// vCPUs of each.
     #[arg(long, default_value_t = 4)]
     pub vcpus: u32,
-    /// Memory of each.
-    #[arg(long, value_name = "MIB", default_value_t = 256)]
-    pub memory_mib: u32,
+    /// Memory of each [default: 256, or what the load needs].
+    #[arg(long, value_name = "MIB")]
+    pub memory_mib: Option<u32>,
     /// What each runs, in all at once, over and over until every one has done its runs.
     #[arg(long, value_enum, default_value = "hackbench")]
     pub load: Load,
-    /// Groups of 40 tasks; jobs of make; threads of mmaps.
-    #[arg(long, default_value_t = 2)]
-    pub groups: u32,
-    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; spins of a thread
-    /// of mmaps; seconds of torture.
-    #[arg(long, default_value_t = 100)]
-    pub loops: u32,
+    /// Groups of 40 tasks; jobs of make and kernbench; threads of mmaps, ebizzy, sysbench and gc; clients of dbench and pgbench
+    /// [default: by load; hackbench 2, pgbench 8].
+    #[arg(long)]
+    pub groups: Option<u32>,
+    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; turns of a thread
+    /// of mmaps; seconds of torture and dbench (2 and more); allocations, locks, requests or transactions of each thread or client;
+    /// sweeps of openmp; builds of kernbench [default: by load; hackbench 100, pgbench 20].
+    #[arg(long)]
+    pub loops: Option<u32>,
     /// Runs in each VM that are waited for.
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
@@ -124,6 +154,18 @@ pub struct LinuxArguments {
 }
 
 impl LinuxArguments {
+    /// Groups and loops.
+    pub fn size(&self) -> (u32, u32) {
+        let (groups, loops) = self.load.load().size();
+        (self.groups.unwrap_or(groups), self.loops.unwrap_or(loops))
+    }
+
+    /// Memory of each VM, MiB.
+    pub fn memory_mib(&self) -> u32 {
+        let least = self.load.load().least_memory_mib();
+        self.memory_mib.unwrap_or(MEMORY_MIB.max(least))
+    }
+
     /// What the host below the guests has to be.
     pub fn host(&self) -> Host {
         self.pause_loop.host()

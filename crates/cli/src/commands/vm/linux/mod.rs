@@ -23,14 +23,15 @@ pub fn run(arguments: &LinuxArguments) -> Result<(), Failure> {
         programs = programs.with_our_kernel()?;
     }
     let pause_loop = PauseLoop::of_this_host(&arguments.host())?;
+    let (groups, loops) = arguments.size();
     let options = Options {
         programs,
         vms: arguments.vms,
         vcpus: arguments.vcpus,
-        memory_mib: arguments.memory_mib,
+        memory_mib: arguments.memory_mib(),
         load: arguments.load.load(),
-        groups: arguments.groups,
-        loops: arguments.loops,
+        groups,
+        loops,
         runs: arguments.runs,
         features: arguments.features,
         ours: arguments.ours(),
@@ -65,7 +66,7 @@ fn add(document: &mut Document, run: &LinuxRun) {
         document.table(Table::of("vCPUs while the loads ran", run.vcpu_rows()));
     }
     document.note(
-        "load: as the guest timed it. RES, CAL, TLB: rescheduling, function-call and TLB shootdown interrupts that\n\
+        "load: as the guest timed it; requests: transactions, allocations or answers; p99 and longest: of their latencies. RES, CAL, TLB: rescheduling, function-call and TLB shootdown interrupts that\n\
          the guest counted in its runs; stolen: vCPU time that it wanted and did not get. exits: of the window.",
     );
 }

@@ -7,7 +7,10 @@ use crate::{
     commands::vm::linux::args::Load,
     terminal::options::{Observe, Output, PauseLoopArguments, parse_limit, parse_time},
 };
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use unspin_agent::PolicyChoice;
 use unspin_linux_guest::{CountsModule, Features};
 use unspin_scenario::Host;
@@ -27,14 +30,14 @@ pub struct LinuxPoliciesArguments {
         value_parser = crate::commands::compare::parse_shape
     )]
     pub shapes: Vec<(u32, u32)>,
-    /// Loads, apart by commas: hackbench, make, mmaps (the last two with `make linux-guest`), calls; each with a size of its own.
+    /// Loads, apart by commas, as those of `vm linux`, each with a size of its own.
     #[arg(
         long,
-        value_enum,
         value_delimiter = ',',
-        default_value = "hackbench,make,mmaps"
+        default_value = "hackbench,make,mmaps",
+        value_parser = loads()
     )]
-    pub loads: Vec<PoliciesLoad>,
+    pub loads: Vec<Load>,
     /// Paravirtual features of all guests, as of `vm linux`. May be repeated; vee21 and stock when absent.
     #[arg(long, value_name = "WORDS", default_values = ["vee21", "stock"])]
     pub features: Vec<Features>,
@@ -47,9 +50,9 @@ pub struct LinuxPoliciesArguments {
     /// What is left out after each change of scheduler or policy, beside the run that goes on.
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = parse_time)]
     pub discard: Duration,
-    /// Memory of each VM.
-    #[arg(long, value_name = "MIB", default_value_t = 160)]
-    pub memory_mib: u32,
+    /// Memory of each VM [default: 160, or what the load that needs most needs].
+    #[arg(long, value_name = "MIB")]
+    pub memory_mib: Option<u32>,
     /// The guests load the module that tells the host of their kernel's own counts, as of `vm linux`: off, on or hooks.
     #[arg(long, value_name = "WORD", default_value = "off")]
     pub counts: CountsModule,
@@ -69,39 +72,28 @@ pub struct LinuxPoliciesArguments {
     pub output: Output,
 }
 
-/// Loads that repeat for ever and need no kernel of ours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PoliciesLoad {
-    /// Groups of senders and receivers over sockets (rt-tests).
-    Hackbench,
-    /// GNU make, compiling one file many times.
-    Make,
-    /// Threads that map, fill and unmap memory, as ebizzy does.
-    Mmaps,
-    /// Function calls to all vCPUs, waited for.
-    Calls,
+/// Memory of a guest where nobody says how much, unless its load needs more.
+const MEMORY_MIB: u32 = 160;
+/// Loads that do no work whose time could be compared.
+const NOT_COMPARED: [Load; 3] = [Load::Messaging, Load::Torture, Load::Idle];
+
+/// Words of the loads that repeat for ever and need no kernel of ours.
+fn loads() -> impl TypedValueParser<Value = Load> {
+    let compared = Load::value_variants()
+        .iter()
+        .filter(|load| !NOT_COMPARED.contains(load));
+    let words = compared.filter_map(Load::to_possible_value);
+    PossibleValuesParser::new(words).try_map(|word| Load::from_str(&word, false))
 }
 
-impl PoliciesLoad {
-    /// As `vm linux` has it.
-    pub fn load(self) -> unspin_linux_guest::Load {
-        match self {
-            PoliciesLoad::Hackbench => Load::Hackbench,
-            PoliciesLoad::Make => Load::Make,
-            PoliciesLoad::Mmaps => Load::Mmaps,
-            PoliciesLoad::Calls => Load::Calls,
-        }
-        .load()
-    }
-
-    /// Groups and loops: each run takes tenths of a second when nothing is in its way.
-    pub fn size(self) -> (u32, u32) {
-        match self {
-            PoliciesLoad::Hackbench => (1, 10),
-            PoliciesLoad::Make => (8, 8),
-            PoliciesLoad::Mmaps => (16, 12),
-            PoliciesLoad::Calls => (1, 5),
-        }
+/// Groups and loops of a load: each run takes tenths of a second when nothing is in its way.
+pub fn size(load: Load) -> (u32, u32) {
+    match load {
+        Load::Hackbench => (1, 10),
+        Load::Make => (8, 8),
+        Load::Mmaps => (16, 12),
+        Load::Calls => (1, 5),
+        other => other.load().size(),
     }
 }
 
@@ -114,6 +106,13 @@ impl LinuxPoliciesArguments {
     /// The most VMs that run at once.
     pub fn vms(&self) -> u32 {
         self.shapes.iter().map(|(vms, _)| *vms).max().unwrap_or(1)
+    }
+
+    /// Memory of each VM, MiB: the same for all loads.
+    pub fn memory_mib(&self) -> u32 {
+        let needs = |load: &Load| load.load().least_memory_mib();
+        let most = self.loads.iter().map(needs).max().unwrap_or(MEMORY_MIB);
+        self.memory_mib.unwrap_or(MEMORY_MIB.max(most))
     }
 
     /// The programs that have to be in the testbed.

@@ -33,7 +33,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
     }
     let settings = Settings {
         programs,
-        memory_mib: arguments.memory_mib,
+        memory_mib: arguments.memory_mib(),
         counts: arguments.counts,
         limit: arguments.limit,
     };
@@ -58,7 +58,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
     document.note(format!(
         "{} MiB, counts {}; {}; a run's time is the guests' own; ratios are of runs per second of all VMs together; ideal: one \
          VM with as many vCPUs as CPUs",
-        arguments.memory_mib,
+        arguments.memory_mib(),
         arguments.counts,
         PauseLoop::describe(pause_loop.as_ref())
     ));
@@ -81,7 +81,7 @@ fn cells(arguments: &LinuxPoliciesArguments) -> Vec<Cell> {
         for &features in &arguments.features {
             cells.extend(arguments.shapes.iter().map(|&(vms, vcpus)| Cell {
                 load: load.load(),
-                size: load.size(),
+                size: args::size(load),
                 features,
                 vms,
                 vcpus,
@@ -108,6 +108,8 @@ const ROW: &[Column] = &[
     ),
     Column::new("policy", "policy", Unit::Text),
     Column::new("policy_run_ns", "policy run", Unit::Nanoseconds),
+    Column::new("stock_p99_ns", "p99, stock", Unit::Nanoseconds),
+    Column::new("policy_p99_ns", "p99, policy", Unit::Nanoseconds),
     Column::new("throughput_ratio_to_stock", "policy / stock", Unit::Ratio),
     Column::new("throughput_ratio_to_stock_low", "95 % from", Unit::Ratio),
     Column::new("throughput_ratio_to_stock_high", "to", Unit::Ratio),
@@ -134,10 +136,16 @@ rows!(
 /// Adds the tables.
 fn add_tables(document: &mut Document, rows: &[Row<Figures>], samples: &[linux::SampleRow]) {
     let measured = rows.iter().all(|row| row.world.not_measured.is_none());
-    // People see why a cell has no figures where one has none.
-    let hidden: &[&str] = if measured { &["not_measured"] } else { &[] };
+    // People see why a cell has no figures where one has none, and latencies where a load has some.
+    let mut hidden: Vec<&str> = Vec::new();
+    if measured {
+        hidden.push("not_measured");
+    }
+    if rows.iter().all(|row| row.world.stock_p99_ns.is_none()) {
+        hidden.extend(["stock_p99_ns", "policy_p99_ns"]);
+    }
     let rows = rows.iter().cloned().map(CellRow);
-    document.table(Table::of("Linux guests", rows).without_columns(hidden));
+    document.table(Table::of("Linux guests", rows).without_columns(&hidden));
     let samples = samples.iter().cloned().map(SampleRow);
     document.table(Table::of("", samples));
 }
@@ -172,6 +180,11 @@ mod tests {
         assert_eq!(some.vms(), 3);
         assert_eq!(some.programs(), ["busybox", "mmaps", "qemu-system-x86_64"]);
         assert_eq!(cells(&some).len(), 2);
+        assert_eq!(some.memory_mib(), 160);
+        let database = arguments("--loads mmaps,pgbench").expect("valid");
+        assert_eq!(database.memory_mib(), 320);
+        let told = arguments("--loads pgbench --memory-mib 700").expect("valid");
+        assert_eq!(told.memory_mib(), 700);
     }
 
     #[test]
@@ -212,6 +225,9 @@ mod tests {
         };
         let mut row: Row<Figures> = Row::default();
         assert!(!text(&[row.clone()]).contains("not measured"));
+        assert!(!text(&[row.clone()]).contains("p99"));
+        row.world.stock_p99_ns = Some(1e6);
+        assert!(text(&[row.clone()]).contains("p99, policy"));
         row.world.not_measured = Some("linux0 has not done".to_owned());
         let said = text(&[row]);
         assert!(said.contains("linux0 has not done"), "{said}");

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+# shellcheck shell=dash
+# once CLIENTS TRANSACTIONS: pgbench's simple update, so many transactions of each client, by a server that goes on between runs.
+# Its data lie in the root file system, which is memory.
+P=/usr/lib/postgresql/17/bin
+prepare() {
+    $B tar -xzf /usr/share/unspin/postgresql.tar.gz -C /tmp || return
+    $B chmod 1777 /tmp
+    # The server refuses to run as root.
+    $B setpriv --reuid=65534 --regid=65534 --clear-groups $P/postgres -D /tmp/data >/tmp/server 2>&1 &
+    local tries=0
+    until $P/pgbench -h /tmp -U postgres -n -S -t 1 postgres >/dev/null 2>&1; do
+        tries=$((tries + 1))
+        if [ $tries -gt 600 ] || ! kill -0 $!; then
+            $B tail -n 1 /tmp/server
+            return 1
+        fi
+        $B usleep 100000
+    done
+}
+
+once() {
+    $B rm -f /tmp/transaction.*
+    $P/pgbench -h /tmp -U postgres -N -c "$1" -j "$($B nproc)" -t "$2" -l --log-prefix=/tmp/transaction postgres 2>&1 || return
+    $B cut -d ' ' -f 3 /tmp/transaction.* | latencies
+}
