@@ -24,6 +24,7 @@ use crate::{
     kvm::{Compared, Figures, SampleRow, VmRow, WindowRow, compare},
     plan::Plan,
     progress::Work,
+    rival,
 };
 
 /// How soon an interrupt is noticed.
@@ -103,7 +104,9 @@ impl Cell {
         let mut text = tempfile::tempfile().context("making a temporary file")?;
         text.write_all(self.text.as_bytes())
             .context("writing a scenario for the testbed")?;
-        let options = self.options(Options::new(cache), &scenario, &text);
+        let mut options = self.options(Options::new(cache), &scenario, &text);
+        let brought = rival::inputs(&self.plan.rivals, &options)?;
+        options.inputs.extend(brought);
         let mut command = vec!["unspin".to_owned()];
         command.extend(self.to_args());
         command.push("--json".into());
@@ -267,6 +270,7 @@ mod tests {
                 discard: Duration::from_millis(250),
                 observe: Observe::On,
                 policies: vec!["loan".parse().expect("a policy")],
+                rivals: Vec::new(),
                 only_vms: false,
             },
         }

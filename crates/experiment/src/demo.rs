@@ -63,6 +63,7 @@ pub fn cells(pairs: u32, on_this_host: bool) -> Vec<Cell> {
             (false, false) => Observe::On,
         },
         policies: policies.clone(),
+        rivals: Vec::new(),
         only_vms: false,
     };
     FILES

@@ -10,7 +10,8 @@
 //! lab predicts with that what was measured; [`lab_run`], [`vm_run`] and [`linux_run`], one run with all its rows; [`linux_run::locks`],
 //! the papers' locks in Linux guests; [`lock_matrix`], the locks in guests; [`threads`], the locks between threads, and [`plot`],
 //! a picture of both; [`engine`], the lab's engine beside others;
-//! [`observing`], what observing costs; [`in_testbed`], what a command needs to run in the testbed. [`doctor`]: what of all this a machine can do.
+//! [`observing`], what observing costs; [`in_testbed`], what a command needs to run in the testbed;
+//! [`rival`], other sched_ext schedulers. [`doctor`]: what of all this a machine can do.
 
 pub mod axes;
 pub mod buckets;
@@ -35,6 +36,7 @@ pub mod plot;
 pub mod pooled;
 pub mod prediction;
 mod progress;
+pub mod rival;
 mod row;
 mod sample;
 pub mod sweep;

@@ -94,6 +94,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
                             discard: common.discard,
                             observe: common.observe,
                             policies: policies(names),
+                            rivals: Vec::new(),
                             only_vms: false,
                         },
                     });

@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use unspin_agent::PolicyChoice;
 
-use crate::{Error, watch::Observe};
+use crate::{Error, rival::Rival, watch::Observe};
 
 /// How a cell is compared. `S`: what a sample is, a length of time or so many whole runs.
 #[derive(Clone, Debug)]
@@ -22,8 +22,10 @@ pub struct Plan<S = Duration> {
     pub discard: Duration,
     /// Whether BPF programs watch.
     pub observe: Observe,
-    /// One column each; without any there are only ideal and stock.
+    /// One column each; without any, and without rivals, there are only ideal and stock.
     pub policies: Vec<PolicyChoice>,
+    /// Other sched_ext schedulers, one column each.
+    pub rivals: Vec<Rival>,
     /// Our scheduler has vCPU threads only, everything else the kernel's own.
     pub only_vms: bool,
 }
@@ -45,13 +47,17 @@ impl<S> Plan<S> {
             ideal: true,
             null: true,
             policies: self.policies.len(),
+            rivals: self.rivals.len(),
             steer: self.steers(),
         }
     }
 
-    /// The names of the policies, in their order.
-    pub fn names(&self) -> Vec<String> {
-        self.policies.iter().map(PolicyChoice::names).collect()
+    /// The columns that are judged by stock with their names, in the order of rows: the policies, then the rivals.
+    pub fn judged(&self) -> Vec<(Column, String)> {
+        let policies = (0..self.policies.len()).map(Column::Policy);
+        let rivals = (0..self.rivals.len()).map(Column::Rival);
+        let named = |column| (column, self.column_name(column));
+        policies.chain(rivals).map(named).collect()
     }
 
     /// What rows and progress call a column.
@@ -62,6 +68,7 @@ impl<S> Plan<S> {
             Column::StockAgain => "stock again".to_owned(),
             Column::RefuseYields => "refuse-yields".to_owned(),
             Column::Policy(at) => self.policies[at].names(),
+            Column::Rival(at) => self.rivals[at].name().to_owned(),
         }
     }
 }
@@ -85,6 +92,7 @@ impl Plan {
         }
         let policies = self.policies.iter();
         words.extend(policies.map(|policy| format!("--policy {policy}")));
+        words.extend(self.rivals.iter().map(|rival| format!("--rival {rival}")));
         words
     }
 }
@@ -121,12 +129,17 @@ pub enum Column {
     RefuseYields,
     /// Our scheduler with the policy of that index.
     Policy(usize),
+    /// Another sched_ext scheduler, the rival of that index.
+    Rival(usize),
 }
 
 impl Column {
-    /// Whether our scheduler schedules then.
+    /// Whether another scheduler than the host's own may schedule then: ours or a rival.
     pub fn steers(self) -> bool {
-        matches!(self, Column::RefuseYields | Column::Policy(_))
+        matches!(
+            self,
+            Column::RefuseYields | Column::Policy(_) | Column::Rival(_)
+        )
     }
 }
 
@@ -148,6 +161,8 @@ pub enum Steered {
     RefuseYields,
     /// The policy of that index: ours, or the host's where it is for windows alone.
     Policy(usize),
+    /// The rival of that index.
+    Rival(usize),
 }
 
 /// BPF programs that are attached later.
@@ -187,6 +202,8 @@ pub struct Columns {
     pub null: bool,
     /// How many policies there are.
     pub policies: usize,
+    /// How many rivals there are.
+    pub rivals: usize,
     /// Whether our scheduler is wanted for any of them: then there is `refuse-yields`, too.
     pub steer: bool,
 }
@@ -229,6 +246,8 @@ fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
 fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], of: Columns, explain: bool) {
     let mut columns = vec![Column::Stock];
     columns.extend(of.null.then_some(Column::StockAgain));
+    // Before ours: a block has one attachment of ours then, its columns next to one another in both pairs.
+    columns.extend((0..of.rivals).map(Column::Rival));
     columns.extend(of.steer.then_some(Column::RefuseYields));
     columns.extend((0..of.policies).map(Column::Policy));
     if of.steer {
@@ -252,12 +271,18 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], of: Columns, explai
 }
 
 /// Changes who schedules, if it is another one. Between two policies nobody decides for a while: what one of them leaves
-/// behind, a lock with a convoy or without, must not be the next one's beginning.
+/// behind, a lock with a convoy or without, must not be the next one's beginning. A rival begins and ends with the host's own
+/// scheduler: the kernel has room for one sched_ext scheduler.
 fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, of: Columns) {
-    if let (Steered::Policy(from), Steered::Policy(next)) = (*now, to) {
-        if from != next {
-            steer(steps, now, of.neutral(), of);
-        }
+    let between = match (*now, to) {
+        (from, next) if from == next => None,
+        (Steered::Policy(_), Steered::Policy(_)) => Some(of.neutral()),
+        (Steered::Not, _) | (_, Steered::Not) => None,
+        (Steered::Rival(_), _) | (_, Steered::Rival(_)) => Some(Steered::Not),
+        _ => None,
+    };
+    if let Some(between) = between {
+        steer(steps, now, between, of);
     }
     if *now != to {
         *now = to;
@@ -271,6 +296,7 @@ fn steered(column: Column) -> Steered {
         Column::Ideal | Column::Stock | Column::StockAgain => Steered::Not,
         Column::RefuseYields => Steered::RefuseYields,
         Column::Policy(policy) => Steered::Policy(policy),
+        Column::Rival(rival) => Steered::Rival(rival),
     }
 }
 
@@ -284,7 +310,16 @@ mod tests {
             ideal: true,
             null: true,
             policies,
+            rivals: 0,
             steer: policies > 0,
+        }
+    }
+
+    /// The same beside so many rivals.
+    fn beside(policies: usize, rivals: usize) -> Columns {
+        Columns {
+            rivals,
+            ..of(policies)
         }
     }
 
@@ -306,7 +341,11 @@ mod tests {
                     if let Steered::Policy(_) = to {
                         assert_eq!(now, columns.neutral(), "a policy inherits: {steps:?}");
                     }
-                    if now == Steered::Not && columns.steer {
+                    if matches!(to, Steered::Rival(_)) || matches!(now, Steered::Rival(_)) {
+                        assert!(now == Steered::Not || to == Steered::Not, "{steps:?}");
+                    }
+                    let ours = matches!(to, Steered::RefuseYields | Steered::Policy(_));
+                    if now == Steered::Not && columns.steer && ours {
                         assert_eq!(loaded[0], Programs::Scheduler, "{steps:?}");
                         loaded.remove(0);
                     }
@@ -339,7 +378,16 @@ mod tests {
             steer: false,
             ..of(3)
         };
-        let some = [(1, of(0)), (1, of(1)), (2, of(1)), (3, of(2)), (7, of(5))];
+        let some = [
+            (1, of(0)),
+            (1, of(1)),
+            (2, of(1)),
+            (3, of(2)),
+            (7, of(5)),
+            (1, beside(0, 1)),
+            (2, beside(1, 1)),
+            (3, beside(2, 3)),
+        ];
         for (pairs, columns) in some.into_iter().chain([(1, windows), (4, windows)]) {
             let mut seen = Vec::new();
             follow(&steps(pairs, columns), columns, |column, pair, seed| {
@@ -352,6 +400,7 @@ mod tests {
                 expected.push(Column::RefuseYields);
             }
             expected.extend((0..columns.policies).map(Column::Policy));
+            expected.extend((0..columns.rivals).map(Column::Rival));
             let expected: Vec<_> = (0..pairs)
                 .flat_map(|pair| expected.iter().map(move |&column| (pair, column)))
                 .collect();
@@ -367,6 +416,28 @@ mod tests {
         let forth = [Stock, StockAgain, RefuseYields, Policy(0)];
         let back = [Policy(0), RefuseYields, StockAgain, Stock];
         assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
+    }
+
+    #[test]
+    fn rivals_come_before_ours_and_ours_is_attached_once() {
+        let columns = beside(1, 2);
+        let steps = steps(2, columns);
+        let mut order = Vec::new();
+        follow(&steps, columns, |column, _, _| order.push(column));
+        use Column::{Ideal, Policy, RefuseYields, Rival, Stock, StockAgain};
+        let forth = [
+            Stock,
+            StockAgain,
+            Rival(0),
+            Rival(1),
+            RefuseYields,
+            Policy(0),
+        ];
+        let mut back = forth;
+        back.reverse();
+        assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
+        let attached = |step: &&Step| **step == Step::Load(Programs::Scheduler);
+        assert_eq!(steps.iter().filter(attached).count(), 1);
     }
 
     #[test]

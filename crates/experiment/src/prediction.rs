@@ -181,7 +181,7 @@ fn measured(compared: &Compared, (column, scenario): &Planned) -> PredictionRow 
 /// A column that the lab is to predict: its name, and what is to run there, or why it cannot.
 pub type Planned = (String, Result<Scenario, String>);
 
-/// Ideal, stock, refuse-yields (where anything of ours steers), and each policy.
+/// Ideal, stock, refuse-yields (where anything of ours steers), each policy and each rival.
 pub fn planned(
     scenario: &Scenario,
     plan: &Plan,
@@ -207,6 +207,10 @@ pub fn planned(
     for policy in &plan.policies {
         let predicted = steered(policy).and_then(|words| changed(&words));
         planned.push((policy.names(), predicted));
+    }
+    for rival in &plan.rivals {
+        let why = "the lab has no model of it".to_owned();
+        planned.push((rival.name().to_owned(), Err(why)));
     }
     planned
 }

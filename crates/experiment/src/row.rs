@@ -20,7 +20,7 @@ pub struct Row<W> {
     pub shape: String,
     /// vCPUs per CPU; none of a cell that was not measured.
     pub overcommit: Option<f64>,
-    /// The policy that steered; none when nobody did.
+    /// The policy that steered, or the rival that scheduled; none when nobody did.
     pub policy: Option<String>,
     /// Stock beside the ideal.
     #[serde(
@@ -197,14 +197,14 @@ pub fn lock(scenario: &Scenario) -> String {
     }
 }
 
-/// A row for each policy, or one without any; `world` says of the policy of that index (`None`: of none) what only its world
-/// has. `None` when no pair of stock and ideal, or of stock and stock, can be compared.
+/// A row for each column that is judged, with its name, or one without any; `world` says of that column (`None`: of none) what
+/// only its world has. `None` when no pair of stock and ideal, or of stock and stock, can be compared.
 pub fn rows<S: Sample, W>(
     shape: &str,
     overcommit: f64,
     samples: &Samples<S>,
-    policies: &[String],
-    world: impl Fn(Option<usize>) -> W,
+    judged: &[(Column, String)],
+    world: impl Fn(Option<Column>) -> W,
 ) -> Option<Vec<Row<W>>> {
     let rates = |column| samples.rates(column);
     let stock = rates(Column::Stock);
@@ -212,10 +212,10 @@ pub fn rows<S: Sample, W>(
     let null = ratio(&rates(Column::StockAgain), &stock)?;
     let refused = ratio(&rates(Column::RefuseYields), &stock)
         .filter(|_| !samples.stood_still.contains(&Column::RefuseYields));
-    let row = |at: Option<usize>| Row {
+    let row = |of: Option<&(Column, String)>| Row {
         shape: shape.to_owned(),
         overcommit: Some(overcommit),
-        policy: at.map(|at| policies[at].clone()),
+        policy: of.map(|(_, name)| name.clone()),
         to_ideal: Some(Estimate::of_ratio(&to_ideal)),
         null: Some(Estimate::of_ratio(&null)),
         refuse_yields: refused.as_ref().map(Estimate::of_ratio),
@@ -224,15 +224,14 @@ pub fn rows<S: Sample, W>(
         harm: None,
         pairs: stock.len() as u64,
         unusable_pairs: Some(0),
-        world: world(at),
+        world: world(of.map(|(column, _)| *column)),
     };
-    if policies.is_empty() {
+    if judged.is_empty() {
         return Some(vec![row(None)]);
     }
-    let policies = 0..policies.len();
+    let each = judged.iter();
     Some(
-        policies
-            .map(|at| row(Some(at)).steered(samples, Column::Policy(at)))
+        each.map(|of| row(Some(of)).steered(samples, of.0))
             .collect(),
     )
 }

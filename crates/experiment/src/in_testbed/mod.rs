@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What a command needs beside itself to run in the testbed: how KVM is loaded there, Linux guests and their programs, the
-//! module that sets windows, and a user's own policies ([`prepare`]), compiled out here.
+//! module that sets windows, rivals, and a user's own policies ([`prepare`]), compiled out here.
 
 mod user_policies;
 
@@ -14,7 +14,10 @@ use unspin_vmm::PauseLoop;
 
 pub use user_policies::{Prepared, prepare};
 
-use crate::Error;
+use crate::{
+    Error,
+    rival::{self, Rival},
+};
 
 /// What a command says of the host below its VMs.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub struct Needs {
     pub linux: Option<LinuxGuests>,
     /// Who sets pause-loop windows there.
     pub windows: Vec<WindowPolicy>,
+    /// The other schedulers that it runs.
+    pub rivals: Vec<Rival>,
 }
 
 /// What the testbed has to hold for Linux guests.
@@ -47,7 +52,7 @@ impl Needs {
     /// guests, which goes before what the window policies want.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the testbed has too little memory for the guests, or the module for windows is not built; files of
+    /// [`Error::Usage`] when the testbed has too little memory for the guests, or the module for windows or a rival is not built; files of
     /// the cache that are missing.
     pub fn add_to(self, options: &mut Options) -> Result<(), Error> {
         if let Some(linux) = &self.linux {
@@ -67,6 +72,8 @@ impl Needs {
                 .inputs
                 .push(ple_module(&options.cache, &machine.kernel_version)?);
         }
+        let brought = rival::inputs(&self.rivals, options)?;
+        options.inputs.extend(brought);
         if let Some(scenario) = &self.scenario {
             options.seed = scenario.seed;
         }

@@ -41,6 +41,23 @@ fn number(row: &serde_json::Value, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number {key} in {row}"))
 }
 
+/// Rivals are not left out of the table without a word.
+#[test]
+fn a_rival_has_no_prediction_and_says_so() {
+    let scenario = Scenario::parse(TEXT, "s.toml").expect("a scenario");
+    let plan = Plan {
+        rivals: vec![crate::rival::Rival::Lavd],
+        ..plan(&["loan"])
+    };
+    let columns: Vec<Planned> = planned(&scenario, &plan, None, &[]);
+    let (name, last) = columns.last().expect("five");
+    assert_eq!((columns.len(), name.as_str()), (5, "scx_lavd"));
+    assert_eq!(
+        last.as_ref().err().map(String::as_str),
+        Some("the lab has no model of it")
+    );
+}
+
 /// One row for each column, each with the run of `lab run` that it names.
 #[test]
 fn every_column_has_its_prediction() {

@@ -112,7 +112,7 @@ pub fn compare(
         session,
         ideal: ideal_of(scenario, cpus),
         running: None,
-        steering: Steering::of(&plan.policies)?.with_only_vms(plan.only_vms),
+        steering: Steering::of(plan, session)?.with_only_vms(plan.only_vms),
         ready: None,
         windows: Windows::new(plan.sets_windows()),
         facts: Facts {
@@ -141,10 +141,10 @@ fn rows(
         &row::shape(scenario),
         f64::from(vcpus) / f64::from(facts.cpus),
         samples,
-        &plan.names(),
-        |policy| match policy {
+        &plan.judged(),
+        |column| match column {
             None => common.clone(),
-            Some(at) => common.clone().steered(&samples.of(Column::Policy(at))),
+            Some(column) => common.clone().steered(&samples.of(column)),
         },
     );
     let rows = rows.ok_or_else(|| {
@@ -169,7 +169,7 @@ struct Kvm<'a> {
     ideal: Scenario,
     // Dropped in this order on an error: the guests' threads first, under whatever scheduler there is.
     running: Option<Running>,
-    steering: Steering,
+    steering: Steering<'a>,
     ready: Option<Ready>,
     windows: Windows,
     facts: Facts,

@@ -141,6 +141,7 @@ pub fn compare(cell: &Cell, workers: Option<u32>, session: &Session) -> Result<C
         // It would be the same, to the digit.
         null: false,
         policies: cell.policies.len(),
+        rivals: 0,
         steer: false,
     };
     let mut world = Lab {
@@ -206,6 +207,7 @@ impl Cell {
         match column {
             Column::Ideal => self.ideal.as_ref().expect("only then there is the column"),
             Column::Policy(at) => &self.policies[at].scenario,
+            Column::Rival(_) => unreachable!("the lab has no rivals"),
             Column::Stock | Column::StockAgain | Column::RefuseYields => &self.stock,
         }
     }
@@ -214,6 +216,7 @@ impl Cell {
         match column {
             Column::Ideal => "ideal",
             Column::Policy(at) => &self.policies[at].name,
+            Column::Rival(_) => unreachable!("the lab has no rivals"),
             Column::Stock | Column::StockAgain | Column::RefuseYields => "stock",
         }
     }

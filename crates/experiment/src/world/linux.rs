@@ -168,7 +168,7 @@ pub fn compare(
         plan,
         session,
         guests: None,
-        steering: Steering::of(&plan.policies)?,
+        steering: Steering::of(plan, session)?,
         observer: attach_counting(plan.observe, THREADS_MAX)?,
         cpus,
         command: String::new(),
@@ -201,9 +201,9 @@ fn compared(
     command: &str,
 ) -> Result<Compared, Error> {
     let overcommit = f64::from(cell.vms * cell.vcpus) / f64::from(cpus);
-    let names = plan.names();
-    let rows = row::rows(&cell.shape(), overcommit, samples, &names, |policy| {
-        Figures::of(cell, plan, samples, command, policy)
+    let judged = plan.judged();
+    let rows = row::rows(&cell.shape(), overcommit, samples, &judged, |column| {
+        Figures::of(cell, plan, samples, command, column)
     });
     let rows =
         rows.ok_or_else(|| anyhow!("no pair of runs of {} can be compared", cell.shape()))?;
@@ -220,7 +220,7 @@ struct Linux<'a> {
     session: &'a Session<'a>,
     // Dropped in this order on an error: the guests first, under whatever scheduler there is.
     guests: Option<Guests>,
-    steering: Steering,
+    steering: Steering<'a>,
     observer: Option<Observer>,
     cpus: u32,
     /// What each guest repeats.

@@ -140,6 +140,7 @@ mod tests {
             ideal: true,
             null: true,
             policies: 2,
+            rivals: 0,
             steer: true,
         };
         let steps = steps(2, columns);
@@ -170,6 +171,7 @@ mod tests {
             ideal: true,
             null: false,
             policies: 0,
+            rivals: 0,
             steer: false,
         };
         let ended = run(&mut world, &steps(1, columns));

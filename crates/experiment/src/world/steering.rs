@@ -1,51 +1,60 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who schedules while compared VMs keep running: our scheduler is attached, its policies are switched, and it goes.
+//! Who schedules while compared work goes on: our scheduler is attached, its policies are switched, and it goes; so do rivals.
 
 use anyhow::anyhow;
-use unspin_agent::{
-    ChosenPolicies, LoadedSteerer, PolicyChoice, ProgramHealth, SteerOptions, Steerer,
-};
+use unspin_agent::{ChosenPolicies, LoadedSteerer, ProgramHealth, SteerOptions, Steerer};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
-use crate::{Error, plan::Steered};
+use crate::{
+    Error, Session,
+    plan::{Plan, Steered},
+    rival::{Attached, Place},
+};
 
-/// The host's own scheduler, or ours; its own again when dropped.
-pub struct Steering {
+/// The host's own scheduler, ours or a rival; its own again when dropped.
+pub struct Steering<'a> {
     /// By policy; one scheduler has them all.
     chosen: Vec<ChosenPolicies>,
     /// The next one.
     loaded: Option<LoadedSteerer>,
     steerer: Option<Steerer>,
+    /// By rival.
+    rivals: Vec<Place>,
+    rival: Option<Attached>,
+    session: &'a Session<'a>,
     /// Whether runs and time of its programs are counted.
     run_statistics: bool,
     /// Whether it has vCPU threads only.
     only_vms: bool,
 }
 
-impl Steering {
+impl<'a> Steering<'a> {
     /// The host's own, until told otherwise.
     ///
     /// # Errors
-    /// When a user policy cannot be had.
-    pub fn of(policies: &[PolicyChoice]) -> Result<Steering, Error> {
-        let ready = policies.iter().map(|choice| choice.ready(false));
+    /// When a user policy cannot be had, or a rival is not built.
+    pub fn of<S>(plan: &Plan<S>, session: &'a Session<'a>) -> Result<Steering<'a>, Error> {
+        let ready = plan.policies.iter().map(|choice| choice.ready(false));
         Ok(Steering {
             chosen: ready.collect::<Result<_, _>>()?,
             loaded: None,
             steerer: None,
+            rivals: Place::all(&plan.rivals)?,
+            rival: None,
+            session,
             run_statistics: false,
             only_vms: false,
         })
     }
 
     /// The same, and runs and time of our scheduler's programs are counted, which costs some of it.
-    pub fn with_run_statistics(mut self, wanted: bool) -> Steering {
+    pub fn with_run_statistics(mut self, wanted: bool) -> Self {
         self.run_statistics = wanted;
         self
     }
 
     /// The same; where `wanted` our scheduler has vCPU threads only, everything else stays with the kernel's own.
-    pub fn with_only_vms(mut self, wanted: bool) -> Steering {
+    pub fn with_only_vms(mut self, wanted: bool) -> Self {
         self.only_vms = wanted;
         self
     }
@@ -86,14 +95,22 @@ impl Steering {
     /// From now on this one schedules.
     ///
     /// # Errors
-    /// When our scheduler cannot be had, or the kernel has sent it away meanwhile.
+    /// When a scheduler cannot be had, or the kernel has sent it away meanwhile.
     pub fn to(&mut self, to: Steered) -> Result<(), Error> {
+        self.still_attached()?;
+        if let Some(rival) = self.rival.take() {
+            rival.end()?;
+        }
         let policies = match to {
             Steered::RefuseYields => Policies::REFUSE_YIELDS,
             Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
             Steered::Not | Steered::Policy(_) => {
-                self.still_attached()?;
                 self.steerer = None;
+                return Ok(());
+            }
+            Steered::Rival(rival) => {
+                self.steerer = None;
+                self.rival = Some(Attached::start(&self.rivals[rival], self.session)?);
                 return Ok(());
             }
         };
@@ -114,8 +131,11 @@ impl Steering {
     /// Whoever thinks that a policy decides must not measure the host's own scheduler.
     ///
     /// # Errors
-    /// When the kernel has sent our scheduler away.
-    pub fn still_attached(&self) -> Result<(), Error> {
+    /// When the kernel has sent our scheduler or the rival away.
+    pub fn still_attached(&mut self) -> Result<(), Error> {
+        if let Some(rival) = &mut self.rival {
+            rival.still_attached()?;
+        }
         let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
         match ended?.flatten() {
             None => Ok(()),
@@ -132,7 +152,7 @@ impl Steering {
     /// Who sets pause-loop windows then, if anybody.
     pub fn window(&self, to: Steered) -> Option<WindowPolicy> {
         match to {
-            Steered::Not | Steered::RefuseYields => None,
+            Steered::Not | Steered::RefuseYields | Steered::Rival(_) => None,
             Steered::Policy(policy) => self.chosen[policy].window,
         }
     }

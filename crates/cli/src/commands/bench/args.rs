@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::terminal::options::{Output, OverrideArguments, parse_limit, parse_time};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use unspin_agent::PolicyChoice;
-use unspin_experiment::{engine::BaselineKind, host, threads};
+use unspin_experiment::{engine::BaselineKind, host, rival::Rival, threads};
 
 /// `unspin bench vm`
 #[derive(Args, Debug)]
@@ -78,6 +78,10 @@ pub struct HostArguments {
     /// Policies, as of `compare`, but for those that set windows; a row each, beside our scheduler without any. May be repeated.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
+    /// Other sched_ext schedulers, apart by commas: scx_bpfland, scx_lavd, scx_rusty, each with its default options (`make rivals`
+    /// builds them); a row each. May be repeated.
+    #[arg(long = "rival", value_name = "RIVAL", value_delimiter = ',')]
+    pub rivals: Vec<Rival>,
     /// Loads, apart by commas: wakeups (periodic tasks beside CPU hogs), naps (the same beside tasks that sleep and wake up),
     /// pipes (pairs that send a byte back and forth), calls (all called threads answer), weights (CPU hogs of three nice values),
     /// affinity (CPU hogs that may run on one CPU only beside others); all when absent.
@@ -332,6 +336,17 @@ mod tests {
     }
 
     #[test]
+    fn rivals_come_with_commas_or_one_by_one() {
+        for words in [
+            "--rival scx_lavd,scx_bpfland",
+            "--rival scx_lavd --rival scx_bpfland",
+        ] {
+            let rivals = host(words).expect("two").rivals;
+            assert_eq!(rivals, [Rival::Lavd, Rival::Bpfland]);
+        }
+    }
+
+    #[test]
     fn times_and_numbers_at_their_ends() {
         for (words, pairs) in [("--pairs 1", 1), ("--pairs 10000", 10_000)] {
             assert_eq!(host(words).expect("in range").pairs, pairs);
@@ -353,6 +368,8 @@ mod tests {
             ("--sample 1", "`1` has no unit"),
             ("--discard soon", "soon"),
             ("--loads pipe", "`pipe` is no load; there are wakeups, naps"),
+            ("--rival lavd", "`lavd` is no rival; there are scx_bpfland"),
+            ("--rival scx_lavd,", "`` is no rival"),
             ("--loads pipes,,calls", "`` is no load"),
             ("--policy lend", "there is no policy `lend`"),
             ("--policy", "a value is required"),

@@ -5,6 +5,7 @@ use unspin_agent::Steerer;
 use unspin_experiment::{
     check_user_policies,
     host::{Compared, Load, Plan, compare},
+    rival::{check_rivals, note},
     watch::Observe,
 };
 use unspin_report::Table;
@@ -35,11 +36,13 @@ pub fn run(arguments: &HostArguments) -> Result<(), Failure> {
         let title = "What our scheduler's programs take while they are counted";
         document.table(Table::of(title, together.programs));
     }
+    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
     Ok(output::print(&document, arguments.output)?)
 }
 
 fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
     check_user_policies(&arguments.policies)?;
+    check_rivals(&arguments.rivals)?;
     arguments
         .policies
         .iter()
@@ -51,6 +54,7 @@ fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
         discard: arguments.discard,
         observe: Observe::Off,
         policies: arguments.policies.clone(),
+        rivals: arguments.rivals.clone(),
         only_vms: false,
     })
 }

@@ -6,6 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use crate::terminal::options::{Observe, Output, OverrideArguments, parse_limit, parse_time};
 use clap::Args;
 use unspin_agent::PolicyChoice;
+use unspin_experiment::rival::Rival;
 
 /// `unspin compare`
 #[derive(Args, Debug)]
@@ -23,6 +24,10 @@ pub struct CompareArguments {
     /// repeated: all share the same ideal, stock and refuse-yields.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
+    /// Also run under other sched_ext schedulers, apart by commas: scx_bpfland, scx_lavd, scx_rusty, each with its default options
+    /// (`make rivals` builds them). May be repeated.
+    #[arg(long = "rival", value_name = "RIVAL", value_delimiter = ',')]
+    pub rivals: Vec<Rival>,
     /// Our scheduler has vCPU threads only, everything else stays with the kernel's own, as with `unspin steer --only-vms`.
     #[arg(long, requires = "policies")]
     pub only_vms: bool,
@@ -39,7 +44,7 @@ pub struct CompareArguments {
     #[arg(long, value_enum, default_value = "auto")]
     pub observe: Observe,
     /// Run the whole matrix instead (scenarios/compare), each cell in a testbed of its own; goes on where it stopped.
-    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "only_vms", "seed", "duration", "set"])]
+    #[arg(long, conflicts_with_all = ["scenarios", "shapes", "policies", "rivals", "only_vms", "seed", "duration", "set"])]
     pub full: bool,
     /// Where --full keeps what it has measured.
     #[arg(

@@ -13,6 +13,7 @@ use unspin_experiment::{
     kvm::{Compared, compare, sentence},
     matrix::set_shape,
     prediction,
+    rival::{check_rivals, note},
 };
 use unspin_report::{Document, Machine};
 use unspin_scenario::{Length, Scenario};
@@ -111,6 +112,7 @@ pub fn print(
     if arguments.only_vms {
         document.note("refuse-yields and policies: vCPU threads only under our scheduler (--only-vms), everything else under the kernel's own");
     }
+    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
     let mut last = "";
     for row in &together.rows {
         let replay = &row.world.replay;
@@ -176,6 +178,7 @@ fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failu
         )));
     };
     check_user_policies(&arguments.policies)?;
+    check_rivals(&arguments.rivals)?;
     let of_scenario = || Duration::from_nanos(ns.saturating_sub(scenario.warm_up_ns));
     let sample = arguments.sample.unwrap_or_else(of_scenario);
     Ok(Plan {
@@ -184,6 +187,7 @@ fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failu
         discard: arguments.discard,
         observe: arguments.observe.into(),
         policies: arguments.policies.clone(),
+        rivals: arguments.rivals.clone(),
         only_vms: arguments.only_vms,
     })
 }
@@ -238,6 +242,33 @@ mod tests {
             ),
             "{}",
             chosen[1].replay
+        );
+    }
+
+    #[test]
+    fn rivals_are_columns_and_part_of_the_replay() {
+        let words = ["--shape", "1x4", "--rival", "scx_lavd,scx_rusty"];
+        let (_folder, of_words) = arguments(SCENARIO, &words);
+        let chosen = chosen(&of_words).expect("one");
+        assert_eq!(
+            chosen[0].plan.rivals,
+            [
+                unspin_experiment::rival::Rival::Lavd,
+                unspin_experiment::rival::Rival::Rusty
+            ]
+        );
+        assert!(
+            chosen[0]
+                .replay
+                .ends_with("--discard 250ms --rival scx_lavd --rival scx_rusty"),
+            "{}",
+            chosen[0].replay
+        );
+        let twice = ["--rival", "scx_lavd", "--rival", "scx_rusty,scx_lavd"];
+        let (_folder, twice) = arguments(SCENARIO, &twice);
+        let refused = super::chosen(&twice);
+        assert!(
+            matches!(refused, Err(Failure::Usage(text)) if text.contains("scx_lavd is given twice"))
         );
     }
 

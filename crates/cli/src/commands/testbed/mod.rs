@@ -9,7 +9,10 @@ use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use clap::Parser;
 use unspin_agent::PolicyChoice;
-use unspin_experiment::in_testbed::{LinuxGuests, Needs, prepare};
+use unspin_experiment::{
+    in_testbed::{LinuxGuests, Needs, prepare},
+    rival::Rival,
+};
 use unspin_policy::steering::WindowPolicy;
 use unspin_scenario::{Overrides, Scenario};
 use unspin_testbed::{Input, Options, Qemu};
@@ -51,6 +54,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
         scenario: scenario_of(&arguments.command)?,
         linux: linux_of(&arguments.command),
         windows: windows_of(&arguments.command),
+        rivals: rivals_of(&arguments.command),
     };
     let mut options = Options::new(cache);
     options.kernel = arguments.kernel.clone();
@@ -83,6 +87,20 @@ fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
             windows.flatten().collect()
         }
         Command::Record(arguments) => windows_of(&arguments.command),
+        _ => Vec::new(),
+    }
+}
+
+/// The other schedulers of a comparison.
+fn rivals_of(command: &[OsString]) -> Vec<Rival> {
+    if command.first().is_none_or(|name| name != "unspin") {
+        return Vec::new();
+    }
+    match Arguments::parse_from(command).command {
+        Command::Compare(arguments) => arguments.rivals,
+        Command::Bench(Bench::Host(arguments)) => arguments.rivals,
+        Command::Vm(VmVerb::LinuxPolicies(arguments)) => arguments.rivals,
+        Command::Record(arguments) => rivals_of(&arguments.command),
         _ => Vec::new(),
     }
 }
@@ -174,6 +192,28 @@ mod tests {
             ("ls", 0),
         ] {
             assert_eq!(found(line), windows, "{line}");
+        }
+    }
+
+    #[test]
+    fn rivals_of_every_comparison_are_found() {
+        use Rival::{Bpfland, Lavd, Rusty};
+        for (line, rivals) in [
+            (
+                "unspin compare s.toml --rival scx_lavd,scx_rusty --rival scx_bpfland",
+                &[Lavd, Rusty, Bpfland][..],
+            ),
+            ("unspin bench host --rival scx_rusty", &[Rusty]),
+            ("unspin vm linux-policies --rival scx_lavd", &[Lavd]),
+            (
+                "unspin record /out/r -- unspin compare s.toml --rival scx_lavd",
+                &[Lavd],
+            ),
+            ("unspin compare s.toml --policy loan", &[]),
+            ("ls --rival scx_lavd", &[]),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            assert_eq!(rivals_of(&words), rivals, "{line}");
         }
     }
 

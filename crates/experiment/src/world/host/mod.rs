@@ -61,7 +61,7 @@ impl Sample {
     }
 }
 
-/// Runs a load under each scheduler, ours without a policy among them. Needs root. `programs`: runs and time of our scheduler's
+/// Runs a load under each scheduler, ours without a policy and the plan's rivals among them. Needs root. `programs`: runs and time of our scheduler's
 /// programs are counted, which costs some of it.
 ///
 /// # Errors
@@ -79,7 +79,7 @@ pub fn compare(
         session,
         cpus,
         running: None,
-        steering: Steering::of(&plan.policies)?.with_run_statistics(programs),
+        steering: Steering::of(plan, session)?.with_run_statistics(programs),
     };
     let columns = plan::Columns {
         // There is no smaller load in which no task waits.
@@ -105,7 +105,7 @@ struct Host<'a> {
     cpus: usize,
     // Dropped in this order on an error: the load first, under whatever scheduler there is.
     running: Option<load::Running>,
-    steering: Steering,
+    steering: Steering<'a>,
 }
 
 impl World for Host<'_> {

@@ -20,7 +20,7 @@ row! {
         load: &'static str = ("load", Text),
         /// CPUs.
         cpus: usize = ("CPUs", Count),
-        /// `kernel`, `kernel again`, or the policies of our scheduler.
+        /// `kernel`, `kernel again`, the policies of our scheduler, or a rival.
         scheduler: String = ("scheduler", Text),
         /// Operations of all measured threads per second; mean of the samples.
         operations_per_s: f64 = ("operations/s", Count),
@@ -123,7 +123,7 @@ pub(super) fn rows(
     samples: &Samples<Sample>,
 ) -> Vec<HostRow> {
     let mut columns = vec![Column::Stock, Column::StockAgain, Column::RefuseYields];
-    columns.extend((0..plan.policies.len()).map(Column::Policy));
+    columns.extend(plan.judged().into_iter().map(|(column, _)| column));
     columns
         .into_iter()
         .map(|column| row(load, cpus, plan, samples, column))

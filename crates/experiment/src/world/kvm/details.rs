@@ -84,8 +84,7 @@ pub fn vm_rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) -> V
     if !plan.policies.is_empty() {
         columns.push((Column::RefuseYields, "refuse-yields".to_owned()));
     }
-    let policies = plan.policies.iter().enumerate();
-    columns.extend(policies.map(|(at, policy)| (Column::Policy(at), policy.names())));
+    columns.extend(plan.judged());
     let mut rows = Vec::new();
     for (column, name) in columns {
         let samples = samples.of(column);

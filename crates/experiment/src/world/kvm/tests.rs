@@ -20,6 +20,7 @@ pub fn plan(policies: &[&str]) -> Plan {
             .iter()
             .map(|text| text.parse().expect("a policy"))
             .collect(),
+        rivals: Vec::new(),
         only_vms: false,
     }
 }
@@ -51,12 +52,15 @@ pub const NONE: (Column, [f64; 4]) = (Column::RefuseYields, [20.0, 21.0, 19.0, 2
 
 /// The rows of these samples on 2 CPUs.
 pub fn rows_of(policies: &[&str], columns: &[(Column, [f64; 4])]) -> Vec<Row<Figures>> {
+    rows_under(&plan(policies), columns)
+}
+
+fn rows_under(plan: &Plan, columns: &[(Column, [f64; 4])]) -> Vec<Row<Figures>> {
     let facts = Facts {
         cpus: 2,
         ..Facts::default()
     };
-    let plan = plan(policies);
-    let compared = rows(&scenario(), &plan, &measured(columns), &facts, "again");
+    let compared = rows(&scenario(), plan, &measured(columns), &facts, "again");
     compared.expect("rows").rows
 }
 
@@ -167,4 +171,41 @@ fn the_schema_has_every_key() {
         let said = &schema["properties"][key]["description"];
         assert!(said.as_str().is_some_and(|said| !said.is_empty()), "{key}");
     }
+}
+
+/// With ratio, gap and harm of its own, after the policies.
+#[test]
+fn a_rival_stands_beside_the_policies() {
+    use crate::rival::Rival::{Lavd, Rusty};
+    let plan = Plan {
+        rivals: vec![Rusty, Lavd],
+        ..plan(&["loan"])
+    };
+    let loan = (Column::Policy(0), [960.0, 962.0, 958.0, 960.0]);
+    let rusty = (Column::Rival(0), [100.0, 105.0, 95.0, 100.0]);
+    let lavd = (Column::Rival(1), [400.0, 420.0, 380.0, 400.0]);
+    let rows = rows_under(&plan, &[IDEAL, STOCK, AGAIN, NONE, loan, rusty, lavd]);
+    let names: Vec<_> = rows.iter().map(|row| row.policy.clone().unwrap()).collect();
+    assert_eq!(names, ["loan", "scx_rusty", "scx_lavd"]);
+    assert_eq!(rows[1].harm.as_deref(), Some("harm"));
+    assert_eq!(rows[1].to_stock.unwrap().verdict, Verdict::Lower);
+    let lavd = &rows[2];
+    assert!((lavd.to_stock.unwrap().value - 2.0).abs() < 1e-9);
+    assert!((lavd.gap_closed.unwrap().value - 0.25).abs() < 0.01);
+    assert_eq!(lavd.world.steer_per_s, Some(400.0));
+    // Without a policy our scheduler is not asked for.
+    let plan = Plan {
+        policies: Vec::new(),
+        ..plan
+    };
+    let rows = rows_under(&plan, &[IDEAL, STOCK, AGAIN, rusty]);
+    assert!(rows[0].refuse_yields.is_none() && !plan.columns().steer);
+    let vms = details::vm_rows(&scenario(), &plan, &measured(&[STOCK, rusty]));
+    let columns: Vec<_> = vms.iter().map(|row| row.column.as_str()).collect();
+    assert_eq!(columns, ["stock", "stock", "scx_rusty", "scx_rusty"]);
+    assert!(
+        plan.to_args()
+            .join(" ")
+            .ends_with("--rival scx_rusty --rival scx_lavd")
+    );
 }

@@ -216,7 +216,7 @@ pub struct WindowRow {
 /// A row for each column whose windows were set.
 pub fn rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) -> Vec<WindowRow> {
     let fixed = [Column::Stock, Column::StockAgain, Column::RefuseYields].into_iter();
-    let columns = fixed.chain((0..plan.policies.len()).map(Column::Policy));
+    let columns = fixed.chain(plan.judged().into_iter().map(|(column, _)| column));
     columns
         .filter_map(|column| {
             let windows = samples.of(column).into_iter();

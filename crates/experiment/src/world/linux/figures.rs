@@ -89,13 +89,13 @@ impl Figures {
         }
     }
 
-    /// Of the policy of that index, or without one.
+    /// Of that column, or without one.
     pub(super) fn of(
         cell: &Cell,
         plan: &Plan<u32>,
         samples: &Samples<Sample>,
         command: &str,
-        policy: Option<usize>,
+        column: Option<Column>,
     ) -> Figures {
         let common = Figures {
             command: command.to_owned(),
@@ -108,10 +108,9 @@ impl Figures {
             stock_ple_exits_per_run: mean(&samples.of(Column::Stock), Sample::ple_exits_per_run),
             ..Figures::of_cell(cell, plan)
         };
-        let Some(at) = policy else {
+        let Some(column) = column else {
             return common;
         };
-        let column = Column::Policy(at);
         let of_policy = samples.of(column);
         // A mean of what did end would flatter it.
         let stood_still = samples.stood_still.contains(&column);

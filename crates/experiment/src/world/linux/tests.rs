@@ -22,6 +22,7 @@ fn plan(policies: &[&str]) -> Plan<u32> {
         discard: Duration::from_millis(50),
         observe: Observe::Auto,
         policies: policies.collect(),
+        rivals: Vec::new(),
         only_vms: false,
     }
 }

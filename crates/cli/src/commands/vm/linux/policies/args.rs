@@ -12,6 +12,7 @@ use clap::{
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use unspin_agent::PolicyChoice;
+use unspin_experiment::rival::Rival;
 use unspin_linux_guest::{CountsModule, Features};
 use unspin_scenario::Host;
 
@@ -21,6 +22,10 @@ pub struct LinuxPoliciesArguments {
     /// Policies, as of `compare`, but for those that set windows; a row each. May be repeated: all share ideal, stock and none.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
+    /// Other sched_ext schedulers, apart by commas: scx_bpfland, scx_lavd, scx_rusty, each with its default options (`make rivals`
+    /// builds them); a row each. May be repeated.
+    #[arg(long = "rival", value_name = "RIVAL", value_delimiter = ',')]
+    pub rivals: Vec<Rival>,
     /// VMs x vCPUs, as in 1x4, apart by commas.
     #[arg(
         long = "shapes",

@@ -8,6 +8,7 @@ use unspin_agent::{PolicyChoice, Steerer};
 use unspin_experiment::{
     Plan, Row, check_user_policies,
     linux::{self, Cell, Compared, Figures, Settings, compare},
+    rival::{check_rivals, note},
 };
 use unspin_linux_guest::Programs;
 use unspin_report::{Column, Document, Machine, Table, Unit};
@@ -43,6 +44,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         discard: arguments.discard,
         observe: arguments.observe.into(),
         policies: arguments.policies.clone(),
+        rivals: arguments.rivals.clone(),
         only_vms: false,
     };
     let progress = Experiment::new(true);
@@ -62,11 +64,13 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         arguments.counts,
         PauseLoop::describe(pause_loop.as_ref())
     ));
+    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
     Ok(output::print(&document, arguments.output)?)
 }
 
 fn check(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
     check_user_policies(&arguments.policies)?;
+    check_rivals(&arguments.rivals)?;
     arguments
         .policies
         .iter()
@@ -195,6 +199,7 @@ mod tests {
             "--loads torture",
             "--loads idle",
             "--policy lend",
+            "--rival lavd",
             "--features pvspn",
             "--pairs 0",
             "--runs 0",
@@ -204,7 +209,11 @@ mod tests {
             let value = wrong.rsplit(' ').next().expect("a word");
             assert!(error.contains(value), "{wrong}: {error}");
         }
-        for wrong in ["--policy apple", "--policy a.c --policy b.c"] {
+        for wrong in [
+            "--policy apple",
+            "--policy a.c --policy b.c",
+            "--rival scx_lavd,scx_lavd",
+        ] {
             let refused = check(&arguments(wrong).expect("it can be read"));
             assert!(matches!(refused, Err(Failure::Usage(_))), "{wrong}");
         }
