@@ -58,16 +58,27 @@ bool LIBRARY_OUTER(_trylock)(library_opaque *lock)
 	return library_try(lock);
 }
 
-void LIBRARY_OUTER(_lock)(library_opaque *lock)
-{
 #ifdef LIBRARY_REFUSE
-	if (library_try(lock))
-		return;
+/* Apart from the function that callers call, which saves no registers then. */
+static __attribute__((noinline)) void library_wait(library_opaque *lock)
+{
 	LIBRARY_REFUSE(library_inner(lock));
-#endif
 	LIBRARY_INNER(_lock)(library_inner(lock));
 	library_holds(1);
 }
+
+void LIBRARY_OUTER(_lock)(library_opaque *lock)
+{
+	if (!library_try(lock))
+		library_wait(lock);
+}
+#else
+void LIBRARY_OUTER(_lock)(library_opaque *lock)
+{
+	LIBRARY_INNER(_lock)(library_inner(lock));
+	library_holds(1);
+}
+#endif
 
 void LIBRARY_OUTER(_unlock)(library_opaque *lock)
 {

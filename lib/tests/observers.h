@@ -17,6 +17,7 @@ int in_child(int (*work)(union any *lock), union any *lock, long limit_ns);
 const char *observe_waits(void);
 const char *observe_order(void);
 const char *observe_newcomers(void);
+const char *observe_sleeps(void);
 const char *observe_stalled(void);
 /* holders.c */
 const char *observe_recursion(void);

@@ -101,6 +101,7 @@ static int wait_in_child(union any *lock)
 {
 	/* A lock that takes the child for the holder says so before it ends it. */
 	close(STDERR_FILENO);
+	setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
 	kind->lock(lock);
 	return 0;
 }
@@ -120,7 +121,7 @@ const char *observe_shared(void)
 		_exit(wait_in_child(&counted->lock));
 	pause_ns(60 * MS);
 	kind->unlock(&counted->lock);
-	for (int i = 0; i < 100 && (ended = waitpid(children[0], &status, WNOHANG) != 0) == 0; i++)
+	for (int i = 0; i < 250 && (ended = waitpid(children[0], &status, WNOHANG) != 0) == 0; i++)
 		pause_ns(2 * MS);
 	if (!ended) {
 		kill(children[0], SIGKILL);

@@ -77,6 +77,7 @@ static const struct {
 	{"waiter", observe_waits},
 	{"order", observe_order},
 	{"newcomers", observe_newcomers},
+	{"sleeps of a waiter", observe_sleeps},
 	{"stalled waiter", observe_stalled},
 	{"recursion", observe_recursion},
 	{"another thread unlocks", observe_others_unlock},

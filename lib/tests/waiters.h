@@ -5,10 +5,12 @@
 #ifndef UNSPIN_LIB_TESTS_WAITERS_H
 #define UNSPIN_LIB_TESTS_WAITERS_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,6 +22,8 @@
 /* After so much every lock that can sleep does, and every time-out of a ticket has passed. */
 #define WAITED_LONG_NS 20000000
 #define MS 1000000l
+/* No error has this number. */
+#define ERRNO_BEFORE 4711
 
 static inline _Noreturn void fail(const char *what)
 {
@@ -53,14 +57,30 @@ struct waiter {
 	atomic_int is_in; /* it has been inside */
 	atomic_int stay;  /* 1: it ends without unlocking */
 	int place;
+	long slept;	 /* so many times, in lock() */
+	int errno_after; /* that was ERRNO_BEFORE before */
 };
+
+/* How often the calling thread has gone to sleep. */
+static inline long times_slept(void)
+{
+	struct rusage used;
+
+	if (getrusage(RUSAGE_THREAD, &used))
+		fail("getrusage");
+	return used.ru_nvcsw;
+}
 
 static inline void *wait_once(void *argument)
 {
 	struct waiter *waiter = argument;
 
 	atomic_store(&waiter->tid, (int)syscall(SYS_gettid));
+	waiter->slept = -times_slept();
+	errno = ERRNO_BEFORE;
 	waiter->kind->lock(waiter->lock);
+	waiter->errno_after = errno;
+	waiter->slept += times_slept();
 	waiter->place = waiter->order ? atomic_fetch_add(waiter->order, 1) : 0;
 	atomic_store(&waiter->is_in, 1);
 	if (!atomic_load(&waiter->stay))

@@ -96,6 +96,9 @@ fn every_lock_is_what_the_page_says() {
             .arg(lock)
             .args(expected.keys())
             .arg("priority inheritance");
+        if lock == "linux_mutex" {
+            command.arg("sleeps of a waiter");
+        }
         let observed = succeed(&mut command);
         let observed: BTreeMap<&str, &str> = observed
             .lines()
@@ -107,6 +110,13 @@ fn every_lock_is_what_the_page_says() {
                 wrong.push(format!(
                     "{lock}: {property}: the page says {value}, seen was {seen}"
                 ));
+            }
+        }
+        if let Some(sleeps) = observed.get("sleeps of a waiter") {
+            let sleeps: u32 = sleeps.parse().expect("a number");
+            // Once to begin with, and after each of 16 wake-ups in vain (locks/mutex.h).
+            if sleeps > 17 {
+                wrong.push(format!("{lock}: a waiter slept {sleeps} times"));
             }
         }
         match observed["priority inheritance"] {
