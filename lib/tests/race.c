@@ -1,30 +1,24 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * race.c - for ThreadSanitizer: threads that come and go count under every lock, in plain memory; under a lock that does not
- * stop for a waiter that does not run, more of them than have a place to sleep. Usage: race [unlocked]; with an argument nobody locks, which must be reported.
+ * race.c - for ThreadSanitizer: threads that come and go count under every lock, in plain memory; under linux_mutex more of
+ * them than have a place to sleep. Usage: race [unlocked]; with an argument nobody locks, which must be reported.
  */
 #include "table.h"
 #include "waiters.h"
 
 #define CROWD 72
 #define FEW 2
-#define ROUNDS 30
+#define ROUNDS 20
 
 static const struct kind *kind;
 static union any lock;
 static long count;
 static bool unlocked;
 
-/* With more threads than CPUs each operation of a lock that stops for a waiter takes a time slice. */
+/* With more threads than CPUs an operation of the other locks may take a time slice. */
 static int threads_of(const struct kind *one)
 {
-	static const char *const crowded[] = {"paravirtual_preemptable_ticket", "linux_mutex"};
-
-	for (size_t i = 0; i < sizeof(crowded) / sizeof(crowded[0]); i++) {
-		if (!strcmp(one->name, crowded[i]))
-			return CROWD;
-	}
-	return FEW;
+	return strcmp(one->name, "linux_mutex") ? FEW : CROWD;
 }
 
 static void *work(void *unused)

@@ -24,7 +24,7 @@ pub fn root() -> PathBuf {
     root.canonicalize().expect("the tree is there")
 }
 
-/// Runs a command to its end; one that has not ended after two minutes fails the test.
+/// Runs a command to its end; one that has not ended after four minutes fails the test (the runner ends it after five).
 pub fn run(command: &mut Command) -> Ended {
     let shown = format!("{command:?}");
     let folder = tempfile::tempdir().expect("a folder");
@@ -36,7 +36,7 @@ pub fn run(command: &mut Command) -> Ended {
         .stderr(file(&err))
         .spawn()
         .unwrap_or_else(|error| panic!("{shown}: {error}"));
-    let limit = Instant::now() + Duration::from_secs(120);
+    let limit = Instant::now() + Duration::from_secs(240);
     let status = loop {
         if let Some(status) = child.try_wait().expect("it is our child") {
             break status;
@@ -44,7 +44,7 @@ pub fn run(command: &mut Command) -> Ended {
         if Instant::now() > limit {
             child.kill().expect("it is our child");
             child.wait().expect("it is our child");
-            panic!("{shown}: not done after two minutes");
+            panic!("{shown}: not done after four minutes");
         }
         thread::sleep(Duration::from_millis(5));
     };
