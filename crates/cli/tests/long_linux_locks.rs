@@ -73,7 +73,11 @@ fn lock_torture_finds_broken_locks() {
         ));
         assert_ne!(ended.status, 0, "{lock}: nobody noticed: {}", ended.out);
         // The guest came up: what failed is the load, or the machine while it ran.
-        let said = ["the load failed", "while running", "not done running"];
+        let said = [
+            "the load torture failed",
+            "while running",
+            "not done running",
+        ];
         assert!(
             said.iter().any(|text| ended.err.contains(text)),
             "{lock}: {}",

@@ -109,10 +109,12 @@ pub enum Error {
         why: &'static str,
     },
     /// The load failed in the guest.
-    #[error("the load failed in {vm}: {message}")]
+    #[error("the load {load} failed in {vm}: {message}")]
     Load {
         /// Which VM.
         vm: String,
+        /// Which load.
+        load: &'static str,
         /// What the guest says.
         message: String,
     },

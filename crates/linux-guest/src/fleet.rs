@@ -195,6 +195,7 @@ impl Fleet {
         if let Some(message) = &said.failed {
             return Err(Error::Load {
                 vm: name(),
+                load: said.load.name(),
                 message: message.clone(),
             });
         }

@@ -82,6 +82,9 @@ torture() {
     echo "Time: $1"
 }
 
+# failed WHAT: the end of what WHAT wrote, which may be nothing.
+failed() { echo "failed $1: $($B grep -v '^ *$' /tmp/out | $B tail -n 1)" >&3; }
+
 # A load that is more than one command has a script: once ARGUMENTS..., a run; prepare: what comes before the first.
 prepare() { :; }
 # shellcheck source=/dev/null
@@ -89,13 +92,13 @@ prepare() { :; }
 
 load() {
     if ! prepare >/tmp/out 2>&1; then
-        echo "failed $($B tail -n 1 /tmp/out)" >&3
+        failed 'its preparation'
         return
     fi
     count
     while :; do
         if ! LOAD >/tmp/out 2>&1; then
-            echo "failed $($B tail -n 1 /tmp/out)" >&3
+            failed 'a run'
             return
         fi
         $B tail -n 60 /tmp/out | $B sed 's/^\(.\{0,200\}\).*/said \1/' >&3

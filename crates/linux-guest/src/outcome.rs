@@ -206,10 +206,10 @@ mod tests {
         assert_eq!(of(Load::Dbench, DBENCH), dbench);
         assert_eq!(dbench.requests_per_s(), None);
         let pgbench = Outcome {
-            load_ns: 420_271_007,
+            load_ns: 2_651_838_997,
             requests: Some(400),
-            p99_ns: Some(21_186_000),
-            max_ns: Some(45_123_000),
+            p99_ns: Some(138_713_000),
+            max_ns: Some(192_008_000),
         };
         assert_eq!(of(Load::Pgbench, PGBENCH), pgbench);
         assert_eq!(of(Load::Hackbench, HACKBENCH).load_ns, 98_000_000);

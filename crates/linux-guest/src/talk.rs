@@ -67,7 +67,8 @@ pub struct Run {
 /// Everything that one guest has said so far.
 #[derive(Clone, Debug)]
 pub struct Said {
-    load: Load,
+    /// What it runs.
+    pub load: Load,
     /// Its kernel's release.
     pub kernel: Option<String>,
     /// Lines of its kernel's log about paravirtual features.

@@ -6,13 +6,15 @@ P=/usr/lib/postgresql/17/bin
 prepare() {
     $B tar -xzf /usr/share/unspin/postgresql.tar.gz -C /tmp || return
     $B chmod 1777 /tmp
+    $B mkdir -p /etc
+    echo 'nobody:x:65534:65534::/tmp:/bin/sh' >/etc/passwd
     # The server refuses to run as root.
-    $B setpriv --reuid=65534 --regid=65534 --clear-groups $P/postgres -D /tmp/data >/tmp/server 2>&1 &
+    $B start-stop-daemon -S -c nobody -x $P/postgres -- -D /tmp/data >/tmp/server 2>&1 &
     local tries=0
     until $P/pgbench -h /tmp -U postgres -n -S -t 1 postgres >/dev/null 2>&1; do
         tries=$((tries + 1))
         if [ $tries -gt 600 ] || ! kill -0 $!; then
-            $B tail -n 1 /tmp/server
+            $B tail -n 3 /tmp/server
             return 1
         fi
         $B usleep 100000
