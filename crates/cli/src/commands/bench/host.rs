@@ -36,7 +36,9 @@ pub fn run(arguments: &HostArguments) -> Result<(), Failure> {
         let title = "What our scheduler's programs take while they are counted";
         document.table(Table::of(title, together.programs));
     }
-    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
+    if let Some(rivals) = note(&arguments.rivals)? {
+        document.note(rivals);
+    }
     Ok(output::print(&document, arguments.output)?)
 }
 

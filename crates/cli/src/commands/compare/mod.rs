@@ -112,7 +112,9 @@ pub fn print(
     if arguments.only_vms {
         document.note("refuse-yields and policies: vCPU threads only under our scheduler (--only-vms), everything else under the kernel's own");
     }
-    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
+    if let Some(rivals) = note(&arguments.rivals)? {
+        document.note(rivals);
+    }
     let mut last = "";
     for row in &together.rows {
         let replay = &row.world.replay;

@@ -64,7 +64,9 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         arguments.counts,
         PauseLoop::describe(pause_loop.as_ref())
     ));
-    note(&arguments.rivals)?.map(|rivals| document.note(rivals));
+    if let Some(rivals) = note(&arguments.rivals)? {
+        document.note(rivals);
+    }
     Ok(output::print(&document, arguments.output)?)
 }
 
