@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
  * properties.c - what one lock of the installed library does: lines "PROPERTY: VALUE". Usage: properties LOCK [PROPERTY...].
- * It only observes; crates/locks/tests/library/properties.rs compares with what docs/libunspin.md says.
+ * It only observes; crates/locks/tests/long_library/properties.rs compares with what docs/libunspin.md says.
  */
 #include <signal.h>
 #include <sys/wait.h>

@@ -314,7 +314,7 @@ mod tests {
         document.write_text(&mut text).expect("written");
         let text = String::from_utf8(text).expect("UTF-8");
         assert!(text.contains(" 1234 "), "{text}");
-        assert!(text.contains("1.50 s   steer --vm"), "{text}");
+        assert!(text.contains("1.5 s   steer --vm"), "{text}");
     }
 
     #[test]
