@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// How many lines of the console are shown when a boot fails.
-const CONSOLE_LINES: usize = 40;
+const CONSOLE_LINES: usize = 80;
 
 /// What became of a command that ran to its end.
 #[derive(Clone, Debug)]
@@ -263,7 +263,7 @@ mod tests {
         show_console(&mut shown, console.as_bytes()).expect("a vector takes everything");
         let shown = String::from_utf8(shown).expect("text");
         assert!(
-            shown.starts_with("unspin testbed: the last 40 lines of its console:\n  | line 60\n"),
+            shown.starts_with("unspin testbed: the last 80 lines of its console:\n  | line 20\n"),
             "{shown}"
         );
         assert!(shown.ends_with("  | line 99\n"), "{shown}");
