@@ -82,9 +82,8 @@ UNSPIN_ASSERT_SIZE(struct unspin_steer_choice, 24);
 struct unspin_steer_control {
 	struct unspin_steer_choice everyone; /* of VMs that have none of their own */
 	unspin_u32 chooses;		     /* as in the options: written once, at attach */
-	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 28);
 
 /* Who gave a VM policies of its own. */
 enum unspin_steer_chosen_by {

@@ -109,7 +109,6 @@ impl Decided {
         let value = abi::unspin_steer_control {
             everyone: choice(everyone),
             chooses,
-            unused: 0,
         };
         load::set_value(&self.control, 0, &value)?;
         self.tell()
@@ -130,14 +129,16 @@ impl Decided {
             by: by.number(),
             unused: 0,
         };
-        self.forget_dead()?;
+        if self.is_full() {
+            self.forget_dead()?;
+        }
         let key = process.to_ne_bytes();
         let written = self
             .vms
             .update(&key, bytes::bytes_of(&value), MapFlags::ANY);
-        written.map_err(|source| match source.kind() {
-            libbpf_rs::ErrorKind::Other if self.is_full() => SteerError::TooManyVms,
-            _ => load::refused("writing the BPF map vm_policies", source).into(),
+        written.map_err(|source| match self.is_full() {
+            true => SteerError::TooManyVms,
+            false => load::refused("writing the BPF map vm_policies", source).into(),
         })?;
         self.tell()
     }
@@ -152,17 +153,18 @@ impl Decided {
         Ok(had)
     }
 
-    /// Makes room of VMs whose process is gone.
-    pub(super) fn forget_dead(&self) -> Result<(), SteerError> {
+    /// Makes room of VMs whose process is gone, as far as can be seen from here: only when there is none, since another PID namespace
+    /// shows no process of the host.
+    fn forget_dead(&self) -> Result<(), SteerError> {
         for (process, vm) in self.vms()? {
-            if started_ticks(process).ok() != Some(vm.started_ticks) {
+            if !is_there(process, &vm) {
                 self.delete(process)?;
             }
         }
         Ok(())
     }
 
-    /// Who has what: everyone first, then VMs by process.
+    /// Who has what: everyone first, then VMs by process. Those whose process is gone are left out.
     pub(super) fn all(&self) -> Result<Vec<VmPolicies>, SteerError> {
         let now_ns = boot_time().as_nanos() as u64;
         let everyone = VmPolicies {
@@ -172,7 +174,9 @@ impl Decided {
             chosen_by: None,
         };
         let mut rows = vec![everyone];
-        rows.extend(self.vms()?.into_iter().map(|(process, vm)| VmPolicies {
+        let vms = self.vms()?.into_iter();
+        let there = vms.filter(|(process, vm)| is_there(*process, vm));
+        rows.extend(there.map(|(process, vm)| VmPolicies {
             process: Some(process),
             policy: policies(&vm.choice).to_string(),
             since_ns: Some(now_ns.saturating_sub(vm.since_ns)),
@@ -234,6 +238,11 @@ impl Decided {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether it is that very process which still runs.
+fn is_there(process: u32, vm: &abi::unspin_steer_vm) -> bool {
+    started_ticks(process).ok() == Some(vm.started_ticks)
 }
 
 /// When the process began, as the kernel tells it: clock ticks after boot.

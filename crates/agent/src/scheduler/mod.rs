@@ -227,7 +227,6 @@ impl Steerer {
     /// # Errors
     /// When the kernel refuses to read a map.
     pub fn vm_policies(&self) -> Result<Vec<VmPolicies>, SteerError> {
-        self.decided.forget_dead()?;
         self.decided.all()
     }
 

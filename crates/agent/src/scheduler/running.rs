@@ -50,9 +50,7 @@ pub fn reset_running_vm(process: u32) -> Result<bool, SteerError> {
 /// # Errors
 /// As [`set_running_policies`].
 pub fn running_policies() -> Result<Vec<VmPolicies>, SteerError> {
-    let decided = decided()?;
-    decided.forget_dead()?;
-    decided.all()
+    decided()?.all()
 }
 
 fn decided() -> Result<Decided, SteerError> {
