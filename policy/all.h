@@ -9,6 +9,9 @@
 #ifndef UNSPIN_POLICY_ALL_H
 #define UNSPIN_POLICY_ALL_H
 
+#include "auto/controller.h"
+#include "auto/trial.h"
+#include "auto/useful_time.h"
 #include "model/apple.h"
 #include "steering/candidate.h"
 #include "steering/candidate_walk.h"
@@ -36,6 +39,7 @@
 #include "classify/ple_run.h"
 #include "model/ple_window.h"
 #include "model/spin_threshold.h"
+#include "classify/spin_places.h"
 #include "classify/wakeup.h"
 
 #endif

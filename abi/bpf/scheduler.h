@@ -89,6 +89,7 @@ UNSPIN_ASSERT_SIZE(struct unspin_steer_control, 28);
 enum unspin_steer_chosen_by {
 	UNSPIN_STEER_CHOSEN_AT_START = 1, /* `steer --vm PROCESS=POLICY` */
 	UNSPIN_STEER_CHOSEN_BY_SET = 2,	  /* `policy set --vm` */
+	UNSPIN_STEER_CHOSEN_BY_AUTO = 3,  /* the policy `auto` */
 };
 
 /* Policies of one VM, by process, in the map `vm_policies`; written by user space at any time. */

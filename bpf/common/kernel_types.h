@@ -33,6 +33,7 @@ typedef _Bool bool;
 enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_HASH = 5,
 	BPF_MAP_TYPE_QUEUE = 22,
 	BPF_MAP_TYPE_RINGBUF = 27,
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
@@ -105,6 +106,7 @@ struct vmcb_save_area {
 	u8 cpl;
 	u64 rip;
 	u64 rax;
+	u64 cr3;
 };
 struct vmcb {
 	struct vmcb_control_area control;

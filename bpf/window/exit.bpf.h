@@ -6,7 +6,7 @@
 #ifndef UNSPIN_BPF_WINDOW_EXIT_H
 #define UNSPIN_BPF_WINDOW_EXIT_H
 
-#include "../common/exit_codes.h"
+#include "../common/exits.bpf.h"
 #include "state.bpf.h"
 
 #include "../../abi/guest/pv_page.h"
@@ -26,42 +26,38 @@ static __always_inline u32 wait_of_call(u64 number)
 /* A hypercall from the guest's user mode is ignored: KVM refuses it, and it is no wait of the guest's kernel. */
 static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
-	struct vmcb *vmcb = BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
-	u32 code = BPF_CORE_READ(vmcb, control.exit_code);
+	struct vmcb *vmcb = vmcb_of(vcpu);
+	struct exit_code of = svm_exit_code(vmcb);
 
-	exit->window = BPF_CORE_READ(vmcb, control.pause_filter_count);
-	if (code == SVM_EXIT_PAUSE)
+	exit->window = of.window;
+	if (of.code == SVM_EXIT_PAUSE)
 		exit->wait = UNSPIN_WAIT_EXIT_PAUSE_LOOP;
-	else if (code == SVM_EXIT_HLT)
+	else if (of.code == SVM_EXIT_HLT)
 		exit->wait = UNSPIN_WAIT_EXIT_HALT;
-	else if (code == SVM_EXIT_VMMCALL && BPF_CORE_READ(vmcb, save.cpl) < USER_CPL)
+	else if (of.code == SVM_EXIT_VMMCALL && BPF_CORE_READ(vmcb, save.cpl) < USER_CPL)
 		exit->wait = wait_of_call(BPF_CORE_READ(vmcb, save.rax));
 }
 
 /* The guest's mode is in the VMCS, which a BPF program cannot read: hypercalls of user mode are not told apart. */
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
-	u32 reason;
+	struct exit_code of = vmx_exit_code(vcpu);
 
-	if (bpf_core_field_exists(struct vcpu_vmx, vt))
-		reason = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
-	else
-		reason = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
-	exit->window = BPF_CORE_READ((struct vcpu_vmx *)vcpu, ple_window);
-	if ((u16)reason == EXIT_REASON_PAUSE_INSTRUCTION)
+	exit->window = of.window;
+	if (of.code == EXIT_REASON_PAUSE_INSTRUCTION)
 		exit->wait = UNSPIN_WAIT_EXIT_PAUSE_LOOP;
-	else if ((u16)reason == EXIT_REASON_HLT)
+	else if (of.code == EXIT_REASON_HLT)
 		exit->wait = UNSPIN_WAIT_EXIT_HALT;
-	else if ((u16)reason == EXIT_REASON_VMCALL)
+	else if (of.code == EXIT_REASON_VMCALL)
 		exit->wait = wait_of_call(BPF_CORE_READ(vcpu, arch.regs[0]));
 }
 
 static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit)
 {
 	*exit = (struct guest_exit){};
-	if (isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm))
+	if (is_svm(isa))
 		read_svm(vcpu, exit);
-	else if (isa != KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_vmx))
+	else if (is_vmx(isa))
 		read_vmx(vcpu, exit);
 }
 

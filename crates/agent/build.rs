@@ -9,13 +9,14 @@ use std::{
 use unspin_headers::{Compiler, Object};
 
 /// Each object's name and its program in `bpf/`, without the ending.
-const OBJECTS: [(&str, &str); 7] = [
+const OBJECTS: [(&str, &str); 8] = [
     ("observe", "observe/main"),
     ("empty", "observe/empty"),
     ("synthetic", "observe/synthetic"),
     ("steer", "scheduler/main"),
     ("steer_dry", "scheduler/dry"),
     ("thread_run_states", "threads/main"),
+    ("useful_time", "useful_time/main"),
     ("window", "window/main"),
 ];
 

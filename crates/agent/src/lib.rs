@@ -7,6 +7,7 @@
 //! time or a command is over. [`capabilities`] says what of
 //! all this the host allows.
 
+mod auto;
 mod error;
 mod kernel;
 mod observe;
@@ -17,6 +18,7 @@ mod thread_run_states;
 mod until;
 mod window;
 
+pub use auto::{AutoController, AutoSteering, AutoStep, UsefulTimeMeter};
 pub use error::{Error, KernelLog};
 pub use kernel::capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
 pub use kernel::core_compat::{KernelFiles, KernelFilesError, ProgramFit, core_compat};
@@ -30,12 +32,12 @@ pub use observe::options::{EventMask, ObserveOptions};
 pub use observe::recorder::{Recorded, Recorder};
 pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::{
-    ChosenBy, ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures, DryAnswer,
-    DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice, PolicySetError,
-    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError, SteerOptions,
-    Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice, cgroup_number,
-    deadline_server, is_policy_file, reset_running_vm, running_policies, set_running_policies,
-    set_running_vm, to_set_running, with_user_policy,
+    AUTO, ChosenBy, ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures,
+    DryAnswer, DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice,
+    PolicySetError, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError,
+    SteerOptions, Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice,
+    cgroup_number, deadline_server, is_policy_file, reset_running_vm, running_policies,
+    set_running_policies, set_running_vm, to_set_running, with_user_policy,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

@@ -272,6 +272,7 @@ mod tests {
                 policies: vec!["loan".parse().expect("a policy")],
                 rivals: Vec::new(),
                 only_vms: false,
+                useful_time: false,
             },
         }
     }

@@ -65,6 +65,7 @@ pub fn cells(pairs: u32, on_this_host: bool) -> Vec<Cell> {
         policies: policies.clone(),
         rivals: Vec::new(),
         only_vms: false,
+        useful_time: false,
     };
     FILES
         .iter()

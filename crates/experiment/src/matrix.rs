@@ -96,6 +96,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
                             policies: policies(names),
                             rivals: Vec::new(),
                             only_vms: false,
+                            useful_time: false,
                         },
                     });
                 }

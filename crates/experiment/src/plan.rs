@@ -28,6 +28,8 @@ pub struct Plan<S = Duration> {
     pub rivals: Vec<Rival>,
     /// Our scheduler has vCPU threads only, everything else the kernel's own.
     pub only_vms: bool,
+    /// VMs' useful time, as the policy `auto` sees it, is measured beside what they did.
+    pub useful_time: bool,
 }
 
 impl<S> Plan<S> {
@@ -89,6 +91,9 @@ impl Plan {
         }
         if self.only_vms {
             words.push("--only-vms".into());
+        }
+        if self.useful_time {
+            words.push("--useful-time".into());
         }
         let policies = self.policies.iter();
         words.extend(policies.map(|policy| format!("--policy {policy}")));

@@ -3,6 +3,7 @@
 //!
 //! A fact that may be unknown is an `Option`; `None` is never taken for no.
 
+pub mod auto;
 mod candidate;
 mod classify;
 pub mod mechanics;
@@ -22,6 +23,7 @@ pub use classify::ple_run::{Run, RunExit, RunRule, RunShares};
 pub use classify::reason::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
 };
+pub use classify::spin_places::{SPIN_PLACES, SpinPlaces};
 pub use classify::wakeup::{Wakeup, WakeupParts};
 pub use model::apple::{Apple, AppleEpoch, AppleRule};
 pub use model::deboost::{Deboost, DeboostPair};

@@ -35,7 +35,9 @@ unsafe impl Plain for abi::unspin_steer_vm {}
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
 unsafe impl Plain for unspin_policy::GuestAudit {}
-// SAFETY: as above.
+// SAFETY: policy/auto/useful_time.h asserts its size, the sum of its fields: integers only.
+unsafe impl Plain for unspin_policy::auto::UsefulTime {}
+// SAFETY: as those before.
 unsafe impl Plain for abi::unspin_steer_exit {}
 // SAFETY: as above.
 unsafe impl Plain for abi::unspin_user_policy {}

@@ -91,6 +91,12 @@ const NEEDED_FOR_THRESHOLDS: [Need; 5] = [
     (Kind::Typedef, "sched_switch", "vmlinux"),
 ];
 
+/// Useful time of VMs.
+const NEEDED_FOR_USEFUL_TIME: [Need; 2] = [
+    (Kind::Typedef, "kvm_exit", "kvm"),
+    (Kind::Typedef, "kvm_entry", "kvm"),
+];
+
 /// A dry run; without function tracing it does not see yields, and that is said.
 const NEEDED_FOR_DRY_RUN: [Need; 4] = [
     (Kind::Typedef, "kvm_entry", "kvm"),
@@ -120,6 +126,11 @@ pub(crate) fn check_for_windows() -> Result<(), Error> {
 /// The same for those that set thresholds.
 pub(crate) fn check_for_thresholds() -> Result<(), Error> {
     check_for(&NEEDED_FOR_THRESHOLDS)
+}
+
+/// The same for those that measure useful time.
+pub(crate) fn check_for_useful_time() -> Result<(), Error> {
+    check_for(&NEEDED_FOR_USEFUL_TIME)
 }
 
 fn check_for(needed: &[Need]) -> Result<(), Error> {

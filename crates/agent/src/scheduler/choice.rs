@@ -20,7 +20,12 @@ pub struct PolicyChoice {
     window: Option<WindowPolicy>,
     /// Nothing but a policy for windows: the host's scheduler stays.
     window_alone: bool,
+    /// Each VM gets what is best for it.
+    auto: bool,
 }
+
+/// The word for that.
+pub const AUTO: &str = "auto";
 
 /// The same, compiled and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +38,8 @@ pub struct ChosenPolicies {
     pub window: Option<WindowPolicy>,
     /// Whether our scheduler is wanted.
     pub steers: bool,
+    /// Whether each VM gets what is best for it; `policies` are none then.
+    pub auto: bool,
 }
 
 /// Whether a word of a list of policies is a file's name: a C file or an object.
@@ -58,6 +65,16 @@ impl FromStr for PolicyChoice {
                 ..PolicyChoice::default()
             });
         }
+        if others == [AUTO] {
+            return Ok(PolicyChoice {
+                window,
+                auto: true,
+                ..PolicyChoice::default()
+            });
+        }
+        if others.contains(&AUTO) {
+            return Err("auto chooses among policies itself: it goes alone, or beside a policy for the window".into());
+        }
         let (files, names): (Vec<&str>, Vec<&str>) =
             others.into_iter().partition(|word| is_file(word));
         let built_in = match (&files[..], &names[..]) {
@@ -76,6 +93,7 @@ impl FromStr for PolicyChoice {
             user_policy: files.first().map(PathBuf::from),
             window,
             window_alone: false,
+            auto: false,
         })
     }
 }
@@ -87,7 +105,7 @@ impl fmt::Display for PolicyChoice {
             .user_policy
             .as_ref()
             .map(|path| path.display().to_string());
-        let names = with_name(self.policies(), own.as_deref());
+        let names = self.auto_or(with_name(self.policies(), own.as_deref()));
         out.write_str(&with_window(names, self.window, !self.window_alone))
     }
 }
@@ -124,6 +142,31 @@ impl PolicyChoice {
         }
     }
 
+    /// Whether each VM gets what is best for it.
+    pub fn is_auto(&self) -> bool {
+        self.auto
+    }
+
+    /// For those who do not choose while VMs run.
+    ///
+    /// # Errors
+    /// When that is what was asked for.
+    pub fn without_auto(&self, who: &str) -> Result<(), String> {
+        match self.auto {
+            false => Ok(()),
+            true => Err(format!(
+                "{who} does not choose policies by itself: name some in place of `{AUTO}`"
+            )),
+        }
+    }
+
+    fn auto_or(&self, names: String) -> String {
+        match self.auto {
+            true => AUTO.to_owned(),
+            false => names,
+        }
+    }
+
     fn policies(&self) -> Policies {
         match self.user_policy {
             None => self.built_in,
@@ -141,7 +184,7 @@ impl PolicyChoice {
         let file = self.user_policy.as_ref().and_then(|path| path.file_name());
         let file = file.map(|file| file.to_string_lossy().into_owned());
         let own = file.as_ref().and_then(|file| file.split('.').next());
-        let names = with_name(self.policies(), own);
+        let names = self.auto_or(with_name(self.policies(), own));
         with_window(names, self.window, !self.window_alone)
     }
 
@@ -157,16 +200,20 @@ impl PolicyChoice {
             user_policy: own.transpose()?,
             window: self.window,
             steers: !self.window_alone,
+            auto: self.auto,
         })
     }
 }
 
 impl fmt::Display for ChosenPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names = with_name(
-            self.policies,
-            self.user_policy.as_ref().map(UserPolicy::name),
-        );
+        let names = match self.auto {
+            true => AUTO.to_owned(),
+            false => with_name(
+                self.policies,
+                self.user_policy.as_ref().map(UserPolicy::name),
+            ),
+        };
         out.write_str(&with_window(names, self.window, self.steers))
     }
 }
@@ -264,6 +311,27 @@ mod tests {
             "apple,",
             "apple,mine",
         ] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn auto_goes_alone_or_with_a_window() {
+        for text in ["auto", "auto,window=kvm"] {
+            let choice = choice(text);
+            assert!(choice.is_auto() && choice.steers());
+            assert_eq!(choice.to_string(), text);
+            assert_eq!(choice.names(), text);
+            assert!(choice.without_auto("the lab").is_err());
+            let ready = choice.ready(false).expect("nothing is compiled");
+            assert_eq!(
+                (ready.auto, ready.policies),
+                (true, Policies::REFUSE_YIELDS)
+            );
+            assert_eq!(ready.to_string(), text);
+        }
+        assert!(choice("loan").without_auto("the lab").is_ok());
+        for wrong in ["auto,loan", "./mine.c,auto", "auto,auto", "auto=1"] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
         }
     }

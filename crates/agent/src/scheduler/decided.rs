@@ -28,6 +28,8 @@ pub enum ChosenBy {
     Start,
     /// `policy set --vm`.
     Set,
+    /// The policy `auto`.
+    Auto,
 }
 
 impl ChosenBy {
@@ -35,6 +37,7 @@ impl ChosenBy {
         match self {
             ChosenBy::Start => abi::UNSPIN_STEER_CHOSEN_AT_START,
             ChosenBy::Set => abi::UNSPIN_STEER_CHOSEN_BY_SET,
+            ChosenBy::Auto => abi::UNSPIN_STEER_CHOSEN_BY_AUTO,
         }
     }
 
@@ -42,6 +45,7 @@ impl ChosenBy {
         match number {
             abi::UNSPIN_STEER_CHOSEN_AT_START => "steer --vm",
             abi::UNSPIN_STEER_CHOSEN_BY_SET => "policy set --vm",
+            abi::UNSPIN_STEER_CHOSEN_BY_AUTO => "auto",
             _ => "?",
         }
     }
@@ -58,20 +62,32 @@ row! {
         pub policy: String = ("policy", Text),
         /// For how long the VM has had them, ns; null: everyone's.
         pub since_ns: Option<u64> = ("since", Nanoseconds),
-        /// Who gave them: `steer --vm` or `policy set --vm`; null: everyone's.
+        /// Who gave them: `steer --vm`, `policy set --vm` or `auto`; null: everyone's.
         pub chosen_by: Option<&'static str> = ("by", Text),
     }
 }
 
 /// The maps.
 #[derive(Debug)]
-pub(super) struct Decided {
+pub(crate) struct Decided {
     control: MapHandle,
     changes: MapHandle,
     vms: MapHandle,
 }
 
 impl Decided {
+    /// The same maps once more, for another thread.
+    pub(super) fn again(&self) -> Result<Decided, SteerError> {
+        let again = |map: &MapHandle| {
+            MapHandle::try_from(map).map_err(|source| load::refused("sharing a BPF map", source))
+        };
+        Ok(Decided {
+            control: again(&self.control)?,
+            changes: again(&self.changes)?,
+            vms: again(&self.vms)?,
+        })
+    }
+
     /// Those of an object that is loaded, whose maps end in these names: a dry run has its own.
     pub(super) fn of(object: &Object, dry: bool) -> Result<Decided, Error> {
         let [control, changes] = match dry {
@@ -140,6 +156,34 @@ impl Decided {
             true => SteerError::TooManyVms,
             false => load::refused("writing the BPF map vm_policies", source).into(),
         })?;
+        self.tell()
+    }
+
+    /// The same as the policy `auto` gives it; false: somebody has chosen by hand for that VM, and that stays, or the process is gone.
+    pub(crate) fn set_vm_by_auto(
+        &self,
+        process: u32,
+        policies: Policies,
+    ) -> Result<bool, SteerError> {
+        let by_hand =
+            |vm: abi::unspin_steer_vm| vm.by != ChosenBy::Auto.number() && is_there(process, &vm);
+        if self.vm(process)?.is_some_and(by_hand) {
+            return Ok(false);
+        }
+        match self.set_vm(process, policies, ChosenBy::Auto) {
+            Ok(()) => Ok(true),
+            Err(SteerError::NoProcess { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes back all that the policy `auto` has given.
+    pub(crate) fn reset_auto(&self) -> Result<(), SteerError> {
+        for (process, vm) in self.vms()? {
+            if vm.by == ChosenBy::Auto.number() {
+                self.delete(process)?;
+            }
+        }
         self.tell()
     }
 

@@ -30,11 +30,11 @@ use unspin_policy::{
 use unspin_report::row;
 
 use crate::kernel::load::{NicenessGuard, on_a_first_thread};
-use decided::Decided;
+pub(crate) use decided::Decided;
 use figures::DecisionLog;
 use only_vms::OnlyVms;
 
-pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
+pub use choice::{AUTO, ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use deadline_server::{DeadlineServer, deadline_server};
 pub use decided::{ChosenBy, VmPolicies};
 pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
@@ -228,6 +228,11 @@ impl Steerer {
     /// When the kernel refuses to read a map.
     pub fn vm_policies(&self) -> Result<Vec<VmPolicies>, SteerError> {
         self.decided.all()
+    }
+
+    /// What decides, for whoever changes it from another thread.
+    pub(crate) fn decided(&self) -> Result<Decided, SteerError> {
+        self.decided.again()
     }
 
     /// What was moved, by VM process, since it was attached; `None`: not [`SteerOptions::only_vms`].

@@ -5,7 +5,7 @@ use unspin_abi as abi;
 use unspin_policy::steering::Policies;
 
 use super::{
-    ChosenBy, SteerError, VmPolicies, choice, decided::Decided, requirements, user_policy,
+    AUTO, ChosenBy, SteerError, VmPolicies, choice, decided::Decided, requirements, user_policy,
 };
 use crate::kernel::{bytes::text, load};
 
@@ -66,6 +66,10 @@ pub fn to_set_running(text: &str) -> Result<Policies, PolicySetError> {
         let says = "a policy's file is loaded when `unspin steer` starts; while it runs, say the policy's name";
         return Err(PolicySetError::Words(says.into()));
     }
+    if text.split(',').any(|word| word == AUTO) {
+        let says = "auto chooses from when `unspin steer --policy auto` starts: name policies here";
+        return Err(PolicySetError::Words(says.into()));
+    }
     if let Ok(policies) = text.parse() {
         return Ok(policies);
     }
@@ -114,6 +118,8 @@ mod tests {
         assert!(to_set_running("apple").is_err());
         let file = to_set_running("./mine.c").expect_err("it is loaded at the start");
         assert!(matches!(file, PolicySetError::Words(_)));
+        let auto = to_set_running("auto").expect_err("it chooses from the start");
+        assert!(auto.to_string().contains("--policy auto"), "{auto}");
     }
 
     #[test]

@@ -19,9 +19,9 @@ use unspin_policy::{
 use unspin_report::row;
 
 use crate::{
-    ChosenPolicies, DeadlineServer, KernelLog, MovedVm, SliceSource, SteerCounter, SteerEnd,
-    SteerError, SteerOptions, Steerer, Until, WindowError, WindowOptions, base_slice,
-    deadline_server,
+    AutoController, AutoSteering, AutoStep, ChosenPolicies, DeadlineServer, Error, KernelLog,
+    MovedVm, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Until,
+    VmPolicies, WindowError, WindowOptions, base_slice, deadline_server,
 };
 use windows::Windows;
 
@@ -77,6 +77,10 @@ pub enum Notice {
         /// What it does.
         says: Vec<String>,
     },
+    /// The policy `auto` has ended an epoch of a VM.
+    Chosen(AutoStep),
+    /// There is no KVM on this host: the policy `auto` has nothing to choose for.
+    NoKvm,
     /// The kernel has taken its own scheduler back; a command that runs meanwhile goes on.
     TakenBack(SteerEnd),
 }
@@ -112,6 +116,8 @@ pub struct Steered {
     pub counters: Option<Vec<SteerCounter>>,
     /// What each VM's guest claimed, by process; `None`: as above.
     pub guest_audit: Option<Vec<(u32, GuestAudit)>>,
+    /// Who had which policies when it was over; `None`: the policy `auto` was not wanted.
+    pub vm_policies: Option<Vec<VmPolicies>>,
     /// What was moved to the scheduler, by VM process; `None`: everything was its.
     pub moved: Option<Vec<MovedVm>>,
     /// Windows or thresholds that were set; `None`: nothing was.
@@ -160,6 +166,10 @@ pub fn steer(
             left_behind: steerer.left_behind(),
         });
     }
+    let mut auto = match &steerer {
+        Some(steerer) if request.chosen.auto => begin_auto(steerer, &request.options, notice)?,
+        _ => None,
+    };
     let mut moving = Moving::default();
     start(&mut until, request.command)?;
     let end = loop {
@@ -172,6 +182,12 @@ pub fn steer(
                 write_decisions(log.as_mut(), |each| steerer.drain_decisions(each))?;
                 audit.poll(steerer, notice)?;
                 moving.poll(steerer, notice);
+                if let Some(auto) = auto.take_if(|auto| auto.has_ended()) {
+                    auto.end()?;
+                }
+                auto.iter()
+                    .flat_map(AutoSteering::steps)
+                    .for_each(|step| notice(Notice::Chosen(step)));
                 steerer.ended()?
             }
             None => None,
@@ -187,6 +203,11 @@ pub fn steer(
         write_decisions(log.as_mut(), |each| steerer.drain_decisions(each))?;
     }
     log.map(DecisionFile::finish).transpose()?;
+    let vm_policies = match (&auto, &steerer) {
+        (Some(_), Some(steerer)) => Some(steerer.vm_policies()?),
+        _ => None,
+    };
+    drop(auto);
     let guest_audit = steerer.as_ref().map(|steerer| audit.poll(steerer, notice));
     let guest_audit = guest_audit.transpose()?;
     let counters = steerer.as_ref().map(Steerer::counters).transpose()?;
@@ -196,6 +217,7 @@ pub fn steer(
     Ok(Steered {
         counters,
         guest_audit,
+        vm_policies,
         moved,
         windows,
         end,
@@ -211,6 +233,24 @@ impl SteerRunError {
             _ => None,
         }
     }
+}
+
+/// The policy `auto` at work; `None`: there are no VMs on this host.
+fn begin_auto(
+    steerer: &Steerer,
+    options: &SteerOptions,
+    notice: &mut dyn FnMut(Notice),
+) -> Result<Option<AutoSteering>, SteerRunError> {
+    let controller = match AutoController::new(options.processes.clone(), std::process::id().into())
+    {
+        Ok(controller) => controller,
+        Err(Error::KvmNotLoaded) => {
+            notice(Notice::NoKvm);
+            return Ok(None);
+        }
+        Err(error) => return Err(SteerError::from(error).into()),
+    };
+    Ok(Some(AutoSteering::start(controller, steerer)?))
 }
 
 fn start(until: &mut Until, command: Option<Command>) -> Result<(), SteerRunError> {

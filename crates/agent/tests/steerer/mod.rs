@@ -2,6 +2,7 @@
 //! Checks of the scheduler and what they share. `testbed_steerer`, `long_steerer` and `long_kernel_boots` each run some of
 //! them, in boots of their own.
 
+pub mod auto;
 pub mod candidates;
 pub mod cgroups;
 pub mod checks;

@@ -8,9 +8,11 @@ mod sentence;
 mod why;
 mod windows;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use unspin_agent::UsefulTimeMeter;
+use unspin_policy::auto::UsefulTime;
 use unspin_scenario::Scenario;
 use unspin_vmm::{RunOptions, Running, Shares, VmGrowth};
 
@@ -21,7 +23,10 @@ use crate::{
     row,
     sample::{Sample as _, Samples},
     watch::{Events, Ready, Watch},
-    world::{Taken, World, ideal_of, run, steering::Steering},
+    world::{
+        Taken, World, ideal_of, run,
+        steering::{self, Steering},
+    },
 };
 use windows::Windows;
 
@@ -50,6 +55,8 @@ pub struct Sample {
     pub spin_share_percent: f64,
     /// Of the loaded VMs, where windows are compared.
     pub windows: Option<WindowSample>,
+    /// Time in the guests that was not spun, where that is measured; ns per second.
+    pub useful_ns_per_s: Option<f64>,
 }
 
 impl crate::Sample for Sample {
@@ -115,6 +122,7 @@ pub fn compare(
         steering: Steering::of(plan, session)?.with_only_vms(plan.only_vms),
         ready: None,
         windows: Windows::new(plan.sets_windows()),
+        meter: None,
         facts: Facts {
             cpus,
             ..Facts::default()
@@ -172,6 +180,7 @@ struct Kvm<'a> {
     steering: Steering<'a>,
     ready: Option<Ready>,
     windows: Windows,
+    meter: Option<UsefulTimeMeter>,
     facts: Facts,
 }
 
@@ -190,7 +199,8 @@ impl World for Kvm<'_> {
             Step::Start(vms, seed) => self.start(vms, seed),
             Step::Steer(to) => {
                 self.steering.to(to)?;
-                self.windows.set(self.steering.window(to))
+                self.windows.set(self.steering.window(to))?;
+                self.learn()
             }
             Step::Discard => self.wait(self.plan.discard),
             Step::Explain => self.explain(),
@@ -203,16 +213,23 @@ impl World for Kvm<'_> {
         let say = self.what(column, pair);
         self.session.progress.say(&say);
         let windows = self.windows.begin()?;
+        let useful = self.useful_time()?;
         let begin = self.running().snapshot();
         self.wait(self.plan.sample)?;
         let running = self.running();
         let grown = running.snapshot().since(&begin);
         let mut sample = sample(&grown, running.clock()?.tsc_hz());
+        if let Some((before, since)) = useful {
+            let after = self.useful_time()?.map_or(before, |(after, _)| after);
+            let useful_ns = after.since(&before).useful_ns() as f64;
+            sample.useful_ns_per_s = Some(useful_ns / since.elapsed().as_secs_f64());
+        }
         if let Some(begin) = windows {
             sample.windows = self.windows.end(&begin)?;
         }
         self.steering.still_attached()?;
-        let line = format!("{say}: {:.0} operations/s", sample.per_second());
+        let chosen = steering::in_words(&self.steering.chosen_by_auto());
+        let line = format!("{say}: {:.0} operations/s{chosen}", sample.per_second());
         self.session.progress.line(&line);
         Ok(Taken::Sample(sample))
     }
@@ -236,6 +253,7 @@ impl Kvm<'_> {
         let window = running.pause_loop().map(|control| control.window);
         self.facts.ple_window = window.map(Into::into);
         self.running = Some(running);
+        self.steering.vms_started();
         if vms == Vms::Loaded {
             self.windows.start(window)?;
         }
@@ -253,6 +271,31 @@ impl Kvm<'_> {
             return Err(anyhow!("all guests ended before they were told to").into());
         }
         Ok(())
+    }
+
+    /// The useful time of all VMs so far, which are threads of this process, and when that was; `None`: it is not measured.
+    fn useful_time(&mut self) -> Result<Option<(UsefulTime, Instant)>, Error> {
+        if !self.plan.useful_time {
+            return Ok(None);
+        }
+        let meter = match self.meter.take() {
+            Some(meter) => meter,
+            None => UsefulTimeMeter::attach()?,
+        };
+        let mut sum = UsefulTime::default();
+        meter.read()?.values().for_each(|one| sum.add(one));
+        self.meter = Some(meter);
+        Ok(Some((sum, Instant::now())))
+    }
+
+    fn learn(&mut self) -> Result<(), Error> {
+        let Some(time) = self.steering.learning() else {
+            return Ok(());
+        };
+        self.session
+            .progress
+            .say("the policy auto learns what these VMs need");
+        self.wait(time)
     }
 
     fn what(&self, column: Column, pair: usize) -> String {
@@ -286,6 +329,7 @@ fn sample(grown: &[VmGrowth], tsc_hz: u64) -> Sample {
         vms: grown.iter().map(vm).collect(),
         spin_share_percent: shares.spin_percent().unwrap_or(f64::NAN),
         windows: None,
+        useful_ns_per_s: None,
     }
 }
 

@@ -18,7 +18,10 @@ use crate::{
     row,
     sample::Samples,
     watch::attach_counting,
-    world::{Taken, World, run, steering::Steering},
+    world::{
+        Taken, World, run,
+        steering::{self, Steering},
+    },
 };
 
 pub use figures::{Figures, SampleRow};
@@ -237,7 +240,10 @@ impl World for Linux<'_> {
             Step::Load(plan::Programs::Observer) => Ok(()),
             // A guest has no seed: what differs from boot to boot is when the host schedules what.
             Step::Start(vms, _) => self.start(vms),
-            Step::Steer(to) => self.steering.to(to),
+            Step::Steer(to) => {
+                self.steering.to(to)?;
+                self.learn()
+            }
             Step::Discard => {
                 let time = self.plan.discard;
                 Ok(self.guests().go_on(time)?)
@@ -270,6 +276,7 @@ impl World for Linux<'_> {
         };
         let (time, after) = (begin.elapsed(), self.ple_exits()?);
         self.steering.still_attached()?;
+        let chosen = steering::in_words(&self.steering.chosen_by_auto());
         let ple_exits_per_s = after
             .zip(before)
             .and_then(|(after, before)| per_second(after.saturating_sub(before), time));
@@ -277,7 +284,10 @@ impl World for Linux<'_> {
             runs,
             ple_exits_per_s,
         };
-        progress.line(&format!("{say}: {:.0} ms a run", sample.run_ns() / 1e6));
+        progress.line(&format!(
+            "{say}: {:.0} ms a run{chosen}",
+            sample.run_ns() / 1e6
+        ));
         Ok(Taken::Sample(sample))
     }
 }
@@ -320,7 +330,18 @@ impl Linux<'_> {
         guests.load()?;
         self.command = guests.command().to_owned();
         self.guests = Some(guests);
+        self.steering.vms_started();
         let time = self.plan.discard;
+        Ok(self.guests().go_on(time)?)
+    }
+
+    fn learn(&mut self) -> Result<(), Error> {
+        let Some(time) = self.steering.learning() else {
+            return Ok(());
+        };
+        self.session
+            .progress
+            .say("the policy auto learns what these VMs need");
         Ok(self.guests().go_on(time)?)
     }
 

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who schedules while compared work goes on: our scheduler is attached, its policies are switched, and it goes; so do rivals.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
-use unspin_agent::{ChosenPolicies, LoadedSteerer, ProgramHealth, SteerOptions, Steerer};
+use unspin_agent::{
+    AutoController, AutoSteering, ChosenPolicies, LoadedSteerer, ProgramHealth, SteerOptions,
+    Steerer,
+};
 use unspin_policy::steering::{Policies, WindowPolicy};
 
 use crate::{
@@ -11,10 +16,22 @@ use crate::{
     rival::{Attached, Place},
 };
 
+/// How long the policy `auto` is at work beside VMs that have just started, before the first sample: what choosing costs at first is
+/// another figure than what it comes to.
+const LEARNING: Duration = Duration::from_secs(10);
+/// Decides on the orders of its trials.
+const AUTO_SEED: u64 = 1;
+
 /// The host's own scheduler, ours or a rival; its own again when dropped.
 pub struct Steering<'a> {
     /// By policy; one scheduler has them all.
     chosen: Vec<ChosenPolicies>,
+    /// While the policy `auto` decides; it goes before the scheduler does.
+    auto: Option<AutoSteering>,
+    /// What it has learned, while it does not.
+    learned: Option<AutoController>,
+    /// It has not been at work since the VMs started.
+    is_new: bool,
     /// The next one.
     loaded: Option<LoadedSteerer>,
     steerer: Option<Steerer>,
@@ -37,6 +54,9 @@ impl<'a> Steering<'a> {
         let ready = plan.policies.iter().map(|choice| choice.ready(false));
         Ok(Steering {
             chosen: ready.collect::<Result<_, _>>()?,
+            auto: None,
+            learned: None,
+            is_new: true,
             loaded: None,
             steerer: None,
             rivals: Place::all(&plan.rivals)?,
@@ -83,7 +103,7 @@ impl<'a> Steering<'a> {
             candidates: self
                 .chosen
                 .iter()
-                .any(|chosen| chosen.policies.candidates().is_some()),
+                .any(|chosen| chosen.auto || chosen.policies.candidates().is_some()),
             run_statistics: self.run_statistics,
             only_vms: self.only_vms,
             ..SteerOptions::default()
@@ -100,6 +120,9 @@ impl<'a> Steering<'a> {
         self.still_attached()?;
         if let Some(rival) = self.rival.take() {
             rival.end()?;
+        }
+        if let Some(auto) = self.auto.take() {
+            self.learned = Some(auto.end()?);
         }
         let policies = match to {
             Steered::RefuseYields => Policies::REFUSE_YIELDS,
@@ -125,7 +148,37 @@ impl<'a> Steering<'a> {
             }
         };
         let steerer = self.steerer.insert(steerer);
-        Ok(steerer.set_policies(policies)?)
+        steerer.set_policies(policies)?;
+        if matches!(to, Steered::Policy(policy) if self.chosen[policy].auto) {
+            let controller = match self.learned.take() {
+                Some(controller) => controller,
+                None => AutoController::new(Vec::new(), AUTO_SEED)?,
+            };
+            self.auto = Some(AutoSteering::start(controller, steerer)?);
+        }
+        Ok(())
+    }
+
+    /// Other VMs have started.
+    pub fn vms_started(&mut self) {
+        self.is_new = true;
+    }
+
+    /// How long to wait for the policy `auto` to learn what VMs need that have just started, if it decides.
+    pub fn learning(&mut self) -> Option<Duration> {
+        let learns = self.auto.is_some() && self.is_new;
+        self.is_new &= !learns;
+        learns.then_some(LEARNING)
+    }
+
+    /// What the policy `auto` has chosen, in words, by VM process; empty while it does not decide.
+    pub fn chosen_by_auto(&self) -> Vec<(u32, String)> {
+        let steerer = self.auto.as_ref().and(self.steerer.as_ref());
+        let rows = steerer.and_then(|steerer| steerer.vm_policies().ok());
+        let of_vms = rows.into_iter().flatten();
+        of_vms
+            .filter_map(|row| Some((row.process?, row.policy)))
+            .collect()
     }
 
     /// Whoever thinks that a policy decides must not measure the host's own scheduler.
@@ -135,6 +188,10 @@ impl<'a> Steering<'a> {
     pub fn still_attached(&mut self) -> Result<(), Error> {
         if let Some(rival) = &mut self.rival {
             rival.still_attached()?;
+        }
+        // One that has ended by itself says why when it is asked to.
+        if let Some(auto) = self.auto.take_if(|auto| auto.has_ended()) {
+            self.learned = Some(auto.end()?);
         }
         let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
         match ended?.flatten() {
@@ -155,5 +212,14 @@ impl<'a> Steering<'a> {
             Steered::Not | Steered::RefuseYields | Steered::Rival(_) => None,
             Steered::Policy(policy) => self.chosen[policy].window,
         }
+    }
+}
+
+/// What VMs have by their own, for a line of progress; empty where nobody has.
+pub fn in_words(chosen: &[(u32, String)]) -> String {
+    let each = chosen.iter().map(|(_, policy)| policy.as_str());
+    match chosen {
+        [] => String::new(),
+        _ => format!(" (now {})", each.collect::<Vec<_>>().join("; ")),
     }
 }

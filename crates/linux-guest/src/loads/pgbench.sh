@@ -11,10 +11,13 @@ prepare() {
     # The server refuses to run as root.
     $B start-stop-daemon -S -c nobody -x $P/postgres -- -D /tmp/data >/tmp/server 2>&1 &
     local tries=0
-    until $P/pgbench -h /tmp -U postgres -n -S -t 1 postgres >/dev/null 2>&1; do
+    until $P/pgbench -h /tmp -U postgres -n -S -t 1 postgres >/tmp/client 2>&1; do
         tries=$((tries + 1))
-        if [ $tries -gt 600 ] || ! kill -0 $!; then
-            $B tail -n 3 /tmp/server
+        if [ $tries -gt 600 ]; then
+            echo "the server does not answer: $($B tail -n 1 /tmp/client)"
+            return 1
+        elif ! kill -0 $!; then
+            echo "the server has ended: $($B grep -v '^ *$' /tmp/server | $B tail -n 1)"
             return 1
         fi
         $B usleep 100000

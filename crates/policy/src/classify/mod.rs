@@ -6,4 +6,5 @@ pub(crate) mod guest_audit;
 pub(crate) mod outcome;
 pub(crate) mod ple_run;
 pub(crate) mod reason;
+pub(crate) mod spin_places;
 pub(crate) mod wakeup;

@@ -7,4 +7,5 @@ mod guest_audit;
 mod outcome;
 mod ple_run;
 mod reason;
+mod spin_places;
 mod wakeup;

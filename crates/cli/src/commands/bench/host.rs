@@ -48,7 +48,10 @@ fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
     arguments
         .policies
         .iter()
-        .try_for_each(|policy| policy.without_window("`bench host`"))
+        .try_for_each(|policy| {
+            policy.without_window("`bench host`")?;
+            policy.without_auto("`bench host`, which runs no VM,")
+        })
         .map_err(Failure::Usage)?;
     Ok(Plan {
         pairs: arguments.pairs,
@@ -58,5 +61,6 @@ fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
         policies: arguments.policies.clone(),
         rivals: arguments.rivals.clone(),
         only_vms: false,
+        useful_time: false,
     })
 }

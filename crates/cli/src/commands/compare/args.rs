@@ -31,6 +31,10 @@ pub struct CompareArguments {
     /// Our scheduler has vCPU threads only, everything else stays with the kernel's own, as with `unspin steer --only-vms`.
     #[arg(long, requires = "policies")]
     pub only_vms: bool,
+    /// Also measure the VMs' useful time, by which the policy auto judges: a key of the rows of samples (--json). It costs every exit of
+    /// a vCPU two short BPF programs, in all columns.
+    #[arg(long)]
+    pub useful_time: bool,
     /// Pairs of samples of each column; each two pairs run in VMs of their own, from the next seed.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,

@@ -191,6 +191,7 @@ fn plan(arguments: &CompareArguments, scenario: &Scenario) -> Result<Plan, Failu
         policies: arguments.policies.clone(),
         rivals: arguments.rivals.clone(),
         only_vms: arguments.only_vms,
+        useful_time: arguments.useful_time,
     })
 }
 

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use unspin_agent::{
-    PolicySetError, UserPolicy, reset_running_vm, running_policies, set_running_policies,
+    AUTO, PolicySetError, UserPolicy, reset_running_vm, running_policies, set_running_policies,
     set_running_vm, to_set_running,
 };
 use unspin_policy::{
@@ -29,7 +29,7 @@ use crate::{
 pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
     match verb {
         PolicyVerb::List => {
-            let words = std::iter::once(REFUSE_YIELDS).chain(Policies::names());
+            let words = [AUTO, REFUSE_YIELDS].into_iter().chain(Policies::names());
             let words = words.chain(WindowPolicy::WORDS).map(str::to_owned);
             let mut out = io::stdout().lock();
             for word in words.chain(Policies::candidate_names()) {

@@ -16,7 +16,7 @@ use super::vm_choice::VmChoice;
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
-    /// What decides: refuse-yields, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
+    /// What decides: auto, which gives each VM what is best for it by trial; refuse-yields, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
     /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
     /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
     #[arg(long, value_name = "POLICY", default_value = "refuse-yields")]
@@ -26,6 +26,9 @@ pub struct SteerArguments {
     /// where no module is installed.
     #[arg(long, value_name = "FILE")]
     pub ple_module: Option<PathBuf>,
+    /// With --policy auto: print every epoch of the VM of this process as it ends, and all of them when it is over.
+    #[arg(long, value_name = "PROCESS")]
+    pub explain_choice: Option<u32>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
     /// have been chosen. Also works where there is no sched_ext.
     #[arg(long)]

@@ -2,6 +2,7 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
+mod auto;
 mod failure_file;
 mod tables;
 pub(crate) mod vm_choice;
@@ -14,6 +15,7 @@ use std::{
 };
 
 use args::SteerArguments;
+use auto::Epochs;
 use failure_file::FailureFile;
 use tables::EndRow;
 use unspin_agent::{
@@ -40,6 +42,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let dry = arguments.dry_run;
     if dry {
         let without = arguments.policy.without_window("a dry run");
+        let without = without.and_then(|()| arguments.policy.without_auto("a dry run"));
         without.map_err(Failure::Usage)?;
     }
     let until = Until::new(interrupt::flag()?, arguments.duration);
@@ -47,8 +50,10 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let request = request(arguments)?;
     let chosen = request.chosen.clone();
     let mut end = None;
+    let mut epochs = Epochs::of(arguments.explain_choice);
     let say = &mut |notice| match notice {
         Notice::TakenBack(why) => end = Some(taken_back(&file, &chosen, &why)),
+        Notice::Chosen(step) => epochs.add(&step),
         other => say(&chosen, &other),
     };
     let mut document = output::document("steer");
@@ -62,6 +67,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let status = match steer::steer(request, until, say) {
         Ok(done) => {
             tables::steered(&mut document, &done, arguments.output.json);
+            epochs.table(&mut document);
             exit_code(done.status)
         }
         Err(SteerRunError::Steer(SteerError::TakenBack { end: why })) => {
@@ -153,6 +159,17 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
             "pause-loop windows are set for --vm PROCESS or for everyone, not by --cgroup".into(),
         ));
     }
+    if arguments.explain_choice.is_some() && !chosen.auto {
+        return Err(Failure::Usage(
+            "--explain-choice is for --policy auto, which chooses".into(),
+        ));
+    }
+    if chosen.auto && !arguments.cgroups.is_empty() {
+        return Err(Failure::Usage(
+            "the policy auto chooses for all VMs or for those of --vm PROCESS, not by --cgroup"
+                .into(),
+        ));
+    }
     if arguments.only_vms && !chosen.steers {
         return Err(Failure::Usage(format!(
             "--only-vms is for our scheduler, and the policy {chosen} alone leaves the host's in place"
@@ -188,6 +205,7 @@ fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerO
     let cgroups = cgroups.map(|folder| cgroup_number(folder).map_err(no_cgroup));
     Ok(SteerOptions {
         policies: chosen.policies,
+        candidates: chosen.auto,
         user_policy: chosen.user_policy.clone(),
         processes: touched(&arguments.vms),
         vm_policies: vm_choice::policies_of(
@@ -263,8 +281,11 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
             "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
             says.join("; it ")
         ),
-        // Said where its dump is kept.
-        Notice::TakenBack(_) => {}
+        Notice::NoKvm => eprintln!(
+            "unspin: KVM is not loaded: there are no VMs to choose for, and those that start later are not seen; load it and start steer again"
+        ),
+        // Said elsewhere.
+        Notice::Chosen(_) | Notice::TakenBack(_) => {}
     }
 }
 

@@ -44,6 +44,9 @@ pub fn steered(document: &mut Document, done: &Steered, each_epoch: bool) {
         let rows = guest_audit(audit);
         document.table(Table::of("What guests claimed", rows));
     }
+    if let Some(vms) = &done.vm_policies {
+        document.table(Table::of("Who had which policies", vms.iter().cloned()));
+    }
     if let Some(moved) = &done.moved {
         document.table(Table::of("What was moved", moved.iter().cloned()));
     }

@@ -32,6 +32,11 @@ impl FromStr for VmChoice {
                     "`{word}` is a policy for pause-loop windows: those are set by --policy, for all or for VMs named by --vm PROCESS"
                 ));
             }
+            if word == unspin_agent::AUTO {
+                return Err(format!(
+                    "`{word}` chooses for all VMs, or for those named by --vm PROCESS alone: say --policy {word}"
+                ));
+            }
             if unspin_agent::is_policy_file(word) {
                 return Err(format!(
                     "`{word}`: a policy's file is loaded by --policy; here say the policy's name"
@@ -107,6 +112,7 @@ mod tests {
             ("7=window=200", "pause-loop windows"),
             ("7=loan,apple", "pause-loop windows"),
             ("7=./mine.c", "say the policy's name"),
+            ("7=auto", "say --policy auto"),
         ] {
             let error = wrong.parse::<VmChoice>().expect_err(wrong);
             assert!(error.contains(says), "{error}");

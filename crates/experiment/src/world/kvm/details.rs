@@ -49,6 +49,8 @@ pub struct SampleRow {
     pub pair: u64,
     /// Acquisitions per second of all VMs together.
     pub operations_per_s: f64,
+    /// Time that their vCPUs were in their guests and did not spin, ns per second, as the policy `auto` sees it (`--useful-time`).
+    pub useful_ns_per_s: Option<f64>,
     /// APPLE's inefficiency in it (ruling 17); none where windows were not compared.
     pub inefficiency_percent: Option<f64>,
     /// The mean window at its pause-loop exits (ruling 19).
@@ -68,6 +70,7 @@ pub fn sample_rows(scenario: &Scenario, plan: &Plan, samples: &Samples<Sample>) 
             column: plan.column_name(*column),
             pair: *pair as u64,
             operations_per_s: sample.per_second(),
+            useful_ns_per_s: sample.useful_ns_per_s,
             inefficiency_percent: sample
                 .windows
                 .as_ref()

@@ -22,6 +22,7 @@ pub fn plan(policies: &[&str]) -> Plan {
             .collect(),
         rivals: Vec::new(),
         only_vms: false,
+        useful_time: false,
     }
 }
 
@@ -38,6 +39,7 @@ pub fn measured(columns: &[(Column, [f64; 4])]) -> Samples<Sample> {
                 vms: vec![vm(0.25), vm(0.75)],
                 spin_share_percent: f64::NAN,
                 windows: None,
+                useful_ns_per_s: None,
             };
             measured.taken.insert((*column, pair), sample);
         }

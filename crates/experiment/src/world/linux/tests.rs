@@ -24,6 +24,7 @@ fn plan(policies: &[&str]) -> Plan<u32> {
         policies: policies.collect(),
         rivals: Vec::new(),
         only_vms: false,
+        useful_time: false,
     }
 }
 

@@ -46,6 +46,7 @@ pub fn run(arguments: &LinuxPoliciesArguments) -> Result<(), Failure> {
         policies: arguments.policies.clone(),
         rivals: arguments.rivals.clone(),
         only_vms: false,
+        useful_time: false,
     };
     let progress = Experiment::new(true);
     let mut together = Compared::default();

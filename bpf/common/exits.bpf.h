@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * exits.bpf.h - what the current vCPU's exit was, and the pause-loop window that was in force, from KVM's structures, on AMD and Intel.
+ *
+ * For kvm_exit programs, with its `isa`. struct kvm_vcpu is the first member of struct vcpu_svm and of struct vcpu_vmx. Safe reads,
+ * which give 0 where they fail.
+ */
+#ifndef UNSPIN_BPF_COMMON_EXITS_H
+#define UNSPIN_BPF_COMMON_EXITS_H
+
+#include "exit_codes.h"
+#include "kernel_types.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/* The window is in PAUSEs on AMD, in TSC cycles on Intel; 0: pause-loop exits are off. */
+struct exit_code {
+	u32 code;
+	u32 window;
+};
+
+static __always_inline bool is_svm(u32 isa)
+{
+	return isa == KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_svm);
+}
+
+static __always_inline bool is_vmx(u32 isa)
+{
+	return isa != KVM_ISA_SVM && bpf_core_type_exists(struct vcpu_vmx);
+}
+
+static __always_inline struct vmcb *vmcb_of(struct kvm_vcpu *vcpu)
+{
+	return BPF_CORE_READ((struct vcpu_svm *)vcpu, vmcb);
+}
+
+static __always_inline struct exit_code svm_exit_code(struct vmcb *vmcb)
+{
+	return (struct exit_code){BPF_CORE_READ(vmcb, control.exit_code),
+				  BPF_CORE_READ(vmcb, control.pause_filter_count)};
+}
+
+static __always_inline struct exit_code vmx_exit_code(struct kvm_vcpu *vcpu)
+{
+	struct exit_code exit;
+
+	if (bpf_core_field_exists(struct vcpu_vmx, vt))
+		exit.code = BPF_CORE_READ((struct vcpu_vmx *)vcpu, vt.exit_reason.full);
+	else
+		exit.code = BPF_CORE_READ((struct vcpu_vmx___before_6_15 *)vcpu, exit_reason.full);
+	exit.code = (u16)exit.code;
+	exit.window = BPF_CORE_READ((struct vcpu_vmx *)vcpu, ple_window);
+	return exit;
+}
+
+#endif

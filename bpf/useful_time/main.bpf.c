@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.bpf.c - the useful time of VMs (policy/auto/useful_time.h), under any scheduler of the host.
+ *
+ * kvm_entry and kvm_exit fire on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2): a thread's
+ * meter, and the sums of its VM on its CPU, have one writer at a time. A VM is its process, as policies of one VM are.
+ *
+ * Bounds: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked for NULL; KVM's structures are
+ * read by safe reads (common/exits.bpf.h).
+ */
+#include "../common/exits.bpf.h"
+
+#include <bpf/bpf_tracing.h>
+
+#include "../../policy/auto/useful_time.h"
+#include "../../policy/classify/spin_places.h"
+
+#define VMS_MAX 4096
+
+char program_license[] SEC("license") = "GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct unspin_spin_meter);
+} meters SEC(".maps");
+
+/* By process. User space takes out those that are gone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, VMS_MAX);
+	__type(key, u32);
+	__type(value, struct unspin_useful_time);
+} useful_times SEC(".maps");
+
+static __always_inline struct unspin_useful_time *sums_of(u32 process)
+{
+	struct unspin_useful_time *sums = bpf_map_lookup_elem(&useful_times, &process), none = {};
+
+	if (sums)
+		return sums;
+	bpf_map_update_elem(&useful_times, &process, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&useful_times, &process);
+}
+
+/* By process, as above. Changed by all vCPUs of a VM: of two that learn a place at the same time one does so in vain. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, VMS_MAX);
+	__type(key, u32);
+	__type(value, struct unspin_spin_places);
+} spin_places SEC(".maps");
+
+static __always_inline struct unspin_spin_places *places_of(u32 process)
+{
+	struct unspin_spin_places *places = bpf_map_lookup_elem(&spin_places, &process), none = {};
+
+	if (places)
+		return places;
+	bpf_map_update_elem(&spin_places, &process, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&spin_places, &process);
+}
+
+/* How the stretch ended, by the exit and by where the guest was. */
+static __always_inline u32 end_of_svm(u32 process, const struct exit_code *exit, struct vmcb *vmcb,
+				      struct unspin_useful_time *sums, u64 now_ns)
+{
+	bool user = BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL;
+	struct unspin_code_place where = {BPF_CORE_READ(vmcb, save.rip), user ? BPF_CORE_READ(vmcb, save.cr3) : 0};
+	struct unspin_spin_places *places;
+
+	if (exit->code != SVM_EXIT_PAUSE && exit->code != SVM_EXIT_INTR)
+		return UNSPIN_STRETCH_OTHER;
+	places = places_of(process);
+	if (exit->code == SVM_EXIT_PAUSE) {
+		sums->user_spin_exits += user;
+		if (places)
+			unspin_learn_spin_place(places, &where, now_ns);
+		return UNSPIN_STRETCH_PAUSE_LOOP;
+	}
+	if (!places)
+		return UNSPIN_STRETCH_INTERRUPTED;
+	return unspin_spin_place_of(places, &where, now_ns) < UNSPIN_SPIN_PLACES ? UNSPIN_STRETCH_WAITING
+										 : UNSPIN_STRETCH_OTHER;
+}
+
+static __always_inline u32 end_of_vmx(const struct exit_code *exit)
+{
+	if (exit->code == EXIT_REASON_PAUSE_INSTRUCTION)
+		return UNSPIN_STRETCH_PAUSE_LOOP;
+	return exit->code == EXIT_REASON_EXTERNAL_INTERRUPT ? UNSPIN_STRETCH_INTERRUPTED : UNSPIN_STRETCH_OTHER;
+}
+
+SEC("tp_btf/kvm_entry")
+int BPF_PROG(on_entry, struct kvm_vcpu *vcpu)
+{
+	struct unspin_spin_meter *meter =
+		bpf_task_storage_get(&meters, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (meter)
+		unspin_meter_enter(meter, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/kvm_exit")
+int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
+{
+	u64 now_ns = bpf_ktime_get_ns();
+	struct unspin_spin_meter *meter = bpf_task_storage_get(&meters, bpf_get_current_task_btf(), NULL, 0);
+	u32 process = bpf_get_current_pid_tgid() >> 32;
+	struct unspin_useful_time *sums = sums_of(process);
+	struct exit_code exit = {};
+	u32 end = UNSPIN_STRETCH_OTHER;
+
+	if (!vcpu || !meter || !sums)
+		return 0;
+	if (is_svm(isa)) {
+		struct vmcb *vmcb = vmcb_of(vcpu);
+
+		exit = svm_exit_code(vmcb);
+		end = end_of_svm(process, &exit, vmcb, sums, now_ns);
+	} else if (is_vmx(isa)) {
+		exit = vmx_exit_code(vcpu);
+		end = end_of_vmx(&exit);
+	}
+	unspin_meter_exit(meter, sums, end, exit.window, now_ns);
+	return 0;
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The choice of each VM of the host, epoch by epoch: reads useful times, asks `policy/auto/controller.h`, writes what it says.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use unspin_policy::auto::{
+    AUTO_EPOCH_NS, AUTO_SETTLE_NS, Auto, AutoReason, AutoSet, TrialInterval, UsefulTime,
+};
+
+use super::UsefulTimeMeter;
+use crate::{
+    Error,
+    scheduler::{Decided, SteerError},
+};
+
+/// One epoch of one VM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AutoStep {
+    /// The VM's process.
+    pub process: u32,
+    /// When it ended, since the controller was made.
+    pub at: Duration,
+    /// The set under which it ran.
+    pub ran_under: AutoSet,
+    /// How long the part of it was that was measured.
+    pub length: Duration,
+    /// What the VM did in that.
+    pub grown: UsefulTime,
+    /// What its end has led to.
+    pub reason: AutoReason,
+    /// The set that acts outside of trials from then on.
+    pub acting: AutoSet,
+    /// The one that acted before.
+    pub acted: AutoSet,
+    /// The set on trial: that begins, goes on or has ended.
+    pub on_trial: Option<AutoSet>,
+    /// Pairs of epochs of that trial so far.
+    pub pairs: u32,
+    /// What the trial says, if there is one: how much more the VM does under the set on trial.
+    pub interval: Option<TrialInterval>,
+}
+
+/// One VM.
+struct Vm {
+    auto: Auto,
+    /// What is in the scheduler's map; `None`: nothing, or what somebody has chosen by hand.
+    written: Option<AutoSet>,
+}
+
+/// Where the epoch is.
+enum Phase {
+    /// Sets have just been changed.
+    Settling { until: Instant },
+    /// From these sums on.
+    Measuring {
+        since: Instant,
+        sums: BTreeMap<u32, UsefulTime>,
+    },
+}
+
+/// All VMs of the host. It outlives schedulers: what was learned stays.
+pub struct AutoController {
+    meter: UsefulTimeMeter,
+    /// Those alone; empty: all.
+    processes: Vec<u32>,
+    vms: BTreeMap<u32, Vm>,
+    phase: Phase,
+    began: Instant,
+    seed: u64,
+}
+
+impl AutoController {
+    /// Attaches the meter. `processes`: VMs to choose for, all if empty; `seed` decides on orders of trials.
+    ///
+    /// # Errors
+    /// As [`UsefulTimeMeter::attach`].
+    pub fn new(processes: Vec<u32>, seed: u64) -> Result<AutoController, Error> {
+        let now = Instant::now();
+        Ok(AutoController {
+            meter: UsefulTimeMeter::attach()?,
+            processes,
+            vms: BTreeMap::new(),
+            phase: Phase::Settling { until: now },
+            began: now,
+            seed,
+        })
+    }
+
+    /// A scheduler without policies has been attached: what was chosen acts in it, and an epoch begins.
+    ///
+    /// # Errors
+    /// When the kernel refuses to write a map.
+    pub(super) fn resume(&mut self, decided: &Decided) -> Result<(), SteerError> {
+        for vm in self.vms.values_mut() {
+            vm.written = None;
+        }
+        self.begin_epoch(decided)
+    }
+
+    /// Takes the next step if its time has come: ends an epoch and begins the next. Returns what each VM did.
+    ///
+    /// # Errors
+    /// When the kernel refuses to read or write a map.
+    pub(super) fn poll(&mut self, decided: &Decided) -> Result<Vec<AutoStep>, SteerError> {
+        let now = Instant::now();
+        match &self.phase {
+            Phase::Settling { until } if now >= *until => {
+                self.phase = Phase::Measuring {
+                    since: now,
+                    sums: self.meter.read()?,
+                };
+                Ok(Vec::new())
+            }
+            Phase::Measuring { since, .. }
+                if now - *since >= Duration::from_nanos(AUTO_EPOCH_NS - AUTO_SETTLE_NS) =>
+            {
+                let steps = self.end_epoch(now)?;
+                self.begin_epoch(decided)?;
+                Ok(steps)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// When [`AutoController::poll`] has something to do next.
+    pub(super) fn next(&self) -> Instant {
+        match &self.phase {
+            Phase::Settling { until } => *until,
+            Phase::Measuring { since, .. } => {
+                *since + Duration::from_nanos(AUTO_EPOCH_NS - AUTO_SETTLE_NS)
+            }
+        }
+    }
+
+    fn end_epoch(&mut self, now: Instant) -> Result<Vec<AutoStep>, SteerError> {
+        let Phase::Measuring { since, sums } = &self.phase else {
+            return Ok(Vec::new());
+        };
+        let length = now - *since;
+        let ends = self.meter.read()?;
+        let mut steps = Vec::new();
+        for (process, end) in &ends {
+            if !self.processes.is_empty() && !self.processes.contains(process) {
+                continue;
+            }
+            let seed = self.seed ^ u64::from(*process).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let vm = self.vms.entry(*process).or_insert_with(|| Vm {
+                auto: Auto::new(seed),
+                written: None,
+            });
+            // One that has come in the middle of the epoch is judged from the next one on.
+            let Some(begin) = sums.get(process) else {
+                continue;
+            };
+            steps.push(vm.step(*process, length, &end.since(begin), now - self.began));
+        }
+        self.vms.retain(|process, _| ends.contains_key(process));
+        Ok(steps)
+    }
+
+    /// Writes what is new, and lets it settle. All VMs' epochs begin at the same time, so that the sums are read once.
+    fn begin_epoch(&mut self, decided: &Decided) -> Result<(), SteerError> {
+        for (process, vm) in &mut self.vms {
+            let set = vm.auto.set_now();
+            if vm.written != Some(set) && decided.set_vm_by_auto(*process, set.policies())? {
+                vm.written = Some(set);
+            }
+        }
+        let until = Instant::now() + Duration::from_nanos(AUTO_SETTLE_NS);
+        self.phase = Phase::Settling { until };
+        Ok(())
+    }
+
+    /// What acts upon each VM outside of trials, by process.
+    pub fn acting(&self) -> Vec<(u32, AutoSet)> {
+        let each = self.vms.iter();
+        each.map(|(process, vm)| (*process, vm.auto.acting()))
+            .collect()
+    }
+}
+
+impl Vm {
+    fn step(
+        &mut self,
+        process: u32,
+        length: Duration,
+        grown: &UsefulTime,
+        at: Duration,
+    ) -> AutoStep {
+        let (ran_under, acted) = (self.auto.set_now(), self.auto.acting());
+        let tried = self.auto.on_trial();
+        let nanoseconds = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        let reason = self.auto.end_of_epoch(nanoseconds, grown);
+        let on_trial = self.auto.on_trial().or(tried);
+        let trial = on_trial.map(|_| self.auto.trial());
+        AutoStep {
+            process,
+            at,
+            ran_under,
+            length,
+            grown: *grown,
+            reason,
+            acting: self.auto.acting(),
+            acted,
+            on_trial,
+            pairs: trial.map_or(0, |trial| trial.pairs()),
+            interval: trial.and_then(|trial| trial.interval()),
+        }
+    }
+}

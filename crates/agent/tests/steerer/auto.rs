@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The policy `auto`: VMs get what they need, and are left alone where that is nothing, or where somebody has chosen by hand.
+
+use std::time::{Duration, Instant};
+use unspin_testbed::check;
+
+use unspin_agent::{AutoController, AutoSteering, AutoStep};
+use unspin_policy::auto::{AutoReason, AutoSet};
+
+use super::{host::still_there, hostile::attaching::Killed, vms::steer};
+
+/// Emulated time in which a convoy must have been found out: the first guess is right, and a trial takes three pairs at least.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+check!(STEERER: auto_gives_each_vm_what_it_needs);
+/// One VM with a convoy, one without any lock in common, and one with a convoy for which nobody but its operator chooses.
+pub fn auto_gives_each_vm_what_it_needs() {
+    let vms = [
+        Killed::start(),
+        Killed::vm("peaceful", 3),
+        Killed::vm("fighting", 8),
+    ];
+    let [convoy, peaceful, by_hand] = vms.each_ref().map(|vm| vm.id());
+    let chosen = vec![(by_hand, "directed-yield".parse().expect("a policy"))];
+    let steerer = steer("refuse-yields", |options| {
+        options.candidates = true;
+        options.vm_policies = chosen;
+    });
+    let controller = AutoController::new(Vec::new(), 1).expect("KVM is loaded");
+    let auto = AutoSteering::start(controller, &steerer).expect("a scheduler runs");
+
+    let began = Instant::now();
+    let mut steps: Vec<AutoStep> = Vec::new();
+    let better = |step: &AutoStep| step.process == convoy && step.reason == AutoReason::Better;
+    while !steps.iter().any(better) {
+        assert!(!auto.has_ended() && began.elapsed() < PATIENCE, "{steps:?}");
+        std::thread::sleep(Duration::from_millis(50));
+        steps.extend(auto.steps());
+    }
+    let step = steps.iter().find(|step| better(step)).expect("found");
+    let gain = step.interval.expect("pairs were compared");
+    println!(
+        "  after {:.1} s the VM with the convoy has {}: {:.2} times the useful time, at least {:.2}",
+        began.elapsed().as_secs_f64(),
+        step.acting.policies(),
+        gain.middle,
+        gain.low
+    );
+    assert!(gain.low > 1.01, "{gain:?}");
+    let left_alone = |step: &&AutoStep| step.process == peaceful;
+    assert!(steps.iter().filter(left_alone).count() > 3);
+    for step in steps.iter().filter(left_alone) {
+        assert_eq!(step.ran_under, AutoSet::NOTHING, "{step:?}");
+    }
+    let rows = steerer.vm_policies().expect("the kernel tells");
+    let by = |process| rows.iter().find(|row| row.process == Some(process));
+    assert_eq!(by(convoy).and_then(|row| row.chosen_by), Some("auto"));
+    let own = by(by_hand).expect("it has its own");
+    assert_eq!(
+        (own.policy.as_str(), own.chosen_by),
+        ("directed-yield", Some("steer --vm"))
+    );
+    still_there(&steerer);
+
+    // What was learned goes on with the next scheduler, and nothing of it stays in this one.
+    let controller = auto.end().expect("the kernel lets it");
+    let left: Vec<_> = steerer.vm_policies().expect("the kernel tells");
+    let processes: Vec<_> = left.iter().filter_map(|row| row.process).collect();
+    assert_eq!(processes, [by_hand]);
+    assert!(controller.acting().contains(&(peaceful, AutoSet::NOTHING)));
+    drop(AutoSteering::start(controller, &steerer).expect("it goes on"));
+    drop(vms);
+    still_there(&steerer);
+}
+
+check!(STEERER_LONG: auto_survives_vms_that_come_and_go);
+/// VMs that die in the middle of an epoch, and others that come meanwhile.
+pub fn auto_survives_vms_that_come_and_go() {
+    let steerer = steer("refuse-yields", |options| options.candidates = true);
+    let controller = AutoController::new(Vec::new(), 1).expect("KVM is loaded");
+    let auto = AutoSteering::start(controller, &steerer).expect("a scheduler runs");
+    for seed in 1..12 {
+        let vm = Killed::vm(
+            if seed % 2 == 0 {
+                "peaceful"
+            } else {
+                "fighting"
+            },
+            seed,
+        );
+        std::thread::sleep(Duration::from_millis(170 * seed));
+        let seen = auto.steps().filter(|step| step.process == vm.id()).count();
+        assert!(seed < 6 || seen > 0, "{seed}");
+        drop(vm);
+        assert!(!auto.has_ended());
+    }
+    let gone = auto.end().expect("it did not fail");
+    assert!(gone.acting().len() <= 2, "{:?}", gone.acting());
+    still_there(&steerer);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What the policy `auto` says: a line for each change of a VM's policies, and with `--explain-choice` every epoch of one VM.
+
+use std::collections::VecDeque;
+
+use unspin_agent::AutoStep;
+use unspin_policy::auto::{AutoReason, TrialInterval};
+use unspin_report::{Document, Table, row};
+
+/// Epochs of one VM that are kept: the last ones, 17 minutes.
+const KEPT: usize = 4_096;
+
+row! {
+    "auto_epochs", ["steer"];
+    /// An epoch of a VM under the policy `auto` (`--explain-choice`), the last 4,096.
+    #[derive(Clone, Debug)]
+    pub struct EpochRow {
+        /// When it ended, since the scheduler was attached; ns.
+        pub at_ns: u64 = ("at", Nanoseconds),
+        /// The policies under which it ran.
+        pub policy: String = ("policy", Text),
+        /// How long the part of it was that was measured; ns.
+        pub length_ns: u64 = ("measured", Nanoseconds),
+        /// CPU time in the guest meanwhile; ns.
+        pub guest_ns: u64 = ("in the guest", Nanoseconds),
+        /// Of it time that was not spun; ns.
+        pub useful_ns: u64 = ("useful", Nanoseconds),
+        /// Pause-loop exits.
+        pub spin_exits: u64 = ("pause-loop exits", Count),
+        /// The policies on trial; null: none are.
+        pub on_trial: Option<String> = ("on trial", Text),
+        /// Pairs of epochs of that trial so far.
+        pub pairs: u32 = ("pairs", Count),
+        /// How much the VM does under the policies on trial, as a multiple; null below two pairs, and where none are.
+        pub gain: Option<f64> = ("gain", Ratio),
+        /// At least, with a confidence of 99.5 %.
+        pub gain_low: Option<f64> = ("at least", Ratio),
+        /// At most; null also where it has no bound.
+        pub gain_high: Option<f64> = ("at most", Ratio),
+        /// What the epoch's end has led to.
+        pub then: &'static str = ("then", Text),
+    }
+}
+
+/// Epochs as they end.
+pub struct Epochs {
+    /// The VM whose epochs are wanted.
+    process: Option<u32>,
+    rows: VecDeque<EpochRow>,
+}
+
+impl Epochs {
+    /// Of that VM, if any.
+    pub fn of(process: Option<u32>) -> Epochs {
+        Epochs {
+            process,
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// Says what has changed, and keeps what is wanted.
+    pub fn add(&mut self, step: &AutoStep) {
+        if let Some(line) = change(step) {
+            eprintln!("unspin: {line}");
+        }
+        if self.process != Some(step.process) {
+            return;
+        }
+        eprintln!("unspin: {}", epoch(step));
+        if self.rows.len() == KEPT {
+            self.rows.pop_front();
+        }
+        self.rows.push_back(row(step));
+    }
+
+    /// All that were kept.
+    pub fn table(&self, document: &mut Document) {
+        if let Some(process) = self.process {
+            let title = format!("Epochs of VM process {process}");
+            document.table(Table::of(title, self.rows.iter().cloned()));
+        }
+    }
+}
+
+/// A change of the VM's policies in a line: from what to what, on which evidence; `None`: nothing has changed.
+fn change(step: &AutoStep) -> Option<String> {
+    let evidence = match step.reason {
+        AutoReason::Better => format!("its useful time was {}", gain(step.interval, step.pairs)),
+        AutoReason::Harms => format!(
+            "it spun {} % of its time in the guest, more than without any",
+            percent(step.grown.spin_permille())
+        ),
+        _ if step.acting == step.acted => return None,
+        _ => then(step.reason).to_owned(),
+    };
+    Some(format!(
+        "VM process {}: {} in place of {}: {evidence}",
+        step.process,
+        step.acting.policies(),
+        step.acted.policies()
+    ))
+}
+
+fn epoch(step: &AutoStep) -> String {
+    let trial = step.on_trial.map_or(String::new(), |set| {
+        let gain = match step.interval {
+            None => String::new(),
+            Some(_) => format!(", {}", gain(step.interval, step.pairs)),
+        };
+        format!("; {} on trial{gain}", set.policies())
+    });
+    format!(
+        "VM process {} at {:.1} s: under {}, {:.0} ms in the guest in {:.0} ms, {} % of it spun{trial}; {}",
+        step.process,
+        step.at.as_secs_f64(),
+        step.ran_under.policies(),
+        step.grown.guest_ns as f64 / 1e6,
+        step.length.as_secs_f64() * 1e3,
+        percent(step.grown.spin_permille()),
+        then(step.reason)
+    )
+}
+
+fn percent(permille: u32) -> f64 {
+    f64::from(permille) / 10.0
+}
+
+fn gain(interval: Option<TrialInterval>, pairs: u32) -> String {
+    match interval {
+        None => format!("not compared in {pairs} pairs"),
+        Some(TrialInterval { low, middle, high }) => {
+            let high = match high.is_finite() {
+                true => format!(" to {high:.2}"),
+                false => String::new(),
+            };
+            format!("{middle:.2} times as much (at least {low:.2}{high}; {pairs} pairs of epochs)")
+        }
+    }
+}
+
+fn then(reason: AutoReason) -> &'static str {
+    match reason {
+        AutoReason::GoesOn => "goes on",
+        AutoReason::Tries => "a trial begins",
+        AutoReason::Better => "they are better, and act from now on",
+        AutoReason::NotBetter => "they are not better",
+        AutoReason::NotResolved => "no difference could be shown",
+        AutoReason::LoadChanged => "the load has changed: all are tried again",
+        AutoReason::Harms => "the VM spins more than without any: it has none from now on",
+    }
+}
+
+fn row(step: &AutoStep) -> EpochRow {
+    let nanoseconds =
+        |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    EpochRow {
+        at_ns: nanoseconds(step.at),
+        policy: step.ran_under.policies().to_string(),
+        length_ns: nanoseconds(step.length),
+        guest_ns: step.grown.guest_ns,
+        useful_ns: step.grown.useful_ns(),
+        spin_exits: step.grown.spin_exits,
+        on_trial: step.on_trial.map(|set| set.policies().to_string()),
+        pairs: step.pairs,
+        gain: step.interval.map(|interval| interval.middle),
+        gain_low: step.interval.map(|interval| interval.low),
+        gain_high: step
+            .interval
+            .map(|interval| interval.high)
+            .filter(|high| high.is_finite()),
+        then: then(step.reason),
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which policies a VM has, by trial: `policy/auto/controller.h`.
+
+use super::{Trial, UsefulTime};
+use crate::{CandidateRule, raw, steering::Policies};
+
+/// How long an epoch lasts, ns.
+pub const AUTO_EPOCH_NS: u64 = raw::UNSPIN_AUTO_EPOCH_NS as u64;
+/// What of it is left out while policies are tried, ns.
+pub const AUTO_SETTLE_NS: u64 = raw::UNSPIN_AUTO_SETTLE_NS as u64;
+/// Sets of policies that are chosen among.
+pub const AUTO_SETS: u32 = raw::UNSPIN_AUTO_SET_COUNT;
+
+/// One of them, by number; 0: what the scheduler does by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AutoSet(u32);
+
+impl AutoSet {
+    /// What the scheduler does by itself.
+    pub const NOTHING: AutoSet = AutoSet(0);
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = AutoSet> {
+        (0..AUTO_SETS).map(AutoSet)
+    }
+
+    /// Its policies.
+    pub fn policies(self) -> Policies {
+        // SAFETY: a function of a number alone.
+        let bits = unsafe { raw::unspin_auto_policies(self.0) };
+        let times_ns = [0, raw::UNSPIN_RECENT_NS, raw::UNSPIN_THRESHOLD_NS];
+        let rule = CandidateRule::Strict.number();
+        Policies::of_numbers(bits, times_ns, rule, 0)
+    }
+
+    /// Its number, from 0 on.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
+/// What the end of an epoch has led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AutoReason {
+    /// Nothing.
+    GoesOn,
+    /// A trial begins.
+    Tries,
+    /// The set on trial acts from now on.
+    Better,
+    /// It does not: it is no better.
+    NotBetter,
+    /// It does not: no difference could be shown.
+    NotResolved,
+    /// The load has changed: all sets are to be tried again.
+    LoadChanged,
+    /// The VM spins more than without any policy: it has none from now on.
+    Harms,
+}
+
+/// What one VM did in the part of an epoch that was measured.
+pub use raw::unspin_auto_epoch as AutoEpoch;
+
+/// The choice of one VM.
+#[derive(Clone, Copy, Debug)]
+pub struct Auto(raw::unspin_auto);
+
+impl Auto {
+    /// Of a VM that has come; `seed` decides on orders of trials.
+    pub fn new(seed: u64) -> Auto {
+        let mut vm = raw::unspin_auto::default();
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_auto_start(&mut vm, seed) };
+        Auto(vm)
+    }
+
+    /// Its epoch has ended. Then [`Auto::set_now`] is the set of the next one. An epoch of no length is none.
+    pub fn end_of_epoch(&mut self, length_ns: u64, grown: &UsefulTime) -> AutoReason {
+        if length_ns == 0 {
+            return AutoReason::GoesOn;
+        }
+        let epoch = AutoEpoch {
+            length_ns,
+            grown: *grown,
+        };
+        // SAFETY: as above, of both.
+        match unsafe { raw::unspin_auto_end_of_epoch(&mut self.0, &epoch) } {
+            raw::UNSPIN_AUTO_TRIES => AutoReason::Tries,
+            raw::UNSPIN_AUTO_BETTER => AutoReason::Better,
+            raw::UNSPIN_AUTO_NOT_BETTER => AutoReason::NotBetter,
+            raw::UNSPIN_AUTO_NOT_RESOLVED => AutoReason::NotResolved,
+            raw::UNSPIN_AUTO_LOAD_CHANGED => AutoReason::LoadChanged,
+            raw::UNSPIN_AUTO_HARMS => AutoReason::Harms,
+            _ => AutoReason::GoesOn,
+        }
+    }
+
+    /// The set of the epoch that runs.
+    pub fn set_now(&self) -> AutoSet {
+        // SAFETY: as above.
+        AutoSet(unsafe { raw::unspin_auto_set_now(&self.0) })
+    }
+
+    /// The set that acts outside of trials.
+    pub fn acting(&self) -> AutoSet {
+        AutoSet(self.0.acting)
+    }
+
+    /// The set on trial.
+    pub fn on_trial(&self) -> Option<AutoSet> {
+        let trying = self.0.tried_now < AUTO_SETS;
+        trying.then_some(AutoSet(self.0.tried_now))
+    }
+
+    /// The pairs of the trial that is going on, or of the last one.
+    pub fn trial(&self) -> Trial {
+        Trial(self.0.trial)
+    }
+}

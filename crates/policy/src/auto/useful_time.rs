@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Useful time of VMs: `policy/auto/useful_time.h`.
+
+use crate::raw;
+
+/// Sums of one VM since the meter was attached.
+pub use raw::unspin_useful_time as UsefulTime;
+
+/// Why a vCPU left its guest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StretchEnd {
+    /// A pause-loop exit.
+    PauseLoop,
+    /// An interrupt of the host; where the vCPU was is not known.
+    Interrupted,
+    /// It was doing something else.
+    Other,
+    /// An interrupt of the host, at a place where the guest waits.
+    Waiting,
+}
+
+/// One vCPU.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SpinMeter(raw::unspin_spin_meter);
+
+impl SpinMeter {
+    /// The vCPU enters its guest; `now_ns` above 0.
+    pub fn enter(&mut self, now_ns: u64) {
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_meter_enter(&mut self.0, now_ns) }
+    }
+
+    /// The vCPU has left its guest: adds what it did in there to its VM's sums. `window`: in force, in the hardware's unit.
+    pub fn exit(
+        &mut self,
+        sums: &mut UsefulTime,
+        end: StretchEnd,
+        window: Option<u32>,
+        now_ns: u64,
+    ) {
+        let end = match end {
+            StretchEnd::PauseLoop => raw::UNSPIN_STRETCH_PAUSE_LOOP,
+            StretchEnd::Interrupted => raw::UNSPIN_STRETCH_INTERRUPTED,
+            StretchEnd::Other => raw::UNSPIN_STRETCH_OTHER,
+            StretchEnd::Waiting => raw::UNSPIN_STRETCH_WAITING,
+        };
+        let window = window.unwrap_or(raw::UNSPIN_UNKNOWN_HALF);
+        // SAFETY: the pointers are to valid structs, used for the length of the call only.
+        unsafe { raw::unspin_meter_exit(&mut self.0, sums, end, window, now_ns) }
+    }
+}
+
+impl UsefulTime {
+    /// What has been added since `before`; 0 where that had more: another VM with the number.
+    pub fn since(&self, before: &UsefulTime) -> UsefulTime {
+        UsefulTime {
+            guest_ns: self.guest_ns.saturating_sub(before.guest_ns),
+            spin_ns: self.spin_ns.saturating_sub(before.spin_ns),
+            spin_exits: self.spin_exits.saturating_sub(before.spin_exits),
+            user_spin_exits: self.user_spin_exits.saturating_sub(before.user_spin_exits),
+        }
+    }
+
+    /// Adds another CPU's.
+    pub fn add(&mut self, other: &UsefulTime) {
+        self.guest_ns += other.guest_ns;
+        self.spin_ns += other.spin_ns;
+        self.spin_exits += other.spin_exits;
+        self.user_spin_exits += other.user_spin_exits;
+    }
+
+    /// Time in the guest that was not spun, ns.
+    pub fn useful_ns(&self) -> u64 {
+        self.guest_ns.saturating_sub(self.spin_ns)
+    }
+
+    /// Time spun of a thousand parts of the time in the guest.
+    pub fn spin_permille(&self) -> u32 {
+        // SAFETY: a function of numbers alone.
+        unsafe { raw::unspin_spin_permille(self.guest_ns, self.spin_ns) }
+    }
+}

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Which policies a VM ends up with, for VMs whose useful time follows from them.
+
+use super::MS;
+use proptest::prelude::*;
+use unspin_policy::auto::{AUTO_SETS, Auto, AutoReason, AutoSet, UsefulTime};
+
+const LENGTH_NS: u64 = 150 * MS;
+
+/// A VM with two CPUs' time: what of it is useful under each set, in thousandths; the rest is spun.
+struct Load {
+    useful: [u64; AUTO_SETS as usize],
+    /// Deviation of an epoch, in thousandths of the useful part at most.
+    noise: u64,
+    user: bool,
+}
+
+struct Vm {
+    auto: Auto,
+    noise: u64,
+    /// Epochs under each set.
+    epochs: [u32; AUTO_SETS as usize],
+    /// Epochs of trials under the set on trial.
+    tried: u32,
+}
+
+impl Vm {
+    fn new(seed: u64) -> Vm {
+        Vm {
+            auto: Auto::new(seed),
+            noise: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            epochs: [0; AUTO_SETS as usize],
+            tried: 0,
+        }
+    }
+
+    /// An epoch of that load.
+    fn epoch(&mut self, load: &Load) -> AutoReason {
+        let set = self.auto.set_now().number() as usize;
+        self.epochs[set] += 1;
+        self.tried += u32::from(self.auto.on_trial() == Some(self.auto.set_now()));
+        self.noise ^= self.noise << 13;
+        self.noise ^= self.noise >> 7;
+        self.noise ^= self.noise << 17;
+        let off = (self.noise >> 33) % (2 * load.noise + 1);
+        let useful = (load.useful[set] * (1_000 + off - load.noise) / 1_000).min(1_000);
+        let guest_ns = 2 * LENGTH_NS;
+        let spin_exits = (1_000 - useful) * 10;
+        let grown = UsefulTime {
+            guest_ns,
+            spin_ns: guest_ns / 1_000 * (1_000 - useful),
+            spin_exits,
+            user_spin_exits: if load.user { spin_exits } else { 0 },
+        };
+        self.auto.end_of_epoch(LENGTH_NS, &grown)
+    }
+
+    fn epochs(&mut self, load: &Load, many: u32) -> Vec<AutoReason> {
+        (0..many).map(|_| self.epoch(load)).collect()
+    }
+
+    fn acting(&self) -> u32 {
+        self.auto.acting().number()
+    }
+}
+
+fn load(useful: [u64; AUTO_SETS as usize]) -> Load {
+    Load {
+        useful,
+        noise: 30,
+        user: false,
+    }
+}
+
+/// 10 s at four epochs a second.
+const TEN_SECONDS: u32 = 40;
+
+#[test]
+fn a_set_has_policies_that_are_written_like_any() {
+    let all: Vec<String> = AutoSet::all()
+        .map(|set| set.policies().to_string())
+        .collect();
+    assert_eq!(
+        all,
+        [
+            "refuse-yields",
+            "loan,loan-cpl,kernel-exit",
+            "loan,loan-cpl,kernel-exit,candidates=strict",
+            "kernel-exit,candidates=strict",
+        ]
+    );
+}
+
+#[test]
+fn a_vm_that_hardly_spins_is_left_alone() {
+    let mut vm = Vm::new(7);
+    let hardly = Load {
+        noise: 5,
+        ..load([990, 999, 999, 999])
+    };
+    let reasons = vm.epochs(&hardly, 2_000);
+    assert!(reasons.iter().all(|reason| *reason == AutoReason::GoesOn));
+    assert_eq!(vm.epochs, [2_000, 0, 0, 0]);
+}
+
+#[test]
+fn a_sleeping_vm_is_left_alone() {
+    let mut vm = Vm::new(7);
+    for _ in 0..1_000 {
+        let grown = UsefulTime {
+            guest_ns: 2 * MS,
+            spin_ns: MS,
+            spin_exits: 50,
+            user_spin_exits: 0,
+        };
+        assert_eq!(vm.auto.end_of_epoch(LENGTH_NS, &grown), AutoReason::GoesOn);
+    }
+    assert_eq!(
+        vm.auto.end_of_epoch(0, &UsefulTime::default()),
+        AutoReason::GoesOn
+    );
+}
+
+/// The ticket lock of the demo: stock does a fifth, the loan nearly all of it.
+#[test]
+fn a_convoy_gets_the_loan_within_seconds() {
+    let mut vm = Vm::new(7);
+    vm.epochs(&load([200, 960, 940, 300]), TEN_SECONDS);
+    assert_eq!(vm.acting(), 1);
+    assert_eq!(vm.auto.on_trial(), None, "all were tried, or need not be");
+}
+
+/// Spins in user mode: what is for the kernel's locks is tried last.
+#[test]
+fn spinning_in_user_mode_begins_with_another_guess() {
+    let mut vm = Vm::new(7);
+    let user = Load {
+        user: true,
+        ..load([500, 500, 500, 900])
+    };
+    assert_eq!(vm.epoch(&user), AutoReason::Tries);
+    assert_eq!(vm.auto.on_trial().map(AutoSet::number), Some(3));
+}
+
+#[test]
+fn what_helps_nobody_is_not_taken() {
+    for seed in 1..2_000 {
+        let mut vm = Vm::new(seed);
+        vm.epochs(&load([700, 600, 650, 670]), 3 * TEN_SECONDS);
+        assert_eq!(vm.acting(), 0, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_vm_that_spins_more_than_without_a_policy_loses_it_at_once() {
+    let mut vm = Vm::new(7);
+    vm.epochs(&load([600, 800, 800, 610]), TEN_SECONDS);
+    assert_ne!(vm.acting(), 0);
+    let other = load([600, 300, 300, 300]);
+    let reasons = vm.epochs(&other, 2);
+    assert_eq!(reasons, [AutoReason::GoesOn, AutoReason::Harms]);
+    assert_eq!(vm.acting(), 0);
+    vm.epochs(&other, 8 * TEN_SECONDS);
+    assert_eq!(vm.acting(), 0);
+}
+
+#[test]
+fn another_load_is_seen_and_gets_its_own() {
+    let (locks, calls) = (load([300, 950, 900, 400]), load([600, 640, 660, 930]));
+    let mut vm = Vm::new(7);
+    vm.epochs(&locks, TEN_SECONDS);
+    assert_eq!(vm.acting(), 1);
+    let reasons = vm.epochs(&calls, 2 * TEN_SECONDS);
+    assert!(reasons.contains(&AutoReason::LoadChanged), "{reasons:?}");
+    assert_eq!(vm.acting(), 3);
+}
+
+/// A load that grows by 3 % from epoch to epoch: whoever comes second in a pair looks better, and so each comes first as often.
+#[test]
+fn a_load_that_grows_is_no_gain() {
+    for seed in 1..500 {
+        let mut vm = Vm::new(seed);
+        let mut useful = 100.0;
+        while useful < 950.0 {
+            let growing = Load {
+                noise: 2,
+                ..load([useful as u64; AUTO_SETS as usize])
+            };
+            vm.epoch(&growing);
+            useful *= 1.03;
+        }
+        assert_eq!(vm.acting(), 0, "seed {seed}");
+    }
+}
+
+/// Loads that change at the length of an epoch, so as to spoil every trial: what is tried takes a tenth of the time at most.
+#[test]
+fn a_load_that_alternates_is_not_tried_without_end() {
+    let loads = [load([900, 200, 200, 200]), load([200, 900, 900, 900])];
+    for seed in 1..500 {
+        let mut vm = Vm::new(seed);
+        for at in 0..4_000 {
+            vm.epoch(&loads[at % 2]);
+        }
+        assert!(vm.tried <= 400, "seed {seed}: {}", vm.tried);
+    }
+}
+
+#[test]
+fn trials_take_a_twentieth_of_the_time_when_nothing_changes() {
+    for useful in [[300, 950, 900, 400], [700, 600, 650, 690]] {
+        let mut vm = Vm::new(11);
+        vm.epochs(&load(useful), 2 * TEN_SECONDS);
+        let (acting, before) = (vm.acting() as usize, vm.epochs);
+        vm.epochs(&load(useful), 10_000);
+        assert_eq!(vm.acting() as usize, acting);
+        let others: u32 = (0..before.len())
+            .filter(|set| *set != acting)
+            .map(|set| vm.epochs[set] - before[set])
+            .sum();
+        assert!(others > 0 && others <= 500, "{others} of 10,000");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+    /// Whatever the VM: after 30 s it does no worse than without any policy, and within 3 % of the best set where noise is below that.
+    #[test]
+    fn a_choice_is_good_and_never_harms(
+        useful in [100..970u64, 100..970u64, 100..970u64, 100..970u64],
+        seed in any::<u64>(),
+    ) {
+        let load = load(useful);
+        let mut vm = Vm::new(seed);
+        vm.epochs(&load, 3 * TEN_SECONDS);
+        let chosen = useful[vm.acting() as usize];
+        let best = useful.iter().copied().max().unwrap_or(0);
+        prop_assert!(chosen * 100 >= useful[0] * 97, "{chosen} {useful:?}");
+        prop_assert!(chosen * 100 >= best * 94, "{chosen} {useful:?}");
+    }
+
+    /// Epochs of any content: the state stays within its bounds.
+    #[test]
+    fn any_epoch_is_taken(
+        epochs in prop::collection::vec((0..1u64 << 33, any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()), 1..300),
+        seed in any::<u64>(),
+    ) {
+        let mut auto = Auto::new(seed);
+        for (length_ns, guest_ns, spin_ns, spin_exits, user_spin_exits) in epochs {
+            // As many CPUs as there may be, for as long as an epoch may be.
+            let grown = UsefulTime { guest_ns: guest_ns >> 18, spin_ns: spin_ns >> 18, spin_exits, user_spin_exits };
+            auto.end_of_epoch(length_ns, &grown);
+            prop_assert!(auto.set_now().number() < AUTO_SETS);
+            prop_assert!(auto.acting().number() < AUTO_SETS);
+        }
+    }
+}
