@@ -13,7 +13,6 @@
 #include <bpf/bpf_tracing.h>
 
 #include "../../policy/auto/useful_time.h"
-#include "../../policy/classify/spin_places.h"
 
 #define VMS_MAX 4096
 
@@ -64,34 +63,31 @@ static __always_inline struct unspin_spin_places *places_of(u32 process)
 	return bpf_map_lookup_elem(&spin_places, &process);
 }
 
-/* How the stretch ended, by the exit and by where the guest was. */
-static __always_inline u32 end_of_svm(u32 process, const struct exit_code *exit, struct vmcb *vmcb,
-				      struct unspin_useful_time *sums, u64 now_ns)
+static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct unspin_stretch *stretch)
 {
-	bool user = BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL;
-	struct unspin_code_place where = {BPF_CORE_READ(vmcb, save.rip), user ? BPF_CORE_READ(vmcb, save.cr3) : 0};
-	struct unspin_spin_places *places;
+	struct vmcb *vmcb = vmcb_of(vcpu);
+	struct exit_code exit = svm_exit_code(vmcb);
 
-	if (exit->code != SVM_EXIT_PAUSE && exit->code != SVM_EXIT_INTR)
-		return UNSPIN_STRETCH_OTHER;
-	places = places_of(process);
-	if (exit->code == SVM_EXIT_PAUSE) {
-		sums->user_spin_exits += user;
-		if (places)
-			unspin_learn_spin_place(places, &where, now_ns);
-		return UNSPIN_STRETCH_PAUSE_LOOP;
-	}
-	if (!places)
-		return UNSPIN_STRETCH_INTERRUPTED;
-	return unspin_spin_place_of(places, &where, now_ns) < UNSPIN_SPIN_PLACES ? UNSPIN_STRETCH_WAITING
-										 : UNSPIN_STRETCH_OTHER;
+	if (exit.code != SVM_EXIT_PAUSE && exit.code != SVM_EXIT_INTR)
+		return;
+	stretch->end = exit.code == SVM_EXIT_PAUSE ? UNSPIN_STRETCH_PAUSE_LOOP : UNSPIN_STRETCH_INTERRUPTED;
+	stretch->window = exit.window;
+	stretch->user = BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL;
+	stretch->where.pointer = BPF_CORE_READ(vmcb, save.rip);
+	if (stretch->user)
+		stretch->where.space = BPF_CORE_READ(vmcb, save.cr3);
 }
 
-static __always_inline u32 end_of_vmx(const struct exit_code *exit)
+/* Where the guest was is in the VMCS, which a BPF program cannot read. */
+static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct unspin_stretch *stretch)
 {
-	if (exit->code == EXIT_REASON_PAUSE_INSTRUCTION)
-		return UNSPIN_STRETCH_PAUSE_LOOP;
-	return exit->code == EXIT_REASON_EXTERNAL_INTERRUPT ? UNSPIN_STRETCH_INTERRUPTED : UNSPIN_STRETCH_OTHER;
+	struct exit_code exit = vmx_exit_code(vcpu);
+
+	stretch->window = exit.window;
+	if (exit.code == EXIT_REASON_PAUSE_INSTRUCTION)
+		stretch->end = UNSPIN_STRETCH_PAUSE_LOOP;
+	else if (exit.code == EXIT_REASON_EXTERNAL_INTERRUPT)
+		stretch->end = UNSPIN_STRETCH_INTERRUPTED;
 }
 
 SEC("tp_btf/kvm_entry")
@@ -108,24 +104,18 @@ int BPF_PROG(on_entry, struct kvm_vcpu *vcpu)
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 {
-	u64 now_ns = bpf_ktime_get_ns();
+	struct unspin_stretch stretch = {.now_ns = bpf_ktime_get_ns(), .end = UNSPIN_STRETCH_OTHER};
 	struct unspin_spin_meter *meter = bpf_task_storage_get(&meters, bpf_get_current_task_btf(), NULL, 0);
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	struct unspin_useful_time *sums = sums_of(process);
-	struct exit_code exit = {};
-	u32 end = UNSPIN_STRETCH_OTHER;
+	struct unspin_spin_places *places = places_of(process);
 
-	if (!vcpu || !meter || !sums)
+	if (!vcpu || !meter || !sums || !places)
 		return 0;
-	if (is_svm(isa)) {
-		struct vmcb *vmcb = vmcb_of(vcpu);
-
-		exit = svm_exit_code(vmcb);
-		end = end_of_svm(process, &exit, vmcb, sums, now_ns);
-	} else if (is_vmx(isa)) {
-		exit = vmx_exit_code(vcpu);
-		end = end_of_vmx(&exit);
-	}
-	unspin_meter_exit(meter, sums, end, exit.window, now_ns);
+	if (is_svm(isa))
+		read_svm(vcpu, &stretch);
+	else if (is_vmx(isa))
+		read_vmx(vcpu, &stretch);
+	unspin_meter_exit(meter, places, sums, &stretch);
 	return 0;
 }

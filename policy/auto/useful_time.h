@@ -3,8 +3,8 @@
  * useful_time.h - how much of a VM's time in its guest was useful, from host events alone: without what its vCPUs spun.
  *
  * A pause-loop exit says that so many PAUSEs (AMD) or cycles (Intel) of spinning ended with it (KVM's window, in force at that exit);
- * how long one of them takes is learned from the quickest window that the vCPU spun through (model/inefficiency.h). An interrupt of
- * the host stops a vCPU anywhere, and so is a sample: where it finds the vCPU waiting (classify/spin_places.h), the time since the vCPU
+ * how long one of them takes is learned place by place (classify/spin_places.h). An interrupt of
+ * the host stops a vCPU anywhere, and so is a sample: where it finds the vCPU waiting, at such a place, the time since the vCPU
  * entered its guest counts as spun, a window at most, and otherwise none of it does. On Intel, where nobody sees the guest's place, a
  * vCPU is taken to wait on for so long as its last exit was a pause-loop exit. Time in the host (exits handled, CPU lost) is not time
  * in the guest.
@@ -14,25 +14,32 @@
 #ifndef UNSPIN_POLICY_AUTO_USEFUL_TIME_H
 #define UNSPIN_POLICY_AUTO_USEFUL_TIME_H
 
-#include "../model/inefficiency.h"
+#include "../classify/spin_places.h"
 
 /* Why a vCPU left its guest. */
 enum unspin_stretch_end {
 	UNSPIN_STRETCH_PAUSE_LOOP = 0,
-	UNSPIN_STRETCH_INTERRUPTED = 1, /* by an interrupt of the host; where the vCPU was is not known */
-	UNSPIN_STRETCH_OTHER = 2,	/* it was doing something else */
-	UNSPIN_STRETCH_WAITING = 3,	/* by an interrupt of the host, at a place where the guest waits */
+	UNSPIN_STRETCH_INTERRUPTED = 1, /* by an interrupt of the host */
+	UNSPIN_STRETCH_OTHER = 2,
 };
+
+/* A stretch of time in the guest has ended. */
+struct unspin_stretch {
+	unspin_u64 now_ns;		/* above 0 */
+	struct unspin_code_place where; /* the guest was; zeroes: nobody sees it (Intel) */
+	unspin_u32 end;			/* enum unspin_stretch_end */
+	unspin_u32 window;		/* in force, in the hardware's unit; 0: not known */
+	unspin_u32 user;		/* 1: in user mode */
+	unspin_u32 unused;
+};
+UNSPIN_ASSERT_SIZE(struct unspin_stretch, 40);
 
 /* One vCPU. Zeroes to begin with. */
 struct unspin_spin_meter {
 	unspin_u64 entered_ns; /* when it entered its guest; 0: it is not in there */
-	/* The quickest window: its time, and its units. 0 units: none so far. */
-	unspin_u64 quickest_ns, quickest_units;
-	unspin_u32 spinning; /* 1: it was spinning at its last exit */
-	unspin_u32 unused;
+	unspin_u64 spinning;   /* 1: it was spinning at its last exit */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_spin_meter, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_spin_meter, 16);
 
 /* Sums of one VM since the meter was attached. */
 struct unspin_useful_time {
@@ -49,43 +56,43 @@ static inline void unspin_meter_enter(struct unspin_spin_meter *meter, unspin_u6
 	meter->entered_ns = now_ns;
 }
 
-/* How long a window of so many units takes, ns; UNSPIN_UNKNOWN: not known. */
-static inline unspin_u64 unspin_meter_window_ns(const struct unspin_spin_meter *meter, unspin_u64 units)
+/* What of a stretch so long was spun, ns. */
+static inline unspin_u64 unspin_spun_ns(const struct unspin_spin_meter *meter, struct unspin_spin_places *places,
+					const struct unspin_stretch *stretch, unspin_u64 stretch_ns)
 {
-	if (meter->quickest_units == 0)
-		return UNSPIN_UNKNOWN;
-	return unspin_scale(units, meter->quickest_ns, meter->quickest_units);
+	_Bool pause_loop = stretch->end == UNSPIN_STRETCH_PAUSE_LOOP, blind = stretch->where.pointer == 0;
+	unspin_u64 window_ns;
+	unspin_u32 at;
+
+	if (stretch->end == UNSPIN_STRETCH_OTHER)
+		return 0;
+	at = pause_loop ? unspin_learn_spin_place(places, &stretch->where, stretch_ns, stretch->window, stretch->now_ns)
+			: unspin_spin_place_of(places, &stretch->where, stretch->now_ns);
+	if (at >= UNSPIN_SPIN_PLACES)
+		return 0;
+	window_ns = unspin_spin_window_ns(places, at, stretch->window);
+	if (!pause_loop && blind && (!meter->spinning || stretch_ns >= window_ns))
+		return 0;
+	return stretch_ns < window_ns ? stretch_ns : window_ns;
 }
 
-/*
- * The vCPU has left its guest: adds what it did in there. `window`: in force, in the hardware's unit; UNSPIN_UNKNOWN_HALF or 0: not
- * known; `end`: enum unspin_stretch_end.
- */
-static inline void unspin_meter_exit(struct unspin_spin_meter *meter, struct unspin_useful_time *sums, unspin_u32 end,
-				     unspin_u32 window, unspin_u64 now_ns)
+/* The vCPU has left its guest: adds what it did in there to the sums of its VM. */
+static inline void unspin_meter_exit(struct unspin_spin_meter *meter, struct unspin_spin_places *places,
+				     struct unspin_useful_time *sums, const struct unspin_stretch *stretch)
 {
-	unspin_u64 stretch_ns, window_ns, spin_ns = 0;
+	_Bool pause_loop = stretch->end == UNSPIN_STRETCH_PAUSE_LOOP;
+	unspin_u64 stretch_ns, spin_ns;
 
-	if (meter->entered_ns == 0 || now_ns < meter->entered_ns)
+	if (meter->entered_ns == 0 || stretch->now_ns < meter->entered_ns)
 		return;
-	stretch_ns = now_ns - meter->entered_ns;
+	stretch_ns = stretch->now_ns - meter->entered_ns;
 	meter->entered_ns = 0;
-	if (end == UNSPIN_STRETCH_PAUSE_LOOP &&
-	    unspin_window_is_quicker(stretch_ns, window, meter->quickest_ns, meter->quickest_units)) {
-		meter->quickest_ns = stretch_ns;
-		meter->quickest_units = window;
-	}
-	window_ns = unspin_meter_window_ns(meter, window);
-	if (end == UNSPIN_STRETCH_PAUSE_LOOP)
-		spin_ns = stretch_ns < window_ns ? stretch_ns : window_ns;
-	else if (end == UNSPIN_STRETCH_WAITING)
-		spin_ns = stretch_ns < window_ns ? stretch_ns : window_ns;
-	else if (end == UNSPIN_STRETCH_INTERRUPTED && meter->spinning && stretch_ns < window_ns)
-		spin_ns = stretch_ns;
-	meter->spinning = end == UNSPIN_STRETCH_PAUSE_LOOP || spin_ns != 0;
+	spin_ns = unspin_spun_ns(meter, places, stretch, stretch_ns);
+	meter->spinning = pause_loop || spin_ns != 0;
 	sums->guest_ns += stretch_ns;
 	sums->spin_ns += spin_ns;
-	sums->spin_exits += end == UNSPIN_STRETCH_PAUSE_LOOP;
+	sums->spin_exits += pause_loop;
+	sums->user_spin_exits += pause_loop && stretch->user;
 }
 
 /* Parts of time spun in a thousand parts of time in the guest; 0 where there was none. */

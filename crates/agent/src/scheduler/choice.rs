@@ -7,7 +7,10 @@ use std::{
     str::FromStr,
 };
 
-use unspin_policy::steering::{Policies, WindowPolicy};
+use unspin_policy::{
+    auto::AutoSet,
+    steering::{Policies, WindowPolicy},
+};
 
 use super::user_policy::{UserPolicy, UserPolicyError};
 
@@ -38,7 +41,7 @@ pub struct ChosenPolicies {
     pub window: Option<WindowPolicy>,
     /// Whether our scheduler is wanted.
     pub steers: bool,
-    /// Whether each VM gets what is best for it; `policies` are none then.
+    /// Whether each VM gets what is best for it; `policies` are the kernel's own way then.
     pub auto: bool,
 }
 
@@ -67,6 +70,7 @@ impl FromStr for PolicyChoice {
         }
         if others == [AUTO] {
             return Ok(PolicyChoice {
+                built_in: AutoSet::KERNELS.policies(),
                 window,
                 auto: true,
                 ..PolicyChoice::default()
@@ -326,7 +330,7 @@ mod tests {
             let ready = choice.ready(false).expect("nothing is compiled");
             assert_eq!(
                 (ready.auto, ready.policies),
-                (true, Policies::REFUSE_YIELDS)
+                (true, AutoSet::KERNELS.policies())
             );
             assert_eq!(ready.to_string(), text);
         }

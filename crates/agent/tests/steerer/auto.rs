@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The policy `auto`: VMs get what they need, and are left alone where that is nothing, or where somebody has chosen by hand.
+//! The policy `auto`: VMs get what they need, and are left alone where they need nothing, or where somebody has chosen by hand.
 
 use std::time::{Duration, Instant};
 use unspin_testbed::check;
@@ -21,7 +21,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
         Killed::vm("fighting", 8),
     ];
     let [convoy, peaceful, by_hand] = vms.each_ref().map(|vm| vm.id());
-    let chosen = vec![(by_hand, "directed-yield".parse().expect("a policy"))];
+    let chosen = vec![(by_hand, "yield-buddy".parse().expect("a policy"))];
     let steerer = steer("refuse-yields", |options| {
         options.candidates = true;
         options.vm_policies = chosen;
@@ -50,7 +50,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
     let left_alone = |step: &&AutoStep| step.process == peaceful;
     assert!(steps.iter().filter(left_alone).count() > 3);
     for step in steps.iter().filter(left_alone) {
-        assert_eq!(step.ran_under, AutoSet::NOTHING, "{step:?}");
+        assert_eq!(step.ran_under, AutoSet::KERNELS, "{step:?}");
     }
     let rows = steerer.vm_policies().expect("the kernel tells");
     let by = |process| rows.iter().find(|row| row.process == Some(process));
@@ -58,7 +58,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
     let own = by(by_hand).expect("it has its own");
     assert_eq!(
         (own.policy.as_str(), own.chosen_by),
-        ("directed-yield", Some("steer --vm"))
+        ("yield-buddy", Some("steer --vm"))
     );
     still_there(&steerer);
 
@@ -67,7 +67,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
     let left: Vec<_> = steerer.vm_policies().expect("the kernel tells");
     let processes: Vec<_> = left.iter().filter_map(|row| row.process).collect();
     assert_eq!(processes, [by_hand]);
-    assert!(controller.acting().contains(&(peaceful, AutoSet::NOTHING)));
+    assert!(controller.acting().contains(&(peaceful, AutoSet::KERNELS)));
     drop(AutoSteering::start(controller, &steerer).expect("it goes on"));
     drop(vms);
     still_there(&steerer);

@@ -18,7 +18,7 @@ use crate::{
 
 /// How long the policy `auto` is at work beside VMs that have just started, before the first sample: what choosing costs at first is
 /// another figure than what it comes to.
-const LEARNING: Duration = Duration::from_secs(10);
+const LEARNING: Duration = Duration::from_secs(20);
 /// Decides on the orders of its trials.
 const AUTO_SEED: u64 = 1;
 

@@ -9,4 +9,4 @@ pub use controller::{
     AUTO_EPOCH_NS, AUTO_SETS, AUTO_SETTLE_NS, Auto, AutoEpoch, AutoReason, AutoSet,
 };
 pub use trial::{TRIAL_PAIRS, Trial, TrialInterval, TrialVerdict};
-pub use useful_time::{SpinMeter, StretchEnd, UsefulTime};
+pub use useful_time::{SpinMeter, Stretch, StretchEnd, UsefulTime};

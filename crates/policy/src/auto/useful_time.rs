@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Useful time of VMs: `policy/auto/useful_time.h`.
 
-use crate::raw;
+use crate::{SpinPlaces, raw};
 
 /// Sums of one VM since the meter was attached.
 pub use raw::unspin_useful_time as UsefulTime;
@@ -11,12 +11,25 @@ pub use raw::unspin_useful_time as UsefulTime;
 pub enum StretchEnd {
     /// A pause-loop exit.
     PauseLoop,
-    /// An interrupt of the host; where the vCPU was is not known.
+    /// An interrupt of the host.
     Interrupted,
-    /// It was doing something else.
+    /// Anything else.
     Other,
-    /// An interrupt of the host, at a place where the guest waits.
-    Waiting,
+}
+
+/// A stretch of time in the guest has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Stretch {
+    /// When; above 0.
+    pub now_ns: u64,
+    /// Why.
+    pub end: StretchEnd,
+    /// The guest's instruction pointer; `None`: nobody sees it (Intel).
+    pub pointer: Option<u64>,
+    /// The guest's address space, in user mode; `None`: it was in its kernel.
+    pub space: Option<u64>,
+    /// The window in force, in the hardware's unit.
+    pub window: Option<u32>,
 }
 
 /// One vCPU.
@@ -30,23 +43,25 @@ impl SpinMeter {
         unsafe { raw::unspin_meter_enter(&mut self.0, now_ns) }
     }
 
-    /// The vCPU has left its guest: adds what it did in there to its VM's sums. `window`: in force, in the hardware's unit.
-    pub fn exit(
-        &mut self,
-        sums: &mut UsefulTime,
-        end: StretchEnd,
-        window: Option<u32>,
-        now_ns: u64,
-    ) {
-        let end = match end {
-            StretchEnd::PauseLoop => raw::UNSPIN_STRETCH_PAUSE_LOOP,
-            StretchEnd::Interrupted => raw::UNSPIN_STRETCH_INTERRUPTED,
-            StretchEnd::Other => raw::UNSPIN_STRETCH_OTHER,
-            StretchEnd::Waiting => raw::UNSPIN_STRETCH_WAITING,
+    /// The vCPU has left its guest: adds what it did in there to its VM's sums, and learns its VM's places.
+    pub fn exit(&mut self, places: &mut SpinPlaces, sums: &mut UsefulTime, stretch: &Stretch) {
+        let stretch = raw::unspin_stretch {
+            now_ns: stretch.now_ns,
+            where_: raw::unspin_code_place {
+                pointer: stretch.pointer.unwrap_or(0),
+                space: stretch.space.unwrap_or(0),
+            },
+            end: match stretch.end {
+                StretchEnd::PauseLoop => raw::UNSPIN_STRETCH_PAUSE_LOOP,
+                StretchEnd::Interrupted => raw::UNSPIN_STRETCH_INTERRUPTED,
+                StretchEnd::Other => raw::UNSPIN_STRETCH_OTHER,
+            },
+            window: stretch.window.unwrap_or(0),
+            user: stretch.space.is_some().into(),
+            unused: 0,
         };
-        let window = window.unwrap_or(raw::UNSPIN_UNKNOWN_HALF);
         // SAFETY: the pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_meter_exit(&mut self.0, sums, end, window, now_ns) }
+        unsafe { raw::unspin_meter_exit(&mut self.0, &mut places.0, sums, &stretch) }
     }
 }
 

@@ -8,7 +8,7 @@ pub const SPIN_PLACES: usize = raw::UNSPIN_SPIN_PLACES as usize;
 
 /// Those of one VM.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SpinPlaces(raw::unspin_spin_places);
+pub struct SpinPlaces(pub(crate) raw::unspin_spin_places);
 
 /// `space`: the address space in user mode; `None`: in the kernel.
 fn place(pointer: u64, space: Option<u64>) -> raw::unspin_code_place {
@@ -23,7 +23,7 @@ impl SpinPlaces {
     pub fn learn(&mut self, pointer: u64, space: Option<u64>, now_ns: u64) {
         let place = place(pointer, space);
         // SAFETY: the pointers are to valid structs, used for the length of the call only.
-        unsafe { raw::unspin_learn_spin_place(&mut self.0, &place, now_ns) }
+        unsafe { raw::unspin_learn_spin_place(&mut self.0, &place, 0, 0, now_ns) };
     }
 
     /// Whether the guest waits there.

@@ -83,7 +83,7 @@ fn a_set_has_policies_that_are_written_like_any() {
     assert_eq!(
         all,
         [
-            "refuse-yields",
+            "directed-yield",
             "loan,loan-cpl,kernel-exit",
             "loan,loan-cpl,kernel-exit,candidates=strict",
             "kernel-exit,candidates=strict",
@@ -130,6 +130,30 @@ fn a_convoy_gets_the_loan_within_seconds() {
     assert_eq!(vm.auto.on_trial(), None, "all were tried, or need not be");
 }
 
+/// Silent guests at KVM's default window: under the loan the convoy drains within three epochs, and under any other set it is there
+/// again at once.
+#[test]
+fn a_convoy_that_drains_slowly_gets_long_epochs() {
+    for seed in 1..200 {
+        let (mut vm, mut under_loan) = (Vm::new(seed), 0);
+        let mut epochs = |vm: &mut Vm, many: u32| {
+            for _ in 0..many {
+                under_loan = match vm.auto.set_now().number() {
+                    1 => under_loan + 1,
+                    _ => 0,
+                };
+                let loan = if under_loan >= 3 { 900 } else { 80 };
+                vm.epoch(&load([100, loan, 70, 90]));
+            }
+        };
+        epochs(&mut vm, 2 * TEN_SECONDS);
+        assert_eq!(vm.acting(), 1, "seed {seed}");
+        // And keeps it.
+        epochs(&mut vm, 5_000);
+        assert_eq!(vm.acting(), 1, "seed {seed}");
+    }
+}
+
 /// Spins in user mode: what is for the kernel's locks is tried last.
 #[test]
 fn spinning_in_user_mode_begins_with_another_guess() {
@@ -152,7 +176,7 @@ fn what_helps_nobody_is_not_taken() {
 }
 
 #[test]
-fn a_vm_that_spins_more_than_without_a_policy_loses_it_at_once() {
+fn a_vm_that_spins_more_goes_back_at_once() {
     let mut vm = Vm::new(7);
     vm.epochs(&load([600, 800, 800, 610]), TEN_SECONDS);
     assert_ne!(vm.acting(), 0);
@@ -225,7 +249,7 @@ fn trials_take_a_twentieth_of_the_time_when_nothing_changes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3_000))]
 
-    /// Whatever the VM: after 30 s it does no worse than without any policy, and within 3 % of the best set where noise is below that.
+    /// Whatever the VM: after 30 s it does no worse than the kernel's own way, and within 3 % of the best set where noise is below that.
     #[test]
     fn a_choice_is_good_and_never_harms(
         useful in [100..970u64, 100..970u64, 100..970u64, 100..970u64],

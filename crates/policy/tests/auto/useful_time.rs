@@ -1,86 +1,158 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What counts as spun: windows, and what an interrupt ends.
+//! What counts as spun: windows, and what an interrupt finds.
 
 use super::US;
 use proptest::prelude::*;
-use unspin_policy::auto::{SpinMeter, StretchEnd, UsefulTime};
+use unspin_policy::{
+    SpinPlaces,
+    auto::{SpinMeter, Stretch, StretchEnd, UsefulTime},
+};
+
+/// Where a Linux guest waits for a spinlock, and where it does not.
+const LOCK: Option<u64> = Some(0xffff_ffff_8134_6a3f);
+const ELSEWHERE: Option<u64> = Some(0xffff_ffff_8100_0000);
 
 /// A vCPU that is in its guest for so long each time, and leaves it like this; what comes of it.
-fn stretches(each: &[(u64, StretchEnd, Option<u32>)]) -> UsefulTime {
+fn stretches(each: &[(u64, StretchEnd, Option<u64>, Option<u32>)]) -> UsefulTime {
     let (mut meter, mut sums, mut now_ns) = (SpinMeter::default(), UsefulTime::default(), US);
-    for (length_ns, end, window) in each {
+    let mut places = SpinPlaces::default();
+    for &(length_ns, end, pointer, window) in each {
         meter.enter(now_ns);
         now_ns += length_ns;
-        meter.exit(&mut sums, *end, *window, now_ns);
+        let stretch = Stretch {
+            now_ns,
+            end,
+            pointer,
+            space: None,
+            window,
+        };
+        meter.exit(&mut places, &mut sums, &stretch);
         now_ns += 5 * US;
     }
     sums
 }
 
+/// Rounded: units are kept in picoseconds.
+fn us(ns: u64) -> u64 {
+    (ns + US / 2) / US
+}
+
+/// Within a 32nd: a unit that is known is taken for 64th longer at each exit that was slower.
+fn is_about(ns: u64, expected_us: u64) -> bool {
+    (ns / US).abs_diff(expected_us) * 32 <= expected_us
+}
+
 const SPUN: StretchEnd = StretchEnd::PauseLoop;
+const STOPPED: StretchEnd = StretchEnd::Interrupted;
 
 #[test]
 fn a_window_was_spun_and_what_came_before_it_was_not() {
-    let sums = stretches(&[(50 * US, SPUN, Some(200)), (80 * US, SPUN, Some(200))]);
-    assert_eq!((sums.guest_ns, sums.spin_ns), (130 * US, 100 * US));
-    assert_eq!((sums.spin_exits, sums.useful_ns()), (2, 30 * US));
+    let window = Some(200);
+    let sums = stretches(&[(50 * US, SPUN, LOCK, window), (80 * US, SPUN, LOCK, window)]);
+    assert_eq!((sums.guest_ns, sums.spin_exits), (130 * US, 2));
+    assert!(is_about(sums.spin_ns, 100), "{sums:?}");
+    assert_eq!(sums.useful_ns(), sums.guest_ns - sums.spin_ns);
 }
 
 /// KVM doubles the window after each exit (grow = 2): then a window takes twice as long.
 #[test]
 fn a_window_that_has_grown_took_longer() {
-    let sums = stretches(&[(50 * US, SPUN, Some(3_000)), (130 * US, SPUN, Some(6_000))]);
-    assert_eq!(sums.spin_ns, 150 * US);
-}
-
-#[test]
-fn an_interrupt_finds_a_spinner_spinning() {
-    let interrupted = StretchEnd::Interrupted;
-    let window = Some(200);
     let sums = stretches(&[
-        (50 * US, SPUN, window),
-        (20 * US, interrupted, window),
-        (10 * US, interrupted, window),
-        (50 * US, interrupted, window), // As long as a window without an exit: it does something else.
-        (10 * US, interrupted, window),
+        (50 * US, SPUN, LOCK, Some(3_000)),
+        (130 * US, SPUN, LOCK, Some(6_000)),
     ]);
-    assert_eq!(sums.spin_ns, 80 * US);
-    let halted = [
-        (50 * US, SPUN, window),
-        (20 * US, StretchEnd::Other, window),
-    ];
-    assert_eq!(stretches(&halted).spin_ns, 50 * US);
+    assert!(is_about(sums.spin_ns, 150), "{sums:?}");
+}
+
+/// A guest that boots waits in a loop of four instructions, its lock in one of seventy: each has a unit of its own.
+#[test]
+fn a_quick_loop_elsewhere_says_nothing_of_this_one() {
+    let window = Some(3_000);
+    let sums = stretches(&[
+        (24 * US, SPUN, ELSEWHERE, window),
+        (400 * US, SPUN, LOCK, window),
+        (500 * US, SPUN, LOCK, window),
+    ]);
+    assert!(is_about(sums.spin_ns, 824), "{sums:?}");
+}
+
+/// A CPU is twice as fast while its sibling sleeps: what was learned then is forgotten when it is not.
+#[test]
+fn a_loop_may_become_slower() {
+    let window = Some(3_000);
+    let mut each = vec![(100 * US, SPUN, LOCK, window)];
+    each.extend([(200 * US, SPUN, LOCK, window); 200]);
+    let early = stretches(&each[..10]);
+    assert_eq!(
+        us(early.spin_ns) / 10,
+        107,
+        "half of it counts as useful at first"
+    );
+    let last = stretches(&each).spin_ns - stretches(&each[..190]).spin_ns;
+    assert_eq!(us(last), 11 * 200);
 }
 
 #[test]
-fn a_sample_at_a_place_of_waiting_counts_whole_up_to_a_window() {
+fn an_interrupt_is_a_sample() {
     let window = Some(200);
     let sums = stretches(&[
-        (50 * US, SPUN, window),
-        (20 * US, StretchEnd::Waiting, window),
-        (300 * US, StretchEnd::Other, window),
-        (300 * US, StretchEnd::Waiting, window),
+        (50 * US, SPUN, LOCK, window),
+        (20 * US, STOPPED, LOCK.map(|at| at - 40), window),
+        (300 * US, STOPPED, ELSEWHERE, window),
+        // No more than a window: an exit would have come.
+        (300 * US, STOPPED, LOCK, window),
+        (20 * US, StretchEnd::Other, LOCK, window),
     ]);
     assert_eq!(sums.spin_ns, 120 * US);
 }
 
+/// Intel: who was spinning goes on spinning until it is in its guest for longer than a window.
 #[test]
-fn without_a_window_nothing_is_known_and_all_counts_as_useful() {
-    for window in [None, Some(0)] {
-        // Not known: no more is claimed than what the vCPU was in its guest for.
-        let sums = stretches(&[(50 * US, StretchEnd::Interrupted, window)]);
-        assert_eq!((sums.spin_ns, sums.spin_exits), (0, 0));
-    }
+fn without_a_place_a_spinner_spins_on() {
+    let window = Some(4_096);
+    let sums = stretches(&[
+        (50 * US, SPUN, None, window),
+        (20 * US, STOPPED, None, window),
+        (10 * US, STOPPED, None, window),
+        (50 * US, STOPPED, None, window),
+        (10 * US, STOPPED, None, window),
+    ]);
+    assert_eq!(us(sums.spin_ns), 80);
+    let halted = [
+        (50 * US, SPUN, None, window),
+        (20 * US, StretchEnd::Other, None, window),
+        (10 * US, STOPPED, None, window),
+    ];
+    assert_eq!(us(stretches(&halted).spin_ns), 50);
+}
+
+#[test]
+fn a_window_that_is_not_known_has_no_end() {
+    let sums = stretches(&[(50 * US, SPUN, LOCK, None), (90 * US, STOPPED, LOCK, None)]);
+    assert_eq!(sums.spin_ns, 140 * US);
+    assert_eq!(stretches(&[(50 * US, STOPPED, LOCK, None)]).spin_ns, 0);
 }
 
 #[test]
 fn an_exit_without_an_entry_and_a_clock_that_goes_back_count_nothing() {
     let (mut meter, mut sums) = (SpinMeter::default(), UsefulTime::default());
-    meter.exit(&mut sums, SPUN, Some(200), 7 * US);
+    let mut places = SpinPlaces::default();
+    let mut stretch = Stretch {
+        now_ns: 7 * US,
+        end: SPUN,
+        pointer: LOCK,
+        space: Some(0x5000),
+        window: Some(200),
+    };
+    meter.exit(&mut places, &mut sums, &stretch);
     meter.enter(9 * US);
-    meter.exit(&mut sums, SPUN, Some(200), 8 * US);
+    stretch.now_ns = 8 * US;
+    meter.exit(&mut places, &mut sums, &stretch);
     assert_eq!(sums, UsefulTime::default());
     assert_eq!(sums.spin_permille(), 0);
+    stretch.now_ns = 19 * US;
+    meter.exit(&mut places, &mut sums, &stretch);
+    assert_eq!((sums.spin_exits, sums.user_spin_exits), (1, 1));
 }
 
 fn end() -> impl Strategy<Value = StretchEnd> {
@@ -88,7 +160,6 @@ fn end() -> impl Strategy<Value = StretchEnd> {
         Just(StretchEnd::PauseLoop),
         Just(StretchEnd::Interrupted),
         Just(StretchEnd::Other),
-        Just(StretchEnd::Waiting)
     ]
 }
 
@@ -97,7 +168,10 @@ proptest! {
 
     #[test]
     fn nobody_spins_for_longer_than_it_is_there(
-        each in prop::collection::vec((0..u64::MAX >> 20, end(), prop::option::of(any::<u32>())), 0..40)
+        each in prop::collection::vec(
+            (0..u64::MAX >> 20, end(), prop::option::of(0..9_000u64), prop::option::of(any::<u32>())),
+            0..40,
+        )
     ) {
         let sums = stretches(&each);
         prop_assert!(sums.spin_ns <= sums.guest_ns);

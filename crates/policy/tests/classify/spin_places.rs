@@ -15,10 +15,10 @@ fn a_place_reaches_as_far_as_a_loop() {
     places.learn(LOCK, None, S);
     for (at, waits) in [
         (LOCK, true),
-        (LOCK - 32, true),
-        (LOCK + 32, true),
-        (LOCK - 33, false),
-        (LOCK + 33, false),
+        (LOCK - 128, true),
+        (LOCK + 128, true),
+        (LOCK - 129, false),
+        (LOCK + 129, false),
     ] {
         assert_eq!(places.is_one(at, None, S), waits, "{at:x}");
     }

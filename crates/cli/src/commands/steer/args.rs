@@ -19,7 +19,7 @@ pub struct SteerArguments {
     /// What decides: auto, which gives each VM what is best for it by trial; refuse-yields, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
     /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
     /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
-    #[arg(long, value_name = "POLICY", default_value = "refuse-yields")]
+    #[arg(long, value_name = "POLICY", default_value = "auto")]
     pub policy: PolicyChoice,
     /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
     /// windows, but tell guests that cooperate how many iterations to spin before they halt or ask for help; apple does so by itself

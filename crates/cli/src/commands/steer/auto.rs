@@ -87,7 +87,7 @@ fn change(step: &AutoStep) -> Option<String> {
     let evidence = match step.reason {
         AutoReason::Better => format!("its useful time was {}", gain(step.interval, step.pairs)),
         AutoReason::Harms => format!(
-            "it spun {} % of its time in the guest, more than without any",
+            "it spun {} % of its time in the guest, more than before",
             percent(step.grown.spin_permille())
         ),
         _ if step.acting == step.acted => return None,
@@ -146,7 +146,9 @@ fn then(reason: AutoReason) -> &'static str {
         AutoReason::NotBetter => "they are not better",
         AutoReason::NotResolved => "no difference could be shown",
         AutoReason::LoadChanged => "the load has changed: all are tried again",
-        AutoReason::Harms => "the VM spins more than without any: it has none from now on",
+        AutoReason::Harms => {
+            "the VM spins more than it did the kernel's own way, and goes back to that"
+        }
     }
 }
 
