@@ -2,12 +2,12 @@
 /*
  * controller.h - which set of policies a VM has, by trial: the policy `auto`.
  *
- * A VM begins with the kernel's own way, by which KVM's requests are honoured, and keeps it while its vCPUs hardly spin: there is
- * nothing to win then. One that
+ * A VM begins with a set that was hardly ever worse than the kernel's own scheduler (docs/decisions/auto.md#choice), and keeps it while
+ * its vCPUs hardly spin: there is nothing to win then. One that
  * spins is given the other sets, one after another, each in epochs in ABBA order against what acts (trial.h): the better one acts
  * from then on. First guesses come from what is seen: guests that spin in the kernel wait for locks more often than for answers.
  * Where the part of time spent spinning changes by much, the load has, and all are tried again; and one at a time every few minutes,
- * which takes 5 % of the time at most. A VM that spins more than it did the kernel's way goes back to that at once.
+ * which takes 5 % of the time at most. A VM that spins more than it did under the first set goes back to that at once.
  *
  * It is called once an epoch for each VM, by user space or the lab. Nothing that one VM does moves another's state.
  */
@@ -18,13 +18,14 @@
 #include "trial.h"
 #include "useful_time.h"
 
-/* What is chosen among; 0 is the kernel's own way, KVM's requests are honoured: the name, and policies as bits. */
+/* What is chosen among: the name, and policies as bits. Every VM begins with the first. */
 #define UNSPIN_AUTO_SETS(X)                                                                                            \
-	X(kernels, unspin_policy_directed_yield)                                                                       \
+	X(strict, unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)                                                \
 	X(loan, unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit)                               \
 	X(loan_strict,                                                                                                 \
 	  unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)          \
-	X(strict, unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)
+	X(directed_yield, unspin_policy_directed_yield)
+#define UNSPIN_AUTO_FIRST UNSPIN_AUTO_strict
 
 enum unspin_auto_set {
 #define UNSPIN_AUTO_SET(name, policies) UNSPIN_AUTO_##name,
@@ -49,7 +50,7 @@ enum unspin_auto_set {
 
 /* All ours, and none fitted to a figure. Parts spun in a thousand of the time in the guest from which on something is to be won. */
 #define UNSPIN_AUTO_SPINS_PERMILLE 20u
-/* So much more or less than it was, twice in a row, is another load; so much more than the kernel's way is harm. */
+/* So much more or less than it was, twice in a row, is another load; so much more than under the first set is harm. */
 #define UNSPIN_AUTO_CHANGE_PERMILLE 150u
 #define UNSPIN_AUTO_HARM_PERMILLE 50u
 /* A VM that is in its guest for less than this part of one CPU does nothing that could be judged: 65536 / 50. */
@@ -78,7 +79,7 @@ enum unspin_auto_reason {
 	UNSPIN_AUTO_NOT_BETTER = 3,   /* it does not */
 	UNSPIN_AUTO_NOT_RESOLVED = 4, /* the same, for want of a clear figure */
 	UNSPIN_AUTO_LOAD_CHANGED = 5, /* all sets are to be tried again */
-	UNSPIN_AUTO_HARMS = 6,	      /* back to the kernel's own way */
+	UNSPIN_AUTO_HARMS = 6,	      /* back to the first set */
 };
 
 /* One VM. */
@@ -96,13 +97,14 @@ struct unspin_auto {
 	unspin_u32 patience;	      /* epochs for which changes are not looked for, after the last trial */
 	unspin_u32 odd_epochs;	      /* in a row that were not as expected */
 	unspin_u32 expected_permille; /* spun under the set that acts; UNSPIN_UNKNOWN_HALF: not known yet */
-	unspin_u32 kernels_permille;  /* spun under `kernels` when that was seen last; UNSPIN_UNKNOWN_HALF: not known */
-	unspin_u32 next_retest;	      /* the set that is tried again next */
-	unspin_u32 restless;	      /* 1: a change was seen since the last trial, and left alone */
-	unspin_u32 is_long;	      /* 1: epochs of trials are long, until the load changes */
-	unspin_u32 part;	      /* of a long epoch: epochs that are over */
-	unspin_u32 quiet_part;	      /* 1: one of them cannot be judged */
-	unspin_u64 part_rate;	      /* sum over those of its second half */
+	unspin_u32
+		first_permille; /* spun under the first set when that was seen last; UNSPIN_UNKNOWN_HALF: not known */
+	unspin_u32 next_retest; /* the set that is tried again next */
+	unspin_u32 restless;	/* 1: a change was seen since the last trial, and left alone */
+	unspin_u32 is_long;	/* 1: epochs of trials are long, until the load changes */
+	unspin_u32 part;	/* of a long epoch: epochs that are over */
+	unspin_u32 quiet_part;	/* 1: one of them cannot be judged */
+	unspin_u64 part_rate;	/* sum over those of its second half */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_auto, 112);
 
@@ -123,11 +125,11 @@ static inline void unspin_auto_start(struct unspin_auto *vm, unspin_u64 seed)
 {
 	*vm = (struct unspin_auto){
 		.random = seed | 1,
-		.acting = UNSPIN_AUTO_kernels,
+		.acting = UNSPIN_AUTO_FIRST,
 		.tried_now = UNSPIN_AUTO_SET_COUNT,
-		.tried = 1u << UNSPIN_AUTO_kernels,
+		.tried = 1u << UNSPIN_AUTO_FIRST,
 		.expected_permille = UNSPIN_UNKNOWN_HALF,
-		.kernels_permille = UNSPIN_UNKNOWN_HALF,
+		.first_permille = UNSPIN_UNKNOWN_HALF,
 		.patience = UNSPIN_AUTO_PATIENCE_EPOCHS,
 	};
 }
@@ -171,9 +173,9 @@ static inline unspin_u32 unspin_auto_try(struct unspin_auto *vm, unspin_u32 set)
 /* The set to try next; UNSPIN_AUTO_SET_COUNT: all were. Spinning in user mode is not for the kernel's locks. */
 static inline unspin_u32 unspin_auto_untried(const struct unspin_auto *vm, const struct unspin_useful_time *grown)
 {
-	static const unspin_u32 for_kernel[] = {UNSPIN_AUTO_kernels, UNSPIN_AUTO_loan, UNSPIN_AUTO_loan_strict,
-						UNSPIN_AUTO_strict};
-	static const unspin_u32 for_user[] = {UNSPIN_AUTO_kernels, UNSPIN_AUTO_strict, UNSPIN_AUTO_loan_strict,
+	static const unspin_u32 for_kernel[] = {UNSPIN_AUTO_FIRST, UNSPIN_AUTO_loan, UNSPIN_AUTO_loan_strict,
+						UNSPIN_AUTO_directed_yield};
+	static const unspin_u32 for_user[] = {UNSPIN_AUTO_FIRST, UNSPIN_AUTO_directed_yield, UNSPIN_AUTO_loan_strict,
 					      UNSPIN_AUTO_loan};
 	const unspin_u32 *order = grown->user_spin_exits > grown->spin_exits / 2 ? for_user : for_kernel;
 	unspin_u32 at;
@@ -242,11 +244,11 @@ static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, 
 	return UNSPIN_AUTO_GOES_ON;
 }
 
-/* All sets are to be tried again, what acts first of all against the kernel's own way. */
+/* All sets are to be tried again, what acts against the first one first of all. */
 static inline unspin_u32 unspin_auto_begin_anew(struct unspin_auto *vm, unspin_u32 reason)
 {
 	if (reason == UNSPIN_AUTO_HARMS)
-		vm->acting = UNSPIN_AUTO_kernels;
+		vm->acting = UNSPIN_AUTO_FIRST;
 	vm->tried = 1u << vm->acting;
 	vm->is_long = 0;
 	vm->expected_permille = UNSPIN_UNKNOWN_HALF;
@@ -264,8 +266,8 @@ static inline unspin_u32 unspin_auto_is_odd(struct unspin_auto *vm, unspin_u32 p
 	_Bool known = expected != UNSPIN_UNKNOWN_HALF;
 	_Bool more = known && permille > expected + UNSPIN_AUTO_CHANGE_PERMILLE;
 	_Bool less = known && permille + UNSPIN_AUTO_CHANGE_PERMILLE < expected;
-	_Bool harms = vm->acting != UNSPIN_AUTO_kernels && vm->kernels_permille != UNSPIN_UNKNOWN_HALF &&
-		      permille > vm->kernels_permille + UNSPIN_AUTO_HARM_PERMILLE;
+	_Bool harms = vm->acting != UNSPIN_AUTO_FIRST && vm->first_permille != UNSPIN_UNKNOWN_HALF &&
+		      permille > vm->first_permille + UNSPIN_AUTO_HARM_PERMILLE;
 
 	if (!more && !less && !harms) {
 		vm->odd_epochs = 0;
@@ -287,10 +289,10 @@ static inline unspin_u32 unspin_auto_end_of_idle_epoch(struct unspin_auto *vm, c
 		vm->is_long ? UNSPIN_AUTO_LONG_EPOCHS * UNSPIN_AUTO_RETEST_EPOCHS : UNSPIN_AUTO_RETEST_EPOCHS;
 
 	vm->idle_epochs++;
-	if (next == UNSPIN_AUTO_SET_COUNT && !vm->is_long && vm->acting == UNSPIN_AUTO_kernels &&
+	if (next == UNSPIN_AUTO_SET_COUNT && !vm->is_long && vm->acting == UNSPIN_AUTO_FIRST &&
 	    permille >= UNSPIN_AUTO_CONVOY_PERMILLE) {
 		vm->is_long = 1;
-		vm->tried = 1u << UNSPIN_AUTO_kernels;
+		vm->tried = 1u << UNSPIN_AUTO_FIRST;
 		next = unspin_auto_untried(vm, grown);
 	}
 	if (next < UNSPIN_AUTO_SET_COUNT && permille >= UNSPIN_AUTO_SPINS_PERMILLE)
@@ -302,7 +304,7 @@ static inline unspin_u32 unspin_auto_end_of_idle_epoch(struct unspin_auto *vm, c
 	if (odd == UNSPIN_AUTO_HARMS || (odd == UNSPIN_AUTO_LOAD_CHANGED && vm->idle_epochs >= vm->patience))
 		return unspin_auto_begin_anew(vm, odd);
 	vm->restless |= odd == UNSPIN_AUTO_LOAD_CHANGED;
-	if (vm->idle_epochs < retest || (permille < UNSPIN_AUTO_SPINS_PERMILLE && vm->acting == UNSPIN_AUTO_kernels))
+	if (vm->idle_epochs < retest || (permille < UNSPIN_AUTO_SPINS_PERMILLE && vm->acting == UNSPIN_AUTO_FIRST))
 		return UNSPIN_AUTO_GOES_ON;
 	if (!vm->restless)
 		vm->patience = UNSPIN_AUTO_PATIENCE_EPOCHS;
@@ -325,10 +327,9 @@ static inline unspin_u32 unspin_auto_end_of_epoch(struct unspin_auto *vm, const 
 	unspin_u32 permille = unspin_spin_permille(grown->guest_ns, grown->spin_ns);
 	_Bool quiet = guest_rate < UNSPIN_AUTO_QUIET_RATE;
 
-	if (!quiet && unspin_auto_set_now(vm) == UNSPIN_AUTO_kernels)
-		vm->kernels_permille = vm->kernels_permille == UNSPIN_UNKNOWN_HALF
-					       ? permille
-					       : (3 * vm->kernels_permille + permille) / 4;
+	if (!quiet && unspin_auto_set_now(vm) == UNSPIN_AUTO_FIRST)
+		vm->first_permille =
+			vm->first_permille == UNSPIN_UNKNOWN_HALF ? permille : (3 * vm->first_permille + permille) / 4;
 	if (unspin_auto_is_trying(vm))
 		return unspin_auto_end_of_trial_epoch(vm, rate, quiet);
 	return quiet ? UNSPIN_AUTO_GOES_ON : unspin_auto_end_of_idle_epoch(vm, grown, permille);

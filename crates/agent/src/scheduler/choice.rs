@@ -41,7 +41,7 @@ pub struct ChosenPolicies {
     pub window: Option<WindowPolicy>,
     /// Whether our scheduler is wanted.
     pub steers: bool,
-    /// Whether each VM gets what is best for it; `policies` are the kernel's own way then.
+    /// Whether each VM gets what is best for it; `policies` are the first set's then.
     pub auto: bool,
 }
 
@@ -70,7 +70,7 @@ impl FromStr for PolicyChoice {
         }
         if others == [AUTO] {
             return Ok(PolicyChoice {
-                built_in: AutoSet::KERNELS.policies(),
+                built_in: AutoSet::FIRST.policies(),
                 window,
                 auto: true,
                 ..PolicyChoice::default()
@@ -330,7 +330,7 @@ mod tests {
             let ready = choice.ready(false).expect("nothing is compiled");
             assert_eq!(
                 (ready.auto, ready.policies),
-                (true, AutoSet::KERNELS.policies())
+                (true, AutoSet::FIRST.policies())
             );
             assert_eq!(ready.to_string(), text);
         }

@@ -50,7 +50,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
     let left_alone = |step: &&AutoStep| step.process == peaceful;
     assert!(steps.iter().filter(left_alone).count() > 3);
     for step in steps.iter().filter(left_alone) {
-        assert_eq!(step.ran_under, AutoSet::KERNELS, "{step:?}");
+        assert_eq!(step.ran_under, AutoSet::FIRST, "{step:?}");
     }
     let rows = steerer.vm_policies().expect("the kernel tells");
     let by = |process| rows.iter().find(|row| row.process == Some(process));
@@ -67,7 +67,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
     let left: Vec<_> = steerer.vm_policies().expect("the kernel tells");
     let processes: Vec<_> = left.iter().filter_map(|row| row.process).collect();
     assert_eq!(processes, [by_hand]);
-    assert!(controller.acting().contains(&(peaceful, AutoSet::KERNELS)));
+    assert!(controller.acting().contains(&(peaceful, AutoSet::FIRST)));
     drop(AutoSteering::start(controller, &steerer).expect("it goes on"));
     drop(vms);
     still_there(&steerer);

@@ -11,13 +11,13 @@ pub const AUTO_SETTLE_NS: u64 = raw::UNSPIN_AUTO_SETTLE_NS as u64;
 /// Sets of policies that are chosen among.
 pub const AUTO_SETS: u32 = raw::UNSPIN_AUTO_SET_COUNT;
 
-/// One of them, by number; 0: the kernel's own way, by which KVM's requests are honoured.
+/// One of them, by number; 0: the one that every VM begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AutoSet(u32);
 
 impl AutoSet {
-    /// The kernel's own way.
-    pub const KERNELS: AutoSet = AutoSet(0);
+    /// That one.
+    pub const FIRST: AutoSet = AutoSet(0);
 
     /// All of them.
     pub fn all() -> impl Iterator<Item = AutoSet> {
@@ -54,7 +54,7 @@ pub enum AutoReason {
     NotResolved,
     /// The load has changed: all sets are to be tried again.
     LoadChanged,
-    /// The VM spins more than it did the kernel's own way, and goes back to that.
+    /// The VM spins more than it did under the first set, and goes back to that.
     Harms,
 }
 
