@@ -3,11 +3,11 @@
  * controller.h - which set of policies a VM has, by trial: the policy `auto`.
  *
  * A VM begins with a set that was hardly ever worse than the kernel's own scheduler (docs/decisions/auto.md#choice), and keeps it while
- * its vCPUs hardly spin: there is nothing to win then. One that
- * spins is given the other sets, one after another, each in epochs in ABBA order against what acts (trial.h): the better one acts
- * from then on. First guesses come from what is seen: guests that spin in the kernel wait for locks more often than for answers.
- * Where the part of time spent spinning changes by much, the load has, and all are tried again; and one at a time every few minutes,
- * which takes 5 % of the time at most. A VM that spins more than it did under the first set goes back to that at once.
+ * its vCPUs hardly spin: there is nothing to win then. One that spins is given the other sets, one after another, each in epochs in
+ * ABBA order against what acts (trial.h): the better one acts from then on. First guesses come from what is seen: guests that
+ * spin in the kernel wait for locks more often than for answers. Where the part of time spent spinning changes by much, the load
+ * has, and all are tried again; and one at a time every minute, which takes 5 % of the time at most. A VM that spins more than it
+ * did under the first set goes back to that at once.
  *
  * It is called once an epoch for each VM, by user space or the lab. Nothing that one VM does moves another's state.
  */
@@ -50,12 +50,17 @@ enum unspin_auto_set {
 
 /* All ours, and none fitted to a figure. Parts spun in a thousand of the time in the guest from which on something is to be won. */
 #define UNSPIN_AUTO_SPINS_PERMILLE 20u
+/* What a pause-loop exit costs at least, beside the spinning; it counts as spun where hardware leaves at every PAUSE. Ours. */
+#define UNSPIN_AUTO_EXIT_NS 2000u
 /* So much more or less than it was, twice in a row, is another load; so much more than under the first set is harm. */
 #define UNSPIN_AUTO_CHANGE_PERMILLE 150u
 #define UNSPIN_AUTO_HARM_PERMILLE 50u
 /* A VM that is in its guest for less than this part of one CPU does nothing that could be judged: 65536 / 50. */
 #define UNSPIN_AUTO_QUIET_RATE 1310u
-/* Epochs between trials of one set when nothing changes, four times as many if they are long: 24 of a trial, half of them under the other set, are 4 % of all. */
+/*
+ * Epochs between trials of one set when nothing changes, four times as many if they are long: 24 of a trial, half of them under the
+ * other set, are 4 % of all.
+ */
 #define UNSPIN_AUTO_RETEST_EPOCHS 276u
 /*
  * Epochs after a trial in which another change of load is not looked for: at first, and at most. It doubles with each change, and is short
@@ -324,7 +329,8 @@ static inline unspin_u32 unspin_auto_end_of_epoch(struct unspin_auto *vm, const 
 	/* Time in the guest in 65536ths of one CPU: an epoch is seconds long at most, so nothing leaves 64 bits. */
 	unspin_u64 guest_rate = (grown->guest_ns << 16) / epoch->length_ns;
 	unspin_u64 rate = (useful_ns << 16) / epoch->length_ns;
-	unspin_u32 permille = unspin_spin_permille(grown->guest_ns, grown->spin_ns);
+	unspin_u64 exits_ns = grown->spin_exits < UNSPIN_UNKNOWN_HALF ? grown->spin_exits * UNSPIN_AUTO_EXIT_NS : 0;
+	unspin_u32 permille = unspin_spin_permille(grown->guest_ns + exits_ns, grown->spin_ns + exits_ns);
 	_Bool quiet = guest_rate < UNSPIN_AUTO_QUIET_RATE;
 
 	if (!quiet && unspin_auto_set_now(vm) == UNSPIN_AUTO_FIRST)

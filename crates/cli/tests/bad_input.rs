@@ -176,7 +176,7 @@ fn linux_guests_that_cannot_be() {
     let too_small = "testbed run --memory-mib 600 -- unspin vm linux --vms 2";
     unspin(&too_small.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1124"]);
     let database = "testbed run --memory-mib 900 -- unspin vm linux --vms 2 --load pgbench";
-    unspin(&database.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1252"]);
+    unspin(&database.split(' ').collect::<Vec<_>>()).refused(2, &["--memory-mib 1636"]);
 }
 
 #[test]

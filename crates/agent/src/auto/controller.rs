@@ -46,8 +46,10 @@ pub struct AutoStep {
 /// One VM.
 struct Vm {
     auto: Auto,
-    /// What is in the scheduler's map; `None`: nothing, or what somebody has chosen by hand.
+    /// What is in the scheduler's map; `None`: nothing of ours.
     written: Option<AutoSet>,
+    /// Somebody has chosen for it, or nobody has looked yet: nothing is tried, and nothing judged.
+    by_hand: bool,
 }
 
 /// Where the epoch is.
@@ -150,11 +152,16 @@ impl AutoController {
             let vm = self.vms.entry(*process).or_insert_with(|| Vm {
                 auto: Auto::new(seed),
                 written: None,
+                by_hand: true,
             });
             // One that has come in the middle of the epoch is judged from the next one on.
             let Some(begin) = sums.get(process) else {
                 continue;
             };
+            if vm.by_hand {
+                vm.auto = Auto::new(seed);
+                continue;
+            }
             steps.push(vm.step(*process, length, &end.since(begin), now - self.began));
         }
         self.vms.retain(|process, _| ends.contains_key(process));
@@ -165,7 +172,10 @@ impl AutoController {
     fn begin_epoch(&mut self, decided: &Decided) -> Result<(), SteerError> {
         for (process, vm) in &mut self.vms {
             let set = vm.auto.set_now();
-            if vm.written != Some(set) && decided.set_vm_by_auto(*process, set.policies())? {
+            vm.by_hand = decided.is_by_hand(*process)?;
+            if vm.by_hand {
+                vm.written = None;
+            } else if vm.written != Some(set) && decided.set_vm_by_auto(*process, set.policies())? {
                 vm.written = Some(set);
             }
         }

@@ -20,9 +20,29 @@ pub(crate) fn numbered_in(folder: &Path, name: &str) -> Vec<u32> {
     numbers
 }
 
+/// Whether that number is a process's, and not a thread's. `proc`: /proc.
+pub(crate) fn is_process(proc: &Path, number: u32) -> bool {
+    let status = fs::read_to_string(proc.join(format!("{number}/status"))).unwrap_or_default();
+    let leader = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
+    leader.and_then(|text| text.trim().parse().ok()) == Some(number)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_is_no_process() {
+        let proc = Path::new("/proc");
+        assert!(is_process(proc, std::process::id()));
+        let thread = std::thread::spawn(|| {
+            // SAFETY: it only tells a number.
+            let thread = unsafe { libc::gettid() } as u32;
+            is_process(Path::new("/proc"), thread)
+        });
+        assert!(!thread.join().expect("it ends"));
+        assert!(!is_process(proc, u32::MAX));
+    }
 
     #[test]
     fn only_numbers_are_processes() {

@@ -12,7 +12,7 @@ use unspin_report::row;
 use super::{SteerError, requirements::running_maps};
 use crate::{
     Error,
-    kernel::{bytes, load, processes::numbers_in},
+    kernel::{bytes, load, processes::is_process},
     observe::names::thread_of,
 };
 
@@ -159,15 +159,20 @@ impl Decided {
         self.tell()
     }
 
+    /// Whether somebody has chosen by hand for that VM. Nothing but a look into the map where nobody has.
+    pub(crate) fn is_by_hand(&self, process: u32) -> Result<bool, SteerError> {
+        let by_hand =
+            |vm: abi::unspin_steer_vm| vm.by != ChosenBy::Auto.number() && is_there(process, &vm);
+        Ok(self.vm(process)?.is_some_and(by_hand))
+    }
+
     /// The same as the policy `auto` gives it; false: somebody has chosen by hand for that VM, and that stays, or the process is gone.
     pub(crate) fn set_vm_by_auto(
         &self,
         process: u32,
         policies: Policies,
     ) -> Result<bool, SteerError> {
-        let by_hand =
-            |vm: abi::unspin_steer_vm| vm.by != ChosenBy::Auto.number() && is_there(process, &vm);
-        if self.vm(process)?.is_some_and(by_hand) {
+        if self.is_by_hand(process)? {
             return Ok(false);
         }
         match self.set_vm(process, policies, ChosenBy::Auto) {
@@ -293,8 +298,8 @@ fn is_there(process: u32, vm: &abi::unspin_steer_vm) -> bool {
 fn started_ticks(process: u32) -> Result<u64, SteerError> {
     let proc = Path::new("/proc");
     let gone = || SteerError::NoProcess { process };
-    // A thread's folder is there, too, but it is not listed.
-    if numbers_in(proc).binary_search(&process).is_err() {
+    // A thread's folder is there, too.
+    if !is_process(proc, process) {
         return Err(gone());
     }
     thread_of(proc, process)

@@ -12,7 +12,7 @@ use super::{host::still_there, hostile::attaching::Killed, vms::steer};
 /// Emulated time in which a convoy must have been found out: the first guess is right, and a trial takes three pairs at least.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-check!(STEERER: auto_gives_each_vm_what_it_needs);
+check!(GUESTS: auto_gives_each_vm_what_it_needs);
 /// One VM with a convoy, one without any lock in common, and one with a convoy for which nobody but its operator chooses.
 pub fn auto_gives_each_vm_what_it_needs() {
     let vms = [
@@ -47,6 +47,12 @@ pub fn auto_gives_each_vm_what_it_needs() {
         gain.low
     );
     assert!(gain.low > 1.01, "{gain:?}");
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.process != by_hand || step.on_trial.is_none()),
+        "{steps:?}"
+    );
     let left_alone = |step: &&AutoStep| step.process == peaceful;
     assert!(steps.iter().filter(left_alone).count() > 3);
     for step in steps.iter().filter(left_alone) {

@@ -131,9 +131,9 @@ fn gain(interval: Option<TrialInterval>, pairs: u32) -> String {
         Some(TrialInterval { low, middle, high }) => {
             let high = match high.is_finite() {
                 true => format!(" to {high:.2}"),
-                false => String::new(),
+                false => " up".to_owned(),
             };
-            format!("{middle:.2} times as much (at least {low:.2}{high}; {pairs} pairs of epochs)")
+            format!("{middle:.2} times as much ({low:.2}{high}; {pairs} pairs of epochs)")
         }
     }
 }
@@ -169,5 +169,87 @@ fn row(step: &AutoStep) -> EpochRow {
             .map(|interval| interval.high)
             .filter(|high| high.is_finite()),
         then: then(step.reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use unspin_policy::auto::{AutoSet, UsefulTime};
+
+    use super::*;
+
+    fn step(reason: AutoReason, acting: AutoSet, high: f64) -> AutoStep {
+        AutoStep {
+            process: 7,
+            at: Duration::from_millis(2_690),
+            ran_under: AutoSet::FIRST,
+            length: Duration::from_millis(150),
+            grown: UsefulTime {
+                guest_ns: 290_000_000,
+                spin_ns: 145_000_000,
+                spin_exits: 400,
+                user_spin_exits: 0,
+            },
+            reason,
+            acting,
+            acted: AutoSet::FIRST,
+            on_trial: Some(acting),
+            pairs: 3,
+            interval: Some(TrialInterval {
+                low: 2.63,
+                middle: 3.61,
+                high,
+            }),
+        }
+    }
+
+    fn loan() -> AutoSet {
+        AutoSet::all().nth(1).expect("there are four")
+    }
+
+    #[test]
+    fn a_change_says_from_what_to_what_and_why() {
+        let better = step(AutoReason::Better, loan(), 5.0);
+        assert_eq!(
+            change(&better).as_deref(),
+            Some(
+                "VM process 7: loan,loan-cpl,kernel-exit in place of kernel-exit,candidates=strict: its useful time was \
+                 3.61 times as much (2.63 to 5.00; 3 pairs of epochs)"
+            )
+        );
+        let open = change(&step(AutoReason::Better, loan(), f64::INFINITY));
+        assert!(open.is_some_and(|line| line.contains("(2.63 up; 3")));
+        for nothing in [AutoReason::GoesOn, AutoReason::Tries, AutoReason::NotBetter] {
+            assert_eq!(change(&step(nothing, AutoSet::FIRST, 5.0)), None);
+        }
+        let harms = AutoStep {
+            acted: loan(),
+            ..step(AutoReason::Harms, AutoSet::FIRST, 5.0)
+        };
+        assert!(change(&harms).is_some_and(|line| {
+            line.ends_with("it spun 50 % of its time in the guest, more than before")
+        }));
+    }
+
+    #[test]
+    fn epochs_of_one_vm_are_kept_up_to_a_bound() {
+        let better = step(AutoReason::Better, loan(), f64::INFINITY);
+        let mut epochs = Epochs::of(Some(7));
+        for _ in 0..KEPT + 5 {
+            epochs.add(&better);
+        }
+        epochs.add(&AutoStep {
+            process: 8,
+            ..better.clone()
+        });
+        assert_eq!(epochs.rows.len(), KEPT);
+        let row = &epochs.rows[0];
+        assert_eq!((row.useful_ns, row.gain_high), (145_000_000, None));
+        assert!(epoch(&better).starts_with("VM process 7 at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"));
+        let mut none = Epochs::of(None);
+        none.add(&better);
+        assert!(none.rows.is_empty());
     }
 }

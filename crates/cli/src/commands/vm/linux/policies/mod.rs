@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(cells(&some).len(), 2);
         assert_eq!(some.memory_mib(), 160);
         let database = arguments("--loads mmaps,pgbench").expect("valid");
-        assert_eq!(database.memory_mib(), 320);
+        assert_eq!(database.memory_mib(), 512);
         let told = arguments("--loads pgbench --memory-mib 700").expect("valid");
         assert_eq!(told.memory_mib(), 700);
     }
