@@ -48,9 +48,15 @@ enum unspin_auto_set {
 #define UNSPIN_AUTO_LONG_EPOCHS 4u
 #define UNSPIN_AUTO_CONVOY_PERMILLE 200u
 
-/* All ours, and none fitted to a figure. Parts spun in a thousand of the time in the guest from which on something is to be won. */
+/*
+ * All from here on are ours, and none is fitted to a figure. Parts spun in a thousand of the time in the guest from which on something
+ * is to be won.
+ */
 #define UNSPIN_AUTO_SPINS_PERMILLE 20u
-/* What a pause-loop exit costs at least, beside the spinning; it counts as spun where hardware leaves at every PAUSE. Ours. */
+/*
+ * What a pause-loop exit counts as, beside the spinning, where it is asked whether a VM spins at all: hardware that leaves at every
+ * PAUSE spends a convoy's time there. Ours: handling one took 0.26 us on old hardware (docs/facts.md#numbers), switches come on top.
+ */
 #define UNSPIN_AUTO_EXIT_NS 2000u
 /* So much more or less than it was, twice in a row, is another load; so much more than under the first set is harm. */
 #define UNSPIN_AUTO_CHANGE_PERMILLE 150u
@@ -63,8 +69,9 @@ enum unspin_auto_set {
  */
 #define UNSPIN_AUTO_RETEST_EPOCHS 276u
 /*
- * Epochs after a trial in which another change of load is not looked for: at first, and at most. It doubles with each change, and is short
- * again after a calm time. At its most it is longer than the time to the next retest: a load that changes without end has these alone.
+ * Epochs after a trial in which another change of load is not looked for: at first, and at most. It doubles with each change and with
+ * each harm, and is short again after a calm time. From the second change on half of it goes by before each trial, too: a load that
+ * changes without end is tried for 24 epochs of 280 at most, long ones four times as many, half of them under another set.
  */
 #define UNSPIN_AUTO_PATIENCE_EPOCHS 8u
 #define UNSPIN_AUTO_PATIENCE_MOST_EPOCHS 512u
@@ -249,6 +256,14 @@ static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, 
 	return UNSPIN_AUTO_GOES_ON;
 }
 
+/* Epochs to wait for before the next trial. */
+static inline unspin_u32 unspin_auto_pause(const struct unspin_auto *vm)
+{
+	unspin_u32 pause = vm->patience > 2 * UNSPIN_AUTO_PATIENCE_EPOCHS ? vm->patience / 2 : 0;
+
+	return vm->is_long ? UNSPIN_AUTO_LONG_EPOCHS * pause : pause;
+}
+
 /* All sets are to be tried again, what acts against the first one first of all. */
 static inline unspin_u32 unspin_auto_begin_anew(struct unspin_auto *vm, unspin_u32 reason)
 {
@@ -300,7 +315,8 @@ static inline unspin_u32 unspin_auto_end_of_idle_epoch(struct unspin_auto *vm, c
 		vm->tried = 1u << UNSPIN_AUTO_FIRST;
 		next = unspin_auto_untried(vm, grown);
 	}
-	if (next < UNSPIN_AUTO_SET_COUNT && permille >= UNSPIN_AUTO_SPINS_PERMILLE)
+	if (next < UNSPIN_AUTO_SET_COUNT && permille >= UNSPIN_AUTO_SPINS_PERMILLE &&
+	    vm->idle_epochs > unspin_auto_pause(vm))
 		return unspin_auto_try(vm, next);
 	/* A convoy may still have to drain. */
 	if (vm->is_long && vm->idle_epochs <= UNSPIN_AUTO_LONG_EPOCHS)

@@ -14,10 +14,10 @@
 
 /* Most pairs; then it is not resolved, and what acts stays. Ours. */
 #define UNSPIN_TRIAL_PAIRS 12u
-/* A part of this much is a gain of a hundredth: what a change must bring. 65536 * 1.01 / 2.01. */
+/* Parts: of policies that are equal; of one that is better by a hundredth, which a change must bring (1.01 / 2.01). */
 #define UNSPIN_TRIAL_EQUAL 32768u
 #define UNSPIN_TRIAL_GAIN 32931u
-/* Two pairs below this, a loss of a tenth, end a trial: 65536 * 0.9 / 1.9. */
+/* Of one that is worse by a tenth (0.9 / 1.9): where all pairs are below it, two are enough. Ours. */
 #define UNSPIN_TRIAL_LOSS 31043u
 
 enum unspin_trial_verdict {

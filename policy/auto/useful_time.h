@@ -3,10 +3,10 @@
  * useful_time.h - how much of a VM's time in its guest was useful, from host events alone: without what its vCPUs spun.
  *
  * A pause-loop exit says that so many PAUSEs (AMD) or cycles (Intel) of spinning ended with it (KVM's window, in force at that exit);
- * how long one of them takes is learned place by place (classify/spin_places.h). An interrupt of
- * the host stops a vCPU anywhere, and so is a sample: where it finds the vCPU waiting, at such a place, the time since the vCPU
- * entered its guest counts as spun, a window at most, and otherwise none of it does. On Intel, where nobody sees the guest's place, a
- * vCPU is taken to wait on for so long as its last exit was a pause-loop exit. Time in the host (exits handled, CPU lost) is not time
+ * how long one of them takes is learned place by place (classify/spin_places.h). An interrupt of the host stops a vCPU anywhere, and
+ * so is a sample: where it finds the vCPU waiting, at such a place, the time since the vCPU entered its guest counts as spun, a
+ * window at most, and otherwise none of it does. On Intel, where nobody sees the guest's place, a vCPU that was spinning at its last
+ * exit is taken to spin on, until it is in its guest for as long as a window. Time in the host (exits handled, CPU lost) is not time
  * in the guest.
  *
  * A guest may spin on purpose, or wait without PAUSE: then the figure of that VM is wrong, and no other's.

@@ -4,8 +4,8 @@
  * wait, by an interrupt or at the end of its slice, is known to spin although its window is not over.
  *
  * A place is the guest's instruction pointer at such an exit, with 128 bytes on either side, since a waiting loop may be as long (the
- * micro guest's have 91); in the guest's user mode in one address space (CR3) only. Of a VM as many are kept as there is room for, each for 10 s since the last exit there.
- * A guest may put its PAUSEs wherever it likes: what follows from a place concerns that VM alone.
+ * micro guest's have 91); in the guest's user mode in one address space (CR3) only. Of a VM as many are kept as there is room for,
+ * each for 10 s since the last exit there. A guest may put its PAUSEs wherever it likes: what follows from a place concerns that VM alone.
  *
  * How long one unit of the window takes (a PAUSE with the loop around it on AMD, a TSC cycle on Intel) is learned for each place, from
  * the quickest window that was spun through there lately: loops differ by ten times and more, and CPUs are slower beside a busy sibling.
@@ -15,11 +15,11 @@
 
 #include "../model/inefficiency.h"
 
-/* All ours: Linux waits for spinlocks, calls and RCU in fewer places than that. */
-#define UNSPIN_SPIN_PLACES 8u
-#define UNSPIN_SPIN_PLACE_BYTES 128u
-#define UNSPIN_SPIN_PLACE_NS 10000000000ull
-#define UNSPIN_SPIN_PLACE_FORGETS 64u /* a unit grows by this part of itself at each exit that was slower */
+/* All ours. */
+#define UNSPIN_SPIN_PLACES 8u		    /* of a VM: a Linux guest waits for spinlocks, calls and RCU in fewer */
+#define UNSPIN_SPIN_PLACE_BYTES 128u	    /* on either side */
+#define UNSPIN_SPIN_PLACE_NS 10000000000ull /* since the last exit there */
+#define UNSPIN_SPIN_PLACE_FORGETS 64u	    /* a unit grows by this part of itself at each exit that was slower */
 
 /* Where a vCPU was. */
 struct unspin_code_place {
@@ -45,9 +45,11 @@ static inline unspin_u32 unspin_spin_place_of(const struct unspin_spin_places *p
 
 	for (at = 0; at < UNSPIN_SPIN_PLACES; at++) {
 		unspin_u64 off = where->pointer - places->of[at].pointer + UNSPIN_SPIN_PLACE_BYTES;
+		unspin_u64 seen_ns = places->seen_ns[at];
 
-		if (places->seen_ns[at] != 0 && off <= 2 * UNSPIN_SPIN_PLACE_BYTES &&
-		    places->of[at].space == where->space && now_ns - places->seen_ns[at] < UNSPIN_SPIN_PLACE_NS)
+		/* Another CPU may have seen it after this one read its clock. */
+		if (seen_ns != 0 && off <= 2 * UNSPIN_SPIN_PLACE_BYTES && places->of[at].space == where->space &&
+		    (now_ns < seen_ns || now_ns - seen_ns < UNSPIN_SPIN_PLACE_NS))
 			return at;
 	}
 	return UNSPIN_SPIN_PLACES;

@@ -45,6 +45,21 @@ fn a_place_is_forgotten_after_ten_seconds_without_an_exit() {
     assert!(!places.is_one(LOCK, None, 16 * S));
 }
 
+/// Another CPU has seen it after this one read its clock: it is one place, and not learned twice.
+#[test]
+fn a_place_seen_later_on_another_cpu_is_known() {
+    let mut places = SpinPlaces::default();
+    places.learn(LOCK, None, S + 500);
+    assert!(places.is_one(LOCK, None, S));
+    for other in 1..SPIN_PLACES as u64 {
+        places.learn(LOCK + 4_096 * other, None, S);
+    }
+    places.learn(LOCK, None, S);
+    for other in 1..SPIN_PLACES as u64 {
+        assert!(places.is_one(LOCK + 4_096 * other, None, S), "{other}");
+    }
+}
+
 #[test]
 fn the_oldest_goes_when_there_is_no_room() {
     let mut places = SpinPlaces::default();
