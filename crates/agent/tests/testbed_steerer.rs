@@ -11,7 +11,7 @@ use libtest_mimic::Arguments;
 use steerer::{boot, enter, failure, where_every_pause_exits};
 
 fn main() {
-    // Two CPUs: the most part, and guests that ask for help, and guests that do worse, and what ends a scheduler.
+    // Two CPUs: the most part, and what VMs get (apart, since a boot has 600 s), and what ends a scheduler.
     enter(&["STEERER", "GUESTS", "FAILURE"]);
     let boots = [
         ("every_check_passes_in_the_testbed", "STEERER"),

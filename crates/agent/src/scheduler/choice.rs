@@ -159,7 +159,7 @@ impl PolicyChoice {
         match self.auto {
             false => Ok(()),
             true => Err(format!(
-                "{who} does not choose policies by itself: name some in place of `{AUTO}`"
+                "{who} does not choose policies as `{AUTO}` does: name some with --policy"
             )),
         }
     }

@@ -60,7 +60,7 @@ fn wait_for(steerer: &Steerer, vm: &Killed) {
     std::thread::sleep(Duration::from_millis(100));
 }
 
-check!(STEERER: each_vm_has_its_own_policies);
+check!(GUESTS: each_vm_has_its_own_policies);
 /// Two VMs with convoys: whichever has loans of its own lends, the other does not, and both keep their half.
 pub fn each_vm_has_its_own_policies() {
     let nobody = set_running_vm(std::process::id(), policies("loan"));

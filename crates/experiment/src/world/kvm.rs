@@ -200,7 +200,8 @@ impl World for Kvm<'_> {
             Step::Steer(to) => {
                 self.steering.to(to)?;
                 self.windows.set(self.steering.window(to))?;
-                self.learn()
+                let learning = self.steering.learning();
+                self.wait(learning)
             }
             Step::Discard => self.wait(self.plan.discard),
             Step::Explain => self.explain(),
@@ -273,29 +274,17 @@ impl Kvm<'_> {
         Ok(())
     }
 
-    /// The useful time of all VMs so far, which are threads of this process, and when that was; `None`: it is not measured.
+    /// The useful time of this world's VMs so far, which are threads of this process, and when that was; `None`: it is not measured.
     fn useful_time(&mut self) -> Result<Option<(UsefulTime, Instant)>, Error> {
         if !self.plan.useful_time {
             return Ok(None);
         }
-        let meter = match self.meter.take() {
+        let meter = match &self.meter {
             Some(meter) => meter,
-            None => UsefulTimeMeter::attach()?,
+            None => self.meter.insert(UsefulTimeMeter::attach()?),
         };
-        let mut sum = UsefulTime::default();
-        meter.read()?.values().for_each(|one| sum.add(one));
-        self.meter = Some(meter);
-        Ok(Some((sum, Instant::now())))
-    }
-
-    fn learn(&mut self) -> Result<(), Error> {
-        let Some(time) = self.steering.learning() else {
-            return Ok(());
-        };
-        self.session
-            .progress
-            .say("the policy auto learns what these VMs need");
-        self.wait(time)
+        let own = meter.read()?.remove(&std::process::id());
+        Ok(Some((own.unwrap_or_default(), Instant::now())))
     }
 
     fn what(&self, column: Column, pair: usize) -> String {

@@ -242,7 +242,8 @@ impl World for Linux<'_> {
             Step::Start(vms, _) => self.start(vms),
             Step::Steer(to) => {
                 self.steering.to(to)?;
-                self.learn()
+                let learning = self.steering.learning();
+                Ok(self.guests().go_on(learning)?)
             }
             Step::Discard => {
                 let time = self.plan.discard;
@@ -332,16 +333,6 @@ impl Linux<'_> {
         self.guests = Some(guests);
         self.steering.vms_started();
         let time = self.plan.discard;
-        Ok(self.guests().go_on(time)?)
-    }
-
-    fn learn(&mut self) -> Result<(), Error> {
-        let Some(time) = self.steering.learning() else {
-            return Ok(());
-        };
-        self.session
-            .progress
-            .say("the policy auto learns what these VMs need");
         Ok(self.guests().go_on(time)?)
     }
 

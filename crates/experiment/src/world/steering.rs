@@ -164,11 +164,15 @@ impl<'a> Steering<'a> {
         self.is_new = true;
     }
 
-    /// How long to wait for the policy `auto` to learn what VMs need that have just started, if it decides.
-    pub fn learning(&mut self) -> Option<Duration> {
-        let learns = self.auto.is_some() && self.is_new;
-        self.is_new &= !learns;
-        learns.then_some(LEARNING)
+    /// How long to wait for the policy `auto` to learn what VMs need that have just started, which is said; 0 where it does not decide.
+    pub fn learning(&mut self) -> Duration {
+        if self.auto.is_none() || !self.is_new {
+            return Duration::ZERO;
+        }
+        self.is_new = false;
+        let progress = self.session.progress;
+        progress.say("the policy auto learns what these VMs need");
+        LEARNING
     }
 
     /// What the policy `auto` has chosen, in words, by VM process; empty while it does not decide.

@@ -127,7 +127,7 @@ fn quotas_nest() {
     still_there(&steerer);
 }
 
-check!(STEERER: a_vm_keeps_to_its_quota);
+check!(GUESTS: a_vm_keeps_to_its_quota);
 /// A VM of four vCPUs that yield to one another, in half a CPU.
 fn a_vm_keeps_to_its_quota() {
     let steerer = steer("loan,kernel-exit", |_| ());
