@@ -40,6 +40,7 @@
 #include "model/ple_window.h"
 #include "model/spin_threshold.h"
 #include "classify/spin_places.h"
+#include "classify/spin_samples.h"
 #include "classify/wakeup.h"
 
 #endif

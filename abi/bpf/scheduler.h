@@ -129,9 +129,11 @@ enum unspin_steer_cpu {
 	X(deboosted, "yielders whose virtual time went up for a yield buddy")                                          \
 	X(called, "vCPUs called to another CPU for a sibling's slice (gang)")                                          \
 	X(superseded, "of them left to a rule of candidates, which chooses itself")                                    \
-	X(spins, "pause-loop exits at which a rule of candidates was asked")                                           \
+	X(spins, "pause-loop exits, and samples handled as one, at which a rule of candidates was asked")              \
 	X(chosen, "of them at which another vCPU was chosen to run")                                                   \
 	X(unnamed, "of them where KVM had asked for nobody at that exit")                                              \
+	X(samples, "times that a vCPU which may be spinning was stopped to see where its guest is")                    \
+	X(sampled, "of them handled as a pause-loop exit: its guest was waiting once more")                            \
 	X(asked, "guests' asks for help")                                                                              \
 	X(helped, "of them answered: another vCPU of the VM runs on the asker's slice")                                \
 	X(unheard, "of them not looked into: nobody was found a moment ago")                                           \

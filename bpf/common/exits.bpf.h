@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * exits.bpf.h - what the current vCPU's exit was, and the pause-loop window that was in force, from KVM's structures, on AMD and Intel.
+ * exits.bpf.h - what the current vCPU's exit was, where its guest was, and the pause-loop window that was in force, from KVM's
+ * structures, on AMD and Intel.
  *
  * For kvm_exit programs, with its `isa`. struct kvm_vcpu is the first member of struct vcpu_svm and of struct vcpu_vmx. Safe reads,
  * which give 0 where they fail.
@@ -10,6 +11,8 @@
 
 #include "exit_codes.h"
 #include "kernel_types.h"
+
+#include "../../policy/classify/spin_places.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -39,6 +42,16 @@ static __always_inline struct exit_code svm_exit_code(struct vmcb *vmcb)
 {
 	return (struct exit_code){BPF_CORE_READ(vmcb, control.exit_code),
 				  BPF_CORE_READ(vmcb, control.pause_filter_count)};
+}
+
+/* Where the guest was. VMX keeps that where only hardware reads it. */
+static __always_inline struct unspin_code_place svm_place(struct vmcb *vmcb)
+{
+	struct unspin_code_place where = {BPF_CORE_READ(vmcb, save.rip), 0};
+
+	if (BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL)
+		where.space = BPF_CORE_READ(vmcb, save.cr3);
+	return where;
 }
 
 static __always_inline struct exit_code vmx_exit_code(struct kvm_vcpu *vcpu)

@@ -44,8 +44,11 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 		if (help(p, task))
 			return 0;
 	}
-	if (options.chooses && task->on_spin && spin(p, task))
-		return 0;
+	if (task->on_spin) {
+		if (options.chooses && spin(p, task))
+			return 0;
+		sample_from_now(task);
+	}
 	if (task->borrow_kind == UNSPIN_BORROWS_NOTHING) {
 		task->give_back = 0;
 		if (task->borrowed_is_set)

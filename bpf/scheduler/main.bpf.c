@@ -29,7 +29,7 @@ static __always_inline void keep(s32 cpu, struct task_struct *prev, struct task_
 	task->alone = alone && here->flags & UNSPIN_STEER_CPU_NOHZ_FULL && !has_quota(task, now_ns);
 	scx_bpf_task_set_slice(prev, task->alone ? SCX_SLICE_INF : slice_of(task));
 	occupy(here, task);
-	end_slice_on_time(cpu, here, task, now_ns);
+	end_slice_on_time(cpu, task, now_ns);
 	gang(prev, task, now_ns);
 }
 
@@ -183,7 +183,8 @@ void BPF_PROG(steer_running, struct task_struct *p)
 		task->overloaded = unspin_pcpu_overloaded(others_waiting());
 	task->borrow_charged_ns = task->charged_ns;
 	occupy(here, task);
-	end_slice_on_time(scx_bpf_task_cpu(p), here, task, task->charged_at_ns);
+	renew_samples(task, task->charged_at_ns);
+	end_slice_on_time(scx_bpf_task_cpu(p), task, task->charged_at_ns);
 	if (own)
 		gang(p, task, task->charged_at_ns);
 }
@@ -211,6 +212,7 @@ void BPF_PROG(steer_stopping, struct task_struct *p, bool runnable)
 	task->left_ns = now_ns;
 	if (task->vcpu) {
 		remember(p, task);
+		task->waited = runnable && may_be_sampled(task) && waits_at_place(task);
 		if (runnable)
 			count_preemption(task, scheduled(p)->scx.slice != 0);
 	}

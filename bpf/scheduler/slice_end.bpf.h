@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * slice_end.bpf.h - a slice is used up, in time and not in ticks: by a timer of its CPU's, as the fair class has it with HRTICK
- * (on since Linux 7.1).
+ * (on since Linux 7.1). The same timer takes samples of a vCPU that may be spinning.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_SLICE_END_H
 #define UNSPIN_BPF_SCHEDULER_SLICE_END_H
 
 #include "boundary.bpf.h"
 #include "yield/pending_ipi.bpf.h"
+#include "yield/samples.bpf.h"
 
 /* One CPU. Apart from struct cpu_context: a map value holds one timer. */
 struct slice_timer {
@@ -73,6 +74,14 @@ static __always_inline bool may_be_prolonged(const struct task_context *task)
 
 static void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 end_ns);
 
+/* When the timer is to fire for the task that runs here: at its slice's end, or before for a sample. */
+static __always_inline u64 next_look(const struct task_context *task)
+{
+	bool sample = task->sample_ns && unspin_before(task->sample_ns, task->slice_end_ns);
+
+	return sample ? task->sample_ns : task->slice_end_ns;
+}
+
 /*
  * Softirq on the CPU it was armed on. The slice that runs there may be a later one than it was armed for, and a grant ends by a
  * timer of its own. Where no task waits, and the
@@ -95,12 +104,15 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 		return 0;
 	if (!others_waiting() && !uses_up_quotas(task->group, now_ns - task->charged_at_ns, now_ns))
 		return 0;
+	take_sample(task, now_ns);
 	if (unspin_before(now_ns, task->slice_end_ns)) {
-		arm_slice_timer(*cpu, here, now_ns, task->slice_end_ns);
+		arm_slice_timer(*cpu, here, now_ns, next_look(task));
 		return 0;
 	}
 	if (task->vcpu) {
 		reach_boundary(p, task);
+		if (may_be_sampled(task) && waits_at_place(task))
+			task->spun++;
 		if (may_be_prolonged(task) && prolong(p, task))
 			return 0;
 	}
@@ -127,18 +139,22 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 }
 
 /*
- * A slice that runs on that CPU, this one, shall end on time. A timer that is armed for an earlier end stays, and is armed anew
- * when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its CPU.
+ * A slice that runs on that CPU, this one, shall end on time, and its task be sampled. A timer that is armed for an earlier end stays, and is armed anew
+ * when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its CPU. Returns 0.
+ * Not inlined, and not static: the verifier walks it, and the timer's callback with it, once for each program.
  */
-static __always_inline void end_slice_on_time(s32 cpu, struct cpu_context *here, const struct task_context *task,
-					      u64 now_ns)
+__attribute__((noinline)) int end_slice_on_time(u32 cpu, const struct task_context *task __arg_nonnull, u64 now_ns)
 {
-	u64 timer_ns = here->slice_timer_ns;
-	bool armed = timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS);
+	struct cpu_context *here = cpu_of(cpu);
+	u64 timer_ns, look_ns = next_look(task);
 
-	if (task->alone || (armed && !unspin_before(task->slice_end_ns, timer_ns)))
-		return;
-	arm_slice_timer(cpu, here, now_ns, task->slice_end_ns);
+	if (!here || task->alone)
+		return 0;
+	timer_ns = here->slice_timer_ns;
+	if (timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS) && !unspin_before(look_ns, timer_ns))
+		return 0;
+	arm_slice_timer(cpu, here, now_ns, look_ns);
+	return 0;
 }
 
 SEC("struct_ops/tick")
@@ -153,7 +169,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 	cpu = bpf_get_smp_processor_id();
 	here = cpu_of(cpu);
 	if (here && task->borrow_kind == UNSPIN_BORROWS_NOTHING && others_waiting())
-		end_slice_on_time(cpu, here, task, bpf_ktime_get_ns());
+		end_slice_on_time(cpu, task, bpf_ktime_get_ns());
 	if (!task->vcpu)
 		return;
 	if (is_notified(task))

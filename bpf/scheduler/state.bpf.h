@@ -9,6 +9,7 @@
 
 #include "../../abi/guest/pv_page.h"
 #include "../../abi/bpf/scheduler.h"
+#include "../../policy/classify/spin_samples.h"
 #include "../../policy/mechanics/gang.h"
 #include "../../policy/mechanics/slice.h"
 #include "../../policy/mechanics/starvation_bound.h"
@@ -17,8 +18,8 @@
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* A pause-loop exit under a rule of candidates: the rule is asked once. */
-enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED };
+/* A pause-loop exit: its rule of candidates is asked once. SAMPLED: there was none, but its guest spins (yield/samples.bpf.h). */
+enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED, ON_SPIN_SAMPLED };
 
 #define PUBLISHED 1u
 
@@ -106,7 +107,10 @@ struct task_context {
 	u64 unheard_until_ns; /* until then its calls for help are ignored */
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
-	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it */
+	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it, or as if */
+	u32 waited;	      /* it lost its CPU at a place where its guest waits; known while it is sampled */
+	u64 sample_ns;	      /* when it is sampled next; 0: not */
+	struct unspin_spin_samples samples;
 	u32 spins;	      /* it left its CPU for one: a lock waiter */
 	u32 halted;	      /* it left its CPU asleep */
 	u64 sent, unanswered; /* of struct unspin_guest_audit, since it was charged last */

@@ -72,10 +72,8 @@ static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct unspin_stretc
 		return;
 	stretch->end = exit.code == SVM_EXIT_PAUSE ? UNSPIN_STRETCH_PAUSE_LOOP : UNSPIN_STRETCH_INTERRUPTED;
 	stretch->window = exit.window;
-	stretch->user = BPF_CORE_READ(vmcb, save.cpl) >= USER_CPL;
-	stretch->where.pointer = BPF_CORE_READ(vmcb, save.rip);
-	if (stretch->user)
-		stretch->where.space = BPF_CORE_READ(vmcb, save.cr3);
+	stretch->where = svm_place(vmcb);
+	stretch->user = stretch->where.space != 0;
 }
 
 /* Where the guest was is in the VMCS, which a BPF program cannot read. */

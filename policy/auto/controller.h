@@ -21,10 +21,11 @@
 /* What is chosen among: the name, and policies as bits. Every VM begins with the first. */
 #define UNSPIN_AUTO_SETS(X)                                                                                            \
 	X(strict, unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)                                                \
-	X(loan, unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit)                               \
-	X(loan_strict,                                                                                                 \
-	  unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)          \
+	X(loan, UNSPIN_AUTO_LOAN)                                                                                      \
+	X(loan_strict, UNSPIN_AUTO_LOAN | UNSPIN_POLICY_CANDIDATES)                                                    \
 	X(directed_yield, unspin_policy_directed_yield)
+#define UNSPIN_AUTO_LOAN                                                                                               \
+	(unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit | UNSPIN_POLICY_SPIN_SAMPLES)
 #define UNSPIN_AUTO_FIRST UNSPIN_AUTO_strict
 
 enum unspin_auto_set {

@@ -64,6 +64,11 @@ _Static_assert(UNSPIN_POLICIES(UNSPIN_POLICY_ONE) == UNSPIN_POLICY_COUNT, "polic
  * asked about that one (on_yield). It has no answers of its own.
  */
 #define UNSPIN_POLICY_CANDIDATES 0x1000u
+/*
+ * Samples are on, too (classify/spin_samples.h): one that says so is handled as a pause-loop exit, by that rule of candidates or, where
+ * none is on, by KVM's present one.
+ */
+#define UNSPIN_POLICY_SPIN_SAMPLES 0x2000u
 
 #define UNSPIN_POLICY_USER 0x80000000u /* the bit of a user's own */
 

@@ -11,6 +11,8 @@
 
 #include "buddy.bpf.h"
 
+#include "../../../policy/classify/spin_places.h"
+
 #define VM_VCPUS 64u /* vCPUs with higher numbers are not helped; as many as a pv page's `targets` can name */
 /* 64 tests are some 10 us: this bounds them to a tenth of the asker's time. */
 #define UNHEARD_NS 100000ull
@@ -23,6 +25,8 @@ struct vm {
 	u32 threads[VM_VCPUS];
 	u32 last_boosted;   /* candidate_walk.h */
 	u8 numbers[VM_IDS]; /* by vcpu_id: its place in `threads`, plus 1 */
+	/* Where it waits. Changed by all of its vCPUs: of two that learn a place at the same time one does so in vain. */
+	struct unspin_spin_places places;
 };
 
 /* By struct kvm *, a number here. */

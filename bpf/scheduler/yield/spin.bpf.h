@@ -13,7 +13,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_SPIN_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_SPIN_H
 
-#include "pending_ipi.bpf.h"
+#include "../slice_end.bpf.h"
 
 #include "../../../policy/steering/candidate_walk.h"
 
@@ -45,8 +45,11 @@ int on_spin_begins(struct pt_regs *registers)
 {
 	struct task_context *task = context_of(bpf_get_current_task_btf());
 
-	if (task && task->vcpu)
-		task->on_spin = ON_SPIN_BEGUN;
+	if (!task || !task->vcpu)
+		return 0;
+	task->on_spin = ON_SPIN_BEGUN;
+	if (may_be_sampled(task))
+		learn_place(task);
 	return 0;
 }
 
@@ -168,6 +171,18 @@ static __always_inline void walk_round(struct spin_walk *of, struct vm *all, u32
 		all->last_boosted = of->walk.boosted;
 }
 
+/* The rule of candidates for that spinner, which was seen to spin in a sample or not; UNSPIN_CANDIDATE_RULES: none. */
+static __always_inline u32 rule_for(const struct task_context *task)
+{
+	bool sampled = task->on_spin == ON_SPIN_SAMPLED;
+
+	if (!task->steered)
+		return UNSPIN_CANDIDATE_RULES;
+	if (task->choice.policies & UNSPIN_POLICY_CANDIDATES)
+		return task->choice.candidates;
+	return sampled && may_be_sampled(task) ? UNSPIN_CANDIDATES_KVM_7_2 : UNSPIN_CANDIDATE_RULES;
+}
+
 /* The current thread's vCPU has spun; interrupts are off. Whether another thread is next here, for which p shall leave. */
 static __always_inline bool rule_chooses(struct task_struct *p, struct task_context *task)
 {
@@ -177,11 +192,11 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	u32 vcpus = BPF_CORE_READ(vcpu, kvm, created_vcpus);
 	u64 now_ns = bpf_ktime_get_ns();
 	struct spin_walk *of;
-	u32 zero = 0, round;
+	u32 zero = 0, rule = rule_for(task), round;
 
 	task->on_spin = ON_SPIN_WALKED;
 	of = bpf_map_lookup_elem(&spin_walks, &zero);
-	if (!of || !here || !all || !task->steered || !(task->choice.policies & UNSPIN_POLICY_CANDIDATES))
+	if (!of || !here || !all || rule >= UNSPIN_CANDIDATE_RULES)
 		return false;
 	count(unspin_steer_spins, 1);
 	task->spun++;
@@ -190,7 +205,7 @@ static __always_inline bool rule_chooses(struct task_struct *p, struct task_cont
 	refresh_facts(p, task);
 	facts_of_self(&of->facts, task, now_ns, now_ns);
 	of->taken = 0;
-	of->spinner.rule = task->choice.candidates;
+	of->spinner.rule = rule;
 	of->spinner.options = task->choice.candidate_options;
 	of->spinner.mode = fact_known(task->mode) ? task->mode.value : UNSPIN_MODE_UNKNOWN;
 	of->spinner.awaits = UNSPIN_NOT_KNOWN;
@@ -227,6 +242,18 @@ static __always_inline bool spin(struct task_struct *p, struct task_context *tas
 	count(unspin_steer_unnamed, 1);
 	leave(p, task);
 	return true;
+}
+
+/* It spun, stays, and is about to enter its guest. */
+static __always_inline void sample_from_now(struct task_context *task)
+{
+	u64 now_ns;
+
+	if (!may_be_sampled(task))
+		return;
+	now_ns = bpf_ktime_get_ns();
+	begin_samples(task, true, now_ns);
+	end_slice_on_time(bpf_get_smp_processor_id(), task, now_ns);
 }
 
 #endif

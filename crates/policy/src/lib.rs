@@ -23,7 +23,8 @@ pub use classify::ple_run::{Run, RunExit, RunRule, RunShares};
 pub use classify::reason::{
     IpiEvidence, Reason, ReasonFacts, Symbol, Vector, linux_vector, may_wait_for_answers, symbol_of,
 };
-pub use classify::spin_places::{SPIN_PLACES, SpinPlaces};
+pub use classify::spin_places::{SPIN_PLACE_NS, SPIN_PLACES, SpinPlaces};
+pub use classify::spin_samples::SpinSamples;
 pub use classify::wakeup::{Wakeup, WakeupParts};
 pub use model::apple::{Apple, AppleEpoch, AppleRule};
 pub use model::deboost::{Deboost, DeboostPair};

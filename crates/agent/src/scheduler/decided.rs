@@ -237,8 +237,8 @@ impl Decided {
     /// Refuses policies whose programs are not loaded; whether those for rules of candidates are.
     fn check(&self, policies: Policies) -> Result<u32, SteerError> {
         let chooses = self.control()?.chooses;
-        match policies.candidates() {
-            Some(_) if chooses == 0 => Err(SteerError::NoCandidates),
+        match policies.need_candidates() {
+            true if chooses == 0 => Err(SteerError::NoCandidates),
             _ => Ok(chooses),
         }
     }

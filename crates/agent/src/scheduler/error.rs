@@ -105,9 +105,9 @@ pub enum SteerError {
         unspin_abi::UNSPIN_STEER_VMS_MAX
     )]
     TooManyVms,
-    /// A rule of candidates was asked for, and its programs are not loaded.
+    /// A rule of candidates or samples of spinners were asked for, and the programs for them are not loaded.
     #[error(
-        "a rule of candidates needs programs that are loaded with the scheduler only: start `unspin steer` with one, as in --policy candidates=kvm-7.2; a dry run has none"
+        "a rule of candidates, or spin-samples, needs programs that are loaded with the scheduler only: start `unspin steer` with one, as in --policy candidates=kvm-7.2; a dry run has none"
     )]
     NoCandidates,
     /// A file of the kernel that must be there cannot be read or understood.

@@ -115,7 +115,7 @@ pub(super) fn attach(mut loaded: LoadedSteerer) -> Result<Steerer, SteerError> {
 fn chooses(options: &SteerOptions) -> bool {
     let of_vms = options.vm_policies.iter().map(|(_, policies)| policies);
     let mut all = of_vms.chain([&options.policies]);
-    options.candidates || all.any(|policies| policies.candidates().is_some())
+    options.candidates || all.any(|policies| policies.need_candidates())
 }
 
 /// What the programs are told once for all.

@@ -37,6 +37,39 @@ fn grown(steerer: &Steerer, names: [&str; 4], report: impl FnOnce() -> RunReport
     grown
 }
 
+/// Spins between two PAUSEs, and so the window: as many as a guest may have, a good part of a slice.
+const WIDE_WINDOW_SPINS: u32 = 65_536;
+
+check!(GUESTS: samples_find_who_spins);
+/// A silent VM of four vCPUs whose waiters are hardly ever in a pause-loop exit: loans drain its convoy once samples find them.
+fn samples_find_who_spins() {
+    let silent = || Vm {
+        pv_page: false,
+        pause_every_spins: WIDE_WINDOW_SPINS,
+        ..fighting(4)
+    };
+    let policies = "loan-cpl,kernel-exit,spin-samples";
+    let steerer = steer(policies, |_| ());
+    let names = ["samples", "sampled", "spins", "lent"];
+    let [samples, sampled, spins, lent] = grown(&steerer, names, || run_for(600, vec![silent()]));
+    assert!(samples > sampled && sampled > 100, "{sampled} of {samples}");
+    // Without a rule of candidates no pause-loop exit asks one, and samples ask KVM's present one, unless their vCPU has just lost
+    // its CPU.
+    assert!((sampled * 9 / 10..=sampled).contains(&spins), "{spins}");
+    assert!(lent > 100, "{lent}");
+    let with = operations(&run_for(600, vec![silent()]));
+
+    steerer
+        .set_policies("loan-cpl,kernel-exit".parse().expect("policies"))
+        .expect("at any time");
+    let before = counter(&steerer, "samples");
+    let without = operations(&run_for(600, vec![silent()]));
+    assert_eq!(counter(&steerer, "samples"), before, "nobody is sampled");
+    println!("  {without} operations without samples, {with} with");
+    assert!(with > 3 * without, "{with} with, {without} without");
+    still_there(&steerer);
+}
+
 check!(STEERER_LONG: strict_serves_whom_kvm_passes_over);
 /// Receivers of a shootdown that KVM passes over are served, and who is not its candidate is not.
 pub fn strict_serves_whom_kvm_passes_over() {

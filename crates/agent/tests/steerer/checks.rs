@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
-const WALKED_MAX: u32 = 100_000;
+const WALKED_MAX: u32 = 110_000;
 
 /// How long VMs run that are killed in the end: longer than any check (200 attaches take 17 minutes of emulated time).
 const CHILD_MS: u64 = 3_600_000;

@@ -26,7 +26,10 @@ const STRESSORS: &str = "--cpu 1 --switch 1 --fork 1 --yield 1 --futex 1 --nanos
                          --schedpolicy 1 --timer 1 --pipe 1";
 
 /// Take slices while VMs and CPUs come and go.
-const POLICIES: [&str; 2] = ["loan,loan-cpl,kernel-exit", "ecs,candidates=strict"];
+const POLICIES: [&str; 2] = [
+    "loan,loan-cpl,kernel-exit,spin-samples",
+    "ecs,candidates=strict",
+];
 
 /// A VM lives so long, a CPU is off and on so long.
 const CHANGE_EVERY: Duration = Duration::from_millis(700);

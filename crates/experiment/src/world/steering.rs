@@ -103,7 +103,7 @@ impl<'a> Steering<'a> {
             candidates: self
                 .chosen
                 .iter()
-                .any(|chosen| chosen.auto || chosen.policies.candidates().is_some()),
+                .any(|chosen| chosen.auto || chosen.policies.need_candidates()),
             run_statistics: self.run_statistics,
             only_vms: self.only_vms,
             ..SteerOptions::default()

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use unspin_policy::{
-    Apple, AppleRule, Ecs, Epoch, PauseHardware, mechanics::weight_of_cgroup,
+    Apple, AppleRule, Ecs, Epoch, PauseHardware, SpinSamples, mechanics::weight_of_cgroup,
     steering::Memory as PolicyMemory,
 };
 use unspin_scenario::{Distribution, LabGroups, Length, LockSharing, Scenario, WorkUnit};
@@ -197,6 +197,7 @@ impl<O: Observer> World<O> {
             }),
             epoch: Epoch::default(),
             epochs: 0,
+            spun_ns: None,
             epoch_begin: (0, 0),
             _distributions: distributions,
         });
@@ -255,6 +256,8 @@ impl<O: Observer> World<O> {
                 self.host.window.at_start(),
             )),
             pending_ipi: PendingIpi::default(),
+            samples: SpinSamples::default(),
+            waited: false,
             timer_ns: NEVER_NS,
             asks: None,
             holds: None,

@@ -28,6 +28,9 @@ impl<O: Observer> World<O> {
         } else if pcpu.borrow_ns() <= self.now_ns {
             self.account(cpu);
             self.borrow_due(cpu);
+        } else if pcpu.sample_ns <= self.now_ns {
+            self.account(cpu);
+            self.take_sample(cpu);
         } else {
             let periodic = pcpu.tick_ns <= self.now_ns;
             self.account(cpu);
@@ -222,8 +225,11 @@ impl<O: Observer> World<O> {
         let known = &mut self.tasks[task.index()];
         known.becomes(state, self.now_ns);
         known.on = None;
-        if let (Some(vcpu), true) = (known.vcpu, runnable) {
-            self.count_preemption(vcpu as usize);
+        if let Some(vcpu) = known.vcpu {
+            self.samples_end(cpu, vcpu as usize, runnable);
+            if runnable {
+                self.count_preemption(vcpu as usize);
+            }
         }
     }
 
@@ -274,6 +280,7 @@ impl<O: Observer> World<O> {
             self.vcpus[vcpu].host_left_ns += switch_ns;
             self.arrives(vcpu);
             self.slice_begins(cpu, vcpu);
+            self.renew_samples(cpu, vcpu);
         }
     }
 

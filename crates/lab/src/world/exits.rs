@@ -100,7 +100,11 @@ impl<O: Observer> World<O> {
         self.vcpus[vcpu].ends_wait = false;
         self.notify_spin_count(vcpu);
         let pending_ipi = &mut self.vcpus[vcpu].pending_ipi;
-        pending_ipi.eligible &= !std::mem::take(&mut pending_ipi.spins);
+        let spins = std::mem::take(&mut pending_ipi.spins);
+        pending_ipi.eligible &= !spins;
+        if spins {
+            self.begin_samples(cpu, vcpu, true);
+        }
         self.pause_loop_entered(vcpu);
         self.poll_at_entry(cpu, vcpu);
         if !self.take_interrupt(cpu, vcpu) {

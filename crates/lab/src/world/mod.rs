@@ -15,6 +15,7 @@ mod guest_tasks;
 mod interrupts;
 mod pcpu;
 mod results;
+mod samples;
 mod spin;
 mod spinning;
 mod steering;
@@ -57,6 +58,8 @@ struct VmState {
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
+    /// When one of its vCPUs was seen spinning last.
+    spun_ns: Option<u64>,
     apple: Apple,
     epoch: Epoch,
     /// Number of epochs that have ended.

@@ -31,6 +31,8 @@ pub(super) struct Pcpu {
     pub loan_ns: u64,
     /// When the scheduler must be called for the current task besides ticks: the end of its slice.
     pub slice_ns: u64,
+    /// When the vCPU there is stopped to see whether it spins; `NEVER_NS`: it is not.
+    pub sample_ns: u64,
     /// Whether the scheduler must choose again at the next opportunity.
     pub resched: bool,
     pub busy_ns: u64,
@@ -50,6 +52,7 @@ impl Pcpu {
             poll_at_ns: NEVER_NS,
             loan_ns: NEVER_NS,
             slice_ns: NEVER_NS,
+            sample_ns: NEVER_NS,
             resched: false,
             busy_ns: 0,
             idle_ns: 0,
@@ -65,7 +68,8 @@ impl Pcpu {
     /// When the next event there is due.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
-        let host_ns = self.tick_ns.min(self.borrow_ns()).min(self.slice_ns);
+        let timer_ns = self.slice_ns.min(self.sample_ns);
+        let host_ns = self.tick_ns.min(self.borrow_ns()).min(timer_ns);
         self.due_ns.min(self.ipi_arrives_ns).min(host_ns)
     }
 }

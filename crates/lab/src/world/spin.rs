@@ -211,6 +211,7 @@ impl<O: Observer> World<O> {
         let window = self.vcpus[vcpu].pauses.hardware.window();
         self.emit(cpu, TraceEvent::PauseExit { window });
         self.vcpus[vcpu].statistics.pause_exits += 1;
+        self.learn_place(vcpu);
         let work_ns = self.costs.exit_ns + self.costs.on_spin_ns;
         self.leave_guest(vcpu, work_ns, Then::OnSpin);
         self.window_after_exit(vcpu, window);

@@ -3,7 +3,9 @@
 
 use std::collections::VecDeque;
 
-use unspin_policy::{Ecs, PauseHardware, PauseLoop, Spin as PauseSpin, steering::Memory};
+use unspin_policy::{
+    Ecs, PauseHardware, PauseLoop, Spin as PauseSpin, SpinSamples, steering::Memory,
+};
 
 use crate::{
     engine::NEVER_NS,
@@ -283,6 +285,9 @@ pub(super) struct Vcpu {
     pub kicked: bool,
     pub pauses: Pauses,
     pub pending_ipi: PendingIpi,
+    pub samples: SpinSamples,
+    /// It lost its pCPU while it waited.
+    pub waited: bool,
     /// Guest tasks that are not on the vCPU, in the order in which they run.
     pub others: VecDeque<GuestTask>,
     /// When the page arrives of which the guest was notified, and when the thread wakes that waits for a page;

@@ -10,5 +10,6 @@ mod from_scenario;
 mod loans_and_interrupts;
 mod lock_orders;
 mod no_floats;
+mod samples;
 mod spin_count;
 mod stuck;

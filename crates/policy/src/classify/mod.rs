@@ -7,4 +7,5 @@ pub(crate) mod outcome;
 pub(crate) mod ple_run;
 pub(crate) mod reason;
 pub(crate) mod spin_places;
+pub(crate) mod spin_samples;
 pub(crate) mod wakeup;

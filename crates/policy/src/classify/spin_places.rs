@@ -6,6 +6,9 @@ use crate::raw;
 /// Places that are kept of a VM.
 pub const SPIN_PLACES: usize = raw::UNSPIN_SPIN_PLACES as usize;
 
+/// For how long a place is kept without a pause-loop exit there, ns.
+pub const SPIN_PLACE_NS: u64 = raw::UNSPIN_SPIN_PLACE_NS;
+
 /// Those of one VM.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SpinPlaces(pub(crate) raw::unspin_spin_places);

@@ -226,6 +226,9 @@ impl fmt::Display for Policies {
         if self.ignore_vectors {
             on.push(IGNORE_VECTORS.to_owned());
         }
+        if self.samples_spinners() {
+            on.push(SPIN_SAMPLES.to_owned());
+        }
         if self.slice_ns != 0 {
             on.push(with(SLICE, self.slice_ns));
         }
@@ -238,6 +241,8 @@ impl fmt::Display for Policies {
 pub(crate) const CANDIDATES: &str = "candidates";
 /// The option of a rule by which vCPUs that were sent only a reschedule do not count as receivers.
 pub(crate) const IGNORE_VECTORS: &str = "ignore-vectors";
+/// The word by which spinning vCPUs are found before their window is over (`policy/classify/spin_samples.h`).
+const SPIN_SAMPLES: &str = "spin-samples";
 /// Rules of VEE'21 that may be named without `candidates=`.
 const SHORT: [CandidateRule; 3] = [
     CandidateRule::Strict,
@@ -249,6 +254,16 @@ impl Policies {
     /// The rule by which candidates are chosen for a spinner; `None`: KVM's own.
     pub const fn candidates(self) -> Option<CandidateRule> {
         self.candidates
+    }
+
+    /// Whether vCPUs that may be spinning are sampled.
+    pub const fn samples_spinners(self) -> bool {
+        self.bits & raw::UNSPIN_POLICY_SPIN_SAMPLES != 0
+    }
+
+    /// Whether a scheduler needs its programs for rules of candidates under them.
+    pub const fn need_candidates(self) -> bool {
+        self.candidates.is_some() || self.samples_spinners()
     }
 
     /// The rule's `UNSPIN_CANDIDATES_*`.
@@ -265,14 +280,14 @@ impl Policies {
         self.ignore_vectors
     }
 
-    /// Words for rules of candidates and their options.
+    /// Words for rules of candidates, their options, and when a spinner is offered one.
     pub fn candidate_names() -> impl Iterator<Item = String> {
         let rules = CandidateRule::ALL.into_iter();
         let words = rules.map(|rule| format!("{CANDIDATES}={}", rule.name()));
-        words.chain([IGNORE_VECTORS.to_owned()])
+        words.chain([IGNORE_VECTORS, SPIN_SAMPLES].map(str::to_owned))
     }
 
-    /// Adds a rule of candidates or one of its options; `None`: the word is something else.
+    /// Adds one of these words; `None`: the word is something else.
     pub(crate) fn with_candidates(
         mut self,
         name: &str,
@@ -282,6 +297,10 @@ impl Policies {
         let rule = match (name, value) {
             (IGNORE_VECTORS, None) => {
                 self.ignore_vectors = true;
+                return Some(Ok(self));
+            }
+            (SPIN_SAMPLES, None) => {
+                self.bits |= raw::UNSPIN_POLICY_SPIN_SAMPLES;
                 return Some(Ok(self));
             }
             (CANDIDATES, value) => CandidateRule::from_name(value.unwrap_or_default()),

@@ -84,8 +84,8 @@ fn a_set_has_policies_that_are_written_like_any() {
         all,
         [
             "kernel-exit,candidates=strict",
-            "loan,loan-cpl,kernel-exit",
-            "loan,loan-cpl,kernel-exit,candidates=strict",
+            "loan,loan-cpl,kernel-exit,spin-samples",
+            "loan,loan-cpl,kernel-exit,candidates=strict,spin-samples",
             "directed-yield",
         ]
     );

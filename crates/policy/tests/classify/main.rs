@@ -8,4 +8,5 @@ mod outcome;
 mod ple_run;
 mod reason;
 mod spin_places;
+mod spin_samples;
 mod wakeup;

@@ -29,12 +29,20 @@ fn every_rule_is_read_and_printed() {
             "candidates=strict,ignore-vectors,slice=1ms",
         ),
         ("strict,usermode", "candidates=usermode"),
+        ("spin-samples,loan", "loan,spin-samples"),
+        (
+            "slice=1ms,spin-samples,strict",
+            "candidates=strict,spin-samples,slice=1ms",
+        ),
     ] {
         assert_eq!(policies(text).to_string(), printed, "{text}");
         assert_eq!(policies(printed), policies(text));
     }
     assert!(policies("strict,ignore-vectors").ignores_vectors());
     assert_eq!(policies("loan").candidates(), None);
+    assert!(!policies("loan").need_candidates());
+    assert_eq!(policies("loan,spin-samples").candidates(), None);
+    assert!(policies("loan,spin-samples").need_candidates());
     for word in Policies::candidate_names().filter(|word| word != "ignore-vectors") {
         assert_eq!(policies(&word).to_string(), word);
     }
@@ -49,6 +57,7 @@ fn rules_that_cannot_be_are_refused() {
         ("candidates=Strict", "one of kvm-5.2, "),
         ("kvm-7.2", "there is no policy `kvm-7.2`"),
         ("strict=1ms", "only slice"),
+        ("spin-samples=1ms", "only slice"),
         ("ignore-vectors", "strict,ignore-vectors"),
         ("loan,ignore-vectors", "strict,ignore-vectors"),
     ] {

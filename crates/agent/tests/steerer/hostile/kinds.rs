@@ -16,8 +16,7 @@ pub struct Kind {
 pub const LOANS: &str = "loan,loan-cpl,kernel-exit,helping,directed-yield";
 const GRANTS: &str = "ecs,ecs-give-back,loan,helping,debooster-ancestor";
 /// Our scheduler chooses at every pause-loop exit, and all that may follow from it is on.
-pub const ALL: &str =
-    "loan,loan-cpl,kernel-exit,helping,ecs-give-back,debooster-ancestor,candidates=strict";
+pub const ALL: &str = "loan,loan-cpl,kernel-exit,helping,ecs-give-back,debooster-ancestor,candidates=strict,spin-samples";
 
 const FLOODS: Kind = Kind {
     name: "floods",

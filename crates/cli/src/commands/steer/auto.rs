@@ -215,8 +215,8 @@ mod tests {
         assert_eq!(
             change(&better).as_deref(),
             Some(
-                "VM process 7: loan,loan-cpl,kernel-exit in place of kernel-exit,candidates=strict: its useful time was \
-                 3.61 times as much (2.63 to 5.00; 3 pairs of epochs)"
+                "VM process 7: loan,loan-cpl,kernel-exit,spin-samples in place of kernel-exit,candidates=strict: its \
+                 useful time was 3.61 times as much (2.63 to 5.00; 3 pairs of epochs)"
             )
         );
         let open = change(&step(AutoReason::Better, loan(), f64::INFINITY));
