@@ -10,6 +10,7 @@
 #define UNSPIN_POLICY_ALL_H
 
 #include "auto/controller.h"
+#include "auto/levers.h"
 #include "auto/trial.h"
 #include "auto/useful_time.h"
 #include "model/apple.h"

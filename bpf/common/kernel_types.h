@@ -39,11 +39,19 @@ enum {
 	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum {
-	BPF_NOEXIST = 1,       /* bpf_map_update_elem */
+	BPF_ANY = 0,	       /* bpf_map_update_elem */
+	BPF_NOEXIST = 1,       /* the same */
 	BPF_F_NO_PREALLOC = 1, /* map_flags */
 	BPF_LOCAL_STORAGE_GET_F_CREATE = 1,
-	BPF_RB_NO_WAKEUP = 1, /* bpf_ringbuf_submit */
+	BPF_RB_NO_WAKEUP = 1,	 /* bpf_ringbuf_submit */
+	CLOCK_MONOTONIC = 1,	 /* bpf_timer_init */
+	BPF_F_TIMER_CPU_PIN = 2, /* bpf_timer_start: on the CPU that calls it; Linux 6.7 and later */
 };
+
+/* include/uapi/linux/bpf.h */
+struct bpf_timer {
+	u64 __opaque[2];
+} __attribute__((aligned(8)));
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

@@ -67,7 +67,7 @@ static int poll_borrower(void *map, u32 *cpu, struct cpu_context *here)
 		count(unspin_steer_given_back, 1);
 		leave(p, task);
 	} else {
-		bpf_timer_start(&here->timer, left_ns < POLL_NS ? left_ns : POLL_NS, STEER_TIMER_ON_THIS_CPU);
+		bpf_timer_start(&here->timer, left_ns < POLL_NS ? left_ns : POLL_NS, BPF_F_TIMER_CPU_PIN);
 	}
 	return 0;
 }
@@ -81,10 +81,10 @@ static __always_inline void watch(struct task_context *task)
 	if (!here)
 		return;
 	task->watched_ns = task->borrowed_since_ns;
-	if (bpf_timer_init(&here->timer, &cpus, STEER_CLOCK_MONOTONIC) == 0)
+	if (bpf_timer_init(&here->timer, &cpus, CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&here->timer, poll_borrower);
 	first_ns = is_notified(task) || task->silent || task->budget_ns < POLL_NS ? task->budget_ns : POLL_NS;
-	bpf_timer_start(&here->timer, first_ns, STEER_TIMER_ON_THIS_CPU);
+	bpf_timer_start(&here->timer, first_ns, BPF_F_TIMER_CPU_PIN);
 }
 
 #endif

@@ -21,8 +21,6 @@ enum { false, true };
 enum {
 	STEER_MAP_TYPE_PERCPU_ARRAY = 6,
 	STEER_MAP_TYPE_LRU_HASH = 9,
-	STEER_CLOCK_MONOTONIC = 1,
-	STEER_TIMER_ON_THIS_CPU = 2, /* BPF_F_TIMER_CPU_PIN */
 };
 
 #define SCX_DSQ_LOCAL 0x8000000000000002ull
@@ -49,9 +47,6 @@ enum {
 struct bpf_spin_lock {
 	u32 val;
 };
-struct bpf_timer {
-	u64 __opaque[2];
-} __attribute__((aligned(8)));
 struct bpf_iter_scx_dsq {
 	u64 __opaque[6];
 } __attribute__((aligned(8)));

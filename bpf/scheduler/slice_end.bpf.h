@@ -129,13 +129,12 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 	if (!of_cpu)
 		return;
 	if (!here->slice_timer_ready) {
-		if (bpf_timer_init(&of_cpu->timer, &slice_timers, STEER_CLOCK_MONOTONIC) == 0)
+		if (bpf_timer_init(&of_cpu->timer, &slice_timers, CLOCK_MONOTONIC) == 0)
 			bpf_timer_set_callback(&of_cpu->timer, slice_is_over);
 		here->slice_timer_ready = 1;
 	}
 	here->slice_timer_ns = end_ns ? end_ns : 1;
-	bpf_timer_start(&of_cpu->timer, unspin_slice_length(left_ns, UNSPIN_BORROWS_NOTHING, 0),
-			STEER_TIMER_ON_THIS_CPU);
+	bpf_timer_start(&of_cpu->timer, unspin_slice_length(left_ns, UNSPIN_BORROWS_NOTHING, 0), BPF_F_TIMER_CPU_PIN);
 }
 
 /*

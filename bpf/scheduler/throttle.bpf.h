@@ -219,7 +219,7 @@ static __always_inline void make_throttle_timer(void)
 	u32 zero = 0;
 	struct throttle_timer *one = bpf_map_lookup_elem(&throttle_timers, &zero);
 
-	if (one && bpf_timer_init(&one->timer, &throttle_timers, STEER_CLOCK_MONOTONIC) == 0)
+	if (one && bpf_timer_init(&one->timer, &throttle_timers, CLOCK_MONOTONIC) == 0)
 		bpf_timer_set_callback(&one->timer, release_throttled);
 }
 

@@ -5,46 +5,21 @@
  * kvm_entry and kvm_exit fire on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2): a thread's
  * meter, and the sums of its VM on its CPU, have one writer at a time. A VM is its process, as policies of one VM are.
  *
+ * Where user space wants samples, a timer of each CPU takes them at random times while vCPUs run there (sampler.bpf.h).
+ *
  * Bounds: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked for NULL; KVM's structures are
  * read by safe reads (common/exits.bpf.h).
  */
 #include "../common/exits.bpf.h"
+#include "sampler.bpf.h"
 
 #include <bpf/bpf_tracing.h>
 
-#include "../../policy/auto/useful_time.h"
-
-#define VMS_MAX 4096
+#define VCPUS_MAX 65536
 
 char program_license[] SEC("license") = "GPL";
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct unspin_spin_meter);
-} meters SEC(".maps");
-
-/* By process. User space takes out those that are gone. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, VMS_MAX);
-	__type(key, u32);
-	__type(value, struct unspin_useful_time);
-} useful_times SEC(".maps");
-
-static __always_inline struct unspin_useful_time *sums_of(u32 process)
-{
-	struct unspin_useful_time *sums = bpf_map_lookup_elem(&useful_times, &process), none = {};
-
-	if (sums)
-		return sums;
-	bpf_map_update_elem(&useful_times, &process, &none, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&useful_times, &process);
-}
-
-/* By process, as above. Changed by all vCPUs of a VM: of two that learn a place at the same time one does so in vain. */
+/* By process, as useful_times. Changed by all vCPUs of a VM: of two that learn a place at the same time one does so in vain. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -88,21 +63,46 @@ static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct unspin_stretc
 		stretch->end = UNSPIN_STRETCH_INTERRUPTED;
 }
 
+/* The process of each vCPU's thread. User space takes out those that are gone; threads for which there is no room are not listed. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, VCPUS_MAX);
+	__type(key, u32);
+	__type(value, u32);
+} vcpu_threads SEC(".maps");
+
+/* The current thread is a vCPU's. Its meter; NULL: there is no memory for one. */
+static __always_inline struct unspin_spin_meter *new_meter(struct task_struct *p)
+{
+	u64 ids = bpf_get_current_pid_tgid();
+	u32 thread = ids, process = ids >> 32;
+
+	bpf_map_update_elem(&vcpu_threads, &thread, &process, BPF_ANY);
+	return bpf_task_storage_get(&meters, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
+
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(on_entry, struct kvm_vcpu *vcpu)
 {
-	struct unspin_spin_meter *meter =
-		bpf_task_storage_get(&meters, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_struct *p = bpf_get_current_task_btf();
+	struct unspin_spin_meter *meter = bpf_task_storage_get(&meters, p, NULL, 0);
 
-	if (meter)
-		unspin_meter_enter(meter, bpf_ktime_get_ns());
+	if (!meter)
+		meter = new_meter(p);
+	if (!meter)
+		return 0;
+	unspin_meter_enter(meter, bpf_ktime_get_ns());
+	if (sample_ns)
+		keep_sampling();
 	return 0;
 }
 
 SEC("tp_btf/kvm_exit")
 int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 {
-	struct unspin_stretch stretch = {.now_ns = bpf_ktime_get_ns(), .end = UNSPIN_STRETCH_OTHER};
+	struct unspin_stretch stretch = {
+		.now_ns = bpf_ktime_get_ns(), .end = UNSPIN_STRETCH_OTHER, .renews = sample_ns != 0};
 	struct unspin_spin_meter *meter = bpf_task_storage_get(&meters, bpf_get_current_task_btf(), NULL, 0);
 	u32 process = bpf_get_current_pid_tgid() >> 32;
 	struct unspin_useful_time *sums = sums_of(process);

@@ -82,7 +82,7 @@ struct unspin_auto_epoch {
 	unspin_u64 length_ns;
 	struct unspin_useful_time grown;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_auto_epoch, 40);
+UNSPIN_ASSERT_SIZE(struct unspin_auto_epoch, 56);
 
 /* What an epoch's end has led to. */
 enum unspin_auto_reason {

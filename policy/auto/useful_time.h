@@ -9,6 +9,10 @@
  * exit is taken to spin on, until it is in its guest for as long as a window. Time in the host (exits handled, CPU lost) is not time
  * in the guest.
  *
+ * That is wrong where slices are shorter than a window and locks are handed on as soon as their next waiter gets a CPU: each stretch begins
+ * with work and ends at a place, and all of it counts as spun. So it compares policies under slices of one length; where slices are what
+ * is compared, samples at times of their own say which part of the time in the guest was spun (unspin_by_samples()).
+ *
  * A guest may spin on purpose, or wait without PAUSE: then the figure of that VM is wrong, and no other's.
  */
 #ifndef UNSPIN_POLICY_AUTO_USEFUL_TIME_H
@@ -30,14 +34,15 @@ struct unspin_stretch {
 	unspin_u32 end;			/* enum unspin_stretch_end */
 	unspin_u32 window;		/* in force, in the hardware's unit; 0: not known */
 	unspin_u32 user;		/* 1: in user mode */
-	unspin_u32 unused;
+	unspin_u32 renews;		/* 1: a place where an interrupt finds the vCPU waiting is known for longer */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_stretch, 40);
 
 /* One vCPU. Zeroes to begin with. */
 struct unspin_spin_meter {
-	unspin_u64 entered_ns; /* when it entered its guest; 0: it is not in there */
-	unspin_u64 spinning;   /* 1: it was spinning at its last exit */
+	unspin_u64 entered_ns;	/* when it entered its guest; 0: it is not in there */
+	unspin_u32 spinning;	/* 1: it was spinning at its last exit */
+	unspin_u32 interrupted; /* 1: that was by an interrupt, and it has not entered since */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_spin_meter, 16);
 
@@ -47,13 +52,16 @@ struct unspin_useful_time {
 	unspin_u64 spin_ns;  /* of it spinning */
 	unspin_u64 spin_exits;
 	unspin_u64 user_spin_exits; /* of them in user mode; 0 on Intel */
+	unspin_u64 samples;	    /* of vCPUs in their guest, at times of their own; 0: none are taken */
+	unspin_u64 waiting;	    /* of them at a place where the guest waits */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_useful_time, 32);
+UNSPIN_ASSERT_SIZE(struct unspin_useful_time, 48);
 
 /* The vCPU enters its guest; now_ns above 0. */
 static inline void unspin_meter_enter(struct unspin_spin_meter *meter, unspin_u64 now_ns)
 {
 	meter->entered_ns = now_ns;
+	meter->interrupted = 0;
 }
 
 /* What of a stretch so long was spun, ns. */
@@ -70,6 +78,8 @@ static inline unspin_u64 unspin_spun_ns(const struct unspin_spin_meter *meter, s
 			: unspin_spin_place_of(places, &stretch->where, stretch->now_ns);
 	if (at >= UNSPIN_SPIN_PLACES)
 		return 0;
+	if (stretch->renews)
+		places->seen_ns[at % UNSPIN_SPIN_PLACES] = stretch->now_ns;
 	window_ns = unspin_spin_window_ns(places, at, stretch->window);
 	if (!pause_loop && blind && (!meter->spinning || stretch_ns >= window_ns))
 		return 0;
@@ -89,10 +99,30 @@ static inline void unspin_meter_exit(struct unspin_spin_meter *meter, struct uns
 	meter->entered_ns = 0;
 	spin_ns = unspin_spun_ns(meter, places, stretch, stretch_ns);
 	meter->spinning = pause_loop || spin_ns != 0;
+	meter->interrupted = stretch->end == UNSPIN_STRETCH_INTERRUPTED;
 	sums->guest_ns += stretch_ns;
 	sums->spin_ns += spin_ns;
 	sums->spin_exits += pause_loop;
 	sums->user_spin_exits += pause_loop && stretch->user;
+}
+
+/* A timer that runs at times of its own has fired while the vCPU's thread runs, and the vCPU was last seen as its meter says. */
+static inline void unspin_meter_sample(const struct unspin_spin_meter *meter, struct unspin_useful_time *sums)
+{
+	if (!meter->interrupted)
+		return;
+	sums->samples++;
+	sums->waiting += meter->spinning;
+}
+
+/* Fewer samples say nothing: then what exits say stays. Ours. */
+#define UNSPIN_USEFUL_SAMPLES 50u
+
+/* What was spun by samples alone, in place of what exits say. */
+static inline void unspin_by_samples(struct unspin_useful_time *grown)
+{
+	if (grown->samples >= UNSPIN_USEFUL_SAMPLES)
+		grown->spin_ns = unspin_scale(grown->guest_ns, grown->waiting, grown->samples);
 }
 
 /* Parts of time spun in a thousand parts of time in the guest; 0 where there was none. */

@@ -15,6 +15,7 @@ pub mod record;
 mod scheduler;
 pub mod steer;
 mod thread_run_states;
+pub mod tune;
 mod until;
 mod window;
 

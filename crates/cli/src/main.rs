@@ -18,7 +18,7 @@ use commands::{
     scenario::{self, args::ScenarioVerb},
     steer,
     testbed::{self, args::Testbed},
-    threshold,
+    threshold, tune,
     vm::{self, args::VmVerb},
 };
 use terminal::failure::Failure;
@@ -73,6 +73,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::GroundTruth(arguments) => ground_truth::run(&arguments).map(done),
         Command::Policy(verb) => policy::run(&verb).map(done),
         Command::Steer(arguments) => steer::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Help(arguments) => help::run(&arguments).map(done),
         Command::Completions(arguments) => completions::run(&arguments).map(done),
         Command::Demo(arguments) => demo::run(&arguments).map(done),

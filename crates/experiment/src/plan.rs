@@ -49,6 +49,7 @@ impl<S> Plan<S> {
             ideal: true,
             null: true,
             policies: self.policies.len(),
+            unsteered: Unsteered::of(&self.policies),
             rivals: self.rivals.len(),
             steer: self.steers(),
         }
@@ -198,6 +199,28 @@ pub enum Step {
     Stop,
 }
 
+/// Those of the policies that leave the host's own scheduler in place, a bit for each. One beyond the 64th counts as steering.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unsteered(u64);
+
+impl Unsteered {
+    /// All policies, however many.
+    pub const ALL: Unsteered = Unsteered(u64::MAX);
+
+    /// Of these policies.
+    pub fn of(policies: &[PolicyChoice]) -> Unsteered {
+        let bit = |(at, policy): (usize, &PolicyChoice)| match policy.steers() {
+            true => 0,
+            false => 1u64.checked_shl(at as u32).unwrap_or(0),
+        };
+        Unsteered(policies.iter().enumerate().map(bit).sum())
+    }
+
+    fn contains(self, policy: usize) -> bool {
+        self.0 == u64::MAX || self.0.checked_shr(policy as u32).unwrap_or(0) & 1 == 1
+    }
+}
+
 /// Which columns there are beside stock.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
@@ -207,6 +230,8 @@ pub struct Columns {
     pub null: bool,
     /// How many policies there are.
     pub policies: usize,
+    /// Those of them that leave the host's scheduler in place.
+    pub unsteered: Unsteered,
     /// How many rivals there are.
     pub rivals: usize,
     /// Whether our scheduler is wanted for any of them: then there is `refuse-yields`, too.
@@ -214,12 +239,11 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Who schedules while nobody decides.
-    fn neutral(self) -> Steered {
-        if self.steer {
-            Steered::RefuseYields
-        } else {
-            Steered::Not
+    /// Who schedules while nobody decides, before that policy or after it.
+    fn neutral(self, policy: usize) -> Steered {
+        match self.unsteered.contains(policy) {
+            true => Steered::Not,
+            false => Steered::RefuseYields,
         }
     }
 }
@@ -252,9 +276,12 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], of: Columns, explai
     let mut columns = vec![Column::Stock];
     columns.extend(of.null.then_some(Column::StockAgain));
     // Before ours: a block has one attachment of ours then, its columns next to one another in both pairs.
+    let (hosts, ours): (Vec<usize>, Vec<usize>) =
+        (0..of.policies).partition(|policy| of.unsteered.contains(*policy));
     columns.extend((0..of.rivals).map(Column::Rival));
+    columns.extend(hosts.into_iter().map(Column::Policy));
     columns.extend(of.steer.then_some(Column::RefuseYields));
-    columns.extend((0..of.policies).map(Column::Policy));
+    columns.extend(ours.into_iter().map(Column::Policy));
     if of.steer {
         steps.push(Step::Load(Programs::Scheduler));
     }
@@ -281,7 +308,15 @@ fn loaded(steps: &mut Vec<Step>, seed: u64, pairs: &[usize], of: Columns, explai
 fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, of: Columns) {
     let between = match (*now, to) {
         (from, next) if from == next => None,
-        (Steered::Policy(_), Steered::Policy(_)) => Some(of.neutral()),
+        (Steered::Policy(from), Steered::Policy(to)) => match of.neutral(from) {
+            Steered::Not => Some(Steered::Not),
+            _ => Some(of.neutral(to)),
+        },
+        (Steered::Policy(one), Steered::RefuseYields)
+        | (Steered::RefuseYields, Steered::Policy(one)) => match of.neutral(one) {
+            Steered::Not => Some(Steered::Not),
+            _ => None,
+        },
         (Steered::Not, _) | (_, Steered::Not) => None,
         (Steered::Rival(_), _) | (_, Steered::Rival(_)) => Some(Steered::Not),
         _ => None,
@@ -306,193 +341,4 @@ fn steered(column: Column) -> Steered {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Policies of our scheduler.
-    fn of(policies: usize) -> Columns {
-        Columns {
-            ideal: true,
-            null: true,
-            policies,
-            rivals: 0,
-            steer: policies > 0,
-        }
-    }
-
-    /// The same beside so many rivals.
-    fn beside(policies: usize, rivals: usize) -> Columns {
-        Columns {
-            rivals,
-            ..of(policies)
-        }
-    }
-
-    /// The steps as a machine would see them: which VMs run, who schedules, since what nothing was left out.
-    fn follow(steps: &[Step], columns: Columns, mut measured: impl FnMut(Column, usize, u64)) {
-        let (mut vms, mut now, mut fresh) = (None, Steered::Not, false);
-        let mut loaded = Vec::new();
-        for &step in steps {
-            match step {
-                Step::Load(programs) => {
-                    assert_eq!(vms, None, "beside VMs: {steps:?}");
-                    loaded.push(programs);
-                }
-                Step::Start(which, seed) => {
-                    assert_eq!((vms, now), (None, Steered::Not), "{steps:?}");
-                    vms = Some((which, seed));
-                }
-                Step::Steer(to) => {
-                    if let Steered::Policy(_) = to {
-                        assert_eq!(now, columns.neutral(), "a policy inherits: {steps:?}");
-                    }
-                    if matches!(to, Steered::Rival(_)) || matches!(now, Steered::Rival(_)) {
-                        assert!(now == Steered::Not || to == Steered::Not, "{steps:?}");
-                    }
-                    let ours = matches!(to, Steered::RefuseYields | Steered::Policy(_));
-                    if now == Steered::Not && columns.steer && ours {
-                        assert_eq!(loaded[0], Programs::Scheduler, "{steps:?}");
-                        loaded.remove(0);
-                    }
-                    assert!(to != now && vms.is_some_and(|(vms, _)| vms == Vms::Loaded));
-                    (now, fresh) = (to, true);
-                }
-                Step::Discard => fresh = false,
-                Step::Measure(column, pair) => {
-                    let (which, seed) = vms.expect("VMs run");
-                    assert!(!fresh, "{column:?} right after a change: {steps:?}");
-                    assert_eq!(which == Vms::Ideal, column == Column::Ideal);
-                    assert_eq!(now, steered(column));
-                    measured(column, pair, seed);
-                }
-                Step::Explain | Step::Stop => {
-                    if step == Step::Explain {
-                        assert_eq!(loaded.pop(), Some(Programs::Observer), "{steps:?}");
-                    }
-                    assert_eq!((now, fresh), (Steered::Not, false), "{steps:?}");
-                    vms = None;
-                }
-            }
-        }
-        assert_eq!((vms, loaded), (None, Vec::new()));
-    }
-
-    #[test]
-    fn every_pair_has_every_column_once_under_its_own_scheduler() {
-        let windows = Columns {
-            steer: false,
-            ..of(3)
-        };
-        let some = [
-            (1, of(0)),
-            (1, of(1)),
-            (2, of(1)),
-            (3, of(2)),
-            (7, of(5)),
-            (1, beside(0, 1)),
-            (2, beside(1, 1)),
-            (3, beside(2, 3)),
-        ];
-        for (pairs, columns) in some.into_iter().chain([(1, windows), (4, windows)]) {
-            let mut seen = Vec::new();
-            follow(&steps(pairs, columns), columns, |column, pair, seed| {
-                assert_eq!(seed, pair as u64 / 2);
-                seen.push((pair, column));
-            });
-            seen.sort();
-            let mut expected = vec![Column::Ideal, Column::Stock, Column::StockAgain];
-            if columns.steer {
-                expected.push(Column::RefuseYields);
-            }
-            expected.extend((0..columns.policies).map(Column::Policy));
-            expected.extend((0..columns.rivals).map(Column::Rival));
-            let expected: Vec<_> = (0..pairs)
-                .flat_map(|pair| expected.iter().map(move |&column| (pair, column)))
-                .collect();
-            assert_eq!(seen, expected, "{pairs} pairs, {columns:?}");
-        }
-    }
-
-    #[test]
-    fn the_second_pair_of_a_block_goes_back() {
-        let mut order = Vec::new();
-        follow(&steps(2, of(1)), of(1), |column, _, _| order.push(column));
-        use Column::{Ideal, Policy, RefuseYields, Stock, StockAgain};
-        let forth = [Stock, StockAgain, RefuseYields, Policy(0)];
-        let back = [Policy(0), RefuseYields, StockAgain, Stock];
-        assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
-    }
-
-    #[test]
-    fn rivals_come_before_ours_and_ours_is_attached_once() {
-        let columns = beside(1, 2);
-        let steps = steps(2, columns);
-        let mut order = Vec::new();
-        follow(&steps, columns, |column, _, _| order.push(column));
-        use Column::{Ideal, Policy, RefuseYields, Rival, Stock, StockAgain};
-        let forth = [
-            Stock,
-            StockAgain,
-            Rival(0),
-            Rival(1),
-            RefuseYields,
-            Policy(0),
-        ];
-        let mut back = forth;
-        back.reverse();
-        assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
-        let attached = |step: &&Step| **step == Step::Load(Programs::Scheduler);
-        assert_eq!(steps.iter().filter(attached).count(), 1);
-    }
-
-    #[test]
-    fn vms_keep_running_and_one_attach_serves_a_block() {
-        let steps = steps(4, of(2));
-        let count = |wanted: fn(&Step) -> bool| steps.iter().filter(|step| wanted(step)).count();
-        assert_eq!(count(|step| matches!(step, Step::Start(Vms::Loaded, _))), 2);
-        assert_eq!(count(|step| matches!(step, Step::Start(Vms::Ideal, _))), 2);
-        // Refused, first, refused, second; refused, first, refused, and away: eight changes a block; one attaches, one detaches.
-        assert_eq!(count(|step| matches!(step, Step::Steer(_))), 2 * 8);
-        assert_eq!(count(|step| matches!(step, Step::Steer(Steered::Not))), 2);
-        assert_eq!(count(|step| matches!(step, Step::Explain)), 1);
-        // The ideal comes before the loaded VMs in block 0, after them in block 1.
-        assert_eq!(steps[0], Step::Start(Vms::Ideal, 0));
-        assert_eq!(steps[steps.len() - 4], Step::Start(Vms::Ideal, 1));
-    }
-
-    /// Where nothing is left to chance, and no VM can be as large as the host.
-    #[test]
-    fn columns_that_say_nothing_are_left_out() {
-        let columns = Columns {
-            ideal: false,
-            null: false,
-            steer: false,
-            ..of(1)
-        };
-        let mut order = Vec::new();
-        follow(&steps(3, columns), columns, |column, pair, _| {
-            order.push((column, pair));
-        });
-        use Column::{Policy, Stock};
-        let expected = [
-            (Stock, 0),
-            (Policy(0), 0),
-            (Policy(0), 1),
-            (Stock, 1),
-            (Stock, 2),
-            (Policy(0), 2),
-        ];
-        assert_eq!(order, expected);
-    }
-
-    #[test]
-    fn one_comparison_has_one_user_policy() {
-        let policies = |texts: &[&str]| -> Vec<PolicyChoice> {
-            let parsed = texts.iter().map(|text| text.parse().expect("a policy"));
-            parsed.collect()
-        };
-        assert!(check_user_policies(&policies(&["a.c", "loan,a.c", "loan"])).is_ok());
-        let two = check_user_policies(&policies(&["a.c", "b.c"]));
-        assert!(matches!(two, Err(Error::Usage(_))));
-    }
-}
+mod tests;

@@ -218,6 +218,7 @@ pub fn planned(
 /// The policy in the lab's words: under the model of our scheduler, if it steers.
 fn steered(policy: &PolicyChoice) -> Result<Vec<String>, String> {
     policy.without_auto("the lab")?;
+    policy.without_tune("the lab")?;
     let mut words = Vec::new();
     if policy.steers() {
         words.push("lab.scheduler=steer".into());

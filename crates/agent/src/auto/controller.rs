@@ -10,11 +10,8 @@ use unspin_policy::auto::{
     AUTO_EPOCH_NS, AUTO_SETTLE_NS, Auto, AutoReason, AutoSet, TrialInterval, UsefulTime,
 };
 
-use super::UsefulTimeMeter;
-use crate::{
-    Error,
-    scheduler::{Decided, SteerError},
-};
+use super::{Actuator, UsefulTimeMeter, VcpuThreads};
+use crate::{Error, scheduler::SteerError};
 
 /// One epoch of one VM.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +43,7 @@ pub struct AutoStep {
 /// One VM.
 struct Vm {
     auto: Auto,
-    /// What is in the scheduler's map; `None`: nothing of ours.
+    /// What it was given; `None`: nothing of ours.
     written: Option<AutoSet>,
     /// Somebody has chosen for it, or nobody has looked yet: nothing is tried, and nothing judged.
     by_hand: bool,
@@ -80,9 +77,25 @@ impl AutoController {
     /// # Errors
     /// As [`UsefulTimeMeter::attach`].
     pub fn new(processes: Vec<u32>, seed: u64) -> Result<AutoController, Error> {
+        AutoController::with(UsefulTimeMeter::attach()?, processes, seed)
+    }
+
+    /// The same, where the lengths of slices are what is chosen among: vCPUs are sampled.
+    ///
+    /// # Errors
+    /// As [`UsefulTimeMeter::attach`].
+    pub(crate) fn sampling(processes: Vec<u32>, seed: u64) -> Result<AutoController, Error> {
+        AutoController::with(UsefulTimeMeter::attach_with(true)?, processes, seed)
+    }
+
+    fn with(
+        meter: UsefulTimeMeter,
+        processes: Vec<u32>,
+        seed: u64,
+    ) -> Result<AutoController, Error> {
         let now = Instant::now();
         Ok(AutoController {
-            meter: UsefulTimeMeter::attach()?,
+            meter,
             processes,
             vms: BTreeMap::new(),
             phase: Phase::Settling { until: now },
@@ -95,18 +108,21 @@ impl AutoController {
     ///
     /// # Errors
     /// When the kernel refuses to write a map.
-    pub(super) fn resume(&mut self, decided: &Decided) -> Result<(), SteerError> {
+    pub(super) fn resume(&mut self, actuator: &mut impl Actuator) -> Result<(), SteerError> {
         for vm in self.vms.values_mut() {
             vm.written = None;
         }
-        self.begin_epoch(decided)
+        self.begin_epoch(actuator)
     }
 
     /// Takes the next step if its time has come: ends an epoch and begins the next. Returns what each VM did.
     ///
     /// # Errors
     /// When the kernel refuses to read or write a map.
-    pub(super) fn poll(&mut self, decided: &Decided) -> Result<Vec<AutoStep>, SteerError> {
+    pub(super) fn poll(
+        &mut self,
+        actuator: &mut impl Actuator,
+    ) -> Result<Vec<AutoStep>, SteerError> {
         let now = Instant::now();
         match &self.phase {
             Phase::Settling { until } if now >= *until => {
@@ -120,7 +136,7 @@ impl AutoController {
                 if now - *since >= Duration::from_nanos(AUTO_EPOCH_NS - AUTO_SETTLE_NS) =>
             {
                 let steps = self.end_epoch(now)?;
-                self.begin_epoch(decided)?;
+                self.begin_epoch(actuator)?;
                 Ok(steps)
             }
             _ => Ok(Vec::new()),
@@ -162,26 +178,39 @@ impl AutoController {
                 vm.auto = Auto::new(seed);
                 continue;
             }
-            steps.push(vm.step(*process, length, &end.since(begin), now - self.began));
+            let grown = match self.meter.samples() {
+                true => end.since(begin).by_samples(),
+                false => end.since(begin),
+            };
+            steps.push(vm.step(*process, length, &grown, now - self.began));
         }
         self.vms.retain(|process, _| ends.contains_key(process));
         Ok(steps)
     }
 
     /// Writes what is new, and lets it settle. All VMs' epochs begin at the same time, so that the sums are read once.
-    fn begin_epoch(&mut self, decided: &Decided) -> Result<(), SteerError> {
+    fn begin_epoch(&mut self, actuator: &mut impl Actuator) -> Result<(), SteerError> {
         for (process, vm) in &mut self.vms {
             let set = vm.auto.set_now();
-            vm.by_hand = decided.is_by_hand(*process)?;
+            vm.by_hand = actuator.is_by_hand(*process)?;
             if vm.by_hand {
                 vm.written = None;
-            } else if vm.written != Some(set) && decided.set_vm_by_auto(*process, set.policies())? {
+            } else if vm.written != Some(set) && actuator.give(*process, set)? {
                 vm.written = Some(set);
             }
         }
+        actuator.given()?;
         let until = Instant::now() + Duration::from_nanos(AUTO_SETTLE_NS);
         self.phase = Phase::Settling { until };
         Ok(())
+    }
+
+    /// The threads of vCPUs, as they come.
+    ///
+    /// # Errors
+    /// As [`UsefulTimeMeter::threads`].
+    pub(crate) fn threads(&self) -> Result<VcpuThreads, Error> {
+        self.meter.threads()
     }
 
     /// What acts upon each VM outside of trials, by process.

@@ -10,10 +10,45 @@ use std::{
     time::Instant,
 };
 
-use crate::{SteerError, Steerer};
+use unspin_policy::auto::AutoSet;
+
+use crate::{SteerError, Steerer, scheduler::Decided};
 
 pub use controller::{AutoController, AutoStep};
 pub use meter::UsefulTimeMeter;
+pub(crate) use meter::VcpuThreads;
+
+/// What gives VMs the sets that are chosen for them.
+pub(crate) trait Actuator: Send {
+    /// Whether somebody else has chosen for that VM.
+    fn is_by_hand(&mut self, process: u32) -> Result<bool, SteerError>;
+
+    /// The VM has that set from now on, or, where [`Actuator::given`] does something, from then on; false: not, somebody else has
+    /// chosen, or it is gone.
+    fn give(&mut self, process: u32, set: AutoSet) -> Result<bool, SteerError>;
+
+    /// All that is new has been given: an epoch begins.
+    fn given(&mut self) -> Result<(), SteerError> {
+        Ok(())
+    }
+
+    /// Nothing that was given stays. Nothing is given any more.
+    fn take_back(&mut self) -> Result<(), SteerError>;
+}
+
+impl Actuator for Decided {
+    fn is_by_hand(&mut self, process: u32) -> Result<bool, SteerError> {
+        Decided::is_by_hand(self, process)
+    }
+
+    fn give(&mut self, process: u32, set: AutoSet) -> Result<bool, SteerError> {
+        self.set_vm_by_auto(process, set.policies())
+    }
+
+    fn take_back(&mut self) -> Result<(), SteerError> {
+        self.reset_auto()
+    }
+}
 
 /// A controller at work, in a thread of its own, until [`AutoSteering::end`] or it is dropped; then VMs have everyone's policies again.
 pub struct AutoSteering {
@@ -28,21 +63,28 @@ impl AutoSteering {
     /// # Errors
     /// When no thread can be made, or the kernel refuses to write a map.
     pub fn start(
-        mut controller: AutoController,
+        controller: AutoController,
         steerer: &Steerer,
     ) -> Result<AutoSteering, SteerError> {
-        let decided = steerer.decided()?;
+        AutoSteering::start_with(controller, steerer.decided()?)
+    }
+
+    /// The same, where sets are given by that.
+    pub(crate) fn start_with(
+        mut controller: AutoController,
+        mut actuator: impl Actuator + 'static,
+    ) -> Result<AutoSteering, SteerError> {
         let (stop, stopped) = mpsc::channel();
         let (send, steps) = mpsc::channel();
-        controller.resume(&decided)?;
+        controller.resume(&mut actuator)?;
         let work = move || {
             loop {
                 let left = controller.next().saturating_duration_since(Instant::now());
                 if !matches!(stopped.recv_timeout(left), Err(RecvTimeoutError::Timeout)) {
-                    decided.reset_auto()?;
+                    actuator.take_back()?;
                     return Ok(controller);
                 }
-                for step in controller.poll(&decided)? {
+                for step in controller.poll(&mut actuator)? {
                     // Whoever started it need not listen.
                     let _ = send.send(step);
                 }

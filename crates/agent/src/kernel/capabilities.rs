@@ -7,7 +7,7 @@ use libbpf_rs::ProgramType;
 
 use crate::kernel::{
     btf::{KernelBtf, Kind},
-    requirements,
+    requirements, thread_slice,
 };
 
 /// Kernel functions that `bpf/scheduler/main.bpf.c` calls and that a kernel may lack: Linux 7.2 has them, Debian's 7.2.12+deb13 has
@@ -55,6 +55,8 @@ pub struct HostCapabilities {
     pub sched_ext_state: Option<String>,
     /// Kernel functions of [`SCHED_EXT_FUNCTIONS`] that no BPF program can call here; all of them without sched_ext.
     pub sched_ext_missing: Vec<&'static str>,
+    /// Threads may have slices of their own: Linux 6.12.
+    pub thread_slices: bool,
 }
 
 /// Looks at this host. Loads one harmless BPF program and drops it; changes nothing.
@@ -79,6 +81,7 @@ pub fn capabilities() -> HostCapabilities {
             .into_iter()
             .filter(|name| !vmlinux.as_ref().is_some_and(|btf| btf.callable(name)))
             .collect(),
+        thread_slices: thread_slice::has_thread_slices(),
     }
 }
 

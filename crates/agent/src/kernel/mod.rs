@@ -8,3 +8,4 @@ pub(crate) mod core_compat;
 pub(crate) mod load;
 pub(crate) mod processes;
 pub(crate) mod requirements;
+pub(crate) mod thread_slice;

@@ -12,7 +12,10 @@ use unspin_policy::{
     steering::{Policies, WindowPolicy},
 };
 
-use super::user_policy::{UserPolicy, UserPolicyError};
+use super::{
+    host_slice::HostSlice,
+    user_policy::{UserPolicy, UserPolicyError},
+};
 
 /// Some of the built-in policies, and perhaps a file: `./mine.c` or `./mine.bpf.o`. Wherever it stands in the list, the
 /// user's own is asked first.
@@ -25,10 +28,14 @@ pub struct PolicyChoice {
     window_alone: bool,
     /// Each VM gets what is best for it.
     auto: bool,
+    /// The host's scheduler stays, and vCPUs get such slices.
+    host_slice: Option<HostSlice>,
 }
 
 /// The word for that.
 pub const AUTO: &str = "auto";
+/// The word for slices of vCPUs under the host's own scheduler; `tune=100us`: all have that one.
+const TUNE: &str = "tune";
 
 /// The same, compiled and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +50,8 @@ pub struct ChosenPolicies {
     pub steers: bool,
     /// Whether each VM gets what is best for it; `policies` are the first set's then.
     pub auto: bool,
+    /// Which slices vCPUs have under the host's own scheduler, if others than the kernel's.
+    pub host_slice: Option<HostSlice>,
 }
 
 /// Whether a word of a list of policies is a file's name: a C file or an object.
@@ -54,6 +63,12 @@ impl FromStr for PolicyChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<PolicyChoice, String> {
+        if let Some(host_slice) = host_slice(text)? {
+            return Ok(PolicyChoice {
+                host_slice: Some(host_slice),
+                ..PolicyChoice::default()
+            });
+        }
         let (windows, others): (Vec<&str>, Vec<&str>) =
             text.split(',').partition(|word| WindowPolicy::is_one(word));
         let window = match windows[..] {
@@ -98,7 +113,28 @@ impl FromStr for PolicyChoice {
             window,
             window_alone: false,
             auto: false,
+            host_slice: None,
         })
+    }
+}
+
+/// What `tune` or `tune=TIME` asks for; `None`: it is something else.
+fn host_slice(text: &str) -> Result<Option<HostSlice>, String> {
+    let words = || text.split(',').map(|word| word.split('=').next());
+    match text.strip_prefix(TUNE) {
+        Some("") => Ok(Some(HostSlice::Auto)),
+        Some(time) if time.starts_with('=') && !text.contains(',') => time[1..].parse().map(Some),
+        _ if words().any(|word| word == Some(TUNE)) => Err(format!(
+            "`{TUNE}` leaves the host's scheduler in place: it goes alone, as in {TUNE} or {TUNE}=100us"
+        )),
+        _ => Ok(None),
+    }
+}
+
+fn tune_in_words(slice: HostSlice) -> String {
+    match slice {
+        HostSlice::Auto => TUNE.to_owned(),
+        fixed => format!("{TUNE}={fixed}"),
     }
 }
 
@@ -122,7 +158,20 @@ impl PolicyChoice {
 
     /// Whether our scheduler is wanted.
     pub fn steers(&self) -> bool {
-        !self.window_alone
+        !self.window_alone && self.host_slice.is_none()
+    }
+
+    /// For those who have other means.
+    ///
+    /// # Errors
+    /// When slices under the host's own scheduler are asked for.
+    pub fn without_tune(&self, who: &str) -> Result<(), String> {
+        match self.host_slice {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "{who} does not tune the host's own scheduler: `unspin tune` does, and `unspin compare` measures it"
+            )),
+        }
     }
 
     /// The same, the window left to whoever sets it.
@@ -165,9 +214,10 @@ impl PolicyChoice {
     }
 
     fn auto_or(&self, names: String) -> String {
-        match self.auto {
-            true => AUTO.to_owned(),
-            false => names,
+        match self.host_slice {
+            Some(slice) => tune_in_words(slice),
+            None if self.auto => AUTO.to_owned(),
+            None => names,
         }
     }
 
@@ -203,14 +253,18 @@ impl PolicyChoice {
             policies: self.policies(),
             user_policy: own.transpose()?,
             window: self.window,
-            steers: !self.window_alone,
+            steers: self.steers(),
             auto: self.auto,
+            host_slice: self.host_slice,
         })
     }
 }
 
 impl fmt::Display for ChosenPolicies {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(slice) = self.host_slice {
+            return out.write_str(&tune_in_words(slice));
+        }
         let names = match self.auto {
             true => AUTO.to_owned(),
             false => with_name(
@@ -314,6 +368,33 @@ mod tests {
             "apple,window=kvm",
             "apple,",
             "apple,mine",
+        ] {
+            assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn tune_goes_alone_and_leaves_the_hosts_scheduler() {
+        for text in ["tune", "tune=100us"] {
+            let choice = choice(text);
+            assert!(!choice.steers() && choice.window().is_none() && !choice.is_auto());
+            assert_eq!(
+                (choice.to_string(), choice.names()),
+                (text.into(), text.into())
+            );
+            assert!(choice.without_tune("steer").is_err());
+            let ready = choice.ready(false).expect("nothing is compiled");
+            assert!(!ready.steers && ready.host_slice.is_some());
+            assert_eq!(ready.to_string(), text);
+        }
+        assert!(choice("auto").without_tune("steer").is_ok());
+        for wrong in [
+            "tune=",
+            "tune=99us",
+            "tune,loan",
+            "loan,tune",
+            "tune=1ms,loan",
+            "tuned",
         ] {
             assert!(wrong.parse::<PolicyChoice>().is_err(), "{wrong}");
         }

@@ -10,7 +10,7 @@ use super::{
     ecs::{fairness, latency},
     host::{Busy, Cgroup, attach, pin, set_online, shares, state, still_there},
     observer_vms::run_from,
-    only_vms, vms,
+    only_vms, tune, vms,
 };
 
 /// Instructions that the verifier may walk for all programs of the scheduler.
@@ -57,6 +57,7 @@ pub fn child() {
                 std::thread::park();
             }
         }
+        Some("tune") => tune::child(),
         _ => {}
     }
 }

@@ -22,6 +22,7 @@ pub mod only_vms;
 pub mod pv_pages;
 pub mod raw_vm;
 pub mod stress;
+pub mod tune;
 pub mod vm_policies;
 pub mod vms;
 pub mod wakeups;

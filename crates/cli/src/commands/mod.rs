@@ -17,6 +17,7 @@ pub(crate) mod scenario;
 pub(crate) mod steer;
 pub(crate) mod testbed;
 pub(crate) mod threshold;
+pub(crate) mod tune;
 pub(crate) mod vm;
 
 use clap::{Parser, Subcommand};
@@ -27,7 +28,7 @@ use self::{
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, policy::args::PolicyVerb, record::args::RecordArguments,
     scenario::args::ScenarioVerb, steer::args::SteerArguments, testbed::args::Testbed,
-    threshold::ThresholdArguments, vm::args::VmVerb,
+    threshold::ThresholdArguments, tune::args::TuneArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -71,6 +72,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Put our scheduler and a policy in place of the host's own, until it ends.
     Steer(SteerArguments),
+    /// Leave the host's own scheduler, and give VMs' vCPUs slices under which they spin less, until it ends.
+    Tune(TuneArguments),
     /// What decides while `unspin steer` runs.
     #[command(subcommand)]
     Policy(PolicyVerb),

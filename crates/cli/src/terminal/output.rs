@@ -31,6 +31,21 @@ pub fn print(document: &Document, output: Output) -> io::Result<()> {
     out.flush()
 }
 
+/// The same beside a command, whose output stands on standard output: on standard error. `beside`: there is one.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_beside(document: &Document, output: Output, beside: bool) -> io::Result<()> {
+    if !beside {
+        return print(document, output);
+    }
+    let mut out = io::stderr().lock();
+    match output.json {
+        true => document.write_json(&mut out),
+        false => document.write_text(&mut out),
+    }
+}
+
 /// Makes rows of another crate rows of a table that is in the reference: `rows!(/** what */ SampleRow(kvm::SampleRow), "sample",
 /// &["compare"], SAMPLES);`.
 macro_rules! rows {

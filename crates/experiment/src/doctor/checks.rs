@@ -31,6 +31,7 @@ pub fn checks() -> Vec<Check> {
         observe(&host),
         sched_ext(&host),
         sched_ext_functions(&host),
+        thread_slices(&host),
     ];
     checks.extend(emulators());
     checks.push(clang());
@@ -173,6 +174,18 @@ fn sched_ext(host: &HostCapabilities) -> Check {
     )
 }
 
+fn thread_slices(host: &HostCapabilities) -> Check {
+    const NAME: &str = "slices of threads";
+    if host.thread_slices {
+        return Check::ok(NAME, "`unspin tune` can give them");
+    }
+    Check::missing(
+        NAME,
+        format!("Linux {} has none", host.kernel),
+        "Linux 6.12 or later (Debian 13)",
+    )
+}
+
 fn sched_ext_functions(host: &HostCapabilities) -> Check {
     const NAME: &str = "sched_ext in BTF";
     let total = unspin_agent::SCHED_EXT_FUNCTIONS.len();
@@ -279,6 +292,7 @@ mod tests {
             sched_ext: true,
             sched_ext_state: Some("disabled".into()),
             sched_ext_missing: Vec::new(),
+            thread_slices: true,
         }
     }
 
@@ -359,5 +373,11 @@ mod tests {
         assert_eq!(check.status, Status::Missing);
         assert!(check.found.contains("1 of 17") && check.found.contains("scx_bpf_kick_cpu"));
         assert_eq!(sched_ext_functions(&host()).status, Status::Ok);
+        let older = HostCapabilities {
+            thread_slices: false,
+            ..host()
+        };
+        assert_eq!(thread_slices(&older).status, Status::Missing);
+        assert_eq!(thread_slices(&host()).status, Status::Ok);
     }
 }

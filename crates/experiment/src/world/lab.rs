@@ -10,7 +10,7 @@ use unspin_scenario::Scenario;
 use crate::{
     Error, Row, Session,
     estimate::{Estimate, ratio},
-    plan::{Column, Columns, Step, steps},
+    plan::{Column, Columns, Step, Unsteered, steps},
     progress::Work,
     row,
     sample::{Sample as _, Samples},
@@ -141,6 +141,7 @@ pub fn compare(cell: &Cell, workers: Option<u32>, session: &Session) -> Result<C
         // It would be the same, to the digit.
         null: false,
         policies: cell.policies.len(),
+        unsteered: Unsteered::ALL,
         rivals: 0,
         steer: false,
     };

@@ -88,7 +88,7 @@ pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Columns, steps};
+    use crate::plan::{Columns, Unsteered, steps};
 
     #[test]
     fn the_ideal_is_one_vm_that_fits() {
@@ -140,6 +140,7 @@ mod tests {
             ideal: true,
             null: true,
             policies: 2,
+            unsteered: Unsteered::default(),
             rivals: 0,
             steer: true,
         };
@@ -171,6 +172,7 @@ mod tests {
             ideal: true,
             null: false,
             policies: 0,
+            unsteered: Unsteered::default(),
             rivals: 0,
             steer: false,
         };

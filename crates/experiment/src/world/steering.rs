@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Who schedules while compared work goes on: our scheduler is attached, its policies are switched, and it goes; so do rivals.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use anyhow::anyhow;
 use unspin_agent::{
     AutoController, AutoSteering, ChosenPolicies, LoadedSteerer, ProgramHealth, SteerOptions,
-    Steerer,
+    Steerer, tune::Tuning,
 };
 use unspin_policy::steering::{Policies, WindowPolicy};
 
@@ -22,6 +25,22 @@ const LEARNING: Duration = Duration::from_secs(20);
 /// Decides on the orders of its trials.
 const AUTO_SEED: u64 = 1;
 
+/// Policies that choose by trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Learner {
+    Auto,
+    Tune,
+}
+
+impl Learner {
+    fn name(self) -> &'static str {
+        match self {
+            Learner::Auto => "auto",
+            Learner::Tune => "tune",
+        }
+    }
+}
+
 /// The host's own scheduler, ours or a rival; its own again when dropped.
 pub struct Steering<'a> {
     /// By policy; one scheduler has them all.
@@ -30,8 +49,11 @@ pub struct Steering<'a> {
     auto: Option<AutoSteering>,
     /// What it has learned, while it does not.
     learned: Option<AutoController>,
-    /// It has not been at work since the VMs started.
-    is_new: bool,
+    /// While vCPUs have slices of their own under the host's scheduler; and what was learned, by policy.
+    tuning: Option<(usize, Tuning)>,
+    tuning_learned: BTreeMap<usize, AutoController>,
+    /// Those that have not been at work since the VMs started.
+    new_for: BTreeSet<Learner>,
     /// The next one.
     loaded: Option<LoadedSteerer>,
     steerer: Option<Steerer>,
@@ -56,7 +78,9 @@ impl<'a> Steering<'a> {
             chosen: ready.collect::<Result<_, _>>()?,
             auto: None,
             learned: None,
-            is_new: true,
+            tuning: None,
+            tuning_learned: BTreeMap::new(),
+            new_for: [Learner::Auto, Learner::Tune].into(),
             loaded: None,
             steerer: None,
             rivals: Place::all(&plan.rivals)?,
@@ -124,12 +148,16 @@ impl<'a> Steering<'a> {
         if let Some(auto) = self.auto.take() {
             self.learned = Some(auto.end()?);
         }
+        if let Some((policy, tuning)) = self.tuning.take() {
+            let learned = tuning.end()?.map(|learned| (policy, learned));
+            self.tuning_learned.extend(learned);
+        }
         let policies = match to {
             Steered::RefuseYields => Policies::REFUSE_YIELDS,
             Steered::Policy(policy) if self.chosen[policy].steers => self.chosen[policy].policies,
             Steered::Not | Steered::Policy(_) => {
                 self.steerer = None;
-                return Ok(());
+                return self.tune(to);
             }
             Steered::Rival(rival) => {
                 self.steerer = None;
@@ -159,19 +187,40 @@ impl<'a> Steering<'a> {
         Ok(())
     }
 
-    /// Other VMs have started.
-    pub fn vms_started(&mut self) {
-        self.is_new = true;
+    /// The host's own scheduler stays; vCPUs get other slices if that is what the policy says.
+    fn tune(&mut self, to: Steered) -> Result<(), Error> {
+        let Steered::Policy(policy) = to else {
+            return Ok(());
+        };
+        if let Some(slice) = self.chosen[policy].host_slice {
+            let learned = self.tuning_learned.remove(&policy);
+            let tuning = Tuning::start(slice, Vec::new(), learned).map_err(anyhow::Error::new)?;
+            self.tuning = Some((policy, tuning));
+        }
+        Ok(())
     }
 
-    /// How long to wait for the policy `auto` to learn what VMs need that have just started, which is said; 0 where it does not decide.
+    /// Other VMs have started.
+    pub fn vms_started(&mut self) {
+        self.new_for = [Learner::Auto, Learner::Tune].into();
+    }
+
+    /// How long to wait for the policies `auto` and `tune` to learn what VMs need that have just started, which is said; 0 where they do
+    /// not decide.
     pub fn learning(&mut self) -> Duration {
-        if self.auto.is_none() || !self.is_new {
+        let tunes = |(_, tuning): &(usize, Tuning)| tuning.learns();
+        let learner = match &self.tuning {
+            Some(tuning) if tunes(tuning) => Some(Learner::Tune),
+            _ => self.auto.as_ref().map(|_| Learner::Auto),
+        };
+        let Some(learner) = learner.filter(|learner| self.new_for.remove(learner)) else {
             return Duration::ZERO;
-        }
-        self.is_new = false;
+        };
         let progress = self.session.progress;
-        progress.say("the policy auto learns what these VMs need");
+        progress.say(&format!(
+            "the policy {} learns what these VMs need",
+            learner.name()
+        ));
         LEARNING
     }
 
@@ -196,6 +245,9 @@ impl<'a> Steering<'a> {
         // One that has ended by itself says why when it is asked to.
         if let Some(auto) = self.auto.take_if(|auto| auto.has_ended()) {
             self.learned = Some(auto.end()?);
+        }
+        if let Some((_, tuning)) = self.tuning.take_if(|(_, tuning)| tuning.has_ended()) {
+            tuning.end()?;
         }
         let ended = self.steerer.as_ref().map(Steerer::ended).transpose();
         match ended?.flatten() {

@@ -33,6 +33,13 @@ impl AutoSet {
         Policies::of_numbers(bits, times_ns, rule, 0)
     }
 
+    /// The slice of a vCPU's thread that goes with it where the host's own scheduler stays, ns; `None`: the kernel's own.
+    pub fn slice_ns(self) -> Option<u32> {
+        // SAFETY: as above.
+        let ns = unsafe { raw::unspin_auto_slice_ns(self.0) };
+        (ns != 0).then_some(ns)
+    }
+
     /// Its number, from 0 on.
     pub fn number(self) -> u32 {
         self.0

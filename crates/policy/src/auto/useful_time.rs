@@ -58,10 +58,18 @@ impl SpinMeter {
             },
             window: stretch.window.unwrap_or(0),
             user: stretch.space.is_some().into(),
-            unused: 0,
+            renews: 0,
         };
         // SAFETY: the pointers are to valid structs, used for the length of the call only.
         unsafe { raw::unspin_meter_exit(&mut self.0, &mut places.0, sums, &stretch) }
+    }
+}
+
+impl SpinMeter {
+    /// A timer of its own has fired while the vCPU's thread runs.
+    pub fn sample(&self, sums: &mut UsefulTime) {
+        // SAFETY: as above.
+        unsafe { raw::unspin_meter_sample(&self.0, sums) }
     }
 }
 
@@ -73,6 +81,8 @@ impl UsefulTime {
             spin_ns: self.spin_ns.saturating_sub(before.spin_ns),
             spin_exits: self.spin_exits.saturating_sub(before.spin_exits),
             user_spin_exits: self.user_spin_exits.saturating_sub(before.user_spin_exits),
+            samples: self.samples.saturating_sub(before.samples),
+            waiting: self.waiting.saturating_sub(before.waiting),
         }
     }
 
@@ -82,6 +92,15 @@ impl UsefulTime {
         self.spin_ns += other.spin_ns;
         self.spin_exits += other.spin_exits;
         self.user_spin_exits += other.user_spin_exits;
+        self.samples += other.samples;
+        self.waiting += other.waiting;
+    }
+
+    /// The same, with what was spun by samples alone where there are enough of them.
+    pub fn by_samples(mut self) -> UsefulTime {
+        // SAFETY: the pointer is to a valid struct, used for the length of the call only.
+        unsafe { raw::unspin_by_samples(&mut self) };
+        self
     }
 
     /// Time in the guest that was not spun, ns.

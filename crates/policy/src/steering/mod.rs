@@ -11,7 +11,7 @@ mod windows;
 
 pub use decision::{Decision, gang_cuts, uses_locks, yield_buddy_is_followed};
 pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
-pub use policies::{Policies, REFUSE_YIELDS, renamed};
+pub use policies::{Policies, REFUSE_YIELDS, format_time, parse_time, renamed};
 pub use replay::{ReplayError, Replayed, replay_file};
 pub use user_library::UserPolicyNumber;
 pub use windows::{AppleNumbers, WindowPolicy};

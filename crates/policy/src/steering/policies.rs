@@ -334,8 +334,11 @@ impl Policies {
 
 const UNITS: [(&str, u32); 3] = [("ms", 1_000_000), ("us", 1_000), ("ns", 1)];
 
-/// `value` in ns, if it is within `allowed_ns`. `word` is what the user wrote, for the error.
-fn parse_time(word: &str, value: &str, allowed_ns: RangeInclusive<u32>) -> Result<u32, String> {
+/// `value` in ns, a number with a unit as in `500us`, if it is within `allowed_ns`. `word` is what the user wrote, for the error.
+///
+/// # Errors
+/// Says which times are allowed.
+pub fn parse_time(word: &str, value: &str, allowed_ns: RangeInclusive<u32>) -> Result<u32, String> {
     let (low, high) = (
         format_time(*allowed_ns.start()),
         format_time(*allowed_ns.end()),
@@ -365,7 +368,7 @@ fn nanoseconds(text: &str) -> Option<u32> {
 }
 
 /// Formats a time in the largest unit that leaves no fraction.
-fn format_time(ns: u32) -> String {
+pub fn format_time(ns: u32) -> String {
     let (unit, unit_ns) = UNITS
         .into_iter()
         .find(|(_, unit_ns)| ns % unit_ns == 0)

@@ -51,6 +51,7 @@ impl Vm {
             spin_ns: guest_ns / 1_000 * (1_000 - useful),
             spin_exits,
             user_spin_exits: if load.user { spin_exits } else { 0 },
+            ..UsefulTime::default()
         };
         self.auto.end_of_epoch(LENGTH_NS, &grown)
     }
@@ -112,6 +113,7 @@ fn a_sleeping_vm_is_left_alone() {
             spin_ns: MS,
             spin_exits: 50,
             user_spin_exits: 0,
+            ..UsefulTime::default()
         };
         assert_eq!(vm.auto.end_of_epoch(LENGTH_NS, &grown), AutoReason::GoesOn);
     }
@@ -280,7 +282,7 @@ proptest! {
         let mut auto = Auto::new(seed);
         for (length_ns, guest_ns, spin_ns, spin_exits, user_spin_exits) in epochs {
             // As many CPUs as there may be, for as long as an epoch may be.
-            let grown = UsefulTime { guest_ns: guest_ns >> 18, spin_ns: spin_ns >> 18, spin_exits, user_spin_exits };
+            let grown = UsefulTime { guest_ns: guest_ns >> 18, spin_ns: spin_ns >> 18, spin_exits, user_spin_exits, ..UsefulTime::default() };
             auto.end_of_epoch(length_ns, &grown);
             prop_assert!(auto.set_now().number() < AUTO_SETS);
             prop_assert!(auto.acting().number() < AUTO_SETS);

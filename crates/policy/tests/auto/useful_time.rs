@@ -178,3 +178,79 @@ proptest! {
         prop_assert!(sums.spin_permille() <= 1_000);
     }
 }
+
+/// A vCPU that gets a lock as soon as it gets its CPU, and waits for the rest of its slice: 20 us of 100 are work. By its exits all of
+/// it is spun; by samples at random times four fifths are.
+#[test]
+fn samples_at_random_times_say_what_exits_do_not() {
+    let (mut meter, mut places) = (SpinMeter::default(), SpinPlaces::default());
+    let mut sums = UsefulTime::default();
+    let stretch = |now_ns, end, pointer| Stretch {
+        now_ns,
+        end,
+        pointer,
+        space: None,
+        window: Some(3_000),
+    };
+    // Where it waits is learned.
+    meter.enter(US);
+    meter.exit(&mut places, &mut sums, &stretch(200 * US, SPUN, LOCK));
+    let before = sums;
+    let (mut now_ns, mut random) = (1_000 * US, 1u64);
+    for _ in 0..20_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005) + 1;
+        // The timer fires in one slice of five.
+        let at_us = (random >> 33) % 500;
+        let mut part = |from_us: u64, to_us: u64, sampled: bool| {
+            let place = if to_us < 20 { ELSEWHERE } else { LOCK };
+            meter.enter(now_ns + from_us * US);
+            let end = stretch(now_ns + to_us * US, STOPPED, place);
+            meter.exit(&mut places, &mut sums, &end);
+            if sampled {
+                meter.sample(&mut sums);
+            }
+        };
+        match at_us {
+            1..100 => {
+                part(0, at_us, true);
+                part(at_us, 100, false);
+            }
+            _ => part(0, 100, false),
+        }
+        now_ns += 200 * US;
+    }
+    let grown = sums.since(&before);
+    assert!(grown.spin_permille() > 930, "{grown:?}");
+    let sampled = grown.by_samples();
+    assert!(sampled.spin_permille().abs_diff(800) < 30, "{sampled:?}");
+    assert_eq!(sampled.guest_ns, grown.guest_ns);
+}
+
+/// Only a vCPU that the timer has stopped in its guest is a sample; few of them say nothing.
+#[test]
+fn a_vcpu_in_the_host_is_no_sample() {
+    let (mut meter, mut places) = (SpinMeter::default(), SpinPlaces::default());
+    let mut sums = UsefulTime::default();
+    meter.sample(&mut sums);
+    meter.enter(US);
+    meter.sample(&mut sums);
+    let window = Some(200);
+    for (end, samples) in [(SPUN, 0), (StretchEnd::Other, 0), (STOPPED, 1)] {
+        let stretch = Stretch {
+            now_ns: sums.guest_ns + 60 * US,
+            end,
+            pointer: LOCK,
+            space: None,
+            window,
+        };
+        meter.enter(sums.guest_ns + 10 * US);
+        meter.exit(&mut places, &mut sums, &stretch);
+        meter.sample(&mut sums);
+        assert_eq!(sums.samples, samples, "{end:?}");
+    }
+    assert_eq!(sums.waiting, 1);
+    let spin_ns = sums.spin_ns;
+    assert_eq!(sums.by_samples().spin_ns, spin_ns, "one sample");
+    sums.samples = 50;
+    assert_eq!(sums.by_samples().spin_ns, sums.guest_ns / 50);
+}

@@ -100,12 +100,6 @@ fn born_in(stat: &str) -> Option<u64> {
     after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Its name; empty: it has ended.
-pub(super) fn name_of(process: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{process}/comm"));
-    name.unwrap_or_default().trim().to_owned()
-}
-
 /// Whether a process has a VM: a file of KVM's is open (`anon_inode:kvm-vm`, virt/kvm/kvm_main.c, Linux 7.2).
 pub(super) fn has_vm(process: u32) -> bool {
     let files = fs::read_dir(format!("/proc/{process}/fd"));

@@ -50,7 +50,8 @@ fn plan(arguments: &HostArguments) -> Result<Plan, Failure> {
         .iter()
         .try_for_each(|policy| {
             policy.without_window("`bench host`")?;
-            policy.without_auto("`bench host`, which runs no VM,")
+            policy.without_auto("`bench host`, which runs no VM,")?;
+            policy.without_tune("`bench host`, which runs no VM,")
         })
         .map_err(Failure::Usage)?;
     Ok(Plan {

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the policy `auto` says: a line for each change of a VM's policies, and with `--explain-choice` every epoch of one VM.
+//! What is said of choices by trial, of the policy `auto` and of `tune`: a line for each change of a VM's policies or slices, and with
+//! `--explain-choice` every epoch of one VM.
 
 use std::collections::VecDeque;
 
 use unspin_agent::AutoStep;
-use unspin_policy::auto::{AutoReason, TrialInterval};
+use unspin_policy::auto::{AutoReason, AutoSet, TrialInterval};
 use unspin_report::{Document, Table, row};
 
 /// Epochs of one VM that are kept: the last ones, 17 minutes.
 const KEPT: usize = 4_096;
 
 row! {
-    "auto_epochs", ["steer"];
-    /// An epoch of a VM under the policy `auto` (`--explain-choice`), the last 4,096.
+    "auto_epochs", ["steer", "tune"];
+    /// An epoch of a VM that is chosen for by trial (`--explain-choice`), the last 4,096.
     #[derive(Clone, Debug)]
     pub struct EpochRow {
         /// When it ended, since the scheduler was attached; ns.
         pub at_ns: u64 = ("at", Nanoseconds),
-        /// The policies under which it ran.
+        /// The policies, or slices, under which it ran.
         pub policy: String = ("policy", Text),
         /// How long the part of it was that was measured; ns.
         pub length_ns: u64 = ("measured", Nanoseconds),
@@ -46,31 +47,34 @@ row! {
 pub struct Epochs {
     /// The VM whose epochs are wanted.
     process: Option<u32>,
+    /// What a set is called.
+    words: fn(AutoSet) -> String,
     rows: VecDeque<EpochRow>,
 }
 
 impl Epochs {
-    /// Of that VM, if any.
-    pub fn of(process: Option<u32>) -> Epochs {
+    /// Of that VM, if any; `words`: what a set comes to.
+    pub fn of(process: Option<u32>, words: fn(AutoSet) -> String) -> Epochs {
         Epochs {
             process,
+            words,
             rows: VecDeque::new(),
         }
     }
 
     /// Says what has changed, and keeps what is wanted.
     pub fn add(&mut self, step: &AutoStep) {
-        if let Some(line) = change(step) {
+        if let Some(line) = change(step, self.words) {
             eprintln!("unspin: {line}");
         }
         if self.process != Some(step.process) {
             return;
         }
-        eprintln!("unspin: {}", epoch(step));
+        eprintln!("unspin: {}", epoch(step, self.words));
         if self.rows.len() == KEPT {
             self.rows.pop_front();
         }
-        self.rows.push_back(row(step));
+        self.rows.push_back(row(step, self.words));
     }
 
     /// All that were kept.
@@ -83,7 +87,7 @@ impl Epochs {
 }
 
 /// A change of the VM's policies in a line: from what to what, on which evidence; `None`: nothing has changed.
-fn change(step: &AutoStep) -> Option<String> {
+fn change(step: &AutoStep, words: fn(AutoSet) -> String) -> Option<String> {
     let evidence = match step.reason {
         AutoReason::Better => format!("its useful time was {}", gain(step.interval, step.pairs)),
         AutoReason::Harms => format!(
@@ -96,24 +100,24 @@ fn change(step: &AutoStep) -> Option<String> {
     Some(format!(
         "VM process {}: {} in place of {}: {evidence}",
         step.process,
-        step.acting.policies(),
-        step.acted.policies()
+        words(step.acting),
+        words(step.acted)
     ))
 }
 
-fn epoch(step: &AutoStep) -> String {
+fn epoch(step: &AutoStep, words: fn(AutoSet) -> String) -> String {
     let trial = step.on_trial.map_or(String::new(), |set| {
         let gain = match step.interval {
             None => String::new(),
             Some(_) => format!(", {}", gain(step.interval, step.pairs)),
         };
-        format!("; {} on trial{gain}", set.policies())
+        format!("; {} on trial{gain}", words(set))
     });
     format!(
         "VM process {} at {:.1} s: under {}, {:.0} ms in the guest in {:.0} ms, {} % of it spun{trial}; {}",
         step.process,
         step.at.as_secs_f64(),
-        step.ran_under.policies(),
+        words(step.ran_under),
         step.grown.guest_ns as f64 / 1e6,
         step.length.as_secs_f64() * 1e3,
         percent(step.grown.spin_permille()),
@@ -150,17 +154,17 @@ fn then(reason: AutoReason) -> &'static str {
     }
 }
 
-fn row(step: &AutoStep) -> EpochRow {
+fn row(step: &AutoStep, words: fn(AutoSet) -> String) -> EpochRow {
     let nanoseconds =
         |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     EpochRow {
         at_ns: nanoseconds(step.at),
-        policy: step.ran_under.policies().to_string(),
+        policy: words(step.ran_under),
         length_ns: nanoseconds(step.length),
         guest_ns: step.grown.guest_ns,
         useful_ns: step.grown.useful_ns(),
         spin_exits: step.grown.spin_exits,
-        on_trial: step.on_trial.map(|set| set.policies().to_string()),
+        on_trial: step.on_trial.map(words),
         pairs: step.pairs,
         gain: step.interval.map(|interval| interval.middle),
         gain_low: step.interval.map(|interval| interval.low),
@@ -176,7 +180,7 @@ fn row(step: &AutoStep) -> EpochRow {
 mod tests {
     use std::time::Duration;
 
-    use unspin_policy::auto::{AutoSet, UsefulTime};
+    use unspin_policy::auto::UsefulTime;
 
     use super::*;
 
@@ -191,6 +195,7 @@ mod tests {
                 spin_ns: 145_000_000,
                 spin_exits: 400,
                 user_spin_exits: 0,
+                ..UsefulTime::default()
             },
             reason,
             acting,
@@ -205,6 +210,10 @@ mod tests {
         }
     }
 
+    fn policies(set: AutoSet) -> String {
+        set.policies().to_string()
+    }
+
     fn loan() -> AutoSet {
         AutoSet::all().nth(1).expect("there are four")
     }
@@ -213,22 +222,22 @@ mod tests {
     fn a_change_says_from_what_to_what_and_why() {
         let better = step(AutoReason::Better, loan(), 5.0);
         assert_eq!(
-            change(&better).as_deref(),
+            change(&better, policies).as_deref(),
             Some(
                 "VM process 7: loan,loan-cpl,kernel-exit,spin-samples in place of kernel-exit,candidates=strict: its \
                  useful time was 3.61 times as much (2.63 to 5.00; 3 pairs of epochs)"
             )
         );
-        let open = change(&step(AutoReason::Better, loan(), f64::INFINITY));
+        let open = change(&step(AutoReason::Better, loan(), f64::INFINITY), policies);
         assert!(open.is_some_and(|line| line.contains("(2.63 up; 3")));
         for nothing in [AutoReason::GoesOn, AutoReason::Tries, AutoReason::NotBetter] {
-            assert_eq!(change(&step(nothing, AutoSet::FIRST, 5.0)), None);
+            assert_eq!(change(&step(nothing, AutoSet::FIRST, 5.0), policies), None);
         }
         let harms = AutoStep {
             acted: loan(),
             ..step(AutoReason::Harms, AutoSet::FIRST, 5.0)
         };
-        assert!(change(&harms).is_some_and(|line| {
+        assert!(change(&harms, policies).is_some_and(|line| {
             line.ends_with("it spun 50 % of its time in the guest, more than before")
         }));
     }
@@ -236,7 +245,7 @@ mod tests {
     #[test]
     fn epochs_of_one_vm_are_kept_up_to_a_bound() {
         let better = step(AutoReason::Better, loan(), f64::INFINITY);
-        let mut epochs = Epochs::of(Some(7));
+        let mut epochs = Epochs::of(Some(7), policies);
         for _ in 0..KEPT + 5 {
             epochs.add(&better);
         }
@@ -247,8 +256,8 @@ mod tests {
         assert_eq!(epochs.rows.len(), KEPT);
         let row = &epochs.rows[0];
         assert_eq!((row.useful_ns, row.gain_high), (145_000_000, None));
-        assert!(epoch(&better).starts_with("VM process 7 at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"));
-        let mut none = Epochs::of(None);
+        assert!(epoch(&better, policies).starts_with("VM process 7 at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"));
+        let mut none = Epochs::of(None, policies);
         none.add(&better);
         assert!(none.rows.is_empty());
     }

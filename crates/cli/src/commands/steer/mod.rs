@@ -2,7 +2,7 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
-mod auto;
+pub(crate) mod auto;
 mod failure_file;
 mod tables;
 pub(crate) mod vm_choice;
@@ -25,7 +25,7 @@ use unspin_agent::{
 };
 use unspin_analysis::read_symbols;
 use unspin_policy::critical_function;
-use unspin_report::{Document, Machine, Table};
+use unspin_report::{Machine, Table};
 use vm_choice::touched;
 
 use crate::terminal::{failure::Failure, interrupt, output};
@@ -50,7 +50,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let request = request(arguments)?;
     let chosen = request.chosen.clone();
     let mut end = None;
-    let mut epochs = Epochs::of(arguments.explain_choice);
+    let mut epochs = Epochs::of(arguments.explain_choice, |set| set.policies().to_string());
     let say = &mut |notice| match notice {
         Notice::TakenBack(why) => end = Some(taken_back(&file, &chosen, &why)),
         Notice::Chosen(step) => epochs.add(&step),
@@ -61,7 +61,7 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         let done = steer::dry_run(request, until, say);
         let done = done.map_err(|error| refused(&file, &chosen, error))?;
         tables::dry(&mut document, &chosen, &done);
-        print(&document, arguments)?;
+        output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
         return Ok(exit_code(done.status));
     }
     let status = match steer::steer(request, until, say) {
@@ -77,14 +77,14 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
         Err(error) => return Err(refused(&file, &chosen, error)),
     };
     let Some(end) = end else {
-        print(&document, arguments)?;
+        output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
         return Ok(status);
     };
     document.table(Table::of(
         "Why the kernel took its own scheduler back",
         [end],
     ));
-    print(&document, arguments)?;
+    output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
     Ok(ExitCode::from(TAKEN_BACK))
 }
 
@@ -152,6 +152,8 @@ fn exit_code(status: Option<ExitStatus>) -> ExitCode {
 }
 
 fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
+    let without = arguments.policy.without_tune("`unspin steer`");
+    without.map_err(Failure::Usage)?;
     let chosen = arguments.policy.ready(arguments.dry_run)?;
     let options = options(arguments, &chosen)?;
     if chosen.window.is_some() && !arguments.cgroups.is_empty() {
@@ -339,19 +341,6 @@ fn moved(vms: &[MovedVm]) -> String {
         vms.len(),
         last.join(", ")
     )
-}
-
-/// Prints the document: on standard output, or on standard error beside a command, whose output stands on the other.
-fn print(document: &Document, arguments: &SteerArguments) -> Result<(), Failure> {
-    if arguments.command.is_empty() {
-        return Ok(output::print(document, arguments.output)?);
-    }
-    let mut out = std::io::stderr().lock();
-    match arguments.output.json {
-        true => document.write_json(&mut out)?,
-        false => document.write_text(&mut out)?,
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -157,6 +157,7 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
         }
         Command::Record(arguments) => scenario_of(&arguments.command),
         Command::Steer(arguments) => scenario_of(&arguments.command),
+        Command::Tune(arguments) => scenario_of(&arguments.command),
         Command::Lab(LabVerb::Calibrate(arguments)) => match &arguments.like {
             Some(file) => Ok(Some(Scenario::load(file, &Overrides::default())?)),
             None => Ok(None),

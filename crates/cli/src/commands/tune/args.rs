@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! What `unspin tune` takes.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::Args;
+use unspin_agent::tune::HostSlice;
+
+use crate::terminal::options::{Output, parse_limit};
+
+/// `unspin tune`
+#[derive(Args, Debug)]
+pub struct TuneArguments {
+    /// The slices of vCPUs' threads: auto, by trial the best for each VM among the kernel's own, 100us, 300us and 10ms; or one for all,
+    /// 100us to 100ms.
+    #[arg(long, value_name = "TIME", default_value = "auto")]
+    pub slice: HostSlice,
+    /// The VM of this process alone. May be repeated; all VMs when absent.
+    #[arg(long = "vm", value_name = "PROCESS")]
+    pub vms: Vec<u32>,
+    /// With --slice auto: print every epoch of the VM of this process as it ends, and all of them when it is over.
+    #[arg(long, value_name = "PROCESS")]
+    pub explain_choice: Option<u32>,
+    /// End after so long, as in 30s; on Ctrl-C when absent, or when COMMAND ends.
+    #[arg(long, value_name = "TIME", value_parser = parse_limit)]
+    pub duration: Option<Duration>,
+    /// How to print.
+    #[command(flatten)]
+    pub output: Output,
+    /// Run this meanwhile, end when it ends, and pass its exit status on.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
