@@ -44,7 +44,17 @@ static __always_inline struct exit_code svm_exit_code(struct vmcb *vmcb)
 				  BPF_CORE_READ(vmcb, control.pause_filter_count)};
 }
 
-/* Where the guest was. VMX keeps that where only hardware reads it. */
+/*
+ * Whether the guest's registers are encrypted (SEV-ES): what KVM's structures say of where it was is a constant then. Before Linux 5.11
+ * there was no such guest.
+ */
+static __always_inline bool is_protected(struct kvm_vcpu *vcpu)
+{
+	return bpf_core_field_exists(vcpu->arch.guest_state_protected) &&
+	       BPF_CORE_READ(vcpu, arch.guest_state_protected);
+}
+
+/* Where the guest was; it is not protected. VMX keeps that where only hardware reads it. */
 static __always_inline struct unspin_code_place svm_place(struct vmcb *vmcb)
 {
 	struct unspin_code_place where = {BPF_CORE_READ(vmcb, save.rip), 0};

@@ -97,6 +97,7 @@ struct kvm {
 };
 struct kvm_vcpu_arch {
 	unsigned long regs[17]; /* arch/x86/include/asm/kvm_host.h: enum kvm_reg, RAX first */
+	_Bool guest_state_protected;
 };
 struct kvm_vcpu {
 	struct kvm *kvm;

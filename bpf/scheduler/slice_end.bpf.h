@@ -167,7 +167,7 @@ void BPF_PROG(steer_tick, struct task_struct *p)
 		return;
 	cpu = bpf_get_smp_processor_id();
 	here = cpu_of(cpu);
-	if (here && task->borrow_kind == UNSPIN_BORROWS_NOTHING && others_waiting())
+	if (here && task->borrow_kind != UNSPIN_BORROWS_GRANT && others_waiting())
 		end_slice_on_time(cpu, task, bpf_ktime_get_ns());
 	if (!task->vcpu)
 		return;

@@ -108,7 +108,7 @@ struct task_context {
 	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
 	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it, or as if */
-	u32 waited;	      /* it lost its CPU at a place where its guest waits; known while it is sampled */
+	u32 waited;	      /* it lost its CPU at a place where its guest waits; known where it may be sampled */
 	u64 sample_ns;	      /* when it is sampled next; 0: not */
 	struct unspin_spin_samples samples;
 	u32 spins;	      /* it left its CPU for one: a lock waiter */

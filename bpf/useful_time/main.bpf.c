@@ -47,6 +47,8 @@ static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct unspin_stretc
 		return;
 	stretch->end = exit.code == SVM_EXIT_PAUSE ? UNSPIN_STRETCH_PAUSE_LOOP : UNSPIN_STRETCH_INTERRUPTED;
 	stretch->window = exit.window;
+	if (is_protected(vcpu))
+		return;
 	stretch->where = svm_place(vmcb);
 	stretch->user = stretch->where.space != 0;
 }

@@ -89,8 +89,8 @@ static __always_inline void keep_sampling(void)
 			bpf_timer_set_callback(&here->timer, take_sample);
 		here->ready = 1;
 	}
-	here->armed = 1;
-	bpf_timer_start(&here->timer, sample_ns / 2 + bpf_get_prandom_u32() % sample_ns, BPF_F_TIMER_CPU_PIN);
+	if (bpf_timer_start(&here->timer, sample_ns / 2 + bpf_get_prandom_u32() % sample_ns, BPF_F_TIMER_CPU_PIN) == 0)
+		here->armed = 1;
 }
 
 #endif

@@ -115,14 +115,15 @@ static inline void unspin_meter_sample(const struct unspin_spin_meter *meter, st
 	sums->waiting += meter->spinning;
 }
 
-/* Fewer samples say nothing: then what exits say stays. Ours. */
+/* Fewer samples say nothing: then the VM counts as one that was not in its guest, and is not judged. Ours. */
 #define UNSPIN_USEFUL_SAMPLES 50u
 
 /* What was spun by samples alone, in place of what exits say. */
 static inline void unspin_by_samples(struct unspin_useful_time *grown)
 {
-	if (grown->samples >= UNSPIN_USEFUL_SAMPLES)
-		grown->spin_ns = unspin_scale(grown->guest_ns, grown->waiting, grown->samples);
+	if (grown->samples < UNSPIN_USEFUL_SAMPLES)
+		grown->guest_ns = 0;
+	grown->spin_ns = grown->guest_ns != 0 ? unspin_scale(grown->guest_ns, grown->waiting, grown->samples) : 0;
 }
 
 /* Parts of time spun in a thousand parts of time in the guest; 0 where there was none. */

@@ -7,10 +7,10 @@
  * seen late, and then hardly at all. A timer of the host's stops a vCPU anywhere, which is a sample: at a place where its guest waits
  * (spin_places.h) it may spin, and twice in a row it is taken to have been in a pause-loop exit, with all that follows.
  *
- * Sampled is a vCPU with reason to be: it was seen spinning just now (a pause-loop exit, a tick), it was waiting when it lost its CPU,
+ * Sampled is a vCPU with reason to be: it was seen spinning just now (a pause-loop exit), it was waiting when it lost its CPU,
  * or it runs on a loan, which a waiter has no use for. Samples get rarer while nothing comes of them, and end.
  *
- * A guest may pause wherever it likes, and is sampled then: on its own time, each sample an exit of a microsecond or two.
+ * A guest may pause wherever it likes, and is sampled then: each sample an exit of a microsecond or two, most of it on its own time.
  */
 #ifndef UNSPIN_POLICY_CLASSIFY_SPIN_SAMPLES_H
 #define UNSPIN_POLICY_CLASSIFY_SPIN_SAMPLES_H

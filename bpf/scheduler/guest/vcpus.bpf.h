@@ -11,7 +11,7 @@
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
 
-#include "../../common/exit_codes.h"
+#include "../../common/exits.bpf.h"
 #include "../../common/guest_memory.bpf.h"
 #include "audit.bpf.h"
 #include "pv_page_map.bpf.h"
@@ -25,7 +25,8 @@ static __always_inline u32 mode_of(const struct task_context *task)
 	struct vcpu_svm *vcpu = (struct vcpu_svm *)task->vcpu;
 	struct vmcb *vmcb;
 
-	if (!vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm))
+	if (!vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm) ||
+	    is_protected((struct kvm_vcpu *)vcpu))
 		return UNSPIN_MODE_UNKNOWN;
 	vmcb = BPF_CORE_READ(vcpu, vmcb);
 	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;

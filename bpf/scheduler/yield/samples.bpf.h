@@ -27,7 +27,8 @@ static __always_inline bool may_be_sampled(const struct task_context *task)
 /* The VM of that vCPU, and the vCPU; NULL: it is not known, or not on AMD. */
 static __always_inline struct vm *seen_vm(const struct task_context *task, struct vmcb **vmcb)
 {
-	if (!task->vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm))
+	if (!task->vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm) ||
+	    is_protected((struct kvm_vcpu *)task->vcpu))
 		return NULL;
 	*vmcb = vmcb_of((struct kvm_vcpu *)task->vcpu);
 	return bpf_map_lookup_elem(&vms, &task->vm);
@@ -49,14 +50,16 @@ __attribute__((noinline)) int learn_place(const struct task_context *task __arg_
 
 /*
  * Whether the vCPU, which runs or has just been running, was waiting when it left its guest: it was stopped by an interrupt or a
- * pause-loop exit, at such a place. 1 or 0. Not inlined, and not static: the verifier walks it once.
+ * pause-loop exit, at such a place, which is known for longer then. 1 or 0. Not inlined, and not static: the verifier walks it once.
  */
 __attribute__((noinline)) int waits_at_place(const struct task_context *task __arg_nonnull)
 {
 	struct unspin_code_place where;
+	u64 now_ns = bpf_ktime_get_ns();
 	struct exit_code exit;
 	struct vmcb *vmcb;
 	struct vm *all = seen_vm(task, &vmcb);
+	u32 at;
 
 	if (!all)
 		return 0;
@@ -64,7 +67,12 @@ __attribute__((noinline)) int waits_at_place(const struct task_context *task __a
 	if (exit.code != SVM_EXIT_INTR && exit.code != SVM_EXIT_PAUSE)
 		return 0;
 	where = svm_place(vmcb);
-	return unspin_spin_place_of(&all->places, &where, bpf_ktime_get_ns()) < UNSPIN_SPIN_PLACES;
+	at = unspin_spin_place_of(&all->places, &where, now_ns);
+	if (at >= UNSPIN_SPIN_PLACES)
+		return 0;
+	/* Samples keep windows from being over, and so pause-loop exits from showing it again. In bounds: tested just now. */
+	all->places.seen_ns[at] = now_ns;
+	return 1;
 }
 
 /* There is reason to sample the vCPU that runs here from now on, unless it is sampled already. The caller sets the timer. */
@@ -80,6 +88,8 @@ static __always_inline void begin_samples(struct task_context *task, bool waited
 static __always_inline void renew_samples(struct task_context *task, u64 now_ns)
 {
 	task->sample_ns = 0;
+	if (task->on_spin == ON_SPIN_SAMPLED)
+		task->on_spin = ON_SPIN_OVER;
 	if (task->waited || task->borrow_kind == UNSPIN_BORROWS_LOAN)
 		begin_samples(task, task->waited, now_ns);
 }
@@ -90,7 +100,8 @@ static __always_inline void take_sample(struct task_context *task, u64 now_ns)
 	if (!task->sample_ns || unspin_before(now_ns, task->sample_ns))
 		return;
 	count(unspin_steer_samples, 1);
-	if (unspin_sampled(&task->samples, waits_at_place(task))) {
+	/* KVM may be in the middle of a pause-loop exit of it: there is one walk for an exit. */
+	if (unspin_sampled(&task->samples, waits_at_place(task)) && task->on_spin == ON_SPIN_OVER) {
 		task->on_spin = ON_SPIN_SAMPLED;
 		count(unspin_steer_sampled, 1);
 	}

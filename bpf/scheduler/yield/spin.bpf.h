@@ -8,7 +8,7 @@
  * whichever that is: then yield_to() calls the scheduler at once. Where KVM proposes none, as at a lost opportunity, it is done
  * where the guest is entered again, and costs an exit more. The policies are asked about the candidate as if KVM had named it.
  *
- * The programs here are loaded only where a rule of candidates is on at attach.
+ * The programs here are loaded only where a rule of candidates or spin-samples is on at attach.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_SPIN_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_SPIN_H

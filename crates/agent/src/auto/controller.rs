@@ -109,10 +109,17 @@ impl AutoController {
     /// # Errors
     /// When the kernel refuses to write a map.
     pub(super) fn resume(&mut self, actuator: &mut impl Actuator) -> Result<(), SteerError> {
+        // What a vCPU does in its first milliseconds is not judged: an epoch begins with a part that is left out.
+        self.meter.resume()?;
         for vm in self.vms.values_mut() {
             vm.written = None;
         }
         self.begin_epoch(actuator)
+    }
+
+    /// Nothing is measured until it is resumed.
+    pub(super) fn pause(&mut self) {
+        self.meter.pause();
     }
 
     /// Takes the next step if its time has come: ends an epoch and begins the next. Returns what each VM did.

@@ -20,12 +20,12 @@ static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/useful_time.bpf
 /// The programs while they are attached.
 pub struct UsefulTimeMeter {
     // Dropped in this order.
-    _links: Vec<Link>,
+    links: Vec<Link>,
     sums: MapHandle,
     places: MapHandle,
     threads: VcpuThreads,
     samples: bool,
-    _object: Object,
+    object: Object,
 }
 
 /// Mean time between two samples of a CPU while vCPUs run there: 0.4 % of it, at 2 us for each exit.
@@ -84,13 +84,29 @@ impl UsefulTimeMeter {
                 .map_err(|source| load::not_loaded("the programs that measure useful time", source))
         })?;
         Ok(UsefulTimeMeter {
-            _links: load::attach(&object)?,
+            links: load::attach(&object)?,
             sums: load::map(&object, "useful_times")?,
             places: load::map(&object, "spin_places")?,
             threads: VcpuThreads(load::map(&object, "vcpu_threads")?),
             samples,
-            _object: object,
+            object,
         })
+    }
+
+    /// Nothing is measured until [`UsefulTimeMeter::resume`]; nobody pays for it.
+    pub(crate) fn pause(&mut self) {
+        self.links.clear();
+    }
+
+    /// Measuring goes on. A vCPU that is in its guest now may be taken to have been there since the pause, once.
+    ///
+    /// # Errors
+    /// When the kernel refuses to attach the programs again.
+    pub(crate) fn resume(&mut self) -> Result<(), Error> {
+        if self.links.is_empty() {
+            self.links = load::attach(&self.object)?;
+        }
+        Ok(())
     }
 
     /// Whether vCPUs are sampled.

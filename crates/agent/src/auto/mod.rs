@@ -82,6 +82,7 @@ impl AutoSteering {
                 let left = controller.next().saturating_duration_since(Instant::now());
                 if !matches!(stopped.recv_timeout(left), Err(RecvTimeoutError::Timeout)) {
                     actuator.take_back()?;
+                    controller.pause();
                     return Ok(controller);
                 }
                 for step in controller.poll(&mut actuator)? {

@@ -75,9 +75,10 @@ impl Scheduled {
 pub(crate) fn kernels_slice() -> io::Result<Option<u64>> {
     const OTHER_NS: u64 = 1_234_567;
     let look = || {
-        let own = Scheduled::of(0)?;
+        let mut own = Scheduled::of(0)?;
         if !own.is_fair() {
-            return Ok(None);
+            // As its parent was: this thread alone becomes one of the fair class.
+            (own.0.policy, own.0.priority) = (libc::SCHED_OTHER as u32, 0);
         }
         own.set_slice(0, 0)?;
         let kernels_ns = Scheduled::of(0)?.slice_ns();
@@ -85,7 +86,8 @@ pub(crate) fn kernels_slice() -> io::Result<Option<u64>> {
         let has_other = Scheduled::of(0)?.slice_ns() == OTHER_NS;
         Ok(has_other.then_some(kernels_ns))
     };
-    std::thread::spawn(look).join().expect("it does not panic")
+    let thread = std::thread::Builder::new().spawn(look)?;
+    thread.join().expect("it does not panic")
 }
 
 /// Whether threads may have slices of their own here.

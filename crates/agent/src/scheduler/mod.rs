@@ -46,6 +46,7 @@ pub use host::{SliceSource, base_slice};
 pub use host_slice::HostSlice;
 pub use only_vms::MovedVm;
 pub use pages::{GuestPages, ThreadPages};
+pub(crate) use requirements::check_no_other_scheduler;
 pub(crate) use requirements::{running_maps, writes_memory};
 pub use running::{
     PolicySetError, reset_running_vm, running_policies, set_running_policies, set_running_vm,

@@ -76,6 +76,17 @@ pub(super) fn check_alone() -> Result<(), SteerError> {
     Err(SteerError::OtherScheduler { name, state })
 }
 
+/// The same, where the kernel need not have sched_ext.
+///
+/// # Errors
+/// As [`check_alone`].
+pub(crate) fn check_no_other_scheduler() -> Result<(), SteerError> {
+    match Path::new(STATE).exists() {
+        true => check_alone(),
+        false => Ok(()),
+    }
+}
+
 /// What `look` gives once it is `done`, or after [`PATIENCE`].
 fn until<T>(look: impl Fn() -> T, done: impl Fn(&T) -> bool) -> T {
     let began = Instant::now();

@@ -16,6 +16,20 @@ use crate::{
 struct Changed {
     slice_ns: u32,
     first_ns: u32,
+    /// Somebody else has given it another one meanwhile: it is left alone.
+    is_foreign: bool,
+}
+
+impl Changed {
+    /// Whether the slice that it has now is not the one that it was given.
+    fn differs(&self, now_ns: u64, kernels_ns: u64) -> bool {
+        let given_ns = match (self.slice_ns, self.first_ns) {
+            (0, 0) => kernels_ns,
+            (0, first_ns) => first_ns.into(),
+            (slice_ns, _) => slice_ns.into(),
+        };
+        now_ns != given_ns
+    }
 }
 
 /// Slices of VMs' own. They are given back when it is dropped, or its process ends in any way.
@@ -76,7 +90,12 @@ impl Levers {
             // Real-time threads have no slices of this kind; one that has ended needs none.
             _ => return Ok(()),
         };
-        let first_ns = match self.changed.get(&thread) {
+        let first_ns = match self.changed.get_mut(&thread) {
+            Some(known) if known.is_foreign || known.differs(now.slice_ns(), self.kernels_ns) => {
+                known.is_foreign = true;
+                known.slice_ns = slice_ns;
+                return Ok(());
+            }
             Some(known) => known.first_ns,
             None if now.slice_ns() == self.kernels_ns => 0,
             None => u32::try_from(now.slice_ns()).unwrap_or(0),
@@ -87,7 +106,12 @@ impl Levers {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
             done => done?,
         }
-        self.changed.insert(thread, Changed { slice_ns, first_ns });
+        let known = Changed {
+            slice_ns,
+            first_ns,
+            is_foreign: false,
+        };
+        self.changed.insert(thread, known);
         Ok(())
     }
 
@@ -95,11 +119,11 @@ impl Levers {
     pub(super) fn give_back(&mut self) {
         if !self.guard.end() {
             for (thread, known) in &self.changed {
-                if let Ok(now) = Scheduled::of(*thread) {
-                    if now.slice_ns() == u64::from(known.slice_ns) {
-                        // It may end meanwhile.
-                        let _ = now.set_slice(*thread, known.first_ns.into());
-                    }
+                let now = Scheduled::of(*thread).ok();
+                let ours = |now: &Scheduled| now.slice_ns() == u64::from(known.slice_ns);
+                if let Some(now) = now.filter(ours).filter(|_| !known.is_foreign) {
+                    // It may end meanwhile.
+                    let _ = now.set_slice(*thread, known.first_ns.into());
                 }
             }
         }

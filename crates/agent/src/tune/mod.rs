@@ -19,6 +19,7 @@ pub use crate::scheduler::HostSlice;
 use crate::{
     AutoController, AutoSteering, AutoStep, SteerError, Until, UsefulTimeMeter,
     kernel::{processes, requirements, thread_slice},
+    scheduler::check_no_other_scheduler,
 };
 use guard::Guard;
 use levers::Levers;
@@ -44,7 +45,7 @@ pub enum TuneError {
         /// Its release.
         kernel: String,
     },
-    /// What measures, or a thread's slice.
+    /// What measures, a thread's slice, or a sched_ext scheduler that is attached, which has slices of its own.
     #[error(transparent)]
     Steer(#[from] SteerError),
     /// A process that would give slices back, or a command that was to run meanwhile.
@@ -82,12 +83,12 @@ impl Tuning {
             let what = what.to_owned();
             |source| TuneError::Process { what, source }
         };
+        check_no_other_scheduler()?;
         let kernels_ns = thread_slice::kernels_slice()
             .map_err(failed("giving a thread a slice"))?
             .ok_or_else(|| TuneError::NoSlices {
                 kernel: requirements::release(),
             })?;
-        // Before any BPF object is there.
         let guard =
             Guard::start().map_err(failed("starting the process that gives slices back"))?;
         let work = match slice {
@@ -240,7 +241,14 @@ pub fn tune(
         let steps = tuning.steps().into_iter().map(TuneNotice::Chosen);
         steps.for_each(&mut *notice);
     }
-    let controller = tuning.end()?;
+    let controller = match tuning.end() {
+        Ok(controller) => controller,
+        Err(error) => {
+            // The command is not left behind; what it says is not what went wrong.
+            let _ = until.finish_or_terminate();
+            return Err(error.into());
+        }
+    };
     let acting = controller.map_or(Vec::new(), |controller| controller.acting());
     let vm =
         |(process, set): (u32, AutoSet)| (process, processes::name_of(process), set.slice_ns());

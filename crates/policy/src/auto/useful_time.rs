@@ -96,7 +96,7 @@ impl UsefulTime {
         self.waiting += other.waiting;
     }
 
-    /// The same, with what was spun by samples alone where there are enough of them.
+    /// The same, with what was spun by samples alone; nothing at all where there are too few of them.
     pub fn by_samples(mut self) -> UsefulTime {
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
         unsafe { raw::unspin_by_samples(&mut self) };

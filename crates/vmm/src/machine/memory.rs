@@ -51,7 +51,12 @@ impl Memory {
         if advised != 0 && io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
             return Err(io::Error::last_os_error());
         }
-        Ok(memory)
+        // A child (unspin-guard) has no use for it: its copy would have each page of a running guest copied when it is written.
+        // SAFETY: as above.
+        match unsafe { libc::madvise(memory.host_address(), bytes, libc::MADV_DONTFORK) } {
+            0 => Ok(memory),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 
     /// Where the region lies in this process, for KVM; valid as long as `self`.
