@@ -128,53 +128,29 @@ fn the_second_pair_of_a_block_goes_back() {
     assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
 }
 
+/// One attachment of ours serves a block: those for which the host's scheduler stays, or another comes, are before it.
 #[test]
-fn rivals_come_before_ours_and_ours_is_attached_once() {
-    let columns = beside(1, 2);
-    let steps = steps(2, columns);
-    let mut order = Vec::new();
-    follow(&steps, columns, |column, _, _| order.push(column));
+fn ours_is_attached_once_after_all_others() {
     use Column::{Ideal, Policy, RefuseYields, Rival, Stock, StockAgain};
-    let forth = [
-        Stock,
-        StockAgain,
-        Rival(0),
-        Rival(1),
-        RefuseYields,
-        Policy(0),
-    ];
-    let mut back = forth;
-    back.reverse();
-    assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
-    let attached = |step: &&Step| **step == Step::Load(Programs::Scheduler);
-    assert_eq!(steps.iter().filter(attached).count(), 1);
-}
-
-/// One attachment serves a block, so those for which the host's scheduler stays come before ours.
-#[test]
-fn the_hosts_own_scheduler_stays_for_those_that_only_change_it() {
-    let columns = Columns {
+    let beside_rivals = (
+        beside(1, 2),
+        vec![Rival(0), Rival(1), RefuseYields, Policy(0)],
+    );
+    let of_the_hosts = Columns {
         unsteered: Unsteered(0b101),
         ..beside(3, 1)
     };
-    let steps = steps(2, columns);
-    let mut order = Vec::new();
-    follow(&steps, columns, |column, _, _| order.push(column));
-    use Column::{Ideal, Policy, RefuseYields, Rival, Stock, StockAgain};
-    let forth = [
-        Stock,
-        StockAgain,
-        Rival(0),
-        Policy(0),
-        Policy(2),
-        RefuseYields,
-        Policy(1),
-    ];
-    let mut back = forth;
-    back.reverse();
-    assert_eq!(order, [&[Ideal, Ideal][..], &forth, &back].concat());
-    let attached = |step: &&Step| **step == Step::Load(Programs::Scheduler);
-    assert_eq!(steps.iter().filter(attached).count(), 1);
+    let hosts_first = vec![Rival(0), Policy(0), Policy(2), RefuseYields, Policy(1)];
+    for (columns, others) in [beside_rivals, (of_the_hosts, hosts_first)] {
+        let steps = steps(2, columns);
+        let mut order = Vec::new();
+        follow(&steps, columns, |column, _, _| order.push(column));
+        let forth = [vec![Stock, StockAgain], others].concat();
+        let back = forth.iter().rev().copied().collect();
+        assert_eq!(order, [vec![Ideal, Ideal], forth, back].concat());
+        let attached = |step: &&Step| **step == Step::Load(Programs::Scheduler);
+        assert_eq!(steps.iter().filter(attached).count(), 1);
+    }
 }
 
 #[test]
