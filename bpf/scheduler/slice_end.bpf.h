@@ -138,9 +138,9 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 }
 
 /*
- * A slice that runs on that CPU, this one, shall end on time, and its task be sampled. A timer that is armed for an earlier end stays, and is armed anew
- * when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its CPU. Returns 0.
- * Not inlined, and not static: the verifier walks it, and the timer's callback with it, once for each program.
+ * A slice that runs on that CPU, this one, shall end on time, and its task be sampled. A timer that is armed for an earlier end stays,
+ * and is armed anew when it fires: tasks that run for microseconds cost no timer each. One that is late by a tick was lost with its
+ * CPU. Returns 0. Not inlined, and not static: the verifier walks it, and the timer's callback with it, once for each program.
  */
 __attribute__((noinline)) int end_slice_on_time(u32 cpu, const struct task_context *task __arg_nonnull, u64 now_ns)
 {

@@ -24,7 +24,7 @@ static __always_inline bool may_be_sampled(const struct task_context *task)
 	return task->vcpu && task->steered && task->choice.policies & UNSPIN_POLICY_SPIN_SAMPLES;
 }
 
-/* The VM of that vCPU, and the vCPU; NULL: it is not known, or not on AMD. */
+/* The VM of that vCPU, and its VMCB; NULL: it is not known, not on AMD, or hides where it is (SEV-ES). */
 static __always_inline struct vm *seen_vm(const struct task_context *task, struct vmcb **vmcb)
 {
 	if (!task->vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm) ||

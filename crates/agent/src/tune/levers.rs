@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Gives vCPUs' threads the slices that were chosen for their VM.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 
 use unspin_policy::auto::AutoSet;
 
@@ -79,8 +82,10 @@ impl Levers {
                 })?;
             }
         }
-        let is_there = |thread: &u32| threads.iter().any(|(there, _)| there == thread);
-        self.changed.retain(|thread, _| is_there(thread));
+        // What is kept of those that are gone would only grow.
+        let (there, vms): (BTreeSet<u32>, BTreeSet<u32>) = threads.into_iter().unzip();
+        self.changed.retain(|thread, _| there.contains(thread));
+        self.wanted.retain(|process, _| vms.contains(process));
         Ok(())
     }
 

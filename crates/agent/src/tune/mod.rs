@@ -26,6 +26,7 @@ use levers::Levers;
 
 /// How soon a vCPU that comes gets a fixed slice.
 const RENEWED_EVERY: Duration = Duration::from_millis(250);
+
 /// What one of the controller's sets comes to here, in words.
 pub fn slice_in_words(set: AutoSet) -> String {
     match set.slice_ns() {
@@ -70,7 +71,8 @@ enum Work {
 }
 
 impl Tuning {
-    /// Begins. `processes`: for these VMs alone, all if empty. `learned`: what [`Tuning::end`] of an earlier one gave.
+    /// Begins. `processes`: for these VMs alone, all if empty. `learned`: what [`Tuning::end`] of an earlier one for the
+    /// same VMs gave.
     ///
     /// # Errors
     /// When the kernel gives threads no slices, rights are missing, or KVM is not loaded.

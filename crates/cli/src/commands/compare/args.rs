@@ -21,7 +21,8 @@ pub struct CompareArguments {
     #[arg(long = "shape", value_name = "VMSxVCPUS", value_parser = crate::commands::compare::parse_shape)]
     pub shapes: Vec<(u32, u32)>,
     /// Also run with our scheduler: with every directed yield refused, and with this policy, as in loan,kernel-exit. May be
-    /// repeated: all share the same ideal, stock and refuse-yields. auto gets 20 s to learn before its first sample.
+    /// repeated: all share the same ideal, stock and refuse-yields. auto gets 20 s to learn before its first sample; tune
+    /// and tune=100us leave the host's scheduler in place, as `unspin tune` does.
     #[arg(long = "policy", value_name = "POLICY")]
     pub policies: Vec<PolicyChoice>,
     /// Also run under other sched_ext schedulers, apart by commas: scx_bpfland, scx_lavd, scx_rusty, each with its default options
