@@ -21,6 +21,10 @@
  */
 __attribute__((noinline)) u64 host_address(u64 vcpu, u64 guest_physical)
 {
+	/* Before Linux 5.17 slots were no tree: no address. */
+	if (!bpf_core_field_exists(struct kvm_memslots, gfn_tree))
+		return 0;
+
 	struct kvm_memslots *slots =
 		BPF_CORE_READ((struct kvm_vcpu *)vcpu, kvm, memslots[0]); /* [1]: system management mode's */
 	u32 tree = BPF_CORE_READ(slots, node_idx) & 1;

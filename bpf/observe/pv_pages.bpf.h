@@ -10,7 +10,7 @@
  * written, until the guest registers again. A guest that registers all the time pays with its own threads' time, as for
  * any exit. A process in the guest's user mode cannot register where KVM's structures tell the mode (SVM).
  *
- * Bounds of reads: slots through READ(), which gives 0 where it fails, on the vCPU's thread and within kvm->srcu
+ * Bounds of reads: slots by host_address(), whose reads give 0 where they fail, on the vCPU's thread and within kvm->srcu
  * (vcpu_run()), so they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
  */
 #ifndef UNSPIN_BPF_OBSERVE_PV_PAGES_H
@@ -20,48 +20,7 @@
 #include "guest_exit.bpf.h"
 
 #include "../../abi/guest/pv_page.h"
-
-#define GUEST_PAGE_SHIFT 12
-#define GUEST_PAGE_BYTES (1ull << GUEST_PAGE_SHIFT)
-/* A red-black tree of 32,764 slots (KVM_USER_MEM_SLOTS) is at most 2 log2(32,765) = 30 deep. */
-#define SLOT_TREE_DEPTH 30
-
-static __always_inline u64 host_address_in(struct kvm_memory_slot *slot, u64 frame, u64 address)
-{
-	bool direct = options.direct_reads;
-
-	return READ(direct, slot, userspace_addr) + ((frame - READ(direct, slot, base_gfn)) << GUEST_PAGE_SHIFT) +
-	       (address & (GUEST_PAGE_BYTES - 1));
-}
-
-/*
- * Address in the VMM's process of a guest-physical address; 0 if no memory slot has it. A search as in
- * search_memslots() (include/linux/kvm_host.h).
- */
-static __always_inline u64 host_address(struct kvm_vcpu *vcpu, u64 address)
-{
-	bool direct = options.direct_reads;
-	struct kvm_memslots *slots =
-		READ(direct, READ(direct, vcpu, kvm), memslots[0]); /* [1]: system management mode's */
-	u64 frame = address >> GUEST_PAGE_SHIFT;
-	u64 node_offset = bpf_core_field_offset(struct kvm_memory_slot, gfn_node);
-	struct rb_node *node = READ(direct, slots, gfn_tree.rb_node);
-
-	if (READ(direct, slots, node_idx))
-		node_offset += bpf_core_type_size(struct rb_node);
-	for (u32 i = 0; i < SLOT_TREE_DEPTH && node; i++) {
-		struct kvm_memory_slot *slot = (void *)node - node_offset;
-		u64 first = READ(direct, slot, base_gfn);
-
-		if (frame < first)
-			node = READ(direct, node, rb_left);
-		else if (frame - first >= READ(direct, slot, npages))
-			node = READ(direct, node, rb_right);
-		else
-			return host_address_in(slot, frame, address);
-	}
-	return 0;
-}
+#include "../common/guest_memory.bpf.h"
 
 /* The current vCPU registers the struct at this guest-physical address as its pv page. For the hypercall's program. */
 static __always_inline void register_pv_page(struct unspin_observed_thread *thread, u64 address)
@@ -69,13 +28,11 @@ static __always_inline void register_pv_page(struct unspin_observed_thread *thre
 	struct kvm_vcpu *vcpu = (struct kvm_vcpu *)thread->vcpu_pointer;
 	u64 rip;
 
-	if (!bpf_core_field_exists(struct kvm_memslots, gfn_tree)) /* before Linux 5.17 */
-		return;
 	if (read_place(vcpu, thread->isa, &rip) == UNSPIN_MODE_USER)
 		return;
 	thread->pv_page_address = 0; /* an invalid registration also ends the previous one */
-	if ((address & (GUEST_PAGE_BYTES - 1)) <= GUEST_PAGE_BYTES - sizeof(struct unspin_pv_page))
-		thread->pv_page_address = host_address(vcpu, address);
+	if (address % PAGE_BYTES <= PAGE_BYTES - sizeof(struct unspin_pv_page))
+		thread->pv_page_address = host_address(thread->vcpu_pointer, address);
 }
 
 /* The arguments of an event UNSPIN_EVENT_PV_PAGE. */

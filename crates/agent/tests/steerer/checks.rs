@@ -9,6 +9,7 @@ use unspin_agent::{SteerError, SteerOptions, Steerer};
 use super::{
     ecs::{fairness, latency},
     host::{Busy, Cgroup, attach, pin, set_online, shares, state, still_there},
+    hostile,
     observer_vms::run_from,
     only_vms, tune, vms,
 };
@@ -57,6 +58,7 @@ pub fn child() {
                 std::thread::park();
             }
         }
+        Some("stuck") => hostile::stuck::run_programs(),
         Some("tune") => tune::child(),
         _ => {}
     }

@@ -56,6 +56,13 @@ impl Busy {
         )
     }
 
+    /// One that the kernel runs BPF programs for: nearly always where it cannot be moved to another CPU.
+    pub fn stuck() -> Busy {
+        let own = std::env::current_exe().expect("procfs is mounted");
+        let mut command = Command::new(own);
+        Busy(command.arg("stuck").spawn().expect("this very binary"))
+    }
+
     /// CPU time so far: the first number of /proc/PID/schedstat.
     pub fn cpu_time(&self) -> Duration {
         let text = fs::read_to_string(format!("/proc/{}/schedstat", self.0.id()));

@@ -6,3 +6,4 @@ pub mod beside;
 pub mod code;
 pub mod guests;
 pub mod kinds;
+pub mod stuck;
