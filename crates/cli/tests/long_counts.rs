@@ -8,6 +8,7 @@ use std::{path::PathBuf, process::Command};
 
 use common::{ended, repository};
 use serde_json::Value;
+use unspin_testbed::self_test;
 
 /// Nothing to test where it is not built; says so.
 fn is_built() -> bool {
@@ -17,7 +18,7 @@ fn is_built() -> bool {
     );
     let built = cache.join("guest-module/current/counts.files").exists();
     if !built {
-        eprintln!("not tested: the guests' module is not built (`make linux-module`)");
+        self_test::not_tested("the guests' module is not built (`make linux-module`)");
     }
     built
 }

@@ -8,12 +8,13 @@ use std::process::Command;
 
 use common::{Ended, cache, ended, repository};
 use serde_json::Value;
+use unspin_testbed::self_test;
 
 /// Nothing to test where they are not built; says so.
 fn are_built() -> bool {
     let built = cache().join("guest-loads/current").exists();
     if !built {
-        eprintln!("not tested: the loads of Linux guests are not there (`make linux-loads`)");
+        self_test::not_tested("the loads of Linux guests are not there (`make linux-loads`)");
     }
     built
 }

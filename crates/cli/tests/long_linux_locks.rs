@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::{Ended, cache, ended, repository};
 use serde_json::Value;
+use unspin_testbed::self_test;
 
 const LOCKS: [&str; 5] = [
     "native",
@@ -22,7 +23,7 @@ const LOCKS: [&str; 5] = [
 fn is_built() -> bool {
     let built = cache().join("guest-linux/current/vmlinuz-unspin").exists();
     if !built {
-        eprintln!("not tested: the Linux guest with our locks is not built (`make linux-guest`)");
+        self_test::not_tested("the Linux guest with our locks is not built (`make linux-guest`)");
     }
     built
 }

@@ -112,7 +112,7 @@ fn main() {
         let brought = match inputs(&Rival::ALL, &Options::new(cache)) {
             Ok(brought) => brought,
             Err(Error::Usage(missing)) => {
-                eprintln!("not tested: {missing}");
+                self_test::not_tested(&missing.to_string());
                 return Ok(());
             }
             Err(error) => return Err(error.to_string().into()),

@@ -3,6 +3,7 @@
 //! a row for every one of them, also for those that never ran.
 
 use std::{
+    fs,
     path::Path,
     process::Command,
     time::{Duration, Instant},
@@ -13,7 +14,7 @@ use anyhow::{Context, ensure};
 use crate::{
     check::{self, Program},
     repository,
-    results::{self, NEVER, Results},
+    results::{self, NEVER, NOT_TESTED, Results},
     sitting::Sitting,
 };
 
@@ -60,7 +61,7 @@ fn run_checks(
     });
     let many = asked.len();
     let due = sitting.due(asked, |(check, _)| check, results, commit);
-    let (mut passed, mut failed, mut left) = (many - due.len(), 0, due.len());
+    let (mut passed, mut failed, mut untested, mut left) = (many - due.len(), 0, 0, due.len());
     for (check, program) in &due {
         let until = sitting.left(began).unwrap_or(each);
         let limit = until.min(each);
@@ -70,21 +71,29 @@ fn run_checks(
         }
         let begin = Instant::now();
         let outcome = match ended(check, program, limit)? {
-            Some(true) => "passed",
-            Some(false) => "FAILED",
-            None if until < each => break,
-            None => "timed-out",
+            Ended::Passed => "passed",
+            Ended::NotTested(why) => {
+                eprintln!("{why}");
+                NOT_TESTED
+            }
+            Ended::Failed => "FAILED",
+            Ended::AtTheLimit if until < each => break,
+            Ended::AtTheLimit => "timed-out",
         };
         left -= 1;
         eprintln!("{outcome} {check}, {} s", begin.elapsed().as_secs());
         results.set(check, outcome, begin.elapsed().as_secs(), commit)?;
         match outcome {
             "passed" => passed += 1,
+            NOT_TESTED => untested += 1,
             _ => failed += 1,
         }
     }
     if left > 0 {
         println!("{left} left for another sitting");
+    }
+    if untested > 0 {
+        println!("{untested} not tested, for want of what they need");
     }
     println!("{passed} passed, {failed} failed");
     ensure!(failed == 0, "{failed} long checks failed");
@@ -108,29 +117,43 @@ fn checks(programs: &[Program]) -> anyhow::Result<Vec<Check>> {
     Ok(all)
 }
 
-/// Whether a check passes; `None`: it was ended with all that it had started, as the limit was over.
-fn ended(check: &str, program: &Program, limit: Duration) -> anyhow::Result<Option<bool>> {
+/// What became of a check.
+enum Ended {
+    Passed,
+    /// What it needs is not there, and why.
+    NotTested(String),
+    Failed,
+    /// It was ended with all that it had started, as the limit was over.
+    AtTheLimit,
+}
+
+fn ended(check: &str, program: &Program, limit: Duration) -> anyhow::Result<Ended> {
     let test = check
         .strip_prefix(&format!("{}::", program.name))
         .unwrap_or(check);
+    let not_tested = tempfile::NamedTempFile::new()?;
     let status = Command::new("timeout")
         .args(["--kill-after=10", &limit.as_secs().to_string()])
         .arg(&program.binary)
         .args([test, "--exact", "--include-ignored"])
         .current_dir(&program.folder)
         .env("UNSPIN_E2E", "1")
+        .env("UNSPIN_NOT_TESTED", not_tested.path())
         .status()
         .context("timeout does not run")?;
+    let why = fs::read_to_string(not_tested.path())?;
     // 124: ended by the signal; 137 or a signal: it had to be killed.
     Ok(match status.code() {
-        Some(124 | 137) | None => None,
-        Some(code) => Some(code == 0),
+        Some(124 | 137) | None => Ended::AtTheLimit,
+        Some(0) if why.is_empty() => Ended::Passed,
+        Some(0) => Ended::NotTested(why),
+        Some(_) => Ended::Failed,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
+    use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
     use super::*;
 
@@ -188,6 +211,7 @@ mod tests {
             ("long_bad", "exit 1"),
             ("long_good", good),
             ("long_hangs", "sleep 60"),
+            ("long_lacks", "echo no modules >\"$UNSPIN_NOT_TESTED\""),
             ("other", "exit 1"),
         ]);
         assert!(room.run(&Sitting::default(), 1).is_err());
@@ -195,6 +219,7 @@ mod tests {
         assert_eq!(results.outcome("long_good::a"), Some("passed"));
         assert_eq!(results.outcome("long_bad::a"), Some("FAILED"));
         assert_eq!(results.outcome("long_hangs::a"), Some("timed-out"));
+        assert_eq!(results.outcome("long_lacks::a"), Some(NOT_TESTED));
         assert_eq!(results.outcome("other::a"), None);
         // What has passed at this commit is not run again.
         let only = Sitting {

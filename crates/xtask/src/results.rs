@@ -12,6 +12,8 @@ pub const MUTANTS: &str = "tests/mutants/results.tsv";
 
 /// The outcome in the row of a check that never ran.
 pub const NEVER: &str = "never-run";
+/// The outcome of a check that found that what it needs is not there.
+pub const NOT_TESTED: &str = "not-tested";
 
 /// A table of results.
 pub struct Results {
@@ -61,11 +63,11 @@ impl Results {
         self.passed(name) && !commit.ends_with("-dirty") && of == Some(commit)
     }
 
-    /// Orders checks by how stale their results are, the stalest first: never run, not passed, passed; then by date.
+    /// Orders checks by how stale their results are, the stalest first: never run or tested, not passed, passed; then by date.
     pub fn staleness(&self, name: &str) -> (u8, String) {
         let date = self.rows.get(name).and_then(|row| row.split('\t').nth(3));
         match self.outcome(name) {
-            None | Some(NEVER) => (0, String::new()),
+            None | Some(NEVER | NOT_TESTED) => (0, String::new()),
             _ if self.passed(name) => (2, date.unwrap_or_default().to_owned()),
             _ => (1, date.unwrap_or_default().to_owned()),
         }
