@@ -119,7 +119,7 @@ struct unspin_auto {
 	unspin_u32 quiet_part;	/* 1: one of them cannot be judged */
 	unspin_u64 part_rate;	/* sum over those of its second half */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_auto, 112);
+UNSPIN_ASSERT_SIZE(struct unspin_auto, 120);
 
 /* The policies of a set; the rule of candidates that goes with UNSPIN_POLICY_CANDIDATES is UNSPIN_CANDIDATES_STRICT. */
 static inline unspin_u32 unspin_auto_policies(unspin_u32 set)
