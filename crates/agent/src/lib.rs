@@ -19,7 +19,7 @@ pub mod tune;
 mod until;
 mod window;
 
-pub use auto::{AutoController, AutoSteering, AutoStep, UsefulTimeMeter};
+pub use auto::{AutoController, AutoSteering, UsefulTimeMeter};
 pub use error::{Error, KernelLog};
 pub use kernel::capabilities::{HostCapabilities, SCHED_EXT_FUNCTIONS, capabilities};
 pub use kernel::core_compat::{KernelFiles, KernelFilesError, ProgramFit, core_compat};
@@ -33,12 +33,12 @@ pub use observe::options::{EventMask, ObserveOptions};
 pub use observe::recorder::{Recorded, Recorder};
 pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::{
-    AUTO, ChosenBy, ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures,
-    DryAnswer, DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice,
-    PolicySetError, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError,
-    SteerOptions, Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice,
-    cgroup_number, deadline_server, is_policy_file, reset_running_vm, running_policies,
-    set_running_policies, set_running_vm, to_set_running, with_user_policy,
+    ChosenBy, ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures, DryAnswer,
+    DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice, PolicySetError,
+    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError, SteerOptions,
+    Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice, cgroup_number,
+    deadline_server, is_policy_file, reset_running_vm, running_policies, set_running_policies,
+    set_running_vm, to_set_running, with_user_policy,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

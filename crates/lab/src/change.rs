@@ -7,6 +7,7 @@ use std::fmt;
 
 use unspin_policy::{
     CandidateRule, Control,
+    auto::AUTO,
     steering::{Policies, renamed},
 };
 use unspin_scenario::Overrides;
@@ -58,6 +59,11 @@ impl Change {
                 }
             }
         }
+        if steering.contains(&AUTO) && steering.len() > 1 {
+            return Err(format!(
+                "`{AUTO}` chooses among policies itself: it goes alone"
+            ));
+        }
         if !steering.is_empty() {
             if !scheduler {
                 set.push(format!("lab.scheduler={STEER}"));
@@ -78,7 +84,7 @@ enum Meaning {
 }
 
 fn meaning(word: &str) -> Result<Meaning, String> {
-    if word.ends_with(".c") {
+    if word.ends_with(".c") || word == AUTO {
         return Ok(Meaning::Steering);
     }
     if word.ends_with(".o") {
@@ -128,7 +134,7 @@ fn unknown(word: &str) -> String {
     let policies: Vec<_> = Policies::names().collect();
     format!(
         "there is no policy `{word}`; words apart by commas are: schedulers ({}), candidates ({}), windows ({}), steering \
-         policies under the scheduler steer (refuse-yields, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
+         policies under the scheduler steer ({AUTO}, refuse-yields, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
          halt_poll=50us or host.ple_window=200",
         known_names().join(", "),
         candidates.join(", "),

@@ -7,6 +7,7 @@ use serde::{
 };
 use unspin_policy::{
     CandidateRule, Control, Vendor, WindowRule,
+    auto::{AUTO, AutoSet},
     steering::Policies,
     user_policy::{UserPolicySource, UserPolicySourceError},
 };
@@ -75,16 +76,8 @@ impl Lab {
         Ok(World::new(scenario, host, costs, scheduler, observer)?)
     }
 
-    /// A new scheduler; `steer` has the slice that its policies set for vCPUs.
     fn host_scheduler(&self, seed: u64) -> Result<Box<dyn HostScheduler>, NameError> {
-        let mut scheduler = from_name(&self.scheduler, self.host.topology, seed)?;
-        if let Some(steer) = scheduler.steering() {
-            let policies = self.host.steering.policies;
-            let slice_ns = |lends| policies.length_of_slice_ns(steer.slice_ns(), lends);
-            let (plain_ns, lending_ns) = (slice_ns(false), slice_ns(true));
-            steer.set_vcpu_slices(plain_ns, lending_ns);
-        }
-        Ok(scheduler)
+        from_name(&self.scheduler, self.host.topology, seed)
     }
 
     /// The host.
@@ -219,12 +212,15 @@ fn named<T: Copy>(
 
 /// The parameters of unspin's scheduler.
 fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringModel, LabError> {
+    let auto = settings.policy.as_deref() == Some(AUTO);
     let policies = match &settings.policy {
+        _ if auto => AutoSet::FIRST.policies(),
         Some(names) => self::policies(names)?,
         None => Policies::REFUSE_YIELDS,
     };
     Ok(SteeringModel {
         policies,
+        auto,
         facts_age_ns: settings.facts_age_ns,
         lost_ppm: settings.lost_ppm,
         tick_only: settings.tick_only,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Runs a world to its end, and what each vCPU did: the numbers of all tables of the lab.
 
+use unspin_policy::auto::AutoStep;
 use unspin_scenario::{Length, Scenario};
 
 use crate::{
@@ -11,7 +12,7 @@ use crate::{
 };
 
 /// The results of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Simulated time at the end, ns.
     pub end_ns: u64,
@@ -23,6 +24,8 @@ pub struct Outcome {
     pub vcpus: Vec<VcpuOutcome>,
     /// Busy and idle time of each pCPU in the whole run, ns.
     pub cpus: Vec<(u64, u64)>,
+    /// The epochs of each VM, in order, where policies are chosen by trial.
+    pub auto_steps: Vec<AutoStep>,
 }
 
 /// What a vCPU did.
@@ -117,6 +120,7 @@ pub fn run<O: Observer>(
         cpus: (0..world.cpus())
             .map(|cpu| world.cpu_times(Cpu(cpu)))
             .collect(),
+        auto_steps: world.auto_steps().to_vec(),
     })
 }
 

@@ -21,7 +21,7 @@ pub struct LabSettings {
     /// Host scheduler by name and version, as in "eevdf-6.6" or "cfs-4.13+debooster=paper"; "eevdf-7.2" when absent.
     #[serde(with = "LabName")]
     pub scheduler: Option<String>,
-    /// Steering policies of the scheduler "steer", as in "loan,slice=2ms"; none when absent.
+    /// Steering policies of the scheduler "steer", as in "loan,slice=2ms", or "auto"; none when absent.
     #[serde(with = "LabName")]
     pub policy: Option<String>,
     /// Who changes the window of pause-loop exits; "kvm" when absent, "fixed" with `host.ple_window_fixed`.

@@ -7,38 +7,11 @@ use std::{
 };
 
 use unspin_policy::auto::{
-    AUTO_EPOCH_NS, AUTO_SETTLE_NS, Auto, AutoReason, AutoSet, TrialInterval, UsefulTime,
+    AUTO_EPOCH_NS, AUTO_SETTLE_NS, Auto, AutoSet, AutoStep, UsefulTime, auto_seed,
 };
 
 use super::{Actuator, UsefulTimeMeter, VcpuThreads};
 use crate::{Error, scheduler::SteerError};
-
-/// One epoch of one VM.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AutoStep {
-    /// The VM's process.
-    pub process: u32,
-    /// When it ended, since the controller was made.
-    pub at: Duration,
-    /// The set under which it ran.
-    pub ran_under: AutoSet,
-    /// How long the part of it was that was measured.
-    pub length: Duration,
-    /// What the VM did in that.
-    pub grown: UsefulTime,
-    /// What its end has led to.
-    pub reason: AutoReason,
-    /// The set that acts outside of trials from then on.
-    pub acting: AutoSet,
-    /// The one that acted before.
-    pub acted: AutoSet,
-    /// The set on trial: that begins, goes on or has ended.
-    pub on_trial: Option<AutoSet>,
-    /// Pairs of epochs of that trial so far.
-    pub pairs: u32,
-    /// What the trial says, if there is one: how much more the VM does under the set on trial.
-    pub interval: Option<TrialInterval>,
-}
 
 /// One VM.
 struct Vm {
@@ -171,7 +144,7 @@ impl AutoController {
             if !self.processes.is_empty() && !self.processes.contains(process) {
                 continue;
             }
-            let seed = self.seed ^ u64::from(*process).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let seed = auto_seed(self.seed, *process);
             let vm = self.vms.entry(*process).or_insert_with(|| Vm {
                 auto: Auto::new(seed),
                 written: None,
@@ -189,7 +162,7 @@ impl AutoController {
                 true => end.since(begin).by_samples(),
                 false => end.since(begin),
             };
-            steps.push(vm.step(*process, length, &grown, now - self.began));
+            steps.push(vm.auto.step(*process, now - self.began, length, &grown));
         }
         self.vms.retain(|process, _| ends.contains_key(process));
         Ok(steps)
@@ -225,35 +198,5 @@ impl AutoController {
         let each = self.vms.iter();
         each.map(|(process, vm)| (*process, vm.auto.acting()))
             .collect()
-    }
-}
-
-impl Vm {
-    fn step(
-        &mut self,
-        process: u32,
-        length: Duration,
-        grown: &UsefulTime,
-        at: Duration,
-    ) -> AutoStep {
-        let (ran_under, acted) = (self.auto.set_now(), self.auto.acting());
-        let tried = self.auto.on_trial();
-        let nanoseconds = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        let reason = self.auto.end_of_epoch(nanoseconds, grown);
-        let on_trial = self.auto.on_trial().or(tried);
-        let trial = on_trial.map(|_| self.auto.trial());
-        AutoStep {
-            process,
-            at,
-            ran_under,
-            length,
-            grown: *grown,
-            reason,
-            acting: self.auto.acting(),
-            acted,
-            on_trial,
-            pairs: trial.map_or(0, |trial| trial.pairs()),
-            interval: trial.and_then(|trial| trial.interval()),
-        }
     }
 }

@@ -10,11 +10,11 @@ use std::{
     time::Instant,
 };
 
-use unspin_policy::auto::AutoSet;
+use unspin_policy::auto::{AutoSet, AutoStep};
 
 use crate::{SteerError, Steerer, scheduler::Decided};
 
-pub use controller::{AutoController, AutoStep};
+pub use controller::AutoController;
 pub use meter::UsefulTimeMeter;
 pub(crate) use meter::VcpuThreads;
 

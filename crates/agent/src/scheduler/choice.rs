@@ -8,7 +8,7 @@ use std::{
 };
 
 use unspin_policy::{
-    auto::AutoSet,
+    auto::{AUTO, AutoSet},
     steering::{Policies, WindowPolicy},
 };
 
@@ -32,8 +32,6 @@ pub struct PolicyChoice {
     host_slice: Option<HostSlice>,
 }
 
-/// The word for that.
-pub const AUTO: &str = "auto";
 /// The word for slices of vCPUs under the host's own scheduler; `tune=100us`: all have that one.
 const TUNE: &str = "tune";
 

@@ -35,7 +35,7 @@ pub(crate) use decided::Decided;
 use figures::DecisionLog;
 use only_vms::OnlyVms;
 
-pub use choice::{AUTO, ChosenPolicies, PolicyChoice, is_file as is_policy_file};
+pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use deadline_server::{DeadlineServer, deadline_server};
 pub use decided::{ChosenBy, VmPolicies};
 pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};

@@ -2,10 +2,10 @@
 //! The scheduler that another process has attached: its maps, and changing what decides in it.
 
 use unspin_abi as abi;
-use unspin_policy::steering::Policies;
+use unspin_policy::{auto::AUTO, steering::Policies};
 
 use super::{
-    AUTO, ChosenBy, SteerError, VmPolicies, choice, decided::Decided, requirements, user_policy,
+    ChosenBy, SteerError, VmPolicies, choice, decided::Decided, requirements, user_policy,
 };
 use crate::kernel::{bytes::text, load};
 

@@ -14,14 +14,15 @@ use std::{
 
 use unspin_policy::{
     EcsAccount, GuestAudit,
+    auto::AutoStep,
     steering::{DecisionFile, DecisionFileError, DecisionRecord},
 };
 use unspin_report::row;
 
 use crate::{
-    AutoController, AutoSteering, AutoStep, ChosenPolicies, DeadlineServer, Error, KernelLog,
-    MovedVm, SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Until,
-    VmPolicies, WindowError, WindowOptions, base_slice, deadline_server,
+    AutoController, AutoSteering, ChosenPolicies, DeadlineServer, Error, KernelLog, MovedVm,
+    SliceSource, SteerCounter, SteerEnd, SteerError, SteerOptions, Steerer, Until, VmPolicies,
+    WindowError, WindowOptions, base_slice, deadline_server,
 };
 use windows::Windows;
 

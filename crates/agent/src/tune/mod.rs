@@ -13,11 +13,14 @@ use std::{
     time::Duration,
 };
 
-use unspin_policy::{auto::AutoSet, steering::format_time};
+use unspin_policy::{
+    auto::{AutoSet, AutoStep},
+    steering::format_time,
+};
 
 pub use crate::scheduler::HostSlice;
 use crate::{
-    AutoController, AutoSteering, AutoStep, SteerError, Until, UsefulTimeMeter,
+    AutoController, AutoSteering, SteerError, Until, UsefulTimeMeter,
     kernel::{processes, requirements, thread_slice},
     scheduler::check_no_other_scheduler,
 };

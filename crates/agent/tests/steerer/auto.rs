@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 use unspin_testbed::check;
 
-use unspin_agent::{AutoController, AutoSteering, AutoStep};
-use unspin_policy::auto::{AutoReason, AutoSet};
+use unspin_agent::{AutoController, AutoSteering};
+use unspin_policy::auto::{AutoReason, AutoSet, AutoStep};
 
 use super::{host::still_there, hostile::attaching::Killed, vms::steer};
 
@@ -31,7 +31,7 @@ pub fn auto_gives_each_vm_what_it_needs() {
 
     let began = Instant::now();
     let mut steps: Vec<AutoStep> = Vec::new();
-    let better = |step: &AutoStep| step.process == convoy && step.reason == AutoReason::Better;
+    let better = |step: &AutoStep| step.vm == convoy && step.reason == AutoReason::Better;
     while !steps.iter().any(better) {
         assert!(!auto.has_ended() && began.elapsed() < PATIENCE, "{steps:?}");
         std::thread::sleep(Duration::from_millis(50));
@@ -50,10 +50,10 @@ pub fn auto_gives_each_vm_what_it_needs() {
     assert!(
         steps
             .iter()
-            .all(|step| step.process != by_hand || step.on_trial.is_none()),
+            .all(|step| step.vm != by_hand || step.on_trial.is_none()),
         "{steps:?}"
     );
-    let left_alone = |step: &&AutoStep| step.process == peaceful;
+    let left_alone = |step: &&AutoStep| step.vm == peaceful;
     assert!(steps.iter().filter(left_alone).count() > 3);
     for step in steps.iter().filter(left_alone) {
         assert_eq!(step.ran_under, AutoSet::FIRST, "{step:?}");
@@ -95,7 +95,7 @@ pub fn auto_survives_vms_that_come_and_go() {
             seed,
         );
         std::thread::sleep(Duration::from_millis(170 * seed));
-        let seen = auto.steps().filter(|step| step.process == vm.id()).count();
+        let seen = auto.steps().filter(|step| step.vm == vm.id()).count();
         assert!(seed < 6 || seen > 0, "{seed}");
         drop(vm);
         assert!(!auto.has_ended());

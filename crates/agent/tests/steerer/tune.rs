@@ -106,10 +106,7 @@ fn slices_come_and_go() {
         std::thread::sleep(Duration::from_millis(50));
         steps.extend(tuning.steps());
     }
-    assert!(
-        steps.iter().all(|step| step.process == first.id()),
-        "{steps:?}"
-    );
+    assert!(steps.iter().all(|step| step.vm == first.id()), "{steps:?}");
     let controller = tuning.end().expect("the kernel lets it");
     assert!(controller.is_some_and(|controller| controller.acting().len() == 1));
     assert!(is_untouched(&first) && is_untouched(&second));

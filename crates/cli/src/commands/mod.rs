@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod epochs;
 pub(crate) mod explain;
 pub(crate) mod ground_truth;
 pub(crate) mod help;

@@ -56,6 +56,8 @@ struct Entity {
     uses_locks: bool,
     /// The time it has run, at whatever charge, since it last slept, ns.
     awake_ns: u64,
+    /// Its slice, and that while it uses locks, ns.
+    slices_ns: [u64; 2],
     /// How long it is expected to run when it wakes up next, ns.
     burst_ns: u64,
     /// The lag with which it went to sleep, ns.
@@ -116,8 +118,6 @@ impl Here {
 pub struct Steer {
     topology: Topology,
     slice_ns: u64,
-    vcpu_slice_ns: u64,
-    lending_slice_ns: u64,
     shared_clock: QueueClock,
     shared_rate: ClockRate,
     clocks: Vec<QueueClock>,
@@ -137,8 +137,6 @@ impl Steer {
         Steer {
             topology,
             slice_ns: slice_ns.max(1),
-            vcpu_slice_ns: slice_ns.max(1),
-            lending_slice_ns: slice_ns.max(1),
             shared_clock: QueueClock::default(),
             shared_rate: ClockRate::default(),
             clocks: vec![QueueClock::default(); cpus],
@@ -159,17 +157,15 @@ impl Steer {
         self.slice_ns
     }
 
-    /// Slices of vCPUs last this long from now on, ns; `lending_ns`: of those that use locks.
-    pub fn set_vcpu_slices(&mut self, slice_ns: u64, lending_ns: u64) {
-        (self.vcpu_slice_ns, self.lending_slice_ns) = (slice_ns, lending_ns);
+    /// Slices of that vCPU last this long from now on, ns; `lending_ns`: while it uses locks.
+    pub fn set_slices(&mut self, task: Task, slice_ns: u64, lending_ns: u64) {
+        self.tasks[task.index()].slices_ns = [slice_ns, lending_ns];
     }
 
     /// The slice of that vCPU, ns.
     pub fn vcpu_slice_ns(&self, task: Task) -> u64 {
-        match self.tasks[task.index()].uses_locks {
-            true => self.lending_slice_ns,
-            false => self.vcpu_slice_ns,
-        }
+        let known = &self.tasks[task.index()];
+        known.slices_ns[usize::from(known.uses_locks)]
     }
 
     /// What is left of the slice that runs on that pCPU, ns.

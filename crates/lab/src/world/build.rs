@@ -23,7 +23,10 @@ use crate::{
     random::Random,
     scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
     trace_event::Observer,
-    world::steering::lab_host::{LabHost, SpinCount},
+    world::steering::{
+        auto::Auto,
+        lab_host::{LabHost, SpinCount},
+    },
 };
 
 /// Why a scenario cannot be simulated.
@@ -90,6 +93,7 @@ impl<O: Observer> World<O> {
             observer,
             trace_events: 0,
             unfinished: vcpus,
+            auto: None,
             host,
             seed: scenario.seed,
         };
@@ -104,6 +108,16 @@ impl<O: Observer> World<O> {
                 .add_task(Group(0), NICE_0_WEIGHT, Allowed::All, None);
             world.tasks.push(TaskState::new(None));
             debug_assert_eq!(task.index() + 1, world.tasks.len());
+        }
+        for vm in 0..world.vms.len() {
+            world.set_policies(vm, world.host.steering.policies);
+        }
+        if world.host.steering.auto {
+            world.auto = Some(Box::new(Auto::new(
+                scenario,
+                world.vms.len(),
+                world.vcpus.len(),
+            )));
         }
         world.start();
         Ok(world)
@@ -197,6 +211,7 @@ impl<O: Observer> World<O> {
             }),
             epoch: Epoch::default(),
             epochs: 0,
+            policies: self.host.steering.policies,
             spun_ns: None,
             epoch_begin: (0, 0),
             _distributions: distributions,

@@ -2,6 +2,8 @@
 //! The hypervisor: exits, their handling, and entries. At a HLT a vCPU polls for a while, as long as polling has paid
 //! lately, and then its thread sleeps (`kvm_vcpu_halt()`, virt/kvm/kvm_main.c, Linux 7.2).
 
+use unspin_policy::auto::StretchEnd;
+
 use super::{
     World,
     vcpu::{Sending, Then},
@@ -25,6 +27,13 @@ impl<O: Observer> World<O> {
         then: Then,
     ) {
         self.emit(cpu, TraceEvent::Exit { reason });
+        self.meter_exit(
+            vcpu,
+            match reason {
+                ExitReason::Interrupt => StretchEnd::Interrupted,
+                _ => StretchEnd::Other,
+            },
+        );
         let exit_ns = self.costs.exit_ns;
         self.leave_guest(vcpu, exit_ns + work_ns, then);
     }
@@ -97,6 +106,7 @@ impl<O: Observer> World<O> {
     fn enter(&mut self, cpu: Cpu, vcpu: usize) {
         self.emit(cpu, TraceEvent::Entry);
         self.vcpus[vcpu].inside = true;
+        self.meter_enter(vcpu);
         self.vcpus[vcpu].ends_wait = false;
         self.notify_spin_count(vcpu);
         let pending_ipi = &mut self.vcpus[vcpu].pending_ipi;

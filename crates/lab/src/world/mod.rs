@@ -26,7 +26,7 @@ pub use results::{RunError, TaskTimes};
 pub use steering::lab_host::{LabHost, Paravirtual, SpinCount, SteeringModel};
 pub use vcpu::VcpuStatistics;
 
-use unspin_policy::{Apple, Epoch};
+use unspin_policy::{Apple, Epoch, auto::AutoStep, steering::Policies};
 
 use crate::{
     costs::Costs,
@@ -39,6 +39,7 @@ use crate::{
 };
 use pcpu::Pcpu;
 use pcpu::TaskState;
+use steering::auto::Auto;
 use vcpu::Vcpu;
 
 /// A VM.
@@ -58,6 +59,8 @@ struct VmState {
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
+    /// Which policies are asked about its vCPUs.
+    policies: Policies,
     /// When one of its vCPUs was seen spinning last.
     spun_ns: Option<u64>,
     apple: Apple,
@@ -87,6 +90,8 @@ pub struct World<O> {
     /// Number of vCPUs whose iterations are not done.
     unfinished: u32,
     host: LabHost,
+    /// Chooses policies by trial, if it is to.
+    auto: Option<Box<Auto>>,
     /// The scenario's seed; each entity's generator starts from it and a number of its own.
     seed: u64,
 }
@@ -107,6 +112,11 @@ impl<O: Observer> World<O> {
         self.trace_events += 1;
         let task = self.cpus[cpu.index()].current;
         self.observer.on_event(self.now_ns, cpu, task, what);
+    }
+
+    /// The epochs of all VMs that `auto` chooses for, as they ended.
+    pub fn auto_steps(&self) -> &[AutoStep] {
+        self.auto.as_ref().map_or(&[], |auto| auto.steps())
     }
 
     /// The vCPU that runs on that pCPU.
@@ -131,6 +141,9 @@ impl<O: Observer> World<O> {
         let mut at_once = 0u32;
         while self.unfinished != 0 {
             let (time_ns, slot) = self.tree.next();
+            if self.choose_by(time_ns.min(end_ns)) {
+                continue;
+            }
             if time_ns > end_ns {
                 if time_ns == NEVER_NS && !self.anybody_runs() {
                     return Err(self.stuck());

@@ -18,8 +18,8 @@ use crate::{
 
 impl<O: Observer> World<O> {
     /// Whether vCPUs are sampled where there is reason to.
-    fn samples_spinners(&mut self) -> bool {
-        self.host.steering.policies.samples_spinners()
+    fn samples_spinners(&mut self, vcpu: usize) -> bool {
+        self.policies(vcpu).samples_spinners()
             && self.host.vendor == Vendor::Amd
             && self.scheduler.steering().is_some()
     }
@@ -40,7 +40,7 @@ impl<O: Observer> World<O> {
 
     /// There is reason to sample the vCPU that runs there from now on, unless it is sampled already.
     pub(super) fn begin_samples(&mut self, cpu: Cpu, vcpu: usize, waited: bool) {
-        if !self.samples_spinners() || self.cpus[cpu.index()].sample_ns != NEVER_NS {
+        if !self.samples_spinners(vcpu) || self.cpus[cpu.index()].sample_ns != NEVER_NS {
             return;
         }
         self.vcpus[vcpu].samples.begin(waited);
@@ -62,7 +62,7 @@ impl<O: Observer> World<O> {
     pub(super) fn samples_end(&mut self, cpu: Cpu, vcpu: usize, runnable: bool) {
         self.cpus[cpu.index()].sample_ns = NEVER_NS;
         let waited = runnable && self.waits_at_place(vcpu);
-        self.vcpus[vcpu].waited = waited && self.samples_spinners();
+        self.vcpus[vcpu].waited = waited && self.samples_spinners(vcpu);
     }
 
     fn plan_sample(&mut self, cpu: Cpu, vcpu: usize) {

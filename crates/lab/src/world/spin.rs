@@ -2,7 +2,7 @@
 //! Waiting loops: how long they take, when the hardware ends them, and what else ends them. A waiter's polls are no
 //! events: the world knows when the word changes.
 
-use unspin_policy::{Control, Spin as PauseSpin, WaitExit};
+use unspin_policy::{Control, Spin as PauseSpin, WaitExit, auto::StretchEnd};
 
 use super::{
     World,
@@ -212,6 +212,7 @@ impl<O: Observer> World<O> {
         self.emit(cpu, TraceEvent::PauseExit { window });
         self.vcpus[vcpu].statistics.pause_exits += 1;
         self.learn_place(vcpu);
+        self.meter_exit(vcpu, StretchEnd::PauseLoop);
         let work_ns = self.costs.exit_ns + self.costs.on_spin_ns;
         self.leave_guest(vcpu, work_ns, Then::OnSpin);
         self.window_after_exit(vcpu, window);

@@ -22,7 +22,7 @@ impl<O: Observer> World<O> {
         let (first, count) = (self.vms[vm].first, self.vms[vm].vcpus);
         // Under unspin's scheduler a rule of candidates replaces KVM's.
         let steered = self.scheduler.steering().is_some();
-        let policies = Some(self.host.steering.policies).filter(|_| steered);
+        let policies = Some(self.policies(vcpu)).filter(|_| steered);
         let own_rule = policies.and_then(|policies| policies.candidates());
         let rule = own_rule.unwrap_or(self.host.candidates);
         self.vcpus[vcpu].pending_ipi.spins = true;

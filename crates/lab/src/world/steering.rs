@@ -2,13 +2,14 @@
 //! Asks the policies: the functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
 //! (`policy/steering/ecs.h`) works with every scheduler.
 
+pub(crate) mod auto;
 pub(crate) mod borrowing;
 pub(crate) mod facts;
 pub(crate) mod gang;
 pub(crate) mod lab_host;
 use unspin_policy::{
     mechanics::BorrowKind,
-    steering::{Decision, Facts, UNSPIN_AGE_UNKNOWN},
+    steering::{Decision, Facts, Policies, UNSPIN_AGE_UNKNOWN},
 };
 
 use super::{World, pcpu::State};
@@ -24,6 +25,26 @@ fn says_critical(facts: &Facts) -> bool {
 }
 
 impl<O: Observer> World<O> {
+    /// The policies that are asked about that vCPU.
+    #[inline]
+    pub(super) fn policies(&self, vcpu: usize) -> Policies {
+        self.vms[self.vcpus[vcpu].vm as usize].policies
+    }
+
+    /// These are asked about that VM's vCPUs from now on; slices as long as they say begin with the next ones.
+    pub(super) fn set_policies(&mut self, vm: usize, policies: Policies) {
+        self.vms[vm].policies = policies;
+        let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
+        let Some(steer) = self.scheduler.steering() else {
+            return;
+        };
+        let slice_ns = |lends| policies.length_of_slice_ns(steer.slice_ns(), lends);
+        let (plain_ns, lending_ns) = (slice_ns(false), slice_ns(true));
+        for vcpu in &self.vcpus[first..first + count] {
+            steer.set_slices(vcpu.task, plain_ns, lending_ns);
+        }
+    }
+
     /// KVM proposes a candidate to unspin's scheduler (`ops.yield`); returns the result of `yield_to()`.
     pub(super) fn steered_yield(
         &mut self,
@@ -41,7 +62,7 @@ impl<O: Observer> World<O> {
         if let Some(steer) = self.scheduler.steering() {
             facts.order = steer.order(now_ns, cpu, target);
         }
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         let decision = policies.on_yield(&facts, &mut self.vcpus[vcpu].memory);
         i32::from(self.act(cpu, vcpu, target, decision))
     }
@@ -113,7 +134,7 @@ impl<O: Observer> World<O> {
     pub(super) fn help(&mut self, cpu: Cpu, vcpu: usize) {
         let vm = self.vcpus[vcpu].vm as usize;
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         let mut best: Option<(u32, usize, Decision)> = None;
         for other in (first..first + count).filter(|other| *other != vcpu) {
             if self.tasks[self.vcpus[other].task.index()].state != State::Runnable {
@@ -160,7 +181,7 @@ impl<O: Observer> World<O> {
             if let Some(steer) = self.scheduler.steering().filter(|_| says_critical(&facts)) {
                 steer.note_lock(now_ns, task);
             }
-            let policies = self.host.steering.policies;
+            let policies = self.policies(vcpu);
             match policies.on_slice_end(&facts, &mut self.vcpus[vcpu].memory) {
                 Decision::Grant(budget_ns) => Some((budget_ns.into(), true)),
                 Decision::Extend(budget_ns) => Some((budget_ns.into(), false)),
@@ -201,7 +222,7 @@ impl<O: Observer> World<O> {
             Some(_) => {
                 self.vcpus[vcpu].steered.spun = 0;
                 let facts = self.facts(cpu, vcpu, None);
-                let policies = self.host.steering.policies;
+                let policies = self.policies(vcpu);
                 policies.on_slice_start(&facts, &mut self.vcpus[vcpu].memory);
                 self.call_siblings(cpu, vcpu);
             }

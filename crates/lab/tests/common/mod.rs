@@ -195,6 +195,8 @@ pub fn random_world(seed: u64) -> RandomWorld {
     if scheduler.steering().is_some() || name == "gang" {
         host.ecs = None;
     }
+    // Whatever it begins with, it is chosen for from the first epoch's end on.
+    host.steering.auto = scheduler.steering().is_some() && seed % 2 == 0;
     // Before 6.19 each yield moves the yielder's deadline by a slice, whichever task runs next: with seed 5017 one was
     // 125 s ahead within 2.4 s, and its task had to wait that long. 6.19 forfeits virtual time instead.
     if ["eevdf-6.6", "eevdf-6.12"].contains(&name.as_str()) {

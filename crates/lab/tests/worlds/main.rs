@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Whole worlds: conservation of time, determinism, loans, interrupts, limits.
 
+mod auto;
 mod baselines;
 #[path = "../common/mod.rs"]
 mod common;

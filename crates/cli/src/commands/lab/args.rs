@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::commands::epochs::Explained;
 use crate::terminal::options::{Output, ScenarioArguments};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -35,6 +36,9 @@ pub struct LabRunArguments {
     /// Write what a real host's observer would have seen to this folder, for `unspin outcomes`, `explain` and `threshold`.
     #[arg(long, value_name = "DIR", conflicts_with = "trace")]
     pub record: Option<PathBuf>,
+    /// With lab.policy = "auto": print every epoch of the VM with that number, or of `all`.
+    #[arg(long, value_name = "VM")]
+    pub explain_choice: Option<Explained>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -48,7 +52,7 @@ pub struct LabCompareArguments {
     pub scenario: ScenarioArguments,
     /// What to compare with the scenario as it is: a change, of words apart by commas. May be repeated: a comparison each. A
     /// word is a host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy
-    /// (loan), or KEY=VALUE of the table [lab].
+    /// (loan, auto), or KEY=VALUE of the table [lab].
     #[arg(long = "policy", value_name = "POLICY", required = true)]
     pub policies: Vec<String>,
     /// How many seeds, from the scenario's on.

@@ -14,7 +14,10 @@ use unspin_report::Table;
 use unspin_scenario::Scenario;
 
 use crate::{
-    commands::lab::args::LabRunArguments,
+    commands::{
+        epochs::{Epochs, Explained},
+        lab::args::LabRunArguments,
+    },
     terminal::{failure::Failure, options::ScenarioArguments, output, progress::Experiment},
 };
 
@@ -37,6 +40,19 @@ pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
         (None, Some(folder)) => (Keep::Recording(folder), folder.as_path()),
         (None, None) => (Keep::Nothing, "".as_ref()),
     };
+    if let Some(wanted) = arguments.explain_choice {
+        let vms: u32 = scenario.vms.iter().map(|vm| vm.count).sum();
+        let known = match wanted {
+            Explained::All => true,
+            Explained::One(vm) => vm < vms,
+        };
+        if !lab.host().steering.auto || !known {
+            return Err(Failure::Usage(format!(
+                "--explain-choice: needs lab.policy = \"auto\" and a VM from 0 to {}",
+                vms - 1
+            )));
+        }
+    }
     let progress = Experiment::new(false);
     let ran = run_lab(&scenario, &lab, keep, &progress.session()?)?;
     let mut document = output::document("lab run");
@@ -45,6 +61,13 @@ pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
     document.table(Table::of("\nVMs", ran.vm_rows(&scenario)));
     document.table(Table::of("\nvCPUs", ran.vcpu_rows()));
     document.table(Table::of("\npCPUs", ran.cpu_rows()));
+    let mut epochs = Epochs::of("VM", arguments.explain_choice, |set| {
+        set.policies().to_string()
+    });
+    for step in &ran.outcome.auto_steps {
+        epochs.add(step);
+    }
+    epochs.table(&mut document);
     let path = path.display();
     match ran.kept {
         Kept::Nothing => {}

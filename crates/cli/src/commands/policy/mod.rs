@@ -11,10 +11,11 @@ use std::{
 
 use anyhow::{Context, anyhow};
 use unspin_agent::{
-    AUTO, PolicySetError, UserPolicy, reset_running_vm, running_policies, set_running_policies,
+    PolicySetError, UserPolicy, reset_running_vm, running_policies, set_running_policies,
     set_running_vm, to_set_running,
 };
 use unspin_policy::{
+    auto::AUTO,
     steering::{Policies, REFUSE_YIELDS, ReplayError, WindowPolicy, replay_file},
     user_policy::{UserPolicySource, UserPolicySourceError, write_new_policy},
 };

@@ -12,6 +12,7 @@ use clap::Args;
 use unspin_agent::{DisclosureChoice, PolicyChoice};
 
 use super::vm_choice::VmChoice;
+use crate::commands::epochs::Explained;
 
 /// `unspin steer`
 #[derive(Args, Debug)]
@@ -26,9 +27,9 @@ pub struct SteerArguments {
     /// where no module is installed.
     #[arg(long, value_name = "FILE")]
     pub ple_module: Option<PathBuf>,
-    /// With --policy auto: print every epoch of the VM of this process as it ends, and all of them when it is over.
+    /// With --policy auto: print every epoch of the VM of this process, or of `all`, as it ends, and all of them when it is over.
     #[arg(long, value_name = "PROCESS")]
-    pub explain_choice: Option<u32>,
+    pub explain_choice: Option<Explained>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
     /// have been chosen. Also works where there is no sched_ext.
     #[arg(long)]

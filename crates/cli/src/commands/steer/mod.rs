@@ -2,7 +2,6 @@
 //! `unspin steer`: our scheduler and a policy on this host, until Ctrl-C, a time, or the end of a command.
 
 pub(crate) mod args;
-pub(crate) mod auto;
 mod failure_file;
 mod tables;
 pub(crate) mod vm_choice;
@@ -15,7 +14,6 @@ use std::{
 };
 
 use args::SteerArguments;
-use auto::Epochs;
 use failure_file::FailureFile;
 use tables::EndRow;
 use unspin_agent::{
@@ -28,6 +26,7 @@ use unspin_policy::critical_function;
 use unspin_report::{Machine, Table};
 use vm_choice::touched;
 
+use super::epochs::Epochs;
 use crate::terminal::{failure::Failure, interrupt, output};
 
 /// Room for some 80,000 decisions between two polls.
@@ -50,7 +49,9 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let request = request(arguments)?;
     let chosen = request.chosen.clone();
     let mut end = None;
-    let mut epochs = Epochs::of(arguments.explain_choice, |set| set.policies().to_string());
+    let mut epochs = Epochs::of("VM process", arguments.explain_choice, |set| {
+        set.policies().to_string()
+    });
     let say = &mut |notice| match notice {
         Notice::TakenBack(why) => end = Some(taken_back(&file, &chosen, &why)),
         Notice::Chosen(step) => epochs.add(&step),

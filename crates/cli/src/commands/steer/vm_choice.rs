@@ -32,7 +32,7 @@ impl FromStr for VmChoice {
                     "`{word}` is a policy for pause-loop windows: those are set by --policy, for all or for VMs named by --vm PROCESS"
                 ));
             }
-            if word == unspin_agent::AUTO {
+            if word == unspin_policy::auto::AUTO {
                 return Err(format!(
                     "`{word}` chooses for all VMs, or for those named by --vm PROCESS alone: say --policy {word}"
                 ));

@@ -6,6 +6,7 @@ use std::{ffi::OsString, time::Duration};
 use clap::Args;
 use unspin_agent::tune::HostSlice;
 
+use crate::commands::epochs::Explained;
 use crate::terminal::options::{Output, parse_limit};
 
 /// `unspin tune`
@@ -18,9 +19,9 @@ pub struct TuneArguments {
     /// The VM of this process alone. May be repeated; all VMs when absent.
     #[arg(long = "vm", value_name = "PROCESS")]
     pub vms: Vec<u32>,
-    /// With --slice auto: print every epoch of the VM of this process as it ends, and all of them when it is over.
+    /// With --slice auto: print every epoch of the VM of this process, or of `all`, as it ends, and all of them when it is over.
     #[arg(long, value_name = "PROCESS")]
-    pub explain_choice: Option<u32>,
+    pub explain_choice: Option<Explained>,
     /// End after so long, as in 30s; on Ctrl-C when absent, or when COMMAND ends.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub duration: Option<Duration>,

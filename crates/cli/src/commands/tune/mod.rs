@@ -15,7 +15,7 @@ use unspin_agent::{
 };
 use unspin_report::{Document, Table, row};
 
-use super::steer::auto::Epochs;
+use super::epochs::Epochs;
 use crate::terminal::{failure::Failure, interrupt, output};
 
 row! {
@@ -53,7 +53,7 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
             command
         }),
     };
-    let mut epochs = Epochs::of(arguments.explain_choice, slice_in_words);
+    let mut epochs = Epochs::of("VM process", arguments.explain_choice, slice_in_words);
     let done = tune::tune(request, until, &mut |notice| match notice {
         TuneNotice::Begun => eprintln!(
             "unspin: tuning slices of vCPUs: {}; the host's scheduler stays",

@@ -37,6 +37,7 @@ impl HostScheduler for Steer {
             lock_ns: None,
             uses_locks: false,
             awake_ns: 0,
+            slices_ns: [self.slice_ns; 2],
             burst_ns: self.slice_ns,
             lag_ns: 0,
             last_cpu: None,

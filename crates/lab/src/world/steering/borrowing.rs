@@ -71,7 +71,7 @@ impl<O: Observer> World<O> {
             return;
         }
         let facts = self.facts(cpu, vcpu, None);
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         let period_ns = self.host.steering.poll_period_ns;
         self.cpus[cpu.index()].poll_at_ns = self.now_ns + period_ns;
         if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
@@ -89,7 +89,7 @@ impl<O: Observer> World<O> {
             return;
         }
         let facts = self.facts(cpu, vcpu, None);
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         if policies.on_poll(&facts, &mut self.vcpus[vcpu].memory) == Decision::GiveBack {
             self.give_back(cpu);
         }

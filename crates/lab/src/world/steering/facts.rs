@@ -108,8 +108,8 @@ impl<O: Observer> World<O> {
             candidate,
             slice_ns: slice_ns.min(u32::MAX.into()) as u32,
             slice_left_ns: left_ns.min(u32::MAX.into()) as u32,
-            recent_ns: self.host.steering.policies.recent_ns(),
-            threshold_ns: self.host.steering.policies.threshold_ns(),
+            recent_ns: self.policies(vcpu).recent_ns(),
+            threshold_ns: self.policies(vcpu).threshold_ns(),
             order: OrderFacts::UNKNOWN,
         }
     }

@@ -12,7 +12,7 @@ use crate::{
 impl<O: Observer> World<O> {
     /// A slice begins there: each pCPU whose slice may be cut is given one sibling. `call_siblings()`.
     pub(crate) fn call_siblings(&mut self, cpu: Cpu, vcpu: usize) {
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         let now_ns = self.now_ns;
         let steer = self.scheduler.steering();
         let begins = steer.is_some_and(|steer| steer.slice_begins_now(now_ns, cpu));
@@ -56,7 +56,7 @@ impl<O: Observer> World<O> {
         let order = steer.order(now_ns, cpu, task);
         let mut facts = self.facts(cpu, vcpu, Some(other));
         facts.order = order;
-        let policies = self.host.steering.policies;
+        let policies = self.policies(vcpu);
         let decision = policies.on_call(&facts, &mut self.vcpus[vcpu].memory);
         let Decision::YieldBuddy { threshold_ns, .. } = decision else {
             return false;

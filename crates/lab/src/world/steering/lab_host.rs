@@ -101,8 +101,10 @@ pub struct Paravirtual {
 /// The parameters of unspin's scheduler, measured in the testbed, and its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteeringModel {
-    /// Which policies are asked.
+    /// Which policies are asked, of every VM; where each VM's are chosen by trial, those that it begins with.
     pub policies: Policies,
+    /// Whether they are chosen by trial: the policy `auto`.
+    pub auto: bool,
     /// How much older facts are than necessary, ns.
     pub facts_age_ns: u32,
     /// How often a fact is unknown because its event was lost, ppm.
@@ -118,6 +120,7 @@ impl Default for SteeringModel {
     fn default() -> SteeringModel {
         SteeringModel {
             policies: Policies::REFUSE_YIELDS,
+            auto: false,
             facts_age_ns: 0,
             lost_ppm: 0,
             tick_only: false,

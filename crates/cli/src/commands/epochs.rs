@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of choices by trial, of the policy `auto` and of `tune`: a line for each change of a VM's policies or slices, and with
-//! `--explain-choice` every epoch of one VM.
+//! What is said of choices by trial, of the policy `auto`, here and in the lab, and of `tune`: a line for each change of a VM's policies or slices, and with
+//! `--explain-choice` every epoch of one VM, or of all.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, str::FromStr};
 
-use unspin_agent::AutoStep;
-use unspin_policy::auto::{AutoReason, AutoSet, TrialInterval};
+use unspin_policy::auto::{AutoReason, AutoSet, AutoStep, TrialInterval};
 use unspin_report::{Document, Table, row};
 
 /// Epochs of one VM that are kept: the last ones, 17 minutes.
 const KEPT: usize = 4_096;
 
 row! {
-    "auto_epochs", ["steer", "tune"];
+    "auto_epochs", ["steer", "tune", "lab run"];
     /// An epoch of a VM that is chosen for by trial (`--explain-choice`), the last 4,096.
     #[derive(Clone, Debug)]
     pub struct EpochRow {
+        /// The VM: its process, in the lab its number.
+        pub vm: u32 = ("VM", Text),
         /// When it ended, since the scheduler was attached; ns.
         pub at_ns: u64 = ("at", Nanoseconds),
         /// The policies, or slices, under which it ran.
@@ -43,20 +44,56 @@ row! {
     }
 }
 
+/// Whose epochs are printed: `--explain-choice`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explained {
+    /// All VMs'.
+    All,
+    /// That VM's.
+    One(u32),
+}
+
+impl Explained {
+    fn covers(self, vm: u32) -> bool {
+        self == Explained::All || self == Explained::One(vm)
+    }
+}
+
+impl FromStr for Explained {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Explained, String> {
+        match word {
+            "all" => Ok(Explained::All),
+            number => number
+                .parse()
+                .map(Explained::One)
+                .map_err(|_| "a number, or `all`".to_owned()),
+        }
+    }
+}
+
 /// Epochs as they end.
 pub struct Epochs {
-    /// The VM whose epochs are wanted.
-    process: Option<u32>,
+    /// What a VM's number is the number of.
+    called: &'static str,
+    /// The VMs whose epochs are wanted.
+    wanted: Option<Explained>,
     /// What a set is called.
     words: fn(AutoSet) -> String,
     rows: VecDeque<EpochRow>,
 }
 
 impl Epochs {
-    /// Of that VM, if any; `words`: what a set comes to.
-    pub fn of(process: Option<u32>, words: fn(AutoSet) -> String) -> Epochs {
+    /// Of those VMs, if any; `words`: what a set comes to; `called`: "VM process".
+    pub fn of(
+        called: &'static str,
+        wanted: Option<Explained>,
+        words: fn(AutoSet) -> String,
+    ) -> Epochs {
         Epochs {
-            process,
+            called,
+            wanted,
             words,
             rows: VecDeque::new(),
         }
@@ -64,13 +101,14 @@ impl Epochs {
 
     /// Says what has changed, and keeps what is wanted.
     pub fn add(&mut self, step: &AutoStep) {
+        let (called, vm) = (self.called, step.vm);
         if let Some(line) = change(step, self.words) {
-            eprintln!("unspin: {line}");
+            eprintln!("unspin: {called} {vm}: {line}");
         }
-        if self.process != Some(step.process) {
+        if !self.wanted.is_some_and(|wanted| wanted.covers(vm)) {
             return;
         }
-        eprintln!("unspin: {}", epoch(step, self.words));
+        eprintln!("unspin: {called} {vm} {}", epoch(step, self.words));
         if self.rows.len() == KEPT {
             self.rows.pop_front();
         }
@@ -79,10 +117,12 @@ impl Epochs {
 
     /// All that were kept.
     pub fn table(&self, document: &mut Document) {
-        if let Some(process) = self.process {
-            let title = format!("Epochs of VM process {process}");
-            document.table(Table::of(title, self.rows.iter().cloned()));
-        }
+        let title = match self.wanted {
+            None => return,
+            Some(Explained::All) => "\nEpochs".to_owned(),
+            Some(Explained::One(vm)) => format!("\nEpochs of {} {vm}", self.called),
+        };
+        document.table(Table::of(title, self.rows.iter().cloned()));
     }
 }
 
@@ -98,8 +138,7 @@ fn change(step: &AutoStep, words: fn(AutoSet) -> String) -> Option<String> {
         _ => then(step.reason).to_owned(),
     };
     Some(format!(
-        "VM process {}: {} in place of {}: {evidence}",
-        step.process,
+        "{} in place of {}: {evidence}",
         words(step.acting),
         words(step.acted)
     ))
@@ -114,8 +153,7 @@ fn epoch(step: &AutoStep, words: fn(AutoSet) -> String) -> String {
         format!("; {} on trial{gain}", words(set))
     });
     format!(
-        "VM process {} at {:.1} s: under {}, {:.0} ms in the guest in {:.0} ms, {} % of it spun{trial}; {}",
-        step.process,
+        "at {:.1} s: under {}, {:.0} ms in the guest in {:.0} ms, {} % of it spun{trial}; {}",
         step.at.as_secs_f64(),
         words(step.ran_under),
         step.grown.guest_ns as f64 / 1e6,
@@ -158,6 +196,7 @@ fn row(step: &AutoStep, words: fn(AutoSet) -> String) -> EpochRow {
     let nanoseconds =
         |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     EpochRow {
+        vm: step.vm,
         at_ns: nanoseconds(step.at),
         policy: words(step.ran_under),
         length_ns: nanoseconds(step.length),
@@ -186,7 +225,7 @@ mod tests {
 
     fn step(reason: AutoReason, acting: AutoSet, high: f64) -> AutoStep {
         AutoStep {
-            process: 7,
+            vm: 7,
             at: Duration::from_millis(2_690),
             ran_under: AutoSet::FIRST,
             length: Duration::from_millis(150),
@@ -224,7 +263,7 @@ mod tests {
         assert_eq!(
             change(&better, policies).as_deref(),
             Some(
-                "VM process 7: loan,loan-cpl,kernel-exit,spin-samples in place of kernel-exit,candidates=strict: its \
+                "loan,loan-cpl,kernel-exit,spin-samples in place of kernel-exit,candidates=strict: its \
                  useful time was 3.61 times as much (2.63 to 5.00; 3 pairs of epochs)"
             )
         );
@@ -245,20 +284,26 @@ mod tests {
     #[test]
     fn epochs_of_one_vm_are_kept_up_to_a_bound() {
         let better = step(AutoReason::Better, loan(), f64::INFINITY);
-        let mut epochs = Epochs::of(Some(7), policies);
+        let mut epochs = Epochs::of("VM", Some(Explained::One(7)), policies);
         for _ in 0..KEPT + 5 {
             epochs.add(&better);
         }
         epochs.add(&AutoStep {
-            process: 8,
+            vm: 8,
             ..better.clone()
         });
         assert_eq!(epochs.rows.len(), KEPT);
         let row = &epochs.rows[0];
         assert_eq!((row.useful_ns, row.gain_high), (145_000_000, None));
-        assert!(epoch(&better, policies).starts_with("VM process 7 at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"));
-        let mut none = Epochs::of(None, policies);
+        assert!(epoch(&better, policies).starts_with(
+            "at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"
+        ));
+        let mut none = Epochs::of("VM", None, policies);
         none.add(&better);
         assert!(none.rows.is_empty());
+        let mut all = Epochs::of("VM", "all".parse().ok(), policies);
+        all.add(&better);
+        assert_eq!(all.rows[0].vm, 7);
+        assert!("some".parse::<Explained>().is_err());
     }
 }
