@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What takes too long for every change: the scheduler beside guests that lie for half a minute each, and attached 200
-//! times, from each of five seeds; for ten minutes of stress-ng; what eCS's extra schedules cost others. Each in a boot of
+//! What takes too long for every change: the scheduler beside guests that lie for half a minute each, and from each of five
+//! seeds; attached 200 times; for ten minutes of stress-ng; what eCS's extra schedules cost others. Each in a boot of
 //! its own.
 
 #[allow(dead_code, reason = "other tests run the other checks")]
@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Trial};
 use steerer::{boot, enter, hostile::guests, stress, where_every_pause_exits};
 use unspin_testbed::self_test::{Checks, names_of};
 
-/// Hostile guests, and attaches, begin from each of so many seeds.
+/// Hostile guests begin from each of so many seeds.
 const SEEDS: u64 = 5;
 
 /// Those that need another machine than two CPUs, both for everybody.

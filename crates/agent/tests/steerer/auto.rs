@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The policy `auto`: VMs get what they need, and are left alone where they need nothing, or where somebody has chosen by hand.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    fs,
+    time::{Duration, Instant},
+};
 use unspin_testbed::check;
 
 use unspin_agent::{AutoController, AutoSteering};
@@ -103,4 +107,42 @@ pub fn auto_survives_vms_that_come_and_go() {
     let gone = auto.end().expect("it did not fail");
     assert!(gone.acting().len() <= 2, "{:?}", gone.acting());
     still_there(&steerer);
+}
+
+check!(STEERER_LONG: auto_costs_little_with_64_vms);
+/// What the thread that chooses takes of a CPU while 64 VMs run: 0.5 % at most.
+pub fn auto_costs_little_with_64_vms() {
+    let steerer = steer("refuse-yields", |options| options.candidates = true);
+    let controller = AutoController::new(Vec::new(), 1).expect("KVM is loaded");
+    let auto = AutoSteering::start(controller, &steerer).expect("a scheduler runs");
+    let vms: Vec<Killed> = (0..64).map(|seed| Killed::vm("single", seed)).collect();
+    let began = Instant::now();
+    let mut seen = BTreeSet::new();
+    while seen.len() < vms.len() {
+        assert!(began.elapsed() < 4 * PATIENCE, "{seen:?}");
+        std::thread::sleep(Duration::from_millis(250));
+        seen.extend(auto.steps().map(|step| step.vm));
+    }
+    let (before, began) = (cpu_time("unspin-auto"), Instant::now());
+    std::thread::sleep(Duration::from_secs(2));
+    let spent = cpu_time("unspin-auto") - before;
+    let percent = 100.0 * spent.as_secs_f64() / began.elapsed().as_secs_f64();
+    let epochs = auto.steps().count();
+    println!("  {percent:.2} % of a CPU for {epochs} epochs of 64 VMs in 2 s");
+    assert!(epochs > 6 * vms.len(), "{epochs}");
+    assert!(percent < 0.5, "{spent:?}");
+    still_there(&steerer);
+}
+
+/// CPU time of this process's thread of that name.
+fn cpu_time(name: &str) -> Duration {
+    let threads = fs::read_dir("/proc/self/task").expect("procfs");
+    let folders = threads.map(|thread| thread.expect("a thread").path());
+    let called = |folder: &std::path::PathBuf| {
+        fs::read_to_string(folder.join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let folder = folders.into_iter().find(called).expect("it runs");
+    let text = fs::read_to_string(folder.join("schedstat")).expect("it runs");
+    let ns = text.split(' ').next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(ns.expect("a number"))
 }

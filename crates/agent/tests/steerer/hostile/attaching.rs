@@ -71,8 +71,8 @@ pub fn attached_and_detached_under_load() {
     attached_under_load(2);
 }
 
-check!(SEEDED: attached_200_times_under_load);
-/// From each of five seeds: 1,000 in all.
+check!(STEERER_LONG: attached_200_times_under_load);
+/// Each takes the verifier eight seconds of emulated time, and all of them this machine more than half an hour.
 pub fn attached_200_times_under_load() {
     attached_under_load(200);
 }
