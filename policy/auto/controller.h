@@ -233,6 +233,13 @@ static inline _Bool unspin_auto_ends_long_epoch(struct unspin_auto *vm, unspin_u
 	return 1;
 }
 
+/* Whether all sets will be tried once more, in long epochs, if none is better in short ones. */
+static inline _Bool unspin_auto_is_hasty(const struct unspin_auto *vm)
+{
+	return !vm->is_long && vm->acting == UNSPIN_AUTO_FIRST && vm->first_permille != UNSPIN_UNKNOWN_HALF &&
+	       vm->first_permille >= UNSPIN_AUTO_CONVOY_PERMILLE;
+}
+
 /* An epoch of a trial. A pair with an epoch that cannot be judged is left out. */
 static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, unspin_u64 rate, _Bool quiet)
 {
@@ -246,7 +253,7 @@ static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, 
 		vm->void_pair = quiet;
 	} else if (!quiet && !vm->void_pair) {
 		unspin_trial_add(&vm->trial, was_tried ? vm->first_rate : rate, was_tried ? rate : vm->first_rate);
-		verdict = unspin_trial_verdict(&vm->trial);
+		verdict = unspin_trial_verdict(&vm->trial, unspin_auto_is_hasty(vm));
 	} else if (++vm->odd_epochs >= UNSPIN_TRIAL_PAIRS) {
 		verdict = UNSPIN_TRIAL_UNRESOLVED; /* it sleeps */
 	}

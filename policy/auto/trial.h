@@ -25,6 +25,8 @@
 #define UNSPIN_TRIAL_LOSS 29127u
 #define UNSPIN_TRIAL_HALF 21845u
 #define UNSPIN_TRIAL_LOSSES 3u
+/* Of one that is worse by a tenth (0.9 / 1.9): in haste, where two pairs are enough that are below it. */
+#define UNSPIN_TRIAL_TENTH 31043u
 
 enum unspin_trial_verdict {
 	UNSPIN_TRIAL_OPEN = 0,
@@ -39,7 +41,8 @@ struct unspin_trial {
 	unspin_u64 squares; /* of parts, squared */
 	unspin_u32 pairs;
 	unspin_u32 losses; /* pairs below UNSPIN_TRIAL_LOSS, those below UNSPIN_TRIAL_HALF twice */
-	unspin_u64 others; /* pairs above UNSPIN_TRIAL_LOSS */
+	unspin_u32 others; /* pairs above UNSPIN_TRIAL_LOSS */
+	unspin_u32 tenths; /* pairs below UNSPIN_TRIAL_TENTH */
 };
 UNSPIN_ASSERT_SIZE(struct unspin_trial, 32);
 
@@ -59,6 +62,7 @@ static inline void unspin_trial_add(struct unspin_trial *trial, unspin_u64 actin
 	trial->pairs++;
 	trial->losses += (part < UNSPIN_TRIAL_LOSS) + (part < UNSPIN_TRIAL_HALF);
 	trial->others += part >= UNSPIN_TRIAL_LOSS;
+	trial->tenths += part < UNSPIN_TRIAL_TENTH;
 }
 
 /* The square root of a number below 2^62, rounded down. */
@@ -90,14 +94,16 @@ static inline struct unspin_trial_interval unspin_trial_interval_of(const struct
 	};
 }
 
-/* enum unspin_trial_verdict, after a pair was added. */
-static inline unspin_u32 unspin_trial_verdict(const struct unspin_trial *trial)
+/* enum unspin_trial_verdict, after a pair was added. `hasty`: the policy will be tried once more. */
+static inline unspin_u32 unspin_trial_verdict(const struct unspin_trial *trial, _Bool hasty)
 {
 	struct unspin_trial_interval interval;
 
 	if (trial->pairs < 2)
 		return UNSPIN_TRIAL_OPEN;
 	if (trial->others == 0 && trial->losses >= UNSPIN_TRIAL_LOSSES)
+		return UNSPIN_TRIAL_NOT_BETTER;
+	if (hasty && trial->tenths == trial->pairs)
 		return UNSPIN_TRIAL_NOT_BETTER;
 	interval = unspin_trial_interval_of(trial);
 	if (interval.low > UNSPIN_TRIAL_GAIN)

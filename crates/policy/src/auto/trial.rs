@@ -48,8 +48,17 @@ impl Trial {
 
     /// What they say.
     pub fn verdict(&self) -> TrialVerdict {
+        self.verdict_of(false)
+    }
+
+    /// What they say of a policy that will be tried once more.
+    pub fn verdict_in_haste(&self) -> TrialVerdict {
+        self.verdict_of(true)
+    }
+
+    fn verdict_of(&self, hasty: bool) -> TrialVerdict {
         // SAFETY: as above.
-        match unsafe { raw::unspin_trial_verdict(&self.0) } {
+        match unsafe { raw::unspin_trial_verdict(&self.0, hasty) } {
             raw::UNSPIN_TRIAL_BETTER => TrialVerdict::Better,
             raw::UNSPIN_TRIAL_NOT_BETTER => TrialVerdict::NotBetter,
             raw::UNSPIN_TRIAL_UNRESOLVED => TrialVerdict::Unresolved,

@@ -21,6 +21,9 @@ fn a_clear_difference_needs_a_few_pairs() {
     assert!((interval.middle - 2.01).abs() < 0.02, "{interval:?}");
     assert!(interval.low > 1.9 && interval.high < 2.2, "{interval:?}");
     assert_eq!(trial(&better[..1]).interval(), None);
+    let tenth = [(1_000, 890), (1_000, 850)];
+    assert_eq!(trial(&tenth).verdict(), TrialVerdict::Open);
+    assert_eq!(trial(&tenth).verdict_in_haste(), TrialVerdict::NotBetter);
     let half = [(1_000, 490), (1_000, 790)];
     assert_eq!(trial(&half).verdict(), TrialVerdict::NotBetter);
     let worse = [(1_000, 510), (1_000, 650), (1_000, 750)];
