@@ -59,11 +59,6 @@ impl Change {
                 }
             }
         }
-        if steering.contains(&AUTO) && steering.len() > 1 {
-            return Err(format!(
-                "`{AUTO}` chooses among policies itself: it goes alone"
-            ));
-        }
         if !steering.is_empty() {
             if !scheduler {
                 set.push(format!("lab.scheduler={STEER}"));

@@ -232,6 +232,10 @@ fn steering(settings: &LabSettings, default: SteeringModel) -> Result<SteeringMo
 
 /// Names of policies, and possibly the C file of a user policy, which is compiled and loaded now.
 fn policies(names: &str) -> Result<Policies, LabError> {
+    if names.split(',').any(|word| word == AUTO) {
+        let alone = format!("`{AUTO}` chooses among policies itself: it goes alone");
+        return Err(LabError::Steering(alone));
+    }
     let (files, names): (Vec<&str>, Vec<&str>) =
         names.split(',').partition(|word| word.ends_with(".c"));
     let built_in = match (&files[..], &names[..]) {

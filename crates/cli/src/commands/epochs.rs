@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is said of choices by trial, of the policy `auto`, here and in the lab, and of `tune`: a line for each change of a VM's policies or slices, and with
-//! `--explain-choice` every epoch of one VM, or of all.
+//! What is said of choices by trial, of the policy `auto`, here and in the lab, and of `tune`: a line for each change of a VM's
+//! policies or slices, and with `--explain-choice` every epoch of one VM, or of all.
 
 use std::{collections::VecDeque, str::FromStr};
 

@@ -122,3 +122,12 @@ fn gang_refuses_what_would_starve_a_part_of_one() {
     }
     ran(&scenario("[lab]\nscheduler = \"gang\""));
 }
+
+#[test]
+fn auto_goes_alone_and_under_our_scheduler() {
+    let refused = |table: &str| Lab::new(&scenario(table)).expect_err("refused").to_string();
+    let beside = refused("[lab]\nscheduler = \"steer\"\npolicy = \"auto,loan\"");
+    assert!(beside.contains("it goes alone"), "{beside}");
+    let under = refused("[lab]\npolicy = \"auto\"");
+    assert!(under.contains("lab.scheduler = \"steer\""), "{under}");
+}
