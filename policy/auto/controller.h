@@ -233,11 +233,10 @@ static inline _Bool unspin_auto_ends_long_epoch(struct unspin_auto *vm, unspin_u
 	return 1;
 }
 
-/* Whether all sets will be tried once more, in long epochs, if none is better in short ones. */
+/* Whether the VM spins so much that its epochs are alike, and that all sets are tried twice: in short epochs and in long ones. */
 static inline _Bool unspin_auto_is_hasty(const struct unspin_auto *vm)
 {
-	return !vm->is_long && vm->acting == UNSPIN_AUTO_FIRST && vm->first_permille != UNSPIN_UNKNOWN_HALF &&
-	       vm->first_permille >= UNSPIN_AUTO_CONVOY_PERMILLE;
+	return vm->first_permille != UNSPIN_UNKNOWN_HALF && vm->first_permille >= UNSPIN_AUTO_CONVOY_PERMILLE;
 }
 
 /* An epoch of a trial. A pair with an epoch that cannot be judged is left out. */

@@ -94,7 +94,7 @@ static inline struct unspin_trial_interval unspin_trial_interval_of(const struct
 	};
 }
 
-/* enum unspin_trial_verdict, after a pair was added. `hasty`: the policy will be tried once more. */
+/* enum unspin_trial_verdict, after a pair was added. `hasty`: two clear pairs are enough. */
 static inline unspin_u32 unspin_trial_verdict(const struct unspin_trial *trial, _Bool hasty)
 {
 	struct unspin_trial_interval interval;

@@ -51,7 +51,7 @@ impl Trial {
         self.verdict_of(false)
     }
 
-    /// What they say of a policy that will be tried once more.
+    /// What they say where two clear pairs are enough to drop a policy.
     pub fn verdict_in_haste(&self) -> TrialVerdict {
         self.verdict_of(true)
     }
