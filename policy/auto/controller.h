@@ -233,7 +233,10 @@ static inline _Bool unspin_auto_ends_long_epoch(struct unspin_auto *vm, unspin_u
 	return 1;
 }
 
-/* Whether the VM spins so much that its epochs are alike, and that all sets are tried twice: in short epochs and in long ones. */
+/*
+ * Whether two pairs that lost a tenth drop a set: of a VM that spins much under the first one. With three pairs for those, too, trials
+ * of shootdown guests went on for longer than 20 s (docs/decisions/auto.md#trials).
+ */
 static inline _Bool unspin_auto_is_hasty(const struct unspin_auto *vm)
 {
 	return vm->first_permille != UNSPIN_UNKNOWN_HALF && vm->first_permille >= UNSPIN_AUTO_CONVOY_PERMILLE;

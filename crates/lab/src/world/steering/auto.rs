@@ -2,8 +2,7 @@
 //! The policy `auto`: each VM's useful time by its exits and entries, as bpf/useful_time takes it, and its choice epoch by epoch, as
 //! crates/agent/src/auto makes it. The functions of `policy/auto` decide in both.
 //!
-//! Difference from the kernel: a guest waits for locks in one place of its code and for answers in another, and a loop's places are
-//! not a few instructions long.
+//! Difference from the kernel: a guest waits in two places of its code only, for locks in one and for answers in the other.
 
 use std::time::Duration;
 
