@@ -6,34 +6,16 @@
  * its vCPUs hardly spin: there is nothing to win then. One that spins is given the other sets, one after another, each in epochs in
  * ABBA order against what acts (trial.h): the better one acts from then on. First guesses come from what is seen: guests that
  * spin in the kernel wait for locks more often than for answers. Where the part of time spent spinning changes by much, the load
- * has, and all are tried again; and one at a time every minute, which takes 5 % of the time at most. A VM that spins more than it
- * did under the first set goes back to that at once.
+ * has (loads.h): one that was there before has its own set again, for one that is new all are tried; and one at a time every minute.
+ * Trials take 5 % of the time at most, but for the first minute of them. A VM that spins more than it did under the first set goes back to that at once.
  *
  * It is called once an epoch for each VM, by user space or the lab. Nothing that one VM does moves another's state.
  */
 #ifndef UNSPIN_POLICY_AUTO_CONTROLLER_H
 #define UNSPIN_POLICY_AUTO_CONTROLLER_H
 
-#include "../steering/policies.h"
-#include "trial.h"
+#include "loads.h"
 #include "useful_time.h"
-
-/* What is chosen among: the name, and policies as bits. Every VM begins with the first. */
-#define UNSPIN_AUTO_SETS(X)                                                                                            \
-	X(strict, unspin_policy_kernel_exit | UNSPIN_POLICY_CANDIDATES)                                                \
-	X(loan, UNSPIN_AUTO_LOAN)                                                                                      \
-	X(loan_strict, UNSPIN_AUTO_LOAN | UNSPIN_POLICY_CANDIDATES)                                                    \
-	X(directed_yield, unspin_policy_directed_yield)
-#define UNSPIN_AUTO_LOAN                                                                                               \
-	(unspin_policy_loan | unspin_policy_loan_cpl | unspin_policy_kernel_exit | UNSPIN_POLICY_SPIN_SAMPLES)
-#define UNSPIN_AUTO_FIRST UNSPIN_AUTO_strict
-
-enum unspin_auto_set {
-#define UNSPIN_AUTO_SET(name, policies) UNSPIN_AUTO_##name,
-	UNSPIN_AUTO_SETS(UNSPIN_AUTO_SET)
-#undef UNSPIN_AUTO_SET
-		UNSPIN_AUTO_SET_COUNT
-};
 
 /*
  * An epoch, and what of it is left out when sets change, ns. Ours: a silent guest that has 8 vCPUs on one CPU is still in the convoy
@@ -59,9 +41,14 @@ enum unspin_auto_set {
  * PAUSE spends a convoy's time there. Ours: handling one took 0.26 us on old hardware (docs/facts.md#numbers), switches come on top.
  */
 #define UNSPIN_AUTO_EXIT_NS 2000u
-/* So much more or less than it was, twice in a row, is another load; so much more than under the first set is harm. */
-#define UNSPIN_AUTO_CHANGE_PERMILLE 150u
+/* So much more than under the first set is harm. */
 #define UNSPIN_AUTO_HARM_PERMILLE 50u
+/*
+ * Epochs in a row that were not as expected, after which the load has changed: outside of trials, and in one, where sets disturb each
+ * other. One is enough if it is as another load is known to be.
+ */
+#define UNSPIN_AUTO_ODD_EPOCHS 2u
+#define UNSPIN_AUTO_ODD_TRIAL_EPOCHS 3u
 /* A VM that is in its guest for less than this part of one CPU does nothing that could be judged: 65536 / 50. */
 #define UNSPIN_AUTO_QUIET_RATE 1310u
 /*
@@ -70,12 +57,19 @@ enum unspin_auto_set {
  */
 #define UNSPIN_AUTO_RETEST_EPOCHS 276u
 /*
- * Epochs after a trial in which another change of load is not looked for: at first, and at most. It doubles with each change and with
- * each harm, and is short again after a calm time. From the second change on half of it goes by before each trial, too: a load that
- * changes without end is tried for 24 epochs of 280 at most, long ones four times as many, half of them under another set.
+ * One epoch in so many may be under a set on trial, and so many more of these for the first loads: a trial begins while there are some
+ * left. A minute is what all sets take in short epochs and most in long ones.
  */
-#define UNSPIN_AUTO_PATIENCE_EPOCHS 8u
-#define UNSPIN_AUTO_PATIENCE_MOST_EPOCHS 512u
+#define UNSPIN_AUTO_TRIED_ONE_IN 20u
+#define UNSPIN_AUTO_TRIED_AHEAD 240u
+/*
+ * Epochs after a trial and after a new load in which another new one is not looked for. A load that was there before and stayed for
+ * fewer came too soon: the next one needs twice as many odd epochs, up to so many, so that loads which change quickly are left alone.
+ */
+#define UNSPIN_AUTO_CALM_EPOCHS 8u
+#define UNSPIN_AUTO_ODD_MOST_EPOCHS 512u
+/* Times that another load interrupts a trial without a pair in between, after which it is not resolved. */
+#define UNSPIN_AUTO_RESTS 4u
 
 /* What one VM did in an epoch: the part of it that was measured. */
 struct unspin_auto_epoch {
@@ -91,74 +85,73 @@ enum unspin_auto_reason {
 	UNSPIN_AUTO_BETTER = 2,	      /* the set on trial acts from now on */
 	UNSPIN_AUTO_NOT_BETTER = 3,   /* it does not */
 	UNSPIN_AUTO_NOT_RESOLVED = 4, /* the same, for want of a clear figure */
-	UNSPIN_AUTO_LOAD_CHANGED = 5, /* all sets are to be tried again */
+	UNSPIN_AUTO_LOAD_CHANGED = 5, /* a load that is not known: all sets are to be tried */
 	UNSPIN_AUTO_HARMS = 6,	      /* back to the first set */
+	UNSPIN_AUTO_LOAD_BACK = 7,    /* a load that was there before */
 };
 
 /* One VM. */
 struct unspin_auto {
-	struct unspin_trial trial;
-	unspin_u64 first_rate;	      /* of the pair that is half done */
-	unspin_u64 random;	      /* xorshift64; not 0 */
-	unspin_u32 acting;	      /* enum unspin_auto_set */
-	unspin_u32 tried_now;	      /* the set on trial; UNSPIN_AUTO_SET_COUNT: none */
-	unspin_u32 tried;	      /* bits: sets that were tried since the load changed */
-	unspin_u32 place;	      /* of the epoch in its block of four */
-	unspin_u32 mirrored;	      /* 1: this block is BAAB */
-	unspin_u32 void_pair;	      /* 1: the pair's first epoch cannot be judged */
-	unspin_u32 idle_epochs;	      /* since the last trial */
-	unspin_u32 patience;	      /* epochs for which changes are not looked for, after the last trial */
-	unspin_u32 odd_epochs;	      /* in a row that were not as expected */
-	unspin_u32 expected_permille; /* spun under the set that acts; UNSPIN_UNKNOWN_HALF: not known yet */
-	unspin_u32
-		first_permille; /* spun under the first set when that was seen last; UNSPIN_UNKNOWN_HALF: not known */
-	unspin_u32 next_retest; /* the set that is tried again next */
-	unspin_u32 restless;	/* 1: a change was seen since the last trial, and left alone */
-	unspin_u32 is_long;	/* 1: epochs of trials are long, until the load changes */
-	unspin_u32 part;	/* of a long epoch: epochs that are over */
-	unspin_u32 quiet_part;	/* 1: one of them cannot be judged */
-	unspin_u64 part_rate;	/* sum over those of its second half */
+	struct unspin_auto_load loads[UNSPIN_AUTO_LOADS];
+	struct unspin_trial kept; /* the trial that is going on, before epochs were odd */
+	unspin_u64 first_rate;	  /* of the pair that is half done */
+	unspin_u64 random;	  /* xorshift64; not 0 */
+	unspin_u64 part_rate;	  /* of a long epoch: sum over the epochs of its second half */
+	unspin_u32 load;	  /* which is there */
+	unspin_u32 visits;	  /* times that a load came, the first one counted */
+	unspin_u32 visit_epochs;  /* since it came */
+	unspin_u32 new_epochs;	  /* since the last new load or harm */
+	unspin_u32 place;	  /* of the epoch in its block of four */
+	unspin_u32 mirrored;	  /* 1: this block is BAAB */
+	unspin_u32 void_pair;	  /* 1: the pair's first epoch cannot be judged */
+	unspin_u32 void_pairs;	  /* of this trial */
+	unspin_u32 idle_epochs;	  /* without a trial, since one began or ended */
+	unspin_u32 spent; /* UNSPIN_AUTO_TRIED_ONE_IN times the epochs under sets on trial, less the other ones */
+	unspin_u32 unused;
+	unspin_u32 odd_epochs;	   /* in a row, by set, that were not as expected */
+	unspin_u32 odd_sets;	   /* bits: under which sets */
+	unspin_u32 odd_to_go_back; /* odd epochs that it takes to go back to a load that was there before */
+	unspin_u32 part;	   /* of a long epoch: epochs that are over */
+	unspin_u32 quiet_part;	   /* 1: one of them cannot be judged */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_auto, 120);
-
-/* The policies of a set; the rule of candidates that goes with UNSPIN_POLICY_CANDIDATES is UNSPIN_CANDIDATES_STRICT. */
-static inline unspin_u32 unspin_auto_policies(unspin_u32 set)
-{
-	static const unspin_u32 policies[UNSPIN_AUTO_SET_COUNT] = {
-#define UNSPIN_AUTO_POLICIES(name, bits) bits,
-		UNSPIN_AUTO_SETS(UNSPIN_AUTO_POLICIES)
-#undef UNSPIN_AUTO_POLICIES
-	};
-
-	return set < UNSPIN_AUTO_SET_COUNT ? policies[set] : 0;
-}
+UNSPIN_ASSERT_SIZE(struct unspin_auto, 440);
 
 /* A VM has come; `seed` decides on orders of trials. */
 static inline void unspin_auto_start(struct unspin_auto *vm, unspin_u64 seed)
 {
 	*vm = (struct unspin_auto){
 		.random = seed | 1,
-		.acting = UNSPIN_AUTO_FIRST,
-		.tried_now = UNSPIN_AUTO_SET_COUNT,
-		.tried = 1u << UNSPIN_AUTO_FIRST,
-		.expected_permille = UNSPIN_UNKNOWN_HALF,
-		.first_permille = UNSPIN_UNKNOWN_HALF,
-		.patience = UNSPIN_AUTO_PATIENCE_EPOCHS,
+		.visits = 1,
+		.odd_to_go_back = 1,
 	};
+	unspin_auto_load_begin(&vm->loads[0], UNSPIN_AUTO_FIRST, vm->visits);
+}
+
+/* What is known of the load that is there. */
+static inline struct unspin_auto_load *unspin_auto_load_now(struct unspin_auto *vm)
+{
+	return &vm->loads[vm->load % UNSPIN_AUTO_LOADS];
+}
+
+/* The same, to be read only. */
+static inline const struct unspin_auto_load *unspin_auto_load_seen(const struct unspin_auto *vm)
+{
+	return &vm->loads[vm->load % UNSPIN_AUTO_LOADS];
 }
 
 /* Whether a trial is going on: then the first UNSPIN_AUTO_SETTLE_NS of the epoch are left out. */
 static inline _Bool unspin_auto_is_trying(const struct unspin_auto *vm)
 {
-	return vm->tried_now < UNSPIN_AUTO_SET_COUNT;
+	return unspin_auto_load_seen(vm)->tried_now < UNSPIN_AUTO_SET_COUNT;
 }
 
 /* The set under which the epoch to come runs: of a block of four the second and third, or the first and last. */
 static inline unspin_u32 unspin_auto_set_now(const struct unspin_auto *vm)
 {
+	const struct unspin_auto_load *load = unspin_auto_load_seen(vm);
 	_Bool inner = vm->place == 1 || vm->place == 2;
 
-	return unspin_auto_is_trying(vm) && inner != vm->mirrored ? vm->tried_now : vm->acting;
+	return unspin_auto_is_trying(vm) && inner != vm->mirrored ? load->tried_now : load->acting;
 }
 
 static inline void unspin_auto_begin_block(struct unspin_auto *vm)
@@ -171,15 +164,50 @@ static inline void unspin_auto_begin_block(struct unspin_auto *vm)
 	vm->place = 0;
 }
 
-static inline unspin_u32 unspin_auto_try(struct unspin_auto *vm, unspin_u32 set)
+/* An epoch under that set is over: what was spent on trials. */
+static inline void unspin_auto_spend(struct unspin_auto *vm, unspin_u32 set)
 {
-	vm->tried_now = set;
-	vm->tried |= 1u << set;
-	vm->trial = (struct unspin_trial){};
+	const struct unspin_auto_load *load = unspin_auto_load_seen(vm);
+
+	if (unspin_auto_is_trying(vm) && set == load->tried_now)
+		vm->spent += vm->spent < UNSPIN_UNKNOWN_HALF ? UNSPIN_AUTO_TRIED_ONE_IN : 0;
+	else if (vm->spent > 0)
+		vm->spent--;
+}
+
+/* Whether a trial may begin. */
+static inline _Bool unspin_auto_may_try(const struct unspin_auto *vm)
+{
+	return vm->spent < UNSPIN_AUTO_TRIED_ONE_IN * UNSPIN_AUTO_TRIED_AHEAD;
+}
+
+/* What was seen so far says nothing of epochs to come. */
+static inline void unspin_auto_forget_odd(struct unspin_auto *vm)
+{
 	vm->odd_epochs = 0;
-	vm->restless = 0;
+	vm->odd_sets = 0;
+}
+
+/* A trial begins, or goes on with the load that has come back. */
+static inline void unspin_auto_begin_trial(struct unspin_auto *vm)
+{
+	vm->kept = unspin_auto_load_now(vm)->trial;
+	vm->void_pairs = 0;
 	vm->part = 0;
 	unspin_auto_begin_block(vm);
+}
+
+static inline unspin_u32 unspin_auto_try(struct unspin_auto *vm, unspin_u32 set)
+{
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+
+	load->tried_now = set;
+	load->tried |= 1u << set;
+	load->trial = (struct unspin_trial){};
+	load->rests = 0;
+	vm->idle_epochs = 0;
+	unspin_auto_forget_odd(vm);
+	unspin_auto_begin_trial(vm);
 	return UNSPIN_AUTO_TRIES;
 }
 
@@ -194,7 +222,7 @@ static inline unspin_u32 unspin_auto_untried(const struct unspin_auto *vm, const
 	unspin_u32 at;
 
 	for (at = 0; at < UNSPIN_AUTO_SET_COUNT; at++)
-		if (!(vm->tried & 1u << order[at]))
+		if (!(unspin_auto_load_seen(vm)->tried & 1u << order[at]))
 			return order[at];
 	return UNSPIN_AUTO_SET_COUNT;
 }
@@ -202,11 +230,15 @@ static inline unspin_u32 unspin_auto_untried(const struct unspin_auto *vm, const
 /* The trial is over. */
 static inline unspin_u32 unspin_auto_conclude(struct unspin_auto *vm, unspin_u32 verdict)
 {
-	if (verdict == UNSPIN_TRIAL_BETTER)
-		vm->acting = vm->tried_now;
-	vm->tried_now = UNSPIN_AUTO_SET_COUNT;
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+
+	if (verdict == UNSPIN_TRIAL_BETTER) {
+		load->acting = load->tried_now;
+		load->disturbed |= 1u << load->acting;
+	}
+	load->tried_now = UNSPIN_AUTO_SET_COUNT;
 	vm->idle_epochs = 0;
-	vm->expected_permille = UNSPIN_UNKNOWN_HALF;
+	unspin_auto_forget_odd(vm);
 	if (verdict == UNSPIN_TRIAL_BETTER)
 		return UNSPIN_AUTO_BETTER;
 	return verdict == UNSPIN_TRIAL_NOT_BETTER ? UNSPIN_AUTO_NOT_BETTER : UNSPIN_AUTO_NOT_RESOLVED;
@@ -237,26 +269,39 @@ static inline _Bool unspin_auto_ends_long_epoch(struct unspin_auto *vm, unspin_u
  * Whether two pairs that lost a tenth drop a set: of a VM that spins much under the first one. With three pairs for those, too, trials
  * of shootdown guests went on for longer than 20 s (docs/decisions/auto.md#trials).
  */
-static inline _Bool unspin_auto_is_hasty(const struct unspin_auto *vm)
+static inline _Bool unspin_auto_is_hasty(const struct unspin_auto_load *load)
 {
-	return vm->first_permille != UNSPIN_UNKNOWN_HALF && vm->first_permille >= UNSPIN_AUTO_CONVOY_PERMILLE;
+	return unspin_auto_is_known(load, UNSPIN_AUTO_FIRST) &&
+	       load->permille[UNSPIN_AUTO_FIRST] >= UNSPIN_AUTO_CONVOY_PERMILLE;
+}
+
+/* A pair is complete: what the trial says. While epochs are odd the load may have changed, and nothing is said until it must be. */
+static inline unspin_u32 unspin_auto_end_of_pair(struct unspin_auto *vm, unspin_u64 rate, _Bool was_tried)
+{
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+
+	unspin_trial_add(&load->trial, was_tried ? vm->first_rate : rate, was_tried ? rate : vm->first_rate);
+	if (vm->odd_epochs != 0 && load->trial.pairs < UNSPIN_TRIAL_PAIRS)
+		return UNSPIN_TRIAL_OPEN;
+	vm->kept = load->trial;
+	load->rests = 0;
+	return unspin_trial_verdict(&load->trial, unspin_auto_is_hasty(load));
 }
 
 /* An epoch of a trial. A pair with an epoch that cannot be judged is left out. */
 static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, unspin_u64 rate, _Bool quiet)
 {
-	_Bool second = vm->place & 1, was_tried = unspin_auto_set_now(vm) == vm->tried_now;
+	_Bool second = vm->place & 1, was_tried = unspin_auto_set_now(vm) == unspin_auto_load_now(vm)->tried_now;
 	unspin_u32 verdict = UNSPIN_TRIAL_OPEN;
 
-	if (vm->is_long && !unspin_auto_ends_long_epoch(vm, &rate, &quiet))
+	if (unspin_auto_load_now(vm)->is_long && !unspin_auto_ends_long_epoch(vm, &rate, &quiet))
 		return UNSPIN_AUTO_GOES_ON;
 	if (!second) {
 		vm->first_rate = rate;
 		vm->void_pair = quiet;
 	} else if (!quiet && !vm->void_pair) {
-		unspin_trial_add(&vm->trial, was_tried ? vm->first_rate : rate, was_tried ? rate : vm->first_rate);
-		verdict = unspin_trial_verdict(&vm->trial, unspin_auto_is_hasty(vm));
-	} else if (++vm->odd_epochs >= UNSPIN_TRIAL_PAIRS) {
+		verdict = unspin_auto_end_of_pair(vm, rate, was_tried);
+	} else if (++vm->void_pairs >= UNSPIN_TRIAL_PAIRS) {
 		verdict = UNSPIN_TRIAL_UNRESOLVED; /* it sleeps */
 	}
 	if (verdict != UNSPIN_TRIAL_OPEN)
@@ -266,83 +311,161 @@ static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, 
 	return UNSPIN_AUTO_GOES_ON;
 }
 
-/* Epochs to wait for before the next trial. */
-static inline unspin_u32 unspin_auto_pause(const struct unspin_auto *vm)
+/*
+ * Another load is there, of which that is known. A trial of the one that was there rests, without the pairs that were odd, and ends
+ * where it would without end: a load that is never there for a pair of long epochs would be tried always.
+ */
+static inline void unspin_auto_load_comes(struct unspin_auto *vm, unspin_u32 which)
 {
-	unspin_u32 pause = vm->patience > 2 * UNSPIN_AUTO_PATIENCE_EPOCHS ? vm->patience / 2 : 0;
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
 
-	return vm->is_long ? UNSPIN_AUTO_LONG_EPOCHS * pause : pause;
+	if (unspin_auto_is_trying(vm)) {
+		load->trial = vm->kept;
+		if (vm->kept.pairs == 0)
+			load->permille[load->tried_now] = UNSPIN_UNKNOWN_HALF;
+		if (++load->rests >= UNSPIN_AUTO_RESTS)
+			load->tried_now = UNSPIN_AUTO_SET_COUNT;
+	}
+	load->seen = vm->visits;
+	vm->load = which;
+	vm->loads[which].seen = ++vm->visits;
+	vm->visit_epochs = 0;
+	unspin_auto_forget_odd(vm);
+	unspin_auto_begin_trial(vm);
 }
 
-/* All sets are to be tried again, what acts against the first one first of all. */
+/* A load that was there before. If the one that it follows was not there for long, the next takes longer to be believed. */
+static inline unspin_u32 unspin_auto_load_is_back(struct unspin_auto *vm, unspin_u32 which)
+{
+	if (vm->visit_epochs >= UNSPIN_AUTO_CALM_EPOCHS)
+		vm->odd_to_go_back = vm->odd_to_go_back > 1 ? vm->odd_to_go_back / 2 : 1;
+	else if (vm->odd_to_go_back < UNSPIN_AUTO_ODD_MOST_EPOCHS)
+		vm->odd_to_go_back *= 2;
+	unspin_auto_load_comes(vm, which);
+	return UNSPIN_AUTO_LOAD_BACK;
+}
+
+/* All sets are to be tried: of a new load what acts against the first one first of all, or of this one, which goes back to that. */
 static inline unspin_u32 unspin_auto_begin_anew(struct unspin_auto *vm, unspin_u32 reason)
 {
-	if (reason == UNSPIN_AUTO_HARMS)
-		vm->acting = UNSPIN_AUTO_FIRST;
-	vm->tried = 1u << vm->acting;
-	vm->is_long = 0;
-	vm->expected_permille = UNSPIN_UNKNOWN_HALF;
-	vm->odd_epochs = 0;
+	unspin_u32 acting = unspin_auto_load_now(vm)->acting;
+	unspin_u32 first_permille = unspin_auto_load_now(vm)->permille[UNSPIN_AUTO_FIRST];
+
+	if (reason == UNSPIN_AUTO_HARMS) {
+		unspin_auto_load_begin(unspin_auto_load_now(vm), UNSPIN_AUTO_FIRST, vm->visits);
+		unspin_auto_load_now(vm)->permille[UNSPIN_AUTO_FIRST] = first_permille;
+		unspin_auto_forget_odd(vm);
+	} else {
+		unspin_u32 place = unspin_auto_load_place(vm->loads, vm->load);
+
+		unspin_auto_load_begin(&vm->loads[place], acting, vm->visits);
+		unspin_auto_load_comes(vm, place);
+	}
 	vm->idle_epochs = 0;
-	if (vm->patience < UNSPIN_AUTO_PATIENCE_MOST_EPOCHS)
-		vm->patience *= 2;
+	vm->new_epochs = 0;
 	return reason;
 }
 
-/* Twice in a row not as expected: the reason, or UNSPIN_AUTO_GOES_ON. */
-static inline unspin_u32 unspin_auto_is_odd(struct unspin_auto *vm, unspin_u32 permille)
+/* Whether what is spun now says little: a convoy may have to drain, for a long epoch's first half, or once the set has changed. */
+static inline _Bool unspin_auto_drains(const struct unspin_auto *vm)
 {
-	unspin_u32 expected = vm->expected_permille;
-	_Bool known = expected != UNSPIN_UNKNOWN_HALF;
-	_Bool more = known && permille > expected + UNSPIN_AUTO_CHANGE_PERMILLE;
-	_Bool less = known && permille + UNSPIN_AUTO_CHANGE_PERMILLE < expected;
-	_Bool harms = vm->acting != UNSPIN_AUTO_FIRST && vm->first_permille != UNSPIN_UNKNOWN_HALF &&
-		      permille > vm->first_permille + UNSPIN_AUTO_HARM_PERMILLE;
+	unspin_u32 epochs = unspin_auto_load_seen(vm)->is_long ? UNSPIN_AUTO_LONG_EPOCHS : 1;
 
-	if (!more && !less && !harms) {
-		vm->odd_epochs = 0;
-		/* Follows slowly: an eighth of the way. */
-		vm->expected_permille = known ? (7 * expected + permille) / 8 : permille;
+	if (unspin_auto_is_trying(vm))
+		return vm->part < epochs / 2;
+	return vm->idle_epochs < epochs || vm->visit_epochs < epochs;
+}
+
+/* Whether the VM has spun so much more than under the first set that what acts does harm. */
+static inline _Bool unspin_auto_harms(const struct unspin_auto *vm, unspin_u32 permille)
+{
+	const struct unspin_auto_load *load = unspin_auto_load_seen(vm);
+
+	return !unspin_auto_is_trying(vm) && load->acting != UNSPIN_AUTO_FIRST &&
+	       unspin_auto_is_known(load, UNSPIN_AUTO_FIRST) &&
+	       permille > load->permille[UNSPIN_AUTO_FIRST] + UNSPIN_AUTO_HARM_PERMILLE;
+}
+
+/* An epoch that was not as expected: what follows from it and those before. */
+static inline unspin_u32 unspin_auto_odd_epoch(struct unspin_auto *vm, unspin_u32 set, unspin_u32 permille)
+{
+	_Bool trying = unspin_auto_is_trying(vm);
+	unspin_u32 enough = trying ? UNSPIN_AUTO_ODD_TRIAL_EPOCHS : UNSPIN_AUTO_ODD_EPOCHS;
+	_Bool disturbed = unspin_auto_load_now(vm)->disturbed >> set & 1;
+	_Bool guess = vm->odd_epochs + 1 >= enough && vm->visit_epochs >= UNSPIN_AUTO_CALM_EPOCHS && !disturbed;
+	unspin_u32 like = unspin_auto_load_like(vm->loads, vm->load, set, permille, guess);
+
+	vm->odd_epochs++;
+	vm->odd_sets |= 1u << set;
+	if (like < UNSPIN_AUTO_LOADS && vm->odd_epochs >= vm->odd_to_go_back)
+		return unspin_auto_load_is_back(vm, like);
+	if (like == UNSPIN_AUTO_LOADS && disturbed) {
+		unspin_auto_load_begins_with(unspin_auto_load_now(vm), set, permille);
+		unspin_auto_forget_odd(vm);
 		return UNSPIN_AUTO_GOES_ON;
 	}
-	if (++vm->odd_epochs < 2)
+	if (vm->odd_epochs < enough)
 		return UNSPIN_AUTO_GOES_ON;
-	return harms ? UNSPIN_AUTO_HARMS : UNSPIN_AUTO_LOAD_CHANGED;
+	if (unspin_auto_harms(vm, permille))
+		return unspin_auto_begin_anew(vm, UNSPIN_AUTO_HARMS);
+	if (vm->new_epochs >= UNSPIN_AUTO_CALM_EPOCHS && (trying || vm->idle_epochs >= UNSPIN_AUTO_CALM_EPOCHS))
+		return unspin_auto_begin_anew(vm, UNSPIN_AUTO_LOAD_CHANGED);
+	return UNSPIN_AUTO_GOES_ON;
+}
+
+/* Whether the load that is there is still the same, by what was spun in an epoch under that set. */
+static inline unspin_u32 unspin_auto_watch_load(struct unspin_auto *vm, unspin_u32 set, unspin_u32 permille)
+{
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+	_Bool drains = unspin_auto_drains(vm);
+	_Bool changed = unspin_auto_is_known(load, set) &&
+			unspin_auto_distance(load, set, permille) > UNSPIN_AUTO_CHANGE_PERMILLE;
+
+	if (vm->visit_epochs < UNSPIN_UNKNOWN_HALF)
+		vm->visit_epochs++;
+	if (vm->new_epochs < UNSPIN_UNKNOWN_HALF)
+		vm->new_epochs++;
+	if (drains)
+		return UNSPIN_AUTO_GOES_ON;
+	if (changed || unspin_auto_harms(vm, permille))
+		return unspin_auto_odd_epoch(vm, set, permille);
+	if (set == load->acting) {
+		/* It is the same load: what it seemed to spin under others was wrong. */
+		load->disturbed |= vm->odd_sets;
+		unspin_auto_forget_odd(vm);
+	}
+	unspin_auto_load_learns(load, set, permille);
+	return UNSPIN_AUTO_GOES_ON;
 }
 
 /* An epoch without a trial. */
 static inline unspin_u32 unspin_auto_end_of_idle_epoch(struct unspin_auto *vm, const struct unspin_useful_time *grown,
 						       unspin_u32 permille)
 {
-	unspin_u32 next = unspin_auto_untried(vm, grown), odd;
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+	unspin_u32 next = unspin_auto_untried(vm, grown);
 	unspin_u32 retest =
-		vm->is_long ? UNSPIN_AUTO_LONG_EPOCHS * UNSPIN_AUTO_RETEST_EPOCHS : UNSPIN_AUTO_RETEST_EPOCHS;
+		load->is_long ? UNSPIN_AUTO_LONG_EPOCHS * UNSPIN_AUTO_RETEST_EPOCHS : UNSPIN_AUTO_RETEST_EPOCHS;
 
 	vm->idle_epochs++;
-	if (next == UNSPIN_AUTO_SET_COUNT && !vm->is_long && vm->acting == UNSPIN_AUTO_FIRST &&
+	if (next == UNSPIN_AUTO_SET_COUNT && !load->is_long && load->acting == UNSPIN_AUTO_FIRST &&
 	    permille >= UNSPIN_AUTO_CONVOY_PERMILLE) {
-		vm->is_long = 1;
-		vm->tried = 1u << UNSPIN_AUTO_FIRST;
+		load->is_long = 1;
+		load->tried = 1u << UNSPIN_AUTO_FIRST;
+		load->disturbed = ~(1u << UNSPIN_AUTO_FIRST);
 		next = unspin_auto_untried(vm, grown);
 	}
-	if (next < UNSPIN_AUTO_SET_COUNT && permille >= UNSPIN_AUTO_SPINS_PERMILLE &&
-	    vm->idle_epochs > unspin_auto_pause(vm))
+	/* A trial begins with a load that is what it seems. */
+	if (vm->odd_epochs != 0 || !unspin_auto_is_known(load, load->acting) || !unspin_auto_may_try(vm))
+		return UNSPIN_AUTO_GOES_ON;
+	if (next < UNSPIN_AUTO_SET_COUNT && permille >= UNSPIN_AUTO_SPINS_PERMILLE)
 		return unspin_auto_try(vm, next);
-	/* A convoy may still have to drain. */
-	if (vm->is_long && vm->idle_epochs <= UNSPIN_AUTO_LONG_EPOCHS)
+	if (vm->idle_epochs < retest || (permille < UNSPIN_AUTO_SPINS_PERMILLE && load->acting == UNSPIN_AUTO_FIRST))
 		return UNSPIN_AUTO_GOES_ON;
-	odd = unspin_auto_is_odd(vm, permille);
-	if (odd == UNSPIN_AUTO_HARMS || (odd == UNSPIN_AUTO_LOAD_CHANGED && vm->idle_epochs >= vm->patience))
-		return unspin_auto_begin_anew(vm, odd);
-	vm->restless |= odd == UNSPIN_AUTO_LOAD_CHANGED;
-	if (vm->idle_epochs < retest || (permille < UNSPIN_AUTO_SPINS_PERMILLE && vm->acting == UNSPIN_AUTO_FIRST))
-		return UNSPIN_AUTO_GOES_ON;
-	if (!vm->restless)
-		vm->patience = UNSPIN_AUTO_PATIENCE_EPOCHS;
-	vm->next_retest = (vm->next_retest + 1) % UNSPIN_AUTO_SET_COUNT;
-	if (vm->next_retest == vm->acting)
-		vm->next_retest = (vm->next_retest + 1) % UNSPIN_AUTO_SET_COUNT;
-	return unspin_auto_try(vm, vm->next_retest);
+	load->next_retest = (load->next_retest + 1) % UNSPIN_AUTO_SET_COUNT;
+	if (load->next_retest == load->acting)
+		load->next_retest = (load->next_retest + 1) % UNSPIN_AUTO_SET_COUNT;
+	return unspin_auto_try(vm, load->next_retest);
 }
 
 /*
@@ -358,10 +481,13 @@ static inline unspin_u32 unspin_auto_end_of_epoch(struct unspin_auto *vm, const 
 	unspin_u64 exits_ns = grown->spin_exits < UNSPIN_UNKNOWN_HALF ? grown->spin_exits * UNSPIN_AUTO_EXIT_NS : 0;
 	unspin_u32 permille = unspin_spin_permille(grown->guest_ns + exits_ns, grown->spin_ns + exits_ns);
 	_Bool quiet = guest_rate < UNSPIN_AUTO_QUIET_RATE;
+	unspin_u32 set = unspin_auto_set_now(vm), reason = UNSPIN_AUTO_GOES_ON;
 
-	if (!quiet && unspin_auto_set_now(vm) == UNSPIN_AUTO_FIRST)
-		vm->first_permille =
-			vm->first_permille == UNSPIN_UNKNOWN_HALF ? permille : (3 * vm->first_permille + permille) / 4;
+	unspin_auto_spend(vm, set);
+	if (!quiet)
+		reason = unspin_auto_watch_load(vm, set, permille);
+	if (reason != UNSPIN_AUTO_GOES_ON)
+		return reason;
 	if (unspin_auto_is_trying(vm))
 		return unspin_auto_end_of_trial_epoch(vm, rate, quiet);
 	return quiet ? UNSPIN_AUTO_GOES_ON : unspin_auto_end_of_idle_epoch(vm, grown, permille);

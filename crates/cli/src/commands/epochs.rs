@@ -188,6 +188,7 @@ fn then(reason: AutoReason) -> &'static str {
         AutoReason::NotBetter => "they are not better",
         AutoReason::NotResolved => "no difference could be shown",
         AutoReason::LoadChanged => "the load has changed: all are tried again",
+        AutoReason::LoadBack => "a load is back that was there before",
         AutoReason::Harms => "the VM spins more than it did at first, and goes back to that",
     }
 }

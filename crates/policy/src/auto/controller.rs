@@ -59,8 +59,10 @@ pub enum AutoReason {
     NotBetter,
     /// It does not: no difference could be shown.
     NotResolved,
-    /// The load has changed: all sets are to be tried again.
+    /// Another load, which is not known: all sets are to be tried.
     LoadChanged,
+    /// Another load, which was there before: it has the set again that was found for it.
+    LoadBack,
     /// The VM spins more than it did under the first set, and goes back to that.
     Harms,
 }
@@ -97,6 +99,7 @@ impl Auto {
             raw::UNSPIN_AUTO_NOT_BETTER => AutoReason::NotBetter,
             raw::UNSPIN_AUTO_NOT_RESOLVED => AutoReason::NotResolved,
             raw::UNSPIN_AUTO_LOAD_CHANGED => AutoReason::LoadChanged,
+            raw::UNSPIN_AUTO_LOAD_BACK => AutoReason::LoadBack,
             raw::UNSPIN_AUTO_HARMS => AutoReason::Harms,
             _ => AutoReason::GoesOn,
         }
@@ -108,19 +111,24 @@ impl Auto {
         AutoSet(unsafe { raw::unspin_auto_set_now(&self.0) })
     }
 
+    /// What is known of the load that is there.
+    fn load(&self) -> &raw::unspin_auto_load {
+        &self.0.loads[self.0.load as usize % self.0.loads.len()]
+    }
+
     /// The set that acts outside of trials.
     pub fn acting(&self) -> AutoSet {
-        AutoSet(self.0.acting)
+        AutoSet(self.load().acting)
     }
 
     /// The set on trial.
     pub fn on_trial(&self) -> Option<AutoSet> {
-        let trying = self.0.tried_now < AUTO_SETS;
-        trying.then_some(AutoSet(self.0.tried_now))
+        let tried_now = self.load().tried_now;
+        (tried_now < AUTO_SETS).then_some(AutoSet(tried_now))
     }
 
     /// The pairs of the trial that is going on, or of the last one.
     pub fn trial(&self) -> Trial {
-        Trial(self.0.trial)
+        Trial(self.load().trial)
     }
 }
