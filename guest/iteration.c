@@ -136,9 +136,19 @@ static _Bool due(unspin_u32 *iterations_left, unspin_u32 every_iterations)
 	return 1;
 }
 
+/*
+ * Of two loads between which the guest changes, whether this is the second: a lock of each vCPU's own and shootdowns. The first one has
+ * the shared locks and none. All VMs of a host change at the same time, if they have its TSC.
+ */
+static _Bool is_second_load(const struct unspin_guest_parameters *p)
+{
+	return p->load_cycles != 0 && rdtsc() / p->load_cycles & 1;
+}
+
 static void iteration(struct vcpu *self)
 {
 	const struct unspin_guest_parameters *p = PARAMETERS;
+	_Bool second = is_second_load(p);
 	struct iteration_draw draw =
 		iteration_draw(&self->iteration.random, &p->user_work, &p->kernel_work, &p->hold, p->locks);
 
@@ -151,10 +161,11 @@ static void iteration(struct vcpu *self)
 	if (p->workload == UNSPIN_WORKLOAD_PING_PONG)
 		ping_pong(self);
 	else
-		lock_and_hold(self, p->locks ? draw.lock : self->number, draw.hold_loops, reads(self));
+		lock_and_hold(self, p->locks && !second ? draw.lock : self->number, draw.hold_loops, reads(self));
 	if (p->workload == UNSPIN_WORKLOAD_INTERRUPTS)
 		apic_send(self->number, VECTOR_WORK);
-	if (due(&self->iteration.iterations_until_shootdown, p->shootdown_every_iterations))
+	if ((second || p->load_cycles == 0) &&
+	    due(&self->iteration.iterations_until_shootdown, p->shootdown_every_iterations))
 		shootdown(self);
 	if (due(&self->iteration.iterations_until_wakeup, p->wakeup_every_iterations))
 		pass_token(self);

@@ -126,8 +126,10 @@ struct unspin_guest_parameters {
 	unspin_u32
 		reader_percent; /* 0..100: iterations that take the lock for reading (readers-writers, read-a-file) */
 	unspin_u32 ecs_no_save; /* 1: the ablation: preemptable counters are not saved when tasks are switched */
+	unspin_u64
+		load_cycles; /* TSC: after so many the load changes (guest/iteration.c), counted from TSC 0; 0: never */
 };
-UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 32);
+UNSPIN_ASSERT_SIZE(struct unspin_guest_parameters, 64 + 3 * 1024 + 40);
 
 /* What a vCPU is doing now; it is what the host cannot see and a test compares with. */
 enum unspin_guest_state {

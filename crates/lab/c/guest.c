@@ -67,8 +67,7 @@ static void lock_and_hold(struct unspin_lab_task *task, const struct lock_operat
 /* As in guest/shootdown.c. */
 static void shootdown(struct unspin_lab_task *task)
 {
-	unspin_u32 locks = task->locks ? task->locks : task->vcpus;
-	unspin_u64 at = unspin_lab_unanswered_at(task->lock_kind, locks, task->number);
+	unspin_u64 at = unspin_lab_unanswered_at(task->lock_kind, task->memory_locks, task->number);
 	struct platform_word *unanswered = (struct platform_word *)(task->memory + at);
 	unspin_u32 left;
 
@@ -104,6 +103,9 @@ void unspin_lab_run(struct unspin_lab_task *task)
 	unspin_u32 until_shootdown = task->shootdown_every_iterations, until_wakeup = task->wakeup_every_iterations;
 
 	for (unspin_u32 i = 0; task->iterations == 0 || i < task->iterations; i++) {
+		/* The world changes it between iterations. */
+		unspin_u32 load = *(volatile unspin_u32 *)&task->load;
+		_Bool shared = task->locks != 0 && load != UNSPIN_LAB_LOAD_SHOOTDOWNS;
 		struct iteration_draw draw =
 			iteration_draw(&task->random, task->user_work, task->kernel_work, task->hold, task->locks);
 
@@ -111,8 +113,8 @@ void unspin_lab_run(struct unspin_lab_task *task)
 			ask(UNSPIN_LAB_USER, draw.user_loops, 0);
 		if (draw.kernel_loops)
 			ask(UNSPIN_LAB_KERNEL, draw.kernel_loops, 0);
-		lock_and_hold(task, &operations, task->locks ? draw.lock : task->number, draw.hold_loops);
-		if (due(&until_shootdown, task->shootdown_every_iterations))
+		lock_and_hold(task, &operations, shared ? draw.lock : task->number, draw.hold_loops);
+		if (load != UNSPIN_LAB_LOAD_LOCKS && due(&until_shootdown, task->shootdown_every_iterations))
 			shootdown(task);
 		if (due(&until_wakeup, task->wakeup_every_iterations))
 			pass_token();

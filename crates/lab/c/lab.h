@@ -46,21 +46,31 @@ enum unspin_lab_kind {
 	UNSPIN_LAB_WAKE = 26, /* first: number of the vCPU in the VM, one of whose tasks must read its word again */
 };
 
+/* Locks and shootdowns, or one of the two loads between which a guest changes. */
+enum unspin_lab_load {
+	UNSPIN_LAB_LOAD_BOTH = 0,
+	UNSPIN_LAB_LOAD_LOCKS = 1,
+	UNSPIN_LAB_LOAD_SHOOTDOWNS = 2,
+};
+
 /* One guest task. The world fills it in before unspin_lab_run() and reads the notes at each request. */
 struct unspin_lab_task {
 	unspin_u64 random; /* state of its random generator (locks/parts/work.h) */
 	const struct unspin_distribution *user_work;
 	const struct unspin_distribution *kernel_work;
 	const struct unspin_distribution *hold;
-	unsigned char *memory; /* initialised by unspin_lab_memory_init() */
-	unspin_u32 number;     /* number of the vCPU in its VM */
-	unspin_u32 task;       /* number of the task in its VM: number + vcpus * its place on its vCPU */
-	unspin_u32 vcpus;      /* of the VM */
-	unspin_u32 lock_kind;  /* enum unspin_lock_kind */
-	unspin_u32 locks;      /* number of locks shared by all vCPUs; 0: one lock each */
+	unsigned char *memory;	 /* initialised by unspin_lab_memory_init() */
+	unspin_u32 number;	 /* number of the vCPU in its VM */
+	unspin_u32 task;	 /* number of the task in its VM: number + vcpus * its place on its vCPU */
+	unspin_u32 vcpus;	 /* of the VM */
+	unspin_u32 lock_kind;	 /* enum unspin_lock_kind */
+	unspin_u32 locks;	 /* number of locks shared by all vCPUs; 0: one lock each */
+	unspin_u32 memory_locks; /* number of locks in `memory` */
 	unspin_u32 shootdown_every_iterations;
 	unspin_u32 wakeup_every_iterations;
 	unspin_u32 iterations; /* number of iterations; 0: no end */
+	/* Which of two loads the guest has in this iteration (guest/iteration.c), which the world says. */
+	unspin_u32 load; /* enum unspin_lab_load */
 	/* Notes for the world, which clears them: the lock's number + 1 since the last request; 0: none. */
 	unspin_u32 asked;
 	unspin_u32 released;

@@ -265,6 +265,16 @@ extern "C" fn unspin_lab_perform(kind: u32, word: *const u8, first: u32, second:
     unsafe { &*yielder }.suspend(request)
 }
 
+/// The load that a guest has at that time, whose load changes each time so much has passed (`c/lab.h`, `enum unspin_lab_load`);
+/// 0: never. As the micro guest's `is_second_load()`.
+pub fn load_at(changes_every_ns: u64, now_ns: u64) -> u32 {
+    match now_ns.checked_div(changes_every_ns) {
+        None => raw::UNSPIN_LAB_LOAD_BOTH,
+        Some(times) if times % 2 == 0 => raw::UNSPIN_LAB_LOAD_LOCKS,
+        Some(_) => raw::UNSPIN_LAB_LOAD_SHOOTDOWNS,
+    }
+}
+
 /// A guest task and its stack.
 pub struct Port {
     coroutine: Coroutine<u32, Request, (), DefaultStack>,
@@ -309,6 +319,15 @@ impl Port {
         match self.coroutine.resume(answer) {
             CoroutineResult::Yield(request) => request,
             CoroutineResult::Return(()) => unreachable!("unspin_lab_run() does not return"),
+        }
+    }
+
+    /// The load of the iterations that begin from now on.
+    pub fn set_load(&mut self, load: u32) {
+        // SAFETY: as in `take_notes`.
+        unsafe {
+            let task = &raw mut *self.task;
+            (&raw mut (*task).load).write_volatile(load);
         }
     }
 

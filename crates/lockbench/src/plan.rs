@@ -74,6 +74,11 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
             "threads send no IPIs: leave shootdown_every_iterations and wakeup_every_iterations at 0",
         ));
     }
+    if vms.iter().any(|vm| vm.load_changes_every_ms > 0) {
+        return Err(Error::Unsupported(
+            "threads have one load: leave load_changes_every_ms at 0",
+        ));
+    }
     if options.repeat == 0 {
         return Err(Error::Unsupported("repeat at least once"));
     }

@@ -8,7 +8,7 @@ use crate::{
     forms::EACH_VM,
     lab::LabSettings,
     limits::{TASKS_MAX, TASKS_PER_VCPU_MAX, VMS_MAX},
-    model::{Length, PvPageMemory, Vm},
+    model::{Length, PvPageMemory, Vm, Workload},
     quantity::format_duration,
 };
 
@@ -119,11 +119,24 @@ fn group(vm: &Vm) -> Result<(), Breach> {
     between_vcpus(vm)?;
     log_records(vm)?;
     tasks(vm)?;
+    load_that_changes(vm)?;
     if vm.pv_page_memory == PvPageMemory::Map && !vm.pv_page {
         return Err(breach(
             "pv_page_memory",
             "`pv_page_memory` says where the pv page lies, and this guest has none",
             "\"guest\", or `pv_page = true`",
+        ));
+    }
+    Ok(())
+}
+
+/// A load changes between locks and shootdowns, which other workloads have beside their own.
+fn load_that_changes(vm: &Vm) -> Result<(), Breach> {
+    if vm.load_changes_every_ms > 0 && vm.workload != Workload::Iterations {
+        return Err(breach(
+            "load_changes_every_ms",
+            "only the workload \"iterations\" has a load that changes",
+            "0 (never), or `workload = \"iterations\"`",
         ));
     }
     Ok(())

@@ -13,6 +13,8 @@ pub const LOCKS_MAX: u32 = UNSPIN_GUEST_LOCKS_MAX;
 pub const CPUS_MAX: u32 = 4_096;
 /// Seeds: TOML's integers end at 2^63 - 1.
 pub const SEED_MAX: u64 = i64::MAX as u64;
+/// Longest time after which a VM's load changes, ms: an hour.
+pub const LOAD_CHANGES_EVERY_MS_MAX: u32 = 3_600_000;
 /// Longest run: one day.
 pub const DURATION_MAX_NS: u64 = 86_400_000_000_000;
 /// Work in loops. The largest quantile of an exponential is 6.6 times its mean and must fit in 32 bits.

@@ -11,7 +11,8 @@ use crate::{
     forms::{Count, LockName, LockSharing, Whole},
     lab::LabSettings,
     limits::{
-        CPUS_MAX, PAUSE_EVERY_MAX, PLE_MAX, TASKS_PER_VCPU_MAX, TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
+        CPUS_MAX, LOAD_CHANGES_EVERY_MS_MAX, PAUSE_EVERY_MAX, PLE_MAX, TASKS_PER_VCPU_MAX,
+        TICK_HZ_MAX, VCPUS_MAX, VMS_MAX,
     },
     work::Distribution,
 };
@@ -91,6 +92,10 @@ pub struct Vm {
     /// A wake-up of a halted vCPU every so many iterations; 0: never.
     #[serde(with = "Count", default)]
     pub wakeup_every_iterations: u32,
+    /// The load changes each time so many milliseconds have passed: from the locks without shootdowns to a lock of each vCPU's own with
+    /// shootdowns, and back; 0: both all the time.
+    #[serde(with = "Whole::<0, LOAD_CHANGES_EVERY_MS_MAX>", default)]
+    pub load_changes_every_ms: u32,
     /// Timer interrupts per second and vCPU.
     #[serde(with = "Whole::<0, TICK_HZ_MAX>", default = "tick_hz")]
     pub tick_hz: u32,

@@ -47,6 +47,7 @@ fn defaults() {
         (0, 0)
     );
     assert_eq!((vm.tick_hz, vm.pause_every_spins), (250, 1));
+    assert_eq!(vm.load_changes_every_ms, 0);
     assert!(vm.pause_exits && vm.halt_exits);
     assert_eq!((vm.log_records, vm.log_minimum_spins), (0, 0));
     assert!(!vm.pv_page);
@@ -77,6 +78,7 @@ kernel_work = { uniform = ["100 loops", "500 loops"] }
 hold = "1 loop"
 shootdown_every_iterations = 10
 wakeup_every_iterations = 20
+load_changes_every_ms = 5000
 tick_hz = 0
 pause_every_spins = 65536
 pause_exits = false
@@ -114,6 +116,7 @@ hold = "0ns"
     assert!(first.pv_page);
     assert_eq!(first.pv_page_memory, PvPageMemory::Map);
     assert_eq!(first.help_after_spins, 65_536);
+    assert_eq!(first.load_changes_every_ms, 5_000);
     assert_eq!(second.locks, LockSharing::Shared(64));
     assert_eq!(second.hold.unit, WorkUnit::Nanoseconds);
 }

@@ -135,6 +135,14 @@ fn rest_of_a_vm() {
         "needs another vCPU",
         "0 (never)",
     );
+    let other = "vcpus = 2\nload_changes_every_ms = 5\nworkload = \"ping-pong\"";
+    refused(
+        "vcpus = 2",
+        other,
+        (5, 25),
+        "only the workload \"iterations\" has a load that changes",
+        "0 (never)",
+    );
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl CalibrationVm {
         let surroundings = Surroundings {
             apic_timer_hz: host.apic_timer_hz,
             work_rate: None,
+            tsc_hz: None,
             fault: Fault::None,
         };
         let (machine, vcpus) =

@@ -67,6 +67,7 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
     let busy = Vm {
         shootdown_every_iterations: 5,
         wakeup_every_iterations: 7,
+        load_changes_every_ms: 0,
         user_work: loops(1_000),
         tick_hz: 500,
         pv_page: true,

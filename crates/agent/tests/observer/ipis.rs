@@ -26,6 +26,7 @@ fn sender() -> Vm {
     Vm {
         shootdown_every_iterations: 5,
         wakeup_every_iterations: 7,
+        load_changes_every_ms: 0,
         user_work: loops(1_000),
         tick_hz: 500,
         ..vm(u32::from(VCPUS))

@@ -115,6 +115,7 @@ pub fn pause_exits_say_what_happened() {
     let spins = Vm {
         shootdown_every_iterations: 50,
         wakeup_every_iterations: 50,
+        load_changes_every_ms: 0,
         user_work: loops(1_000),
         tick_hz: 500,
         ..vm(4)

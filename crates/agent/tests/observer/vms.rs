@@ -28,6 +28,7 @@ pub fn vm(vcpus: u32) -> Vm {
         hold: loops(300),
         shootdown_every_iterations: 0,
         wakeup_every_iterations: 50,
+        load_changes_every_ms: 0,
         tick_hz: 0,
         pause_every_spins: 1,
         pause_exits: true,

@@ -21,6 +21,7 @@ const WINDOW_SPINS: u32 = 200;
 pub fn fighting(vcpus: u32) -> Vm {
     Vm {
         wakeup_every_iterations: 0,
+        load_changes_every_ms: 0,
         log_records: 0,
         pv_page: true,
         pause_every_spins: WINDOW_SPINS,

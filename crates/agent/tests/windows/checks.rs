@@ -171,6 +171,7 @@ fn spinning() -> unspin_scenario::Vm {
     unspin_scenario::Vm {
         user_work: loops(1_000),
         wakeup_every_iterations: 0,
+        load_changes_every_ms: 0,
         ..vm(4)
     }
 }

@@ -28,6 +28,7 @@ fn halting(pv_page: bool) -> Vm {
         user_work: loops(500),
         hold: loops(1_500),
         wakeup_every_iterations: 0,
+        load_changes_every_ms: 0,
         pause_exits: false,
         pv_page,
         ..vm(4)

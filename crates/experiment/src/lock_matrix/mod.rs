@@ -118,6 +118,7 @@ fn neighbour(group: &Vm, count: u32) -> Vm {
         hold: loops(1),
         shootdown_every_iterations: 0,
         wakeup_every_iterations: 0,
+        load_changes_every_ms: 0,
         log_records: 0,
         pv_page: false,
         pv_page_memory: Default::default(),

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     costs::Costs,
     engine::{NEVER_NS, SLOTS_MAX, WinnerTree},
-    guest::{Memory, Port, raw},
+    guest::{Memory, Port, load_at, raw},
     ids::{Cpu, Group, Task},
     random::Random,
     scheduler::{Allowed, Enqueue, HostScheduler, NICE_0_WEIGHT},
@@ -142,7 +142,14 @@ impl<O: Observer> World<O> {
             LockSharing::Shared(locks) => locks,
             LockSharing::Private => 0,
         };
-        let locks = if shared == 0 { vm.vcpus } else { shared };
+        let changes_every_ns = u64::from(vm.load_changes_every_ms) * 1_000_000;
+        // A load that changes has locks of vCPUs' own, too.
+        let own = if shared == 0 || changes_every_ns > 0 {
+            vm.vcpus
+        } else {
+            0
+        };
+        let locks = shared.max(own);
         let cpus = self.topology.cpus();
         let memory = Memory::new(
             (vm.lock.number(), self.host.tau_spins),
@@ -175,9 +182,11 @@ impl<O: Observer> World<O> {
                     vcpus: vm.vcpus,
                     lock_kind: vm.lock.number(),
                     locks: shared,
+                    memory_locks: locks,
                     shootdown_every_iterations: vm.shootdown_every_iterations,
                     wakeup_every_iterations: vm.wakeup_every_iterations,
                     iterations,
+                    load: load_at(changes_every_ns, self.now_ns),
                     asked: 0,
                     released: 0,
                 };
@@ -197,6 +206,7 @@ impl<O: Observer> World<O> {
             memory,
             first,
             vcpus: vm.vcpus,
+            load_changes_every_ns: changes_every_ns,
             pause_every_spins: vm.pause_every_spins,
             pause_exits: vm.pause_exits,
             pv_page: vm.pv_page,

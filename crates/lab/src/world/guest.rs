@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     engine::NEVER_NS,
-    guest::{Request, Watcher, raw},
+    guest::{Request, Watcher, load_at, raw},
     ids::{Cpu, Lock},
     trace_event::{ExitReason, Observer, TraceEvent},
 };
@@ -200,6 +200,7 @@ impl<O: Observer> World<O> {
             }
             r::UNSPIN_LAB_ITERATED => {
                 self.vcpus[vcpu].statistics.operations += 1;
+                self.guest_load_changes(vcpu);
                 (!self.touches_a_page(cpu, vcpu)).then_some(0)
             }
             r::UNSPIN_LAB_DONE => {
@@ -207,6 +208,15 @@ impl<O: Observer> World<O> {
                 None
             }
             kind => unreachable!("c/lab.h has no request {kind}"),
+        }
+    }
+
+    /// Tells the task that runs there which load its next iteration has, if its VM's changes.
+    fn guest_load_changes(&mut self, vcpu: usize) {
+        let every_ns = self.vms[self.vcpus[vcpu].vm as usize].load_changes_every_ns;
+        if every_ns > 0 {
+            let load = load_at(every_ns, self.now_ns);
+            self.vcpus[vcpu].port.set_load(load);
         }
     }
 

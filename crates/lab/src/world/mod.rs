@@ -51,6 +51,8 @@ struct VmState {
     /// Number of its first lock among all locks of the world.
     first_lock: u32,
     locks: u32,
+    /// See `load_changes_every_ms` of a scenario; 0: never.
+    load_changes_every_ns: u64,
     pause_every_spins: u32,
     pause_exits: bool,
     /// Whether its vCPUs publish which locks they wait for and hold (`abi/guest/pv_page.h`).

@@ -3,6 +3,7 @@
 
 mod auto;
 mod baselines;
+mod changing_load;
 #[path = "../common/mod.rs"]
 mod common;
 mod conservation;

@@ -60,6 +60,10 @@ fn vm() -> impl Strategy<Value = Vm> {
             hold: work.2,
             shootdown_every_iterations: if size.1 > 1 { every.0 } else { 0 },
             wakeup_every_iterations: if size.1 > 1 { every.1 } else { 0 },
+            load_changes_every_ms: match WORKLOADS[rest.2 as usize % 5] {
+                Workload::Iterations => every.2,
+                _ => 0,
+            },
             tick_hz: every.2,
             pause_every_spins: every.3,
             pause_exits: rest.0[0],

@@ -3,7 +3,10 @@
 //!
 //! And how fast this machine does the work loop, so that a scenario's nanoseconds become loops.
 
-use std::arch::x86_64::{_mm_lfence, _rdtsc};
+use std::{
+    arch::x86_64::{_mm_lfence, _rdtsc},
+    time::Duration,
+};
 
 use unspin_events::ClockSample;
 
@@ -32,6 +35,15 @@ pub fn tsc() -> u64 {
         _mm_lfence();
         _rdtsc()
     }
+}
+
+/// Rate of the TSC, within 0.1 %: takes 20 ms.
+pub fn tsc_hz() -> u64 {
+    let begin = sample();
+    std::thread::sleep(Duration::from_millis(20));
+    let end = sample();
+    let (cycles, ns) = (end.tsc.wrapping_sub(begin.tsc), end.ns - begin.ns);
+    (u128::from(cycles) * 1_000_000_000 / u128::from(ns.max(1))) as u64
 }
 
 /// CLOCK_MONOTONIC in nanoseconds.

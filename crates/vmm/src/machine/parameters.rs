@@ -17,6 +17,8 @@ pub struct Surroundings {
     pub apic_timer_hz: u32,
     /// Needed when some distribution is in nanoseconds.
     pub work_rate: Option<WorkRate>,
+    /// Rate of the TSC, needed when the load of some VM changes.
+    pub tsc_hz: Option<u64>,
     /// What the guest does wrong on purpose.
     pub fault: Fault,
 }
@@ -66,6 +68,7 @@ pub fn build(
         workload: vm.workload.number(),
         reader_percent: vm.reader_percent,
         ecs_no_save: (vm.ecs_ablation == EcsAblation::NoSave).into(),
+        load_cycles: load_cycles(vm, surroundings.tsc_hz),
     })
 }
 
@@ -76,6 +79,22 @@ pub fn needs_work_rate(scenario: &Scenario) -> bool {
             .iter()
             .any(|distribution| distribution.unit == WorkUnit::Nanoseconds)
     })
+}
+
+/// Whether the load of some VM changes, so that the TSC's rate is needed.
+pub fn needs_tsc_rate(scenario: &Scenario) -> bool {
+    scenario.vms.iter().any(|vm| vm.load_changes_every_ms > 0)
+}
+
+/// TSC cycles after which the VM's load changes; 0: never.
+fn load_cycles(vm: &Vm, tsc_hz: Option<u64>) -> u64 {
+    match vm.load_changes_every_ms {
+        0 => 0,
+        every_ms => {
+            let tsc_hz = tsc_hz.expect("run() measures the rate when a load changes");
+            (tsc_hz / 1_000).max(1) * u64::from(every_ms)
+        }
+    }
 }
 
 fn checked_log_records(vm: &Vm) -> Result<u32, Error> {

@@ -12,7 +12,7 @@ use crate::{
         clock::{self, WorkRate},
         pause_loop::PauseLoop,
     },
-    machine::parameters::{Surroundings, needs_work_rate},
+    machine::parameters::{Surroundings, needs_tsc_rate, needs_work_rate},
     options::{Phase, RunOptions},
     run::{fleet::Fleet, snapshot::Snapshot},
 };
@@ -54,6 +54,7 @@ impl Running {
         let surroundings = Surroundings {
             apic_timer_hz: host.apic_timer_hz,
             work_rate,
+            tsc_hz: needs_tsc_rate(scenario).then(clock::tsc_hz),
             fault: options.fault,
         };
         fleet.create(&host, scenario, surroundings)?;

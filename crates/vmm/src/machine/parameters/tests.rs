@@ -40,6 +40,7 @@ fn vm() -> Vm {
         hold: distribution(WorkUnit::Nanoseconds, Shape::Constant(500)),
         shootdown_every_iterations: 100,
         wakeup_every_iterations: 50,
+        load_changes_every_ms: 0,
         tick_hz: 250,
         pause_every_spins: 16,
         pause_exits: true,
@@ -61,6 +62,7 @@ const SURROUNDINGS: Surroundings = Surroundings {
     work_rate: Some(WorkRate {
         loops_per_ms: 2_000_000,
     }),
+    tsc_hz: Some(2_000_000_000),
     fault: Fault::None,
 };
 
