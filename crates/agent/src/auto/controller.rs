@@ -170,9 +170,10 @@ impl AutoController {
 
     /// Writes what is new, and lets it settle. All VMs' epochs begin at the same time, so that the sums are read once.
     fn begin_epoch(&mut self, actuator: &mut impl Actuator) -> Result<(), SteerError> {
+        let by_hand = actuator.by_hand()?;
         for (process, vm) in &mut self.vms {
             let set = vm.auto.set_now();
-            vm.by_hand = actuator.is_by_hand(*process)?;
+            vm.by_hand = by_hand.contains(process);
             if vm.by_hand {
                 vm.written = None;
             } else if vm.written != Some(set) && actuator.give(*process, set)? {

@@ -9,7 +9,7 @@ use unspin_policy::auto::UsefulTime;
 use crate::{
     Error,
     kernel::{
-        bytes,
+        bytes, entries,
         load::{self, NicenessGuard},
         requirements,
     },
@@ -23,6 +23,8 @@ pub struct UsefulTimeMeter {
     links: Vec<Link>,
     sums: MapHandle,
     places: MapHandle,
+    /// What was read last.
+    last: BTreeMap<u32, UsefulTime>,
     threads: VcpuThreads,
     samples: bool,
     object: Object,
@@ -87,6 +89,7 @@ impl UsefulTimeMeter {
             links: load::attach(&object)?,
             sums: load::map(&object, "useful_times")?,
             places: load::map(&object, "spin_places")?,
+            last: BTreeMap::new(),
             threads: VcpuThreads(load::map(&object, "vcpu_threads")?),
             samples,
             object,
@@ -128,25 +131,28 @@ impl UsefulTimeMeter {
     ///
     /// # Errors
     /// When the kernel refuses to read the map.
-    pub fn read(&self) -> Result<BTreeMap<u32, UsefulTime>, Error> {
+    pub fn read(&mut self) -> Result<BTreeMap<u32, UsefulTime>, Error> {
         let mut vms = BTreeMap::new();
-        for key in self.sums.keys() {
-            let process: u32 = bytes::read("useful_times", &key)?;
-            if !Path::new(&format!("/proc/{process}")).exists() {
-                // They may be gone already.
-                let _ = (self.sums.delete(&key), self.places.delete(&key));
-                continue;
-            }
-            let of_cpus = self.sums.lookup_percpu(&key, MapFlags::ANY);
-            let of_cpus = of_cpus
-                .map_err(|source| load::refused("reading the BPF map useful_times", source))?;
-            let mut sum = UsefulTime::default();
-            for one in of_cpus.unwrap_or_default() {
-                sum.add(&bytes::read("useful_times", &one)?);
-            }
-            vms.insert(process, sum);
-        }
+        entries::each(&self.sums, "useful_times", |process, one: UsefulTime| {
+            vms.entry(process)
+                .or_insert_with(UsefulTime::default)
+                .add(&one);
+        })?;
+        // Of a VM that goes on nobody need ask whether it is there.
+        vms.retain(|process, sum| self.last.get(process) != Some(sum) || self.is_there(*process));
+        self.last.clone_from(&vms);
         Ok(vms)
+    }
+
+    /// Whether that process is there; if not, its sums are forgotten.
+    fn is_there(&self, process: u32) -> bool {
+        if Path::new(&format!("/proc/{process}")).exists() {
+            return true;
+        }
+        // They may be gone already.
+        let key = process.to_ne_bytes();
+        let _ = (self.sums.delete(&key), self.places.delete(&key));
+        false
     }
 }
 

@@ -5,6 +5,7 @@ mod controller;
 mod meter;
 
 use std::{
+    collections::BTreeSet,
     sync::mpsc::{self, Receiver, RecvTimeoutError, Sender},
     thread::{self, JoinHandle},
     time::Instant,
@@ -20,8 +21,8 @@ pub(crate) use meter::VcpuThreads;
 
 /// What gives VMs the sets that are chosen for them.
 pub(crate) trait Actuator: Send {
-    /// Whether somebody else has chosen for that VM.
-    fn is_by_hand(&mut self, process: u32) -> Result<bool, SteerError>;
+    /// The VMs' processes for which somebody else has chosen.
+    fn by_hand(&mut self) -> Result<BTreeSet<u32>, SteerError>;
 
     /// The VM has that set from now on, or, where [`Actuator::given`] does something, from then on; false: not, somebody else has
     /// chosen, or it is gone.
@@ -37,8 +38,8 @@ pub(crate) trait Actuator: Send {
 }
 
 impl Actuator for Decided {
-    fn is_by_hand(&mut self, process: u32) -> Result<bool, SteerError> {
-        Decided::is_by_hand(self, process)
+    fn by_hand(&mut self) -> Result<BTreeSet<u32>, SteerError> {
+        Decided::by_hand(self)
     }
 
     fn give(&mut self, process: u32, set: AutoSet) -> Result<bool, SteerError> {

@@ -5,6 +5,7 @@ pub(crate) mod btf;
 pub(crate) mod bytes;
 pub(crate) mod capabilities;
 pub(crate) mod core_compat;
+pub(crate) mod entries;
 pub(crate) mod load;
 pub(crate) mod processes;
 pub(crate) mod requirements;

@@ -2,7 +2,7 @@
 //! What decides in a scheduler that is loaded: policies for everyone and policies of one VM, in the maps that
 //! `bpf/scheduler/guest/choice.bpf.h` reads. Any process may change them while it runs.
 
-use std::{io, path::Path, time::Duration};
+use std::{collections::BTreeSet, io, path::Path, time::Duration};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use unspin_abi as abi;
@@ -12,7 +12,7 @@ use unspin_report::row;
 use super::{SteerError, requirements::running_maps};
 use crate::{
     Error,
-    kernel::{bytes, load, processes::is_process},
+    kernel::{bytes, entries, load, processes::is_process},
     observe::names::thread_of,
 };
 
@@ -159,11 +159,20 @@ impl Decided {
         self.tell()
     }
 
-    /// Whether somebody has chosen by hand for that VM. Nothing but a look into the map where nobody has.
-    pub(crate) fn is_by_hand(&self, process: u32) -> Result<bool, SteerError> {
-        let by_hand =
-            |vm: abi::unspin_steer_vm| vm.by != ChosenBy::Auto.number() && is_there(process, &vm);
-        Ok(self.vm(process)?.is_some_and(by_hand))
+    /// Whether somebody has chosen by hand for that VM.
+    fn is_by_hand(&self, process: u32) -> Result<bool, SteerError> {
+        Ok(self
+            .vm(process)?
+            .is_some_and(|vm| chosen_by_hand(process, &vm)))
+    }
+
+    /// The VMs for which somebody has chosen by hand. Nothing but a look into the map where nobody has.
+    pub(crate) fn by_hand(&self) -> Result<BTreeSet<u32>, SteerError> {
+        let vms = self.vms()?.into_iter();
+        Ok(vms
+            .filter(|(process, vm)| chosen_by_hand(*process, vm))
+            .map(|(process, _)| process)
+            .collect())
     }
 
     /// The same as the policy `auto` gives it; false: somebody has chosen by hand for that VM, and that stays, or the process is gone.
@@ -255,13 +264,7 @@ impl Decided {
 
     fn vms(&self) -> Result<Vec<(u32, abi::unspin_steer_vm)>, SteerError> {
         let mut vms = Vec::new();
-        for key in self.vms.keys() {
-            let process = bytes::read("vm_policies", &key)?;
-            // Another process may have taken it away since.
-            if let Some(vm) = self.vm(process)? {
-                vms.push((process, vm));
-            }
-        }
+        entries::each(&self.vms, VMS, |process, vm| vms.push((process, vm)))?;
         vms.sort_unstable_by_key(|(process, _)| *process);
         Ok(vms)
     }
@@ -287,6 +290,11 @@ impl Decided {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether somebody has chosen this for that VM, not the policy `auto`, and it is not that of a process which had its number before.
+fn chosen_by_hand(process: u32, vm: &abi::unspin_steer_vm) -> bool {
+    vm.by != ChosenBy::Auto.number() && is_there(process, vm)
 }
 
 /// Whether it is that very process which still runs.

@@ -144,8 +144,8 @@ impl Drop for Levers {
 
 impl Actuator for Levers {
     /// Nobody else chooses slices for VMs.
-    fn is_by_hand(&mut self, _: u32) -> Result<bool, SteerError> {
-        Ok(false)
+    fn by_hand(&mut self) -> Result<BTreeSet<u32>, SteerError> {
+        Ok(BTreeSet::new())
     }
 
     fn give(&mut self, process: u32, set: AutoSet) -> Result<bool, SteerError> {

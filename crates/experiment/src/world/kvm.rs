@@ -279,7 +279,7 @@ impl Kvm<'_> {
         if !self.plan.useful_time {
             return Ok(None);
         }
-        let meter = match &self.meter {
+        let meter = match &mut self.meter {
             Some(meter) => meter,
             None => self.meter.insert(UsefulTimeMeter::attach()?),
         };
