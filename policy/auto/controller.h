@@ -176,7 +176,7 @@ static inline unspin_u32 unspin_auto_end_of_trial_epoch(struct unspin_auto *vm, 
 
 /*
  * Another load is there, of which that is known. A trial of the one that was there rests, without the pairs that were odd, and ends
- * where it would without end: a load that is never there for a pair of long epochs would be tried always.
+ * where it would go on without end, or where nothing is left for trials: a load may never be there for a pair of long epochs.
  */
 static inline void unspin_auto_load_comes(struct unspin_auto *vm, unspin_u32 which)
 {
@@ -186,7 +186,7 @@ static inline void unspin_auto_load_comes(struct unspin_auto *vm, unspin_u32 whi
 		load->trial = vm->kept;
 		if (vm->kept.pairs == 0)
 			load->permille[load->tried_now] = UNSPIN_UNKNOWN_HALF;
-		if (++load->rests >= UNSPIN_AUTO_RESTS)
+		if (++load->rests >= UNSPIN_AUTO_RESTS || !unspin_auto_may_try(vm))
 			load->tried_now = UNSPIN_AUTO_SET_COUNT;
 	}
 	load->seen = vm->visits;
@@ -276,6 +276,20 @@ static inline unspin_u32 unspin_auto_odd_epoch(struct unspin_auto *vm, unspin_u3
 	return UNSPIN_AUTO_GOES_ON;
 }
 
+/* A load of which nothing is known yet turns out to be one that was there before: it is that one, and not kept as another. */
+static inline _Bool unspin_auto_was_known(struct unspin_auto *vm, unspin_u32 set, unspin_u32 permille)
+{
+	struct unspin_auto_load *load = unspin_auto_load_now(vm);
+	unspin_u32 like = unspin_auto_load_like(vm->loads, vm->load, set, permille, 0);
+
+	if (unspin_auto_is_known(load, set) || load->tried != 1u << set || unspin_auto_is_trying(vm) ||
+	    like == UNSPIN_AUTO_LOADS)
+		return 0;
+	unspin_auto_load_comes(vm, like);
+	load->seen = 0;
+	return 1;
+}
+
 /* Whether the load that is there is still the same, by what was spun in an epoch under that set. */
 static inline unspin_u32 unspin_auto_watch_load(struct unspin_auto *vm, unspin_u32 set, unspin_u32 permille)
 {
@@ -296,6 +310,8 @@ static inline unspin_u32 unspin_auto_watch_load(struct unspin_auto *vm, unspin_u
 			return unspin_auto_load_is_back(vm, like);
 		return UNSPIN_AUTO_GOES_ON;
 	}
+	if (unspin_auto_was_known(vm, set, permille))
+		return UNSPIN_AUTO_LOAD_BACK;
 	if (changed || unspin_auto_harms(vm, permille))
 		return unspin_auto_odd_epoch(vm, set, permille);
 	if (set == load->acting) {

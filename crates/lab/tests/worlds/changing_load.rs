@@ -10,11 +10,15 @@ const COSTS: &str = include_str!("../../../../scenarios/lab/testbed.costs.toml")
 
 fn run_with(set: &[&str]) -> Outcome {
     let text = format!("{CHANGING}\n[lab]\nscheduler = \"steer\"\n[lab.costs]\n{COSTS}");
+    run_text(&text, set)
+}
+
+fn run_text(text: &str, set: &[&str]) -> Outcome {
     let mut overrides = Overrides::default();
     for assignment in set {
         overrides.set(assignment).expect("a setting");
     }
-    let scenario = Scenario::parse_with(&text, "changing-load.toml", "load", &overrides)
+    let scenario = Scenario::parse_with(text, "changing-load.toml", "load", &overrides)
         .unwrap_or_else(|error| panic!("{}", error.plain()));
     let lab = Lab::new(&scenario).expect("a lab");
     let mut world = lab.world(&scenario, ()).expect("a world");
@@ -72,4 +76,38 @@ fn auto_knows_a_load_that_is_back() {
     let (auto, oracle) = (of("auto", &[]), 10 * best);
     println!("{auto} of {oracle}");
     assert!(auto * 100 > oracle * 85, "{auto} of {oracle}");
+}
+
+/// A VM whose load changes with the epochs, so as to spoil trials: it gets no more time than its due, and its neighbour has the set that
+/// is right for it, and does as much.
+#[test]
+fn who_changes_with_the_epochs_gains_nothing_and_moves_no_other() {
+    let with = |every_ms: u32| {
+        let neighbour = CHANGING.replace("count = 2", "count = 1").replace(
+            "load_changes_every_ms = 5000",
+            &format!("load_changes_every_ms = {every_ms}"),
+        );
+        let victim = "[[vm]]\nvcpus = 4\nlock = \"ticket\"\nuser_work = \"3000 loops\"\nhold = \"300 loops\"\n";
+        let text = format!(
+            "{neighbour}{victim}[lab]\nscheduler = \"steer\"\npolicy = \"auto\"\n[lab.costs]\n{COSTS}"
+        );
+        run_text(&text, &[])
+    };
+    let time = |outcome: &Outcome, vm| {
+        let own = outcome.vcpus.iter().filter(|vcpu| vcpu.vm == vm);
+        own.map(|vcpu| vcpu.after.times.running_ns - vcpu.before.times.running_ns)
+            .sum::<u64>()
+    };
+    let calm = with(0);
+    for every_ms in [100, 250, 500, 1_000] {
+        let restless = with(every_ms);
+        let (done, calmly) = (restless.operations(Some(1)), calm.operations(Some(1)));
+        let (own, all) = (time(&restless, 0), time(&restless, 0) + time(&restless, 1));
+        println!("{every_ms} ms: {done} of {calmly}; {own} of {all} ns");
+        assert!(
+            done * 100 > calmly * 97,
+            "{every_ms} ms: {done} of {calmly}"
+        );
+        assert!(own * 100 < all * 51, "{every_ms} ms: {own} of {all} ns");
+    }
 }
