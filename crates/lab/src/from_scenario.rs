@@ -16,6 +16,7 @@ use unspin_scenario::{LabEcs, LabSettings, LabVendor, Scenario};
 use crate::{
     BuildError, LabHost, Paravirtual, SpinCount, SteeringModel, World,
     costs::Costs,
+    host_noise::{NoiseModel, SHARE_MAX_PPM},
     scheduler::{HostScheduler, from_name, names::NameError},
     topology::Topology,
     trace_event::Observer,
@@ -54,6 +55,7 @@ impl Lab {
                 .unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned()),
         };
         check_policy(&settings, &lab)?;
+        check_noise(&lab.host)?;
         let cpus = topology.cpus();
         if let Some(cpu) = settings.pins.iter().flatten().find(|cpu| **cpu >= cpus) {
             return Err(LabError::Pin { cpu: *cpu, cpus });
@@ -186,6 +188,8 @@ fn host(
             LabEcs::Paper => Some(false),
             LabEcs::GiveBack => Some(true),
         },
+        noise: NoiseModel::of(&settings.host_noise, !is_gang(settings)),
+        skew_tick: settings.skew_tick,
         steering: steering(settings, default.steering)?,
         ..default
     })
@@ -252,6 +256,12 @@ fn policies(names: &str) -> Result<Policies, LabError> {
     }
 }
 
+/// Whether a VM's vCPUs are scheduled together.
+fn is_gang(settings: &LabSettings) -> bool {
+    let named = settings.scheduler.as_deref();
+    named.is_some_and(|name| name.starts_with("gang"))
+}
+
 /// A gang is scheduled together: a policy that moves one of its tasks, or prolongs its slice, would starve another
 /// gang.
 fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
@@ -271,9 +281,21 @@ fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     Ok(())
 }
 
+/// What the host does besides running vCPUs must leave time for them.
+fn check_noise(host: &LabHost) -> Result<(), LabError> {
+    let Some(model) = &host.noise else {
+        return Ok(());
+    };
+    let share_ppm = model.share_ppm();
+    match share_ppm < SHARE_MAX_PPM {
+        true => Ok(()),
+        false => Err(LabError::Noise { share_ppm }),
+    }
+}
+
 /// Steering policies need the scheduler that asks them.
 fn check_policy(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
-    if lab.scheduler.starts_with("gang") {
+    if is_gang(settings) {
         check_gang(settings, lab)?;
     }
     let scheduler = &lab.scheduler;
@@ -380,6 +402,16 @@ pub enum LabError {
     /// There is no such cost.
     #[error("lab.costs: {0}")]
     Costs(WordError),
+    /// No time would be left for vCPUs.
+    #[error(
+        "lab.host_noise: interrupts and threads would take {} % of all CPU time, and may take less than {} %",
+        share_ppm / 10_000,
+        SHARE_MAX_PPM / 10_000
+    )]
+    Noise {
+        /// What they take of all CPU time, parts per million.
+        share_ppm: u64,
+    },
     /// A cost with which simulated time would not advance.
     #[error("lab.costs: {name} cannot be {value}; {allowed}")]
     Cost {

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub vcpus: Vec<VcpuOutcome>,
     /// Busy and idle time of each pCPU in the whole run, ns.
     pub cpus: Vec<(u64, u64)>,
+    /// Of each pCPU's busy time, what interrupts and threads of the host took, ns; its tick, exits and switches are not in it.
+    pub host_ns: Vec<u64>,
     /// The epochs of each VM, in order, where policies are chosen by trial.
     pub auto_steps: Vec<AutoStep>,
 }
@@ -119,6 +121,9 @@ pub fn run<O: Observer>(
         vcpus: vcpus.collect(),
         cpus: (0..world.cpus())
             .map(|cpu| world.cpu_times(Cpu(cpu)))
+            .collect(),
+        host_ns: (0..world.cpus())
+            .map(|cpu| world.cpu_host_ns(Cpu(cpu)))
             .collect(),
         auto_steps: world.auto_steps().to_vec(),
     })

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    HostNoise,
     forms::{Costs, Count, LabName, LabTopology, Pins, Time, Weights, Whole},
     limits::{CPU_HOGS_MAX, FACTS_AGE_MAX_NS, GUEST_TASKS_MAX, HALT_POLL_MAX_NS, PPM_MAX},
 };
@@ -80,6 +81,11 @@ pub struct LabSettings {
     /// Threads that use CPU time beside the VMs.
     #[serde(with = "Whole::<0, CPU_HOGS_MAX>")]
     pub cpu_hogs: u32,
+    /// What the host does besides running vCPUs: "idle" when absent.
+    pub host_noise: HostNoise,
+    /// Whether the ticks of pCPUs are spread over half a period (the kernel's parameter `skew_tick=1`); otherwise all pCPUs tick at
+    /// once.
+    pub skew_tick: bool,
     /// Which tasks share a group of the host scheduler: those of a "vm", or each "vcpu" has a group of its own in its VM's, as
     /// libvirt does it.
     pub groups: LabGroups,
@@ -120,6 +126,8 @@ impl Default for LabSettings {
             pv_sched_yield: false,
             pv_send_ipi: false,
             cpu_hogs: 0,
+            host_noise: HostNoise::default(),
+            skew_tick: false,
             groups: LabGroups::default(),
             weights: Vec::new(),
             pins: Vec::new(),

@@ -14,6 +14,7 @@ mod error;
 mod exponential;
 mod file;
 mod forms;
+mod host_noise;
 mod lab;
 pub mod limits;
 mod model;
@@ -27,6 +28,7 @@ mod work;
 
 pub use error::ScenarioError;
 pub use forms::{LabTopology, LockSharing};
+pub use host_noise::{HostNoise, NoiseRates, NoiseSource};
 pub use lab::{LabEcs, LabGroups, LabSettings, LabVendor};
 pub use model::{EcsAblation, Host, Length, PvPageMemory, Scenario, Vm, Workload};
 pub use overrides::{OverrideError, Overrides};

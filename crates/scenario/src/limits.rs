@@ -45,6 +45,10 @@ pub const PPM_MAX: u32 = 1_000_000;
 pub const GUEST_TASKS_MAX: u32 = 64;
 /// Threads of the lab that use CPU time.
 pub const CPU_HOGS_MAX: u32 = 4_096;
+/// Shortest mean time from one event of the host to the next in the lab: a hundred thousand a second and pCPU.
+pub const NOISE_EVERY_MIN_NS: u64 = 10_000;
+/// Longest: an hour.
+pub const NOISE_EVERY_MAX_NS: u64 = 3_600_000_000_000;
 /// `cpu.weight` of a cgroup: `CGROUP_WEIGHT_MAX` (include/linux/cgroup.h, Linux 7.2).
 pub const WEIGHT_MAX: u32 = 10_000;
 /// A cost in the lab: a second in nanoseconds, and as much in any other unit.

@@ -6,7 +6,8 @@ mod common;
 use common::{MINIMAL, refused};
 use proptest::prelude::*;
 use unspin_scenario::{
-    LabEcs, LabGroups, LabSettings, LabTopology, LabVendor, Overrides, Scenario,
+    Distribution, HostNoise, LabEcs, LabGroups, LabSettings, LabTopology, LabVendor, NoiseRates,
+    NoiseSource, Overrides, Scenario, Shape, WorkUnit,
 };
 
 const FULL: &str = "[lab]
@@ -32,6 +33,8 @@ pv_tlb_flush = true
 pv_sched_yield = true
 pv_send_ipi = true
 cpu_hogs = 3
+host_noise = { interrupts = { every = \"6.3ms\", lasts = { exponential = \"9us\" } }, unbound_threads = { every = \"1s\", lasts = \"20us\" }, vcpu_start = \"15us\" }
+skew_tick = true
 groups = \"vcpu\"
 weights = [200]
 pins = [\"0-3,6\"]
@@ -46,6 +49,22 @@ fn parse(text: &str) -> Scenario {
 fn every_key() {
     let scenario = parse(&format!("{MINIMAL}{FULL}"));
     let some = |name: &str| Some(name.to_owned());
+    let time = |shape| Distribution {
+        unit: WorkUnit::Nanoseconds,
+        shape,
+    };
+    let rates = NoiseRates {
+        interrupts: Some(NoiseSource {
+            every_ns: 6_300_000,
+            lasts: time(Shape::Exponential { mean: 9_000 }),
+        }),
+        bound_threads: None,
+        unbound_threads: Some(NoiseSource {
+            every_ns: 1_000_000_000,
+            lasts: time(Shape::Constant(20_000)),
+        }),
+        vcpu_start: time(Shape::Constant(15_000)),
+    };
     let expected = LabSettings {
         scheduler: some("cfs-4.13+debooster=paper"),
         policy: some("loan,slice=2ms"),
@@ -74,6 +93,8 @@ fn every_key() {
         pv_sched_yield: true,
         pv_send_ipi: true,
         cpu_hogs: 3,
+        host_noise: HostNoise::Rates(Box::new(rates)),
+        skew_tick: true,
         groups: LabGroups::Vcpu,
         weights: vec![200],
         pins: vec![vec![0, 1, 2, 3, 6]],
@@ -123,6 +144,53 @@ fn overrides() {
         .set("lab.cpu_hog=1")
         .expect_err("unknown");
     assert!(unknown.to_string().contains("lab.KEY"), "{unknown}");
+}
+
+#[test]
+fn noise_is_a_word_or_a_table() {
+    let noise = |given: &str| {
+        let scenario = parse(&format!("{MINIMAL}[lab]\nhost_noise = {given}\n"));
+        assert_eq!(parse(&scenario.to_toml()), scenario, "{given}");
+        scenario.lab.expect("a lab").host_noise
+    };
+    assert_eq!(LabSettings::default().host_noise, HostNoise::Idle);
+    assert_eq!(noise("\"off\""), HostNoise::Off);
+    assert_eq!(noise("\"idle\""), HostNoise::Idle);
+    assert_eq!(noise("\"busy\""), HostNoise::Busy);
+    let nothing = HostNoise::Rates(Box::default());
+    assert_eq!(noise("{}"), nothing);
+    assert_eq!(noise("{ vcpu_start = \"0us\" }"), nothing);
+    assert_ne!(nothing, HostNoise::Off);
+    let mut overrides = Overrides::default();
+    overrides.set("lab.host_noise=busy").expect("a key");
+    let scenario = Scenario::parse_with(MINIMAL, "s.toml", "s", &overrides);
+    let scenario = scenario.unwrap_or_else(|error| panic!("{}", error.plain()));
+    assert_eq!(scenario.lab.expect("a lab").host_noise, HostNoise::Busy);
+}
+
+#[test]
+fn noise_that_cannot_be() {
+    let table = |inner: &str, message: &str, allowed: &str| {
+        let text = format!("{MINIMAL}[lab]\nhost_noise = {inner}\n");
+        let error = Scenario::parse(&text, "s.toml").expect_err(inner).plain();
+        assert!(error.contains(message), "{inner}: {error}");
+        assert!(error.contains(allowed), "{inner}: {error}");
+    };
+    table("\"loud\"", "loud", "`busy`");
+    table("7", "cannot be 7", "interrupts, bound_threads");
+    table("{ interrupt = {} }", "interrupt", "`interrupts`");
+    table("{ interrupts = { every = \"1ms\" } }", "lasts", "lasts");
+    table(
+        "{ interrupts = { every = \"1us\", lasts = \"1us\" } }",
+        "1us",
+        "from 10us to 3600s",
+    );
+    table(
+        "{ interrupts = { every = \"1ms\", lasts = \"7 loops\" } }",
+        "loops",
+        "a time such as",
+    );
+    table("{ vcpu_start = \"7 loops\" }", "loops", "a time such as");
 }
 
 #[test]

@@ -17,6 +17,9 @@ struct Measurements {
     measured: String,
     /// The file of costs, beside this one.
     costs: PathBuf,
+    /// Overrides of the scenarios of all groups: what the lab must know of the machine besides costs.
+    #[serde(default)]
+    set: Vec<String>,
     /// Cells that are compared with one another.
     group: Vec<GroupText>,
 }
@@ -71,7 +74,8 @@ pub fn load(file: &Path) -> Result<Conformance, Error> {
     let text = std::fs::read_to_string(file).map_err(|error| refused(error.to_string()))?;
     let read: Measurements = toml::from_str(&text).map_err(|error| refused(error.to_string()))?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    let costs = costs::overrides_of(&folder.join(&read.costs))?;
+    let mut common = costs::overrides_of(&folder.join(&read.costs))?;
+    common.extend(read.set);
     let mut cells = Vec::new();
     for group in &read.group {
         for cell in &group.cells {
@@ -81,7 +85,7 @@ pub fn load(file: &Path) -> Result<Conformance, Error> {
                     group.name
                 )));
             }
-            let scenario = scenario(folder, &costs, group, cell).map_err(|error| match error {
+            let scenario = scenario(folder, &common, group, cell).map_err(|error| match error {
                 Error::Usage(reason) => refused(format!(
                     "{}, {}, {}: {reason}",
                     group.name, cell.lock, cell.policy
@@ -105,7 +109,7 @@ pub fn load(file: &Path) -> Result<Conformance, Error> {
 
 fn scenario(
     folder: &Path,
-    costs: &[String],
+    common: &[String],
     group: &GroupText,
     cell: &CellText,
 ) -> Result<Scenario, Error> {
@@ -115,7 +119,12 @@ fn scenario(
     };
     let lock = format!("vm.lock={}", cell.lock);
     let mut overrides = Overrides::default();
-    for given in costs.iter().chain(&group.set).chain([&lock]).chain(&change) {
+    for given in common
+        .iter()
+        .chain(&group.set)
+        .chain([&lock])
+        .chain(&change)
+    {
         overrides
             .set(given)
             .map_err(|error| Error::Usage(error.to_string()))?;

@@ -201,10 +201,14 @@ row! {
         cpu: usize = ("pCPU", Count),
         /// Share of its time in which it was busy; percent.
         busy_percent: Option<f64> = ("busy %", Percent),
+        /// Share of its time that interrupts and threads of the host took (`lab.host_noise`), without its tick; percent.
+        host_percent: Option<f64> = ("host %", Percent),
         /// Tasks that got it.
         switches: u64 = ("switches", Count),
         /// Busy; ns.
         busy_ns: u64,
+        /// Of these, what interrupts and threads of the host took; ns.
+        host_ns: u64,
         /// Idle; ns.
         idle_ns: u64,
     }
@@ -342,15 +346,19 @@ impl Ran {
 
     /// A row for each pCPU.
     pub fn cpu_rows(&self) -> impl Iterator<Item = CpuRow> {
-        let cpus = self.outcome.cpus.iter().zip(&self.counter.switches);
-        let cpus = cpus.enumerate();
-        cpus.map(|(cpu, (&(busy_ns, idle_ns), &switches))| CpuRow {
-            cpu,
-            busy_percent: share(busy_ns, busy_ns + idle_ns),
-            switches,
-            busy_ns,
-            idle_ns,
-        })
+        let cpus = self.outcome.cpus.iter().zip(&self.outcome.host_ns);
+        let cpus = cpus.zip(&self.counter.switches).enumerate();
+        cpus.map(
+            |(cpu, ((&(busy_ns, idle_ns), &host_ns), &switches))| CpuRow {
+                cpu,
+                busy_percent: share(busy_ns, busy_ns + idle_ns),
+                host_percent: share(host_ns, busy_ns + idle_ns),
+                switches,
+                busy_ns,
+                host_ns,
+                idle_ns,
+            },
+        )
     }
 }
 

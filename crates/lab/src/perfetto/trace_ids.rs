@@ -69,6 +69,7 @@ impl TraceIds {
                 name: format!("cpu_hog{cpu_hog}"),
                 vm: None,
             }));
+        trace_ids.tasks.extend(noise_threads(host));
         trace_ids
     }
 
@@ -110,6 +111,23 @@ impl TraceIds {
             .enumerate()
             .map(|(index, entry)| (Task(index as u32), entry))
     }
+}
+
+/// The threads of the host that are no load, in the world's order, by the kernel's names for its workers: those of each pCPU,
+/// then those of no pCPU.
+fn noise_threads(host: &LabHost) -> Vec<TaskEntry> {
+    let Some(model) = host.noise.as_ref().filter(|model| model.threads_are_tasks) else {
+        return Vec::new();
+    };
+    let named = |name: &'static str| {
+        (0..host.topology.cpus()).map(move |number| TaskEntry {
+            name: format!("kworker/{name}{number}"),
+            vm: None,
+        })
+    };
+    let bound = model.rates.bound_threads.iter().flat_map(|_| named(""));
+    let unbound = model.rates.unbound_threads.iter();
+    bound.chain(unbound.flat_map(|_| named("u"))).collect()
 }
 
 /// Perfetto's process and thread numbers are i32; the ids are u32, but a model has far fewer.

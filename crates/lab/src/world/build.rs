@@ -76,17 +76,18 @@ impl<O: Observer> World<O> {
     ) -> Result<World<O>, BuildError> {
         let cpus = host.topology.cpus();
         let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
-        if cpus + vcpus > SLOTS_MAX {
+        let noise = u32::from(host.noise.is_some());
+        if cpus + vcpus + noise > SLOTS_MAX {
             let most = SLOTS_MAX;
             return Err(BuildError::TooLarge { cpus, vcpus, most });
         }
         let mut world = World {
             now_ns: 0,
-            tree: WinnerTree::new(cpus + vcpus),
+            tree: WinnerTree::new(cpus + vcpus + noise),
             topology: host.topology,
             costs,
             scheduler,
-            cpus: (0..cpus).map(|_| Pcpu::new()).collect(),
+            cpus: Vec::new(),
             tasks: Vec::new(),
             vcpus: Vec::new(),
             vms: Vec::new(),
@@ -95,8 +96,10 @@ impl<O: Observer> World<O> {
             unfinished: vcpus,
             auto: None,
             host,
+            noise: None,
             seed: scenario.seed,
         };
+        world.cpus = world.pcpus();
         for (group, vm) in scenario.vms.iter().enumerate() {
             for _ in 0..vm.count {
                 world.add_vm(scenario, group, vm)?;
@@ -109,6 +112,7 @@ impl<O: Observer> World<O> {
             world.tasks.push(TaskState::new(None));
             debug_assert_eq!(task.index() + 1, world.tasks.len());
         }
+        world.add_noise();
         for vm in 0..world.vms.len() {
             world.set_policies(vm, world.host.steering.policies);
         }
@@ -121,6 +125,17 @@ impl<O: Observer> World<O> {
         }
         world.start();
         Ok(world)
+    }
+
+    /// The host's pCPUs. Skewed ticks are spread over half a period: tick_setup_sched_timer(), kernel/time/tick-sched.c.
+    fn pcpus(&self) -> Vec<Pcpu> {
+        let cpus = self.topology.cpus();
+        let step_ns = match self.host.skew_tick {
+            true => self.scheduler.tick_period_ns() / 2 / u64::from(cpus),
+            false => 0,
+        };
+        let pcpu = |cpu| Pcpu::new(u64::from(cpu) * step_ns);
+        (0..cpus).map(pcpu).collect()
     }
 
     /// Builds a VM of the `[[vm]]` of that number.
@@ -300,9 +315,14 @@ impl<O: Observer> World<O> {
         self.vcpus.push(vcpu);
     }
 
-    /// All tasks wake at time 0, in order; the guests' timers start at different times, as on real machines.
+    /// All tasks wake at time 0, in order, unless noise delays them; the guests' timers start at different times, as on real
+    /// machines.
     fn start(&mut self) {
+        self.plan_starts();
         for task in 0..self.tasks.len() {
+            if !self.starts_at_once(task) {
+                continue;
+            }
             let task = Task(task as u32);
             let cpu = self.scheduler.select_cpu(0, task, None);
             self.tasks[task.index()].becomes(State::Runnable, 0);
@@ -317,8 +337,7 @@ impl<O: Observer> World<O> {
             if period_ns != NEVER_NS {
                 let first_ns = period_ns + period_ns * vcpu as u64 / count;
                 self.vcpus[vcpu].timer_ns = first_ns;
-                let slot = self.timer_slot(vcpu);
-                self.tree.set(slot, first_ns);
+                self.set_timer(vcpu);
             }
         }
     }

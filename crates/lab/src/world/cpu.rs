@@ -46,9 +46,12 @@ impl<O: Observer> World<O> {
         let elapsed_ns = self.now_ns - pcpu.since_ns;
         pcpu.since_ns = self.now_ns;
         if elapsed_ns != 0 {
-            if let Some(vcpu) = self.vcpu_on(cpu) {
-                let speed = u64::from(self.speed(cpu));
-                self.vcpus[vcpu].progress(elapsed_ns * speed / FULL_SPEED);
+            match self.vcpu_on(cpu) {
+                Some(vcpu) => {
+                    let speed = u64::from(self.speed(cpu));
+                    self.vcpus[vcpu].progress(elapsed_ns * speed / FULL_SPEED);
+                }
+                None => self.thread_progresses(cpu, elapsed_ns),
             }
         }
     }
@@ -57,22 +60,24 @@ impl<O: Observer> World<O> {
     #[inline]
     pub(super) fn plan(&mut self, cpu: Cpu) {
         let due_ns = match self.vcpu_on(cpu) {
-            Some(vcpu) => {
-                let in_ns = self.vcpus[vcpu].due_in_ns();
-                let speed = u64::from(self.speed(cpu));
-                let in_ns = match speed {
-                    FULL_SPEED => in_ns,
-                    // Rounded up, so that the layer is done at that time.
-                    speed => (in_ns.min(NEVER_NS / FULL_SPEED) * FULL_SPEED).div_ceil(speed),
-                };
-                self.now_ns.saturating_add(in_ns)
-            }
-            None => NEVER_NS,
+            Some(vcpu) => self.after(cpu, self.vcpus[vcpu].due_in_ns()),
+            None => self.thread_due_ns(cpu),
         };
         let pcpu = &mut self.cpus[cpu.index()];
         pcpu.due_ns = due_ns;
         let next_ns = pcpu.next_ns();
         self.tree.set(cpu.0, next_ns);
+    }
+
+    /// When that much work will be done there.
+    #[inline]
+    pub(super) fn after(&self, cpu: Cpu, in_ns: u64) -> u64 {
+        let in_ns = match u64::from(self.speed(cpu)) {
+            FULL_SPEED => in_ns,
+            // Rounded up, so that the layer is done at that time.
+            speed => (in_ns.min(NEVER_NS / FULL_SPEED) * FULL_SPEED).div_ceil(speed),
+        };
+        self.now_ns.saturating_add(in_ns)
     }
 
     /// An interrupt will arrive there in that many ns.
@@ -257,8 +262,10 @@ impl<O: Observer> World<O> {
             (None, Some(_)) => {
                 pcpu.idle_ns += now_ns - pcpu.idle_since_ns;
                 pcpu.idle_since_ns = now_ns;
-                // Ticks are at multiples of the period, as jiffies are.
-                pcpu.tick_ns = (now_ns / period_ns + 1) * period_ns;
+                // Ticks are at multiples of the period, as jiffies are, on all pCPUs unless they are skewed.
+                let skew_ns = pcpu.skew_ns;
+                let periods = (now_ns + period_ns - skew_ns) / period_ns;
+                pcpu.tick_ns = periods * period_ns + skew_ns;
             }
             _ => {}
         }
@@ -281,6 +288,8 @@ impl<O: Observer> World<O> {
             self.arrives(vcpu);
             self.slice_begins(cpu, vcpu);
             self.renew_samples(cpu, vcpu);
+        } else {
+            self.tasks[task.index()].add_work(switch_ns);
         }
     }
 
@@ -296,8 +305,11 @@ impl<O: Observer> World<O> {
         if let Some(vcpu) = self.tasks[task.index()].vcpu {
             self.vcpus[vcpu as usize].pending_ipi.woken = true;
         }
-        self.scheduler
-            .enqueue(self.now_ns, task, cpu, Enqueue::Wakeup);
+        let why = match self.tasks[task.index()].waits {
+            1 => Enqueue::New,
+            _ => Enqueue::Wakeup,
+        };
+        self.scheduler.enqueue(self.now_ns, task, cpu, why);
         if self.cpus[cpu.index()].current.is_none() {
             self.kick(cpu, self.costs.ipi_ns.into());
         } else if self.scheduler.wakeup_preempts(self.now_ns, cpu, task) {
@@ -311,7 +323,7 @@ impl<O: Observer> World<O> {
     /// The layer that was due is done.
     fn layer_done(&mut self, cpu: Cpu) {
         let Some(vcpu) = self.vcpu_on(cpu) else {
-            return;
+            return self.thread_done(cpu);
         };
         if !self.vcpus[vcpu].inside {
             self.host_done(cpu, vcpu);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The world: pCPUs, tasks, vCPUs and their guests, and the loop that advances time.
 //!
-//! Order: events are taken by time, and at one time by slot: pCPUs by number, then the timers of vCPUs by number. On
-//! one pCPU at one time, what the task has finished comes first, then interrupts that arrive, then the tick. The
+//! Order: events are taken by time, and at one time by slot: pCPUs by number, then the timers of vCPUs by number, then
+//! what else the host does (noise.rs). On one pCPU at one time, what the task has finished comes first, then interrupts that arrive, then the tick. The
 //! effects of an event on other pCPUs take place at once, in order of their numbers or of arrival at a lock, as
 //! documented there.
 
@@ -13,6 +13,7 @@ mod exits;
 mod guest;
 mod guest_tasks;
 mod interrupts;
+mod noise;
 mod pcpu;
 mod results;
 mod samples;
@@ -37,6 +38,7 @@ use crate::{
     topology::Topology,
     trace_event::{Observer, TraceEvent},
 };
+use noise::Noise;
 use pcpu::Pcpu;
 use pcpu::TaskState;
 use steering::auto::Auto;
@@ -92,6 +94,8 @@ pub struct World<O> {
     /// Number of vCPUs whose iterations are not done.
     unfinished: u32,
     host: LabHost,
+    /// What the host does besides running vCPUs, if anything.
+    noise: Option<Box<Noise>>,
     /// Chooses policies by trial, if it is to.
     auto: Option<Box<Auto>>,
     /// The scenario's seed; each entity's generator starts from it and a number of its own.
@@ -164,11 +168,13 @@ impl<O: Observer> World<O> {
                 return Err(self.stuck());
             }
             self.now_ns = time_ns;
-            let cpus = self.cpus.len() as u32;
+            let (cpus, timers) = (self.cpus.len() as u32, self.vcpus.len() as u32);
             if slot < cpus {
                 self.cpu_event(Cpu(slot));
-            } else {
+            } else if slot < cpus + timers {
                 self.timer_event((slot - cpus) as usize);
+            } else {
+                self.noise_event();
             }
             if watch.is_due(self.now_ns) {
                 watch.look(self)?;

@@ -35,13 +35,18 @@ pub(super) struct Pcpu {
     pub sample_ns: u64,
     /// Whether the scheduler must choose again at the next opportunity.
     pub resched: bool,
+    /// By how much its ticks are later than those of pCPU 0, ns.
+    pub skew_ns: u64,
+    /// Time that interrupts and threads of the host took there.
+    pub host_ns: u64,
     pub busy_ns: u64,
     pub idle_ns: u64,
     pub idle_since_ns: u64,
 }
 
 impl Pcpu {
-    pub fn new() -> Pcpu {
+    /// A pCPU whose ticks are that much later than those of pCPU 0.
+    pub fn new(skew_ns: u64) -> Pcpu {
         Pcpu {
             current: None,
             since_ns: 0,
@@ -54,6 +59,8 @@ impl Pcpu {
             slice_ns: NEVER_NS,
             sample_ns: NEVER_NS,
             resched: false,
+            skew_ns,
+            host_ns: 0,
             busy_ns: 0,
             idle_ns: 0,
             idle_since_ns: 0,
@@ -118,7 +125,8 @@ pub(super) enum State {
 pub(super) struct TaskState {
     /// The vCPU whose thread it is; `None`: it only uses CPU time.
     pub vcpu: Option<u32>,
-
+    /// CPU time after which a thread of the host sleeps; `NEVER_NS` for vCPUs, and for threads that only use CPU time.
+    pub left_ns: u64,
     /// The pCPU that it runs on.
     pub on: Option<Cpu>,
     pub state: State,
@@ -135,6 +143,7 @@ impl TaskState {
     pub fn new(vcpu: Option<u32>) -> TaskState {
         TaskState {
             vcpu,
+            left_ns: NEVER_NS,
             on: None,
             state: State::Sleeping,
             since_ns: 0,

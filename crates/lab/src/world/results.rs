@@ -163,6 +163,11 @@ impl<O: Observer> World<O> {
         (pcpu.busy_ns, pcpu.idle_ns)
     }
 
+    /// Of a pCPU's busy time, what interrupts and threads of the host took, ns.
+    pub fn cpu_host_ns(&self, cpu: Cpu) -> u64 {
+        self.cpus[cpu.index()].host_ns
+    }
+
     /// Every vCPU: its VM, its number there, its task, its statistics.
     pub fn vcpus(&self) -> impl Iterator<Item = (u32, u32, Task, &VcpuStatistics)> {
         let each = self.vcpus.iter();

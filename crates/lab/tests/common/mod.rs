@@ -12,13 +12,16 @@ use arranged::{Arranged, Charged};
 use unspin_lab::{
     LabHost, Paravirtual, RunError, SteeringModel, World,
     costs::Costs,
+    host_noise::NoiseModel,
     ids::{Cpu, Task},
     scheduler::{Allowed, HostScheduler, RoundRobin, from_name, names::known_names},
     topology::Topology,
     trace_event::{Observer, TraceEvent},
 };
 use unspin_policy::{CandidateRule, Control, Vendor, WindowRule, steering::Policies};
-use unspin_scenario::Scenario;
+use unspin_scenario::{
+    Distribution, HostNoise, NoiseRates, NoiseSource, Scenario, Shape, WorkUnit,
+};
 
 /// Number of seeds: `UNSPIN_LAB_SEEDS`, or this few. (long_worlds.rs has 10,000.)
 pub fn seeds(few: u64) -> u64 {
@@ -203,6 +206,7 @@ pub fn random_world(seed: u64) -> RandomWorld {
         host.window = WindowRule::new(Control::Off, host.vendor);
         host.paravirtual.sched_yield = false;
     }
+    host.noise = random_noise(seed, &name);
     let cpus = host.topology.cpus();
     // Gang has no place for a task that is pinned to one pCPU.
     let may_pin = name != "gang";
@@ -214,6 +218,41 @@ pub fn random_world(seed: u64) -> RandomWorld {
         name,
         charged,
     }
+}
+
+/// What the host does besides: nothing in half of all worlds, a lot in a quarter. From a seed of its own, so that the worlds are
+/// otherwise those without it.
+fn random_noise(seed: u64, scheduler: &str) -> Option<NoiseModel> {
+    let mut random = Random(seed ^ 0x6e6f_6973_65);
+    let noise = match random.below(4) {
+        0 => HostNoise::Busy,
+        1 => {
+            let mut source = |least_ns: u64| {
+                let lasts = Distribution {
+                    unit: WorkUnit::Nanoseconds,
+                    shape: Shape::Uniform {
+                        low: 0,
+                        high: 1 + random.below(100_000),
+                    },
+                };
+                let every_ns = least_ns + random.below(2_000_000);
+                (random.below(3) != 0).then_some(NoiseSource { every_ns, lasts })
+            };
+            HostNoise::Rates(Box::new(NoiseRates {
+                interrupts: source(200_000),
+                bound_threads: source(500_000),
+                unbound_threads: source(500_000),
+                vcpu_start: Distribution {
+                    unit: WorkUnit::Nanoseconds,
+                    shape: Shape::Exponential {
+                        mean: 1 + seed % 100_000,
+                    },
+                },
+            }))
+        }
+        _ => HostNoise::Off,
+    };
+    NoiseModel::of(&noise, scheduler != "gang")
 }
 
 /// Any scheduler.

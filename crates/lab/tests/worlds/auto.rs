@@ -27,7 +27,7 @@ fn run_with(policy: &str, seed: u64, second: Option<&str>) -> Outcome {
         }
     }
     let text = format!(
-        "{text}\n[lab]\nscheduler = \"steer\"\npolicy = \"{policy}\"\n[lab.costs]\n{COSTS}"
+        "{text}\n[lab]\nhost_noise = \"off\"\nscheduler = \"steer\"\npolicy = \"{policy}\"\n[lab.costs]\n{COSTS}"
     );
     let scenario =
         Scenario::parse(&text, "ticket.toml").unwrap_or_else(|error| panic!("{}", error.plain()));

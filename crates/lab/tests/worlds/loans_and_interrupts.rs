@@ -22,7 +22,7 @@ const COSTS: &str = include_str!("../../../../scenarios/lab/testbed.costs.toml")
 
 /// Operations of the VMs together per second.
 fn operations(policy: &str) -> u64 {
-    let lab = format!("scheduler = \"steer\"\npolicy = \"{policy}\"");
+    let lab = format!("host_noise = \"off\"\nscheduler = \"steer\"\npolicy = \"{policy}\"");
     let text = format!("{SHOOTDOWNS}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
     let scenario = Scenario::parse(&text, "shootdown-2.toml")
         .unwrap_or_else(|error| panic!("{}", error.plain()));
@@ -109,7 +109,7 @@ fn granted_time_is_not_passed_on() {
         "directed-yield,kernel-exit,candidates=strict",
         "loan,loan-cpl,kernel-exit,candidates=strict",
     ] {
-        let lab = format!("scheduler = \"steer\"\npolicy = \"{policies}\"");
+        let lab = format!("host_noise = \"off\"\nscheduler = \"steer\"\npolicy = \"{policies}\"");
         let text = format!("{SHOOTDOWNS}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
         let scenario = Scenario::parse(&text, "shootdown-2.toml")
             .unwrap_or_else(|error| panic!("{}", error.plain()));

@@ -17,7 +17,9 @@ fn run_with(policy: &str, host: &str, vendor: &str) -> Outcome {
         .replace("\"3000 loops\"", "{ exponential = \"3000 loops\" }")
         .replace("pv_page = true ", "pv_page = false ")
         .replace("count = 1\n", "count = 2\n");
-    let lab = format!("scheduler = \"steer\"\npolicy = \"{policy}\"\nvendor = \"{vendor}\"");
+    let lab = format!(
+        "host_noise = \"off\"\nscheduler = \"steer\"\npolicy = \"{policy}\"\nvendor = \"{vendor}\""
+    );
     let text = format!("{text}\n[lab]\n{lab}\n[lab.costs]\n{COSTS}");
     let scenario =
         Scenario::parse(&text, "ticket.toml").unwrap_or_else(|error| panic!("{}", error.plain()));

@@ -5,8 +5,9 @@
 use proptest::prelude::*;
 use unspin_abi::LockKind;
 use unspin_scenario::{
-    Distribution, EcsAblation, Host, LabEcs, LabGroups, LabSettings, LabTopology, LabVendor,
-    Length, LockSharing, PvPageMemory, Scenario, Shape, Vm, WorkUnit, Workload, limits::*,
+    Distribution, EcsAblation, Host, HostNoise, LabEcs, LabGroups, LabSettings, LabTopology,
+    LabVendor, Length, LockSharing, NoiseRates, NoiseSource, PvPageMemory, Scenario, Shape, Vm,
+    WorkUnit, Workload, limits::*,
 };
 
 /// The shortest valid scenario.
@@ -24,6 +25,33 @@ fn distribution() -> impl Strategy<Value = Distribution> {
         }),
     ];
     (unit, shape).prop_map(|(unit, shape)| Distribution { unit, shape })
+}
+
+fn time() -> impl Strategy<Value = Distribution> {
+    distribution().prop_map(|given| Distribution {
+        unit: WorkUnit::Nanoseconds,
+        ..given
+    })
+}
+
+fn host_noise() -> impl Strategy<Value = HostNoise> {
+    let source = || {
+        let source = (NOISE_EVERY_MIN_NS..=NOISE_EVERY_MAX_NS, time());
+        let source = source.prop_map(|(every_ns, lasts)| NoiseSource { every_ns, lasts });
+        proptest::option::of(source)
+    };
+    let rates = (source(), source(), source(), time()).prop_map(|rates| NoiseRates {
+        interrupts: rates.0,
+        bound_threads: rates.1,
+        unbound_threads: rates.2,
+        vcpu_start: rates.3,
+    });
+    prop_oneof![
+        Just(HostNoise::Off),
+        Just(HostNoise::Idle),
+        Just(HostNoise::Busy),
+        rates.prop_map(|rates| HostNoise::Rates(Box::new(rates))),
+    ]
 }
 
 const WORKLOADS: [Workload; 5] = [
@@ -126,6 +154,7 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 proptest::option::of(1..=FACTS_AGE_MAX_NS),
             ),
             prop::sample::select(&[LabEcs::Off, LabEcs::Paper, LabEcs::GiveBack][..]),
+            host_noise(),
         ),
         lists,
         proptest::collection::btree_map("[a-z0-9_]{1,30}", 0..=COST_MAX, 0..5),
@@ -163,6 +192,8 @@ fn lab(groups: usize) -> impl Strategy<Value = LabSettings> {
                 pv_sched_yield: flags[6],
                 pv_send_ipi: flags[7],
                 cpu_hogs: numbers.1,
+                host_noise: numbers.7,
+                skew_tick: flags[1] != flags[2],
                 groups: if flags[2] {
                     LabGroups::Vm
                 } else {

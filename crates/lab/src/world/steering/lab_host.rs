@@ -10,7 +10,9 @@ use unspin_policy::{
     steering::{Policies, WindowPolicy},
 };
 
-use crate::{guest::raw, topology::Topology, trace_event::Observer, world::World};
+use crate::{
+    guest::raw, host_noise::NoiseModel, topology::Topology, trace_event::Observer, world::World,
+};
 
 /// The host of a world.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,10 @@ pub struct LabHost {
     /// eCS's extra schedule for guests with pv pages, and whether it is given back at unlock (ours) or not (the paper's
     /// form); `None`: none. Not with the scheduler `steer`, whose policies decide.
     pub ecs: Option<bool>,
+    /// What it does besides running vCPUs; `None`: only ticks.
+    pub noise: Option<NoiseModel>,
+    /// Whether ticks of pCPUs are spread over half a period (`skew_tick`, kernel/time/tick-sched.c, Linux 7.2).
+    pub skew_tick: bool,
     /// The parameters of the scheduler `steer`.
     pub steering: SteeringModel,
 }
@@ -152,6 +158,8 @@ impl LabHost {
             async_page_faults: true,
             paravirtual: Paravirtual::default(),
             ecs: None,
+            noise: None,
+            skew_tick: false,
             steering: SteeringModel::default(),
         }
     }
