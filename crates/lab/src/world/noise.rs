@@ -89,7 +89,7 @@ impl Kind {
     }
 }
 
-/// One of the quantiles, by the top bits, as the guest's `draw` (locks/parts/work.h).
+/// One of the quantiles.
 fn draw(random: &mut Random, quantiles: &Quantiles) -> u64 {
     quantiles[random.below(raw::UNSPIN_QUANTILES.into()) as usize]
 }
@@ -101,42 +101,32 @@ impl<O: Observer> World<O> {
         let Some(model) = self.host.noise.clone() else {
             return;
         };
-        let (mut kinds, mut sources) = (Vec::new(), Vec::new());
-        let cpus = || (0..self.topology.cpus()).map(Cpu);
         let rates = &model.rates;
-        if let Some(source) = &rates.interrupts {
-            kinds.push(Kind::of(source));
-            sources.extend(cpus().map(|cpu| (0, What::Interrupt(cpu))));
-        }
-        let threads = [
-            (&rates.bound_threads, true),
-            (&rates.unbound_threads, false),
-        ];
-        for (source, bound) in threads {
+        let (mut kinds, mut sources) = (Vec::new(), Vec::new());
+        for (source, thread) in [
+            (&rates.interrupts, None),
+            (&rates.bound_threads, Some(true)),
+            (&rates.unbound_threads, Some(false)),
+        ] {
             let Some(source) = source else {
                 continue;
             };
-            let kind = kinds.len();
-            kinds.push(Kind::of(source));
             for cpu in (0..self.topology.cpus()).map(Cpu) {
-                let what = match model.threads_are_tasks {
-                    true => What::Thread(self.add_thread(bound.then_some(cpu))),
-                    false => What::Interrupt(cpu),
+                let what = match thread.filter(|_| model.threads_are_tasks) {
+                    Some(bound) => What::Thread(self.add_thread(bound.then_some(cpu))),
+                    None => What::Interrupt(cpu),
                 };
-                sources.push((kind, what));
+                sources.push(Source {
+                    random: self.generator(SOURCES + sources.len() as u32),
+                    kind: kinds.len(),
+                    what,
+                });
             }
+            kinds.push(Kind::of(source));
         }
         if sources.is_empty() {
             return;
         }
-        let sources: Vec<Source> = (0..)
-            .zip(sources)
-            .map(|(number, (kind, what))| Source {
-                random: self.generator(SOURCES + number),
-                kind,
-                what,
-            })
-            .collect();
         let mut noise = Noise {
             due: WinnerTree::new(sources.len() as u32),
             sources,
@@ -275,9 +265,7 @@ impl<O: Observer> World<O> {
             self.set_timer(vcpu);
         }
     }
-}
 
-impl<O: Observer> World<O> {
     /// Whether a task wakes at time 0: a thread of the host has nothing to do yet, and a vCPU's may start later.
     pub(super) fn starts_at_once(&self, task: usize) -> bool {
         let known = &self.tasks[task];

@@ -8,13 +8,14 @@ use crate::common::Expected;
 use unspin_lab::{
     LabHost, World,
     costs::Costs,
+    host_noise::NoiseModel,
     ids::{Cpu, Task},
     perfetto::{PerfettoWriter, TraceIds},
     scheduler::RoundRobin,
     topology::Topology,
     trace_event::{Observer, TraceEvent},
 };
-use unspin_scenario::Scenario;
+use unspin_scenario::{HostNoise, Scenario};
 
 /// The writer, and a count of the events it receives.
 struct Counting<W: Write> {
@@ -47,8 +48,13 @@ fn trace(lock: &str, cpus: u32, end_ns: u64) -> (Vec<u8>, Expected) {
          wakeup_every_iterations = 3\ntick_hz = 1000\n"
     );
     let scenario = Scenario::parse(&text, "lab.toml").expect("it is in range");
+    let noise = match cpus {
+        1 => HostNoise::Off,
+        _ => HostNoise::Busy,
+    };
     let host = LabHost {
         cpu_hogs: 1,
+        noise: NoiseModel::of(&noise, true),
         ..LabHost::new(Topology::flat(cpus).expect("a few pCPUs"))
     };
     let observer = Counting {

@@ -2,8 +2,10 @@
 //! What the host does besides running vCPUs happens as often and as long as the scenario says, to whom it says, and is on the
 //! timeline.
 
+use unspin_events::{Event, What};
 use unspin_lab::{
     Lab, Outcome,
+    host_events::{HostEvents, thread},
     ids::{Cpu, Task},
     perfetto::TraceIds,
     run,
@@ -229,4 +231,37 @@ fn seeds_differ_in_noise_alone() {
     };
     assert_eq!(done(1), done(1));
     assert_ne!(done(1), done(2));
+}
+
+/// A recording says which thread of the host ran instead of a vCPU.
+#[test]
+fn who_ran_instead_is_recorded() {
+    let scenario = alone(
+        1,
+        "host_noise = { bound_threads = { every = \"5ms\", lasts = \"30us\" } }",
+    );
+    let lab = Lab::new(&scenario).expect("a lab");
+    let names = TraceIds::of(&scenario, lab.host());
+    let kworker = names.tasks.iter().position(|task| task.name == "kworker/0");
+    let kworker = thread(Task(kworker.expect("there is one") as u32));
+    let (mut instead, mut others) = (0, 0);
+    let events = HostEvents::new(&names, |event: Event| {
+        assert_eq!(event.vm, Some(0), "only vCPUs are observed");
+        if let What::SwitchOut {
+            next_thread,
+            next_vm,
+            ..
+        } = event.what
+        {
+            match next_thread == kworker && next_vm.is_none() {
+                true => instead += 1,
+                false => others += 1,
+            }
+        }
+    });
+    let mut world = lab.world(&scenario, events).expect("a world");
+    run(&mut world, &scenario, |_| {}).expect("it runs");
+    drop(world);
+    assert!(near(instead, 800, 15), "{instead}, {others}");
+    assert_eq!(others, 0);
 }
