@@ -23,6 +23,8 @@ fn a_comparison_pairs_by_seed() {
         "scheduler=eevdf-7.2",
         "--policy",
         "off",
+        "--set",
+        "lab.host_noise=off",
         "--json",
     ];
     let compared = |workers: &str| unspin(&[&line[..], &["--workers", workers]].concat());
@@ -60,6 +62,8 @@ fn a_comparison_pairs_by_seed() {
         "vm.user_work=2us",
         "--set",
         "vm.kernel_work=0s",
+        "--set",
+        "lab.host_noise=off",
     ]);
     assert!(
         constant.out.contains("this scenario draws nothing"),
