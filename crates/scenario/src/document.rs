@@ -25,8 +25,8 @@ use crate::{renamed, schema};
 /// Why a document is refused. It gains its place on the way out of the value in which it arose.
 #[derive(Debug)]
 pub(crate) enum Refusal {
-    /// At a place: bytes of the document, what is wrong, what is allowed.
-    Placed(Range<usize>, String, String),
+    /// At a place.
+    Placed(Fault),
     /// A value, as written or as it was understood, is not what is expected.
     Wrong(Option<String>, String),
     /// A key is none of these.
@@ -37,6 +37,19 @@ pub(crate) enum Refusal {
     Missing(&'static str),
     /// What is wrong; what is allowed on a second line.
     Said(String),
+}
+
+/// What is wrong at a place of a document.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Bytes of the document.
+    pub span: Range<usize>,
+    /// What is wrong.
+    pub message: String,
+    /// What is allowed; empty: nothing to say.
+    pub allowed: String,
+    /// The key that the table at this place lacks, if that is what is wrong.
+    pub missing: Option<&'static str>,
 }
 
 impl Display for Refusal {
@@ -172,6 +185,10 @@ impl<'a, 'i> Node<'a, 'i> {
     /// The refusal with this value's name and place, if it has none yet.
     fn placed(self, refusal: Refusal) -> Refusal {
         let key = self.key;
+        let lacks = match refusal {
+            Refusal::Missing(missing) => Some(missing),
+            _ => None,
+        };
         let (message, allowed) = match refusal {
             Refusal::Placed(..) | Refusal::UnknownKey(..) => return refusal,
             Refusal::Wrong(value, expected) => {
@@ -193,7 +210,12 @@ impl<'a, 'i> Node<'a, 'i> {
                 (format!("`{key}`: {message}"), allowed.to_owned())
             }
         };
-        Refusal::Placed(self.span(), message, allowed)
+        Refusal::Placed(Fault {
+            span: self.span(),
+            message,
+            allowed,
+            missing: lacks,
+        })
     }
 
     fn wrong(self, expected: impl Into<String>) -> Refusal {
@@ -327,7 +349,12 @@ impl Key<'_, '_> {
             }
             other => return self.of.placed(other),
         };
-        Refusal::Placed(self.span, message, allowed)
+        Refusal::Placed(Fault {
+            span: self.span,
+            message,
+            allowed,
+            missing: None,
+        })
     }
 }
 
@@ -390,10 +417,11 @@ fn one_of(given: &str, names: &[&str]) -> String {
 pub(crate) fn parse(text: &str) -> Result<DeValue<'_>, Refusal> {
     match DeTable::parse(text) {
         Ok(table) => Ok(DeValue::Table(table.into_inner())),
-        Err(error) => Err(Refusal::Placed(
-            error.span().unwrap_or(0..0),
-            format!("this is not TOML: {}", error.message()),
-            String::new(),
-        )),
+        Err(error) => Err(Refusal::Placed(Fault {
+            span: error.span().unwrap_or(0..0),
+            message: format!("this is not TOML: {}", error.message()),
+            allowed: String::new(),
+            missing: None,
+        })),
     }
 }

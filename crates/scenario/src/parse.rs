@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::{
     check,
-    document::{self, Node, Refusal},
+    document::{self, Fault, Node, Refusal},
     error::ScenarioError,
     file::File,
     forms::is_name_character,
@@ -16,11 +16,21 @@ use crate::{
     overrides::Overrides,
 };
 
-impl Scenario {
-    /// Reads a scenario file, then `overrides` on top of it. The file must be a valid scenario by itself.
+/// A scenario's text before anybody has read it: of a file, or given. Many scenarios are read from one, each with overrides
+/// of its own.
+#[derive(Clone, Debug)]
+pub struct ScenarioText {
+    text: String,
+    file: String,
+    name: String,
+}
+
+impl ScenarioText {
+    /// That of a file.
     ///
-    /// A fault that only an override brings in is shown in the merged text, named `FILE with --set ...`.
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, ScenarioError> {
+    /// # Errors
+    /// A file that cannot be read, is too long or no text.
+    pub fn read(path: &Path) -> Result<ScenarioText, ScenarioError> {
         let file = path.display().to_string();
         let text = read_file(path).map_err(|reason| {
             ScenarioError::whole_file(
@@ -29,10 +39,49 @@ impl Scenario {
                 "give the path of a scenario in TOML; `unspin scenario schema` says what is in one",
             )
         })?;
-        let stem = path
-            .file_stem()
-            .map(|stem| stem.to_string_lossy().into_owned());
-        Scenario::parse_with(&text, &file, stem.as_deref().unwrap_or(""), overrides)
+        let stem = path.file_stem();
+        let stem = stem.map(|stem| stem.to_string_lossy());
+        let name = default_name(stem.as_deref().unwrap_or(""));
+        Ok(ScenarioText { text, file, name })
+    }
+
+    /// This text; `file` is its name in messages, `name` the scenario's when the text gives none.
+    pub fn new(text: impl Into<String>, file: &str, name: &str) -> ScenarioText {
+        ScenarioText {
+            text: text.into(),
+            file: file.to_owned(),
+            name: default_name(name),
+        }
+    }
+
+    /// What messages call it.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Its scenario, with `overrides` on top. The text must be a valid scenario by itself.
+    ///
+    /// # Errors
+    /// A scenario that is refused. A fault that only an override brings in is shown in the merged text, named
+    /// `FILE with --set ...`.
+    pub fn scenario(&self, overrides: &Overrides) -> Result<Scenario, ScenarioError> {
+        let ScenarioText { text, file, name } = self;
+        let scenario = parse_named(text, file, name)?;
+        if overrides.is_empty() {
+            return Ok(scenario);
+        }
+        let merged = overrides.apply(text);
+        parse_named(&merged, &format!("{file} with {overrides}"), name)
+    }
+}
+
+impl Scenario {
+    /// Reads a scenario file, then `overrides` on top of it: [`ScenarioText`] in one step.
+    ///
+    /// # Errors
+    /// As of [`ScenarioText`].
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Scenario, ScenarioError> {
+        ScenarioText::read(path)?.scenario(overrides)
     }
 
     /// Reads a scenario from text; `file` is its name in messages. Without a `name` in the text it is "unnamed".
@@ -47,13 +96,7 @@ impl Scenario {
         name: &str,
         overrides: &Overrides,
     ) -> Result<Scenario, ScenarioError> {
-        let name = default_name(name);
-        let scenario = parse_named(text, file, &name)?;
-        if overrides.is_empty() {
-            return Ok(scenario);
-        }
-        let merged = overrides.apply(text);
-        parse_named(&merged, &format!("{file} with {overrides}"), &name)
+        ScenarioText::new(text, file, name).scenario(overrides)
     }
 }
 
@@ -86,11 +129,18 @@ fn default_name(stem: &str) -> String {
 
 fn parse_named(text: &str, file: &str, default_name: &str) -> Result<Scenario, ScenarioError> {
     read(text, default_name).map_err(|refusal| match refusal {
-        Refusal::Placed(span, message, allowed) => {
-            ScenarioError::at(file, text, span, message, allowed)
-        }
+        Refusal::Placed(fault) => ScenarioError::at(file, text, fault),
         // The document itself places what nothing in it has placed.
-        other => ScenarioError::at(file, text, 0..0, other.to_string(), ""),
+        other => {
+            let message = other.to_string();
+            let fault = Fault {
+                span: 0..0,
+                message,
+                allowed: String::new(),
+                missing: None,
+            };
+            ScenarioError::at(file, text, fault)
+        }
     })
 }
 
@@ -99,8 +149,12 @@ fn read(text: &str, default_name: &str) -> Result<Scenario, Refusal> {
     let document = Node::document(&document);
     let file = File::deserialize(document)?;
     let length = check::file(&file).map_err(|breach| {
-        let span = document.find(&breach.path).span();
-        Refusal::Placed(span, breach.message, breach.allowed)
+        Refusal::Placed(Fault {
+            span: document.find(&breach.path).span(),
+            message: breach.message,
+            allowed: breach.allowed,
+            missing: None,
+        })
     })?;
     Ok(Scenario {
         name: file.name.unwrap_or_else(|| default_name.to_owned()),

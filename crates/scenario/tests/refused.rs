@@ -4,6 +4,7 @@
 mod common;
 
 use common::{HOLD, refused};
+use unspin_scenario::Scenario;
 
 const VCPUS: &str = "a whole number from 1 to 64";
 
@@ -271,4 +272,34 @@ fn warm_up() {
         "needs `duration`",
         "leave `warm_up` out",
     );
+}
+
+/// The key that a refusal of this text is about.
+fn key(from: &str, to: &str) -> String {
+    let text = common::MINIMAL.replacen(from, to, 1);
+    let error = Scenario::parse(&text, "s.toml").expect_err("it is refused");
+    error.key().to_owned()
+}
+
+#[test]
+fn the_path_of_the_key() {
+    assert_eq!(key("vcpus = 2", "vcpus = 65"), "vm.0.vcpus");
+    assert_eq!(key("vcpus = 2", "vcpu = 2"), "vm.0.vcpu");
+    assert_eq!(key("vcpus = 2\n", ""), "vm.0.vcpus");
+    assert_eq!(key("duration = \"1s\"", "duration = \"1\""), "duration");
+    assert_eq!(key("duration = \"1s\"", "[host]\ncpus = 0"), "host.cpus");
+    assert_eq!(
+        key("\"300 loops\"", "{ uniform = [\"5us\", \"4us\"] }"),
+        "vm.0.hold.uniform.1"
+    );
+    assert_eq!(
+        key("[[vm]]", "[lab]\ncosts = { exit_ns = \"1\" }\n[[vm]]"),
+        "lab.costs.exit_ns"
+    );
+    // A rule between keys, of the second group.
+    let second = "hold = \"300 loops\"\n[[vm]]\nvcpus = 64\ntasks_per_vcpu = 2\nlock = \"ticket\"\nhold = \"1us\"";
+    assert_eq!(key("hold = \"300 loops\"", second), "vm.1.tasks_per_vcpu");
+    // The file as a whole.
+    assert_eq!(key("duration = \"1s\"", ""), "");
+    assert_eq!(key("[[vm]]", "[[vm"), "");
 }
