@@ -72,6 +72,7 @@ impl From<unspin_lab::pool::SimulationError> for Error {
             refused @ unspin_lab::pool::SimulationError::Refused { .. } => {
                 Error::Usage(refused.to_string())
             }
+            unspin_lab::pool::SimulationError::Interrupted(_) => Error::Interrupted,
             stuck => Error::Failed(stuck.into()),
         }
     }

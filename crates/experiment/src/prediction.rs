@@ -280,12 +280,13 @@ pub fn rates(planned: &[Planned], seeds: u32, session: &Session) -> Result<Vec<V
     session.progress.begin("predicting", work);
     let mut results = vec![f64::NAN; jobs.len()];
     let mut finished = 0;
+    let interrupt = &session.interrupt;
     let rate = |(_, scenario): &(usize, Scenario)| -> Result<f64, Error> {
-        let outcome = pool::run_one(scenario)?;
+        let outcome = pool::run_one(scenario, interrupt)?;
         Ok(outcome.operations(None) as f64 * 1e9 / outcome.window_ns.max(1) as f64)
     };
     let workers = pool::workers(None);
-    let ended = pool::each(&jobs, workers, &session.interrupt, rate, |job, per_s| {
+    let ended = pool::each(&jobs, workers, interrupt, rate, |job, per_s| {
         results[job] = per_s;
         finished += 1;
         session.progress.done(finished);

@@ -5,6 +5,7 @@
 use std::{
     num::NonZero,
     sync::{
+        Arc,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -32,6 +33,9 @@ pub enum SimulationError {
         /// What is wrong with it.
         error: LabError,
     },
+    /// The user interrupted it.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// The run ended before its time.
     #[error("{scenario}, seed {seed}: {error}")]
     Stuck {
@@ -50,21 +54,28 @@ pub fn workers(wanted: Option<u32>) -> usize {
     wanted.map_or_else(here, |wanted| wanted as usize).max(1)
 }
 
-/// One run in this thread, without an observer.
+/// One run in this thread, without an observer, which ends soon after `interrupt` is set.
 ///
 /// # Errors
-/// A scenario that does not fit, or a model that makes no progress.
-pub fn run_one(scenario: &Scenario) -> Result<Outcome, SimulationError> {
+/// A scenario that does not fit, a model that makes no progress, or an interrupt.
+pub fn run_one(
+    scenario: &Scenario,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Outcome, SimulationError> {
     let refused = |error| SimulationError::Refused {
         of: scenario.name.clone(),
         error,
     };
     let lab = Lab::new(scenario).map_err(refused)?;
     let mut world = lab.world(scenario, ()).map_err(refused)?;
-    run(&mut world, scenario, |_| {}).map_err(|error| SimulationError::Stuck {
-        scenario: scenario.name.clone(),
-        seed: scenario.seed,
-        error,
+    world.interrupt_by(interrupt);
+    run(&mut world, scenario, |_| {}).map_err(|error| match error {
+        RunError::Interrupted { .. } => Interrupted.into(),
+        error => SimulationError::Stuck {
+            scenario: scenario.name.clone(),
+            seed: scenario.seed,
+            error,
+        },
     })
 }
 

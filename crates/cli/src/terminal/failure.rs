@@ -158,6 +158,7 @@ impl From<unspin_lab::pool::SimulationError> for Failure {
             refused @ unspin_lab::pool::SimulationError::Refused { .. } => {
                 Failure::Usage(refused.to_string())
             }
+            unspin_lab::pool::SimulationError::Interrupted(_) => Failure::Interrupted,
             stuck => Failure::Failed(stuck.into()),
         }
     }

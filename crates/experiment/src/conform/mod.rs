@@ -71,12 +71,13 @@ pub fn predict(
     let mut finished = 0;
     let progress = session.progress;
     progress.begin("predicting", Work::EvenSteps(jobs.len()));
+    let interrupt = &session.interrupt;
     let ended = pool::each(
         &jobs,
         pool::workers(workers),
-        &session.interrupt,
+        interrupt,
         |(_, scenario)| {
-            let outcome = pool::run_one(scenario)?;
+            let outcome = pool::run_one(scenario, interrupt)?;
             Ok::<_, Error>(outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64)
         },
         |place, per_second| {

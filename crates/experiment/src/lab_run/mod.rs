@@ -57,10 +57,10 @@ pub struct Ran {
     pub kept: Kept,
 }
 
-/// Runs the scenario in its lab. A run that is stuck leaves its trace or recording, too, which shows why.
+/// Runs the scenario in its lab. A run that is stuck or interrupted leaves its trace or recording, too, which shows why.
 ///
 /// # Errors
-/// A world that cannot be, a model without progress, a file that cannot be written.
+/// A world that cannot be, a model without progress, a file that cannot be written, an interrupt.
 pub fn run(
     scenario: &Scenario,
     lab: &Lab,
@@ -94,7 +94,10 @@ pub fn run(
     let (name, seed) = (&scenario.name, scenario.seed);
     Ok(Ran {
         // The seed repeats it.
-        outcome: outcome.map_err(|error| anyhow!("{name}, seed {seed}: {error}"))?,
+        outcome: outcome.map_err(|error| match error {
+            RunError::Interrupted { .. } => Error::Interrupted,
+            error => anyhow!("{name}, seed {seed}: {error}").into(),
+        })?,
         counter,
         wall,
         kept,
@@ -105,7 +108,7 @@ pub fn run(
 fn end_ns(outcome: &Result<Outcome, RunError>) -> u64 {
     match outcome {
         Ok(outcome) => outcome.end_ns,
-        Err(RunError::Stuck { now_ns, .. }) => *now_ns,
+        Err(RunError::Stuck { now_ns, .. } | RunError::Interrupted { now_ns }) => *now_ns,
         Err(RunError::InThePast) => u64::MAX >> 1,
     }
 }
@@ -121,6 +124,7 @@ fn simulate<O: Observer>(
     let mut world = lab
         .world(scenario, observer)
         .map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+    world.interrupt_by(&session.interrupt);
     let progress = session.progress;
     progress.begin(&format!("simulating {name}"), Work::Unknown);
     let begin = Instant::now();

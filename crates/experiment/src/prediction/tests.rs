@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab beside rows that were made up.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::{
     plan::Column as Measured,
@@ -93,7 +95,8 @@ fn every_column_has_its_prediction() {
         let rate = |seed| {
             let mut scenario = scenario.clone();
             scenario.seed = seed;
-            let outcome = pool::run_one(&scenario).unwrap_or_else(|error| panic!("{error:?}"));
+            let outcome = pool::run_one(&scenario, &Arc::default())
+                .unwrap_or_else(|error| panic!("{error:?}"));
             outcome.operations(None) as f64 * 1e9 / outcome.window_ns as f64
         };
         let mean = (rate(5) + rate(6)) / 2.0;

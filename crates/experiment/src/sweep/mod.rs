@@ -49,15 +49,16 @@ pub fn run(
     };
     let kept = grid.cells.len() - missing.len();
     let (progress, work) = (session.progress, Work::EvenSteps(missing.len()));
+    let interrupt = &session.interrupt;
     progress.begin(&format!("sweeping ({kept} kept)"), work);
     let mut done = 0;
     let finished = pool::each(
         &missing,
         pool::workers(workers),
-        &session.interrupt,
+        interrupt,
         |number| {
             let cell = &grid.cells[*number];
-            let outcome = pool::run_one(&cell.scenario)?;
+            let outcome = pool::run_one(&cell.scenario, interrupt)?;
             rows::rows(grid, *number, cell, &outcome)
         },
         |place, rows| {

@@ -179,16 +179,16 @@ impl World for Lab<'_> {
     fn finish(&mut self, samples: &mut Samples<Sample>) -> Result<(), Error> {
         let progress = self.session.progress;
         progress.begin("comparing", Work::EvenSteps(self.jobs.len()));
-        let cell = self.cell;
+        let (cell, interrupt) = (self.cell, &self.session.interrupt);
         let mut finished = 0;
         let ended = pool::each(
             &self.jobs,
             self.workers,
-            &self.session.interrupt,
+            interrupt,
             |&(column, pair)| {
                 let mut scenario = cell.scenario(column).clone();
                 scenario.seed += pair as u64;
-                Ok::<_, Error>(sample(&scenario, &pool::run_one(&scenario)?))
+                Ok::<_, Error>(sample(&scenario, &pool::run_one(&scenario, interrupt)?))
             },
             |job, sample| {
                 samples.taken.insert(self.jobs[job], sample);

@@ -2,7 +2,7 @@
 //! Builds a world at time 0 from a scenario: tasks, groups of the host scheduler, their weights, and the pCPUs they may
 //! use.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, sync::Arc};
 
 use unspin_policy::{
     Apple, AppleRule, Ecs, Epoch, PauseHardware, SpinSamples, mechanics::weight_of_cgroup,
@@ -97,6 +97,7 @@ impl<O: Observer> World<O> {
             auto: None,
             host,
             noise: None,
+            interrupt: Arc::default(),
             seed: scenario.seed,
         };
         world.cpus = world.pcpus();

@@ -27,6 +27,11 @@ pub use results::{RunError, TaskTimes};
 pub use steering::lab_host::{LabHost, Paravirtual, SpinCount, SteeringModel};
 pub use vcpu::VcpuStatistics;
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use unspin_policy::{Apple, Epoch, auto::AutoStep, steering::Policies};
 
 use crate::{
@@ -98,6 +103,8 @@ pub struct World<O> {
     noise: Option<Box<Noise>>,
     /// Chooses policies by trial, if it is to.
     auto: Option<Box<Auto>>,
+    /// Set from anywhere: the run ends.
+    interrupt: Arc<AtomicBool>,
     /// The scenario's seed; each entity's generator starts from it and a number of its own.
     seed: u64,
 }
@@ -138,14 +145,27 @@ impl<O: Observer> World<O> {
         self.tasks[task.index()].on
     }
 
+    /// From now on a run ends with [`RunError::Interrupted`] soon after `interrupt` is set.
+    pub fn interrupt_by(&mut self, interrupt: &Arc<AtomicBool>) {
+        self.interrupt = Arc::clone(interrupt);
+    }
+
     /// Advances time to `end_ns`, or until every vCPU has done its iterations.
     ///
     /// # Errors
-    /// When no event can follow any more, or no iteration is finished for too long.
+    /// When no event can follow any more, no iteration is finished for too long, or somebody interrupts.
     pub fn run_until(&mut self, end_ns: u64) -> Result<(), RunError> {
         let mut watch = results::Progress::new(self);
         let mut at_once = 0u32;
+        // At the first turn, too: a run consists of many calls.
+        let mut turns = results::INTERRUPT_TURNS - 1;
         while self.unfinished != 0 {
+            turns = turns.wrapping_add(1) % results::INTERRUPT_TURNS;
+            if turns == 0 && self.interrupt.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted {
+                    now_ns: self.now_ns,
+                });
+            }
             let (time_ns, slot) = self.tree.next();
             if self.choose_by(time_ns.min(end_ns)) {
                 continue;

@@ -18,6 +18,9 @@ const PATIENCE_NS: u64 = 60_000_000_000;
 /// Number of events at one time after which time is taken to stand still: 64 for each possible pCPU and vCPU.
 pub(super) const AT_ONCE_MAX: u32 = 1 << 22;
 
+/// Turns of the loop between two looks at whether somebody interrupts: some milliseconds of work.
+pub(super) const INTERRUPT_TURNS: u32 = 1 << 12;
+
 /// Why a run ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
@@ -28,6 +31,12 @@ pub enum RunError {
         now_ns: u64,
         /// What the first vCPUs wait for.
         diagnosis: String,
+    },
+    /// Somebody set the flag of [`World::interrupt_by`].
+    #[error("interrupted at {now_ns} ns")]
+    Interrupted {
+        /// The simulated time by then.
+        now_ns: u64,
     },
     /// An event lies in the past: a mistake in the lab.
     #[error(

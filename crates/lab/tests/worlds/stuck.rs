@@ -2,11 +2,17 @@
 //! A model that cannot continue reports what every vCPU waits for; it never hangs.
 #![allow(missing_docs)]
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
 use crate::common::arranged::Arranged;
 use unspin_lab::{
-    LabHost, RunError, World,
+    Lab, LabHost, RunError, World,
     costs::Costs,
     ids::{Cpu, Group, Task},
+    pool,
     scheduler::{Allowed, Enqueue, HostScheduler, RoundRobin, YieldTo},
     topology::Topology,
 };
@@ -157,4 +163,34 @@ fn work_without_end_in_no_time() {
     let world = World::new(&scenario, host(1), costs, scheduler, ());
     let ended = world.expect("a world").run_until(1_000_000);
     assert!(matches!(ended, Err(RunError::Stuck { .. })), "{ended:?}");
+}
+
+#[test]
+fn an_interrupt_ends_a_run_and_none_changes_it() {
+    let text =
+        "seed = 1\nduration = \"20ms\"\n[[vm]]\nvcpus = 4\nlock = \"ticket\"\nhold = \"1us\"\n";
+    let scenario = Scenario::parse(text, "s.toml").expect("a scenario");
+    let lab = Lab::new(&scenario).expect("a lab");
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let ran = |interrupted: Option<&Arc<AtomicBool>>| {
+        let mut world = lab.world(&scenario, ()).expect("a world");
+        if let Some(interrupt) = interrupted {
+            world.interrupt_by(interrupt);
+        }
+        unspin_lab::run(&mut world, &scenario, |_| {})
+    };
+    let whole = ran(None).expect("it runs");
+    assert_eq!(ran(Some(&interrupt)), Ok(whole));
+    interrupt.store(true, Ordering::Relaxed);
+    let ended = ran(Some(&interrupt));
+    assert!(
+        matches!(ended, Err(RunError::Interrupted { now_ns }) if now_ns < 20_000_000),
+        "{ended:?}"
+    );
+    assert_eq!(
+        pool::run_one(&scenario, &interrupt)
+            .expect_err("it ends")
+            .to_string(),
+        "interrupted"
+    );
 }
