@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Why an experiment was not done.
 
+use unspin_lab::LabError;
 use unspin_scenario::ScenarioError;
 
 /// Why there is no result. By then the host's own scheduler schedules again and no VM of the experiment is left.
@@ -12,6 +13,14 @@ pub enum Error {
     /// The scenario cannot be read, or asks for what cannot be.
     #[error("{}", .0.plain())]
     Scenario(ScenarioError),
+    /// The lab does not have what the scenario asks for: nothing has run.
+    #[error("{of}: {error}")]
+    Lab {
+        /// The scenario's file or name, or a word that changes it.
+        of: String,
+        /// What is wrong.
+        error: LabError,
+    },
     /// Somebody set the session's interrupt.
     #[error("interrupted")]
     Interrupted,
@@ -32,6 +41,7 @@ impl From<anyhow::Error> for Error {
     }
 }
 
+#[cfg(feature = "hosts")]
 impl From<unspin_vmm::Error> for Error {
     fn from(error: unspin_vmm::Error) -> Error {
         match error {
@@ -41,6 +51,7 @@ impl From<unspin_vmm::Error> for Error {
     }
 }
 
+#[cfg(feature = "hosts")]
 impl From<unspin_linux_guest::Error> for Error {
     fn from(error: unspin_linux_guest::Error) -> Error {
         match error {
@@ -51,6 +62,7 @@ impl From<unspin_linux_guest::Error> for Error {
     }
 }
 
+#[cfg(feature = "hosts")]
 impl From<unspin_lockbench::Error> for Error {
     fn from(error: unspin_lockbench::Error) -> Error {
         match error {
@@ -69,9 +81,7 @@ impl From<unspin_lab::pool::Interrupted> for Error {
 impl From<unspin_lab::pool::SimulationError> for Error {
     fn from(error: unspin_lab::pool::SimulationError) -> Error {
         match error {
-            refused @ unspin_lab::pool::SimulationError::Refused { .. } => {
-                Error::Usage(refused.to_string())
-            }
+            unspin_lab::pool::SimulationError::Refused { of, error } => Error::Lab { of, error },
             unspin_lab::pool::SimulationError::Interrupted(_) => Error::Interrupted,
             stuck => Error::Failed(stuck.into()),
         }
@@ -88,13 +98,13 @@ macro_rules! failed {
         }
     )*};
 }
+failed!(std::io::Error, unspin_recording::Error);
+#[cfg(feature = "hosts")]
 failed!(
-    std::io::Error,
     unspin_agent::Error,
     unspin_agent::SteerError,
     unspin_agent::UserPolicyError,
     unspin_agent::WindowError,
     unspin_agent::record::RecordError,
-    unspin_recording::Error,
     unspin_testbed::Error,
 );

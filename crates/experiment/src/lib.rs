@@ -12,44 +12,74 @@
 //! a picture of both; [`engine`], the lab's engine beside others;
 //! [`observing`], what observing costs; [`in_testbed`], what a command needs to run in the testbed;
 //! [`rival`], other sched_ext schedulers. [`doctor`]: what of all this a machine can do.
+//!
+//! Without the feature `hosts` there is only what needs nothing but the lab: [`lab_run`], [`lab`] and [`sweep`].
 
+#[cfg(feature = "hosts")]
 pub mod axes;
+#[cfg(feature = "hosts")]
 pub mod buckets;
+#[cfg(feature = "hosts")]
 pub mod calibrate;
+#[cfg(feature = "hosts")]
 pub mod cells;
+#[cfg(feature = "hosts")]
 pub mod conform;
 pub mod costs;
+#[cfg(feature = "hosts")]
 pub mod demo;
+#[cfg(feature = "hosts")]
 pub mod doctor;
+#[cfg(feature = "hosts")]
 pub mod engine;
 mod error;
 mod estimate;
+#[cfg(feature = "hosts")]
 mod host_keys;
+#[cfg(feature = "hosts")]
 pub mod in_testbed;
 pub mod lab_run;
+#[cfg(feature = "hosts")]
 pub mod linux_run;
+#[cfg(feature = "hosts")]
 pub mod lock_matrix;
+#[cfg(feature = "hosts")]
 pub mod matrix;
+#[cfg(feature = "hosts")]
 pub mod observing;
+#[cfg(feature = "hosts")]
 mod plan;
+#[cfg(feature = "hosts")]
 pub mod plot;
+#[cfg(feature = "hosts")]
 pub mod pooled;
+#[cfg(feature = "hosts")]
 pub mod prediction;
 mod progress;
+#[cfg(feature = "hosts")]
 pub mod rival;
 mod row;
 mod sample;
+mod steps;
 pub mod sweep;
+#[cfg(feature = "hosts")]
 mod table_file;
+#[cfg(feature = "hosts")]
 pub mod vm_run;
+#[cfg(feature = "hosts")]
 pub mod watch;
 mod world;
 
 pub use error::Error;
 pub use estimate::{Estimate, Verdict};
-pub use plan::{Column, Columns, Plan, Programs, Steered, Step, Vms, check_user_policies, steps};
+#[cfg(feature = "hosts")]
+pub use plan::{Plan, check_user_policies};
 pub use progress::{Progress, Quiet, Session, Work};
 pub use row::{Row, lock, rows, shape};
 pub use sample::{Sample, Samples};
+pub use steps::{Column, Columns, Programs, Steered, Step, Vms, steps};
+#[cfg(feature = "hosts")]
 pub use table_file::TableFile;
-pub use world::{Taken, World, host, ideal_of, kvm, lab, linux, run, threads};
+pub use world::{Taken, World, ideal_of, lab, run};
+#[cfg(feature = "hosts")]
+pub use world::{host, kvm, linux, threads};

@@ -9,8 +9,8 @@ use unspin_scenario::{LockSharing, Scenario};
 
 use crate::{
     estimate::{Estimate, ratio},
-    plan::Column,
     sample::{Sample, Samples},
+    steps::Column,
 };
 
 /// A cell under a policy, compared. Rates are of all VMs together. `W`: what its world says beside it.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plan::Column;
+use crate::steps::Column;
 
 /// What rows are made of.
 pub trait Sample {

@@ -443,3 +443,23 @@ pub enum LabError {
     #[error(transparent)]
     Build(#[from] BuildError),
 }
+
+impl LabError {
+    /// The scenario's key that it is about, as in `lab.policy`; empty where it is about the scenario as a whole.
+    pub fn key(&self) -> String {
+        match self {
+            LabError::Scheduler(_) => "lab.scheduler".to_owned(),
+            LabError::Word { key, .. } => (*key).to_owned(),
+            LabError::Policy { .. } | LabError::Own(_) | LabError::Steering(_) => {
+                "lab.policy".to_owned()
+            }
+            LabError::Ecs => "lab.ecs".to_owned(),
+            LabError::Gang { key, .. } => format!("lab.{key}"),
+            LabError::Costs(_) => "lab.costs".to_owned(),
+            LabError::Cost { name, .. } => format!("lab.costs.{name}"),
+            LabError::Pin { .. } => "lab.pins".to_owned(),
+            LabError::Topology { .. } => "lab.topology".to_owned(),
+            LabError::Build(_) => String::new(),
+        }
+    }
+}

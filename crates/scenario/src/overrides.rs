@@ -21,6 +21,14 @@ pub struct OverrideError {
     reason: String,
 }
 
+impl OverrideError {
+    /// The key that it names, as it was given.
+    pub fn key(&self) -> &str {
+        let key = self.given.split_once('=').map(|(key, _)| key.trim());
+        key.unwrap_or(&self.given)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     path: Vec<String>,

@@ -103,6 +103,7 @@ impl From<unspin_experiment::Error> for Failure {
         match error {
             unspin_experiment::Error::Usage(text) => Failure::Usage(text),
             unspin_experiment::Error::Scenario(error) => Failure::Scenario(error),
+            error @ unspin_experiment::Error::Lab { .. } => Failure::Usage(error.to_string()),
             unspin_experiment::Error::Interrupted => Failure::Interrupted,
             unspin_experiment::Error::Failed(error) => Failure::Failed(error),
         }

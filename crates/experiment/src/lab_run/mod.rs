@@ -121,9 +121,10 @@ fn simulate<O: Observer>(
     session: &Session,
 ) -> Result<(Result<Outcome, RunError>, O, Duration), Error> {
     let name = &scenario.name;
-    let mut world = lab
-        .world(scenario, observer)
-        .map_err(|error| Error::Usage(format!("{name}: {error}")))?;
+    let mut world = lab.world(scenario, observer).map_err(|error| Error::Lab {
+        of: name.clone(),
+        error,
+    })?;
     world.interrupt_by(&session.interrupt);
     let progress = session.progress;
     progress.begin(&format!("simulating {name}"), Work::Unknown);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
 
-use std::path::Path;
-
 use unspin_lab::Lab;
-use unspin_scenario::{Overrides, Scenario, limits::SEED_MAX};
+use unspin_scenario::{Overrides, Scenario, ScenarioText, limits::SEED_MAX};
 
 use super::axis::{Axis, parse_axis};
 use crate::Error;
@@ -35,13 +33,13 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Reads the scenario once, and checks every cell: `overrides` hold for all of them, `set` are `--set`'s words, of which
-    /// those with several values are axes.
+    /// The grid of `lab sweep`: `overrides` hold for all cells, `set` are `--set`'s words, of which those with several values are
+    /// axes.
     ///
     /// # Errors
-    /// A range that cannot be understood, a cell that cannot run, too many cells: nothing has run.
-    pub fn load(
-        file: &Path,
+    /// A range that cannot be understood, and those of [`Grid::new`].
+    pub fn of_words(
+        text: &ScenarioText,
         overrides: &Overrides,
         set: &[String],
         seeds: u32,
@@ -61,9 +59,24 @@ impl Grid {
                 _ => axes.push(axis),
             }
         }
-        let base = Scenario::load(file, &plain)?;
-        refuse_user_policy(&base)?;
-        Lab::new(&base).map_err(|error| Error::Usage(format!("{}: {error}", file.display())))?;
+        Grid::new(text, &plain, axes, seeds)
+    }
+
+    /// Every value of each axis with every value of the others, each from so many seeds; every cell is checked.
+    ///
+    /// # Errors
+    /// A cell that cannot run, too many cells: nothing has run.
+    pub fn new(
+        text: &ScenarioText,
+        plain: &Overrides,
+        axes: Vec<Axis>,
+        seeds: u32,
+    ) -> Result<Grid, Error> {
+        let base = text.scenario(plain)?;
+        Lab::new(&base).map_err(|error| Error::Lab {
+            of: text.file().to_owned(),
+            error,
+        })?;
         let points = axes.iter().try_fold(1usize, |product, axis| {
             product.checked_mul(axis.values.len())
         });
@@ -80,13 +93,18 @@ impl Grid {
             cells: Vec::new(),
         };
         for point in 0..points {
-            grid.add_point(file, &plain, point)?;
+            grid.add_point(text, plain, point)?;
         }
         Ok(grid)
     }
 
     /// The cells of one point, one for each seed.
-    fn add_point(&mut self, file: &Path, plain: &Overrides, point: usize) -> Result<(), Error> {
+    fn add_point(
+        &mut self,
+        text: &ScenarioText,
+        plain: &Overrides,
+        point: usize,
+    ) -> Result<(), Error> {
         let mut rest = point;
         let mut values: Vec<String> = Vec::new();
         for axis in self.axes.iter().rev() {
@@ -101,10 +119,11 @@ impl Grid {
                 .set(&set)
                 .map_err(|error| Error::Usage(error.to_string()))?;
         }
-        let scenario = Scenario::load(file, &overrides)?;
-        refuse_user_policy(&scenario)?;
-        Lab::new(&scenario)
-            .map_err(|error| Error::Usage(format!("cell {}: {error}", self.name(&values))))?;
+        let scenario = text.scenario(&overrides)?;
+        Lab::new(&scenario).map_err(|error| Error::Lab {
+            of: format!("cell {}", self.name(&values)),
+            error,
+        })?;
         if scenario.seed > SEED_MAX - u64::from(self.seeds) {
             let (seeds, seed) = (self.seeds, scenario.seed);
             return Err(Error::Usage(format!(
@@ -138,19 +157,5 @@ impl Grid {
             .collect();
         words.push(format!("seeds={}", self.seeds));
         words.join(" ")
-    }
-}
-
-/// A file may say something else when the sweep is gone on with.
-fn refuse_user_policy(scenario: &Scenario) -> Result<(), Error> {
-    let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
-    let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
-    match own {
-        false => Ok(()),
-        true => Err(Error::Usage(
-            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
-             takes such files"
-                .to_owned(),
-        )),
     }
 }

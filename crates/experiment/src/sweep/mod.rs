@@ -14,13 +14,42 @@ mod table_file;
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
+use arrow_select::concat::concat_batches;
 pub use axis::Axis;
 use folder::{Found, SweepFolder};
 pub use grid::{Grid, GridCell};
 pub use printed::{CellRow, SweepRow};
 use unspin_lab::pool;
+use unspin_scenario::Scenario;
 
 use crate::{Error, Session, Work};
+
+/// Runs the whole grid with so many workers (as many as CPUs when absent) and leaves no file: the rows of [`run`], in the same
+/// order.
+///
+/// # Errors
+/// A cell that is stuck, or an interrupt.
+pub fn in_memory(
+    grid: &Grid,
+    workers: Option<u32>,
+    session: &Session<'_>,
+) -> Result<RecordBatch, Error> {
+    let numbers: Vec<usize> = (0..grid.cells.len()).collect();
+    let mut batches: Vec<Option<RecordBatch>> = vec![None; numbers.len()];
+    each_cell(
+        grid,
+        &numbers,
+        "sweeping",
+        workers,
+        session,
+        |number, rows| {
+            batches[number] = Some(rows);
+            Ok(())
+        },
+    )?;
+    let batches = batches.iter().flatten();
+    Ok(concat_batches(&rows::columns(grid), batches).map_err(anyhow::Error::from)?)
+}
 
 /// A sweep that is complete.
 pub struct Swept {
@@ -30,6 +59,38 @@ pub struct Swept {
     pub rows: RecordBatch,
     /// The file of all cells.
     pub file: PathBuf,
+}
+
+/// Runs these cells of the grid; `keep` is called with each one's number and rows, as they are done.
+fn each_cell(
+    grid: &Grid,
+    numbers: &[usize],
+    what: &str,
+    workers: Option<u32>,
+    session: &Session<'_>,
+    mut keep: impl FnMut(usize, RecordBatch) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let (progress, interrupt) = (session.progress, &session.interrupt);
+    progress.begin(what, Work::EvenSteps(numbers.len()));
+    let mut done = 0;
+    let finished = pool::each(
+        numbers,
+        pool::workers(workers),
+        interrupt,
+        |number| {
+            let cell = &grid.cells[*number];
+            let outcome = pool::run_one(&cell.scenario, interrupt)?;
+            rows::rows(grid, *number, cell, &outcome)
+        },
+        |place, rows| {
+            keep(numbers[place], rows)?;
+            done += 1;
+            progress.done(done);
+            Ok(())
+        },
+    );
+    progress.end();
+    finished
 }
 
 /// Runs what is missing in the folder `out` with so many workers (as many as CPUs when absent), and puts all together.
@@ -42,37 +103,87 @@ pub fn run(
     workers: Option<u32>,
     session: &Session<'_>,
 ) -> Result<Swept, Error> {
+    for cell in &grid.cells {
+        refuse_user_policy(&cell.scenario)?;
+    }
     let mut folder = SweepFolder::open(out, grid)?;
     let missing = match folder.look(grid)? {
         Found::Complete => Vec::new(),
         Found::Missing(missing) => missing,
     };
-    let kept = grid.cells.len() - missing.len();
-    let (progress, work) = (session.progress, Work::EvenSteps(missing.len()));
-    let interrupt = &session.interrupt;
-    progress.begin(&format!("sweeping ({kept} kept)"), work);
-    let mut done = 0;
-    let finished = pool::each(
-        &missing,
-        pool::workers(workers),
-        interrupt,
-        |number| {
-            let cell = &grid.cells[*number];
-            let outcome = pool::run_one(&cell.scenario, interrupt)?;
-            rows::rows(grid, *number, cell, &outcome)
-        },
-        |place, rows| {
-            folder.keep(grid, missing[place], rows)?;
-            done += 1;
-            progress.done(done);
-            Ok(())
-        },
-    );
-    progress.end();
-    finished?;
+    let what = format!("sweeping ({} kept)", grid.cells.len() - missing.len());
+    each_cell(grid, &missing, &what, workers, session, |number, rows| {
+        folder.keep(grid, number, rows)
+    })?;
     Ok(Swept {
         run: missing.len(),
         rows: folder.merge(grid)?,
         file: folder.merged(),
     })
+}
+
+/// A file may say something else when the sweep is gone on with.
+fn refuse_user_policy(scenario: &Scenario) -> Result<(), Error> {
+    let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
+    let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
+    match own {
+        false => Ok(()),
+        true => Err(Error::Usage(
+            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
+             takes such files"
+                .to_owned(),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unspin_scenario::{Overrides, ScenarioText};
+
+    use super::*;
+
+    const TEXT: &str = "duration = \"4ms\"\n[[vm]]\ncount = 2\nvcpus = 2\nlock = \"ticket\"\nhold = { exponential = \"2us\" }\n";
+
+    fn grid(set: &[&str], seeds: u32) -> Result<Grid, Error> {
+        let text = ScenarioText::new(TEXT, "s.toml", "s");
+        let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
+        Grid::of_words(&text, &Overrides::default(), &set, seeds)
+    }
+
+    #[test]
+    fn without_a_folder_the_rows_are_the_same() {
+        let grid = grid(&["vm.vcpus=1..3", "seed=7"], 2).expect("a grid");
+        let session = Session::quiet();
+        let rows = in_memory(&grid, Some(3), &session).expect("it runs");
+        assert_eq!(rows.num_rows(), 3 * 2 * 2);
+        let folder = tempfile::tempdir().expect("a folder");
+        let swept = run(&grid, folder.path(), Some(1), &session).expect("it runs");
+        // What Parquet says of the schema beside is its own.
+        assert_eq!(rows.columns(), swept.rows.columns());
+        assert_eq!(rows.schema().fields(), swept.rows.schema().fields());
+    }
+
+    #[test]
+    fn an_interrupt_ends_it() {
+        let session = Session::quiet();
+        session
+            .interrupt
+            .store(true, std::sync::atomic::Ordering::Relaxed);
+        let ended = in_memory(&grid(&[], 2).expect("a grid"), Some(1), &session);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+    }
+
+    #[test]
+    fn what_the_lab_lacks_is_named_by_its_key() {
+        let refused = grid(&["lab.candidates=strict,strikt"], 1).expect_err("there is none");
+        let text = refused.to_string();
+        assert!(
+            text.starts_with("cell lab.candidates=strikt: lab.candidates: there is no `strikt`"),
+            "{text}"
+        );
+        assert!(
+            matches!(&refused, Error::Lab { error, .. } if error.key() == "lab.candidates"),
+            "{refused:?}"
+        );
+    }
 }

@@ -107,8 +107,10 @@ pub fn rows(
     let schema = columns(grid);
     let mut all: Vec<Values> = schema.fields().iter().map(|of| Values::of(of)).collect();
     let scenario = &cell.scenario;
-    let lab =
-        Lab::new(scenario).map_err(|error| Error::Usage(format!("{}: {error}", scenario.name)))?;
+    let lab = Lab::new(scenario).map_err(|error| Error::Lab {
+        of: scenario.name.clone(),
+        error,
+    })?;
     let (hash, cpus) = (scenario.hash(), lab.host().topology.cpus());
     let groups = scenario.vms.iter().enumerate();
     let instances = groups.flat_map(|(group, of)| (0..of.count).map(move |_| (group, of)));

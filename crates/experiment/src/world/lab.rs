@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The lab: every sample is a run of its own from its pair's seed, so all of them run beside one another, in any order.
 
+mod cell;
+mod printed;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unspin_lab::{Outcome, pool};
@@ -10,38 +13,14 @@ use unspin_scenario::Scenario;
 use crate::{
     Error, Row, Session,
     estimate::{Estimate, ratio},
-    plan::{Column, Columns, Step, Unsteered, steps},
     progress::Work,
     row,
     sample::{Sample as _, Samples},
-    world::{Taken, World, ideal_of, run},
+    steps::{Column, Columns, Step, Unsteered, steps},
+    world::{Taken, World, run},
 };
-
-/// A policy of the lab: a scenario that differs from stock's.
-#[derive(Clone, Debug)]
-pub struct Policy {
-    /// What it is called.
-    pub name: String,
-    /// How it differs, in words.
-    pub set: String,
-    /// All of it.
-    pub scenario: Scenario,
-}
-
-/// What is compared.
-#[derive(Clone, Debug)]
-pub struct Cell {
-    /// The scenario as it is; pair k runs from its seed + k.
-    pub stock: Scenario,
-    /// pCPUs of its host.
-    pub cpus: u32,
-    /// A row each.
-    pub policies: Vec<Policy>,
-    /// Where nobody is overcommitted, if a VM can be as large as the host.
-    pub ideal: Option<Scenario>,
-    /// Seeds: pairs of every policy with stock.
-    pub seeds: u32,
-}
+pub use cell::{Cell, Policy, ideal_of_host};
+pub use printed::{PolicyRow, SeedRow};
 
 /// What one seed came to.
 #[derive(Clone, Debug)]
@@ -110,25 +89,6 @@ pub struct Compared {
     pub samples: Vec<SampleRow>,
     /// Whether every seed gave the same: a scenario that draws nothing has intervals that say nothing.
     pub draws_nothing: bool,
-}
-
-/// The first VM with as many vCPUs as there are pCPUs, alone; `None` where no VM can be so large.
-pub fn ideal_of_host(stock: &Scenario, cpus: u32) -> Option<Scenario> {
-    if cpus > unspin_scenario::limits::VCPUS_MAX {
-        return None;
-    }
-    let mut ideal = ideal_of(stock, cpus);
-    if let Some(lab) = &mut ideal.lab {
-        lab.cpu_hogs = 0;
-        lab.weights.clear();
-        lab.pins.clear();
-    }
-    if cpus == 1 {
-        // Nobody is there to be called.
-        ideal.vms[0].shootdown_every_iterations = 0;
-        ideal.vms[0].wakeup_every_iterations = 0;
-    }
-    Some(ideal)
 }
 
 /// Runs all columns from all seeds with so many workers (`None`: one for each CPU). The same on every machine.

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Where samples are taken, behind one trait; and what the scenario's ideal is.
 
+#[cfg(feature = "hosts")]
 pub mod host;
+#[cfg(feature = "hosts")]
 pub mod kvm;
 pub mod lab;
+#[cfg(feature = "hosts")]
 pub mod linux;
+#[cfg(feature = "hosts")]
 mod steering;
+#[cfg(feature = "hosts")]
 pub mod threads;
 
 use unspin_scenario::Scenario;
 
 use crate::{
     Error,
-    plan::{Column, Step},
     sample::Samples,
+    steps::{Column, Step},
 };
 
 /// A place where work goes on while policies come and go.
@@ -88,7 +93,7 @@ pub fn ideal_of(scenario: &Scenario, cpus: u32) -> Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Columns, Unsteered, steps};
+    use crate::steps::{Columns, Unsteered, steps};
 
     #[test]
     fn the_ideal_is_one_vm_that_fits() {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use unspin_experiment::sweep::{self, Grid};
 use unspin_report::Table;
+use unspin_scenario::ScenarioText;
 
 use crate::{
     commands::lab::args::LabSweepArguments,
@@ -19,8 +20,8 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let begin = Instant::now();
     let mut plain = arguments.scenario.overrides.clone();
     let set = std::mem::take(&mut plain.set);
-    let (file, seeds) = (&arguments.scenario.file, arguments.seeds);
-    let grid = Grid::load(file, &plain.overrides()?, &set, seeds)?;
+    let text = ScenarioText::read(&arguments.scenario.file)?;
+    let grid = Grid::of_words(&text, &plain.overrides()?, &set, arguments.seeds)?;
     let progress = Experiment::new(false);
     let workers = arguments.workers;
     let swept = sweep::run(&grid, &arguments.out, workers, &progress.session()?)?;

@@ -193,14 +193,3 @@ fn columns_that_say_nothing_are_left_out() {
     ];
     assert_eq!(order, expected);
 }
-
-#[test]
-fn one_comparison_has_one_user_policy() {
-    let policies = |texts: &[&str]| -> Vec<PolicyChoice> {
-        let parsed = texts.iter().map(|text| text.parse().expect("a policy"));
-        parsed.collect()
-    };
-    assert!(check_user_policies(&policies(&["a.c", "loan,a.c", "loan"])).is_ok());
-    let two = check_user_policies(&policies(&["a.c", "b.c"]));
-    assert!(matches!(two, Err(Error::Usage(_))));
-}
