@@ -14,6 +14,13 @@ refuses "$SETUP/python"
 says 'pip could not install the packages of setup/python-packages.txt: ERROR'
 [[ ! -e $UNSPIN_CACHE/python ]] || fail "half an environment stays"
 
+passes "$SETUP/python" --plan wheel
+says 'to download from PyPI: 1 packages, 10 MB: maturin'
+refuses "$SETUP/python" lab
+says 'pip could not install the packages of setup/python-lab-packages.txt: ERROR'
+refuses "$SETUP/python" wheels
+says 'usage: setup/python'
+
 # One that was made from this very list is left alone; from another list it is not.
 mkdir -p "$UNSPIN_CACHE/python/bin"
 printf '#!/bin/sh\n' >"$UNSPIN_CACHE/python/bin/python"

@@ -8,7 +8,7 @@ use std::fmt;
 use unspin_policy::{
     CandidateRule, Control,
     auto::AUTO,
-    steering::{Policies, renamed},
+    steering::{Policies, REFUSE_YIELDS, renamed},
 };
 use unspin_scenario::Overrides;
 
@@ -123,18 +123,26 @@ fn meaning(word: &str) -> Result<Meaning, String> {
     }
 }
 
+/// The words that a change may consist of, beside files and KEY=VALUE: of host schedulers, rules for candidates, window controls,
+/// and steering policies.
+pub fn words() -> [(&'static str, Vec<&'static str>); 4] {
+    let candidates = CandidateRule::ALL.iter().map(|rule| rule.name());
+    let controls = Control::ALL.iter().map(|control| control.name());
+    let steering = [AUTO, REFUSE_YIELDS].into_iter().chain(Policies::names());
+    [
+        ("schedulers", known_names()),
+        ("candidates", candidates.collect()),
+        ("windows", controls.collect()),
+        ("steering", steering.collect()),
+    ]
+}
+
 fn unknown(word: &str) -> String {
-    let candidates: Vec<_> = CandidateRule::ALL.iter().map(|rule| rule.name()).collect();
-    let controls: Vec<_> = Control::ALL.iter().map(|control| control.name()).collect();
-    let policies: Vec<_> = Policies::names().collect();
+    let [schedulers, candidates, windows, steering] = words().map(|(_, words)| words.join(", "));
     format!(
-        "there is no policy `{word}`; words apart by commas are: schedulers ({}), candidates ({}), windows ({}), steering \
-         policies under the scheduler steer ({AUTO}, refuse-yields, {}), one of your own (./mine.c), and KEY=VALUE of the table [lab] or with its section, as in \
-         halt_poll=50us or host.ple_window=200",
-        known_names().join(", "),
-        candidates.join(", "),
-        controls.join(", "),
-        policies.join(", ")
+        "there is no policy `{word}`; words apart by commas are: schedulers ({schedulers}), candidates ({candidates}), windows \
+         ({windows}), steering policies under the scheduler steer ({steering}), one of your own (./mine.c), and KEY=VALUE of \
+         the table [lab] or with its section, as in halt_poll=50us or host.ple_window=200"
     )
 }
 

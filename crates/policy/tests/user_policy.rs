@@ -4,7 +4,7 @@
 use std::{fs, path::Path};
 
 use unspin_policy::{
-    steering::{DecisionRecord, Fact, Policies, UNSPIN_AGE_UNKNOWN},
+    steering::{DecisionRecord, Fact, Policies, UNSPIN_AGE_UNKNOWN, look_again},
     user_policy::{UserPolicySource, UserPolicySourceError, check_name, write_new_policy},
 };
 
@@ -208,4 +208,23 @@ fn one_that_passes_leaves_the_rest_to_the_others() {
     record.before.user.words[0] = 2;
     record.after.user.words[0] = 2;
     assert_eq!(source.replay(&[record]).expect("it compiles"), [true]);
+}
+
+#[test]
+fn a_file_that_has_changed_is_another_policy_once_somebody_looks_again() {
+    let (folder, source) = written("edited");
+    let load = || source.load().expect("it loads");
+    let first = load();
+    let path = folder.path().join("edited.c");
+    let text = fs::read_to_string(&path).expect("it is there");
+    fs::write(&path, format!("{text}\n/* edited */\n")).expect("written");
+    assert_eq!(load(), first);
+    look_again();
+    let second = load();
+    assert_ne!(second, first);
+    assert_eq!(load(), second);
+    // What was loaded once is there.
+    fs::write(&path, text).expect("written");
+    look_again();
+    assert_eq!(load(), first);
 }

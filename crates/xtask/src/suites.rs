@@ -69,9 +69,10 @@ enum Part {
 }
 
 /// In this order: what fails soonest comes first.
-const SUITES: [(&str, &[Part]); 4] = [
+const SUITES: [(&str, &[Part]); 5] = [
     ("lint", &[Part::Script("setup/lint"), Part::SeededBugs]),
     ("unit", &[Part::Nextest("default"), Part::Documentation]),
+    ("python", &[Part::Script("setup/test-python")]),
     ("setup", &[Part::Script("tests/setup/run")]),
     ("testbed", &[Part::Nextest("testbed"), Part::Boots]),
 ];

@@ -9,11 +9,37 @@ const VALUES_MAX: usize = 100_000;
 pub struct Axis {
     /// As `--set` takes it.
     pub key: String,
-    /// At least two.
+    /// At least one, none of them twice.
     pub values: Vec<String>,
 }
 
+impl Axis {
+    /// These values of a key, each as `--set` takes it.
+    ///
+    /// # Errors
+    /// No value, too many, or one twice.
+    pub fn new(key: &str, values: Vec<String>) -> Result<Axis, String> {
+        if values.is_empty() {
+            return Err("no value".to_owned());
+        }
+        if values.len() > VALUES_MAX {
+            return Err(format!("more than {VALUES_MAX} values"));
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        if let Some(twice) = values.iter().find(|value| !seen.insert(value.as_str())) {
+            return Err(format!("the value {twice} stands there twice"));
+        }
+        Ok(Axis {
+            key: key.trim().to_owned(),
+            values,
+        })
+    }
+}
+
 /// `key=value`, `key=x,y,z`, `key=a..b`, `key=a..b..step` or `key=a..b..*factor`; both ends belong to it.
+///
+/// # Errors
+/// What is none of these, and those of [`Axis::new`].
 pub fn parse_axis(given: &str) -> Result<Axis, String> {
     let (key, values) = given
         .split_once('=')
@@ -28,14 +54,7 @@ pub fn parse_axis(given: &str) -> Result<Axis, String> {
             return Err(format!("more than {VALUES_MAX} values"));
         }
     }
-    let mut seen = std::collections::BTreeSet::new();
-    if let Some(twice) = all.iter().find(|value| !seen.insert(value.as_str())) {
-        return Err(format!("the value {twice} stands there twice"));
-    }
-    Ok(Axis {
-        key: key.trim().to_owned(),
-        values: all,
-    })
+    Axis::new(key, all)
 }
 
 /// At the commas that are in no quotes, brackets or braces.

@@ -34,7 +34,7 @@ pub struct Grid {
 
 impl Grid {
     /// The grid of `lab sweep`: `overrides` hold for all cells, `set` are `--set`'s words, of which those with several values are
-    /// axes.
+    /// axes. Its cells are kept.
     ///
     /// # Errors
     /// A range that cannot be understood, and those of [`Grid::new`].
@@ -59,20 +59,25 @@ impl Grid {
                 _ => axes.push(axis),
             }
         }
-        Grid::new(text, &plain, axes, seeds)
+        Grid::new(text, &plain, axes, seeds, true)
     }
 
-    /// Every value of each axis with every value of the others, each from so many seeds; every cell is checked.
+    /// Every value of each axis with every value of the others, each from so many seeds; every cell is checked. `kept`: whether
+    /// cells are kept in a folder, so that somebody may go on with them later.
     ///
     /// # Errors
-    /// A cell that cannot run, too many cells: nothing has run.
+    /// A cell that cannot run, too many cells, a user policy where cells are kept: nothing has run.
     pub fn new(
         text: &ScenarioText,
         plain: &Overrides,
         axes: Vec<Axis>,
         seeds: u32,
+        kept: bool,
     ) -> Result<Grid, Error> {
         let base = text.scenario(plain)?;
+        if kept {
+            refuse_user_policy(&base)?;
+        }
         Lab::new(&base).map_err(|error| Error::Lab {
             of: text.file().to_owned(),
             error,
@@ -93,7 +98,7 @@ impl Grid {
             cells: Vec::new(),
         };
         for point in 0..points {
-            grid.add_point(text, plain, point)?;
+            grid.add_point(text, plain, point, kept)?;
         }
         Ok(grid)
     }
@@ -104,6 +109,7 @@ impl Grid {
         text: &ScenarioText,
         plain: &Overrides,
         point: usize,
+        kept: bool,
     ) -> Result<(), Error> {
         let mut rest = point;
         let mut values: Vec<String> = Vec::new();
@@ -120,6 +126,9 @@ impl Grid {
                 .map_err(|error| Error::Usage(error.to_string()))?;
         }
         let scenario = text.scenario(&overrides)?;
+        if kept {
+            refuse_user_policy(&scenario)?;
+        }
         Lab::new(&scenario).map_err(|error| Error::Lab {
             of: format!("cell {}", self.name(&values)),
             error,
@@ -157,5 +166,19 @@ impl Grid {
             .collect();
         words.push(format!("seeds={}", self.seeds));
         words.join(" ")
+    }
+}
+
+/// A file may say something else when the sweep is gone on with.
+fn refuse_user_policy(scenario: &Scenario) -> Result<(), Error> {
+    let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
+    let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
+    match own {
+        false => Ok(()),
+        true => Err(Error::Usage(
+            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
+             takes such files"
+                .to_owned(),
+        )),
     }
 }

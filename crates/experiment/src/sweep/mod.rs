@@ -15,12 +15,11 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_select::concat::concat_batches;
-pub use axis::Axis;
+pub use axis::{Axis, parse_axis};
 use folder::{Found, SweepFolder};
 pub use grid::{Grid, GridCell};
-pub use printed::{CellRow, SweepRow};
+pub use printed::{CellRow, SweepRow, cell_rows};
 use unspin_lab::pool;
-use unspin_scenario::Scenario;
 
 use crate::{Error, Session, Work};
 
@@ -103,9 +102,6 @@ pub fn run(
     workers: Option<u32>,
     session: &Session<'_>,
 ) -> Result<Swept, Error> {
-    for cell in &grid.cells {
-        refuse_user_policy(&cell.scenario)?;
-    }
     let mut folder = SweepFolder::open(out, grid)?;
     let missing = match folder.look(grid)? {
         Found::Complete => Vec::new(),
@@ -120,20 +116,6 @@ pub fn run(
         rows: folder.merge(grid)?,
         file: folder.merged(),
     })
-}
-
-/// A file may say something else when the sweep is gone on with.
-fn refuse_user_policy(scenario: &Scenario) -> Result<(), Error> {
-    let policy = scenario.lab.as_ref().and_then(|lab| lab.policy.as_deref());
-    let own = policy.is_some_and(|policy| policy.split(',').any(|word| word.ends_with(".c")));
-    match own {
-        false => Ok(()),
-        true => Err(Error::Usage(
-            "a sweep may be gone on with later, when a file with a user policy says something else: `lab compare` \
-             takes such files"
-                .to_owned(),
-        )),
-    }
 }
 
 #[cfg(test)]

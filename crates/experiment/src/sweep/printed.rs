@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use arrow_array::{cast::AsArray, types::Int64Type};
+use arrow_array::{RecordBatch, cast::AsArray, types::Int64Type};
 use unspin_report::row;
 
 use super::{Grid, Swept};
@@ -70,32 +70,37 @@ impl Swept {
 
     /// A row for each cell.
     pub fn cell_rows(&self, grid: &Grid) -> Vec<CellRow> {
-        let column = |name: &str| {
-            let found = self.rows.column_by_name(name);
-            found.map_or(&[][..], |column| {
-                column.as_primitive::<Int64Type>().values()
-            })
-        };
-        let numbers = column("cell");
-        let (mut rows, mut begin) = (Vec::new(), 0);
-        while begin < numbers.len() {
-            let same = |number: &&i64| **number == numbers[begin];
-            let end = begin + numbers[begin..].iter().take_while(same).count();
-            let sum = |name| -> i64 { column(name)[begin..end].iter().sum() };
-            let cell = usize::try_from(numbers[begin]).ok();
-            let values = cell.and_then(|cell| grid.cells.get(cell));
-            let window_ns = column("window_ns")[begin];
-            rows.push(CellRow {
-                cell: numbers[begin] as u64,
-                seed: column("seed")[begin] as u64,
-                set: values.map(|cell| grid.name(&cell.values)),
-                operations_per_second: (window_ns > 0)
-                    .then(|| sum("operations") as f64 * 1e9 / window_ns as f64),
-                pause_exits: sum("pause_exits") as u64,
-                preemptions: sum("preemptions") as u64,
-            });
-            begin = end;
-        }
-        rows
+        cell_rows(grid, &self.rows)
     }
+}
+
+/// A row for each cell of these rows of a sweep.
+pub fn cell_rows(grid: &Grid, of: &RecordBatch) -> Vec<CellRow> {
+    let column = |name: &str| {
+        let found = of.column_by_name(name);
+        found.map_or(&[][..], |column| {
+            column.as_primitive::<Int64Type>().values()
+        })
+    };
+    let numbers = column("cell");
+    let (mut rows, mut begin) = (Vec::new(), 0);
+    while begin < numbers.len() {
+        let same = |number: &&i64| **number == numbers[begin];
+        let end = begin + numbers[begin..].iter().take_while(same).count();
+        let sum = |name| -> i64 { column(name)[begin..end].iter().sum() };
+        let cell = usize::try_from(numbers[begin]).ok();
+        let values = cell.and_then(|cell| grid.cells.get(cell));
+        let window_ns = column("window_ns")[begin];
+        rows.push(CellRow {
+            cell: numbers[begin] as u64,
+            seed: column("seed")[begin] as u64,
+            set: values.map(|cell| grid.name(&cell.values)),
+            operations_per_second: (window_ns > 0)
+                .then(|| sum("operations") as f64 * 1e9 / window_ns as f64),
+            pause_exits: sum("pause_exits") as u64,
+            preemptions: sum("preemptions") as u64,
+        });
+        begin = end;
+    }
+    rows
 }

@@ -13,7 +13,7 @@ pub use decision::{Decision, gang_cuts, uses_locks, yield_buddy_is_followed};
 pub use decision_file::{DecisionFile, DecisionFileError, read_decisions};
 pub use policies::{Policies, REFUSE_YIELDS, format_time, parse_time, renamed};
 pub use replay::{ReplayError, Replayed, replay_file};
-pub use user_library::UserPolicyNumber;
+pub use user_library::{UserPolicyNumber, look_again};
 pub use windows::{AppleNumbers, WindowPolicy};
 
 pub use crate::raw::{

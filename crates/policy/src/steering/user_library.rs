@@ -3,7 +3,9 @@
 //! load. For the lab only: an endless loop or a wild pointer, which BPF's verifier refuses, takes this process down.
 
 use std::{
+    collections::HashMap,
     ffi::{CStr, CString, c_char, c_int, c_void},
+    fs,
     num::NonZero,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
@@ -18,8 +20,8 @@ use crate::{
     },
 };
 
-/// The number of user policies that a process may load.
-const LIBRARIES_MAX: usize = 16;
+/// The number of user policies that a process may load: of one that people work on, so many versions.
+const LIBRARIES_MAX: usize = 255;
 
 pub(crate) type Decide = unsafe extern "C" fn(
     u32,
@@ -41,8 +43,23 @@ pub(crate) struct UserFunctions {
 /// The loaded libraries; they are never unloaded.
 static LOADED: [OnceLock<UserFunctions>; LIBRARIES_MAX] =
     [const { OnceLock::new() }; LIBRARIES_MAX];
-/// The file of each.
-static PATHS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// Which they are.
+static FILES: Mutex<Option<Files>> = Mutex::new(None);
+
+#[derive(Default)]
+struct Files {
+    /// File and text of each loaded library.
+    loaded: Vec<(PathBuf, Vec<u8>)>,
+    /// The library that stands for a file, until somebody looks again.
+    current: HashMap<PathBuf, usize>,
+}
+
+/// From now on a file that has changed is another policy: for a process that does one work after another. A work that is going on
+/// sees a change, too.
+pub fn look_again() {
+    let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+    files.get_or_insert_default().current.clear();
+}
 
 /// A loaded user policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,31 +82,45 @@ unsafe extern "C" {
 const RTLD_NOW: c_int = 2;
 
 impl UserPolicySource {
-    /// Compiles the policy and loads it, once for each file: later changes of the file are not seen.
+    /// Compiles the policy and loads it, once for each file: later changes of the file are not seen before [`look_again`].
     ///
     /// # Errors
     /// When there is no compiler, it does not compile or calls a missing function, or too many are loaded.
     pub fn load(&self) -> Result<UserPolicyNumber, UserPolicySourceError> {
         let path = absolute(self.path())?;
-        let mut paths = PATHS.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = match paths.iter().position(|other| *other == path) {
-            Some(place) => place,
-            None if paths.len() == LIBRARIES_MAX => {
-                return Err(UserPolicySourceError::TooMany(LIBRARIES_MAX));
-            }
-            None => {
-                let functions = self.compile_and_open()?;
-                // No other thread sets it: the lock is held, and the index is new.
-                let _ = LOADED[paths.len()].set(functions);
-                paths.push(path);
-                paths.len() - 1
-            }
+        let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);
+        let files = files.get_or_insert_default();
+        let place = match files.current.get(&path) {
+            Some(place) => *place,
+            None => self.load_text(&path, &mut files.loaded)?,
         };
+        files.current.insert(path, place);
         // Below LIBRARIES_MAX, so it fits.
         let number = NonZero::new(place as u8 + 1);
         number
             .map(UserPolicyNumber)
             .ok_or(UserPolicySourceError::TooMany(LIBRARIES_MAX))
+    }
+
+    /// The library of the file's text as it is now.
+    fn load_text(
+        &self,
+        path: &Path,
+        loaded: &mut Vec<(PathBuf, Vec<u8>)>,
+    ) -> Result<usize, UserPolicySourceError> {
+        let text = fs::read(path).map_err(|source| UserPolicySourceError::file(path, source))?;
+        let same = |(of, what): &(PathBuf, Vec<u8>)| of == path && *what == text;
+        if let Some(place) = loaded.iter().position(same) {
+            return Ok(place);
+        }
+        if loaded.len() == LIBRARIES_MAX {
+            return Err(UserPolicySourceError::TooMany(LIBRARIES_MAX));
+        }
+        let functions = self.compile_and_open()?;
+        // No other thread sets it: the lock is held, and the index is new.
+        let _ = LOADED[loaded.len()].set(functions);
+        loaded.push((path.to_owned(), text));
+        Ok(loaded.len() - 1)
     }
 
     fn compile_and_open(&self) -> Result<UserFunctions, UserPolicySourceError> {

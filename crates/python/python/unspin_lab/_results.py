@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT OR Apache-2.0
+"""What comes of runs, comparisons and sweeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from ._native import Table
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """One run, as ``unspin lab run`` prints it. Rates and shares are of the window after the warm-up, counters of the whole run."""
+
+    #: The scenario that ran, in its canonical form.
+    scenario: str
+    #: The run as a whole: one row.
+    run: Table
+    #: How many events of each kind there were.
+    events: Table
+    #: A row for each VM.
+    vms: Table
+    #: A row for each vCPU.
+    vcpus: Table
+    #: A row for each pCPU.
+    cpus: Table
+
+    def __str__(self) -> str:
+        parts = ("", self.run), ("Events", self.events), ("VMs", self.vms), ("vCPUs", self.vcpus), ("pCPUs", self.cpus)
+        return "\n\n".join(f"{title}\n{table}".lstrip("\n") for title, table in parts)
+
+    def __repr__(self) -> str:
+        return f"<unspin_lab.Run of {len(self.vms)} VMs>"
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """A scenario as it is, each policy, and the ideal, as ``unspin lab compare`` prints them."""
+
+    #: A row for each column: ``stock``, the policies, ``ideal``; ratios with their 95 % intervals.
+    policies: Table
+    #: A row for each seed of each column.
+    samples: Table
+    #: What the columns are, in sentences.
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.policies), *self.notes])
+
+    def __repr__(self) -> str:
+        return f"<unspin_lab.Comparison: {', '.join(self.policies['policy'])}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Sweep:
+    """A grid of runs, as ``unspin lab sweep`` leaves it."""
+
+    #: A row for each VM of each cell; the columns ``set_...`` are the axes.
+    rows: Table
+    #: A row for each cell, its VMs together.
+    cells: Table
+    #: The Parquet file of all rows, if ``out`` was given.
+    file: Path | None
+    #: Cells that were run now.
+    run: int
+    #: Cells that stood in the folder ``out`` already.
+    kept: int
+
+    def __str__(self) -> str:
+        return str(self.cells)
+
+    def __repr__(self) -> str:
+        return f"<unspin_lab.Sweep of {len(self.cells)} cells>"
