@@ -36,7 +36,7 @@ def test_every_form_is_the_same_scenario(scenario):
 
 
 def test_numbers_of_numpy_are_numbers():
-    given = {"iterations": numpy.int64(3), "vm": [VM | {"vcpus": numpy.uint8(2)}]}
+    given = {"iterations": numpy.int64(3), "vm": [VM | {"vcpus": numpy.uint8(2), "pv_page": numpy.bool_(False)}]}
     assert unspin_lab.check(given) == unspin_lab.check({"iterations": 3, "vm": [VM]})
 
 

@@ -30,6 +30,9 @@ def plain(value: Any, key: str) -> Any:
                 raise _refused(key, f"a key is text, not {name!r}")
         given = ((name, item) for name, item in value.items() if item is not None)
         return {name: plain(item, f"{key}.{name}" if key else name) for name, item in given}
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
+        # A number of NumPy.
+        value = value.item()
     if isinstance(value, bool | float):
         return value
     if isinstance(value, str):
@@ -39,7 +42,6 @@ def plain(value: Any, key: str) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item, f"{key}.{place}") for place, item in enumerate(value)]
     try:
-        # Whole numbers of NumPy, too.
         return operator.index(value)
     except TypeError:
         raise _refused(key, f"a {type(value).__name__} is no value of a scenario") from None
