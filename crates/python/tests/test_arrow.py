@@ -4,9 +4,9 @@
 import polars
 import pyarrow
 import pytest
-from conftest import SCENARIO
 
 import unspin_lab
+from conftest import SCENARIO
 
 
 @pytest.fixture(scope="module")

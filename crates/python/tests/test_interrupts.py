@@ -7,9 +7,9 @@ import threading
 import time
 
 import pytest
-from conftest import LONG, SCENARIO
 
 import unspin_lab
+from conftest import LONG, SCENARIO
 
 CALLS = {
     "run": lambda: unspin_lab.run(LONG),

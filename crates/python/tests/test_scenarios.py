@@ -6,9 +6,9 @@ import tomllib
 
 import numpy
 import pytest
-from conftest import SCENARIO
 
 import unspin_lab
+from conftest import SCENARIO
 from unspin_lab import Host, LabSettings, Scenario, ScenarioError, UsageError, Vm
 
 VM = {"vcpus": 2, "lock": "ticket", "hold": "1us"}

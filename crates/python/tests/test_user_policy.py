@@ -2,9 +2,9 @@
 """A policy in C steers from Python, too."""
 
 import pytest
-from conftest import SCENARIO
 
 import unspin_lab
+from conftest import SCENARIO
 
 FUNCTION = """\
 UNSPIN_PURE struct unspin_decision mine_{moment}(const struct unspin_facts *facts, struct unspin_policy_state *state)
@@ -21,7 +21,9 @@ def write(tmp_path):
     def write(answer):
         moments = ("on_yield", "on_slice_end", "on_poll")
         functions = "".join(FUNCTION.format(moment=moment, answer=answer) for moment in moments)
-        start = "UNSPIN_PURE void mine_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)\n{\n}\n"
+        start = (
+            "UNSPIN_PURE void mine_on_slice_start(const struct unspin_facts *facts, struct unspin_policy_state *state)\n{\n}\n"
+        )
         path = tmp_path / "mine.c"
         path.write_text(f"#include <unspin/policy/contract.h>\n{functions}{start}")
         return path

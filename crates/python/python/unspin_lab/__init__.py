@@ -18,8 +18,8 @@
 'higher'
 
 The same seed and commit give the same numbers as the commands ``unspin lab run``, ``compare`` and ``sweep``.
-Every key of a scenario, with what it may be: ``unspin_lab.scenario_schema()``, and the fields of ``Scenario``, ``Vm``, ``Host`` and
-``LabSettings``.
+Every key of a scenario, with what it may be: ``unspin_lab.scenario_schema()``, and the fields of ``Scenario``, ``Vm``, ``Host``
+and ``LabSettings``.
 """
 
 import json
@@ -147,7 +147,8 @@ def sweep(
     out: a folder that keeps the results as Parquet; what a kill leaves there is gone on with. Without it nothing is written,
     and a policy may be a C file.
 
-    >>> swept = sweep("iterations = 9\\n[[vm]]\\nvcpus = 1\\nlock = 'ticket'\\nhold = '1us'", {"vm.vcpus": "1..3", "vm.lock": ["mcs"]})
+    >>> scenario = {"iterations": 9, "vm": [{"vcpus": 1, "lock": "ticket", "hold": "1us"}]}
+    >>> swept = sweep(scenario, {"vm.vcpus": "1..3", "vm.lock": ["mcs"]})
     >>> swept.rows["set_vm_vcpus"], swept.rows["operations"]
     ([1, 2, 3], [9, 18, 27])
     """
@@ -178,7 +179,8 @@ def scenario_schema() -> dict[str, Any]:
     >>> scenario_schema()["properties"]["seed"]["default"]
     1
     """
-    return json.loads(_native.schema())
+    schema: dict[str, Any] = json.loads(_native.schema())
+    return schema
 
 
 def policies() -> dict[str, list[str]]:
@@ -199,9 +201,7 @@ def locks() -> list[str]:
     return _native.locks()
 
 
-def costs(
-    of: ScenarioLike | Literal["testbed"] | None = None, *, set: Settings | None = None
-) -> dict[str, int]:
+def costs(of: ScenarioLike | Literal["testbed"] | None = None, *, set: Settings | None = None) -> dict[str, int]:
     """What things cost in the lab, by name: ns, unless a name says otherwise.
 
     of: nothing for the defaults, ``"testbed"`` for those of the deterministic testbed, or a scenario for its own.
@@ -214,7 +214,8 @@ def costs(
         pairs = (word.removeprefix("lab.costs.").split("=") for word in _native.testbed_costs())
         return {name: int(cost) for name, cost in pairs}
     source = None if of is None else _given.source(of)
-    return json.loads(_native.costs(source, settings))
+    of_lab: dict[str, int] = json.loads(_native.costs(source, settings))
+    return of_lab
 
 
 def _path(path: str | os.PathLike[str] | None) -> str | None:

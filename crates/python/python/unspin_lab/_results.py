@@ -9,7 +9,7 @@ from ._native import Table
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """One run, as ``unspin lab run`` prints it. Rates and shares are of the window after the warm-up, counters of the whole run."""
+    """One run, as ``unspin lab run`` prints it. Rates and shares are of the window after the warm-up, counters of all of it."""
 
     #: The scenario that ran, in its canonical form.
     scenario: str
