@@ -94,4 +94,4 @@ def text():
 def test_the_dataclasses_are_those_of_the_schema():
     if os.environ.get("UNSPIN_WRITE_REFERENCE"):
         FILE.write_text(text())
-    assert FILE.read_text() == text(), "write them anew: UNSPIN_WRITE_REFERENCE=1 make test-python"
+    assert FILE.read_text() == text(), "write them anew: UNSPIN_WRITE_REFERENCE=1 setup/test-python -k dataclasses"

@@ -52,16 +52,18 @@ def test_compare(unspin, scenario):
 def test_sweep(unspin, scenario, tmp_path):
     axes = ["vm.vcpus=1..3", "vm.lock=ticket,mcs", "vm.hold=1us,2us"]
     out = tmp_path / "of-command"
-    _, printed = unspin("lab", "sweep", scenario, "--out", out, "--seeds", 2, *words(axes))
+    commit, printed = unspin("lab", "sweep", scenario, "--out", out, "--seeds", 2, *words(axes))
     grid = {"vm.vcpus": [1, 2, 3], "vm.lock": ["ticket", "mcs"], "vm.hold": ["1us", "2us"]}
     swept = unspin_lab.sweep(scenario, grid, seeds=2)
     assert swept.cells.to_pylist() == printed["cell"]
     file = pyarrow.parquet.read_table(out / "sweep.parquet")
     assert swept.rows.to_pylist() == file.to_pylist()
-    # Python goes on where the command has been: all is there.
-    same = unspin_lab.sweep(scenario, grid, seeds=2, out=out)
-    assert (same.run, same.kept, same.file) == (0, 24, out / "sweep.parquet")
-    assert same.rows.to_pylist() == swept.rows.to_pylist()
+    # What is there is gone on with: also what the command has done, if both are the same build to the last change.
+    mine = out if commit == unspin_lab.COMMIT else tmp_path / "mine"
+    for ran in [0 if mine == out else 24, 0]:
+        kept = unspin_lab.sweep(scenario, grid, seeds=2, out=mine)
+        assert (kept.run, kept.kept, kept.file) == (ran, 24 - ran, mine / "sweep.parquet")
+        assert kept.rows.to_pylist() == swept.rows.to_pylist()
 
 
 def test_any_number_of_workers_gives_the_same(scenario):
