@@ -20,6 +20,15 @@ CALLS = {
 PATIENCE = 2.0
 
 
+@pytest.fixture
+def ctrl_c():
+    """Ctrl-C as at a terminal: what a shell starts in the background ignores it, and so would Python."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("name", CALLS)
 def test_ctrl_c(name):
     sent = []
