@@ -147,6 +147,9 @@ class Vm:
     shootdown_every_iterations: int | None = None
     #: A wake-up of a halted vCPU every so many iterations; 0: never. A whole number from 0 to 4294967295. Default: 0.
     wakeup_every_iterations: int | None = None
+    #: The load changes each time so many milliseconds have passed: from the locks without shootdowns to a lock of each
+    #: vCPU's own with shootdowns, and back; 0: both all the time. A whole number from 0 to 3600000. Default: 0.
+    load_changes_every_ms: int | None = None
     #: Timer interrupts per second and vCPU. A whole number from 0 to 10000. Default: 250.
     tick_hz: int | None = None
     #: PAUSE at every so many iterations of a waiting loop. A whole number from 1 to 65536. Default: 1.
