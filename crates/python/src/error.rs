@@ -87,7 +87,7 @@ pub fn of_override(error: &OverrideError) -> PyErr {
 }
 
 /// A scenario that the lab cannot run; `of` says which.
-pub fn of_lab(of: &str, error: &LabError) -> PyErr {
+fn of_lab(of: &str, error: &LabError) -> PyErr {
     let about = About {
         key: &error.key(),
         ..About::default()

@@ -10,7 +10,7 @@ use unspin_scenario::json_schema;
 
 use crate::{
     error::{of_experiment, usage},
-    source::Source,
+    source::{Source, overrides},
 };
 
 /// The JSON Schema of scenarios, in JSON.
@@ -39,7 +39,11 @@ pub fn locks() -> Vec<String> {
 #[pyfunction]
 pub fn costs(source: Option<&Source>, settings: Vec<String>) -> PyResult<String> {
     let costs = match source {
-        Some(source) => source.scenario(&settings)?.1.costs().clone(),
+        Some(source) => {
+            let loaded = source.load(&overrides(&settings)?);
+            let (_, lab) = loaded.map_err(|error| of_experiment(&error, source.file()))?;
+            lab.costs().clone()
+        }
         None => Costs::default(),
     };
     serde_json::to_string(&costs).map_err(|error| usage(&error.to_string()))

@@ -12,7 +12,7 @@ use unspin_experiment::{
 };
 
 use crate::{
-    error::{of_experiment, usage},
+    error::usage,
     session::work,
     source::{Source, overrides},
     table::Table,
@@ -30,15 +30,17 @@ pub fn run(
     trace: Option<PathBuf>,
     record: Option<PathBuf>,
 ) -> PyResult<(String, Tables)> {
-    let (scenario, lab) = source.scenario(&settings)?;
+    let overrides = overrides(&settings)?;
     let keep = match (&trace, &record) {
         (Some(_), Some(_)) => return Err(usage("trace and record exclude each other")),
         (Some(file), None) => Keep::Trace(file),
         (None, Some(folder)) => Keep::Recording(folder),
         (None, None) => Keep::Nothing,
     };
-    let ran = work(py, source.file(), None, |session| {
-        lab_run::run(&scenario, &lab, keep, session)
+    let (scenario, lab, ran) = work(py, source.file(), None, |session| {
+        let (scenario, lab) = source.load(&overrides)?;
+        let ran = lab_run::run(&scenario, &lab, keep, session)?;
+        Ok((scenario, lab, ran))
     })?;
     let tables = vec![
         ("run", Table::of([ran.run_row(&scenario, &lab)])?),
@@ -61,10 +63,11 @@ pub fn compare(
     workers: Option<u32>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Tables, Vec<String>)> {
-    let cell = Cell::of(&source.text, &overrides(&settings)?, &policies, seeds);
-    let cell = cell.map_err(|error| of_experiment(&error, source.file()))?;
-    let compared = work(py, source.file(), progress.as_ref(), |session| {
-        lab::compare(&cell, workers, session)
+    let overrides = overrides(&settings)?;
+    let (cell, compared) = work(py, source.file(), progress.as_ref(), |session| {
+        let cell = Cell::of(&source.text, &overrides, &policies, seeds)?;
+        let compared = lab::compare(&cell, workers, session)?;
+        Ok((cell, compared))
     })?;
     let tables = vec![
         ("policies", Table::of(compared.policy_rows())?),
@@ -119,19 +122,24 @@ pub fn sweep(
 ) -> PyResult<(Tables, Option<Kept>)> {
     let plain = overrides(&settings)?;
     let axes: PyResult<Vec<Axis>> = axes.into_iter().map(Words::axis).collect();
-    let grid = Grid::new(&source.text, &plain, axes?, seeds, out.is_some());
-    let grid = grid.map_err(|error| of_experiment(&error, source.file()))?;
-    let (rows, kept) = work(py, source.file(), progress.as_ref(), |session| match &out {
-        None => Ok((sweeps::in_memory(&grid, workers, session)?, None)),
-        Some(out) => {
-            let swept = sweeps::run(&grid, out, workers, session)?;
-            let kept = grid.cells.len() - swept.run;
-            Ok((swept.rows, Some((swept.file, swept.run, kept))))
-        }
-    })?;
-    let cells = Table::of(sweeps::cell_rows(&grid, &rows))?;
-    Ok((
-        vec![("rows", Table::of_batch(rows)), ("cells", cells)],
-        kept,
-    ))
+    let axes = axes?;
+    let swept = work(py, source.file(), progress.as_ref(), |session| {
+        let stop = &session.interrupt;
+        let grid = Grid::new(&source.text, &plain, axes, seeds, out.is_some(), stop)?;
+        let (rows, kept) = match &out {
+            None => (sweeps::in_memory(&grid, workers, session)?, None),
+            Some(out) => {
+                let swept = sweeps::run(&grid, out, workers, session)?;
+                let kept = grid.cells.len() - swept.run;
+                (swept.rows, Some((swept.file, swept.run, kept)))
+            }
+        };
+        Ok((sweeps::cell_rows(&grid, &rows), rows, kept))
+    });
+    let (cells, rows, kept) = swept?;
+    let tables = vec![
+        ("rows", Table::of_batch(rows)),
+        ("cells", Table::of(cells)?),
+    ];
+    Ok((tables, kept))
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde_json::Value;
+use unspin_experiment::Error;
 use unspin_lab::{Lab, change::Change};
 use unspin_policy::steering::look_again;
 use unspin_scenario::{Overrides, Scenario, ScenarioText};
 
-use crate::error::{of_lab, of_override, of_scenario, usage};
+use crate::error::{of_experiment, of_override, of_scenario, usage};
 
 /// What messages call a scenario that is no file.
 const NO_FILE: &str = "scenario";
@@ -34,16 +35,19 @@ impl Source {
         self.has_places.then(|| self.text.file())
     }
 
-    /// The scenario with these settings, and its lab.
+    /// The scenario with these overrides, and its lab. A user policy is compiled: not while the interpreter's lock is held.
     ///
     /// # Errors
-    /// `ScenarioError`.
-    pub fn scenario(&self, settings: &[String]) -> PyResult<(Scenario, Lab)> {
-        let overrides = overrides(settings)?;
-        let scenario = self.text.scenario(&overrides);
-        let scenario = scenario.map_err(|error| of_scenario(&error, self.file()))?;
-        let lab = Lab::new(&scenario).map_err(|error| of_lab(self.text.file(), &error))?;
-        Ok((scenario, lab))
+    /// A scenario that cannot be, or that the lab cannot run.
+    pub fn load(&self, overrides: &Overrides) -> Result<(Scenario, Lab), Error> {
+        let scenario = self.text.scenario(overrides)?;
+        match Lab::new(&scenario) {
+            Ok(lab) => Ok((scenario, lab)),
+            Err(error) => {
+                let of = self.text.file().to_owned();
+                Err(Error::Lab { of, error })
+            }
+        }
     }
 }
 
@@ -73,8 +77,11 @@ impl Source {
     }
 
     /// Its canonical text with these settings, checked.
-    fn check(&self, settings: Vec<String>) -> PyResult<String> {
-        Ok(self.scenario(&settings)?.0.to_toml())
+    fn check(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<String> {
+        let overrides = overrides(&settings)?;
+        let loaded = py.detach(|| self.load(&overrides));
+        let (scenario, _) = loaded.map_err(|error| of_experiment(&error, self.file()))?;
+        Ok(scenario.to_toml())
     }
 }
 

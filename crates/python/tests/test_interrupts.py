@@ -15,6 +15,7 @@ CALLS = {
     "run": lambda: unspin_lab.run(LONG),
     "compare": lambda: unspin_lab.compare(LONG, ["strict"], seeds=3, workers=2),
     "sweep": lambda: unspin_lab.sweep(LONG, {"vm.vcpus": [2, 3, 4]}, workers=2),
+    "a grid that is still checked": lambda: unspin_lab.sweep(LONG, {"seed": "1..99999"}, workers=2),
 }
 #: From the signal to the exception, seconds; on an idle machine it is a tenth of this.
 PATIENCE = 2.0

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The grid of `unspin lab sweep`: `--set key=a..b[..step]` and `--set key=x,y,z`, every value with every other.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use unspin_lab::Lab;
 use unspin_scenario::{Overrides, Scenario, ScenarioText, limits::SEED_MAX};
 
@@ -34,7 +36,7 @@ pub struct Grid {
 
 impl Grid {
     /// The grid of `lab sweep`: `overrides` hold for all cells, `set` are `--set`'s words, of which those with several values are
-    /// axes. Its cells are kept.
+    /// axes. Its cells are kept. `interrupt`: see [`Grid::new`].
     ///
     /// # Errors
     /// A range that cannot be understood, and those of [`Grid::new`].
@@ -43,6 +45,7 @@ impl Grid {
         overrides: &Overrides,
         set: &[String],
         seeds: u32,
+        interrupt: &AtomicBool,
     ) -> Result<Grid, Error> {
         let mut plain = overrides.clone();
         let mut axes: Vec<Axis> = Vec::new();
@@ -59,20 +62,21 @@ impl Grid {
                 _ => axes.push(axis),
             }
         }
-        Grid::new(text, &plain, axes, seeds, true)
+        Grid::new(text, &plain, axes, seeds, true, interrupt)
     }
 
     /// Every value of each axis with every value of the others, each from so many seeds; every cell is checked. `kept`: whether
-    /// cells are kept in a folder, so that somebody may go on with them later.
+    /// cells are kept in a folder, so that somebody may go on with them later. `interrupt`: set from anywhere, ends it early.
     ///
     /// # Errors
-    /// A cell that cannot run, too many cells, a user policy where cells are kept: nothing has run.
+    /// A cell that cannot run, too many cells, a user policy where cells are kept, an interrupt: nothing has run.
     pub fn new(
         text: &ScenarioText,
         plain: &Overrides,
         axes: Vec<Axis>,
         seeds: u32,
         kept: bool,
+        interrupt: &AtomicBool,
     ) -> Result<Grid, Error> {
         let base = text.scenario(plain)?;
         if kept {
@@ -98,6 +102,9 @@ impl Grid {
             cells: Vec::new(),
         };
         for point in 0..points {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(Error::Interrupted);
+            }
             grid.add_point(text, plain, point, kept)?;
         }
         Ok(grid)

@@ -120,6 +120,8 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use unspin_scenario::{Overrides, ScenarioText};
 
     use super::*;
@@ -129,7 +131,13 @@ mod tests {
     fn grid(set: &[&str], seeds: u32) -> Result<Grid, Error> {
         let text = ScenarioText::new(TEXT, "s.toml", "s");
         let set: Vec<String> = set.iter().map(|set| (*set).to_owned()).collect();
-        Grid::of_words(&text, &Overrides::default(), &set, seeds)
+        Grid::of_words(
+            &text,
+            &Overrides::default(),
+            &set,
+            seeds,
+            &AtomicBool::new(false),
+        )
     }
 
     #[test]
@@ -148,10 +156,11 @@ mod tests {
     #[test]
     fn an_interrupt_ends_it() {
         let session = Session::quiet();
-        session
-            .interrupt
-            .store(true, std::sync::atomic::Ordering::Relaxed);
+        session.interrupt.store(true, Ordering::Relaxed);
         let ended = in_memory(&grid(&[], 2).expect("a grid"), Some(1), &session);
+        assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
+        let (text, plain) = (ScenarioText::new(TEXT, "s.toml", "s"), Overrides::default());
+        let ended = Grid::new(&text, &plain, Vec::new(), 1, false, &session.interrupt);
         assert!(matches!(ended, Err(Error::Interrupted)), "{ended:?}");
     }
 

@@ -21,10 +21,12 @@ pub fn run(arguments: &LabSweepArguments) -> Result<(), Failure> {
     let mut plain = arguments.scenario.overrides.clone();
     let set = std::mem::take(&mut plain.set);
     let text = ScenarioText::read(&arguments.scenario.file)?;
-    let grid = Grid::of_words(&text, &plain.overrides()?, &set, arguments.seeds)?;
     let progress = Experiment::new(false);
+    let session = progress.session()?;
+    let (plain, seeds) = (plain.overrides()?, arguments.seeds);
+    let grid = Grid::of_words(&text, &plain, &set, seeds, &session.interrupt)?;
     let workers = arguments.workers;
-    let swept = sweep::run(&grid, &arguments.out, workers, &progress.session()?)?;
+    let swept = sweep::run(&grid, &arguments.out, workers, &session)?;
     let mut document = output::document("lab sweep");
     document.table(Table::of("", [swept.sweep_row(&grid, begin.elapsed())]));
     if arguments.output.json || grid.cells.len() <= SHOWN_MAX {
