@@ -16,8 +16,8 @@ says 'pip could not install the packages of setup/python-packages.txt: ERROR'
 
 passes "$SETUP/python" --plan wheel
 says 'to download from PyPI: 1 packages, 10 MB: maturin'
-refuses "$SETUP/python" lab
-says 'pip could not install the packages of setup/python-lab-packages.txt: ERROR'
+passes "$SETUP/python" --plan lab
+says 'packages, 170 MB: pandas'
 refuses "$SETUP/python" wheels
 says 'usage: setup/python'
 
