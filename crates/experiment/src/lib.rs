@@ -10,7 +10,7 @@
 //! lab predicts with that what was measured; [`lab_run`], [`vm_run`] and [`linux_run`], one run with all its rows; [`linux_run::locks`],
 //! the papers' locks in Linux guests; [`lock_matrix`], the locks in guests; [`threads`], the locks between threads, and [`plot`],
 //! a picture of both; [`engine`], the lab's engine beside others;
-//! [`observing`], what observing costs; [`in_testbed`], what a command needs to run in the testbed;
+//! [`paper_run`], the lab's part of the papers' claims; [`observing`], what observing costs; [`in_testbed`], what a command needs to run in the testbed;
 //! [`rival`], other sched_ext schedulers. [`doctor`]: what of all this a machine can do.
 //!
 //! Without the feature `hosts` there is only what needs nothing but the lab: [`lab_run`], [`lab`] and [`sweep`].
@@ -47,6 +47,8 @@ pub mod lock_matrix;
 pub mod matrix;
 #[cfg(feature = "hosts")]
 pub mod observing;
+#[cfg(feature = "hosts")]
+pub mod paper_run;
 #[cfg(feature = "hosts")]
 mod plan;
 #[cfg(feature = "hosts")]

@@ -7,6 +7,7 @@ mod check;
 mod house;
 mod long;
 mod mutants;
+mod papers;
 mod references;
 mod repository;
 mod results;
@@ -70,6 +71,12 @@ enum Task {
         /// Its folder's name
         what: String,
     },
+    /// Write docs/papers/claims.md and the counts of docs/papers/README.md from papers/ and benchmarks/
+    Papers {
+        /// Only check them, and what the claims cite; says what is stale, or of too few pairs
+        #[arg(long)]
+        check: bool,
+    },
     /// Write docs/performance.md from benchmarks/
     Performance {
         /// Only check that it says what benchmarks/ says
@@ -101,6 +108,7 @@ fn run(task: Task) -> anyhow::Result<()> {
         Task::Long { sitting, each } => long::run(&root, &sitting, each),
         Task::Test { suites, nextest } => suites::run(&root, &nextest, &suites),
         Task::Benchmark { what } => benchmarks::repeat(&root, &what),
+        Task::Papers { check } => papers::write(&root, check),
         Task::Performance { check } => benchmarks::performance(&root, check),
         Task::References => references::check(&root, &repository::files(&root)?),
     }

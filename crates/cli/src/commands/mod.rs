@@ -12,6 +12,7 @@ pub(crate) mod ground_truth;
 pub(crate) mod help;
 pub(crate) mod lab;
 pub(crate) mod outcomes;
+pub(crate) mod paper;
 pub(crate) mod policy;
 pub(crate) mod record;
 pub(crate) mod scenario;
@@ -27,9 +28,10 @@ use self::{
     bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
     demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
-    outcomes::args::OutcomesArguments, policy::args::PolicyVerb, record::args::RecordArguments,
-    scenario::args::ScenarioVerb, steer::args::SteerArguments, testbed::args::Testbed,
-    threshold::ThresholdArguments, tune::args::TuneArguments, vm::args::VmVerb,
+    outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
+    record::args::RecordArguments, scenario::args::ScenarioVerb, steer::args::SteerArguments,
+    testbed::args::Testbed, threshold::ThresholdArguments, tune::args::TuneArguments,
+    vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -88,6 +90,8 @@ pub enum Command {
     Explain(ExplainArguments),
     /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
     GroundTruth(GroundTruthArguments),
+    /// Say of each claim of five papers what was measured of it, whether it agrees, and why not.
+    Paper(PaperArguments),
     /// Show what overcommitted VMs lose, and what a policy gives back, in the testbed, for several shapes and locks.
     Demo(DemoArguments),
     /// Explain a command; write man pages.

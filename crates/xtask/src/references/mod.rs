@@ -17,8 +17,8 @@ use citations::Citation;
 
 /// Where rulings have their anchors, `ruling-N`.
 const DECISIONS: &str = "docs/decisions";
-/// Where claims stand, a row each, its first column the name.
-const CLAIMS: &str = "docs/papers/claims.tsv";
+/// Where claims stand: in a file for each paper, an `id` each.
+const CLAIMS: &str = "papers";
 /// Files whose text is not written by hand, is history, or (tests of these) cites on purpose what is not there.
 const NOT_READ: [&str; 5] = [
     "CHANGELOG.md",
@@ -92,10 +92,10 @@ impl Tree {
             .filter_map(|anchor| anchor.strip_prefix("ruling-")?.parse().ok())
             .collect();
         let claims = texts
-            .get(Path::new(CLAIMS))
-            .into_iter()
-            .flat_map(|text| text.lines().skip(1))
-            .filter_map(|line| Some(line.split_once('\t')?.0.to_owned()))
+            .iter()
+            .filter(|(path, _)| path.parent() == Some(Path::new(CLAIMS)))
+            .flat_map(|(_, text)| text.lines())
+            .filter_map(|line| Some(line.strip_prefix("id = \"")?.strip_suffix('"')?.to_owned()))
             .collect();
         Ok(Self {
             places,
@@ -214,7 +214,7 @@ mod tests {
                 "docs/decisions/ecs.md",
                 "<a id=\"ruling-22\"></a>\n## A title, of two\n",
             ),
-            (CLAIMS, "id\tclaim\nO05\ta stall\n"),
+            ("papers/vee13.toml", "[[claim]]\nid = \"O05\"\n"),
             ("policy/contract.h", "/* no more */\n"),
         ];
         files.extend(extra);
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(
             broken("policy/loan.h", "/* claim O77, policy/contact.h */"),
             [
-                "policy/loan.h:1: no claim O77 in docs/papers/claims.tsv",
+                "policy/loan.h:1: no claim O77 in papers",
                 "policy/loan.h:1: no file or folder policy/contact.h"
             ]
         );
