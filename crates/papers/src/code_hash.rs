@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What a figure of the lab depends on beside its scenario: the lab, the policies and the locks. A change of comments, of
+//! What a figure of the lab depends on beside its scenario: the lab, the policies, the locks, and what scenarios mean. A change of comments, of
 //! blank lines or of unit tests is none.
 
 use std::{
@@ -11,10 +11,11 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 
 /// Folders whose sources decide what the lab does.
-const FOLDERS: [&str; 5] = [
+const FOLDERS: [&str; 6] = [
     "crates/lab/c",
     "crates/lab/src",
     "crates/policy/src",
+    "crates/scenario/src",
     "locks",
     "policy",
 ];

@@ -32,8 +32,8 @@ pub struct LabRow {
     pub column: String,
     /// Which `[[vm]]` of the scenario, from 0.
     pub group: usize,
-    /// SHA-256 of the canonical text of the column's scenario with its first seed.
-    pub scenario_sha256: String,
+    /// [`Run::settings_hash`] of the column.
+    pub settings_sha256: String,
     /// Of the code that it ran.
     pub code_hash: String,
     /// The seeds.
@@ -114,9 +114,9 @@ impl LabRows {
         let Some(rows) = rows else {
             return Ok(Age::Missing);
         };
-        let hash = scenario.hash();
+        let hash = run.settings_hash(root, column)?;
         let same = |row: &&LabRow| {
-            row.scenario_sha256 == hash
+            row.settings_sha256 == hash
                 && row.seeds.len() == run.seeds as usize
                 && (!run.outcomes || row.measures.contains_key(OUTCOMES[0]))
         };

@@ -3,11 +3,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::Path,
 };
 
 use anyhow::{Context, ensure};
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 use unspin_scenario::{Overrides, Scenario, limits::SEED_MAX};
 
 use crate::source::PAIRS_LEAST;
@@ -65,6 +67,29 @@ impl Run {
         Ok(scenario)
     }
 
+    /// SHA-256 of what makes a column: the scenario's values, without comments and layout, and the settings. A new key of scenarios
+    /// does not change it, as it would the scenario's own hash.
+    ///
+    /// # Errors
+    /// No such column; a scenario that cannot be read.
+    pub fn settings_hash(&self, root: &Path, column: &str) -> anyhow::Result<String> {
+        let set = self
+            .columns
+            .get(column)
+            .with_context(|| format!("{}: no column {column}", self.name))?;
+        let text = fs::read_to_string(root.join(&self.scenario))
+            .with_context(|| format!("cannot read {}", self.scenario))?;
+        let values: toml::Table = toml::from_str(&text).with_context(|| self.scenario.clone())?;
+        let mut hash = Sha256::new();
+        hash.update(values.to_string());
+        for given in self.set.iter().chain(set) {
+            hash.update([0]);
+            hash.update(given);
+        }
+        let digits = hash.finalize();
+        Ok(digits.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
     /// What is wrong with it, beside its scenarios.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         ensure!(!self.columns.is_empty(), "{}: no columns", self.name);
@@ -115,7 +140,7 @@ mod tests {
     fn columns_are_the_scenario_with_changes() {
         let tree = tempfile::tempdir().unwrap();
         let text = "duration = \"1ms\"\n[[vm]]\nvcpus = 1\nlock = \"ticket\"\nhold = \"1us\"\n";
-        std::fs::write(tree.path().join("s.toml"), text).unwrap();
+        fs::write(tree.path().join("s.toml"), text).unwrap();
         let mut run: Run = toml::from_str(
             "name = \"r\"\nscenario = \"s.toml\"\nset = [\"vm.vcpus=2\"]\ncolumns = { a = [], b = [\"vm.lock=mcs\"], c = [\"vm.lock=none\"] }",
         )
@@ -124,6 +149,13 @@ mod tests {
         let [a, b] = ["a", "b"].map(|column| run.scenario(tree.path(), column).unwrap());
         assert_eq!((a.vms[0].vcpus, b.vms[0].vcpus), (2, 2));
         assert_ne!(a.hash(), b.hash());
+        let hash = |run: &Run, column: &str| run.settings_hash(tree.path(), column).unwrap();
+        let before = hash(&run, "a");
+        assert_ne!(before, hash(&run, "b"));
+        fs::write(tree.path().join("s.toml"), format!("# words\n{text}")).unwrap();
+        assert_eq!(hash(&run, "a"), before);
+        run.set.push("seed=2".to_owned());
+        assert_ne!(hash(&run, "a"), before);
         assert!(run.scenario(tree.path(), "c").is_err());
         assert!(run.scenario(tree.path(), "d").is_err());
         run.seeds = 4;

@@ -14,13 +14,13 @@ pub const SIZE_RATIO: f64 = 1.25;
 pub enum Verdict {
     /// Another sign or order, or, of a figure without a kind, another size.
     Disagrees,
-    /// The interval includes no effect, and the paper's figure is one.
+    /// The interval includes no effect and the paper's figure is one, or it is wider than the paper's figure is large.
     NotResolved,
     /// Nobody has measured it.
     NotMeasured,
     /// The same sign or order, another size.
     AgreesInKind,
-    /// Within [`SIZE_RATIO`], or inside the interval, and the sign is the same.
+    /// Within [`SIZE_RATIO`], or with the paper's figure in the interval, and the sign is the same.
     AgreesInSize,
     /// A rule that tests check.
     Tested,
@@ -113,18 +113,20 @@ fn range(
         .between_kinds()
         .filter(|between| !(low..=high).contains(between) || paper == *between);
     let Some(between) = between else {
-        return match overlaps || near(value, paper) {
-            true => Verdict::AgreesInSize,
-            false => Verdict::Disagrees,
+        let wide = interval.is_some_and(|(from, to)| to - from > paper.abs());
+        return match (near(value, paper), overlaps, wide) {
+            (true, ..) | (_, true, false) => Verdict::AgreesInSize,
+            (false, true, true) => Verdict::NotResolved,
+            (false, false, _) => Verdict::Disagrees,
         };
     };
     let same_side = (value - between) * (paper - between) > 0.0;
     let resolved = interval.is_none_or(|(from, to)| !(from <= between && between <= to));
-    match (overlaps, same_side, near(value, paper), resolved) {
-        (true, ..) | (false, true, true, true) => Verdict::AgreesInSize,
-        (false, true, _, true) => Verdict::AgreesInKind,
-        (false, _, _, false) => Verdict::NotResolved,
-        (false, false, _, true) => Verdict::Disagrees,
+    match (resolved, same_side, overlaps || near(value, paper)) {
+        (false, ..) => Verdict::NotResolved,
+        (true, false, _) => Verdict::Disagrees,
+        (true, true, true) => Verdict::AgreesInSize,
+        (true, true, false) => Verdict::AgreesInKind,
     }
 }
 
@@ -185,6 +187,7 @@ mod tests {
         assert_eq!(verdict(2.0, Some((1.5, 2.5))), Verdict::AgreesInKind);
         assert_eq!(verdict(0.9, Some((0.8, 0.95))), Verdict::Disagrees);
         assert_eq!(verdict(0.9, Some((0.7, 1.1))), Verdict::NotResolved);
+        assert_eq!(verdict(2.0, Some((0.9, 5.0))), Verdict::NotResolved);
         assert_eq!(verdict(1.2, Some((0.9, 1.5))), Verdict::NotResolved);
     }
 
@@ -324,9 +327,10 @@ mod tests {
         }
 
         #[test]
-        fn an_interval_around_the_paper_s_figure_agrees(value in 0.01f64..100.0, off in 0.1f64..10.0) {
+        fn a_wide_interval_is_no_agreement(value in 0.01f64..100.0, off in 1.5f64..10.0, unit in 0usize..3) {
+            let units = [Unit::Ratio, Unit::ChangePercent, Unit::Percent];
             let interval = Some((value * off - 1000.0, value * off + 1000.0));
-            prop_assert_eq!(of(value, value, Unit::Ratio, value * off, interval), Verdict::AgreesInSize);
+            prop_assert_eq!(of(value, value, units[unit], value * off, interval), Verdict::NotResolved);
         }
     }
 }

@@ -172,7 +172,6 @@ impl Group<'_> {
         let holding = self.sum(|counts| counts.statistics.preemptions_holding);
         let waiting = self.sum(|counts| counts.statistics.preemptions_waiting);
         let halts = self.sum(|counts| counts.statistics.halts);
-        let boundaries = self.sum(|counts| counts.statistics.boundaries_critical);
         vec![
             ("pause_exits_per_second", share(exits, seconds)),
             ("pause_exits_per_operation", share(exits, operations)),
@@ -183,10 +182,6 @@ impl Group<'_> {
             ),
             ("preemptions_holding", Some(holding)),
             ("halts_per_second", share(halts, seconds)),
-            (
-                "avoided_percent",
-                percent(boundaries - holding - waiting, boundaries),
-            ),
         ]
     }
 

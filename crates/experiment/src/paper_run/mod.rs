@@ -114,8 +114,9 @@ fn rows(
     of: &Due,
     seeds: &BTreeMap<u64, Vec<Measures>>,
 ) -> Result<Vec<LabRow>, Error> {
-    let scenario = papers.run(&of.run)?.scenario(&papers.root, &of.column)?;
-    let groups = 0..scenario.vms.len();
+    let run = papers.run(&of.run)?;
+    let settings_sha256 = run.settings_hash(&papers.root, &of.column)?;
+    let groups = 0..run.scenario(&papers.root, &of.column)?.vms.len();
     let rows = groups.map(|group| {
         let mut measures: BTreeMap<String, Vec<Option<f64>>> = BTreeMap::new();
         for groups in seeds.values() {
@@ -128,7 +129,7 @@ fn rows(
             run: of.run.clone(),
             column: of.column.clone(),
             group,
-            scenario_sha256: scenario.hash(),
+            settings_sha256: settings_sha256.clone(),
             code_hash: papers.lab.code_hash().to_owned(),
             seeds: seeds.keys().copied().collect(),
             measures,
@@ -158,6 +159,7 @@ mod tests {
             "crates/lab/c",
             "crates/lab/src",
             "crates/policy/src",
+            "crates/scenario/src",
             "locks",
             "policy",
         ] {
