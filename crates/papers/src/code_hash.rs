@@ -11,7 +11,7 @@ use anyhow::Context;
 use sha2::{Digest, Sha256};
 
 /// Folders whose sources decide what the lab does.
-const FOLDERS: [&str; 6] = [
+pub const FOLDERS: [&str; 6] = [
     "crates/lab/c",
     "crates/lab/src",
     "crates/policy/src",

@@ -25,6 +25,7 @@ pub mod tables;
 pub mod verdict;
 
 pub use claim::{Claim, Class, Expected, Figure, Unit};
+pub use code_hash::FOLDERS as CODE_FOLDERS;
 pub use measured::Measured;
 pub use papers::Papers;
 pub use source::{Source, World};

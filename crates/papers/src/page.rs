@@ -7,7 +7,7 @@ use crate::{
     papers::Papers,
     rows::Judged,
     source::{PAIRS_LEAST, World},
-    verdict::Verdict,
+    verdict::{SIZE_RATIO, Verdict},
 };
 
 /// The page with every claim.
@@ -18,7 +18,7 @@ const COUNTS_BEGIN: &str = "<!-- counts: written by make docs -->";
 const COUNTS_END: &str = "<!-- end of counts -->";
 
 /// How many claims, by the worst verdict of their numbers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counts {
     /// All.
     pub claims: usize,
@@ -36,12 +36,45 @@ pub struct Counts {
     pub shortfalls: usize,
     /// Figures of the lab that are older than what they depend on.
     pub stale: usize,
+    /// How far predictions are from the paper's numbers.
+    pub predicted: Predicted,
+}
+
+/// How far the lab's predictions of ratios with a remedy are from the papers' ([`Judged::prediction_error`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Predicted {
+    /// How many there are.
+    pub figures: usize,
+    /// The median error; 0 of none.
+    pub median: f64,
+    /// How many are near enough to agree in size.
+    pub near: usize,
+    /// How many are off by a factor of more than 2.
+    pub above_2: usize,
+}
+
+impl Predicted {
+    /// Of judged numbers.
+    fn of(judged: &[Judged]) -> Predicted {
+        let errors = judged.iter().filter_map(Judged::prediction_error);
+        let mut errors: Vec<f64> = errors.collect();
+        errors.sort_by(f64::total_cmp);
+        Predicted {
+            figures: errors.len(),
+            median: errors.get(errors.len() / 2).copied().unwrap_or(0.0),
+            near: errors.iter().filter(|error| **error <= SIZE_RATIO).count(),
+            above_2: errors.iter().filter(|error| **error > 2.0).count(),
+        }
+    }
 }
 
 impl Counts {
     /// Of judged numbers.
     pub fn of(judged: &[Judged]) -> Counts {
-        let mut counts = Counts::default();
+        let mut counts = Counts {
+            predicted: Predicted::of(judged),
+            ..Counts::default()
+        };
         let mut worst: std::collections::BTreeMap<&str, (Verdict, bool)> = Default::default();
         for one in judged {
             let measured = one.verdict.is_measured();
@@ -74,14 +107,19 @@ impl Counts {
             .collect();
         format!(
             "{} claims, by the worst of their numbers: {}. {} claims have a figure. Of {} numbers and rules {} have a figure of \
-             the lab and {} one of KVM; {} of KVM's are of fewer than {PAIRS_LEAST} pairs.",
+             the lab and {} one of KVM; {} of KVM's are of fewer than {PAIRS_LEAST} pairs. Of {} ratios with a remedy that the lab \
+             predicts the median error is {:.2}, {} are within {SIZE_RATIO} and {} off by more than 2.",
             self.claims,
             each.join(", "),
             self.measured,
             self.figures,
             self.in_lab,
             self.on_kvm,
-            self.shortfalls
+            self.shortfalls,
+            self.predicted.figures,
+            self.predicted.median,
+            self.predicted.near,
+            self.predicted.above_2
         )
     }
 }

@@ -5,7 +5,7 @@ use anyhow::Context;
 use unspin_report::row;
 
 use crate::{
-    claim::{Claim, Expected, Figure},
+    claim::{Claim, Class, Expected, Figure, Unit},
     measured::Measured,
     papers::Papers,
     source::{PAIRS_LEAST, Source, World},
@@ -68,6 +68,8 @@ row! {
         pub threads_verdict: &'static str,
         /// `fitted`: a parameter of the lab's scenario was fitted to it. `predicted`: none was.
         pub fit: &'static str = ("lab is", Text),
+        /// Of a predicted ratio or change with a remedy: how far the lab's is from the paper's, as a ratio above 1.
+        pub prediction_error: Option<f64>,
         /// The worst of what was measured.
         pub verdict: &'static str = ("verdict", Text),
         /// Why it disagrees, is missing, or cannot be had.
@@ -165,6 +167,7 @@ impl Judged<'_> {
             threads: self.text(World::Threads),
             threads_verdict: threads.0.name(),
             fit: figure.fit(),
+            prediction_error: self.prediction_error(),
             verdict: self.verdict.name(),
             reason: self.reason(),
             stale: self.stale().to_owned(),
@@ -238,6 +241,26 @@ impl Judged<'_> {
         reasons.join("; ")
     }
 
+    /// How far what the lab predicts is from the paper's number, as a ratio, above 1; of ratios and of changes as ratios, with a
+    /// remedy (class M) and with one number in the paper.
+    pub fn prediction_error(&self) -> Option<f64> {
+        let Expected::Range { low, high } = self.figure.expected else {
+            return None;
+        };
+        let is_predicted = self.claim.class == Class::M && self.figure.fit() == "predicted";
+        if low != high || !is_predicted {
+            return None;
+        }
+        let as_ratio = |value: f64| match self.figure.unit {
+            Unit::Ratio => Some(value),
+            Unit::ChangePercent => Some(1.0 + value / 100.0),
+            _ => None,
+        };
+        let lab = self.worlds[World::Lab as usize].1.as_ref()?.value()?;
+        let error = as_ratio(lab)? / as_ratio(low)?;
+        (error > 0.0).then(|| error.max(1.0 / error))
+    }
+
     /// Why its figure of the lab is older than what it depends on.
     pub fn stale(&self) -> &str {
         let lab = &self.worlds[World::Lab as usize].1;
@@ -264,11 +287,10 @@ fn shortened(text: &str) -> String {
 }
 
 fn class(claim: &Claim) -> &'static str {
-    use crate::claim::Class::{B, D, L, M};
     match claim.class {
-        B => "B",
-        M => "M",
-        D => "D",
-        L => "L",
+        Class::B => "B",
+        Class::M => "M",
+        Class::D => "D",
+        Class::L => "L",
     }
 }

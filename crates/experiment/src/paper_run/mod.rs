@@ -147,22 +147,15 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use std::fs;
 
+    use unspin_papers::CODE_FOLDERS;
+
     use super::*;
 
     /// A tree with one paper of one run, and what else is read of a tree.
     fn tree(work: &str) -> tempfile::TempDir {
         let tree = tempfile::tempdir().expect("a folder");
         let at = |name: &str| tree.path().join(name);
-        for folder in [
-            "papers",
-            "benchmarks",
-            "crates/lab/c",
-            "crates/lab/src",
-            "crates/policy/src",
-            "crates/scenario/src",
-            "locks",
-            "policy",
-        ] {
+        for folder in CODE_FOLDERS.iter().chain(&["papers", "benchmarks"]) {
             fs::create_dir_all(at(folder)).expect("folders");
         }
         let none = "title = \"t\"\nclaim = []\n";
