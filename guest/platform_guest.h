@@ -52,6 +52,27 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return seen;
 }
 
+/* Counted as spins. */
+static inline void platform_pause(unspin_u32 spins)
+{
+	struct vcpu *self = this_vcpu();
+	struct unspin_guest_statistics *statistics = self->statistics;
+
+	while (spins--) {
+		count_one(&statistics->spin_count);
+		if (statistics->spin_count == self->iteration.notice_at_spins)
+			wait_noticed(self);
+		count_one(&statistics->pauses);
+		__asm__ volatile("pause" : : : "memory");
+	}
+}
+
+/* A vCPU has no clock to wait for: as many spins as in locks/adaptive_mutex.h. */
+static inline void platform_nap(void)
+{
+	platform_pause(2048);
+}
+
 static inline unspin_u32 platform_waiter(void)
 {
 	return this_vcpu()->number;

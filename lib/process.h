@@ -12,6 +12,7 @@
 #define UNSPIN_LIB_PROCESS_H
 
 #include <errno.h>
+#include <time.h>
 
 #include "../locks/platform/atomics.h"
 
@@ -31,6 +32,9 @@
  * between two instructions: after so many spins (VEE'13, claim O05: a stall) the waiter lets others run.
  */
 #define PROCESS_YIELD_SPINS 2048u
+
+/* The mark of a thread whose CPU is not known. */
+#define PROCESS_NO_CPU (PLATFORM_MARKS - 1)
 
 /* The calling thread: its number plus 1 (0: none yet), and how many locks it holds that only their holder can free. */
 struct process_thread {
@@ -108,6 +112,105 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 #endif
 	}
 	return seen;
+}
+
+static inline void platform_pause(unspin_u32 spins)
+{
+	while (spins--)
+		process_pause();
+}
+
+/*
+ * The CPU of the calling thread, which the kernel keeps in the area that libc has registered (rseq(2)): a holder that took
+ * the lock on the caller's CPU does not run while the caller does, unless it has gone elsewhere meanwhile.
+ */
+#define PLATFORM_HAS_MARKS
+static inline unspin_u32 platform_mark(void)
+{
+	const char *area = (const char *)__builtin_thread_pointer() + __rseq_offset;
+	/* Without rseq libc leaves a negative number there: all marks are then PLATFORM_MARKS - 1, see below. */
+	unspin_u32 cpu =
+		__atomic_load_n((const unspin_u32 *)(const void *)(area + PLATFORM_RSEQ_CPU), __ATOMIC_RELAXED);
+
+	return cpu < PROCESS_NO_CPU ? cpu : PROCESS_NO_CPU;
+}
+
+/* For a program that counts how often its threads see that a holder does not run. */
+#ifndef PROCESS_SEES_STOPPED
+#define PROCESS_SEES_STOPPED()
+#endif
+
+static inline _Bool platform_mark_runs(unspin_u32 mark)
+{
+	if (mark == PROCESS_NO_CPU || mark != platform_mark())
+		return 1;
+	PROCESS_SEES_STOPPED();
+	return 0;
+}
+
+/* Of this process; raised in the child of each fork by lib/locks/mutex.c, or lib/preload. */
+extern unspin_u32 process_generation PROCESS_HIDDEN;
+#define PLATFORM_HAS_GENERATION
+static inline unspin_u32 platform_generation(void)
+{
+	return process_generation;
+}
+
+/* When to give up a wait by address. */
+struct process_deadline {
+	struct timespec time; /* absolute */
+	_Bool realtime;	      /* of CLOCK_REALTIME, else of CLOCK_MONOTONIC */
+};
+
+/* The kernel adds the thread's timer slack, another 50 us by default (prctl(2), PR_SET_TIMERSLACK). */
+static inline void platform_nap(void)
+{
+	struct timespec time = {0, PLATFORM_NAP_NS};
+	int before = errno;
+
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, 0);
+	errno = before;
+}
+
+/* For a program that counts how often its threads sleep. */
+#ifndef PROCESS_BLOCKS
+#define PROCESS_BLOCKS()
+#endif
+
+/* A futex of this process; `deadline`: a struct process_deadline. errno stays as it was. */
+#define PLATFORM_HAS_BLOCK
+static inline _Bool platform_block(const struct platform_word *word, unspin_u32 value, const void *deadline)
+{
+	const struct process_deadline *until = deadline;
+	int operation = FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, before = errno;
+	_Bool in_time;
+
+	PROCESS_BLOCKS();
+	if (until && until->realtime)
+		operation |= FUTEX_CLOCK_REALTIME;
+	in_time = syscall(SYS_futex, &word->value, operation, value, until ? &until->time : 0, 0,
+			  FUTEX_BITSET_MATCH_ANY) == 0 ||
+		  errno != ETIMEDOUT;
+	errno = before;
+	return in_time;
+}
+
+static inline void process_wake(const struct platform_word *word, int most)
+{
+	int before = errno;
+
+	syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, most, 0, 0, 0);
+	errno = before;
+}
+
+static inline void platform_unblock(const struct platform_word *word)
+{
+	process_wake(word, 1);
+}
+
+static inline void platform_unblock_all(const struct platform_word *word)
+{
+	process_wake(word, PLATFORM_WAKE_ALL);
 }
 
 /* The seat of a thread by its number; 0: it has none. */

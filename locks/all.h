@@ -9,6 +9,8 @@
 #define UNSPIN_LOCKS_ALL_H
 
 #include "../abi/guest/lock_kinds.h"
+#include "adaptive_mutex.h"
+#include "adaptive_rwlock.h"
 #include "clh.h"
 #include "parts/ecs.h"
 #include "helping.h"
@@ -72,6 +74,7 @@ LOCK_EXCLUDES(helping_named)
 LOCK_EXCLUDES(mutex)
 LOCK_EXCLUDES(mutex_schdspin)
 LOCK_EXCLUDES(mutex_eschdspin)
+LOCK_EXCLUDES(adaptive_mutex)
 #undef LOCK_EXCLUDES
 
 /* The operations of a lock; each as the lock's header documents NAME_init, NAME_lock and so on. */
@@ -140,7 +143,9 @@ static inline enum unspin_section_class lock_class(unspin_u32 kind, _Bool shared
 	case UNSPIN_LOCK_mutex:
 	case UNSPIN_LOCK_mutex_schdspin:
 	case UNSPIN_LOCK_mutex_eschdspin:
+	case UNSPIN_LOCK_adaptive_mutex:
 		return UNSPIN_SECTION_MUTEX;
+	case UNSPIN_LOCK_adaptive_rwlock:
 	case UNSPIN_LOCK_rwsem:
 	case UNSPIN_LOCK_rwsem_schdspin:
 	case UNSPIN_LOCK_rwsem_eschdspin:

@@ -28,7 +28,9 @@
 	X(15, mutex_eschdspin)                                                                                         \
 	X(16, rwsem)                                                                                                   \
 	X(17, rwsem_schdspin)                                                                                          \
-	X(18, rwsem_eschdspin)
+	X(18, rwsem_eschdspin)                                                                                         \
+	X(19, adaptive_mutex)                                                                                          \
+	X(20, adaptive_rwlock)
 
 /* What a lock is like: bits. Every lock excludes by name_lock and has the four functions above. */
 enum unspin_lock_trait {
@@ -54,7 +56,9 @@ enum unspin_lock_trait {
 	X(mutex_eschdspin, UNSPIN_LOCK_BLOCKS)                                                                         \
 	X(rwsem, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                              \
 	X(rwsem_schdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                     \
-	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
+	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                    \
+	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS)                                                                          \
+	X(adaptive_rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),
 enum unspin_lock_kind { UNSPIN_LOCK_KINDS(UNSPIN_LOCK_ENUM) UNSPIN_LOCK_KIND_COUNT };

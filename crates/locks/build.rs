@@ -13,7 +13,8 @@ const FREESTANDING: [&str; 4] = [
 /// They number threads, or call the kernel.
 const STD: [&str; 3] = ["mcs", "qspinlock", "helping"];
 /// Their waiters sleep.
-const PARKING: [&str; 5] = [
+const PARKING: [&str; 6] = [
+    "mutex",
     "paravirtual_ticket",
     "paravirtual_preemptable_ticket",
     "paravirtual_qspinlock",

@@ -16,6 +16,7 @@
 	X(mcs, MCS)                                                                                                    \
 	X(qspinlock, QSPINLOCK)                                                                                        \
 	X(helping, HELPING)                                                                                            \
+	X(mutex, MUTEX)                                                                                                \
 	X(paravirtual_ticket, PARAVIRTUAL_TICKET)                                                                      \
 	X(paravirtual_preemptable_ticket, PARAVIRTUAL_PREEMPTABLE_TICKET)                                              \
 	X(paravirtual_qspinlock, PARAVIRTUAL_QSPINLOCK)                                                                \

@@ -177,7 +177,7 @@ const char *observe_seats(void)
 	while (atomic_load(&crowd_ready) < CROWD)
 		pause_ns(MS);
 	if (still_sleeps(lock) == 0)
-		seen = "never missed: the crowd is too small";
+		seen = "not needed";
 	if (in_child(still_sleeps, lock, 5000 * MS) != 0)
 		seen = "lost at fork";
 	atomic_store(&crowd_may_go, 1);

@@ -126,6 +126,7 @@ int main()
 	exclusive<unspin::paravirtual_ticket>("paravirtual_ticket");
 	exclusive<unspin::paravirtual_preemptable_ticket>("paravirtual_preemptable_ticket");
 	exclusive<unspin::paravirtual_qspinlock>("paravirtual_qspinlock");
+	exclusive<unspin::mutex>("mutex");
 	exclusive<unspin::linux_mutex>("linux_mutex");
 	shared<unspin::rwlock>("rwlock");
 	shared<unspin::rwsem>("rwsem");

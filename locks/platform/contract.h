@@ -127,6 +127,37 @@ static inline unspin_u32 platform_runnable_tasks(void);
 /* Whether a task is on a vCPU, and that vCPU on a pCPU. May be wrong, as above. */
 static inline _Bool platform_task_runs(unspin_u32 task);
 
+/*
+ * Waiting by address. platform_block() gives up the CPU while the word holds `value`, until platform_unblock() of that
+ * word ends one such wait (which, the world chooses) or platform_unblock_all() ends all. The test of the word and the beginning of the wait are one step, so
+ * whoever changes the word first and unblocks then loses no waiter. It may return without cause. It returns 0 if
+ * `deadline` has passed, which each world understands in its own way, and 1 otherwise; 0: no deadline.
+ */
+static inline _Bool platform_block(const struct platform_word *word, unspin_u32 value, const void *deadline);
+static inline void platform_unblock(const struct platform_word *word);
+/* Ends all waits of that word. */
+static inline void platform_unblock_all(const struct platform_word *word);
+
+/* Lets the time of so many spins pass, without reading anything. */
+static inline void platform_pause(unspin_u32 spins);
+/* The same for PLATFORM_NAP_NS or somewhat more; where there are threads, without a CPU. It may return at once. */
+#define PLATFORM_NAP_NS 50000
+static inline void platform_nap(void);
+
+/*
+ * How often the memory that the lock is in has been copied to a new process by fork, on the way from the first one: waiters
+ * that a copied lock knows of are in another process.
+ */
+static inline unspin_u32 platform_generation(void);
+
+/*
+ * What a holder leaves in a lock, so that waiters can ask whether it runs: below PLATFORM_MARKS. By default its number as a
+ * task; where threads have none, its CPU. The answer may be wrong at any time, as those above.
+ */
+#define PLATFORM_MARKS 0x7fffu
+static inline unspin_u32 platform_mark(void);
+static inline _Bool platform_mark_runs(unspin_u32 mark);
+
 #ifndef UNSPIN_PLATFORM_HEADER
 #error "define UNSPIN_PLATFORM_HEADER: which world these locks run in"
 #endif
@@ -137,6 +168,48 @@ static inline _Bool platform_task_runs(unspin_u32 task);
 static inline _Bool platform_task_runs(unspin_u32 task)
 {
 	return !platform_is_preempted(task);
+}
+#endif
+
+#ifndef PLATFORM_HAS_GENERATION
+/* For worlds whose memory is never copied with the locks in it. */
+static inline unspin_u32 platform_generation(void)
+{
+	return 0;
+}
+#endif
+
+#ifndef PLATFORM_HAS_MARKS
+static inline unspin_u32 platform_mark(void)
+{
+	return platform_task() % PLATFORM_MARKS;
+}
+
+static inline _Bool platform_mark_runs(unspin_u32 mark)
+{
+	return platform_task_runs(mark);
+}
+#endif
+
+#ifndef PLATFORM_HAS_BLOCK
+/* For worlds that do not wait by address: spins for a while (claim O05: a stall), then lets others run. */
+#define PLATFORM_BLOCK_SPINS 2048u
+static inline _Bool platform_block(const struct platform_word *word, unspin_u32 value, const void *deadline)
+{
+	(void)deadline;
+	if (platform_wait_while(word, value, PLATFORM_BLOCK_SPINS) == value)
+		platform_help();
+	return 1;
+}
+
+static inline void platform_unblock(const struct platform_word *word)
+{
+	(void)word;
+}
+
+static inline void platform_unblock_all(const struct platform_word *word)
+{
+	(void)word;
 }
 #endif
 

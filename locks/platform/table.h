@@ -19,6 +19,9 @@
 
 #include "../../abi/bpf/thread_run_state.h"
 
+/* Of FUTEX_WAKE: as many as there are. */
+#define PLATFORM_WAKE_ALL 0x7fffffff
+
 /* Values of a seat's permit. */
 #define PLATFORM_PERMIT_NONE 0u
 #define PLATFORM_PERMIT_GIVEN 1u /* kicked: the next park ends at once */

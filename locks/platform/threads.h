@@ -11,6 +11,8 @@
 #ifndef UNSPIN_LOCKS_PLATFORM_THREADS_H
 #define UNSPIN_LOCKS_PLATFORM_THREADS_H
 
+#include <time.h>
+
 #include "atomics.h"
 
 #define PLATFORM_WAITERS_MAX 64u
@@ -163,6 +165,51 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 		}
 	}
 	return seen;
+}
+
+/* Counted as spins. */
+static inline void platform_pause(unspin_u32 spins)
+{
+	struct platform_thread *self = &platform_self;
+
+	self->spins += spins;
+	self->pauses += spins;
+	if (self->wait_spins <= self->stall_spins && self->wait_spins + spins > self->stall_spins)
+		platform_thread_stalled(self);
+	self->wait_spins += spins;
+	while (spins--)
+		platform_thread_pause();
+}
+
+/* The kernel adds the thread's timer slack, another 50 us by default (prctl(2), PR_SET_TIMERSLACK). */
+static inline void platform_nap(void)
+{
+	struct timespec time = {0, PLATFORM_NAP_NS};
+
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, 0);
+}
+
+/* A futex. No thread of this world has a deadline. A wait counts as one of the thread's parks. */
+#define PLATFORM_HAS_BLOCK
+static inline _Bool platform_block(const struct platform_word *word, unspin_u32 value, const void *deadline)
+{
+	struct platform_seat *seat = platform_thread_seat(platform_self.number);
+
+	(void)deadline;
+	if (seat)
+		platform_store_relaxed(&seat->parks, platform_load_relaxed(&seat->parks) + 1);
+	syscall(SYS_futex, &word->value, FUTEX_WAIT_PRIVATE, value, 0, 0, 0);
+	return 1;
+}
+
+static inline void platform_unblock(const struct platform_word *word)
+{
+	syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
+}
+
+static inline void platform_unblock_all(const struct platform_word *word)
+{
+	syscall(SYS_futex, &word->value, FUTEX_WAKE_PRIVATE, PLATFORM_WAKE_ALL, 0, 0, 0);
 }
 
 /* A thread without a seat returns at once and continues to spin, which the contract allows. */

@@ -59,6 +59,22 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return spins ? unspin_lab_perform(UNSPIN_LAB_WAIT_WHILE, word, value, spins) : value;
 }
 
+/* As a wait for the vCPU's own word of missing answers, which nobody changes while it asks for none. */
+static inline void platform_pause(unspin_u32 spins)
+{
+	const struct unspin_lab_task *self = unspin_lab_self();
+	const void *own = self->memory + unspin_lab_unanswered_at(self->lock_kind, self->locks, self->number);
+	const struct platform_word *word = own;
+
+	platform_wait_while(word, word->value, spins);
+}
+
+/* As in the guest. */
+static inline void platform_nap(void)
+{
+	platform_pause(2048);
+}
+
 #define PLATFORM_HAS_WAIT_UNTIL
 static inline void platform_wait_until(const struct platform_word *word, unspin_u32 value)
 {

@@ -25,6 +25,8 @@ enum script_kind {
 	SCRIPT_KICK = 17,      /* first: thread, second: enum script_who */
 	SCRIPT_RUN_STATE = 18, /* asks the host; the answer is 0 or 1 */
 	SCRIPT_HELP = 19,      /* first: waiter + 1, or 0 */
+	SCRIPT_UNBLOCK =
+		23, /* ends the park of a SCRIPT_BLOCKER at this word; first: of the one with the greatest number */
 	/* Requests of the program around the lock, not of the lock. */
 	SCRIPT_ENTER = 7, /* first: enum script_entry */
 	SCRIPT_LEAVE = 8, /* first: enum script_entry */
@@ -38,7 +40,15 @@ enum script_kind {
 };
 
 /* What a request parks or kicks. Both are the same threads, but a kick does not end a sleep, nor a wake-up a park. */
-enum script_who { SCRIPT_WAITER = 1, SCRIPT_TASK = 2 };
+enum script_who {
+	SCRIPT_WAITER = 1,
+	SCRIPT_TASK = 2,
+	SCRIPT_BLOCKER = 4,  /* by the address of its word; nothing is stored for one that is not parked yet */
+	SCRIPT_DEADLINE = 8, /* with SCRIPT_BLOCKER: the park may time out */
+};
+
+/* `first` of SCRIPT_UNBLOCK: all of them. */
+#define SCRIPT_ALL 2u
 
 /* How a thread entered the critical section. */
 enum script_entry { SCRIPT_BY_TRY = 0, SCRIPT_BY_LOCK = 1, SCRIPT_BY_READ = 2 };
@@ -75,6 +85,18 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 #define MUTEX_VAIN_WAKES 1u
 #define RWSEM_SPINS_MAX 1u
 #define WAITING_SPINS_MAX 1u
+/* Each limit is reached within a run of two acquisitions. */
+#define ADAPTIVE_MUTEX_TURNS_MAX 1u
+#define ADAPTIVE_MUTEX_BRIEF_SPINS 0u
+#define ADAPTIVE_MUTEX_KEEP_SPINS 1u
+#define ADAPTIVE_MUTEX_LONG_SPINS 1u
+#define ADAPTIVE_MUTEX_NAP_SPINS 1u
+#define ADAPTIVE_MUTEX_HASTE_MAX 0u
+#define ADAPTIVE_MUTEX_VAIN_WAKES 2u
+#define ADAPTIVE_MUTEX_PAUSE_MAX 1u
+#define ADAPTIVE_MUTEX_PAUSE_HELD 0u
+#define ADAPTIVE_MUTEX_SEEN_MAX 1u
+#define ADAPTIVE_RWLOCK_SPINS 1u
 
 /* The number of the running thread. */
 static unspin_u32 script_thread(void);
@@ -189,6 +211,36 @@ static inline void platform_sleep(const struct platform_word *word, unspin_u32 v
 static inline void platform_wake(unspin_u32 task)
 {
 	script_perform(SCRIPT_KICK, 0, task, SCRIPT_TASK);
+}
+
+/* Time passes between any two steps. */
+static inline void platform_pause(unspin_u32 spins)
+{
+	(void)spins;
+}
+
+static inline void platform_nap(void)
+{
+}
+
+#define PLATFORM_HAS_BLOCK
+static inline _Bool platform_block(const struct platform_word *word, unspin_u32 value, const void *deadline)
+{
+	return script_perform(SCRIPT_PARK, word, value, deadline ? SCRIPT_BLOCKER | SCRIPT_DEADLINE : SCRIPT_BLOCKER) !=
+	       0;
+}
+
+static inline void platform_unblock(const struct platform_word *word)
+{
+	/* Chosen first, since an answer is given at once: whom the world will choose. */
+	unspin_u32 chosen = script_perform(SCRIPT_RUN_STATE, 0, 0, 0);
+
+	script_perform(SCRIPT_UNBLOCK, word, chosen, 0);
+}
+
+static inline void platform_unblock_all(const struct platform_word *word)
+{
+	script_perform(SCRIPT_UNBLOCK, word, SCRIPT_ALL, 0);
 }
 
 static inline void platform_help(void)

@@ -7,6 +7,7 @@
  * a program, a string of letters:
  *   L  lock, enter, leave, unlock          R  read_lock, enter, leave, read_unlock
  *   T  trylock; on success as L, else SCRIPT_TRY_REFUSED
+ *   D  the same with a wait until a deadline, which may pass at any moment (adaptive_mutex only)
  *                                          P  the same with read_trylock
  *   Q  is_locked                           U  unlock, whether or not the lock is held
  * around SCRIPT_RCU (locks/parts/rcu.h):
@@ -43,7 +44,7 @@ enum script_run_states {
 /* What the script can do with a thread: a set of bits. */
 #define SCRIPT_CAN_STEP 1u
 #define SCRIPT_CAN_FLUSH 2u    /* the oldest store of its buffer reaches memory */
-#define SCRIPT_CAN_TIME_OUT 4u /* its wait is bounded and the word has not changed: end the wait */
+#define SCRIPT_CAN_TIME_OUT 4u /* its wait, or park, is bounded and the word has not changed: end it */
 #define SCRIPT_CAN_WAKE 8u     /* it is parked: return without cause */
 #define SCRIPT_CAN_ANSWER 16u  /* it asks the host: a step answers no, SCRIPT_YES answers yes */
 #define SCRIPT_IS_LOCAL 32u    /* its step has no effect that another thread can see, now or later */

@@ -70,6 +70,14 @@ static void lock_letter(struct script_world *world, char letter)
 			critical_section(world, SCRIPT_BY_TRY);
 		else
 			script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
+	} else if (letter == 'D' && world->kind == UNSPIN_LOCK_adaptive_mutex) {
+		struct adaptive_mutex_lock *mutex = &world->lock.adaptive_mutex;
+
+		ask(SCRIPT_BY_TRY);
+		if (adaptive_mutex_trylock(mutex) || adaptive_mutex_lock_until(mutex, world))
+			critical_section(world, SCRIPT_BY_TRY);
+		else
+			script_perform(SCRIPT_TRY_REFUSED, 0, 0, 0);
 	} else if (letter == 'Q') {
 		script_perform(SCRIPT_IS_LOCKED, 0, (unspin_u32)lock->is_locked(&world->lock), 0);
 	} else if (letter == 'U') {

@@ -50,7 +50,9 @@ static unspin_u32 choices_of_request(const struct script_world *world, const str
 		return SCRIPT_IS_LOCAL |
 		       (world->run_states == SCRIPT_RUN_STATES_ANY ? SCRIPT_CAN_ANSWER : SCRIPT_CAN_STEP);
 	case SCRIPT_PARKED:
-		return self->kicked & self->request.second ? SCRIPT_CAN_STEP : SCRIPT_CAN_WAKE;
+		if (self->kicked & self->request.second)
+			return SCRIPT_CAN_STEP;
+		return SCRIPT_CAN_WAKE | (self->request.second & SCRIPT_DEADLINE ? SCRIPT_CAN_TIME_OUT : 0);
 	case SCRIPT_FENCE:
 		return self->stores ? 0 : SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL;
 	case SCRIPT_EXCHANGE:
@@ -60,6 +62,7 @@ static unspin_u32 choices_of_request(const struct script_world *world, const str
 	case SCRIPT_COMPARE_EXCHANGE:
 	case SCRIPT_PARK:
 	case SCRIPT_KICK:
+	case SCRIPT_UNBLOCK:
 		return self->stores ? 0 : SCRIPT_CAN_STEP;
 	default:
 		return SCRIPT_CAN_STEP | SCRIPT_IS_LOCAL;
@@ -106,6 +109,29 @@ static void kick(struct script_world *world, const struct script_request *reques
 		world->thread[request->first].kicked |= request->second;
 }
 
+/*
+ * Of those that are parked at the word now: by their numbers the first, or the last. With two of them, which three threads
+ * can have, these are all choices.
+ */
+static void unblock(struct script_world *world, const struct script_request *request)
+{
+	struct script_thread *chosen = 0;
+
+	for (unspin_u32 i = 0; i < world->threads; i++) {
+		struct script_thread *thread = &world->thread[i];
+
+		if (thread->request.kind == SCRIPT_PARKED && thread->request.second & SCRIPT_BLOCKER &&
+		    thread->request.place == request->place && !(thread->kicked & SCRIPT_BLOCKER) &&
+		    (!chosen || request->first)) {
+			chosen = thread;
+			if (request->first == SCRIPT_ALL)
+				thread->kicked |= SCRIPT_BLOCKER;
+		}
+	}
+	if (chosen)
+		chosen->kicked |= SCRIPT_BLOCKER;
+}
+
 /* Makes the access, with an empty store buffer. Returns the word's previous value. */
 static unspin_u32 modify(const struct script_request *request, unspin_u32 *value)
 {
@@ -150,7 +176,11 @@ static int perform(struct script_world *world, struct script_thread *self)
 		return 1;
 	case SCRIPT_PARK:
 	case SCRIPT_PARKED:
+		self->result = 1;
 		return park(world, self);
+	case SCRIPT_UNBLOCK:
+		unblock(world, request);
+		return 1;
 	case SCRIPT_KICK:
 		kick(world, request);
 		return 1;
@@ -173,8 +203,8 @@ static void script_act(struct script_world *world, unspin_u32 thread, unspin_u32
 	if (action == SCRIPT_CAN_STEP && !perform(world, self))
 		return;
 	if (action == SCRIPT_CAN_TIME_OUT)
-		self->result = self->request.first;
-	else if (action == SCRIPT_YES)
+		self->result = self->request.kind == SCRIPT_PARKED ? 0 : self->request.first;
+	else if (action == SCRIPT_YES || action == SCRIPT_CAN_WAKE)
 		self->result = 1;
 	resume(world, thread);
 }

@@ -137,9 +137,9 @@ static void prepare(struct script_thread *thread, void (*entry)(void))
 	void **top = (void **)(thread->stack + sizeof(thread->stack));
 
 	/* As after a call: a return address (0) for `entry` at 8 modulo 16, `entry` itself, and six registers below. */
-	top[-2] = 0;
-	top[-3] = (void *)entry;
-	thread->stack_pointer = &top[-9];
+	top[-1] = 0;
+	top[-2] = (void *)entry;
+	thread->stack_pointer = &top[-8];
 }
 
 #endif

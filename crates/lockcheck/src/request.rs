@@ -61,6 +61,8 @@ pub enum Request {
     Parked,
     /// Ends another thread's sleep.
     Kick(usize),
+    /// Ends the sleep of a thread that sleeps at this word.
+    Unblock(usize),
     /// Asks the host whether a waiter is preempted, another task could run on this pCPU, or more tasks on this vCPU.
     PvPage,
     /// Asks the host for help.
@@ -133,6 +135,7 @@ impl From<ffi::ScriptRequest> for Request {
             20 => Request::Ask(By::from_number(raw.first)),
             21 => Request::Wrong(raw.first, raw.second),
             22 => Request::Astray,
+            23 => Request::Unblock(word),
             other => unreachable!("request {other} of script.h is not known here"),
         }
     }

@@ -24,6 +24,12 @@ fn blocking_locks_three_by_one() {
     }
 }
 
+/// One of three waiters may give up at any moment.
+#[test]
+fn adaptive_mutex_with_a_deadline() {
+    Proof::of("adaptive_mutex").run(&["D", "L", "L"]);
+}
+
 #[test]
 fn spinning_locks_three_threads_of_which_two_come_back() {
     let small = |lock: &LockKind| !lock.blocks() && !lock.parks();

@@ -118,6 +118,8 @@ fn each_family_has_five() {
         &["qspinlock", "paravirtual_qspinlock"],
         &["rwlock"],
         &["mutex"],
+        &["adaptive_mutex"],
+        &["adaptive_rwlock"],
         &["rwsem"],
         &["rcu"],
     ];

@@ -4,7 +4,7 @@
 use std::{thread, time::Instant};
 
 use unspin_locks::{
-    LinuxMutex, ParavirtualPreemptableTicketMutex,
+    LinuxMutex, ParavirtualPreemptableTicketMutex, UnspinMutex,
     lock_api::{Mutex, RawMutex},
 };
 
@@ -27,6 +27,7 @@ fn count<Raw: RawMutex + Sync>(name: &str, sum: &Mutex<Raw, u64>) {
 }
 
 fn main() {
+    count("mutex", &UnspinMutex::new(0));
     count("linux_mutex", &LinuxMutex::new(0));
     count(
         "paravirtual_preemptable_ticket",

@@ -3,9 +3,9 @@
 //! `locks/`, which a checker has run in every interleaving of small programs.
 //!
 //! ```
-//! use unspin_locks::LinuxMutex;
+//! use unspin_locks::UnspinMutex;
 //!
-//! static SUM: LinuxMutex<u64> = LinuxMutex::new(0);
+//! static SUM: UnspinMutex<u64> = UnspinMutex::new(0);
 //!
 //! std::thread::scope(|scope| {
 //!     for _ in 0..8 {

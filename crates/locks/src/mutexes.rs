@@ -112,6 +112,13 @@ fair! { RawHelping }
 
 #[cfg(feature = "parking")]
 mutex! {
+    /// The one to take, 8 bytes: one waiter spins while the holder runs, the others sleep, and all do while it was preempted.
+    RawUnspinMutex, UnspinMutex, UnspinMutexGuard, GuardSend, 2, 4, [0],
+    unspin_mutex_lock, unspin_mutex_trylock, unspin_mutex_unlock, unspin_mutex_is_locked
+}
+
+#[cfg(feature = "parking")]
+mutex! {
     /// A ticket lock whose waiters sleep after a while, 272 bytes: first come, first served.
     RawParavirtualTicket, ParavirtualTicketMutex, ParavirtualTicketGuard, GuardSend, 68, 4, [0],
     unspin_paravirtual_ticket_lock, unspin_paravirtual_ticket_trylock, unspin_paravirtual_ticket_unlock,

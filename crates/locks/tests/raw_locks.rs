@@ -47,6 +47,7 @@ fn every_mutex_counts() {
     counts::<RawParavirtualPreemptableTicket>();
     counts::<RawParavirtualQspinlock>();
     counts::<RawLinuxMutex>();
+    counts::<RawUnspinMutex>();
 }
 
 fn shares<Raw: RawRwLock + Send + Sync>() {
@@ -132,7 +133,7 @@ macro_rules! constants {
     })* };
 }
 constants!(RawMutex: RawTas, RawTicket, RawPreemptableTicket, RawMcs, RawQspinlock, RawHelping, RawParavirtualTicket,
-    RawParavirtualPreemptableTicket, RawParavirtualQspinlock, RawLinuxMutex);
+    RawParavirtualPreemptableTicket, RawParavirtualQspinlock, RawLinuxMutex, RawUnspinMutex);
 constants!(RawRwLock: RawRwlock, RawRwsem);
 
 same_as_in_c! {
@@ -146,6 +147,7 @@ same_as_in_c! {
     RawParavirtualPreemptableTicket, "paravirtual_preemptable_ticket", unspin_paravirtual_preemptable_ticket_init;
     RawParavirtualQspinlock, "paravirtual_qspinlock", unspin_paravirtual_qspinlock_init;
     RawLinuxMutex, "linux_mutex", unspin_linux_mutex_init;
+    RawUnspinMutex, "mutex", unspin_mutex_init;
     RawRwlock, "rwlock", unspin_rwlock_init;
     RawRwsem, "rwsem", unspin_rwsem_init;
 }
@@ -183,4 +185,5 @@ fn guards_of_locks_without_owners_may_be_sent() {
     sends::<RawParavirtualTicket>();
     sends::<RawParavirtualPreemptableTicket>();
     sends::<RawParavirtualQspinlock>();
+    sends::<RawUnspinMutex>();
 }
