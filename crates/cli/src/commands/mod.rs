@@ -14,6 +14,7 @@ pub(crate) mod lab;
 pub(crate) mod outcomes;
 pub(crate) mod paper;
 pub(crate) mod policy;
+pub(crate) mod preload;
 pub(crate) mod record;
 pub(crate) mod scenario;
 pub(crate) mod steer;
@@ -29,6 +30,7 @@ use self::{
     demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
+    preload::args::PreloadArguments,
     record::args::RecordArguments, scenario::args::ScenarioVerb, steer::args::SteerArguments,
     testbed::args::Testbed, threshold::ThresholdArguments, tune::args::TuneArguments,
     vm::args::VmVerb,
@@ -36,7 +38,7 @@ use self::{
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
 ///
-/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, 3 when the kernel took its own
+/// Exit status: 0 when the work was done, 1 when it failed, 2 for a wrong command line or scenario, that of the program for `unspin preload`, 3 when the kernel took its own
 /// scheduler back from `unspin steer`, 130 after Ctrl-C.
 #[derive(Debug, Parser)]
 #[command(
@@ -80,6 +82,8 @@ pub enum Command {
     /// What decides while `unspin steer` runs.
     #[command(subcommand)]
     Policy(PolicyVerb),
+    /// Run a program with libunspin's locks in place of those of its pthread functions.
+    Preload(PreloadArguments),
     /// Record what KVM and the scheduler do with every VM of this host.
     Record(RecordArguments),
     /// From a recording: where a guest's spinning should end, and what each choice costs.

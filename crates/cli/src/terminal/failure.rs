@@ -96,6 +96,7 @@ failed!(
     unspin_agent::record::RecordError,
     unspin_policy::steering::DecisionFileError,
     unspin_recording::Error,
+    unspin_preload::Error,
 );
 
 impl From<unspin_experiment::Error> for Failure {
