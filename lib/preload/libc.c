@@ -2,7 +2,7 @@
 /* libc.c - libc's own functions, by their names behind this library. */
 #include <dlfcn.h>
 
-#include "preload.h"
+#include "common.h"
 
 struct preload_libc preload_libc_table;
 

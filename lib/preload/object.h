@@ -9,7 +9,7 @@
 #define UNSPIN_LIB_PRELOAD_OBJECT_H
 
 /* First: it says what lib/process.h counts. */
-#include "preload.h"
+#include "common.h"
 
 #include "../../locks/adaptive_rwlock.h"
 

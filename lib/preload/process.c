@@ -90,9 +90,14 @@ static void check_spinlocks(void)
 		preload_fail("a pthread_spinlock_t of this libc is free with another value: build libunspin here");
 }
 
-/* Before any thread but the first; linked with -z initfirst, so before the constructors of other libraries, too. */
-static __attribute__((constructor)) void begin(void)
+/*
+ * Before any thread but the first; linked with -z initfirst, so before the constructors of other libraries, libc's included:
+ * getenv() finds nothing yet, but glibc passes the environment on (elf/dl-init.c).
+ */
+static __attribute__((constructor)) void begin(int count, char **arguments, char **environment)
 {
+	(void)count;
+	(void)arguments;
 	preload_libc();
 	check_mutexes();
 	check_conditions();
@@ -100,5 +105,5 @@ static __attribute__((constructor)) void begin(void)
 	check_spinlocks();
 	if (pthread_atfork(0, 0, in_the_child))
 		preload_fail("no memory for a handler of fork");
-	preload_report_open();
+	preload_report_open(environment);
 }

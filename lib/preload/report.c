@@ -6,11 +6,10 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "preload.h"
+#include "common.h"
 
 /* Places that are looked at for a lock, from the one that its address gives. */
 #define PLACES_TRIED 32u
@@ -19,12 +18,17 @@ struct unspin_preload_report *preload_report;
 /* Path of the program, for call sites in it: the dynamic linker does not know it. */
 static char program[UNSPIN_PRELOAD_MODULE_BYTES];
 
-void preload_report_open(void)
+void preload_report_open(char **environment)
 {
-	const char *path = getenv("UNSPIN_PRELOAD_REPORT");
+	static const char name[] = "UNSPIN_PRELOAD_REPORT=";
+	const char *path = 0;
 	struct unspin_preload_report *mapped;
 	int before = errno, file;
 
+	for (char **variable = environment; variable && *variable; variable++) {
+		if (!strncmp(*variable, name, sizeof(name) - 1))
+			path = *variable + sizeof(name) - 1;
+	}
 	if (!path || !*path)
 		return;
 	file = open(path, O_RDWR | O_CLOEXEC);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * preload.h - what the sources of libunspin-preload.so share: the calling thread, libc's own functions, counts.
+ * common.h - what the sources of libunspin-preload.so share: the calling thread, libc's own functions, counts.
  *
  * No function that a program calls in place of libc's allocates memory, takes a lock of libc, or changes errno.
  */
-#ifndef UNSPIN_LIB_PRELOAD_H
-#define UNSPIN_LIB_PRELOAD_H
+#ifndef UNSPIN_LIB_PRELOAD_COMMON_H
+#define UNSPIN_LIB_PRELOAD_COMMON_H
 
 #include <pthread.h>
 #include <stddef.h>
@@ -86,8 +86,8 @@ static inline const struct preload_libc *preload_libc(void)
 
 /* Where calls are counted; 0: nowhere. */
 extern struct unspin_preload_report *preload_report PRELOAD_HIDDEN;
-/* Maps the file that UNSPIN_PRELOAD_REPORT names, if it does. At the program's start. */
-PRELOAD_HIDDEN void preload_report_open(void);
+/* Maps the file that UNSPIN_PRELOAD_REPORT names in this environment, if it does. At the program's start. */
+PRELOAD_HIDDEN void preload_report_open(char **environment);
 /* So many objects of this kind that are left to libc were initialised. */
 PRELOAD_HIDDEN void preload_count_passed(enum unspin_preload_passed kind);
 /* The calling thread has waited for the object; `before`: what it was before. `site`: where the call returns to. */
