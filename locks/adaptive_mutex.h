@@ -70,6 +70,7 @@
 #define ADAPTIVE_MUTEX_LONG_SPINS 8192u
 #define ADAPTIVE_MUTEX_NAP_SPINS 2048u
 #define ADAPTIVE_MUTEX_HASTE_MAX 7u
+#define ADAPTIVE_MUTEX_HASTE_TRIES 3u
 #endif
 /* The longest pause between two polls is 2 to this, and that while the same hold goes on. */
 #ifndef ADAPTIVE_MUTEX_PAUSE_MAX
@@ -78,7 +79,7 @@
 #endif
 /* By so much a pause grows in which the lock was freed and taken: with 2, a tenth of all operations moved the lock. */
 #define ADAPTIVE_MUTEX_PAUSE_RAISE 4u
-/* By so much haste grows when a waiter has spun in vain; it falls by 1 when one has got the lock. */
+/* By so much haste grows when a waiter has spun in vain for one hold; it falls by 1 when one has got the lock. */
 #define ADAPTIVE_MUTEX_HASTE_RAISE 2u
 
 /* Apart from the functions that callers call, which save no registers then. */
@@ -133,6 +134,7 @@ struct adaptive_mutex_poll {
 	unspin_u32 pause; /* the next one is 2 to this */
 	unspin_u32 haste;
 	unspin_u32 seen; /* what it has left in the holder word, of multiples of SEEN; 0: nothing yet */
+	_Bool passed;	 /* the lock was freed and taken meanwhile: holders run */
 };
 
 /* A waiter begins where the last one has ended. */
@@ -155,12 +157,13 @@ static inline void adaptive_mutex_poll_end(struct adaptive_mutex_lock *lock, str
 {
 	unspin_u32 value = platform_load_relaxed(&lock->waiters), hints;
 
-	if (!taken)
+	if (!taken && !poll->passed)
 		poll->haste += ADAPTIVE_MUTEX_HASTE_RAISE;
 	else if (poll->spins && poll->haste)
 		poll->haste--;
+	/* Beyond the greatest haste one tries again, or a lock that is worth spinning would stay with waiters that sleep. */
 	if (poll->haste > ADAPTIVE_MUTEX_HASTE_MAX)
-		poll->haste = ADAPTIVE_MUTEX_HASTE_MAX;
+		poll->haste = ADAPTIVE_MUTEX_HASTE_TRIES;
 	if (taken && poll->spins && poll->pause)
 		poll->pause--;
 	hints = poll->pause << ADAPTIVE_MUTEX_PAUSE_SHIFT | poll->haste << ADAPTIVE_MUTEX_HASTE_SHIFT;
@@ -194,6 +197,7 @@ static inline void adaptive_mutex_poll_held(struct adaptive_mutex_lock *lock, st
 		poll->pause += poll->pause < ADAPTIVE_MUTEX_PAUSE_HELD;
 		poll->pause -= poll->pause > ADAPTIVE_MUTEX_PAUSE_HELD;
 	} else if (poll->seen) {
+		poll->passed = 1;
 		poll->pause += ADAPTIVE_MUTEX_PAUSE_RAISE;
 		if (poll->pause > ADAPTIVE_MUTEX_PAUSE_MAX)
 			poll->pause = ADAPTIVE_MUTEX_PAUSE_MAX;
@@ -215,7 +219,6 @@ static inline enum adaptive_mutex_spun adaptive_mutex_spin(struct adaptive_mutex
 {
 	struct adaptive_mutex_poll poll = adaptive_mutex_poll_begin(lock);
 
-	spins >>= newcomer ? 0 : poll.haste;
 	/* Where the lock is freed and taken all the time it is taken after a pause, or it would go to and fro. */
 	if (poll.pause > ADAPTIVE_MUTEX_PAUSE_HELD)
 		adaptive_mutex_pause(&poll);
@@ -237,7 +240,8 @@ static inline enum adaptive_mutex_spun adaptive_mutex_spin(struct adaptive_mutex
 			return ADAPTIVE_MUTEX_HOLDER_STOPPED;
 		}
 		adaptive_mutex_poll_held(lock, &poll, value, poll.spins >= keep_spins ? ADAPTIVE_MUTEX_RESERVED : 0);
-		if (poll.spins >= spins) {
+		/* Haste is for a hold that goes on. */
+		if (poll.spins >= (poll.passed || newcomer ? spins : spins >> poll.haste)) {
 			if (!newcomer)
 				adaptive_mutex_poll_end(lock, &poll, 0);
 			return ADAPTIVE_MUTEX_IN_VAIN;

@@ -92,6 +92,7 @@ static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *wo
 #define ADAPTIVE_MUTEX_LONG_SPINS 1u
 #define ADAPTIVE_MUTEX_NAP_SPINS 1u
 #define ADAPTIVE_MUTEX_HASTE_MAX 0u
+#define ADAPTIVE_MUTEX_HASTE_TRIES 0u
 #define ADAPTIVE_MUTEX_VAIN_WAKES 2u
 #define ADAPTIVE_MUTEX_PAUSE_MAX 1u
 #define ADAPTIVE_MUTEX_PAUSE_HELD 0u
