@@ -223,7 +223,7 @@ pub fn random_world(seed: u64) -> RandomWorld {
 /// What the host does besides: nothing in half of all worlds, a lot in a quarter. From a seed of its own, so that the worlds are
 /// otherwise those without it.
 fn random_noise(seed: u64, scheduler: &str) -> Option<NoiseModel> {
-    let mut random = Random(seed ^ 0x6e6f_6973_65);
+    let mut random = Random(seed ^ 0x6e_6f69_7365);
     let noise = match random.below(4) {
         0 => HostNoise::Busy,
         1 => {
