@@ -17,6 +17,9 @@ use crate::{
 /// Where they are.
 const FOLDER: &str = "benchmarks";
 
+/// Keys under which a row says how many pairs, or runs, it is of.
+const PAIRS: [&str; 2] = ["pairs", "runs"];
+
 /// What makes a folder a measurement.
 const HEAD_FILE: &str = "benchmark.toml";
 
@@ -136,11 +139,9 @@ impl Benchmark {
             )?]);
         }
         let over = source.over.as_ref();
-        let over = over
-            .map(|row| self.cell(row, &source.key, source.part))
-            .transpose()?;
+        let over = over.map(|row| self.cell(row, source)).transpose()?;
         let each = source.rows.iter().map(|row| {
-            let cell = self.cell(row, &source.key, source.part)?;
+            let cell = self.cell(row, source)?;
             let cell = match over {
                 None => cell,
                 Some(over) => divided(cell, over)?,
@@ -160,7 +161,8 @@ impl Benchmark {
     }
 
     /// The cell `key` of the one row that has these keys and values.
-    fn cell(&self, wanted: &Map<String, Value>, key: &str, part: usize) -> anyhow::Result<Cell> {
+    fn cell(&self, wanted: &Map<String, Value>, source: &BenchmarkSource) -> anyhow::Result<Cell> {
+        let (key, part, pairs) = (source.key.as_str(), source.part, source.pairs);
         let has = |row: &&Map<String, Value>| {
             wanted
                 .iter()
@@ -173,6 +175,14 @@ impl Benchmark {
             "{} rows have {wanted}: one must",
             found.len()
         );
+        // What a row says of its pairs itself holds, whatever the claims say.
+        let own = PAIRS.iter().find_map(|key| found[0].get(*key)?.as_u64());
+        if let Some(own) = own.filter(|own| *own != u64::from(pairs.pairs)) {
+            bail!(
+                "the row {wanted} is of {own} pairs, the claim says {}",
+                pairs.pairs
+            )
+        }
         let Some(cell) = found[0].get(key) else {
             bail!("the row {wanted} has no {key:?}")
         };
@@ -215,7 +225,8 @@ mod tests {
         fs::write(of.join("benchmark.toml"), head).unwrap();
         let rows = "{\"lock\":\"a\",\"vms\":2,\"time\":\"20 ms (10 to 40)\"}\n\
                     {\"lock\":\"b\",\"vms\":2,\"time\":\"10 ms (5 to 10)\"}\n\
-                    {\"lock\":\"b\",\"vms\":3,\"time\":\"-\"}\n";
+                    {\"lock\":\"b\",\"vms\":3,\"time\":\"-\"}\n\
+                    {\"lock\":\"d\",\"runs\":3,\"time\":\"7 ms\"}\n";
         fs::write(of.join("rows.jsonl"), rows).unwrap();
         folder
     }
@@ -270,6 +281,7 @@ mod tests {
             ("{ lock = \"c\" }", "0 rows have"),
             ("{ lock = \"b\" }", "2 rows have"),
             ("{ lock = \"b\", vms = 3 }", "no number"),
+            ("{ lock = \"d\" }", "is of 3 pairs, the claim says 5"),
         ] {
             let of = format!("benchmark = \"b\"\npairs = 5\nkey = \"time\"\nrow = {row}");
             let error = figure(&of, Unit::Ratio).expect_err(row);
