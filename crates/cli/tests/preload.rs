@@ -99,6 +99,7 @@ fn the_report_names_locks_and_what_was_left_to_libc() {
         "wait_for_ever+",
         "pass_barriers+",
         "exchange+",
+        "use_both+",
     ];
     assert!(
         functions.iter().any(|function| site.starts_with(function)),
@@ -117,12 +118,23 @@ fn the_report_names_locks_and_what_was_left_to_libc() {
     assert!(left["processes"].as_u64() > Some(10));
 
     let program = compile(folder.path(), "shared");
-    let ended = output(&["--report", program.to_str().expect("text")]);
+    let ended = output(&["--json", program.to_str().expect("text")]);
     assert_eq!(ended.stdout, b"ok\n", "{ended:?}");
-    let table = String::from_utf8_lossy(&ended.stderr);
-    let line = table.lines().last().expect("a row");
-    let cells: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(cells[1..], ["1", "1", "1", "1", "1", "0"], "{table}");
+    let report: Value = serde_json::from_slice(&ended.stderr).expect("JSON on standard error");
+    let rows = report["rows"].as_array().expect("rows");
+    let left = rows
+        .iter()
+        .find(|row| row["table"] == "preload")
+        .expect("one");
+    for kind in [
+        "robust_mutexes",
+        "priority_mutexes",
+        "shared_mutexes",
+        "shared_conditions",
+        "shared_rwlocks",
+    ] {
+        assert_eq!(left[kind], 1, "{kind}");
+    }
 }
 
 #[test]
