@@ -456,6 +456,7 @@ impl LabError {
             LabError::Ecs => "lab.ecs".to_owned(),
             LabError::Gang { key, .. } => format!("lab.{key}"),
             LabError::Costs(_) => "lab.costs".to_owned(),
+            LabError::Noise { .. } => "lab.host_noise".to_owned(),
             LabError::Cost { name, .. } => format!("lab.costs.{name}"),
             LabError::Pin { .. } => "lab.pins".to_owned(),
             LabError::Topology { .. } => "lab.topology".to_owned(),
