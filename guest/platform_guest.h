@@ -67,7 +67,7 @@ static inline void platform_pause(unspin_u32 spins)
 	}
 }
 
-/* A vCPU has no clock to wait for: as many spins as in locks/adaptive_mutex.h. */
+/* A vCPU has no clock to wait for: as many spins as in locks/blocking/adaptive_mutex.h. */
 static inline void platform_nap(void)
 {
 	platform_pause(2048);

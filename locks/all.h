@@ -9,8 +9,8 @@
 #define UNSPIN_LOCKS_ALL_H
 
 #include "../abi/guest/lock_kinds.h"
-#include "adaptive_mutex.h"
-#include "adaptive_rwlock.h"
+#include "blocking/adaptive_mutex.h"
+#include "blocking/adaptive_rwlock.h"
 #include "clh.h"
 #include "parts/ecs.h"
 #include "helping.h"

@@ -33,8 +33,16 @@ fn main() {
         false => compiler.clone(),
     };
     objects.push(table.object(&c.join("baselines.c"), "baselines.o"));
-    let ours = LockKind::all().map(|kind| (kind.name(), "../../../locks/"));
-    for (name, folder) in ours.chain(baselines.iter().map(|name| (*name, "baselines/"))) {
+    let locks = unspin_headers::workspace_folder().join("locks");
+    let ours = LockKind::all().map(|kind| {
+        let is_here = locks.join(kind.name()).with_extension("h").exists();
+        let folder = if is_here { "" } else { "blocking/" };
+        (kind.name(), format!("../../../locks/{folder}"))
+    });
+    let baselines = baselines
+        .iter()
+        .map(|name| (*name, "baselines/".to_owned()));
+    for (name, folder) in ours.chain(baselines) {
         let compiler = compiler
             .clone()
             .define("DRIVER_LOCK", name)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* mutex.c - unspin_mutex of unspin/locks.h: locks/adaptive_mutex.h, whose waiters sleep in a futex. */
+/* mutex.c - unspin_mutex of unspin/locks.h: locks/blocking/adaptive_mutex.h, whose waiters sleep in a futex. */
 #include <pthread.h>
 
-#include "../../locks/adaptive_mutex.h"
+#include "../../locks/blocking/adaptive_mutex.h"
 
 unspin_u32 process_generation;
 

@@ -23,7 +23,7 @@ extern _Thread_local struct preload_thread preload_self
 
 #define PROCESS_BLOCKS() (preload_self.blocks++)
 #define PROCESS_SEES_STOPPED() (preload_self.stopped++)
-#include "../../locks/adaptive_mutex.h"
+#include "../../locks/blocking/adaptive_mutex.h"
 
 #define PRELOAD_HIDDEN __attribute__((visibility("hidden")))
 #define PRELOAD_API __attribute__((visibility("default")))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * mutex.c - pthread_mutex_t: locks/adaptive_mutex.h, with an owner in recursive and error-checking ones. Results are libc's
+ * mutex.c - pthread_mutex_t: locks/blocking/adaptive_mutex.h, with an owner in recursive and error-checking ones. Results are libc's
  * (POSIX.1-2024, pthread_mutex_lock; nptl/pthread_mutex_lock.c and pthread_mutex_unlock.c, glibc 2.36).
  */
 #include <errno.h>

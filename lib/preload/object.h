@@ -11,7 +11,7 @@
 /* First: it says what lib/process.h counts. */
 #include "common.h"
 
-#include "../../locks/adaptive_rwlock.h"
+#include "../../locks/blocking/adaptive_rwlock.h"
 
 /* nptl/pthreadP.h, glibc 2.36: bits of __kind. A mutex with others than these two and elision is left to libc. */
 #define PRELOAD_MUTEX_TYPE 3

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * rwlock.c - pthread_rwlock_t: locks/adaptive_rwlock.h. Results are libc's (POSIX.1-2024, pthread_rwlock_rdlock;
+ * rwlock.c - pthread_rwlock_t: locks/blocking/adaptive_rwlock.h. Results are libc's (POSIX.1-2024, pthread_rwlock_rdlock;
  * nptl/pthread_rwlock_common.c, glibc 2.36): readers enter while writers wait, unless the kind is
  * PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP.
  */

@@ -61,8 +61,15 @@ fn build(folder: &Path) -> PathBuf {
         compile(&root.join("c/table.c"), folder.join("table.o"), &[]),
         compile(&root.join("tests/c/race.c"), folder.join("race.o"), &[]),
     ];
-    let locks =
-        LockKind::all().map(|kind| (kind.name(), format!("../../../locks/{}.h", kind.name())));
+    let locks = LockKind::all().map(|kind| {
+        let here = root.join("../../locks").join(kind.name());
+        let is_here = here.with_extension("h").exists();
+        let folder = if is_here { "" } else { "blocking/" };
+        (
+            kind.name(),
+            format!("../../../locks/{folder}{}.h", kind.name()),
+        )
+    });
     for (name, header) in locks.chain([("broken", "../tests/c/broken.h".to_owned())]) {
         let defines = [
             format!("-DDRIVER_LOCK={name}"),

@@ -30,10 +30,9 @@ use self::{
     demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
-    preload::args::PreloadArguments,
-    record::args::RecordArguments, scenario::args::ScenarioVerb, steer::args::SteerArguments,
-    testbed::args::Testbed, threshold::ThresholdArguments, tune::args::TuneArguments,
-    vm::args::VmVerb,
+    preload::args::PreloadArguments, record::args::RecordArguments, scenario::args::ScenarioVerb,
+    steer::args::SteerArguments, testbed::args::Testbed, threshold::ThresholdArguments,
+    tune::args::TuneArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.

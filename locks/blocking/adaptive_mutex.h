@@ -24,7 +24,7 @@
 #ifndef UNSPIN_LOCKS_ADAPTIVE_MUTEX_H
 #define UNSPIN_LOCKS_ADAPTIVE_MUTEX_H
 
-#include "platform/contract.h"
+#include "../platform/contract.h"
 
 /* The holder word: 0, free; HELD, the holder's mark and flags; RESERVED alone: free, but not for newcomers. */
 #define ADAPTIVE_MUTEX_MARK 0x7fffu

@@ -16,7 +16,7 @@
 #ifndef UNSPIN_LOCKS_ADAPTIVE_RWLOCK_H
 #define UNSPIN_LOCKS_ADAPTIVE_RWLOCK_H
 
-#include "parts/waiter_count.h"
+#include "../parts/waiter_count.h"
 
 /* The state word: 0, free; the number of readers; or WRITER and the writer's mark. */
 #define ADAPTIVE_RWLOCK_WRITER 0x80000000u
