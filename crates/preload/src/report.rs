@@ -81,7 +81,7 @@ impl ReportFile {
     pub fn new() -> Result<ReportFile, Error> {
         let failed = |error| Error::Unwritable(std::env::temp_dir(), error);
         let mut file = tempfile::NamedTempFile::with_prefix("unspin-preload-").map_err(failed)?;
-        let magic = u64::from(abi::UNSPIN_PRELOAD_MAGIC).to_ne_bytes();
+        let magic = abi::UNSPIN_PRELOAD_MAGIC.to_ne_bytes();
         file.write_all(&magic).map_err(failed)?;
         let bytes = size_of::<abi::unspin_preload_report>() as u64;
         file.as_file().set_len(bytes).map_err(failed)?;
