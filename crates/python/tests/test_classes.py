@@ -23,7 +23,7 @@ from typing import Any, Literal, TypeAlias
 Work: TypeAlias = str | Mapping[str, Any]
 '''
 #: In an order in which none is used before it is there.
-CLASSES = ("Host", "LabSettings", "Vm", "Scenario")
+CLASSES = ("Host", "NoiseSource", "NoiseRates", "LabSettings", "Vm", "Scenario")
 PLAIN = {"string": "str", "integer": "int", "boolean": "bool"}
 
 
@@ -42,7 +42,7 @@ def type_of(schema, definitions):
     words = schema.get("enum") or [one.get("const") for one in schema.get("oneOf", [])]
     if words and None not in words:
         return "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
-    variants = schema.get("anyOf") or schema.get("oneOf") or []
+    variants = [one for one in schema.get("anyOf") or schema.get("oneOf") or [] if one.get("type") != "null"]
     if any(one.get("type") == "object" for one in variants):
         return "Work"
     if variants:

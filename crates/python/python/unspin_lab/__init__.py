@@ -34,7 +34,7 @@ from ._given import Costs, ScenarioLike, Settings
 from ._native import COMMIT, Table
 from ._results import Comparison, Run, Sweep
 from .errors import Error, RunError, ScenarioError, UsageError
-from .scenario import Host, LabSettings, Scenario, Vm
+from .scenario import Host, LabSettings, NoiseRates, NoiseSource, Scenario, Vm
 
 __version__ = _version("unspin-lab")
 __all__ = [
@@ -43,6 +43,8 @@ __all__ = [
     "Error",
     "Host",
     "LabSettings",
+    "NoiseRates",
+    "NoiseSource",
     "Run",
     "RunError",
     "Scenario",

@@ -30,6 +30,31 @@ class Host:
 
 
 @dataclass(kw_only=True)
+class NoiseSource:
+    """Something that happens on each pCPU, or to each thread, at random: the times between are exponential."""
+
+    #: The mean time from one to the next. A time from 10us to 3600s.
+    every: str
+    #: How much CPU time it takes. A time such as "5us", { exponential = "5us" } or { uniform = ["1us", "9us"] }.
+    lasts: Work
+
+
+@dataclass(kw_only=True)
+class NoiseRates:
+    """How often and how long other things than vCPUs run. What is absent does not happen."""
+
+    #: Interrupts of devices and softirqs of each pCPU, besides its tick: they delay whatever runs there.
+    interrupts: NoiseSource | None = None
+    #: Runs of the kernel thread that each pCPU has, such as its kworker: the scheduler chooses when.
+    bound_threads: NoiseSource | None = None
+    #: Runs of threads that may run on any pCPU, such as `rcu_preempt` or a VMM's; there are as many of these as pCPUs.
+    unbound_threads: NoiseSource | None = None
+    #: Time from the start of one vCPU thread to that of the next, in random order; 0: all start at once, VM after VM. A time
+    #: such as "5us", { exponential = "5us" } or { uniform = ["1us", "9us"] }. Default: 0s.
+    vcpu_start: Work | None = None
+
+
+@dataclass(kw_only=True)
 class LabSettings:
     """The host that `unspin lab` simulates below the VMs."""
 
@@ -87,6 +112,12 @@ class LabSettings:
     pv_send_ipi: bool | None = None
     #: Threads that use CPU time beside the VMs. A whole number from 0 to 4096. Default: 0.
     cpu_hogs: int | None = None
+    #: What the host does besides running vCPUs: "idle" when absent. `off`, `idle`, `busy`, or a table with interrupts,
+    #: bound_threads, unbound_threads or vcpu_start. Default: idle.
+    host_noise: Literal["off", "idle", "busy"] | NoiseRates | None = None
+    #: Whether the ticks of pCPUs are spread over half a period (the kernel's parameter `skew_tick=1`); otherwise all pCPUs
+    #: tick at once. Default: false.
+    skew_tick: bool | None = None
     #: Which tasks share a group of the host scheduler: those of a "vm", or each "vcpu" has a group of its own in its VM's,
     #: as libvirt does it. Default: vm.
     groups: Literal["vm", "vcpu"] | None = None
@@ -130,6 +161,8 @@ class Vm:
         "rwsem",
         "rwsem_schdspin",
         "rwsem_eschdspin",
+        "adaptive_mutex",
+        "adaptive_rwlock",
     ]
     #: How many locks all vCPUs of a VM share (each iteration draws one), or "private": one for each vCPU. A whole number
     #: from 1 to 64, or "private". Default: 1.
