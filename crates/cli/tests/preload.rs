@@ -57,7 +57,7 @@ fn output_and_exit_status_are_the_programs() {
 fn signals_are_passed_on() {
     let script = "trap 'echo got it; exit 5' TERM; echo ready; while :; do sleep 0.01; done";
     let mut child = preload(&["--report", "sh", "-c", script]);
-    let mut child = child
+    let child = child
         .stdout(std::process::Stdio::piped())
         .stderr(std::process::Stdio::piped())
         .spawn()
