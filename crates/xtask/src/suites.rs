@@ -308,7 +308,7 @@ mod tests {
         let names = ["unti".to_owned()];
         let error = run(Path::new("."), Path::new("x"), &names).unwrap_err();
         assert!(
-            error.to_string().contains("lint unit setup testbed"),
+            error.to_string().contains("lint unit python setup testbed"),
             "{error}"
         );
     }

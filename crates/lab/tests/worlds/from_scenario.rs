@@ -84,7 +84,7 @@ fn a_slice_of_policies_is_the_schedulers() {
 #[test]
 fn groups_of_vcpus_share_as_their_vm_does() {
     let one = ran(&scenario(
-        "[lab]\ngroups = \"vcpu\"\nwindow_control = \"off\"",
+        "[lab]\ngroups = \"vcpu\"\nwindow_control = \"off\"\nhost_noise = \"off\"",
     ));
     let running: Vec<u64> = one
         .vcpus
