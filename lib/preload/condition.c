@@ -2,10 +2,11 @@
 /*
  * condition.c - pthread_cond_t: a sequence number on which waiters block, and how many wait.
  *
- * A waiter counts itself and reads the sequence while it holds the mutex; a signal changes the sequence, then wakes one that
- * blocks. So a waiter that was counted before the signal is woken, or finds the sequence changed. A signal marks one waiter
- * as signalled; who leaves takes a mark with it. While as many are marked as wait, each of them returns without a further
- * signal, which then does nothing: a waiter that has been woken and has no CPU yet costs no more system calls.
+ * A waiter reads the sequence, then counts itself, while it holds the mutex; a signal marks one that is counted as signalled,
+ * changes the sequence, then wakes one that blocks. So whoever was counted when the signal came, without the mutex perhaps,
+ * is woken or finds the sequence changed. In the other order one could be marked, read the sequence as it is after the
+ * signal, and block. Who leaves takes a mark with it. While as many are marked as wait, each of them returns without a
+ * further signal, which then does nothing: a waiter that has been woken and has no CPU yet costs no more system calls.
  *
  * Who leaves does not touch the object after that, so that whoever has seen the last one leave may destroy it. Versions of
  * these functions before GLIBC_2.3.2 had an object of the same size, so that the same functions serve for both.
@@ -134,8 +135,9 @@ static int wait_ours(pthread_cond_t *of_libc, pthread_mutex_t *mutex, const stru
 	_Bool signalled;
 	int error;
 
-	update(call.condition, joins);
+	/* In this order: see above. */
 	call.sequence = platform_load_acquire(&call.condition->sequence);
+	update(call.condition, joins);
 	error = preload_mutex_unlock(mutex);
 	if (error) {
 		update(call.condition, leaves);

@@ -353,6 +353,56 @@ static void fork_while_locked(void)
 		pthread_join(users[i], 0);
 }
 
+/* A token that one thread gives and another takes, while a third signals at any moment, without the mutex and for nothing. */
+static pthread_mutex_t token_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t token_there = PTHREAD_COND_INITIALIZER;
+static _Atomic int token, tokens_given;
+
+static void *signal_for_nothing(void *unused)
+{
+	(void)unused;
+	while (!atomic_load(&tokens_given))
+		pthread_cond_signal(&token_there);
+	return 0;
+}
+
+static void *take_tokens(void *unused)
+{
+	(void)unused;
+	for (long round = 0; round < 20 * rounds; round++) {
+		pthread_mutex_lock(&token_mutex);
+		while (!atomic_load(&token))
+			pthread_cond_wait(&token_there, &token_mutex);
+		atomic_store(&token, 0);
+		pthread_mutex_unlock(&token_mutex);
+	}
+	return 0;
+}
+
+static void *give_tokens(void *unused)
+{
+	(void)unused;
+	for (long round = 0; round < 20 * rounds; round++) {
+		time_t began = time(0);
+
+		pthread_mutex_lock(&token_mutex);
+		atomic_store(&token, 1);
+		pthread_mutex_unlock(&token_mutex);
+		pthread_cond_signal(&token_there);
+		while (atomic_load(&token))
+			check(time(0) - began < 20, "a signal was lost");
+	}
+	atomic_store(&tokens_given, 1);
+	return 0;
+}
+
+static void *give_and_take(void *number)
+{
+	static void *(*const work[3])(void *) = {signal_for_nothing, take_tokens, give_tokens};
+
+	return work[(long)number](0);
+}
+
 static void note_signal(int signal)
 {
 	(void)signal;
@@ -377,6 +427,11 @@ int main(int count, char **arguments)
 	together(read_and_write, THREADS);
 	check(written == first, "a rwlock let two writers in");
 	exchange_while_some_are_cancelled();
+	/* Again and again, since threads are placed anew each time. */
+	for (int time = 0; time < 10; time++) {
+		atomic_store(&tokens_given, 0);
+		together(give_and_take, 3);
+	}
 	pthread_barrier_init(&start, 0, THREADS);
 	together(pass_barriers, THREADS);
 	fork_while_locked();
