@@ -18,7 +18,9 @@
  * the other. While SPINNER or WOKEN is set somebody is awake: who has set SPINNER, or a sleeper, clears it when it has the
  * lock, and its unlock wakes; or clears it before it sleeps, and reads `holder` after that.
  *
- * Limits: 32,767 sleepers; others ask for help. The caller must hold no spinning lock. In a world that does not wait by address
+ * Limits: an unlock reads `waiters` once the lock is free, so the lock's memory must stay until every unlock has returned (POSIX
+ * lets a thread give it back as soon as it has had the lock last, pthread_mutex_destroy). 32,767 sleepers; others ask for
+ * help. The caller must hold no spinning lock. In a world that does not wait by address
  * (platform_block()) waiters spin and ask for help instead of sleeping.
  */
 #ifndef UNSPIN_LOCKS_ADAPTIVE_MUTEX_H
