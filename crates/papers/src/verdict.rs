@@ -6,7 +6,7 @@ use crate::{
     measured::Measured,
 };
 
-/// Figures agree in size within this ratio, either way: the issue of this comparison sets it.
+/// Figures agree in size within this ratio, either way. Ours: half of what the lab is held to (docs/lab-conformance.md).
 pub const SIZE_RATIO: f64 = 1.25;
 
 /// What became of a claim, in the order in which they are printed.
