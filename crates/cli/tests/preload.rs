@@ -100,6 +100,7 @@ fn the_report_names_locks_and_what_was_left_to_libc() {
         "pass_barriers+",
         "exchange+",
         "use_both+",
+        "take_tokens+",
     ];
     assert!(
         functions.iter().any(|function| site.starts_with(function)),
