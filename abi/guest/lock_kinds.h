@@ -39,25 +39,32 @@ enum unspin_lock_trait {
 	UNSPIN_LOCK_BLOCKS = 2,	  /* its waiters sleep as tasks: not inside a spinning lock, not in a handler */
 	UNSPIN_LOCK_IN_ORDER = 4, /* first come, first served */
 	UNSPIN_LOCK_PARKS = 8,	  /* its waiters halt their vCPU */
+	/* no unlock accesses the lock once another may have it: who had it last may give its memory back (POSIX) */
+	UNSPIN_LOCK_FREES_LAST = 16,
 };
 
 /* X(name, traits) for those that have any. */
 #define UNSPIN_LOCK_TRAITS(X)                                                                                          \
-	X(ticket, UNSPIN_LOCK_IN_ORDER)                                                                                \
+	X(test_and_set, UNSPIN_LOCK_FREES_LAST)                                                                        \
+	X(test_and_test_and_set, UNSPIN_LOCK_FREES_LAST)                                                               \
+	X(ticket, UNSPIN_LOCK_IN_ORDER | UNSPIN_LOCK_FREES_LAST)                                                       \
+	X(preemptable_ticket, UNSPIN_LOCK_FREES_LAST)                                                                  \
 	X(paravirtual_ticket, UNSPIN_LOCK_IN_ORDER | UNSPIN_LOCK_PARKS)                                                \
 	X(paravirtual_preemptable_ticket, UNSPIN_LOCK_PARKS)                                                           \
 	X(mcs, UNSPIN_LOCK_IN_ORDER)                                                                                   \
 	X(clh, UNSPIN_LOCK_IN_ORDER)                                                                                   \
-	X(paravirtual_qspinlock, UNSPIN_LOCK_PARKS)                                                                    \
-	X(helping, UNSPIN_LOCK_IN_ORDER)                                                                               \
-	X(rwlock, UNSPIN_LOCK_SHARES)                                                                                  \
+	X(qspinlock, UNSPIN_LOCK_FREES_LAST)                                                                           \
+	X(paravirtual_qspinlock, UNSPIN_LOCK_PARKS | UNSPIN_LOCK_FREES_LAST)                                           \
+	X(helping, UNSPIN_LOCK_IN_ORDER | UNSPIN_LOCK_FREES_LAST)                                                      \
+	X(helping_named, UNSPIN_LOCK_FREES_LAST)                                                                       \
+	X(rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_FREES_LAST)                                                                                  \
 	X(mutex, UNSPIN_LOCK_BLOCKS)                                                                                   \
 	X(mutex_schdspin, UNSPIN_LOCK_BLOCKS)                                                                          \
 	X(mutex_eschdspin, UNSPIN_LOCK_BLOCKS)                                                                         \
 	X(rwsem, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                              \
 	X(rwsem_schdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                     \
 	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                    \
-	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS)                                                                          \
+	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS | UNSPIN_LOCK_FREES_LAST)                                                                          \
 	X(adaptive_rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),

@@ -14,14 +14,17 @@
  * comes after as many turns as sleepers were woken before it; the world chooses who is woken.
  *
  * Why no wake-up is lost: a sleeper counts itself in `waiters` (a full barrier), reads `holder`, and blocks while `waiters`
- * is what it was and has no WOKEN. An unlock frees `holder` (a full barrier), then reads `waiters`: one of the two sees
- * the other. While SPINNER or WOKEN is set somebody is awake: who has set SPINNER, or a sleeper, clears it when it has the
- * lock, and its unlock wakes; or clears it before it sleeps, and reads `holder` after that.
+ * is what it was and has no WOKEN. An unlock frees `holder` and reads `waiters` in one instruction: either it sees the
+ * sleeper, or the sleeper sees that the lock is free. While SPINNER or WOKEN is set somebody is awake: who has set SPINNER,
+ * or a sleeper, clears it when it has the lock, and its unlock wakes; or clears it before it sleeps, and reads `holder`
+ * after that.
  *
- * Limits: an unlock reads `waiters` once the lock is free, so the lock's memory must stay until every unlock has returned (POSIX
- * lets a thread give it back as soon as it has had the lock last, pthread_mutex_destroy). 32,767 sleepers; others ask for
- * help. The caller must hold no spinning lock. In a world that does not wait by address
- * (platform_block()) waiters spin and ask for help instead of sleeping.
+ * That instruction sets WOKEN, too, and is the last access of an unlock: who has the lock next may give its memory back, as
+ * POSIX allows (pthread_mutex_destroy). The wake-up that follows names an address, at which something else may be by then;
+ * the kernel does not read it, and whoever waits there returns without cause.
+ *
+ * Limits: 32,767 sleepers; others ask for help. The caller must hold no spinning lock. In a world that does not wait by
+ * address (platform_block()) waiters spin and ask for help instead of sleeping.
  */
 #ifndef UNSPIN_LOCKS_ADAPTIVE_MUTEX_H
 #define UNSPIN_LOCKS_ADAPTIVE_MUTEX_H
@@ -87,10 +90,11 @@
 /* Apart from the functions that callers call, which save no registers then. */
 #define ADAPTIVE_MUTEX_SLOW static __attribute__((noinline, unused))
 
+/* Aligned, since an unlock accesses both words at once. */
 struct adaptive_mutex_lock {
 	struct platform_word holder;
 	struct platform_word waiters;
-};
+} __attribute__((aligned(8)));
 
 /* Initialises the lock, before it is shared. */
 static inline void adaptive_mutex_init(struct adaptive_mutex_lock *lock)
@@ -307,21 +311,13 @@ static inline _Bool adaptive_mutex_becomes_spinner(struct adaptive_mutex_lock *l
 	return 0;
 }
 
-/* Wakes one sleeper, unless somebody is awake. `waiters`: what the word was. */
-ADAPTIVE_MUTEX_SLOW void adaptive_mutex_wake(struct adaptive_mutex_lock *lock, unspin_u32 waiters)
+/* What an unlock makes of `waiters`: if somebody sleeps and nobody is awake, a sleeper will be. */
+static inline unspin_u32 adaptive_mutex_told(unspin_u32 waiters)
 {
-	unspin_u32 seen;
-
-	if (adaptive_mutex_is_inherited(waiters))
-		return;
-	for (; (waiters & ADAPTIVE_MUTEX_SLEEPERS) && !(waiters & ADAPTIVE_MUTEX_AWAKE); waiters = seen) {
-		seen = platform_compare_exchange_ordered(&lock->waiters, waiters,
-							 (waiters & ~ADAPTIVE_MUTEX_TURNS) | ADAPTIVE_MUTEX_WOKEN);
-		if (seen == waiters) {
-			platform_unblock(&lock->waiters);
-			return;
-		}
-	}
+	if (!__builtin_expect((waiters & ADAPTIVE_MUTEX_SLEEPERS) && !(waiters & ADAPTIVE_MUTEX_AWAKE), 0) ||
+	    adaptive_mutex_is_inherited(waiters))
+		return waiters;
+	return (waiters & ~ADAPTIVE_MUTEX_TURNS) | ADAPTIVE_MUTEX_WOKEN;
 }
 
 /* Counts the caller as a sleeper. Returns 0 if there are too many. */
@@ -408,16 +404,16 @@ static inline void adaptive_mutex_lock(struct adaptive_mutex_lock *lock)
 /* For the holder. Release: the critical section is visible to the next holder. */
 static inline void adaptive_mutex_unlock(struct adaptive_mutex_lock *lock)
 {
-	unspin_u32 value = platform_load_relaxed(&lock->holder), seen;
+	struct platform_values value, freed;
 
-	for (;; value = seen) {
-		seen = platform_compare_exchange_ordered(&lock->holder, value, value & ADAPTIVE_MUTEX_RESERVED);
-		if (seen == value)
-			break;
-	}
-	value = platform_load_relaxed(&lock->waiters);
-	if (__builtin_expect((value & ADAPTIVE_MUTEX_SLEEPERS) && !(value & ADAPTIVE_MUTEX_AWAKE), 0))
-		adaptive_mutex_wake(lock, value);
+	do {
+		value.first = platform_load_relaxed(&lock->holder);
+		value.second = platform_load_relaxed(&lock->waiters);
+		freed.first = value.first & ADAPTIVE_MUTEX_RESERVED;
+		freed.second = adaptive_mutex_told(value.second);
+	} while (!platform_compare_exchange_two_ordered(&lock->holder, value, freed));
+	if (__builtin_expect(freed.second != value.second, 0))
+		platform_unblock(&lock->waiters);
 }
 
 #endif

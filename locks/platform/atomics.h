@@ -91,6 +91,23 @@ static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word 
 	return expected;
 }
 
+/*
+ * One instruction of 8 bytes. C has no name for accesses of two sizes to one place; processors order them as they order all
+ * accesses to these bytes, and the type tells the compiler that it is an alias of both words.
+ */
+typedef unspin_u64 __attribute__((may_alias)) platform_two_words;
+
+static inline _Bool platform_compare_exchange_two_ordered(struct platform_word *words, struct platform_values expected,
+							  struct platform_values desired)
+{
+	unspin_u64 before, after;
+
+	__builtin_memcpy(&before, &expected, sizeof(before));
+	__builtin_memcpy(&after, &desired, sizeof(after));
+	return __atomic_compare_exchange_n((platform_two_words *)(void *)words, &before, after, 0, __ATOMIC_SEQ_CST,
+					   __ATOMIC_RELAXED);
+}
+
 static inline void platform_fence(void)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

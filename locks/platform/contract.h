@@ -58,6 +58,15 @@ static inline unspin_u32 platform_fetch_or_ordered(struct platform_word *word, u
 static inline unspin_u32 platform_fetch_and_ordered(struct platform_word *word, unspin_u32 bits);
 static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word *word, unspin_u32 expected,
 							   unspin_u32 desired);
+/*
+ * The same for two words at once, of which `words` is the first, aligned to 8 bytes; the other follows it. Returns whether it
+ * succeeded. It changes neither word otherwise.
+ */
+struct platform_values {
+	unspin_u32 first, second;
+};
+static inline _Bool platform_compare_exchange_two_ordered(struct platform_word *words, struct platform_values expected,
+							  struct platform_values desired);
 /* A full barrier: all earlier stores are visible to all before any later load is made. */
 static inline void platform_fence(void);
 

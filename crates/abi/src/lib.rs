@@ -45,6 +45,11 @@ impl LockKind {
         self.has(UNSPIN_LOCK_BLOCKS)
     }
 
+    /// Whether no unlock accesses the lock once another may have it.
+    pub fn frees_last(self) -> bool {
+        self.has(UNSPIN_LOCK_FREES_LAST)
+    }
+
     /// Whether its waiters halt their vCPU.
     pub fn parks(self) -> bool {
         self.has(UNSPIN_LOCK_PARKS)

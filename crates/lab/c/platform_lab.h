@@ -114,6 +114,21 @@ static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word 
 	return unspin_lab_perform(UNSPIN_LAB_COMPARE_EXCHANGE, word, expected, desired);
 }
 
+/*
+ * The first access brings the line with both words. No simulated time passes after it, since what follows are accesses to
+ * a line that only this pCPU has: three hits are counted in place of one.
+ */
+static inline _Bool platform_compare_exchange_two_ordered(struct platform_word *words, struct platform_values expected,
+							  struct platform_values desired)
+{
+	if (unspin_lab_perform(UNSPIN_LAB_FETCH_OR, &words[0], 0, 0) != expected.first ||
+	    words[1].value != expected.second)
+		return 0;
+	unspin_lab_perform(UNSPIN_LAB_EXCHANGE, &words[1], desired.second, 0);
+	unspin_lab_perform(UNSPIN_LAB_EXCHANGE, &words[0], desired.first, 0);
+	return 1;
+}
+
 /* Simulated accesses take effect in order, so there is nothing to wait for; the time of a fence is not modelled. */
 static inline void platform_fence(void)
 {

@@ -27,6 +27,7 @@ enum script_kind {
 	SCRIPT_HELP = 19,      /* first: waiter + 1, or 0 */
 	SCRIPT_UNBLOCK =
 		23, /* ends the park of a SCRIPT_BLOCKER at this word; first: of the one with the greatest number */
+	SCRIPT_COMPARE_EXCHANGE_TWO = 24, /* this word and the next one: `expected`, `desired` */
 	/* Requests of the program around the lock, not of the lock. */
 	SCRIPT_ENTER = 7, /* first: enum script_entry */
 	SCRIPT_LEAVE = 8, /* first: enum script_entry */
@@ -63,12 +64,15 @@ struct script_request {
 	unspin_u32 first;
 	unspin_u32 second;
 	unspin_u32 place; /* number of the word in the lock, SCRIPT_OUTSIDE and up outside, or SCRIPT_NOWHERE */
+	struct platform_values expected, desired; /* of SCRIPT_COMPARE_EXCHANGE_TWO; else 0 */
 };
-UNSPIN_ASSERT_SIZE(struct script_request, 16);
+UNSPIN_ASSERT_SIZE(struct script_request, 32);
 
 /* Called on a scripted thread only. Returns what the access returns; 0 where it returns nothing. `word` may be 0. */
 static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first,
 				 unspin_u32 second);
+/* The same for a request of which all but the place is filled in. */
+static unspin_u32 script_issue(struct script_request request, const struct platform_word *word);
 
 /*
  * As many threads as are ever explored at a lock with nodes. Nodes are not aligned to cache lines, since every byte of
@@ -177,6 +181,15 @@ static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word 
 							   unspin_u32 desired)
 {
 	return script_perform(SCRIPT_COMPARE_EXCHANGE, word, expected, desired);
+}
+
+static inline _Bool platform_compare_exchange_two_ordered(struct platform_word *words, struct platform_values expected,
+							  struct platform_values desired)
+{
+	struct script_request request = {
+		.kind = SCRIPT_COMPARE_EXCHANGE_TWO, .expected = expected, .desired = desired};
+
+	return script_issue(request, words) != 0;
 }
 
 static inline void platform_fence(void)

@@ -60,6 +60,7 @@ static unspin_u32 choices_of_request(const struct script_world *world, const str
 	case SCRIPT_FETCH_OR:
 	case SCRIPT_FETCH_AND:
 	case SCRIPT_COMPARE_EXCHANGE:
+	case SCRIPT_COMPARE_EXCHANGE_TWO:
 	case SCRIPT_PARK:
 	case SCRIPT_KICK:
 	case SCRIPT_UNBLOCK:
@@ -150,6 +151,18 @@ static unspin_u32 modify(const struct script_request *request, unspin_u32 *value
 	return before;
 }
 
+/* Both words at once, as modify(). Returns whether they held what was expected. */
+static unspin_u32 modify_two(struct script_world *world, const struct script_request *request)
+{
+	unspin_u32 *first = word_at(world, request->place), *second = word_at(world, request->place + 1);
+
+	if (*first != request->expected.first || *second != request->expected.second)
+		return 0;
+	*first = request->desired.first;
+	*second = request->desired.second;
+	return 1;
+}
+
 /* Carries out the request. Returns 0 if the thread does not continue. */
 static int perform(struct script_world *world, struct script_thread *self)
 {
@@ -173,6 +186,9 @@ static int perform(struct script_world *world, struct script_thread *self)
 	case SCRIPT_FETCH_AND:
 	case SCRIPT_COMPARE_EXCHANGE:
 		self->result = modify(request, word_at(world, request->place));
+		return 1;
+	case SCRIPT_COMPARE_EXCHANGE_TWO:
+		self->result = modify_two(world, request);
 		return 1;
 	case SCRIPT_PARK:
 	case SCRIPT_PARKED:

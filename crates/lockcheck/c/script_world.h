@@ -102,17 +102,23 @@ static unspin_u32 *word_at(struct script_world *world, unspin_u32 place)
 	return &((struct platform_word *)&world->lock)[place].value;
 }
 
-static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first, unspin_u32 second)
+static unspin_u32 script_issue(struct script_request request, const struct platform_word *word)
 {
 	struct script_thread *self = &current->thread[current->running];
-	unspin_u32 place = place_in_world(current, word);
 
+	request.place = place_in_world(current, word);
 	/* Such an access is not made: the exploration reports it and ends there. */
-	if (place == SCRIPT_ELSEWHERE || (kind == SCRIPT_KICK && first >= current->threads))
-		kind = SCRIPT_ASTRAY;
-	self->request = (struct script_request){.kind = kind, .first = first, .second = second, .place = place};
+	if (request.place == SCRIPT_ELSEWHERE || (request.kind == SCRIPT_KICK && request.first >= current->threads) ||
+	    (request.kind == SCRIPT_COMPARE_EXCHANGE_TWO && place_in_world(current, word + 1) != request.place + 1))
+		request.kind = SCRIPT_ASTRAY;
+	self->request = request;
 	switch_stacks(&self->stack_pointer, current->script_stack_pointer);
 	return self->result;
+}
+
+static unspin_u32 script_perform(unspin_u32 kind, const struct platform_word *word, unspin_u32 first, unspin_u32 second)
+{
+	return script_issue((struct script_request){.kind = kind, .first = first, .second = second}, word);
 }
 
 static unspin_u32 script_thread(void)

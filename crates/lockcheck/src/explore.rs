@@ -48,6 +48,8 @@ pub struct Exploration<'a> {
     pub time_outs: bool,
     /// Whether a thread that queues must enter before threads that request the lock later.
     pub is_fifo: bool,
+    /// Whether no unlock may access the lock once another thread has got it.
+    pub frees_last: bool,
     /// Whether the orders of requests and entries are recorded, which makes more states.
     pub keeps_orders: bool,
     /// Faults each of which ends the search at once.
@@ -78,6 +80,7 @@ impl<'a> Exploration<'a> {
             before: &[],
             time_outs: true,
             is_fifo: false,
+            frees_last: false,
             keeps_orders: false,
             stops_at: &[],
             states_max: 4_000_000,

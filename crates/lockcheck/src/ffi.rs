@@ -12,8 +12,10 @@ pub struct ScriptRequest {
     pub first: u32,
     pub second: u32,
     pub place: u32,
+    pub expected: [u32; 2],
+    pub desired: [u32; 2],
 }
-const _: () = assert!(size_of::<ScriptRequest>() == 16);
+const _: () = assert!(size_of::<ScriptRequest>() == 32);
 
 /// `struct script_world`, opaque.
 #[repr(C)]

@@ -14,6 +14,8 @@ pub enum Fault {
     Astray,
     /// A thread entered before one that was queued when it requested the lock, though the lock promises order.
     OutOfOrder,
+    /// An unlock accessed the lock after another thread had got it, though the lock promises not to.
+    AfterFree,
     /// After all threads had ended, the lock was held, its trylock failed, or a call did not return.
     LeftLocked,
     /// No thread can continue except by a spurious wake-up, though not all have ended.
@@ -25,11 +27,12 @@ pub enum Fault {
 
 impl Fault {
     /// All faults, with their names.
-    pub const NAMES: [(&'static str, Fault); 7] = [
+    pub const NAMES: [(&'static str, Fault); 8] = [
         ("two inside", Fault::TwoInside),
         ("wrong", Fault::Wrong),
         ("astray", Fault::Astray),
         ("out of order", Fault::OutOfOrder),
+        ("after free", Fault::AfterFree),
         ("left locked", Fault::LeftLocked),
         ("deadlock", Fault::Deadlock),
         ("hopeless", Fault::Hopeless),

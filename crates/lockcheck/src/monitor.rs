@@ -37,6 +37,12 @@ pub(crate) struct Monitor {
     readers: u8,
     /// Set of threads.
     inside: u8,
+    /// Whether it is checked that no unlock accesses the lock once another thread has got it.
+    frees_last: bool,
+    /// Then: sets of threads that unlock: of writers, of all, and of those that another one has followed meanwhile.
+    leaving_writers: u8,
+    leaving: u8,
+    overtaken: u8,
     phase: [Phase; THREADS_MAX],
     reads: [bool; THREADS_MAX],
     marked: [bool; THREADS_MAX],
@@ -46,8 +52,9 @@ pub(crate) struct Monitor {
 }
 
 impl Monitor {
-    pub fn new(keeps_history: bool) -> Monitor {
+    pub fn new(keeps_history: bool, frees_last: bool) -> Monitor {
         Monitor {
+            frees_last,
             history: keeps_history.then(History::default),
             ..Monitor::default()
         }
@@ -55,7 +62,12 @@ impl Monitor {
 
     /// Appends the part of the monitor that affects later checks to a state's key.
     pub fn append_to(&self, key: &mut Vec<u8>) {
-        key.push(self.inside);
+        key.extend([
+            self.inside,
+            self.leaving_writers,
+            self.leaving,
+            self.overtaken,
+        ]);
         for thread in 0..THREADS_MAX {
             let flags = u8::from(self.reads[thread]) | u8::from(self.marked[thread]) << 1;
             key.extend([self.phase[thread] as u8 | flags << 4, self.before[thread]]);
@@ -107,6 +119,28 @@ impl Monitor {
         self.inside & 1 << thread != 0
     }
 
+    /// Whether `thread` unlocks, and another thread has got the lock meanwhile.
+    pub fn is_overtaken(&self, thread: usize) -> bool {
+        self.overtaken & 1 << thread != 0
+    }
+
+    fn leaves(&mut self, thread: usize, writes: bool) {
+        self.inside &= !(1 << thread);
+        self.leaving |= u8::from(self.frees_last) << thread;
+        self.leaving_writers |= u8::from(self.frees_last && writes) << thread;
+    }
+
+    /// The unlock of `thread` has returned.
+    fn has_left(&mut self, thread: usize) {
+        for set in [
+            &mut self.leaving,
+            &mut self.leaving_writers,
+            &mut self.overtaken,
+        ] {
+            *set &= !(1 << thread);
+        }
+    }
+
     fn forget(&mut self, thread: usize) {
         self.phase[thread] = Phase::Outside;
         self.marked[thread] = false;
@@ -124,6 +158,13 @@ impl Monitor {
             history.entries.push(thread as u8);
         }
         self.inside |= 1 << thread;
+        self.has_left(thread);
+        // A reader shares the lock with readers that have not left it yet.
+        self.overtaken |= if reads {
+            self.leaving_writers
+        } else {
+            self.leaving
+        };
         if reads {
             self.readers += 1;
         } else {
@@ -139,6 +180,7 @@ impl Monitor {
     pub fn says(&mut self, thread: usize, request: Request, is_fifo: bool) -> Option<Fault> {
         match request {
             Request::Ask(by) => {
+                self.has_left(thread);
                 self.phase[thread] = Phase::Asks;
                 self.reads[thread] = by == By::Read;
             }
@@ -146,11 +188,11 @@ impl Monitor {
             Request::EnterToRead => return self.enters(thread, true, is_fifo),
             Request::Leave => {
                 self.writers -= 1;
-                self.inside &= !(1 << thread);
+                self.leaves(thread, true);
             }
             Request::LeaveFromRead => {
                 self.readers -= 1;
-                self.inside &= !(1 << thread);
+                self.leaves(thread, false);
             }
             Request::TryRefused => self.forget(thread),
             Request::Wrong(..) => return Some(Fault::Wrong),

@@ -44,6 +44,8 @@ pub enum Request {
     FetchAnd(usize, u32),
     /// Writes the third if the word holds the second.
     CompareExchange(usize, u32, u32),
+    /// Writes the third to this word and the next one if they hold the second.
+    CompareExchangeTwo(usize, [u32; 2], [u32; 2]),
     /// Waits while the word holds `value`, for at most `spins` more spins ([`FOREVER`]: no bound).
     Wait {
         /// The word.
@@ -90,6 +92,17 @@ pub enum Request {
 }
 
 impl Request {
+    /// The word that this request accesses.
+    pub fn word(self) -> Option<usize> {
+        match self {
+            Request::Load(word)
+            | Request::Store(word, _)
+            | Request::Wait { word, .. }
+            | Request::Park(word, _) => Some(word),
+            _ => self.modifies(),
+        }
+    }
+
     /// The word that this request may change by a read-modify-write.
     pub fn modifies(self) -> Option<usize> {
         match self {
@@ -97,7 +110,8 @@ impl Request {
             | Request::FetchAdd(word, _)
             | Request::FetchOr(word, _)
             | Request::FetchAnd(word, _)
-            | Request::CompareExchange(word, ..) => Some(word),
+            | Request::CompareExchange(word, ..)
+            | Request::CompareExchangeTwo(word, ..) => Some(word),
             _ => None,
         }
     }
@@ -136,6 +150,7 @@ impl From<ffi::ScriptRequest> for Request {
             21 => Request::Wrong(raw.first, raw.second),
             22 => Request::Astray,
             23 => Request::Unblock(word),
+            24 => Request::CompareExchangeTwo(word, raw.expected, raw.desired),
             other => unreachable!("request {other} of script.h is not known here"),
         }
     }

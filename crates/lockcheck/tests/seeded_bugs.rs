@@ -26,6 +26,7 @@ fn exploration(bug: &Bug, locks: Locks) -> Exploration<'static> {
         run_states: RunStates::Any,
     });
     exploration.is_fifo = bug.is_fifo;
+    exploration.frees_last = LockKind::from_name(bug.lock).is_some_and(LockKind::frees_last);
     exploration
 }
 

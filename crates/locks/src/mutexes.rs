@@ -113,7 +113,7 @@ fair! { RawHelping }
 #[cfg(feature = "parking")]
 mutex! {
     /// The one to take, 8 bytes: one waiter spins while the holder runs, the others sleep, and all do while it was preempted.
-    RawUnspinMutex, UnspinMutex, UnspinMutexGuard, GuardSend, 2, 4, [0],
+    RawUnspinMutex, UnspinMutex, UnspinMutexGuard, GuardSend, 2, 8, [0],
     unspin_mutex_lock, unspin_mutex_trylock, unspin_mutex_unlock, unspin_mutex_is_locked
 }
 

@@ -91,7 +91,7 @@ UNSPIN_DECLARE_LOCK(helping, 3, 4)
  * The one to take: one waiter spins while the holder runs, the others sleep; all sleep while the holder was preempted on
  * their CPU. Newcomers pass, until a waiter has spun or slept for long.
  */
-UNSPIN_DECLARE_LOCK(mutex, 2, 4)
+UNSPIN_DECLARE_LOCK(mutex, 2, 8)
 #define UNSPIN_MUTEX_INIT {{0, 0}}
 
 /* First come, first served. */

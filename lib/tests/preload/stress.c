@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -403,6 +404,38 @@ static void *give_and_take(void *number)
 	return work[(long)number](0);
 }
 
+/* Objects that count their references under a mutex of their own: who lets go last gives the memory back. */
+struct counted_object {
+	pthread_mutex_t mutex;
+	int references;
+};
+static struct counted_object *shared_object;
+static pthread_barrier_t between_objects;
+
+static void *let_go(void *unused)
+{
+	(void)unused;
+	for (long round = 0; round < 2 * rounds; round++) {
+		struct counted_object *object;
+		int left;
+
+		if (pthread_barrier_wait(&between_objects) == PTHREAD_BARRIER_SERIAL_THREAD) {
+			object = mmap(0, sizeof(*object), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			check(object != MAP_FAILED, "mmap");
+			object->references = THREADS;
+			shared_object = object;
+		}
+		pthread_barrier_wait(&between_objects);
+		object = shared_object;
+		pthread_mutex_lock(&object->mutex);
+		left = --object->references;
+		pthread_mutex_unlock(&object->mutex);
+		if (!left)
+			munmap(object, sizeof(*object));
+	}
+	return 0;
+}
+
 static void note_signal(int signal)
 {
 	(void)signal;
@@ -434,6 +467,8 @@ int main(int count, char **arguments)
 	}
 	pthread_barrier_init(&start, 0, THREADS);
 	together(pass_barriers, THREADS);
+	pthread_barrier_init(&between_objects, 0, THREADS);
+	together(let_go, THREADS);
 	fork_while_locked();
 	printf("ok\n");
 	return 0;

@@ -110,7 +110,7 @@ impl<'a> Search<'a> {
     /// Starts all threads, and runs those of `before` as far as they go.
     pub(super) fn begin(&mut self) -> Option<Fault> {
         self.world.start(self.exploration.words);
-        self.monitor = Monitor::new(self.exploration.keeps_orders);
+        self.monitor = Monitor::new(self.exploration.keeps_orders, self.exploration.frees_last);
         for thread in 0..self.world.threads() {
             if let Some(fault) = self.settle(thread) {
                 return Some(fault);
@@ -260,6 +260,10 @@ impl<'a> Search<'a> {
         let request = self.world.pending(thread);
         if action != can::FLUSH {
             self.monitor.accesses(thread);
+        }
+        let accesses = action == can::FLUSH || request.word().is_some();
+        if accesses && self.monitor.is_overtaken(thread) {
+            return Some(Fault::AfterFree);
         }
         let changes = request.modifies().filter(|_| action == can::STEP);
         let before = changes.map(|word| self.world.word(word));
