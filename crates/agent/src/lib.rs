@@ -34,11 +34,11 @@ pub use observe::recorder::{Recorded, Recorder};
 pub use observe::{synthetic, threads::monotonic_ns};
 pub use scheduler::{
     ChosenBy, ChosenPolicies, DeadlineServer, Disclosure, DisclosureChoice, Disclosures, DryAnswer,
-    DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, PolicyChoice, PolicySetError,
-    SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError, SteerOptions,
-    Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice, cgroup_number,
-    deadline_server, is_policy_file, reset_running_vm, running_policies, set_running_policies,
-    set_running_vm, to_set_running, with_user_policy,
+    DryLosses, DryRun, GuestPages, LoadedSteerer, MovedVm, NoCgroup, NoSuchWhom, PolicyChoice,
+    PolicySetError, SECTIONS_MAX, SliceSource, SteerCounter, SteerEnd, SteerEndKind, SteerError,
+    SteerOptions, Steerer, ThreadPages, UserPolicy, UserPolicyError, VmPolicies, Whom, base_slice,
+    cgroup_number, deadline_server, is_policy_file, reset_running_vm, running_policies,
+    set_running_policies, set_running_vm, to_set_running, with_user_policy,
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};

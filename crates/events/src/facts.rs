@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::vm_identity::{NAME_LENGTH_MAX, VmIdentity, VmKind, printable};
+
 /// Side facts of a stream of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -111,8 +113,9 @@ pub struct VmFacts {
     pub process_start_ticks: Option<u64>,
     /// Name of the process.
     pub comm: Option<String>,
-    /// QEMU's `-name`.
-    pub name: Option<String>,
+    /// What its manager calls it, and its ids.
+    #[serde(flatten)]
+    pub identity: VmIdentity,
     /// Ruling 35: {nopvspin, PV spinlocks} x {PV TLB flush} x {PV IPI, PV sched-yield} x {async page faults}, in the words
     /// of `unspin vm linux`; what QEMU's command line asks for. `None`: it does not tell.
     pub guest_features: Option<String>,
@@ -168,12 +171,37 @@ impl Facts {
         self.vms.iter().find(|vm| vm.vm == number)
     }
 
-    /// What people call the VM: QEMU's name, else `vm7`. Without control characters, whoever wrote the facts.
+    /// What people call the VM: its manager's name for it; without one `firecracker (4321)`, program and process; of several VMs
+    /// of one process, and of one whose process is not known, `vm7`. Of VMs that are called the same each has its process, too.
+    /// Without control characters and short, whoever wrote the facts.
     pub fn vm_name(&self, number: u32) -> String {
-        self.vm(number)
-            .and_then(|vm| vm.name.as_ref())
-            .map(|name| name.replace(char::is_control, "?"))
-            .unwrap_or_else(|| format!("vm{number}"))
+        let by_number = || format!("vm{number}");
+        let Some(vm) = self.vm(number) else {
+            return by_number();
+        };
+        let others = || self.vms.iter().filter(|other| other.vm != number);
+        if let Some(called) = vm.identity.called() {
+            if !others().any(|other| other.identity.called().as_ref() == Some(&called)) {
+                return called;
+            }
+            let alone = vm.process.filter(|_| {
+                let same = |other: &VmFacts| other.process == vm.process;
+                !others().any(same)
+            });
+            return match alone {
+                Some(process) => format!("{called} ({process})"),
+                None => format!("{called} ({})", by_number()),
+            };
+        }
+        match (vm.process, &vm.comm) {
+            (Some(process), Some(comm))
+                if vm.identity.kind != VmKind::Unspin
+                    && !others().any(|other| other.process == Some(process)) =>
+            {
+                format!("{} ({process})", printable(comm, NAME_LENGTH_MAX))
+            }
+            _ => by_number(),
+        }
     }
 }
 
@@ -198,6 +226,59 @@ mod tests {
         assert_eq!(name(199), Some("make"));
         assert_eq!(name(200), Some("ld"));
         assert_eq!(facts.task_at(9, 200), None);
+    }
+
+    #[test]
+    fn a_vm_is_called_so_that_no_other_can_be_meant() {
+        let vm = |vm, process, name: Option<&str>, kind| VmFacts {
+            vm,
+            process,
+            comm: Some("kvm\u{1b}".to_owned()),
+            identity: VmIdentity {
+                kind,
+                name: name.map(str::to_owned),
+                ..VmIdentity::default()
+            },
+            ..VmFacts::default()
+        };
+        let facts = Facts {
+            vms: vec![
+                vm(0, Some(10), Some("web"), VmKind::Libvirt),
+                vm(1, Some(11), Some("db"), VmKind::Libvirt),
+                vm(2, Some(12), Some("db"), VmKind::Libvirt),
+                vm(3, None, Some("db"), VmKind::Libvirt),
+                vm(4, Some(14), None, VmKind::Other),
+                vm(5, Some(15), None, VmKind::Other),
+                vm(6, Some(15), None, VmKind::Other),
+                vm(7, Some(17), None, VmKind::Unspin),
+                vm(8, None, None, VmKind::Other),
+            ],
+            ..Facts::default()
+        };
+        let names: Vec<_> = (0..=9).map(|number| facts.vm_name(number)).collect();
+        let expected = [
+            "web",
+            "db (11)",
+            "db (12)",
+            "db (vm3)",
+            "kvm? (14)",
+            "vm5",
+            "vm6",
+            "vm7",
+            "vm8",
+            "vm9",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn facts_of_before_have_a_name_and_nothing_else() {
+        let old = r#"{"vm":3,"process":100,"name":"web","vcpus":[]}"#;
+        let vm: VmFacts = serde_json::from_str(old).expect("a VM");
+        assert_eq!(vm.identity.name.as_deref(), Some("web"));
+        assert_eq!(vm.identity.kind, VmKind::Other);
+        let again = serde_json::to_string(&vm).expect("text");
+        assert_eq!(serde_json::from_str::<VmFacts>(&again).expect("a VM"), vm);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod facts;
 pub mod ground_truth;
 pub mod guest_log;
 pub mod log;
+pub mod vm_identity;
 
 pub use clock::{ClockError, ClockSample, TscClock};
 pub use counters::{LATENCY_BUCKETS, VcpuCounters};

@@ -6,6 +6,7 @@ use std::{cell::RefCell, path::Path, rc::Rc};
 use unspin_events::{
     Event, KIND_NAMES,
     facts::{BeginTime, Facts, KvmFacts, ScenarioFacts, TaskFacts, VmFacts},
+    vm_identity::VmIdentity,
 };
 use unspin_recording::{Ended, Error, Options, Recording, Summary};
 use unspin_scenario::Scenario;
@@ -141,7 +142,10 @@ fn facts(scenario: &Scenario, host: &LabHost, trace_ids: &TraceIds, commit: &str
             .zip(&trace_ids.vms)
             .map(|(vm, name)| VmFacts {
                 vm,
-                name: Some(name.clone()),
+                identity: VmIdentity {
+                    name: Some(name.clone()),
+                    ..VmIdentity::default()
+                },
                 ..VmFacts::default()
             })
             .collect(),

@@ -9,6 +9,7 @@ use common::switch;
 use unspin_events::{
     Event, What,
     facts::{BeginTime, Facts, IpiSight, KvmFacts, ScenarioFacts, TaskFacts, VcpuFacts, VmFacts},
+    vm_identity::{VmIdentity, VmKind},
 };
 use unspin_recording::{Ended, Options, Recorded, Recording};
 
@@ -46,7 +47,13 @@ fn facts() -> Facts {
             process: Some(100),
             process_start_ticks: Some(4_321),
             comm: Some("qemu-system-x86".into()),
-            name: Some("debian".into()),
+            identity: VmIdentity {
+                kind: VmKind::Kubevirt,
+                name: Some("debian".into()),
+                uuid: Some("26fbbddd-86b1-4977-8715-564ff5bcff56".into()),
+                namespace: Some("default".into()),
+                ..VmIdentity::default()
+            },
             guest_features: None,
             vcpus: vec![VcpuFacts {
                 vcpu: 0,
@@ -136,7 +143,13 @@ const EXPECTED: &str = r#"{
       "process": 100,
       "process_start_ticks": 4321,
       "comm": "qemu-system-x86",
+      "kind": "kubevirt",
       "name": "debian",
+      "uuid": "26fbbddd-86b1-4977-8715-564ff5bcff56",
+      "id": null,
+      "namespace": "default",
+      "pod_uid": null,
+      "name_problem": null,
       "guest_features": null,
       "vcpus": [
         {

@@ -27,12 +27,6 @@ pub(crate) fn is_process(proc: &Path, number: u32) -> bool {
     leader.and_then(|text| text.trim().parse().ok()) == Some(number)
 }
 
-/// A process's name; empty: it has ended.
-pub(crate) fn name_of(process: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{process}/comm"));
-    name.unwrap_or_default().trim().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Who the VMs and threads of events are: read from /proc when a thread id is first seen.
+//! Who the VMs and threads of events are: read from /proc when a thread id is first seen (VMs: crates/vms).
 //!
 //! Ids are reused and names change, so ids that go on being seen are looked up again every second, and every incarnation
 //! is kept. A thread that has ended before anybody looked has no name.
@@ -14,7 +14,9 @@ use std::{
 use unspin_events::{
     Event, What,
     facts::{TaskFacts, VcpuFacts, VmFacts},
+    vm_identity::{NAME_LENGTH_MAX, printable},
 };
+use unspin_vms::Look;
 
 use crate::observe::guest_features;
 
@@ -194,12 +196,16 @@ impl Names {
             return;
         }
         vm.process = Some(found.process);
-        if let Some(leader) = thread_of(&self.proc, found.process) {
-            vm.process_start_ticks = Some(leader.start_ticks);
-            vm.comm = Some(leader.comm);
+        // Later than its thread began only another process, to which the number has gone meanwhile.
+        match unspin_vms::look(&self.proc, found.process) {
+            Look::Found(leader) if leader.start_ticks <= found.start_ticks => {
+                vm.process_start_ticks = Some(leader.start_ticks);
+                vm.comm = Some(leader.comm);
+                vm.identity = leader.identity;
+                vm.guest_features = qemu_features(&self.proc, found.process);
+            }
+            _ => {}
         }
-        vm.name = qemu_name(&self.proc, found.process);
-        vm.guest_features = qemu_features(&self.proc, found.process);
     }
 }
 
@@ -208,10 +214,8 @@ mod tests;
 
 /// More than a line of `stat`, or the beginning of `status`, ever takes.
 const STAT_BYTES_MAX: u64 = 4096;
-/// Only the beginning of a command line is searched for `-name`.
+/// Only the beginning of a command line is searched for features.
 const COMMAND_BYTES_MAX: u64 = 64 << 10;
-/// Longest name of a VM that is kept, characters.
-const NAME_LENGTH_MAX: usize = 64;
 
 /// A thread, or a process's first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,7 +233,7 @@ pub(crate) fn thread_of(proc: &Path, id: u32) -> Option<Thread> {
     let stat = read(folder.join("stat"), STAT_BYTES_MAX)?;
     // The name stands in brackets and may hold brackets and spaces itself.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
-    let comm = printable(stat.get(open + 1..close)?);
+    let comm = printable(stat.get(open + 1..close)?, NAME_LENGTH_MAX);
     // Field 3 is the first behind the name; field 22 is the start.
     let start_ticks = stat.get(close + 1..)?.split_whitespace().nth(22 - 3)?;
     let status = read(folder.join("status"), STAT_BYTES_MAX)?;
@@ -246,23 +250,8 @@ pub(crate) fn thread_of(proc: &Path, id: u32) -> Option<Thread> {
     })
 }
 
-/// The name that QEMU was given: `-name debian`, `-name guest=debian,debug-threads=on`. Nothing of the command
-/// line but this and the features below is looked at: it may hold secrets.
-fn qemu_name(proc: &Path, process: u32) -> Option<String> {
-    let line = qemu_line(proc, process)?;
-    let mut words = line
-        .split('\0')
-        .skip_while(|word| *word != "-name" && *word != "--name");
-    let value = words.nth(1)?;
-    let name = value
-        .split(',')
-        .find_map(|part| part.strip_prefix("guest="))
-        .or_else(|| value.split(',').next().filter(|part| !part.contains('=')))?;
-    let name: String = printable(name).chars().take(NAME_LENGTH_MAX).collect();
-    (!name.is_empty()).then_some(name)
-}
-
-/// The paravirtual features that a QEMU's `-cpu` and the kernel's command line in its `-append` ask for.
+/// The paravirtual features that a QEMU's `-cpu` and the kernel's command line in its `-append` ask for. Nothing else of the
+/// command line is looked at here: it may hold secrets.
 fn qemu_features(proc: &Path, process: u32) -> Option<String> {
     let line = qemu_line(proc, process)?;
     guest_features::asked_for(line.split('\0'))
@@ -284,8 +273,4 @@ fn read(path: PathBuf, bytes_max: u64) -> Option<String> {
         .read_to_end(&mut bytes)
         .ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-fn printable(text: &str) -> String {
-    text.replace(char::is_control, "?")
 }

@@ -60,8 +60,18 @@ row! {
     pub struct VmRow {
         /// Its number in the recording.
         pub vm: u32 = ("VM", Count),
-        /// Its name, where its VMM says one.
+        /// What its manager calls it, of KubeVirt with the namespace; null: it has no name.
         pub name: Option<String> = ("name", Text),
+        /// Who manages it: libvirt, nova, kubevirt, proxmox, qemu, cloud_hypervisor, firecracker, unspin or other.
+        pub kind: &'static str = ("by", Text),
+        /// Its UUID.
+        pub uuid: Option<String>,
+        /// Its id there beside name and UUID: Proxmox's number, Nova's name of the instance, Cloud Hypervisor's socket, Firecracker's id.
+        pub id: Option<String> = ("id", Text),
+        /// UID of the Kubernetes pod in which it runs.
+        pub pod_uid: Option<String>,
+        /// Why it has no name, or not the one that its command line says.
+        pub name_problem: Option<String>,
         /// Its process.
         pub process: Option<String> = ("process", Text),
         /// That process's command.
@@ -122,9 +132,15 @@ pub fn vm(vm: &VmFacts) -> VmRow {
     let mut numbers: Vec<u16> = vm.vcpus.iter().map(|vcpu| vcpu.vcpu).collect();
     numbers.sort_unstable();
     numbers.dedup();
+    let identity = &vm.identity;
     VmRow {
         vm: vm.vm,
-        name: vm.name.clone(),
+        name: identity.called(),
+        kind: identity.kind.word(),
+        uuid: identity.uuid.clone(),
+        id: identity.id.clone(),
+        pod_uid: identity.pod_uid.clone(),
+        name_problem: identity.name_problem.clone(),
         process: vm.process.map(|process| process.to_string()),
         comm: vm.comm.clone(),
         vcpus: numbers.len(),

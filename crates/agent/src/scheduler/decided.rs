@@ -58,6 +58,8 @@ row! {
     pub struct VmPolicies {
         /// The VM's process; null: all VMs that have none of their own.
         pub process: Option<u32> = ("VM process", Text),
+        /// What its manager calls the VM, else its program's name; null: everyone's.
+        pub name: Option<String> = ("VM", Text),
         /// The policies, as `--policy` takes them; a user policy is called `user-policy`.
         pub policy: String = ("policy", Text),
         /// For how long the VM has had them, ns; null: everyone's.
@@ -227,6 +229,7 @@ impl Decided {
         let now_ns = boot_time().as_nanos() as u64;
         let everyone = VmPolicies {
             process: None,
+            name: None,
             policy: policies(&self.control()?.everyone).to_string(),
             since_ns: None,
             chosen_by: None,
@@ -236,6 +239,7 @@ impl Decided {
         let there = vms.filter(|(process, vm)| is_there(*process, vm));
         rows.extend(there.map(|(process, vm)| VmPolicies {
             process: Some(process),
+            name: unspin_vms::name_of(process),
             policy: policies(&vm.choice).to_string(),
             since_ns: Some(now_ns.saturating_sub(vm.since_ns)),
             chosen_by: Some(ChosenBy::says(vm.by)),
@@ -370,6 +374,7 @@ mod tests {
     fn who_has_what_is_a_table() {
         let row = |process| VmPolicies {
             process,
+            name: process.map(|_| "web-3".into()),
             policy: "loan".into(),
             since_ns: process.map(|_| 1_500_000_000),
             chosen_by: process.map(|_| "steer --vm"),
@@ -379,7 +384,10 @@ mod tests {
         let mut text = Vec::new();
         document.write_text(&mut text).expect("written");
         let text = String::from_utf8(text).expect("UTF-8");
-        assert!(text.contains(" 1234 "), "{text}");
+        assert!(
+            text.contains(" 1234 ") && text.contains(" web-3 "),
+            "{text}"
+        );
         assert!(text.contains("1.5 s   steer --vm"), "{text}");
     }
 

@@ -10,6 +10,7 @@ use std::{
 
 use libbpf_rs::Object;
 use unspin_abi as abi;
+use unspin_vms::NoSuchVm;
 
 use crate::{Error, kernel::load};
 
@@ -91,7 +92,7 @@ impl fmt::Display for Disclosure {
     }
 }
 
-/// `own`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
+/// `own`, `all=web-3`, `all=1234` or `nothing=/sys/fs/cgroup/machine.slice`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DisclosureChoice {
     /// How much.
@@ -105,10 +106,21 @@ pub struct DisclosureChoice {
 pub enum Whom {
     /// All that nothing else is said of.
     Everyone,
-    /// The VMs of one process.
-    Process(u32),
+    /// One VM, by name, UUID, id or process.
+    Vm(String),
     /// Those in a cgroup, by its folder, and below.
     Cgroup(PathBuf),
+}
+
+/// Whom a level is to hold for, and who is not there.
+#[derive(Debug, thiserror::Error)]
+pub enum NoSuchWhom {
+    /// A folder that is no cgroup's.
+    #[error(transparent)]
+    Cgroup(#[from] NoCgroup),
+    /// No VM, or no single one.
+    #[error(transparent)]
+    Vm(#[from] NoSuchVm),
 }
 
 /// A folder that is no cgroup's.
@@ -137,13 +149,16 @@ impl Disclosures {
     /// What the choices say; of two for the same, the later.
     ///
     /// # Errors
-    /// When a folder is no cgroup's.
-    pub fn of(choices: &[DisclosureChoice]) -> Result<Disclosures, NoCgroup> {
+    /// When a folder is no cgroup's, or a name no running VM's.
+    pub fn of(choices: &[DisclosureChoice]) -> Result<Disclosures, NoSuchWhom> {
         let mut disclosures = Disclosures::default();
         for choice in choices {
             match &choice.whom {
                 Whom::Everyone => disclosures.everyone = choice.level,
-                Whom::Process(process) => disclosures.processes.push((*process, choice.level)),
+                Whom::Vm(name) => {
+                    let process = unspin_vms::process_of(Path::new("/proc"), name)?;
+                    disclosures.processes.push((process, choice.level));
+                }
                 Whom::Cgroup(folder) => {
                     let number = cgroup_number(folder)?;
                     disclosures.cgroups.push((number, choice.level));
@@ -163,12 +178,10 @@ impl FromStr for DisclosureChoice {
             Some((level, folder)) if folder.starts_with('/') => {
                 (level, Whom::Cgroup(folder.into()))
             }
-            Some((level, process)) => {
-                let process = process.parse().map_err(|_| {
-                    format!("`{process}`: a process's number, or a cgroup's folder from /")
-                })?;
-                (level, Whom::Process(process))
+            Some((_, "")) => {
+                return Err("whom: a VM's name or process, or a cgroup's folder from /".into());
             }
+            Some((level, name)) => (level, Whom::Vm(name.to_owned())),
         };
         let level = level.parse()?;
         Ok(DisclosureChoice { level, whom })
@@ -179,7 +192,7 @@ impl fmt::Display for DisclosureChoice {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.whom {
             Whom::Everyone => write!(out, "{}", self.level),
-            Whom::Process(process) => write!(out, "{}={process}", self.level),
+            Whom::Vm(name) => write!(out, "{}={name}", self.level),
             Whom::Cgroup(folder) => write!(out, "{}={}", self.level, folder.display()),
         }
     }
@@ -204,28 +217,32 @@ mod tests {
             let choices = texts.iter().map(|text| text.parse().expect("a choice"));
             choices.collect()
         };
-        let told = Disclosures::of(&choices(&["all", "own=17", "nothing"])).expect("no cgroup");
+        let own = std::process::id();
+        let choice = format!("own={own}");
+        let told = Disclosures::of(&choices(&["all", &choice, "nothing"])).expect("it is there");
         assert_eq!(told.everyone, Disclosure::Nothing);
-        assert_eq!(told.processes, [(17, Disclosure::Own)]);
+        assert_eq!(told.processes, [(own, Disclosure::Own)]);
         let error = Disclosures::of(&choices(&["all=/proc/self"])).expect_err("no cgroup");
         assert!(error.to_string().starts_with("/proc/self: no cgroup: "));
+        let error = Disclosures::of(&choices(&["all=no-such-vm"])).expect_err("no VM");
+        assert!(
+            error.to_string().starts_with("there is no VM `no-such-vm`"),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_level_and_whom() {
-        for text in ["own", "all=17", "nothing=/sys/fs/cgroup/a=b"] {
+        for text in [
+            "own",
+            "all=17",
+            "all=default/web-3",
+            "nothing=/sys/fs/cgroup/a=b",
+        ] {
             let choice: DisclosureChoice = text.parse().expect("a choice");
             assert_eq!(choice.to_string(), text);
         }
-        for wrong in [
-            "",
-            "everything",
-            "all=",
-            "all=x",
-            "=17",
-            "all=-1",
-            "all=a/b",
-        ] {
+        for wrong in ["", "everything", "all=", "=17"] {
             assert!(wrong.parse::<DisclosureChoice>().is_err(), "{wrong}");
         }
     }

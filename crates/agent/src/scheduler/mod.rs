@@ -38,7 +38,9 @@ use only_vms::OnlyVms;
 pub use choice::{ChosenPolicies, PolicyChoice, is_file as is_policy_file};
 pub use deadline_server::{DeadlineServer, deadline_server};
 pub use decided::{ChosenBy, VmPolicies};
-pub use disclosure::{Disclosure, DisclosureChoice, Disclosures, NoCgroup, Whom, cgroup_number};
+pub use disclosure::{
+    Disclosure, DisclosureChoice, Disclosures, NoCgroup, NoSuchWhom, Whom, cgroup_number,
+};
 pub use dry::{DryAnswer, DryLosses, DryRun};
 pub use end::{SteerEnd, SteerEndKind};
 pub use error::SteerError;

@@ -44,6 +44,8 @@ row! {
     pub struct DryChoiceRow {
         /// The VM's process.
         pub process: u32 = ("process", Text),
+        /// What its manager calls the VM, else its program's name; null: it has ended.
+        pub name: Option<String> = ("name", Text),
         /// The VM's number, as the kernel numbers them.
         pub vm: u32 = ("VM", Text),
         /// The vCPU that yielded, or lost its CPU.
@@ -212,6 +214,7 @@ impl DryFigures {
         let shown = choices.iter().take(CHOICES_MAX);
         let rows = shown.map(|(answer, words)| DryChoiceRow {
             process: answer.process,
+            name: unspin_vms::name_of(answer.process),
             vm: answer.vm,
             vcpu: answer.vcpu,
             thread: answer.thread,

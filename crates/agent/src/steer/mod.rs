@@ -336,6 +336,8 @@ row! {
     pub struct GuestAuditRow {
         /// The VM's process.
         pub process: String = ("VM process", Text),
+        /// What its manager calls the VM, else its program's name; null: it has ended.
+        pub name: Option<String> = ("VM", Text),
         /// Ends of slices at which its page was read.
         pub boundaries: u64 = ("slice ends", Count),
         /// Of these, those with a critical section claimed.
@@ -382,6 +384,7 @@ row! {
 pub fn guest_audit(all: &[(u32, GuestAudit)]) -> impl Iterator<Item = GuestAuditRow> {
     all.iter().map(|(process, of)| GuestAuditRow {
         process: process.to_string(),
+        name: unspin_vms::name_of(*process),
         boundaries: of.boundaries,
         claimed: of.claimed,
         borrowed: of.borrowed,

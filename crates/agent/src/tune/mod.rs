@@ -21,7 +21,7 @@ use unspin_policy::{
 pub use crate::scheduler::HostSlice;
 use crate::{
     AutoController, AutoSteering, SteerError, Until, UsefulTimeMeter,
-    kernel::{processes, requirements, thread_slice},
+    kernel::{requirements, thread_slice},
     scheduler::check_no_other_scheduler,
 };
 use guard::Guard;
@@ -255,8 +255,13 @@ pub fn tune(
         }
     };
     let acting = controller.map_or(Vec::new(), |controller| controller.acting());
-    let vm =
-        |(process, set): (u32, AutoSet)| (process, processes::name_of(process), set.slice_ns());
+    let vm = |(process, set): (u32, AutoSet)| {
+        (
+            process,
+            unspin_vms::name_of(process).unwrap_or_default(),
+            set.slice_ns(),
+        )
+    };
     Ok(Tuned {
         vms: acting.into_iter().map(vm).collect(),
         status: until.finish().map_err(over())?,

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Words for who is who, and the sentence that sums a VM up.
 
-use unspin_events::{GuestMode, facts::Facts};
+use unspin_events::{
+    GuestMode,
+    facts::Facts,
+    vm_identity::{NAME_LENGTH_MAX, printable},
+};
 
 use crate::{
     explain::{
@@ -14,12 +18,9 @@ use crate::{
 /// Shares below that are not worth a clause, percent of spin time.
 const CLAUSE_PERCENT: f64 = 1.0;
 
-/// A VM: by QEMU's name for it, else by its number.
+/// A VM: by its manager's name for it, else by its process or number.
 pub fn vm_name(facts: &Facts, vm: u32) -> String {
-    let known = facts.vms.iter().find(|known| known.vm == vm);
-    known
-        .and_then(|known| known.name.clone())
-        .unwrap_or_else(|| format!("vm{vm}"))
+    facts.vm_name(vm)
 }
 
 /// Who had a CPU.
@@ -30,7 +31,7 @@ pub fn occupant(facts: &Facts, own_vm: u32, occupant: Occupant, time_ns: u64) ->
         Occupant::Idle => "nobody (idle)".to_owned(),
         Occupant::Task(thread) => facts.task_at(thread, time_ns).map_or_else(
             || format!("thread {thread}"),
-            |task| format!("{} ({thread})", task.comm),
+            |task| format!("{} ({thread})", printable(&task.comm, NAME_LENGTH_MAX)),
         ),
     }
 }

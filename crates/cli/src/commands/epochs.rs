@@ -7,6 +7,9 @@ use std::{collections::VecDeque, str::FromStr};
 use unspin_policy::auto::{AutoReason, AutoSet, AutoStep, TrialInterval};
 use unspin_report::{Document, Table, row};
 
+use super::vm_name::{self, VmName};
+use crate::terminal::failure::Failure;
+
 /// Epochs of one VM that are kept: the last ones, 17 minutes.
 const KEPT: usize = 4_096;
 
@@ -17,6 +20,8 @@ row! {
     pub struct EpochRow {
         /// The VM: its process, in the lab its number.
         pub vm: u32 = ("VM", Text),
+        /// What its manager calls it, else its program's name; null: it has ended, or is the lab's.
+        pub name: Option<String>,
         /// When it ended, since the scheduler was attached; ns.
         pub at_ns: u64 = ("at", Nanoseconds),
         /// The policies, or slices, under which it ran.
@@ -54,6 +59,17 @@ pub enum Explained {
 }
 
 impl Explained {
+    /// The running VM of that name, or all.
+    ///
+    /// # Errors
+    /// When there is none of that name, or several may be meant.
+    pub fn running(name: &VmName) -> Result<Explained, Failure> {
+        match name.text() {
+            "all" => Ok(Explained::All),
+            _ => name.process().map(Explained::One),
+        }
+    }
+
     fn covers(self, vm: u32) -> bool {
         self == Explained::All || self == Explained::One(vm)
     }
@@ -73,10 +89,35 @@ impl FromStr for Explained {
     }
 }
 
+/// What VMs' numbers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbered {
+    /// Processes of this host.
+    Processes,
+    /// Places in a scenario of the lab.
+    Lab,
+}
+
+impl Numbered {
+    fn in_words(self, vm: u32) -> String {
+        match self {
+            Numbered::Processes => vm_name::in_words(vm),
+            Numbered::Lab => format!("VM {vm}"),
+        }
+    }
+
+    fn name(self, vm: u32) -> Option<String> {
+        match self {
+            Numbered::Processes => unspin_vms::name_of(vm),
+            Numbered::Lab => None,
+        }
+    }
+}
+
 /// Epochs as they end.
 pub struct Epochs {
-    /// What a VM's number is the number of.
-    called: &'static str,
+    /// What the VM of a number is.
+    vms: Numbered,
     /// The VMs whose epochs are wanted.
     wanted: Option<Explained>,
     /// What a set is called.
@@ -85,14 +126,10 @@ pub struct Epochs {
 }
 
 impl Epochs {
-    /// Of those VMs, if any; `words`: what a set comes to; `called`: "VM process".
-    pub fn of(
-        called: &'static str,
-        wanted: Option<Explained>,
-        words: fn(AutoSet) -> String,
-    ) -> Epochs {
+    /// Of those VMs, if any; `words`: what a set comes to.
+    pub fn of(vms: Numbered, wanted: Option<Explained>, words: fn(AutoSet) -> String) -> Epochs {
         Epochs {
-            called,
+            vms,
             wanted,
             words,
             rows: VecDeque::new(),
@@ -101,18 +138,21 @@ impl Epochs {
 
     /// Says what has changed, and keeps what is wanted.
     pub fn add(&mut self, step: &AutoStep) {
-        let (called, vm) = (self.called, step.vm);
+        let vm = self.vms.in_words(step.vm);
         if let Some(line) = change(step, self.words) {
-            eprintln!("unspin: {called} {vm}: {line}");
+            eprintln!("unspin: {vm}: {line}");
         }
-        if !self.wanted.is_some_and(|wanted| wanted.covers(vm)) {
+        if !self.wanted.is_some_and(|wanted| wanted.covers(step.vm)) {
             return;
         }
-        eprintln!("unspin: {called} {vm} {}", epoch(step, self.words));
+        eprintln!("unspin: {vm} {}", epoch(step, self.words));
         if self.rows.len() == KEPT {
             self.rows.pop_front();
         }
-        self.rows.push_back(row(step, self.words));
+        self.rows.push_back(EpochRow {
+            name: self.vms.name(step.vm),
+            ..row(step, self.words)
+        });
     }
 
     /// All that were kept.
@@ -120,7 +160,7 @@ impl Epochs {
         let title = match self.wanted {
             None => return,
             Some(Explained::All) => "\nEpochs".to_owned(),
-            Some(Explained::One(vm)) => format!("\nEpochs of {} {vm}", self.called),
+            Some(Explained::One(vm)) => format!("\nEpochs of {}", self.vms.in_words(vm)),
         };
         document.table(Table::of(title, self.rows.iter().cloned()));
     }
@@ -198,6 +238,7 @@ fn row(step: &AutoStep, words: fn(AutoSet) -> String) -> EpochRow {
         |time: std::time::Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     EpochRow {
         vm: step.vm,
+        name: None,
         at_ns: nanoseconds(step.at),
         policy: words(step.ran_under),
         length_ns: nanoseconds(step.length),
@@ -285,7 +326,7 @@ mod tests {
     #[test]
     fn epochs_of_one_vm_are_kept_up_to_a_bound() {
         let better = step(AutoReason::Better, loan(), f64::INFINITY);
-        let mut epochs = Epochs::of("VM", Some(Explained::One(7)), policies);
+        let mut epochs = Epochs::of(Numbered::Lab, Some(Explained::One(7)), policies);
         for _ in 0..KEPT + 5 {
             epochs.add(&better);
         }
@@ -299,10 +340,10 @@ mod tests {
         assert!(epoch(&better, policies).starts_with(
             "at 2.7 s: under kernel-exit,candidates=strict, 290 ms in the guest in 150 ms"
         ));
-        let mut none = Epochs::of("VM", None, policies);
+        let mut none = Epochs::of(Numbered::Lab, None, policies);
         none.add(&better);
         assert!(none.rows.is_empty());
-        let mut all = Epochs::of("VM", "all".parse().ok(), policies);
+        let mut all = Epochs::of(Numbered::Lab, "all".parse().ok(), policies);
         all.add(&better);
         assert_eq!(all.rows[0].vm, 7);
         assert!("some".parse::<Explained>().is_err());

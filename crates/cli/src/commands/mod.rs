@@ -22,6 +22,7 @@ pub(crate) mod testbed;
 pub(crate) mod threshold;
 pub(crate) mod tune;
 pub(crate) mod vm;
+pub(crate) mod vm_name;
 
 use clap::{Parser, Subcommand};
 

@@ -8,7 +8,10 @@ mod work;
 use std::path::PathBuf;
 
 use seen::{Seen, VmSeen};
-use unspin_events::facts::Facts;
+use unspin_events::{
+    facts::Facts,
+    vm_identity::{NAME_LENGTH_MAX, printable},
+};
 use unspin_recording::Recorded;
 use unspin_scenario::Scenario;
 
@@ -184,8 +187,8 @@ fn vm_text(facts: &Facts, number: u32, vm: &VmSeen) -> String {
     let most = unspin_scenario::limits::VCPUS_MAX as usize;
     let mut text = format!("\n# VM {number}");
     let named = facts.vms.iter().find(|of| of.vm == number);
-    if let Some(name) = named.and_then(|of| of.name.as_ref().or(of.comm.as_ref())) {
-        let name = name.replace(|c: char| c.is_control(), " ");
+    if let Some(name) = named.and_then(|of| of.identity.called().or_else(|| of.comm.clone())) {
+        let name = printable(&name, 2 * NAME_LENGTH_MAX);
         text += &format!(" ({name})");
     }
     text += &format!(

@@ -8,7 +8,8 @@ fn task(proc: &Path, thread: u32, process: u32, comm: &str, start_ticks: u64) {
     let folder = proc.join(thread.to_string());
     fs::create_dir_all(&folder).expect("a folder");
     let zeroes = "0 ".repeat(18);
-    let stat = format!("{thread} ({comm}) S {zeroes}{start_ticks} 0 0\n");
+    let rest = " 0".repeat(30);
+    let stat = format!("{thread} ({comm}) S {zeroes}{start_ticks}{rest}\n");
     fs::write(folder.join("stat"), stat).expect("room");
     let status = format!("Name:\t{comm}\nUmask:\t0022\nTgid:\t{process}\n");
     fs::write(folder.join("status"), status).expect("room");
@@ -57,7 +58,7 @@ fn vms_and_tasks_are_named_when_first_seen() {
         (3, Some(100), Some(5_000))
     );
     assert_eq!(vm.comm.as_deref(), Some("qemu-system-x86"));
-    assert_eq!(vm.name.as_deref(), Some("web"));
+    assert_eq!(vm.identity.name.as_deref(), Some("web"));
     let spans: Vec<_> = vm
         .vcpus
         .iter()
@@ -111,26 +112,24 @@ fn a_thread_that_serves_another_vm_belongs_to_both() {
 }
 
 #[test]
-fn only_qemu_tells_a_name() {
+fn a_number_that_has_gone_to_another_process_names_no_vm() {
     let proc = tempfile::tempdir().expect("a folder");
-    let name = |line: &str| {
-        fs::create_dir_all(proc.path().join("7")).expect("a folder");
-        fs::write(proc.path().join("7/cmdline"), line).expect("room");
-        qemu_name(proc.path(), 7)
-    };
-    assert_eq!(
-        name("qemu-system-x86_64\0-name\0web").as_deref(),
-        Some("web")
-    );
-    assert_eq!(
-        name("kvm\0-name\0debug-threads=on,guest=db").as_deref(),
-        Some("db")
-    );
-    assert_eq!(name("kvm\0-name\0debug-threads=on"), None);
-    assert_eq!(name("kvm\0-m\x001G\0-name"), None);
-    assert_eq!(name("secret\0-name\0web"), None);
-    assert_eq!(qemu_name(proc.path(), 8), None);
-    // Nor does anybody else tell features.
+    task(proc.path(), 101, 100, "CPU 0/KVM", 5_010);
+    // The VM's process has ended, and its number is a later one's.
+    task(proc.path(), 100, 100, "qemu-system-x86", 9_000);
+    fs::write(proc.path().join("100/cmdline"), "kvm\0-name\0other\0").expect("room");
+    let mut seen = Names::below(proc.path());
+    seen.see(&switch(1_000, 3, 0, 101, 50));
+    let vm = &seen.vms()[0];
+    assert_eq!((vm.process, vm.process_start_ticks), (Some(100), None));
+    assert_eq!(vm.identity.called(), None);
+    assert_eq!(vm.comm, None);
+}
+
+#[test]
+fn only_qemu_tells_features() {
+    let proc = tempfile::tempdir().expect("a folder");
+    fs::create_dir_all(proc.path().join("7")).expect("a folder");
     let features = |program: &str| {
         let line = format!("{program}\0-cpu\0host,kvm-pv-ipi=off\0-append\0nopvspin\0");
         fs::write(proc.path().join("7/cmdline"), line).expect("room");

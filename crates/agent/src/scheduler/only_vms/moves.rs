@@ -7,7 +7,6 @@ use unspin_abi as abi;
 use unspin_report::row;
 
 use super::policy::{self, Policy};
-use crate::kernel::processes;
 
 /// Threads and VMs that are kept before those that have ended are looked for.
 const KEPT: usize = 1024;
@@ -82,7 +81,7 @@ impl Moves {
     fn vm(&mut self, process: u32) -> &mut MovedVm {
         self.vms.entry(process).or_insert_with(|| MovedVm {
             process: process.to_string(),
-            name: processes::name_of(process),
+            name: unspin_vms::name_of(process).unwrap_or_default(),
             ..MovedVm::default()
         })
     }

@@ -100,14 +100,9 @@ fn born_in(stat: &str) -> Option<u64> {
     after_name.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether a process has a VM: a file of KVM's is open (`anon_inode:kvm-vm`, virt/kvm/kvm_main.c, Linux 7.2).
+/// Whether a process has a VM; not, where its files may not be looked at.
 pub(super) fn has_vm(process: u32) -> bool {
-    let files = fs::read_dir(format!("/proc/{process}/fd"));
-    files
-        .into_iter()
-        .flatten()
-        .flatten()
-        .any(|file| fs::read_link(file.path()).is_ok_and(|of| of == Path::new("anon_inode:kvm-vm")))
+    unspin_vms::has_vm(Path::new("/proc"), process).unwrap_or(false)
 }
 
 /// Threads of processes with VMs that have `SCHED_EXT` although no sched_ext scheduler is attached: a `steer` that was killed has left

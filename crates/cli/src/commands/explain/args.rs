@@ -3,6 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::commands::vm_name::VmName;
 use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
 
@@ -12,6 +13,9 @@ pub struct ExplainArguments {
     /// The recording (`unspin record`, `unspin vm run --record`), or an event log (`--events`).
     #[arg(value_name = "RECORDING")]
     pub recording: PathBuf,
+    /// This VM alone, by name, UUID, id at its manager or process. May be repeated; all VMs when absent.
+    #[arg(long = "vm", value_name = "VM")]
+    pub vms: Vec<VmName>,
     /// List the waits one by one that spun for at least so much CPU time.
     #[arg(long, value_name = "TIME", default_value = "100us", value_parser = parse_limit)]
     pub min_wait: Duration,

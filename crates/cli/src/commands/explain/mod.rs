@@ -3,7 +3,7 @@
 
 pub(crate) mod args;
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::Context;
 use args::ExplainArguments;
@@ -37,7 +37,15 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
         events_max: EVENTS_MAX,
         keep_slices: arguments.svg.is_some(),
     };
-    let explanation = explain(&mut source, options);
+    let wanted: BTreeSet<u32> = arguments
+        .vms
+        .iter()
+        .map(|vm| vm.number_in(&source))
+        .collect::<Result<_, _>>()?;
+    let mut explanation = explain(&mut source, options);
+    if !wanted.is_empty() {
+        explanation.vms.retain(|vm, _| wanted.contains(vm));
+    }
     if let Some(path) = &arguments.svg {
         draw(path, arguments, &mut source, &explanation)?;
     }

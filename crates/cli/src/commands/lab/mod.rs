@@ -15,7 +15,7 @@ use unspin_scenario::Scenario;
 
 use crate::{
     commands::{
-        epochs::{Epochs, Explained},
+        epochs::{Epochs, Explained, Numbered},
         lab::args::LabRunArguments,
     },
     terminal::{failure::Failure, options::ScenarioArguments, output, progress::Experiment},
@@ -61,7 +61,7 @@ pub fn run(arguments: &LabRunArguments) -> Result<(), Failure> {
     document.table(Table::of("\nVMs", ran.vm_rows(&scenario)));
     document.table(Table::of("\nvCPUs", ran.vcpu_rows()));
     document.table(Table::of("\npCPUs", ran.cpu_rows()));
-    let mut epochs = Epochs::of("VM", arguments.explain_choice, |set| {
+    let mut epochs = Epochs::of(Numbered::Lab, arguments.explain_choice, |set| {
         set.policies().to_string()
     });
     for step in &ran.outcome.auto_steps {

@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crate::commands::vm_name::VmName;
 use crate::terminal::options::Output;
 use clap::{Args, Subcommand};
 
@@ -33,17 +34,18 @@ pub struct PolicySetArguments {
     /// refuse-yields, or some of the others apart by commas; a user policy, if it runs, by its name.
     #[arg(value_name = "POLICY")]
     pub policy: String,
-    /// For the VM of this process alone, until it ends, whoever else is touched; for all that have none of their own when absent.
-    #[arg(long, value_name = "PROCESS")]
-    pub vm: Option<u32>,
+    /// For this VM alone, by name, UUID, id at its manager or process, until it ends, whoever else is touched; for all that have
+    /// none of their own when absent.
+    #[arg(long, value_name = "VM")]
+    pub vm: Option<VmName>,
 }
 
 /// `unspin policy reset`
 #[derive(Args, Debug)]
 pub struct PolicyResetArguments {
-    /// The VM's process.
-    #[arg(long, value_name = "PROCESS")]
-    pub vm: u32,
+    /// The VM, by name, UUID, id at its manager or process.
+    #[arg(long, value_name = "VM")]
+    pub vm: VmName,
 }
 
 /// `unspin policy show`

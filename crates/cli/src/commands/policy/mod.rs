@@ -22,7 +22,10 @@ use unspin_policy::{
 use unspin_report::Table;
 
 use crate::{
-    commands::policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
+    commands::{
+        policy::args::{PolicyBuildArguments, PolicyReplayArguments, PolicyVerb},
+        vm_name::{VmName, in_words},
+    },
     terminal::{failure::Failure, output},
 };
 
@@ -39,8 +42,9 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             Ok(())
         }
         PolicyVerb::Set(arguments) => {
+            let vm = arguments.vm.as_ref().map(VmName::process).transpose()?;
             let set = to_set_running(&arguments.policy).and_then(|policies| {
-                let set = match arguments.vm {
+                let set = match vm {
                     Some(process) => set_running_vm(process, policies),
                     None => set_running_policies(policies),
                 };
@@ -52,13 +56,11 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             })
         }
         PolicyVerb::Reset(arguments) => {
-            let process = arguments.vm;
+            let process = arguments.vm.process()?;
             let had = reset_running_vm(process).map_err(anyhow::Error::new)?;
             match had {
                 true => Ok(()),
-                false => {
-                    Err(anyhow!("the VM of process {process} has no policies of its own").into())
-                }
+                false => Err(anyhow!("{} has no policies of its own", in_words(process)).into()),
             }
         }
         PolicyVerb::Show(arguments) => {

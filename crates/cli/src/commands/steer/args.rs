@@ -12,7 +12,7 @@ use clap::Args;
 use unspin_agent::{DisclosureChoice, PolicyChoice};
 
 use super::vm_choice::VmChoice;
-use crate::commands::epochs::Explained;
+use crate::commands::vm_name::VmName;
 
 /// `unspin steer`
 #[derive(Args, Debug)]
@@ -27,16 +27,16 @@ pub struct SteerArguments {
     /// where no module is installed.
     #[arg(long, value_name = "FILE")]
     pub ple_module: Option<PathBuf>,
-    /// With --policy auto: print every epoch of the VM of this process, or of `all`, as it ends, and all of them when it is over.
-    #[arg(long, value_name = "PROCESS")]
-    pub explain_choice: Option<Explained>,
+    /// With --policy auto: print every epoch of this VM, or of `all`, as it ends, and all of them when it is over.
+    #[arg(long, value_name = "VM")]
+    pub explain_choice: Option<VmName>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
     /// have been chosen. Also works where there is no sched_ext.
     #[arg(long)]
     pub dry_run: bool,
-    /// PROCESS: let policies touch this process's vCPUs only. PROCESS=POLICY: this VM has that policy in place of --policy, whoever
-    /// else is touched. May be repeated, and go with --cgroup.
-    #[arg(long = "vm", value_name = "PROCESS[=POLICY]")]
+    /// VM, by name, UUID, id at its manager or process: let policies touch its vCPUs only. VM=POLICY: it has that policy in place
+    /// of --policy, whoever else is touched. May be repeated, and go with --cgroup.
+    #[arg(long = "vm", value_name = "VM[=POLICY]")]
     pub vms: Vec<VmChoice>,
     /// Let policies touch the vCPUs in this cgroup and below only, as in /sys/fs/cgroup/machine.slice. May be repeated.
     #[arg(long = "cgroup", value_name = "FOLDER")]
@@ -47,7 +47,7 @@ pub struct SteerArguments {
     #[arg(long, conflicts_with = "dry_run")]
     pub only_vms: bool,
     /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
-    /// whether somebody else could run on its CPU). For one VM: all=PROCESS or all=FOLDER of its cgroup. May be repeated.
+    /// whether somebody else could run on its CPU). For one VM: all=VM or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "disclose", value_name = "LEVEL[=WHOM]")]
     pub disclose: Vec<DisclosureChoice>,
     /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in

@@ -24,9 +24,12 @@ use unspin_agent::{
 use unspin_analysis::read_symbols;
 use unspin_policy::critical_function;
 use unspin_report::{Machine, Table};
-use vm_choice::touched;
+use vm_choice::{ChosenVm, touched};
 
-use super::epochs::Epochs;
+use super::{
+    epochs::{Epochs, Explained, Numbered},
+    vm_name::in_words,
+};
 use crate::terminal::{failure::Failure, interrupt, output};
 
 /// Room for some 80,000 decisions between two polls.
@@ -49,7 +52,9 @@ pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
     let request = request(arguments)?;
     let chosen = request.chosen.clone();
     let mut end = None;
-    let mut epochs = Epochs::of("VM process", arguments.explain_choice, |set| {
+    let explained = arguments.explain_choice.as_ref();
+    let explained = explained.map(Explained::running).transpose()?;
+    let mut epochs = Epochs::of(Numbered::Processes, explained, |set| {
         set.policies().to_string()
     });
     let say = &mut |notice| match notice {
@@ -156,10 +161,11 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
     let without = arguments.policy.without_tune("`unspin steer`");
     without.map_err(Failure::Usage)?;
     let chosen = arguments.policy.ready(arguments.dry_run)?;
-    let options = options(arguments, &chosen)?;
+    let vms = vm_choice::running(&arguments.vms)?;
+    let options = options(arguments, &chosen, &vms)?;
     if chosen.window.is_some() && !arguments.cgroups.is_empty() {
         return Err(Failure::Usage(
-            "pause-loop windows are set for --vm PROCESS or for everyone, not by --cgroup".into(),
+            "pause-loop windows are set for --vm VM or for everyone, not by --cgroup".into(),
         ));
     }
     if arguments.explain_choice.is_some() && !chosen.auto {
@@ -169,8 +175,7 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
     }
     if chosen.auto && !arguments.cgroups.is_empty() {
         return Err(Failure::Usage(
-            "the policy auto chooses for all VMs or for those of --vm PROCESS, not by --cgroup"
-                .into(),
+            "the policy auto chooses for all VMs or for those of --vm VM, not by --cgroup".into(),
         ));
     }
     if arguments.only_vms && !chosen.steers {
@@ -180,7 +185,7 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
     }
     let windows = chosen.window.map(|policy| WindowOptions {
         policy,
-        processes: touched(&arguments.vms),
+        processes: touched(&vms),
         module: match &arguments.ple_module {
             _ if arguments.sets_thresholds() => PleSource::Nowhere,
             Some(file) => PleSource::File(file.clone()),
@@ -202,7 +207,11 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
     })
 }
 
-fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerOptions, Failure> {
+fn options(
+    arguments: &SteerArguments,
+    chosen: &ChosenPolicies,
+    vms: &[ChosenVm],
+) -> Result<SteerOptions, Failure> {
     let no_cgroup = |error: unspin_agent::NoCgroup| Failure::Usage(error.to_string());
     let cgroups = arguments.cgroups.iter();
     let cgroups = cgroups.map(|folder| cgroup_number(folder).map_err(no_cgroup));
@@ -210,15 +219,13 @@ fn options(arguments: &SteerArguments, chosen: &ChosenPolicies) -> Result<SteerO
         policies: chosen.policies,
         candidates: chosen.auto,
         user_policy: chosen.user_policy.clone(),
-        processes: touched(&arguments.vms),
-        vm_policies: vm_choice::policies_of(
-            &arguments.vms,
-            chosen.user_policy.as_ref().map(UserPolicy::name),
-        )
-        .map_err(Failure::Usage)?,
+        processes: touched(vms),
+        vm_policies: vm_choice::policies_of(vms, chosen.user_policy.as_ref().map(UserPolicy::name))
+            .map_err(Failure::Usage)?,
         cgroups: cgroups.collect::<Result<_, _>>()?,
         only_vms: arguments.only_vms,
-        disclosures: Disclosures::of(&arguments.disclose).map_err(no_cgroup)?,
+        disclosures: Disclosures::of(&arguments.disclose)
+            .map_err(|error| Failure::Usage(error.to_string()))?,
         sections: arguments
             .sections
             .as_deref()
@@ -281,7 +288,8 @@ fn say(chosen: &ChosenPolicies, notice: &Notice) {
             *slice_ns as f64 / 1e3
         ),
         Notice::Dishonest { process, says } => eprintln!(
-            "unspin: warning: the guest of VM process {process} {}; its claims buy it no CPU time, and nobody else loses any",
+            "unspin: warning: the guest of {} {}; its claims buy it no CPU time, and nobody else loses any",
+            in_words(*process),
             says.join("; it ")
         ),
         Notice::NoKvm => eprintln!(

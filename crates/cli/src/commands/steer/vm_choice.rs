@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `--vm PROCESS` and `--vm PROCESS=POLICY`.
+//! `--vm VM` and `--vm VM=POLICY`.
 
 use std::str::FromStr;
 
 use unspin_agent::with_user_policy;
 use unspin_policy::steering::{Policies, WindowPolicy};
 
+use crate::{commands::vm_name::VmName, terminal::failure::Failure};
+
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmChoice {
-    /// The VMM's process.
-    pub process: u32,
+    /// The VM.
+    pub vm: VmName,
     /// Policies in words; `None`: `--policy`, which then touches named VMs only.
     pub policy: Option<String>,
 }
@@ -19,22 +21,22 @@ impl FromStr for VmChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<VmChoice, String> {
-        let (process, policy) = match text.split_once('=') {
-            Some((process, policy)) => (process, Some(policy)),
+        let (vm, policy) = match text.split_once('=') {
+            Some((vm, policy)) => (vm, Some(policy)),
             None => (text, None),
         };
-        let process = process
+        let vm = vm
             .parse()
-            .map_err(|_| format!("`{process}` is no process; as in 1234 or 1234=loan-cpl"))?;
+            .map_err(|says| format!("{says}; as in web-3, 1234 or web-3=loan-cpl"))?;
         for word in policy.into_iter().flat_map(|policy| policy.split(',')) {
             if WindowPolicy::is_one(word) {
                 return Err(format!(
-                    "`{word}` is a policy for pause-loop windows: those are set by --policy, for all or for VMs named by --vm PROCESS"
+                    "`{word}` is a policy for pause-loop windows: those are set by --policy, for all or for VMs named by --vm VM"
                 ));
             }
             if word == unspin_policy::auto::AUTO {
                 return Err(format!(
-                    "`{word}` chooses for all VMs, or for those named by --vm PROCESS alone: say --policy {word}"
+                    "`{word}` chooses for all VMs, or for those named by --vm VM alone: say --policy {word}"
                 ));
             }
             if unspin_agent::is_policy_file(word) {
@@ -44,14 +46,37 @@ impl FromStr for VmChoice {
             }
         }
         Ok(VmChoice {
-            process,
+            vm,
             policy: policy.map(str::to_owned),
         })
     }
 }
 
+/// One of them, found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChosenVm {
+    /// The VMM's process.
+    pub process: u32,
+    /// As above.
+    pub policy: Option<String>,
+}
+
+/// The running VMs that are meant.
+///
+/// # Errors
+/// When one is not there, or several may be meant by one name.
+pub fn running(vms: &[VmChoice]) -> Result<Vec<ChosenVm>, Failure> {
+    let found = vms.iter().map(|choice| {
+        Ok(ChosenVm {
+            process: choice.vm.process()?,
+            policy: choice.policy.clone(),
+        })
+    });
+    found.collect()
+}
+
 /// The processes that policies touch alone; empty: everyone.
-pub fn touched(vms: &[VmChoice]) -> Vec<u32> {
+pub fn touched(vms: &[ChosenVm]) -> Vec<u32> {
     let alone = vms.iter().filter(|vm| vm.policy.is_none());
     alone.map(|vm| vm.process).collect()
 }
@@ -61,7 +86,7 @@ pub fn touched(vms: &[VmChoice]) -> Vec<u32> {
 /// # Errors
 /// When there is no such policy, or a VM has two.
 pub fn policies_of(
-    vms: &[VmChoice],
+    vms: &[ChosenVm],
     user_policy: Option<&str>,
 ) -> Result<Vec<(u32, Policies)>, String> {
     let mut found: Vec<(u32, Policies)> = Vec::new();
@@ -84,9 +109,27 @@ pub fn policies_of(
 mod tests {
     use super::*;
 
-    fn choices(texts: &[&str]) -> Vec<VmChoice> {
+    /// As if every process were there.
+    fn choices(texts: &[&str]) -> Vec<ChosenVm> {
         let parsed = texts.iter().map(|text| text.parse());
-        parsed.collect::<Result<_, _>>().expect("choices")
+        let parsed: Vec<VmChoice> = parsed.collect::<Result<_, _>>().expect("choices");
+        let found = parsed.into_iter().map(|choice| ChosenVm {
+            process: choice.vm.text().parse().expect("a number"),
+            policy: choice.policy,
+        });
+        found.collect()
+    }
+
+    #[test]
+    fn what_does_not_run_is_refused() {
+        let own = format!("{}=loan", std::process::id());
+        let vms = [own.parse().expect("a choice")];
+        let found = running(&vms).expect("it is there");
+        assert_eq!(found[0].policy.as_deref(), Some("loan"));
+        let vms = ["no such VM=loan".parse().expect("a choice")];
+        assert!(
+            matches!(running(&vms), Err(Failure::Usage(says)) if says.contains("`no such VM`"))
+        );
     }
 
     #[test]
@@ -106,9 +149,8 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused_with_its_reason() {
         for (wrong, says) in [
-            ("", "no process"),
-            ("web-3=loan", "`web-3` is no process"),
-            ("-1", "no process"),
+            ("", "a VM's name, UUID or process; as in"),
+            ("=loan", "a VM's name, UUID or process; as in"),
             ("7=window=200", "pause-loop windows"),
             ("7=loan,apple", "pause-loop windows"),
             ("7=./mine.c", "say the policy's name"),

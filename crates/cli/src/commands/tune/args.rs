@@ -6,7 +6,7 @@ use std::{ffi::OsString, time::Duration};
 use clap::Args;
 use unspin_agent::tune::HostSlice;
 
-use crate::commands::epochs::Explained;
+use crate::commands::vm_name::VmName;
 use crate::terminal::options::{Output, parse_limit};
 
 /// `unspin tune`
@@ -16,12 +16,12 @@ pub struct TuneArguments {
     /// 100us to 100ms.
     #[arg(long, value_name = "TIME", default_value = "auto")]
     pub slice: HostSlice,
-    /// The VM of this process alone. May be repeated; all VMs when absent.
-    #[arg(long = "vm", value_name = "PROCESS")]
-    pub vms: Vec<u32>,
-    /// With --slice auto: print every epoch of the VM of this process, or of `all`, as it ends, and all of them when it is over.
-    #[arg(long, value_name = "PROCESS")]
-    pub explain_choice: Option<Explained>,
+    /// This VM alone, by name, UUID, id at its manager or process. May be repeated; all VMs when absent.
+    #[arg(long = "vm", value_name = "VM")]
+    pub vms: Vec<VmName>,
+    /// With --slice auto: print every epoch of this VM, or of `all`, as it ends, and all of them when it is over.
+    #[arg(long, value_name = "VM")]
+    pub explain_choice: Option<VmName>,
     /// End after so long, as in 30s; on Ctrl-C when absent, or when COMMAND ends.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub duration: Option<Duration>,

@@ -3,10 +3,7 @@
 
 pub(crate) mod args;
 
-use std::{
-    path::Path,
-    process::{Command, ExitCode},
-};
+use std::process::{Command, ExitCode};
 
 use args::TuneArguments;
 use unspin_agent::{
@@ -15,7 +12,10 @@ use unspin_agent::{
 };
 use unspin_report::{Document, Table, row};
 
-use super::epochs::Epochs;
+use super::{
+    epochs::{Epochs, Explained, Numbered},
+    vm_name::VmName,
+};
 use crate::terminal::{failure::Failure, interrupt, output};
 
 row! {
@@ -24,7 +24,7 @@ row! {
     pub struct TunedVmRow {
         /// Its process.
         pub process: u32 = ("VM process", Text),
-        /// That one's name.
+        /// What its manager calls it, else its program's name.
         pub name: String = ("name", Text),
         /// The slice that its vCPUs' threads had in the end, ns; null: the kernel's own.
         pub slice_ns: Option<u32> = ("slice", Nanoseconds),
@@ -38,22 +38,22 @@ pub fn run(arguments: &TuneArguments) -> Result<ExitCode, Failure> {
             "--explain-choice is for --slice auto, which chooses".into(),
         ));
     }
-    let is_there = |process: &&u32| Path::new(&format!("/proc/{process}")).exists();
-    if let Some(none) = arguments.vms.iter().find(|process| !is_there(process)) {
-        return Err(Failure::Usage(format!("there is no process {none}")));
-    }
+    let processes = arguments.vms.iter().map(VmName::process);
+    let processes = processes.collect::<Result<_, _>>()?;
+    let explained = arguments.explain_choice.as_ref();
+    let explained = explained.map(Explained::running).transpose()?;
     let until = Until::new(interrupt::flag()?, arguments.duration);
     let command = arguments.command.split_first();
     let request = TuneRequest {
         slice: arguments.slice,
-        processes: arguments.vms.clone(),
+        processes,
         command: command.map(|(program, words)| {
             let mut command = Command::new(program);
             command.args(words);
             command
         }),
     };
-    let mut epochs = Epochs::of("VM process", arguments.explain_choice, slice_in_words);
+    let mut epochs = Epochs::of(Numbered::Processes, explained, slice_in_words);
     let done = tune::tune(request, until, &mut |notice| match notice {
         TuneNotice::Begun => eprintln!(
             "unspin: tuning slices of vCPUs: {}; the host's scheduler stays",

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! VMs as users name them on the command line, and as they are named in a line of text.
+
+use std::{path::Path, str::FromStr};
+
+use unspin_analysis::Source;
+use unspin_vms::{Candidate, Look, choose, look, process_of};
+
+use crate::terminal::failure::Failure;
+
+/// A VM's name (of KubeVirt `namespace/name`, too), UUID, id at its manager, or process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VmName(String);
+
+impl VmName {
+    /// The text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The process of the running VM that is meant.
+    ///
+    /// # Errors
+    /// When none is, or several may be: with those that are near.
+    pub fn process(&self) -> Result<u32, Failure> {
+        process_of(Path::new("/proc"), &self.0).map_err(|error| Failure::Usage(error.to_string()))
+    }
+
+    /// The number of the VM of a recording that is meant.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn number_in(&self, source: &Source) -> Result<u32, Failure> {
+        let facts = &source.facts;
+        let candidates: Vec<Candidate> = facts
+            .vms
+            .iter()
+            .map(|vm| Candidate {
+                process: vm.process,
+                identity: &vm.identity,
+                called: facts.vm_name(vm.vm),
+            })
+            .collect();
+        let place = choose(&self.0, &candidates);
+        let place = place.map_err(|error| Failure::Usage(format!("the recording: {error}")))?;
+        Ok(facts.vms[place].vm)
+    }
+}
+
+impl FromStr for VmName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<VmName, String> {
+        match text.is_empty() {
+            true => Err("a VM's name, UUID or process".to_owned()),
+            false => Ok(VmName(text.to_owned())),
+        }
+    }
+}
+
+/// `VM web-3 (process 110)`; `VM process 110` where its manager has no name for it, or the process has ended.
+pub fn in_words(process: u32) -> String {
+    let named = match look(Path::new("/proc"), process) {
+        Look::Found(vm) => vm.identity.called(),
+        Look::Hidden | Look::Ended => None,
+    };
+    match named {
+        Some(name) => format!("VM {name} (process {process})"),
+        None => format!("VM process {process}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_meant_by_its_number() {
+        let own = std::process::id();
+        let name: VmName = own.to_string().parse().expect("a name");
+        assert!(matches!(name.process(), Ok(process) if process == own));
+        assert_eq!(in_words(own), format!("VM process {own}"));
+        assert!("".parse::<VmName>().is_err());
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_of_the_command_line() {
+        let name: VmName = "no such VM".parse().expect("a name");
+        let Err(Failure::Usage(says)) = name.process() else {
+            panic!("another failure, or none")
+        };
+        assert!(says.starts_with("there is no VM `no such VM`"), "{says}");
+    }
+}
