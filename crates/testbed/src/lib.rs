@@ -15,6 +15,7 @@ mod job;
 mod options;
 mod run;
 pub mod self_test;
+mod topology;
 
 /// For [`check!`].
 pub use inventory;
@@ -28,3 +29,4 @@ pub use image::cache::{
 };
 pub use options::{Input, Options, Qemu};
 pub use run::{Outcome, run, run_with};
+pub use topology::Topology;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::error::Error;
+use crate::{error::Error, topology::Topology};
 
 /// Which emulator runs the testbed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct Options {
     pub kernel: Option<PathBuf>,
     /// Emulated CPUs, 1 to 64. Timed figures want no more than the host has.
     pub cpus: u32,
+    /// What they share, if it is said; `cpus` of it. One socket with one cache of them all otherwise.
+    pub topology: Option<Topology>,
     /// Memory of the emulated machine, 512 to 65,536 MiB.
     pub memory_mib: u32,
     /// Run in virtual time on one thread, so that the same binary, inputs and seed give the same bytes.
@@ -114,6 +116,7 @@ impl Options {
             cache,
             kernel: None,
             cpus: 2,
+            topology: None,
             memory_mib: 2048,
             deterministic: false,
             qemu: Qemu::Unspin,
@@ -165,6 +168,13 @@ impl Options {
                 self.cpus
             ));
         }
+        if let Some(topology) = self.topology.filter(|of| of.cpus() != self.cpus) {
+            let cpus = topology.cpus();
+            return fail(format!(
+                "a topology of {topology} has {cpus} CPUs, not {}",
+                self.cpus
+            ));
+        }
         if !(512..=65_536).contains(&self.memory_mib) {
             return fail(format!(
                 "the testbed cannot have {} MiB of memory: 512 to 65536 are allowed",
@@ -212,6 +222,8 @@ mod tests {
     fn values_out_of_range_are_named() {
         assert!(message(|o| o.cpus = 0).contains("0 CPUs: 1 to 64"));
         assert!(message(|o| o.cpus = 65).contains("65 CPUs: 1 to 64"));
+        let topology = |o: &mut Options| o.topology = "1x2x2x1".parse().ok();
+        assert!(message(topology).contains("1x2x2x1 has 4 CPUs, not 2"));
         assert!(message(|o| o.memory_mib = 511).contains("511 MiB"));
         assert!(message(|o| o.memory_mib = 65_537).contains("65537 MiB"));
         assert!(message(|o| o.time_limit = Duration::ZERO).contains("time limit"));

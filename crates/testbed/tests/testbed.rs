@@ -46,6 +46,7 @@ fn trials(wanted: bool) -> Vec<Trial> {
         works::kvm_and_every_file_system_are_there,
         works::the_clock_runs_at_the_hosts_pace,
         works::module_parameters_arrive,
+        works::the_kernel_sees_the_topology,
         works::a_command_that_is_not_there_gives_127,
         works::a_signal_gives_128_and_its_number,
         works::what_the_command_left_running_ends_with_it,

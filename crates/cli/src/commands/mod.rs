@@ -121,7 +121,7 @@ mod tests {
         let Command::Testbed(Testbed::Run(testbed)) = arguments.command else {
             panic!("another command")
         };
-        assert_eq!(testbed.cpus, 1);
+        assert_eq!(testbed.cpus, Some(1));
         assert_eq!(
             testbed.command.join(" ".as_ref()),
             "unspin vm run s.toml --seed 7 --json"

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{channel::CAPACITY_BYTES, image::cache::Machine, options::Options};
+use crate::{channel::CAPACITY_BYTES, image::cache::Machine, options::Options, topology::Topology};
 
 /// Where QEMU finds what the host made for this boot.
 pub struct Files<'a> {
@@ -55,9 +55,15 @@ pub fn qemu_arguments(
         "-cpu",
         &cpu(options),
         "-smp",
-        &options.cpus.to_string(),
+        &options
+            .topology
+            .map_or_else(|| options.cpus.to_string(), Topology::smp),
     ]);
     arguments.words(&["-m", &options.memory_mib.to_string()]);
+    let nodes = options.topology.map(|of| of.nodes(options.memory_mib));
+    arguments
+        .0
+        .extend(nodes.into_iter().flatten().map(Into::into));
     if options.deterministic {
         // One thread and time counted in instructions (2 ns each): nothing of the host's timing can get in.
         arguments.words(&[
@@ -118,6 +124,11 @@ fn cpu(options: &Options) -> String {
     // KVM switches PAUSE exits off unless both pause-filter bits are there (svm_vm_init, Linux 7.2); stock TCG has to be
     // forced to show them.
     let mut cpu = "max,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on".to_string();
+    if options.topology.is_some_and(|of| of.caches > 1) {
+        // The kernel takes an AMD family below 0x17 for one cache a node (cacheinfo_amd_init_llc_id(), Linux 7.2), and reads
+        // which CPUs share one from a leaf that topoext announces.
+        cpu.push_str(",+topoext,min-xlevel=0x8000001e,family=23,model=49,stepping=0");
+    }
     if options.deterministic {
         cpu.push_str(",-rdrand,-rdseed"); // Else the kernel and every Rust HashMap draw from the host's randomness.
     }

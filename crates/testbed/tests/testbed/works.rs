@@ -92,6 +92,31 @@ pub fn module_parameters_arrive() -> Result<(), Failed> {
     Ok(())
 }
 
+/// As lscpu reads it: threads of a core, CPUs of a last-level cache, CPUs and memory of a node.
+pub fn the_kernel_sees_the_topology() -> Result<(), Failed> {
+    let mut options = options()?;
+    options.topology = Some("2x2x1x2".parse()?);
+    options.cpus = 8;
+    let system = "/sys/devices/system";
+    let ran = ran(
+        &options,
+        &[
+            "print",
+            &format!("{system}/cpu/cpu3/topology/thread_siblings_list"),
+            &format!("{system}/cpu/cpu3/cache/index3/shared_cpu_list"),
+            &format!("{system}/cpu/cpu3/topology/package_cpus_list"),
+            &format!("{system}/node/node1/cpulist"),
+            &format!("{system}/cpu/cpu6/cache/index3/shared_cpu_list"),
+            &format!("{system}/node/has_memory"),
+        ],
+    )?;
+    assert_eq!(
+        String::from_utf8_lossy(&ran.stdout),
+        "2-3\n2-3\n0-3\n4-7\n6-7\n0-1\n"
+    );
+    Ok(())
+}
+
 pub fn a_command_that_is_not_there_gives_127() -> Result<(), Failed> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let outcome = run_with(

@@ -5,6 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::terminal::options::{Output, parse_limit};
 use clap::{Args, Subcommand, ValueEnum};
+use unspin_testbed::Topology;
 
 /// `unspin testbed ...`
 #[derive(Debug, Subcommand)]
@@ -30,9 +31,13 @@ pub enum Emulator {
 /// `unspin testbed run`
 #[derive(Args, Debug)]
 pub struct TestbedArguments {
-    /// CPUs of the emulated machine, 1 to 64. For anything timed no more than this machine has.
-    #[arg(long, default_value_t = 2)]
-    pub cpus: u32,
+    /// CPUs of the emulated machine, 1 to 64; 2, or those of --topology, when absent. For anything timed no more than this
+    /// machine has.
+    #[arg(long)]
+    pub cpus: Option<u32>,
+    /// What its CPUs share: sockets (NUMA nodes) x caches of each x cores of each x threads of each, as in 2x2x4x1.
+    #[arg(long, value_name = "SOCKETSxCACHESxCORESxTHREADS")]
+    pub topology: Option<Topology>,
     /// Memory of the emulated machine.
     #[arg(long, value_name = "MIB", default_value_t = 2048)]
     pub memory_mib: u32,

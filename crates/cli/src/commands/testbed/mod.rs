@@ -15,7 +15,7 @@ use unspin_experiment::{
 };
 use unspin_policy::steering::WindowPolicy;
 use unspin_scenario::{Overrides, Scenario};
-use unspin_testbed::{Input, Options, Qemu};
+use unspin_testbed::{Input, Options, Qemu, Topology};
 
 use crate::{
     commands::{
@@ -58,7 +58,9 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     };
     let mut options = Options::new(cache);
     options.kernel = arguments.kernel.clone();
-    options.cpus = arguments.cpus;
+    let of_topology = arguments.topology.map(Topology::cpus);
+    options.cpus = arguments.cpus.or(of_topology).unwrap_or(options.cpus);
+    options.topology = arguments.topology;
     options.memory_mib = arguments.memory_mib;
     options.deterministic = arguments.deterministic;
     options.qemu = match arguments.qemu {
