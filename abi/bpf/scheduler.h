@@ -21,8 +21,10 @@ struct unspin_steer_options {
 		writes_memory; /* 1: the kernel lets BPF write guest memory; 0: guests are told in pages of our map only */
 	unspin_u32
 		only_vms; /* 1: threads of VMs only, which user space moves here; 0: every task that is not real-time */
+	unspin_u32 domains; /* of CPUs that take shared tasks: 1 to UNSPIN_STEER_DOMAINS_MAX */
+	unspin_u32 unused;
 };
-UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 40);
+UNSPIN_ASSERT_SIZE(struct unspin_steer_options, 48);
 
 /* Why a thread concerns user space where `only_vms` is 1. */
 enum unspin_steer_thread_kind {
@@ -112,6 +114,9 @@ enum unspin_steer_cpu {
 	UNSPIN_STEER_CPU_SHARED = 1,	/* takes tasks of the shared queue: not isolated */
 	UNSPIN_STEER_CPU_NOHZ_FULL = 2, /* a task alone on it gets no tick */
 };
+/* Above these bits the number of its domain: CPUs that share a last-level cache (policy/mechanics/domains.h). */
+#define UNSPIN_STEER_CPU_DOMAIN_SHIFT 8
+#define UNSPIN_STEER_DOMAINS_MAX 64u
 
 /* Sums since attach, over all CPUs. */
 #define UNSPIN_STEER_COUNTERS(X)                                                                                       \
@@ -159,6 +164,8 @@ enum unspin_steer_cpu {
 	  "tasks that were placed nearer: they weigh more by now, or would have waited for more than 2 s")             \
 	X(throttled, "tasks that began to wait because their cgroup, or one above, had used up its cpu.max")           \
 	X(throttled_too_long, "of them let run, at the debt of their cgroup, as they had waited for 2 s")              \
+	X(taken_idle, "tasks that a CPU without work took from the queue of another last-level cache's CPUs")           \
+	X(taken_for_balance, "tasks that a busy CPU took from there, as those were behind")                            \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")
 

@@ -18,7 +18,7 @@ static __always_inline u32 others_waiting(void)
 	u32 others = scx_bpf_dsq_nr_queued(cpu) + scx_bpf_dsq_nr_queued(SCX_DSQ_LOCAL);
 
 	if (here && here->flags & UNSPIN_STEER_CPU_SHARED)
-		others += scx_bpf_dsq_nr_queued(SHARED_QUEUE);
+		others += scx_bpf_dsq_nr_queued(shared_queue_of(here));
 	return others;
 }
 

@@ -49,30 +49,56 @@ void BPF_PROG(steer_cpu_release, s32 cpu, struct scx_cpu_release_args *args)
 	scx_bpf_reenqueue_local();
 }
 
+/* A new mask of the CPUs that serve that shared queue; of all of them: 0. NULL: no memory. */
+static __always_inline struct bpf_cpumask *make_mask(u32 queue)
+{
+	struct bpf_cpumask *mask = bpf_cpumask_create();
+	u32 cpu;
+
+	if (!mask)
+		return NULL;
+	bpf_for(cpu, 0, options.cpus)
+	{
+		struct cpu_context *there = cpu_of(cpu);
+
+		if (there && there->flags & UNSPIN_STEER_CPU_SHARED && (!queue || shared_queue_of(there) == queue))
+			bpf_cpumask_set_cpu(cpu, mask);
+	}
+	return mask;
+}
+
+/* The queue of one domain, and which CPUs serve it. */
+static __always_inline s32 make_domain(u32 number)
+{
+	struct domain *domain = domain_numbered(number);
+	struct bpf_cpumask *mask;
+
+	if (!domain)
+		return -ENOSPC;
+	mask = make_mask(SHARED_QUEUE + number);
+	if (!mask)
+		return -ENOSPC;
+	mask = bpf_kptr_xchg(&domain->mask, mask);
+	if (mask)
+		bpf_cpumask_release(mask);
+	return scx_bpf_create_dsq(SHARED_QUEUE + number, ANY_NODE);
+}
+
 SEC("struct_ops.s/init")
 s32 BPF_PROG(steer_init)
 {
 	struct shared_cpus *cpus_shared;
 	struct bpf_cpumask *mask;
 	u32 zero = 0;
-	u32 cpu;
+	u32 cpu, number;
 	s32 error;
 
 	cpus_shared = bpf_map_lookup_elem(&shared, &zero);
-	mask = bpf_cpumask_create();
+	if (!cpus_shared)
+		return -ENOSPC;
+	mask = make_mask(0);
 	if (!mask)
 		return -ENOSPC;
-	if (!cpus_shared) {
-		bpf_cpumask_release(mask);
-		return -ENOSPC;
-	}
-	bpf_for(cpu, 0, options.cpus)
-	{
-		struct cpu_context *there = cpu_of(cpu);
-
-		if (there && there->flags & UNSPIN_STEER_CPU_SHARED)
-			bpf_cpumask_set_cpu(cpu, mask);
-	}
 	mask = bpf_kptr_xchg(&cpus_shared->mask, mask);
 	if (mask)
 		bpf_cpumask_release(mask);
@@ -80,9 +106,12 @@ s32 BPF_PROG(steer_init)
 	error = scx_bpf_create_dsq(THROTTLED_QUEUE, ANY_NODE);
 	if (error)
 		return error;
-	error = scx_bpf_create_dsq(SHARED_QUEUE, ANY_NODE);
-	if (error)
-		return error;
+	bpf_for(number, 0, options.domains)
+	{
+		error = make_domain(number);
+		if (error)
+			return error;
+	}
 	bpf_for(cpu, 0, options.cpus)
 	{
 		error = scx_bpf_create_dsq(cpu, ANY_NODE);

@@ -23,8 +23,9 @@ char ended_dump[UNSPIN_STEER_DUMP_BYTES] SEC(".data.dump");
 SEC("struct_ops/dump")
 void BPF_PROG(steer_dump, struct scx_dump_ctx *context)
 {
-	dump_line("policies for everyone %x, %llu wait in the shared queue", control.everyone.policies,
-		  scx_bpf_dsq_nr_queued(SHARED_QUEUE));
+	dump_line("policies for everyone %x, %llu wait in the shared queue of this CPU, one of %u",
+		  control.everyone.policies, scx_bpf_dsq_nr_queued(shared_queue_at(bpf_get_smp_processor_id())),
+		  options.domains);
 }
 
 SEC("struct_ops/dump_cpu")
@@ -35,7 +36,7 @@ void BPF_PROG(steer_dump_cpu, struct scx_dump_ctx *context, s32 cpu, bool idle)
 	if (!here)
 		return;
 	dump_line("%llu wait in its queue, whose clock is %lld from the shared one; next %u, %lld",
-		  scx_bpf_dsq_nr_queued(cpu), here->now_ns + here->offset_ns - shared_now_ns, here->next,
+		  scx_bpf_dsq_nr_queued(cpu), here->now_ns + here->offset_ns - shared_clock(cpu), here->next,
 		  here->next_until_ns - bpf_ktime_get_ns());
 }
 
@@ -47,7 +48,7 @@ void BPF_PROG(steer_dump_task, struct scx_dump_ctx *context, struct task_struct 
 	if (!task)
 		return;
 	dump_line("queue %llx, home %x, position %lld, debt %llu, weight %llu", task->queue, task->home,
-		  position_of(task) - shared_now_ns, task->debt_ns, task->effective >> UNSPIN_WEIGHT_SHIFT);
+		  position_of(task) - shared_clock(task->home), task->debt_ns, task->effective >> UNSPIN_WEIGHT_SHIFT);
 	dump_line("payer %u, lender %u, borrow kind %u, yielding %u, leaves %u, slice ends %lld", task->payer,
 		  task->lender, task->borrow_kind, task->yielding, task->leaves,
 		  task->slice_end_ns - bpf_ktime_get_ns());

@@ -2,16 +2,18 @@
 /*
  * main.bpf.c - a complete scheduler for every task of the host, and the hooks where policies decide.
  *
- * One queue, ordered by weighted virtual time (policy/mechanics/weights.h), serves all CPUs that are not isolated. Tasks that may
- * not run on all of these wait in a queue of one CPU. A CPU takes the head with the least vtime of its own queue and the
- * shared one, and keeps the task that runs when none has less. Nothing is ever searched for: heads are peeked at, and a
- * vCPU that a slice is passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
+ * One queue, ordered by weighted virtual time (policy/mechanics/weights.h), serves all CPUs that share a last-level cache and are
+ * not isolated. Tasks that may not run on all of these wait in a queue of one CPU. A CPU takes the head with the least vtime of
+ * its own queue and the shared one, and keeps the task that runs when none has less; where none waits, or others are behind, it
+ * takes one of another cache's (domains/take.bpf.h). Nothing else is searched for: heads are peeked at, and a vCPU that a slice is
+ * passed on to is moved out of its queue by name. Real-time tasks are not sched_ext's.
  *
  * Callbacks run under the lock of the run queue concerned with interrupts off, unless they end in `.s` (Linux 7.2,
  * kernel/sched/ext/ext.c). Every map value is checked for NULL before use, arguments are typed by BTF; memory of guests
  * and of KVM goes through safe reads.
  */
 #include "cpus.bpf.h"
+#include "domains/take.bpf.h"
 #include "dump.bpf.h"
 #include "yield/gang.bpf.h"
 #include "kvm.bpf.h"
@@ -38,11 +40,12 @@ static __always_inline bool run_least(s32 cpu, struct cpu_context *here, struct 
 				      struct task_context *task, u64 now_ns)
 {
 	struct task_struct *own = scx_bpf_dsq_peek(cpu), *common = NULL;
+	u32 queue = shared_queue_of(here);
 	u64 own_ns = 0, common_ns = 0, best_ns;
 	bool shared_first;
 
 	if (here->flags & UNSPIN_STEER_CPU_SHARED)
-		common = scx_bpf_dsq_peek(SHARED_QUEUE);
+		common = scx_bpf_dsq_peek(queue);
 	if (common)
 		common_ns = scheduled(common)->scx.dsq_vtime;
 	if (own) {
@@ -59,14 +62,14 @@ static __always_inline bool run_least(s32 cpu, struct cpu_context *here, struct 
 		keep(cpu, prev, task, here, !own && !common, now_ns);
 		return true;
 	}
-	if (shared_first && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
+	if (shared_first && scx_bpf_dsq_move_to_local(queue))
 		return true;
 	if (scx_bpf_dsq_move_to_local(cpu))
 		return true;
-	if (here->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_move_to_local(SHARED_QUEUE))
+	if (here->flags & UNSPIN_STEER_CPU_SHARED && scx_bpf_dsq_move_to_local(queue))
 		return true;
 	if (!prev || !task)
-		return false;
+		return options.domains > 1 && here->flags & UNSPIN_STEER_CPU_SHARED && take_anything(queue);
 	keep(cpu, prev, task, here, false, now_ns);
 	return true;
 }
@@ -147,9 +150,12 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 			count(unspin_steer_missed, 1);
 	}
 	bound_starvation(cpu, here, now_ns);
+	if (options.domains > 1 && here->flags & UNSPIN_STEER_CPU_SHARED &&
+	    take_for_balance(shared_queue_of(here), cpu, now_ns))
+		return;
 	if (quotas) {
 		throttle_heads(cpu, now_ns);
-		throttle_heads(SHARED_QUEUE, now_ns);
+		throttle_heads(shared_queue_of(here), now_ns);
 		if (task && is_throttled(task, now_ns)) /* enqueued again, it waits for its quota */
 			task = NULL;
 	}
@@ -167,6 +173,7 @@ void BPF_PROG(steer_running, struct task_struct *p)
 	if (!task || !here)
 		return;
 	own = !task->prepared;
+	come_home(task, here);
 	count(unspin_steer_switches, 1);
 	task->on_cpu = 1;
 	task->halted = 0;

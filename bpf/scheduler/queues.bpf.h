@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * queues.bpf.h - where a task waits: the shared queue, a CPU's queue, or straight on an idle CPU.
+ * queues.bpf.h - where a task waits: a shared queue, a CPU's queue, or straight on an idle CPU.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_QUEUES_H
 #define UNSPIN_BPF_SCHEDULER_QUEUES_H
@@ -41,12 +41,13 @@ static __always_inline bool preempts(const struct task_context *task, u32 cpu, u
 	return unspin_wakeup_preempts(position_of(task), task->effective, task->burst_ns, runner_ns);
 }
 
-/* The same of a task of the shared queue, which may run on every CPU that serves that. */
+/* The same of a task of a shared queue, which may run on every CPU that serves that, and is compared with others there. */
 static __always_inline bool preempts_anywhere(const struct task_context *task, u32 cpu, u64 now_ns)
 {
 	struct cpu_context *there = cpu_of(cpu);
 
-	return there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline && preempts(task, cpu, now_ns);
+	return there && there->flags & UNSPIN_STEER_CPU_SHARED && !there->offline &&
+	       shared_queue_of(there) == task->home && preempts(task, cpu, now_ns);
 }
 
 /*
@@ -55,6 +56,7 @@ static __always_inline bool preempts_anywhere(const struct task_context *task, u
  */
 static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_context *task, s32 cpu)
 {
+	const struct cpumask *near = mask_of(task->home);
 	u64 now_ns = bpf_ktime_get_ns();
 	u32 other;
 
@@ -63,7 +65,9 @@ static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_cont
 	other = bpf_get_smp_processor_id();
 	if (preempts_anywhere(task, other, now_ns))
 		return other;
-	other = bpf_cpumask_any_distribute(scheduled(p)->cpus_ptr);
+	if (!near)
+		return cpu;
+	other = bpf_cpumask_any_and_distribute(near, scheduled(p)->cpus_ptr);
 	return preempts_anywhere(task, other, now_ns) ? (s32)other : cpu;
 }
 
@@ -94,7 +98,7 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 	struct scx_bpf_select_cpu_and_args args = {.prev_cpu = prev_cpu, .wake_flags = wake_flags};
 	const struct cpumask *everywhere = shared_mask();
 	struct task_context *task = context_of(p);
-	bool idle = false, shares;
+	bool idle = false, shares, shares_here;
 	s32 cpu;
 
 	if (task) {
@@ -109,16 +113,17 @@ s32 BPF_PROG(steer_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fla
 		idle = cpu >= 0;
 		if (!idle)
 			cpu = prev_cpu;
-		if (!idle && task) {
-			place_task(task, SHARED_QUEUE, true);
-			task->placed = 1;
-			cpu = preempted_cpu(p, task, prev_cpu);
-		}
 	} else {
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &idle);
 	}
+	shares_here = options.domains < 2 ? shares : waits_shared(p, cpu);
+	if (!idle && task && shares_here) {
+		place_task(task, shared_queue_at(cpu), true);
+		task->placed = 1;
+		cpu = preempted_cpu(p, task, cpu);
+	}
 	if (idle && task) {
-		place_task(task, shares ? SHARED_QUEUE : cpu, true);
+		place_task(task, shares_here ? shared_queue_at(cpu) : cpu, true);
 		if (options.only_vms) { /* it may be taken by now: steer_enqueue() looks, with its run queue locked */
 			task->placed = 1;
 			task->idle_cpu = cpu + 1;
@@ -160,7 +165,7 @@ static __always_inline void note_movable(struct task_struct *p, s32 cpu)
 	there->movable = 1;
 	movable_waits = 1;
 	if (there->taken)
-		kick_an_idle_cpu(scheduled(p)->cpus_ptr);
+		kick_idle_among(scheduled(p)->cpus_ptr);
 }
 
 /* A task that may not run on every shared CPU waits in the queue of one. */
@@ -205,6 +210,7 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 	const struct cpumask *everywhere = shared_mask();
 	struct task_context *task = context_of(p);
 	s32 cpu = scx_bpf_task_cpu(p);
+	u32 queue;
 
 	if (!task || !everywhere) {
 		scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, options.slice_ns, enq_flags);
@@ -241,14 +247,15 @@ void BPF_PROG(steer_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
 		return;
 	}
-	if (!bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr)) {
+	if (!waits_shared(p, cpu)) {
 		enqueue_on_cpu(p, task, cpu, enq_flags);
 		return;
 	}
-	if (task->placed && runs_at_once(p, task, SHARED_QUEUE, cpu, enq_flags))
+	queue = shared_queue_at(cpu);
+	if (task->placed && task->home == queue && runs_at_once(p, task, queue, cpu, enq_flags))
 		return;
-	insert(p, task, SHARED_QUEUE, enq_flags);
-	kick_an_idle_cpu(everywhere);
+	insert(p, task, queue, enq_flags);
+	kick_an_idle_cpu(queue);
 }
 
 #endif

@@ -8,8 +8,6 @@
 
 #include "virtual_time.bpf.h"
 
-struct unspin_clock_rate shared_rate;
-
 /* Measures a clock's rate when it is time for it; whether it was, and is known. */
 static __always_inline bool measure_rate(struct unspin_clock_rate *rate, u64 clock_ns, u64 now_ns)
 {
@@ -69,19 +67,20 @@ static __always_inline bool bring_forward(u32 queue, u64 latest_ns)
  */
 static __always_inline void bound_starvation(s32 cpu, struct cpu_context *here, u64 now_ns)
 {
-	bool shared = here->flags & UNSPIN_STEER_CPU_SHARED, more = here->behind;
+	struct domain *domain = here->flags & UNSPIN_STEER_CPU_SHARED ? domain_of(shared_queue_of(here)) : NULL;
+	bool more = here->behind;
 	u64 ahead_ns;
 
-	if (shared)
-		measure_rate(&shared_rate, shared_now_ns, now_ns);
+	if (domain)
+		measure_rate(&domain->rate, domain->now_ns, now_ns);
 	more |= measure_rate(&here->rate, here->front_ns, now_ns);
 	if (!more)
 		return;
 	ahead_ns = unspin_farthest_ahead(here->rate.in_time_ns, options.slice_ns);
 	more = bring_forward(cpu, unspin_latest_own(here->front_ns, ahead_ns, here->offset_ns));
-	if (shared)
-		more |= bring_forward(SHARED_QUEUE, unspin_latest_shared(here->front_ns, ahead_ns, shared_now_ns,
-									 shared_rate.in_time_ns));
+	if (domain)
+		more |= bring_forward(shared_queue_of(here), unspin_latest_shared(here->front_ns, ahead_ns, domain->now_ns,
+										  domain->rate.in_time_ns));
 	here->behind = more;
 }
 

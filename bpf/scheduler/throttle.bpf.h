@@ -151,14 +151,12 @@ static __always_inline void end_throttle(struct task_context *task, u64 now_ns)
 		count_weight(task, task->weight);
 }
 
-/* The queue to which a task that was throttled comes: where it may run everywhere the shared one. */
+/* The queue to which a task that was throttled comes: where it may run on all of its CPUs the shared one. */
 static __always_inline u32 released_to(struct task_struct *p)
 {
-	const struct cpumask *everywhere = shared_mask();
+	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (everywhere && !is_stuck(p) && bpf_cpumask_subset(everywhere, scheduled(p)->cpus_ptr))
-		return SHARED_QUEUE;
-	return scx_bpf_task_cpu(p);
+	return !is_stuck(p) && waits_shared(p, cpu) ? shared_queue_at(cpu) : cpu;
 }
 
 /*

@@ -6,33 +6,8 @@
 #ifndef UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
 #define UNSPIN_BPF_SCHEDULER_VIRTUAL_TIME_H
 
-#include "weights.bpf.h"
+#include "domains/queues.bpf.h"
 #include "../../policy/mechanics/virtual_time.h"
-
-#define SHARED_QUEUE 0x100000u /* above every CPU number, which names that CPU's queue */
-#define NO_QUEUE 0x100001u
-#define THROTTLED_QUEUE 0x100002u /* of those whose cgroup has used up its quota */
-#define ANY_NODE (-1)
-
-struct shared_cpus {
-	struct bpf_cpumask __kptr *mask;
-};
-
-/* The CPUs that serve the shared queue; made by ops.init. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct shared_cpus);
-} shared SEC(".maps");
-
-static __always_inline const struct cpumask *shared_mask(void)
-{
-	u32 zero = 0;
-	struct shared_cpus *cpus_shared = bpf_map_lookup_elem(&shared, &zero);
-
-	return cpus_shared ? (const struct cpumask *)cpus_shared->mask : NULL;
-}
 
 /*
  * Whether it was preempted inside a migrate_disable(), which this very program has done to the current task once more. BPF
@@ -43,38 +18,37 @@ static __always_inline bool is_stuck(struct task_struct *p)
 	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
 }
 
-/* One of these CPUs that is idle, if any, looks for tasks. */
-static __always_inline void kick_an_idle_cpu(const struct cpumask *among)
-{
-	s32 idle = scx_bpf_pick_idle_cpu(among, 0);
-
-	if (idle >= 0)
-		scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
-}
-
 /* A task has come to that queue. A CPU that is idle takes it; on one without a tick nothing else ends the slice of the task that runs. */
 static __always_inline void kick_for(u32 queue)
 {
-	const struct cpumask *everywhere = shared_mask();
 	struct cpu_context *there = cpu_of(queue);
 
 	if (there)
 		scx_bpf_kick_cpu(queue, there->flags & UNSPIN_STEER_CPU_NOHZ_FULL ? SCX_KICK_PREEMPT : SCX_KICK_IDLE);
-	else if (everywhere)
-		kick_an_idle_cpu(everywhere);
+	else
+		kick_an_idle_cpu(queue);
 }
 
-u64 shared_now_ns;
+/* The clock of a domain's shared queue. */
+static __always_inline u64 shared_clock(u32 queue)
+{
+	struct domain *domain = domain_of(queue);
 
-/* The clock of a queue; racing CPUs may set it back by a slice. */
-static __always_inline u64 clock_of(u32 queue)
+	return domain ? domain->now_ns : 0;
+}
+
+/*
+ * The clock of a queue; racing CPUs may set it back by a slice. Not inlined, and not static, as between_domains(): the verifier
+ * goes through it once.
+ */
+__attribute__((noinline)) u64 clock_of(u32 queue)
 {
 	struct cpu_context *there = cpu_of(queue);
 
-	return there ? there->now_ns : shared_now_ns;
+	return there ? there->now_ns : shared_clock(queue);
 }
 
-/* What is added to vtimes of that queue where they are compared with others. */
+/* What is added to vtimes of that queue where they are compared with others of its domain. */
 static __always_inline u64 offset_of(u32 queue)
 {
 	struct cpu_context *there = cpu_of(queue);
@@ -82,10 +56,26 @@ static __always_inline u64 offset_of(u32 queue)
 	return there ? there->offset_ns : 0;
 }
 
-/* Where the task has come, comparable with others. */
+/* Where the task has come, comparable with others of its domain. */
 static __always_inline u64 position_of(const struct task_context *task)
 {
 	return task->vtime_ns + offset_of(task->home);
+}
+
+/* What is added to a position in the domain of one queue for one in that of the other: 0 within a domain. */
+__attribute__((noinline)) u64 between_domains(u32 from, u32 to)
+{
+	struct domain *one, *other;
+
+	if (options.domains < 2)
+		return 0;
+	from = shared_queue_for(from);
+	to = shared_queue_for(to);
+	if (from == to)
+		return 0;
+	one = domain_of(from);
+	other = domain_of(to);
+	return one && other ? one->offset_ns - other->offset_ns : 0;
 }
 
 /* The task comes to a queue, or to it again; `wakes`: from sleep. */
@@ -95,10 +85,11 @@ static __always_inline void place_task(struct task_context *task, u32 queue, boo
 	u64 debt_ns = __sync_lock_test_and_set(&task->debt_ns, 0);
 
 	if (task->home != queue) {
-		task->vtime_ns = unspin_moved_vtime(task->vtime_ns, offset_of(task->home), offset_of(queue));
+		task->vtime_ns = unspin_moved_vtime(task->vtime_ns, offset_of(task->home), offset_of(queue)) +
+				 between_domains(task->home, queue);
 		task->home = queue;
 	}
-	abreast_ns = unspin_abreast(shared_now_ns, offset_of(queue));
+	abreast_ns = unspin_abreast(shared_clock(queue), offset_of(queue));
 	/* The number that wait is read only where it matters. */
 	now_ns = unspin_placing_clock(now_ns, abreast_ns,
 				      unspin_before(now_ns, abreast_ns) && scx_bpf_dsq_nr_queued(queue) == 0);
@@ -147,13 +138,28 @@ static __always_inline u64 align(struct cpu_context *here, struct task_struct *o
 	return more_ns;
 }
 
-/* A new task, which goes by the shared queue's clock at first. */
+/* A new task, which goes by the clock of the shared queue here at first. */
 static __always_inline void start(struct task_context *task)
 {
-	task->home = SHARED_QUEUE;
+	task->home = shared_queue_at(bpf_get_smp_processor_id());
 	task->effective = effective_weight(task);
 	task->burst_ns = options.slice_ns;
-	task->vtime_ns = unspin_start_vtime(shared_now_ns, task->effective, options.slice_ns);
+	task->vtime_ns = unspin_start_vtime(shared_clock(task->home), task->effective, options.slice_ns);
+}
+
+/* A domain's clock has moved on: where it stands among others. `waits`: a task waits in its queue. */
+static __always_inline void set_standing(struct domain *domain, bool waits)
+{
+	u64 first_ns = first_standing_ns, ours_ns, offset_ns = domain->offset_ns;
+
+	if (!waits) {
+		offset_ns = unspin_offset_without_claim(domain->now_ns, offset_ns, first_ns);
+		if (offset_ns != domain->offset_ns)
+			domain->offset_ns = offset_ns;
+	}
+	ours_ns = unspin_first_standing(first_ns, unspin_standing(domain->now_ns, offset_ns), options.slice_ns);
+	if (ours_ns != first_ns)
+		first_standing_ns = ours_ns;
 }
 
 /* The task begins a slice. */
@@ -161,20 +167,34 @@ static __always_inline void set_clock(const struct task_context *task)
 {
 	struct cpu_context *there = cpu_of(task->home);
 	struct task_struct *first = scx_bpf_dsq_peek(task->home);
+	struct domain *domain = domain_of(task->home);
 	u64 first_ns = first ? scheduled(first)->scx.dsq_vtime : 0, now_ns;
 
+	if (!domain)
+		return;
 	/* A clock that stays is not written: other CPUs use its cache line. Two branches: the verifier refuses one access to either. */
 	if (!there) {
-		now_ns = unspin_advance_clock(shared_now_ns, task->vtime_ns, first != NULL, first_ns);
-		if (now_ns != shared_now_ns)
-			shared_now_ns = now_ns;
+		now_ns = unspin_advance_clock(domain->now_ns, task->vtime_ns, first != NULL, first_ns);
+		if (now_ns != domain->now_ns)
+			domain->now_ns = now_ns;
+		if (options.domains > 1)
+			set_standing(domain, first != NULL);
 		return;
 	}
 	now_ns = unspin_advance_clock(there->now_ns, task->vtime_ns, first != NULL, first_ns);
 	if (now_ns != there->now_ns)
 		there->now_ns = now_ns;
-	if (there->flags & UNSPIN_STEER_CPU_SHARED && !first && scx_bpf_dsq_nr_queued(SHARED_QUEUE) == 0)
-		there->offset_ns = unspin_offset_abreast(shared_now_ns, there->now_ns);
+	if (there->flags & UNSPIN_STEER_CPU_SHARED && !first && scx_bpf_dsq_nr_queued(shared_queue_of(there)) == 0)
+		there->offset_ns = unspin_offset_abreast(domain->now_ns, there->now_ns);
+}
+
+/* The task runs on that CPU, which may be of another domain than the queue where it waited: it is placed by the clock there. */
+static __always_inline void come_home(struct task_context *task, const struct cpu_context *here)
+{
+	u32 queue = shared_queue_of(here);
+
+	if (options.domains > 1 && shared_queue_for(task->home) != queue)
+		place_task(task, queue, false);
 }
 
 #endif

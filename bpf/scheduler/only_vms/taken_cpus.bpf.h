@@ -44,10 +44,9 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch_class, bool preempt, struct task_struct *previous, struct task_struct *next)
 {
 	u32 cpu = bpf_get_smp_processor_id();
-	const struct cpumask *everywhere = shared_mask();
 	struct cpu_context *here = cpu_of(cpu);
 
-	if (!here || !next || !everywhere)
+	if (!here || !next)
 		return 0;
 	here->taken = scheduled(next)->pid && scheduled(next)->policy != SCHED_EXT;
 	if (!scheduled(next)->pid) /* from here on others find it idle */
@@ -58,8 +57,8 @@ int BPF_PROG(on_switch_class, bool preempt, struct task_struct *previous, struct
 		scx_bpf_dsq_reenq(SCX_DSQ_LOCAL, 0);
 	insert_movable_anew(cpu, here);
 	/* Whoever came into the shared queue may have woken this CPU for it. */
-	if (scx_bpf_dsq_nr_queued(SHARED_QUEUE))
-		kick_an_idle_cpu(everywhere);
+	if (scx_bpf_dsq_nr_queued(shared_queue_of(here)))
+		kick_an_idle_cpu(shared_queue_of(here));
 	return 0;
 }
 

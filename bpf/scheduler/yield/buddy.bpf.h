@@ -88,7 +88,7 @@ static __always_inline u64 least_waiting(s32 cpu, const struct cpu_context *here
 	u64 least_ns = otherwise;
 
 	if (here->flags & UNSPIN_STEER_CPU_SHARED)
-		common = scx_bpf_dsq_peek(SHARED_QUEUE);
+		common = scx_bpf_dsq_peek(shared_queue_of(here));
 	if (common)
 		least_ns = scheduled(common)->scx.dsq_vtime;
 	if (own &&
@@ -119,7 +119,8 @@ static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here
 					       struct task_context *task, struct task_context *yielder)
 {
 	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
-	u64 position_ns = vtime_ns + offset_of(task->home);
+	u64 position_ns =
+		vtime_ns + offset_of(task->home) + between_domains(task->home, shared_queue_of(here));
 	struct unspin_buddy_places places = {
 		.candidate_ns = position_ns,
 		.waiting_ns = least_waiting(cpu, here, position_ns),

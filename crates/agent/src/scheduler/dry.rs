@@ -188,7 +188,7 @@ impl DryRun {
 
 fn open(options: &SteerOptions, slice_ns: u64, traced: bool) -> Result<OpenObject, Error> {
     let mut object = user_policy::open(options.user_policy.as_ref(), OBJECT, "dry")?;
-    let settings = settings(options, slice_ns, 0);
+    let settings = settings(options, slice_ns, 0, 1);
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {

@@ -43,6 +43,13 @@ impl Cpus {
         })
     }
 
+    /// Those that take shared tasks, of those that are possible.
+    pub(super) fn shared(&self) -> BTreeSet<u32> {
+        (0..self.count)
+            .filter(|cpu| !self.isolated.contains(cpu))
+            .collect()
+    }
+
     /// What `bpf/scheduler/main.bpf.c` is told of a CPU: bits of `enum unspin_steer_cpu`. A CPU without a tick still takes shared
     /// tasks, unless it is isolated.
     pub(super) fn flags(&self, cpu: u32) -> u32 {
@@ -58,7 +65,7 @@ impl Cpus {
 }
 
 /// A kernel's list: "0-3,8"; empty, "(null)" and "\n" are no CPU. `None`: something else.
-fn parse(text: &str) -> Option<BTreeSet<u32>> {
+pub(super) fn parse(text: &str) -> Option<BTreeSet<u32>> {
     let text = text.trim();
     if text.is_empty() || text == "(null)" {
         return Some(BTreeSet::new());

@@ -7,6 +7,7 @@ mod core_scheduling;
 mod deadline_server;
 mod decided;
 mod disclosure;
+mod domains;
 mod dry;
 mod end;
 mod error;

@@ -6,6 +6,7 @@ use std::{fs, path::Path};
 use super::{
     ChosenBy, Disclosure, LoadedSteerer, SteerEnd, SteerError, SteerOptions, Steerer,
     decided::Decided,
+    domains::Domains,
     figures::DecisionLog,
     host::Cpus,
     only_vms::{self, OnlyVms},
@@ -35,13 +36,14 @@ const FOR_ONLY_VMS: &str = "on_switch_class";
 /// Loads and sets up; no program runs yet.
 pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteerer, SteerError> {
     let cpus = Cpus::here()?;
+    let domains = Domains::here(&cpus.shared());
     let run_statistics = options
         .run_statistics
         .then(enable_run_statistics)
         .transpose()?;
     let groups = 2 * count_folders(Path::new("/sys/fs/cgroup")) + SPARE_GROUPS;
     let object = load::with_log(|| {
-        open(options, slice_ns, &cpus, groups)?
+        open(options, slice_ns, &cpus, &domains, groups)?
             .load()
             .map_err(|source| {
                 load::not_loaded(
@@ -50,7 +52,7 @@ pub(super) fn load(options: &SteerOptions, slice_ns: u64) -> Result<LoadedSteere
                 )
             })
     })?;
-    fill(&object, options, &cpus, groups)?;
+    fill(&object, options, &cpus, &domains, groups)?;
     let decided = Decided::of(&object, false)?;
     decided.start(options.policies, chooses(options))?;
     for (process, policies) in &options.vm_policies {
@@ -123,6 +125,7 @@ pub(super) fn settings(
     options: &SteerOptions,
     slice_ns: u64,
     cpus: u32,
+    domains: u32,
 ) -> abi::unspin_steer_options {
     abi::unspin_steer_options {
         slice_ns,
@@ -134,6 +137,8 @@ pub(super) fn settings(
         chooses: chooses(options).into(),
         writes_memory: requirements::writes_memory().into(),
         only_vms: options.only_vms.into(),
+        domains,
+        unused: 0,
     }
 }
 
@@ -141,10 +146,11 @@ fn open(
     options: &SteerOptions,
     slice_ns: u64,
     cpus: &Cpus,
+    domains: &Domains,
     groups: u32,
 ) -> Result<OpenObject, Error> {
     let mut object = user_policy::open(options.user_policy.as_ref(), OBJECT, "steer")?;
-    let settings = settings(options, slice_ns, cpus.count);
+    let settings = settings(options, slice_ns, cpus.count, domains.count());
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         let done = match name.as_str() {
@@ -201,6 +207,7 @@ fn fill(
     object: &Object,
     options: &SteerOptions,
     cpus: &Cpus,
+    domains: &Domains,
     groups: u32,
 ) -> Result<(), SteerError> {
     let free = load::map(object, "free_groups")?;
@@ -209,7 +216,12 @@ fn fill(
     }
     let contexts = load::map(object, "cpus")?;
     for cpu in 0..cpus.count {
-        set_cpu_flags(&contexts, cpu, cpus.flags(cpu))?;
+        let domain = domains.of_cpu(cpu) << abi::UNSPIN_STEER_CPU_DOMAIN_SHIFT;
+        set_cpu_flags(&contexts, cpu, cpus.flags(cpu) | domain)?;
+    }
+    let of_domains = load::map(object, "domains")?;
+    for domain in 0..domains.count() {
+        set_order(&of_domains, domain, &domains.order(domain))?;
     }
     options.disclosures.fill(object, Disclosure::number)?;
     let sections = load::map(object, "sections")?;
@@ -241,6 +253,14 @@ fn set_cpu_flags(contexts: &MapHandle, cpu: u32, flags: u32) -> Result<(), Error
     let mut value = vec![0; contexts.value_size() as usize];
     value[FLAGS_AT..FLAGS_AT + 4].copy_from_slice(&flags.to_ne_bytes());
     load::update(contexts, &cpu.to_ne_bytes(), &value)
+}
+
+/// `order` of `struct domain`, its last member.
+fn set_order(domains: &MapHandle, domain: u32, order: &[u8]) -> Result<(), Error> {
+    let mut value = vec![0; domains.value_size() as usize];
+    let at = value.len() - abi::UNSPIN_STEER_DOMAINS_MAX as usize;
+    value[at..at + order.len()].copy_from_slice(order);
+    load::update(domains, &domain.to_ne_bytes(), &value)
 }
 
 /// Folders below, itself included; those that cannot be read count as one.

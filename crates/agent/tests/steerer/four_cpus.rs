@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The same on more CPUs than two: weights, places that overlap, CPUs that go, a VM of eight vCPUs. In a boot of its own.
+//! The same on more CPUs than two: weights, places that overlap, CPUs that go, a VM of eight vCPUs; and where each CPU has a
+//! last-level cache of its own, and so a queue. In boots of their own.
 
 use std::time::Duration;
 use unspin_testbed::check;
@@ -73,4 +74,72 @@ fn a_loan_drains_a_convoy_of_eight() {
         counter(&steerer, "lent")
     );
     assert!(with > 3 * without, "{with} with loans, {without} without");
+}
+
+check!(FOUR_CACHES: tasks_share_four_caches);
+/// Ten tasks on four queues: none can have its share without tasks that move.
+fn tasks_share_four_caches() {
+    let steerer = steer("refuse-yields", |_| ());
+    let tasks: Vec<Busy> = [0, 0, 0, 0, 0, 0, 0, 0, 3, -2]
+        .map(|nice| Busy::start(nice, None))
+        .into();
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(2_000));
+    let weights = [1024.0; 8].into_iter().chain([526.0, 1586.0]);
+    are_close(&measured, &weights.collect::<Vec<f64>>());
+    let moved = counter(&steerer, "taken_for_balance");
+    println!("  {moved} tasks were taken for balance");
+    // Four queues look once a tick of 4 ms.
+    assert!((1..=2_000).contains(&moved), "{moved}");
+    still_there(&steerer);
+}
+
+check!(FOUR_CACHES: an_idle_cache_takes_what_waits);
+/// Eight tasks that could only be on one CPU may go anywhere: all CPUs work, and all tasks are equal.
+fn an_idle_cache_takes_what_waits() {
+    let steerer = steer("refuse-yields", |_| ());
+    let tasks: Vec<Busy> = (0..8).map(|_| Busy::start(0, None)).collect();
+    for task in &tasks {
+        pin(task.id(), &[0]);
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    for task in &tasks {
+        pin(task.id(), &[0, 1, 2, 3]);
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(1_000));
+    are_close(&measured, &[1.0; 8]);
+    let worked: f64 = measured.iter().sum();
+    println!(
+        "  {worked:.3} s of 4 worked, {} tasks were taken by idle CPUs",
+        counter(&steerer, "taken_idle")
+    );
+    assert!(worked > 3.9, "{measured:?}");
+    still_there(&steerer);
+}
+
+check!(FOUR_CACHES: who_may_use_two_caches_only_has_its_share);
+/// Four tasks on the CPUs of one node, as libvirt places them, beside four anywhere: equal, by leaving that node to those.
+fn who_may_use_two_caches_only_has_its_share() {
+    let steerer = steer("refuse-yields", |_| ());
+    let tasks: Vec<Busy> = (0..8).map(|_| Busy::start(0, None)).collect();
+    for task in &tasks[..4] {
+        pin(task.id(), &[2, 3]);
+    }
+    let all: Vec<&Busy> = tasks.iter().collect();
+    let measured = shares(&all, Duration::from_millis(2_000));
+    let (least, most) = (
+        measured.iter().copied().fold(f64::MAX, f64::min),
+        measured.iter().copied().fold(0.0, f64::max),
+    );
+    println!("  overlapping places: {least:.3} to {most:.3} s");
+    assert!(most / least < 1.2, "{measured:?}");
+    still_there(&steerer);
+}
+
+check!(FOUR_CACHES: a_loan_goes_to_another_cache);
+/// 1 VM x 8 vCPUs on four queues: the holder waits in another one than the waiter that lends.
+fn a_loan_goes_to_another_cache() {
+    a_loan_drains_a_convoy_of_eight();
 }

@@ -35,13 +35,14 @@ use unspin_testbed::{
 };
 
 /// Every boot of the checks in this folder; which binary boots which says its `main`.
-pub const BOOTS: [&str; 9] = [
+pub const BOOTS: [&str; 10] = [
     "STEERER",
     "GUESTS",
     "FAILURE",
     "STEERER_LONG",
     "SEEDED",
     "FOUR_CPUS",
+    "FOUR_CACHES",
     "ISOLATED_CPU",
     "ISOLATED_AT_BOOT",
     "OTHER_KERNELS",

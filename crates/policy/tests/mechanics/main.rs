@@ -3,6 +3,7 @@
 
 mod bandwidth;
 mod buddy_and_gang;
+mod domains;
 mod order;
 mod shares;
 mod slice;
