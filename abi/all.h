@@ -11,6 +11,7 @@
 #include "bpf/dry.h"
 #include "bpf/thread_run_state.h"
 #include "bpf/window.h"
+#include "bpf/watch.h"
 #include "preload/report.h"
 
 /* The names of lock_kinds.h in order of their numbers; defined in names.c. */

@@ -71,6 +71,16 @@ struct task_struct {
 	struct bpf_local_storage *bpf_storage;
 };
 
+/* What a program of type iter/task gets (kernel/bpf/task_iter.c, include/linux/bpf.h). */
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task; /* NULL after the last one */
+};
+
 /* include/linux/rbtree_types.h */
 struct rb_node {
 	struct rb_node *rb_right;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* maps.bpf.h - the maps and globals of the observer, the options that user space sets, and reads of kernel memory. */
+/* maps.bpf.h - the maps and globals of the observer, and the options that user space sets. */
 #ifndef UNSPIN_BPF_OBSERVE_MAPS_H
 #define UNSPIN_BPF_OBSERVE_MAPS_H
 
-#include "../common/kernel_types.h"
+#include "../common/reads.bpf.h"
 
-#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 
@@ -80,26 +79,5 @@ static __always_inline u32 *running_here(void)
 {
 	return &running[bpf_get_smp_processor_id() & (CPUS_MAX - 1)]; /* in bounds by the mask */
 }
-
-/* Reads `bytes` (at most 8) of kernel memory; 0 if that fails. */
-static __always_inline u64 read_by_call(const void *address, u32 bytes)
-{
-	u64 value = 0;
-
-	bpf_probe_read_kernel(&value, bytes, address);
-	return value;
-}
-
-/*
- * Reads a field of a kernel struct at any address, its offset found by CO-RE; 0 if it cannot be read. Either by a load
- * that the kernel guards with its exception table (since Linux 6.17, some 10 instructions), or by a helper call (some
- * 90). `direct` is options.direct_reads; callers keep it in a variable, so that the option is loaded once.
- */
-#define READ(direct, pointer, field)                                                                                   \
-	((direct) ? *(typeof((pointer)->field) *)(bpf_rdonly_cast(pointer, 0) +                                        \
-						  bpf_core_field_offset(typeof(*(pointer)), field))                    \
-		  : (typeof((pointer)->field))read_by_call((void *)(pointer) +                                         \
-								   bpf_core_field_offset(typeof(*(pointer)), field),   \
-							   sizeof((pointer)->field)))
 
 #endif

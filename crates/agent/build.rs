@@ -9,7 +9,7 @@ use std::{
 use unspin_headers::{Compiler, Object};
 
 /// Each object's name and its program in `bpf/`, without the ending.
-const OBJECTS: [(&str, &str); 8] = [
+const OBJECTS: [(&str, &str); 9] = [
     ("observe", "observe/main"),
     ("empty", "observe/empty"),
     ("synthetic", "observe/synthetic"),
@@ -17,6 +17,7 @@ const OBJECTS: [(&str, &str); 8] = [
     ("steer_dry", "scheduler/dry"),
     ("thread_run_states", "threads/main"),
     ("useful_time", "useful_time/main"),
+    ("watch", "watch/main"),
     ("window", "window/main"),
 ];
 

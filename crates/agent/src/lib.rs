@@ -17,6 +17,7 @@ pub mod steer;
 mod thread_run_states;
 pub mod tune;
 mod until;
+mod watch;
 mod window;
 
 pub use auto::{AutoController, AutoSteering, UsefulTimeMeter};
@@ -42,6 +43,7 @@ pub use scheduler::{
 };
 pub use thread_run_states::ThreadRunStates;
 pub use until::{Over, Until, shell_status};
+pub use watch::{WatchCounters, WatchedHost, WatchedVcpu, WatchedVm, Watcher};
 pub use window::{
     PleSource, Vendor as WindowVendor, WindowBound, WindowEpoch, WindowError, WindowOptions,
     WindowSteerer, WindowSums, WindowTotals, module_path as ple_module_path,

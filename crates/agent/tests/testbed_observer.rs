@@ -32,6 +32,8 @@ mod pv_pages;
 #[path = "observer/vms.rs"]
 #[allow(dead_code, reason = "the scheduler's checks use the rest")]
 mod vms;
+#[path = "observer/watch.rs"]
+mod watch;
 
 /// Every PAUSE exits here, so that counters can be compared with what the guests counted.
 const COUNTED: Checks = Checks {

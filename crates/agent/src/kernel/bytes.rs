@@ -34,6 +34,14 @@ unsafe impl Plain for abi::unspin_steer_vm {}
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
 // SAFETY: as above.
+unsafe impl Plain for u64 {}
+// SAFETY: abi/bpf/watch.h asserts the sizes of these three, the sums of their fields: integers only.
+unsafe impl Plain for abi::unspin_watch_record {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_watch_vm {}
+// SAFETY: as above.
+unsafe impl Plain for abi::unspin_watch_globals {}
+// SAFETY: as above.
 unsafe impl Plain for unspin_policy::GuestAudit {}
 // SAFETY: policy/auto/useful_time.h asserts its size, the sum of its fields: integers only.
 unsafe impl Plain for unspin_policy::auto::UsefulTime {}

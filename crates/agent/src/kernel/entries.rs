@@ -19,15 +19,15 @@ use crate::Error;
 /// Entries that are read at once, at first: more than any bucket holds but by chance, and half a megabyte of 64-byte values of 128 CPUs.
 const ROOM: u32 = 64;
 
-/// Calls `each` with the key and the value of every entry of a hash map whose keys are `u32`; of a map with values for each CPU, once
+/// Calls `each` with the key and the value of every entry of a hash map; of a map with values for each CPU, once
 /// for each possible CPU. An entry that comes or goes meanwhile may be missed; none is seen twice unless it is put in again.
 ///
 /// # Errors
-/// When the kernel refuses to read the map, or its values are not of that size.
-pub(crate) fn each<V: Plain>(
+/// When the kernel refuses to read the map, or its keys or values are not of that size.
+pub(crate) fn each<K: Plain, V: Plain>(
     map: &MapHandle,
     name: &'static str,
-    mut each: impl FnMut(u32, V),
+    mut each: impl FnMut(K, V),
 ) -> Result<(), Error> {
     let refused = |source| load::refused(&format!("reading the BPF map {name}"), source);
     let value_bytes = map.value_size() as usize;
@@ -43,9 +43,12 @@ pub(crate) fn each<V: Plain>(
     let mut batch = Batch::new(map, stride * copies);
     while let Some(found) = batch.next().map_err(|error| refused(error.into()))? {
         for at in 0..found {
-            let key = u32::from_ne_bytes(batch.key(at));
+            let key = batch.key(at);
             for copy in batch.value(at).chunks_exact(stride) {
-                each(key, bytes::read(name, &copy[..value_bytes])?);
+                each(
+                    bytes::read(name, key)?,
+                    bytes::read(name, &copy[..value_bytes])?,
+                );
             }
         }
     }
@@ -57,8 +60,9 @@ struct Batch<'map> {
     map: &'map MapHandle,
     /// Of one entry, all CPUs' values.
     value_bytes: usize,
+    key_bytes: usize,
     room: u32,
-    keys: Vec<[u8; 4]>,
+    keys: Vec<u8>,
     values: Vec<u8>,
     /// What the kernel calls a batch: where the next one begins.
     place: Option<u32>,
@@ -70,23 +74,24 @@ impl Batch<'_> {
         Batch {
             map,
             value_bytes,
+            key_bytes: map.key_size() as usize,
             room: ROOM,
             keys: Vec::new(),
             values: Vec::new(),
             place: None,
-            is_over: map.key_size() != 4,
+            is_over: false,
         }
     }
 
     /// How many entries were read; `None`: there are no more.
     fn next(&mut self) -> io::Result<Option<usize>> {
         while !self.is_over {
-            self.keys.resize(self.room as usize, [0; 4]);
+            self.keys.resize(self.room as usize * self.key_bytes, 0);
             self.values.resize(self.room as usize * self.value_bytes, 0);
             let (mut found, mut place) = (self.room, 0u32);
             let from = self.place.as_mut().map_or(ptr::null_mut(), ptr::from_mut);
-            // SAFETY: `from` is null or a u32, `place` is one: a hash map's batch (bucket number). Keys are of 4 bytes, as checked in
-            // `new`; both buffers have room for `found` entries, the values for each possible CPU.
+            // SAFETY: `from` is null or a u32, `place` is one: a hash map's batch (bucket number). Both buffers have room for
+            // `found` entries of this map's sizes, the values for each possible CPU.
             let result = unsafe {
                 libbpf_sys::bpf_map_lookup_batch(
                     self.map.as_fd().as_raw_fd(),
@@ -114,8 +119,8 @@ impl Batch<'_> {
         Ok(None)
     }
 
-    fn key(&self, at: usize) -> [u8; 4] {
-        self.keys[at]
+    fn key(&self, at: usize) -> &[u8] {
+        &self.keys[at * self.key_bytes..][..self.key_bytes]
     }
 
     fn value(&self, at: usize) -> &[u8] {

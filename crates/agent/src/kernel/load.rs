@@ -11,8 +11,10 @@ use crate::{
     kernel::{bytes, requirements},
 };
 
-/// Programs that nothing in the kernel runs.
-const RUN_BY_USER_SPACE: &str = "syscall";
+/// Programs that nothing in the kernel runs by itself: they are run when user space asks for it.
+fn is_run_by_user_space(section: &str) -> bool {
+    section == "syscall" || section.starts_with("iter/")
+}
 
 /// What libbpf printed since the last look; its callback is a plain function and has nowhere else to put it.
 static PRINTED: Mutex<String> = Mutex::new(String::new());
@@ -40,12 +42,11 @@ pub(crate) fn with_log<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, 
 pub(crate) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
     object
         .progs_mut()
-        .filter(|program| program.autoload() && program.section() != RUN_BY_USER_SPACE)
         .filter(|program| {
-            !program
-                .section()
-                .to_string_lossy()
-                .starts_with("struct_ops")
+            let section = program.section().to_string_lossy();
+            program.autoload()
+                && !is_run_by_user_space(&section)
+                && !section.starts_with("struct_ops")
         })
         .map(|program| {
             let section = program.section().to_string_lossy();

@@ -97,6 +97,14 @@ const NEEDED_FOR_USEFUL_TIME: [Need; 2] = [
     (Kind::Typedef, "kvm_entry", "kvm"),
 ];
 
+/// Watching; without function tracing it does not see yields, and that is said.
+const NEEDED_FOR_WATCHING: [Need; 4] = [
+    (Kind::Typedef, "kvm_exit", "kvm"),
+    (Kind::Typedef, "kvm_entry", "kvm"),
+    (Kind::Function, "kvm_destroy_vm", "kvm"),
+    (Kind::Typedef, "sched_process_exit", "vmlinux"),
+];
+
 /// A dry run; without function tracing it does not see yields, and that is said.
 const NEEDED_FOR_DRY_RUN: [Need; 4] = [
     (Kind::Typedef, "kvm_entry", "kvm"),
@@ -131,6 +139,21 @@ pub(crate) fn check_for_thresholds() -> Result<(), Error> {
 /// The same for those that measure useful time.
 pub(crate) fn check_for_useful_time() -> Result<(), Error> {
     check_for(&NEEDED_FOR_USEFUL_TIME)
+}
+
+/// The same for those that watch.
+pub(crate) fn check_for_watching() -> Result<(), Error> {
+    check_for(&NEEDED_FOR_WATCHING)
+}
+
+/// Whether returns of yield_to() can be seen here: kretprobe.multi programs need CONFIG_FPROBE.
+pub(crate) fn sees_yields() -> bool {
+    let functions = ["yield_to", "register_fprobe_ips"];
+    KernelBtf::vmlinux().is_some_and(|kernel| {
+        functions
+            .iter()
+            .all(|name| kernel.has(name, Kind::Function))
+    })
 }
 
 fn check_for(needed: &[Need]) -> Result<(), Error> {

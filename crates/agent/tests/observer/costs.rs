@@ -4,7 +4,9 @@
 use std::{fs, time::Duration};
 use unspin_testbed::check;
 
-use unspin_agent::{EmptyPrograms, EventMask, ObserveOptions, Observer, ProgramCost, Recorder};
+use unspin_agent::{
+    EmptyPrograms, EventMask, Health, ObserveOptions, Observer, ProgramCost, Recorder, Watcher,
+};
 use unspin_scenario::Vm;
 
 use crate::vms::{loops, run_on, vm};
@@ -64,6 +66,26 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
     let empty = EmptyPrograms::attach(&options).expect("so it has for these");
     let recorder = Recorder::start(observer, Duration::from_millis(5), 10_000_000);
     let recorder = recorder.expect("a thread");
+    run_busy();
+    let recorded = recorder.finish().expect("the ring can be read");
+    let health = recorded.observer.health().expect("the kernel tells");
+    assert_eq!(health.lost_events, 0, "{health:?}");
+    costs(&empty, &health)
+}
+
+/// The same of the watcher's.
+fn measure_watcher() -> Vec<ProgramCost> {
+    let watcher = Watcher::attach_with(true).expect("the testbed's kernel has all it takes");
+    let options = ObserveOptions {
+        events: EventMask::NONE,
+        ..ObserveOptions::default()
+    };
+    let empty = EmptyPrograms::attach(&options).expect("so it has for these");
+    run_busy();
+    costs(&empty, &watcher.health().expect("the kernel tells"))
+}
+
+fn run_busy() {
     let busy = Vm {
         shootdown_every_iterations: 5,
         wakeup_every_iterations: 7,
@@ -74,16 +96,17 @@ fn measure(events: EventMask) -> Vec<ProgramCost> {
         ..vm(4)
     };
     run_on(Some(1), 100, vec![busy]);
-    let recorded = recorder.finish().expect("the ring can be read");
-    let health = recorded.observer.health().expect("the kernel tells");
-    assert_eq!(health.lost_events, 0, "{health:?}");
+}
+
+/// What they took beyond the empty ones, on a clock that must count instructions.
+fn costs(empty: &EmptyPrograms, health: &Health) -> Vec<ProgramCost> {
     let took_ns = empty.instruction_ns().expect("the kernel tells");
     let took_ns = took_ns.expect("there were exits");
     assert!(
         (took_ns / INSTRUCTION_NS - 1.0).abs() < 0.03,
         "100 instructions took {took_ns} ns each: this clock does not count instructions"
     );
-    empty.costs(&health).expect("the kernel tells")
+    empty.costs(health).expect("the kernel tells")
 }
 
 check!(INTERRUPTED: costs_are_as_recorded);
@@ -93,6 +116,7 @@ pub fn costs_are_as_recorded() {
     online(1, false);
     let table = table();
     let mut wrong = Vec::new();
+    let mut measured = vec![("watch", measure_watcher())];
     for (mode, events) in [
         ("counters", EventMask::NONE),
         (
@@ -108,7 +132,9 @@ pub fn costs_are_as_recorded() {
                 .and(EventMask::PV_PAGES),
         ),
     ] {
-        let costs = measure(events);
+        measured.push((mode, measure(events)));
+    }
+    for (mode, costs) in measured {
         for cost in &costs {
             let instructions = cost.own_ns / INSTRUCTION_NS;
             println!(
