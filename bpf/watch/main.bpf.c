@@ -86,7 +86,7 @@ int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 	}
 	if (is_svm(isa))
 		halts = svm_stretch(direct, vcpu, &stretch) == SVM_EXIT_HLT;
-	else if (is_vmx(isa))
+	else if (isa == KVM_ISA_VMX && bpf_core_type_exists(struct vcpu_vmx))
 		halts = vmx_stretch(direct, vcpu, &stretch) == EXIT_REASON_HLT;
 	watched->exits++;
 	measure(watched, &stretch);
@@ -179,7 +179,7 @@ int BPF_PROG(on_process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Its address may be reused: every thread looks its VM up again. */
+/* Not on every kernel. The VM's address may be reused: every thread looks its VM up again. */
 SEC("fentry/kvm_destroy_vm")
 int BPF_PROG(on_destroy_vm, struct kvm *kvm)
 {

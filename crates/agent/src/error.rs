@@ -24,6 +24,11 @@ pub enum Error {
         "the kernel module kvm is not loaded: `modprobe kvm_amd` or `modprobe kvm_intel` first"
     )]
     KvmNotLoaded,
+    /// KVM is in the kernel, and cannot run a VM.
+    #[error(
+        "this host runs no VMs: /dev/kvm is not there (its CPU has no hardware virtualisation, or neither kvm_amd nor kvm_intel is loaded)"
+    )]
+    NoKvmDevice,
     /// A function or tracepoint that a program attaches to is not there.
     #[error(
         "this kernel ({kernel}) has no {what} `{name}` in the BTF of {module}: it is too old or was built without it"
@@ -74,6 +79,12 @@ pub enum Error {
 }
 
 impl Error {
+    /// The error in one line, without the kernel's log.
+    pub fn line(&self) -> String {
+        let text = self.to_string();
+        text.lines().next().unwrap_or_default().to_owned()
+    }
+
     /// What the kernel printed, where it did not refuse for another reason; all of it.
     pub fn kernel_log(&self) -> Option<&KernelLog> {
         match self {

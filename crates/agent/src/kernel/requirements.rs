@@ -141,9 +141,15 @@ pub(crate) fn check_for_useful_time() -> Result<(), Error> {
     check_for(&NEEDED_FOR_USEFUL_TIME)
 }
 
-/// The same for those that watch.
+/// The same for those that watch; and that there can be VMs, where KVM is built into the kernel.
 pub(crate) fn check_for_watching() -> Result<(), Error> {
-    check_for(&NEEDED_FOR_WATCHING)
+    check_for(&NEEDED_FOR_WATCHING)?;
+    // The folder is there in containers that have no device.
+    let there = ["/dev/kvm", "/sys/class/misc/kvm"].map(|path| fs::exists(path).unwrap_or(false));
+    match there {
+        [false, false] => Err(Error::NoKvmDevice),
+        _ => Ok(()),
+    }
 }
 
 /// Whether returns of yield_to() can be seen here: kretprobe.multi programs need CONFIG_FPROBE.

@@ -3,9 +3,9 @@
 
 mod reading;
 
-use std::{fs, io::Read};
+use std::{cell::RefCell, collections::BTreeSet, fs, io::Read};
 
-use libbpf_rs::{Iter, Link, MapHandle, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Iter, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use unspin_abi as abi;
 
 use crate::{
@@ -35,7 +35,11 @@ pub struct Watcher {
     iterator: Link,
     vms: MapHandle,
     globals: MapHandle,
-    sees_yields: bool,
+    /// Whether KVM's exits are those of AMD's or Intel's hardware.
+    sees_exits: bool,
+    fit: Fit,
+    /// VMs that had no thread at the last reading, where nobody tells their end.
+    without_threads: RefCell<BTreeSet<u64>>,
     object: Object,
     _run_statistics: Option<std::os::fd::OwnedFd>,
 }
@@ -56,16 +60,24 @@ impl Watcher {
     pub fn attach_with(run_statistics: bool) -> Result<Watcher, Error> {
         requirements::check_for_watching()?;
         let run_statistics = run_statistics.then(enable_run_statistics).transpose()?;
-        let sees_yields = requirements::sees_yields();
         let _niceness = NicenessGuard::begin();
-        let object = loaded(sees_yields, true).or_else(|_| loaded(sees_yields, false))?;
+        let most = Fit {
+            direct_reads: true,
+            yields: requirements::sees_yields(),
+            ends: true,
+        };
+        let (fit, object) = loaded_as_fits(most)?;
         let iterator = iterator(&object)?;
         Ok(Watcher {
             _links: load::attach(&object)?,
             iterator,
             vms: load::map(&object, "vms")?,
             globals: load::map(&object, ".bss")?,
-            sees_yields,
+            sees_exits: ["kvm_amd", "kvm_intel"]
+                .iter()
+                .any(|module| fs::exists(format!("/sys/module/{module}")).unwrap_or(false)),
+            fit,
+            without_threads: RefCell::default(),
             object,
             _run_statistics: run_statistics,
         })
@@ -94,9 +106,37 @@ impl Watcher {
             .map(|record| bytes::read("read_vcpus", record))
             .collect();
         let mut host = reading::host(monotonic_ns(), &vms, &records?);
-        host.sees_yields = self.sees_yields;
+        if !self.fit.ends {
+            self.forget_abandoned(&vms, &host)?;
+        }
+        host.sees_yields = self.fit.yields;
+        host.sees_exits = self.sees_exits;
         host.unseen_exits = globals.unseen;
         Ok(host)
+    }
+
+    /// Takes VMs away that had no thread twice: on this kernel nobody tells the end of a VM. One that goes on has threads again with its
+    /// next exit, and a new number then.
+    fn forget_abandoned(
+        &self,
+        vms: &[(u64, abi::unspin_watch_vm)],
+        host: &WatchedHost,
+    ) -> Result<(), Error> {
+        let abandoned = host.vms.iter().filter(|vm| vm.vcpus.is_empty());
+        let abandoned: BTreeSet<u64> = abandoned.map(|vm| vm.number).collect();
+        let before = self.without_threads.replace(abandoned.clone());
+        let twice: Vec<u64> = abandoned.intersection(&before).copied().collect();
+        for (kvm, _) in vms.iter().filter(|(_, vm)| twice.contains(&vm.number)) {
+            // It may be gone already.
+            let _ = self.vms.delete(&kvm.to_ne_bytes());
+        }
+        if twice.is_empty() {
+            return Ok(());
+        }
+        // As on_destroy_vm does, which is not there: threads look their VM up again.
+        let mut globals: abi::unspin_watch_globals = load::value(&self.globals, "globals", 0)?;
+        globals.generation += 1;
+        load::set_value(&self.globals, 0, &globals)
     }
 
     /// What the programs cost (with run statistics) and which of their runs did not take place.
@@ -124,40 +164,65 @@ fn iterator(object: &Object) -> Result<Link, Error> {
         .map_err(|source| refused("attaching the iterator of vCPUs", source))
 }
 
-/// The programs in the kernel, where none runs yet; `direct_reads`: they read its memory by themselves (Linux 6.17 and later).
-fn loaded(sees_yields: bool, direct_reads: bool) -> Result<Object, Error> {
+/// What a kernel allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fit {
+    /// Programs read its memory by themselves (Linux 6.17 and later).
+    direct_reads: bool,
+    /// Returns of yield_to() are seen.
+    yields: bool,
+    /// The end of a VM is seen: a kernel without ftrace refuses programs at functions.
+    ends: bool,
+}
+
+/// The programs in the kernel, where none runs yet, with as much as it allows.
+fn loaded_as_fits(most: Fit) -> Result<(Fit, Object), Error> {
+    let mut refused = None;
+    for ends in [true, false] {
+        for direct_reads in [true, false] {
+            let fit = Fit {
+                direct_reads,
+                ends,
+                ..most
+            };
+            match loaded(fit) {
+                Ok(object) => return Ok((fit, object)),
+                // The last one is told: it asks for the least.
+                Err(error) => refused = Some(error),
+            }
+        }
+    }
+    Err(refused.unwrap_or(Error::NoKvmDevice))
+}
+
+fn loaded(fit: Fit) -> Result<Object, Error> {
     load::with_log(|| {
         ObjectBuilder::default()
             .name("watch")
             .and_then(|builder| builder.open_memory(OBJECT))
-            .and_then(|object| fitted(object, sees_yields, direct_reads))
+            .and_then(|object| fitted(object, fit))
             .and_then(OpenObject::load)
             .map_err(|source| load::not_loaded("the programs that watch", source))
     })
 }
 
-/// With room for the host's VMs, and without the program for yields where those cannot be seen.
-fn fitted(
-    mut object: OpenObject,
-    sees_yields: bool,
-    direct_reads: bool,
-) -> Result<OpenObject, libbpf_rs::Error> {
+/// With room for the host's VMs, and without programs that the kernel does not allow.
+fn fitted(mut object: OpenObject, fit: Fit) -> Result<OpenObject, libbpf_rs::Error> {
     for mut map in object.maps_mut() {
         match map.name().to_string_lossy().as_ref() {
             "vms" => map.set_max_entries(vms_max())?,
             name if name.ends_with(".rodata") => {
-                map.set_initial_value(&u32::from(direct_reads).to_ne_bytes())?;
+                map.set_initial_value(&u32::from(fit.direct_reads).to_ne_bytes())?;
             }
             _ => {}
         }
     }
     for mut program in object.progs_mut() {
-        if program
-            .section()
-            .to_string_lossy()
-            .starts_with("kretprobe.multi/")
-        {
-            program.set_autoload(sees_yields);
+        let section = program.section().to_string_lossy().into_owned();
+        if section.starts_with("kretprobe.multi/") {
+            program.set_autoload(fit.yields);
+        } else if section.starts_with("fentry/") {
+            program.set_autoload(fit.ends);
         }
     }
     Ok(object)

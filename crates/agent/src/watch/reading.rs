@@ -112,6 +112,8 @@ pub struct WatchedHost {
     pub vms: Vec<WatchedVm>,
     /// Whether directed yields are counted; if not, they are 0.
     pub sees_yields: bool,
+    /// Whether KVM's exits are told apart; if not, halts, spinning, pause-loop exits and lost slices are 0. It takes kvm_amd or kvm_intel.
+    pub sees_exits: bool,
     /// Exits for which the kernel had no memory.
     pub unseen_exits: u64,
 }

@@ -17,6 +17,7 @@ pub(crate) mod policy;
 pub(crate) mod preload;
 pub(crate) mod record;
 pub(crate) mod scenario;
+pub(crate) mod serve;
 pub(crate) mod steer;
 pub(crate) mod testbed;
 pub(crate) mod threshold;
@@ -32,8 +33,8 @@ use self::{
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
     preload::args::PreloadArguments, record::args::RecordArguments, scenario::args::ScenarioVerb,
-    steer::args::SteerArguments, testbed::args::Testbed, threshold::ThresholdArguments,
-    tune::args::TuneArguments, vm::args::VmVerb,
+    serve::args::ServeArguments, steer::args::SteerArguments, testbed::args::Testbed,
+    threshold::ThresholdArguments, tune::args::TuneArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -86,6 +87,8 @@ pub enum Command {
     Preload(PreloadArguments),
     /// Record what KVM and the scheduler do with every VM of this host.
     Record(RecordArguments),
+    /// Serve what every VM of this host runs, waits, halts and spins, as metrics, all the time.
+    Serve(ServeArguments),
     /// From a recording: where a guest's spinning should end, and what each choice costs.
     Threshold(ThresholdArguments),
     /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.

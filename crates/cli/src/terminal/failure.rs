@@ -97,6 +97,7 @@ failed!(
     unspin_policy::steering::DecisionFileError,
     unspin_recording::Error,
     unspin_preload::Error,
+    unspin_watch::socket::SocketError,
 );
 
 impl From<unspin_experiment::Error> for Failure {
