@@ -18,7 +18,7 @@ use commands::{
     scenario::{self, args::ScenarioVerb},
     serve, steer,
     testbed::{self, args::Testbed},
-    threshold, tune,
+    threshold, top, tune,
     vm::{self, args::VmVerb},
 };
 use terminal::failure::Failure;
@@ -67,7 +67,8 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
         Command::Lab(verb) => run_lab(&verb).map(done),
         Command::Compare(arguments) => compare::run(&arguments).map(done),
         Command::Record(arguments) => record::run(&arguments),
-        Command::Serve(arguments) => serve::run(&arguments).map(done),
+        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Top(arguments) => top::run(&arguments),
         Command::Threshold(arguments) => threshold::run(&arguments).map(done),
         Command::Outcomes(arguments) => outcomes::run(&arguments).map(done),
         Command::Explain(arguments) => explain::run(&arguments).map(done),

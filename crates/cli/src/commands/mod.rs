@@ -21,6 +21,7 @@ pub(crate) mod serve;
 pub(crate) mod steer;
 pub(crate) mod testbed;
 pub(crate) mod threshold;
+pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vm;
 pub(crate) mod vm_name;
@@ -34,7 +35,8 @@ use self::{
     outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
     preload::args::PreloadArguments, record::args::RecordArguments, scenario::args::ScenarioVerb,
     serve::args::ServeArguments, steer::args::SteerArguments, testbed::args::Testbed,
-    threshold::ThresholdArguments, tune::args::TuneArguments, vm::args::VmVerb,
+    threshold::ThresholdArguments, top::args::TopArguments, tune::args::TuneArguments,
+    vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -89,6 +91,8 @@ pub enum Command {
     Record(RecordArguments),
     /// Serve what every VM of this host runs, waits, halts and spins, as metrics, all the time.
     Serve(ServeArguments),
+    /// Show VMs by the CPU time that they burn by spinning, live.
+    Top(TopArguments),
     /// From a recording: where a guest's spinning should end, and what each choice costs.
     Threshold(ThresholdArguments),
     /// Say what every pause-loop exit of a recording was for, what became of it, and what it cost.

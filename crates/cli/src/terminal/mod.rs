@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What every command does with the terminal: results, progress, failures, Ctrl-C.
 
+pub(crate) mod command;
 pub(crate) mod failure;
 pub(crate) mod interrupt;
 pub(crate) mod options;

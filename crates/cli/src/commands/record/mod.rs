@@ -4,14 +4,12 @@
 pub(crate) mod args;
 
 use std::{
-    ffi::OsStr,
     io,
     path::Path,
-    process::{Command, ExitCode, Stdio},
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
-use anyhow::Context;
 use unspin_agent::{
     EventMask, Until,
     record::{self, About, Progressed, Stream, Streamed, Wanted, rows},
@@ -22,7 +20,7 @@ use unspin_report::{COMMIT, Document, Machine, Table};
 
 use crate::{
     commands::record::args::{RecordArguments, Switch},
-    terminal::{failure::Failure, interrupt, output, progress::Activity},
+    terminal::{command, failure::Failure, interrupt, output, progress::Activity},
 };
 
 /// Records until its time is over, the command has ended, or Ctrl-C; prints a summary.
@@ -43,7 +41,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode, Failure> {
         forget_ended: true,
     };
     let stream = start(&arguments.folder, mask, None, wanted)?;
-    if let Err(failure) = start_command(arguments, &mut until) {
+    if let Err(failure) = command::start(&arguments.command, arguments.output.json, &mut until) {
         stream.finish(Ended::Failed);
         return Err(failure);
     }
@@ -81,24 +79,6 @@ pub fn start(
         scenario,
     };
     Ok(record::start(folder, events, about, wanted)?)
-}
-
-/// With `--json` standard output is this program's own, and the command writes to standard error.
-fn start_command(arguments: &RecordArguments, until: &mut Until) -> Result<(), Failure> {
-    let Some((name, words)) = arguments.command.split_first() else {
-        return Ok(until.start(None)?);
-    };
-    let program = match name == OsStr::new("unspin") {
-        true => std::env::current_exe()?.into_os_string(),
-        false => name.clone(),
-    };
-    let mut command = Command::new(program);
-    command.args(words);
-    if arguments.output.json {
-        command.stdout(Stdio::from(io::stderr()));
-    }
-    let started = until.start(Some(command));
-    Ok(started.with_context(|| format!("{}: cannot be started", name.to_string_lossy()))?)
 }
 
 fn line(far: Progressed) -> String {
@@ -160,7 +140,11 @@ mod tests {
         let commands::Command::Record(arguments) = Arguments::parse_from(line).command else {
             panic!("another command")
         };
-        let error = start_command(&arguments, &mut Until::new(Arc::default(), None));
+        let error = command::start(
+            &arguments.command,
+            false,
+            &mut Until::new(Arc::default(), None),
+        );
         let Err(Failure::Failed(error)) = error else {
             panic!("another failure, or none")
         };

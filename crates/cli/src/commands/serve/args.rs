@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `unspin serve` takes.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 
@@ -33,7 +33,10 @@ pub struct ServeArguments {
     /// Series are shown of so many VMs, the oldest; the others are counted in unspin_vms_hidden.
     #[arg(long, value_name = "NUMBER", default_value_t = unspin_watch::metrics::VMS_MAX)]
     pub vms_max: usize,
-    /// For how long; until Ctrl-C or SIGTERM when absent.
+    /// For how long; until Ctrl-C, SIGTERM, or the end of the command when absent.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
     pub duration: Option<Duration>,
+    /// A command to run meanwhile; its exit status is passed on. `unspin` is this binary.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }

@@ -3,11 +3,11 @@
 
 pub(crate) mod args;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc};
 
 use anyhow::Context;
 use args::ServeArguments;
-use unspin_agent::Until;
+use unspin_agent::{Until, shell_status};
 use unspin_watch::{
     HostView, Live, LiveOptions, OwnCost,
     http::{HttpServer, Pages},
@@ -16,10 +16,10 @@ use unspin_watch::{
     socket::SocketServer,
 };
 
-use crate::terminal::{failure::Failure, interrupt};
+use crate::terminal::{command, failure::Failure, interrupt};
 
-/// Serves until it is interrupted or its time is over.
-pub fn run(arguments: &ServeArguments) -> Result<(), Failure> {
+/// Serves until it is interrupted, its time is over or the command has ended.
+pub fn run(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
     let mut until = Until::new(interrupt::flag()?, arguments.duration);
     let source = Arc::new(Source::open(arguments)?);
     let pages = Arc::new(Served {
@@ -34,9 +34,13 @@ pub fn run(arguments: &ServeArguments) -> Result<(), Failure> {
         path => Some(SocketServer::start(path, move || asked.view())?),
     };
     say_where(arguments, &http, socket.is_some(), &source);
-    until.start(None)?;
+    command::start(&arguments.command, false, &mut until)?;
     while until.poll()?.is_none() {}
-    Ok(())
+    drop((http, socket));
+    let status = until.finish_or_terminate()?;
+    Ok(status.map_or(ExitCode::SUCCESS, |status| {
+        ExitCode::from(shell_status(status))
+    }))
 }
 
 /// Where what is served comes from.

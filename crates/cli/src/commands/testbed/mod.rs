@@ -89,6 +89,8 @@ fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
             windows.flatten().collect()
         }
         Command::Record(arguments) => windows_of(&arguments.command),
+        Command::Serve(arguments) => windows_of(&arguments.command),
+        Command::Top(arguments) => windows_of(&arguments.command),
         _ => Vec::new(),
     }
 }
@@ -160,6 +162,8 @@ fn scenario_of(command: &[OsString]) -> Result<Option<Scenario>, Failure> {
         Command::Record(arguments) => scenario_of(&arguments.command),
         Command::Steer(arguments) => scenario_of(&arguments.command),
         Command::Tune(arguments) => scenario_of(&arguments.command),
+        Command::Serve(arguments) => scenario_of(&arguments.command),
+        Command::Top(arguments) => scenario_of(&arguments.command),
         Command::Lab(LabVerb::Calibrate(arguments)) => match &arguments.like {
             Some(file) => Ok(Some(Scenario::load(file, &Overrides::default())?)),
             None => Ok(None),
