@@ -59,8 +59,8 @@ pub(crate) enum Instead {
     Own(u16),
     /// Another VM, by one of its threads.
     OtherVm(u32),
-    /// Another task.
-    Task(String),
+    /// Another task, or a VM of which no thread is known.
+    Named(String),
     /// The idle task.
     Nobody,
     /// Not known.
@@ -211,8 +211,8 @@ fn instead(vm: u32, blame: &Blame, facts: &Facts, end_ns: u64) -> Instead {
         Some(Occupant::Vcpu { vm: other, vcpu }) if other == vm => Instead::Own(vcpu),
         Some(Occupant::Vcpu { vm: other, .. }) => threads_of(facts, other)
             .next()
-            .map_or(Instead::Unknown, Instead::OtherVm),
-        Some(Occupant::Task(thread)) => Instead::Task(facts.task_at(thread, end_ns).map_or_else(
+            .map_or_else(|| Instead::Named(facts.vm_name(other)), Instead::OtherVm),
+        Some(Occupant::Task(thread)) => Instead::Named(facts.task_at(thread, end_ns).map_or_else(
             || format!("thread {thread}"),
             |task| format!("{} ({thread})", task.comm),
         )),

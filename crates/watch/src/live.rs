@@ -34,12 +34,12 @@ pub struct LiveOptions {
 }
 
 impl Default for LiveOptions {
-    /// Every second; a fifth of a second each minute.
+    /// Every second; a second of each minute, or 100,000 events.
     fn default() -> LiveOptions {
         LiveOptions {
             interval: Duration::from_secs(1),
             burst_every: Some(Duration::from_secs(60)),
-            burst_length: Duration::from_millis(200),
+            burst_length: Duration::from_secs(1),
         }
     }
 }

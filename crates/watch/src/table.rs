@@ -252,7 +252,7 @@ fn words(instead: &Instead, other: &dyn Fn(u32) -> Option<String>) -> Option<Str
     match instead {
         Instead::Own(vcpu) => Some(format!("own vCPU {vcpu}")),
         Instead::OtherVm(thread) => other(*thread),
-        Instead::Task(task) => Some(task.clone()),
+        Instead::Named(who) => Some(who.clone()),
         Instead::Nobody => Some("nobody (idle)".to_owned()),
         Instead::Unknown => None,
     }

@@ -28,7 +28,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     pub burst_every: Duration,
     /// How long a burst lasts; it ends early when it has 100,000 events.
-    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = parse_limit)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_limit)]
     pub burst_length: Duration,
     /// Series are shown of so many VMs, the oldest; the others are counted in unspin_vms_hidden.
     #[arg(long, value_name = "NUMBER", default_value_t = unspin_watch::metrics::VMS_MAX)]

@@ -146,14 +146,17 @@ fn last_interval(
         began = Instant::now();
         let later = host.view()?;
         let rates = between(&earlier, &later);
-        // One that has just come, or is going, has not run all the time.
-        let whole = |vms: &HostRates| vms.vms.len();
-        if whole(&rates) >= whole(&best) {
+        // Threads that have just come, or are going, have not run all the time.
+        if threads(&rates) >= threads(&best) {
             best = rates;
         }
         earlier = later;
     }
     Ok(best)
+}
+
+fn threads(rates: &HostRates) -> usize {
+    rates.vms.iter().map(|vm| vm.vcpus.len()).sum()
 }
 
 fn add(document: &mut Document, rates: &HostRates) {
