@@ -9,15 +9,16 @@ use std::process::Command;
 use common::{ended, repository};
 use serde_json::Value;
 
-/// Rows of `top`, asked through the socket of a `serve`, while that scenario runs for 9 s.
-fn watched(scenario: &str) -> Vec<Value> {
+/// Rows of `top`, asked through the socket of a `serve`, while 2 VMs of 4 vCPUs run for 14 s, changed like that.
+fn watched(change: &str) -> Vec<Value> {
     let serve = "serve --socket /run/watch.sock --burst-every 1s -- unspin";
     let top = "top --socket /run/watch.sock --once --json --interval 2s -- unspin";
-    let line = format!(
-        "testbed run -- unspin {serve} {top} vm run {scenario} --observe off --set duration=9s"
-    );
+    let run = "vm run scenarios/demo/2x4-ticket.toml --observe off --set duration=14s --set";
     let mut command = Command::new(common::UNSPIN);
-    command.args(line.split(' ')).current_dir(repository());
+    command
+        .args(format!("testbed run -- unspin {serve} {top} {run}").split(' '))
+        .arg(change)
+        .current_dir(repository());
     let ended = ended(&mut command);
     assert_eq!(ended.status, 0, "{ended:#?}");
     let object: Value = serde_json::from_str(&ended.out).expect("one JSON object");
@@ -34,38 +35,35 @@ fn number(row: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn a_convoy_is_seen_with_what_it_burns_and_for_whom() {
-    let rows = watched("scenarios/demo/2x4-ticket.toml");
+fn a_convoy_is_told_from_vms_that_only_wait_for_a_cpu() {
+    let rows = watched("seed=1");
     let vms = of(&rows, "vm");
     assert_eq!(vms.len(), 2, "{rows:#?}");
     for vm in &vms {
         // Its guests say some 97 %: what is counted is a lower bound.
-        assert!(number(vm, "spin_percent") > 50.0, "{vm}");
+        assert!(number(vm, "spin_percent") > 40.0, "{vm}");
         assert!(number(vm, "wait_percent") > 200.0, "{vm}");
         assert!(number(vm, "ple_exits_per_second") > 100.0, "{vm}");
         assert!(number(vm, "slices_lost_per_second") > 10.0, "{vm}");
-        assert!(
-            number(vm, "bursts") >= 1.0 && vm["sampled_cause"].is_string(),
-            "{vm}"
-        );
+        let sampled = number(vm, "bursts") >= 1.0 && vm["sampled_cause"].is_string();
+        assert!(sampled, "{vm}");
     }
     let vcpus = of(&rows, "vcpu");
     assert_eq!(vcpus.len(), 8, "{rows:#?}");
     for vcpu in vcpus {
-        // It ran, waited or was halted all the time: together a vCPU's whole time, as far as ticks tell.
+        // It ran, waited or was halted all the time, as far as ticks tell.
         let parts = ["run_percent", "wait_percent", "halted_percent"];
         let all: f64 = parts.iter().map(|part| number(vcpu, part)).sum();
         assert!((70.0..130.0).contains(&all), "{all}: {vcpu}");
     }
     assert!(!of(&rows, "blame").is_empty(), "{rows:#?}");
-}
 
-#[test]
-fn vcpus_that_have_their_cpus_burn_little() {
-    let rows = watched("scenarios/demo/1x2-ticket.toml");
+    // As many vCPUs on as many CPUs, that hardly ever meet at their lock: pure steal.
+    let rows = watched("vm.user_work=\"2000000 loops\"");
     let vms = of(&rows, "vm");
-    assert_eq!(vms.len(), 1, "{rows:#?}");
-    assert!(number(vms[0], "run_percent") > 100.0, "{}", vms[0]);
-    assert!(number(vms[0], "spin_percent") < 20.0, "{}", vms[0]);
-    assert!(number(vms[0], "wait_percent") < 50.0, "{}", vms[0]);
+    assert_eq!(vms.len(), 2, "{rows:#?}");
+    for vm in vms {
+        assert!(number(vm, "wait_percent") > 200.0, "{vm}");
+        assert!(number(vm, "spin_percent") < 5.0, "{vm}");
+    }
 }
