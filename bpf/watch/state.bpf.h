@@ -40,7 +40,7 @@ struct kernel_counts {
 	u64 switches; /* away from its CPU while it could have run on */
 };
 
-/* One thread. Written by itself, with interrupts off, and when it ends. */
+/* One thread; crates/agent/src/watch/pretend.rs knows where the VM is. Written by itself, with interrupts off, and when it ends. */
 struct watched_vcpu {
 	u64 vcpu_pointer; /* struct kvm_vcpu *, compared only */
 	u64 kvm_pointer;  /* struct kvm *, likewise: its VM in `vms` */
@@ -64,6 +64,9 @@ struct watched_vcpu {
 	u64 slices_lost;
 };
 
+_Static_assert(__builtin_offsetof(struct watched_vcpu, kvm_pointer) == 8 &&
+		       __builtin_offsetof(struct watched_vcpu, vm) == 16,
+	       "pretend.rs writes them");
 _Static_assert(sizeof(((struct unspin_watch_vm *)0)->places) == sizeof(struct unspin_spin_places),
 	       "a VM has room for its places");
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Watching this host from two threads: one reads the counters every second, one takes sampled bursts now and then.
+//! Watching this host from two threads: one reads the counters, one takes sampled bursts now and then.
 
 use std::{
     io,
@@ -34,10 +34,10 @@ pub struct LiveOptions {
 }
 
 impl Default for LiveOptions {
-    /// Every second; a second of each minute, or 100,000 events.
+    /// Every other second; a second of each minute, or 100,000 events.
     fn default() -> LiveOptions {
         LiveOptions {
-            interval: Duration::from_secs(1),
+            interval: Duration::from_secs(2),
             burst_every: Some(Duration::from_secs(60)),
             burst_length: Duration::from_secs(1),
         }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Watching every vCPU of the host all the time, by counters that the kernel keeps: `bpf/watch/main.bpf.c`.
 
+mod pretend;
 mod reading;
 
-use std::{cell::RefCell, collections::BTreeSet, fs, io::Read};
+use std::{collections::BTreeSet, fs, io::Read, mem, sync::Mutex};
 
 use libbpf_rs::{Iter, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject};
 use unspin_abi as abi;
@@ -39,7 +40,7 @@ pub struct Watcher {
     sees_exits: bool,
     fit: Fit,
     /// VMs that had no thread at the last reading, where nobody tells their end.
-    without_threads: RefCell<BTreeSet<u64>>,
+    without_threads: Mutex<BTreeSet<u64>>,
     object: Object,
     _run_statistics: Option<std::os::fd::OwnedFd>,
 }
@@ -77,7 +78,7 @@ impl Watcher {
                 .iter()
                 .any(|module| fs::exists(format!("/sys/module/{module}")).unwrap_or(false)),
             fit,
-            without_threads: RefCell::default(),
+            without_threads: Mutex::default(),
             object,
             _run_statistics: run_statistics,
         })
@@ -124,8 +125,12 @@ impl Watcher {
     ) -> Result<(), Error> {
         let abandoned = host.vms.iter().filter(|vm| vm.vcpus.is_empty());
         let abandoned: BTreeSet<u64> = abandoned.map(|vm| vm.number).collect();
-        let before = self.without_threads.replace(abandoned.clone());
-        let twice: Vec<u64> = abandoned.intersection(&before).copied().collect();
+        let twice: Vec<u64> = {
+            let known = self.without_threads.lock();
+            let mut known = known.unwrap_or_else(|poisoned| poisoned.into_inner());
+            let before = mem::replace(&mut *known, abandoned);
+            before.intersection(&known).copied().collect()
+        };
         for (kvm, _) in vms.iter().filter(|(_, vm)| twice.contains(&vm.number)) {
             // It may be gone already.
             let _ = self.vms.delete(&kvm.to_ne_bytes());

@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use unspin_agent::{EventMask, WatchCounters, WatchedHost, WatchedVm, Watcher};
+use unspin_agent::{EventMask, WatchCounters, WatchedHost, WatchedVm, Watcher, monotonic_ns};
 use unspin_events::VcpuCounters;
 use unspin_testbed::check;
 use unspin_vmm::{Phase, RunOptions, RunReport};
@@ -147,6 +147,62 @@ fn the_watcher_counts_what_the_observer_counts() {
         let at_kvm = program.name.starts_with("tp_btf/kvm");
         assert!(!at_kvm || program.recursion_misses == 0, "{program:?}");
     }
+}
+
+/// VMs and vCPUs of the host are 500 and 8,000; cost and memory grow with the vCPUs.
+const VMS: u64 = 50;
+const VCPUS: usize = 800;
+/// Of a reading, for each vCPU: read every other second, 8,000 vCPUs take 12 million instructions a second then, some four thousandths of a
+/// CPU.
+const INSTRUCTIONS_MAX: u64 = 3_000;
+/// The testbed's clock under icount: shift 1.
+const INSTRUCTION_NS: u64 = 2;
+
+check!(INTERRUPTED: a_reading_costs_little_for_each_vcpu);
+fn a_reading_costs_little_for_each_vcpu() {
+    let watcher = Watcher::attach().expect("the testbed's kernel has all it takes");
+    let read_ns = || {
+        // The shortest of some: another task of the host runs in between.
+        let times = (0..5).map(|_| {
+            let began_ns = monotonic_ns();
+            let host = watcher.read().expect("the kernel tells");
+            (monotonic_ns() - began_ns, host)
+        });
+        times.min_by_key(|(ns, _)| *ns).expect("five")
+    };
+    let (empty_ns, _) = read_ns();
+    let (sender, numbers) = std::sync::mpsc::channel();
+    let end = std::sync::Barrier::new(VCPUS + 1);
+    std::thread::scope(|scope| {
+        for _ in 0..VCPUS {
+            let (sender, end) = (sender.clone(), &end);
+            let thread = std::thread::Builder::new().stack_size(64 << 10);
+            let spawned = thread.spawn_scoped(scope, move || {
+                // SAFETY: it only tells a number.
+                sender
+                    .send(unsafe { libc::gettid() } as u32)
+                    .expect("asked");
+                end.wait();
+            });
+            spawned.expect("a thread");
+        }
+        let threads = numbers.iter().take(VCPUS);
+        for (number, thread) in (0u64..).zip(threads) {
+            watcher
+                .pretend(thread, 1 + number % VMS)
+                .expect("Linux 6.9");
+        }
+        let (full_ns, host) = read_ns();
+        end.wait();
+        let vcpus: usize = host.vms.iter().map(|vm| vm.vcpus.len()).sum();
+        assert_eq!((host.vms.len(), vcpus), (50, VCPUS));
+        let each = full_ns.saturating_sub(empty_ns) / INSTRUCTION_NS / VCPUS as u64;
+        println!(
+            "  a reading takes {} instructions, and {each} more for each vCPU",
+            empty_ns / INSTRUCTION_NS
+        );
+        assert!(each < INSTRUCTIONS_MAX, "{each} instructions");
+    });
 }
 
 check!(INTERRUPTED: spin_time_is_what_the_guests_say);

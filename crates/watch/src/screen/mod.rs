@@ -15,7 +15,10 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 pub use draw::draw;
 pub use state::{Screen, Sort};
 
-use crate::{rates::between, view::HostView};
+use crate::{
+    rates::between,
+    view::{HostView, ViewSource},
+};
 
 /// How often keys and the interrupt are looked at.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -43,8 +46,12 @@ pub fn run<E: From<io::Error>>(
             if asked.elapsed() >= interval {
                 asked = Instant::now();
                 let later = next()?;
-                screen.show(between(&earlier, &later));
-                earlier = later;
+                // Whoever counts may do so more rarely.
+                let is_new = later.time_ns > earlier.time_ns;
+                if is_new || later.source == ViewSource::Recording || later.blind.is_some() {
+                    screen.show(between(&earlier, &later));
+                    earlier = later;
+                }
             }
         }
     };

@@ -21,7 +21,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "FOLDER")]
     pub recording: Option<PathBuf>,
     /// How often counters are read.
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_limit)]
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_limit)]
     pub interval: Duration,
     /// How often a burst of events is sampled, which says for whom VMs spin; 0s: never. Nothing is sampled while VMs burn less than
     /// 0.5 % of their CPU time.

@@ -6,6 +6,7 @@ pub(crate) mod args;
 use std::{
     io::{self, IsTerminal},
     process::ExitCode,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -13,7 +14,7 @@ use args::TopArguments;
 use unspin_agent::{Until, shell_status};
 use unspin_report::{Document, Table};
 use unspin_watch::{
-    HostView, Live, LiveOptions,
+    HostView, Live, LiveOptions, ViewSource,
     rates::{HostRates, between},
     rows, screen,
     socket::{self, SocketError},
@@ -21,6 +22,10 @@ use unspin_watch::{
 
 use crate::terminal::{command, failure::Failure, interrupt, output};
 
+/// How often it is looked at whether there are new figures.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// How much longer than an interval figures may take to come.
+const SERVE_PATIENCE: Duration = Duration::from_secs(30);
 /// How often a burst is sampled while `top` watches by itself: somebody looks.
 const BURST_EVERY: Duration = Duration::from_secs(5);
 
@@ -114,6 +119,7 @@ fn once(arguments: &TopArguments) -> Result<ExitCode, Failure> {
     }))
 }
 
+/// From a view to the first one that is an interval later, by its own clock: `serve` reads when it likes.
 fn one_interval(
     arguments: &TopArguments,
     host: &Host,
@@ -121,13 +127,29 @@ fn one_interval(
 ) -> Result<HostRates, Failure> {
     let earlier = host.view()?;
     let began = Instant::now();
-    while began.elapsed() < arguments.interval {
+    while earlier.source == ViewSource::Host {
         if until.over()?.is_some() {
             return Err(Failure::Interrupted);
         }
-        std::thread::sleep(Duration::from_millis(20).min(arguments.interval));
+        if began.elapsed() > arguments.interval + SERVE_PATIENCE {
+            return Err(anyhow::anyhow!(
+                "no new figures came: `unspin serve` reads them more rarely, see its --interval"
+            )
+            .into());
+        }
+        thread::sleep(POLL_INTERVAL.min(arguments.interval));
+        // Asked no more often than it may have changed.
+        if began.elapsed() < arguments.interval {
+            continue;
+        }
+        let later = host.view()?;
+        let passed_ns = later.time_ns.saturating_sub(earlier.time_ns);
+        // Of a host that nobody watches the time stands still.
+        if Duration::from_nanos(passed_ns) >= arguments.interval * 9 / 10 || later.blind.is_some() {
+            return Ok(between(&earlier, &later));
+        }
     }
-    Ok(between(&earlier, &host.view()?))
+    Ok(between(&earlier, &earlier))
 }
 
 /// Of the last whole interval in which the command's VMs were there: they are gone when it has ended.
@@ -145,6 +167,9 @@ fn last_interval(
         }
         began = Instant::now();
         let later = host.view()?;
+        if later.time_ns == earlier.time_ns {
+            continue;
+        }
         let rates = between(&earlier, &later);
         // Threads that have just come, or are going, have not run all the time.
         if threads(&rates) >= threads(&best) {
