@@ -127,7 +127,10 @@ fn one_interval(
 ) -> Result<HostRates, Failure> {
     let earlier = host.view()?;
     let began = Instant::now();
-    while earlier.source == ViewSource::Host {
+    if earlier.source == ViewSource::Recording {
+        return Ok(between(&earlier, &earlier));
+    }
+    loop {
         if until.over()?.is_some() {
             return Err(Failure::Interrupted);
         }
@@ -149,7 +152,6 @@ fn one_interval(
             return Ok(between(&earlier, &later));
         }
     }
-    Ok(between(&earlier, &earlier))
 }
 
 /// Of the last whole interval in which the command's VMs were there: they are gone when it has ended.
@@ -196,6 +198,9 @@ fn add(document: &mut Document, rates: &HostRates) {
             "Sampled: for whom, and who ran on the CPU that it had left",
             blame,
         ));
+        document.note(
+            "Causes are judged from the host's events alone: where a guest's lock shows no order, `contention` may hide preempted waiters.",
+        );
     }
     if rates.vms.is_empty() {
         document.note("No VM has run since the host is watched.");
