@@ -11,6 +11,7 @@ mod source;
 mod survey;
 mod symbols;
 pub mod threshold;
+pub mod verdict;
 pub mod waits;
 
 pub use cpu_time::{CpuTimer, CpuTimes};

@@ -169,6 +169,12 @@ impl Explainer {
         }
     }
 
+    /// Takes the slices that were found since the last time, with their VM: a long stream's need not be kept.
+    pub fn take_slices(&mut self) -> impl Iterator<Item = (u32, Slice)> + '_ {
+        let vms = self.explanation.vms.iter_mut();
+        vms.flat_map(|(&vm, of)| of.slices.drain(..).map(move |slice| (vm, slice)))
+    }
+
     /// No more events.
     pub fn finish(mut self) -> Explanation {
         self.judge(None);

@@ -16,6 +16,7 @@ pub(crate) mod paper;
 pub(crate) mod policy;
 pub(crate) mod preload;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod scenario;
 pub(crate) mod serve;
 pub(crate) mod steer;
@@ -33,10 +34,10 @@ use self::{
     demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
     ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
     outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
-    preload::args::PreloadArguments, record::args::RecordArguments, scenario::args::ScenarioVerb,
-    serve::args::ServeArguments, steer::args::SteerArguments, testbed::args::Testbed,
-    threshold::ThresholdArguments, top::args::TopArguments, tune::args::TuneArguments,
-    vm::args::VmVerb,
+    preload::args::PreloadArguments, record::args::RecordArguments, report::args::ReportArguments,
+    scenario::args::ScenarioVerb, serve::args::ServeArguments, steer::args::SteerArguments,
+    testbed::args::Testbed, threshold::ThresholdArguments, top::args::TopArguments,
+    tune::args::TuneArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -99,6 +100,8 @@ pub enum Command {
     Outcomes(OutcomesArguments),
     /// Say of a recording who lost CPU time to spinning, for whom, and who ran instead.
     Explain(ExplainArguments),
+    /// Say of each VM of a recording what is the matter with it, in plain words, and write a page that shows why.
+    Report(ReportArguments),
     /// Judge what `explain` says of a recording by the guests' own logs, which it never sees.
     GroundTruth(GroundTruthArguments),
     /// Say of each claim of five papers what was measured of it, whether it agrees, and why not.

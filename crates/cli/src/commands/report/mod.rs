@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! `unspin report`: a verdict on each VM of a recording, and one HTML page that shows why.
+
+pub(crate) mod args;
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use anyhow::Context;
+use args::ReportArguments;
+use unspin_analysis::{
+    Source, read_symbols,
+    verdict::{rows, study::study, words::verdicts},
+    waits::spin_locations::Naming,
+};
+use unspin_page::{Moment, page, redact};
+use unspin_report::{COMMIT, Document, Table};
+
+use crate::terminal::{failure::Failure, output, progress::Activity};
+
+/// Studies the recording, writes the page, prints the verdicts.
+pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
+    let naming = match &arguments.symbols {
+        Some(path) => Naming::new(read_symbols(path)?),
+        None => Naming::default(),
+    };
+    let mut source = Source::open(&arguments.recording)?;
+    let wanted: BTreeSet<u32> = arguments
+        .vms
+        .iter()
+        .map(|vm| vm.number_in(&source))
+        .collect::<Result<_, _>>()?;
+    let activity = Activity::start("reading the recording");
+    let mut study = study(&mut source, naming);
+    // Wakers are told by the names of their threads, so names go only now.
+    if arguments.redact {
+        redact(&mut source.facts);
+    }
+    let mut verdicts = verdicts(&source.facts, &study);
+    if !wanted.is_empty() {
+        verdicts.retain(|verdict| wanted.contains(&verdict.vm));
+        study.explanation.vms.retain(|vm, _| wanted.contains(vm));
+    }
+    let moment = Moment::of(&mut source, &study, &verdicts);
+    drop(activity);
+    let page = page(&source, &study, &verdicts, moment.as_ref(), COMMIT);
+    let page = page.map_err(|error| Failure::Failed(error.into()))?;
+    write(&arguments.out, &page)?;
+    let mut document = Document::new("report", source.machine());
+    for verdict in &verdicts {
+        document.note(verdict.sentence.clone());
+    }
+    document.table(Table::of(
+        "Verdicts",
+        rows::rows(&source.facts, &study, &verdicts),
+    ));
+    for problem in &source.problems {
+        document.note(problem.clone());
+    }
+    let (path, kilobytes) = (arguments.out.display(), page.len().div_ceil(1_000));
+    document.note(format!(
+        "page: {path} ({kilobytes} kB); open it with any browser"
+    ));
+    Ok(output::print(&document, arguments.output)?)
+}
+
+/// In one step: what was there before stays until the page is whole.
+fn write(path: &Path, page: &str) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let written = fs::write(&partial, page).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        // It is told why; a rest that cannot be removed is nobody's page.
+        let _ = fs::remove_file(&partial);
+    }
+    Ok(written.with_context(|| format!("{}: the page cannot be written", path.display()))?)
+}
