@@ -31,7 +31,8 @@ impl<const KINDS: usize> Series<KINDS> {
 
     /// Time at which a bin begins.
     pub fn begin_ns(&self, bin: usize) -> u64 {
-        self.first_ns + self.width_ns * bin as u64
+        self.first_ns
+            .saturating_add(self.width_ns.saturating_mul(bin as u64))
     }
 
     /// All bins, in order of time.
@@ -51,8 +52,9 @@ impl<const KINDS: usize> Series<KINDS> {
         self.reach(end_ns);
         while at_ns < end_ns {
             let bin = (at_ns / self.width_ns) as usize;
-            let until_ns = end_ns.min((bin as u64 + 1) * self.width_ns);
-            self.bins[bin][kind] += until_ns - at_ns;
+            let until_ns = end_ns.min(self.width_ns.saturating_mul(bin as u64 + 1));
+            let sum = &mut self.bins[bin][kind];
+            *sum = sum.saturating_add(until_ns - at_ns);
             at_ns = until_ns;
         }
     }
@@ -81,7 +83,7 @@ impl<const KINDS: usize> Series<KINDS> {
             if let Some(second) = pair.get(1) {
                 sum.iter_mut()
                     .zip(second)
-                    .for_each(|(sum, more)| *sum += more);
+                    .for_each(|(sum, more)| *sum = sum.saturating_add(*more));
             }
             sum
         });

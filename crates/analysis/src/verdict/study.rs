@@ -357,7 +357,7 @@ fn add_stay(vms: &mut BTreeMap<u32, VmStudy>, wakers: &Wakers, stay: &Stay) {
         State::Stopped => (&mut figures.halted_ns, STOPPED, 4, &mut of.sleeps),
         State::Halted => (&mut figures.halted_ns, HALTED, 4, &mut of.sleeps),
     };
-    *sum += length_ns;
+    *sum = sum.saturating_add(length_ns);
     lengths.add(length_ns);
     of.series.add(kind, stay.begin_ns, stay.end_ns);
     let first_ns = of.series.begin_ns(0);

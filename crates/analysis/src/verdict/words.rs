@@ -246,14 +246,15 @@ const BEGINNING_PERCENT: u64 = 2;
 
 /// ` since 14:02:05 UTC`, by the host's wall clock where it is known.
 fn in_time(facts: &Facts, (first_ns, last_ns): (u64, u64), at_ns: u64) -> String {
-    if 100 * (at_ns - first_ns) <= BEGINNING_PERCENT * (last_ns - first_ns) {
+    let after_ns = at_ns.saturating_sub(first_ns);
+    if after_ns <= (last_ns - first_ns) / 100 * BEGINNING_PERCENT {
         return " since the recording's beginning".to_owned();
     }
     match unix_ns(facts, at_ns) {
         Some(unix_ns) => format!(" since {}", clock(unix_ns)),
         None => format!(
             " since {:.1} s after the recording's beginning",
-            (at_ns - first_ns) as f64 / 1e9
+            after_ns as f64 / 1e9
         ),
     }
 }
@@ -261,7 +262,12 @@ fn in_time(facts: &Facts, (first_ns, last_ns): (u64, u64), at_ns: u64) -> String
 /// The wall clock at that time of the events' clock; `None`: it is not known.
 pub fn unix_ns(facts: &Facts, at_ns: u64) -> Option<u64> {
     let begin = &facts.begin;
-    (begin.unix_ns > 0).then(|| (begin.unix_ns + at_ns).saturating_sub(begin.monotonic_ns))
+    (begin.unix_ns > 0).then(|| {
+        begin
+            .unix_ns
+            .saturating_add(at_ns)
+            .saturating_sub(begin.monotonic_ns)
+    })
 }
 
 /// The time of day.
