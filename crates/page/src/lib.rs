@@ -99,7 +99,7 @@ pub fn page(
 struct Data {
     overview: lanes::Overview,
     moment: Option<moment::MomentData>,
-    lengths: Vec<tables::LengthsOf>,
+    lengths: tables::Lengths,
 }
 
 fn page_within(

@@ -214,7 +214,7 @@
 
   const lengths = () => {
     const kinds = [["waits", "waits for a CPU", "#444444"], ["runs", "runs", "#4d9e4d"], ["sleeps", "sleeps", "#8fa8d8"]];
-    const all = data.lengths, powers = all.length ? all[0].waits.length : 0;
+    const { first, vms: all } = data.lengths, powers = all.length ? all[0].waits.length : 0;
     lanes("lengths", all.map((of) => vms[of.vm]), powers, (paint, x, view, y, height) => all.forEach((of, place) =>
       kinds.forEach(([kind, , colour], third) => {
         const most = Math.max(1, ...of[kind]);
@@ -224,8 +224,8 @@
         });
       })), (place, power) => {
       const floor = Math.min(powers - 1, Math.floor(power));
-      return `${time(2 ** floor)} to ${time(2 ** (floor + 1))}: ` + kinds.map(([kind, word]) => `${all[place][kind][floor]} ${word}`).join(", ");
-    }, 40, (power) => time(2 ** Math.floor(power)));
+      return `${time(2 ** (first + floor))} to ${time(2 ** (first + floor + 1))}: ` + kinds.map(([kind, word]) => `${all[place][kind][floor]} ${word}`).join(", ");
+    }, 40, (power) => time(2 ** (first + Math.floor(power))));
     key("lengths-key", kinds.map(([, word, colour]) => [word, colour]));
   };
 

@@ -3,9 +3,13 @@
 
 use serde::Serialize;
 use unspin_analysis::{
-    Source,
+    Source, WaitHistogram,
     explain::{cause::Cause, rows},
-    verdict::{decide::Finding, histogram::Lengths, study::Study, words::Verdict},
+    verdict::{
+        decide::Finding,
+        study::{Study, VmStudy},
+        words::Verdict,
+    },
 };
 
 use crate::Limits;
@@ -128,31 +132,48 @@ pub(crate) fn blame(
 }
 
 #[derive(Serialize)]
-pub(crate) struct LengthsOf {
+pub(crate) struct Lengths {
+    /// The first power of two, ns.
+    first: usize,
+    vms: Vec<LengthsOf>,
+}
+
+#[derive(Serialize)]
+struct LengthsOf {
     /// Place of the VM.
     vm: usize,
-    /// How often vCPUs waited for a CPU, ran and slept for 2^i ns to below 2^(i+1) ns.
+    /// How often vCPUs waited for a CPU, ran and slept for 2^i ns to below 2^(i+1) ns, from the first power on.
     waits: Vec<u64>,
     runs: Vec<u64>,
     sleeps: Vec<u64>,
 }
 
 /// How long vCPUs waited, ran and slept each time.
-pub(crate) fn lengths(study: &Study, verdicts: &[Verdict], limits: Limits) -> Vec<LengthsOf> {
+pub(crate) fn lengths(study: &Study, verdicts: &[Verdict], limits: Limits) -> Lengths {
     let shown = verdicts
         .iter()
         .take(LENGTHS_MAX.min(limits.vms))
         .enumerate();
-    let counts = |lengths: &Lengths| lengths.counts().to_vec();
-    shown
-        .filter_map(|(vm, verdict)| {
-            let of = study.vms.get(&verdict.vm)?;
-            Some(LengthsOf {
-                vm,
-                waits: counts(&of.waits),
-                runs: counts(&of.runs),
-                sleeps: counts(&of.sleeps),
-            })
-        })
-        .collect()
+    let vms: Vec<(usize, &VmStudy)> = shown
+        .filter_map(|(place, verdict)| Some((place, study.vms.get(&verdict.vm)?)))
+        .collect();
+    let all = vms
+        .iter()
+        .flat_map(|(_, of)| [&of.waits, &of.runs, &of.sleeps]);
+    let spans = all.filter_map(WaitHistogram::span);
+    let (first, last) = spans
+        .reduce(|sum, of| (sum.0.min(of.0), sum.1.max(of.1)))
+        .unwrap_or((0, 0));
+    let counts =
+        |lengths: &WaitHistogram| (first..=last).map(|bucket| lengths.count(bucket)).collect();
+    let of_vm = |&(vm, of): &(usize, &VmStudy)| LengthsOf {
+        vm,
+        waits: counts(&of.waits),
+        runs: counts(&of.runs),
+        sleeps: counts(&of.sleeps),
+    };
+    Lengths {
+        first,
+        vms: vms.iter().map(of_vm).collect(),
+    }
 }

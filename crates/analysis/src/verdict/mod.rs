@@ -4,7 +4,6 @@
 
 pub mod decide;
 pub mod figures;
-pub mod histogram;
 pub mod rows;
 pub mod series;
 pub mod states;

@@ -7,7 +7,6 @@ use unspin_events::{Event, What, facts::Facts};
 
 use super::{
     figures::{Sight, VmFigures},
-    histogram::Lengths,
     series::Series,
     states::{State, StateWalk, Stay},
     wakers::Wakers,
@@ -19,7 +18,7 @@ use crate::{
         cause::Cause,
         ground_truth::Slice,
     },
-    waits::spin_locations::Naming,
+    waits::{histogram::WaitHistogram, spin_locations::Naming},
 };
 
 /// Bins of a VM's series: a recording of 27 minutes has bins of at most 2 s.
@@ -61,11 +60,11 @@ pub struct VmStudy {
     /// Its vCPUs' lanes.
     pub lanes: BTreeMap<u16, Series<LANE_KINDS>>,
     /// How long its vCPUs waited for a CPU each time.
-    pub waits: Lengths,
+    pub waits: WaitHistogram,
     /// How long they ran each time.
-    pub runs: Lengths,
+    pub runs: WaitHistogram,
     /// How long they slept each time.
-    pub sleeps: Lengths,
+    pub sleeps: WaitHistogram,
     first_ns: u64,
     last_ns: u64,
     stopped_since_ns: Option<u64>,
@@ -316,9 +315,9 @@ impl VmStudy {
             figures: VmFigures::default(),
             series: Series::new(first_ns, VM_BINS_MAX),
             lanes: BTreeMap::new(),
-            waits: Lengths::default(),
-            runs: Lengths::default(),
-            sleeps: Lengths::default(),
+            waits: WaitHistogram::default(),
+            runs: WaitHistogram::default(),
+            sleeps: WaitHistogram::default(),
             first_ns: now_ns,
             last_ns: now_ns,
             stopped_since_ns: None,
