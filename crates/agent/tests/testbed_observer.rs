@@ -29,6 +29,8 @@ mod losses;
 mod pauses;
 #[path = "observer/pv_pages.rs"]
 mod pv_pages;
+#[path = "observer/stops.rs"]
+mod stops;
 #[path = "observer/vms.rs"]
 #[allow(dead_code, reason = "the scheduler's checks use the rest")]
 mod vms;
@@ -55,6 +57,9 @@ fn main() {
     enter(&["COUNTED", "INTERRUPTED"], &["OBSERVER_LONG"]);
     if std::env::args().nth(1).as_deref() == Some("attach") {
         checks::attach_and_say();
+    }
+    if std::env::args().nth(1).as_deref() == Some("vmm") {
+        stops::be_a_vmm();
     }
     let boot = |name: &str, checks: Checks| {
         let boot = Trial::test(name, move || {

@@ -49,10 +49,13 @@ pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     for verdict in &verdicts {
         document.note(verdict.sentence.clone());
     }
-    document.table(Table::of(
-        "Verdicts",
-        rows::rows(&source.facts, &study, &verdicts),
-    ));
+    match verdicts.is_empty() {
+        true => document.note("No VM was seen in this recording."),
+        false => document.table(Table::of(
+            "Verdicts",
+            rows::rows(&source.facts, &study, &verdicts),
+        )),
+    }
     for problem in &source.problems {
         document.note(problem.clone());
     }
