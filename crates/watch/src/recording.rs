@@ -63,8 +63,7 @@ fn vms(
     let named: Vec<(u64, Option<String>)> = numbers
         .map(|&number| {
             let facts = source.facts.vm(number);
-            let name = facts.and_then(|vm| vm.name.as_ref());
-            let name = name.map(|name| name.replace(char::is_control, "?"));
+            let name = facts.and_then(|vm| vm.identity.called());
             (u64::from(number), name)
         })
         .collect();

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The VMs of a host over time: counters that never fall, names, and what the last bursts said. A VM that is gone is forgotten.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    path::Path,
+};
 
-use unspin_agent::{Names, WatchCounters, WatchedHost, WatchedVm};
+use unspin_agent::{WatchCounters, WatchedHost, WatchedVm};
 use unspin_analysis::explain::cause::Cause;
-use unspin_events::{Event, What};
+use unspin_vms::Look;
 
 use crate::{
     burst::{Burst, Instead, VmBurst},
@@ -67,7 +70,7 @@ impl Table {
         let mut before = std::mem::take(&mut self.vms);
         for vm in &host.vms {
             let mut known = before.remove(&vm.number).unwrap_or_default();
-            known.read(vm, host.time_ns);
+            known.read(vm);
             self.vms.insert(vm.number, known);
         }
     }
@@ -174,7 +177,7 @@ pub(crate) fn unique<'a>(
 }
 
 impl Known {
-    fn read(&mut self, vm: &WatchedVm, time_ns: u64) {
+    fn read(&mut self, vm: &WatchedVm) {
         self.total = vm.total.at_least(&self.total);
         let before = std::mem::take(&mut self.vcpus);
         for vcpu in &vm.vcpus {
@@ -185,10 +188,10 @@ impl Known {
         let Some(process) = vm.process else { return };
         if self.process != Some(process) {
             self.process = Some(process);
-            self.name = vm.vcpus.first().and_then(|vcpu| {
-                let number = u32::try_from(vm.number).unwrap_or(u32::MAX);
-                name_of(number, vcpu.vcpu, vcpu.thread, time_ns)
-            });
+            self.name = match unspin_vms::look(Path::new("/proc"), process) {
+                Look::Found(found) => found.identity.called(),
+                Look::Hidden | Look::Ended => None,
+            };
         }
     }
 
@@ -202,21 +205,6 @@ impl Known {
             })
             .collect()
     }
-}
-
-/// What people call the VM that the thread serves now, as recordings name VMs.
-fn name_of(vm: u32, vcpu: u32, thread: u32, time_ns: u64) -> Option<String> {
-    let mut names = Names::default();
-    names.see(&Event {
-        time_ns,
-        vm: Some(vm),
-        vcpu: u16::try_from(vcpu).ok(),
-        thread,
-        cpu: 0,
-        what: What::KvmVcpuOnSpin,
-    });
-    let named = names.vms().first().and_then(|vm| vm.name.clone());
-    named.map(|name| name.replace(char::is_control, "?"))
 }
 
 /// The last bursts together; `other` names the VM of a thread.
