@@ -99,7 +99,8 @@ fn the_watcher_counts_what_the_observer_counts() {
     let mut known: Vec<u32> = vcpus(&seen.report)
         .map(|(_, vcpu)| vcpu.thread_id)
         .collect();
-    (threads.sort_unstable(), known.sort_unstable());
+    threads.sort_unstable();
+    known.sort_unstable();
     assert_eq!(threads, known);
     for vm in &seen.running.vms {
         assert_eq!(vm.process, Some(std::process::id()));

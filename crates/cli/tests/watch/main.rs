@@ -2,6 +2,7 @@
 //! `unspin serve` and `top` of a recording, without root and without KVM: the metrics as a reader of Prometheus' sees them, the
 //! socket, and the end.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::{
