@@ -46,11 +46,12 @@ static __always_inline struct exit_code svm_exit_code(struct vmcb *vmcb)
 
 /*
  * Whether the guest's registers are encrypted (SEV-ES): what KVM's structures say of where it was is a constant then. Before Linux 5.11
- * there was no such guest. `vcpu` is a tracepoint's argument, whose fields are loaded without a call.
+ * there was no such guest. By a safe read: `vcpu` may be an address that was kept.
  */
 static __always_inline bool is_protected(struct kvm_vcpu *vcpu)
 {
-	return bpf_core_field_exists(vcpu->arch.guest_state_protected) && vcpu->arch.guest_state_protected;
+	return bpf_core_field_exists(vcpu->arch.guest_state_protected) &&
+	       BPF_CORE_READ(vcpu, arch.guest_state_protected);
 }
 
 /* Where the guest was; it is not protected. VMX keeps that where only hardware reads it. */

@@ -25,7 +25,8 @@ static __always_inline u32 svm_stretch(bool direct, struct kvm_vcpu *vcpu, struc
 		return code;
 	stretch->end = code == SVM_EXIT_PAUSE ? UNSPIN_STRETCH_PAUSE_LOOP : UNSPIN_STRETCH_INTERRUPTED;
 	stretch->window = READ(direct, vmcb, control.pause_filter_count);
-	if (is_protected(vcpu))
+	/* As is_protected() of common/exits.bpf.h. */
+	if (bpf_core_field_exists(vcpu->arch.guest_state_protected) && READ(direct, vcpu, arch.guest_state_protected))
 		return code;
 	stretch->where.pointer = READ(direct, vmcb, save.rip);
 	stretch->user = READ(direct, vmcb, save.cpl) >= USER_CPL;
