@@ -4,11 +4,11 @@
 # One sitting of what takes a night: STALE=1 for what never ran or did not pass, LIMIT=8h for its end.
 SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
 
-.PHONY: help demo test check test-long mutants lint docs benchmarks setup lib lib-install lib-uninstall linux-guest linux-loads linux-module \
+.PHONY: help demo test check test-long mutants lint docs benchmarks setup intel lib lib-install lib-uninstall linux-guest linux-loads linux-module \
 	ple-module rivals wheel update-lock clean-cache uninstall
 
 help:
-	@echo "make demo         set up what is missing, then show stalled VMs in the testbed"
+	@echo "make demo         set up what is missing, then show stalled VMs in the testbed (MACHINE=intel: in the Intel machine)"
 	@echo "make test         set up what is missing, then run every test (SUITE=name: only that one)"
 	@echo "make check        one check by name, wherever it runs: make check NAME=quotas_are_named"
 	@echo "make test-long    the long checks (NAME=part, STALE=1, LIMIT=8h); what became of each: tests/long/results.tsv"
@@ -17,6 +17,7 @@ help:
 	@echo "make docs         write the pages that follow from the binary and the data; build the book (target/book)"
 	@echo "make benchmarks   repeat one measurement of benchmarks/: make benchmarks WHAT=demo"
 	@echo "make setup        set-up alone"
+	@echo "make intel        fetch Bochs, the emulator of the testbed's Intel machine (40 MB); seconds"
 	@echo "make linux-guest  build the Linux guest with the papers' spinlocks (guest-linux/), about 9 min"
 	@echo "make linux-loads  fetch and build loads for Linux guests (guest-linux/packaged/): PostgreSQL, stress-ng, a Go program, ...; 2 min"
 	@echo "make linux-module build the module for unmodified Linux guests (guest-linux/module/), seconds"
@@ -30,7 +31,8 @@ help:
 
 demo:
 	@setup/run demo
-	@./unspin demo
+	@$(if $(filter intel,$(MACHINE)),testbed/bochs/fetch)
+	@./unspin demo $(if $(MACHINE),--machine $(MACHINE))
 
 test:
 	@setup/run test
@@ -61,6 +63,10 @@ check:
 
 setup:
 	@setup/run test
+
+intel:
+	@setup/run demo
+	@testbed/bochs/fetch
 
 linux-guest:
 	@setup/run demo

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, anyhow};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use unspin_scenario::{Overrides, Scenario};
-use unspin_testbed::{Input, Options};
+use unspin_testbed::{Input, Options, Vendor};
 use unspin_vmm::PauseLoop;
 
 use crate::{
@@ -30,6 +30,9 @@ use crate::{
 /// How soon an interrupt is noticed.
 const INTERRUPT_POLL: Duration = Duration::from_millis(100);
 
+/// How long a cell may take in the Intel machine: some ten times what one takes on an idle core.
+const INTEL_LIMIT: Duration = Duration::from_secs(3600);
+
 /// One comparison: a scenario of this binary, what overrides it, and how it is compared.
 #[derive(Clone, Debug)]
 pub struct Cell {
@@ -41,6 +44,8 @@ pub struct Cell {
     pub set: Vec<String>,
     /// Pairs, windows, policies.
     pub plan: Plan,
+    /// The testbed's machine.
+    pub vendor: Vendor,
 }
 
 /// What came of a cell.
@@ -93,7 +98,11 @@ impl Cell {
     /// As [`Cell::scenario`].
     pub fn identity(&self) -> Result<String, Error> {
         let hash = self.scenario()?.hash();
-        Ok(format!("{hash} {}", self.plan.to_args().join(" ")))
+        let machine = match self.vendor {
+            Vendor::Amd => "",
+            Vendor::Intel => "intel ",
+        };
+        Ok(format!("{machine}{hash} {}", self.plan.to_args().join(" ")))
     }
 
     /// Runs it in a testbed.
@@ -129,16 +138,19 @@ impl Cell {
 
     fn options(&self, mut options: Options, scenario: &Scenario, text: &File) -> Options {
         options.deterministic = true;
+        options.vendor = self.vendor;
+        if self.vendor == Vendor::Intel {
+            options.time_limit = INTEL_LIMIT;
+        }
         options.seed = scenario.seed;
         options.inputs = vec![Input {
             host: format!("/proc/self/fd/{}", text.as_raw_fd()).into(),
             guest: self.file.into(),
             executable: false,
         }];
-        if let Some(parameters) = PauseLoop::kvm_amd_parameters(&scenario.host) {
-            options
-                .module_parameters
-                .insert("kvm_amd".into(), parameters);
+        let module = options.vendor.kvm_module();
+        if let Some(parameters) = PauseLoop::module_parameters(module, &scenario.host) {
+            options.module_parameters.insert(module.into(), parameters);
         }
         options
     }
@@ -274,6 +286,7 @@ mod tests {
                 only_vms: false,
                 useful_time: false,
             },
+            vendor: Vendor::Amd,
         }
     }
 
@@ -291,6 +304,9 @@ mod tests {
         assert_ne!(identity(&cell), identity(&other));
         let mut other = cell.clone();
         other.set = vec!["vm.pv_page=false".into()];
+        assert_ne!(identity(&cell), identity(&other));
+        other = cell.clone();
+        other.vendor = Vendor::Intel;
         assert_ne!(identity(&cell), identity(&other));
         assert_eq!(identity(&cell), identity(&cell.clone()));
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use unspin_report::{GapClosed, Summary, row};
 use unspin_scenario::Scenario;
+use unspin_testbed::Vendor;
 
 use crate::{
     Error, Plan, Session,
@@ -45,9 +46,17 @@ const DISCARD: Duration = Duration::from_millis(250);
 /// Seeds of each prediction.
 pub const SEEDS: u32 = 3;
 
+/// The window of the Intel machine, in TSC cycles: as many turns of the micro guest's waiting loop as the 200 PAUSEs that the
+/// files say for AMD's, five instructions each, of which Bochs counts one a cycle.
+const INTEL_WINDOW: u32 = 1000;
+
 /// The demo's rows, of so many pairs of samples each; on somebody's host without a policy: another scheduler for all of it is
 /// not what a demonstration may bring.
-pub fn cells(pairs: u32, on_this_host: bool) -> Vec<Cell> {
+pub fn cells(pairs: u32, on_this_host: bool, vendor: Vendor) -> Vec<Cell> {
+    let set = match vendor {
+        Vendor::Amd => Vec::new(),
+        Vendor::Intel => vec![format!("host.ple_window={INTEL_WINDOW}")],
+    };
     let policies = match on_this_host {
         true => Vec::new(),
         false => vec![POLICY.parse().expect("a test parses it")],
@@ -72,7 +81,8 @@ pub fn cells(pairs: u32, on_this_host: bool) -> Vec<Cell> {
         .map(|(file, text)| Cell {
             file,
             text,
-            set: Vec::new(),
+            set: set.clone(),
+            vendor,
             plan: plan(text),
         })
         .collect()
@@ -114,7 +124,7 @@ row! {
 pub fn predict(pairs: u32, session: &Session<'_>) -> Result<Vec<PredictedRow>, Error> {
     let costs = costs(None, true)?;
     let mut rows = Vec::new();
-    let mut cells = cells(pairs, false);
+    let mut cells = cells(pairs, false, Vendor::Amd);
     cells.sort_by_key(|cell| cell.file);
     for cell in cells {
         let scenario = cell.scenario()?;
@@ -148,7 +158,7 @@ mod tests {
     #[test]
     fn every_row_is_valid() {
         let looked_at = |cell: &Cell| cell.plan.observe == Observe::On;
-        let all = cells(2, false);
+        let all = cells(2, false, Vendor::Amd);
         assert_eq!(
             all.iter().filter(|cell| looked_at(cell)).count(),
             all.len() - 2
@@ -161,7 +171,7 @@ mod tests {
             );
         }
         assert!(
-            cells(2, true)
+            cells(2, true, Vendor::Amd)
                 .iter()
                 .all(|cell| cell.plan.policies.is_empty())
         );

@@ -85,6 +85,7 @@ pub fn cells(common: Common, own_window: bool) -> Vec<Cell> {
                     }
                     set.push(format!("vm.pv_page={pv_page}"));
                     cells.push(Cell {
+                        vendor: unspin_testbed::Vendor::Amd,
                         file,
                         text,
                         set,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Measures boots: `boots COUNT [deterministic] [stock] [cpus=N] [console=FILE] [KERNEL-ARGUMENT...]`.
+//! Measures boots: `boots COUNT [deterministic] [stock] [intel] [cpus=N] [console=FILE] [KERNEL-ARGUMENT...]`.
 //!
 //! Prints a line per boot: host's time to PID 1, host's time in all, testbed's time to PID 1 and to the command,
 //! attempts, and checksums of console and output by which two deterministic boots can be compared.
@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::hash::{DefaultHasher, Hasher};
 
-use unspin_testbed::{Options, Qemu, cache_from_environment, init_main, run_with};
+use unspin_testbed::{Options, Qemu, Vendor, cache_from_environment, init_main, run_with};
 
 fn main() -> Result<(), Box<dyn Error>> {
     if std::process::id() == 1 {
@@ -23,6 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         match argument.split_once('=') {
             None if argument == "deterministic" => options.deterministic = true,
             None if argument == "stock" => options.qemu = Qemu::Stock,
+            None if argument == "intel" => options.vendor = Vendor::Intel,
             Some(("cpus", value)) => options.cpus = value.parse()?,
             Some(("console", value)) => options.console_file = Some(value.into()),
             _ => options.kernel_arguments.push(argument),

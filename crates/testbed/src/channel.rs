@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The way out of the testbed: one area of memory that guest and host share, to which the guest appends frames.
+//! The way out of the testbed: frames that the guest appends ([`Sink`]) and the host reads ([`Source`]), here in one area of
+//! memory that both share; for a machine without such memory see [`printer`].
 //!
 //! The area is the BAR 2 of QEMU's `ivshmem-plain` device (qemu/docs/specs/ivshmem-spec.rst, QEMU 10.0) and a file in memory
 //! on the host. It is written once from front to back: no wrap, no acknowledgement, no interrupt, so that a host
@@ -18,6 +19,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+pub mod printer;
 
 /// Says that the area is ours and which version of the layout it has.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"unspin\x00\x01");
@@ -71,7 +74,7 @@ impl Stream {
         Self::InitFailed,
     ];
 
-    fn from_number(number: u32) -> Option<Self> {
+    pub(crate) fn from_number(number: u32) -> Option<Self> {
         Self::ALL
             .into_iter()
             .find(|stream| *stream as u32 == number)
@@ -85,6 +88,33 @@ pub struct Frame {
     pub stream: Stream,
     /// The payload.
     pub bytes: Vec<u8>,
+}
+
+/// The guest's end of a channel.
+pub trait Sink {
+    /// Appends one frame. A frame that does not fit is refused whole, and so is every later one.
+    ///
+    /// # Errors
+    /// [`ChannelError::Full`]; the host sees it as well.
+    fn append(&mut self, stream: Stream, payload: &[u8]) -> Result<(), ChannelError>;
+
+    /// Tells the host that PID 1 still gets to run.
+    fn beat(&mut self);
+}
+
+/// The host's end of a channel.
+pub trait Source {
+    /// The next whole frame, or `None` when there is none yet.
+    ///
+    /// # Errors
+    /// [`ChannelError::Full`] once every frame that fitted was read, [`ChannelError::Corrupt`], [`ChannelError::Io`].
+    fn next_frame(&mut self) -> Result<Option<Frame>, ChannelError>;
+
+    /// The guest's heartbeat: any change since the last call is a sign of life.
+    ///
+    /// # Errors
+    /// [`ChannelError::Io`].
+    fn heartbeat(&self) -> Result<u64, ChannelError>;
 }
 
 /// Why the area cannot be read or written on.
@@ -153,12 +183,10 @@ impl Writer {
         // SAFETY: offset + 8 <= HEADER_BYTES < FRAMES <= the bytes promised to `new`; base and offset are multiples of 8.
         unsafe { AtomicU64::from_ptr(self.base.add(offset).cast()) }
     }
+}
 
-    /// Appends one frame. A frame that does not fit is refused whole, and so is every later one.
-    ///
-    /// # Errors
-    /// [`ChannelError::Full`]; the host sees it as well.
-    pub fn append(&mut self, stream: Stream, payload: &[u8]) -> Result<(), ChannelError> {
+impl Sink for Writer {
+    fn append(&mut self, stream: Stream, payload: &[u8]) -> Result<(), ChannelError> {
         let needed = FRAME_HEADER_BYTES + (payload.len() as u64).next_multiple_of(8);
         let refused_bytes = u64::from_le(self.word(REFUSED).load(Ordering::Relaxed));
         if refused_bytes > 0 {
@@ -186,8 +214,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells the host that PID 1 still gets to run.
-    pub fn beat(&mut self) {
+    fn beat(&mut self) {
         self.word(HEARTBEAT).fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -229,19 +256,28 @@ impl<R: ReadAt> Reader<R> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The guest's heartbeat: any change since the last call is a sign of life.
-    ///
-    /// # Errors
-    /// [`ChannelError::Io`].
-    pub fn heartbeat(&self) -> Result<u64, ChannelError> {
+    fn published_now(&self) -> Result<u64, ChannelError> {
+        let written = self.word(WRITTEN)?;
+        if written < self.position || written > self.capacity - FRAMES || written % 8 != 0 {
+            return Err(self.corrupt(format!("the guest says it wrote {written} bytes")));
+        }
+        Ok(written)
+    }
+
+    fn corrupt(&self, what: String) -> ChannelError {
+        ChannelError::Corrupt {
+            offset: FRAMES + self.position,
+            what,
+        }
+    }
+}
+
+impl<R: ReadAt> Source for Reader<R> {
+    fn heartbeat(&self) -> Result<u64, ChannelError> {
         self.word(HEARTBEAT)
     }
 
-    /// The next whole frame, or `None` when there is none yet.
-    ///
-    /// # Errors
-    /// [`ChannelError::Full`] once every frame that fitted was read, [`ChannelError::Corrupt`], [`ChannelError::Io`].
-    pub fn next_frame(&mut self) -> Result<Option<Frame>, ChannelError> {
+    fn next_frame(&mut self) -> Result<Option<Frame>, ChannelError> {
         if self.position == self.published {
             self.published = self.published_now()?;
         }
@@ -277,21 +313,6 @@ impl<R: ReadAt> Reader<R> {
             .read_exact_at(&mut bytes, FRAMES + self.position + FRAME_HEADER_BYTES)?;
         self.position += FRAME_HEADER_BYTES + length.next_multiple_of(8);
         Ok(Some(Frame { stream, bytes }))
-    }
-
-    fn published_now(&self) -> Result<u64, ChannelError> {
-        let written = self.word(WRITTEN)?;
-        if written < self.position || written > self.capacity - FRAMES || written % 8 != 0 {
-            return Err(self.corrupt(format!("the guest says it wrote {written} bytes")));
-        }
-        Ok(written)
-    }
-
-    fn corrupt(&self, what: String) -> ChannelError {
-        ChannelError::Corrupt {
-            offset: FRAMES + self.position,
-            what,
-        }
     }
 }
 

@@ -9,13 +9,15 @@ use crate::channel::ChannelError;
 /// Why the testbed did not run the command to its end. A command that ran and failed is no error: see `Outcome::status`.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Something `make setup` puts into the cache is not there.
-    #[error("the testbed is not set up: {what} is missing ({path}); run `make setup`", path = .path.display())]
+    /// Something that set-up puts into the cache is not there.
+    #[error("the testbed is not set up: {what} is missing ({path}); run `{command}`", path = .path.display())]
     NotSetUp {
         /// What is missing.
         what: String,
         /// Where it was looked for.
         path: PathBuf,
+        /// What puts it there.
+        command: &'static str,
     },
     /// The kernel in the cache cannot be used.
     #[error(
@@ -67,11 +69,15 @@ pub enum Error {
     /// PID 1 in the testbed could not do its work.
     #[error("in the testbed: {0}")]
     Init(String),
-    /// QEMU refused to start.
+    /// The emulator refused to start.
     #[error(
-        "QEMU ended before the kernel started ({status}): {message}\nif it misses something, run `make setup`"
+        "{name} ended before the kernel started ({status}): {message}\nif it misses something, run `{command}`"
     )]
-    Qemu {
+    Emulator {
+        /// QEMU or Bochs.
+        name: &'static str,
+        /// What sets it up.
+        command: &'static str,
         /// Exit status in words.
         status: String,
         /// What it wrote to its standard error.

@@ -30,6 +30,50 @@ impl Qemu {
     }
 }
 
+/// Whose virtualisation the emulated machine has, and with that by which emulator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vendor {
+    /// AMD's SVM, by QEMU.
+    #[default]
+    Amd,
+    /// Intel's VMX, by Bochs: always deterministic, one thread for all CPUs.
+    Intel,
+}
+
+impl Vendor {
+    /// The emulator's name.
+    pub fn emulator(self) -> &'static str {
+        match self {
+            Self::Amd => "QEMU",
+            Self::Intel => "Bochs",
+        }
+    }
+
+    /// The command that puts its emulator into the cache.
+    pub fn set_up_by(self) -> &'static str {
+        match self {
+            Self::Amd => "make setup",
+            Self::Intel => "make intel",
+        }
+    }
+
+    /// Its name in the environment of what runs there, as UNSPIN_TESTBED.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Amd => "amd",
+            Self::Intel => "intel",
+        }
+    }
+
+    /// KVM's module for it, as `/sys/module` has it.
+    pub fn kvm_module(self) -> &'static str {
+        match self {
+            Self::Amd => "kvm_amd",
+            Self::Intel => "kvm_intel",
+        }
+    }
+}
+
 /// A file of the host that is copied into the testbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Input {
@@ -70,15 +114,18 @@ pub struct Options {
     pub cache: PathBuf,
     /// Folder of the kernel to boot, with `vmlinuz` and `modules/`; the cache's when `None`.
     pub kernel: Option<PathBuf>,
-    /// Emulated CPUs, 1 to 64. Timed figures want no more than the host has.
+    /// The emulated machine.
+    pub vendor: Vendor,
+    /// Emulated CPUs, 1 to 64; 1 to 8 of an Intel machine. Timed figures want no more than the host has.
     pub cpus: u32,
-    /// What they share, if it is said; `cpus` of it. One socket with one cache of them all otherwise.
+    /// What they share, if it is said; `cpus` of it. One socket with one cache of them all otherwise, and of an Intel machine.
     pub topology: Option<Topology>,
-    /// Memory of the emulated machine, 512 to 65,536 MiB.
+    /// Memory of the emulated machine, 512 to 65,536 MiB; up to 3,072 of an Intel machine.
     pub memory_mib: u32,
-    /// Run in virtual time on one thread, so that the same binary, inputs and seed give the same bytes.
+    /// Run in virtual time on one thread, so that the same binary, inputs and seed give the same bytes. An Intel machine
+    /// always does: [`Options::is_deterministic`].
     pub deterministic: bool,
-    /// Which emulator.
+    /// Which QEMU an AMD machine runs in.
     pub qemu: Qemu,
     /// Seed of the emulator's random numbers, which also seeds the kernel's.
     pub seed: u64,
@@ -110,11 +157,12 @@ impl Options {
     /// The command's working directory in the testbed.
     pub const WORKING_DIRECTORY: &'static str = "/job";
 
-    /// The defaults: 2 CPUs, 2 GiB, timed, our emulator, 10 minutes.
+    /// The defaults: AMD, 2 CPUs, 2 GiB, timed, our emulator, 10 minutes.
     pub fn new(cache: PathBuf) -> Self {
         Self {
             cache,
             kernel: None,
+            vendor: Vendor::Amd,
             cpus: 2,
             topology: None,
             memory_mib: 2048,
@@ -135,25 +183,33 @@ impl Options {
         }
     }
 
+    /// Whether the same binary, inputs and seed give the same bytes.
+    pub fn is_deterministic(&self) -> bool {
+        self.deterministic || self.vendor == Vendor::Intel
+    }
+
     /// The boot limit in force: as given, or some ten times what a boot took on two idle cores in that mode.
     pub fn boot_limit(&self) -> Duration {
-        self.boot_limit
-            .unwrap_or(Duration::from_secs(if self.deterministic {
-                90
-            } else {
-                45
-            }))
+        self.boot_limit.unwrap_or(Duration::from_secs(
+            match (self.vendor, self.deterministic) {
+                (Vendor::Amd, false) => 45,
+                (Vendor::Amd, true) => 90,
+                (Vendor::Intel, _) => 240,
+            },
+        ))
     }
 
     /// The stall limit in force. PID 1 beats four times per second of the testbed's clock; the deterministic mode's
-    /// clock ran seven times slower than the host's while booting on a busy machine, and runs slower when CPUs spin.
+    /// clock ran seven times slower than the host's while booting on a busy machine, and runs slower when CPUs spin. A second
+    /// of an Intel machine with two busy CPUs takes some ten of the host.
     pub fn stall_limit(&self) -> Duration {
-        self.stall_limit
-            .unwrap_or(Duration::from_secs(if self.deterministic {
-                180
-            } else {
-                60
-            }))
+        self.stall_limit.unwrap_or(Duration::from_secs(
+            match (self.vendor, self.deterministic) {
+                (Vendor::Amd, false) => 60,
+                (Vendor::Amd, true) => 180,
+                (Vendor::Intel, _) => 300,
+            },
+        ))
     }
 
     /// Checks every range that does not depend on a file.
@@ -162,9 +218,14 @@ impl Options {
     /// [`Error::Option`] naming the option, the value and what is allowed.
     pub fn check(&self) -> Result<(), Error> {
         let fail = |message: String| Err(Error::Option(message));
-        if !(1..=64).contains(&self.cpus) {
+        // Bochs' BIOS and its memory map below 4 GiB are what we tried and describe to the kernel.
+        let (most_cpus, most_memory_mib) = match self.vendor {
+            Vendor::Amd => (64, 65_536),
+            Vendor::Intel => (8, 3_072),
+        };
+        if !(1..=most_cpus).contains(&self.cpus) {
             return fail(format!(
-                "the testbed cannot have {} CPUs: 1 to 64 are allowed",
+                "the testbed cannot have {} CPUs: 1 to {most_cpus} are allowed",
                 self.cpus
             ));
         }
@@ -175,11 +236,17 @@ impl Options {
                 self.cpus
             ));
         }
-        if !(512..=65_536).contains(&self.memory_mib) {
+        if self.vendor == Vendor::Intel && self.topology.is_some() {
+            return fail("an Intel machine has one cache: no topology can be chosen".into());
+        }
+        if !(512..=most_memory_mib).contains(&self.memory_mib) {
             return fail(format!(
-                "the testbed cannot have {} MiB of memory: 512 to 65536 are allowed",
+                "the testbed cannot have {} MiB of memory: 512 to {most_memory_mib} are allowed",
                 self.memory_mib
             ));
+        }
+        if self.vendor == Vendor::Intel && self.qemu == Qemu::Stock {
+            return fail("an Intel machine runs in Bochs: there is no QEMU to choose".into());
         }
         if self.time_limit.is_zero() || self.boot_limit().is_zero() || self.stall_limit().is_zero()
         {
@@ -226,6 +293,19 @@ mod tests {
         assert!(message(topology).contains("1x2x2x1 has 4 CPUs, not 2"));
         assert!(message(|o| o.memory_mib = 511).contains("511 MiB"));
         assert!(message(|o| o.memory_mib = 65_537).contains("65537 MiB"));
+        let intel = |o: &mut Options| o.vendor = Vendor::Intel;
+        for (change, said) in [
+            ((|o| o.cpus = 9) as fn(&mut Options), "9 CPUs: 1 to 8"),
+            (|o| o.memory_mib = 3_073, "512 to 3072"),
+            (|o| o.topology = "1x2x1x1".parse().ok(), "has one cache"),
+            (|o| o.qemu = Qemu::Stock, "runs in Bochs"),
+        ] {
+            let message = message(|o| {
+                intel(o);
+                change(o);
+            });
+            assert!(message.contains(said), "{message}");
+        }
         assert!(message(|o| o.time_limit = Duration::ZERO).contains("time limit"));
         assert!(message(|o| o.kernel_arguments = vec!["a b".into()]).contains("without blanks"));
         assert!(message(|o| o.kernel_arguments = vec!["a\0".into()]).contains("without blanks"));

@@ -4,25 +4,17 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Seek, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::boot::attempt::{Attempt, Finished, note};
-use crate::boot::command_line::{Files, qemu_arguments};
-use crate::boot::qemu::{Emulator, contents};
-use crate::channel::{CAPACITY_BYTES, new_header};
+use crate::boot::emulator::{Emulator, contents, create_memory_file};
+use crate::boot::{bochs, qemu, record};
+use crate::channel::Source;
 use crate::error::{ATTEMPTS, Error, Failure};
-use crate::image::cache::Machine;
+use crate::image::cache::{EmulatorFiles, Machine};
+use crate::image::{initramfs, kernel_image};
 use crate::options::Options;
-use crate::{
-    boot::{
-        command_line::host_tsc_khz,
-        qemu::{create_memory_file, inherited_path},
-        record,
-    },
-    image::{initramfs, kernel_image},
-};
 
 /// How many lines of the console are shown when a boot fails.
 const CONSOLE_LINES: usize = 80;
@@ -40,9 +32,9 @@ pub struct Outcome {
     pub boot_ns: u64,
     /// From the kernel's first instruction to the command, by the testbed's clock.
     pub command_start_ns: u64,
-    /// From starting QEMU to PID 1, by the host's clock.
+    /// From starting the emulator to PID 1, by the host's clock.
     pub boot_wall: Duration,
-    /// From starting QEMU to its end, by the host's clock.
+    /// From starting the emulator to its end, by the host's clock.
     pub wall: Duration,
     /// Everything the kernel wrote to its console: the same bytes for the same deterministic run.
     pub console: Vec<u8>,
@@ -52,7 +44,7 @@ pub struct Outcome {
 
 /// Runs `command` in the testbed; its output goes to this process's standard output and error as it comes.
 ///
-/// The first word is looked for in `/bin`, which holds the running binary as `unspin`. Ctrl-C ends QEMU with this
+/// The first word is looked for in `/bin`, which holds the running binary as `unspin`. Ctrl-C ends the emulator with this
 /// process; so does anything else that ends the calling thread.
 ///
 /// # Errors
@@ -80,10 +72,7 @@ pub fn run_with(
     if command.is_empty() {
         return Err(Error::Option("the testbed needs a command to run".into()));
     }
-    let machine = match &options.kernel {
-        Some(kernel) => Machine::with_kernel(&options.cache, options.qemu, kernel)?,
-        None => Machine::find(&options.cache, options.qemu)?,
-    };
+    let machine = Machine::for_options(options)?;
     let kernel = kernel_image::bootable(&machine.vmlinuz)?;
     let initramfs = create_memory_file(c"unspin-initramfs")?;
     let built = initramfs::build(&machine, options, command)?;
@@ -123,7 +112,6 @@ struct Boot<'a> {
     machine: &'a Machine,
     kernel: &'a Path,
     initramfs: &'a File,
-    channel: File,
     console: File,
 }
 
@@ -134,14 +122,6 @@ impl<'a> Boot<'a> {
         kernel: &'a Path,
         initramfs: &'a File,
     ) -> Result<Self, Error> {
-        let channel = create_memory_file(c"unspin-channel")?;
-        let sized = channel
-            .set_len(CAPACITY_BYTES)
-            .and_then(|()| channel.write_all_at(&new_header(CAPACITY_BYTES), 0));
-        sized.map_err(|source| Error::System {
-            doing: "making the output area",
-            source,
-        })?;
         let console = match &options.console_file {
             None => create_memory_file(c"unspin-console")?,
             Some(path) => {
@@ -163,7 +143,6 @@ impl<'a> Boot<'a> {
             machine,
             kernel,
             initramfs,
-            channel,
             console,
         })
     }
@@ -174,11 +153,7 @@ impl<'a> Boot<'a> {
         stdout: &mut dyn Write,
         stderr: &mut dyn Write,
     ) -> Result<(Result<Finished, Failure>, bool), Error> {
-        let emulator = self.start()?;
-        let channel = self.channel.try_clone().map_err(|source| Error::System {
-            doing: "sharing a file",
-            source,
-        })?;
+        let (emulator, channel) = self.start()?;
         let mut attempt = Attempt::new(
             self.options,
             emulator,
@@ -191,24 +166,13 @@ impl<'a> Boot<'a> {
         Ok((result, attempt.output_begun))
     }
 
-    fn start(&self) -> Result<Emulator, Error> {
-        let path = inherited_path;
-        let arguments = qemu_arguments(
-            self.machine,
-            self.options,
-            &Files {
-                kernel: self.kernel,
-                initramfs: &path(self.initramfs),
-                channel: &path(&self.channel),
-                console: &path(&self.console),
-            },
-            host_tsc_khz(),
-        );
-        Emulator::start(
-            &self.machine.qemu,
-            &arguments,
-            &[self.initramfs, &self.channel, &self.console],
-        )
+    fn start(&self) -> Result<(Emulator, Box<dyn Source>), Error> {
+        let (options, kernel) = (self.options, self.kernel);
+        let (initramfs, console) = (self.initramfs, &self.console);
+        match &self.machine.emulator {
+            EmulatorFiles::Qemu(files) => qemu::start(files, options, kernel, initramfs, console),
+            EmulatorFiles::Bochs(files) => bochs::start(files, options, kernel, initramfs, console),
+        }
     }
 
     fn console(&self) -> Vec<u8> {

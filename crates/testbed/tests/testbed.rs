@@ -12,6 +12,8 @@ use unspin_testbed::{Error, Options, Outcome, Qemu, cache_from_environment, init
 mod fails;
 #[path = "testbed/inside.rs"]
 mod inside;
+#[path = "testbed/intel.rs"]
+mod intel;
 #[path = "testbed/works.rs"]
 mod works;
 
@@ -55,6 +57,9 @@ fn trials(wanted: bool) -> Vec<Trial> {
         fails::a_command_over_its_limit_is_ended,
         fails::the_emulator_ends_with_its_owner,
         fails::more_output_than_fits_is_an_error,
+        intel::intel_files_and_output_come_back_whole,
+        intel::intel_runs_are_the_same_and_kvm_is_there,
+        intel::an_intel_panic_is_seen,
     ]
 }
 

@@ -3,12 +3,25 @@
 
 use crate::terminal::options::ScenarioArguments;
 
-/// `unspin testbed run --deterministic -- unspin VERB SCENARIO ... EXTRA`: what is the same every time. `verb` and `extra`
-/// are taken as they are.
+/// `unspin testbed run --deterministic -- unspin VERB SCENARIO ... EXTRA`: what is the same every time; for a run in the Intel
+/// machine with `--machine intel` instead. `verb` and `extra` are taken as they are.
 pub fn command(verb: &str, scenario: &ScenarioArguments, extra: &[String]) -> String {
+    command_on(on_intel(), verb, scenario, extra)
+}
+
+/// Whether this runs in the testbed's Intel machine.
+fn on_intel() -> bool {
+    std::env::var_os("UNSPIN_TESTBED").is_some_and(|machine| machine == "intel")
+}
+
+fn command_on(intel: bool, verb: &str, scenario: &ScenarioArguments, extra: &[String]) -> String {
     let overrides = &scenario.overrides;
+    let machine = match intel {
+        true => "--machine intel",
+        false => "--deterministic",
+    };
     let mut words = vec![
-        format!("unspin testbed run --deterministic -- unspin {verb}"),
+        format!("unspin testbed run {machine} -- unspin {verb}"),
         quote(&scenario.file.to_string_lossy()),
     ];
     if let Some(seed) = overrides.seed {
@@ -53,9 +66,11 @@ mod tests {
             },
         };
         assert_eq!(
-            command("vm run", &scenario, &["--json".into()]),
+            command_on(false, "vm run", &scenario, &["--json".into()]),
             "unspin testbed run --deterministic -- unspin vm run 'my s.toml' --seed 7 --duration 1s \
              --set 'vm.hold={ exponential = \"3us\" }' --json"
         );
+        let intel = command_on(true, "compare", &scenario, &[]);
+        assert!(intel.starts_with("unspin testbed run --machine intel -- unspin compare "));
     }
 }

@@ -235,7 +235,7 @@ fn emulators() -> Vec<Check> {
                     name,
                     format!(
                         "{}, kernel {}",
-                        machine.qemu.display(),
+                        machine.emulator.program().display(),
                         machine.kernel_version
                     ),
                 ),

@@ -58,7 +58,7 @@ impl Needs {
         if let Some(linux) = &self.linux {
             // Before anything is looked for.
             check_memory(options.memory_mib, linux, 0)?;
-            let machine = Machine::find(&options.cache, options.qemu)?;
+            let machine = Machine::for_options(options)?;
             let programs = Programs::find(false, &options.cache)?;
             let inputs = programs.inputs(&machine, &linux.programs, linux.our_kernel)?;
             let sizes = inputs.iter().map(|input| input.host.metadata());
@@ -67,7 +67,7 @@ impl Needs {
             options.inputs.extend(inputs);
         }
         if !self.windows.is_empty() {
-            let machine = Machine::find(&options.cache, options.qemu)?;
+            let machine = Machine::for_options(options)?;
             options
                 .inputs
                 .push(ple_module(&options.cache, &machine.kernel_version)?);
@@ -78,14 +78,13 @@ impl Needs {
             options.seed = scenario.seed;
         }
         let host = self.scenario.map(|scenario| scenario.host);
+        let module = options.vendor.kvm_module();
         let parameters = host
             .or(self.linux.map(|linux| linux.host))
-            .and_then(|host| PauseLoop::kvm_amd_parameters(&host))
-            .or_else(|| kvm_amd_for(&self.windows));
+            .and_then(|host| PauseLoop::module_parameters(module, &host))
+            .or_else(|| kvm_for(options.vendor, &self.windows));
         if let Some(parameters) = parameters {
-            options
-                .module_parameters
-                .insert("kvm_amd".into(), parameters);
+            options.module_parameters.insert(module.into(), parameters);
         }
         Ok(())
     }
@@ -127,18 +126,25 @@ fn ple_module(cache: &Path, kernel: &str) -> Result<Input, Error> {
 
 /// A KVM that leaves windows alone and begins with the policies' lowest; of a scenario that says nothing of windows. `None`:
 /// no policy sets any.
-fn kvm_amd_for(windows: &[WindowPolicy]) -> Option<String> {
+fn kvm_for(vendor: unspin_testbed::Vendor, windows: &[WindowPolicy]) -> Option<String> {
+    let of_rules = match vendor {
+        unspin_testbed::Vendor::Amd => Vendor::Amd,
+        unspin_testbed::Vendor::Intel => Vendor::Intel,
+    };
     let lowest = windows.iter().filter_map(|window| match window {
         WindowPolicy::Fixed(window) => Some(*window),
         WindowPolicy::Apple(Some(numbers)) => Some(numbers.lower),
-        WindowPolicy::Apple(None) => Some(AppleRule::new(Vendor::Amd).lower()),
+        WindowPolicy::Apple(None) => Some(AppleRule::new(of_rules).lower()),
         WindowPolicy::Kvm => None,
     });
-    let count = lowest.min().map_or(String::new(), |lowest| {
-        format!("pause_filter_count={lowest} ")
-    });
+    let host = Host {
+        ple_window: lowest.min(),
+        ple_window_fixed: true,
+        ..Host::default()
+    };
     (!windows.is_empty())
-        .then(|| format!("{count}pause_filter_count_grow=1 pause_filter_count_shrink=1"))
+        .then(|| PauseLoop::module_parameters(vendor.kvm_module(), &host))
+        .flatten()
 }
 
 #[cfg(test)]
@@ -163,10 +169,15 @@ mod tests {
             ("window=kvm", ""),
             ("apple loan window=500,loan", "pause_filter_count=500 "),
         ] {
-            let parameters = kvm_amd_for(&windows(policies));
+            let parameters = kvm_for(unspin_testbed::Vendor::Amd, &windows(policies));
             assert_eq!(parameters, Some(format!("{count}{fixed}")), "{policies}");
         }
-        assert_eq!(kvm_amd_for(&windows("loan")), None);
+        let intel = |policies| kvm_for(unspin_testbed::Vendor::Intel, &windows(policies));
+        assert_eq!(intel("loan"), None);
+        let fixed = "ple_window_grow=1 ple_window_shrink=1";
+        assert_eq!(intel("window=kvm").as_deref(), Some(fixed));
+        let lowest = intel("window=500,loan window=900");
+        assert_eq!(lowest, Some(format!("ple_window=500 {fixed}")));
         let Err(Error::Usage(said)) = ple_module(Path::new("/no"), "7.2") else {
             panic!("it is there")
         };

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-use crate::boot::qemu::{Emulator, contents};
+use crate::boot::emulator::{Emulator, contents};
 use crate::boot::returned::Returned;
-use crate::channel::{CAPACITY_BYTES, Frame, Reader, Stream};
+use crate::boot::{bochs, qemu};
+use crate::channel::{Frame, Source, Stream};
 use crate::error::{Error, Failure};
-use crate::options::Options;
+use crate::options::{Options, Vendor};
 
 /// How often the channel is looked at: a hundredth of a second is live enough and costs no measurable host time.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
@@ -32,7 +33,7 @@ pub struct Finished {
 pub struct Attempt<'a> {
     options: &'a Options,
     emulator: Emulator,
-    reader: Reader<File>,
+    reader: Box<dyn Source>,
     console: &'a File,
     stdout: &'a mut dyn Write,
     stderr: &'a mut dyn Write,
@@ -51,7 +52,7 @@ impl<'a> Attempt<'a> {
     pub fn new(
         options: &'a Options,
         emulator: Emulator,
-        channel: File,
+        reader: Box<dyn Source>,
         console: &'a File,
         stdout: &'a mut dyn Write,
         stderr: &'a mut dyn Write,
@@ -60,7 +61,7 @@ impl<'a> Attempt<'a> {
         Self {
             options,
             emulator,
-            reader: Reader::new(channel, CAPACITY_BYTES),
+            reader,
             console,
             stdout,
             stderr,
@@ -170,20 +171,30 @@ impl<'a> Attempt<'a> {
         }
         let console = contents(self.console);
         if self.boot.is_none() && !status.success() && console.is_empty() {
-            return Err(Error::Qemu {
+            return Err(Error::Emulator {
+                name: self.options.vendor.emulator(),
+                command: self.options.vendor.set_up_by(),
                 status: status.to_string(),
-                message: self.emulator.messages(),
+                message: self.last_words(),
             });
         }
-        if !status.success() {
-            return Ok(Err(Failure::Panicked(format!(
-                "QEMU: {status} {}",
-                self.emulator.messages()
-            ))));
+        let panic = panic_message(&String::from_utf8_lossy(&console));
+        // Bochs has no other status for a machine that switched itself off.
+        let expected = self.options.vendor == Vendor::Intel && !panic.is_empty();
+        if !status.success() && !expected {
+            let name = self.options.vendor.emulator();
+            let said = format!("{name}: {status} {}", self.last_words());
+            return Ok(Err(Failure::Panicked(said)));
         }
-        Ok(Err(Failure::Panicked(panic_message(
-            &String::from_utf8_lossy(&console),
-        ))))
+        Ok(Err(Failure::Panicked(panic)))
+    }
+
+    fn last_words(&self) -> String {
+        let messages = self.emulator.messages();
+        match self.options.vendor {
+            Vendor::Amd => qemu::last_words(&messages),
+            Vendor::Intel => bochs::last_words(&messages),
+        }
     }
 
     fn overdue(&mut self) -> Result<Option<Failure>, Error> {

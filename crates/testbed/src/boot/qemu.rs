@@ -1,131 +1,250 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The emulator as a child process that cannot outlive us.
-//!
-//! What it reads and writes are files in memory: nothing on a disk to fill it, to leave behind or to clean up.
+//! QEMU, the emulator of an AMD machine: its command line, with the reason for every word, and its files in memory.
 
 use std::{
-    ffi::{CStr, OsString},
+    ffi::OsString,
     fs::File,
-    os::{
-        fd::{AsRawFd, FromRawFd},
-        unix::{fs::FileExt, process::CommandExt},
-    },
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
 };
 
-use crate::die_with::die_with_starter;
-use crate::error::Error;
+use crate::{
+    boot::{
+        emulator::{Emulator, create_memory_file, inherited_path},
+        kernel_command_line::{host_tsc_khz, kernel_command_line},
+    },
+    channel::{CAPACITY_BYTES, Reader, Source, new_header},
+    error::Error,
+    options::Options,
+    topology::Topology,
+};
 
-/// A running emulator; killed when dropped.
-pub struct Emulator {
-    child: Child,
-    messages: File,
+/// QEMU's files in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QemuFiles {
+    /// The emulator.
+    pub program: PathBuf,
+    /// The folder with its firmware.
+    pub firmware: PathBuf,
 }
 
-impl Emulator {
-    /// Starts `program`, which inherits `files` under their own descriptor numbers.
-    ///
-    /// # Errors
-    /// [`Error::File`] when it cannot be executed.
-    pub fn start(program: &Path, arguments: &[OsString], files: &[&File]) -> Result<Self, Error> {
-        let cannot_start = |source| Error::File {
-            doing: "starting",
-            path: program.into(),
-            source,
+/// Starts it; where its guest writes to is read by what comes with it.
+///
+/// # Errors
+/// [`Error::File`], [`Error::System`].
+pub fn start(
+    qemu: &QemuFiles,
+    options: &Options,
+    kernel: &Path,
+    initramfs: &File,
+    console: &File,
+) -> Result<(Emulator, Box<dyn Source>), Error> {
+    let channel = create_memory_file(c"unspin-channel")?;
+    let sized = channel
+        .set_len(CAPACITY_BYTES)
+        .and_then(|()| channel.write_all_at(&new_header(CAPACITY_BYTES), 0));
+    sized.map_err(|source| Error::System {
+        doing: "making the output area",
+        source,
+    })?;
+    let path = inherited_path;
+    let files = Files {
+        kernel,
+        initramfs: &path(initramfs),
+        channel: &path(&channel),
+        console: &path(console),
+    };
+    let arguments = qemu_arguments(qemu, options, &files, host_tsc_khz());
+    let emulator = Emulator::start(
+        &qemu.program,
+        &arguments,
+        &[],
+        &[initramfs, &channel, console],
+    )?;
+    Ok((emulator, Box::new(Reader::new(channel, CAPACITY_BYTES))))
+}
+
+/// Where QEMU finds what the host made for this boot.
+struct Files<'a> {
+    /// The kernel.
+    kernel: &'a Path,
+    /// The initramfs.
+    initramfs: &'a Path,
+    /// The output area.
+    channel: &'a Path,
+    /// The kernel's console.
+    console: &'a Path,
+}
+
+/// QEMU's arguments.
+///
+/// `host_tsc_khz` is the frequency of this machine's time-stamp counter.
+fn qemu_arguments(
+    qemu: &QemuFiles,
+    options: &Options,
+    files: &Files,
+    host_tsc_khz: u64,
+) -> Vec<OsString> {
+    let mut arguments = Arguments(Vec::new());
+    // Only what is named here exists: no default devices, no configuration of the machine that runs the emulator.
+    arguments.words(&[
+        "-nodefaults",
+        "-no-user-config",
+        "-display",
+        "none",
+        "-monitor",
+        "none",
+    ]);
+    // A panic, like a power-off, ends the process.
+    arguments.words(&["-no-reboot"]);
+    arguments.pair("-L", qemu.firmware.as_os_str());
+    // q35 boots as fast as pc and microvm do (README) and is what the nested-SVM prototypes ran on.
+    arguments.words(&[
+        "-machine",
+        "q35",
+        "-cpu",
+        &cpu(options),
+        "-smp",
+        &options
+            .topology
+            .map_or_else(|| options.cpus.to_string(), Topology::smp),
+    ]);
+    arguments.words(&["-m", &options.memory_mib.to_string()]);
+    let nodes = options.topology.map(|of| of.nodes(options.memory_mib));
+    arguments
+        .0
+        .extend(nodes.into_iter().flatten().map(Into::into));
+    if options.deterministic {
+        // One thread and time counted in instructions (2 ns each): nothing of the host's timing can get in.
+        arguments.words(&[
+            "-accel",
+            "tcg,thread=single",
+            "-icount",
+            "shift=1,sleep=off",
+        ]);
+        arguments.words(&[
+            "-rtc",
+            "base=2026-01-01T00:00:00,clock=vm",
+            "-seed",
+            &options.seed.to_string(),
+        ]);
+    } else {
+        arguments.words(&[
+            "-accel",
+            "tcg,thread=multi",
+            "-seed",
+            &options.seed.to_string(),
+        ]);
+    }
+    arguments.pair("-kernel", files.kernel.as_os_str());
+    arguments.pair("-initrd", files.initramfs.as_os_str());
+    arguments.words(&["-append", &kernel_command_line(options, host_tsc_khz)]);
+    arguments.pair("-serial", &joined("file:", files.console));
+    let mut area = joined(
+        "memory-backend-file,id=channel,share=on,mem-path=",
+        files.channel,
+    );
+    area.push(format!(",size={CAPACITY_BYTES}"));
+    arguments.pair("-object", &area);
+    arguments.words(&["-device", "ivshmem-plain,memdev=channel"]);
+    arguments.0
+}
+
+struct Arguments(Vec<OsString>);
+
+impl Arguments {
+    fn words(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn pair(&mut self, name: &str, value: &std::ffi::OsStr) {
+        self.0.extend([name.into(), value.to_os_string()]);
+    }
+}
+
+/// QEMU splits option values at commas; a comma in a path is doubled.
+fn joined(prefix: &str, path: &Path) -> OsString {
+    OsString::from(format!(
+        "{prefix}{}",
+        path.to_string_lossy().replace(',', ",,")
+    ))
+}
+
+fn cpu(options: &Options) -> String {
+    // KVM switches PAUSE exits off unless both pause-filter bits are there (svm_vm_init, Linux 7.2); stock TCG has to be
+    // forced to show them.
+    let mut cpu = "max,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on".to_string();
+    if options.topology.is_some_and(|of| of.caches > 1) {
+        // The kernel takes an AMD family below 0x17 for one cache a node (cacheinfo_amd_init_llc_id(), Linux 7.2), and reads
+        // which CPUs share one from a leaf that topoext announces.
+        cpu.push_str(",+topoext,min-xlevel=0x8000001e,family=23,model=49,stepping=0");
+    }
+    if options.deterministic {
+        cpu.push_str(",-rdrand,-rdseed"); // Else the kernel and every Rust HashMap draw from the host's randomness.
+    }
+    cpu
+}
+
+/// What QEMU wrote to its standard error, without the warnings about features TCG is forced to show.
+pub fn last_words(messages: &str) -> String {
+    let lines: Vec<_> = messages
+        .lines()
+        .filter(|line| !line.contains("TCG doesn't support requested feature"))
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(change: impl FnOnce(&mut Options)) -> String {
+        let qemu = QemuFiles {
+            program: "/cache/qemu".into(),
+            firmware: "/cache/share".into(),
         };
-        let messages = create_memory_file(c"unspin-qemu-messages")?;
-        let kept: Vec<i32> = files.iter().map(|file| file.as_raw_fd()).collect();
-        let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .env_clear()
-            .stdin(Stdio::null())
-            .stdout(Stdio::null());
-        command.stderr(messages.try_clone().map_err(cannot_start)?);
-        die_with_starter(&mut command);
-        // SAFETY: between fork and exec only async-signal-safe calls are made: fcntl; no allocation.
-        unsafe {
-            command.pre_exec(move || {
-                kept.iter()
-                    .try_for_each(|&descriptor| keep_over_exec(descriptor))
-            });
-        }
-        let child = command.spawn().map_err(cannot_start)?;
-        Ok(Self { child, messages })
+        let mut options = Options::new("/cache".into());
+        change(&mut options);
+        let files = Files {
+            kernel: Path::new("/k"),
+            initramfs: Path::new("/i"),
+            channel: Path::new("/a,b"),
+            console: Path::new("/c"),
+        };
+        let arguments = qemu_arguments(&qemu, &options, &files, 2_345_678);
+        arguments
+            .iter()
+            .map(|argument| argument.to_string_lossy())
+            .collect::<Vec<_>>()
+            .join("|")
     }
 
-    /// The exit status once it has ended; never waits.
-    ///
-    /// # Errors
-    /// [`Error::System`].
-    pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.child.try_wait().map_err(|source| Error::System {
-            doing: "waiting for QEMU",
-            source,
-        })
+    #[test]
+    fn the_timed_line() {
+        assert_eq!(
+            line(|_| ()),
+            "-nodefaults|-no-user-config|-display|none|-monitor|none|-no-reboot|-L|/cache/share|-machine|q35|-cpu|\
+             max,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on|-smp|2|-m|2048|-accel|tcg,thread=multi|-seed|1|\
+             -kernel|/k|-initrd|/i|-append|console=ttyS0 quiet panic=-1 oops=panic nokaslr \
+             cryptomgr.notests=1 tsc=reliable tsc_early_khz=2345678|-serial|file:/c|-object|memory-backend-file,id=channel,share=on,mem-path=/a,,b,size=268435456|-device|\
+             ivshmem-plain,memdev=channel"
+        );
     }
 
-    /// What it wrote to its standard error, without the warnings about features TCG is forced to show.
-    pub fn messages(&self) -> String {
-        let text = String::from_utf8_lossy(&contents(&self.messages)).into_owned();
-        let lines: Vec<_> = text
-            .lines()
-            .filter(|line| !line.contains("TCG doesn't support requested feature"))
-            .collect();
-        lines.join("\n")
-    }
-}
-
-impl Drop for Emulator {
-    fn drop(&mut self) {
-        // Both fail only when it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// Everything in `file` so far, whoever writes it; what cannot be read is left out.
-pub fn contents(file: &File) -> Vec<u8> {
-    let mut bytes = vec![0; file.metadata().map_or(0, |data| data.len() as usize)];
-    let mut filled = 0;
-    while let Ok(read @ 1..) = file.read_at(&mut bytes[filled..], filled as u64) {
-        filled += read;
-    }
-    bytes.truncate(filled);
-    bytes
-}
-
-/// Makes an empty file in memory; `name` shows in `/proc/PID/maps` only.
-///
-/// # Errors
-/// [`Error::System`] when the system has no memory or file descriptors left.
-pub fn create_memory_file(name: &CStr) -> Result<File, Error> {
-    // SAFETY: name is a terminated string; the call touches nothing else.
-    let descriptor = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(Error::System {
-            doing: "making a file in memory",
-            source: std::io::Error::last_os_error(),
+    #[test]
+    fn the_deterministic_line() {
+        let line = line(|options| {
+            options.deterministic = true;
+            options.seed = 42;
+            options.cpus = 3;
+            options.kernel_arguments = vec!["a=1".into(), "b".into()];
         });
+        for part in [
+            "x-force-features=on,-rdrand,-rdseed|-smp|3|",
+            "|-accel|tcg,thread=single|-icount|shift=1,sleep=off|-rtc|base=2026-01-01T00:00:00,clock=vm|-seed|42|",
+            " nokaslr cryptomgr.notests=1 tsc=reliable tsc_early_khz=1000000 random.trust_cpu=off a=1 b|",
+        ] {
+            assert!(line.contains(part), "{part} is not in {line}");
+        }
     }
-    // SAFETY: the descriptor was just opened and belongs to nobody else.
-    Ok(unsafe { File::from_raw_fd(descriptor) })
-}
-
-/// The path by which a child that inherits `file` can open it.
-pub fn inherited_path(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Lets the next `exec` of this process keep `file`. Async-signal-safe: may be called between fork and exec.
-///
-/// # Errors
-/// What `fcntl` says.
-pub fn keep_over_exec(descriptor: i32) -> std::io::Result<()> {
-    // SAFETY: F_SETFD takes a plain integer and touches no memory.
-    if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
-        return Err(std::io::Error::last_os_error());
-    }
-    Ok(())
 }

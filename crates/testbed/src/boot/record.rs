@@ -2,7 +2,7 @@
 //! The record of boots in the cache, from which a suite tells whether too many of them fail.
 //!
 //! `state/boots.tsv`, one line per boot, appended in one write so that parallel runs do not mix:
-//! `unix time <TAB> timed|deterministic <TAB> qemu-stock|qemu-unspin <TAB> ok|boot-hung|stalled|time-limit|panicked`.
+//! `unix time <TAB> timed|deterministic <TAB> qemu-stock|qemu-unspin|bochs <TAB> ok|boot-hung|stalled|time-limit|panicked`.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Failure};
-use crate::options::Options;
+use crate::options::{Options, Vendor};
 
 /// Boots since some moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,14 +47,17 @@ pub fn append(options: &Options, failure: Option<&Failure>) -> Result<(), Error>
         .duration_since(UNIX_EPOCH)
         .unwrap_or(Duration::ZERO)
         .as_secs();
-    let mode = if options.deterministic {
+    let mode = if options.is_deterministic() {
         "deterministic"
     } else {
         "timed"
     };
     let line = format!(
         "{now}\t{mode}\t{}\t{}\n",
-        options.qemu.file_name(),
+        match options.vendor {
+            Vendor::Amd => options.qemu.file_name(),
+            Vendor::Intel => "bochs",
+        },
         failure.map_or("ok", Failure::word)
     );
     std::fs::create_dir_all(path.parent().expect("a file in a folder")).map_err(error)?;

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::channel::{Stream, Writer};
+use crate::channel::{Sink, Stream};
 use crate::job::Job;
 
 /// How long PID 1 sleeps when nothing happens, by the testbed's clock; then it tells the host that it is alive.
@@ -18,7 +18,7 @@ const NOT_FOUND: u32 = 127;
 const NOT_EXECUTABLE: u32 = 126;
 
 /// Runs the job's command to its end and returns its exit status, 128 + n for signal n.
-pub fn run(job: &Job, channel: &mut Writer) -> Result<u32, String> {
+pub fn run(job: &Job, channel: &mut dyn Sink) -> Result<u32, String> {
     let ended_children = child_signals().map_err(|error| format!("watching children: {error}"))?;
     let mut child = match spawn(job) {
         Ok(child) => child,
@@ -172,7 +172,7 @@ fn end_all_others() {
 }
 
 /// Moves everything there is from the pipes to the channel; a pipe at its end is closed.
-fn carry(outputs: &mut [(Option<File>, Stream); 2], channel: &mut Writer) -> Result<(), String> {
+fn carry(outputs: &mut [(Option<File>, Stream); 2], channel: &mut dyn Sink) -> Result<(), String> {
     let mut buffer = vec![0; READ_BYTES];
     for (pipe, stream) in outputs {
         while let Some(file) = pipe {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! PID 1 in the testbed: makes the system usable, runs the one command, sends everything out, switches the machine off.
-//! The way out is the memory of the `ivshmem-plain` device: no driver is needed, sysfs offers BAR 2 as a file.
+//! The way out is the memory of the `ivshmem-plain` device: no driver is needed, sysfs offers BAR 2 as a file. A machine that
+//! has none says so on the kernel's command line, and its printer is the way out.
 
 mod command;
+mod printer;
 mod system;
 
 use std::{
@@ -13,7 +15,8 @@ use std::{
 };
 
 use crate::{
-    channel::{CAPACITY_BYTES, Stream, Writer},
+    boot::kernel_command_line::PRINTER,
+    channel::{CAPACITY_BYTES, Sink, Stream, Writer, printer::PrinterWriter},
     job::{JOB_PATH, Job, OUT_DIRECTORY},
 };
 
@@ -22,16 +25,18 @@ use crate::{
 /// To be called first thing in `main` when the process id is 1, before any thread is started.
 pub fn init_main() -> ! {
     let boot_ns = system::uptime_ns();
-    let outcome =
-        std::panic::catch_unwind(|| system::mount_all().and_then(|notes| Ok((notes, map_area()?))));
+    let outcome = std::panic::catch_unwind(|| {
+        system::mount_all().and_then(|notes| Ok((notes, open_channel()?)))
+    });
     match outcome {
         Ok(Ok((notes, mut channel))) => {
-            send(&mut channel, Stream::InitStarted, &boot_ns.to_le_bytes());
+            let channel = &mut *channel;
+            send(channel, Stream::InitStarted, &boot_ns.to_le_bytes());
             for note in notes {
-                send(&mut channel, Stream::Note, note.as_bytes());
+                send(channel, Stream::Note, note.as_bytes());
             }
-            if let Err(message) = work(&mut channel) {
-                send(&mut channel, Stream::InitFailed, message.as_bytes());
+            if let Err(message) = work(channel) {
+                send(channel, Stream::InitFailed, message.as_bytes());
             }
         }
         // Without the channel the console is all there is; the host shows it when no exit status comes.
@@ -42,11 +47,11 @@ pub fn init_main() -> ! {
 }
 
 /// A frame that finds no room is not lost silently: the area itself tells the host.
-fn send(channel: &mut Writer, stream: Stream, bytes: &[u8]) {
+fn send(channel: &mut dyn Sink, stream: Stream, bytes: &[u8]) {
     let _ = channel.append(stream, bytes);
 }
 
-fn work(channel: &mut Writer) -> Result<(), String> {
+fn work(channel: &mut dyn Sink) -> Result<(), String> {
     let text = std::fs::read(JOB_PATH).map_err(|error| format!("reading {JOB_PATH}: {error}"))?;
     let job: Job = serde_json::from_slice(&text)
         .map_err(|error| format!("understanding {JOB_PATH}: {error}"))?;
@@ -74,6 +79,18 @@ const DEVICE: &str = "0x1110";
 /// `PCI_COMMAND` and its bit that lets the device answer to memory accesses (Linux `include/uapi/linux/pci_regs.h`).
 const PCI_COMMAND_OFFSET: u64 = 4;
 const PCI_COMMAND_MEMORY: u8 = 0x2;
+
+/// The way out of this machine.
+fn open_channel() -> Result<Box<dyn Sink>, String> {
+    let path = Path::new("/proc/cmdline");
+    let words = std::fs::read_to_string(path).map_err(|error| failed(path, &error))?;
+    if words.split_whitespace().any(|word| word == PRINTER) {
+        let port = printer::ParallelPort::open()
+            .map_err(|error| format!("the printer's ports: {error}"))?;
+        return Ok(Box::new(PrinterWriter::new(port)));
+    }
+    Ok(Box::new(map_area()?))
+}
 
 /// Maps the output area and checks that it is one.
 fn map_area() -> Result<Writer, String> {
@@ -158,7 +175,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Sends every regular file below `root`, in the order of their names so that the same files give the same frames.
 ///
 /// Anything that is neither a directory nor a regular file is named in a note and left out.
-fn send_tree(root: &Path, channel: &mut Writer) -> Result<(), String> {
+fn send_tree(root: &Path, channel: &mut dyn Sink) -> Result<(), String> {
     let mut paths = Vec::new();
     collect(root, &mut paths, channel)?;
     paths.sort();
@@ -183,7 +200,7 @@ fn send_tree(root: &Path, channel: &mut Writer) -> Result<(), String> {
     Ok(())
 }
 
-fn append(channel: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<(), String> {
+fn append(channel: &mut dyn Sink, stream: Stream, bytes: &[u8]) -> Result<(), String> {
     channel
         .append(stream, bytes)
         .map_err(|error| error.to_string())
@@ -192,7 +209,7 @@ fn append(channel: &mut Writer, stream: Stream, bytes: &[u8]) -> Result<(), Stri
 fn collect(
     folder: &Path,
     paths: &mut Vec<std::path::PathBuf>,
-    channel: &mut Writer,
+    channel: &mut dyn Sink,
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("reading {}: {error}", folder.display());
     for entry in std::fs::read_dir(folder).map_err(failed)? {

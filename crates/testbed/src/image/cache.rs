@@ -3,21 +3,29 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::boot::{bochs::BochsFiles, qemu::QemuFiles};
 use crate::error::Error;
 use crate::image::{kernel_image, unpacked};
-use crate::options::Qemu;
+use crate::options::{Options, Qemu, Vendor};
 
 /// The oldest kernel the testbed accepts: the first with `CONFIG_SCHED_CLASS_EXT`.
 pub const MINIMUM_KERNEL: (u32, u32) = (6, 12);
 
 /// The modules that make `/dev/kvm`, each after those it needs, and whether a kernel may lack it (`ccp` is a module of
 /// the generic kernel only; the cloud kernel is built without).
-const MODULES: [(&str, bool); 4] = [
-    ("irqbypass", true),
-    ("ccp", false),
-    ("kvm", true),
-    ("kvm-amd", true),
-];
+fn module_names(vendor: Vendor) -> &'static [(&'static str, bool)] {
+    match vendor {
+        Vendor::Amd => &[
+            ("irqbypass", true),
+            ("ccp", false),
+            ("kvm", true),
+            ("kvm-amd", true),
+        ],
+        Vendor::Intel => &[("irqbypass", true), ("kvm", true), ("kvm-intel", true)],
+    }
+}
+
+const SETUP: &str = "make setup";
 
 /// A kernel module in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +36,47 @@ pub struct ModuleFile {
     pub path: PathBuf,
 }
 
+/// An emulator and what it reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmulatorFiles {
+    /// Of an AMD machine.
+    Qemu(QemuFiles),
+    /// Of an Intel machine.
+    Bochs(BochsFiles),
+}
+
+impl EmulatorFiles {
+    fn find(cache: &Path, vendor: Vendor, qemu: Qemu) -> Result<Self, Error> {
+        if vendor == Vendor::Intel {
+            let folder = cache.join("bochs/current");
+            let files = BochsFiles { folder };
+            for part in files.parts() {
+                let what = "Bochs, the emulator of the Intel machine,";
+                existing_by(part, what, vendor.set_up_by())?;
+            }
+            return Ok(Self::Bochs(files));
+        }
+        let emulator = cache.join("qemu/current");
+        Ok(Self::Qemu(QemuFiles {
+            program: existing(emulator.join("bin").join(qemu.file_name()), "the emulator")?,
+            firmware: existing(emulator.join("share"), "the emulator's firmware")?,
+        }))
+    }
+
+    /// The emulator's program.
+    pub fn program(&self) -> PathBuf {
+        match self {
+            Self::Qemu(files) => files.program.clone(),
+            Self::Bochs(files) => files.program(),
+        }
+    }
+}
+
 /// Everything the testbed needs from the cache, found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// The emulator.
-    pub qemu: PathBuf,
-    /// The folder with its firmware.
-    pub firmware: PathBuf,
+    pub emulator: EmulatorFiles,
     /// The kernel's bzImage.
     pub vmlinuz: PathBuf,
     /// The kernel's version, such as `7.2.12+deb14-cloud-amd64`.
@@ -63,20 +105,35 @@ fn cache_from(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Err
 }
 
 impl Machine {
-    /// Looks for everything below `cache`.
+    /// Looks for everything of an AMD machine below `cache`.
     ///
     /// # Errors
     /// [`Error::NotSetUp`] naming the first thing missing, [`Error::KernelTooOld`].
     pub fn find(cache: &Path, qemu: Qemu) -> Result<Self, Error> {
-        Self::with_kernel(cache, qemu, &cache.join("kernel/current"))
+        Self::with_kernel(cache, Vendor::Amd, qemu, &cache.join("kernel/current"))
     }
 
-    /// The same with the kernel of another folder, laid out as set-up does it: `vmlinuz` and `modules/`, in a folder
-    /// called after its release.
+    /// Looks for everything of an Intel machine below `cache`.
     ///
     /// # Errors
     /// As [`Machine::find`].
-    pub fn with_kernel(cache: &Path, qemu: Qemu, kernel: &Path) -> Result<Self, Error> {
+    pub fn find_intel(cache: &Path) -> Result<Self, Error> {
+        let kernel = cache.join("kernel/current");
+        Self::with_kernel(cache, Vendor::Intel, Qemu::Unspin, &kernel)
+    }
+
+    /// What these options ask for: perhaps with the kernel of another folder, laid out as set-up does it: `vmlinuz` and
+    /// `modules/`, in a folder called after its release.
+    ///
+    /// # Errors
+    /// As [`Machine::find`].
+    pub fn for_options(options: &Options) -> Result<Self, Error> {
+        let current = options.cache.join("kernel/current");
+        let kernel = options.kernel.as_deref().unwrap_or(&current);
+        Self::with_kernel(&options.cache, options.vendor, options.qemu, kernel)
+    }
+
+    fn with_kernel(cache: &Path, vendor: Vendor, qemu: Qemu, kernel: &Path) -> Result<Self, Error> {
         let kernel = existing(kernel.into(), "the kernel")?;
         let kernel = kernel.canonicalize().map_err(|source| Error::File {
             doing: "resolving",
@@ -90,25 +147,29 @@ impl Machine {
             .into_owned();
         check_version(&kernel_version)?;
         let vmlinuz = existing(kernel.join("vmlinuz"), "the kernel's image")?;
-        let emulator = cache.join("qemu/current");
         let machine = Self {
-            qemu: existing(emulator.join("bin").join(qemu.file_name()), "the emulator")?,
-            firmware: existing(emulator.join("share"), "the emulator's firmware")?,
+            emulator: EmulatorFiles::find(cache, vendor, qemu)?,
             vmlinuz,
             kernel_version,
-            modules: find_modules(&kernel.join("modules"))?,
+            modules: find_modules(&kernel.join("modules"), vendor)?,
         };
         Ok(machine)
     }
 }
 
 fn existing(path: PathBuf, what: &str) -> Result<PathBuf, Error> {
+    existing_by(path, what, SETUP)
+}
+
+/// The path, if something is there; else that `command` puts it there.
+fn existing_by(path: PathBuf, what: &str, command: &'static str) -> Result<PathBuf, Error> {
     if path.exists() {
         Ok(path)
     } else {
         Err(Error::NotSetUp {
             what: what.into(),
             path,
+            command,
         })
     }
 }
@@ -165,12 +226,12 @@ pub fn unpacked_kernel(folder: &Path) -> Result<UnpackedKernel, Error> {
     })
 }
 
-fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
+fn find_modules(folder: &Path, vendor: Vendor) -> Result<Vec<ModuleFile>, Error> {
     let mut files = Vec::new();
     collect(folder, &mut files);
     files.sort();
     let mut modules = Vec::new();
-    for (name, required) in MODULES {
+    for &(name, required) in module_names(vendor) {
         // The packed file first: the other may be the copy that an earlier run unpacked.
         let wanted = [format!("{name}.ko.xz"), format!("{name}.ko")];
         let named = |wanted: &String| files.iter().find(|file| file.ends_with(wanted));
@@ -184,6 +245,7 @@ fn find_modules(folder: &Path) -> Result<Vec<ModuleFile>, Error> {
                 return Err(Error::NotSetUp {
                     what: format!("the kernel module {name}"),
                     path: folder.into(),
+                    command: SETUP,
                 });
             }
             None => {}
@@ -274,6 +336,29 @@ mod tests {
         let nothing =
             Machine::find(Path::new("/nonexistent"), Qemu::Unspin).expect_err("nothing there");
         assert!(nothing.to_string().contains("make setup"));
+    }
+
+    #[test]
+    fn an_intel_machine_has_another_emulator_and_another_module() {
+        let cache = filled("7.2.12");
+        let error = |cache: &Path| {
+            let missing = Machine::find_intel(cache).expect_err("incomplete");
+            missing.to_string()
+        };
+        let message = error(cache.path());
+        assert!(message.contains("Bochs") && message.contains("`make intel`"));
+        let folder = cache.path().join("bochs/current");
+        for part in (BochsFiles { folder }).parts() {
+            std::fs::create_dir_all(part).expect("folder");
+        }
+        let message = error(cache.path());
+        assert!(message.contains("kvm-intel") && message.contains("`make setup`"));
+        let module = "kernel/current/modules/a/kvm-intel.ko.xz";
+        std::fs::write(cache.path().join(module), "").expect("file");
+        let machine = Machine::find_intel(cache.path()).expect("complete");
+        let names = machine.modules.iter().map(|module| module.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>(), ["irqbypass", "kvm", "kvm_intel"]);
+        Machine::find(cache.path(), Qemu::Stock).expect("the other is there as before");
     }
 
     #[test]

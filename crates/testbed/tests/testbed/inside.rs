@@ -36,6 +36,7 @@ pub fn main(words: &[String]) -> ! {
             .map(|_| println!("parent")),
         ["sleep"] => sleep(),
         ["wobble"] => wobble(),
+        ["wobble-on-kvm"] => kvm_intel().and_then(|()| wobble()),
         ["panic"] => std::fs::write("/proc/sysrq-trigger", "c"),
         ["speak-and-panic"] => speak().and_then(|()| std::fs::write("/proc/sysrq-trigger", "c")),
         ["speak-and-sleep"] => speak().and_then(|()| sleep()),
@@ -83,11 +84,24 @@ fn look() -> std::io::Result<()> {
             std::fs::write(&file, "x")?
         }
     }
+    kvm_version()
+}
+
+fn kvm_version() -> std::io::Result<()> {
     let kvm = File::options().read(true).write(true).open("/dev/kvm")?;
     // SAFETY: this ioctl takes no argument and touches no memory.
     let version = unsafe { libc::ioctl(kvm.as_raw_fd(), KVM_GET_API_VERSION, 0) };
     println!("/dev/kvm answers with version {version}");
     Ok(())
+}
+
+/// Parameters of KVM's module and its version.
+fn kvm_intel() -> std::io::Result<()> {
+    for parameter in ["ple_window", "ple_gap"] {
+        let path = format!("/sys/module/kvm_intel/parameters/{parameter}");
+        print!("{}", std::fs::read_to_string(path)?);
+    }
+    kvm_version()
 }
 
 /// What the kernel takes the counter's frequency for, in kHz.

@@ -4,15 +4,19 @@
 use std::time::{Duration, Instant};
 
 use libtest_mimic::Failed;
-use unspin_testbed::{Input, run_with};
+use unspin_testbed::{Input, Options, run_with};
 
 use crate::{inside, options, ran};
 
 pub fn output_files_and_status_come_back() -> Result<(), Failed> {
+    come_back(options()?)
+}
+
+/// A file goes in, comes back by standard output and as a file, and the exit status with it.
+pub fn come_back(mut options: Options) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let input = folder.path().join("input");
     std::fs::write(&input, inside::pattern(300_000))?;
-    let mut options = options()?;
     options.inputs.push(Input {
         host: input,
         guest: "some/where/input".into(),

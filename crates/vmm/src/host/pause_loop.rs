@@ -97,19 +97,30 @@ impl PauseLoop {
         }
     }
 
-    /// How `kvm_amd` is to be loaded for this host; `None`: with its defaults.
+    /// How the module of that name is to be loaded for this host; `None`: with its defaults.
     ///
-    /// Parameters of arch/x86/kvm/svm/svm.c (Linux 7.2): grow 2 and shrink 0 are its defaults; 1 and 1 leave the window alone.
-    pub fn kvm_amd_parameters(host: &Host) -> Option<String> {
+    /// Parameters of arch/x86/kvm/svm/svm.c and vmx/vmx.c (Linux 7.2): grow 2 and shrink 0 are their defaults; 1 and 1 leave the
+    /// window alone.
+    ///
+    /// # Panics
+    /// For a module that is neither `kvm_amd` nor `kvm_intel`.
+    pub fn module_parameters(module: &str, host: &Host) -> Option<String> {
+        let mut known = MODULES.iter();
+        let names = known
+            .find(|names| names.module == module)
+            .expect("KVM has two modules on x86");
         let mut words = Vec::new();
         if let Some(window) = host.ple_window {
-            words.push(format!("pause_filter_count={window}"));
+            words.push(format!("{}={window}", names.window));
         }
         if let Some(gap) = host.ple_gap {
-            words.push(format!("pause_filter_thresh={gap}"));
+            words.push(format!("{}={gap}", names.gap));
         }
         if host.ple_window_fixed {
-            words.push("pause_filter_count_grow=1 pause_filter_count_shrink=1".into());
+            words.push(format!(
+                "{}={MOVE_NOTHING} {}={MOVE_NOTHING}",
+                names.grow, names.shrink
+            ));
         }
         (!words.is_empty()).then(|| words.join(" "))
     }
@@ -262,16 +273,20 @@ mod tests {
 
     #[test]
     fn the_window_of_the_scenario_is_the_modules() {
-        assert_eq!(PauseLoop::kvm_amd_parameters(&host_of("")), None);
-        assert_eq!(
-            PauseLoop::kvm_amd_parameters(&host_of(
-                "ple_window = 200\nple_gap = 64\nple_window_fixed = true"
-            )),
-            Some(
-                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 \
-                 pause_filter_count_shrink=1"
-                    .into()
-            )
-        );
+        let host = host_of("ple_window = 200\nple_gap = 64\nple_window_fixed = true");
+        for (module, parameters) in [
+            (
+                "kvm_amd",
+                "pause_filter_count=200 pause_filter_thresh=64 pause_filter_count_grow=1 pause_filter_count_shrink=1",
+            ),
+            (
+                "kvm_intel",
+                "ple_window=200 ple_gap=64 ple_window_grow=1 ple_window_shrink=1",
+            ),
+        ] {
+            assert_eq!(PauseLoop::module_parameters(module, &host_of("")), None);
+            let found = PauseLoop::module_parameters(module, &host);
+            assert_eq!(found.as_deref(), Some(parameters));
+        }
     }
 }

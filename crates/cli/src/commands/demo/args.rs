@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What `unspin demo` takes.
 
-use crate::terminal::options::Output;
+use crate::{commands::testbed::args::Machine, terminal::options::Output};
 use clap::Args;
 
 /// `unspin demo`
@@ -10,6 +10,9 @@ pub struct DemoArguments {
     /// Pairs of samples of each row.
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pairs: u32,
+    /// Whose virtualisation the testbed's machine has.
+    #[arg(long, value_enum, default_value = "amd", conflicts_with_all = ["on_this_host", "predict"])]
+    pub machine: Machine,
     /// Run on this machine's own KVM instead of the testbed; asks first.
     #[arg(long)]
     pub on_this_host: bool,

@@ -20,9 +20,13 @@ use unspin_experiment::{
     prediction::{Compared, costs},
 };
 use unspin_report::{Document, Machine, Table};
+use unspin_testbed::Vendor;
 
 use crate::{
-    commands::{compare::tables as compare_table, demo::args::DemoArguments},
+    commands::{
+        compare::tables as compare_table, demo::args::DemoArguments,
+        testbed::args::Machine as TestbedMachine,
+    },
     terminal::{
         failure::{Failure, abort},
         output,
@@ -65,8 +69,10 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
     }
     compare_table::add_vms(&mut document, &vms);
     compare_table::add_samples(&mut document, &samples);
-    if !arguments.on_this_host {
-        add_predictions(&mut document, &cells(arguments.pairs, false), &finished)?;
+    // The lab knows the AMD machine's costs.
+    if !arguments.on_this_host && arguments.machine == TestbedMachine::Amd {
+        let cells = cells(arguments.pairs, false, Vendor::Amd);
+        add_predictions(&mut document, &cells, &finished)?;
     }
     document.note("\nRepeat a row byte for byte:");
     for row in &rows {
@@ -82,7 +88,7 @@ pub fn run(arguments: &DemoArguments) -> Result<(), Failure> {
 }
 
 fn in_testbed(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
-    let cells = cells(arguments.pairs, false);
+    let cells = cells(arguments.pairs, false, arguments.machine.into());
     let mut all = Vec::new();
     let progress = Experiment::new(true);
     let session = progress.session()?;
@@ -122,7 +128,7 @@ fn on_this_host(arguments: &DemoArguments) -> Result<Vec<Finished>, Failure> {
     let progress = Experiment::new(false);
     let session = progress.session()?;
     let machine = Machine::here(output::in_testbed()).to_string();
-    let cells = cells(arguments.pairs, true);
+    let cells = cells(arguments.pairs, true, Vendor::Amd);
     let cells = cells
         .iter()
         .map(|cell| Ok(cell.on_this_host(&machine, &session)?));

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use crate::terminal::options::{Output, parse_limit};
 use clap::{Args, Subcommand, ValueEnum};
-use unspin_testbed::Topology;
+use unspin_testbed::{Topology, Vendor};
 
 /// `unspin testbed ...`
 #[derive(Debug, Subcommand)]
@@ -17,6 +17,24 @@ pub enum Testbed {
     Run(TestbedArguments),
     /// Count the testbed's boots, and fail when more than 1 in 20 hung or panicked.
     Boots(BootsArguments),
+}
+
+/// Whose virtualisation the emulated machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Machine {
+    /// SVM, in QEMU.
+    Amd,
+    /// VMX, in Bochs (`make intel` fetches it); always deterministic.
+    Intel,
+}
+
+impl From<Machine> for Vendor {
+    fn from(machine: Machine) -> Self {
+        match machine {
+            Machine::Amd => Self::Amd,
+            Machine::Intel => Self::Intel,
+        }
+    }
 }
 
 /// Which emulator.
@@ -31,11 +49,15 @@ pub enum Emulator {
 /// `unspin testbed run`
 #[derive(Args, Debug)]
 pub struct TestbedArguments {
-    /// CPUs of the emulated machine, 1 to 64; 2, or those of --topology, when absent. For anything timed no more than this
-    /// machine has.
+    /// Whose virtualisation the emulated machine has.
+    #[arg(long, value_enum, default_value = "amd")]
+    pub machine: Machine,
+    /// CPUs of the emulated machine, 1 to 64 (intel: 8); 2, or those of --topology, when absent. For anything timed no more
+    /// than this machine has.
     #[arg(long)]
     pub cpus: Option<u32>,
-    /// What its CPUs share: sockets (NUMA nodes) x caches of each x cores of each x threads of each, as in 2x2x4x1.
+    /// What its CPUs share: sockets (NUMA nodes) x caches of each x cores of each x threads of each, as in 2x2x4x1. Not of
+    /// an Intel machine.
     #[arg(long, value_name = "SOCKETSxCACHESxCORESxTHREADS")]
     pub topology: Option<Topology>,
     /// Memory of the emulated machine.
@@ -45,10 +67,11 @@ pub struct TestbedArguments {
     /// (setup/kernels makes some).
     #[arg(long, value_name = "FOLDER")]
     pub kernel: Option<PathBuf>,
-    /// Virtual time on one thread: the same output, byte for byte, for the same scenario, seed and binary.
+    /// Virtual time on one thread: the same output, byte for byte, for the same scenario, seed and binary. An intel machine
+    /// always runs so.
     #[arg(long)]
     pub deterministic: bool,
-    /// Which emulator.
+    /// Which QEMU, for an amd machine.
     #[arg(long, value_enum, default_value = "unspin")]
     pub qemu: Emulator,
     /// How long one attempt may take, as in 90s.

@@ -58,6 +58,7 @@ fn options(arguments: &TestbedArguments) -> Result<Options, Failure> {
     };
     let mut options = Options::new(cache);
     options.kernel = arguments.kernel.clone();
+    options.vendor = arguments.machine.into();
     let of_topology = arguments.topology.map(Topology::cpus);
     options.cpus = arguments.cpus.or(of_topology).unwrap_or(options.cpus);
     options.topology = arguments.topology;

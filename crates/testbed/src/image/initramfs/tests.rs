@@ -2,7 +2,8 @@
 //! What goes into the initramfs, and what is refused.
 
 use super::*;
-use crate::image::cache::ModuleFile;
+use crate::boot::qemu::QemuFiles;
+use crate::image::cache::{EmulatorFiles, ModuleFile};
 use crate::image::executable::tests::elf;
 use crate::options::Input;
 
@@ -20,8 +21,10 @@ fn fixture() -> Fixture {
     std::fs::write(file("static"), elf(&[1, 2])).expect("file");
     std::fs::write(file("dynamic"), elf(&[1, 3])).expect("file");
     let machine = Machine {
-        qemu: "/qemu".into(),
-        firmware: "/share".into(),
+        emulator: EmulatorFiles::Qemu(QemuFiles {
+            program: "/qemu".into(),
+            firmware: "/share".into(),
+        }),
         vmlinuz: "/vmlinuz".into(),
         kernel_version: "7.2.12".into(),
         modules: vec![ModuleFile {
