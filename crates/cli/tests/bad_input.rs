@@ -192,16 +192,27 @@ fn only_vms_is_for_our_scheduler() {
 
 #[test]
 fn a_vm_that_is_steered_wrongly() {
+    // Any process may become a VM's.
+    let own = std::process::id();
     for (vm, says) in [
-        ("web-3=loan", "`web-3` is no process"),
-        ("7=lone", "there is no policy `lone`"),
-        ("7=window=200", "pause-loop windows"),
-        ("7=./mine.c", "say the policy's name"),
+        ("no-such-vm=loan".to_owned(), "there is no VM `no-such-vm`"),
+        (format!("{own}=lone"), "there is no policy `lone`"),
+        ("7=window=200".to_owned(), "pause-loop windows"),
+        ("7=./mine.c".to_owned(), "say the policy's name"),
     ] {
-        unspin(&["steer", "--vm", vm]).refused(2, &[says]);
+        unspin(&["steer", "--vm", &vm]).refused(2, &[says]);
     }
-    unspin(&["steer", "--vm", "7=loan", "--vm", "7=ecs"]).refused(2, &["two policies for one VM"]);
-    unspin(&["policy", "reset"]).refused(2, &["--vm <PROCESS>"]);
+    let [loan, ecs] = ["loan", "ecs"].map(|policy| format!("{own}={policy}"));
+    unspin(&["steer", "--vm", &loan, "--vm", &ecs]).refused(2, &["two policies for one VM"]);
+    unspin(&["policy", "reset"]).refused(2, &["--vm <VM>"]);
+    for command in [
+        &["policy", "reset"][..],
+        &["policy", "set", "loan"],
+        &["tune"],
+    ] {
+        let line = [command, &["--vm", "no-such-vm"]].concat();
+        unspin(&line).refused(2, &["there is no VM `no-such-vm`"]);
+    }
 }
 
 #[test]

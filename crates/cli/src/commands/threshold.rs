@@ -11,7 +11,10 @@ use unspin_analysis::{
 use unspin_recording::Recorded;
 use unspin_report::{Document, Table, row};
 
-use crate::terminal::{failure::Failure, options::Output, output};
+use crate::{
+    commands::vm_name::VmName,
+    terminal::{failure::Failure, options::Output, output},
+};
 
 /// `unspin threshold`
 #[derive(Args, Debug)]
@@ -19,9 +22,10 @@ pub struct ThresholdArguments {
     /// A recording.
     #[arg(value_name = "FOLDER")]
     pub folder: PathBuf,
-    /// Only this VM's waits, by its number; those of all VMs together when absent.
-    #[arg(long, value_name = "NUMBER")]
-    pub vm: Option<u32>,
+    /// Only this VM's waits, by name, UUID, id at its manager, process, or number in the recording; those of all VMs together when
+    /// absent.
+    #[arg(long, value_name = "VM")]
+    pub vm: Option<VmName>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -40,7 +44,9 @@ row! {
 pub fn run(arguments: &ThresholdArguments) -> Result<(), Failure> {
     let recorded = Recorded::open_readable(&arguments.folder)?;
     let measured = Measured::of(&recorded);
-    if let Some(vm) = arguments.vm {
+    let vm = arguments.vm.as_ref();
+    let vm = vm.map(|vm| vm.number_in(recorded.facts())).transpose()?;
+    if let Some(vm) = vm {
         measured.check_vm(vm)?;
     }
     let mut document = Document::new("threshold", &recorded.facts().machine);
@@ -55,7 +61,7 @@ pub fn run(arguments: &ThresholdArguments) -> Result<(), Failure> {
         "Guest time, and what of it went into waiting loops",
         rows::vms(&measured),
     ));
-    let views = rows::views(&measured, arguments.vm);
+    let views = rows::views(&measured, vm);
     document.table(Table::of(
         "Between ordinary waits and preemption waits",
         rows::intervals(&views),

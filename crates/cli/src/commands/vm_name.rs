@@ -3,8 +3,8 @@
 
 use std::{path::Path, str::FromStr};
 
-use unspin_analysis::Source;
-use unspin_vms::{Candidate, Look, choose, look, process_of};
+use unspin_recording::facts::Facts;
+use unspin_vms::{Candidate, Look, NoSuchVm, choose, look, process_of};
 
 use crate::terminal::failure::Failure;
 
@@ -26,12 +26,11 @@ impl VmName {
         process_of(Path::new("/proc"), &self.0).map_err(|error| Failure::Usage(error.to_string()))
     }
 
-    /// The number of the VM of a recording that is meant.
+    /// The number of the VM of a recording that is meant; a number that nothing is called by is itself.
     ///
     /// # Errors
     /// As above.
-    pub fn number_in(&self, source: &Source) -> Result<u32, Failure> {
-        let facts = &source.facts;
+    pub fn number_in(&self, facts: &Facts) -> Result<u32, Failure> {
         let candidates: Vec<Candidate> = facts
             .vms
             .iter()
@@ -41,9 +40,11 @@ impl VmName {
                 called: facts.vm_name(vm.vm),
             })
             .collect();
-        let place = choose(&self.0, &candidates);
-        let place = place.map_err(|error| Failure::Usage(format!("the recording: {error}")))?;
-        Ok(facts.vms[place].vm)
+        match (choose(&self.0, &candidates), self.0.parse()) {
+            (Ok(place), _) => Ok(facts.vms[place].vm),
+            (Err(NoSuchVm::Unknown { .. }), Ok(number)) => Ok(number),
+            (Err(error), _) => Err(Failure::Usage(format!("the recording: {error}"))),
+        }
     }
 }
 
@@ -81,6 +82,21 @@ mod tests {
         assert!(matches!(name.process(), Ok(process) if process == own));
         assert_eq!(in_words(own), format!("VM process {own}"));
         assert!("".parse::<VmName>().is_err());
+    }
+
+    #[test]
+    fn a_recording_s_vms_are_meant_by_name_or_number() {
+        let old = r#"{"vms":[{"vm":3,"process":100,"name":"web"},{"vm":4,"process":101}]}"#;
+        let facts: Facts = serde_json::from_str(old).expect("facts");
+        let number = |text: &str| {
+            let name: VmName = text.parse().expect("a name");
+            name.number_in(&facts).ok()
+        };
+        assert_eq!(
+            [number("web"), number("100"), number("vm4"), number("101")],
+            [Some(3), Some(3), Some(4), Some(4)]
+        );
+        assert_eq!((number("4"), number("wbe")), (Some(4), None));
     }
 
     #[test]

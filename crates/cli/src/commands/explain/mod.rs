@@ -40,10 +40,15 @@ pub fn run(arguments: &ExplainArguments) -> Result<(), Failure> {
     let wanted: BTreeSet<u32> = arguments
         .vms
         .iter()
-        .map(|vm| vm.number_in(&source))
+        .map(|vm| vm.number_in(&source.facts))
         .collect::<Result<_, _>>()?;
     let mut explanation = explain(&mut source, options);
     if !wanted.is_empty() {
+        if let Some(none) = wanted.iter().find(|vm| !explanation.vms.contains_key(vm)) {
+            return Err(Failure::Usage(format!(
+                "the recording has no events of a VM {none}"
+            )));
+        }
         explanation.vms.retain(|vm, _| wanted.contains(vm));
     }
     if let Some(path) = &arguments.svg {

@@ -27,7 +27,7 @@ pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     let wanted: BTreeSet<u32> = arguments
         .vms
         .iter()
-        .map(|vm| vm.number_in(&source))
+        .map(|vm| vm.number_in(&source.facts))
         .collect::<Result<_, _>>()?;
     let activity = Activity::start("reading the recording");
     let mut study = study(&mut source, naming);
@@ -36,6 +36,11 @@ pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
         redact(&mut source.facts);
     }
     let mut verdicts = verdicts(&source.facts, &study);
+    if let Some(none) = wanted.iter().find(|vm| !study.vms.contains_key(vm)) {
+        return Err(Failure::Usage(format!(
+            "the recording has no events of a VM {none}"
+        )));
+    }
     if !wanted.is_empty() {
         verdicts.retain(|verdict| wanted.contains(&verdict.vm));
         study.explanation.vms.retain(|vm, _| wanted.contains(vm));
