@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! What is said of VMs whose trouble was planted by hand: stops, I/O, waits for CPUs, and what cannot be seen. Preempted holders,
-//! waiters and receivers are planted in the lab (crates/cli/tests/report.rs).
+//! waiters and receivers are planted in the lab (crates/cli/tests/report/main.rs).
 
 use unspin_analysis::{
     verdict::{

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin report` on runs of the lab whose trouble is known, and what it refuses.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::{fs, path::Path};
