@@ -164,7 +164,7 @@ enum unspin_steer_cpu {
 	  "tasks that were placed nearer: they weigh more by now, or would have waited for more than 2 s")             \
 	X(throttled, "tasks that began to wait because their cgroup, or one above, had used up its cpu.max")           \
 	X(throttled_too_long, "of them let run, at the debt of their cgroup, as they had waited for 2 s")              \
-	X(taken_idle, "tasks that a CPU without work took from the queue of another last-level cache's CPUs")           \
+	X(taken_idle, "tasks that a CPU without work took from the queue of another last-level cache's CPUs")          \
 	X(taken_for_balance, "tasks that a busy CPU took from there, as those were behind")                            \
 	X(unlogged, "decisions that found no room in the log")                                                         \
 	X(groups_folded, "cgroups for which there was no room: they count as their parent")

@@ -57,14 +57,14 @@ enum unspin_lock_trait {
 	X(paravirtual_qspinlock, UNSPIN_LOCK_PARKS | UNSPIN_LOCK_FREES_LAST)                                           \
 	X(helping, UNSPIN_LOCK_IN_ORDER | UNSPIN_LOCK_FREES_LAST)                                                      \
 	X(helping_named, UNSPIN_LOCK_FREES_LAST)                                                                       \
-	X(rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_FREES_LAST)                                                                                  \
+	X(rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_FREES_LAST)                                                         \
 	X(mutex, UNSPIN_LOCK_BLOCKS)                                                                                   \
 	X(mutex_schdspin, UNSPIN_LOCK_BLOCKS)                                                                          \
 	X(mutex_eschdspin, UNSPIN_LOCK_BLOCKS)                                                                         \
 	X(rwsem, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                              \
 	X(rwsem_schdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                     \
 	X(rwsem_eschdspin, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)                                                    \
-	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS | UNSPIN_LOCK_FREES_LAST)                                                                          \
+	X(adaptive_mutex, UNSPIN_LOCK_BLOCKS | UNSPIN_LOCK_FREES_LAST)                                                 \
 	X(adaptive_rwlock, UNSPIN_LOCK_SHARES | UNSPIN_LOCK_BLOCKS)
 
 #define UNSPIN_LOCK_ENUM(number, name) UNSPIN_LOCK_##name = (number),

@@ -79,8 +79,9 @@ static __always_inline void bound_starvation(s32 cpu, struct cpu_context *here, 
 	ahead_ns = unspin_farthest_ahead(here->rate.in_time_ns, options.slice_ns);
 	more = bring_forward(cpu, unspin_latest_own(here->front_ns, ahead_ns, here->offset_ns));
 	if (domain)
-		more |= bring_forward(shared_queue_of(here), unspin_latest_shared(here->front_ns, ahead_ns, domain->now_ns,
-										  domain->rate.in_time_ns));
+		more |= bring_forward(
+			shared_queue_of(here),
+			unspin_latest_shared(here->front_ns, ahead_ns, domain->now_ns, domain->rate.in_time_ns));
 	here->behind = more;
 }
 

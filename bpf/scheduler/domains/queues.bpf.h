@@ -9,7 +9,8 @@
 #include "../weights.bpf.h"
 #include "../../../policy/mechanics/domains.h"
 
-#define SHARED_QUEUE 0x100000u /* the first domain's, others follow; above every CPU number, which names that CPU's queue */
+#define SHARED_QUEUE                                                                                                   \
+	0x100000u /* the first domain's, others follow; above every CPU number, which names that CPU's queue */
 #define NO_QUEUE 0x200001u
 #define THROTTLED_QUEUE 0x200002u /* of those whose cgroup has used up its quota */
 #define ANY_NODE (-1)
@@ -19,8 +20,8 @@ struct domain {
 	u64 now_ns; /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns;
 	struct unspin_clock_rate rate;
-	u64 taken_ns;			 /* when it last looked for a task of another one to take */
-	struct bpf_cpumask __kptr *mask; /* the CPUs that serve its queue; made by ops.init */
+	u64 taken_ns;			    /* when it last looked for a task of another one to take */
+	struct bpf_cpumask __kptr *mask;    /* the CPUs that serve its queue; made by ops.init */
 	u8 order[UNSPIN_STEER_DOMAINS_MAX]; /* the other domains, from near to far; set before attach */
 };
 

@@ -119,8 +119,7 @@ static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here
 					       struct task_context *task, struct task_context *yielder)
 {
 	u64 vtime_ns = task->vtime_ns - here->next_credit_ns;
-	u64 position_ns =
-		vtime_ns + offset_of(task->home) + between_domains(task->home, shared_queue_of(here));
+	u64 position_ns = vtime_ns + offset_of(task->home) + between_domains(task->home, shared_queue_of(here));
 	struct unspin_buddy_places places = {
 		.candidate_ns = position_ns,
 		.waiting_ns = least_waiting(cpu, here, position_ns),

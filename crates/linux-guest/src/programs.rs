@@ -217,6 +217,8 @@ impl Programs {
 
 #[cfg(test)]
 mod tests {
+    use unspin_testbed::{EmulatorFiles, QemuFiles};
+
     use super::*;
 
     fn cache() -> tempfile::TempDir {
@@ -242,8 +244,10 @@ mod tests {
 
     fn machine() -> Machine {
         Machine {
-            qemu: "/q".into(),
-            firmware: "/f".into(),
+            emulator: EmulatorFiles::Qemu(QemuFiles {
+                program: "/q".into(),
+                firmware: "/f".into(),
+            }),
             vmlinuz: "/cache/vmlinuz".into(),
             kernel_version: "7.2".into(),
             modules: Vec::new(),

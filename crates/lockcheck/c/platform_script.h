@@ -186,8 +186,7 @@ static inline unspin_u32 platform_compare_exchange_ordered(struct platform_word 
 static inline _Bool platform_compare_exchange_two_ordered(struct platform_word *words, struct platform_values expected,
 							  struct platform_values desired)
 {
-	struct script_request request = {
-		.kind = SCRIPT_COMPARE_EXCHANGE_TWO, .expected = expected, .desired = desired};
+	struct script_request request = {.kind = SCRIPT_COMPARE_EXCHANGE_TWO, .expected = expected, .desired = desired};
 
 	return script_issue(request, words) != 0;
 }

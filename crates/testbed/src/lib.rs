@@ -20,7 +20,10 @@ mod topology;
 /// For [`check!`].
 pub use inventory;
 
-pub use boot::record::{BootRecord, boot_record};
+pub use boot::{
+    qemu::QemuFiles,
+    record::{BootRecord, boot_record},
+};
 pub use die_with::die_with_starter;
 pub use error::Error;
 pub use guest::init_main;
