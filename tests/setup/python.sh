@@ -9,7 +9,7 @@ python3 -m venv --help >/dev/null 2>&1 || /usr/bin/python3 -m venv --help >/dev/
 # No index and no folder of packages: pip's own configuration counts for nothing here.
 export PIP_CONFIG_FILE=/dev/null PIP_NO_INDEX=1 PIP_FIND_LINKS=$BOX/none
 passes "$SETUP/python" --plan
-says 'to download from PyPI: 2 packages'
+says 'to download from PyPI: 3 packages'
 refuses "$SETUP/python"
 says 'pip could not install the packages of setup/python-packages.txt: ERROR'
 [[ ! -e $UNSPIN_CACHE/python ]] || fail "half an environment stays"

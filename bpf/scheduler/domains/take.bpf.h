@@ -9,6 +9,8 @@
 
 /* Tasks at the front of a queue that are looked at for one that may run here: it is locked meanwhile. Ours. */
 #define LOOKED_AT_TO_TAKE 8
+/* Domains that are behind and tried at one look, since tasks there may be bound to it. Ours. */
+#define TRIED_TO_TAKE 4
 
 /*
  * No task waits for this CPU: it takes the first one that may run here, of the nearest domain. The kernel looks through a queue for
@@ -36,36 +38,8 @@ __attribute__((noinline)) int take_anything(u32 own)
 	return 0;
 }
 
-/* The queue of the domain that is farthest behind, of those that are so by more than a slice can make; 0: there is none. */
-static __always_inline u32 farthest_behind(const struct domain *domain)
-{
-	u64 ours_ns = unspin_standing(domain->now_ns, domain->offset_ns), least_ns = ours_ns;
-	u32 place, found = 0;
-
-	bpf_for(place, 0, options.domains - 1)
-	{
-		struct domain *other;
-		u64 theirs_ns;
-		u32 number;
-
-		if (place >= UNSPIN_STEER_DOMAINS_MAX) /* for the verifier */
-			break;
-		number = domain->order[place];
-		other = domain_numbered(number);
-		if (!other)
-			break;
-		theirs_ns = unspin_standing(other->now_ns, other->offset_ns);
-		if (!unspin_takes_from(ours_ns, theirs_ns, options.slice_ns) || !unspin_before(theirs_ns, least_ns) ||
-		    !scx_bpf_dsq_nr_queued(SHARED_QUEUE + number))
-			continue;
-		least_ns = theirs_ns;
-		found = SHARED_QUEUE + number;
-	}
-	return found;
-}
-
-/* The first task of that queue that may run on this CPU comes, if it is among the first few. Returns whether one came. */
-static __always_inline bool take_first(u32 queue, s32 cpu)
+/* The first task of that queue that may run on this CPU comes, if it is among the first few. Returns whether one came. As above. */
+__attribute__((noinline)) int take_first(u32 queue, s32 cpu)
 {
 	struct bpf_iter_scx_dsq waiting;
 	struct task_struct *p;
@@ -88,24 +62,49 @@ static __always_inline bool take_first(u32 queue, s32 cpu)
 	return moved;
 }
 
-/* This CPU's domain takes a task of the one that is farthest behind, if it is time to look. Returns whether one came. */
+/* Whether a domain that stands there takes a task of that one, in which a task waits. */
+static __always_inline bool is_taken_from(u32 number, u64 ours_ns)
+{
+	struct domain *other = domain_numbered(number);
+
+	return other &&
+	       unspin_takes_from(ours_ns, unspin_standing(other->now_ns, other->offset_ns), options.slice_ns) &&
+	       scx_bpf_dsq_nr_queued(SHARED_QUEUE + number) > 0;
+}
+
+/*
+ * This CPU's domain takes a task of one that is behind, if it is time to look. Tasks that wait there may all be bound to it, however far
+ * behind it is: so it is begun with another one each time, and a few are tried. Returns whether a task came.
+ */
 __attribute__((noinline)) int take_for_balance(u32 own, s32 cpu, u64 now_ns)
 {
 	struct domain *domain = domain_numbered(own - SHARED_QUEUE);
-	u64 taken_ns;
-	u32 other;
+	u32 others = options.domains - 1, place, tried = 0;
+	u64 taken_ns, ours_ns;
 
-	if (!domain)
+	if (!domain || !others)
 		return 0;
 	taken_ns = *(volatile u64 *)&domain->taken_ns;
 	/* Of the domain's CPUs one looks. */
 	if (!unspin_takes_again(taken_ns, now_ns) || !__sync_bool_compare_and_swap(&domain->taken_ns, taken_ns, now_ns))
 		return 0;
-	other = farthest_behind(domain);
-	if (!other || !take_first(other, cpu))
-		return 0;
-	count(unspin_steer_taken_for_balance, 1);
-	return 1;
+	ours_ns = unspin_standing(domain->now_ns, domain->offset_ns);
+	bpf_for(place, 0, others)
+	{
+		u32 at = (place + now_ns / UNSPIN_DOMAIN_TAKES_EVERY_NS) % others, number;
+
+		if (at >= UNSPIN_STEER_DOMAINS_MAX || tried >= TRIED_TO_TAKE) /* the first for the verifier */
+			break;
+		number = domain->order[at];
+		if (!is_taken_from(number, ours_ns))
+			continue;
+		tried++;
+		if (take_first(SHARED_QUEUE + number, cpu)) {
+			count(unspin_steer_taken_for_balance, 1);
+			return 1;
+		}
+	}
+	return 0;
 }
 
 #endif

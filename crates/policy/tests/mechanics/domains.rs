@@ -100,10 +100,13 @@ impl Host {
             return;
         }
         self.domains[domain].1 = self.now_ns;
-        let behind = (0..self.domains.len())
-            .filter(|&other| ours.takes_from(self.domains[other].0, SLICE_NS))
-            .filter(|&other| self.hogs.iter().filter(|hog| hog.0 == other).count() > CPUS)
-            .min_by_key(|&other| self.domains[other].0.ns());
+        // Begun with another one each time, as in bpf/scheduler/domains/take.bpf.h.
+        let count = self.domains.len();
+        let turn = (self.now_ns / TICK_NS) as usize;
+        let waits = |other: usize| self.hogs.iter().filter(|hog| hog.0 == other).count() > CPUS;
+        let behind = (0..count)
+            .map(|place| (place + turn) % count)
+            .find(|&other| ours.takes_from(self.domains[other].0, SLICE_NS) && waits(other));
         let Some(other) = behind else { return };
         let theirs = self.domains[other].0;
         let first = (0..self.hogs.len())
