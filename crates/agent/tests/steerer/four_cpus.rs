@@ -11,6 +11,17 @@ use super::{
     vms::{fighting, steer},
 };
 
+/// Tasks whose places overlap have the same time over 2 s.
+fn are_equal(tasks: &[&Busy]) {
+    let measured = shares(tasks, Duration::from_millis(2_000));
+    let (least, most) = (
+        measured.iter().copied().fold(f64::MAX, f64::min),
+        measured.iter().copied().fold(0.0, f64::max),
+    );
+    println!("  overlapping places: {least:.3} to {most:.3} s");
+    assert!(most / least < 1.2, "{measured:?}");
+}
+
 check!(FOUR_CPUS: tasks_share_four_cpus);
 fn tasks_share_four_cpus() {
     let steerer = steer("loan", |_| ());
@@ -34,13 +45,7 @@ fn tasks_share_four_cpus() {
         pin(task.id(), &[2, 3]);
     }
     let all: Vec<&Busy> = tasks.iter().collect();
-    let measured = shares(&all, Duration::from_millis(2_000));
-    let (least, most) = (
-        measured.iter().copied().fold(f64::MAX, f64::min),
-        measured.iter().copied().fold(0.0, f64::max),
-    );
-    println!("  overlapping places: {least:.3} to {most:.3} s");
-    assert!(most / least < 1.2, "{measured:?}");
+    are_equal(&all);
 
     for cpu in [3, 2] {
         set_online(cpu, false);
@@ -127,14 +132,7 @@ fn who_may_use_two_caches_only_has_its_share() {
     for task in &tasks[..4] {
         pin(task.id(), &[2, 3]);
     }
-    let all: Vec<&Busy> = tasks.iter().collect();
-    let measured = shares(&all, Duration::from_millis(2_000));
-    let (least, most) = (
-        measured.iter().copied().fold(f64::MAX, f64::min),
-        measured.iter().copied().fold(0.0, f64::max),
-    );
-    println!("  overlapping places: {least:.3} to {most:.3} s");
-    assert!(most / least < 1.2, "{measured:?}");
+    are_equal(&tasks.iter().collect::<Vec<&Busy>>());
     still_there(&steerer);
 }
 
