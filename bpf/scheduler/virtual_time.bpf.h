@@ -153,7 +153,7 @@ static __always_inline void set_standing(struct domain *domain, bool waits)
 	u64 first_ns = first_standing_ns, ours_ns, offset_ns = domain->offset_ns;
 
 	if (!waits) {
-		offset_ns = unspin_offset_without_claim(domain->now_ns, offset_ns, first_ns);
+		offset_ns = unspin_offset_without_claim(domain->now_ns, offset_ns, first_ns, options.slice_ns);
 		if (offset_ns != domain->offset_ns)
 			domain->offset_ns = offset_ns;
 	}

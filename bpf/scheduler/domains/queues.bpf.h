@@ -15,7 +15,7 @@
 #define THROTTLED_QUEUE 0x200002u /* of those whose cgroup has used up its quota */
 #define ANY_NODE (-1)
 
-/* Changed by its CPUs, but for `offset_ns`, which is read by others, and what is set before attach. */
+/* Changed by the domain's own CPUs; others read the clock and its offset. */
 struct domain {
 	u64 now_ns; /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns;
@@ -32,7 +32,7 @@ struct {
 	__type(value, struct domain);
 } domains SEC(".maps");
 
-u64 first_standing_ns;
+u64 first_standing_ns; /* of the first domain: unspin_first_standing() */
 
 static __always_inline struct domain *domain_numbered(u32 number)
 {

@@ -27,7 +27,7 @@ impl Standing {
         if !waits {
             // SAFETY: as above.
             self.offset_ns = unsafe {
-                raw::unspin_offset_without_claim(self.clock_ns, self.offset_ns, *first_ns)
+                raw::unspin_offset_without_claim(self.clock_ns, self.offset_ns, *first_ns, slice_ns)
             };
         }
         // SAFETY: as above.

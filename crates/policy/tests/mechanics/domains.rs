@@ -37,10 +37,15 @@ fn where_no_task_waits_there_is_no_claim() {
     behind.advance(true, &mut first_ns, SLICE_NS);
     assert_eq!(behind.ns(), 100 * MS, "a task waits: it is behind");
     behind.advance(false, &mut first_ns, SLICE_NS);
-    assert_eq!(behind.ns(), 500 * MS, "it stands where the first one does");
+    assert_eq!(behind.ns(), 500 * MS - REACH_NS, "nobody takes from it");
+    assert!(!at(first_ns).takes_from(behind, SLICE_NS));
     assert_eq!(first_ns, 500 * MS);
+    // What it was behind by less than that stays.
+    behind.clock_ns += 5 * MS;
+    behind.advance(false, &mut first_ns, SLICE_NS);
+    assert_eq!(behind.ns(), 505 * MS - REACH_NS);
     // Who is ahead is the first one, written every half slice only.
-    behind.clock_ns += SLICE_NS / 2;
+    behind.clock_ns += REACH_NS - 5 * MS + SLICE_NS / 2;
     behind.advance(false, &mut first_ns, SLICE_NS);
     assert_eq!(first_ns, 500 * MS);
     behind.clock_ns += 1;
