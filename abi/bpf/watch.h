@@ -17,7 +17,7 @@ struct unspin_watch_counters {
 	unspin_u64 halted_ns;	/* from a HLT until the guest went on, without waits for a CPU */
 	unspin_u64 guest_ns;	/* inside the guest */
 	unspin_u64 spin_ns;	/* of it in spin loops that use PAUSE (policy/auto/useful_time.h) */
-	unspin_u64 handling_ns; /* on a CPU, in KVM, for pause-loop exits: burnt like spin_ns, but outside the guest */
+	unspin_u64 handling_ns; /* on a CPU, in KVM, for pause-loop exits: wasted like spin_ns, but outside the guest */
 	unspin_u64 exits;	/* all */
 	unspin_u64 ple_exits;	/* exit code 0x77 (AMD), basic exit reason 40 (Intel) */
 	unspin_u64 ple_exits_user; /* of them with the guest in user mode; 0 on Intel, which regards the kernel only */

@@ -90,13 +90,8 @@ impl FromStr for Topology {
 
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let Topology {
-            sockets,
-            caches,
-            cores,
-            threads,
-        } = self;
-        write!(f, "{sockets}x{caches}x{cores}x{threads}")
+        let numbers = [self.sockets, self.caches, self.cores, self.threads];
+        write!(f, "{}", numbers.map(|number| number.to_string()).join("x"))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{burst::burst, table::Table, view::HostView};
 
 /// How long to wait for KVM, or whatever is missing, before it is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
-/// A burst is taken when VMs have burnt more than this share of their CPU time since the last one: hosts without the disease pay for
+/// A burst is taken when VMs have wasted more than this share of their CPU time since the last one: hosts without the disease pay for
 /// counters only. Per mille.
 const WORTH_A_BURST_PERMILLE: u64 = 5;
 
@@ -207,7 +207,7 @@ fn sample(shared: &Shared, every: Duration, length: Duration) {
     while !shared.pause(every) {
         let (now, vcpus) = {
             let table = shared.table();
-            (table.run_and_burnt_ns(), table.vcpus())
+            (table.run_and_waste_ns(), table.vcpus())
         };
         if !is_worth_it(then, now) {
             then = now;
@@ -226,11 +226,11 @@ fn sample(shared: &Shared, every: Duration, length: Duration) {
     }
 }
 
-/// Whether VMs have burnt enough since then; both: CPU time and burnt time, ns. Sums fall when VMs go.
+/// Whether VMs have wasted enough since then; both: CPU time and wasted time, ns. Sums fall when VMs go.
 fn is_worth_it(then: (u64, u64), now: (u64, u64)) -> bool {
     let run_ns = now.0.saturating_sub(then.0);
-    let burnt_ns = now.1.saturating_sub(then.1);
-    run_ns > 0 && u128::from(burnt_ns) * 1000 >= u128::from(run_ns * WORTH_A_BURST_PERMILLE)
+    let waste_ns = now.1.saturating_sub(then.1);
+    run_ns > 0 && u128::from(waste_ns) * 1000 >= u128::from(run_ns * WORTH_A_BURST_PERMILLE)
 }
 
 #[cfg(test)]
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bursts_are_for_hosts_that_burn_something() {
+    fn bursts_are_for_hosts_that_waste_something() {
         assert!(!is_worth_it((0, 0), (0, 0)));
         assert!(!is_worth_it((100, 5), (1_100, 9)));
         assert!(is_worth_it((100, 5), (1_100, 10)));

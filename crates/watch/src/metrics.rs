@@ -103,7 +103,7 @@ const VM_COUNTERS: &[VmCounter] = vm_counters! {
     halted_ns: seconds "halted" "Time in which vCPUs were halted by their guest";
     guest_ns: seconds "guest" "CPU time inside the guest";
     spin_ns: seconds "spin" "CPU time inside the guest in spin loops";
-    handling_ns: seconds "pause_exit_handling" "CPU time in KVM for pause-loop exits: burnt by spinning, too";
+    handling_ns: seconds "pause_exit_handling" "CPU time in KVM for pause-loop exits: wasted by spinning, too";
     exits: number "exits" "Exits of vCPUs";
     ple_exits: number "pause_loop_exits" "Pause-loop exits of vCPUs";
     ple_exits_user: number "pause_loop_exits_user" "Of those, with the guest in user mode (0 on Intel)";

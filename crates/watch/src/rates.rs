@@ -59,7 +59,7 @@ pub struct Rates {
     pub wait_percent: f64,
     /// Time halted, likewise.
     pub halted_percent: Option<f64>,
-    /// CPU time burnt by spinning; percent of one CPU.
+    /// CPU time wasted by spinning; percent of one CPU.
     pub waste_percent: Option<f64>,
     /// The same; percent of its CPU time.
     pub spin_percent: Option<f64>,
@@ -140,14 +140,14 @@ fn rates(grown: &WatchCounters, view: &HostView, seconds: f64) -> Rates {
         false => 0.0,
     };
     let share = |part: u64, whole: u64| (whole > 0).then(|| 100.0 * part as f64 / whole as f64);
-    let burnt_ns = view.burnt_ns(grown);
+    let waste_ns = view.waste_ns(grown);
     Rates {
         run_percent: percent(grown.run_ns),
         wait_percent: percent(grown.wait_ns),
         halted_percent: view.knows("halted_ns").then(|| percent(grown.halted_ns)),
-        waste_percent: burnt_ns.map(percent),
+        waste_percent: waste_ns.map(percent),
         // The kernel counts CPU time up to the last tick.
-        spin_percent: burnt_ns
+        spin_percent: waste_ns
             .and_then(|ns| share(ns, grown.run_ns))
             .map(|percent| percent.min(100.0)),
         ple_exits_per_second: view.knows("ple_exits").then(|| per_second(grown.ple_exits)),

@@ -60,14 +60,8 @@ fn vms(
     mut vcpus: BTreeMap<u32, Vec<VcpuView>>,
 ) -> Vec<VmView> {
     let numbers = explanation.vms.keys();
-    let named: Vec<(u64, Option<String>)> = numbers
-        .map(|&number| {
-            let facts = source.facts.vm(number);
-            let name = facts.and_then(|vm| vm.identity.called());
-            (u64::from(number), name)
-        })
-        .collect();
-    let names = unique(named.iter().map(|(number, name)| (*number, name)));
+    let names =
+        unique(numbers.map(|&number| (number.into(), Some(source.facts.vm_name(number)), None)));
     let by_thread: BTreeMap<u32, u64> = vcpus
         .iter()
         .flat_map(|(vm, vcpus)| {

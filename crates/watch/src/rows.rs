@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What happened between two views, as rows: VMs by what they burn, their vCPUs, and for whom they spun.
+//! What happened between two views, as rows: VMs by what they waste, their vCPUs, and for whom they spun.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use crate::rates::{HostRates, Rates, VmRates};
 
 row! {
     "vm", ["top"];
-    /// A VM; those that burn most CPU time come first.
+    /// A VM; those that waste most CPU time come first.
     pub struct VmRow {
         /// Its name; `vm7` where its VMM says none.
         pub vm: String = ("VM", Text),
@@ -72,8 +72,8 @@ row! {
         pub wait_percent: f64 = ("wait %", Percent),
         /// Time halted; percent of one vCPU's time.
         pub halted_percent: Option<f64> = ("halted %", Percent),
-        /// CPU time burnt by spinning, in the guest and in KVM for pause-loop exits; percent of one CPU.
-        pub waste_percent: Option<f64> = ("burnt %", Percent),
+        /// CPU time wasted by spinning, in the guest and in KVM for pause-loop exits; percent of one CPU.
+        pub waste_percent: Option<f64> = ("waste %", Percent),
         /// The same; percent of its CPU time.
         pub spin_percent: Option<f64> = ("of CPU time %", Percent),
         /// Pause-loop exits a second.
@@ -97,7 +97,7 @@ impl From<&Rates> for RateKeys {
     }
 }
 
-/// VMs by what they burn, the most first; of equals by CPU time, then in order of appearance.
+/// VMs by what they waste, the most first; of equals by CPU time, then in order of appearance.
 pub fn by_waste(one: &VmRates, other: &VmRates) -> Ordering {
     let key = |vm: &VmRates| (vm.total.waste_percent.unwrap_or(0.0), vm.total.run_percent);
     let ((waste, run), (other_waste, other_run)) = (key(one), key(other));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_burn_most_come_first() {
+    fn those_that_waste_most_come_first() {
         let host = HostRates {
             vms: vec![
                 vm(1, Some(1.0), 50.0),

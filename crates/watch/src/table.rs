@@ -85,10 +85,10 @@ impl Table {
         self.vms.values().map(|vm| vm.vcpus.len()).sum()
     }
 
-    /// CPU time of all VMs and what of it was burnt by spinning; ns.
-    pub(crate) fn run_and_burnt_ns(&self) -> (u64, u64) {
+    /// CPU time of all VMs and what of it was wasted by spinning; ns.
+    pub(crate) fn run_and_waste_ns(&self) -> (u64, u64) {
         let sum = |of: fn(&WatchCounters) -> u64| self.vms.values().map(|vm| of(&vm.total)).sum();
-        (sum(|total| total.run_ns), sum(WatchCounters::burnt_ns))
+        (sum(|total| total.run_ns), sum(WatchCounters::waste_ns))
     }
 
     /// What a burst has shown. VMs that have gone meanwhile are left out.
@@ -156,20 +156,26 @@ impl Table {
     }
 
     fn names(&self) -> BTreeMap<u64, String> {
-        unique(self.vms.iter().map(|(number, vm)| (*number, &vm.name)))
+        let vms = self.vms.iter();
+        unique(vms.map(|(number, vm)| (*number, vm.name.clone(), vm.process)))
     }
 }
 
-/// A name for each VM, `vm7` where there is none; of several with one name all but the first say their number, too.
-pub(crate) fn unique<'a>(
-    vms: impl Iterator<Item = (u64, &'a Option<String>)>,
+/// A name for each VM by its number, what it is called and its process: `vm7` where it is called nothing. Of several that are
+/// called the same all but the first have their process behind it (or number, if that is not enough): the first keeps its name,
+/// since a series has it.
+pub(crate) fn unique(
+    vms: impl Iterator<Item = (u64, Option<String>, Option<u32>)>,
 ) -> BTreeMap<u64, String> {
     let mut taken = std::collections::BTreeSet::new();
     let mut names = BTreeMap::new();
-    for (number, name) in vms {
-        let mut name = name.clone().unwrap_or_else(|| format!("vm{number}"));
+    for (number, called, mut process) in vms {
+        let mut name = called.unwrap_or_else(|| format!("vm{number}"));
         while !taken.insert(name.clone()) {
-            name = format!("{name} (vm{number})");
+            name = match process.take() {
+                Some(process) => format!("{name} ({process})"),
+                None => format!("{name} (vm{number})"),
+            };
         }
         names.insert(number, name);
     }
@@ -301,22 +307,29 @@ mod tests {
 
     #[test]
     fn names_are_unique_whatever_vms_are_called() {
-        let name = Some("web".to_owned());
-        let (liar, none) = (Some("web (vm3)".to_owned()), None);
+        let called = |name: &str| Some(name.to_owned());
         let names = unique(
             [
-                (1, &name),
-                (2, &liar),
-                (3, &name),
-                (4, &none),
-                (5, &Some("vm4".to_owned())),
+                (1, called("web"), Some(10)),
+                (2, called("web (30)"), Some(20)),
+                (3, called("web"), Some(30)),
+                (4, None, Some(40)),
+                (5, called("vm4"), None),
+                (6, called("web"), Some(60)),
             ]
             .into_iter(),
         );
         let names: Vec<&str> = names.values().map(String::as_str).collect();
         assert_eq!(
             names,
-            ["web", "web (vm3)", "web (vm3) (vm3)", "vm4", "vm4 (vm5)"]
+            [
+                "web",
+                "web (30)",
+                "web (30) (vm3)",
+                "vm4",
+                "vm4 (vm5)",
+                "web (60)"
+            ]
         );
     }
 

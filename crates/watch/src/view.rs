@@ -127,9 +127,9 @@ pub struct BlameView {
 }
 
 impl HostView {
-    /// CPU time burnt by spinning, by the view's own counters; `None`: nobody sees it.
-    pub fn burnt_ns(&self, counters: &WatchCounters) -> Option<u64> {
-        self.knows("spin_ns").then(|| counters.burnt_ns())
+    /// CPU time wasted by spinning, by the view's own counters; `None`: nobody sees it.
+    pub fn waste_ns(&self, counters: &WatchCounters) -> Option<u64> {
+        self.knows("spin_ns").then(|| counters.waste_ns())
     }
 
     /// Whether the source gives that counter.

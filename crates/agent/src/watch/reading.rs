@@ -19,7 +19,7 @@ pub struct WatchCounters {
     pub guest_ns: u64,
     /// Of that in spin loops; ns.
     pub spin_ns: u64,
-    /// On a CPU, in KVM, for pause-loop exits: burnt as spin time is, but outside the guest; ns.
+    /// On a CPU, in KVM, for pause-loop exits: wasted as spin time is, but outside the guest; ns.
     pub handling_ns: u64,
     /// Exits, all.
     pub exits: u64,
@@ -62,8 +62,8 @@ impl WatchCounters {
         )
     }
 
-    /// CPU time burnt by spinning: in the guest, and in KVM for the pause-loop exits that follow; ns.
-    pub fn burnt_ns(&self) -> u64 {
+    /// CPU time wasted by spinning: in the guest, and in KVM for the pause-loop exits that follow; ns.
+    pub fn waste_ns(&self) -> u64 {
         self.spin_ns.saturating_add(self.handling_ns)
     }
 

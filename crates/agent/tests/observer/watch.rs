@@ -221,7 +221,7 @@ fn spin_time_is_what_the_guests_say() {
             said_ns += wait_ns.saturating_sub(guest.lock_wait_stolen_ns);
         }
         let what = format!("VM {} spun", vm.number);
-        close(&what, vm.total.burnt_ns(), said_ns, 25);
+        close(&what, vm.total.waste_ns(), said_ns, 25);
         assert!(
             said_ns > 20_000_000,
             "{said_ns} ns of spinning prove little"

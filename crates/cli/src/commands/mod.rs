@@ -68,7 +68,7 @@ pub enum Command {
     /// Run VMs on this host's KVM.
     #[command(subcommand)]
     Vm(VmVerb),
-    /// The emulated KVM host: a stock kernel in a machine with AMD SVM, on any x86-64 machine.
+    /// The emulated KVM host: a stock kernel in a machine with AMD SVM or Intel VMX, on any x86-64 machine.
     #[command(subcommand)]
     Testbed(Testbed),
     /// A simulated host of any size, in which every scheduler and policy runs on the same work, the same every time.
@@ -92,7 +92,7 @@ pub enum Command {
     Record(RecordArguments),
     /// Serve what every VM of this host runs, waits, halts and spins, as metrics, all the time.
     Serve(ServeArguments),
-    /// Show VMs by the CPU time that they burn by spinning, live.
+    /// Show VMs by the CPU time that they waste by spinning, live.
     Top(TopArguments),
     /// From a recording: where a guest's spinning should end, and what each choice costs.
     Threshold(ThresholdArguments),

@@ -41,30 +41,33 @@ pub fn draw(frame: &mut Frame, screen: &mut Screen) {
 }
 
 const HEADER: &str =
-    "VM              vCPUs   RUN%  WAIT%  HALT%  BURNT  SPIN%   PLE/s LOST/s MOSTLY  ";
+    "VM              vCPUs   RUN%  WAIT%  HALT%  WASTE  SPIN%   PLE/s LOST/s MOSTLY  ";
 
 fn summary(screen: &Screen) -> String {
     let Some(host) = &screen.host else {
         return "unspin top: the first figures come in a moment".to_owned();
     };
     let vcpus: usize = host.vms.iter().map(|vm| vm.vcpus.len()).sum();
-    let (run, burnt) = sums(host);
-    let burnt = burnt.map_or("spinning is not seen".to_owned(), |burnt| {
-        let share = if run > 0.0 { 100.0 * burnt / run } else { 0.0 };
+    let (run, wasted) = sums(host);
+    let wasted = wasted.map_or("spinning is not seen".to_owned(), |wasted| {
+        let share = if run > 0.0 { 100.0 * wasted / run } else { 0.0 };
         format!(
-            "{:.2} of {:.2} CPUs burnt by spinning ({share:.0} %)",
-            burnt / 100.0,
+            "{:.2} of {:.2} CPUs wasted by spinning ({share:.0} %)",
+            wasted / 100.0,
             run / 100.0
         )
     });
-    format!("unspin top: {} VMs, {vcpus} vCPUs; {burnt}", host.vms.len())
+    format!(
+        "unspin top: {} VMs, {vcpus} vCPUs; {wasted}",
+        host.vms.len()
+    )
 }
 
-/// CPU time of all VMs and what of it was burnt; percent of one CPU.
+/// CPU time of all VMs and what of it was wasted; percent of one CPU.
 fn sums(host: &HostRates) -> (f64, Option<f64>) {
     let run = host.vms.iter().map(|vm| vm.total.run_percent).sum();
-    let burnt: Option<Vec<f64>> = host.vms.iter().map(|vm| vm.total.waste_percent).collect();
-    (run, burnt.map(|burnt| burnt.iter().sum()))
+    let wasted: Option<Vec<f64>> = host.vms.iter().map(|vm| vm.total.waste_percent).collect();
+    (run, wasted.map(|wasted| wasted.iter().sum()))
 }
 
 fn warnings(screen: &Screen) -> Vec<Line<'static>> {

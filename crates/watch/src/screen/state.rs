@@ -13,7 +13,7 @@ use crate::{
 /// By what VMs are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sort {
-    /// CPU time burnt by spinning.
+    /// CPU time wasted by spinning.
     #[default]
     Waste,
     /// Time without a CPU.
@@ -28,7 +28,7 @@ impl Sort {
     /// The word on the screen.
     pub fn name(self) -> &'static str {
         match self {
-            Sort::Waste => "burnt",
+            Sort::Waste => "waste",
             Sort::Wait => "wait",
             Sort::Run => "run",
             Sort::Name => "name",
@@ -175,7 +175,7 @@ mod tests {
             assert!(!press(&mut screen, KeyCode::Char('s')));
         }
         let expected = [
-            ("burnt", vec![2, 1, 3]),
+            ("waste", vec![2, 1, 3]),
             ("wait", vec![3, 2, 1]),
             ("run", vec![1, 3, 2]),
             ("name", vec![3, 2, 1]),

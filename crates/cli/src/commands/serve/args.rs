@@ -23,7 +23,7 @@ pub struct ServeArguments {
     /// How often counters are read.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_limit)]
     pub interval: Duration,
-    /// How often a burst of events is sampled, which says for whom VMs spin; 0s: never. Nothing is sampled while VMs burn less than
+    /// How often a burst of events is sampled, which says for whom VMs spin; 0s: never. Nothing is sampled while VMs waste less than
     /// 0.5 % of their CPU time.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = parse_time)]
     pub burst_every: Duration,

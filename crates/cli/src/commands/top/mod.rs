@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `unspin top`: VMs by the CPU time that they burn by spinning, their vCPUs, and for whom they spin.
+//! `unspin top`: VMs by the CPU time that they waste by spinning, their vCPUs, and for whom they spin.
 
 pub(crate) mod args;
 
@@ -188,7 +188,7 @@ fn threads(rates: &HostRates) -> usize {
 
 fn add(document: &mut Document, rates: &HostRates) {
     document.table(Table::of(
-        "VMs by the CPU time that they burn by spinning",
+        "VMs by the CPU time that they waste by spinning",
         rows::vms(rates),
     ));
     document.table(Table::of("vCPUs", rows::vcpus(rates)));

@@ -87,7 +87,7 @@ fn press(screen: &mut Screen, code: KeyCode) {
 }
 
 #[test]
-fn vms_by_what_they_burn() {
+fn vms_by_what_they_waste() {
     insta::assert_snapshot!(drawn(&mut screen(), 80, 24));
 }
 
