@@ -5,17 +5,26 @@
 # The oldest Rust that builds the project: Debian 13's (Cargo.toml, rust-version).
 readonly RUST_MINIMUM=1.85
 
-# use_rust: true when a cargo and a rustc of at least RUST_MINIMUM are on PATH; a user's own folder of cargo is
-# added to PATH when PATH has none.
-use_rust() {
+# is_new_rust FOLDER: true when it has a cargo and a rustc that run and are of at least RUST_MINIMUM.
+is_new_rust() {
     local tool version
-    if ! command -v cargo >/dev/null && [[ -x $HOME/.cargo/bin/cargo ]]; then
-        PATH=$HOME/.cargo/bin:$PATH
-    fi
     for tool in cargo rustc; do
-        version=$("$tool" --version 2>/dev/null | awk '{ print $2 }') || return 1
+        version=$("$1/$tool" --version 2>/dev/null | awk '{ print $2 }') || return 1
         dpkg --compare-versions "${version:-0}" ge "$RUST_MINIMUM" || return 1
     done
+}
+
+# use_rust: true when there is a cargo and a rustc of at least RUST_MINIMUM, in a folder of PATH or else in the user's own
+# folder of cargo. That folder comes first on PATH then.
+use_rust() {
+    local folders folder
+    IFS=: read -ra folders <<<"$PATH"
+    for folder in "${folders[@]}" "$HOME/.cargo/bin"; do
+        if [[ ! -x $folder/cargo ]] || ! is_new_rust "$folder"; then continue; fi
+        [[ $(command -v cargo) == "$folder/cargo" ]] || PATH=$folder:$PATH
+        return
+    done
+    return 1
 }
 
 # rust_is_the_distributions: true when the cargo on PATH came with a package of this machine.
