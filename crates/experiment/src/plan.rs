@@ -69,6 +69,7 @@ impl<S> Plan<S> {
             Column::RefuseYields => "refuse-yields".to_owned(),
             Column::Policy(at) => self.policies[at].names(),
             Column::Rival(at) => self.rivals[at].name().to_owned(),
+            Column::Lock(_) => unreachable!("a plan compares schedulers"),
         }
     }
 }

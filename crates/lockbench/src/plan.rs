@@ -46,8 +46,6 @@ pub struct ThreadsOptions<'a> {
     pub grants: Option<&'a dyn GrantPages>,
     /// A sample takes as many times the scenario's duration as there are threads for a CPU, so that each gets its share.
     pub stretch: bool,
-    /// Repetitions of each cell, 1 or more.
-    pub repeat: u32,
     /// Ends the run with [`Error::Interrupted`] when it becomes true.
     pub interrupt: &'a AtomicBool,
 }
@@ -78,9 +76,6 @@ pub fn check(options: &ThreadsOptions<'_>) -> Result<(), Error> {
         return Err(Error::Unsupported(
             "threads have one load: leave load_changes_every_ms at 0",
         ));
-    }
-    if options.repeat == 0 {
-        return Err(Error::Unsupported("repeat at least once"));
     }
     let groups: u32 = vms.iter().map(|vm| vm.count).sum();
     if groups == 0 {

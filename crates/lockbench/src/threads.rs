@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `unspin bench threads`: the locks between threads of this process, on this machine's own CPUs.
 //!
-//! Every cell (a lock and a number of threads) is run `repeat` times, one repetition of all cells after the other and
-//! every second one backwards, so that a drift of the machine meets all cells alike.
+//! A cell is a lock at a point: a number of threads, what they do inside and outside, and who runs beside them. Which cell is
+//! measured when is the caller's.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -37,56 +37,68 @@ struct Member {
     work: Work,
 }
 
-/// How many samples [`run`] will take.
-pub fn samples(options: &ThreadsOptions<'_>) -> usize {
-    plan::plans(options).len() * options.repeat as usize
+/// Locks at points, ready to be measured.
+pub struct Bench<'a> {
+    options: ThreadsOptions<'a>,
+    plans: Vec<Plan>,
+    cpus: affinity::Cpus,
+    loops_per_ns: Option<f64>,
 }
 
-/// Runs all cells. `progress` is told after each sample how many of how many are done.
-///
-/// # Errors
-/// A scenario that threads cannot do, threads or affinity that the system refuses, two threads inside one lock.
-pub fn run(
-    options: &ThreadsOptions<'_>,
-    mut progress: impl FnMut(usize, usize),
-) -> Result<ThreadsReport, Error> {
-    plan::check(options)?;
-    let loops_per_ns = plan::needs_rate(options).then(loops_per_ns);
-    let cpus = affinity::allowed(options.scenario.host.cpus)?;
-    let plans = plan::plans(options);
-    let mut cells: Vec<Cell> = plans
-        .iter()
-        .map(|plan| plan::describe(options.scenario, plan))
-        .collect();
-    let total = plans.len() * options.repeat as usize;
-    let mut done = 0;
-    for repetition in 0..options.repeat {
-        // A point's locks one after the other: what the machine does meanwhile meets them alike.
-        let mut order: Vec<usize> = (0..plans.len()).collect();
-        order.sort_by_key(|&index| plans[index].point);
-        if repetition % 2 == 1 {
-            order.reverse();
-        }
-        for index in order {
-            let mut members = members(options, &plans[index], loops_per_ns.unwrap_or(0.0));
-            let run = Run {
-                repetition,
-                neighbours: plans[index].neighbours,
-                stretch: stretch(options, &members, cpus.len()),
-            };
-            let sample = sample(options, &mut members, &cpus, &run)?;
-            cells[index].samples.push(sample);
-            done += 1;
-            progress(done, total);
+impl<'a> Bench<'a> {
+    /// Checks the scenario, and measures how fast a loop of work is where work is given in time.
+    ///
+    /// # Errors
+    /// A scenario that threads cannot do, affinity that the system refuses.
+    pub fn prepare(options: ThreadsOptions<'a>) -> Result<Bench<'a>, Error> {
+        plan::check(&options)?;
+        Ok(Bench {
+            loops_per_ns: plan::needs_rate(&options).then(loops_per_ns),
+            cpus: affinity::allowed(options.scenario.host.cpus)?,
+            plans: plan::plans(&options),
+            options,
+        })
+    }
+
+    /// The point of each cell, by the cell's number: for each lock, all points.
+    pub fn points(&self) -> impl ExactSizeIterator<Item = usize> {
+        self.plans.iter().map(|plan| plan.point)
+    }
+
+    /// Measures a cell once. The first repetition also tells what the lock costs when nobody else wants it.
+    ///
+    /// # Errors
+    /// Threads or affinity that the system refuses, two threads inside one lock, an interrupt.
+    ///
+    /// # Panics
+    /// When there is no cell of that number.
+    pub fn sample(&self, cell: usize, repetition: u32) -> Result<Sample, Error> {
+        let (options, plan) = (&self.options, &self.plans[cell]);
+        let mut members = members(options, plan, self.loops_per_ns.unwrap_or(0.0));
+        let run = Run {
+            repetition,
+            neighbours: plan.neighbours,
+            stretch: stretch(options, &members, self.cpus.len()),
+        };
+        sample(options, &mut members, &self.cpus, &run)
+    }
+
+    /// What the samples say; `samples` has a cell's, in order of repetitions.
+    pub fn report(self, mut samples: impl FnMut(usize) -> Vec<Sample>) -> ThreadsReport {
+        let scenario = self.options.scenario;
+        let plans = self.plans.iter().enumerate();
+        let cells = plans.map(|(number, plan)| Cell {
+            samples: samples(number),
+            ..plan::describe(scenario, plan)
+        });
+        ThreadsReport {
+            cells: cells.collect(),
+            cpus: self.cpus.len(),
+            tau_spins: tau_spins(),
+            tau_ns: tau_ns(scenario.vms[0].pause_every_spins),
+            loops_per_ns: self.loops_per_ns,
         }
     }
-    Ok(ThreadsReport {
-        cells,
-        cpus: cpus.len(),
-        tau_spins: tau_spins(),
-        tau_ns: tau_ns(options.scenario.vms[0].pause_every_spins),
-        loops_per_ns,
-    })
 }
 
 fn members(options: &ThreadsOptions<'_>, plan: &Plan, loops_per_ns: f64) -> Vec<Member> {

@@ -9,10 +9,10 @@ use std::{
 
 use unspin_abi::{LockKind, UNSPIN_QUANTILES, unspin_distribution};
 use unspin_lockbench::{
-    Axes, Contender, Error, ThreadsReport,
+    Axes, Contender, Error, Sample, ThreadsReport,
     group::{Group, Phase, Work},
     table::RunStates,
-    threads::{self, ThreadsOptions},
+    threads::{Bench, ThreadsOptions},
 };
 use unspin_scenario::Scenario;
 
@@ -38,10 +38,22 @@ fn run(text: &str, locks: &[LockKind], counts: &[u32]) -> Result<ThreadsReport, 
         slice_extension: false,
         grants: None,
         stretch: false,
-        repeat: 2,
         interrupt: &AtomicBool::new(false),
     };
-    threads::run(&options, |_, _| {})
+    measure(options)
+}
+
+/// Every cell twice.
+fn measure(options: ThreadsOptions<'_>) -> Result<ThreadsReport, Error> {
+    let bench = Bench::prepare(options)?;
+    let twice = |cell| {
+        (0..2)
+            .map(|repetition| bench.sample(cell, repetition))
+            .collect()
+    };
+    let samples: Result<Vec<Vec<Sample>>, Error> = (0..bench.points().len()).map(twice).collect();
+    let mut samples = samples?;
+    Ok(bench.report(|cell| std::mem::take(&mut samples[cell])))
 }
 
 /// Threads, iterations of each, loops of the work loop inside. The last are often preempted inside.
@@ -248,9 +260,8 @@ fn an_interrupt_ends_the_run() {
         slice_extension: false,
         grants: None,
         stretch: false,
-        repeat: 1,
         interrupt: &interrupt,
     };
-    let result = threads::run(&options, |_, _| {});
+    let result = measure(options);
     assert!(matches!(result, Err(Error::Interrupted)), "{result:?}");
 }

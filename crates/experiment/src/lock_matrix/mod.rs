@@ -12,7 +12,11 @@ use unspin_abi::LockKind;
 use unspin_scenario::{Distribution, LockSharing, Scenario, Shape, Vm, WorkUnit};
 use unspin_vmm::RunOptions;
 
-use crate::{Error, Session, Work, kvm};
+use crate::{
+    Error, Session, Work, kvm,
+    steps::{self, Column, Step},
+    world::{self, Taken, World},
+};
 
 /// User work of a neighbour between two acquisitions of a lock that only it has, in loops.
 const NEIGHBOUR_LOOPS: u64 = 30_000;
@@ -141,41 +145,56 @@ pub fn measure(
     repeat: u32,
     session: &Session<'_>,
 ) -> Result<(), Error> {
-    let work = Work::EvenSteps(cells.len() * repeat as usize);
-    session.progress.begin("runs", work);
-    let measured = rounds(cells, scenario, repeat, session);
+    let points: Vec<usize> = cells.iter().map(|cell| cell.point).collect();
+    let steps = steps::locks(&points, repeat as usize);
+    let mut guests = Guests {
+        cells,
+        scenario,
+        session,
+        done: 0,
+    };
+    session.progress.begin("runs", Work::EvenSteps(steps.len()));
+    let samples = world::run(&mut guests, &steps);
     session.progress.end();
-    measured
-}
-
-/// A B ... A, and backwards the next time, so that a drift meets all alike.
-fn rounds(
-    cells: &mut [Cell],
-    scenario: &Scenario,
-    repeat: u32,
-    session: &Session<'_>,
-) -> Result<(), Error> {
-    let mut done = 0;
-    for repetition in 0..repeat {
-        let mut order: Vec<usize> = (0..cells.len()).collect();
-        if repetition % 2 == 1 {
-            order.reverse();
-        }
-        for number in order {
-            if session.interrupt.load(Ordering::Relaxed) {
-                return Err(Error::Interrupted);
-            }
-            let runs = cells[number].scenario(scenario, repetition);
-            let options = RunOptions {
-                interrupt: session.interrupt.clone(),
-                pv_pages: kvm::pv_pages_of_running(&runs)?,
-                ..RunOptions::default()
-            };
-            let report = unspin_vmm::run(&runs, &options)?;
-            cells[number].samples.push(Sample::of(&report));
-            done += 1;
-            session.progress.done(done);
-        }
+    let samples = samples?;
+    for (number, cell) in cells.iter_mut().enumerate() {
+        let of_cell = samples.of(Column::Lock(number)).into_iter();
+        cell.samples = of_cell.cloned().collect();
     }
     Ok(())
+}
+
+/// Micro guests, made anew for each sample.
+struct Guests<'a> {
+    cells: &'a [Cell],
+    scenario: &'a Scenario,
+    session: &'a Session<'a>,
+    done: usize,
+}
+
+impl World for Guests<'_> {
+    type Sample = Sample;
+
+    fn change(&mut self, _: Step) -> Result<(), Error> {
+        unreachable!("guests are made for each sample, under the host's scheduler")
+    }
+
+    fn measure(&mut self, column: Column, repetition: usize) -> Result<Taken<Sample>, Error> {
+        let Column::Lock(number) = column else {
+            unreachable!("what is compared are locks")
+        };
+        if self.session.interrupt.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        let runs = self.cells[number].scenario(self.scenario, repetition as u32);
+        let options = RunOptions {
+            interrupt: self.session.interrupt.clone(),
+            pv_pages: kvm::pv_pages_of_running(&runs)?,
+            ..RunOptions::default()
+        };
+        let report = unspin_vmm::run(&runs, &options)?;
+        self.done += 1;
+        self.session.progress.done(self.done);
+        Ok(Taken::Sample(Sample::of(&report)))
+    }
 }

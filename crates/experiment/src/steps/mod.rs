@@ -20,6 +20,8 @@ pub enum Column {
     Policy(usize),
     /// Another sched_ext scheduler, the rival of that index.
     Rival(usize),
+    /// The lock at a point of that number, under the host's own scheduler; what is compared is the lock.
+    Lock(usize),
 }
 
 impl Column {
@@ -149,6 +151,20 @@ pub fn steps(pairs: usize, columns: Columns) -> Vec<Step> {
     steps
 }
 
+/// All steps where locks are compared, of which number `lock` is measured at the point `points[lock]`: a point's locks one
+/// after the other, every second repetition backwards, so that what the machine does meanwhile meets them alike.
+pub fn locks(points: &[usize], repetitions: usize) -> Vec<Step> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by_key(|&lock| points[lock]);
+    let mut steps = Vec::new();
+    for repetition in 0..repetitions {
+        let measure = |&lock: &usize| Step::Measure(Column::Lock(lock), repetition);
+        steps.extend(order.iter().map(measure));
+        order.reverse();
+    }
+    steps
+}
+
 fn ideal(steps: &mut Vec<Step>, seed: u64, pairs: &[usize]) {
     steps.push(Step::Start(Vms::Ideal, seed));
     steps.extend(pairs.iter().map(|&pair| Step::Measure(Column::Ideal, pair)));
@@ -216,7 +232,7 @@ fn steer(steps: &mut Vec<Step>, now: &mut Steered, to: Steered, of: Columns) {
 /// Who schedules in a column.
 fn steered(column: Column) -> Steered {
     match column {
-        Column::Ideal | Column::Stock | Column::StockAgain => Steered::Not,
+        Column::Ideal | Column::Stock | Column::StockAgain | Column::Lock(_) => Steered::Not,
         Column::RefuseYields => Steered::RefuseYields,
         Column::Policy(policy) => Steered::Policy(policy),
         Column::Rival(rival) => Steered::Rival(rival),

@@ -193,3 +193,23 @@ fn columns_that_say_nothing_are_left_out() {
     ];
     assert_eq!(order, expected);
 }
+
+/// The locks of a point are neighbours in time, also where they are numbered lock by lock, and every second round goes back.
+#[test]
+fn locks_of_a_point_are_measured_side_by_side_and_back() {
+    let (points, mut order) = ([0, 1, 0, 1], Vec::new());
+    for step in locks(&points, 3) {
+        match step {
+            Step::Measure(Column::Lock(lock), repetition) => order.push((repetition, lock)),
+            other => panic!("{other:?}: nothing else is to be done"),
+        }
+    }
+    let forth = [0, 2, 1, 3];
+    let back = [3, 1, 2, 0];
+    let rounds = [forth, back, forth].into_iter().enumerate();
+    let expected: Vec<_> = rounds
+        .flat_map(|(repetition, round)| round.map(|lock| (repetition, lock)))
+        .collect();
+    assert_eq!(order, expected);
+    assert!(locks(&points, 0).is_empty() && locks(&[], 3).is_empty());
+}

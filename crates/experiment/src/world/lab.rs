@@ -168,7 +168,7 @@ impl Cell {
         match column {
             Column::Ideal => self.ideal.as_ref().expect("only then there is the column"),
             Column::Policy(at) => &self.policies[at].scenario,
-            Column::Rival(_) => unreachable!("the lab has no rivals"),
+            Column::Rival(_) | Column::Lock(_) => unreachable!("the lab has policies alone"),
             Column::Stock | Column::StockAgain | Column::RefuseYields => &self.stock,
         }
     }
@@ -177,7 +177,7 @@ impl Cell {
         match column {
             Column::Ideal => "ideal",
             Column::Policy(at) => &self.policies[at].name,
-            Column::Rival(_) => unreachable!("the lab has no rivals"),
+            Column::Rival(_) | Column::Lock(_) => unreachable!("the lab has policies alone"),
             Column::Stock | Column::StockAgain | Column::RefuseYields => "stock",
         }
     }

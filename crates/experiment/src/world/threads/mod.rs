@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Threads of this process on this machine's own CPUs: what is compared are locks, ours and others' (`unspin bench threads`).
-//!
-//! The order of the samples is `lockbench`'s own: every repetition has every cell, every second one backwards.
 
 mod rows;
 mod run_states;
@@ -9,10 +7,10 @@ mod run_states;
 use std::time::Duration;
 
 use unspin_lockbench::{
-    Axes, Contender, ThreadsReport,
+    Axes, Contender, Sample, ThreadsReport,
     points::{self, Point},
     table::GrantPages,
-    threads::{self, ThreadsOptions},
+    threads::{Bench, ThreadsOptions},
 };
 use unspin_scenario::{Length, Scenario};
 
@@ -24,6 +22,8 @@ use crate::{
     Error, Session, Work,
     axes::{baselines, describe_point, our_locks},
     plot::Mark,
+    steps::{self, Column, Step},
+    world::{Taken, World},
 };
 
 /// What runs when no scenario is given.
@@ -172,14 +172,9 @@ pub fn measure(settings: Settings, session: &Session<'_>) -> Result<Measured, Er
         slice_extension: settings.slice_extension,
         grants: grants.as_ref().map(|pages| pages as &dyn GrantPages),
         stretch: settings.matrix.is_some(),
-        repeat: settings.repeat,
         interrupt: &session.interrupt,
     };
-    let progress = session.progress;
-    progress.begin("samples", Work::EvenSteps(threads::samples(&options)));
-    let report = threads::run(&options, &mut |done, _| progress.done(done));
-    progress.end();
-    let report = report?;
+    let report = report(Bench::prepare(options)?, settings.repeat, session)?;
     Ok(Measured {
         points: points::points(&report),
         report,
@@ -190,6 +185,55 @@ pub fn measure(settings: Settings, session: &Session<'_>) -> Result<Measured, Er
             (false, false) => "this kernel has none",
         },
     })
+}
+
+/// Measures every lock at every point so many times.
+fn report(bench: Bench<'_>, repeat: u32, session: &Session<'_>) -> Result<ThreadsReport, Error> {
+    let points: Vec<usize> = bench.points().collect();
+    let steps = steps::locks(&points, repeat as usize);
+    let mut world = Threads {
+        bench,
+        session,
+        done: 0,
+    };
+    session
+        .progress
+        .begin("samples", Work::EvenSteps(steps.len()));
+    let samples = crate::world::run(&mut world, &steps);
+    session.progress.end();
+    let samples = samples?;
+    let of_lock = |lock| {
+        samples
+            .of(Column::Lock(lock))
+            .into_iter()
+            .cloned()
+            .collect()
+    };
+    Ok(world.bench.report(of_lock))
+}
+
+struct Threads<'a> {
+    bench: Bench<'a>,
+    session: &'a Session<'a>,
+    done: usize,
+}
+
+impl World for Threads<'_> {
+    type Sample = Sample;
+
+    fn change(&mut self, _: Step) -> Result<(), Error> {
+        unreachable!("threads are made for each sample, under the host's scheduler")
+    }
+
+    fn measure(&mut self, column: Column, repetition: usize) -> Result<Taken<Sample>, Error> {
+        let Column::Lock(lock) = column else {
+            unreachable!("what is compared are locks")
+        };
+        let sample = self.bench.sample(lock, repetition as u32)?;
+        self.done += 1;
+        self.session.progress.done(self.done);
+        Ok(Taken::Sample(sample))
+    }
 }
 
 impl Measured {
