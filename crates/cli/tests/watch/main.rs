@@ -4,80 +4,19 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/serve.rs"]
+mod serve;
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::TcpStream,
-    path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    io::Write,
+    path::Path,
+    process::{Command, Stdio},
 };
 
-use common::{as_nobody, cache, ended, folder, repository, unspin};
+use common::{as_nobody, cache, folder, unspin};
 use serde_json::Value;
-
-/// A recording of two VMs that fight for their locks, by the lab.
-fn recording(folder: &Path) -> PathBuf {
-    let to = folder.join("recording");
-    let mut command = Command::new(common::UNSPIN);
-    command
-        .args(["lab", "run", "scenarios/demo/2x4-ticket.toml"])
-        .args(["--set", "duration=600ms", "--record"])
-        .arg(&to)
-        .current_dir(repository());
-    let ended = ended(&mut command);
-    assert_eq!(ended.status, 0, "{ended:#?}");
-    to
-}
-
-/// `unspin serve --recording`, until it is dropped.
-struct Serve {
-    child: Child,
-    address: String,
-}
-
-impl Serve {
-    fn start(recording: &Path, socket: &Path) -> Serve {
-        let mut child = Command::new(common::UNSPIN)
-            .args(["serve", "--listen", "127.0.0.1:0", "--recording"])
-            .arg(recording)
-            .arg("--socket")
-            .arg(socket)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("it starts");
-        let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let first = lines.next().expect("a line").expect("text");
-        let address = first
-            .split("http://")
-            .nth(1)
-            .and_then(|rest| rest.split('/').next());
-        let address = address.expect("an address").to_owned();
-        // Its second line says that the socket is there.
-        lines.next().expect("a line").expect("text");
-        Serve { child, address }
-    }
-
-    fn get(&self, path: &str, accept: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: {}\r\nAccept: {accept}\r\nConnection: close\r\n\r\n",
-            self.address
-        );
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("answered");
-        answer
-    }
-
-    /// SIGTERM; its exit status.
-    fn terminate(mut self) -> Option<i32> {
-        let id = i32::try_from(self.child.id()).expect("a process id");
-        // SAFETY: no pointers; our own child, which has not been waited for.
-        unsafe { libc::kill(id, libc::SIGTERM) };
-        self.child.wait().expect("it ends").code()
-    }
-}
+use serve::{Serve, recording};
 
 /// What Prometheus' own parsers find, one line a sample: name, labels, value.
 fn parsed(text: &str, format: &str) -> Vec<Value> {

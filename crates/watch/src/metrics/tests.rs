@@ -127,3 +127,22 @@ fn the_older_format_names_counters_with_their_total() {
         assert_eq!(Format::accepted(accept), format);
     }
 }
+
+/// Whoever takes the dashboard or the alerts finds what they ask for.
+#[test]
+fn the_dashboard_and_the_alerts_ask_for_what_there_is() {
+    let text = shown(&view(vec![vm(1, "web")]), VMS_MAX, Format::OpenMetrics);
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../monitoring/");
+    for (file, least) in [("dashboard.json", 15), ("alerts.yml", 6)] {
+        let asks = std::fs::read_to_string(format!("{folder}{file}")).expect("it is there");
+        let word = |c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':';
+        let is_ours = |name: &&str| name.starts_with("unspin_") || name.starts_with("process_");
+        let asked: std::collections::BTreeSet<&str> = asks.split(word).filter(is_ours).collect();
+        assert!(asked.len() >= least, "{file}: {asked:?}");
+        for name in asked {
+            let there =
+                |line: &str| line.starts_with(name) && line[name.len()..].starts_with([' ', '{']);
+            assert!(text.lines().any(there), "{file}: {name}");
+        }
+    }
+}
