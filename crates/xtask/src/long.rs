@@ -14,7 +14,7 @@ use anyhow::{Context, ensure};
 use crate::{
     check::{self, Program},
     repository,
-    results::{self, NEVER, NOT_TESTED, Results},
+    results::{self, NOT_TESTED, Results},
     sitting::Sitting,
 };
 
@@ -48,12 +48,7 @@ fn run_checks(
         let known = all.iter().any(|(check, _)| check.contains(name.as_str()));
         ensure!(known, "no long check contains {name:?}");
     }
-    results.retain(|name| all.iter().any(|(check, _)| check == name));
-    for (check, _) in &all {
-        if results.outcome(check).is_none() {
-            results.set(check, NEVER, 0, "-")?;
-        }
-    }
+    results.list(all.iter().map(|(check, _)| check.as_str()))?;
     let mut asked = all;
     asked.retain(|(check, _)| {
         let mut names = sitting.names.iter();
@@ -241,7 +236,10 @@ mod tests {
         let begin = Instant::now();
         room.run(&sitting, 50).unwrap();
         assert!(begin.elapsed() < Duration::from_secs(20));
-        assert_eq!(room.results().outcome("long_hangs::a"), Some(NEVER));
+        assert_eq!(
+            room.results().outcome("long_hangs::a"),
+            Some(results::NEVER)
+        );
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Wanted<'_> {
 pub fn run(root: &Path, sitting: &Sitting) -> anyhow::Result<()> {
     let all = bugs::read(root, &[])?;
     let mut results = Results::read(root.join(results::MUTANTS), HEAD)?;
-    results.retain(|name| all.iter().any(|bug| bug.name == name));
+    results.list(all.iter().map(|bug| bug.name.as_str()))?;
     let commit = repository::commit_but_for(root, &results::FILES)?;
     let asked = bugs::read(root, &sitting.names)?;
     let due = sitting.due(asked, |bug| &bug.name, &results, &commit);

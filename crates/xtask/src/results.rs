@@ -42,9 +42,19 @@ impl Results {
         Ok(Results { file, head, rows })
     }
 
-    /// Forgets checks that no longer exist.
-    pub fn retain(&mut self, exists: impl Fn(&str) -> bool) {
-        self.rows.retain(|name, _| exists(name));
+    /// Gives each check without a row one that says that it never ran, and removes the rows of checks that no longer exist.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn list<'a>(&mut self, names: impl Iterator<Item = &'a str> + Clone) -> anyhow::Result<()> {
+        self.rows
+            .retain(|row, _| names.clone().any(|name| name == row));
+        for name in names {
+            if self.outcome(name).is_none() {
+                self.set(name, NEVER, 0, "-")?;
+            }
+        }
+        Ok(())
     }
 
     /// What became of a check at its last run; `None`: it has no row.
@@ -122,8 +132,9 @@ mod tests {
         let mut results = read();
         results.set("d", "passed", 1, "c1-dirty").expect("written");
         assert!(!results.passed_at("d", "c1-dirty"));
-        results.retain(|name| name == "a");
-        results.set("a", "passed", 1, "c2").expect("written");
-        assert_eq!(fs::read_to_string(&file).expect("read").lines().count(), 3);
+        results.list(["a", "e"].into_iter()).expect("written");
+        assert_eq!(read().outcome("d"), None);
+        assert_eq!(read().outcome("a"), Some("passed"));
+        assert_eq!(read().outcome("e"), Some(NEVER));
     }
 }
