@@ -75,7 +75,7 @@ static __always_inline bool may_be_prolonged(const struct task_context *task)
 static void arm_slice_timer(u32 cpu, struct cpu_context *here, u64 now_ns, u64 end_ns);
 
 /* When the timer is to fire for the task that runs here: at its slice's end, or before for a sample. */
-static __always_inline u64 next_look(const struct task_context *task)
+static __always_inline u64 next_timer_ns(const struct task_context *task)
 {
 	bool sample = task->sample_ns && unspin_before(task->sample_ns, task->slice_end_ns);
 
@@ -106,7 +106,7 @@ static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 		return 0;
 	take_sample(task, now_ns);
 	if (unspin_before(now_ns, task->slice_end_ns)) {
-		arm_slice_timer(*cpu, here, now_ns, next_look(task));
+		arm_slice_timer(*cpu, here, now_ns, next_timer_ns(task));
 		return 0;
 	}
 	if (task->vcpu) {
@@ -145,14 +145,14 @@ static __always_inline void arm_slice_timer(u32 cpu, struct cpu_context *here, u
 __attribute__((noinline)) int end_slice_on_time(u32 cpu, const struct task_context *task __arg_nonnull, u64 now_ns)
 {
 	struct cpu_context *here = cpu_of(cpu);
-	u64 timer_ns, look_ns = next_look(task);
+	u64 timer_ns, wanted_ns = next_timer_ns(task);
 
 	if (!here || task->alone)
 		return 0;
 	timer_ns = here->slice_timer_ns;
-	if (timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS) && !unspin_before(look_ns, timer_ns))
+	if (timer_ns && unspin_before(now_ns, timer_ns + UNSPIN_TICK_NS) && !unspin_before(wanted_ns, timer_ns))
 		return 0;
-	arm_slice_timer(cpu, here, now_ns, look_ns);
+	arm_slice_timer(cpu, here, now_ns, wanted_ns);
 	return 0;
 }
 

@@ -6,8 +6,9 @@
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_CRITICAL_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_CRITICAL_H
 
-#include "kernel_counts.bpf.h"
+#include "../process_threads.bpf.h"
 #include "functions.bpf.h"
+#include "kernel_counts.bpf.h"
 
 /* Counts are read while the vCPU's thread is current only: then their addresses mean what its VMM's process has there. */
 static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p, const struct task_context *task)

@@ -8,6 +8,8 @@
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_FUNCTIONS_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_FUNCTIONS_H
 
+#include "mode.bpf.h"
+
 #define SEARCH_STEPS 13 /* halves of UNSPIN_STEER_SECTIONS_MAX */
 
 /* In order of addresses, none overlaps another; options.sections of them. */

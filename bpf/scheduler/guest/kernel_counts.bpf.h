@@ -9,6 +9,9 @@
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_KERNEL_COUNTS_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_KERNEL_COUNTS_H
 
+#include "../../common/guest_memory.bpf.h"
+#include "audit.bpf.h"
+
 #include "../../../abi/guest/counts.h"
 #include "../../../policy/steering/counts.h"
 

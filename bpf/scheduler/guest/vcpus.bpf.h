@@ -14,23 +14,12 @@
 #include "../../common/exits.bpf.h"
 #include "../../common/guest_memory.bpf.h"
 #include "audit.bpf.h"
+#include "critical.bpf.h"
+#include "mode.bpf.h"
 #include "pv_page_map.bpf.h"
 #include "../slices.bpf.h"
 
 #include "../../../abi/bpf/events.h"
-
-/* Where the guest was at its last exit. On AMD only: VMX keeps it where only hardware reads it. Safe reads. */
-static __always_inline u32 mode_of(const struct task_context *task)
-{
-	struct vcpu_svm *vcpu = (struct vcpu_svm *)task->vcpu;
-	struct vmcb *vmcb;
-
-	if (!vcpu || task->vm_generation != destroyed || !bpf_core_type_exists(struct vcpu_svm) ||
-	    is_protected((struct kvm_vcpu *)vcpu))
-		return UNSPIN_MODE_UNKNOWN;
-	vmcb = BPF_CORE_READ(vcpu, vmcb);
-	return BPF_CORE_READ(vmcb, save.cpl) < USER_CPL ? UNSPIN_MODE_KERNEL : UNSPIN_MODE_USER;
-}
 
 /* The guest's page up to the host's words about it; the order is that of struct unspin_pv_page. */
 struct pv_page_words {
@@ -73,9 +62,6 @@ static __always_inline bool read_pv_page(struct task_struct *p, const struct tas
 	audit_count(page_failures);
 	return false;
 }
-
-/* The same of a guest without such a page: scheduler/guest/critical.bpf.h. */
-static __always_inline struct unspin_fact critical_unsaid(struct task_struct *p, const struct task_context *task);
 
 /*
  * Refreshes what is known of p, which runs or has just been running. Returns 0. Not inlined, and not static: the verifier
@@ -179,8 +165,6 @@ static __always_inline void facts_of_self(struct unspin_facts *facts, const stru
 	gather(&facts->self, task, seen_ns, now_ns);
 	facts_of_slice(facts, task, now_ns);
 }
-
-#include "critical.bpf.h"
 
 /* p, the current thread, serves that vCPU. */
 static __always_inline void learn_vcpu(struct task_struct *p, struct task_context *task, struct kvm_vcpu *vcpu)

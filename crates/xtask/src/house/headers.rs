@@ -86,8 +86,30 @@ impl C {
         found
     }
 
-    /// Files that need each other: by includes, and by functions that one only declares and another, which includes it,
-    /// defines.
+    /// Whether a file includes another one, directly or through others.
+    fn includes(&self, file: &Path, other: &Path) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![file];
+        while let Some(file) = open.pop() {
+            for next in self
+                .files
+                .get(file)
+                .into_iter()
+                .flat_map(|file| &file.includes)
+            {
+                if next == other {
+                    return true;
+                }
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    /// Files that need each other: by includes, and by functions that one only declares and another, which includes it or is
+    /// included by it, defines.
     fn cycles(&self) -> Vec<String> {
         let mut uses = Uses::new();
         let mut why = BTreeMap::new();
@@ -107,6 +129,12 @@ impl C {
                     uses.entry(name(file)).or_default().insert(name(other));
                     let calls = format!("declares its {function}()");
                     why.entry((name(file), name(other))).or_insert(calls);
+                    // A declaration above the include: the included header needs what stands between them.
+                    if self.includes(file, other) {
+                        uses.entry(name(other)).or_default().insert(name(file));
+                        let below = format!("is included below the declaration of {function}()");
+                        why.entry((name(other), name(file))).or_insert(below);
+                    }
                 }
             }
         }
@@ -300,6 +328,26 @@ mod tests {
               \n    bpf/above.bpf.h to bpf/below.bpf.h: includes it\
               \n    bpf/below.bpf.h to bpf/above.bpf.h: declares its ask()"
             ]
+        );
+    }
+
+    #[test]
+    fn a_function_that_is_declared_above_the_include_that_defines_it_is_a_cycle() {
+        let above = "static int ask(void);\nstatic int f(void) { return ask(); }\n#include \"between.bpf.h\"\n";
+        let found = check(&[
+            ("bpf/above.bpf.h", above),
+            ("bpf/between.bpf.h", "#include \"below.bpf.h\"\n"),
+            (
+                "bpf/below.bpf.h",
+                "static int ask(void)\n{\n\treturn f();\n}\n",
+            ),
+        ]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(
+            found[0].contains(
+                "bpf/below.bpf.h to bpf/above.bpf.h: is included below the declaration of ask()"
+            ),
+            "{found:?}"
         );
     }
 
