@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `cargo xtask house`: the rooms stay rooms. Folders and sources keep within their size, no file name says again what its
-//! folder says, modules of different concepts do not use each other in a circle, headers neither, and C rooms include only
-//! those below them.
+//! folder says, modules of different concepts do not use each other in a circle, headers neither, C rooms include only
+//! those below them, and each room has a README of one page.
 
 mod files;
 mod graph;
 mod headers;
 mod modules;
+mod readmes;
 
 use std::{
     collections::BTreeMap,
@@ -30,7 +31,11 @@ pub fn check(root: &Path, files: &[PathBuf], report: bool) -> anyhow::Result<()>
             fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file:?}"))?;
         texts.insert(file.clone(), text);
     }
-    let broken = broken(&texts)?;
+    let mut broken = broken(&texts)?;
+    broken.extend(readmes::broken(
+        files.iter().map(PathBuf::as_path),
+        &readmes(root, files)?,
+    ));
     for line in &broken {
         eprintln!("{line}");
     }
@@ -38,6 +43,16 @@ pub fn check(root: &Path, files: &[PathBuf], report: bool) -> anyhow::Result<()>
         return Ok(());
     }
     bail!("{} rules of the house are broken", broken.len());
+}
+
+fn readmes(root: &Path, files: &[PathBuf]) -> anyhow::Result<readmes::Lines> {
+    let mut lines = readmes::Lines::new();
+    for file in files.iter().filter(|file| readmes::is_readme(file)) {
+        let text =
+            fs::read_to_string(root.join(file)).with_context(|| format!("cannot read {file:?}"))?;
+        lines.insert(file.clone(), text.lines().count());
+    }
+    Ok(lines)
 }
 
 fn broken(texts: &Texts) -> anyhow::Result<Vec<String>> {
