@@ -61,10 +61,15 @@ impl Finding {
 
     fn share(self, of: &VmFigures) -> Option<(u64, u64)> {
         let could_run = of.running_ns + of.waiting_ns;
+        // The first exit of a stream shows spin time from before its first switch, when run time is not known.
+        let ran = match of.running_ns {
+            0 => 0,
+            seen => seen.max(of.spin_time.total()),
+        };
         Some(match self {
-            Finding::Preempted(_) => (of.preempted_ns(), of.running_ns),
-            Finding::Contention => (of.spin_time.of(Cause::Contention), of.running_ns),
-            Finding::Spinning => (of.spin_time.of(Cause::Unknown), of.running_ns),
+            Finding::Preempted(_) => (of.preempted_ns(), ran),
+            Finding::Contention => (of.spin_time.of(Cause::Contention), ran),
+            Finding::Spinning => (of.spin_time.of(Cause::Unknown), ran),
             Finding::Steal => (of.waiting_ns, could_run),
             Finding::Io => (of.io_ns, could_run + of.halted_ns + of.io_ns),
             Finding::Stopped => (of.stopped_ns, of.seen_ns),
@@ -158,6 +163,16 @@ mod tests {
             Finding::Preempted(Cause::HolderPreempted).share_percent(&just),
             Some(5.0)
         );
+    }
+
+    #[test]
+    fn no_share_is_of_less_time_than_was_spun() {
+        let of = VmFigures {
+            running_ns: 1,
+            ..VmFigures::default()
+        };
+        let of = spins(of, Cause::Unknown, 2_527);
+        assert_eq!(Finding::Spinning.share_percent(&of), Some(100.0));
     }
 
     #[test]
