@@ -69,7 +69,7 @@ struct unspin_lab_task {
 	unspin_u32 shootdown_every_iterations;
 	unspin_u32 wakeup_every_iterations;
 	unspin_u32 iterations; /* number of iterations; 0: no end */
-	/* Which of two loads the guest has in this iteration (guest/iteration.c), which the world says. */
+	/* Which of two loads the guest has in this iteration (guest/iteration.c); the world sets it. */
 	unspin_u32 load; /* enum unspin_lab_load */
 	/* Notes for the world, which clears them: the lock's number + 1 since the last request; 0: none. */
 	unspin_u32 asked;

@@ -59,7 +59,7 @@ static inline unspin_u32 platform_wait_while(const struct platform_word *word, u
 	return spins ? unspin_lab_perform(UNSPIN_LAB_WAIT_WHILE, word, value, spins) : value;
 }
 
-/* As a wait for the vCPU's own word of missing answers, which nobody changes while it asks for none. */
+/* A wait for the vCPU's own word of missing answers, which does not change while no answer is missing. */
 static inline void platform_pause(unspin_u32 spins)
 {
 	const struct unspin_lab_task *self = unspin_lab_self();

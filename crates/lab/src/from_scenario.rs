@@ -41,7 +41,7 @@ impl Lab {
     /// The lab for that scenario.
     ///
     /// # Errors
-    /// Everything that the scenario asks for and the lab does not have.
+    /// Everything in the scenario that the lab does not have.
     pub fn new(scenario: &Scenario) -> Result<Lab, LabError> {
         let settings = scenario.lab.clone().unwrap_or_default();
         let topology = topology(scenario, &settings)?;
@@ -269,7 +269,7 @@ fn check_gang(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     if !settings.pins.is_empty() {
         return refused(
             "pins",
-            "which has no place for who may not go where its gang goes",
+            "which cannot run a task that may not run beside its gang",
         );
     }
     if lab.host.ecs.is_some() {
@@ -293,7 +293,7 @@ fn check_noise(host: &LabHost) -> Result<(), LabError> {
     }
 }
 
-/// Steering policies need the scheduler that asks them.
+/// Steering policies need the scheduler that calls them.
 fn check_policy(settings: &LabSettings, lab: &Lab) -> Result<(), LabError> {
     if is_gang(settings) {
         check_gang(settings, lab)?;
@@ -370,9 +370,9 @@ pub enum LabError {
         /// The allowed values.
         known: String,
     },
-    /// Another scheduler does not ask policies.
+    /// Another scheduler does not call policies.
     #[error(
-        "lab.policy: `{policy}` steers the scheduler \"steer\" only, and {scheduler} asks nobody; set lab.scheduler = \"steer\""
+        "lab.policy: `{policy}` needs the scheduler \"steer\", and {scheduler} calls no policies; set lab.scheduler = \"steer\""
     )]
     Policy {
         /// What was to steer.
@@ -436,7 +436,7 @@ pub enum LabError {
         crate::topology::CPUS_MAX
     )]
     Topology {
-        /// The number that was asked for.
+        /// The number in the scenario.
         cpus: u32,
     },
     /// The scenario is too large for the engine or for memory.

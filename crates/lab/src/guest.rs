@@ -147,7 +147,7 @@ impl Memory {
         if bytes.is_null() {
             handle_alloc_error(layout);
         }
-        // SAFETY: the allocation has the size that the C code asked for, is aligned and zero; the kind exists.
+        // SAFETY: the allocation has the size that the C code gave, is aligned and zero; the kind exists.
         unsafe { raw::unspin_lab_memory_init(bytes, lock_kind, locks, tau_spins) };
         let line = Line {
             owner: NOBODY,
@@ -229,7 +229,7 @@ impl Drop for Memory {
 /// Bytes of a task's stack: iterations and locks use little (measured: under 1 KiB); a guard page is below it.
 const STACK_BYTES: usize = 16 * 1024;
 
-/// A guest task's request, as `enum unspin_lab_kind` says. `word`: its address in the VM's memory, or null.
+/// A guest task's request, by `enum unspin_lab_kind`. `word`: its address in the VM's memory, or null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     pub kind: u32,
@@ -265,7 +265,7 @@ extern "C" fn unspin_lab_perform(kind: u32, word: *const u8, first: u32, second:
     unsafe { &*yielder }.suspend(request)
 }
 
-/// The load that a guest has at that time, whose load changes each time so much has passed (`c/lab.h`, `enum unspin_lab_load`);
+/// The load at that time of a guest whose load changes at this interval (`c/lab.h`, `enum unspin_lab_load`);
 /// 0: never. As the micro guest's `is_second_load()`.
 pub fn load_at(changes_every_ns: u64, now_ns: u64) -> u32 {
     match now_ns.checked_div(changes_every_ns) {

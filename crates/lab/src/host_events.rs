@@ -9,7 +9,7 @@ use crate::{
 };
 use unspin_events::{Event, GuestMode, IpiForm, What};
 
-/// Codes of AMD's exits (arch/x86/include/uapi/asm/svm.h), which the analyses know.
+/// Codes of AMD's exits (arch/x86/include/uapi/asm/svm.h), that the analyses use.
 const EXIT_INTERRUPT: u32 = 0x60;
 const EXIT_PAUSE: u32 = 0x77;
 const EXIT_HALT: u32 = 0x78;

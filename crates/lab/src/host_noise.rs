@@ -43,7 +43,7 @@ impl NoiseModel {
         sources.into_iter().flatten().map(share).sum()
     }
 
-    /// What the scenario says; `None`: nothing.
+    /// The profile that the scenario names; `None`: no noise.
     pub fn of(noise: &HostNoise, threads_are_tasks: bool) -> Option<NoiseModel> {
         let rates = match noise {
             HostNoise::Off => return None,

@@ -104,7 +104,7 @@ pub fn each<J: Sync, R: Send, E: From<Interrupted> + Send>(
         scope.spawn(move |_| {
             // A bridge gives out jobs one by one in order, where a parallel slice would be split in halves.
             let each = jobs.iter().enumerate().par_bridge();
-            // Ends early when no more results are wanted.
+            // Ends early when no more results are needed.
             let _: Result<(), ()> = each.try_for_each_with(sender, |sender, (place, job)| {
                 if stop.load(Ordering::Relaxed) {
                     return Err(());

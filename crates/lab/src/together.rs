@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! How far VMs are in step: whether all pCPUs run vCPUs of one VM at a time, as under gang scheduling, more than chance would
-//! have it.
+//! How far VMs are in step: whether all pCPUs run vCPUs of one VM at a time, as under gang scheduling, more often than
+//! by chance.
 
 use unspin_scenario::Scenario;
 
@@ -47,7 +47,7 @@ impl Together {
         }
     }
 
-    /// The share of `one_vm_ns` in `all_ns`, less what independent pCPUs would come to, as a part of the rest (Cohen's kappa),
+    /// The share of `one_vm_ns` in `all_ns`, less the share expected of independent pCPUs, as a part of the rest (Cohen's kappa),
     /// parts per million: 0 for independent pCPUs, 1,000,000 for gangs, below 0 for VMs that avoid one another. `None` with one
     /// VM or one pCPU, or when never all were busy.
     pub fn in_step_ppm(&self) -> Option<i64> {

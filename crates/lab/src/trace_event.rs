@@ -51,7 +51,7 @@ pub enum TraceEvent {
         /// The window in force, in the hardware's unit.
         window: u32,
     },
-    /// `kvm_vcpu_on_spin()` asked the scheduler to run that task, with this result.
+    /// `kvm_vcpu_on_spin()` called `yield_to()` for that task, with this result.
     YieldTo {
         /// The task.
         target: Task,
@@ -115,7 +115,7 @@ pub enum Vector {
     Tick,
     /// A function call that its sender waits for: TLB shootdown.
     Shootdown,
-    /// Wakes a halted vCPU to look for work.
+    /// Wakes a halted vCPU, which checks for work.
     Reschedule,
 }
 

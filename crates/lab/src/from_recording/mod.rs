@@ -39,8 +39,8 @@ pub enum FromRecordingError {
     Lab(LabError),
 }
 
-/// The text of a scenario whose host would see the same as the recording, as far as events show; its comments say what
-/// was seen and what is assumed. Reads the recording twice.
+/// The text of a scenario that would give the same events as the recording, as far as they show; its comments separate
+/// observations from assumptions. Reads the recording twice.
 ///
 /// # Errors
 /// A recording without a vCPU; an error of the recording; a mistake in this module.
@@ -75,7 +75,7 @@ fn text(recorded: &Recorded, seen: &Seen) -> String {
     }
     if let Some(own) = &facts.scenario {
         say(&format!(
-            "The recording is of the scenario {} (sha256 {}), which says more than this.",
+            "The recording is of the scenario {} (sha256 {}), which has more than this.",
             own.name, own.sha256
         ));
     }

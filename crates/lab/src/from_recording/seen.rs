@@ -64,7 +64,7 @@ impl Seen {
         match survey.lost_events {
             Some(0) => {}
             Some(lost) => problems.push(format!("{lost} events were lost")),
-            None => problems.push("events were lost, nobody knows how many".to_owned()),
+            None => problems.push("events were lost, their number is unknown".to_owned()),
         }
         let mut waits = SpinWaits::new(&windows);
         recorded.events().for_each(|event| waits.see(&event));

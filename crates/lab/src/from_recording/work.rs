@@ -3,7 +3,7 @@
 
 use super::seen::VmSeen;
 
-/// The work of an iteration if none was seen; any value will do where nobody waits.
+/// The work of an iteration if none was seen; any value will do where no vCPU waits.
 const UNKNOWN_WORK_NS: u64 = 100_000;
 /// See [`UNKNOWN_WORK_NS`].
 const UNKNOWN_HOLD_NS: u64 = 1_000;
@@ -33,17 +33,17 @@ pub(super) fn estimate(vm: &VmSeen) -> Work {
             kernel_ns: 0,
             hold_ns: UNKNOWN_HOLD_NS,
             private: true,
-            why: "No wait of it was seen: private locks, and slices of any length (100 us is a guess).".to_owned(),
+            why: "No wait of it was seen: private locks, and iterations of any length (100 us is a guess).".to_owned(),
         };
     };
     let useful_ns = vm
         .running_ns
         .saturating_sub(vm.spinning_ns)
         .saturating_sub(vm.handling_ns);
-    let turn_ns = (useful_ns / vm.waits).max(1);
-    let in_line_ns = (u128::from(turn_ns) + u128::from(median_wait_ns)) / vm.vcpus as u128;
-    let hold_ns = u64::try_from(in_line_ns).map_or(turn_ns, |ns| ns.clamp(1, turn_ns));
-    let think_ns = turn_ns - hold_ns;
+    let iteration_ns = (useful_ns / vm.waits).max(1);
+    let in_line_ns = (u128::from(iteration_ns) + u128::from(median_wait_ns)) / vm.vcpus as u128;
+    let hold_ns = u64::try_from(in_line_ns).map_or(iteration_ns, |ns| ns.clamp(1, iteration_ns));
+    let think_ns = iteration_ns - hold_ns;
     let seen = vm.preempted_user + vm.preempted_kernel;
     let (user_ns, split) = match seen {
         0 => (
@@ -72,7 +72,7 @@ pub(super) fn estimate(vm: &VmSeen) -> Work {
         hold_ns,
         private: false,
         why: format!(
-            "A slice has {turn_ns} ns of work; the median wait is about {median_wait_ns} ns; {split}."
+            "An iteration has {iteration_ns} ns of work; the median wait is about {median_wait_ns} ns; {split}."
         ),
     }
 }

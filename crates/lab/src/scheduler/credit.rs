@@ -164,7 +164,7 @@ impl Credit {
             })
     }
 
-    /// Makes an idle pCPU on which the task may run look for work: __runq_tickle().
+    /// Makes an idle pCPU on which the task may run search for work: __runq_tickle().
     fn tickle(&mut self, cpu: Cpu, task: Task) {
         let allowed = &self.vcpus[task.index()].allowed;
         let everywhere = self.topology.around(cpu, Distance::Machine);

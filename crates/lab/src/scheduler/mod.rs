@@ -2,7 +2,7 @@
 //! Host schedulers: one interface, several schedulers by name and version.
 //!
 //! The world ([`crate::World`]) owns time, pCPUs and tasks, and calls the scheduler where the kernel would. A scheduler
-//! keeps run queues and accounts, and knows from `pick_next` and `put_previous` which task runs where. All arithmetic
+//! keeps run queues and accounts, and tracks by `pick_next` and `put_previous` which task runs where. All arithmetic
 //! is integer; a scheduler that uses random numbers is given its own generator.
 
 mod cpu_set;
@@ -65,7 +65,7 @@ pub enum YieldTo {
 /// - a task is runnable from `enqueue` until a `put_previous` with `runnable` false;
 /// - `pick_next` is called only on a pCPU without a current task, and the task it returns is current until
 ///   `put_previous`;
-/// - after each call that says "reschedule", `put_previous(.., true)` and `pick_next` follow on that pCPU, perhaps a
+/// - after each call that returns "reschedule", `put_previous(.., true)` and `pick_next` follow on that pCPU, perhaps a
 ///   little later.
 pub trait HostScheduler {
     /// Adds a group below `parent` with this weight (the kernel's `cpu.weight` scaled so that 1024 is the default of
@@ -103,14 +103,14 @@ pub trait HostScheduler {
     /// Time between two ticks of a pCPU, ns: 1 / HZ, or the scheduler's own period.
     fn tick_period_ns(&self) -> u64;
 
-    /// When `tick` must be called on that pCPU besides the periodic one, ns, if at all; asked again after every call
+    /// When `tick` must be called on that pCPU besides the periodic one, ns, if at all; called again after every call
     /// that concerns the pCPU. A time in the past means at once.
     fn timer_ns(&self, _cpu: Cpu) -> Option<u64> {
         None
     }
 
     /// A pCPU that must call `pick_next` (if it is idle) or reschedule (if not) because of a call that concerned
-    /// another one; asked until `None` after every call of `tick` and of `wakeup_preempts`.
+    /// another one; called until `None` after every call of `tick` and of `wakeup_preempts`.
     fn take_kick(&mut self) -> Option<Cpu> {
         None
     }
@@ -118,7 +118,7 @@ pub trait HostScheduler {
     /// The current task calls `sched_yield`; the world reschedules that pCPU afterwards.
     fn yield_now(&mut self, now_ns: u64, cpu: Cpu);
 
-    /// The current task of `cpu` asks that `target` run instead (`yield_to(target, preempt = true)`).
+    /// The current task of `cpu` yields to `target` (`yield_to(target, preempt = true)`).
     fn yield_to(&mut self, now_ns: u64, cpu: Cpu, target: Task) -> YieldTo;
 
     /// CPU time charged to a task so far, ns, as of its last accounting.

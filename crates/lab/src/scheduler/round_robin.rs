@@ -104,7 +104,7 @@ impl HostScheduler for RoundRobin {
 
     fn yield_now(&mut self, _: u64, _: Cpu) {}
 
-    /// Refused: two spinners that yield to each other would keep all others from running for ever.
+    /// Refused: two spinners that yield to each other would permanently keep all others from running.
     fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
         YieldTo::Refused
     }

@@ -3,7 +3,7 @@
 //! pCPUs and one for each pCPU with pinned tasks, slices that can be lent, slices that end on time, wake-ups that
 //! preempt.
 //!
-//! The decisions are not made here: the world asks the functions of `policy/steering/policies.h`, as the BPF programs
+//! The decisions are not made here: the world calls the functions of `policy/steering/policies.h`, as the BPF programs
 //! do, and then calls [`Steer::lend`], [`Steer::grant`] and [`Steer::end_slice`]. Nor are the mechanics here: weights,
 //! virtual times, clocks of queues, the bound on waits, slices that are passed on, which task follows a yield buddy and
 //! which slice is cut for a gang are computed by the functions of `policy/mechanics`, with which the BPF programs are

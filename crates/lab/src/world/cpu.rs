@@ -137,7 +137,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Asks the scheduler whether other pCPUs must look for work or choose again, and makes them.
+    /// Makes those pCPUs search for work or choose again for which the scheduler requires it.
     fn kick_who_shall_look(&mut self, here: Cpu) -> bool {
         let mut any = false;
         while let Some(cpu) = self.scheduler.take_kick() {
@@ -149,7 +149,7 @@ impl<O: Observer> World<O> {
         any
     }
 
-    /// For schedulers that do not say so: if a task waits at a tick while a pCPU is idle, the nearest idle one looks
+    /// For schedulers that do not report it: if a task waits at a tick while a pCPU is idle, the nearest idle one searches
     /// for work, as after the kernel's `nohz_balancer_kick()`, without its conditions on load.
     fn wake_an_idle_cpu(&mut self, cpu: Cpu) {
         if self.scheduler.runnable(cpu) < 2 {

@@ -110,7 +110,7 @@ impl<O: Observer> World<O> {
                 };
                 let spin = Spin {
                     watcher,
-                    limit_ns: self.turns_ns(vcpu, request.second),
+                    limit_ns: self.spins_ns(vcpu, request.second),
                     spent_ns: 0,
                     seen_in_ns: NEVER_NS,
                     help_at_ns: self.help_after_ns(vcpu),
@@ -211,7 +211,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Tells the task that runs there which load its next iteration has, if its VM's changes.
+    /// Sets the load of the next iteration of the task that runs there, if its VM's load changes.
     fn guest_load_changes(&mut self, vcpu: usize) {
         let every_ns = self.vms[self.vcpus[vcpu].vm as usize].load_changes_every_ns;
         if every_ns > 0 {

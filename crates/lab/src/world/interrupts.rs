@@ -32,7 +32,7 @@ impl<O: Observer> World<O> {
         match self.cpu_of(task) {
             Some(there) if Some(there) == from => {}
             Some(there) if self.vcpus[receiver].then == Then::PollOver => {
-                // It polls: it sees the interrupt when the cache line has arrived.
+                // It polls: it reads the interrupt's word when the cache line has arrived.
                 let seen_in_ns = u64::from(self.costs.line_socket_ns);
                 self.account(there);
                 let left_ns = &mut self.vcpus[receiver].host_left_ns;

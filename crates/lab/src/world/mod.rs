@@ -68,7 +68,7 @@ struct VmState {
     tick_period_ns: u64,
     /// `kvm->last_boosted_vcpu`.
     last_boosted: u32,
-    /// Which policies are asked about its vCPUs.
+    /// Which policies are called for its vCPUs.
     policies: Policies,
     /// When one of its vCPUs was seen spinning last.
     spun_ns: Option<u64>,
@@ -153,15 +153,15 @@ impl<O: Observer> World<O> {
     /// Advances time to `end_ns`, or until every vCPU has done its iterations.
     ///
     /// # Errors
-    /// When no event can follow any more, no iteration is finished for too long, or somebody interrupts.
+    /// When no event can follow any more, no iteration is finished for too long, or the run is interrupted.
     pub fn run_until(&mut self, end_ns: u64) -> Result<(), RunError> {
         let mut watch = results::Progress::new(self);
         let mut at_once = 0u32;
-        // At the first turn, too: a run consists of many calls.
-        let mut turns = results::INTERRUPT_TURNS - 1;
+        // In the first round, too: a run consists of many calls.
+        let mut rounds = results::INTERRUPT_ROUNDS - 1;
         while self.unfinished != 0 {
-            turns = turns.wrapping_add(1) % results::INTERRUPT_TURNS;
-            if turns == 0 && self.interrupt.load(Ordering::Relaxed) {
+            rounds = rounds.wrapping_add(1) % results::INTERRUPT_ROUNDS;
+            if rounds == 0 && self.interrupt.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted {
                     now_ns: self.now_ns,
                 });

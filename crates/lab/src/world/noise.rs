@@ -185,7 +185,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An interrupt that is no vCPU's: what runs there takes that much longer. An idle pCPU delays nobody.
+    /// An interrupt that is for no vCPU: the running task takes that much longer. On an idle pCPU it delays no task.
     fn host_interrupt(&mut self, cpu: Cpu, length_ns: u64) {
         self.account(cpu);
         let Some(task) = self.cpus[cpu.index()].current else {

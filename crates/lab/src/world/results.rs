@@ -18,8 +18,8 @@ const PATIENCE_NS: u64 = 60_000_000_000;
 /// Number of events at one time after which time is taken to stand still: 64 for each possible pCPU and vCPU.
 pub(super) const AT_ONCE_MAX: u32 = 1 << 22;
 
-/// Turns of the loop between two looks at whether somebody interrupts: some milliseconds of work.
-pub(super) const INTERRUPT_TURNS: u32 = 1 << 12;
+/// Rounds of the loop of `World::run_until` between two checks for an interrupt: some milliseconds of work.
+pub(super) const INTERRUPT_ROUNDS: u32 = 1 << 12;
 
 /// Why a run ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

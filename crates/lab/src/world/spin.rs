@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting loops: how long they take, when the hardware ends them, and what else ends them. A waiter's polls are no
-//! events: the world knows when the word changes.
+//! events: the world computes when the word changes.
 
 use unspin_policy::{Control, Spin as PauseSpin, WaitExit, auto::StretchEnd};
 
@@ -17,7 +17,7 @@ use crate::{
 
 impl<O: Observer> World<O> {
     /// The time of that many spins of that vCPU's waiting loop, ns; `NEVER_NS` for `PLATFORM_FOREVER`.
-    pub(super) fn turns_ns(&self, vcpu: usize, spins: u32) -> u64 {
+    pub(super) fn spins_ns(&self, vcpu: usize, spins: u32) -> u64 {
         if spins == u32::MAX {
             return NEVER_NS;
         }
@@ -33,7 +33,7 @@ impl<O: Observer> World<O> {
         match spins {
             0 => NEVER_NS,
             _ if self.vcpus[vcpu].asks.is_none() => NEVER_NS,
-            spins => self.turns_ns(vcpu, self.spin_count(vcpu, spins)).max(1),
+            spins => self.spins_ns(vcpu, self.spin_count(vcpu, spins)).max(1),
         }
     }
 

@@ -78,7 +78,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// What a spinner may know about another vCPU.
+    /// The facts about another vCPU that a spinner may use.
     fn yield_facts(&self, spinner: usize, vcpu: usize) -> YieldFacts {
         let known = &self.vcpus[vcpu];
         let pending_ipi = known.pending_ipi;
@@ -110,7 +110,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// Asks the scheduler; returns the result of the kernel's function. `awaited_ns`: how long the vCPU has waited for
+    /// Calls `yield_to()` of the scheduler; returns the result of the kernel's function. `awaited_ns`: how long the vCPU has waited for
     /// this very candidate, if known.
     pub(super) fn yield_to(
         &mut self,
@@ -161,7 +161,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// An IPI is sent to a vCPU: what strict boost remembers of it (ruling 32).
+    /// An IPI is sent to a vCPU: records it for strict boost (ruling 32).
     pub(super) fn record_ipi(&mut self, sender: usize, receiver: usize, vector: Vector) {
         if self.cpu_of(self.vcpus[receiver].task).is_none() {
             let by = self.vcpus[sender].number;
@@ -172,7 +172,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A vCPU is switched in: what was remembered until then is cleared, and KVM shrinks its window.
+    /// A vCPU is switched in: the record is cleared, and KVM shrinks its window.
     pub(super) fn arrives(&mut self, vcpu: usize) {
         let rule = self.host.window;
         self.halt_over(vcpu);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks the policies: the functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
+//! Calls the policies: the functions of `policy/steering/policies.h`, with what `facts` gathers. eCS's extra schedule
 //! (`policy/steering/ecs.h`) works with every scheduler.
 
 pub(crate) mod auto;
@@ -19,19 +19,19 @@ use crate::{
     trace_event::Observer,
 };
 
-/// Whether the vCPU's guest itself says that it is in a critical section.
+/// Whether the vCPU's guest publishes that it is in a critical section.
 fn says_critical(facts: &Facts) -> bool {
     facts.self_.critical.age_ns != UNSPIN_AGE_UNKNOWN && facts.self_.critical.value != 0
 }
 
 impl<O: Observer> World<O> {
-    /// The policies that are asked about that vCPU.
+    /// The policies that are called for that vCPU.
     #[inline]
     pub(super) fn policies(&self, vcpu: usize) -> Policies {
         self.vms[self.vcpus[vcpu].vm as usize].policies
     }
 
-    /// These are asked about that VM's vCPUs from now on; slices as long as they say begin with the next ones.
+    /// These are called for that VM's vCPUs from now on; the next slices have their length.
     pub(super) fn set_policies(&mut self, vm: usize, policies: Policies) {
         self.vms[vm].policies = policies;
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
@@ -130,7 +130,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A guest asks for help (Friebel 2008): the host ranks the vCPUs of the VM and runs the one with the highest rank.
+    /// A guest calls for help (Friebel 2008): the host ranks the vCPUs of the VM and runs the one with the highest rank.
     pub(super) fn help(&mut self, cpu: Cpu, vcpu: usize) {
         let vm = self.vcpus[vcpu].vm as usize;
         let (first, count) = (self.vms[vm].first as usize, self.vms[vm].vcpus as usize);
@@ -154,7 +154,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// A guest asks for help and names a vCPU: `kvm_sched_yield()` (arch/x86/kvm/x86.c, Linux 7.2) yields to it if it
+    /// A guest calls for help and names a vCPU: `kvm_sched_yield()` (arch/x86/kvm/x86.c, Linux 7.2) yields to it if it
     /// is ready, without the conditions of `kvm_vcpu_on_spin()`.
     pub(super) fn help_named(&mut self, cpu: Cpu, vcpu: usize, target: usize) {
         let task = self.vcpus[target].task;

@@ -30,9 +30,9 @@ pub(super) enum Then {
     Send(Sending),
     /// The hypercall by which a borrowed pCPU is given back.
     GiveBack,
-    /// The hypercall that asks for help.
+    /// The hypercall for help.
     Help,
-    /// The hypercall that asks for help and names a vCPU of the world (`kvm_sched_yield()`).
+    /// The hypercall for help that names a vCPU of the world (`kvm_sched_yield()`).
     HelpNamed(u32),
     /// The host fetches a page; true: the guest is notified meanwhile.
     Fault(bool),
@@ -102,9 +102,9 @@ pub(super) struct Spin {
     pub limit_ns: u64,
     /// Time spent on a pCPU so far.
     pub spent_ns: u64,
-    /// Time until it sees a change; `NEVER_NS`: none is under way.
+    /// Time until it reads a change; `NEVER_NS`: none is under way.
     pub seen_in_ns: u64,
-    /// Time on a pCPU after which it next asks for help; `NEVER_NS`: never.
+    /// Time on a pCPU after which it next calls for help; `NEVER_NS`: never.
     pub help_at_ns: u64,
 }
 
@@ -159,7 +159,7 @@ impl Pauses {
     }
 }
 
-/// What `kvm_vcpu_on_spin()` and its baselines remember of a vCPU (`policy/steering/candidate.h`). Masks have one bit
+/// What `kvm_vcpu_on_spin()` and its baselines store of a vCPU (`policy/steering/candidate.h`). Masks have one bit
 /// for each vCPU of the VM.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PendingIpi {
@@ -206,7 +206,7 @@ pub struct VcpuStatistics {
     pub grants: u64,
     /// See `loans`.
     pub given_back: u64,
-    /// How often a vCPU was run because this one asked for help.
+    /// How often a vCPU was run because this one called for help.
     pub helped: u64,
     /// Slice boundaries that it reached while waiting for a lock or holding one (ruling 22).
     pub boundaries_critical: u64,
@@ -236,7 +236,7 @@ pub struct VcpuStatistics {
     pub host_ns: u64,
     /// The part of it for pause-loop exits.
     pub spin_host_ns: u64,
-    /// Waits that the guest ended at the threshold it was told, the sum of these thresholds, and the host's time to
+    /// Waits that the guest ended at its threshold, the sum of these thresholds, and the host's time to
     /// handle them.
     pub waits_ended: u64,
     /// See `waits_ended`.
@@ -245,7 +245,7 @@ pub struct VcpuStatistics {
     pub wait_host_ns: u64,
 }
 
-/// What unspin's scheduler remembers of a vCPU.
+/// What unspin's scheduler stores of a vCPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Steered {
     /// When it was last outside its guest.
@@ -331,10 +331,12 @@ impl Vcpu {
         match &self.base {
             Base::Work { left_ns } | Base::Access { left_ns, .. } => *left_ns,
             Base::Spin(spin) => {
-                let iterations = spin.limit_ns.saturating_sub(spin.spent_ns);
-                let help = spin.help_at_ns.saturating_sub(spin.spent_ns);
-                let others = iterations.min(help);
-                others.min(spin.seen_in_ns).min(self.pauses.exit_in_ns)
+                let limit_in_ns = spin.limit_ns.saturating_sub(spin.spent_ns);
+                let help_in_ns = spin.help_at_ns.saturating_sub(spin.spent_ns);
+                let others_in_ns = limit_in_ns.min(help_in_ns);
+                others_in_ns
+                    .min(spin.seen_in_ns)
+                    .min(self.pauses.exit_in_ns)
             }
             Base::Answer(_) => 0,
             Base::Halted | Base::Faulted | Base::Done => NEVER_NS,

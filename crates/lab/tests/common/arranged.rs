@@ -19,7 +19,7 @@ pub type Path = Vec<(usize, u32)>;
 pub struct Arranged {
     pub inner: Box<dyn HostScheduler>,
     /// By VM: names and weights of the groups above its tasks, outermost first. Equal names are the same group. Empty:
-    /// as the world asks.
+    /// as the world sets them.
     pub paths: Vec<Path>,
     /// By task.
     pub pins: Vec<Allowed>,

@@ -260,7 +260,7 @@ pub fn random_scheduler(
     topology: Topology,
     random: &mut Random,
 ) -> (String, Box<dyn HostScheduler>) {
-    // Not lag credit, with which two vCPUs that spin for each other can keep a third from running for ever.
+    // Not lag credit, with which two vCPUs that spin for each other can permanently keep a third from running.
     let mut names = known_names();
     names.extend(["cfs-4.13+debooster=paper", "cfs-5.6+balance"]);
     match names.get(random.below(names.len() as u64 + 1) as usize) {

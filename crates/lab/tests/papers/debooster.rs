@@ -101,7 +101,7 @@ fn figure_2_mismatch_goes_with_the_debooster() {
 }
 
 /// A vCPU waits for the answer of another that was preempted in user mode. The spinner is in kernel mode, so KVM passes
-/// the receiver over (lost opportunity); strict boost knows the receivers of the IPI.
+/// the receiver over (lost opportunity); strict boost has recorded the receivers of the IPI.
 #[test]
 fn lost_opportunities_go_with_strict_boost() {
     let vm = "[[vm]]\nvcpus = 4\nlock = \"ticket\"\nlocks = \"private\"\nuser_work = { exponential = \"400us\" }\nhold = \"1us\"\n\

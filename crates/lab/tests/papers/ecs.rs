@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Kashyap, Min and Kim (eCS, ATC'18), Figure 2 (a), reproduced in the lab: the hypervisor sees that a vCPU is in a
-//! critical section and lets it run for extra time; and the cost of the two forms of that time (ruling 22).
+//! Kashyap, Min and Kim (eCS, ATC'18), Figure 2 (a), reproduced in the lab: the hypervisor gives a vCPU that is in a
+//! critical section extra time; and the cost of the two forms of that time (ruling 22).
 #![allow(missing_docs)]
 
 use unspin_lab::{

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Friebel 2008 in the lab: the shape of the paper's tables. A guest that builds a kernel beside one that only uses CPU
-//! time: generic spinlocks lose some of it to preempted holders, ticket locks nearly all, and asking the host for help
+//! time: generic spinlocks lose some of it to preempted holders, ticket locks nearly all, and the hypercall for help
 //! regains it. The paper's numbers are of a kernel build on a machine that it does not state (ruling 6); only their
 //! order and size are compared.
 #![allow(missing_docs)]
@@ -21,8 +21,8 @@ struct Row {
     spinning_percent: f64,
 }
 
-/// A fixed number of iterations by each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_spins`: 0
-/// never asks.
+/// A fixed number of iterations by each of 8 vCPUs on 8 pCPUs beside 8 threads of `while (1)`; `help_after_spins`: after how many
+/// spins a waiter calls for help; 0: never.
 fn build(lock: &str, help_after_spins: u32) -> Row {
     let text = format!(
         "seed = 8\niterations = 1500\n[[vm]]\nvcpus = {VCPUS}\nlock = \"{lock}\"\nlocks = 4\nuser_work = {{ exponential = \"50us\" }}\n\

@@ -38,7 +38,7 @@ pub struct Host {
     next_tick_ns: Vec<u64>,
     loads: Vec<Load>,
     /// When it next sleeps or wakes, by task.
-    turn_ns: Vec<Option<u64>>,
+    wakes_ns: Vec<Option<u64>>,
     ran_ns: Vec<u64>,
     asleep: Vec<bool>,
     pub log: Vec<Stretch>,
@@ -56,7 +56,7 @@ impl Host {
             since_ns: vec![0; cpus],
             next_tick_ns: vec![u64::MAX; cpus],
             loads: Vec::new(),
-            turn_ns: Vec::new(),
+            wakes_ns: Vec::new(),
             ran_ns: Vec::new(),
             asleep: Vec::new(),
             log: Vec::new(),
@@ -68,7 +68,7 @@ impl Host {
     pub fn start(&mut self, task: Task, load: Load) {
         assert_eq!(task.index(), self.loads.len());
         self.loads.push(load);
-        self.turn_ns.push(None);
+        self.wakes_ns.push(None);
         self.ran_ns.push(0);
         self.asleep.push(true);
         if load != Load::Sleeps {
@@ -84,7 +84,7 @@ impl Host {
         assert!(self.asleep[task.index()]);
         let cpu = self.scheduler.select_cpu(self.now_ns, task, waker);
         self.asleep[task.index()] = false;
-        self.turn_ns[task.index()] = None;
+        self.wakes_ns[task.index()] = None;
         self.scheduler.enqueue(self.now_ns, task, cpu, why);
         if self.scheduler.wakeup_preempts(self.now_ns, cpu, task) {
             self.reschedule(cpu);
@@ -138,7 +138,7 @@ impl Host {
         }
         self.scheduler.put_previous(self.now_ns, cpu, runnable);
         if let (true, Load::Cycles { sleeps_ns, .. }) = (!runnable, self.loads[task.index()]) {
-            self.turn_ns[task.index()] = Some(self.now_ns + sleeps_ns);
+            self.wakes_ns[task.index()] = Some(self.now_ns + sleeps_ns);
         }
     }
 
@@ -174,8 +174,8 @@ impl Host {
     pub fn run_until(&mut self, end_ns: u64) {
         loop {
             let cpus = 0..self.current.len();
-            let wake =
-                (0..self.loads.len()).filter_map(|task| self.turn_ns[task].map(|at| (at, 0, task)));
+            let wake = (0..self.loads.len())
+                .filter_map(|task| self.wakes_ns[task].map(|at| (at, 0, task)));
             let sleep = cpus
                 .clone()
                 .filter_map(|cpu| self.sleeps_at(cpu).map(|at| (at, 1, cpu)));

@@ -39,13 +39,13 @@ fn exits(vendor: Vendor, window: u32, gap_cycles: u32) -> f64 {
 #[test]
 fn exits_come_as_often_as_the_window_says() {
     let costs = Costs::default();
-    let turn_ns = f64::from(costs.wait_spin_ps + costs.pause_ps) / 1e3;
+    let spin_ns = f64::from(costs.wait_spin_ps + costs.pause_ps) / 1e3;
     // Exit, consideration of the one candidate, which runs, and entry.
     let handled_ns =
         f64::from(costs.exit_ns + costs.on_spin_ns + costs.candidate_ns + costs.entry_ns);
     for window in [200, 1_000, 3_000, 30_000] {
         // The PAUSE after as many as pass.
-        let amd = HOLD_NS / (f64::from(window + 1) * turn_ns + handled_ns);
+        let amd = HOLD_NS / (f64::from(window + 1) * spin_ns + handled_ns);
         // With a threshold the time in the host reloads the count too; without one only the entry does.
         for gap_cycles in [128, 0] {
             let measured = exits(Vendor::Amd, window, gap_cycles);

@@ -85,8 +85,8 @@ fn lag_credit_does_nothing_across_run_queues() {
     assert_eq!(credited.operations, stock.operations);
 }
 
-/// Four vCPUs that yield to each other beside two busy threads get no more than their third of two pCPUs. Credit that
-/// nobody paid for gave them everything.
+/// Four vCPUs that yield to each other beside two busy threads get no more than their third of two pCPUs. Credit that was
+/// charged to no task gave them everything.
 #[test]
 fn lag_credit_buys_no_share() {
     let vms = FITS.replacen("count = 2\nvcpus = 2", "vcpus = 4", 1);

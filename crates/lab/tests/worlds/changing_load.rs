@@ -78,8 +78,8 @@ fn auto_knows_a_load_that_is_back() {
     assert!(auto * 100 > oracle * 85, "{auto} of {oracle}");
 }
 
-/// A VM whose load changes with the epochs, so as to spoil trials: it gets no more time than its due, and its neighbour has the set that
-/// is right for it, and does as much.
+/// A VM whose load changes with the epochs, so as to spoil trials: it gets no more than its share of time, and its neighbour gets the
+/// set that is best for it, and does as much work.
 #[test]
 fn who_changes_with_the_epochs_gains_nothing_and_moves_no_other() {
     let with = |every_ms: u32| {

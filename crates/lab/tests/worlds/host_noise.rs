@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What the host does besides running vCPUs happens as often and as long as the scenario says, to whom it says, and is on the
+//! Host noise has the rates, lengths and places of the scenario, and is on the
 //! timeline.
 
 use unspin_events::{Event, What};
@@ -14,7 +14,7 @@ use unspin_lab::{
 };
 use unspin_scenario::Scenario;
 
-/// A vCPU on each of so many pCPUs, always in user mode; nobody waits for anybody.
+/// A vCPU on each of so many pCPUs, always in user mode, without locks.
 fn alone(cpus: u32, lab: &str) -> Scenario {
     let text = format!(
         "seed = 3\nduration = \"4s\"\n[lab]\ntopology = \"1x1x{cpus}x1\"\n{lab}\n[[vm]]\nvcpus = {cpus}\nlock = \"ticket\"\n\
@@ -233,7 +233,7 @@ fn seeds_differ_in_noise_alone() {
     assert_ne!(done(1), done(2));
 }
 
-/// A recording says which thread of the host ran instead of a vCPU.
+/// A recording names the thread of the host that ran instead of a vCPU.
 #[test]
 fn who_ran_instead_is_recorded() {
     let scenario = alone(

@@ -42,7 +42,7 @@ const HARDWARE: [&[&str]; 2] = [
     ],
 ];
 
-/// Host schedulers by themselves: nobody yields.
+/// Host schedulers alone: no vCPU yields.
 #[test]
 fn no_scheduler_runs_vms_in_step_by_accident() {
     let mut without = 0;

@@ -39,7 +39,7 @@ fn samples_find_waiters_before_their_window_is_over() {
     assert!(with > 2 * without, "{with} with, {without} without");
 }
 
-/// Where a guest waits is learned from pause-loop exits, and read from the VMCB: without either nothing changes.
+/// The places where a guest waits come from pause-loop exits and are read from the VMCB: without either nothing changes.
 #[test]
 fn nobody_is_sampled_whose_places_are_not_known() {
     for (host, vendor) in [(WINDOW, "intel"), ("ple_window = 65535", "amd")] {

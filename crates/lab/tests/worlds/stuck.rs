@@ -119,7 +119,7 @@ fn a_scheduler_that_never_picks() {
     }
 }
 
-/// A ticket was drawn and its vCPU never runs again: the others wait behind it for ever.
+/// A ticket was drawn and its vCPU never runs again: the others wait behind it without end.
 #[test]
 fn a_lock_that_is_never_released() {
     let vm = "vcpus = 3\nlocks = 1\nuser_work = \"0ns\"\nhold = \"900us\"\nwakeup_every_iterations = 2\ntick_hz = 0\n";

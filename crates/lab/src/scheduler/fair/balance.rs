@@ -28,7 +28,7 @@ const DISTANCES: [Distance; DOMAINS] = [
 const HOT_AFTER_FAILURES: u32 = 1;
 
 impl Fair {
-    /// A pCPU without a task looks for one, nearest first: newidle_balance(). True: it has one now.
+    /// A pCPU without a task searches for one, nearest first: newidle_balance(). True: it has one now.
     pub(super) fn balance_idle(&mut self, now_ns: u64, cpu: Cpu) -> bool {
         if self.overloaded.is_empty() {
             return false;
@@ -152,7 +152,7 @@ impl Fair {
         }
     }
 
-    /// Makes the nearest idle pCPU that may run one of this pCPU's waiting tasks look for work.
+    /// Makes the nearest idle pCPU that may run one of this pCPU's waiting tasks search for work.
     fn kick_idle(&mut self, cpu: Cpu) {
         if self.idle.is_empty() {
             return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! EEVDF: the earliest virtual deadline among the entities that have not run more than their share. kernel/sched/fair.c
-//! of Linux 6.6, 6.12, 6.19 and 7.2; for a rule that not all of them have, [`super::rules::Version`] says since when.
+//! of Linux 6.6, 6.12, 6.19 and 7.2; for a rule that not all of them have, [`super::rules::Version`] gives the first version.
 //!
 //! Left out: slices of their own (sched_setattr), hence PREEMPT_SHORT and the shortest slice of a queue have no effect;
 //! NEXT_BUDDY, which is off in all releases. A change of weight moves virtual times as in 7.2 for versions from 6.12

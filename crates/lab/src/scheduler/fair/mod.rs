@@ -83,7 +83,7 @@ struct CpuState {
     balance_ns: [u64; balance::DOMAINS],
     /// How often in a row balancing found a task but could not move any.
     balance_failed: u32,
-    /// Another pCPU has told it to search for work.
+    /// Another pCPU has requested that it search for work.
     kicked: bool,
     /// When a lag credit last forced a reschedule, ns.
     forced_ns: Option<u64>,

@@ -53,7 +53,7 @@ impl Fair {
         chosen
     }
 
-    /// The allowed pCPU with the fewest runnable tasks, the nearest to `near`; if asked, pCPUs without a sibling first.
+    /// The allowed pCPU with the fewest runnable tasks, the nearest to `near`; if requested, pCPUs without a sibling first.
     fn least_busy(&self, task: Task, near: Cpu, apart: bool) -> Cpu {
         let rank = |cpu: Cpu| {
             let sibling = apart && self.sibling_on(task, cpu);

@@ -171,7 +171,7 @@ impl HostScheduler for Steer {
         self.end_slice(now_ns, cpu);
     }
 
-    /// The answer of a scheduler without an opinion in sched_ext; the world asks the policies instead.
+    /// What sched_ext does for a scheduler without this callback; the world calls the policies instead.
     fn yield_to(&mut self, _: u64, _: Cpu, _: Task) -> YieldTo {
         YieldTo::Refused
     }

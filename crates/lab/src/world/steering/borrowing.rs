@@ -12,7 +12,7 @@ use crate::{
 };
 
 impl<O: Observer> World<O> {
-    /// The vCPU there runs on borrowed time from now on; `notified`: its guest is told, if it has pv pages, and may
+    /// The vCPU there runs on borrowed time from now on; `notified`: that is written into its pv page, if it has one, and it may
     /// give the time back early.
     pub(crate) fn borrow_begin(&mut self, cpu: Cpu, vcpu: usize, budget_ns: u64, notified: bool) {
         let now_ns = self.now_ns;
@@ -22,7 +22,7 @@ impl<O: Observer> World<O> {
         let known = &mut self.vcpus[vcpu];
         known.steered.borrowed_since_ns = Some(now_ns);
         known.steered.entered_borrowing = false;
-        // A vCPU that runs for the rest of a slice is not told.
+        // A vCPU that runs for the rest of a slice is not notified.
         known.borrowed = pv_page && capped && notified;
         let task = known.task;
         let pcpu = &mut self.cpus[cpu.index()];

@@ -37,7 +37,7 @@ impl<O: Observer> World<O> {
         }
     }
 
-    /// The facts about a vCPU that the host knows. `near`: the pCPU that asks.
+    /// The facts about a vCPU that the host has. `near`: the pCPU that needs them.
     fn vcpu_facts(&mut self, vcpu: usize, near: Cpu) -> VcpuFacts {
         let now_ns = self.now_ns;
         let known = &self.vcpus[vcpu];

@@ -2,7 +2,7 @@
 //! The parameters of a simulated host: its pCPUs, its pause-loop hardware, its hypervisor, and what it offers its
 //! guests.
 //!
-//! And spin thresholds: which one guests with pv pages are told, and which exits end their waits: as
+//! And spin thresholds: which one is written into guests' pv pages, and which exits end their waits: as
 //! `bpf/window/notify.bpf.h`, by the rules of `policy/model/spin_threshold.h`.
 
 use unspin_policy::{
@@ -27,7 +27,7 @@ pub struct LabHost {
     pub gap_cycles: u32,
     /// The time of one unit of the window, ps, as a host assumes it for APPLE.
     pub window_unit_ps: u64,
-    /// The spin threshold that guests with pv pages are told.
+    /// The spin threshold in guests' pv pages.
     pub spin_count: SpinCount,
     /// The rule by which `kvm_vcpu_on_spin()` chooses.
     pub candidates: CandidateRule,
@@ -36,7 +36,7 @@ pub struct LabHost {
     /// How long a vCPU without work may poll before it sleeps, ns (the module's `halt_poll_ns`); 0: not at all.
     pub halt_poll_ns: u32,
     /// tau of preemptable ticket locks: how long a waiter waits per place before it competes, spins of its loop
-    /// (ruling 8); `u32::MAX`: for ever.
+    /// (ruling 8); `u32::MAX`: without a bound.
     pub tau_spins: u32,
     /// Number of threads that use CPU time beside the VMs.
     pub cpu_hogs: u32,
@@ -62,7 +62,7 @@ pub struct LabHost {
     pub steering: SteeringModel,
 }
 
-/// The spin threshold that a guest with a pv page is told (`spin_count` of `abi/guest/pv_page.h`).
+/// The spin threshold in a guest's pv page (`spin_count` of `abi/guest/pv_page.h`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpinCount {
     /// None: guests use their own.
@@ -107,7 +107,7 @@ pub struct Paravirtual {
 /// The parameters of unspin's scheduler, measured in the testbed, and its policies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SteeringModel {
-    /// Which policies are asked, of every VM; where each VM's are chosen by trial, those that it begins with.
+    /// The policies of every VM; where each VM's are chosen by trial, the first ones.
     pub policies: Policies,
     /// Whether they are chosen by trial: the policy `auto`.
     pub auto: bool,
@@ -197,7 +197,7 @@ impl<O: Observer> World<O> {
         let (vm, spins) = (known.vm as usize, known.notified_spin_count);
         if let SpinCount::Apple(_) = self.host.spin_count {
             // The time of a spin, as of this machine: a host would measure it by the quickest wait.
-            let unit_ps = self.turns_ns(vcpu, TURNS_TIMED) * 1_000 / u64::from(TURNS_TIMED);
+            let unit_ps = self.spins_ns(vcpu, SPINS_TIMED) * 1_000 / u64::from(SPINS_TIMED);
             self.apple_exit(vm, spins, unit_ps);
         }
     }
@@ -214,4 +214,4 @@ impl<O: Observer> World<O> {
 }
 
 /// Long enough for a whole number of PAUSEs and nanoseconds in any scenario.
-const TURNS_TIMED: u32 = 1 << 20;
+const SPINS_TIMED: u32 = 1 << 20;

@@ -137,7 +137,7 @@ fn nobody_yields_to_sleepers_or_when_alone() {
     }
 }
 
-/// A yielder, and a target 5 ms of virtual time ahead; each in its own group if asked.
+/// A yielder, and a target 5 ms of virtual time ahead; each in its own group if requested.
 fn far_target(version: Version, debooster: Deboost, apart: bool) -> (Fair, Task, Task) {
     let mut fair = with(
         version,
