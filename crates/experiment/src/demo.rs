@@ -46,7 +46,7 @@ const DISCARD: Duration = Duration::from_millis(250);
 /// Seeds of each prediction.
 pub const SEEDS: u32 = 3;
 
-/// The window of the Intel machine, in TSC cycles: as many turns of the micro guest's waiting loop as the 200 PAUSEs that the
+/// The window of the Intel machine, in TSC cycles: as many spins of the micro guest as the 200 PAUSEs that the
 /// files say for AMD's, five instructions each, of which Bochs counts one a cycle.
 const INTEL_WINDOW: u32 = 1000;
 

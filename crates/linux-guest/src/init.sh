@@ -45,11 +45,11 @@ latencies() {
 # every CPU several times, waiting (smp_text_poke_sync_each_cpu, arch/x86/kernel/alternative.c); meanwhile as many loops
 # in user mode run as there are other CPUs.
 calls() {
-    local loops='' turn=1
-    while [ $turn -lt "$($B nproc)" ]; do
+    local loops='' i=1
+    while [ $i -lt "$($B nproc)" ]; do
         while :; do :; done &
         loops="$loops $!"
-        turn=$((turn + 1))
+        i=$((i + 1))
     done
     timed patches "$1" || return
     # shellcheck disable=SC2086 # one number per word
@@ -57,10 +57,10 @@ calls() {
 }
 
 patches() {
-    local turn=0
-    while [ $turn -lt "$1" ]; do
+    local i=0
+    while [ $i -lt "$1" ]; do
         echo 1 >/proc/sys/kernel/sched_schedstats && echo 0 >/proc/sys/kernel/sched_schedstats || return
-        turn=$((turn + 1))
+        i=$((i + 1))
     done
 }
 

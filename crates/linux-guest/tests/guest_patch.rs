@@ -56,7 +56,7 @@ fn it_is_small_and_says_its_licence() {
 
 /// The kernel cannot include abi/guest/pv_page.h: numbers and the order of the fields stand in the patch once more.
 #[test]
-fn it_speaks_as_the_pv_page_page_does() {
+fn it_has_the_layout_of_the_pv_page() {
     let (patch, pv_page) = (patch(), read("abi/guest/pv_page.h"));
     for (ours, theirs) in [
         (

@@ -20,7 +20,7 @@ row! {
         source: &'static str = ("of", Text),
         /// Acquisitions of locks, N.
         acquisitions: Option<f64> = ("N", Count),
-        /// Waits of more than 2,048 turns, for a preempted holder or for a preempted waiter.
+        /// Waits of more than 2,048 spins, for a preempted holder or for a preempted waiter.
         stalls: Option<f64> = ("Nh + Nw", Count),
         /// Of these, those in which nobody held the lock.
         next_waiter_stalls: Option<f64> = ("Nw", Count),

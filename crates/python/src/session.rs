@@ -18,7 +18,7 @@ use unspin_experiment::{Error, Progress, Session, Work};
 
 use crate::error::of_experiment;
 
-/// How often signals are looked at while there is work: what Ctrl-C waits at most, beside some thousand turns of the lab's loop.
+/// How often signals are looked at while there is work: what Ctrl-C waits at most, beside some thousand iterations of the lab's loop.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
 /// The first exception that ends the work.

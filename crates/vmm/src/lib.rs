@@ -2,8 +2,8 @@
 //! Runs the micro guest (`guest/`) in VMs under `/dev/kvm`, as a [`Scenario`](unspin_scenario::Scenario) says.
 //!
 //! [`run()`] creates every VM in this process, one named thread per vCPU (`vm0/vcpu3`), lets all of them go at once,
-//! and brings back statistics and the guests' own log of waits; [`Running`] leaves them running between readings. Nothing here is particular to AMD; on Intel it is
-//! written to the same interface but untested.
+//! and brings back statistics and the guests' own log of waits; [`Running`] leaves them running between readings. Nothing here is particular to AMD; on Intel it
+//! has run in the testbed's Intel machine only.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the micro guest is x86-64 and needs Linux's KVM");
 

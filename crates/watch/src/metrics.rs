@@ -108,7 +108,7 @@ const VM_COUNTERS: &[VmCounter] = vm_counters! {
     ple_exits: number "pause_loop_exits" "Pause-loop exits of vCPUs";
     ple_exits_user: number "pause_loop_exits_user" "Of those, with the guest in user mode (0 on Intel)";
     yields_tried: number "directed_yields" "Directed yields that KVM tried for pause-loop exits";
-    yields_succeeded: number "directed_yields_succeeded" "Of those, yields that gave the target the next turn";
+    yields_succeeded: number "directed_yields_succeeded" "Of those, yields after which the target runs next";
     slices_lost: number "slices_lost" "Slices that ended while the vCPU spun";
 };
 

@@ -29,7 +29,7 @@ pub struct WatchCounters {
     pub ple_exits_user: u64,
     /// Directed yields that KVM tried for them.
     pub yields_tried: u64,
-    /// Of those, yields that gave the target the next turn.
+    /// Of those, yields after which the target runs next.
     pub yields_succeeded: u64,
     /// Slices that ended while it spun.
     pub slices_lost: u64,

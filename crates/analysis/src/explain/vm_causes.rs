@@ -185,7 +185,7 @@ impl VmRecord {
         if at_ns < around.next_seen_ns {
             return 1.0;
         }
-        let (least, most) = self.turn_bounds(holder, around.next.0, around.next_seen_ns);
+        let (least, most) = self.hold_bounds(holder, around.next.0, around.next_seen_ns);
         let so_far = self.on_time(holder.vcpu, holder.ns, at_ns);
         chance_beyond(least as f64, most as f64, hold_ns, so_far as f64)
     }

@@ -233,7 +233,7 @@ impl VmRecord {
                 .filter(|pair| pair[1].begin_ns < pair[0].ns && pair[0].vcpu != pair[1].vcpu);
             let slices: Vec<(f64, f64)> = pairs
                 .map(|pair| {
-                    let (least, most) = self.turn_bounds(&pair[0], pair[1].ns, pair[1].seen_ns);
+                    let (least, most) = self.hold_bounds(&pair[0], pair[1].ns, pair[1].seen_ns);
                     (least as f64, most as f64)
                 })
                 .collect();
@@ -293,7 +293,7 @@ impl VmRecord {
 
     /// How long at least and at most the holder had the lock, in its CPU time: the next one had it at `next_ns`, and was
     /// last seen without it at `seen_ns`.
-    pub(crate) fn turn_bounds(&self, holder: &End, next_ns: u64, seen_ns: u64) -> (u64, u64) {
+    pub(crate) fn hold_bounds(&self, holder: &End, next_ns: u64, seen_ns: u64) -> (u64, u64) {
         let until_ns = self.next_begin(holder.vcpu, holder.ns).min(next_ns);
         let most = self.on_time(holder.vcpu, holder.ns, until_ns);
         let least = self.on_time(holder.vcpu, holder.ns, seen_ns.max(holder.ns));

@@ -79,7 +79,7 @@ pub fn measure(host: &Host, cpu: usize, tsc_mhz: f64) -> Result<GuestTimes, Erro
     let mut pauses = CalibrationVm::create(host, 1, 1, false)?;
     times.wait_and_pause = meter.each(&mut pauses, Program::Wait, LOOPS / 5)?;
     drop(pauses);
-    let turn_ns = median(&times.wait_and_pause);
+    let spin_ns = median(&times.wait_and_pause);
 
     let mut two = CalibrationVm::create(host, 2, 1, true)?;
     for (program, to) in [
@@ -94,11 +94,11 @@ pub fn measure(host: &Host, cpu: usize, tsc_mhz: f64) -> Result<GuestTimes, Erro
     }
     times.tick = meter.gaps(&mut two)?;
     times.load_and_put = load_and_put(&mut two)?;
-    times.pause_exit_of_2 = meter.pause_exits(&mut two, turn_ns)?;
+    times.pause_exit_of_2 = meter.pause_exits(&mut two, spin_ns)?;
     let mut eight = CalibrationVm::create(host, 8, 1, true)?;
-    times.pause_exit_of_8 = meter.pause_exits(&mut eight, turn_ns)?;
+    times.pause_exit_of_8 = meter.pause_exits(&mut eight, spin_ns)?;
     drop(eight);
-    (times.pause_exit_of_pair, times.pair_switches) = meter.pairs(&mut two, cpu, turn_ns)?;
+    (times.pause_exit_of_pair, times.pair_switches) = meter.pairs(&mut two, cpu, spin_ns)?;
     Ok(times)
 }
 
@@ -138,12 +138,12 @@ impl Meter {
     }
 
     /// What a pause-loop exit takes beyond the spins between two.
-    fn pause_exits(&self, vm: &mut CalibrationVm, turn_ns: f64) -> Result<Vec<f64>, Error> {
-        let Some((spins, per_exit)) = turns_of(vm, PAUSE_EXITS) else {
+    fn pause_exits(&self, vm: &mut CalibrationVm, spin_ns: f64) -> Result<Vec<f64>, Error> {
+        let Some((spins, per_exit)) = spins_of(vm, PAUSE_EXITS) else {
             return Ok(Vec::new());
         };
         let each = self.each(vm, Program::Wait, spins)?;
-        let beyond = |ns: f64| ((ns - turn_ns) * per_exit as f64).max(0.0);
+        let beyond = |ns: f64| ((ns - spin_ns) * per_exit as f64).max(0.0);
         Ok(each.into_iter().map(beyond).collect())
     }
 
@@ -152,9 +152,9 @@ impl Meter {
         &self,
         vm: &mut CalibrationVm,
         cpu: usize,
-        turn_ns: f64,
+        spin_ns: f64,
     ) -> Result<(Vec<f64>, Vec<f64>), Error> {
-        let Some((spins, per_exit)) = turns_of(vm, PAIR_EXITS) else {
+        let Some((spins, per_exit)) = spins_of(vm, PAIR_EXITS) else {
             return Ok(Default::default());
         };
         thread_local!(static BEFORE: Cell<u64> = const { Cell::new(0) });
@@ -175,7 +175,7 @@ impl Meter {
                 .fold(0.0, f64::max);
             let switched: u64 = both.iter().map(|(_, switched)| switched).sum();
             let exits = 2 * u64::from(spins) / per_exit;
-            times.push(longest_ns / exits as f64 - turn_ns * per_exit as f64);
+            times.push(longest_ns / exits as f64 - spin_ns * per_exit as f64);
             switches.push(switched as f64 / exits as f64);
         }
         Ok((times, switches))
@@ -183,7 +183,7 @@ impl Meter {
 }
 
 /// Spins with so many pause-loop exits, and PAUSEs for each; `None` where nobody knows.
-fn turns_of(vm: &CalibrationVm, exits: u64) -> Option<(u32, u64)> {
+fn spins_of(vm: &CalibrationVm, exits: u64) -> Option<(u32, u64)> {
     let per_exit = vm.pauses_per_exit()?;
     Some((u32::try_from(exits * per_exit).ok()?, per_exit))
 }

@@ -15,7 +15,7 @@ use unspin_papers::{
 use unspin_scenario::Scenario;
 
 pub use measures::{Measures, measure};
-pub use stalls::STALL_TURNS;
+pub use stalls::STALL_SPINS;
 
 use crate::{Error, Session, Work};
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Stalls of waits for locks in the lab, as VEE'13's Table 1 counts them in a guest's kernel (ruling 10): a wait of more than
-//! 2,048 turns on a CPU stalls once, for a preempted waiter where nobody holds the lock then, for its holder otherwise.
+//! 2,048 spins on a CPU stalls once, for a preempted waiter where nobody holds the lock then, for its holder otherwise.
 
 use unspin_lab::{
     ids::{Lock, Task},
     trace_event::TraceEvent,
 };
 
-/// Turns of the waiting loop after which a wait has stalled (VEE'13 section 3).
-pub const STALL_TURNS: u64 = 2_048;
+/// Spins after which a wait has stalled (VEE'13 section 3).
+pub const STALL_SPINS: u64 = 2_048;
 
 /// What the waits of a task came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub struct Stalls {
 }
 
 impl Stalls {
-    /// `turn_ps`: how long a turn of the waiting loop takes.
-    pub fn new(turn_ps: u64) -> Stalls {
+    /// `spin_ps`: how long a spin takes.
+    pub fn new(spin_ps: u64) -> Stalls {
         Stalls {
-            stall_ns: STALL_TURNS * turn_ps / 1_000,
+            stall_ns: STALL_SPINS * spin_ps / 1_000,
             waits: Vec::new(),
             counts: Vec::new(),
             locks: Vec::new(),
@@ -145,11 +145,11 @@ mod tests {
     use super::*;
 
     const LOCK: Lock = Lock(0);
-    /// A turn of 1 ns: a wait stalls after 2,048 ns on a CPU.
-    const TURN_PS: u64 = 1_000;
+    /// A spin of 1 ns: a wait stalls after 2,048 ns on a CPU.
+    const SPIN_PS: u64 = 1_000;
 
     fn play(events: &[(u64, u32, TraceEvent)]) -> [Waits; 3] {
-        let mut stalls = Stalls::new(TURN_PS);
+        let mut stalls = Stalls::new(SPIN_PS);
         for &(now_ns, task, what) in events {
             stalls.see(now_ns, Some(Task(task)), what, true);
         }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_2_048_turns_are_no_stall() {
+    fn exactly_2_048_spins_are_no_stall() {
         for (until_ns, stalls) in [(2_048, 0), (2_049, 1)] {
             let [first, ..] = play(&[(0, 0, ASKED), (until_ns, 0, TAKEN)]);
             assert_eq!(first.stalls, stalls);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_warm_up_does_not_count() {
-        let mut stalls = Stalls::new(TURN_PS);
+        let mut stalls = Stalls::new(SPIN_PS);
         stalls.see(0, Some(Task(0)), ASKED, false);
         stalls.see(9_000, Some(Task(0)), TAKEN, false);
         assert_eq!(stalls.of(Task(0)), Waits::default());

@@ -10,11 +10,11 @@ prepare() {
 }
 
 trees() {
-    local turn=0
-    while [ $turn -lt "$1" ]; do
+    local i=0
+    while [ $i -lt "$1" ]; do
         $B rm -f /tmp/lua/*.o /tmp/lua/liblua.a /tmp/lua/lua /tmp/lua/luac
         /usr/bin/make -s -C /tmp/lua -j "$2" CC=tcc AR='tcc -ar rcs' RANLIB=: all || return
-        turn=$((turn + 1))
+        i=$((i + 1))
     done
 }
 

@@ -388,7 +388,7 @@ impl Spin {
         const LOOPS: u64 = 20_000;
         let time_one = || {
             let begin = Instant::now();
-            Spin::turn(LOOPS);
+            Spin::run(LOOPS);
             begin.elapsed().as_nanos() as u64
         };
         let over = AtomicBool::new(false);
@@ -396,7 +396,7 @@ impl Spin {
             for _ in 1..cpus {
                 scope.spawn(|| {
                     while !over.load(Ordering::Relaxed) {
-                        Spin::turn(LOOPS);
+                        Spin::run(LOOPS);
                     }
                 });
             }
@@ -410,14 +410,14 @@ impl Spin {
         }
     }
 
-    fn turn(loops: u64) {
+    fn run(loops: u64) {
         for number in 0..loops {
             black_box(number);
         }
     }
 
     fn work(self, time: Duration) {
-        Spin::turn(self.loops_per_us * time.as_micros() as u64);
+        Spin::run(self.loops_per_us * time.as_micros() as u64);
     }
 }
 

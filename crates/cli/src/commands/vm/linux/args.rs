@@ -101,7 +101,7 @@ pub struct LinuxArguments {
     /// [default: by load; hackbench 2, pgbench 8].
     #[arg(long)]
     pub groups: Option<u32>,
-    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; turns of a thread
+    /// Messages that each sender passes to each receiver; how often `calls` patches; compilations of make; iterations of a thread
     /// of mmaps; seconds of torture and dbench (2 and more); allocations, locks, requests or transactions of each thread or client;
     /// sweeps of openmp; builds of kernbench [default: by load; hackbench 100, pgbench 20].
     #[arg(long)]
