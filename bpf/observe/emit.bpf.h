@@ -39,7 +39,7 @@ static __always_inline void submit(void *record)
 	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
 }
 
-/* Writes an event about `thread` if user space has asked for this kind; counts it as lost if the ring is full. */
+/* Writes an event about `thread` if user space has selected this kind; counts it as lost if the ring is full. */
 static __always_inline void emit(const struct unspin_observed_thread *thread, u32 kind, u64 now_ns, u64 argument0,
 				 u64 argument1, u64 argument2)
 {

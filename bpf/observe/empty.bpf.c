@@ -34,7 +34,7 @@ EMPTY(empty_destroy_vm, "fentry/kvm_destroy_vm")
 
 /*
  * Executes 100 instructions more than an empty program, from which the time of one instruction is computed. It has the
- * section of empty_kvm_exit and is told from it by its name.
+ * section of empty_kvm_exit and another name.
  */
 SEC("tp_btf/kvm_exit")
 int hundred_instructions(void *context)

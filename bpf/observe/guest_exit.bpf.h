@@ -90,7 +90,7 @@ static __always_inline void read_vmx_exit(struct kvm_vcpu *vcpu, struct guest_ex
 }
 
 /*
- * Reads the exit that the current vCPU has just made; fields that cannot be read say "unknown". For kvm_exit programs.
+ * Reads the exit that the current vCPU has just made; fields that cannot be read are unknown. For kvm_exit programs.
  * `details` must be a compile-time constant, so that the verifier drops the reads that are not wanted.
  */
 static __always_inline void read_exit(struct kvm_vcpu *vcpu, u32 isa, struct guest_exit *exit, bool details)

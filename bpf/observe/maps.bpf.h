@@ -57,7 +57,7 @@ struct {
 const volatile struct unspin_observe_options options;
 struct unspin_observe_globals globals;
 
-/* Whether user space has asked for events of `kind`. Constant to the verifier, which drops the code of the others. */
+/* Whether user space has selected events of `kind`. Constant to the verifier, which drops the code of the others. */
 static __always_inline bool wants(u32 kind)
 {
 	return options.event_mask & (1u << kind);

@@ -2,13 +2,13 @@
 /*
  * pv_pages.bpf.h - reads a guest's pv page (abi/guest/pv_page.h), for guests that have one.
  *
- * A vCPU registers a guest-physical address once, by a hypercall. KVM's memory slots say where that lies in the VMM's
- * address space; there the page is read while the vCPU's thread is current, with page faults off.
+ * A vCPU registers a guest-physical address once, by a hypercall. KVM's memory slots give its address in the VMM's
+ * address space, where the page is read while the vCPU's thread is current, with page faults off.
  *
  * The guest is not trusted. The address is looked up in the VM's own slots, so it can only name memory that the guest
  * itself can read. A page that was unmapped or moved cannot be read or lacks the magic number: then no event is
- * written, until the guest registers again. A guest that registers all the time pays with its own threads' time, as for
- * any exit. A process in the guest's user mode cannot register where KVM's structures tell the mode (SVM).
+ * written, until the guest registers again. Registering repeatedly costs the guest its own CPU time, as any exit does.
+ * Where the guest's mode is known (SVM) a registration from user mode is ignored.
  *
  * Bounds of reads: slots by host_address(), whose reads give 0 where they fail, on the vCPU's thread and within kvm->srcu
  * (vcpu_run()), so they are not freed meanwhile; the page through bpf_probe_read_user(). Checked in Linux 7.2.
@@ -41,8 +41,8 @@ struct pv_page_words {
 };
 
 /*
- * Reads the page; false if there is none or it cannot be read. `thread` must be the current task's: the page is looked
- * for in the current address space.
+ * Reads the page; false if there is none or it cannot be read. `thread` must be the current task's: the page is
+ * read in the current address space.
  */
 static __always_inline bool read_pv_page(const struct unspin_observed_thread *thread, struct pv_page_words *words)
 {

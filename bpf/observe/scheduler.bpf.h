@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * scheduler.bpf.h - follows vCPU threads through context switches, wake-ups and exits. These programs need nothing of
- * KVM, so that they can be tested with synthetic threads on a kernel without KVM (synthetic.bpf.c).
+ * scheduler.bpf.h - follows vCPU threads through context switches, wake-ups and exits. These programs do not depend on
+ * KVM, so they can be tested with synthetic threads on a kernel without KVM (synthetic.bpf.c).
  */
 #ifndef UNSPIN_BPF_OBSERVE_SCHEDULER_H
 #define UNSPIN_BPF_OBSERVE_SCHEDULER_H
@@ -22,8 +22,8 @@ static __always_inline void leave_cpu(struct unspin_observed_thread *leaving, u6
 	change_state(leaving, now_ns, runnable ? UNSPIN_THREAD_RUNNABLE : UNSPIN_THREAD_ASLEEP);
 }
 
-/* The slot of the task that is about to run on this CPU (NULL: no vCPU thread), noted in `running`. */
-static __always_inline struct unspin_observed_thread *arrive(struct task_struct *next)
+/* Writes the task that is about to run on this CPU into `running`; returns its slot, NULL if it is no vCPU thread. */
+static __always_inline struct unspin_observed_thread *note_running(struct task_struct *next)
 {
 	u32 *slot = next->bpf_storage ? bpf_task_storage_get(&slot_of_task, next, NULL, 0) : NULL;
 	struct unspin_observed_thread *thread = thread_in(slot);
@@ -66,8 +66,8 @@ static __always_inline void count_lost_switch(const struct switch_facts *facts)
 }
 
 /*
- * Writes all events of a switch in one record. User space asks for UNSPIN_EVENT_SWITCH_OUT and _IN together or not at
- * all.
+ * Writes all events of a switch in one record. User space selects UNSPIN_EVENT_SWITCH_OUT and _IN together or
+ * neither.
  */
 static __always_inline void emit_switch(const struct switch_facts *facts)
 {
@@ -126,7 +126,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *previous, struct
 	if (!previous || !next)
 		return 0;
 	leaving = thread_of_running(previous);
-	arriving = arrive(next);
+	arriving = note_running(next);
 	if (!leaving) {
 		check_again(arriving); /* else the compiler tests both pointers at once, as one value */
 		if (!arriving)

@@ -76,9 +76,9 @@ static __always_inline void change_state(struct unspin_observed_thread *thread, 
 }
 
 /*
- * Gives VM `kvm`, which is in globals.vm_to_number, the next number, and returns it; NULL when the table is full. Any
- * CPU that finds a VM there does this, so none waits for the CPU that put it there. A CPU that is late finds the entry
- * and changes nothing; it runs with interrupts off, so it cannot be so late that the VM is destroyed.
+ * Gives VM `kvm`, which is in globals.vm_to_number, the next number, and returns it; NULL when the table is full. Every
+ * CPU that finds the VM in that map calls this, so no CPU waits for the one that inserted it. A CPU that comes second finds
+ * the number and changes nothing; interrupts are off, so the VM cannot be destroyed meanwhile.
  */
 static __always_inline u32 *number_vm(u64 kvm)
 {
@@ -159,7 +159,7 @@ static __always_inline struct unspin_observed_thread *adopt(struct task_struct *
 	return thread;
 }
 
-/* A VM is destroyed: its address may be reused, so its number is forgotten and every thread looks its VM up again. */
+/* A VM is destroyed: its address may be reused, so its number is removed and every thread looks up its VM again. */
 static __always_inline void forget_vm(u64 kvm)
 {
 	bpf_map_delete_elem(&vms, &kvm);

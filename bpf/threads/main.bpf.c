@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * main.bpf.c - publishes which threads of a process run, in a map that the process has mapped
- * (abi/bpf/thread_run_state.h). A thread registers the struct that is about it by running register_this_thread() itself
+ * (abi/bpf/thread_run_state.h). A thread registers its struct by running register_this_thread() itself
  * (BPF_PROG_RUN).
  */
 #include "../common/kernel_types.h"

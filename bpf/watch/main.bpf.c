@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * main.bpf.c - per vCPU, what it ran, waited, halted and spun, all the time: counters, no events.
+ * main.bpf.c - counts for each vCPU how long it ran, waited for a CPU, was halted and spun. No events are written.
  *
- * Nothing runs at a context switch or a wake-up: how long a task ran and waited for a CPU, and how often it lost one, the scheduler
- * counts itself, and these programs read it where a guest is left and entered. kvm_entry and kvm_exit fire on the vCPU's thread with
+ * No program is attached to context switches or wake-ups: the kernel's scheduler counts each task's run time, wait time and involuntary
+ * switches, and these programs read its counts at guest exits and entries. kvm_entry and kvm_exit fire on the vCPU's thread with
  * interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2): each thread's counters have one writer at a time, and no run is skipped.
  *
  * Guest memory is not read. User space reads the counters by a task iterator (`read_vcpus`): one pass over the host's tasks, without a
@@ -35,7 +35,7 @@ static __always_inline u32 svm_stretch(bool direct, struct kvm_vcpu *vcpu, struc
 	return code;
 }
 
-/* Where the guest was is in the VMCS, which a BPF program cannot read. */
+/* The guest's mode and instruction pointer are in the VMCS, which a BPF program cannot read. */
 static __always_inline u32 vmx_stretch(bool direct, struct kvm_vcpu *vcpu, struct unspin_stretch *stretch)
 {
 	u32 code;
@@ -52,10 +52,10 @@ static __always_inline u32 vmx_stretch(bool direct, struct kvm_vcpu *vcpu, struc
 	return code;
 }
 
-/* Of no VM: what is measured when no place is looked at, so that most exits look no VM up. */
+/* Places of no VM, for exits whose place is not used: most exits need no lookup of their VM. */
 struct unspin_spin_places nowhere SEC(".data.nowhere");
 
-/* The vCPU has left its guest: what it did in there. */
+/* The vCPU has left its guest: adds the time that it spent there. */
 static __always_inline void measure(struct watched_vcpu *watched, const struct unspin_stretch *stretch)
 {
 	struct unspin_spin_places *places = &nowhere;
@@ -103,7 +103,7 @@ int BPF_PROG(on_exit, struct kvm_vcpu *vcpu, u32 isa)
 	return 0;
 }
 
-/* How long ago that was, without what the thread has waited for a CPU since its exit. */
+/* The time since then_ns, without the time that the thread has waited for a CPU since its exit. */
 static __always_inline u64 since(const struct watched_vcpu *watched, u64 then_ns, u64 waited_ns, u64 now_ns)
 {
 	u64 lasted_ns = now_ns > then_ns ? now_ns - then_ns : 0;
@@ -116,7 +116,7 @@ static __always_inline void count_slices(struct watched_vcpu *watched, const str
 {
 	u64 lost = counts->switches - watched->switches_at_exit;
 
-	/* A directed yield that succeeds is a switch of that kind, too (yield_to(), kernel/sched/syscalls.c, Linux 7.2). */
+	/* The kernel counts a successful directed yield as one of these, too (yield_to(), kernel/sched/syscalls.c, Linux 7.2). */
 	if (lost && watched->yielded)
 		lost--;
 	watched->slices_lost += lost;
@@ -151,7 +151,10 @@ int BPF_PROG(on_entry, struct kvm_vcpu *vcpu)
 	return 0;
 }
 
-/* yield_to() has other callers (the hypercall KVM_HC_SCHED_YIELD); those for a pause-loop exit count. Not on every kernel. */
+/*
+ * yield_to() has other callers (the hypercall KVM_HC_SCHED_YIELD); only calls for a pause-loop exit are counted. Not every
+ * kernel allows this program.
+ */
 SEC("kretprobe.multi/yield_to")
 int on_yield_to_return(struct pt_regs *registers)
 {
@@ -180,7 +183,7 @@ int BPF_PROG(on_process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Not on every kernel. The VM's address may be reused: every thread looks its VM up again. */
+/* Not every kernel allows this program. The VM's address may be reused: every thread looks up its VM again. */
 SEC("fentry/kvm_destroy_vm")
 int BPF_PROG(on_destroy_vm, struct kvm *kvm)
 {
@@ -191,7 +194,7 @@ int BPF_PROG(on_destroy_vm, struct kvm *kvm)
 	return 0;
 }
 
-/* Writes the record of one task, if it serves a vCPU of a VM that is there. Run by user space, which reads what it writes. */
+/* Writes the record of one task, if it serves a vCPU of a VM that still exists. User space reads the iterator. */
 SEC("iter/task")
 int read_vcpus(struct bpf_iter__task *context)
 {

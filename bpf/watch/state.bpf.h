@@ -2,8 +2,8 @@
 /*
  * state.bpf.h - what is kept of each vCPU's thread and of each VM, and which thread serves which vCPU.
  *
- * A thread's counters lie in its task's storage: there is no table of threads whose size somebody has to choose, and they go with the
- * thread. What it had counted is added to its VM then.
+ * A thread's counters are in its task's storage, so there is no table of threads with a size to choose, and they are freed with the
+ * thread. Its counts are added to its VM's then.
  */
 #ifndef UNSPIN_BPF_WATCH_STATE_H
 #define UNSPIN_BPF_WATCH_STATE_H
@@ -33,14 +33,17 @@ struct task_struct___watch {
 };
 #pragma clang attribute pop
 
-/* What the scheduler itself counts of a task. */
+/* Counts that the kernel's scheduler keeps of a task. */
 struct kernel_counts {
 	u64 run_ns;
 	u64 wait_ns;
-	u64 switches; /* away from its CPU while it could have run on */
+	u64 switches; /* involuntary ones: it left its CPU while runnable */
 };
 
-/* One thread; crates/agent/src/watch/pretend.rs knows where the VM is. Written by itself, with interrupts off, and when it ends. */
+/*
+ * One thread. Written by itself, with interrupts off, and when it ends. crates/agent/src/watch/pretend.rs relies on the
+ * offsets of kvm_pointer and vm.
+ */
 struct watched_vcpu {
 	u64 vcpu_pointer; /* struct kvm_vcpu *, compared only */
 	u64 kvm_pointer;  /* struct kvm *, likewise: its VM in `vms` */
@@ -48,12 +51,12 @@ struct watched_vcpu {
 	u64 generation;	  /* of the globals when the VM was last looked up */
 	u64 since_ns;
 	u64 halted_since_ns;
-	u64 paused_since_ns;  /* when the pause-loop exit came that is being handled; 0: none is */
-	u64 switches_at_exit; /* what the kernel had counted at the last exit */
+	u64 paused_since_ns;  /* time of the pause-loop exit that is being handled; 0: none */
+	u64 switches_at_exit; /* the kernel's count at the last exit */
 	u64 wait_at_exit_ns;
 	u32 vcpu;
 	u32 yielded;		     /* 1: a directed yield succeeded since that exit */
-	struct kernel_counts before; /* counted before it was seen */
+	struct kernel_counts before; /* the kernel's counts when it was first seen */
 	struct unspin_spin_meter meter;
 	struct unspin_useful_time time;
 	u64 halted_ns;
@@ -70,7 +73,7 @@ _Static_assert(__builtin_offsetof(struct watched_vcpu, kvm_pointer) == 8 &&
 _Static_assert(sizeof(((struct unspin_watch_vm *)0)->places) == sizeof(struct unspin_spin_places),
 	       "a VM has room for its places");
 
-/* Changed by all vCPUs of the VM: of two that learn a place at the same time one does so in vain. */
+/* Changed by all vCPUs of the VM: if two add a place at the same time, one of the two is lost. */
 static __always_inline struct unspin_spin_places *places_of(struct unspin_watch_vm *vm)
 {
 	return (void *)vm->places;
@@ -97,7 +100,7 @@ struct unspin_watch_globals globals;
 /* 1: kernel memory is read by guarded loads, 0: by helper calls. Set by the loader. */
 const volatile u32 direct_reads = 0;
 
-/* Of a task that the verifier trusts: its fields are loaded without a call. */
+/* The kernel's counts of a task that the verifier trusts: its fields are loaded without a call. */
 static __always_inline struct kernel_counts counts_of(struct task_struct *task)
 {
 	struct task_struct___watch *p = (void *)task;
@@ -105,7 +108,7 @@ static __always_inline struct kernel_counts counts_of(struct task_struct *task)
 	return (struct kernel_counts){p->se.sum_exec_runtime, p->sched_info.run_delay, p->nivcsw};
 }
 
-/* What the thread has counted up to now; `task` is it. */
+/* Writes the thread's counters up to now; `task` is the thread. */
 static __always_inline void sum_up(const struct watched_vcpu *watched, struct task_struct *task,
 				   struct unspin_watch_counters *counters)
 {
@@ -127,7 +130,7 @@ static __always_inline void sum_up(const struct watched_vcpu *watched, struct ta
 	};
 }
 
-/* The VM of that number, if it is still there. */
+/* The thread's VM; NULL if it no longer exists. */
 static __always_inline struct unspin_watch_vm *vm_of(const struct watched_vcpu *watched)
 {
 	u64 kvm = watched->kvm_pointer;
@@ -136,7 +139,7 @@ static __always_inline struct unspin_watch_vm *vm_of(const struct watched_vcpu *
 	return vm && vm->number == watched->vm ? vm : NULL;
 }
 
-/* The thread serves its vCPU no longer: what it counted becomes its VM's, to which several threads may add at a time. */
+/* The thread no longer serves its vCPU: adds its counts to its VM's. Several threads may add at the same time. */
 static __noinline int leave_vm(struct watched_vcpu *watched, struct task_struct *task)
 {
 	struct unspin_watch_counters counters;
@@ -169,7 +172,7 @@ static __noinline int leave_vm(struct watched_vcpu *watched, struct task_struct 
 /* A VM without a number, too large for the stack. */
 static const struct unspin_watch_vm no_vm SEC(".rodata.no_vm");
 
-/* The VM at that address, with a number from now on; NULL: there is no room. */
+/* The VM at that address, which gets a number if it has none; NULL: the map is full. */
 static __always_inline struct unspin_watch_vm *numbered(u64 kvm)
 {
 	struct unspin_watch_vm *vm = bpf_map_lookup_elem(&vms, &kvm);
@@ -178,7 +181,7 @@ static __always_inline struct unspin_watch_vm *numbered(u64 kvm)
 		bpf_map_update_elem(&vms, &kvm, &no_vm, BPF_NOEXIST);
 		vm = bpf_map_lookup_elem(&vms, &kvm);
 	}
-	/* Another CPU may be quicker: then its number holds, and this one is never used. */
+	/* If another CPU was first, its number is kept and this one is never used. */
 	if (vm && !vm->number)
 		__sync_val_compare_and_swap(&vm->number, 0, __sync_fetch_and_add(&globals.vms, 1) + 1);
 	return vm;
@@ -213,7 +216,7 @@ static __noinline struct watched_vcpu *begin_serving(struct kvm_vcpu *vcpu, u64 
 	return watched;
 }
 
-/* Of the current thread, which is inside KVM_RUN for `vcpu`; NULL: no memory is left. Interrupts are off. */
+/* The counters of the current thread, which is inside KVM_RUN for `vcpu`; NULL: no memory is left. Interrupts are off. */
 static __always_inline struct watched_vcpu *serving(struct kvm_vcpu *vcpu, u64 now_ns)
 {
 	struct watched_vcpu *watched = bpf_task_storage_get(&vcpus, bpf_get_current_task_btf(), NULL, 0);

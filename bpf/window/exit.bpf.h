@@ -38,7 +38,7 @@ static __always_inline void read_svm(struct kvm_vcpu *vcpu, struct guest_exit *e
 		exit->wait = wait_of_call(BPF_CORE_READ(vmcb, save.rax));
 }
 
-/* The guest's mode is in the VMCS, which a BPF program cannot read: hypercalls of user mode are not told apart. */
+/* The guest's mode is in the VMCS, which a BPF program cannot read: hypercalls of user mode count as the kernel's. */
 static __always_inline void read_vmx(struct kvm_vcpu *vcpu, struct guest_exit *exit)
 {
 	struct exit_code of = vmx_exit_code(vcpu);

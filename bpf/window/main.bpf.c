@@ -2,7 +2,7 @@
 /*
  * main.bpf.c - sets the pause-loop window of VMs by policy: fixed, KVM's own rule, or APPLE (rulings 16 to 20). It
  * works under any scheduler of the host, without sched_ext. The window is written by kmod/unspin_ple.c; without that
- * module, guests with a pv page are told how long to spin (window/notify.bpf.h).
+ * module, a spin threshold is written into guests' pv pages instead (window/notify.bpf.h).
  *
  * kvm_entry and kvm_exit fire on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2), and
  * sched_switch on the same CPU with interrupts off, so a thread's state has one writer at a time. A VM's state is
@@ -139,7 +139,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 	return 0;
 }
 
-/* The tracepoint fires whether or not KVM knows the number. Loaded only where thresholds are set. */
+/* KVM fires the tracepoint for numbers that it does not implement, too. Loaded only where thresholds are set. */
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_hypercall, unsigned long number, unsigned long argument)
 {

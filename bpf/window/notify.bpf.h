@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * notify.bpf.h - sets the guest's spin threshold in place of the window. A guest with a pv page (abi/guest/pv_page.h)
- * is told there how long to spin, and the exits that end its waits make its VM's epochs
- * (policy/model/spin_threshold.h). A guest without a page is left alone.
+ * notify.bpf.h - sets the guest's spin threshold in place of the window. A guest reads in its pv page
+ * (abi/guest/pv_page.h) how long to spin; the exits that end its waits make its VM's epochs
+ * (policy/model/spin_threshold.h). Nothing is done for a guest without a page.
  *
  * The page is read and written while its vCPU's thread is current, at kvm_exit and kvm_entry, with interrupts off, by
  * bpf_probe_read_user() and bpf_probe_write_user(), which fail instead of faulting. Only words that change are written,
@@ -24,7 +24,7 @@ _Static_assert(__builtin_offsetof(struct unspin_pv_page, waiting) == __builtin_o
 	       "as in abi/guest/pv_page.h");
 
 /*
- * Reads the current vCPU's page. A page that cannot be read, or lacks the magic number, is forgotten until it is
+ * Reads the current vCPU's page. A page that cannot be read, or lacks the magic number, is not used until it is
  * registered again.
  */
 static __always_inline bool read_pv_page(struct vcpu_state *self, struct pv_page_words *words)
@@ -72,7 +72,7 @@ static __always_inline void notify_spin_count(struct vcpu_state *self, struct vm
 }
 
 /*
- * 1 if the current vCPU's page says that it waits for a lock, 0 if not, UNSPIN_UNKNOWN_HALF if the page cannot be read.
+ * 1 if, by its page, the current vCPU waits for a lock, 0 if not, UNSPIN_UNKNOWN_HALF if the page cannot be read.
  */
 static __always_inline u32 waits_for_lock(struct vcpu_state *self)
 {
@@ -83,7 +83,7 @@ static __always_inline u32 waits_for_lock(struct vcpu_state *self)
 
 /*
  * Handles an exit of the current vCPU. A wait may last over many exits, so its time is all that was spent in the guest
- * since the last exit that counted. A wait that began before the threshold changed says nothing about the new
+ * since the last exit that counted. A wait that began before the threshold changed is no sample of the new
  * threshold: its time is 0.
  */
 static __always_inline void threshold_exit(struct vcpu_state *self, struct vm_state *vm, u32 wait, u64 now_ns)

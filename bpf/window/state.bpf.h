@@ -17,7 +17,7 @@
 #include "../../policy/model/spin_threshold.h"
 #include "../common/disclosure_maps.bpf.h"
 
-#define DEEPEST_CGROUP 15 /* levels below the root that are looked at, as in policy/mechanics/weights.h */
+#define DEEPEST_CGROUP 15 /* levels below the root that are searched, as in policy/mechanics/weights.h */
 
 /* include/uapi/linux/bpf.h. The kernel finds the lock in a map's value by this type's name. */
 struct bpf_spin_lock {
@@ -30,7 +30,7 @@ struct vm_state {
 	u32 process;
 	u32 vcpus;
 	u32 wanted;	/* fixed and apple: the window of all its vCPUs */
-	u32 notified;	/* 1: its guest may be told of a threshold */
+	u32 notified;	/* 1: its guest's threshold may be set */
 	u64 windows;	/* sum of its vCPUs' windows */
 	u64 mean_units; /* struct unspin_window_epoch */
 	u64 begin_ns;
@@ -104,7 +104,7 @@ static __always_inline struct vm_state *vm_at(u64 kvm)
 }
 
 /*
- * Whether the current thread's guest is told its threshold: by process, else by the deepest cgroup listed, else
+ * Whether the threshold of the current thread's guest is set: by process, else by the deepest cgroup listed, else
  * options.notifies.
  */
 static __always_inline u32 is_notified(u32 process)
