@@ -85,7 +85,7 @@ fn needed(file: &Path, found: &mut BTreeSet<PathBuf>) {
     }
 }
 
-/// The FNV-1a hash (Fowler, Noll and Vo): tells versions apart, and does not protect against forgery.
+/// The FNV-1a hash (Fowler, Noll and Vo): distinguishes versions, and does not protect against forgery.
 struct Fnv(u64);
 
 impl Fnv {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
 /*
- * bound.h - what Rust sees of policy/: its types and functions. The functions are static inline; bindgen writes a
+ * bound.h - the types and functions of policy/ that Rust uses. The functions are static inline; bindgen writes a
  * wrapper for each (crates/headers), which Rust calls by the function's own name.
  */
 #ifndef UNSPIN_POLICY_BOUND_H
@@ -23,7 +23,7 @@ static inline const char *unspin_policy_name(unspin_u32 bit)
 	return names[bit];
 }
 
-/* The bit of the policy that is asked in position `place`, 0 to UNSPIN_POLICY_COUNT - 1. */
+/* The bit of the policy that is called in position `place`, 0 to UNSPIN_POLICY_COUNT - 1. */
 static inline unspin_u32 unspin_policy_at(unspin_u32 place)
 {
 	static const unspin_u32 bits[UNSPIN_POLICY_COUNT] = {

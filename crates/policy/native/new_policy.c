@@ -4,7 +4,7 @@
  * except candidates that have just yielded their own CPU, and except the first TWO in a slice, since a wait may be short.
  *
  *   unspin policy test ./NAME.c                      tries it here, by NAME_test.c
- *   sudo unspin steer --dry-run --policy ./NAME.c    asks it on a live host, and changes nothing
+ *   sudo unspin steer --dry-run --policy ./NAME.c    calls it on a live host, and carries nothing out
  *   sudo unspin steer --policy ./NAME.c              schedules by it, until Ctrl-C
  *   unspin testbed run -- unspin steer --policy ./NAME.c -- unspin vm run SCENARIO.toml
  *

@@ -6,12 +6,12 @@ use crate::{CandidateRule, raw, steering::Policies};
 
 /// How long an epoch lasts, ns.
 pub const AUTO_EPOCH_NS: u64 = raw::UNSPIN_AUTO_EPOCH_NS as u64;
-/// What of it is left out while policies are tried, ns.
+/// The first part of it, which is left out while policies are tried, ns.
 pub const AUTO_SETTLE_NS: u64 = raw::UNSPIN_AUTO_SETTLE_NS as u64;
 /// Sets of policies that are chosen among.
 pub const AUTO_SETS: u32 = raw::UNSPIN_AUTO_SET_COUNT;
 
-/// One of them, by number; 0: the one that every VM begins with.
+/// A set, by number; 0: the first one of every VM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AutoSet(u32);
 
@@ -61,9 +61,9 @@ pub enum AutoReason {
     NotResolved,
     /// Another load, which is not known: all sets are to be tried.
     LoadChanged,
-    /// Another load, which was there before: it has the set again that was found for it.
+    /// A load that was there before has returned: its set is used again.
     LoadBack,
-    /// The VM spins more than it did under the first set, and goes back to that.
+    /// The VM spins more than under the first set, and gets that one back.
     Harms,
 }
 
@@ -75,7 +75,7 @@ pub use raw::unspin_auto_epoch as AutoEpoch;
 pub struct Auto(raw::unspin_auto);
 
 impl Auto {
-    /// Of a VM that has come; `seed` decides on orders of trials.
+    /// For a VM that has appeared; `seed` determines the orders of its trials.
     pub fn new(seed: u64) -> Auto {
         let mut vm = raw::unspin_auto::default();
         // SAFETY: the pointer is to a valid struct, used for the length of the call only.
@@ -127,7 +127,7 @@ impl Auto {
         (tried_now < AUTO_SETS).then_some(AutoSet(tried_now))
     }
 
-    /// The pairs of the trial that is going on, or of the last one.
+    /// The pairs of the present trial, or of the last one.
     pub fn trial(&self) -> Trial {
         Trial(self.load().trial)
     }

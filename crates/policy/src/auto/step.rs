@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! An epoch of a VM, and what its end has led to: what `steer` and the lab say of their choices.
+//! An epoch of a VM and the choice made at its end, as `steer` and the lab print them.
 
 use std::time::Duration;
 
@@ -23,20 +23,20 @@ pub struct AutoStep {
     pub grown: UsefulTime,
     /// What its end has led to.
     pub reason: AutoReason,
-    /// The set that acts outside of trials from then on.
+    /// The set that is in force outside of trials from then on.
     pub acting: AutoSet,
     /// The one that acted before.
     pub acted: AutoSet,
-    /// The set on trial: that begins, goes on or has ended.
+    /// The set on trial: one that begins, continues or has ended.
     pub on_trial: Option<AutoSet>,
     /// Pairs of epochs of that trial so far.
     pub pairs: u32,
-    /// What the trial says, if there is one: how much more the VM does under the set on trial.
+    /// The trial's result so far, if there is a trial: how much more work the VM does under the set on trial.
     pub interval: Option<TrialInterval>,
 }
 
 impl Auto {
-    /// As [`Auto::end_of_epoch`], with all that there is to say of it.
+    /// As [`Auto::end_of_epoch`], with the details that are printed.
     pub fn step(
         &mut self,
         vm: u32,
@@ -65,7 +65,7 @@ impl Auto {
     }
 }
 
-/// What decides on the orders of a VM's trials, from a seed and the VM's number.
+/// The seed of the orders of a VM's trials, from a seed and the VM's number.
 pub fn auto_seed(seed: u64, vm: u32) -> u64 {
     // 2^64 / the golden ratio: VMs with numbers that follow one another differ in all bits.
     seed ^ u64::from(vm).wrapping_mul(0x9e37_79b9_7f4a_7c15)

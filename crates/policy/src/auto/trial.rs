@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Whether a VM does more under one policy than under another: `policy/auto/trial.h`.
+//! Whether a VM does more work under one policy than under another: `policy/auto/trial.h`.
 
 use crate::raw;
 
 /// Most pairs of a trial.
 pub const TRIAL_PAIRS: u32 = raw::UNSPIN_TRIAL_PAIRS;
 
-/// What the pairs so far say.
+/// The result of the pairs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrialVerdict {
     /// Nothing yet.
@@ -46,12 +46,12 @@ impl Trial {
         self.0.pairs
     }
 
-    /// What they say.
+    /// Their result.
     pub fn verdict(&self) -> TrialVerdict {
         self.verdict_of(false)
     }
 
-    /// What they say where two clear pairs are enough to drop a policy.
+    /// The result if two clear pairs are enough to drop a policy.
     pub fn verdict_in_haste(&self) -> TrialVerdict {
         self.verdict_of(true)
     }

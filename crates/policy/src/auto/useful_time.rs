@@ -24,7 +24,7 @@ pub struct Stretch {
     pub now_ns: u64,
     /// Why.
     pub end: StretchEnd,
-    /// The guest's instruction pointer; `None`: nobody sees it (Intel).
+    /// The guest's instruction pointer; `None`: it cannot be read (Intel).
     pub pointer: Option<u64>,
     /// The guest's address space, in user mode; `None`: it was in its kernel.
     pub space: Option<u64>,
@@ -43,7 +43,7 @@ impl SpinMeter {
         unsafe { raw::unspin_meter_enter(&mut self.0, now_ns) }
     }
 
-    /// The vCPU has left its guest: adds what it did in there to its VM's sums, and learns its VM's places.
+    /// The vCPU has left its guest: adds the time spent there to its VM's sums, and stores the place if the guest waited there.
     pub fn exit(&mut self, places: &mut SpinPlaces, sums: &mut UsefulTime, stretch: &Stretch) {
         let stretch = raw::unspin_stretch {
             now_ns: stretch.now_ns,

@@ -45,7 +45,7 @@ impl Reason {
     }
 }
 
-/// What the guest's symbols say about the location of the exit.
+/// The location of the exit by the guest's symbols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
     /// A function of a spinlock.

@@ -41,7 +41,7 @@ impl Standing {
     }
 }
 
-/// Whether a domain that looked for a task to take at `taken_ns` looks again.
+/// Whether a domain that last searched for a task to take at `taken_ns` searches again.
 pub fn takes_again(taken_ns: u64, now_ns: u64) -> bool {
     // SAFETY: as above.
     unsafe { raw::unspin_takes_again(taken_ns, now_ns) }

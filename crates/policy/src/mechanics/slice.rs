@@ -16,7 +16,7 @@ pub enum BorrowKind {
 }
 
 impl BorrowKind {
-    /// Whether policies are asked to grant time to a task whose time of this kind has ended.
+    /// Whether policies are called for a grant to a task whose time of this kind has ended.
     pub fn may_be_granted(self) -> bool {
         // SAFETY: a function of numbers alone.
         unsafe { raw::unspin_may_be_granted(self as u32) }

@@ -4,7 +4,7 @@
 use super::Weight;
 use crate::raw;
 
-/// Tasks of each queue that are looked at.
+/// Tasks of each queue that are checked.
 pub const LAST_COMPARED: usize = raw::UNSPIN_LAST_COMPARED as usize;
 
 /// The rate at which a queue's clock advances.

@@ -203,7 +203,7 @@ pub enum WaitExit {
     Halt,
     /// `KVM_HC_SCHED_YIELD`.
     Yield,
-    /// The hypercall that asks for help.
+    /// The hypercall for help.
     Help,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Asks the policies and converts their decisions; replays logged decisions.
+//! Calls the policies and converts their decisions; replays logged decisions.
 
 use crate::{
     raw,
@@ -107,7 +107,7 @@ impl Policies {
         Decision::from_raw(self.decide(raw::UNSPIN_ON_POLL, facts, memory))
     }
 
-    /// The guest of `facts.self_` asks for help, and `facts.candidate` might give it. Returns with the decision a rank:
+    /// The guest of `facts.self_` makes the hypercall for help, and `facts.candidate` might be run. Returns with the decision a rank:
     /// the candidate with the highest is taken; 0: the candidate is not let run.
     pub fn on_help(self, facts: &Facts, memory: &mut Memory) -> (Decision, u32) {
         let raw = self.decide(raw::UNSPIN_ON_HELP, facts, memory);
@@ -187,7 +187,7 @@ impl DecisionRecord {
         })
     }
 
-    /// Whether a user policy was asked too: then [`UserPolicySource::replay`] must replay the decision.
+    /// Whether a user policy was called too: then [`UserPolicySource::replay`] must replay the decision.
     pub fn asked_own(&self) -> bool {
         self.policies & raw::UNSPIN_POLICY_USER != 0
     }
@@ -197,7 +197,7 @@ impl DecisionRecord {
         Decision::from_raw(self.decision)
     }
 
-    /// Replays the decision from the record. Returns whether decision and memory are the same to the bit. Does not ask
+    /// Replays the decision from the record. Returns whether decision and memory are the same to the bit. Does not call
     /// a user policy.
     pub fn replays(&self) -> bool {
         let mut memory = self.before;

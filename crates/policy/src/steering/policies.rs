@@ -21,7 +21,7 @@ pub struct Policies {
 
 /// The name for no policy: unspin's scheduler refuses every directed yield. This is the null of each comparison.
 pub const REFUSE_YIELDS: &str = "refuse-yields";
-/// The policy that only sets the slice (`policy/steering/slice.h`): it is never asked.
+/// The policy that only sets the slice (`policy/steering/slice.h`): it is never called.
 const SLICE: &str = "slice";
 /// Former names of policies, and their present names.
 const RENAMED: [(&str, &str); 2] = [("none", REFUSE_YIELDS), ("yield-hint", "yield-buddy")];
@@ -48,7 +48,7 @@ impl Policies {
         self
     }
 
-    /// The same and this user policy, which is asked before all others.
+    /// The same and this user policy, which is called before all others.
     pub const fn with_loaded(mut self, own: UserPolicyNumber) -> Policies {
         self.own = Some(own);
         self.with_user_policy()
@@ -97,7 +97,7 @@ impl Policies {
         unsafe { raw::policies_length_of_slice(self.bits, self.slice_ns, kernel_ns, uses_locks) }
     }
 
-    /// The slice that was asked for, ns; 0: none.
+    /// The slice that was requested, ns; 0: none.
     pub const fn slice_ns(self) -> u32 {
         self.slice_ns
     }
@@ -112,7 +112,7 @@ impl Policies {
         self.threshold_ns
     }
 
-    /// Names of all policies, in the order in which they are asked; `slice` last.
+    /// Names of all policies, in the order in which they are called; `slice` last.
     pub fn names() -> impl Iterator<Item = &'static str> {
         bits_in_order().map(name).chain([SLICE])
     }
@@ -170,13 +170,13 @@ impl Default for Policies {
     }
 }
 
-/// What to tell a user who writes a policy's former name; `None`: it is no former name.
+/// The message for a policy's former name; `None`: it is no former name.
 pub fn renamed(word: &str) -> Option<String> {
     let (_, now) = RENAMED.iter().find(|(before, _)| *before == word)?;
     Some(format!("the policy `{word}` is called `{now}` now"))
 }
 
-/// The policies' bits in the order in which they are asked.
+/// The policies' bits in the order in which they are called.
 fn bits_in_order() -> impl Iterator<Item = u32> {
     // SAFETY: a place below UNSPIN_POLICY_COUNT.
     (0..raw::UNSPIN_POLICY_COUNT).map(|place| unsafe { raw::unspin_policy_at(place) })

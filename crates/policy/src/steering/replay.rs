@@ -28,12 +28,12 @@ pub enum ReplayError {
     Source(#[from] UserPolicySourceError),
     /// The log contains decisions of a user policy, and none was given.
     #[error(
-        "{}: a user policy was asked: say --with ./NAME.c, with the file that it was compiled from", .0.display()
+        "{}: a user policy was called: add --with ./NAME.c, the file that it was compiled from", .0.display()
     )]
     Asked(PathBuf),
 }
 
-/// Replays the decisions of a log; `with` is the C file of the user policy that was asked, if one was.
+/// Replays the decisions of a log; `with` is the C file of the user policy that was called, if one was.
 ///
 /// # Errors
 /// When the log cannot be read, or the user policy is missing, not given, or does not compile.

@@ -20,7 +20,7 @@ use crate::{
     },
 };
 
-/// The number of user policies that a process may load: of one that people work on, so many versions.
+/// The number of user policies that a process may load; each version of a changing file counts.
 const LIBRARIES_MAX: usize = 255;
 
 pub(crate) type Decide = unsafe extern "C" fn(
@@ -50,11 +50,11 @@ static FILES: Mutex<Option<Files>> = Mutex::new(None);
 struct Files {
     /// File and text of each loaded library.
     loaded: Vec<(PathBuf, Vec<u8>)>,
-    /// The library that stands for a file, until somebody looks again.
+    /// The library compiled from a file, until the file is checked again.
     current: HashMap<PathBuf, usize>,
 }
 
-/// From now on a file that has changed is another policy: for a process that does one work after another. A work that is going on
+/// From now on a file that has changed is another policy: for a process that runs one task after another. A running task
 /// sees a change, too.
 pub fn look_again() {
     let mut files = FILES.lock().unwrap_or_else(PoisonError::into_inner);

@@ -27,7 +27,7 @@ pub enum UserPolicySourceError {
     Path(PathBuf),
     /// There is no compiler.
     #[error(
-        "{what} needs {compiler}, and none of {tried} is there: {advice}; `unspin doctor` says what is found",
+        "{what} needs {compiler}, and none of {tried} is there: {advice}; `unspin doctor` lists what is found",
         tried = tried.join(", ")
     )]
     NoCompiler {

@@ -202,7 +202,7 @@ fn another_load_is_seen_and_gets_its_own() {
     assert_eq!(vm.acting(), 3);
 }
 
-/// A load that grows by 3 % from epoch to epoch: whoever comes second in a pair looks better, and so each comes first as often.
+/// A load that grows by 3 % from epoch to epoch: the second of a pair seems better, so each is first equally often.
 #[test]
 fn a_load_that_grows_is_no_gain() {
     for seed in 1..500 {
@@ -299,7 +299,7 @@ fn a_load_that_shows_itself_late_is_still_known() {
     );
 }
 
-/// Epochs that differ by 15 %, and one load more than are remembered.
+/// Epochs that differ by 15 %, and one load more than are stored.
 #[test]
 fn loads_that_are_noisy_or_too_many_are_no_harm() {
     let of = |useful| Load {
@@ -343,7 +343,7 @@ fn three_loads_that_follow_one_another() {
 }
 
 /// Loads that change every so many epochs, so as to spoil trials or to cause them: a twentieth of the time at most is under sets on
-/// trial, but for a minute at first and the trials that go on then, one of each load, which may have long epochs.
+/// trial, except in the first minute and in the trials that are running at its end, one of each load, which may have long epochs.
 #[test]
 fn a_load_that_alternates_is_not_tried_without_end() {
     let loads = [load([900, 200, 200, 200]), load([200, 900, 900, 900])];

@@ -68,7 +68,7 @@ fn noise(state: &mut u64) -> u64 {
     *state >> 40
 }
 
-/// Equal policies, a fifth of noise: a change that is no gain comes from chance alone, and is rare although each pair is looked at.
+/// Equal policies, a fifth of noise: a change that is no gain comes from chance alone, and is rare although each pair is tested.
 #[test]
 fn equal_policies_are_seldom_taken_for_better() {
     let mut state = 88_172_645_463_325_252;

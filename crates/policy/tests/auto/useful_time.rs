@@ -76,7 +76,7 @@ fn a_quick_loop_elsewhere_says_nothing_of_this_one() {
     assert!(is_about(sums.spin_ns, 824), "{sums:?}");
 }
 
-/// A CPU is twice as fast while its sibling sleeps: what was learned then is forgotten when it is not.
+/// A CPU is twice as fast while its sibling sleeps: a time measured then is replaced once the sibling runs.
 #[test]
 fn a_loop_may_become_slower() {
     let window = Some(3_000);
@@ -106,7 +106,7 @@ fn an_interrupt_is_a_sample() {
     assert_eq!(sums.spin_ns, 120 * US);
 }
 
-/// Intel: who was spinning goes on spinning until it is in its guest for longer than a window.
+/// Intel: a vCPU that was spinning counts as spinning until it is in its guest for longer than a window.
 #[test]
 fn without_a_place_a_spinner_spins_on() {
     let window = Some(4_096);
@@ -192,7 +192,7 @@ fn samples_at_random_times_say_what_exits_do_not() {
         space: None,
         window: Some(3_000),
     };
-    // Where it waits is learned.
+    // The place of the wait is stored.
     meter.enter(US);
     meter.exit(&mut places, &mut sums, &stretch(200 * US, SPUN, LOCK));
     let before = sums;
@@ -226,7 +226,7 @@ fn samples_at_random_times_say_what_exits_do_not() {
     assert_eq!(sampled.guest_ns, grown.guest_ns);
 }
 
-/// Only a vCPU that the timer has stopped in its guest is a sample; few of them say nothing.
+/// Only a vCPU that the timer has stopped in its guest is a sample; few samples give no result.
 #[test]
 fn a_vcpu_in_the_host_is_no_sample() {
     let (mut meter, mut places) = (SpinMeter::default(), SpinPlaces::default());

@@ -72,9 +72,9 @@ fn figure_2_b() {
     assert!(pcpu_overloaded(1) && pcpu_overloaded(7));
     assert!(eschd_spins(1, pcpu_overloaded(0)));
     assert!(!eschd_spins(1, pcpu_overloaded(1)));
-    // with another task in the guest it sleeps, whatever the host says
+    // with another task in the guest it sleeps, whatever the host reports
     assert!(!eschd_spins(2, pcpu_overloaded(0)));
-    // SchdSpin knows nothing of the host
+    // SchdSpin has no information about the host
     assert!(schd_spins(1) && !schd_spins(2));
 }
 

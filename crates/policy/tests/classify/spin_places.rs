@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Where a guest waits: how far a place reaches, whose it is, and for how long.
+//! Places where a guest waits: how far a place extends, for which address space, and for how long.
 
 use proptest::prelude::*;
 use unspin_policy::{SPIN_PLACES, SpinPlaces};
@@ -45,7 +45,7 @@ fn a_place_is_forgotten_after_ten_seconds_without_an_exit() {
     assert!(!places.is_one(LOCK, None, 16 * S));
 }
 
-/// Another CPU has seen it after this one read its clock: it is one place, and not learned twice.
+/// Another CPU has seen it after this one read its clock: it is one place, stored once.
 #[test]
 fn a_place_seen_later_on_another_cpu_is_known() {
     let mut places = SpinPlaces::default();

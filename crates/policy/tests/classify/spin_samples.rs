@@ -40,7 +40,7 @@ fn one_that_was_waiting_needs_one_more() {
     assert!(!begun(true).sampled(false));
 }
 
-/// While it is asked and nothing comes of it, it is asked less often, and no less often than every 160 us.
+/// While samples have no result they become rarer, but no rarer than every 160 us.
 #[test]
 fn a_spinner_for_whom_nobody_can_run_is_sampled_less_often() {
     let mut samples = begun(true);
@@ -53,7 +53,7 @@ fn a_spinner_for_whom_nobody_can_run_is_sampled_less_often() {
     assert_eq!(intervals, expected);
 }
 
-/// One that computes is left alone after four samples, 300 us.
+/// A vCPU that computes is no longer sampled after four samples, 300 us.
 #[test]
 fn samples_that_find_nothing_end() {
     let mut samples = begun(false);

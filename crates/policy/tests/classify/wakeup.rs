@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Ruling 23: the parts of a blocked waiter's wake-up add up to the whole, whatever the clocks and the host say.
+//! Ruling 23: the parts of a blocked waiter's wake-up add up to the whole, for any clocks and any state of the host.
 
 use proptest::prelude::*;
 use unspin_policy::{Wakeup, WakeupParts};

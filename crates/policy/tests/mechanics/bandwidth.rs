@@ -107,7 +107,7 @@ fn no_task_is_throttled_for_longer_than_the_watchdog_allows() {
 }
 
 proptest! {
-    /// CPUs that take slices whenever the quota lasts, and pauses: the cgroup runs for its quota in the long run, and no period sees
+    /// CPUs that take slices whenever the quota lasts, and pauses: the cgroup runs for its quota in the long run, and no period has
     /// more than a slice of each CPU beyond it.
     #[test]
     fn the_quota_is_kept(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Queues of domains: who takes tasks of whom, and that each task gets its share of the whole host.
+//! Queues of domains: which domain takes tasks from which, and that each task gets its share of the whole host.
 
 use super::{MS, SLICE_NS};
 use unspin_policy::mechanics::{Standing, TICK_NS, takes_again};

@@ -28,7 +28,7 @@ fn a_windows_exits_are_the_hardwares() {
     }
 }
 
-/// A HLT of an idle vCPU and the yield after an IPI end no wait for a lock; a call for help itself says that the vCPU
+/// A HLT of an idle vCPU and the yield after an IPI end no wait for a lock; a call for help itself shows that the vCPU
 /// waits.
 #[test]
 fn a_thresholds_exits_are_the_guests() {

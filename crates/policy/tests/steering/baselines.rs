@@ -141,7 +141,7 @@ fn baselines_combine_with_a_loan() {
     let yields = |names: &str| policies(names).on_yield(&critical, &mut Memory::default());
     assert_eq!(yields("gang"), Decision::Direct);
     assert!(matches!(yields("loan,gang"), Decision::Lend(_)));
-    // Loan is asked first; lag credit decides about guests without a pv page.
+    // Loan is called first; lag credit decides about guests without a pv page.
     assert!(matches!(yields("loan,lag-credit"), Decision::Lend(_)));
     let silent = ordered(100 * MS, 103 * MS);
     let decision = policies("loan,lag-credit").on_yield(&silent, &mut Memory::default());

@@ -144,7 +144,7 @@ fn kvm_is_answered_as_if_helping_were_not_there() {
     assert_eq!(answer, Decision::Refuse);
 }
 
-/// Under a policy that lends, slices are longer; a slice that was asked for holds.
+/// Under a policy that lends, slices are longer; a slice that was requested is kept.
 #[test]
 fn a_slice_is_the_kernels_longer_under_a_policy_that_lends_or_as_asked() {
     let kernel_ns = 1_400_000;

@@ -45,7 +45,7 @@ fn names_are_read_and_printed() {
     assert!("".parse::<Policies>().is_err() && "loan,".parse::<Policies>().is_err());
 }
 
-/// The table of docs/policies.md has each policy once, in the order in which they are asked: that of UNSPIN_POLICIES.
+/// The table of docs/policies.md has each policy once, in the order in which they are called: that of UNSPIN_POLICIES.
 #[test]
 fn the_documents_have_the_one_list() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/policies.md");
@@ -187,7 +187,7 @@ fn one_that_has_not_answered_is_lent_to_wherever_it_was_stopped() {
     assert_eq!(to_yield("loan-cpl", borrows), Decision::GiveBack);
 }
 
-/// It spins in the kernel for an answer, whether or not a pause-loop exit has told.
+/// It spins in the kernel for an answer, whether or not there was a pause-loop exit.
 #[test]
 fn no_grace_for_one_that_waits_for_an_answer() {
     for (awaited, decision) in [
