@@ -23,7 +23,7 @@ enum script_kind {
 	SCRIPT_PARK = 15, /* first: value, second: enum script_who; reads the word, and sleeps if it holds the value */
 	SCRIPT_PARKED = 16,    /* the same, while it sleeps */
 	SCRIPT_KICK = 17,      /* first: thread, second: enum script_who */
-	SCRIPT_RUN_STATE = 18, /* asks the host; the answer is 0 or 1 */
+	SCRIPT_RUN_STATE = 18, /* a query of the host's state; the answer is 0 or 1 */
 	SCRIPT_HELP = 19,      /* first: waiter + 1, or 0 */
 	SCRIPT_UNBLOCK =
 		23, /* ends the park of a SCRIPT_BLOCKER at this word; first: of the one with the greatest number */
@@ -245,7 +245,7 @@ static inline _Bool platform_block(const struct platform_word *word, unspin_u32 
 
 static inline void platform_unblock(const struct platform_word *word)
 {
-	/* Chosen first, since an answer is given at once: whom the world will choose. */
+	/* The choice of whom to wake is made before the request: an answer is given at once. */
 	unspin_u32 chosen = script_perform(SCRIPT_RUN_STATE, 0, 0, 0);
 
 	script_perform(SCRIPT_UNBLOCK, word, chosen, 0);

@@ -46,7 +46,7 @@ enum script_run_states {
 #define SCRIPT_CAN_FLUSH 2u    /* the oldest store of its buffer reaches memory */
 #define SCRIPT_CAN_TIME_OUT 4u /* its wait, or park, is bounded and the word has not changed: end it */
 #define SCRIPT_CAN_WAKE 8u     /* it is parked: return without cause */
-#define SCRIPT_CAN_ANSWER 16u  /* it asks the host: a step answers no, SCRIPT_YES answers yes */
+#define SCRIPT_CAN_ANSWER 16u  /* it queries the host: a step answers no, SCRIPT_YES answers yes */
 #define SCRIPT_IS_LOCAL 32u    /* its step has no effect that another thread can see, now or later */
 #define SCRIPT_YES 64u	       /* for script_act only */
 

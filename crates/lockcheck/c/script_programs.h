@@ -116,7 +116,7 @@ static void run_program(void)
 		script_perform(SCRIPT_DONE, 0, 0, 0);
 }
 
-/* After all have ended: whether the lock is free, and whether is_locked says so. */
+/* After all have ended: whether the lock is free, and whether is_locked returns that. */
 static void ask_at_the_end(void)
 {
 	struct script_world *world = current;

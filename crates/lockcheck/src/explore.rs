@@ -42,7 +42,7 @@ pub struct Exploration<'a> {
     pub setting: Setting<'a>,
     /// Words of the lock set at the start, by number.
     pub words: &'a [(usize, u32)],
-    /// Threads that run before the search begins, in this order, each as far as is said.
+    /// Threads that run before the search begins, in this order, each up to the given point.
     pub before: &'a [(usize, Until)],
     /// Whether bounded waits may time out.
     pub time_outs: bool,

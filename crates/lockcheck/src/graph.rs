@@ -56,7 +56,7 @@ impl Graph {
     }
 
     /// The states from which no end can be reached by steps alone, whatever the host answers. A state in which the host
-    /// is asked reaches an end only if it does after either answer.
+    /// is queried reaches an end only if it does after either answer.
     pub fn hopeless(&self) -> Vec<u32> {
         let backwards = self.adjacency(true);
         let mut answers_missing = vec![2u8; self.states];

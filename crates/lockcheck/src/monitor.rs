@@ -107,7 +107,7 @@ impl Monitor {
         self.marked[thread] |= self.phase[thread] == Phase::Tries;
     }
 
-    /// `thread` has come to its next request.
+    /// `thread` has reached its next request.
     pub fn arrives(&mut self, thread: usize, world: &World) {
         if self.phase[thread] == Phase::Tries && self.marked[thread] && world.is_waiting(thread) {
             self.phase[thread] = Phase::Queues;

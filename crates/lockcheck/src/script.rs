@@ -66,7 +66,7 @@ impl Locks {
     }
 }
 
-/// What the host answers when a lock asks it for a run state.
+/// The host's answers to a lock's queries of run states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStates {
     /// Always no.
@@ -260,7 +260,7 @@ impl World {
             answers || matches!(request, Request::Wait { .. }),
             "thread {thread} cannot step: {request:?}"
         );
-        // SAFETY: `thread` was checked by pending(); a wait may always be looked at.
+        // SAFETY: `thread` was checked by pending(); a wait may always be read.
         unsafe { (self.calls.act)(self.raw.as_ptr(), thread as u32, can::STEP) };
         request
     }

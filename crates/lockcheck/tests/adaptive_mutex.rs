@@ -12,7 +12,7 @@ fn proof() -> Proof {
     Proof::of("adaptive_mutex")
 }
 
-/// Who gives up passes on the wake-up that it may have got, and leaves the lock as it would be without it.
+/// A thread that gives up passes on a wake-up that it may have received, and leaves the lock as if it had never waited.
 #[test]
 fn a_waiter_gives_up() {
     for programs in [&["D"][..], &["D", "L"], &["DL", "DL"], &["DT", "LD"]] {

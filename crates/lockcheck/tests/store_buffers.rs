@@ -74,7 +74,7 @@ fn unlocking_what_nobody_holds_changes_nothing() {
         proof.run(&["UUTQ"]);
         proof.run(&["LULU"]);
     }
-    // These locks know their holder: the unlock of another thread changes nothing either.
+    // These locks store their holder: the unlock of another thread changes nothing either.
     for name in ["mutex", "helping_named"] {
         Proof::of(name).run(&["UL", "L"]);
         Proof::of(name).run(&["LU", "UL"]);

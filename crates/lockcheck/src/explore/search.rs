@@ -21,7 +21,7 @@ struct Frame {
     state: u32,
     choices: Vec<Choice>,
     next: usize,
-    /// Whether the host is asked in this state.
+    /// Whether a thread queries the host in this state.
     is_answer: bool,
     /// Offset of this state's copy in the buffer of copies.
     saved_at: usize,
@@ -226,7 +226,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Makes all steps of `thread` that nobody else can see.
+    /// Makes all steps of `thread` that no other thread can see.
     fn settle(&mut self, thread: usize) -> Option<Fault> {
         for _ in 0..10_000 {
             let possible = self.world.choices(thread);
@@ -252,7 +252,7 @@ impl<'a> Search<'a> {
                 return fault;
             }
         }
-        panic!("thread {thread} goes on alone for ever");
+        panic!("thread {thread} continues alone without end");
     }
 
     pub(super) fn take(&mut self, choice: Choice) -> Option<Fault> {

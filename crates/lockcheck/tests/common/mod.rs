@@ -87,7 +87,7 @@ impl Proof {
             run_states: self.run_states,
         });
         exploration.is_fifo = self.in_order && kind.is_some_and(LockKind::is_in_order);
-        // An unlock of what nobody holds may access the lock at any time.
+        // An unlock of a lock that no thread holds may access it at any time.
         let unlocks_at_will = programs.iter().any(|program| program.contains('U'));
         exploration.frees_last = !unlocks_at_will && kind.is_some_and(LockKind::frees_last);
         let start = Instant::now();
