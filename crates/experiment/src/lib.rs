@@ -23,7 +23,6 @@ pub mod buckets;
 pub mod calibrate;
 #[cfg(feature = "hosts")]
 pub mod cells;
-#[cfg(feature = "hosts")]
 pub mod conform;
 pub mod costs;
 #[cfg(feature = "hosts")]

@@ -63,6 +63,8 @@ pub struct Measured {
     pub per_second: f64,
     /// What the lab is to run.
     pub scenario: Scenario,
+    /// pCPUs of its host.
+    pub pcpus: u32,
 }
 
 /// Reads it; whatever is wrong in it or in what it names is wrong input.
@@ -85,19 +87,21 @@ pub fn load(file: &Path) -> Result<Conformance, Error> {
                     group.name
                 )));
             }
-            let scenario = scenario(folder, &common, group, cell).map_err(|error| match error {
-                Error::Usage(reason) => refused(format!(
-                    "{}, {}, {}: {reason}",
-                    group.name, cell.lock, cell.policy
-                )),
-                other => other,
-            })?;
+            let (scenario, pcpus) =
+                scenario(folder, &common, group, cell).map_err(|error| match error {
+                    Error::Usage(reason) => refused(format!(
+                        "{}, {}, {}: {reason}",
+                        group.name, cell.lock, cell.policy
+                    )),
+                    other => other,
+                })?;
             cells.push(Measured {
                 group: group.name.clone(),
                 lock: cell.lock.clone(),
                 policy: cell.policy.clone(),
                 per_second: cell.operations_per_second,
                 scenario,
+                pcpus,
             });
         }
     }
@@ -107,12 +111,13 @@ pub fn load(file: &Path) -> Result<Conformance, Error> {
     })
 }
 
+/// What the lab is to run, and pCPUs of its host.
 fn scenario(
     folder: &Path,
     common: &[String],
     group: &GroupText,
     cell: &CellText,
-) -> Result<Scenario, Error> {
+) -> Result<(Scenario, u32), Error> {
     let change = match cell.policy.as_str() {
         "stock" | "ideal" => Vec::new(),
         words => Change::parse(words).map_err(Error::Usage)?.set,
@@ -131,8 +136,9 @@ fn scenario(
     }
     let scenario = Scenario::load(&folder.join(&group.scenario), &overrides)?;
     let lab = unspin_lab::Lab::new(&scenario).map_err(|error| Error::Usage(error.to_string()))?;
+    let pcpus = lab.host().topology.cpus();
     Ok(match cell.policy.as_str() {
-        "ideal" => ideal_of(&scenario, lab.host().topology.cpus()),
-        _ => scenario,
+        "ideal" => (ideal_of(&scenario, pcpus), pcpus),
+        _ => (scenario, pcpus),
     })
 }

@@ -15,6 +15,16 @@ row! {
         lock: String = ("lock", Text),
         /// `stock`, `ideal` or the policy.
         policy: String = ("policy", Text),
+        /// VMs.
+        vms: u32,
+        /// vCPUs of each.
+        vcpus: u32,
+        /// pCPUs of the host.
+        pcpus: u32,
+        /// Whether guests publish what they hold and wait for.
+        pv_page: bool,
+        /// KVM's pause-loop window, in PAUSEs (AMD) or cycles (Intel).
+        ple_window: Option<u32>,
         /// What was measured.
         measured_per_second: f64 = ("measured ops/s", Count),
         /// The lab's, mean of the seeds.
@@ -53,6 +63,11 @@ pub fn cell_rows(all: &[Predicted]) -> impl Iterator<Item = CellRow> {
         group: one.cell.group.clone(),
         lock: one.cell.lock.clone(),
         policy: one.cell.policy.clone(),
+        vms: one.cell.scenario.vms[0].count,
+        vcpus: one.cell.scenario.vms[0].vcpus,
+        pcpus: one.cell.pcpus,
+        pv_page: one.cell.scenario.vms[0].pv_page,
+        ple_window: one.cell.scenario.host.ple_window,
         measured_per_second: one.cell.per_second,
         predicted_per_second: one.mean(),
         predicted_least_per_second: one.seeds.iter().copied().fold(f64::INFINITY, f64::min),

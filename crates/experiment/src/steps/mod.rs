@@ -153,6 +153,7 @@ pub fn steps(pairs: usize, columns: Columns) -> Vec<Step> {
 
 /// All steps where locks are compared, of which number `lock` is measured at the point `points[lock]`: a point's locks one
 /// after the other, every second repetition backwards, so that what the machine does meanwhile meets them alike.
+#[cfg(feature = "hosts")]
 pub fn locks(points: &[usize], repetitions: usize) -> Vec<Step> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by_key(|&lock| points[lock]);

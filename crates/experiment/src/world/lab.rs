@@ -12,6 +12,7 @@ use unspin_scenario::Scenario;
 
 use crate::{
     Error, Row, Session,
+    conform::known_error,
     estimate::{Estimate, ratio},
     progress::Work,
     row,
@@ -63,6 +64,18 @@ pub struct Figures {
     pub deviation_per_second: Option<f64>,
     /// The least ratio to stock of a VM, each a geometric mean over the seeds; none where some VM did nothing.
     pub worst_vm_ratio: Option<f64>,
+    /// By how much the lab's ratio to stock was off in measured cells like this one, either way: the median; 1 is right.
+    #[serde(default)]
+    pub lab_error: Option<f64>,
+    /// The largest of them.
+    #[serde(default)]
+    pub lab_error_most: Option<f64>,
+    /// How many there are.
+    #[serde(default)]
+    pub lab_error_cells: Option<u64>,
+    /// Why it is not known: what no measured cell has.
+    #[serde(default)]
+    pub lab_error_unknown: Option<String>,
 }
 
 /// One seed of one column. The fields are the keys of the JSON rows.
@@ -245,6 +258,8 @@ fn row(cell: &Cell, samples: &Samples<Sample>, column: Column) -> Row<Figures> {
     };
     let harm = to_stock.as_ref().filter(|_| is_policy);
     let scenario = cell.scenario(column);
+    let known = is_policy.then(|| known_error(&cell.stock, cell.cpus, cell.name(column)));
+    let error = known.as_ref().and_then(|known| known.as_ref().ok());
     let vcpus: u32 = scenario.vms.iter().map(|vm| vm.count * vm.vcpus).sum();
     Row {
         shape: row::shape(scenario),
@@ -273,6 +288,10 @@ fn row(cell: &Cell, samples: &Samples<Sample>, column: Column) -> Row<Figures> {
                 true => worst_vm(&samples.of(Column::Stock), &samples.of(column)),
                 false => None,
             },
+            lab_error: error.map(|error| error.median_factor),
+            lab_error_most: error.map(|error| error.largest_factor),
+            lab_error_cells: error.map(|error| error.cells as u64),
+            lab_error_unknown: known.and_then(Result::err),
         },
     }
 }

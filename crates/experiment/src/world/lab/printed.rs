@@ -29,6 +29,8 @@ const COLUMNS: &[Column] = &[
     Column::new("gap_closed_high", "to", Unit::Ratio),
     Column::new("harm", "harm", Unit::Text),
     Column::new("worst_vm_ratio", "worst VM", Unit::Ratio),
+    Column::new("lab_error", "lab off by", Unit::Ratio),
+    Column::new("lab_error_most", "at most", Unit::Ratio),
 ];
 
 row!(PolicyRow, "policy", &["lab compare"], COLUMNS);
@@ -51,6 +53,30 @@ impl Compared {
         self.samples.iter().cloned().map(SeedRow)
     }
 
+    /// What is known of the lab's error, in sentences.
+    fn errors(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let cells = self.rows.iter().filter_map(|row| row.world.lab_error_cells);
+        if let (Some(least), Some(most)) = (cells.clone().min(), cells.max()) {
+            let many = match least == most {
+                true => format!("{most}"),
+                false => format!("{least} to {most}"),
+            };
+            notes.push(format!(
+                "lab off by: its ratio to stock against the measured one, either way, median and largest of {many} cells like this \
+                 one in the emulated testbed (benchmarks/lab-conformance)"
+            ));
+        }
+        for row in &self.rows {
+            if let (Some(policy), Some(why)) = (&row.policy, &row.world.lab_error_unknown) {
+                notes.push(format!(
+                    "how far the lab is off is not known for {policy}: {why}"
+                ));
+            }
+        }
+        notes
+    }
+
     /// What the columns are, in sentences.
     pub fn notes(&self, cell: &Cell) -> Vec<String> {
         let mut notes = Vec::new();
@@ -71,6 +97,7 @@ impl Compared {
             "stock is {} as it is, under {scheduler}; seeds {} to {last}, the same for all; ratios pair by pair",
             stock.name, stock.seed
         ));
+        notes.extend(self.errors());
         if self.draws_nothing {
             notes.push(
                 "every seed gave the same: this scenario draws nothing, so its intervals say nothing; draw its times, as in \
