@@ -64,7 +64,7 @@ impl Compared {
             };
             notes.push(format!(
                 "lab off by: its ratio to stock against the measured one, either way, median and largest of {many} cells like this \
-                 one in the emulated testbed (benchmarks/lab-conformance)"
+                 one in the emulated testbed, predicted with its costs (benchmarks/lab-conformance)"
             ));
         }
         for row in &self.rows {
