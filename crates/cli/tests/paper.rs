@@ -74,6 +74,48 @@ fn tables_in_the_papers_own_form() {
 }
 
 #[test]
+fn figures_in_the_papers_own_form() {
+    let rows = rows(&paper(&["vee13", "--figure", "5", "--json"]));
+    let of = |source: &str| {
+        let is_it = |row: &&Value| {
+            row["source"] == source
+                && row["group"] == "(a) hackbench, 2 VMs"
+                && row["series"] == "preemptable-lock"
+        };
+        rows.iter().find(is_it).expect(source)["value"].as_f64()
+    };
+    assert_eq!(of("paper"), Some(3.89));
+    assert!(of("lab").is_some() && of("kvm").is_some());
+    assert!(
+        rows.iter()
+            .all(|row| row["of_largest"].as_f64() <= Some(1.0))
+    );
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("figure.svg");
+    let name = file.to_str().expect("a name");
+    let text = paper(&["apple", "--figure", "1", "--svg", name]).out;
+    for piece in ["figure 1", "16,384", "streamcluster", "█"] {
+        assert!(text.contains(piece), "{text}");
+    }
+    let svg = std::fs::read_to_string(&file).expect("a picture");
+    assert!(
+        svg.starts_with("<svg ") && svg.contains("2 streamcluster"),
+        "{svg}"
+    );
+}
+
+#[test]
+fn figures_without_data_are_refused_with_the_reason() {
+    paper(&["apple", "--figure", "6"]).refused(2, &["no trace of windows", "there are 1, 3, 4, 5"]);
+    paper(&["friebel", "--figure", "5"]).refused(2, &["illustration", "no figure of friebel"]);
+    paper(&["ecs", "--figure", "99"]).refused(2, &["no figure 99", "1, 3, 5, 6, 7"]);
+    paper(&["--figure", "1"]).refused(2, &["PAPER"]);
+    paper(&["vee13", "--svg", "x"]).refused(2, &["--figure"]);
+    paper(&["vee13", "--figure", "5", "--table", "1"]).refused(2, &["--table"]);
+    paper(&["vee13", "--figure", "5", "--svg", "/nowhere/x.svg"]).refused(1, &["/nowhere/x.svg"]);
+}
+
+#[test]
 fn commands_for_kvm_are_printed_and_not_run() {
     let rows = rows(&paper(&[
         "--run", "--world", "kvm", "--claim", "O12", "--json",

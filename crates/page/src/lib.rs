@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recording as one HTML page: verdicts first, then time lines, distributions and shares. The page needs nothing but itself: its
 //! Content-Security-Policy allows its own script and style by their hashes and no connection at all. The same recording gives
-//! the same bytes.
+//! the same bytes. [`papers`] is a page of the papers' claims, made the same way.
 
 mod lanes;
 mod moment;
+pub mod papers;
 mod redact;
 mod tables;
 
@@ -39,7 +40,13 @@ pub enum PageError {
     /// As above.
     #[error("the page's data cannot be written")]
     Data(#[from] serde_json::Error),
-    /// Even with a lane for each of few VMs it is larger than [`BYTES_MAX`].
+    /// A plot could not be drawn: an error of this program.
+    #[error("a figure cannot be drawn: {0}")]
+    Plot(String),
+    /// Claims or measurements that contradict themselves.
+    #[error("the papers' claims cannot be read")]
+    Papers(#[source] anyhow::Error),
+    /// Even with all left out that can be it is larger than [`BYTES_MAX`].
     #[error("the page would be {0} bytes long, more than 1 MiB")]
     Large(usize),
 }

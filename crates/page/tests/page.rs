@@ -2,9 +2,11 @@
 //! The page as a browser reads it: what it allows itself, what names can do in it, how large it is.
 
 mod common;
+mod parsed;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use common::{Parsed, Planted, parse, planted};
+use common::{Planted, planted};
+use parsed::{Parsed, parse};
 use sha2::{Digest, Sha256};
 use unspin_page::BYTES_MAX;
 

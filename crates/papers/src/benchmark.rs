@@ -27,6 +27,12 @@ const HEAD_FILE: &str = "benchmark.toml";
 #[derive(Debug, Deserialize)]
 struct Head {
     command: String,
+    #[serde(default)]
+    machine: String,
+    #[serde(default)]
+    date: String,
+    #[serde(default)]
+    commit: String,
     #[serde(default, rename = "claim")]
     claims: Vec<HeadClaim>,
 }
@@ -41,6 +47,12 @@ struct HeadClaim {
 pub struct Benchmark {
     /// The command that repeats it.
     pub command: String,
+    /// What it ran on; it begins with `lab` when that is the lab.
+    pub machine: String,
+    /// The day.
+    pub date: String,
+    /// The commit that was measured; empty: several, or not noted.
+    pub commit: String,
     claims: Vec<String>,
     rows: Vec<Map<String, Value>>,
 }
@@ -67,6 +79,12 @@ impl Benchmarks {
             }
         }
         Ok(Benchmarks(all))
+    }
+
+    /// All of them, with their names, in order.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Benchmark)> {
+        let all = self.0.iter();
+        all.map(|(name, benchmark)| (name.as_str(), benchmark))
     }
 
     /// The measurement of that name.
@@ -123,9 +141,17 @@ impl Benchmark {
         let rows = rows.lines().map(serde_json::from_str);
         Ok(Benchmark {
             command: head.command,
+            machine: head.machine,
+            date: head.date,
+            commit: head.commit,
             claims: head.claims.into_iter().map(|claim| claim.figure).collect(),
             rows: rows.collect::<Result<_, _>>().context("rows.jsonl")?,
         })
+    }
+
+    /// Its rows.
+    pub fn rows(&self) -> &[Map<String, Value>] {
+        &self.rows
     }
 
     fn cells(&self, source: &BenchmarkSource) -> anyhow::Result<Vec<Cell>> {
@@ -163,12 +189,11 @@ impl Benchmark {
     /// The cell `key` of the one row that has these keys and values.
     fn cell(&self, wanted: &Map<String, Value>, source: &BenchmarkSource) -> anyhow::Result<Cell> {
         let (key, part, pairs) = (source.key.as_str(), source.part, source.pairs);
-        let has = |row: &&Map<String, Value>| {
-            wanted
-                .iter()
-                .all(|(key, value)| row.get(key).is_some_and(|given| same(given, value)))
-        };
-        let found: Vec<_> = self.rows.iter().filter(has).collect();
+        let found: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|row| has_all(row, wanted))
+            .collect();
         let wanted = Value::Object(wanted.clone());
         ensure!(
             found.len() == 1,
@@ -176,8 +201,7 @@ impl Benchmark {
             found.len()
         );
         // What a row says of its pairs itself holds, whatever the claims say.
-        let own = PAIRS.iter().find_map(|key| found[0].get(*key)?.as_u64());
-        if let Some(own) = own.filter(|own| *own != u64::from(pairs.pairs)) {
+        if let Some(own) = own_pairs(found[0]).filter(|own| *own != u64::from(pairs.pairs)) {
             bail!(
                 "the row {wanted} is of {own} pairs, the claim says {}",
                 pairs.pairs
@@ -190,6 +214,18 @@ impl Benchmark {
     }
 }
 
+/// How many pairs, or runs, a row says that it is of.
+pub(crate) fn own_pairs(row: &Map<String, Value>) -> Option<u64> {
+    PAIRS.iter().find_map(|key| row.get(*key)?.as_u64())
+}
+
+/// Whether a row has all these keys and values.
+pub(crate) fn has_all(row: &Map<String, Value>, wanted: &Map<String, Value>) -> bool {
+    wanted
+        .iter()
+        .all(|(key, value)| row.get(key).is_some_and(|given| same(given, value)))
+}
+
 /// Numbers of JSON are the same with and without a fraction of nothing.
 fn same(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
@@ -199,7 +235,7 @@ fn same(a: &Value, b: &Value) -> bool {
 }
 
 /// One figure divided by another; the interval is the widest that theirs allow.
-fn divided(cell: Cell, over: Cell) -> anyhow::Result<Cell> {
+pub(crate) fn divided(cell: Cell, over: Cell) -> anyhow::Result<Cell> {
     ensure!(over.value > 0.0, "it would be divided by {}", over.value);
     let interval = match (cell.interval, over.interval) {
         (Some((low, high)), Some((least, most))) if least > 0.0 => Some((low / most, high / least)),

@@ -13,6 +13,7 @@ use std::{collections::BTreeSet, fs};
 use crate::{
     lab_rows::Age,
     papers::Papers,
+    plots,
     rows::Judged,
     runs::without_origin,
     source::{PAIRS_LEAST, Source, World},
@@ -34,9 +35,11 @@ const SCENARIOS: &str = "scenarios/papers";
 /// Checks everything.
 ///
 /// # Errors
-/// A file that cannot be read, a figure that cannot be found.
+/// A file that cannot be read, a figure that cannot be found, of claims, of the papers' own figures or of the heat map.
 pub fn check(papers: &Papers) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
+    plots::check(papers)?;
+    papers.heat_map()?;
     let judged = papers.judged(|_| true)?;
     for one in &judged {
         findings.wrong.extend(wrong(papers, one));

@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use crate::{
     claim::{Claim, Class, Expected, Figure, Unit},
+    plots::text::PlotText,
     runs::Run,
     source::{Source, SourceText, Sources, World},
     table_text::TableText,
@@ -26,6 +27,8 @@ pub struct Paper {
     pub runs: Vec<Run>,
     /// Its tables that can be printed in its own form.
     pub(crate) tables: Vec<TableText>,
+    /// Its figures, drawn in its own form or with the reason why not.
+    pub(crate) plots: Vec<PlotText>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -41,6 +44,8 @@ struct PaperText {
     claims: Vec<ClaimText>,
     #[serde(default, rename = "table")]
     tables: Vec<TableText>,
+    #[serde(default, rename = "plot")]
+    plots: Vec<PlotText>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,6 +100,10 @@ impl Paper {
         for run in &text.runs {
             run.check()?;
         }
+        for plot in &text.plots {
+            plot.check()
+                .with_context(|| format!("figure {} of the paper", plot.number))?;
+        }
         let defaults = World::ALL.map(|world| text.worlds.get(world.name()));
         let claims = text.claims.iter();
         let claims =
@@ -105,6 +114,7 @@ impl Paper {
             claims: claims.collect::<anyhow::Result<_>>()?,
             runs: text.runs,
             tables: text.tables,
+            plots: text.plots,
         })
     }
 }

@@ -175,6 +175,13 @@ impl LabRows {
         self.rows.get(&(run.to_owned(), column.to_owned(), group))
     }
 
+    /// Its line in the file as it is written, from 1; 0 of a row that is not there.
+    pub fn line(&self, run: &str, column: &str, group: usize) -> usize {
+        let key = (run.to_owned(), column.to_owned(), group);
+        let place = self.rows.keys().position(|known| *known == key);
+        place.map_or(0, |place| place + 1)
+    }
+
     /// Every run and column that has rows.
     pub fn columns(&self) -> impl Iterator<Item = (&str, &str)> {
         let keys = self.rows.keys();

@@ -4,7 +4,7 @@
 //! `papers/NAME.toml` has a row for each claim of a paper: its numbers, and for each world (lab, KVM, threads) where the figure
 //! beside it comes from, or why there is none ([`claim`], [`source`]). Figures are never in these files: they are read from
 //! the rows of `benchmarks/` ([`benchmark`]) or from what `unspin paper --run` measured in the lab ([`lab_rows`], of the [`runs`]).
-//! [`verdict`] compares the two; [`rows`] are what `unspin paper` prints, [`page`] the documents that are made of them, and
+//! [`heat`] has every remedy under every load, [`plots`] the papers' own figures. [`verdict`] compares the two; [`rows`] are what `unspin paper` prints, [`page`] the documents that are made of them, and
 //! [`check`] is what `make lint` requires.
 
 pub mod benchmark;
@@ -13,10 +13,12 @@ pub mod check;
 pub mod claim;
 mod code_hash;
 mod file;
+pub mod heat;
 pub mod lab_rows;
 pub mod measured;
 pub mod page;
 pub mod papers;
+pub mod plots;
 pub mod rows;
 pub mod runs;
 pub mod source;

@@ -141,6 +141,17 @@ impl Papers {
         }
     }
 
+    /// Why what the lab measured of these columns of a run is older than what it depends on; nothing when it is not.
+    pub(crate) fn stale_since<'a>(
+        &self,
+        run: &str,
+        columns: impl IntoIterator<Item = &'a str>,
+    ) -> &'static str {
+        let age = |column: &str| self.ages.get(&(run.to_owned(), column.to_owned())).copied();
+        let ages = columns.into_iter().filter_map(age);
+        stale(ages.fold(Age::Fresh, older))
+    }
+
     /// What a world says of a figure, and the figure.
     ///
     /// # Errors

@@ -265,7 +265,7 @@ impl SourceText {
 }
 
 /// A table of TOML as JSON rows have it.
-fn json(row: &toml::Table) -> anyhow::Result<Map<String, Value>> {
+pub(crate) fn json(row: &toml::Table) -> anyhow::Result<Map<String, Value>> {
     match serde_json::to_value(row)? {
         Value::Object(map) => Ok(map),
         _ => bail!("keys and values of a row"),

@@ -16,7 +16,12 @@ pub enum Unit {
     Ratio,
     /// Nanoseconds in the cell; people see ns, us, ms or s.
     Nanoseconds,
+    /// A number from 0 to 1: people see a bar of that part of [`BAR_CHARACTERS`].
+    Bar,
 }
+
+/// Length of the longest bar: a table with one beside its figures fits into a terminal of usual width.
+pub const BAR_CHARACTERS: usize = 32;
 
 /// A value for people: rounded, in a unit that suits.
 pub(crate) fn text(value: &Value, unit: Unit) -> String {
@@ -33,7 +38,19 @@ pub(crate) fn text(value: &Value, unit: Unit) -> String {
         Unit::Percent => format!("{number:.1}"),
         Unit::Ratio => format!("{number:.3}"),
         Unit::Nanoseconds => nanoseconds(number),
+        Unit::Bar => bar(number),
     }
+}
+
+/// Whole blocks, and at its end one of so many eighths; a part that is there is never without one.
+fn bar(part: f64) -> String {
+    const EIGHTHS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let least = usize::from(part > 0.0);
+    let eighths = (part.clamp(0.0, 1.0) * (8 * BAR_CHARACTERS) as f64).round() as usize;
+    let eighths = eighths.max(least);
+    let mut text = "█".repeat(eighths / 8);
+    text.extend((eighths % 8).checked_sub(1).map(|rest| EIGHTHS[rest]));
+    text
 }
 
 /// Rounded to a whole number, with a comma at every third digit.
@@ -74,6 +91,17 @@ mod tests {
     fn flags_for_people_and_programs() {
         assert_eq!(text(&json!(true), Unit::Text), "yes");
         assert_eq!(text(&json!(null), Unit::Ratio), "-");
+    }
+
+    #[test]
+    fn bars_are_parts_of_the_longest() {
+        assert_eq!(bar(0.0), "");
+        assert_eq!(bar(f64::NAN), "");
+        assert_eq!(bar(1e-9), "▏");
+        assert_eq!(bar(0.5), "█".repeat(BAR_CHARACTERS / 2));
+        assert_eq!(bar(1.0 / BAR_CHARACTERS as f64 * 1.5), "█▌");
+        assert_eq!(bar(2.0), "█".repeat(BAR_CHARACTERS));
+        assert_eq!(text(&json!(null), Unit::Bar), "-");
     }
 
     #[test]

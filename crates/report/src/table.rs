@@ -87,7 +87,7 @@ impl Table {
             table.add_row(self.columns.iter().map(text));
         }
         for (place, column) in self.columns.iter().enumerate() {
-            let number = column.unit != Unit::Text;
+            let number = !matches!(column.unit, Unit::Text | Unit::Bar);
             if let (true, Some(column)) = (number, table.column_mut(place)) {
                 column.set_cell_alignment(CellAlignment::Right);
             }

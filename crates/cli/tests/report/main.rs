@@ -3,6 +3,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod papers;
 
 use std::{fs, path::Path};
 

@@ -57,6 +57,13 @@ pub struct PaperArguments {
     /// count from 1.
     #[arg(long, value_name = "NUMBER", requires = "paper", conflicts_with_all = ["claims", "run"])]
     pub table: Option<u32>,
+    /// Print this figure of the paper in its own form: a bar for each number of the lab, of KVM and of the paper's text. Of a figure
+    /// for which nothing was measured the reason is told; Friebel's have no numbers, so they count from 1.
+    #[arg(long, value_name = "NUMBER", requires = "paper", conflicts_with_all = ["claims", "run", "table"])]
+    pub figure: Option<u32>,
+    /// With --figure: write it as a picture (SVG), too, in place of what is there.
+    #[arg(long, value_name = "FILE", requires = "figure")]
+    pub svg: Option<PathBuf>,
     /// Run what is missing or stale first, and keep it in benchmarks/papers-lab; after Ctrl-C it goes on where it was.
     #[arg(long)]
     pub run: bool,

@@ -6,10 +6,13 @@ pub(crate) mod args;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
+    fs,
+    path::{Path, PathBuf},
 };
 
+use anyhow::Context;
 use unspin_experiment::paper_run::{self, Due};
+use unspin_page::papers::svg;
 use unspin_papers::{
     Claim, Papers, Source, Verdict, World, page::Counts, papers::find_root, rows::Judged,
 };
@@ -33,7 +36,7 @@ row! {
 
 /// Runs what is due, and prints the tables.
 pub fn run(arguments: &PaperArguments) -> Result<(), Failure> {
-    let root = root(arguments)?;
+    let root = root(arguments.tree.as_deref())?;
     let mut papers = Papers::load(&root)?;
     check_claims(&papers, arguments)?;
     let mut document = output::document("paper");
@@ -42,6 +45,9 @@ pub fn run(arguments: &PaperArguments) -> Result<(), Failure> {
         document.table(table.map_err(|error| Failure::Usage(format!("--table: {error}")))?);
         document.note("lab: means of the seeds; the lab's runs are shorter than the paper's, so compare shares and rates");
         return Ok(output::print(&document, arguments.output)?);
+    }
+    if let (Some(paper), Some(number)) = (arguments.paper, arguments.figure) {
+        return figure(&papers, paper.key(), number, arguments);
     }
     if arguments.run && arguments.world != Some(RunWorld::Kvm) {
         run_lab(&mut papers, arguments)?;
@@ -61,8 +67,37 @@ pub fn run(arguments: &PaperArguments) -> Result<(), Failure> {
     Ok(output::print(&document, arguments.output)?)
 }
 
-fn root(arguments: &PaperArguments) -> Result<PathBuf, Failure> {
-    let from = match &arguments.tree {
+/// A paper's figure: as tables with bars, and as a picture where a file is named.
+fn figure(
+    papers: &Papers,
+    paper: &str,
+    number: u32,
+    arguments: &PaperArguments,
+) -> Result<(), Failure> {
+    let plot = papers.plot(paper, number);
+    let plot = plot.map_err(|error| Failure::Usage(format!("--figure: {error:#}")))?;
+    let mut document = output::document("paper");
+    for table in plot.tables() {
+        document.table(table);
+    }
+    if !plot.note.is_empty() {
+        document.note(format!("here: {}", plot.note));
+    }
+    document.note(
+        "paper: numbers that its text gives; lab: means of the seeds; n: pairs, where fewer than five; *: the lab has changed since",
+    );
+    if let Some(path) = &arguments.svg {
+        let svg = svg(&plot).map_err(|error| Failure::Failed(anyhow::anyhow!("{error}")))?;
+        fs::write(path, svg)
+            .with_context(|| format!("{}: the picture cannot be written", path.display()))?;
+        document.note(format!("picture: {}", path.display()));
+    }
+    Ok(output::print(&document, arguments.output)?)
+}
+
+/// The tree that is given, or the one around this folder.
+pub(crate) fn root(tree: Option<&Path>) -> Result<PathBuf, Failure> {
+    let from = match tree {
         Some(tree) => tree
             .canonicalize()
             .map_err(|error| Failure::Usage(format!("--tree {}: {error}", tree.display())))?,

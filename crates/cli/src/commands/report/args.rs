@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, builder::ArgPredicate};
 
 use crate::{commands::vm_name::VmName, terminal::options::Output};
 
@@ -11,10 +11,28 @@ use crate::{commands::vm_name::VmName, terminal::options::Output};
 #[derive(Args, Debug)]
 pub struct ReportArguments {
     /// The recording (`unspin record`, `unspin vm run --record`, `unspin lab run --record`), or an event log (`--events`).
-    #[arg(value_name = "RECORDING")]
-    pub recording: PathBuf,
+    #[arg(value_name = "RECORDING", required_unless_present = "papers")]
+    pub recording: Option<PathBuf>,
+    /// In place of a recording: a page of what the five papers claim and what was measured of it, with every remedy under every load
+    /// as a heat map. --json prints the heat map's measurements.
+    #[arg(long, conflicts_with_all = ["recording", "vms", "redact", "symbols"])]
+    pub papers: bool,
+    /// With --papers: the repository with papers/ and benchmarks/; the one that this folder is in when absent.
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        requires = "papers",
+        conflicts_with = "recording"
+    )]
+    pub tree: Option<PathBuf>,
     /// Where to write the page, in place of what is there.
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    #[arg(
+        long,
+        visible_alias = "output",
+        value_name = "FILE",
+        default_value = "report.html",
+        default_value_if("papers", ArgPredicate::IsPresent, "papers.html")
+    )]
     pub out: PathBuf,
     /// This VM alone, by name, UUID, id at its manager or process. May be repeated; all VMs when absent.
     #[arg(long = "vm", value_name = "VM")]

@@ -2,6 +2,7 @@
 //! `unspin report`: a verdict on each VM of a recording, and one HTML page that shows why.
 
 pub(crate) mod args;
+mod papers;
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -19,11 +20,14 @@ use crate::terminal::{failure::Failure, output, progress::Activity};
 
 /// Studies the recording, writes the page, prints the verdicts.
 pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
+    let Some(recording) = &arguments.recording else {
+        return papers::run(arguments);
+    };
     let naming = match &arguments.symbols {
         Some(path) => Naming::new(read_symbols(path)?),
         None => Naming::default(),
     };
-    let mut source = Source::open(&arguments.recording)?;
+    let mut source = Source::open(recording)?;
     let wanted: BTreeSet<u32> = arguments
         .vms
         .iter()
@@ -64,11 +68,16 @@ pub fn run(arguments: &ReportArguments) -> Result<(), Failure> {
     for problem in &source.problems {
         document.note(problem.clone());
     }
-    let (path, kilobytes) = (arguments.out.display(), page.len().div_ceil(1_000));
-    document.note(format!(
-        "page: {path} ({kilobytes} kB); open it with any browser"
-    ));
+    document.note(where_it_is(&arguments.out, &page));
     Ok(output::print(&document, arguments.output)?)
+}
+
+fn where_it_is(path: &Path, page: &str) -> String {
+    let kilobytes = page.len().div_ceil(1_000);
+    format!(
+        "page: {} ({kilobytes} kB); open it with any browser",
+        path.display()
+    )
 }
 
 /// In one step: what was there before stays until the page is whole.
