@@ -4,15 +4,9 @@
 mod common;
 mod parsed;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use common::{Planted, planted};
-use parsed::{Parsed, parse};
-use sha2::{Digest, Sha256};
+use parsed::{Parsed, hash, parse};
 use unspin_page::BYTES_MAX;
-
-fn hash(text: &str) -> String {
-    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
-}
 
 /// Fails when the page could load, send or run anything but its own script and style.
 #[track_caller]

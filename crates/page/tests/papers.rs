@@ -5,19 +5,13 @@ mod parsed;
 
 use std::{collections::BTreeSet, path::Path};
 
-use base64::{Engine, engine::general_purpose::STANDARD};
-use parsed::{Parsed, parse};
-use sha2::{Digest, Sha256};
+use parsed::{Parsed, hash, parse};
 use unspin_page::{BYTES_MAX, papers::page};
 use unspin_papers::Papers;
 
 fn papers() -> Papers {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     Papers::load(&root).expect("the claims can be read")
-}
-
-fn hash(text: &str) -> String {
-    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
 }
 
 /// Fails when the page could load, send or run anything but its own script and style, or leads anywhere but to itself.

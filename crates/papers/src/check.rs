@@ -3,8 +3,10 @@
 //! pairs, or their number as a shortfall).
 //!
 //! What fails: a figure that cannot be found, a cited test that does not exist, a disagreement without a reason, a scenario
-//! whose parameters do not say where they are from, a figure of the lab whose scenario is another one now. What is only
-//! printed: figures of the lab that an older lab, policy or lock made. The lab is deterministic, but most commits change some of its sources and hardly any figure; to fail there
+//! whose parameters do not say where they are from, a figure of the lab whose scenario is another one now, a measurement whose
+//! command names a scenario that is no more, a figure or a cell of the heat map of data that is not there. What is only
+//! printed: figures of the lab that an older lab, policy or lock made, and figures of KVM whose commit was not noted (a
+//! hash of what they depend on is in no row of `benchmarks/` from before: their age cannot be computed). The lab is deterministic, but most commits change some of its sources and hardly any figure; to fail there
 //! would ask for ten minutes of runs before every commit. Whoever publishes figures runs `unspin paper --run`, after which
 //! nothing is stale.
 
@@ -46,6 +48,7 @@ pub fn check(papers: &Papers) -> anyhow::Result<Findings> {
     }
     findings.wrong.extend(unused(papers, &judged));
     findings.wrong.extend(origins(papers)?);
+    findings.wrong.extend(gone(papers));
     for ((run, column), age) in &papers.ages {
         match age {
             Age::OtherScenario => findings.wrong.push(format!(
@@ -105,6 +108,35 @@ fn unused(papers: &Papers, judged: &[Judged]) -> Vec<String> {
         .collect()
 }
 
+/// Measurements that nobody can repeat: their command names a scenario that is no more.
+fn gone(papers: &Papers) -> Vec<String> {
+    let mut gone = Vec::new();
+    for (name, benchmark) in papers.benchmarks.all() {
+        let words = benchmark.command.split_whitespace();
+        let scenarios =
+            words.filter(|word| word.starts_with("scenarios/") && word.ends_with(".toml"));
+        let missing = scenarios.filter(|path| !papers.root.join(path).is_file());
+        gone.extend(
+            missing.map(|path| {
+                format!("benchmarks/{name}: there is no {path}, which its command names")
+            }),
+        );
+    }
+    gone
+}
+
+/// Claims with a figure of KVM of which nobody can say how old it is: its measurement names no commit.
+fn undated<'a>(papers: &Papers, judged: &[Judged<'a>]) -> BTreeSet<&'a str> {
+    let undated = judged.iter().filter(|one| {
+        let Source::Benchmark(of) = one.figure.sources.of(World::Kvm) else {
+            return false;
+        };
+        let benchmark = papers.benchmarks.get(&of.benchmark);
+        benchmark.is_some_and(|benchmark| benchmark.commit.is_empty())
+    });
+    undated.map(|one| one.claim.id.as_str()).collect()
+}
+
 /// Values in scenarios of the papers that do not say where they are from.
 fn origins(papers: &Papers) -> anyhow::Result<Vec<String>> {
     let mut wrong = Vec::new();
@@ -149,6 +181,14 @@ fn notes(papers: &Papers, judged: &[Judged]) -> Vec<String> {
         (pairs < PAIRS_LEAST).then(|| format!("{} ({pairs})", one.claim.id))
     });
     let few: BTreeSet<String> = few.collect();
+    let undated = undated(papers, judged);
+    if !undated.is_empty() {
+        let undated: Vec<&str> = undated.into_iter().collect();
+        notes.push(format!(
+            "figures of KVM whose commit was not noted: {}",
+            undated.join(", ")
+        ));
+    }
     if !few.is_empty() {
         let few: Vec<String> = few.into_iter().collect();
         notes.push(format!(
@@ -157,4 +197,53 @@ fn notes(papers: &Papers, judged: &[Judged]) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{code_hash::FOLDERS, file::Paper};
+
+    #[test]
+    fn a_measurement_of_a_scenario_that_is_gone_is_wrong_and_one_without_a_commit_is_said() {
+        let tree = tempfile::tempdir().unwrap();
+        let root = tree.path();
+        for folder in FOLDERS {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        let plant = |name: &str, head: &str| {
+            let folder = root.join("benchmarks").join(name);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("benchmark.toml"), head).unwrap();
+            fs::write(folder.join("rows.jsonl"), "{\"a\":1,\"x\":2.0}\n").unwrap();
+        };
+        let scenario = |name: &str| ["scenarios", name].join("/");
+        let (there, gone_one) = (scenario("there.toml"), scenario("gone.toml"));
+        plant(
+            "b",
+            &format!("command = \"unspin compare {there} {gone_one}\"\n"),
+        );
+        plant("c", "command = \"true\"\ncommit = \"abc\"\n");
+        fs::create_dir_all(root.join("scenarios")).unwrap();
+        fs::write(root.join(there), "").unwrap();
+        let claim = |id: &str, benchmark: &str| {
+            format!(
+                "[[claim]]\nid = \"{id}\"\nsection = \"1\"\nclass = \"M\"\ntext = \"t\"\n[[claim.figure]]\nvalue = 2\nunit = \"ratio\"\n\
+                 kvm = {{ benchmark = \"{benchmark}\", row = {{ a = 1 }}, key = \"x\", pairs = 5 }}\n"
+            )
+        };
+        let head =
+            "title = \"t\"\n[worlds]\nlab = { missing = \"no\" }\nthreads = { cannot = \"no\" }\n";
+        let text = head.to_owned() + &claim("X01", "b") + &claim("X02", "c");
+        let papers = Papers::new(root, vec![Paper::parse("x", &text).unwrap()]).unwrap();
+        assert_eq!(
+            gone(&papers),
+            [format!(
+                "{}: there is no {gone_one}, which its command names",
+                ["benchmarks", "b"].join("/")
+            )]
+        );
+        let judged = papers.judged(|_| true).unwrap();
+        assert_eq!(undated(&papers, &judged), BTreeSet::from(["X01"]));
+    }
 }

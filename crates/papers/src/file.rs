@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{
     claim::{Claim, Class, Expected, Figure, Unit},
-    plots::text::PlotText,
+    plot_text::PlotText,
     runs::Run,
     source::{Source, SourceText, Sources, World},
     table_text::TableText,

@@ -18,6 +18,7 @@ pub mod lab_rows;
 pub mod measured;
 pub mod page;
 pub mod papers;
+mod plot_text;
 pub mod plots;
 pub mod rows;
 pub mod runs;

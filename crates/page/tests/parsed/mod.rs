@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A page read as a browser reads it.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use html5gum::{Token, Tokenizer, emitters::default::DefaultEmitter};
+use sha2::{Digest, Sha256};
+
+/// A script or style as a Content-Security-Policy names it.
+pub fn hash(text: &str) -> String {
+    format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)))
+}
 
 /// The page's elements.
 #[derive(Default)]

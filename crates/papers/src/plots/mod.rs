@@ -3,33 +3,20 @@
 //! has them. Only the papers' texts are known: a bar or point whose number is not in the text has no mark of the paper.
 
 pub mod rows;
-pub(crate) mod text;
 
 use anyhow::{Context, bail, ensure};
-use serde::Deserialize;
 
 use crate::{
     benchmark::{has_all, own_pairs},
     claim::{Expected, Figure, Unit},
     measured::Measured,
     papers::Papers,
+    plot_text::{KvmText, PartText, PlotText},
     runs::Run,
     source::{BenchmarkSource, LabSource, Pairs, Source, World, json},
 };
-use text::{KvmText, PartText, PlotText};
 
-/// How a figure is drawn.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum Form {
-    /// A bar for each series in each group.
-    #[default]
-    Bars,
-    /// A bar for each group, of the series on one another.
-    Stacked,
-    /// A line for each series over the groups.
-    Lines,
-}
+pub use crate::plot_text::Form;
 
 /// A figure of a paper.
 #[derive(Clone, Debug)]
@@ -67,7 +54,7 @@ pub struct Panel {
 
 /// Who says a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Teller {
+pub enum MarkSource {
     /// The paper's text.
     Paper,
     /// The lab.
@@ -76,13 +63,13 @@ pub enum Teller {
     Kvm,
 }
 
-impl Teller {
+impl MarkSource {
     /// As `--json` spells it.
     pub fn name(self) -> &'static str {
         match self {
-            Teller::Paper => "paper",
-            Teller::Lab => "lab",
-            Teller::Kvm => "kvm",
+            MarkSource::Paper => "paper",
+            MarkSource::Lab => "lab",
+            MarkSource::Kvm => "kvm",
         }
     }
 }
@@ -95,7 +82,7 @@ pub struct Mark {
     /// Place among [`Panel::series`].
     pub series: usize,
     /// Who says it.
-    pub teller: Teller,
+    pub source: MarkSource,
     /// The number; none where the paper gives bounds alone.
     pub value: Option<f64>,
     /// Lower bound of its interval or, of the paper's, of what it says.
@@ -224,7 +211,8 @@ impl Papers {
             }
             if let (None, Some(figure)) = (&kvm, claimed) {
                 let measured = self.measured(figure, World::Kvm)?;
-                kvm = measured.and_then(|measured| mark(Teller::Kvm, &measured, figure.unit, unit));
+                kvm = measured
+                    .and_then(|measured| mark(MarkSource::Kvm, &measured, figure.unit, unit));
             }
         }
         marks.extend(kvm);
@@ -237,7 +225,7 @@ impl Papers {
         };
         let columns = source.columns.iter().chain(&source.over);
         let stale = self.stale_since(&source.runs[0], columns.map(String::as_str));
-        let mark = mark(Teller::Lab, &figure, unit, unit);
+        let mark = mark(MarkSource::Lab, &figure, unit, unit);
         Ok(mark.map(|mark| Mark {
             is_stale: !stale.is_empty(),
             ..mark
@@ -293,7 +281,7 @@ impl Papers {
             },
         };
         let figure = self.benchmarks.figure(&source, unit)?;
-        let mark = mark(Teller::Kvm, &figure, unit, unit);
+        let mark = mark(MarkSource::Kvm, &figure, unit, unit);
         Ok(mark.map(|mark| Mark {
             count: pairs,
             ..mark
@@ -315,7 +303,7 @@ fn of_paper(figure: &Figure, unit: Unit) -> Option<Mark> {
     Some(Mark {
         group: 0,
         series: 0,
-        teller: Teller::Paper,
+        source: MarkSource::Paper,
         value: low.filter(|low| Some(*low) == high),
         low,
         high,
@@ -324,12 +312,12 @@ fn of_paper(figure: &Figure, unit: Unit) -> Option<Mark> {
     })
 }
 
-fn mark(teller: Teller, of: &Measured, from: Unit, to: Unit) -> Option<Mark> {
+fn mark(source: MarkSource, of: &Measured, from: Unit, to: Unit) -> Option<Mark> {
     let bound = |bound: fn((f64, f64)) -> f64| converted(bound(of.interval?), from, to);
     Some(Mark {
         group: 0,
         series: 0,
-        teller,
+        source,
         value: Some(converted(of.value()?, from, to)?),
         low: bound(|(low, _)| low),
         high: bound(|(_, high)| high),

@@ -3,7 +3,7 @@
 
 use unspin_report::{Table, row};
 
-use super::{Mark, Panel, Plot, Teller};
+use super::{Mark, MarkSource, Panel, Plot};
 use crate::{claim::Unit, source::PAIRS_LEAST};
 
 row! {
@@ -63,7 +63,7 @@ impl Panel {
             panel: self.title.clone(),
             group: self.groups[mark.group].clone(),
             series: self.series[mark.series].clone(),
-            source: mark.teller.name(),
+            source: mark.source.name(),
             unit: self.unit.name(),
             value: mark.value,
             value_low: mark.low,
@@ -86,7 +86,7 @@ impl Mark {
         let show = |value: f64| unit.text(value);
         let bounds = (self.low.map(show), self.high.map(show));
         let mut text = match (self.value, bounds) {
-            (Some(value), _) if self.teller == Teller::Paper => show(value),
+            (Some(value), _) if self.source == MarkSource::Paper => show(value),
             (Some(value), (Some(low), Some(high))) => format!("{} ({low} to {high})", show(value)),
             (Some(value), _) => show(value),
             (None, (Some(low), Some(high))) => format!("{low} to {high}"),

@@ -98,16 +98,16 @@ fn paper_lab_and_kvm_are_beside_one_another() {
     let told: Vec<_> = panel
         .marks
         .iter()
-        .map(|mark| (mark.series, mark.teller, mark.value))
+        .map(|mark| (mark.series, mark.source, mark.value))
         .collect();
     // Of stock the paper says nothing, and nothing says where KVM's is.
     assert_eq!(
         told,
         [
-            (0, Teller::Lab, Some(1.0)),
-            (1, Teller::Paper, Some(1.5)),
-            (1, Teller::Lab, Some(2.0)),
-            (1, Teller::Kvm, Some(3.0)),
+            (0, MarkSource::Lab, Some(1.0)),
+            (1, MarkSource::Paper, Some(1.5)),
+            (1, MarkSource::Lab, Some(2.0)),
+            (1, MarkSource::Kvm, Some(3.0)),
         ]
     );
     let rows = panel.rows();
@@ -196,7 +196,7 @@ fn bounds_of_the_paper_are_words() {
     let mark = |value, low, high| Mark {
         group: 0,
         series: 0,
-        teller: Teller::Paper,
+        source: MarkSource::Paper,
         value,
         low,
         high,

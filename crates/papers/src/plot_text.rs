@@ -4,8 +4,20 @@
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use super::Form;
 use crate::{claim::Unit, source::LabSource};
+
+/// How a figure is drawn.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Form {
+    /// A bar for each series in each group.
+    #[default]
+    Bars,
+    /// A bar for each group, of the series on one another.
+    Stacked,
+    /// A line for each series over the groups.
+    Lines,
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

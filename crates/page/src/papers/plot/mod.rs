@@ -2,19 +2,25 @@
 //! A paper's figure as a picture (SVG): the lab's numbers as bars or lines with their intervals, the paper's as diamonds, KVM's as
 //! triangles. Series have numbers beside their colours, so that it says the same in black and white.
 
+mod legend;
+mod scale;
+mod style;
+
 use plotters::{
-    coord::{Shift, types::RangedCoordf64},
+    coord::types::RangedCoordf64,
     element::{PathElement, Polygon},
     prelude::*,
     style::text_anchor::{HPos, Pos, VPos},
 };
 use unspin_papers::{
     Unit,
-    plots::{Form, Mark, Panel, Plot, Teller},
+    plots::{Form, Mark, MarkSource, Panel, Plot},
 };
 
+use scale::Scale;
+use style::{Area, FONT, Failed, SMALL, colour};
+
 const HEIGHT: u32 = 250;
-const LEGEND_LINE: u32 = 18;
 /// Room for the labels of groups, two lines of them, and the numbers of series above.
 const LABELS: u32 = 56;
 const MARGIN: u32 = 60;
@@ -22,20 +28,6 @@ const MARGIN: u32 = 60;
 const BAR: u32 = 22;
 const GAP: u32 = 24;
 const GROUP_LEAST: u32 = 84;
-const FONT: (&str, u32) = ("sans-serif", 12);
-const SMALL: (&str, u32) = ("sans-serif", 10);
-/// Told apart by people who see few colours (Okabe and Ito), the light ones of them: black marks lie on them.
-const COLOURS: [RGBColor; 6] = [
-    RGBColor(0xbb, 0xbb, 0xbb),
-    RGBColor(0x56, 0xb4, 0xe9),
-    RGBColor(0xe6, 0x9f, 0x00),
-    RGBColor(0x00, 0x9e, 0x73),
-    RGBColor(0xcc, 0x79, 0xa7),
-    RGBColor(0xf0, 0xe4, 0x42),
-];
-
-type Failed = DrawingAreaErrorKind<std::io::Error>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Draws a figure; the same figure gives the same text.
@@ -45,8 +37,7 @@ type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64
 pub fn svg(plot: &Plot) -> Result<String, Failed> {
     let mut svg = String::new();
     let width = width(plot);
-    let legend = legend_lines(plot, width) * LEGEND_LINE + 8;
-    let height = plot.panels.len() as u32 * HEIGHT + legend;
+    let height = plot.panels.len() as u32 * HEIGHT + legend::height(plot, width);
     {
         let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
         root.fill(&WHITE)?;
@@ -55,7 +46,7 @@ pub fn svg(plot: &Plot) -> Result<String, Failed> {
         for (panel, area) in plot.panels.iter().zip(&areas) {
             draw_panel(area, plot, panel)?;
         }
-        draw_legend(&below, plot, width)?;
+        legend::draw(&below, plot, width)?;
         root.present()?;
     }
     Ok(svg)
@@ -72,68 +63,6 @@ fn width(plot: &Plot) -> u32 {
         .map(|panel| panel.groups.len() as u32 * group(panel))
         .max();
     (MARGIN + 20 + wide.unwrap_or(0)).max(420)
-}
-
-/// How values lie on the axis.
-struct Scale {
-    log: bool,
-    low: f64,
-    high: f64,
-}
-
-impl Scale {
-    /// Room for all values, and for intervals unless they are far longer.
-    fn of(plot: &Plot, panel: &Panel) -> Scale {
-        let all = panel.marks.iter();
-        let values = all
-            .clone()
-            .flat_map(|mark| [mark.value, mark.low.filter(|_| mark.value.is_none())]);
-        let most = values.clone().flatten().fold(0.0, f64::max);
-        let bounds = all.filter_map(|mark| mark.high);
-        let high = bounds
-            .filter(|high| *high <= 1.5 * most)
-            .fold(most, f64::max);
-        let high = match plot.form {
-            Form::Stacked => 100.0,
-            _ if high > 0.0 => high,
-            _ => 1.0,
-        };
-        let least = values
-            .flatten()
-            .filter(|value| *value > 0.0)
-            .fold(high, f64::min);
-        match plot.log {
-            true => Scale {
-                log: true,
-                low: (least / 2.0).log10(),
-                high: (high * 1.3).log10(),
-            },
-            false => Scale {
-                log: false,
-                low: 0.0,
-                high: high * 1.05,
-            },
-        }
-    }
-
-    /// Where a value lies; what is outside lies on the border.
-    fn place(&self, value: f64) -> f64 {
-        let place = match self.log {
-            true if value <= 0.0 => self.low,
-            true => value.log10(),
-            false => value,
-        };
-        place.clamp(self.low, self.high)
-    }
-
-    fn label(&self, place: f64) -> String {
-        let value = if self.log { 10f64.powf(place) } else { place };
-        match value.abs() {
-            size if size >= 10.0 || value == 0.0 => format!("{value:.0}"),
-            size if size >= 1.0 => format!("{value:.1}"),
-            _ => format!("{value:.2}"),
-        }
-    }
 }
 
 fn draw_panel(area: &Area<'_>, plot: &Plot, panel: &Panel) -> Result<(), Failed> {
@@ -182,19 +111,26 @@ struct Bars {
     form: Form,
     count: usize,
     /// Whose numbers are bars: the lab's, and KVM's where the lab has none.
-    teller: Teller,
+    source: MarkSource,
 }
 
 impl Bars {
     fn of(plot: &Plot, panel: &Panel) -> Bars {
-        let has_lab = panel.marks.iter().any(|mark| mark.teller == Teller::Lab);
+        let has_lab = panel
+            .marks
+            .iter()
+            .any(|mark| mark.source == MarkSource::Lab);
         Bars {
             form: plot.form,
             count: match plot.form {
                 Form::Bars => panel.series.len().max(1),
                 Form::Stacked | Form::Lines => 1,
             },
-            teller: if has_lab { Teller::Lab } else { Teller::Kvm },
+            source: if has_lab {
+                MarkSource::Lab
+            } else {
+                MarkSource::Kvm
+            },
         }
     }
 
@@ -212,10 +148,6 @@ impl Bars {
     }
 }
 
-fn colour(series: usize) -> RGBColor {
-    COLOURS[series % COLOURS.len()]
-}
-
 fn draw_bars(
     chart: &mut Chart<'_, '_>,
     panel: &Panel,
@@ -223,7 +155,7 @@ fn draw_bars(
     bars: &Bars,
 ) -> Result<(), Failed> {
     let mut tops = vec![0.0; panel.groups.len()];
-    let marks = panel.marks.iter().filter(|mark| mark.teller == bars.teller);
+    let marks = panel.marks.iter().filter(|mark| mark.source == bars.source);
     for mark in marks {
         let Some(value) = mark.value else { continue };
         let (from, to) = bars.span(mark.group, mark.series);
@@ -245,7 +177,7 @@ fn draw_bars(
 
 fn draw_lines(chart: &mut Chart<'_, '_>, panel: &Panel, scale: &Scale) -> Result<(), Failed> {
     for series in 0..panel.series.len() {
-        let is_of = |mark: &&Mark| mark.teller == Teller::Lab && mark.series == series;
+        let is_of = |mark: &&Mark| mark.source == MarkSource::Lab && mark.series == series;
         let marks = panel.marks.iter().filter(is_of);
         let points: Vec<(f64, f64)> = marks
             .filter_map(|mark| Some((mark.group as f64 + 0.5, scale.place(mark.value?))))
@@ -276,10 +208,10 @@ fn draw_mark(
     if bars.form == Form::Stacked {
         return Ok(());
     }
-    let aside = match (bars.form, mark.teller) {
+    let aside = match (bars.form, mark.source) {
         (Form::Lines, _) => 0.0,
-        (_, teller) if teller == bars.teller => 0.0,
-        (_, Teller::Paper) => -0.18 / bars.count as f64,
+        (_, source) if source == bars.source => 0.0,
+        (_, MarkSource::Paper) => -0.18 / bars.count as f64,
         _ => 0.18 / bars.count as f64,
     };
     let x = match bars.form {
@@ -288,20 +220,24 @@ fn draw_mark(
     };
     if let (Some(low), Some(high)) = (mark.low, mark.high) {
         let ends = vec![(x, scale.place(low)), (x, scale.place(high))];
-        let width = if mark.teller == Teller::Paper { 3 } else { 1 };
+        let width = if mark.source == MarkSource::Paper {
+            3
+        } else {
+            1
+        };
         chart.draw_series([PathElement::new(ends, BLACK.stroke_width(width))])?;
     }
     let Some(value) = mark.value else {
         return Ok(());
     };
     let at = (x, scale.place(value));
-    match mark.teller {
-        Teller::Paper => {
+    match mark.source {
+        MarkSource::Paper => {
             let diamond = EmptyElement::at(at)
                 + Polygon::new([(0, -6), (5, 0), (0, 6), (-5, 0)], BLACK.filled());
             chart.draw_series([diamond])?;
         }
-        teller if teller != bars.teller => {
+        source if source != bars.source => {
             let corners = [(0, -6), (6, 5), (-6, 5)];
             let outline = [corners[0], corners[1], corners[2], corners[0]];
             let triangle = EmptyElement::at(at)
@@ -347,97 +283,6 @@ fn draw_labels(
     Ok(())
 }
 
-/// What the signs mean, then a word for each series.
-fn words(plot: &Plot) -> Vec<(Option<usize>, String)> {
-    let panels = plot.panels.iter();
-    let has = |teller: Teller| {
-        let mut marks = panels.clone().flat_map(|panel| &panel.marks);
-        marks.any(|mark| mark.teller == teller)
-    };
-    let (paper, lab, kvm) = (has(Teller::Paper), has(Teller::Lab), has(Teller::Kvm));
-    let has_marks = plot.form != Form::Stacked;
-    let shape = if plot.form == Form::Lines {
-        "line"
-    } else {
-        "bar"
-    };
-    let mut words = Vec::new();
-    if lab {
-        words.push((None, format!("{shape}: lab")));
-    }
-    if kvm && (has_marks || !lab) {
-        let sign = if lab { "triangle" } else { shape };
-        words.push((None, format!("{sign}: KVM")));
-    }
-    if paper && has_marks {
-        words.push((None, "diamond, thick line: the paper's text".to_owned()));
-    }
-    if has_marks {
-        words.push((None, "thin line: interval".to_owned()));
-    }
-    let series = plot.panels.first().map_or(&[][..], |panel| &panel.series);
-    let series = series.iter().enumerate();
-    words.extend(series.map(|(place, name)| (Some(place), format!("{} {name}", place + 1))));
-    words
-}
-
-/// Width of a word of the legend with its square: this backend knows no widths of letters.
-fn word_width(word: &str) -> u32 {
-    24 + 7 * word.chars().count() as u32
-}
-
-/// A word of the legend in its place.
-struct Word {
-    series: Option<usize>,
-    text: String,
-    x: u32,
-    line: u32,
-}
-
-fn laid_out(plot: &Plot, width: u32) -> Vec<Word> {
-    let (mut x, mut line) = (10, 0);
-    let mut placed = Vec::new();
-    for (series, text) in words(plot) {
-        let wide = word_width(&text);
-        if x > 10 && x + wide > width {
-            (x, line) = (10, line + 1);
-        }
-        placed.push(Word {
-            series,
-            text,
-            x,
-            line,
-        });
-        x += wide;
-    }
-    placed
-}
-
-fn legend_lines(plot: &Plot, width: u32) -> u32 {
-    laid_out(plot, width).last().map_or(0, |word| word.line + 1)
-}
-
-fn draw_legend(area: &Area<'_>, plot: &Plot, width: u32) -> Result<(), Failed> {
-    let style = FONT
-        .into_text_style(area)
-        .pos(Pos::new(HPos::Left, VPos::Top));
-    for word in laid_out(plot, width) {
-        let (mut x, y) = (word.x as i32, (4 + word.line * LEGEND_LINE) as i32);
-        if let Some(series) = word.series {
-            let shade = match plot.form {
-                Form::Lines => colour(series + 1),
-                Form::Bars | Form::Stacked => colour(series),
-            };
-            let corners = [(x, y), (x + 11, y + 11)];
-            area.draw(&Rectangle::new(corners, shade.filled()))?;
-            area.draw(&Rectangle::new(corners, BLACK.stroke_width(1)))?;
-            x += 16;
-        }
-        area.draw_text(&word.text, &style, (x, y))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,11 +305,11 @@ mod tests {
         }
     }
 
-    fn mark(group: usize, series: usize, teller: Teller, value: Option<f64>) -> Mark {
+    fn mark(group: usize, series: usize, source: MarkSource, value: Option<f64>) -> Mark {
         Mark {
             group,
             series,
-            teller,
+            source,
             value,
             low: Some(0.5),
             high: Some(9.0),
@@ -475,10 +320,10 @@ mod tests {
 
     fn all() -> Vec<Mark> {
         vec![
-            mark(0, 0, Teller::Paper, None),
-            mark(0, 0, Teller::Lab, Some(1.0)),
-            mark(0, 1, Teller::Lab, Some(2.0)),
-            mark(1, 1, Teller::Kvm, Some(3.0)),
+            mark(0, 0, MarkSource::Paper, None),
+            mark(0, 0, MarkSource::Lab, Some(1.0)),
+            mark(0, 1, MarkSource::Lab, Some(2.0)),
+            mark(1, 1, MarkSource::Kvm, Some(3.0)),
         ]
     }
 
@@ -503,10 +348,10 @@ mod tests {
         };
         assert_eq!(signs(all()), 1);
         let mut both = all();
-        both.push(mark(1, 0, Teller::Paper, Some(1.5)));
+        both.push(mark(1, 0, MarkSource::Paper, Some(1.5)));
         assert_eq!(signs(both), 2);
         // Where the lab has nothing KVM's are the bars.
-        assert_eq!(signs(vec![mark(1, 1, Teller::Kvm, Some(3.0))]), 0);
+        assert_eq!(signs(vec![mark(1, 1, MarkSource::Kvm, Some(3.0))]), 0);
     }
 
     #[test]
@@ -516,7 +361,7 @@ mod tests {
         powers.log = true;
         powers.panels[0]
             .marks
-            .push(mark(1, 0, Teller::Lab, Some(0.0)));
+            .push(mark(1, 0, MarkSource::Lab, Some(0.0)));
         assert!(svg(&powers).unwrap().contains("(by powers)"));
     }
 
