@@ -36,6 +36,7 @@ pub struct Until {
     began: Instant,
     child: Option<Child>,
     status: Option<ExitStatus>,
+    beat: Option<Box<dyn FnMut()>>,
 }
 
 impl Until {
@@ -47,6 +48,15 @@ impl Until {
             began: Instant::now(),
             child: None,
             status: None,
+            beat: None,
+        }
+    }
+
+    /// The same, with what is called whenever somebody asks whether it is over: whoever waits for the end is alive.
+    pub fn with_beat(self, beat: impl FnMut() + 'static) -> Until {
+        Until {
+            beat: Some(Box::new(beat)),
+            ..self
         }
     }
 
@@ -65,6 +75,9 @@ impl Until {
     /// # Errors
     /// When the system does not say how the command does.
     pub fn over(&mut self) -> io::Result<Option<Over>> {
+        if let Some(beat) = &mut self.beat {
+            beat();
+        }
         if let Some(child) = &mut self.child {
             self.status = child.try_wait()?;
         }
@@ -196,6 +209,17 @@ mod tests {
         assert_eq!(status.map(shell_status), Some(4));
         let none = until(Some(Duration::ZERO), None);
         assert_eq!(none.finish_or_terminate().expect("nobody to ask"), None);
+    }
+
+    #[test]
+    fn whoever_asks_is_alive() {
+        let beats = std::rc::Rc::new(std::cell::Cell::new(0));
+        let seen = std::rc::Rc::clone(&beats);
+        let mut until =
+            Until::new(Arc::default(), None).with_beat(move || seen.set(seen.get() + 1));
+        assert_eq!(until.over().expect("nothing runs"), None);
+        assert_eq!(until.poll().expect("nothing runs"), None);
+        assert_eq!(beats.get(), 2);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use clap::Parser;
 use commands::{
     Arguments, Command,
     bench::{self, args::Bench},
-    compare, completions, demo, doctor, explain, ground_truth, help,
+    compare, completions, config, demo, doctor, explain, ground_truth, help,
     lab::{self, args::LabVerb},
     outcomes, paper, policy, preload, record, report,
     scenario::{self, args::ScenarioVerb},
@@ -52,6 +52,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Failure> {
     let done = |()| ExitCode::SUCCESS;
     match arguments.command {
         Command::Doctor(arguments) => doctor::run(&arguments).map(done),
+        Command::Config(verb) => config::run(&verb).map(done),
         Command::Scenario(ScenarioVerb::Schema(arguments)) => {
             scenario::schema(&arguments).map(done)
         }

@@ -182,8 +182,8 @@ fn linux_guests_that_cannot_be() {
 #[test]
 fn only_vms_is_for_our_scheduler() {
     let only_vms = ["steer", "--only-vms"];
-    unspin(&[&only_vms[..], &["--dry-run"]].concat())
-        .refused(2, &["cannot be used with", "--dry-run"]);
+    unspin(&[&only_vms[..], &["--dry-run", "--policy", "loan"]].concat())
+        .refused(2, &["exclude each other"]);
     for window in ["apple", "window=200"] {
         unspin(&[&only_vms[..], &["--policy", window]].concat())
             .refused(2, &["--only-vms is for our scheduler", window]);

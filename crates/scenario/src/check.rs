@@ -2,6 +2,7 @@
 //! Rules between keys: what each key allows by itself stands at its field.
 
 use unspin_abi::{UNSPIN_GUEST_LOG_BYTES, unspin_guest_wait};
+use unspin_strict_toml::Breach;
 
 use crate::{
     file::{File, VMS_WORDS},
@@ -11,16 +12,6 @@ use crate::{
     model::{Length, PvPageMemory, Vm, Workload},
     quantity::format_duration,
 };
-
-/// A rule that a file breaks.
-pub(crate) struct Breach {
-    /// The key whose value breaks it, as in `vm.0.vcpus`; empty: the file as a whole.
-    pub path: String,
-    /// What is wrong.
-    pub message: String,
-    /// What is allowed.
-    pub allowed: String,
-}
 
 fn breach(path: &str, message: impl Into<String>, allowed: impl Into<String>) -> Breach {
     Breach {

@@ -9,13 +9,10 @@
 
 mod check;
 mod distribution;
-mod document;
-mod error;
 mod exponential;
 mod file;
 mod forms;
 mod host_noise;
-mod key_path;
 mod lab;
 pub mod limits;
 mod model;
@@ -27,7 +24,6 @@ mod renamed;
 mod schema;
 mod work;
 
-pub use error::ScenarioError;
 pub use forms::{LabTopology, LockSharing};
 pub use host_noise::{HostNoise, NoiseRates, NoiseSource};
 pub use lab::{LabEcs, LabGroups, LabSettings, LabVendor};
@@ -36,4 +32,6 @@ pub use overrides::{OverrideError, Overrides};
 pub use parse::ScenarioText;
 pub use quantity::{WorkUnit, format_duration, parse_duration};
 pub use schema::{json_schema, table_schema, value_words};
+/// A scenario that was refused.
+pub use unspin_strict_toml::Error as ScenarioError;
 pub use work::{Distribution, Shape};

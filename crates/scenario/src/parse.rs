@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! How text becomes a checked [`Scenario`].
 
-use std::{fs, io::Read, path::Path};
+use std::path::Path;
 
-use serde::Deserialize;
+use unspin_strict_toml::Vocabulary;
 
 use crate::{
-    check,
-    document::{self, Fault, Node, Refusal},
-    error::ScenarioError,
+    ScenarioError, check,
     file::File,
     forms::is_name_character,
     limits::{FILE_MAX_BYTES, NAME_MAX},
     model::Scenario,
     overrides::Overrides,
+    renamed, schema,
 };
 
 /// A scenario's text before anybody has read it: of a file, or given. Many scenarios are read from one, each with overrides
@@ -32,7 +31,7 @@ impl ScenarioText {
     /// A file that cannot be read, is too long or no text.
     pub fn read(path: &Path) -> Result<ScenarioText, ScenarioError> {
         let file = path.display().to_string();
-        let text = read_file(path).map_err(|reason| {
+        let text = unspin_strict_toml::read_text(path, FILE_MAX_BYTES).map_err(|reason| {
             ScenarioError::whole_file(
                 &file,
                 format!("the scenario cannot be read: {reason}"),
@@ -100,19 +99,6 @@ impl Scenario {
     }
 }
 
-/// The file's text; refuses what is too long or not UTF-8.
-fn read_file(path: &Path) -> Result<String, String> {
-    let file = fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    file.take(FILE_MAX_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_MAX_BYTES {
-        return Err(format!("it is longer than {FILE_MAX_BYTES} bytes"));
-    }
-    String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text ({error})"))
-}
-
 /// A file's stem as a name: what a name may not hold becomes `-`.
 fn default_name(stem: &str) -> String {
     let name: String = stem
@@ -127,42 +113,22 @@ fn default_name(stem: &str) -> String {
     }
 }
 
-fn parse_named(text: &str, file: &str, default_name: &str) -> Result<Scenario, ScenarioError> {
-    read(text, default_name).map_err(|refusal| match refusal {
-        Refusal::Placed(fault) => ScenarioError::at(file, text, fault),
-        // The document itself places what nothing in it has placed.
-        other => {
-            let message = other.to_string();
-            let fault = Fault {
-                span: 0..0,
-                message,
-                allowed: String::new(),
-                missing: None,
-            };
-            ScenarioError::at(file, text, fault)
-        }
-    })
-}
+const VOCABULARY: Vocabulary = Vocabulary {
+    words_of: schema::words_of,
+    instead_of: renamed::instead_of,
+};
 
-fn read(text: &str, default_name: &str) -> Result<Scenario, Refusal> {
-    let document = document::parse(text)?;
-    let document = Node::document(&document);
-    let file = File::deserialize(document)?;
-    let length = check::file(&file).map_err(|breach| {
-        Refusal::Placed(Fault {
-            span: document.find(&breach.path).span(),
-            message: breach.message,
-            allowed: breach.allowed,
-            missing: None,
+fn parse_named(text: &str, file: &str, default_name: &str) -> Result<Scenario, ScenarioError> {
+    unspin_strict_toml::read(text, file, VOCABULARY, |file: File| {
+        let length = check::file(&file)?;
+        Ok(Scenario {
+            name: file.name.unwrap_or_else(|| default_name.to_owned()),
+            seed: file.seed,
+            length,
+            warm_up_ns: file.warm_up.unwrap_or(0),
+            host: file.host,
+            lab: file.lab,
+            vms: file.vm,
         })
-    })?;
-    Ok(Scenario {
-        name: file.name.unwrap_or_else(|| default_name.to_owned()),
-        seed: file.seed,
-        length,
-        warm_up_ns: file.warm_up.unwrap_or(0),
-        host: file.host,
-        lab: file.lab,
-        vms: file.vm,
     })
 }

@@ -52,6 +52,8 @@ pub struct Live {
 
 struct Shared {
     table: Mutex<Table>,
+    /// When the counters were last read, or tried to be.
+    tried: Mutex<Instant>,
     stop: AtomicBool,
     /// Told when `stop` is set; with it goes an empty lock, for nobody holds the table while he waits.
     stopped: Condvar,
@@ -66,6 +68,7 @@ impl Live {
     pub fn start(options: LiveOptions) -> io::Result<Live> {
         let shared = Arc::new(Shared {
             table: Mutex::default(),
+            tried: Mutex::new(Instant::now()),
             stop: AtomicBool::new(false),
             stopped: Condvar::new(),
             waiting: Mutex::default(),
@@ -91,6 +94,14 @@ impl Live {
             live.threads.push(named("unspin-sampler").spawn(sampling)?);
         }
         Ok(live)
+    }
+
+    /// For how long nobody has read the counters, or tried to: much more than the interval means that the thread which does hangs.
+    pub fn since_reading(&self) -> Duration {
+        let tried = self.shared.tried.lock();
+        tried
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .elapsed()
     }
 
     /// What is known now.
@@ -145,6 +156,8 @@ impl Reader {
     fn run(mut self, interval: Duration) {
         while !self.shared.pause(interval) {
             self.tick();
+            let tried = self.shared.tried.lock();
+            *tried.unwrap_or_else(|poisoned| poisoned.into_inner()) = Instant::now();
         }
     }
 

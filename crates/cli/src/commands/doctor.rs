@@ -2,11 +2,15 @@
 //! `unspin doctor`: what this machine can do, line by line, and how to get what is missing; or whether our BPF programs fit a
 //! kernel that does not run.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
+use anyhow::Context;
 use clap::Args;
 use unspin_experiment::doctor;
-use unspin_report::Table;
+use unspin_report::{Table, row};
 
 use crate::terminal::{failure::Failure, options::Output, output};
 
@@ -17,6 +21,10 @@ pub struct DoctorArguments {
     /// A folder with `vmlinuz` and `modules/`, as set-up's cache has them; what is packed is unpacked beside it.
     #[arg(long, value_name = "FOLDER")]
     pub kernel: Option<PathBuf>,
+    /// Instead of this machine: which commands will work with a kernel that is installed here, as in 6.12.48+deb13-amd64, when it
+    /// runs. What an upgrade of the kernel asks.
+    #[arg(long, value_name = "RELEASE", conflicts_with = "kernel")]
+    pub release: Option<String>,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -26,6 +34,9 @@ pub struct DoctorArguments {
 pub fn run(arguments: &DoctorArguments) -> Result<(), Failure> {
     if let Some(folder) = &arguments.kernel {
         return kernel(folder, arguments.output);
+    }
+    if let Some(release) = &arguments.release {
+        return installed(Path::new("/"), release, arguments.output);
     }
     let checks = doctor::checks();
     let mut document = output::document("doctor");
@@ -53,4 +64,110 @@ fn kernel(folder: &Path, output: Output) -> Result<(), Failure> {
     }
     output::print(&document, output)?;
     Ok(())
+}
+
+/// Commands, and the BPF objects that each loads.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    ("serve", &["watch", "observe"]),
+    ("steer", &["steer", "useful_time"]),
+    ("record", &["observe"]),
+];
+
+row! {
+    "kernel_commands", ["doctor"];
+    /// Whether a command will work with a kernel (`doctor --release`).
+    pub struct KernelCommandRow {
+        /// The command.
+        pub command: &'static str = ("unspin", Text),
+        /// KVM's module, or `none`.
+        pub module: &'static str = ("KVM for", Text),
+        /// BPF programs of it that find all that they need.
+        pub fit: usize = ("programs that fit", Count),
+        /// All that it has, those included that it leaves out where the kernel has no use for them.
+        pub programs: usize = ("of", Count),
+        /// What the others lack, with commas between.
+        pub missing: String = ("lacking", Text),
+    }
+}
+
+/// Prints a row for each command that loads programs. What a kernel lacks is a finding, not a failure: the exit status is 0.
+fn installed(root: &Path, release: &str, output: Output) -> Result<(), Failure> {
+    let copy = copied(root, release)?;
+    let fit = doctor::fit(copy.path())?;
+    let mut document = output::document("doctor");
+    document.table(Table::of(
+        &format!("Linux {release}"),
+        commands(&fit.programs),
+    ));
+    if !fit.has_kvm {
+        document.note(
+            "It has no module of KVM that could be read: what is said to lack may be in one.",
+        );
+    }
+    output::print(&document, output)?;
+    Ok(())
+}
+
+/// Kernel and modules of KVM in a folder as [`doctor::fit`] wants it: what is packed is unpacked there and not beside the system's.
+fn copied(root: &Path, release: &str) -> Result<tempfile::TempDir, Failure> {
+    let modules = root.join("lib/modules").join(release);
+    let images = [
+        root.join("boot").join(format!("vmlinuz-{release}")),
+        modules.join("vmlinuz"),
+    ];
+    let Some(image) = images.iter().find(|image| image.is_file()) else {
+        return Err(Failure::Usage(format!(
+            "--release {release}: no such kernel is installed: neither {} nor {} is there",
+            images[0].display(),
+            images[1].display()
+        )));
+    };
+    let folder = tempfile::tempdir()?;
+    let copy = |from: &Path, to: &Path| {
+        let copied = fs::copy(from, to).map(drop);
+        copied.with_context(|| format!("copying {}", from.display()))
+    };
+    copy(image, &folder.path().join("vmlinuz"))?;
+    let into = folder.path().join("modules");
+    fs::create_dir(&into)?;
+    for module in kvm_modules(&modules.join("kernel/arch/x86/kvm")) {
+        copy(&module, &into.join(module.file_name().unwrap_or_default()))?;
+    }
+    Ok(folder)
+}
+
+/// `kvm.ko.xz`, `kvm-amd.ko` and the like; none where KVM is built in.
+fn kvm_modules(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let files = entries.map(|entry| entry.path());
+    let of_kvm = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let stem = name.split(".ko").next().unwrap_or_default();
+        ["kvm", "kvm-amd", "kvm-intel"].contains(&stem)
+    };
+    files.filter(of_kvm).collect()
+}
+
+fn commands(programs: &[doctor::ProgramRow]) -> Vec<KernelCommandRow> {
+    let mut modules: Vec<&'static str> = programs.iter().map(|row| row.module).collect();
+    modules.dedup();
+    let rows = modules.into_iter().flat_map(|module| {
+        COMMANDS.map(|(command, objects)| {
+            let of_command =
+                |row: &&doctor::ProgramRow| row.module == module && objects.contains(&row.object);
+            let all: Vec<_> = programs.iter().filter(of_command).collect();
+            let lacking = all.iter().filter(|row| !row.fits);
+            let mut missing: Vec<&str> = lacking.flat_map(|row| row.missing.split(", ")).collect();
+            missing.sort_unstable();
+            missing.dedup();
+            KernelCommandRow {
+                command,
+                module,
+                fit: all.iter().filter(|row| row.fits).count(),
+                programs: all.len(),
+                missing: missing.join(", "),
+            }
+        })
+    });
+    rows.collect()
 }

@@ -4,6 +4,7 @@
 pub(crate) mod bench;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod epochs;
@@ -25,19 +26,20 @@ pub(crate) mod threshold;
 pub(crate) mod top;
 pub(crate) mod tune;
 pub(crate) mod vm;
+pub(crate) mod vm_choice;
 pub(crate) mod vm_name;
 
 use clap::{Parser, Subcommand};
 
 use self::{
     bench::args::Bench, compare::args::CompareArguments, completions::CompletionsArguments,
-    demo::args::DemoArguments, doctor::DoctorArguments, explain::args::ExplainArguments,
-    ground_truth::GroundTruthArguments, help::args::HelpArguments, lab::args::LabVerb,
-    outcomes::args::OutcomesArguments, paper::args::PaperArguments, policy::args::PolicyVerb,
-    preload::args::PreloadArguments, record::args::RecordArguments, report::args::ReportArguments,
-    scenario::args::ScenarioVerb, serve::args::ServeArguments, steer::args::SteerArguments,
-    testbed::args::Testbed, threshold::ThresholdArguments, top::args::TopArguments,
-    tune::args::TuneArguments, vm::args::VmVerb,
+    config::args::ConfigVerb, demo::args::DemoArguments, doctor::DoctorArguments,
+    explain::args::ExplainArguments, ground_truth::GroundTruthArguments, help::args::HelpArguments,
+    lab::args::LabVerb, outcomes::args::OutcomesArguments, paper::args::PaperArguments,
+    policy::args::PolicyVerb, preload::args::PreloadArguments, record::args::RecordArguments,
+    report::args::ReportArguments, scenario::args::ScenarioVerb, serve::args::ServeArguments,
+    steer::args::SteerArguments, testbed::args::Testbed, threshold::ThresholdArguments,
+    top::args::TopArguments, tune::args::TuneArguments, vm::args::VmVerb,
 };
 
 /// Spinning vCPUs and descheduled lock holders: see them, try remedies, fix them.
@@ -62,6 +64,9 @@ pub struct Arguments {
 pub enum Command {
     /// Say what this machine can do, and how to get what is missing.
     Doctor(DoctorArguments),
+    /// The file that `unspin serve` and `unspin steer` read: check it, show what is in force.
+    #[command(subcommand)]
+    Config(ConfigVerb),
     /// Work with scenario files.
     #[command(subcommand)]
     Scenario(ScenarioVerb),

@@ -10,16 +10,28 @@ use unspin_scenario::ScenarioError;
 pub enum Failure {
     /// The command line asks for something that cannot be.
     Usage(String),
-    /// The scenario does.
+    /// The scenario, or the configuration, does.
     Scenario(ScenarioError),
     /// The user stopped it.
     Interrupted,
+    /// It must not be done before somebody has looked at what happened: why, and what to do.
+    Latched(String),
     /// Anything else.
     Failed(anyhow::Error),
 }
 
 impl Failure {
-    /// Prints the failure on standard error and gives the exit status: 2 for wrong input, 130 for Ctrl-C, else 1.
+    /// What is wrong, in a line or a few.
+    pub fn in_words(&self) -> String {
+        match self {
+            Failure::Usage(message) | Failure::Latched(message) => message.clone(),
+            Failure::Scenario(error) => error.plain(),
+            Failure::Interrupted => "interrupted".to_owned(),
+            Failure::Failed(error) => format!("{error:#}"),
+        }
+    }
+
+    /// Prints the failure on standard error and gives the exit status: 2 for wrong input, 4 for a latch, 130 for Ctrl-C, else 1.
     pub fn report(self) -> ExitCode {
         match self {
             Failure::Usage(message) => {
@@ -34,6 +46,10 @@ impl Failure {
                     eprintln!("unspin: {}", error.plain());
                 }
                 ExitCode::from(2)
+            }
+            Failure::Latched(message) => {
+                eprintln!("unspin: {message}");
+                ExitCode::from(LATCHED)
             }
             Failure::Interrupted => {
                 eprintln!("unspin: interrupted");
@@ -53,6 +69,9 @@ pub fn abort() -> ! {
     Failure::Interrupted.report();
     std::process::exit(130)
 }
+
+/// `unspin steer --service` stays off.
+const LATCHED: u8 = 4;
 
 /// What a shell says of a program that SIGPIPE ended.
 const BROKEN_PIPE: u8 = 141;

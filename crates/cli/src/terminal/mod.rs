@@ -8,3 +8,4 @@ pub(crate) mod options;
 pub(crate) mod output;
 pub(crate) mod progress;
 pub(crate) mod replay;
+pub(crate) mod service_manager;

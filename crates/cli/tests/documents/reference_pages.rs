@@ -39,6 +39,11 @@ fn scenario() {
 }
 
 #[test]
+fn configuration() {
+    check("configuration.md", &["config", "default", "--markdown"]);
+}
+
+#[test]
 fn json() {
     check("json.md", &["help", "--tables", "--markdown"]);
 }

@@ -10,11 +10,14 @@ mod serve;
 use std::{
     fs,
     io::Write,
+    os::unix::net::UnixDatagram,
     path::Path,
     process::{Command, Stdio},
+    thread,
+    time::Duration,
 };
 
-use common::{as_nobody, cache, folder, unspin};
+use common::{as_nobody, cache, ended, folder, unspin};
 use serde_json::Value;
 use serve::{Serve, recording};
 
@@ -111,6 +114,48 @@ fn top_asks_a_serve_without_rights_of_its_own() {
     assert_eq!(serve.terminate(), Some(0));
     as_nobody(&home, &["top", "--once", "--socket", &socket])
         .refused(1, &["start `unspin serve`, or run this as root", "w.sock"]);
+}
+
+/// What systemd is told (sd_notify(3)): when it is ready, that it is alive, that it ends.
+#[test]
+fn a_service_manager_is_told() {
+    let home = folder("");
+    let recording = recording(home.path());
+    let notify = home.path().join("notify.sock");
+    let socket = UnixDatagram::bind(&notify).expect("a socket");
+    let limit = Some(Duration::from_secs(60));
+    socket.set_read_timeout(limit).expect("a limit");
+    let mut command = Command::new(common::UNSPIN);
+    command
+        .args(["serve", "--listen", "127.0.0.1:0", "--socket", "-"])
+        .args(["--duration", "2s", "--recording"])
+        .arg(&recording)
+        .env("NOTIFY_SOCKET", &notify)
+        .env("WATCHDOG_USEC", "400000")
+        .env_remove("WATCHDOG_PID");
+    // Read meanwhile, as a manager does: a socket that is full keeps whoever writes waiting.
+    let reader = thread::spawn(move || {
+        let mut told = Vec::new();
+        let mut bytes = [0; 1024];
+        while told
+            .last()
+            .is_none_or(|text: &String| !text.contains("STOPPING=1"))
+        {
+            let length = socket.recv(&mut bytes).expect("a message");
+            told.push(String::from_utf8_lossy(&bytes[..length]).into_owned());
+        }
+        told
+    });
+    let ended = ended(&mut command);
+    assert_eq!(ended.status, 0, "{ended:#?}");
+    let told = reader.join().expect("it was told all");
+    assert!(
+        told[0].contains("READY=1") && told[0].contains("STATUS=metrics at http://127.0.0.1:"),
+        "{told:?}"
+    );
+    // Every 200 ms for 2 s; a busy machine may leave some out, and none may come twice.
+    let alive = told.iter().filter(|text| text.contains("WATCHDOG=1"));
+    assert!((3..=11).contains(&alive.count()), "{told:?}");
 }
 
 #[test]

@@ -3,10 +3,10 @@
 
 pub(crate) mod args;
 
-use std::{path::Path, process::ExitCode, sync::Arc};
+use std::{path::Path, process::ExitCode, sync::Arc, time::Duration};
 
 use anyhow::Context;
-use args::ServeArguments;
+use args::{ServeArguments, ServeSettings};
 use unspin_agent::{Until, shell_status};
 use unspin_watch::{
     HostView, Live, LiveOptions, OwnCost,
@@ -16,26 +16,42 @@ use unspin_watch::{
     socket::SocketServer,
 };
 
-use crate::terminal::{command, failure::Failure, interrupt};
+use super::config::Configuration;
+use crate::terminal::{command, failure::Failure, interrupt, service_manager::ServiceManager};
+
+/// The counters may be read so late, beyond three intervals, before the service manager is no longer told that all is well: to attach
+/// to a host that has just got KVM takes seconds.
+const LATE_AT_MOST: Duration = Duration::from_secs(30);
 
 /// Serves until it is interrupted, its time is over or the command has ended.
 pub fn run(arguments: &ServeArguments) -> Result<ExitCode, Failure> {
-    let mut until = Until::new(interrupt::flag()?, arguments.duration);
-    let source = Arc::new(Source::open(arguments)?);
+    let configuration = Configuration::load(arguments.config.as_deref())?;
+    let settings = ServeSettings::of(arguments, &configuration.config.serve);
+    let until = Until::new(interrupt::flag()?, arguments.duration);
+    let source = Arc::new(Source::open(arguments, &settings)?);
     let pages = Arc::new(Served {
         source: Arc::clone(&source),
-        vms_max: arguments.vms_max,
+        vms_max: settings.vms_max,
     });
-    let http = HttpServer::start(arguments.listen, pages)
-        .with_context(|| format!("{}: nobody can listen there", arguments.listen))?;
+    let http = HttpServer::start(settings.listen, pages)
+        .with_context(|| format!("{}: nobody can listen there", settings.listen))?;
     let asked = Arc::clone(&source);
-    let socket = match arguments.socket.as_path() {
+    let socket = match settings.socket.as_path() {
         nowhere if nowhere == Path::new("-") => None,
         path => Some(SocketServer::start(path, move || asked.view())?),
     };
-    say_where(arguments, &http, socket.is_some(), &source);
+    say_where(&settings, &http, socket.is_some(), &source);
+    let mut manager = ServiceManager::here();
+    manager.ready(&format!("metrics at http://{}/metrics", http.address()));
+    let late = settings.interval * 3 + LATE_AT_MOST;
+    let mut until = until.with_beat(move || {
+        if source.since_reading() < late {
+            manager.alive();
+        }
+    });
     command::start(&arguments.command, false, &mut until)?;
     while until.poll()?.is_none() {}
+    ServiceManager::here().stopping("detaching");
     drop((http, socket));
     let status = until.finish_or_terminate()?;
     Ok(status.map_or(ExitCode::SUCCESS, |status| {
@@ -50,16 +66,24 @@ enum Source {
 }
 
 impl Source {
-    fn open(arguments: &ServeArguments) -> Result<Source, Failure> {
+    fn open(arguments: &ServeArguments, settings: &ServeSettings) -> Result<Source, Failure> {
         if let Some(folder) = &arguments.recording {
             return Ok(Source::Recording(Box::new(recording::view(folder)?)));
         }
-        let every = arguments.burst_every;
+        let every = settings.burst_every;
         Ok(Source::Live(Live::start(LiveOptions {
-            interval: arguments.interval,
+            interval: settings.interval,
             burst_every: (!every.is_zero()).then_some(every),
-            burst_length: arguments.burst_length,
+            burst_length: settings.burst_length,
         })?))
+    }
+
+    /// For how long nobody has tried to read the counters.
+    fn since_reading(&self) -> Duration {
+        match self {
+            Source::Live(live) => live.since_reading(),
+            Source::Recording(_) => Duration::ZERO,
+        }
     }
 
     fn view(&self) -> HostView {
@@ -88,14 +112,11 @@ impl Pages for Served {
     }
 }
 
-fn say_where(arguments: &ServeArguments, http: &HttpServer, socket: bool, source: &Source) {
+fn say_where(settings: &ServeSettings, http: &HttpServer, socket: bool, source: &Source) {
     let address = http.address();
     eprintln!("unspin: metrics at http://{address}/metrics, health at http://{address}/health");
     if socket {
-        eprintln!(
-            "unspin: `unspin top` asks at {}",
-            arguments.socket.display()
-        );
+        eprintln!("unspin: `unspin top` asks at {}", settings.socket.display());
     }
     if !address.ip().is_loopback() {
         eprintln!(

@@ -11,17 +11,20 @@ use crate::terminal::options::{Output, parse_limit};
 use clap::Args;
 use unspin_agent::{DisclosureChoice, PolicyChoice};
 
-use super::vm_choice::VmChoice;
-use crate::commands::vm_name::VmName;
+use crate::commands::{vm_choice::VmChoice, vm_name::VmName};
 
 /// `unspin steer`
 #[derive(Args, Debug)]
 pub struct SteerArguments {
+    /// Where options come from that this command line does not have, table [steer]; /etc/unspin/unspin.toml when absent, if it is
+    /// there (/dev/null: none).
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
     /// What decides: auto, which gives each VM what is best for it by trial; refuse-yields, or some of those that `unspin policy list` prints, apart by commas; and a user policy,
     /// ./NAME.c or what `unspin policy build` made of it, which is asked first. For the pause-loop window: window=N,
-    /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place.
-    #[arg(long, value_name = "POLICY", default_value = "auto")]
-    pub policy: PolicyChoice,
+    /// window=kvm, apple or apple=DELTA/LOWER/INITIAL/UPPER, which alone leave the host's scheduler in place. auto when absent.
+    #[arg(long, value_name = "POLICY")]
+    pub policy: Option<PolicyChoice>,
     /// The kernel module that sets windows (kmod/); /lib/modules/<release>/extra/unspin_ple.ko when absent. none: set no
     /// windows, but tell guests that cooperate how many iterations to spin before they halt or ask for help; apple does so by itself
     /// where no module is installed.
@@ -32,8 +35,8 @@ pub struct SteerArguments {
     pub explain_choice: Option<VmName>,
     /// Attach nothing to the scheduler: take every decision as far as its facts are known, count it, and say who would
     /// have been chosen. Also works where there is no sched_ext.
-    #[arg(long)]
-    pub dry_run: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOLEAN")]
+    pub dry_run: Option<bool>,
     /// VM, by name, UUID, id at its manager or process: let policies touch its vCPUs only. VM=POLICY: it has that policy in place
     /// of --policy, whoever else is touched. May be repeated, and go with --cgroup.
     #[arg(long = "vm", value_name = "VM[=POLICY]")]
@@ -44,15 +47,15 @@ pub struct SteerArguments {
     /// Schedule VMs only: their vCPU threads, and threads of theirs that have a thread page, are moved to our scheduler
     /// (SCHED_EXT) as they come, and get their policy back at the end. All else stays with the kernel's scheduler, and goes
     /// before them: beside tasks that never sleep VMs get what the kernel keeps for them, 5 % of a CPU.
-    #[arg(long, conflicts_with = "dry_run")]
-    pub only_vms: bool,
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOLEAN")]
+    pub only_vms: Option<bool>,
     /// How much guests are told in their pv pages: nothing, own (the default: what concerns the vCPU itself), or all (also
     /// whether somebody else could run on its CPU). For one VM: all=VM or all=FOLDER of its cgroup. May be repeated.
     #[arg(long = "disclose", value_name = "LEVEL[=WHOM]")]
     pub disclose: Vec<DisclosureChoice>,
     /// The guests' symbols, their /proc/kallsyms as root there, or System.map where the guest boots with nokaslr: a vCPU in
     /// a function that only runs inside critical sections counts as in one (AMD only). For all that are steered.
-    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    #[arg(long, value_name = "FILE")]
     pub sections: Option<PathBuf>,
     /// Detach after so long, as in 30s; until Ctrl-C when absent, or until COMMAND ends.
     #[arg(long, value_name = "TIME", value_parser = parse_limit)]
@@ -65,6 +68,14 @@ pub struct SteerArguments {
     /// folder that systemd made (LogsDirectory=).
     #[arg(long, value_name = "FILE")]
     pub dump: Option<PathBuf>,
+    /// As a service that may begin by itself, at boot: says when it is ready and that it is alive to the service manager
+    /// (sd_notify(3)), and keeps a latch. When the kernel has taken its own scheduler back, or steer or the host has ended while it
+    /// steered, it does not steer again, not after a reboot either (exit status 4), until --clear-latch.
+    #[arg(long, conflicts_with = "command")]
+    pub service: bool,
+    /// Take away what keeps `unspin steer --service` from steering again, and say what that was.
+    #[arg(long, exclusive = true)]
+    pub clear_latch: bool,
     /// How to print.
     #[command(flatten)]
     pub output: Output,
@@ -74,7 +85,7 @@ pub struct SteerArguments {
 }
 
 impl SteerArguments {
-    /// Whether guests' thresholds are to be set in place of windows, wherever the module is.
+    /// Whether this command line says that guests' thresholds are to be set in place of windows, wherever the module is.
     pub fn sets_thresholds(&self) -> bool {
         self.ple_module.as_deref() == Some(Path::new("none"))
     }

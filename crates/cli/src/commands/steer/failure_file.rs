@@ -145,7 +145,7 @@ fn written(mut file: &File, text: &str) -> io::Result<()> {
 }
 
 /// A time since 1970 as `20261125T153001Z`: the Gregorian calendar, whose leap years repeat every 400 years.
-fn stamp(since_1970: Duration) -> String {
+pub(super) fn stamp(since_1970: Duration) -> String {
     const DAY_S: u64 = 86_400;
     let leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let (mut days, seconds) = (since_1970.as_secs() / DAY_S, since_1970.as_secs() % DAY_S);

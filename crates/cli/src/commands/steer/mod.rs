@@ -3,8 +3,9 @@
 
 pub(crate) mod args;
 mod failure_file;
+mod latch;
+mod settings;
 mod tables;
-pub(crate) mod vm_choice;
 
 use std::{
     fmt::Display,
@@ -15,6 +16,8 @@ use std::{
 
 use args::SteerArguments;
 use failure_file::FailureFile;
+use latch::Latch;
+use settings::SteerSettings;
 use tables::EndRow;
 use unspin_agent::{
     ChosenPolicies, DeadlineServer, Disclosures, MovedVm, PleSource, SECTIONS_MAX, SliceSource,
@@ -24,13 +27,14 @@ use unspin_agent::{
 use unspin_analysis::read_symbols;
 use unspin_policy::critical_function;
 use unspin_report::{Machine, Table};
-use vm_choice::{ChosenVm, touched};
 
 use super::{
+    config::Configuration,
     epochs::{Epochs, Explained, Numbered},
+    vm_choice::{self, ChosenVm, touched},
     vm_name::in_words,
 };
-use crate::terminal::{failure::Failure, interrupt, output};
+use crate::terminal::{failure::Failure, interrupt, output, service_manager::ServiceManager};
 
 /// Room for some 80,000 decisions between two polls.
 const LOG_BYTES: u32 = 16 << 20;
@@ -41,57 +45,129 @@ const TAKEN_BACK: u8 = 3;
 /// Attaches, waits, detaches, prints the counters. The exit status is the command's where there is one, and 3 where the kernel
 /// has taken its own scheduler back.
 pub fn run(arguments: &SteerArguments) -> Result<ExitCode, Failure> {
-    let dry = arguments.dry_run;
-    if dry {
-        let without = arguments.policy.without_window("a dry run");
-        let without = without.and_then(|()| arguments.policy.without_auto("a dry run"));
-        without.map_err(Failure::Usage)?;
+    if arguments.clear_latch {
+        return latch::clear().map(|()| ExitCode::SUCCESS);
     }
+    let configuration = Configuration::load(arguments.config.as_deref())?;
+    let settings = SteerSettings::of(arguments, &configuration.config.steer)?;
+    let latch = arguments.service.then(Latch::claim).transpose()?;
+    let mut manager = ServiceManager::here();
     let until = Until::new(interrupt::flag()?, arguments.duration);
+    let until = until.with_beat(move || manager.alive());
     let file = FailureFile::of(arguments.dump.as_deref())?;
-    let request = request(arguments)?;
+    let request = request(arguments, &settings)?;
+    match settings.dry_run {
+        true => dry_run(arguments, request, until, &file),
+        false => steer_host(arguments, request, until, &file, latch),
+    }
+}
+
+fn dry_run(
+    arguments: &SteerArguments,
+    request: SteerRequest,
+    until: Until,
+    file: &FailureFile,
+) -> Result<ExitCode, Failure> {
     let chosen = request.chosen.clone();
-    let mut end = None;
+    let say = &mut |notice| {
+        say(&chosen, &notice);
+        ServiceManager::here().ready(&format!("dry run of policy {chosen}"));
+    };
+    let done = steer::dry_run(request, until, say);
+    let done = done.map_err(|error| refused(file, &chosen, error))?;
+    let mut document = output::document("steer");
+    tables::dry(&mut document, &chosen, &done);
+    output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
+    Ok(exit_code(done.status))
+}
+
+fn steer_host(
+    arguments: &SteerArguments,
+    request: SteerRequest,
+    until: Until,
+    file: &FailureFile,
+    latch: Option<Latch>,
+) -> Result<ExitCode, Failure> {
+    let chosen = request.chosen.clone();
     let explained = arguments.explain_choice.as_ref();
     let explained = explained.map(Explained::running).transpose()?;
     let mut epochs = Epochs::of(Numbered::Processes, explained, |set| {
         set.policies().to_string()
     });
+    let mut end = None;
+    let mut attached = false;
     let say = &mut |notice| match notice {
-        Notice::TakenBack(why) => end = Some(taken_back(&file, &chosen, &why)),
+        Notice::TakenBack(why) => end = Some(taken_back(file, &chosen, &why)),
         Notice::Chosen(step) => epochs.add(&step),
-        other => say(&chosen, &other),
+        other => {
+            say(&chosen, &other);
+            if matches!(other, Notice::Attached { .. } | Notice::WindowsAlone) {
+                attached = true;
+                ServiceManager::here().ready(&format!("steering with policy {chosen}"));
+            }
+        }
     };
-    let mut document = output::document("steer");
-    if dry {
-        let done = steer::dry_run(request, until, say);
-        let done = done.map_err(|error| refused(&file, &chosen, error))?;
-        tables::dry(&mut document, &chosen, &done);
-        output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
-        return Ok(exit_code(done.status));
+    if let Some(latch) = &latch {
+        latch.steering(&chosen.to_string())?;
     }
+    let mut document = output::document("steer");
     let status = match steer::steer(request, until, say) {
         Ok(done) => {
             tables::steered(&mut document, &done, arguments.output.json);
             epochs.table(&mut document);
-            exit_code(done.status)
+            Ok(exit_code(done.status))
         }
         Err(SteerRunError::Steer(SteerError::TakenBack { end: why })) => {
-            end = Some(taken_back(&file, &chosen, &why));
+            end = Some(taken_back(file, &chosen, &why));
+            Ok(ExitCode::from(TAKEN_BACK))
+        }
+        Err(error) => Err(refused(file, &chosen, error)),
+    };
+    if let Some(latch) = latch {
+        ended(
+            latch,
+            &chosen,
+            end.as_ref(),
+            status.as_ref().err(),
+            attached,
+        )?;
+    }
+    let status = status?;
+    let status = match end {
+        None => status,
+        Some(end) => {
+            document.table(Table::of(
+                "Why the kernel took its own scheduler back",
+                [end],
+            ));
             ExitCode::from(TAKEN_BACK)
         }
-        Err(error) => return Err(refused(&file, &chosen, error)),
     };
-    let Some(end) = end else {
-        output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
-        return Ok(status);
-    };
-    document.table(Table::of(
-        "Why the kernel took its own scheduler back",
-        [end],
-    ));
     output::print_beside(&document, arguments.output, !arguments.command.is_empty())?;
-    Ok(ExitCode::from(TAKEN_BACK))
+    Ok(status)
+}
+
+/// How it ended, as the latch keeps it. What failed before anything was attached has done nothing to the host, and is no reason to
+/// stay off: a kernel without sched_ext, a module that is missing.
+fn ended(
+    latch: Latch,
+    chosen: &ChosenPolicies,
+    end: Option<&EndRow>,
+    failure: Option<&Failure>,
+    attached: bool,
+) -> Result<(), Failure> {
+    let policy = chosen.to_string();
+    match (end, failure) {
+        (Some(end), _) => {
+            let why = match end.message.as_str() {
+                "" => end.reason.clone(),
+                message => format!("{}: {message}", end.reason),
+            };
+            latch.taken_back(&policy, &why, end.advice, end.dump_file.as_deref())
+        }
+        (None, Some(failure)) if attached => latch.fault(&policy, &failure.in_words()),
+        (None, _) => latch.release(),
+    }
 }
 
 /// Says at once that the kernel has taken its own scheduler back, and keeps what it says.
@@ -157,37 +233,20 @@ fn exit_code(status: Option<ExitStatus>) -> ExitCode {
     })
 }
 
-fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
-    let without = arguments.policy.without_tune("`unspin steer`");
-    without.map_err(Failure::Usage)?;
-    let chosen = arguments.policy.ready(arguments.dry_run)?;
-    let vms = vm_choice::running(&arguments.vms)?;
-    let options = options(arguments, &chosen, &vms)?;
-    if chosen.window.is_some() && !arguments.cgroups.is_empty() {
-        return Err(Failure::Usage(
-            "pause-loop windows are set for --vm VM or for everyone, not by --cgroup".into(),
-        ));
-    }
+fn request(arguments: &SteerArguments, settings: &SteerSettings) -> Result<SteerRequest, Failure> {
+    let chosen = settings.policy.ready(settings.dry_run)?;
+    let vms = vm_choice::running(&settings.vms)?;
+    let options = options(arguments, settings, &chosen, &vms)?;
     if arguments.explain_choice.is_some() && !chosen.auto {
         return Err(Failure::Usage(
             "--explain-choice is for --policy auto, which chooses".into(),
         ));
     }
-    if chosen.auto && !arguments.cgroups.is_empty() {
-        return Err(Failure::Usage(
-            "the policy auto chooses for all VMs or for those of --vm VM, not by --cgroup".into(),
-        ));
-    }
-    if arguments.only_vms && !chosen.steers {
-        return Err(Failure::Usage(format!(
-            "--only-vms is for our scheduler, and the policy {chosen} alone leaves the host's in place"
-        )));
-    }
     let windows = chosen.window.map(|policy| WindowOptions {
         policy,
         processes: touched(&vms),
-        module: match &arguments.ple_module {
-            _ if arguments.sets_thresholds() => PleSource::Nowhere,
+        module: match &settings.ple_module {
+            _ if settings.sets_thresholds() => PleSource::Nowhere,
             Some(file) => PleSource::File(file.clone()),
             None => PleSource::Installed,
         },
@@ -209,11 +268,12 @@ fn request(arguments: &SteerArguments) -> Result<SteerRequest, Failure> {
 
 fn options(
     arguments: &SteerArguments,
+    settings: &SteerSettings,
     chosen: &ChosenPolicies,
     vms: &[ChosenVm],
 ) -> Result<SteerOptions, Failure> {
     let no_cgroup = |error: unspin_agent::NoCgroup| Failure::Usage(error.to_string());
-    let cgroups = arguments.cgroups.iter();
+    let cgroups = settings.cgroups.iter();
     let cgroups = cgroups.map(|folder| cgroup_number(folder).map_err(no_cgroup));
     Ok(SteerOptions {
         policies: chosen.policies,
@@ -223,10 +283,10 @@ fn options(
         vm_policies: vm_choice::policies_of(vms, chosen.user_policy.as_ref().map(UserPolicy::name))
             .map_err(Failure::Usage)?,
         cgroups: cgroups.collect::<Result<_, _>>()?,
-        only_vms: arguments.only_vms,
-        disclosures: Disclosures::of(&arguments.disclose)
+        only_vms: settings.only_vms,
+        disclosures: Disclosures::of(&settings.disclose)
             .map_err(|error| Failure::Usage(error.to_string()))?,
-        sections: arguments
+        sections: settings
             .sections
             .as_deref()
             .map_or(Ok(Vec::new()), sections)?,

@@ -84,7 +84,10 @@ fn windows_of(command: &[OsString]) -> Vec<WindowPolicy> {
     match Arguments::parse_from(command).command {
         // Thresholds in their place need no module, nor a KVM that leaves windows alone.
         Command::Steer(arguments) if arguments.sets_thresholds() => Vec::new(),
-        Command::Steer(arguments) => arguments.policy.window().into_iter().collect(),
+        Command::Steer(arguments) => {
+            let policy = arguments.policy.iter();
+            policy.filter_map(|policy| policy.window()).collect()
+        }
         Command::Compare(arguments) => {
             let windows = arguments.policies.iter().map(PolicyChoice::window);
             windows.flatten().collect()

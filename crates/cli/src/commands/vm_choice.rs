@@ -6,7 +6,8 @@ use std::str::FromStr;
 use unspin_agent::with_user_policy;
 use unspin_policy::steering::{Policies, WindowPolicy};
 
-use crate::{commands::vm_name::VmName, terminal::failure::Failure};
+use super::vm_name::VmName;
+use crate::terminal::failure::Failure;
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! What is wrong with a scenario, where, and what is allowed there.
+//! What is wrong with a file, where, and what is allowed there.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use miette::{Diagnostic, NamedSource, SourceSpan};
 
 use crate::{document::Fault, key_path};
 
-/// A scenario that was refused. As a `miette::Diagnostic` it shows the line; [`ScenarioError::plain`] is one line.
+/// A file that was refused. As a `miette::Diagnostic` it shows the line; [`Error::plain`] is one line.
 #[derive(Clone, Debug, thiserror::Error, Diagnostic)]
 #[error("{message}")]
-pub struct ScenarioError {
+pub struct Error {
     message: String,
     #[help]
     allowed: Option<String>,
@@ -23,7 +23,7 @@ pub struct ScenarioError {
     key: String,
 }
 
-impl ScenarioError {
+impl Error {
     /// An error in `text`; a span that leaves the text is clipped.
     pub(crate) fn at(file: &str, text: &str, fault: Fault) -> Self {
         let Fault {
@@ -40,7 +40,7 @@ impl ScenarioError {
         let before = &text[..start];
         let line = before.matches('\n').count() + 1;
         let column = before.chars().rev().take_while(|&c| c != '\n').count() + 1;
-        ScenarioError {
+        Error {
             message,
             allowed: (!allowed.is_empty()).then_some(allowed),
             text: Arc::new(NamedSource::new(file, text.to_owned())),
@@ -52,12 +52,8 @@ impl ScenarioError {
     }
 
     /// An error about the file as a whole, such as one that cannot be read.
-    pub(crate) fn whole_file(
-        file: &str,
-        message: impl Into<String>,
-        allowed: impl Into<String>,
-    ) -> Self {
-        ScenarioError {
+    pub fn whole_file(file: &str, message: impl Into<String>, allowed: impl Into<String>) -> Self {
+        Error {
             message: message.into(),
             allowed: Some(allowed.into()),
             text: Arc::new(NamedSource::new(file, String::new())),
@@ -123,14 +119,14 @@ mod tests {
 
     use super::*;
 
-    fn at(file: &str, text: &str, span: Range<usize>, allowed: &str) -> ScenarioError {
+    fn at(file: &str, text: &str, span: Range<usize>, allowed: &str) -> Error {
         let fault = Fault {
             span,
             message: "bad".into(),
             allowed: allowed.into(),
             missing: None,
         };
-        ScenarioError::at(file, text, fault)
+        Error::at(file, text, fault)
     }
 
     #[test]

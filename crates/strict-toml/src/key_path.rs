@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Which key a place of a document belongs to: `vm.0.vcpus`, as `--set` writes it.
+//! Which key a place of a document belongs to, `vm.0.vcpus` as `--set` writes it, and which line a key stands in.
 
 use std::ops::Range;
 
@@ -21,6 +21,33 @@ fn in_table(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
         let here = key.span() == *span;
         below(key.get_ref(), value, span).or_else(|| here.then(|| key.get_ref().to_string()))
     })
+}
+
+/// Every key of `text` that is no table, by its path (`vm.0.vcpus`), with the line that it stands in, from 1; empty for text that
+/// is no TOML.
+pub fn lines(text: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    if let Ok(document) = DeTable::parse(text) {
+        lines_of(document.get_ref(), "", text, &mut found);
+    }
+    found
+}
+
+fn lines_of(table: &DeTable<'_>, above: &str, text: &str, found: &mut Vec<(String, usize)>) {
+    for (key, value) in table {
+        let path = match above {
+            "" => key.get_ref().to_string(),
+            above => format!("{above}.{}", key.get_ref()),
+        };
+        match value.get_ref() {
+            DeValue::Table(table) => lines_of(table, &path, text, found),
+            _ => {
+                let before = &text.as_bytes()[..key.span().start.min(text.len())];
+                let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+                found.push((path, line));
+            }
+        }
+    }
 }
 
 /// The path if the place is this value or in it.
@@ -63,6 +90,22 @@ mod tests {
         );
         assert_eq!(path("uniform"), "vm.1.hold.uniform");
         assert_eq!(path("\"b\""), "vm.1.hold.uniform.1");
+    }
+
+    #[test]
+    fn keys_have_lines() {
+        let text = "top = 1\n[serve]\n# a comment\nlisten = \"x\"\nvm = [\n 'a',\n]\n[steer]\npolicy = 'y'\n";
+        let mut found = lines(text);
+        found.sort();
+        let wanted = [
+            ("serve.listen", 4),
+            ("serve.vm", 5),
+            ("steer.policy", 9),
+            ("top", 1),
+        ];
+        assert_eq!(found, wanted.map(|(path, line)| (path.to_owned(), line)));
+        assert_eq!(lines("a = "), []);
+        assert_eq!(lines(""), []);
     }
 
     #[test]

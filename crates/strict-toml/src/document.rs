@@ -20,7 +20,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use crate::{renamed, schema};
+use crate::Vocabulary;
 
 /// Why a document is refused. It gains its place on the way out of the value in which it arose.
 #[derive(Debug)]
@@ -107,11 +107,12 @@ pub(crate) struct Node<'a, 'i> {
     depth: u32,
     /// Whether it is an element of an array.
     element: bool,
+    vocabulary: &'a Vocabulary,
 }
 
 impl<'a, 'i> Node<'a, 'i> {
     /// The whole document.
-    pub fn document(value: &'a DeValue<'i>) -> Self {
+    pub fn document(value: &'a DeValue<'i>, vocabulary: &'a Vocabulary) -> Self {
         Node {
             value,
             start: 0,
@@ -119,6 +120,7 @@ impl<'a, 'i> Node<'a, 'i> {
             key: "",
             depth: 0,
             element: false,
+            vocabulary,
         }
     }
 
@@ -153,6 +155,7 @@ impl<'a, 'i> Node<'a, 'i> {
             key,
             depth: self.depth + 1,
             element: false,
+            vocabulary: self.vocabulary,
         }
     }
 
@@ -203,7 +206,7 @@ impl<'a, 'i> Node<'a, 'i> {
             }
             Refusal::Missing(missing) => (
                 format!("`{missing}` is missing{}", self.place_name()),
-                format!("expected {}", schema::words_of(key, missing)),
+                format!("expected {}", (self.vocabulary.words_of)(key, missing)),
             ),
             Refusal::Said(text) => {
                 let (message, allowed) = text.split_once('\n').unwrap_or((&text, ""));
@@ -337,7 +340,7 @@ impl Key<'_, '_> {
     fn placed(self, refusal: Refusal) -> Refusal {
         let (message, allowed) = match refusal {
             Refusal::UnknownKey(key, keys) => {
-                let instead = renamed::instead_of(&self.of.table_name(), &key);
+                let instead = (self.of.vocabulary.instead_of)(&self.of.table_name(), &key);
                 (
                     format!("unknown key `{key}`{}", self.of.place_name()),
                     instead.map_or_else(|| one_of(&key, keys), str::to_owned),
