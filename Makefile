@@ -5,7 +5,7 @@
 SITTING = $(if $(STALE),--stale) $(if $(LIMIT),--limit $(LIMIT))
 
 .PHONY: help demo test check test-long mutants lint docs benchmarks setup intel lib lib-install lib-uninstall linux-guest linux-loads linux-module \
-	ple-module rivals wheel update-lock clean-cache uninstall
+	packages ple-module rivals wheel update-lock clean-cache uninstall
 
 help:
 	@echo "make demo         set up what is missing, then show stalled VMs in the testbed (MACHINE=intel: in the Intel machine)"
@@ -24,6 +24,7 @@ help:
 	@echo "make ple-module   build the kernel module that sets pause-loop windows (kmod/) for the testbed's kernel, half a minute"
 	@echo "make lib          build libunspin, the locks as a C library, seconds; make lib-install PREFIX=/usr/local (DESTDIR=, LIBDIR=), make lib-uninstall"
 	@echo "make wheel        build the Python module unspin_lab: dist/unspin_lab-*.whl (docs/python.md), about 2 min"
+	@echo "make packages     build dist/unspin_*.deb and dist/unspin-*.rpm (docs/install.md), about 4 min, then seconds"
 	@echo "make rivals       build the sched_ext schedulers that people run (scx_bpfland, scx_lavd, scx_rusty; GPL-2.0) from crates.io, about 20 min"
 	@echo "make update-lock  lock the newest kernel and emulator (setup/packages.lock)"
 	@echo "make clean-cache  remove downloads, kernel and emulator"
@@ -87,6 +88,10 @@ ple-module:
 rivals:
 	@setup/run demo
 	@setup/rivals
+
+packages:
+	@setup/run demo
+	@setup/packages
 
 wheel:
 	@setup/system-packages wheel

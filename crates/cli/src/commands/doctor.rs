@@ -96,7 +96,7 @@ fn installed(root: &Path, release: &str, output: Output) -> Result<(), Failure> 
     let fit = doctor::fit(copy.path())?;
     let mut document = output::document("doctor");
     document.table(Table::of(
-        &format!("Linux {release}"),
+        format!("Linux {release}"),
         commands(&fit.programs),
     ));
     if !fit.has_kvm {
@@ -170,4 +170,70 @@ fn commands(programs: &[doctor::ProgramRow]) -> Vec<KernelCommandRow> {
         })
     });
     rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RELEASE: &str = "7.2-test";
+
+    #[test]
+    fn a_kernel_is_found_where_distributions_put_it() {
+        for image in ["boot/vmlinuz-7.2-test", "lib/modules/7.2-test/vmlinuz"] {
+            let root = tempfile::tempdir().expect("a folder");
+            let kvm = root.path().join("lib/modules/7.2-test/kernel/arch/x86/kvm");
+            fs::create_dir_all(&kvm).expect("made");
+            fs::create_dir_all(root.path().join("boot")).expect("made");
+            fs::write(root.path().join(image), "kernel").expect("written");
+            for name in ["kvm.ko.xz", "kvm-amd.ko", "kvm-intel.ko.zst", "other.ko"] {
+                fs::write(kvm.join(name), name).expect("written");
+            }
+            let copy = copied(root.path(), RELEASE).expect("a kernel");
+            let kernel = fs::read_to_string(copy.path().join("vmlinuz"));
+            assert_eq!(kernel.expect("copied"), "kernel");
+            let modules = fs::read_dir(copy.path().join("modules")).expect("a folder");
+            let mut names: Vec<_> = modules.flatten().map(|file| file.file_name()).collect();
+            names.sort();
+            assert_eq!(names, ["kvm-amd.ko", "kvm-intel.ko.zst", "kvm.ko.xz"]);
+        }
+    }
+
+    #[test]
+    fn one_that_is_not_installed_is_named() {
+        let root = tempfile::tempdir().expect("a folder");
+        let refused = copied(root.path(), RELEASE).err();
+        let says = refused.expect("refused").in_words();
+        assert!(says.contains("boot/vmlinuz-7.2-test"), "{says}");
+    }
+
+    #[test]
+    fn each_command_has_its_programs() {
+        let row = |object, module, missing: &str| doctor::ProgramRow {
+            object,
+            program: "p".into(),
+            module,
+            relocations: 0,
+            functions: 0,
+            fits: missing.is_empty(),
+            missing: missing.into(),
+            guarded: String::new(),
+        };
+        let rows = commands(&[
+            row("watch", "kvm_amd", ""),
+            row("observe", "kvm_amd", "b, a"),
+            row("steer", "kvm_amd", "a"),
+            row("useful_time", "kvm_intel", ""),
+        ]);
+        let said = |command: &str, module: &str| {
+            let mut rows = rows.iter();
+            let row = rows.find(|row| (row.command, row.module) == (command, module));
+            let row = row.expect("a row");
+            (row.fit, row.programs, row.missing.clone())
+        };
+        assert_eq!(said("serve", "kvm_amd"), (1, 2, "a, b".into()));
+        assert_eq!(said("steer", "kvm_amd"), (0, 1, "a".into()));
+        assert_eq!(said("steer", "kvm_intel"), (1, 1, String::new()));
+        assert_eq!(said("record", "kvm_intel"), (0, 0, String::new()));
+    }
 }
