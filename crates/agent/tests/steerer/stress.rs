@@ -118,8 +118,8 @@ fn stressed(time: Duration) {
         stock.as_millis()
     );
     assert!(counter(&steerer, "chosen") > 0);
-    // Late by 82 to 199 ms in six runs of seconds: when one CPU of two is off, 25 to 30 want the other, 4 ms each. In two of ten
-    // minutes by 1.1 s: a thousand threads that are woken at once have more credit than who slept for 1 ms (docs/known-issues.md).
+    // Late by 82 to 199 ms in six runs of seconds: when one CPU of two is off, 25 to 30 tasks share the other, 4 ms each. In ten
+    // minutes by 1.1 s before wake-ups preempted, and by 637 ms since (docs/known-issues.md).
     assert!(ours < Duration::from_millis(500), "{ours:?}");
 }
 
