@@ -136,7 +136,12 @@ fn later(package: &Path, folder: &Path) -> PathBuf {
     let version = version.expect("a version");
     fs::write(&control, text.replace(version, &format!("{version}.1"))).expect("written");
     let later = folder.join("later.deb");
-    passes(Command::new("dpkg-deb").arg("-b").arg(&tree).arg(&later));
+    passes(
+        Command::new("dpkg-deb")
+            .args(["-Zgzip", "-b"])
+            .arg(&tree)
+            .arg(&later),
+    );
     later
 }
 
@@ -224,6 +229,10 @@ fn by_rpm(root: &Root, package: &Path) {
 fn use_it(root: &Root) {
     fs::write(root.0.join(CONFIG), CHANGED).expect("written");
     root.passes("systemctl enable unspin-watch unspin-steer");
+    // unspin-steer belongs to multi-user.target and begins after it.
+    let verified =
+        root.passes("systemd-analyze verify --man=no multi-user.target graphical.target 2>&1");
+    assert!(!verified.out.contains("cycle"), "{verified:#?}");
     for state in ["var/lib/unspin", "var/log/unspin"] {
         fs::create_dir_all(root.0.join(state)).expect("made");
     }
