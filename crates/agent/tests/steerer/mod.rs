@@ -21,6 +21,7 @@ pub mod observer_vms;
 pub mod only_vms;
 pub mod pv_pages;
 pub mod raw_vm;
+pub mod services;
 pub mod stress;
 pub mod tune;
 pub mod vm_policies;

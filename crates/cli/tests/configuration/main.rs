@@ -2,6 +2,7 @@
 //! The configuration file as `unspin config`, `serve` and `steer` read it, and the latch of `steer --service`, without root and
 //! without KVM.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::{fs, path::Path, process::Command};

@@ -2,6 +2,7 @@
 //! `make test-long NAME=packages`: the packages are the same bytes twice, lintian finds nothing, and they install, upgrade and go
 //! without a trace, in a Debian root of its own (mmdebstrap, about 40 MB to fetch). Of this build's binary.
 
+#[path = "../common/mod.rs"]
 mod common;
 
 use std::{
