@@ -12,15 +12,15 @@ use clap::{Args, Subcommand, ValueEnum};
 pub enum LabVerb {
     /// Run a scenario on a simulated host and print what each VM, vCPU and pCPU did.
     Run(LabRunArguments),
-    /// Compare policies with the scenario as it is, and with the same work where nobody is overcommitted, seed by seed.
+    /// Compare policies with the scenario as it is, and with the same work without overcommit, seed by seed.
     Compare(LabCompareArguments),
-    /// Run a grid of scenarios on all cores into one Parquet file; run it again to go on after a kill.
+    /// Run a grid of scenarios on all cores into one Parquet file; run it again to continue after a kill.
     Sweep(LabSweepArguments),
     /// Turn a recording into a scenario.
     From(LabFromArguments),
-    /// Measure what things cost on this machine, or under its KVM, with programs that contain no lock.
+    /// Measure the costs of operations on this machine, or under its KVM, with programs that contain no lock.
     Calibrate(LabCalibrateArguments),
-    /// Predict what was measured elsewhere and print both, cell by cell.
+    /// Predict figures that were measured elsewhere and print both, cell by cell.
     Conform(LabConformArguments),
 }
 
@@ -33,7 +33,7 @@ pub struct LabRunArguments {
     /// Write the timeline to this file, for ui.perfetto.dev.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// Write what a real host's observer would have seen to this folder, for `unspin outcomes`, `explain` and `threshold`.
+    /// Write a recording, as of a real host, to this folder, for `unspin outcomes`, `explain` and `threshold`.
     #[arg(long, value_name = "DIR", conflicts_with = "trace")]
     pub record: Option<PathBuf>,
     /// With lab.policy = "auto": print every epoch of the VM with that number, or of `all`.
@@ -50,7 +50,7 @@ pub struct LabCompareArguments {
     /// What to run.
     #[command(flatten)]
     pub scenario: ScenarioArguments,
-    /// What to compare with the scenario as it is: a change, of words apart by commas. May be repeated: a comparison each. A
+    /// A change to compare with the scenario as it is: words separated by commas. May be repeated: a comparison each. A
     /// word is a host scheduler (eevdf-6.6), a rule for candidates (strict), a window control (apple), a steering policy
     /// (loan, auto), or KEY=VALUE of the table [lab].
     #[arg(long = "policy", value_name = "POLICY", required = true)]
@@ -73,7 +73,7 @@ pub struct LabSweepArguments {
     /// key=a..b..step and key=a..b..*factor, both ends included.
     #[command(flatten)]
     pub scenario: ScenarioArguments,
-    /// Folder for the results: a new or an empty one, or that of the same sweep, to go on.
+    /// Folder for the results: a new or an empty one, or that of the same sweep, to continue it.
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
     /// How many seeds for each point of the grid, from the scenario's on.
@@ -114,8 +114,8 @@ pub struct LabCalibrateArguments {
     /// What to measure.
     #[arg(value_enum, default_value_t)]
     pub world: CalibratedWorld,
-    /// The scenario whose [host] says with which pause-loop window KVM is loaded: the testbed loads it so. Without a window
-    /// that stays, pause-loop exits are not measured.
+    /// The scenario whose [host] has the pause-loop window with which KVM is loaded: the testbed loads it so. Without a
+    /// fixed window, pause-loop exits are not measured.
     #[arg(long, value_name = "SCENARIO")]
     pub like: Option<PathBuf>,
     /// Write the costs to this file, for --costs of the lab's commands.
@@ -129,7 +129,7 @@ pub struct LabCalibrateArguments {
 /// `unspin lab conform`
 #[derive(Args, Debug)]
 pub struct LabConformArguments {
-    /// What was measured: costs, scenarios, and operations per second of each.
+    /// The measured figures: costs, scenarios, and operations per second of each.
     #[arg(value_name = "CELLS")]
     pub file: PathBuf,
     /// How many seeds, from each scenario's on.

@@ -12,30 +12,30 @@ use clap::{Args, Subcommand};
 pub enum PolicyVerb {
     /// Print the names of all policies.
     List,
-    /// Change what the running `unspin steer` decides by, from the next slice of each vCPU on.
+    /// Change the policies of the running `unspin steer`, from the next slice of each vCPU on.
     Set(PolicySetArguments),
-    /// Give a VM that was given policies of its own those for everyone again.
+    /// Remove a VM's own policies: those for all VMs apply to it again.
     Reset(PolicyResetArguments),
-    /// Print which policies act upon whom in the running `unspin steer`, since when, and who gave them.
+    /// Print the policies of each VM in the running `unspin steer`, since when, and by what they were set.
     Show(PolicyShowArguments),
-    /// Write a user policy, NAME.c, with comments that say how, and its test NAME_test.c, into this folder.
+    /// Write a user policy, NAME.c, with comments that explain it, and its test NAME_test.c, into this folder.
     New(PolicyNewArguments),
     /// Compile a user policy and its test for this machine, and run the test.
     Test(PolicyFileArguments),
     /// Compile a user policy into an object file, to be loaded where there is no compiler.
     Build(PolicyBuildArguments),
-    /// Take the decisions of a log again, on this machine, and fail unless all are the same to the bit.
+    /// Compute the decisions of a log again, on this machine, and fail unless all are the same to the bit.
     Replay(PolicyReplayArguments),
 }
 
 /// `unspin policy set`
 #[derive(Args, Debug)]
 pub struct PolicySetArguments {
-    /// refuse-yields, or some of the others apart by commas; a user policy, if it runs, by its name.
+    /// refuse-yields, or some of the others, separated by commas; a user policy, if it runs, by its name.
     #[arg(value_name = "POLICY")]
     pub policy: String,
-    /// For this VM alone, by name, UUID, id at its manager or process, until it ends, whoever else is touched; for all that have
-    /// none of their own when absent.
+    /// For this VM alone, by name, UUID, id at its manager or process, until it ends; when absent, for all VMs without policies
+    /// of their own.
     #[arg(long, value_name = "VM")]
     pub vm: Option<VmName>,
 }
@@ -59,7 +59,7 @@ pub struct PolicyShowArguments {
 /// `unspin policy new`
 #[derive(Args, Debug)]
 pub struct PolicyNewArguments {
-    /// What its functions' names begin with: letters a to z, digits and `_`.
+    /// The prefix of its functions' names: letters a to z, digits and `_`.
     #[arg(value_name = "NAME")]
     pub name: String,
 }
@@ -92,7 +92,7 @@ pub struct PolicyReplayArguments {
     /// What `unspin steer --log-decisions` wrote.
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// The C file of the policy of a user's own that was asked, too.
+    /// The C file of the user policy that was called, too.
     #[arg(long, value_name = "NAME.c")]
     pub with: Option<PathBuf>,
 }

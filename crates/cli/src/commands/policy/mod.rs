@@ -67,7 +67,7 @@ pub fn run(verb: &PolicyVerb) -> Result<(), Failure> {
             let rows = running_policies().map_err(anyhow::Error::new)?;
             let mut document = output::document("policy show");
             document.table(Table::of(
-                "Which policies act upon whom (-: all that have none of their own)",
+                "Policies by VM (-: all VMs without policies of their own)",
                 rows,
             ));
             Ok(output::print(&document, arguments.output)?)
