@@ -2,7 +2,7 @@
 /*
  * disclosure_maps.bpf.h - exceptions from the disclosure that holds for all guests, by process and by cgroup. User
  * space fills the maps before the programs run (Disclosures::fill()). Values: in the scheduler enum unspin_disclosure;
- * in window/ 1 if the guest is told its spin threshold, else 0.
+ * in window/ 1 if the guest's spin threshold is set, else 0.
  */
 #ifndef UNSPIN_BPF_COMMON_DISCLOSURE_MAPS_H
 #define UNSPIN_BPF_COMMON_DISCLOSURE_MAPS_H

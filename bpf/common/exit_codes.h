@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * exit_codes.h - numbers of the hardware and of KVM's interface by which BPF programs tell exits apart (Linux 7.2).
+ * exit_codes.h - numbers of the hardware and of KVM's interface by which BPF programs distinguish exits (Linux 7.2).
  */
 #ifndef UNSPIN_BPF_COMMON_EXIT_CODES_H
 #define UNSPIN_BPF_COMMON_EXIT_CODES_H

@@ -45,8 +45,8 @@ static __always_inline struct exit_code svm_exit_code(struct vmcb *vmcb)
 }
 
 /*
- * Whether the guest's registers are encrypted (SEV-ES): what KVM's structures say of where it was is a constant then. Before Linux 5.11
- * there was no such guest. By a safe read: `vcpu` may be an address that was kept.
+ * Whether the guest's registers are encrypted (SEV-ES): KVM's structures have no valid mode and instruction pointer then. There are such
+ * guests since Linux 5.11. By a safe read: `vcpu` may be an address that was kept.
  */
 static __always_inline bool is_protected(struct kvm_vcpu *vcpu)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ipi_match.bpf.h - tells which interrupts that a vCPU's thread posts are inter-processor interrupts (IPIs) of that
+ * ipi_match.bpf.h - finds which interrupts that a vCPU's thread posts are inter-processor interrupts (IPIs) of that
  * vCPU.
  *
  * How KVM delivers an IPI (Linux 7.2, arch/x86/kvm): for each receiver the sender's thread calls __apic_accept_irq()
@@ -18,7 +18,7 @@
  * mode. An interrupt that is never confirmed is no IPI but the vCPU's own timer, a device's interrupt that a VMM or an
  * interrupt handler injects on this thread, or a kick (KVM_HC_KICK_CPU).
  *
- * Not seen: IPIs that hardware delivers (AVIC, Intel's IPI virtualisation; agent::ipi_visibility() says whether a host
+ * Not seen: IPIs that hardware delivers (AVIC, Intel's IPI virtualisation; agent::ipi_visibility() reports whether a host
  * has them), and those of Hyper-V and Xen hypercalls. Taken for an IPI by mistake: an interrupt of the same vector and
  * mode that is injected on the sender's thread, for any vCPU, before the sender's next exit.
  *

@@ -21,7 +21,7 @@ static __always_inline u64 read_by_call(const void *address, u32 bytes)
  * Reads a field of a kernel struct at any address, its offset found by CO-RE; 0 if it cannot be read. Either by a load
  * that the kernel guards with its exception table (since Linux 6.17, some 10 instructions), or by a helper call (some
  * 90). `direct`: the loader's
- * constant that says which; callers keep it in a variable, so that it is loaded once.
+ * constant that selects one of the two; callers keep it in a variable, so that it is loaded once.
  */
 #define READ(direct, pointer, field)                                                                                   \
 	((direct) ? *(typeof((pointer)->field) *)(bpf_rdonly_cast(pointer, 0) +                                        \

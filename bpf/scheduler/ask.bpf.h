@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * ask.bpf.h - the policies are asked, and what they answered is written down.
+ * ask.bpf.h - calls the policies, and logs their decisions.
  *
  * Callable from every program of the scheduler and from its timers; nothing here blocks.
  */
@@ -31,7 +31,7 @@ __attribute__((noinline)) int policies_see_slice_start(u32 policies, struct unsp
 	return 0;
 }
 
-/* Asks the policies, and logs facts and decision if options.log_decisions says so. */
+/* Calls the policies, and logs facts and decision if options.log_decisions is set. */
 static __always_inline struct unspin_decision decide(u32 event, struct task_struct *p, struct task_context *task,
 						     const struct unspin_facts *facts, u32 candidate, u64 now_ns)
 {

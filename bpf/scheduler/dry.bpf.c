@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * dry.bpf.c - the policies of the scheduler asked on a host that it does not schedule: tracing programs, which
+ * dry.bpf.c - calls the scheduler's policies on a host that it does not schedule: tracing programs, which
  * change nothing there and write to no guest.
  *
- * - A yield: where the fair class is asked to honour KVM's request, yield_to_task_fair(), with the same arguments and under
+ * - A yield: where the fair class handles KVM's request, yield_to_task_fair(), with the same arguments and under
  *   the same checks of yield_to() as ops.yield of a sched_ext scheduler (kernel/sched/syscalls.c, Linux 7.2).
  * - The end of a slice: a runnable vCPU leaves its CPU and has not yielded, whatever made it leave.
  * - No vCPU is ever polled, as none borrows. Nor is help given: a guest's call for it is ignored.
@@ -12,7 +12,7 @@
  * begins when a vCPU begins to run and lasts the kernel's base slice; `yielded` is a CPU that stock KVM took from it.
  *
  * All programs run with interrupts off (as kvm_entry, sched_switch, the run queue's lock), but kvm_hypercall, which only
- * leaves an address, and those of VMs and threads that end. Map values are checked for NULL before use.
+ * stores an address, and those of VMs and threads that end. Map values are checked for NULL before use.
  */
 #define UNSPIN_STEER_DRY
 #include "guest/vcpus.bpf.h"
@@ -31,7 +31,7 @@ struct dry_thread {
 	u32 process;
 };
 
-/* By thread: a program at a function's entry gets tasks as numbers, with which task storage cannot be asked. */
+/* By thread: a program at a function's entry gets tasks as numbers, by which task storage cannot be looked up. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

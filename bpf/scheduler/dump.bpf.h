@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * dump.bpf.h - what the scheduler prints when the kernel removes it for an error (a task that was not run for
- * 5 s) or SysRq-D asks: a line for each CPU and each runnable task, among the kernel's own (scx_dump_state(),
- * kernel/sched/ext/ext.c, Linux 7.2), and what is kept of its end for user space. Times in ns; positions by the shared queue's
+ * 5 s) or at SysRq-D: a line for each CPU and each runnable task, among the kernel's own (scx_dump_state(),
+ * kernel/sched/ext/ext.c, Linux 7.2), and what is stored of its end for user space. Times in ns; positions by the shared queue's
  * clock.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_DUMP_H

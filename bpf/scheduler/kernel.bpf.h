@@ -41,7 +41,7 @@ enum {
 #define SCHED_IDLE 5u
 #define SCHED_EXT 7u
 #define DEFAULT_PRIO 120
-/* tg_bandwidth's RUNTIME_INF in microseconds, as scx sees cpu.max = "max". */
+/* tg_bandwidth's RUNTIME_INF in microseconds, which scx gets for cpu.max = "max". */
 #define STEER_NO_QUOTA (~0ull)
 
 struct bpf_spin_lock {

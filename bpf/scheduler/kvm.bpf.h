@@ -71,7 +71,7 @@ int BPF_PROG(on_kvm_entry, struct kvm_vcpu *vcpu)
 	return 0;
 }
 
-/* Fires whether KVM knows the number or not. Preemptible: it only leaves marks for kvm_entry, which is not. */
+/* Fires for numbers that KVM does not implement, too. Preemptible: it only sets marks for kvm_entry, which is not. */
 SEC("tp_btf/kvm_hypercall")
 int BPF_PROG(on_kvm_hypercall, unsigned long number, unsigned long argument, unsigned long a1, unsigned long a2,
 	     unsigned long a3)

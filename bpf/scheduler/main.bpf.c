@@ -144,7 +144,7 @@ void BPF_PROG(steer_dispatch, s32 cpu, struct task_struct *prev)
 			count(here->next_returns ? unspin_steer_returned : unspin_steer_honoured, 1);
 		if (came)
 			return;
-		if (called && task) /* it has asked for nothing */
+		if (called && task) /* it has requested nothing */
 			task->yielding = yielding;
 		if (!here->next_is_buddy && !here->next_returns)
 			count(unspin_steer_missed, 1);

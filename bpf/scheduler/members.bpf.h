@@ -29,7 +29,7 @@ void BPF_PROG(steer_quiescent, struct task_struct *p, u64 deq_flags)
 		count_weight(task, 0);
 }
 
-/* By class and nice value. p->scx.weight says the same in hundredths of nice 0. */
+/* By class and nice value. p->scx.weight is the same in hundredths of nice 0. */
 static __always_inline u32 weight_of(struct task_struct *p)
 {
 	if (scheduled(p)->policy == SCHED_IDLE)
@@ -54,7 +54,7 @@ s32 BPF_PROG(steer_init_task, struct task_struct *p, struct scx_init_task_args *
 {
 	struct task_context *task = bpf_task_storage_get(&tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 
-	/* fork() fails with this, and its callers know it. */
+	/* fork() fails with this, which its callers expect. */
 	if (!task)
 		return -ENOMEM;
 	task->weight = UNSPIN_NICE_0_WEIGHT;

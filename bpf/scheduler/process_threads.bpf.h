@@ -2,8 +2,8 @@
 /*
  * process_threads.bpf.h - threads of processes that count their own critical sections, as guests do (abi/bpf/thread_run_state.h).
  *
- * Their pages lie in a map that processes map, so the scheduler reads and writes them wherever it is. A thread takes one by
- * a prctl() that the kernel does not know, which is to it what a hypercall is to a vCPU; from then on grants are for it, too.
+ * Their pages lie in a map that processes map, so the scheduler reads and writes them in any context. A thread gets one by
+ * a prctl() that the kernel does not implement, as a vCPU registers by a hypercall; from then on it may get grants, too.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_PROCESS_THREADS_H
 #define UNSPIN_BPF_SCHEDULER_PROCESS_THREADS_H
@@ -84,7 +84,7 @@ static __always_inline void take_page(struct task_struct *p, struct task_context
 		announce(p, task, UNSPIN_STEER_THREAD_PAGE);
 }
 
-/* A vCPU's thread has its guest's page: its process may not speak for it. */
+/* A vCPU's thread has its guest's page: its process may not register another one. */
 SEC("fentry/__x64_sys_prctl")
 int BPF_PROG(on_prctl, const struct pt_regs *arguments)
 {

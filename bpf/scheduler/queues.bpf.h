@@ -72,8 +72,8 @@ static __always_inline s32 preempted_cpu(struct task_struct *p, struct task_cont
 }
 
 /*
- * A task, placed, wakes up on that CPU, whose run queue is locked: whether it runs there at once. One that others which wait are
- * ahead of waits, too.
+ * Whether a task that wakes up and has been placed runs at once on that CPU, whose run queue is locked. If waiting tasks are ahead
+ * of it, it waits, too.
  */
 static __always_inline bool runs_at_once(struct task_struct *p, struct task_context *task, u32 queue, s32 cpu,
 					 u64 enq_flags)
@@ -155,7 +155,7 @@ static __always_inline s32 better_cpu(struct task_struct *p, s32 cpu)
 u32 movable_waits;
 u64 movable_next_ns; /* when they choose their CPUs anew, at the earliest */
 
-/* It waits in that CPU's queue. A CPU that became idle before this was said is woken, and looks for it. */
+/* It waits in that CPU's queue. A CPU that became idle before that is woken, and searches for it. */
 static __always_inline void note_movable(struct task_struct *p, s32 cpu)
 {
 	struct cpu_context *there = cpu_of(cpu);

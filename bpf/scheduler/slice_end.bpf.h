@@ -65,7 +65,7 @@ static __always_inline bool prolong(struct task_struct *p, struct task_context *
 	return true;
 }
 
-/* Whether policies may be asked about the end of its slice at all. */
+/* Whether policies may be called at the end of its slice at all. */
 static __always_inline bool may_be_prolonged(const struct task_context *task)
 {
 	return (task->vcpu || task->page) && task->steered && task->choice.policies &&
@@ -84,8 +84,7 @@ static __always_inline u64 next_timer_ns(const struct task_context *task)
 
 /*
  * Softirq on the CPU it was armed on. The slice that runs there may be a later one than it was armed for, and a grant ends by a
- * timer of its own. Where no task waits, and the
- * quota lasts, the slice goes on, and the tick looks again.
+ * timer of its own. If no task waits, and the quota lasts, the slice continues, and the tick checks again.
  */
 static int slice_is_over(void *map, u32 *cpu, struct slice_timer *timer)
 {

@@ -170,7 +170,7 @@ static __always_inline bool fetch(s32 cpu, struct task_struct *p, const struct t
 	return moved;
 }
 
-/* The thread that a slice was passed on to comes to this CPU, for the rest of it; false: it did not come. */
+/* Moves the thread that a slice was passed on to to this CPU, for the rest of it; false: it could not be moved. */
 static __always_inline bool run_next(s32 cpu, struct cpu_context *here, struct task_struct *p,
 				     struct task_context *task, u64 now_ns)
 {

@@ -18,7 +18,7 @@
 
 #define barrier() asm volatile("" ::: "memory")
 
-/* A pause-loop exit: its rule of candidates is asked once. SAMPLED: there was none, but its guest spins (yield/samples.bpf.h). */
+/* A pause-loop exit: its rule of candidates is called once. SAMPLED: there was none, but its guest spins (yield/samples.bpf.h). */
 enum on_spin { ON_SPIN_OVER, ON_SPIN_BEGUN, ON_SPIN_WALKED, ON_SPIN_SAMPLED };
 
 #define PUBLISHED 1u
@@ -30,8 +30,8 @@ enum boundary {
 };
 
 /*
- * What spinners of its VM remember of a vCPU while it is off its CPU (policy/steering/candidate.h), by number of the vCPU; changed by
- * any of them. It holds while left_ns is the vCPU's: one that has run since has no mark.
+ * Marks that spinners of its VM set for a vCPU while it is off its CPU (policy/steering/candidate.h), by number of the vCPU; any of
+ * them may change it. Valid while left_ns is the vCPU's: one that has run since has no mark.
  */
 struct pending_ipi {
 	u64 left_ns;
@@ -59,7 +59,7 @@ struct task_context {
 	u32 group;	 /* index of `groups` */
 	u32 weight;	 /* in its group: policy/mechanics/weights.h */
 	u32 counted;	 /* of it in the sum of its group: the weight while runnable, else 0 */
-	u32 home;	 /* the queue whose clock its vtime goes by (policy/mechanics/virtual_time.h) */
+	u32 home;	 /* the queue whose clock its vtime follows (policy/mechanics/virtual_time.h) */
 	u32 payer;	 /* thread that is charged for this slice; 0: itself */
 	u32 lender;	 /* thread that continues after this one's loan; 0: none */
 	u32 prepared;	 /* the slice's fields above are set: running() leaves them */
@@ -70,7 +70,7 @@ struct task_context {
 	u32 yielding;	       /* gives its CPU to the task that is next */
 	u32 alone;	       /* runs until another task comes: no tick ends its slice */
 	u32 leaves;	       /* its slice is over, and it runs up to the next entry to its guest */
-	u32 announced;	       /* user space knows of it: only_vms/threads.bpf.h, as the next two */
+	u32 announced;	       /* it was reported to user space: only_vms/threads.bpf.h, as the next two */
 	u32 inherits;	       /* it has its policy from the thread that is creating it */
 	u32 idle_cpu;	       /* it wakes up on that CPU, plus 1, which was idle; 0: on none that was */
 	/* A vCPU's, from here on; vcpu is 0 for other tasks. */
@@ -91,7 +91,7 @@ struct task_context {
 	struct unspin_fact critical, sections, mode; /* as of left_ns; age_ns is 0 or UNSPIN_AGE_UNKNOWN */
 	u32 on_cpu;
 	u32 spun;
-	u32 give_back;	      /* the guest asked to, in a hypercall */
+	u32 give_back;	      /* the guest requested it by a hypercall */
 	u32 borrowed_is_set;  /* the guest's `borrowed` word is set */
 	u32 disclosure;	      /* enum unspin_disclosure: how much the guest is notified of */
 	u32 published;	      /* PUBLISHED, and its vcpu_preempted << 1 and pcpu_overloaded << 2; 0: not known */
@@ -100,12 +100,12 @@ struct task_context {
 	u32 boundary;	      /* bits of enum boundary */
 	u32 silent;	      /* a grant that the guest is not notified of and that no policy polls: EXTEND */
 	u64 watched_ns;	      /* borrowed_since_ns for which the timer was set */
-	u32 asks;	      /* the guest asked for help, in a hypercall */
+	u32 asks;	      /* the guest called for help by a hypercall */
 	u32 names;	      /* the guest has named the vCPU that KVM proposes next: KVM_HC_SCHED_YIELD */
 	u32 page;	      /* of a thread that is no vCPU: its number in `thread_pages`, plus 1; 0: none */
 	u32 acknowledge;      /* the guest has registered its page, which is still to be acknowledged */
 	u64 unheard_until_ns; /* until then its calls for help are ignored */
-	u64 called_until_ns;  /* until then it is about to run for one that asked for help, or spun */
+	u64 called_until_ns;  /* until then it is about to run for one that called for help, or spun */
 	u32 number;	      /* of the vCPU in its VM: vcpu_idx */
 	u32 on_spin;	      /* enum on_spin: KVM handles such an exit of it, or as if */
 	u32 waited;	      /* it lost its CPU at a place where its guest waits; known where it may be sampled */
@@ -136,7 +136,7 @@ struct cpu_context {
 	u64 now_ns;    /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns; /* to the shared queue's */
 	u64 front_ns;  /* the position of the last one that was first here */
-	/* The task that runs here, for whoever wakes up; other CPUs read it while it changes, and preempt too early or too late. */
+	/* The task that runs here, for tasks that wake up; other CPUs read it while it changes, and preempt too early or too late. */
 	u64 runner_ns;	     /* its position */
 	u64 runner_since_ns; /* when it was there */
 	u64 runner_weight;   /* effective; 0: it is not preempted by a wake-up */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * throttle.bpf.h - tasks whose cgroup has used up its cpu.max: the queue in which they wait, and the timer that lets them go.
+ * throttle.bpf.h - tasks whose cgroup has used up its cpu.max: the queue in which they wait, and the timer that releases them.
  *
- * Under sched_ext the kernel enforces no quota (ops.cgroup_set_bandwidth() only tells). A task is throttled where it is enqueued, and
+ * Under sched_ext the kernel enforces no quota (ops.cgroup_set_bandwidth() only reports it). A task is throttled where it is enqueued, and
  * where it is the head of a queue when its cgroup's quota is used up. It waits in THROTTLED_QUEUE, ordered by when its quota is refilled, and
- * counts no more in its group's weight until it runs. As on the fair class up to Linux 6.17, that may be inside the kernel, while it
+ * does not count in its group's weight until it runs. As on the fair class up to Linux 6.17, that may be inside the kernel, while it
  * holds a lock there.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_THROTTLE_H
@@ -22,7 +22,7 @@
 
 u64 next_release_ns;	 /* when the timer expires; 0: it is not armed */
 u32 looks_again;	 /* it is armed for the last time while the queue is empty */
-u32 quotas_have_changed; /* every throttled task is looked at */
+u32 quotas_have_changed; /* every throttled task is checked */
 u32 released;		 /* by this expiry; a variable of its function the verifier would count through */
 
 struct throttle_timer {
@@ -160,8 +160,8 @@ static __always_inline u32 released_to(struct task_struct *p)
 }
 
 /*
- * Softirq, with no run queue locked. Tasks whose time has come go back to the queues; that their quota may be used up again by others
- * that went before is seen there. What is written of a task that leaves the queue meanwhile is written again where it comes to.
+ * Softirq, with no run queue locked. Tasks whose quota has been refilled go back to the queues; if others use it up first, they are
+ * throttled there again. Fields of a task that leaves the queue meanwhile are set again where it is inserted.
  */
 static int release_throttled(void *map, u32 *key, struct throttle_timer *one)
 {

@@ -18,7 +18,7 @@ static __always_inline bool is_stuck(struct task_struct *p)
 	return scheduled(p)->migration_disabled > (p == bpf_get_current_task_btf());
 }
 
-/* A task has come to that queue. A CPU that is idle takes it; on one without a tick nothing else ends the slice of the task that runs. */
+/* A task was inserted into that queue. An idle CPU takes it; on a CPU without a tick this ends the slice of the running task. */
 static __always_inline void kick_for(u32 queue)
 {
 	struct cpu_context *there = cpu_of(queue);
@@ -78,7 +78,7 @@ __attribute__((noinline)) u64 between_domains(u32 from, u32 to)
 	return one && other ? one->offset_ns - other->offset_ns : 0;
 }
 
-/* The task comes to a queue, or to it again; `wakes`: from sleep. */
+/* The task is placed in a queue, possibly again; `wakes`: from sleep. */
 static __always_inline void place_task(struct task_context *task, u32 queue, bool wakes)
 {
 	u64 weight = effective_weight(task), now_ns = clock_of(queue), abreast_ns;

@@ -5,7 +5,7 @@
  * kvm_entry and kvm_exit fire on the vCPU's thread with interrupts off (svm_vcpu_run(), vmx_vcpu_run(), Linux 7.2): a thread's
  * meter, and the sums of its VM on its CPU, have one writer at a time. A VM is its process, as policies of one VM are.
  *
- * Where user space wants samples, a timer of each CPU takes them at random times while vCPUs run there (sampler.bpf.h).
+ * If user space requests samples, a timer of each CPU takes them at random times while vCPUs run there (sampler.bpf.h).
  *
  * Bounds: map values lie within their maps by the verifier's check; `vcpu` is typed by BTF and checked for NULL; KVM's structures are
  * read by safe reads (common/exits.bpf.h).
@@ -19,7 +19,7 @@
 
 char program_license[] SEC("license") = "GPL";
 
-/* By process, as useful_times. Changed by all vCPUs of a VM: of two that learn a place at the same time one does so in vain. */
+/* By process, as useful_times. Changed by all vCPUs of a VM: if two add a place at the same time, one of the two is lost. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * queues.bpf.h - the queues of domains (policy/mechanics/domains.h): CPUs that share a last-level cache, as user space tells.
+ * queues.bpf.h - the queues of domains (policy/mechanics/domains.h): CPUs that share a last-level cache, as set by user space.
  * One of them is the shared queue of the whole host where there is one domain only.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_DOMAINS_QUEUES_H
@@ -20,7 +20,7 @@ struct domain {
 	u64 now_ns; /* the clock of its queue: policy/mechanics/virtual_time.h */
 	u64 offset_ns;
 	struct unspin_clock_rate rate;
-	u64 taken_ns;			    /* when it last looked for a task of another one to take */
+	u64 taken_ns;			    /* when it last searched for a task of another one to take */
 	struct bpf_cpumask __kptr *mask;    /* the CPUs that serve its queue; made by ops.init */
 	u8 order[UNSPIN_STEER_DOMAINS_MAX]; /* the other domains, from near to far; set before attach */
 };
@@ -104,7 +104,7 @@ static __always_inline bool waits_shared(struct task_struct *p, s32 cpu)
 	return mask && bpf_cpumask_subset(mask, scheduled(p)->cpus_ptr);
 }
 
-/* Whether a CPU of these was idle; it is woken to look for tasks. */
+/* Whether a CPU of these was idle; it is woken to search for tasks. */
 static __always_inline bool kick_idle_among(const struct cpumask *among)
 {
 	s32 idle = scx_bpf_pick_idle_cpu(among, 0);
@@ -114,7 +114,7 @@ static __always_inline bool kick_idle_among(const struct cpumask *among)
 	return idle >= 0;
 }
 
-/* A task has come to that shared queue: an idle CPU looks for it, of its domain if there is one. */
+/* A task was inserted into that shared queue: wakes an idle CPU, of its domain if there is one. */
 static __always_inline void kick_an_idle_cpu(u32 queue)
 {
 	const struct cpumask *everywhere = shared_mask(), *near;

@@ -7,7 +7,7 @@
 
 #include "../slices.bpf.h"
 
-/* Tasks at the front of a queue that are looked at for one that may run here: it is locked meanwhile. Ours. */
+/* Tasks at the front of a queue that are checked for one that may run here; the queue is locked meanwhile. Ours. */
 #define LOOKED_AT_TO_TAKE 8
 /* Domains that are behind and tried at one look, since tasks there may be bound to it. Ours. */
 #define TRIED_TO_TAKE 4

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * audit.bpf.h - what each VM's guest claimed and asked for, counted by process, so that one that lies can be named
- * (policy/classify/guest_audit.h defines them). Counted on the vCPU's own thread, but for what it sent, which is added up where the
+ * audit.bpf.h - what each VM's guest claimed and requested, counted by process, so that one that lies can be reported
+ * (policy/classify/guest_audit.h defines them). Counted on the vCPU's own thread, except for what it sent, which is added up where the
  * thread is charged.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_AUDIT_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * choice.bpf.h - which policies act upon a vCPU, or a thread with a page: those of its process, or those for everyone.
+ * choice.bpf.h - the policies of a vCPU, or of a thread with a page: those of its process, or those for all.
  *
- * Each thread has a copy, which it renews at its slice's beginning and where it yields if user space has changed any: one number is
- * compared there, and nothing is looked up at a decision.
+ * Each thread has a copy, which is renewed at its slice's beginning and where it yields if user space has changed any: one number is
+ * compared there, and a decision needs no lookup.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_CHOICE_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_CHOICE_H
@@ -12,7 +12,7 @@
 
 #define TICK_OF_USER_NS 10000000ull /* NSEC_PER_SEC / USER_HZ: nsec_to_clock_t(), kernel/time/time.c, Linux 7.2 */
 
-/* When the task's process began, as /proc/PID/stat says it. A safe read: the first thread may be gone. */
+/* When the task's process began, as in /proc/PID/stat. A safe read: the first thread may be gone. */
 static __always_inline u64 started_ticks(struct task_struct *p)
 {
 	struct task_struct___steer *known = (struct task_struct___steer *)p;

@@ -40,7 +40,7 @@ static __always_inline u64 word_at(u64 vcpu, u64 guest_physical, u32 bytes)
 	return guest_physical % bytes ? 0 : host_address(vcpu, guest_physical);
 }
 
-#ifndef UNSPIN_STEER_DRY /* a dry run hears no registration */
+#ifndef UNSPIN_STEER_DRY /* a dry run takes no registration */
 /* The current thread's guest registers its counts; it is in kernel mode. Not inlined, as host_address(). */
 __attribute__((noinline)) int learn_counts(u64 vcpu, u64 guest_physical)
 {

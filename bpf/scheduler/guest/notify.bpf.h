@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * notify.bpf.h - what guests are notified of in their pv pages (abi/guest/pv_page.h), and which guests of how much.
+ * notify.bpf.h - what is written into guests' pv pages (abi/guest/pv_page.h), and into which guests' pages how much of it.
  *
- * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest runs
- * on, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
+ * Every write happens while the vCPU's thread is current and may not be interrupted: at kvm_entry, just before the guest
+ * continues, and in sched_switch, where the thread that leaves still is current (__schedule(), kernel/sched/core.c, Linux 7.2).
  * Programs of a scheduler may not call bpf_probe_write_user() (bpf_tracing_func_proto(), kernel/trace/bpf_trace.c), so these
- * do, where the kernel lets them; a page that is our map's (pv_page_map.bpf.h) is simply written. Only where the magic stands, only
- * words that change. A page that cannot be read or written is counted and left alone.
+ * do, where the kernel lets them; a page of our map (pv_page_map.bpf.h) is written directly. Only a page with the magic number is written, and only
+ * words that change. A page that cannot be read or written is counted, and not written.
  *
- * How much: enum unspin_disclosure, for everyone and for single processes and cgroups; a process's own word comes first.
+ * How much: enum unspin_disclosure, for all, and for single processes and cgroups; a process's setting overrides its cgroup's.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_NOTIFY_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_NOTIFY_H
@@ -57,7 +57,7 @@ __attribute__((noinline)) int write_pv_page(struct task_struct *p __arg_trusted,
 			to[1] = words >> 32;
 		return 0;
 	}
-	/* Where it is 0 the verifier sees no call. Fails instead of faulting. */
+	/* Where it is 0 the verifier drops the call. Fails instead of faulting. */
 	if (options.writes_memory && bpf_probe_write_user((void *)(task->pv_page + offset), &words,
 							  count_of_words > 1 ? sizeof(words) : sizeof(u32)))
 		count(unspin_steer_pv_page_failures, 1);

@@ -4,8 +4,8 @@
  * (abi/bpf/pv_page_map.h). No read of them can fail, and no write needs bpf_probe_write_user().
  *
  * An offer names which page lies at which address of the VMM's process. It is used when the guest registers pv pages there, and
- * only as long as its page is still that offer's. Whatever becomes of an offer, the pv pages are also at that address: a guest
- * whose offer is lost, or was made to a scheduler that has gone, is read and written as any other.
+ * only as long as its page is still that offer's. The pv pages are at that address with or without an offer: a guest
+ * whose offer is lost, or was made to an earlier scheduler, is read and written as any other.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_PV_PAGE_MAP_H
 #define UNSPIN_BPF_SCHEDULER_GUEST_PV_PAGE_MAP_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vcpus.bpf.h - what is known of vCPUs, and what their guests are notified of.
+ * vcpus.bpf.h - the facts about vCPUs, and which guests are notified.
  *
  * A thread is a vCPU's once it enters a guest (kvm_entry, with interrupts off, on that thread). Its guest's pv page
- * (abi/guest/pv_page.h) is read and written only while that thread is current: then its address means what the guest registered.
+ * (abi/guest/pv_page.h) is read and written only while that thread is current: then the address is valid in the current address space.
  * Writing (scheduler/guest/notify.bpf.h) is bpf_probe_write_user(): so any VMM and any VM that runs already can be steered, and the
- * scheduler can come and go. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
+ * scheduler can be attached and detached at any time. A kernel locked down for integrity lets no program call it (kernel/trace/bpf_trace.c, Linux
  * 7.2): then only guests whose VMM has put pages of our map into their memory are notified (pv_page_map.bpf.h).
  */
 #ifndef UNSPIN_BPF_SCHEDULER_GUEST_VCPUS_H
@@ -88,8 +88,8 @@ __attribute__((noinline)) int refresh_facts(struct task_struct *p __arg_trusted,
 }
 
 /*
- * The same when it leaves its CPU, for as long as it is off it; while no policy is on, only for the account of vCPUs
- * whose guests give pv pages.
+ * The same when it leaves its CPU, for as long as it is off it; while no policy is on, only for vCPUs whose guests give
+ * pv pages, for their statistics.
  */
 static __always_inline void remember(struct task_struct *p, struct task_context *task)
 {

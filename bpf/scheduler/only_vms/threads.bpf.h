@@ -14,7 +14,7 @@ struct {
 	__uint(max_entries, 4096); /* bytes; set by the loader */
 } moves SEC(".maps");
 
-/* Tells user space of a thread, once. Where the ring is full it is told the next time. */
+/* Reports a thread to user space, once. If the ring is full it is reported the next time. */
 static __always_inline void announce(struct task_struct *p, struct task_context *task, u32 kind)
 {
 	struct unspin_steer_thread *record;

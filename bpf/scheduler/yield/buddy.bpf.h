@@ -112,8 +112,8 @@ static __always_inline void place(s32 cpu, struct task_struct *p, struct task_co
 }
 
 /*
- * The candidate of a yield buddy, wherever it waits, comes to this CPU to begin a slice of its own; if that is too unfair it stays in
- * its queue, with the virtual time it was left. `yielder`: prev, charged; NULL if it is not runnable. False: it did not come.
+ * Moves the candidate of a yield buddy, wherever it waits, to this CPU to begin a slice of its own; if that is too unfair it stays in
+ * its queue, with its virtual time. `yielder`: prev, charged; NULL if it is not runnable. False: it was not moved.
  */
 static __always_inline bool follow_yield_buddy(s32 cpu, struct cpu_context *here, struct task_struct *p,
 					       struct task_context *task, struct task_context *yielder)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * help.bpf.h - a guest asks for help: which vCPU of its VM runs instead (policy/steering/helping.h).
+ * help.bpf.h - a guest calls for help: which vCPU of its VM runs instead (policy/steering/helping.h).
  *
- * The threads of a VM's vCPUs are kept by number as they enter the guest, and asked about one after another. So one ask costs
- * at most VM_VCPUS tests, with interrupts off and on the asker's own time; after one that found none, the same vCPU's next
+ * The threads of a VM's vCPUs are stored by number as they enter the guest, and ranked one after another. So a call costs
+ * at most VM_VCPUS tests, with interrupts off and in the caller's own time; after a call that found none, the same vCPU's next
  * ones are ignored for UNHEARD_NS. Nothing is done in the hypercall's own program, which may be preempted half way.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_HELP_H
@@ -17,7 +17,7 @@
 /* 64 tests are some 10 us: this bounds them to a tenth of the asker's time. */
 #define UNHEARD_NS 100000ull
 
-/* KVM's numbers of vCPUs (APIC ids) that are looked up; receivers of IPIs above are not known. */
+/* KVM's numbers of vCPUs (APIC ids) that are looked up; receivers of IPIs with greater ones are unknown. */
 #define VM_IDS 256u
 
 /* One VM: the thread that ran each vCPU last; 0: none yet. A slot is written by that vCPU's thread only. */
@@ -25,7 +25,7 @@ struct vm {
 	u32 threads[VM_VCPUS];
 	u32 last_boosted;   /* candidate_walk.h */
 	u8 numbers[VM_IDS]; /* by vcpu_id: its place in `threads`, plus 1 */
-	/* Where it waits. Changed by all of its vCPUs: of two that learn a place at the same time one does so in vain. */
+	/* Where it waits. Changed by all of its vCPUs: if two add a place at the same time, one of the two is lost. */
 	struct unspin_spin_places places;
 };
 
@@ -33,7 +33,7 @@ struct vm {
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, 4096); /* VMs beyond that ask in vain */
+	__uint(max_entries, 4096); /* calls of further VMs are ignored */
 	__type(key, u64);
 	__type(value, struct vm);
 } vms SEC(".maps");
@@ -119,7 +119,7 @@ static __always_inline u32 choose(struct task_struct *p, struct task_context *ta
 	return chosen;
 }
 
-/* No other CPU calls it meanwhile: two that ask at once get two. */
+/* No other CPU calls it meanwhile: two concurrent calls get two vCPUs. */
 static __always_inline void call(u32 thread, u64 now_ns)
 {
 	struct task_struct *p = bpf_task_from_pid(thread);
@@ -134,7 +134,7 @@ static __always_inline void call(u32 thread, u64 now_ns)
 }
 
 /*
- * The current thread's guest has asked for help, and is about to be entered; interrupts are off. 1: p leaves instead, or 0.
+ * The current thread's guest has called for help, and is about to be entered; interrupts are off. 1: p leaves instead, or 0.
  * Not inlined, and not static: as judge().
  */
 __attribute__((noinline)) int help(struct task_struct *p __arg_trusted, struct task_context *task __arg_nonnull)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * pending_ipi.bpf.h - which vCPUs were sent an IPI while they were off their CPU, and by whom: what VEE'21's rules of
- * candidates go by (policy/steering/candidate.h, ruling 32).
+ * pending_ipi.bpf.h - which vCPUs were sent an IPI while they were off their CPU, and by which vCPU: the input of VEE'21's rules of
+ * candidates (policy/steering/candidate.h, ruling 32).
  *
- * A mark lies with the receiver, and ends when that runs: it holds while the receiver's `left_ns` is the same. Which
+ * A mark is stored with the receiver, and ends when that runs: it is valid while the receiver's `left_ns` is the same. Which
  * interrupts are an IPI is decided in ipi_match.bpf.h, which the observer shares.
  *
  * The programs here are loaded only where a rule of candidates is on at attach.
@@ -97,7 +97,7 @@ static __always_inline bool has_to_answer(u32 thread, u64 vm, u32 number)
 
 /*
  * Whether the current thread's vCPU waits for the answer of one that waits for a CPU: of those that it sent an IPI, which are few; those
- * that have answered are not looked at again. 1 or 0. Not inlined, and not static: the verifier walks it once.
+ * that have answered are not checked again. 1 or 0. Not inlined, and not static: the verifier walks it once.
  */
 __attribute__((noinline)) int awaits_answer(struct task_context *task __arg_nonnull)
 {

@@ -2,11 +2,11 @@
 /*
  * samples.bpf.h - where guests wait, and vCPUs that are stopped to see whether they are there (policy/classify/spin_samples.h).
  *
- * Places are learned at pause-loop exits. The timer that ends slices (slice_end.bpf.h) also takes the samples: its interrupt has the
- * vCPU leave its guest, and it runs on that CPU in a softirq, before the vCPU's thread goes on. What a sample says is acted upon
+ * Places are stored at pause-loop exits. The timer that ends slices (slice_end.bpf.h) also takes the samples: its interrupt has the
+ * vCPU leave its guest, and it runs on that CPU in a softirq, before the vCPU's thread continues. The result of a sample takes effect
  * where the guest is entered again (spin.bpf.h). On AMD only: VMX keeps the guest's place where only hardware reads it.
  *
- * Bounds: `vms` refuses keys that it does not have; a vCPU is followed while no VM was destroyed since it was learned, by safe reads.
+ * Bounds: a lookup in `vms` fails for unknown keys; a vCPU is read by safe reads, while no VM was destroyed since its address was stored.
  */
 #ifndef UNSPIN_BPF_SCHEDULER_YIELD_SAMPLES_H
 #define UNSPIN_BPF_SCHEDULER_YIELD_SAMPLES_H

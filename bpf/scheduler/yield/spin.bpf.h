@@ -3,10 +3,10 @@
  * spin.bpf.h - a pause-loop exit under a rule of candidates of ours: which vCPU of its VM runs instead
  * (policy/steering/candidate.h), whether or not KVM would have proposed one.
  *
- * kvm_vcpu_on_spin() is preemptible: its program only leaves word. There is one walk (policy/steering/candidate_walk.h) for an exit, with
+ * kvm_vcpu_on_spin() is preemptible: its program only sets a mark. There is one walk (policy/steering/candidate_walk.h) for an exit, with
  * interrupts off and on the spinner's own time: VM_VCPUS tests at most. It is done where KVM first proposes a vCPU (ops.yield),
  * whichever that is: then yield_to() calls the scheduler at once. Where KVM proposes none, as at a lost opportunity, it is done
- * where the guest is entered again, and costs an exit more. The policies are asked about the candidate as if KVM had named it.
+ * where the guest is entered again, and costs an exit more. The policies are called for the candidate as if KVM had proposed it.
  *
  * The programs here are loaded only where a rule of candidates or spin-samples is on at attach.
  */
@@ -78,7 +78,7 @@ static __always_inline void gather_seen(struct unspin_yield_facts *seen, const s
 	seen->ipi_age_ns = receiver ? fact_seen(1, pending->sent_ns, now_ns).age_ns : UNSPIN_AGE_UNKNOWN;
 }
 
-/* The verdict on it, logged if options say so. */
+/* The result for it, logged if options require it. */
 static __always_inline u32 judge_candidate(const struct spin_walk *of, const struct task_context *spinner, u32 thread,
 					   u32 candidate, u64 now_ns)
 {
