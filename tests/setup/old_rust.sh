@@ -16,6 +16,7 @@ rust_says() {
 
 # which_rust PATH: the cargo that set-up would use.
 which_rust() {
+    # shellcheck disable=SC2016 # the inner shell expands it
     run env HOME="$BOX/home" PATH="$1:$BOX/tools" bash -c '. "$1/lib/common.bash"; . "$1/lib/rust.bash"; use_rust && command -v cargo' - "$SETUP"
 }
 
@@ -39,5 +40,6 @@ which_rust "$BOX/old:$BOX/broken"
 says "^$BOX/home/.cargo/bin/cargo\$"
 
 # What is used comes first for everything that it starts.
+# shellcheck disable=SC2016 # the inner shell expands it
 run env HOME="$BOX/nobody" PATH="$BOX/broken:$BOX/good:$BOX/tools" bash -c '. "$1/lib/common.bash"; . "$1/lib/rust.bash"; use_rust && rustc --version' - "$SETUP"
 says '^rustc 1.85.0$'
